@@ -60,7 +60,7 @@ struct BackendDef {
 };
 
 namespace backends {
-Catalog<BackendDef> all();
+Catalog<BackendDef> catalog();
 }
 
 }  // namespace stagecraft

@@ -32,8 +32,8 @@ struct Platform {
 };
 
 /// Loads a platform file into SimGrid and reads the hosts that `wanted` names (* stands for any letters; none: all, in
-/// the order of SimGrid's names), at most `most`. InputError with the place where the file has one; BackendError where
-/// this is built without SimGrid.
-Platform read_simgrid_platform(const std::string& file, const std::vector<std::string>& wanted, std::size_t most);
+/// the order of SimGrid's names), at most `max_hosts`. InputError with the place where the file has one; BackendError
+/// where this is built without SimGrid.
+Platform read_simgrid_platform(const std::string& file, const std::vector<std::string>& wanted, std::size_t max_hosts);
 
 }  // namespace stagecraft

@@ -14,8 +14,8 @@ struct World {
 World launched();  ///< The world that the launcher's environment describes; one process when there is no launcher.
 World world();     ///< The processes that work together after join_world(); only this one before.
 
-/// From here on all that were launched do the same work, up to settle(). Nothing happens to a process that is alone.
-/// BackendError without MPI.
+/// From here on all that were launched do the same work, up to finish_all(). Nothing happens to a process that is
+/// alone. BackendError without MPI.
 void join_world();
 
 /// How a process ended: its exit code, and what it has to say about it.
@@ -26,20 +26,21 @@ struct Ending {
 
 /// What this process is to print and return, after hearing how the others ended: all fail when one does, and the first
 /// of them says why. Of processes that never joined only the first has anything to say.
-Ending settle(const Ending& own);
-/// Called after everything that settle() said to print; may not return after a failure.
+Ending finish_all(const Ending& ending);
+/// Called after everything that finish_all() said to print; may not return after a failure.
 void leave_world(int code);
 
 /// Waits until all have come this far; FailedElsewhere when one has failed instead.
-void agree();
+void barrier();
 
 /// Some bytes from another process.
 struct Word {
   int from = 0;
   std::string text;
 };
-void tell(int rank, std::string text);  ///< Does not wait until it is heard.
-std::optional<Word> hear();  ///< The next word that has arrived, if any; words from one process keep their order.
+void send_message(int rank, std::string text);  ///< Does not wait until it is received.
+/// The next word that has arrived, if any; words from one process keep their order.
+std::optional<Word> receive_message();
 
 /// All have told each other what there is to tell: from here each ends for itself, whatever becomes of the others.
 /// `whole`: no process was lost on the way.

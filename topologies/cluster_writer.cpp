@@ -46,35 +46,35 @@ config::Field link_field(std::string name, std::string doc) {
 DeviceTypeId ClusterWriter::type(const Value& value, const std::string& path, const std::string& own_name) {
   const std::string name = value.is_scalar() ? value.text : own_name;
   if (value.is_scalar())
-    if (const auto known = types_.find(name); known != types_.end()) return known->second;
+    if (const auto it = types_.find(name); it != types_.end()) return it->second;
 
-  DeviceType made;
+  DeviceType result;
   const Value* table = map_->find("types");
-  const Value* own = table ? table->find(name) : nullptr;
+  const Value* definition = table ? table->find(name) : nullptr;
   if (value.is_map()) {
-    config::Problems found;
-    const Value checked = config::check(value, device_type_fields(), path, found);
-    keep(found.list());
-    if (found.empty()) made = read_own_type(checked, name);
-  } else if (value.is_scalar() && own) {
-    made = read_own_type(*own, name);
+    config::Problems type_problems;
+    const Value checked = config::check(value, device_type_fields(), path, type_problems);
+    keep(type_problems.list());
+    if (type_problems.empty()) result = read_own_type(checked, name);
+  } else if (value.is_scalar() && definition) {
+    result = read_own_type(*definition, name);
   } else if (const DevicePreset* preset = find_device_preset(name); value.is_scalar() && preset) {
-    made = preset->type;
+    result = preset->type;
   } else {
-    std::vector<std::string> known = keys_of(table);
-    for (const std::string& word : device_preset_names()) known.push_back(word);
+    std::vector<std::string> type_names = keys_of(table);
+    for (const std::string& word : device_preset_names()) type_names.push_back(word);
     problems_.add(value.where, path,
                   value.is_scalar() ? fmt::format("'{}' is not a known device type", name)
                                     : std::string("a device type is a name or a map"),
-                  suggest(name, known), "unknown-type");
+                  suggest(name, type_names), "unknown-type");
   }
-  const DeviceTypeId type = cluster_.types.push_back(std::move(made));
+  const DeviceTypeId type = cluster_.types.push_back(std::move(result));
   if (value.is_scalar()) types_.emplace(name, type);
   return type;
 }
 
-void ClusterWriter::keep(const std::vector<Diagnostic>& found) {
-  for (const Diagnostic& d : found) problems_.add(d.where, d.path, d.message, d.help, d.code);
+void ClusterWriter::keep(const std::vector<Diagnostic>& diagnostics) {
+  for (const Diagnostic& d : diagnostics) problems_.add(d.where, d.path, d.message, d.help, d.code);
 }
 
 // A problem in one entry must not hide those in the others.
@@ -190,7 +190,7 @@ Cluster grid(const config::Value& map, const std::vector<int>& sizes, bool wrap)
   const int points = writer.count(sizes);
   const Link cable = writer.link(map.at("link"), "link");
   Link port{.name = {}, .bandwidth = cable.bandwidth, .latency = {}, .duplex = Duplex::Unshared, .ends = {}};
-  if (const config::Value* own = map.find("port")) port = writer.link(*own, "port");
+  if (const config::Value* value = map.find("port")) port = writer.link(*value, "port");
   const std::string& prefix = map.at("prefix").text;
   const DeviceTypeId type = writer.type(map.at("type"), "type", prefix);
   writer.problems().throw_if_any();

@@ -51,7 +51,7 @@ class ClusterWriter {
   void check_joined();
   void check_count(std::size_t count, const char* what) const;
   DeviceType read_own_type(const config::Value& checked, const std::string& name);
-  void keep(const std::vector<Diagnostic>& found);
+  void keep(const std::vector<Diagnostic>& diagnostics);
 
   const config::Value* map_;
   Cluster cluster_;

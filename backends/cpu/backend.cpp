@@ -17,13 +17,13 @@ std::string eigen_version() {
 }
 
 Timeline run(const Program& program, const Cluster&, const RunOptions& options) {
-  real::WalkOptions walk;
-  walk.one_thread = options.one_thread;
-  if (options.timeout.value > 0) walk.timeout = options.timeout.value;
-  if (options.emulated) return real::emulate(program, walk);
+  real::ExecutorOptions executor_options;
+  executor_options.one_thread = options.one_thread;
+  if (options.timeout.value > 0) executor_options.timeout = options.timeout.value;
+  if (options.emulated) return real::emulate(program, executor_options);
   if (!program.workload) throw InternalError("the cpu backend was not told what to compute");
   real::require_kernels(*program.workload, cpu::has_kernel);
-  return real::execute(program, cpu::make_kernels, walk);
+  return real::execute(program, cpu::make_kernels, executor_options);
 }
 
 Profile profile(const ProfileRequest& request) {

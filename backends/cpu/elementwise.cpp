@@ -16,10 +16,10 @@ void input_gradient(const real::Call& call, const real::Tensor& d_output, std::s
                     MemoryPool&) {
   const real::Gradient& to = d_inputs[0];
   if (!to.tensor) return;
-  const T* const kept = numbers<T>(Function::keeps_output ? call.output : call.inputs[0]);
+  const T* const saved = numbers<T>(Function::keeps_output ? call.output : call.inputs[0]);
   const T* const gradient = numbers<T>(d_output);
   put(to.add, d_output.size(), numbers<T>(to.tensor),
-      [kept, gradient](std::int64_t i) { return gradient[i] * Function::slope(kept[i]); });
+      [saved, gradient](std::int64_t i) { return gradient[i] * Function::slope(saved[i]); });
 }
 
 template <class T, class Function>

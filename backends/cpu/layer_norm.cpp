@@ -11,12 +11,12 @@ constexpr double kEpsilon = 1e-5;
 /// What one row keeps: (x - mean) / deviation, and 1 / deviation. A sample keeps all its rows of the first, then the
 /// second.
 template <class T>
-struct Kept {
+struct SavedNorm {
   T *normal, *inverse;
 };
 
 template <class T>
-Kept<T> kept(const real::Call& call, std::int64_t row) {
+SavedNorm<T> saved_norm(const real::Call& call, std::int64_t row) {
   const std::int64_t rows = call.operation->rows, columns = call.operation->columns;
   T* const sample = numbers<T>(call.saved) + row / rows * (rows * columns + rows);
   return {sample + row % rows * columns, sample + rows * columns + row % rows};
@@ -33,7 +33,7 @@ void forward(const real::Call& call) {
     const T mean = sum<T>(columns, [x](std::int64_t i) { return x[i]; }) / count;
     const T variance = sum<T>(columns, [x, mean](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); }) / count;
     const T inverse = 1 / std::sqrt(variance + static_cast<T>(kEpsilon));
-    const Kept<T> keep = kept<T>(call, row);
+    const SavedNorm<T> keep = saved_norm<T>(call, row);
     *keep.inverse = inverse;
     put(false, columns, keep.normal, [=](std::int64_t i) { return (x[i] - mean) * inverse; });
     put(false, columns, numbers<T>(call.output) + row * columns,
@@ -51,7 +51,7 @@ void input_gradient(const real::Call& call, const real::Tensor& d_output, std::s
   const T* const gamma = static_cast<const T*>(call.weights);
   for (std::int64_t row = 0; row < d_output.rows; ++row) {
     const T* const gradient = numbers<T>(d_output) + row * columns;
-    const Kept<T> keep = kept<T>(call, row);
+    const SavedNorm<T> keep = saved_norm<T>(call, row);
     const T *const normal = keep.normal, inverse = *keep.inverse;
     const auto count = static_cast<T>(columns);
     const T mean = sum<T>(columns, [=](std::int64_t i) { return gradient[i] * gamma[i]; }) / count;
@@ -68,7 +68,7 @@ void weight_gradient(const real::Call& call, const real::Tensor& d_output, void*
   T* const d_beta = d_gamma + real::second_block(*call.operation, sizeof(T));
   for (std::int64_t row = 0; row < d_output.rows; ++row) {
     const T* const gradient = numbers<T>(d_output) + row * columns;
-    const T* const normal = kept<T>(call, row).normal;
+    const T* const normal = saved_norm<T>(call, row).normal;
     put(true, columns, d_gamma, [=](std::int64_t i) { return gradient[i] * normal[i]; });
     put(true, columns, d_beta, [=](std::int64_t i) { return gradient[i]; });
   }

@@ -31,16 +31,16 @@ void* from_system(std::size_t size) {
 }  // namespace
 
 void* MemoryPool::allocate(std::size_t bytes) {
-  constexpr std::size_t most = std::numeric_limits<std::size_t>::max() / 4;
-  const std::size_t size = rounded(std::min(bytes, most));
+  constexpr std::size_t limit = std::numeric_limits<std::size_t>::max() / 4;
+  const std::size_t size = rounded(std::min(bytes, limit));
   const std::lock_guard lock(mutex_);
   std::vector<void*>& free = free_[size];
   if (free.empty()) {
-    void* const block = bytes <= most ? from_system(size) : nullptr;
+    void* const block = bytes <= limit ? from_system(size) : nullptr;
     if (!block) throw BackendError(fmt::format("There is no memory for a block of {} bytes.", bytes));
     blocks_.emplace_back(block);
     free.push_back(block);
-    held_ += size;
+    reserved_ += size;
   }
   void* const block = free.back();
   free.pop_back();
@@ -61,9 +61,9 @@ std::size_t MemoryPool::in_use() const {
   return in_use_;
 }
 
-std::size_t MemoryPool::held() const {
+std::size_t MemoryPool::reserved() const {
   const std::lock_guard lock(mutex_);
-  return held_;
+  return reserved_;
 }
 
 }  // namespace stagecraft::cpu

@@ -17,8 +17,8 @@ class MemoryPool {
   void* allocate(std::size_t bytes);
   void release(void* block, std::size_t bytes);
 
-  std::size_t in_use() const;  ///< Bytes handed out and not released, rounded up.
-  std::size_t held() const;    ///< Bytes from the system.
+  std::size_t in_use() const;    ///< Bytes handed out and not released, rounded up.
+  std::size_t reserved() const;  ///< Bytes from the system.
 
  private:
   struct Free {
@@ -28,7 +28,7 @@ class MemoryPool {
   mutable std::mutex mutex_;
   std::unordered_map<std::size_t, std::vector<void*>> free_;
   std::vector<std::unique_ptr<void, Free>> blocks_;
-  std::size_t in_use_ = 0, held_ = 0;
+  std::size_t in_use_ = 0, reserved_ = 0;
 };
 
 /// Numbers for the time of one call.

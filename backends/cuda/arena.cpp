@@ -14,12 +14,12 @@ std::size_t rounded(std::size_t bytes) {
   return std::max<std::size_t>(1, (bytes + kAlignment - 1) / kAlignment) * kAlignment;
 }
 
-/// How many pieces of work are over at `from` that are not at `known`.
-std::uint64_t ahead(const Moment& from, const Moment& known) {
+/// How many pieces of work are over at `from` that are not at `clock`.
+std::uint64_t ahead(const VectorClock& from, const VectorClock& clock) {
   std::uint64_t sum = 0;
   for (std::size_t q = 0; q < from.size(); ++q) {
-    const std::uint32_t own = q < known.size() ? known[q] : 0;
-    sum += from[q] > own ? from[q] - own : 0;
+    const std::uint32_t reached = q < clock.size() ? clock[q] : 0;
+    sum += from[q] > reached ? from[q] - reached : 0;
   }
   return sum;
 }
@@ -27,24 +27,24 @@ std::uint64_t ahead(const Moment& from, const Moment& known) {
 }  // namespace
 
 /// The smallest stretch among the ones with the shortest wait. Adjacent regions that are usable at once count as one.
-Arena::Found Arena::best(std::size_t bytes, const Moment& known) const {
-  Found best;
+Arena::Fit Arena::best(std::size_t bytes, const VectorClock& clock) const {
+  Fit best;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
     const Regions& regions = chunks_[c].regions;
     bool inside = false;  // Whether the previous region was usable at once.
     for (auto first = regions.begin(); first != regions.end(); ++first) {
-      const bool ready = first->second.free && ahead(first->second.from, known) == 0;
+      const bool ready = first->second.free && ahead(first->second.from, clock) == 0;
       if (ready && std::exchange(inside, true)) continue;
       inside = ready;
-      Found found{true, c, first->first, 0, 0};
+      Fit fit{true, c, first->first, 0, 0};
       for (auto r = first; r != regions.end() && r->second.free; ++r) {
-        const std::uint64_t wait = ahead(r->second.from, known);
-        if (found.size >= bytes && (!ready || found.wait + wait > 0)) break;
-        found.size += r->second.size;
-        found.wait = std::max(found.wait, wait);
+        const std::uint64_t wait = ahead(r->second.from, clock);
+        if (fit.size >= bytes && (!ready || fit.wait + wait > 0)) break;
+        fit.size += r->second.size;
+        fit.wait = std::max(fit.wait, wait);
       }
-      if (found.size < bytes) continue;
-      if (!best.any || std::pair(found.wait, found.size) < std::pair(best.wait, best.size)) best = found;
+      if (fit.size < bytes) continue;
+      if (!best.any || std::pair(fit.wait, fit.size) < std::pair(best.wait, best.size)) best = fit;
     }
   }
   return best;
@@ -58,30 +58,30 @@ bool Arena::grow(std::size_t bytes, std::size_t wanted) {
     chunk.begin = begin;
     chunk.size = size;
     chunk.regions[0] = {size, true, {}};
-    held_ += size;
+    reserved_ += size;
     return true;
   }
   return false;
 }
 
-Arena::Taken Arena::take(std::size_t asked, const Moment& known) {
+Arena::Taken Arena::take(std::size_t asked, const VectorClock& clock) {
   const std::size_t bytes = rounded(asked);
   most_used_ = std::max(most_used_, used_ + bytes);
-  const std::size_t wanted = std::max(step_, held_ / 2), most = 2 * most_used_ + step_;
-  Found found = best(bytes, known);
-  const bool more =
-      !found.any ? grow(bytes, wanted)
-                 : found.wait > 0 && may_grow_ && held_ + bytes <= most && grow(bytes, std::min(wanted, most - held_));
-  if (more) found = best(bytes, known);
-  if (!found.any) return {};
-  void* const data = occupy(found, bytes);
+  const std::size_t wanted = std::max(step_, reserved_ / 2), limit = 2 * most_used_ + step_;
+  Fit fit = best(bytes, clock);
+  const bool more = !fit.any ? grow(bytes, wanted)
+                             : fit.wait > 0 && may_grow_ && reserved_ + bytes <= limit &&
+                                   grow(bytes, std::min(wanted, limit - reserved_));
+  if (more) fit = best(bytes, clock);
+  if (!fit.any) return {};
+  void* const data = occupy(fit, bytes);
   return {data, usable_from(data)};
 }
 
-void* Arena::occupy(const Found& found, std::size_t bytes) {
+void* Arena::occupy(const Fit& fit, std::size_t bytes) {
   used_ += bytes;
-  Chunk& chunk = chunks_[found.chunk];
-  const auto first = chunk.regions.find(found.offset);
+  Chunk& chunk = chunks_[fit.chunk];
+  const auto first = chunk.regions.find(fit.offset);
   Region& region = first->second;
   Region last = region;
   for (auto next = std::next(first); region.size < bytes; next = chunk.regions.erase(next)) {
@@ -89,14 +89,14 @@ void* Arena::occupy(const Found& found, std::size_t bytes) {
     region.size += last.size;
     join(region.from, last.from);
   }
-  if (region.size > bytes) chunk.regions[found.offset + bytes] = {region.size - bytes, true, last.from};
+  if (region.size > bytes) chunk.regions[fit.offset + bytes] = {region.size - bytes, true, last.from};
   region.size = bytes;
   region.free = false;
-  return chunk.begin + found.offset;
+  return chunk.begin + fit.offset;
 }
 
 /// Neighbours stay apart while they are free from different moments: else little would be usable soon.
-void Arena::give(void* data, const Moment& last_use) {
+void Arena::give(void* data, const VectorClock& last_use) {
   auto* const at = static_cast<char*>(data);
   for (Chunk& chunk : chunks_) {
     if (at < chunk.begin || at >= chunk.begin + chunk.size) continue;
@@ -128,13 +128,13 @@ const Arena::Region* Arena::find(const void* inside) const {
   return nullptr;
 }
 
-const Moment& Arena::usable_from(const void* inside) const {
+const VectorClock& Arena::usable_from(const void* inside) const {
   const Region* const region = find(inside);
   STAGECRAFT_CHECK(region && !region->free);
   return region->from;
 }
 
-void Arena::hold(const void* inside, const Moment& moment) {
+void Arena::hold(const void* inside, const VectorClock& moment) {
   Region* const region = find(inside);
   STAGECRAFT_CHECK(region && !region->free);
   join(region->from, moment);

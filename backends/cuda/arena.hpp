@@ -18,23 +18,23 @@ class Arena {
 
   struct Taken {
     void* data = nullptr;
-    Moment from;  ///< It may be used when all of this is over.
+    VectorClock from;  ///< It may be used when all of this is over.
   };
-  /// Takes the block with the shortest wait for a queue that waits for `known` already. The arena grows rather than
+  /// Takes the block with the shortest wait for a queue that waits for `clock` already. The arena grows rather than
   /// waits as long as it holds at most twice what was ever in use, plus a step. Null when no memory is left.
-  Taken take(std::size_t bytes, const Moment& known);
+  Taken take(std::size_t bytes, const VectorClock& clock);
   /// Makes the next user of the block with this address, after the present one, wait for this moment, too.
-  void hold(const void* inside, const Moment&);
+  void hold(const void* inside, const VectorClock&);
   /// Gives a block back; it may be used again when `last_use` is over.
-  void give(void* data, const Moment& last_use);
+  void give(void* data, const VectorClock& last_use);
   /// The moment from which the block with this address, which is taken, may be used.
-  const Moment& usable_from(const void* inside) const;
+  const VectorClock& usable_from(const void* inside) const;
   /// Whether the address is here.
   bool holds(const void* inside) const { return find(inside) != nullptr; }
 
   /// From now on the arena grows only when a wait does not help.
   void stop_growing() { may_grow_ = false; }
-  std::size_t held() const { return held_; }  ///< Bytes of all large blocks.
+  std::size_t reserved() const { return reserved_; }  ///< Bytes of all large blocks.
   /// Call it when everything that was enqueued is over.
   void forget();
 
@@ -42,7 +42,7 @@ class Arena {
   struct Region {
     std::size_t size = 0;
     bool free = false;
-    Moment from;
+    VectorClock from;
   };
   using Regions = std::map<std::size_t, Region>;  ///< By offset, without gaps.
   struct Chunk {
@@ -51,21 +51,21 @@ class Arena {
     Regions regions;
   };
   /// One free region, or several adjacent ones.
-  struct Found {
+  struct Fit {
     bool any = false;
     std::size_t chunk = 0, offset = 0;
     std::uint64_t wait = 0;  ///< Pieces of work that the caller does not wait for already.
     std::size_t size = 0;
   };
-  Found best(std::size_t bytes, const Moment& known) const;
-  void* occupy(const Found&, std::size_t bytes);
+  Fit best(std::size_t bytes, const VectorClock& clock) const;
+  void* occupy(const Fit&, std::size_t bytes);
   static void absorb(Regions&, Regions::iterator low, Regions::iterator high);
   const Region* find(const void* inside) const;
   Region* find(const void* inside) { return const_cast<Region*>(std::as_const(*this).find(inside)); }
   bool grow(std::size_t bytes, std::size_t wanted);
 
   std::function<void*(std::size_t)> more_;
-  std::size_t step_, held_ = 0, used_ = 0, most_used_ = 0;
+  std::size_t step_, reserved_ = 0, used_ = 0, most_used_ = 0;
   bool may_grow_ = true;
   std::vector<Chunk> chunks_;
 };

@@ -146,12 +146,12 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
   if (options.emulated)
     throw InputError("an emulated run sleeps on the cores of this machine, which needs no GPU", "--backend cpu");
   real::require_kernels(*program.workload, real::has_kernel);
-  cuda::Options own;
-  own.gpu = options.gpu;
-  own.one_thread = options.one_thread;
-  own.copy_kernel = cuda::copy_by_kernel;
-  if (options.timeout.value > 0) own.timeout = options.timeout.value;
-  return cuda::run(program, maker_of(options.gpu), own);
+  cuda::Options gpu_options;
+  gpu_options.gpu = options.gpu;
+  gpu_options.one_thread = options.one_thread;
+  gpu_options.copy_kernel = cuda::copy_by_kernel;
+  if (options.timeout.value > 0) gpu_options.timeout = options.timeout.value;
+  return cuda::run(program, maker_of(options.gpu), gpu_options);
 }
 
 Profile profile(const ProfileRequest& request) {

@@ -23,9 +23,9 @@ class Graph {
       throw;
     }
     check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-    const cudaError_t made = cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
     cudaGraphDestroy(graph);
-    check(made, "cudaGraphInstantiate");
+    check(status, "cudaGraphInstantiate");
   }
   Graph(Graph&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)) {}
   Graph& operator=(Graph&&) = delete;

@@ -6,13 +6,13 @@ namespace stagecraft::cuda {
 void Enqueuer::carry(int transfer, int queue) {
   const Transfer& t = p_.transfers[transfer];
   const DeviceId from = p_.at(t.send).device, to = p_.at(t.receive).device;
-  const cudaStream_t stream = yard_.queues().stream(queue);
+  const cudaStream_t stream = runtime_.queues().stream(queue);
   work_on(from, queue);
   work_on(to, queue);
   std::vector<Copied> copies;
   session_->carry(transfer, [&](const void* data, void* target, std::size_t bytes) {
-    yard_.settle(queue, target);
-    yard_.hold(queue, data);
+    runtime_.wait_for_users(queue, target);
+    runtime_.hold(queue, data);
     copies.push_back({data, target, bytes});
   });
   const auto move = [this, transfer, stream, copies] {
@@ -20,9 +20,9 @@ void Enqueuer::carry(int transfer, int queue) {
       for (const Copied& c : copies) messages_.copy(c.from, c.to, c.bytes, stream);
     });
   };
-  if (Tape* const tape = yard_.tape()) {
-    tape->work(queue, move, device(from), device(to));
-    for (const Copied& c : copies) tape->note(c);
+  if (CommandRecorder* const recorder = runtime_.recorder()) {
+    recorder->work(queue, move, device(from), device(to));
+    for (const Copied& c : copies) recorder->note(c);
   } else {
     move();
   }
@@ -38,16 +38,16 @@ void Enqueuer::exchange(int transfer, int sender, int receiver) {
   if (sender >= 0) {
     work_on(from, sender);
     session_->give(transfer, [&](void* data, std::size_t bytes) {
-      yard_.hold(sender, data);
-      halves.push_back({from, to, data, bytes, true, yard_.queues().stream(sender)});
+      runtime_.hold(sender, data);
+      halves.push_back({from, to, data, bytes, true, runtime_.queues().stream(sender)});
     });
     work_alone(from);
   }
   if (receiver >= 0) {
     work_on(to, receiver);
     session_->take(transfer, [&](void* data, std::size_t bytes) {
-      yard_.settle(receiver, data);
-      halves.push_back({to, from, data, bytes, false, yard_.queues().stream(receiver)});
+      runtime_.wait_for_users(receiver, data);
+      halves.push_back({to, from, data, bytes, false, runtime_.queues().stream(receiver)});
     });
     work_alone(to);
   }
@@ -71,8 +71,8 @@ void Enqueuer::rendezvous(int transfer) {
   begin(receiver, {t.send, t.receive});
   carry(transfer, receiver);
   end(receiver, {t.send, t.receive});
-  yard_.queues().select(sender);
-  yard_.queues().wait(sender, ended_[t.send.value]);
+  runtime_.queues().select(sender);
+  runtime_.queues().wait(sender, ended_[t.send.value]);
 }
 
 /// Between GPUs the receiver takes a message on a separate queue as soon as it comes, so that the sender does not wait
@@ -86,7 +86,7 @@ void Enqueuer::send(int transfer) {
   if (apart(t)) {
     const int receiver = here(r) ? free_queue(r.device, s.device, false) : -1;
     exchange(transfer, sender, receiver);
-    if (here(r)) arrived_[transfer] = yard_.queues().end(receiver, *mark(receiver, false));
+    if (here(r)) arrived_[transfer] = runtime_.queues().end(receiver, *mark(receiver, false));
   } else {
     carry(transfer, sender);
   }
@@ -98,7 +98,7 @@ void Enqueuer::receive(int transfer) {
   if (!here(p_.at(t.receive))) return;
   const int queue = queue_of(p_.at(t.receive), p_.at(t.send).device);
   begin(queue, {t.receive});
-  yard_.queues().wait(queue, apart(t) ? arrived_[transfer] : ended_[t.send.value]);
+  runtime_.queues().wait(queue, apart(t) ? arrived_[transfer] : ended_[t.send.value]);
   end(queue, {t.receive});
 }
 

@@ -11,24 +11,24 @@ void Enqueuer::collective(int index, InstructionId id) {
   const Collective& c = p_.collectives[index];
   if (id != c.first) return;
   if (ranks_ && ranks_->sums() && p_.shape(c).kind == CollectiveKind::AllReduce) return all_reduce(index);
-  std::vector<std::vector<InstructionId>> crews;
+  std::vector<std::vector<InstructionId>> groups;
   for (int m = 0; m < c.members; ++m) {
     if (!here(p_.at(c.member(m)))) continue;
-    (!crews.empty() && shares_stream(c, m) ? crews.front() : crews.emplace_back()).push_back(c.member(m));
+    (!groups.empty() && shares_stream(c, m) ? groups.front() : groups.emplace_back()).push_back(c.member(m));
   }
-  for (const auto& crew : crews) {
-    const int queue = queue_of(p_.at(crew.front()), DeviceId{});
-    begin(queue, crew);
-    for (const InstructionId m : crew) work_on(p_.at(m).device, queue);
+  for (const auto& group : groups) {
+    const int queue = queue_of(p_.at(group.front()), DeviceId{});
+    begin(queue, group);
+    for (const InstructionId m : group) work_on(p_.at(m).device, queue);
   }
   compute_results(index);
-  for (const auto& crew : crews) {
-    end(queue_of(p_.at(crew.front()), DeviceId{}), crew);
-    for (const InstructionId m : crew) {
-      const int own = queue_of(p_.at(m), DeviceId{});
+  for (const auto& group : groups) {
+    end(queue_of(p_.at(group.front()), DeviceId{}), group);
+    for (const InstructionId m : group) {
+      const int queue = queue_of(p_.at(m), DeviceId{});
       work_alone(p_.at(m).device);
-      yard_.queues().select(own);
-      yard_.queues().wait(own, ended_[m.value]);
+      runtime_.queues().select(queue);
+      runtime_.queues().wait(queue, ended_[m.value]);
     }
   }
 }
@@ -38,14 +38,14 @@ void Enqueuer::collective(int index, InstructionId id) {
 bool Enqueuer::shares_stream(const Collective& c, int rank) const {
   const Instruction &first = p_.at(c.first), &member = p_.at(c.member(rank));
   if (!here(first) || apart(c.first, c.member(rank))) return false;
-  const bool same_gpu = yard_.devices().gpu(device(first.device)) == yard_.devices().gpu(device(member.device));
+  const bool same_gpu = runtime_.devices().gpu(device(first.device)) == runtime_.devices().gpu(device(member.device));
   return same_gpu || real::is_computed_once(p_.shape(c).kind) || first_reaches_all(c);
 }
 
 bool Enqueuer::first_reaches_all(const Collective& c) const {
-  bool all = here(p_.at(c.first));
-  for (int m = 1; m < c.members && all; ++m) all = reaches(c.first, c.member(m));
-  return all;
+  bool reaches_all = here(p_.at(c.first));
+  for (int m = 1; m < c.members && reaches_all; ++m) reaches_all = reaches(c.first, c.member(m));
+  return reaches_all;
 }
 
 /// Runs on a stream of each member, in place on its gradient.
@@ -57,17 +57,17 @@ void Enqueuer::all_reduce(int collective) {
     const InstructionId member = c.member(m);
     const Instruction& i = p_.at(member);
     if (!here(i)) continue;
-    const int own = members.emplace_back(member, queue_of(i, DeviceId{})).second;
-    begin(own, {member});
-    work_on(i.device, own);
+    const int queue = members.emplace_back(member, queue_of(i, DeviceId{})).second;
+    begin(queue, {member});
+    work_on(i.device, queue);
     const real::Tensor gradient = session_->arrays(member).output;
     summands.push_back(
-        {i.device, gradient.data, static_cast<std::size_t>(gradient.size()), yard_.queues().stream(own)});
+        {i.device, gradient.data, static_cast<std::size_t>(gradient.size()), runtime_.queues().stream(queue)});
   }
   if (summands.empty()) return;
-  ranks_->sum(collective, yard_.width(), summands);
-  for (const auto& [member, own] : members) {
-    end(own, {member});
+  ranks_->sum(collective, runtime_.width(), summands);
+  for (const auto& [member, queue] : members) {
+    end(queue, {member});
     work_alone(p_.at(member).device);
   }
 }
@@ -96,7 +96,7 @@ void Enqueuer::compute_results(int index) {
   if (!real::is_computed_once(kind)) return;
   for (int m = 1; m < c.members; ++m)
     hand(index, c.first, c.member(m), arrays[0].output.data, arrays[m].output.data,
-         static_cast<std::size_t>(numbers) * yard_.width());
+         static_cast<std::size_t>(numbers) * runtime_.width());
 }
 
 /// One step of the result of a rank: read from the other member's memory, or sent from there.
@@ -112,7 +112,7 @@ void Enqueuer::put_part(int index, int rank, const real::SafeStep& step, real::T
     real::write_part(session_->kernels(p_.at(to).device), part, input, output);
     return take_turns(to, from);
   }
-  const std::size_t width = yard_.width(), bytes = static_cast<std::size_t>(part.count) * width;
+  const std::size_t width = runtime_.width(), bytes = static_cast<std::size_t>(part.count) * width;
   void* const source = input ? static_cast<char*>(input.data) + part.from * width : nullptr;
   void* const target = output ? static_cast<char*>(output.data) + part.to * width : nullptr;
   if (!part.add) return hand(index, from, to, source, target, bytes);
@@ -126,7 +126,7 @@ void Enqueuer::put_part(int index, int rank, const real::SafeStep& step, real::T
 /// Moves data from one member to another; one of them may be in another process.
 void Enqueuer::hand(int collective, InstructionId from, InstructionId to, void* data, void* target, std::size_t bytes) {
   const DeviceId a = p_.at(from).device, b = p_.at(to).device;
-  const auto stream = [&](DeviceId d) { return yard_.queues().stream(yard_.used(device(d))); };
+  const auto stream = [&](DeviceId d) { return runtime_.queues().stream(runtime_.used(device(d))); };
   if (!apart(from, to)) {
     if (!data || !target) return;
     take_turns(to, from);
@@ -141,19 +141,20 @@ void Enqueuer::hand(int collective, InstructionId from, InstructionId to, void* 
 
 /// Makes later work on the second member's stream wait for what is on the first member's stream.
 void Enqueuer::take_turns(InstructionId first, InstructionId second) {
-  const int before = yard_.used(device(p_.at(first).device)), after = yard_.used(device(p_.at(second).device));
+  const int before = runtime_.used(device(p_.at(first).device)), after = runtime_.used(device(p_.at(second).device));
   if (before == after) return;
-  Queues& queues = yard_.queues();
+  Queues& queues = runtime_.queues();
   const Point point = queues.end(before, nullptr);
   queues.select(after);
   queues.wait(after, point);
 }
 
 void Enqueuer::copy_between(int from, int to, const void* data, void* target, std::size_t bytes, cudaStream_t stream) {
-  const auto copy = [=, to = yard_.devices().gpu(to), from = yard_.devices().gpu(from)] {
+  const auto copy = [=, to = runtime_.devices().gpu(to), from = runtime_.devices().gpu(from)] {
     check(cudaMemcpyPeerAsync(target, to, data, from, bytes, stream), "cudaMemcpyPeerAsync");
   };
-  if (Tape* const tape = yard_.tape()) return tape->work(yard_.used(from), copy, Copied{data, target, bytes});
+  if (CommandRecorder* const recorder = runtime_.recorder())
+    return recorder->work(runtime_.used(from), copy, Copied{data, target, bytes});
   copy();
 }
 
@@ -162,7 +163,7 @@ bool Enqueuer::apart(InstructionId a, InstructionId b) const {
 }
 
 bool Enqueuer::reaches(InstructionId a, InstructionId b) const {
-  return !apart(a, b) && yard_.devices().reaches(device(p_.at(a).device), device(p_.at(b).device));
+  return !apart(a, b) && runtime_.devices().reaches(device(p_.at(a).device), device(p_.at(b).device));
 }
 
 }  // namespace stagecraft::cuda

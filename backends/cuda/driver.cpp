@@ -57,7 +57,7 @@ std::string stuck_for(double seconds) {
 
 }  // namespace
 
-Until at_most(double seconds) {
+WaitPolicy at_most(double seconds) {
   return [seconds](const std::function<bool()>& done) {
     real::Nap nap;
     for (const double begin = real::steady_seconds(); !done(); nap())

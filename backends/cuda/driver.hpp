@@ -38,19 +38,19 @@ bool reach_memory(int gpu, int other);
 /// A function of the driver by its name: libcuda is not linked, so a program starts on machines without it.
 template <class Function>
 Function driver_function(const char* name) {
-  void* found = nullptr;
+  void* address = nullptr;
   cudaDriverEntryPointQueryResult answer{};
-  if (cudaGetDriverEntryPointByVersion(name, &found, 13000, cudaEnableDefault, &answer) != cudaSuccess ||
+  if (cudaGetDriverEntryPointByVersion(name, &address, 13000, cudaEnableDefault, &answer) != cudaSuccess ||
       answer != cudaDriverEntryPointSuccess)
     throw CudaError(std::string("the driver has no ") + name);
-  return reinterpret_cast<Function>(found);
+  return reinterpret_cast<Function>(address);
 }
 
 /// How the host waits for the device. It polls, because a blocking driver call never returns from a stuck device.
-using Until = std::function<void(const std::function<bool()>& done)>;
+using WaitPolicy = std::function<void(const std::function<bool()>& done)>;
 
 /// Throws BackendError after this many seconds.
-Until at_most(double seconds);
+WaitPolicy at_most(double seconds);
 /// Whether all that was enqueued is over.
 bool over(cudaStream_t);
 /// Waits for some seconds until it is; false: it is stuck, or broken.

@@ -28,20 +28,21 @@ std::vector<EndEvent> end_events(const Program& p) {
 void spread_over_iterations(const Program& p, IdVector<InstructionId, double>& start,
                             IdVector<InstructionId, double>& end) {
   std::vector<double> last(static_cast<std::size_t>(p.iterations) + 1, 0);
-  const auto of = [&](InstructionId n) { return static_cast<std::size_t>(p.iteration_of(p.at(n))) + 1; };
-  for (const InstructionId n : p.instructions.ids()) last[of(n)] = std::max(last[of(n)], end[n]);
+  const auto iteration_slot = [&](InstructionId n) { return static_cast<std::size_t>(p.iteration_of(p.at(n))) + 1; };
+  for (const InstructionId n : p.instructions.ids())
+    last[iteration_slot(n)] = std::max(last[iteration_slot(n)], end[n]);
   for (std::size_t k = 1; k < last.size(); ++k) last[k] = std::max(last[k], last[k - 1]);
   start.resize(p.size());
   for (const InstructionId n : p.instructions.ids()) {
-    start[n] = last[of(n) - 1];
-    end[n] = last[of(n)];
+    start[n] = last[iteration_slot(n) - 1];
+    end[n] = last[iteration_slot(n)];
   }
 }
 
-Enqueuer::Enqueuer(const Program& program, Yard& yard, const std::vector<int>& devices, Messages& messages,
+Enqueuer::Enqueuer(const Program& program, GpuRuntime& runtime, const std::vector<int>& devices, Messages& messages,
                    EnqueueOptions options, Ranks* ranks)
     : p_(program),
-      yard_(yard),
+      runtime_(runtime),
       devices_(devices),
       messages_(messages),
       ranks_(ranks),
@@ -56,8 +57,8 @@ void Enqueuer::open_queues() {
     const bool computes = s.kind == StreamKind::Compute;
     const bool used = device(s.device) >= 0;
     queue_of_stream_.push_back(!used      ? -1
-                               : computes ? yard_.compute_queue(device(s.device))
-                                          : yard_.new_queue(device(s.device), true));
+                               : computes ? runtime_.compute_queue(device(s.device))
+                                          : runtime_.new_queue(device(s.device), true));
   }
   for (const Transfer& t : p_.transfers) {
     const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
@@ -67,7 +68,7 @@ void Enqueuer::open_queues() {
   }
   for (const Collective& c : p_.collectives)
     for (int m = 0; m < c.members; ++m)
-      if (const Instruction& i = p_.at(c.member(m)); here(i)) yard_.kernels(queue_of(i, DeviceId{}));
+      if (const Instruction& i = p_.at(c.member(m)); here(i)) runtime_.kernels(queue_of(i, DeviceId{}));
 }
 
 /// The program lets messages without a stream overtake each other; here, each direction between two devices is a queue.
@@ -76,10 +77,10 @@ int Enqueuer::queue_of(const Instruction& i, DeviceId peer) {
   return free_queue(i.device, peer, i.kind == InstructionKind::Send);
 }
 
-int Enqueuer::free_queue(DeviceId own, DeviceId peer, bool sends) {
+int Enqueuer::free_queue(DeviceId local, DeviceId peer, bool sends) {
   const auto [it, fresh] =
-      free_queues_.try_emplace({2 * static_cast<int>(own.value) + sends, static_cast<int>(peer.value)});
-  if (fresh) it->second = yard_.new_queue(device(own), true);
+      free_queues_.try_emplace({2 * static_cast<int>(local.value) + sends, static_cast<int>(peer.value)});
+  if (fresh) it->second = runtime_.new_queue(device(local), true);
   return it->second;
 }
 
@@ -94,13 +95,13 @@ void Enqueuer::open(real::Session& session, Marks& marks) {
   ended_.assign(p_.size(), {});
   arrived_.assign(p_.transfers.size(), {});
   fresh_.clear();
-  unmarked_.assign(yard_.queues().size(), {});
+  unmarked_.assign(runtime_.queues().size(), {});
   marks.gates.clear();
   marks.iterations.clear();
   marks.events.clear();
   marks.start.assign(p_.size(), nullptr);
   marks.end.assign(p_.size(), nullptr);
-  marks.of_queue.assign(yard_.queues().size(), {});
+  marks.of_queue.assign(runtime_.queues().size(), {});
   marks.gpu.assign(p_.size(), 0);
   open_gates();
 }
@@ -119,36 +120,36 @@ void Enqueuer::put(InstructionId id) {
 
 /// The gate of the first queue opens first, then one gate on each other GPU, then all queues.
 void Enqueuer::open_gates() {
-  Queues& queues = yard_.queues();
+  Queues& queues = runtime_.queues();
   std::map<int, Point> gates;
   for (int q = 0; q < queues.size(); ++q) {
     queues.select(q);
     const int gpu = queues.gpu(q);
-    const auto found = gates.find(gpu);
-    queues.wait(q, found != gates.end() ? found->second : gates.empty() ? Point{} : gates.begin()->second);
-    if (found != gates.end()) continue;
+    const auto it = gates.find(gpu);
+    queues.wait(q, it != gates.end() ? it->second : gates.empty() ? Point{} : gates.begin()->second);
+    if (it != gates.end()) continue;
     marks_->gates.resize(std::max(marks_->gates.size(), static_cast<std::size_t>(gpu) + 1), nullptr);
     const Event* const gate = marks_->gates[gpu] = mark(q, true);
     gates[gpu] = queues.end(q, *gate);
   }
 }
 
-void Enqueuer::behind(int queue, InstructionId id) {
-  for (const InstructionId w : p_.waits_for(id)) yard_.queues().wait(queue, ended_[w.value]);
+void Enqueuer::wait_for_inputs(int queue, InstructionId id) {
+  for (const InstructionId w : p_.waits_for(id)) runtime_.queues().wait(queue, ended_[w.value]);
 }
 
 const Event* Enqueuer::mark(int queue, bool timed) {
-  yard_.queues().select(queue);
+  runtime_.queues().select(queue);
   return &marks_->events.emplace_back(timed ? cudaEventDefault : cudaEventDisableTiming);
 }
 
 void Enqueuer::begin(int queue, const std::vector<InstructionId>& instructions) {
-  if (!yard_.tape()) keep_up(queue);
-  yard_.queues().select(queue);
-  for (const InstructionId id : instructions) behind(queue, id);
+  if (!runtime_.recorder()) keep_up(queue);
+  runtime_.queues().select(queue);
+  for (const InstructionId id : instructions) wait_for_inputs(queue, id);
   if (!options_.timed) return;
   const Event* const start = mark(queue, true);
-  start->record(yard_.queues().stream(queue));
+  start->record(runtime_.queues().stream(queue));
   for (const InstructionId id : instructions) marks_->start[id.value] = start;
 }
 
@@ -159,11 +160,11 @@ void Enqueuer::end(int queue, const std::vector<InstructionId>& instructions) {
     if (!options_.ends.empty()) wanted = std::max(wanted, options_.ends[id.value]);
     unmarked.push_back(static_cast<int>(id.value));
   }
-  const bool none = wanted == EndEvent::None || yard_.tape();
+  const bool none = wanted == EndEvent::None || runtime_.recorder();
   const Event* const end = none ? nullptr : mark(queue, wanted == EndEvent::Timed);
-  const Point point = yard_.queues().end(queue, end);
+  const Point point = runtime_.queues().end(queue, end);
   for (const InstructionId id : instructions) {
-    marks_->gpu[id.value] = yard_.queues().gpu(queue);
+    marks_->gpu[id.value] = runtime_.queues().gpu(queue);
     ended_[id.value] = point;
     fresh_.push_back(static_cast<int>(id.value));
   }
@@ -183,32 +184,32 @@ void Enqueuer::keep_up(int queue) {
 }
 
 const Event* Enqueuer::barrier(bool timed) {
-  Queues& queues = yard_.queues();
+  Queues& queues = runtime_.queues();
   for (int q = 1; q < queues.size(); ++q) {
     const Point point = queues.end(q, mark(q, false));
     queues.select(0);
     queues.wait(0, point);
   }
-  const Event* const all = mark(0, timed);
-  const Point point = queues.end(0, all);
+  const Event* const event = mark(0, timed);
+  const Point point = queues.end(0, event);
   for (int q = 1; q < queues.size(); ++q) {
     queues.select(q);
     queues.wait(q, point);
   }
-  yard_.forget();
+  runtime_.forget();
   int last = -1;
   for (std::vector<int>& unmarked : unmarked_) {
-    for (const int n : unmarked) marks_->end[last = n] = all;
+    for (const int n : unmarked) marks_->end[last = n] = event;
     unmarked.clear();
   }
   if (last >= 0) marks_->of_queue.front().push_back(last);
   for (const int n : fresh_) ended_[n] = {};
   fresh_.clear();
-  return all;
+  return event;
 }
 
 void Enqueuer::compute(InstructionId id) {
-  const int queue = yard_.compute_queue(device(p_.at(id).device));
+  const int queue = runtime_.compute_queue(device(p_.at(id).device));
   begin(queue, {id});
   session_->compute(id);
   end(queue, {id});

@@ -6,8 +6,8 @@
 #include <map>
 #include <vector>
 
+#include "backends/cuda/gpu_runtime.hpp"
 #include "backends/cuda/messages.hpp"
-#include "backends/cuda/queue_kernels.hpp"
 #include "backends/cuda/ranks/ranks.hpp"
 #include "backends/real/session.hpp"
 #include "sim/program/program.hpp"
@@ -42,12 +42,13 @@ struct EnqueueOptions {
   std::vector<EndEvent> ends = {};         ///< Indexed by instruction.
 };
 
-/// Enqueues a whole program in the queues of the yard, each instruction after all that it waits for. `devices` gives
+/// Enqueues a whole program in the queues of the runtime, each instruction after all that it waits for. `devices` gives
 /// the virtual device of each device of the program, -1: not in this process. `ranks` carries messages between GPUs;
 /// it may be null.
 class Enqueuer {
  public:
-  Enqueuer(const Program&, Yard&, const std::vector<int>& devices, Messages&, EnqueueOptions, Ranks* ranks = nullptr);
+  Enqueuer(const Program&, GpuRuntime&, const std::vector<int>& devices, Messages&, EnqueueOptions,
+           Ranks* ranks = nullptr);
 
   /// Enqueues the first `count` instructions. It may be called again after the previous run has ended.
   void run(real::Session&, Marks&, std::size_t count);
@@ -62,7 +63,7 @@ class Enqueuer {
 
  private:
   int queue_of(const Instruction&, DeviceId peer);
-  int free_queue(DeviceId own, DeviceId peer, bool sends);
+  int free_queue(DeviceId local, DeviceId peer, bool sends);
   bool here(const Instruction& i) const { return device(i.device) >= 0; }
   bool apart(const Transfer& t) const { return ranks_ && ranks_->apart(t); }
   int device(DeviceId d) const { return devices_[d.value]; }
@@ -75,7 +76,7 @@ class Enqueuer {
   void collective(int index, InstructionId);
   void all_reduce(int collective);
 
-  void behind(int queue, InstructionId);
+  void wait_for_inputs(int queue, InstructionId);
   const Event* mark(int queue, bool timed);
   void begin(int queue, const std::vector<InstructionId>&);
   void end(int queue, const std::vector<InstructionId>&);
@@ -90,11 +91,11 @@ class Enqueuer {
   void copy_between(int from, int to, const void* data, void* target, std::size_t bytes, cudaStream_t);
   bool apart(InstructionId, InstructionId) const;
   bool reaches(InstructionId, InstructionId) const;
-  void work_on(DeviceId d, int queue) { yard_.use(device(d), queue); }
-  void work_alone(DeviceId d) { yard_.use(device(d), yard_.compute_queue(device(d))); }
+  void work_on(DeviceId d, int queue) { runtime_.use(device(d), queue); }
+  void work_alone(DeviceId d) { runtime_.use(device(d), runtime_.compute_queue(device(d))); }
 
   const Program& p_;
-  Yard& yard_;
+  GpuRuntime& runtime_;
   const std::vector<int>& devices_;
   Messages& messages_;
   Ranks* ranks_;

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "backends/real/clocks.hpp"
-#include "backends/real/walk.hpp"
+#include "backends/real/program_executor.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {
@@ -13,7 +13,7 @@ namespace stagecraft::cuda {
 Watch::Watch(const Program& program, const Marks& marks, double timeout)
     : p_(program), marks_(marks), timeout_(timeout) {}
 
-bool Watch::look(std::size_t queue) {
+bool Watch::poll(std::size_t queue) {
   next_.resize(std::max(next_.size(), marks_.of_queue.size()), 0);
   const std::vector<int>& list = marks_.of_queue[queue];
   bool moved = false;
@@ -29,34 +29,34 @@ void Watch::until(const std::function<bool()>& done) {
   double since = real::steady_seconds();
   while (!done()) {
     bool moved = false;
-    for (std::size_t q = 0; q < marks_.of_queue.size(); ++q) moved = look(q) || moved;
+    for (std::size_t q = 0; q < marks_.of_queue.size(); ++q) moved = poll(q) || moved;
     if (moved) nap.reset();
-    const News news = beat_(moved);
-    hear(news);
-    if (moved || news == News::Moved)
+    const ProgressEvent news = beat_(moved);
+    throw_if_over(news);
+    if (moved || news == ProgressEvent::Moved)
       since = real::steady_seconds();
-    else if (news == News::Alone && real::steady_seconds() - since > timeout_)
+    else if (news == ProgressEvent::Alone && real::steady_seconds() - since > timeout_)
       stuck();
     if (!moved) nap();
   }
 }
 
-void Watch::hear(News news) const {
-  if (news == News::Stuck) stuck();
-  if (news == News::Stop) throw BackendError("told to stop in the middle of the run:\n" + whereabouts());
-  if (news == News::Silent)
+void Watch::throw_if_over(ProgressEvent news) const {
+  if (news == ProgressEvent::Stuck) stuck();
+  if (news == ProgressEvent::Stop) throw BackendError("told to stop in the middle of the run:\n" + whereabouts());
+  if (news == ProgressEvent::Silent)
     throw BackendError(fmt::format("another process has not answered for {:.3g} s:\n{}", timeout_, whereabouts()));
 }
 
-void Watch::keep_up(int queue, std::size_t most) {
+void Watch::keep_up(int queue, std::size_t max_marks) {
   const std::size_t q = queue;
-  if (marks_.of_queue[q].size() <= most) return;
-  look(q);
-  until([&] { return marks_.of_queue[q].size() - next_[q] <= most; });
+  if (marks_.of_queue[q].size() <= max_marks) return;
+  poll(q);
+  until([&] { return marks_.of_queue[q].size() - next_[q] <= max_marks; });
 }
 
 void Watch::finish() {
-  for (std::size_t q = 0; q < marks_.of_queue.size(); ++q) look(q);
+  for (std::size_t q = 0; q < marks_.of_queue.size(); ++q) poll(q);
   until([&] {
     for (std::size_t q = 0; q < marks_.of_queue.size(); ++q)
       if (next_[q] < marks_.of_queue[q].size()) return false;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "backends/cuda/enqueue.hpp"
-#include "backends/cuda/ranks/crew.hpp"
+#include "backends/cuda/ranks/heartbeat_monitor.hpp"
 
 namespace stagecraft::cuda {
 
@@ -11,27 +11,27 @@ class Watch {
   Watch(const Program& program, const Marks& marks, double timeout);
 
   /// Sets what is called again and again during a wait, with whether anything has ended since the last call.
-  void listen(std::function<News(bool moved)> beat) { beat_ = std::move(beat); }
+  void listen(std::function<ProgressEvent(bool moved)> beat) { beat_ = std::move(beat); }
   /// Limits error messages to the devices of this process, when there are several processes.
   void only(std::function<bool(DeviceId)> here) { here_ = std::move(here); }
 
-  /// Waits until at most `most` pieces of work are in flight in the queue.
-  void keep_up(int queue, std::size_t most);
+  /// Waits until at most `max_marks` pieces of work are in flight in the queue.
+  void keep_up(int queue, std::size_t max_marks);
   /// Waits until all queues are empty.
   void finish();
   /// Waits until `done()`; BackendError when nothing has ended for `timeout` seconds.
   void until(const std::function<bool()>& done);
 
  private:
-  bool look(std::size_t queue);  ///< Whether anything has ended.
+  bool poll(std::size_t queue);  ///< Whether anything has ended.
   [[noreturn]] void stuck() const;
   std::string whereabouts() const;
-  void hear(News) const;
+  void throw_if_over(ProgressEvent) const;
 
   const Program& p_;
   const Marks& marks_;
   double timeout_;
-  std::function<News(bool moved)> beat_ = [](bool) { return News::Alone; };
+  std::function<ProgressEvent(bool moved)> beat_ = [](bool) { return ProgressEvent::Alone; };
   std::function<bool(DeviceId)> here_ = [](DeviceId) { return true; };
   std::vector<std::size_t> next_;  ///< First unfinished piece of work in each queue.
 };

@@ -35,9 +35,9 @@ Library::Library(const char* name) {
 }
 
 void* Library::symbol(const char* name) const {
-  void* const found = dlsym(handle_, name);
-  if (!found) throw CudaError(where_ + " has no " + name);
-  return found;
+  void* const address = dlsym(handle_, name);
+  if (!address) throw CudaError(where_ + " has no " + name);
+  return address;
 }
 
 void require(const Nccl& nccl, ncclResult_t result, const char* what) {
@@ -56,16 +56,16 @@ void group(const Nccl& nccl, const std::function<void()>& calls) {
   require(nccl, nccl.ncclGroupEnd(), "ncclGroupEnd");
 }
 
-void begin_rank(const Nccl& nccl, int gpu, const ncclUniqueId& id, int rank, int ranks, ncclComm_t& made) {
+void begin_rank(const Nccl& nccl, int gpu, const ncclUniqueId& id, int rank, int ranks, ncclComm_t& communicator) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   config.maxCTAs = 4;  // A power of two, or it becomes one.
   config.cgaClusterSize = 0;
   check(cudaSetDevice(gpu), "cudaSetDevice");
-  require(nccl, nccl.ncclCommInitRankConfig(&made, ranks, id, rank, &config), "ncclCommInitRankConfig");
+  require(nccl, nccl.ncclCommInitRankConfig(&communicator, ranks, id, rank, &config), "ncclCommInitRankConfig");
 }
 
-void wait_for(const Nccl& nccl, ncclComm_t communicator, const Until& until) {
+void wait_for(const Nccl& nccl, ncclComm_t communicator, const WaitPolicy& until) {
   ncclResult_t state = ncclInProgress;
   const auto through = [&] {
     require(nccl, nccl.ncclCommGetAsyncError(communicator, &state), "ncclCommGetAsyncError");

@@ -84,6 +84,6 @@ void group(const Nccl&, const std::function<void()>& calls);
 void begin_rank(const Nccl&, int gpu, const ncclUniqueId&, int rank, int ranks, ncclComm_t&);
 
 /// Waits until the communicator's calls are complete on the host.
-void wait_for(const Nccl&, ncclComm_t, const Until&);
+void wait_for(const Nccl&, ncclComm_t, const WaitPolicy&);
 
 }  // namespace stagecraft::cuda

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "backends/backend.hpp"
-#include "backends/cuda/queue_kernels.hpp"
+#include "backends/cuda/gpu_runtime.hpp"
 
 namespace stagecraft::cuda {
 

@@ -46,7 +46,7 @@ class KernelMessages final : public Messages {
 class NcclMessages final : public Messages {
  public:
   NcclMessages(const Program& program, const std::vector<int>& gpus) {
-    std::map<std::tuple<DeviceId, DeviceId, bool>, ncclComm_t> made;
+    std::map<std::tuple<DeviceId, DeviceId, bool>, ncclComm_t> communicators;
     for (const Transfer& t : program.transfers) {
       const Instruction &send = program.at(t.send), &receive = program.at(t.receive);
       const int gpu = gpus[receive.device.value];
@@ -55,11 +55,11 @@ class NcclMessages final : public Messages {
         continue;
       }
       check(cudaSetDevice(gpu), "cudaSetDevice");
-      ncclComm_t& communicator = made[key(program, send, receive)];
+      ncclComm_t& communicator = communicators[key(program, send, receive)];
       if (!communicator) communicator = new_communicator();
       of_.push_back(communicator);
     }
-    for (const auto& [unused, communicator] : made) all_.push_back(communicator);
+    for (const auto& [unused, communicator] : communicators) all_.push_back(communicator);
   }
   NcclMessages(const NcclMessages&) = delete;
   NcclMessages& operator=(const NcclMessages&) = delete;

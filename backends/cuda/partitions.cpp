@@ -26,21 +26,21 @@ Partitions::Partitions(int device, const std::vector<unsigned>& shares) {
   create_stream_ = driver.cuGreenCtxStreamCreate;
   CUdevice handle{};
   check(driver.cuDeviceGet(&handle, device), "cuDeviceGet");
-  CUdevResource all{}, rest{};
-  check(driver.cuDeviceGetDevResource(handle, &all, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
-  const unsigned least = all.sm.minSmPartitionSize;
-  check(driver.cuDevSmResourceSplitByCount(nullptr, &groups_, &all, nullptr, 0, least), "counting groups");
+  CUdevResource whole{}, rest{};
+  check(driver.cuDeviceGetDevResource(handle, &whole, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
+  const unsigned granularity = whole.sm.minSmPartitionSize;
+  check(driver.cuDevSmResourceSplitByCount(nullptr, &groups_, &whole, nullptr, 0, granularity), "counting groups");
   std::vector<CUdevResource> groups(groups_);
-  check(driver.cuDevSmResourceSplitByCount(groups.data(), &groups_, &all, &rest, 0, least), "splitting");
+  check(driver.cuDevSmResourceSplitByCount(groups.data(), &groups_, &whole, &rest, 0, granularity), "splitting");
   const unsigned sum = std::accumulate(shares.begin(), shares.end(), 0U), each = sum == 0 ? 0 : groups_ / sum;
   if (sum == 0) throw CudaError("no partition was asked for");
   if (each == 0) throw CudaError("more shares than groups of multiprocessors");
   group_ = groups.front().sm.smCount;
-  unused_ = all.sm.smCount;
+  unused_ = whole.sm.smCount;
   try {
     CUdevResource* next = groups.data();
     for (const unsigned share : shares) {
-      Part& part = parts_.emplace_back();
+      Partition& part = parts_.emplace_back();
       CUdevResourceDesc description{};
       check(driver.cuDevResourceGenerateDesc(&description, next, each * share), "cuDevResourceGenerateDesc");
       check(driver.cuGreenCtxCreate(&part.context, description, handle, CU_GREEN_CTX_DEFAULT_STREAM),
@@ -68,7 +68,7 @@ void Partitions::release() noexcept {
   for (const cudaStream_t stream : more_)
     if (stream) cudaStreamDestroy(stream);
   more_.clear();
-  for (const Part& part : parts_) {
+  for (const Partition& part : parts_) {
     if (part.compute) cudaStreamDestroy(part.compute);
     if (part.comm) cudaStreamDestroy(part.comm);
     if (part.context) destroy_(part.context);

@@ -11,7 +11,7 @@ namespace stagecraft::cuda {
 /// as any other stream.
 class Partitions {
  public:
-  struct Part {
+  struct Partition {
     CUgreenCtx context{};
     cudaStream_t compute{}, comm{};
     unsigned multiprocessors = 0;  ///< What it really got.
@@ -24,7 +24,7 @@ class Partitions {
   Partitions& operator=(const Partitions&) = delete;
   ~Partitions() { release(); }
 
-  const std::vector<Part>& parts() const { return parts_; }
+  const std::vector<Partition>& parts() const { return parts_; }
   /// One more stream of a part, which goes with the partitions.
   cudaStream_t new_stream(std::size_t part, int priority);
   unsigned group() const { return group_; }    ///< Multiprocessors of the smallest group.
@@ -35,7 +35,7 @@ class Partitions {
   struct Driver;
   void release() noexcept;
 
-  std::vector<Part> parts_;
+  std::vector<Partition> parts_;
   std::vector<cudaStream_t> more_;
   decltype(&cuGreenCtxDestroy) destroy_ = nullptr;
   decltype(&cuGreenCtxStreamCreate) create_stream_ = nullptr;

@@ -6,20 +6,20 @@
 
 namespace stagecraft::cuda {
 
-bool covers(const Moment& later, const Moment& earlier) {
+bool covers(const VectorClock& later, const VectorClock& earlier) {
   for (std::size_t q = 0; q < earlier.size(); ++q)
     if (earlier[q] > (q < later.size() ? later[q] : 0)) return false;
   return true;
 }
 
-void join(Moment& into, const Moment& other) {
+void join(VectorClock& into, const VectorClock& other) {
   into.resize(std::max(into.size(), other.size()), 0);
   for (std::size_t q = 0; q < other.size(); ++q) into[q] = std::max(into[q], other[q]);
 }
 
 int Queues::add(cudaStream_t stream, int gpu) {
   queues_.push_back({stream, gpu, {}, {}});
-  for (Queue& q : queues_) q.known.resize(queues_.size(), 0);
+  for (Queue& q : queues_) q.clock.resize(queues_.size(), 0);
   return size() - 1;
 }
 
@@ -28,16 +28,16 @@ void Queues::select(int queue) const { check(cudaSetDevice(gpu(queue)), "cudaSet
 void Queues::wait(int queue, Point point) {
   Queue& q = queues_[queue];
   if (point.number == 0 || point.queue == queue) return;
-  if (q.known[point.queue] >= point.number) return;
+  if (q.clock[point.queue] >= point.number) return;
   const Queue& other = at(point.queue);
   STAGECRAFT_CHECK(point.number <= other.ended.size());  // A wait for what is not recorded yet would do nothing.
-  if (tape_) {
-    tape_->wait(queue, point);
-    return join(q.known, other.ended[point.number - 1].known);
+  if (recorder_) {
+    recorder_->wait(queue, point);
+    return join(q.clock, other.ended[point.number - 1].clock);
   }
   const Ended& ended = recorded(point);
   ended.event->hold_up(q.stream);
-  join(q.known, ended.known);
+  join(q.clock, ended.clock);
 }
 
 /// The piece, or the next of its queue whose end was recorded; where there is none, the end of the queue as it is now.
@@ -54,7 +54,7 @@ const Queues::Ended& Queues::recorded(Point point) {
   return q.ended.back();
 }
 
-void Queues::wait(int queue, const Moment& moment) {
+void Queues::wait(int queue, const VectorClock& moment) {
   for (std::size_t other = 0; other < moment.size(); ++other)
     wait(queue, Point{static_cast<int>(other), moment[other]});
 }
@@ -62,22 +62,22 @@ void Queues::wait(int queue, const Moment& moment) {
 Point Queues::end(int queue, const Event* event) {
   Queue& q = queues_[queue];
   if (event) event->record(q.stream);
-  q.known = reached(queue);
-  q.ended.push_back({event, q.known});
+  q.clock = reached(queue);
+  q.ended.push_back({event, q.clock});
   const Point point{queue, static_cast<std::uint32_t>(q.ended.size())};
-  if (tape_) tape_->end(point);
+  if (recorder_) recorder_->end(point);
   return point;
 }
 
-Moment Queues::reached(int queue) const {
-  Moment moment = at(queue).known;
+VectorClock Queues::reached(int queue) const {
+  VectorClock moment = at(queue).clock;
   moment[queue] = newest(queue, true);
   return moment;
 }
 
 void Queues::forget() {
   for (Queue& q : queues_) {
-    std::fill(q.known.begin(), q.known.end(), 0);
+    std::fill(q.clock.begin(), q.clock.end(), 0);
     q.ended.clear();
   }
   late_.clear();

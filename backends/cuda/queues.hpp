@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "backends/cuda/capture.hpp"
-#include "backends/cuda/tape.hpp"
+#include "backends/cuda/command_recorder.hpp"
 
 namespace stagecraft::cuda {
 
 /// A vector clock: for each stream, the number of its newest piece of work that is over, counted from 1.
-using Moment = std::vector<std::uint32_t>;
+using VectorClock = std::vector<std::uint32_t>;
 
 /// Whether all that is over at `earlier` is over at `later` too.
-bool covers(const Moment& later, const Moment& earlier);
-void join(Moment& into, const Moment& other);
+bool covers(const VectorClock& later, const VectorClock& earlier);
+void join(VectorClock& into, const VectorClock& other);
 
 /// The streams of a run, filled by one host thread. A wait is enqueued only where a stream does not already wait for
 /// that work, directly or through others.
@@ -29,17 +29,17 @@ class Queues {
   void select(int queue) const;  ///< Makes its GPU the current one.
 
   void wait(int queue, Point);
-  void wait(int queue, const Moment&);
+  void wait(int queue, const VectorClock&);
   /// Ends the piece of work at the end of the queue and records the event there, which has to live as long. Null: an
   /// event is made when something waits for it.
   Point end(int queue, const Event*);
   Point end(int queue, const Event& event) { return end(queue, &event); }
 
-  /// From now on records work on the tape instead of enqueuing it. What was enqueued before counts as over.
-  void write_to(Tape* tape) { tape_ = tape; }
+  /// From now on records work instead of enqueuing it. What was enqueued before counts as over.
+  void write_to(CommandRecorder* recorder) { recorder_ = recorder; }
 
   /// What is over when the queue gets to its end; the piece that is being enqueued counts as over.
-  Moment reached(int queue) const;
+  VectorClock reached(int queue) const;
   /// Number of the newest piece of the queue: the one that is being enqueued, or the last that was ended.
   std::uint32_t newest(int queue, bool running) const {
     return static_cast<std::uint32_t>(at(queue).ended.size()) + running;
@@ -51,12 +51,12 @@ class Queues {
  private:
   struct Ended {
     const Event* event = nullptr;
-    Moment known;
+    VectorClock clock;
   };
   struct Queue {
     cudaStream_t stream{};
     int gpu = 0;
-    Moment known;              ///< At its end.
+    VectorClock clock;         ///< At its end.
     std::vector<Ended> ended;  ///< Its pieces so far.
   };
   const Queue& at(int queue) const { return queues_[queue]; }
@@ -64,7 +64,7 @@ class Queues {
 
   std::vector<Queue> queues_;
   std::deque<Event> late_;
-  Tape* tape_ = nullptr;
+  CommandRecorder* recorder_ = nullptr;
 };
 
 }  // namespace stagecraft::cuda

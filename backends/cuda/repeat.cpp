@@ -12,50 +12,52 @@ namespace {
 
 constexpr std::size_t kMostGraphs = 4;
 
-/// Records work on the tape while it lives.
+/// Records work while it lives.
 class Writing {
  public:
-  Writing(Yard& yard, Tape& tape) : yard_(yard) { yard_.write_to(&tape); }
+  Writing(GpuRuntime& runtime, CommandRecorder& recorder) : runtime_(runtime) { runtime_.write_to(&recorder); }
   Writing(const Writing&) = delete;
   Writing& operator=(const Writing&) = delete;
-  ~Writing() { yard_.write_to(nullptr); }
+  ~Writing() { runtime_.write_to(nullptr); }
 
  private:
-  Yard& yard_;
+  GpuRuntime& runtime_;
 };
 
 }  // namespace
 
 std::vector<Iteration> iterations_of(const Program& p, bool updates_apart, std::string& why_not) {
-  std::vector<Iteration> all(p.iterations);
-  IdVector<InstructionId, bool> behind(p.size(),
-                                       false);  // Updates that are apart, and what waits for them in their iteration.
+  std::vector<Iteration> iterations(p.iterations);
+  IdVector<InstructionId, bool> after_update(
+      p.size(),
+      false);  // Updates that are apart, and what waits for them in their iteration.
   for (const InstructionId id : p.instructions.ids()) {
     const Instruction& i = p.instructions[id];
     const int iteration = p.iteration_of(i);
-    behind[id] = updates_apart && i.kind == InstructionKind::Update;
+    after_update[id] = updates_apart && i.kind == InstructionKind::Update;
     for (const InstructionId w : p.waits_for(id)) {
       const int other = p.iteration_of(p.at(w));
-      if (other > iteration) return why_not = "an iteration begins before the one before it has ended", all = {};
-      if (other == iteration && behind[w]) behind[id] = true;
+      if (other > iteration) return why_not = "an iteration begins before the one before it has ended", iterations = {};
+      if (other == iteration && after_update[w]) after_update[id] = true;
     }
-    if (behind[id] && i.kind != InstructionKind::Update)
-      return why_not = "evaluations look at weights behind updates that are in the middle of an iteration", all = {};
-    Iteration& own = all[iteration];
-    (behind[id] ? own.updates : own.body).push_back(id);
+    if (after_update[id] && i.kind != InstructionKind::Update)
+      return why_not = "evaluations look at weights after updates that are in the middle of an iteration",
+             iterations = {};
+    Iteration& current = iterations[iteration];
+    (after_update[id] ? current.updates : current.body).push_back(id);
   }
-  return all;
+  return iterations;
 }
 
 void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool makes) {
-  told_ = {};
+  stats_ = {};
   enqueuer_.open(session, marks);
-  marks.iterations = {marks.gates[yard_.queues().gpu(0)]};
+  marks.iterations = {marks.gates[runtime_.queues().gpu(0)]};
   for (std::size_t k = 0; k < count; ++k) {
     const Iteration& iteration = iterations_[k];
     enqueuer_.keep_up(0);
     const double waited = enqueuer_.waited(), begin = real::steady_seconds();
-    const int made = told_.made;
+    const int graphs_before = stats_.instantiated;
     session.begin_iteration(iteration.body);
     bool launched = false;
     if (k == 0)  // The only one that takes memory which stays.
@@ -66,45 +68,47 @@ void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool
     session.end_iteration(static_cast<int>(k));
     marks.iterations.push_back(enqueuer_.barrier(true));
     const double seconds = real::steady_seconds() - begin - (enqueuer_.waited() - waited);
-    if (told_.made == made) (launched ? told_.by_graph : told_.by_calls).push_back(seconds);
+    if (stats_.instantiated == graphs_before) (launched ? stats_.by_graph : stats_.by_calls).push_back(seconds);
   }
 }
 
 bool Repeater::body(const Iteration& iteration, bool makes) {
   enqueuer_.barrier(false);
-  Tape tape;
+  CommandRecorder recorder;
   {
-    const Writing writing(yard_, tape);
+    const Writing writing(runtime_, recorder);
     for (const InstructionId id : iteration.body) enqueuer_.put(id);
   }
-  const bool launched = play(tape, makes);
+  const bool launched = play(recorder, makes);
   enqueuer_.barrier(false);
   return launched;
 }
 
-bool Repeater::play(const Tape& tape, bool makes) {
-  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& k) { return k.words == tape.words(); });
-  const Kept* kept = found != kept_.end() ? &*found : nullptr;
-  if (!kept && makes && told_.why_not.empty()) {
+bool Repeater::play(const CommandRecorder& recorder, bool makes) {
+  const auto it =
+      std::find_if(graphs_.begin(), graphs_.end(), [&](const CachedGraph& k) { return k.words == recorder.words(); });
+  const CachedGraph* cached = it != graphs_.end() ? &*it : nullptr;
+  if (!cached && makes && stats_.why_not.empty()) {
     try {
-      capture(tape);
-      kept = &kept_.back();
-      ++told_.made;
+      capture(recorder);
+      cached = &graphs_.back();
+      ++stats_.instantiated;
     } catch (const BackendError& e) {  // From the driver, or no memory during capture.
-      told_.why_not = fmt::format("an iteration could not be captured: {}", e.what());
+      stats_.why_not = fmt::format("an iteration could not be captured: {}", e.what());
     }
   }
-  if (!kept) return tape.play(yard_.queues()), false;
-  yard_.queues().select(0);
-  kept->graph.launch(yard_.queues().stream(0));
-  ++told_.launched;
+  if (!cached) return recorder.play(runtime_.queues()), false;
+  runtime_.queues().select(0);
+  cached->graph.launch(runtime_.queues().stream(0));
+  ++stats_.launched;
   return true;
 }
 
 /// Captures on the first stream, which forks to all streams that have anything to do and joins them at the end.
-void Repeater::capture(const Tape& tape) {
-  if (kept_.size() == kMostGraphs) throw CudaError(fmt::format("no iteration was like one of {} before", kMostGraphs));
-  const Queues& queues = yard_.queues();
+void Repeater::capture(const CommandRecorder& recorder) {
+  if (graphs_.size() == kMostGraphs)
+    throw CudaError(fmt::format("no iteration was like one of {} before", kMostGraphs));
+  const Queues& queues = runtime_.queues();
   const cudaStream_t first = queues.stream(0);
   std::deque<Event> events;
   const auto wait = [&](int earlier, int later) {
@@ -116,15 +120,15 @@ void Repeater::capture(const Tape& tape) {
   };
   queues.select(0);
   Graph graph(first, [&] {
-    for (const int q : tape.queues())
+    for (const int q : recorder.queues())
       if (q != 0) wait(0, q);
-    tape.play(queues);
-    for (const int q : tape.queues())
+    recorder.play(queues);
+    for (const int q : recorder.queues())
       if (q != 0) wait(q, 0);
     queues.select(0);
   });
   graph.upload(first);
-  kept_.push_back({tape.words(), std::move(graph)});
+  graphs_.push_back({recorder.words(), std::move(graph)});
 }
 
 namespace {
@@ -143,7 +147,7 @@ Enqueued play_by_calls(const Stage& s, bool warm_up) {
   if (warm_up) {
     enqueue(first_iteration(s.program));
     s.session.rewind(false);
-    s.yard.stop_growing();
+    s.runtime.stop_growing();
   }
   double seconds = 0;
   s.play([&] {
@@ -151,9 +155,9 @@ Enqueued play_by_calls(const Stage& s, bool warm_up) {
     s.enqueuer.run(s.session, s.marks, s.program.size());
     seconds = real::steady_seconds() - begin - (s.enqueuer.waited() - waited);
   });
-  Enqueued told;
-  told.by_calls = {seconds / s.program.iterations};
-  return told;
+  Enqueued result;
+  result.by_calls = {seconds / s.program.iterations};
+  return result;
 }
 
 Enqueued play_by_graphs(const Stage& s, Repeater& repeater, bool warm_up) {
@@ -164,19 +168,20 @@ Enqueued play_by_graphs(const Stage& s, Repeater& repeater, bool warm_up) {
   };
   bool more = warm_up;
   for (int round = 0; more && round < kMostRounds; ++round) {
-    const std::size_t held = s.yard.held();
+    const std::size_t reserved_before = s.runtime.reserved();
     enqueue(kFirst, false);
     s.session.rewind(true);
-    more = round == 0 || s.yard.held() > held;  // Memory is laid out again after the first.
+    more = round == 0 || s.runtime.reserved() > reserved_before;  // Memory is laid out again after the first.
   }
   if (warm_up) {
-    s.yard.stop_growing();
+    s.runtime.stop_growing();
     enqueue(kFirst, true);
     s.session.rewind(false);
   }
   enqueue(repeater.size(), true);
-  const Repeater::Told& told = repeater.told();
-  return {Seconds{median(told.by_calls)}, Seconds{median(told.by_graph)}, told.made, told.launched, told.why_not};
+  const Repeater::RepeatStats& stats = repeater.stats();
+  return {Seconds{median(stats.by_calls)}, Seconds{median(stats.by_graph)}, stats.instantiated, stats.launched,
+          stats.why_not};
 }
 
 }  // namespace stagecraft::cuda

@@ -22,41 +22,41 @@ std::vector<Iteration> iterations_of(const Program&, bool updates_apart, std::st
 /// it equals that of an earlier iteration, a graph of it is launched.
 class Repeater {
  public:
-  Repeater(Yard& yard, Enqueuer& enqueuer, std::vector<Iteration> iterations)
-      : yard_(yard), enqueuer_(enqueuer), iterations_(std::move(iterations)) {}
+  Repeater(GpuRuntime& runtime, Enqueuer& enqueuer, std::vector<Iteration> iterations)
+      : runtime_(runtime), enqueuer_(enqueuer), iterations_(std::move(iterations)) {}
 
   /// Runs the first `count` iterations. `makes`: captures a graph of work that has none yet.
   void run(real::Session&, Marks&, std::size_t count, bool makes);
 
   std::size_t size() const { return iterations_.size(); }
   /// Statistics of the last run: host seconds of each iteration, launched call by call or as a graph.
-  struct Told {
+  struct RepeatStats {
     std::vector<double> by_calls, by_graph;
-    int made = 0, launched = 0;
+    int instantiated = 0, launched = 0;
     std::string why_not;
   };
-  const Told& told() const { return told_; }
+  const RepeatStats& stats() const { return stats_; }
 
  private:
-  struct Kept {
-    Tape::Words words;
+  struct CachedGraph {
+    CommandRecorder::CommandWords words;
     Graph graph;
   };
   bool body(const Iteration&, bool makes);
-  bool play(const Tape&, bool makes);
-  void capture(const Tape&);
+  bool play(const CommandRecorder&, bool makes);
+  void capture(const CommandRecorder&);
 
-  Yard& yard_;
+  GpuRuntime& runtime_;
   Enqueuer& enqueuer_;
   std::vector<Iteration> iterations_;
-  std::deque<Kept> kept_;
-  Told told_;
+  std::deque<CachedGraph> graphs_;
+  RepeatStats stats_;
 };
 
 /// A run that is set up; `play` enqueues and waits until all of it is over.
 struct Stage {
   const Program& program;
-  Yard& yard;
+  GpuRuntime& runtime;
   Enqueuer& enqueuer;
   real::Session& session;
   Marks& marks;

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "backends/backend.hpp"
+#include "backends/cuda/gpu_runtime.hpp"
 #include "backends/cuda/messages.hpp"
-#include "backends/cuda/queue_kernels.hpp"
 
 namespace stagecraft::cuda {
 

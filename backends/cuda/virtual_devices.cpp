@@ -34,9 +34,9 @@ void require_streams(const Partitions& partitions) {
 /// Null, and why, where the driver has no green contexts, or the GPU too few groups.
 std::unique_ptr<Partitions> divided(int gpu, int count, std::string& why_not) {
   try {
-    auto made = std::make_unique<Partitions>(gpu, std::vector<unsigned>(count, 1));
-    require_streams(*made);
-    return made;
+    auto partitions = std::make_unique<Partitions>(gpu, std::vector<unsigned>(count, 1));
+    require_streams(*partitions);
+    return partitions;
   } catch (const CudaError& e) {
     cudaGetLastError();
     why_not = e.what();

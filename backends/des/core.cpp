@@ -121,8 +121,8 @@ void Core::link() {
   successors_.resize(total);
   for (std::size_t i = program_.size(); i-- > 0;) {  // backwards, so that each list comes out in the order of numbers
     for (const InstructionId wait : program_.waits_for(InstructionId{i})) {
-      const std::size_t of = nodes_[wait.value].leader;
-      successors_[--nodes_[of].first_successor] = nodes_[i].leader;
+      const std::size_t leader = nodes_[wait.value].leader;
+      successors_[--nodes_[leader].first_successor] = nodes_[i].leader;
     }
   }
 }

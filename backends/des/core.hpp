@@ -15,10 +15,10 @@ namespace stagecraft::des {
 class Network {
  public:
   virtual ~Network() = default;
-  /// `bytes` (never zero) leave now over `route`, an index into the routes that has hops, at `most` bytes in a second.
-  /// `flow` is the number of the instruction that sends, or of the op whose traffic it is. When the last byte is there
-  /// the network calls Core::flow_done, but not from in here.
-  virtual void start(int flow, std::int32_t route, std::uint64_t bytes, double most) = 0;
+  /// `bytes` (never zero) leave now over `route`, an index into the routes that has hops, at most `max_rate` bytes in a
+  /// second. `flow` is the number of the instruction that sends, or of the op whose traffic it is. When the last byte
+  /// is there the network calls Core::flow_done, but not from in here.
+  virtual void start(int flow, std::int32_t route, std::uint64_t bytes, double max_rate) = 0;
 };
 
 /// Plays a Program on a Network. It knows what may start and when; whoever owns the clock drives it:

@@ -15,11 +15,11 @@ namespace {
 constexpr std::size_t kNamed = 5;
 
 /// The instructions that start with `id` at the latest: a rendezvous pair, a collective, or `id` alone.
-struct Together {
+struct StartGroup {
   std::int32_t first, last;
 };
 
-Together together(const Program& program, InstructionId id) {
+StartGroup start_group(const Program& program, InstructionId id) {
   const Instruction& instruction = program.at(id);
   if (instruction.kind == InstructionKind::Collective) {
     const Collective& collective = program.collective(instruction);
@@ -39,7 +39,7 @@ std::string why(const Program& program, InstructionId id, std::span<const double
     return "waits for the data of " + to_text(program, transfer.send);
   }
   std::vector<std::string> names;
-  const Together group = together(program, id);
+  const StartGroup group = start_group(program, id);
   for (std::int32_t i = group.first; i <= group.last; ++i)
     for (InstructionId wait : program.waits_for(InstructionId{i}))
       if (end[wait.value] < 0 && names.size() < kNamed) names.push_back(to_text(program, wait));

@@ -30,7 +30,7 @@ inline std::uint64_t copied_bytes(double read_and_written) {
 class LinkRates {
  public:
   explicit LinkRates(const Conditions& conditions) : next_(kForEver) {
-    for (LinkId link : conditions.changing_links()) links_.push_back({link, conditions.of(link)});
+    for (LinkId link : conditions.changing_links()) links_.push_back({link, conditions.availability_of(link)});
     if (!links_.empty()) next_ = 0;
   }
 

@@ -52,7 +52,7 @@ class Carrier final : public des::Network {
   void run(Deadline deadline) {
     core_.begin(0);
     for (int idle = 0; idle < kPatience; deadline.check()) {
-      settle();  // once for all that happens at one time
+      update_rates();  // once for all that happens at one time
       const double done = std::min(core_.next_time(), ends_.next_time());
       now_ = shares_.alive() > 0 ? std::min(done, links_.next_time()) : done;
       if (now_ == kInfinity) break;
@@ -66,8 +66,8 @@ class Carrier final : public des::Network {
     core_.require_finished(cluster_);
   }
 
-  void start(int sender, std::int32_t route, std::uint64_t bytes, double most) override {
-    const std::size_t flow = shares_.add(route, most);
+  void start(int sender, std::int32_t route, std::uint64_t bytes, double max_rate) override {
+    const std::size_t flow = shares_.add(route, max_rate);
     if (flow >= loads_.size()) loads_.resize(flow + 1);
     loads_[flow] = {static_cast<double>(bytes), 0, now_, sender};
   }
@@ -97,8 +97,8 @@ class Carrier final : public des::Network {
     shares_.change(paths_);
   }
 
-  void settle() {
-    for (const int flow : shares_.settle()) {
+  void update_rates() {
+    for (const int flow : shares_.update_rates()) {
       Load& load = loads_[flow];
       load.left = std::max(0.0, load.left - load.rate * (now_ - load.since));
       load.since = now_;

@@ -28,9 +28,9 @@ void set_bandwidths(Paths& paths, std::span<const double> bandwidths, std::span<
   for (std::size_t l = 0; l < bandwidths.size(); ++l) paths.capacity[2 * l] = paths.capacity[2 * l + 1] = bandwidths[l];
   for (std::size_t r = 0; r < routes.size(); ++r) {
     if (routes[r].hops.empty()) continue;
-    double least = bandwidths[routes[r].hops.front().link.value];
-    for (const Hop& hop : routes[r].hops) least = std::min(least, bandwidths[hop.link.value]);
-    paths.alone[r] = least;
+    double slowest = bandwidths[routes[r].hops.front().link.value];
+    for (const Hop& hop : routes[r].hops) slowest = std::min(slowest, bandwidths[hop.link.value]);
+    paths.alone[r] = slowest;
   }
 }
 
@@ -59,7 +59,7 @@ void FairShare::touch(std::int32_t channel) {
   touched = true;
 }
 
-int FairShare::add(std::int32_t route, double most) {
+int FairShare::add(std::int32_t route, double max_rate) {
   if (free_.empty()) {
     free_.push_back(static_cast<int>(flows_.size()));
     flows_.emplace_back();
@@ -70,7 +70,7 @@ int FairShare::add(std::int32_t route, double most) {
   Flow& added = flows_[flow];
   added.route = route;
   added.rate = 0;
-  added.most = most;
+  added.max_rate = max_rate;
   fresh_.push_back(flow);
   std::uint32_t hop = 0;
   for (const std::int32_t c : paths_.channels_of(route)) {
@@ -109,7 +109,7 @@ void FairShare::change(Paths paths) {
   for (std::size_t f = 0; f < flows_.size(); ++f) {
     if (flows_[f].route < 0) continue;
     const std::size_t r = flows_[f].route;
-    const double more = std::min(flows_[f].most, paths.alone[r]) - alone(flows_[f]);
+    const double more = std::min(flows_[f].max_rate, paths.alone[r]) - alone(flows_[f]);
     if (more == 0) continue;
     for (const std::int32_t c : paths_.channels_of(flows_[f].route)) {
       Channel& channel = channels_[c];
@@ -124,7 +124,7 @@ void FairShare::change(Paths paths) {
   paths_ = std::move(paths);
 }
 
-std::span<const int> FairShare::settle() {
+std::span<const int> FairShare::update_rates() {
   ++round_;
   changed_.clear();
   filling_.clear();
@@ -150,11 +150,11 @@ void FairShare::visit(int flow) {
   if (seen.seen == round_) return;
   seen.seen = round_;
   ++reached_;
-  double least = kInfinity;
+  double smallest = kInfinity;
   for (const std::int32_t c : paths_.channels_of(seen.route)) {
     Channel& channel = channels_[c];
     if (!can_be_full(channel)) continue;
-    least = std::min(least, channel.capacity);
+    smallest = std::min(smallest, channel.capacity);
     if (channel.seen == round_) continue;
     channel.seen = round_;
     channel.rest = channel.capacity;
@@ -162,10 +162,10 @@ void FairShare::visit(int flow) {
     filling_.push_back(c);
     levels_.push_back({channel.rest / channel.open, c});
   }
-  const double most = alone(seen);
-  if (least == kInfinity) return set(flow, most);
+  const double max_rate = alone(seen);
+  if (smallest == kInfinity) return set(flow, max_rate);
   ++waiting_;
-  if (most < least) levels_.push_back({most, ~flow});  // else one of the channels is full before
+  if (max_rate < smallest) levels_.push_back({max_rate, ~flow});  // else one of the channels is full before
 }
 
 void FairShare::fill() {
@@ -173,12 +173,12 @@ void FairShare::fill() {
   while (waiting_ > 0) {
     std::pop_heap(levels_.begin(), levels_.end(), std::greater<>{});
     Level& level = levels_.back();
-    if (level.of < 0) {
-      give(~level.of, level.rate);
+    if (level.subject < 0) {
+      give(~level.subject, level.rate);
       levels_.pop_back();
       continue;
     }
-    const Channel& channel = channels_[level.of];
+    const Channel& channel = channels_[level.subject];
     const double share = channel.open == 0 ? 0 : channel.rest / channel.open;
     if (share > level.rate) {
       level.rate = share;

@@ -36,25 +36,25 @@ class FairShare {
  public:
   explicit FairShare(Paths paths);
 
-  /// The number of the new flow, which wants no more than `most`, until it is removed; numbers are used again, the
+  /// The number of the new flow, which wants no more than `max_rate`, until it is removed; numbers are used again, the
   /// highest is what was alive at once.
-  int add(std::int32_t route, double most = kInfinity);
+  int add(std::int32_t route, double max_rate = kInfinity);
   void remove(int flow);
   /// Links have other bandwidths from now on; everything else in `paths` is as before.
   void change(Paths paths);
   std::size_t alive() const { return flows_.size() - free_.size(); }
   /// Brings all rates up to date. Gives the flows whose rate is not what it was, until the next call.
-  std::span<const int> settle();
-  /// How many flows the last settle() looked at.
+  std::span<const int> update_rates();
+  /// How many flows the last update_rates() looked at.
   std::size_t reached() const { return reached_; }
   double rate(int flow) const { return flows_[flow].rate; }
 
  private:
   struct Flow {
     double rate = 0;
-    double most = 0;
+    double max_rate = 0;
     std::int32_t route = -1;   ///< -1: the number is free.
-    std::uint32_t seen = 0;    ///< The last settle() that looked at it.
+    std::uint32_t seen = 0;    ///< The last update_rates() that looked at it.
     std::uint32_t placed = 0;  ///< The last one that gave it a rate.
   };
   struct Member {
@@ -73,12 +73,14 @@ class FairShare {
   /// A rate at which something is full: a channel, or a flow (~number) that gets no more even alone.
   struct Level {
     double rate;
-    std::int32_t of;
-    bool operator>(const Level& other) const { return rate != other.rate ? rate > other.rate : of > other.of; }
+    std::int32_t subject;
+    bool operator>(const Level& other) const {
+      return rate != other.rate ? rate > other.rate : subject > other.subject;
+    }
   };
 
   static bool can_be_full(const Channel&);
-  double alone(const Flow& flow) const { return std::min(flow.most, paths_.alone[flow.route]); }
+  double alone(const Flow& flow) const { return std::min(flow.max_rate, paths_.alone[flow.route]); }
   std::uint32_t& place(int flow, std::size_t hop) { return places_[static_cast<std::size_t>(flow) * most_hops_ + hop]; }
   void touch(std::int32_t channel);
   void visit(int flow);
@@ -94,7 +96,7 @@ class FairShare {
   std::vector<Channel> channels_;
   std::vector<std::int32_t> touched_;  ///< Channels that could be full until something went.
   std::vector<int> fresh_;             ///< Flows that came.
-  std::uint32_t round_ = 0;            ///< Counts settle().
+  std::uint32_t round_ = 0;            ///< Counts update_rates().
   std::vector<std::int32_t> filling_;
   std::vector<Level> levels_;
   std::size_t waiting_ = 0;  ///< Flows that were seen and have no rate yet.

@@ -23,12 +23,12 @@ void FinishQueue::sink(std::size_t at, const Entry& entry) {
   for (;;) {
     const std::size_t first = kBranches * at + 1, last = std::min(first + kBranches, heap_.size());
     if (first >= last) break;
-    std::size_t least = first;
+    std::size_t smallest = first;
     for (std::size_t i = first + 1; i < last; ++i)
-      if (heap_[i] < heap_[least]) least = i;
-    if (!(heap_[least] < entry)) break;
-    put(at, heap_[least]);
-    at = least;
+      if (heap_[i] < heap_[smallest]) smallest = i;
+    if (!(heap_[smallest] < entry)) break;
+    put(at, heap_[smallest]);
+    at = smallest;
   }
   put(at, entry);
 }

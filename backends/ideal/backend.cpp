@@ -154,7 +154,7 @@ class LongestPath {
 };
 
 Timeline run(const Program& program, const Cluster& cluster, const RunOptions&) {
-  if (cluster.changes.empty() && cluster.jitter.most <= 0) return LongestPath<Rated>(program, cluster).run();
+  if (cluster.changes.empty() && cluster.jitter.max_fraction <= 0) return LongestPath<Rated>(program, cluster).run();
   return LongestPath<Changing>(program, cluster).run();
 }
 

@@ -27,7 +27,7 @@ void require_one_round(const Collective& c) { STAGECRAFT_CHECK(c.rounds == 1); }
 
 std::vector<ResultPart> result_parts(CollectiveKind kind, int members, int rank, std::int64_t numbers) {
   std::vector<ResultPart> parts;
-  const std::int64_t own = part_begin(numbers, members, rank), size = part_size(numbers, members, rank);
+  const std::int64_t begin = part_begin(numbers, members, rank), size = part_size(numbers, members, rank);
   const std::int64_t equal = numbers / members;
   if (kind == CollectiveKind::Broadcast) return {{0, 0, 0, numbers, false}};
   for (int m = 0; m < members; ++m) {
@@ -36,7 +36,7 @@ std::vector<ResultPart> result_parts(CollectiveKind kind, int members, int rank,
         parts.push_back({m, 0, 0, numbers, m > 0});
         break;
       case CollectiveKind::ReduceScatter:
-        parts.push_back({m, own, 0, size, m > 0});
+        parts.push_back({m, begin, 0, size, m > 0});
         break;
       case CollectiveKind::AllGather:
         parts.push_back({m, 0, part_begin(numbers, members, m), part_size(numbers, members, m), false});
@@ -79,13 +79,13 @@ ScratchCopy::ScratchCopy(Kernels& kernels, Tensor original) : kernels_(kernels),
 
 ScratchCopy::~ScratchCopy() { kernels_.release(copy_.data, bytes_of(kernels_, copy_.size())); }
 
-Tensor overwritten_early(CollectiveKind kind, int rank, const MemberArrays& own) {
-  if (kind == CollectiveKind::AllToAll && own.input.data == own.output.data) return own.input;
+Tensor overwritten_early(CollectiveKind kind, int rank, const MemberArrays& arrays) {
+  if (kind == CollectiveKind::AllToAll && arrays.input.data == arrays.output.data) return arrays.input;
   // Numbers have at most 8 bytes; to copy once too often does no harm.
-  const auto begin = reinterpret_cast<std::uintptr_t>(own.input.data);
-  const auto result = reinterpret_cast<std::uintptr_t>(own.output.data);
-  const bool inside = result >= begin && result - begin < own.input.size() * sizeof(double);
-  return kind == CollectiveKind::ReduceScatter && rank > 0 && inside ? own.output : Tensor{};
+  const auto begin = reinterpret_cast<std::uintptr_t>(arrays.input.data);
+  const auto result = reinterpret_cast<std::uintptr_t>(arrays.output.data);
+  const bool inside = result >= begin && result - begin < arrays.input.size() * sizeof(double);
+  return kind == CollectiveKind::ReduceScatter && rank > 0 && inside ? arrays.output : Tensor{};
 }
 
 SafeStep safe_step(CollectiveKind kind, int rank, const ResultPart& part, Tensor input, const ScratchCopy* copy) {
@@ -96,42 +96,42 @@ SafeStep safe_step(CollectiveKind kind, int rank, const ResultPart& part, Tensor
   return step;
 }
 
-void run_collective(const Program& program, const Collective& c, CollectiveArrays& all) {
+void run_collective(const Program& program, const Collective& c, CollectiveArrays& operands) {
   require_one_round(c);
   const CollectiveKind kind = program.shape(c).kind;
-  Kernels& kernels = *all.kernels_of(c.first);
+  Kernels& kernels = *operands.kernels_of(c.first);
   std::vector<MemberArrays> members;
   std::vector<std::unique_ptr<ScratchCopy>> copies(c.members);
   for (int m = 0; m < c.members; ++m) {
-    members.push_back(all.arrays(c.member(m)));
+    members.push_back(operands.arrays(c.member(m)));
     if (const Tensor early = overwritten_early(kind, m, members[m]))
       copies[m] = std::make_unique<ScratchCopy>(kernels, early);
   }
   const int computed = is_computed_once(kind) ? 1 : c.members;
   for (int rank = 0; rank < computed; ++rank)
-    for (const ResultPart& part : result_parts(kind, c.members, rank, all.numbers(c))) {
+    for (const ResultPart& part : result_parts(kind, c.members, rank, operands.numbers(c))) {
       const SafeStep step = safe_step(kind, rank, part, members[part.source].input, copies[part.source].get());
       write_part(kernels, step.part, step.input, members[rank].output);
     }
   for (int rank = computed; rank < c.members; ++rank)
-    kernels.copy(members[0].output.data, members[rank].output.data, bytes_of(kernels, all.numbers(c)));
+    kernels.copy(members[0].output.data, members[rank].output.data, bytes_of(kernels, operands.numbers(c)));
 }
 
-void finish_collective(const Program& program, const Collective& c, CollectiveArrays& all,
+void finish_collective(const Program& program, const Collective& c, CollectiveArrays& operands,
                        std::span<const void* const> inputs) {
   require_one_round(c);
   const CollectiveKind kind = program.shape(c).kind;
-  Tensor known;
+  Tensor computed;
   for (int rank = 0; rank < c.members; ++rank) {
-    Kernels* const kernels = all.kernels_of(c.member(rank));
+    Kernels* const kernels = operands.kernels_of(c.member(rank));
     if (kernels == nullptr) continue;
-    const Tensor output = all.arrays(c.member(rank)).output;
-    if (known && is_computed_once(kind)) {
-      kernels->copy(known.data, output.data, bytes_of(*kernels, output.size()));
+    const Tensor output = operands.arrays(c.member(rank)).output;
+    if (computed && is_computed_once(kind)) {
+      kernels->copy(computed.data, output.data, bytes_of(*kernels, output.size()));
       continue;
     }
-    known = output;
-    for (const ResultPart& part : result_parts(kind, c.members, rank, all.numbers(c))) {
+    computed = output;
+    for (const ResultPart& part : result_parts(kind, c.members, rank, operands.numbers(c))) {
       // What other processes sent lies in plain memory, which kernels can copy from but may not compute in.
       const std::size_t bytes = bytes_of(*kernels, part.count);
       const void* const from = static_cast<const char*>(inputs[part.source]) + bytes_of(*kernels, part.from);

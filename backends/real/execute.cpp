@@ -15,13 +15,13 @@ namespace stagecraft::real {
 namespace {
 
 /// Sleeps where it should compute, and moves as many bytes as the messages have.
-class Emulation : public Actions, public Parcels {
+class Emulation : public Actions, public RemoteBuffers {
  public:
   explicit Emulation(const Program& program) : p_(program) {
-    std::uint64_t most = 0;
-    for (const Transfer& t : p_.transfers) most = std::max(most, p_.bytes(t));
-    for (const CollectiveShape& s : p_.collective_shapes) most = std::max(most, s.bytes);
-    from_.resize(most);
+    std::uint64_t largest = 0;
+    for (const Transfer& t : p_.transfers) largest = std::max(largest, p_.bytes(t));
+    for (const CollectiveShape& s : p_.collective_shapes) largest = std::max(largest, s.bytes);
+    from_.resize(largest);
   }
 
   void compute(InstructionId id) override { sleep(p_.at(id).duration.value); }
@@ -83,14 +83,14 @@ Timeline timeline_of(Joint joint) {
 
 }  // namespace
 
-Timeline execute(const Program& program, const KernelFactory& factory, const WalkOptions& options) {
-  const Dealing dealing(program, world());
-  Session session(program, factory, [&](DeviceId d) { return dealing.here(d); });
+Timeline execute(const Program& program, const KernelFactory& factory, const ExecutorOptions& options) {
+  const DevicePlacement placement(program, world());
+  Session session(program, factory, [&](DeviceId d) { return placement.here(d); });
   if (world().size == 1) {
     bool diverged = false;
     Times times;
     try {
-      times = walk(program, session, nullptr, options);
+      times = run_program(program, session, nullptr, options);
     } catch (const Infeasible& e) {
       // Runs for their losses alone, on one thread, end there.
       diverged = options.one_thread && e.problem().code == "diverged";
@@ -101,19 +101,21 @@ Timeline execute(const Program& program, const KernelFactory& factory, const Wal
     timeline.learnt->diverged = diverged;
     return timeline;
   }
-  Joint joint = walk_together(program, dealing, session, session, options, [&] { return to_bytes(session.records()); });
+  Joint joint =
+      run_program_together(program, placement, session, session, options, [&] { return to_bytes(session.records()); });
   std::vector<Records> records;
-  for (const std::string& bytes : joint.told) records.push_back(records_from(bytes));
+  for (const std::string& bytes : joint.reports) records.push_back(records_from(bytes));
   Timeline timeline = timeline_of(std::move(joint));
   if (!timeline.elsewhere) timeline.learnt = session.learnt(merged(std::move(records)));
   return timeline;
 }
 
-Timeline emulate(const Program& program, const WalkOptions& options) {
+Timeline emulate(const Program& program, const ExecutorOptions& options) {
   Emulation emulation(program);
-  if (world().size == 1) return timeline_of(walk(program, emulation, nullptr, options));
-  const Dealing dealing(program, world());
-  return timeline_of(walk_together(program, dealing, emulation, emulation, options, [] { return std::string(); }));
+  if (world().size == 1) return timeline_of(run_program(program, emulation, nullptr, options));
+  const DevicePlacement placement(program, world());
+  return timeline_of(
+      run_program_together(program, placement, emulation, emulation, options, [] { return std::string(); }));
 }
 
 }  // namespace stagecraft::real

@@ -5,7 +5,7 @@
 
 #include "backends/backend.hpp"
 #include "backends/real/kernels.hpp"
-#include "backends/real/walk.hpp"
+#include "backends/real/program_executor.hpp"
 
 namespace stagecraft::real {
 
@@ -13,9 +13,9 @@ namespace stagecraft::real {
 using KernelFactory = std::function<std::unique_ptr<Kernels>(std::size_t width, DeviceId)>;
 
 /// Executes a program for real and returns what happened, with losses, versions, memory and final weights.
-Timeline execute(const Program&, const KernelFactory&, const WalkOptions&);
+Timeline execute(const Program&, const KernelFactory&, const ExecutorOptions&);
 
 /// Executes a program with sleeping in place of computing: messages are real, numbers are not.
-Timeline emulate(const Program&, const WalkOptions&);
+Timeline emulate(const Program&, const ExecutorOptions&);
 
 }  // namespace stagecraft::real

@@ -9,8 +9,10 @@
 
 namespace stagecraft::real {
 
-double& NodeTimes::of(Part part, std::size_t node) {
-  return (part == Part::Forward ? forward : part == Part::InputGradient ? input_gradient : weight_gradient)[node];
+double& NodeTimes::seconds_of(LayerPass part, std::size_t node) {
+  return (part == LayerPass::Forward         ? forward
+          : part == LayerPass::InputGradient ? input_gradient
+                                             : weight_gradient)[node];
 }
 
 LayerRuns::LayerRuns(const ProfileRequest& request, int samples, Kernels& kernels)
@@ -21,7 +23,7 @@ LayerRuns::LayerRuns(const ProfileRequest& request, int samples, Kernels& kernel
       net_(compile_stage(workload_, StageId{0}, kernels.width())) {
   const Training& training = workload_.training;
   workload_.task.mini_batch = samples;
-  data_ = get_from(tasks::all(), "task", training.task).make(workload_.task, training.seed);
+  data_ = get_from(tasks::catalog(), "task", training.task).make(workload_.task, training.seed);
   weights_ = Array(memory_, 1, net_.weights, Use::Weights);
   sum_ = Array(memory_, 1, net_.weights, Use::Gradients);
   kernels_.upload(initial_weights(net_, workload_, false), weights_.data());
@@ -117,11 +119,11 @@ class UpdateRuns {
 }  // namespace
 
 void put_updates(const ProfileRequest& request, Kernels& kernels, const SecondsOf& seconds_of, Profile& profile) {
-  const double most = std::max(1024.0, request.workload.parameters);
-  for (double size = 256; size < 8 * most; size *= 8) {
-    UpdateRuns runs(request, static_cast<std::int64_t>(std::min(size, most)), kernels, seconds_of);
-    profile.updates.push_back({std::floor(std::min(size, most)), runs.update(), runs.predict()});
-    if (size >= most) break;
+  const double largest = std::max(1024.0, request.workload.parameters);
+  for (double size = 256; size < 8 * largest; size *= 8) {
+    UpdateRuns runs(request, static_cast<std::int64_t>(std::min(size, largest)), kernels, seconds_of);
+    profile.updates.push_back({std::floor(std::min(size, largest)), runs.update(), runs.predict()});
+    if (size >= largest) break;
   }
 }
 

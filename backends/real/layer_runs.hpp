@@ -19,7 +19,7 @@ struct NodeTimes {
   std::vector<double> forward, input_gradient, weight_gradient;
 
   explicit NodeTimes(std::size_t nodes) : forward(nodes, 0), input_gradient(forward), weight_gradient(forward) {}
-  double& of(Part, std::size_t node);
+  double& seconds_of(LayerPass, std::size_t node);
 };
 
 /// Readings of one kind of layer: one entry a layer and run.

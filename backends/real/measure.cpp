@@ -20,8 +20,8 @@ namespace {
 class HostStopwatch final : public Stopwatch {
  public:
   explicit HostStopwatch(std::size_t nodes) : times(nodes) {}
-  void start(Part part, std::size_t node) override {
-    sum_ = &times.of(part, node);
+  void start(LayerPass part, std::size_t node) override {
+    sum_ = &times.seconds_of(part, node);
     since_ = steady_seconds();
   }
   void stop() override { *sum_ += steady_seconds() - since_; }
@@ -39,8 +39,8 @@ struct Runner {
   LayerRuns runs;
   LayerReadings readings;
 
-  Runner(const ProfileRequest& request, int samples, std::unique_ptr<Kernels> own)
-      : kernels(std::move(own)), runs(request, samples, *kernels) {}
+  Runner(const ProfileRequest& request, int samples, std::unique_ptr<Kernels> given)
+      : kernels(std::move(given)), runs(request, samples, *kernels) {}
   void once(bool counts) {
     HostStopwatch watch(runs.nodes());
     runs.once(&watch);
@@ -82,16 +82,16 @@ void measure_layers(const ProfileRequest& request, int samples, const KernelFact
   decided.count_down();
   for (std::thread& t : threads) t.join();
   if (problem) std::rethrow_exception(problem);
-  LayerReadings all;
+  LayerReadings readings;
   for (const auto& runner : runners)
     for (const auto& [name, r] : runner->readings) {
-      Readings& sum = all[name];
+      Readings& sum = readings[name];
       append(sum.forward, r.forward);
       append(sum.input_gradient, r.input_gradient);
       append(sum.weight_gradient, r.weight_gradient);
       append(sum.total, r.total);
     }
-  put_layers(all, samples, profile);
+  put_layers(readings, samples, profile);
 }
 
 double host_seconds_of(const std::function<void()>& work) {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "backends/real/walk.hpp"
+#include "backends/real/program_executor.hpp"
 #include "sim/core/numbers.hpp"
 
 namespace stagecraft::real {
@@ -74,7 +74,7 @@ double median_gap(const Program& p, const Times& t) {
 double message_seconds(std::size_t bytes) {
   PingPong actions(bytes);
   const Program p = to_and_fro(kRounds);
-  return median_gap(p, walk(p, actions, nullptr, {}));
+  return median_gap(p, run_program(p, actions, nullptr, {}));
 }
 
 /// Runs ops of one device, one after the other.
@@ -96,7 +96,7 @@ double op_seconds() {
     p.first_wait.push_back(static_cast<std::uint32_t>(p.waits.size()));
   }
   PingPong actions(1);
-  const Times t = walk(p, actions, nullptr, {});
+  const Times t = run_program(p, actions, nullptr, {});
   return (t.end.back() - t.start.front()) / kRounds;
 }
 

@@ -10,7 +10,7 @@ namespace {
 /// Times one part of one operation, if there is a stopwatch.
 class Lap {
  public:
-  Lap(Stopwatch* watch, Part part, std::size_t node) : watch_(watch) {
+  Lap(Stopwatch* watch, LayerPass part, std::size_t node) : watch_(watch) {
     if (watch_) watch_->start(part, node);
   }
   Lap(const Lap&) = delete;
@@ -91,8 +91,8 @@ void NetRun::load(std::size_t n, const Samples& s, Array& into) const {
     memory_->kernels().copy(from.data(), into.data(), from.tensor().size() * memory_->kernels().width());
   };
   if (s.evaluation) return make_data(net_->nodes[n], s, into);
-  if (const auto found = staged_.find({n, s.first % s.mini_batch}); found != staged_.end()) return copy(found->second);
-  if (const auto found = prepared_.find({n, s.first}); found != prepared_.end()) return copy(found->second);
+  if (const auto it = staged_.find({n, s.first % s.mini_batch}); it != staged_.end()) return copy(it->second);
+  if (const auto it = prepared_.find({n, s.first}); it != prepared_.end()) return copy(it->second);
   make_data(net_->nodes[n], s, into);
 }
 
@@ -117,8 +117,8 @@ Array NetRun::targets(std::size_t n, const Samples& s) const {
 
 void NetRun::run_node(const Node& node, std::size_t n, const Samples& s, const void* weights, Activations& a) const {
   const Operation& op = *node.operation;
-  if (const std::int64_t kept = keeps(op).numbers; kept > 0)
-    a.saved[n] = Array(*memory_, s.count, kept, Use::Activations);
+  if (const std::int64_t saved = keeps(op).numbers; saved > 0)
+    a.saved[n] = Array(*memory_, s.count, saved, Use::Activations);
   if (node.output >= 0) {
     const Value& out = net_->values[node.output];
     a.values[node.output] = Array(*memory_, s.count * out.rows, out.columns, Use::Activations);
@@ -154,12 +154,12 @@ void NetRun::forward(const Samples& s, const void* weights, bool keep, Activatio
     for (const int v : c.values) ++users[v];
   for (std::size_t n = 0; n < net_->nodes.size(); ++n) {
     const Node& node = net_->nodes[n];
-    const Lap lap(watch_, Part::Forward, n);
+    const Lap lap(watch_, LayerPass::Forward, n);
     run_node(node, n, s, weights, a);
     if (!keep || remakes(node)) a.saved[n] = {};
     for (const int v : node.inputs) {
       const std::size_t i = v;
-      if (--users[i] == 0 && !(keep && net_->values[i].kept)) a.values[i] = {};
+      if (--users[i] == 0 && !(keep && net_->values[i].is_saved)) a.values[i] = {};
     }
   }
 }
@@ -207,12 +207,12 @@ void NetRun::backward(const Samples& s, const void* weights, bool input_side, vo
     if (again) remake(n, s, weights, a);
     const Call c = call(n, s, weights, a);
     if (input_side) {
-      const Lap lap(watch_, Part::InputGradient, n);
+      const Lap lap(watch_, LayerPass::InputGradient, n);
       input_side_of(n, c, a);
     }
     if (again) a.saved[n] = {};
     if (sum != nullptr && node.count > 0) {
-      const Lap lap(watch_, Part::WeightGradient, n);
+      const Lap lap(watch_, LayerPass::WeightGradient, n);
       void* const place = static_cast<char*>(sum) + node.weights * memory_->kernels().width();
       memory_->kernels().weight_gradient(c, a.gradients[node.output].tensor(), place);
     }

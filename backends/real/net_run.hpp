@@ -25,13 +25,13 @@ struct Activations {
   std::vector<Array> losses;     ///< One number of each loss operation.
 };
 
-enum class Part : std::uint8_t { Forward, InputGradient, WeightGradient };
+enum class LayerPass : std::uint8_t { Forward, InputGradient, WeightGradient };
 
 /// Measures the time that the operations of a net take.
 class Stopwatch {
  public:
   virtual ~Stopwatch() = default;
-  virtual void start(Part, std::size_t node) = 0;
+  virtual void start(LayerPass, std::size_t node) = 0;
   virtual void stop() = 0;
 };
 

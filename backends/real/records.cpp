@@ -9,22 +9,22 @@ namespace stagecraft::real {
 
 std::string to_bytes(const Records& records) {
   ByteWriter out;
-  out.put(records.seats.size());
-  for (const SeatRecord& seat : records.seats) {
-    out.put(seat.stage);
-    out.put(seat.replica);
-    out.put(seat.weight_buffers);
-    out.put(seat.losses.size());
-    for (const auto& [micro, loss] : seat.losses) {
+  out.put(records.replicas.size());
+  for (const ReplicaRecord& record : records.replicas) {
+    out.put(record.stage);
+    out.put(record.replica);
+    out.put(record.weight_buffers);
+    out.put(record.losses.size());
+    for (const auto& [micro, loss] : record.losses) {
       out.put(micro);
       out.put(loss);
     }
-    out.put(seat.snapshots.size());
-    for (const auto& [updates, numbers] : seat.snapshots) {
+    out.put(record.snapshots.size());
+    for (const auto& [updates, numbers] : record.snapshots) {
       out.put(updates);
       out.put(numbers);
     }
-    out.put(seat.weights);
+    out.put(record.weights);
   }
   out.put(records.devices);
   out.put(records.versions);
@@ -34,34 +34,34 @@ std::string to_bytes(const Records& records) {
 Records records_from(std::string_view bytes) {
   ByteReader in(bytes);
   Records records;
-  records.seats.resize(in.get<std::size_t>());
-  for (SeatRecord& seat : records.seats) {
-    seat.stage = in.get<StageId>();
-    seat.replica = in.get<int>();
-    seat.weight_buffers = in.get<int>();
+  records.replicas.resize(in.get<std::size_t>());
+  for (ReplicaRecord& record : records.replicas) {
+    record.stage = in.get<StageId>();
+    record.replica = in.get<int>();
+    record.weight_buffers = in.get<int>();
     for (auto left = in.get<std::size_t>(); left > 0; --left) {
       const int micro = in.get<int>();
-      seat.losses[micro] = in.get<double>();
+      record.losses[micro] = in.get<double>();
     }
     for (auto left = in.get<std::size_t>(); left > 0; --left) {
       const int updates = in.get<int>();
-      seat.snapshots[updates] = in.get_list<double>();
+      record.snapshots[updates] = in.get_list<double>();
     }
-    seat.weights = in.get_list<double>();
+    record.weights = in.get_list<double>();
   }
   records.devices = in.get_list<DeviceRecord>();
   records.versions = in.get_list<VersionRecord>();
   return records;
 }
 
-Records merged(std::vector<Records> all) {
+Records merged(std::vector<Records> records) {
   Records sum;
-  for (Records& one : all) {
-    std::move(one.seats.begin(), one.seats.end(), std::back_inserter(sum.seats));
+  for (Records& one : records) {
+    std::move(one.replicas.begin(), one.replicas.end(), std::back_inserter(sum.replicas));
     sum.devices.insert(sum.devices.end(), one.devices.begin(), one.devices.end());
     sum.versions.insert(sum.versions.end(), one.versions.begin(), one.versions.end());
   }
-  std::sort(sum.seats.begin(), sum.seats.end(), [](const SeatRecord& a, const SeatRecord& b) {
+  std::sort(sum.replicas.begin(), sum.replicas.end(), [](const ReplicaRecord& a, const ReplicaRecord& b) {
     return std::tie(a.stage, a.replica) < std::tie(b.stage, b.replica);
   });
   return sum;

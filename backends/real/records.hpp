@@ -9,8 +9,8 @@
 
 namespace stagecraft::real {
 
-/// What one stage on one device leaves behind.
-struct SeatRecord {
+/// Results of one replica of a stage.
+struct ReplicaRecord {
   StageId stage;
   int replica = 0, weight_buffers = 0;
   std::map<int, double> losses;                  ///< By micro-batch.
@@ -30,7 +30,7 @@ struct VersionRecord {
 
 /// What a real run leaves on the devices of one process, or of all.
 struct Records {
-  std::vector<SeatRecord> seats;
+  std::vector<ReplicaRecord> replicas;
   std::vector<DeviceRecord> devices;
   std::vector<VersionRecord> versions;
 };
@@ -39,7 +39,7 @@ struct Records {
 std::string to_bytes(const Records&);
 Records records_from(std::string_view bytes);
 
-/// Joins the records of several processes; seats are sorted by stage and replica.
+/// Joins the records of several processes; replicas are sorted by stage and replica.
 Records merged(std::vector<Records>);
 
 }  // namespace stagecraft::real

@@ -78,11 +78,11 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
       (shape.losses.empty() || shape.losses.front().kind != OperationKind::SumSquare))
     throw InputError("the optimizer 'integer' is for whole numbers, and this model's loss makes others",
                      "give the model relu and the loss sum_square, and take the task integers");
-  const TaskDef& task = get_from(tasks::all(), "task", w_.training.task);
+  const TaskDef& task = get_from(tasks::catalog(), "task", w_.training.task);
   data_ = task.make(shape, w_.training.seed);
   std::vector<DeviceMemory*> memories;
   for (const auto& m : memories_) memories.push_back(m.get());
-  mail_ = std::make_unique<Mail>(program, nets, memories, width_);
+  exchange_ = std::make_unique<TensorExchange>(program, nets, memories, width_);
   const bool whole = w_.training.optimizer.kind == OptimizerKind::Integer;
   const bool mean = !shape.losses.empty() && shape.losses.front().kind != OperationKind::SumSquare;
   for (const StageId id : w_.stages.ids()) {
@@ -97,7 +97,8 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
       DeviceMemory& memory = *memories_[device];
       const StagePlace place{
           id, r, learns && !stage.recomputes, learns, queued, stage.recomputes_cores, mean ? program.updates[id] : 1.0};
-      replicas[r] = std::make_unique<StageExecutor>(net, place, program, memory, *mail_, *data_, new_store(id, device));
+      replicas[r] =
+          std::make_unique<StageExecutor>(net, place, program, memory, *exchange_, *data_, new_store(id, device));
     }
     if (!queued) starts_.back() = {};
   }
@@ -113,7 +114,7 @@ void Session::rewind(bool again) {
   for (const auto& replicas : stages_)
     for (const auto& stage : replicas)
       if (stage) stage->let_go();
-  mail_->forget();
+  exchange_->forget();
   for (const auto& memory : memories_)
     if (memory) memory->forget_peaks();
   std::fill(versions_.begin(), versions_.end(), -1);
@@ -172,8 +173,8 @@ MemberArrays Session::arrays(InstructionId member) {
 
 std::size_t Session::share_bytes(InstructionId member) {
   const Collective& c = p_.collective(p_.at(member));
-  const std::int64_t own = input_numbers(p_.shape(c).kind, c.members, member.value - c.first.value, numbers(c));
-  return own * width_;
+  const std::int64_t share = input_numbers(p_.shape(c).kind, c.members, member.value - c.first.value, numbers(c));
+  return share * width_;
 }
 
 void Session::pack_share(InstructionId member, void* into) {
@@ -192,14 +193,14 @@ Records Session::records() const {
     for (std::size_t r = 0; r < stages_[s].size(); ++r) {
       const StageExecutor* const stage = stages_[s][r].get();
       if (!stage) continue;
-      SeatRecord& seat = records.seats.emplace_back();
-      seat.stage = s;
-      seat.replica = static_cast<int>(r);
-      seat.weight_buffers = stage->weights().most_buffers();
-      seat.losses = stage->losses();
+      ReplicaRecord& record = records.replicas.emplace_back();
+      record.stage = s;
+      record.replica = static_cast<int>(r);
+      record.weight_buffers = stage->weights().most_buffers();
+      record.losses = stage->losses();
       if (r > 0) continue;
-      seat.snapshots = stage->snapshots();
-      seat.weights = stage->weights().download();
+      record.snapshots = stage->snapshots();
+      record.weights = stage->weights().download();
     }
   for (const DeviceId d : memories_.ids())
     if (memories_[d]) records.devices.push_back({d, memories_[d]->peak()});
@@ -216,11 +217,11 @@ Learnt Session::learnt(const Records& records) const {
   for (const DeviceRecord& d : records.devices) learnt.memory[d.device] = d.memory;
   learnt.losses.assign(p_.iterations, 0);
   learnt.weights.resize(stages_.size());
-  for (const SeatRecord& seat : records.seats) {
-    const int micro_batches = p_.micro_batches[seat.stage];
-    for (const auto& [micro, loss] : seat.losses) learnt.losses[micro / micro_batches] += loss;
-    learnt.memory[w_.stages[seat.stage].replicas[seat.replica].device].weight_buffers += seat.weight_buffers;
-    if (seat.replica == 0) learnt.weights[seat.stage] = seat.weights;
+  for (const ReplicaRecord& record : records.replicas) {
+    const int micro_batches = p_.micro_batches[record.stage];
+    for (const auto& [micro, loss] : record.losses) learnt.losses[micro / micro_batches] += loss;
+    learnt.memory[w_.stages[record.stage].replicas[record.replica].device].weight_buffers += record.weight_buffers;
+    if (record.replica == 0) learnt.weights[record.stage] = record.weights;
   }
   learnt.evaluations = evaluations(records);
   return learnt;
@@ -228,29 +229,29 @@ Learnt Session::learnt(const Records& records) const {
 
 /// Evaluates the weights of all stages after equal numbers of updates, joined into one stage.
 std::vector<Evaluation> Session::evaluations(const Records& records) const {
-  std::vector<Evaluation> all;
-  if (w_.training.evaluate_every == 0 || data_->evaluation_samples() == 0) return all;
+  std::vector<Evaluation> result;
+  if (w_.training.evaluate_every == 0 || data_->evaluation_samples() == 0) return result;
   const Workload whole = as_one_stage(w_);
   const StageNet net = compile_stage(whole, StageId{0}, width_);
   const std::unique_ptr<Kernels> kernels = factory_(width_, w_.stages.front().replicas.front().device);
-  std::vector<const SeatRecord*> first;
-  for (const SeatRecord& seat : records.seats)
-    if (seat.replica == 0) first.push_back(&seat);
+  std::vector<const ReplicaRecord*> first;
+  for (const ReplicaRecord& record : records.replicas)
+    if (record.replica == 0) first.push_back(&record);
   for (const auto& [updates, unused] : first.front()->snapshots) {
     std::vector<double> numbers(net.weights, 0);
     bool complete = true;
-    for (const SeatRecord* seat : first) {
-      const auto found = seat->snapshots.find(updates);
-      complete = complete && found != seat->snapshots.end();
+    for (const ReplicaRecord* record : first) {
+      const auto it = record->snapshots.find(updates);
+      complete = complete && it != record->snapshots.end();
       if (!complete) break;
-      for (const Node& from : nets_[seat->stage].nodes)
+      for (const Node& from : nets_[record->stage].nodes)
         for (const Node& to : net.nodes)
           if (to.owns_weights && from.owns_weights && from.layer == to.layer && from.place == to.place)
-            std::copy_n(found->second.begin() + from.weights, from.count, numbers.begin() + to.weights);
+            std::copy_n(it->second.begin() + from.weights, from.count, numbers.begin() + to.weights);
     }
-    if (complete) all.push_back({updates, evaluate(*data_, *kernels, net, numbers)});
+    if (complete) result.push_back({updates, evaluate(*data_, *kernels, net, numbers)});
   }
-  return all;
+  return result;
 }
 
 }  // namespace stagecraft::real

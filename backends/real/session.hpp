@@ -6,15 +6,15 @@
 #include "backends/backend.hpp"
 #include "backends/real/collectives.hpp"
 #include "backends/real/execute.hpp"
-#include "backends/real/mail.hpp"
+#include "backends/real/program_executor.hpp"
 #include "backends/real/records.hpp"
 #include "backends/real/stage_executor.hpp"
-#include "backends/real/walk.hpp"
+#include "backends/real/tensor_exchange.hpp"
 
 namespace stagecraft::real {
 
-/// Everything that a real run holds: stages, memories, mail. Instructions find their stage here.
-class Session : public Actions, public Parcels, public CollectiveArrays {
+/// Everything that a real run holds: stages, memories, messages. Instructions find their stage here.
+class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
  public:
   /// `queued`: kernels may return before they are done, so nothing is looked at before the end of the run, and memory
   /// is not this machine's.
@@ -22,14 +22,14 @@ class Session : public Actions, public Parcels, public CollectiveArrays {
 
   void compute(InstructionId) override;
   void carry(int transfer) override;
-  void carry(int transfer, const Copier& copy) { mail_->carry(transfer, copy); }
-  void give(int transfer, const Piece& piece) { mail_->give(transfer, piece); }
-  void take(int transfer, const Piece& piece) { mail_->take(transfer, piece); }
+  void carry(int transfer, const Copier& copy) { exchange_->carry(transfer, copy); }
+  void give(int transfer, const Piece& piece) { exchange_->give(transfer, piece); }
+  void take(int transfer, const Piece& piece) { exchange_->take(transfer, piece); }
   void collective(int index) override { run_collective(p_, p_.collectives[index], *this); }
 
-  std::size_t bytes(int transfer) const override { return mail_->bytes(transfer); }
-  void pack(int transfer, void* into) override { mail_->pack(transfer, into); }
-  void unpack(int transfer, const void* from) override { mail_->unpack(transfer, from); }
+  std::size_t bytes(int transfer) const override { return exchange_->bytes(transfer); }
+  void pack(int transfer, void* into) override { exchange_->pack(transfer, into); }
+  void unpack(int transfer, const void* from) override { exchange_->unpack(transfer, from); }
   std::size_t share_bytes(InstructionId member) override;
   void pack_share(InstructionId member, void* into) override;
   void finish(int index, std::span<const void* const> shares) override {
@@ -67,7 +67,7 @@ class Session : public Actions, public Parcels, public CollectiveArrays {
   IdVector<StageId, StageNet> nets_;
   IdVector<DeviceId, std::unique_ptr<Kernels>> kernels_;  ///< Null where nothing runs here.
   IdVector<DeviceId, std::unique_ptr<DeviceMemory>> memories_;
-  std::unique_ptr<Mail> mail_;
+  std::unique_ptr<TensorExchange> exchange_;
   IdVector<StageId, std::vector<std::unique_ptr<StageExecutor>>> stages_;  ///< [stage][replica]
   IdVector<StageId, std::vector<double>> starts_;                          ///< Weights, while they are needed.
   IdVector<InstructionId, std::int32_t> versions_;

@@ -9,7 +9,7 @@
 namespace stagecraft::real {
 
 StageExecutor::StageExecutor(const StageNet& net, StagePlace place, const Program& program, DeviceMemory& memory,
-                             Mail& mail, const Dataset& data, std::unique_ptr<WeightStore> weights)
+                             TensorExchange& mail, const Dataset& data, std::unique_ptr<WeightStore> weights)
     : net_(net),
       place_(place),
       p_(program),
@@ -46,7 +46,7 @@ void StageExecutor::keep_losses(int iteration, int iterations) {
     for (std::int64_t n = 0; n < count; ++n) {
       void* const to = static_cast<char*>(kept_losses_.data()) + (micro * count + n) * width;
       memory_.kernels().copy(loss.numbers[n].data(), to, width);
-      loss.kept.push_back(to);
+      loss.copies.push_back(to);
     }
     loss.numbers.clear();
   }
@@ -111,7 +111,7 @@ void StageExecutor::forward(const Instruction& i, bool again) {
   for (const Crossing& c : net_.outputs)
     for (const int v : c.values) {
       const std::size_t at = v;
-      if (!keep || !net_.values[at].kept) a.values[at] = {};
+      if (!keep || !net_.values[at].is_saved) a.values[at] = {};
     }
   if (keep) return;
   if (!place_.learns) {
@@ -198,9 +198,9 @@ std::map<int, double> StageExecutor::losses() const {
   std::map<int, double> losses;
   for (const auto& [micro, loss] : losses_) {
     double& sum = losses[micro] = loss.numbers.empty() ? loss.value : run_.loss(loss.numbers);
-    for (const void* const kept : loss.kept) {
+    for (const void* const copy : loss.copies) {
       double number = 0;
-      memory_.kernels().download(kept, {&number, 1});
+      memory_.kernels().download(copy, {&number, 1});
       sum += number;
     }
   }

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "backends/real/mail.hpp"
 #include "backends/real/net_run.hpp"
+#include "backends/real/tensor_exchange.hpp"
 #include "backends/real/weight_store.hpp"
 
 namespace stagecraft::real {
@@ -24,7 +24,7 @@ struct StagePlace {
 /// One stage on one device: does what each compute instruction says.
 class StageExecutor {
  public:
-  StageExecutor(const StageNet&, StagePlace, const Program&, DeviceMemory&, Mail&, const Dataset&,
+  StageExecutor(const StageNet&, StagePlace, const Program&, DeviceMemory&, TensorExchange&, const Dataset&,
                 std::unique_ptr<WeightStore>);
 
   void compute(InstructionId);
@@ -66,7 +66,7 @@ class StageExecutor {
   StagePlace place_;
   const Program& p_;
   DeviceMemory& memory_;
-  Mail& mail_;
+  TensorExchange& mail_;
   const Training& training_;
   std::unique_ptr<WeightStore> weights_;
   DeviceMemory prepared_;  ///< Not part of the measured memory.
@@ -75,9 +75,9 @@ class StageExecutor {
   std::map<int, Array> slots_;        ///< Sums of gradients: one, or one for each micro-batch.
   struct Loss {
     double value = 0;
-    std::vector<Array> numbers;     ///< Parts of the loss that are still on the device.
-    std::vector<const void*> kept;  ///< Their copies in kept_losses_, after keep_losses().
-    int updates = 0;                ///< Updates before this forward.
+    std::vector<Array> numbers;       ///< Parts of the loss that are still on the device.
+    std::vector<const void*> copies;  ///< Their copies in kept_losses_, after keep_losses().
+    int updates = 0;                  ///< Updates before this forward.
   };
   std::map<int, Loss> losses_;
   Array kept_losses_;

@@ -99,12 +99,12 @@ class Compiler {
     for (const int v : node.inputs) {
       Value& value = net_.values[v];
       ++value.users;
-      value.kept = value.kept || needs.inputs;
+      value.is_saved = value.is_saved || needs.inputs;
       gradient = gradient || value.needs_gradient;
     }
     if (node.operation->is_loss()) return;
     node.output = add_value(*node.operation, gradient);
-    net_.values.back().kept = needs.output;
+    net_.values.back().is_saved = needs.output;
   }
 
   void place_weights(Node& node, const WorkloadLayer& layer) {
@@ -113,8 +113,8 @@ class Compiler {
     node.count = b.total;
     if (!layer.tie.empty()) {
       require_ties_here(layer);
-      if (const auto known = tied_.find(layer.tie); known != tied_.end()) {
-        node.weights = known->second;
+      if (const auto it = tied_.find(layer.tie); it != tied_.end()) {
+        node.weights = it->second;
         return;
       }
       tied_[layer.tie] = net_.weights;
@@ -171,12 +171,12 @@ StageNet compile_stage(const Workload& workload, StageId stage, std::size_t widt
 
 // Variance 1 / inputs (Glorot and Bengio, 2010), 2 / inputs before a ReLU (He et al., 2015); embeddings 0.02 as GPT-2.
 std::vector<double> initial_weights(const StageNet& net, const Workload& workload, bool whole) {
-  std::vector<double> all(net.weights, 0);
+  std::vector<double> weights(net.weights, 0);
   for (std::size_t n = 0; n < net.nodes.size(); ++n) {
     const Node& node = net.nodes[n];
     if (!node.owns_weights) continue;
     const Operation& op = *node.operation;
-    double* const numbers = all.data() + node.weights;
+    double* const numbers = weights.data() + node.weights;
     const std::string& layer = workload.layers[LayerId{node.layer}].name;
     Rng rng(workload.training.seed, fmt::format("weights of {}.{}", layer, node.place));
     const auto inner = static_cast<std::int64_t>(op.inner), columns = static_cast<std::int64_t>(op.columns);
@@ -190,7 +190,7 @@ std::vector<double> initial_weights(const StageNet& net, const Workload& workloa
     const std::int64_t drawn = words ? node.count : inner * columns;
     for (std::int64_t i = 0; i < drawn; ++i) numbers[i] = whole ? rng.integer(-1, 1) : deviation * normal(rng);
   }
-  return all;
+  return weights;
 }
 
 }  // namespace stagecraft::real

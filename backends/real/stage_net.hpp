@@ -11,7 +11,7 @@ namespace stagecraft::real {
 /// A tensor of a stage; amounts are for one sample.
 struct Value {
   std::int64_t rows = 0, columns = 0;
-  bool kept = false;  ///< Its own operation or a user needs it again in the backward.
+  bool is_saved = false;  ///< Its own operation or a user needs it again in the backward.
   bool needs_gradient = false;
   int users = 0;  ///< Operations of the stage that read it.
 

@@ -8,10 +8,10 @@
 
 namespace stagecraft::real {
 
-/// The bytes of messages that go to another process.
-class Parcels {
+/// Send and receive buffers of messages that go to another process.
+class RemoteBuffers {
  public:
-  virtual ~Parcels() = default;
+  virtual ~RemoteBuffers() = default;
   virtual std::size_t bytes(int transfer) const = 0;
   virtual void pack(int transfer, void* into) = 0;
   virtual void unpack(int transfer, const void* from) = 0;
@@ -39,8 +39,8 @@ class Transport {
     int moving = 0, failed = 0, stuck = 0, unfinished = 0;
   };
   /// Gives the others this process's pulse, unless it has done so; returns the sums once all have given theirs.
-  virtual std::optional<Pulse> pulse(const Pulse& own) = 0;
-  virtual bool told_to_stop() const = 0;  ///< Whether the launcher has sent SIGTERM.
+  virtual std::optional<Pulse> pulse(const Pulse& local) = 0;
+  virtual bool stop_requested_by_launcher() const = 0;  ///< Whether the launcher has sent SIGTERM.
 };
 
 }  // namespace stagecraft::real

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "backends/real/walk.hpp"
+#include "backends/real/program_executor.hpp"
 
 namespace stagecraft::real {
 

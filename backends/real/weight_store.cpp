@@ -33,7 +33,7 @@ Readers count_readers(const Program& program, StageId stage, DeviceId device) {
     } else if (i.weights == WeightsFrom::Predicted) {
       ++readers.of_prediction[newest[backward_side(i)]];
     } else {
-      readers.kept[i.micro_batch()] = true;
+      readers.same_weights[i.micro_batch()] = true;
     }
   }
   return readers;
@@ -68,18 +68,19 @@ WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, co
 }
 
 Weights WeightStore::read(const Instruction& i) {
-  if (i.weights == WeightsFrom::Kept) return kept_.at(i.micro_batch());
+  if (i.weights == WeightsFrom::Stashed) return kept_.at(i.micro_batch());
   Weights weights;
   if (i.weights == WeightsFrom::Predicted) {
     weights = predicted_[backward_side(i)].weights;
   } else {
-    const auto found = versions_.find(i.version());
-    if (found != versions_.end()) weights = {found->second, i.version()};
+    const auto it = versions_.find(i.version());
+    if (it != versions_.end()) weights = {it->second, i.version()};
   }
   if (!weights.numbers || weights.version != i.version())
     throw InternalError(fmt::format("stage {}: micro-batch {} wants weights version {}, which is not there",
                                     i.stage.value, i.micro_batch(), i.version()));
-  if (i.kind == InstructionKind::Forward && readers_.kept.contains(i.micro_batch())) kept_[i.micro_batch()] = weights;
+  if (i.kind == InstructionKind::Forward && readers_.same_weights.contains(i.micro_batch()))
+    kept_[i.micro_batch()] = weights;
   return weights;
 }
 

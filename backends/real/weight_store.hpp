@@ -15,7 +15,7 @@ namespace stagecraft::real {
 struct Readers {
   std::vector<int> of_version;
   std::map<int, int> of_prediction;  ///< By the instruction that predicts.
-  std::map<int, bool> kept;          ///< By micro-batch: its backward uses the very weights of its forward.
+  std::map<int, bool> same_weights;  ///< By micro-batch: its backward uses the very weights of its forward.
 };
 Readers count_readers(const Program&, StageId, DeviceId);
 

@@ -51,8 +51,8 @@ class Carrier final : public des::Network {
     core_.require_finished(cluster_);
   }
 
-  void start(int flow, std::int32_t route, std::uint64_t bytes, double most) override {
-    const HostPair& ends = ends_for(flow, route, most);
+  void start(int flow, std::int32_t route, std::uint64_t bytes, double max_rate) override {
+    const HostPair& ends = ends_for(flow, route, max_rate);
     const s4u::CommPtr comm = s4u::Comm::sendto_init(ends.from, ends.to)->set_payload_size(bytes);
     comm->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(flow) + 1));
     comm->add_ref();
@@ -66,11 +66,11 @@ class Carrier final : public des::Network {
 
  private:
   /// A device has one op at a time, so its own link can be as fast as that op goes alone.
-  const HostPair& ends_for(int flow, std::int32_t route, double most) {
+  const HostPair& ends_for(int flow, std::int32_t route, double max_rate) {
     if (static_cast<std::size_t>(route) < program_.routes.size()) return platform_.ends[route];
     const DeviceId device = program_.at(InstructionId{flow}).device;
     const Pace& pace = platform_.paces[device];
-    pace.link->set_bandwidth(most);
+    pace.link->set_bandwidth(max_rate);
     return pace.ends;
   }
 
@@ -181,7 +181,7 @@ void simulate(const Program& program, const Cluster& cluster, std::span<const Ro
               std::span<double> end) {
   s4u::Engine& engine = make_engine();
   std::signal(SIGINT, SIG_DFL);  // SimGrid's handler would list its actors and exit
-  Platform platform = build_platform(engine, lay_out(program, cluster, routes), program, cluster, routes);
+  Platform platform = build_platform(engine, build_layout(program, cluster, routes), program, cluster, routes);
   Carrier(program, cluster, routes, std::move(platform), start, end).run(engine);
 }
 

@@ -31,9 +31,9 @@ VertexId busiest_switch(const Cluster& cluster, std::span<const Route> routes) {
       const VertexId place = between(cluster, route.hops[i - 1], route.hops[i]);
       if (place.valid()) ++passes[place.value];
     }
-  const auto most = std::max_element(passes.begin(), passes.end());
-  if (most == passes.end() || *most == 0) return VertexId{};
-  return VertexId{most - passes.begin()};
+  const auto it = std::max_element(passes.begin(), passes.end());
+  if (it == passes.end() || *it == 0) return VertexId{};
+  return VertexId{it - passes.begin()};
 }
 
 /// Each device's way to `core`, taken from the first route that goes through it.
@@ -63,8 +63,8 @@ bool is_up_and_down(const std::vector<Hop>& hops, const std::vector<Hop>& up, co
 
 }  // namespace
 
-Layout lay_out(const Program& program, const Cluster& cluster, std::span<const Route> all) {
-  const std::span<const Route> routes = all.first(program.routes.size());
+Layout build_layout(const Program& program, const Cluster& cluster, std::span<const Route> all_routes) {
+  const std::span<const Route> routes = all_routes.first(program.routes.size());
   IdVector<DeviceId, std::vector<Hop>> up = ways_up(program, cluster, routes, busiest_switch(cluster, routes));
   IdVector<DeviceId, char> device_used(cluster.devices.size(), 0);
   IdVector<LinkId, char> link_used(cluster.links.size(), 0);

@@ -24,6 +24,6 @@ struct Layout {
 };
 
 /// `routes` come from des::routes_of. O(hops * log(routes)).
-Layout lay_out(const Program& program, const Cluster& cluster, std::span<const Route> routes);
+Layout build_layout(const Program& program, const Cluster& cluster, std::span<const Route> routes);
 
 }  // namespace stagecraft::sg

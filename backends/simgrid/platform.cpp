@@ -50,10 +50,10 @@ class Builder {
   void add(const Layout& layout, const Program& program, std::span<const Route> routes) {
     for (LinkId link : layout.links) cables_[link] = make_cable(link);
     for (const Layout::Host& host : layout.hosts) {
-      s4u::Host*& made = hosts_[host.device];
-      made = add_host(zone_, fmt::format("d{}", host.device.value));
-      if (!host.up.empty()) add_way_up(zone_, made, in_route(host.up));
-      made->seal();
+      s4u::Host*& simgrid_host = hosts_[host.device];
+      simgrid_host = add_host(zone_, fmt::format("d{}", host.device.value));
+      if (!host.up.empty()) add_way_up(zone_, simgrid_host, in_route(host.up));
+      simgrid_host->seal();
     }
     for (std::int32_t r : layout.exceptions) {
       const std::size_t i = r;
@@ -121,9 +121,9 @@ class Builder {
 
   Pace make_pace(DeviceId d) {
     const auto host = [&](const char* end) {
-      s4u::Host* made = add_host(zone_, fmt::format("d{}-{}", d.value, end));
-      made->seal();
-      return made;
+      s4u::Host* simgrid_host = add_host(zone_, fmt::format("d{}-{}", d.value, end));
+      simgrid_host->seal();
+      return simgrid_host;
     };
     const LinkId memory = cluster_.devices[d].memory;
     Pace pace{{host("ops"), host("memory")}, add_link(zone_, fmt::format("p{}", d.value), 1)};

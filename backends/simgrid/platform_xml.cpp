@@ -143,9 +143,9 @@ class PlatformXml {
   }
   /// Leaves `at_` after the next `end`.
   void skip_to(std::string_view end, const char* what) {
-    const std::size_t found = text_.find(end, at_);
-    if (found == text_.npos) refuse(at_, fmt::format("{} does not end", what));
-    at_ = found + end.size();
+    const std::size_t position = text_.find(end, at_);
+    if (position == text_.npos) refuse(at_, fmt::format("{} does not end", what));
+    at_ = position + end.size();
   }
   void skip_spaces_and_comments() {
     for (skip_spaces(); sees("<!--"); skip_spaces()) {
@@ -265,9 +265,9 @@ class PlatformXml {
     const std::size_t begin = at_, end = text_.find(';', at_);
     std::string_view word = end == text_.npos ? std::string_view() : text_.substr(begin + 1, end - begin - 1);
     at_ = end + 1;
-    constexpr std::pair<std::string_view, std::string_view> known[] = {
+    constexpr std::pair<std::string_view, std::string_view> entities[] = {
         {"amp", "&"}, {"lt", "<"}, {"gt", ">"}, {"quot", "\""}, {"apos", "'"}};
-    for (const auto& [entity, character] : known)
+    for (const auto& [entity, character] : entities)
       if (word == entity) return std::string(character);
     std::uint32_t code = 0;
     if (word.starts_with('#')) {

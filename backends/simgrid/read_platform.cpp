@@ -95,25 +95,26 @@ bool before(std::string_view a, std::string_view b) {
 }
 
 std::vector<s4u::Host*> hosts_of(s4u::Engine& engine, const std::string& file, const std::vector<std::string>& wanted,
-                                 std::size_t most) {
-  std::vector<s4u::Host*> all = engine.get_all_hosts(), hosts;
-  std::sort(all.begin(), all.end(), [](auto* a, auto* b) { return before(a->get_name(), b->get_name()); });
-  if (all.empty()) refuse(file, "it has no host");
-  if (wanted.empty()) hosts = all;
-  std::vector<std::string> known;
-  for (const s4u::Host* host : all) known.push_back(host->get_name());
+                                 std::size_t max_hosts) {
+  std::vector<s4u::Host*> engine_hosts = engine.get_all_hosts(), hosts;
+  std::sort(engine_hosts.begin(), engine_hosts.end(),
+            [](auto* a, auto* b) { return before(a->get_name(), b->get_name()); });
+  if (engine_hosts.empty()) refuse(file, "it has no host");
+  if (wanted.empty()) hosts = engine_hosts;
+  std::vector<std::string> names;
+  for (const s4u::Host* host : engine_hosts) names.push_back(host->get_name());
   for (const std::string& pattern : wanted) {
     const std::size_t count = hosts.size();
-    for (s4u::Host* host : all)
+    for (s4u::Host* host : engine_hosts)
       if (matches(pattern, host->get_name()) && std::find(hosts.begin(), hosts.end(), host) == hosts.end())
         hosts.push_back(host);
     if (hosts.size() == count)
-      throw InputError(fmt::format("no host of {} is called '{}'", file, pattern), suggest(pattern, known));
+      throw InputError(fmt::format("no host of {} is called '{}'", file, pattern), suggest(pattern, names));
   }
-  if (hosts.size() > most)
-    throw InputError(
-        fmt::format("{} has {} hosts, and a way between every two of at most {} can be kept", file, hosts.size(), most),
-        "name those that are needed: hosts: [NAME, ...]; * stands for any letters");
+  if (hosts.size() > max_hosts)
+    throw InputError(fmt::format("{} has {} hosts, and a way between every two of at most {} can be kept", file,
+                                 hosts.size(), max_hosts),
+                     "name those that are needed: hosts: [NAME, ...]; * stands for any letters");
   return hosts;
 }
 
@@ -163,11 +164,11 @@ void tell_question(int signal) {
 }
 
 /// Writes what the parent reads.
-class Teller {
+class PlatformWriter {
  public:
-  Teller(std::FILE* out, std::string file) : out_(out), file_(std::move(file)) {}
+  PlatformWriter(std::FILE* out, std::string file) : out_(out), file_(std::move(file)) {}
 
-  void tell(const std::vector<s4u::Host*>& hosts) {
+  void write(const std::vector<s4u::Host*>& hosts) {
     fmt::print(out_, "{}\n", hosts.size());
     for (const s4u::Host* host : hosts) {
       check_host(*host, file_);
@@ -224,8 +225,8 @@ class Teller {
   std::unordered_map<const s4u::Link*, std::size_t> numbers_;
 };
 
-void load(const std::string& file, const std::string& checked, const std::vector<std::string>& wanted, std::size_t most,
-          std::FILE* out) {
+void load(const std::string& file, const std::string& checked, const std::vector<std::string>& wanted,
+          std::size_t max_hosts, std::FILE* out) {
   s4u::Engine& engine = sg::make_engine();
   std::signal(SIGINT, SIG_DFL);
   try {
@@ -237,7 +238,7 @@ void load(const std::string& file, const std::string& checked, const std::vector
     return;
   }
   std::signal(SIGSEGV, tell_question);
-  Teller(out, file).tell(hosts_of(engine, file, wanted, most));
+  PlatformWriter(out, file).write(hosts_of(engine, file, wanted, max_hosts));
 }
 
 /// Reads what the child has written.
@@ -310,15 +311,15 @@ std::string all_of(std::FILE* file) {
 
 }  // namespace
 
-Platform read_simgrid_platform(const std::string& file, const std::vector<std::string>& wanted, std::size_t most) {
+Platform read_simgrid_platform(const std::string& file, const std::vector<std::string>& wanted, std::size_t max_hosts) {
   const MemoryFile checked(sg::checked_platform_xml(file, read_file(file)));
-  const File told(std::tmpfile());
-  if (!told) throw BackendError("no temporary file for a platform");
+  const File output(std::tmpfile());
+  if (!output) throw BackendError("no temporary file for a platform");
   try {
     sg::run_in_child(
         [&] {
-          load(file, checked.path(), wanted, most, told.get());
-          std::fflush(told.get());
+          load(file, checked.path(), wanted, max_hosts, output.get());
+          std::fflush(output.get());
         },
         {});
   } catch (const InputError& error) {
@@ -330,7 +331,7 @@ Platform read_simgrid_platform(const std::string& file, const std::vector<std::s
     if (const auto colon = message.find("): "); colon != std::string_view::npos) message.remove_prefix(colon + 3);
     refuse(file, message);
   }
-  Listener in(all_of(told.get()));
+  Listener in(all_of(output.get()));
   if (in.take("wrong\n")) refuse(file, in.line());
   return listen(in);
 }

@@ -57,10 +57,10 @@ std::string run_and_describe(const std::function<void()>& work) {
 }
 
 /// Returns if the work was done, else throws here what it threw in the child.
-void throw_again(const std::string& told) {
-  const std::vector<std::string> texts = split(std::string_view(told).substr(1), '\0');
+void throw_again(const std::string& outcome) {
+  const std::vector<std::string> texts = split(std::string_view(outcome).substr(1), '\0');
   const std::string &message = texts.at(0), &help = texts.at(1), &code = texts.at(2);
-  switch (static_cast<Outcome>(told.front())) {
+  switch (static_cast<Outcome>(message.front())) {
     case Outcome::Done:
       return;
     case Outcome::Input:
@@ -100,7 +100,7 @@ void run_in_child(const std::function<void()>& work, Seconds timeout) {
   ChildProcess child({.capture_errors = true}, [&](MessageSocket& parent) { parent.send(run_and_describe(work)); });
   if (!child.wait(timeout))
     throw BackendError("simgrid: stopped after " + to_text(timeout) + " of wall time, as asked");
-  if (const auto told = child.socket().take()) return throw_again(*told);
+  if (const auto message = child.socket().take()) return throw_again(*message);
   const ProcessEnd end = child.kill();
   const std::string how = end.signal == 0 ? to_text(end) : fmt::format("signal {}", strsignal(end.signal));
   const std::string words = last_words(child.errors());

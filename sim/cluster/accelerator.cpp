@@ -100,9 +100,9 @@ class Reader {
       facts.share = real_of(m.value, "share", inherited.share);
       facts.half_depth = real_of(m.value, "half_depth", inherited.half_depth);
       facts.calibrated = m.value.has("measured");
-      facts.known = inherited.known;
+      facts.origin = inherited.origin;
       for (const char* key : {"measured", "assumed"})
-        if (const Value* known = m.value.find(key)) facts.known = known->text;
+        if (const Value* origin_text = m.value.find(key)) facts.origin = origin_text->text;
       formats_[*format] = std::move(facts);
     }
     target_.formats = formats_;
@@ -178,7 +178,7 @@ class Reader {
       if (facts.peak.value == 0 || facts.share > 0) continue;
       facts.share = wide.share;
       facts.half_depth = wide.half_depth * (facts.peak / wide.peak);
-      facts.known = "share of 16-bit products; half depth in proportion to the peak";
+      facts.origin = "share of 16-bit products; half depth in proportion to the peak";
     }
   }
 

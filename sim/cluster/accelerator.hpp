@@ -16,7 +16,7 @@ struct FormatFacts {
   double share = 0;       ///< Share of `peak` that a product of many full waves and of great depth reaches.
   double half_depth = 0;  ///< Depth at which a product reaches half of `share`: what filling and draining a tile costs.
   bool calibrated = false;  ///< Whether `share` comes from measurements of this device type in this format.
-  std::string known = {};   ///< Where `share` comes from.
+  std::string origin = {};  ///< Where `share` comes from.
 };
 
 /// Fused attention in one direction.

@@ -29,7 +29,7 @@ struct Change {
 
 /// Each op takes longer by its own random factor, uniform between 1 and 1 + most.
 struct Jitter {
-  double most = 0;
+  double max_fraction = 0;
   std::uint64_t seed = 1;
 
   friend bool operator==(const Jitter&, const Jitter&) = default;

@@ -86,9 +86,9 @@ class Reader {
       for (const DeviceId d : cluster_.devices.ids())
         if (matches(pattern, cluster_.devices[d].name) || pattern == cluster_.devices[d].host) keep(change_.devices, d);
       if (change_.devices.size() > before || named_before(list, i)) continue;
-      std::vector<std::string> known;
-      for (const Device& d : cluster_.devices) known.push_back(d.name), known.push_back(d.host);
-      unknown(list.items[i], fmt::format("devices[{}]", i), "device or host", known);
+      std::vector<std::string> known_names;
+      for (const Device& d : cluster_.devices) known_names.push_back(d.name), known_names.push_back(d.host);
+      unknown(list.items[i], fmt::format("devices[{}]", i), "device or host", known_names);
     }
   }
 
@@ -99,9 +99,9 @@ class Reader {
       for (const LinkId l : cluster_.links.ids())
         if (matches(list.items[i].text, cluster_.links[l].name)) keep(change_.links, l);
       if (change_.links.size() > before || named_before(list, i)) continue;
-      std::vector<std::string> known;
-      for (const Link& l : cluster_.links) known.push_back(l.name);
-      unknown(list.items[i], fmt::format("links[{}]", i), "link", known);
+      std::vector<std::string> known_names;
+      for (const Link& l : cluster_.links) known_names.push_back(l.name);
+      unknown(list.items[i], fmt::format("links[{}]", i), "link", known_names);
     }
   }
 
@@ -110,12 +110,13 @@ class Reader {
                        [&](const Value& v) { return v.text == list.items[index].text; });
   }
 
-  void unknown(const Value& name, const std::string& key, const std::string& kind, std::vector<std::string> known) {
-    std::sort(known.begin(), known.end());
-    known.erase(std::unique(known.begin(), known.end()), known.end());
-    std::string help = suggest(name.text, known);
-    if (help.empty() && !known.empty())
-      help = fmt::format("they are called as '{}' and '{}'", known.front(), known.back());
+  void unknown(const Value& name, const std::string& key, const std::string& kind,
+               std::vector<std::string> known_names) {
+    std::sort(known_names.begin(), known_names.end());
+    known_names.erase(std::unique(known_names.begin(), known_names.end()), known_names.end());
+    std::string help = suggest(name.text, known_names);
+    if (help.empty() && !known_names.empty())
+      help = fmt::format("they are called as '{}' and '{}'", known_names.front(), known_names.back());
     wrong(name, key, fmt::format("no {} is called '{}'", kind, name.text), help);
   }
 
@@ -125,16 +126,16 @@ class Reader {
     if (!(part > 0 && part <= 1))
       return wrong(share, "share", share.text + " is not a part of the devices", "more than 0 %, up to 100 %");
     const auto ids = cluster_.devices.ids();
-    std::vector<DeviceId> all(ids.begin(), ids.end());
+    std::vector<DeviceId> shuffled(ids.begin(), ids.end());
     const Value* seed = map_.find("seed");
     Rng rng(seed ? static_cast<std::uint64_t>(config::as_real(*seed)) : 1, "share");
     const auto count =
-        std::max<std::size_t>(1, static_cast<std::size_t>(std::llround(part * static_cast<double>(all.size()))));
+        std::max<std::size_t>(1, static_cast<std::size_t>(std::llround(part * static_cast<double>(shuffled.size()))));
     for (std::size_t i = 0; i < count; ++i)
-      std::swap(all[i], all[rng.integer(static_cast<int>(i), static_cast<int>(all.size()) - 1)]);
-    all.resize(count);
-    std::sort(all.begin(), all.end());
-    for (const DeviceId d : all) keep(change_.devices, d);
+      std::swap(shuffled[i], shuffled[rng.integer(static_cast<int>(i), static_cast<int>(shuffled.size()) - 1)]);
+    shuffled.resize(count);
+    std::sort(shuffled.begin(), shuffled.end());
+    for (const DeviceId d : shuffled) keep(change_.devices, d);
   }
 
   void times() {
@@ -215,7 +216,7 @@ void read_changes(const Value& map, Cluster& cluster) {
     for (std::size_t i = 0; i < list->items.size(); ++i)
       cluster.changes.push_back(Reader(list->items[i], fmt::format("changes[{}]", i), cluster, problems).read());
   if (const Value* jitter = map.find("jitter")) {
-    cluster.jitter.most = config::as_share(jitter->at("most"));
+    cluster.jitter.max_fraction = config::as_share(jitter->at("most"));
     cluster.jitter.seed = static_cast<std::uint64_t>(config::as_real(jitter->at("seed")));
   }
   problems.throw_if_any();

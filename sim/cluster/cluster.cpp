@@ -4,8 +4,8 @@
 
 namespace stagecraft {
 
-std::string memory_text(Bytes all, Bytes reserved) {
-  return reserved.value > 0 ? fmt::format("{} ({} reserved)", to_text(all), to_text(reserved)) : to_text(all);
+std::string memory_text(Bytes total, Bytes reserved) {
+  return reserved.value > 0 ? fmt::format("{} ({} reserved)", to_text(total), to_text(reserved)) : to_text(total);
 }
 
 std::string usable_text(Bytes usable, Bytes reserved) {

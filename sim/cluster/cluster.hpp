@@ -28,7 +28,7 @@ struct DeviceType {
 };
 
 /// "80 GiB", or "80 GiB (1 GiB reserved)".
-std::string memory_text(Bytes all, Bytes reserved);
+std::string memory_text(Bytes total, Bytes reserved);
 /// "80 GiB" without a reserve, else "79 GiB of 80 GiB (1 GiB reserved)".
 std::string usable_text(Bytes usable, Bytes reserved);
 
@@ -112,16 +112,16 @@ class Router {
   Route require(DeviceId from, DeviceId to) const;
 
  private:
-  class Ways;
-  class Kept;
-  Ways& ways_to(VertexId a_switch) const;
+  class ShortestPaths;
+  class PathCache;
+  ShortestPaths& ways_to(VertexId a_switch) const;
   std::optional<std::vector<Hop>> hops(DeviceId from, DeviceId to) const;
 
   const Cluster* cluster_;
   IdVector<VertexId, std::vector<LinkId>> attached_;  ///< All links of a vertex.
   IdVector<VertexId, std::vector<LinkId>> trunks_;    ///< The attached links that lead on to a switch.
   IdVector<LinkId, std::vector<VertexId>> switch_ends_;
-  std::unique_ptr<Kept> kept_;
+  std::unique_ptr<PathCache> kept_;
 };
 
 }  // namespace stagecraft

@@ -81,7 +81,7 @@ double Availability::gone() const {
   return from;
 }
 
-Conditions::Conditions(const Cluster& cluster) : cluster_(cluster), as_rated_(cluster.jitter.most <= 0) {
+Conditions::Conditions(const Cluster& cluster) : cluster_(cluster), as_rated_(cluster.jitter.max_fraction <= 0) {
   const auto add = [&](auto& index, std::size_t size, auto id, const Change& change) {
     index.resize(size, -1);
     int& place = index[id];
@@ -95,12 +95,12 @@ Conditions::Conditions(const Cluster& cluster) : cluster_(cluster), as_rated_(cl
   }
 }
 
-const Availability* Conditions::of(DeviceId device) const {
+const Availability* Conditions::availability_of(DeviceId device) const {
   const int place = of_device_.empty() ? -1 : of_device_[device];
   return place < 0 ? nullptr : &all_[place];
 }
 
-const Availability* Conditions::of(LinkId link) const {
+const Availability* Conditions::availability_of(LinkId link) const {
   const int place = of_link_.empty() ? -1 : of_link_[link];
   return place < 0 ? nullptr : &all_[place];
 }
@@ -113,23 +113,24 @@ std::vector<LinkId> Conditions::changing_links() const {
 }
 
 double Conditions::factor(std::int64_t number) const {
-  if (cluster_.jitter.most <= 0) return 1;
+  if (cluster_.jitter.max_fraction <= 0) return 1;
   Rng rng(cluster_.jitter.seed, "jitter");
   rng = Rng(rng.next() + static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15ULL, "op");
-  return 1 + cluster_.jitter.most * rng.uniform();
+  return 1 + cluster_.jitter.max_fraction * rng.uniform();
 }
 
 Span Conditions::compute(DeviceId device, std::int64_t number, double ready, double seconds) const {
   seconds *= factor(number);
-  const Availability* own = of(device);
-  if (own == nullptr) return {ready, ready + seconds};
+  const Availability* availability = availability_of(device);
+  if (availability == nullptr) return {ready, ready + seconds};
   double start = ready;
-  for (int idle = 0; start < kForEver && own->at(start).down; ++idle)
-    start = idle < kPatience ? own->next(start) : kForEver;
+  for (int idle = 0; start < kForEver && availability->at(start).down; ++idle)
+    start = idle < kPatience ? availability->next(start) : kForEver;
   const double end = work_off(
-      seconds, start, [&](double at) { return own->at(at).rate; }, [&](double at) { return own->next(at); },
+      seconds, start, [&](double at) { return availability->at(at).rate; },
+      [&](double at) { return availability->next(at); },
       [&](double& left, double edge) {
-        if (edge < kForEver && own->at(edge).down) left = seconds;
+        if (edge < kForEver && availability->at(edge).down) left = seconds;
       });
   return {start, end};
 }
@@ -138,27 +139,28 @@ double Conditions::latency(const Route& route, double at) const {
   if (of_link_.empty() || at == kForEver) return route.latency.value;
   double total = 0;
   for (const Hop& hop : route.hops) {
-    const Availability* own = of(hop.link);
+    const Availability* availability = availability_of(hop.link);
     const double rated = cluster_.links[hop.link].latency.value;
-    total += own == nullptr ? rated : rated * own->at(at).latency;
+    total += availability == nullptr ? rated : rated * availability->at(at).latency;
   }
   return total;
 }
 
 double Conditions::bandwidth(const Route& route, double at) const {
-  double least = kForEver;
+  double slowest = kForEver;
   for (const Hop& hop : route.hops) {
-    const Availability* own = of(hop.link);
+    const Availability* availability = availability_of(hop.link);
     const double rated = cluster_.links[hop.link].bandwidth.value;
-    least = std::min(least, own == nullptr ? rated : rated * own->at(at).rate);
+    slowest = std::min(slowest, availability == nullptr ? rated : rated * availability->at(at).rate);
   }
-  return least;
+  return slowest;
 }
 
 double Conditions::next(const Route& route, double at) const {
   double soonest = kForEver;
   for (const Hop& hop : route.hops)
-    if (const Availability* own = of(hop.link)) soonest = std::min(soonest, own->next(at));
+    if (const Availability* availability = availability_of(hop.link))
+      soonest = std::min(soonest, availability->next(at));
   return soonest;
 }
 

@@ -56,8 +56,8 @@ class Conditions {
   /// When the last byte is there of a message that meets no other.
   double carry(const Route& route, double from, double bytes) const;
 
-  const Availability* of(DeviceId) const;  ///< Null: as rated.
-  const Availability* of(LinkId) const;
+  const Availability* availability_of(DeviceId) const;  ///< Null: as rated.
+  const Availability* availability_of(LinkId) const;
   std::vector<LinkId> changing_links() const;
 
  private:

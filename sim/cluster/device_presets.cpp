@@ -6,7 +6,7 @@ namespace {
 constexpr double kGiB = 0x1p30;
 
 /// Plain numbers in the units that data sheets use.
-struct Figures {
+struct PresetFigures {
   const char* name;
   double tera_flops, efficiency, giga_bytes_per_second, gibibytes, launch_us, idle_watts, busy_watts;
   std::string_view source;
@@ -16,7 +16,7 @@ struct Figures {
 // % (Shoeybi et al., Megatron-LM, 2019, section 5), H100 38 to 43 % (Llama 3, 2024, table 4), TPU v4 46 % (Chowdhery et
 // al., PaLM, 2022, table 3); of others it is assumed. Busy power is the data sheet's limit. Idle power and launch time
 // stand in no data sheet of a GPU: usual readings of nvidia-smi and of empty kernels.
-constexpr Figures kFigures[] = {
+constexpr PresetFigures kFigures[] = {
     {"a100-40", 312, 0.5, 1555, 40, 5, 50, 400, "NVIDIA A100 data sheet (2021), SXM 40 GB: BF16 tensor cores, dense"},
     {"a100-80", 312, 0.5, 2039, 80, 5, 55, 400, "NVIDIA A100 data sheet (2021), SXM 80 GB: BF16 tensor cores, dense"},
     {"h100-sxm", 989.4, 0.4, 3350, 80, 5, 70, 700, "NVIDIA H100 data sheet (2023), SXM5: BF16 tensor cores, dense"},
@@ -39,7 +39,7 @@ constexpr Figures kFigures[] = {
      "power measured by pidramble.com; efficiency as its Linpack, 13.5 of 24 GFLOP/s in FP64"},
 };
 
-DevicePreset make(const Figures& f) {
+DevicePreset make(const PresetFigures& f) {
   DeviceType type;
   type.name = f.name;
   type.peak.value = f.tera_flops * 1e12;
@@ -56,9 +56,9 @@ DevicePreset make(const Figures& f) {
 
 std::span<const DevicePreset> device_presets() {
   static const std::vector<DevicePreset> presets = [] {
-    std::vector<DevicePreset> made;
-    for (const Figures& f : kFigures) made.push_back(make(f));
-    return made;
+    std::vector<DevicePreset> list;
+    for (const PresetFigures& f : kFigures) list.push_back(make(f));
+    return list;
   }();
   return presets;
 }

@@ -19,9 +19,9 @@ std::span<const DevicePreset> device_presets();
 const DevicePreset* find_device_preset(std::string_view name);
 std::vector<std::string> device_preset_names();
 
-/// Multiprocessors of each of `parts` equal parts of a GPU with `all`, which are given away in groups.
-constexpr int multiprocessors_of_part(int all, int group, int parts) {
-  return parts == 1 ? all : all / group / parts * group;
+/// Multiprocessors of each of `parts` equal parts of a GPU with `total`, which are given away in groups.
+constexpr int multiprocessors_of_part(int total, int group, int parts) {
+  return parts == 1 ? total : total / group / parts * group;
 }
 
 }  // namespace stagecraft

@@ -16,7 +16,7 @@ struct TopologyGenerator {
 };
 
 namespace topology_generators {
-Catalog<TopologyGenerator> all();
+Catalog<TopologyGenerator> catalog();
 }
 
 /// The fields of a device type and of a link, shared by every generator.

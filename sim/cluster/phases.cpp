@@ -9,11 +9,11 @@ namespace stagecraft {
 
 DeviceGroup group_of(std::vector<DeviceId> devices, const Cluster& cluster) {
   DeviceGroup group{std::move(devices)};
-  std::map<std::string, int> known;
+  std::map<std::string, int> node_of_host;
   int nodes = 0;
   for (const DeviceId d : group.devices) {
     const std::string& host = cluster.devices[d].host;
-    const auto [at, fresh] = known.try_emplace(host, nodes);
+    const auto [at, fresh] = node_of_host.try_emplace(host, nodes);
     group.nodes.push_back(fresh || host.empty() ? nodes++ : at->second);
   }
   return group;

@@ -44,7 +44,7 @@ struct CollectiveAlgorithm {
 };
 
 namespace collective_algorithms {
-Catalog<CollectiveAlgorithm> all();
+Catalog<CollectiveAlgorithm> catalog();
 extern const CollectiveAlgorithm ring, tree, hierarchical, direct, nvls;  ///< The entries that code names.
 }  // namespace collective_algorithms
 

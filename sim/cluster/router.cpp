@@ -28,7 +28,7 @@ struct Rest {
   int length = std::numeric_limits<int>::max();
   double attoseconds = 0;  ///< Time per byte summed over the links.
 
-  bool known() const { return length != std::numeric_limits<int>::max(); }
+  bool is_reachable() const { return length != std::numeric_limits<int>::max(); }
   friend auto operator<=>(const Rest&, const Rest&) = default;
 };
 
@@ -42,16 +42,16 @@ Rest before(const Link& link, const Rest& rest) {
 }
 
 template <class T>
-bool contains(const std::vector<T>& all, T one) {
-  return std::find(all.begin(), all.end(), one) != all.end();
+bool contains(const std::vector<T>& values, T one) {
+  return std::find(values.begin(), values.end(), one) != values.end();
 }
 
 }  // namespace
 
 /// The ways from anywhere to one device or switch. Found as far as they are asked for.
-class Router::Ways {
+class Router::ShortestPaths {
  public:
-  Ways(const Router& router, VertexId target)
+  ShortestPaths(const Router& router, VertexId target)
       : router_(router), target_(target), rest_(router.cluster_->switches.size()), by_length_(1) {
     if (is_device(target)) {
       widen(target, kThere);
@@ -71,7 +71,7 @@ class Router::Ways {
       for (LinkId id : router_.trunks_[source])
         for (VertexId end : router_.switch_ends_[id])
           if (rest_[place_of(end)].length == length) best = std::min(best, before(link(id), rest_[place_of(end)]));
-      if (best.known() && best.length <= length + 1) break;
+      if (best.is_reachable() && best.length <= length + 1) break;
       if (length == widened_) widen_all(widened_++);
     }
     return best;
@@ -125,7 +125,7 @@ class Router::Ways {
         if (contains(link(id).ends, place) && before(link(id), kThere) == left) use(id, target_);
     for (LinkId id : router_.trunks_[place])
       for (VertexId end : router_.switch_ends_[id])
-        if (end != place && rest_[place_of(end)].known() && before(link(id), rest_[place_of(end)]) == left)
+        if (end != place && rest_[place_of(end)].is_reachable() && before(link(id), rest_[place_of(end)]) == left)
           use(id, end);
   }
 
@@ -137,7 +137,7 @@ class Router::Ways {
 };
 
 /// The ways to the switches that were asked for last, and what a search reads of each link, contiguous in memory.
-class Router::Kept {
+class Router::PathCache {
  public:
   struct Crossing {
     Rest rest;
@@ -145,7 +145,7 @@ class Router::Kept {
     int count = 0;
   };
 
-  explicit Kept(std::size_t switches) : most_(std::max<std::size_t>(1, kRoom / (sizeof(Rest) * (switches + 1)))) {}
+  explicit PathCache(std::size_t switches) : most_(std::max<std::size_t>(1, kRoom / (sizeof(Rest) * (switches + 1)))) {}
 
   void note(const Link& link, const std::vector<VertexId>& switches) {
     Crossing& crossing = crossings_.emplace_back();
@@ -155,7 +155,7 @@ class Router::Kept {
   }
   const Crossing& crossing(LinkId id) const { return crossings_[id]; }
 
-  Ways& to(const Router& router, VertexId a_switch) {
+  ShortestPaths& to(const Router& router, VertexId a_switch) {
     auto& ways = known_[a_switch.value];
     if (ways) return *ways;
     order_.push_back(a_switch.value);
@@ -163,7 +163,7 @@ class Router::Kept {
       known_.erase(order_.front());
       order_.pop_front();
     }
-    ways = std::make_unique<Ways>(router, a_switch);
+    ways = std::make_unique<ShortestPaths>(router, a_switch);
     return *ways;
   }
 
@@ -172,35 +172,35 @@ class Router::Kept {
 
   std::size_t most_;
   IdVector<LinkId, Crossing> crossings_;
-  std::unordered_map<std::int64_t, std::unique_ptr<Ways>> known_;
+  std::unordered_map<std::int64_t, std::unique_ptr<ShortestPaths>> known_;
   std::deque<std::int64_t> order_;
 };
 
-void Router::Ways::widen(VertexId place, const Rest from) {
+void Router::ShortestPaths::widen(VertexId place, const Rest from) {
   for (LinkId id : router_.trunks_[place]) {
-    const Kept::Crossing& crossing = router_.kept_->crossing(id);
+    const PathCache::Crossing& crossing = router_.kept_->crossing(id);
     const Rest offered{from.length + crossing.rest.length, from.attoseconds + crossing.rest.attoseconds};
     const VertexId* ends = crossing.count > 2 ? router_.switch_ends_[id].data() : crossing.switches;
     for (int e = 0; e < crossing.count; ++e) {
-      Rest& known = rest_[place_of(ends[e])];
-      if (offered.length < known.length) {
+      Rest& shortest = rest_[place_of(ends[e])];
+      if (offered.length < shortest.length) {
         if (offered.length >= std::ssize(by_length_)) by_length_.resize(offered.length + 1);
         by_length_[offered.length].push_back(ends[e]);
       }
-      known = std::min(known, offered);
+      shortest = std::min(shortest, offered);
     }
   }
 }
 
 Router::~Router() = default;
-Router::Ways& Router::ways_to(VertexId a_switch) const { return kept_->to(*this, a_switch); }
+Router::ShortestPaths& Router::ways_to(VertexId a_switch) const { return kept_->to(*this, a_switch); }
 
 Router::Router(const Cluster& cluster)
     : cluster_(&cluster),
       attached_(cluster.devices.size() + cluster.switches.size()),
       trunks_(attached_.size()),
       switch_ends_(cluster.links.size()),
-      kept_(std::make_unique<Kept>(cluster.switches.size())) {
+      kept_(std::make_unique<PathCache>(cluster.switches.size())) {
   const auto is_switch = [&](VertexId v) { return !cluster.devices.contains(DeviceId{v.value}); };
   for (const LinkId id : cluster.links.ids()) {
     const Link& link = cluster.links[id];
@@ -225,29 +225,29 @@ std::optional<std::vector<Hop>> Router::hops(DeviceId from, DeviceId to) const {
   const VertexId source = cluster_->vertex(from), target = cluster_->vertex(to);
   const std::size_t turn = cluster_->turns.empty() ? 0 : cluster_->turns[to];
   std::vector<Hop> hops;
-  const auto read = [&](Ways& ways) {
+  const auto read = [&](ShortestPaths& ways) {
     const Rest left = ways.from(source);
-    if (left.known()) ways.read(source, left, turn, hops);
-    return left.known();
+    if (left.is_reachable()) ways.read(source, left, turn, hops);
+    return left.is_reachable();
   };
-  const std::vector<LinkId>& own = attached_[target];
-  const Link* only = own.size() == 1 ? &cluster_->links[own.front()] : nullptr;
-  if (!only || only->ends.size() != 2 || switch_ends_[own.front()].size() != 1) {
-    Ways ways(*this, target);
+  const std::vector<LinkId>& target_links = attached_[target];
+  const Link* only = target_links.size() == 1 ? &cluster_->links[target_links.front()] : nullptr;
+  if (!only || only->ends.size() != 2 || switch_ends_[target_links.front()].size() != 1) {
+    ShortestPaths ways(*this, target);
     return read(ways) ? std::optional(std::move(hops)) : std::nullopt;
   }
   // All devices of a switch are reached by the same ways to it.
-  if (!read(ways_to(switch_ends_[own.front()].front()))) return std::nullopt;
-  hops.push_back({own.front(), only->ends.back() == target});
+  if (!read(ways_to(switch_ends_[target_links.front()].front()))) return std::nullopt;
+  hops.push_back({target_links.front(), only->ends.back() == target});
   return hops;
 }
 
 std::optional<Route> Router::route(DeviceId from, DeviceId to) const {
   Route route{{}, {}, {kInfinity}};
   if (from == to) return route;
-  auto found = hops(from, to);
-  if (!found) return std::nullopt;
-  route.hops = *std::move(found);
+  auto path = hops(from, to);
+  if (!path) return std::nullopt;
+  route.hops = *std::move(path);
   for (const Hop& hop : route.hops) {
     const Link& link = cluster_->links[hop.link];
     route.latency += link.latency;
@@ -257,7 +257,7 @@ std::optional<Route> Router::route(DeviceId from, DeviceId to) const {
 }
 
 Route Router::require(DeviceId from, DeviceId to) const {
-  if (auto found = route(from, to)) return *std::move(found);
+  if (auto path = route(from, to)) return *std::move(path);
   throw Infeasible("route",
                    "no path leads from '" + cluster_->vertex_name(cluster_->vertex(from)) + "' to '" +
                        cluster_->vertex_name(cluster_->vertex(to)) + "'",

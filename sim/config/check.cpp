@@ -145,9 +145,9 @@ class Checker {
 
   // Reports every key without a field, and excuses the missing field whose misspelling or misplacing it seems to be.
   void report_unknown(const Value& value, const Shape& shape, const std::string& path) {
-    std::vector<std::string> all, absent;
+    std::vector<std::string> field_names, absent;
     for (const Field* field : shape.fields) {
-      all.push_back(field->name);
+      field_names.push_back(field->name);
       if (!value.has(field->name)) absent.push_back(field->name);
     }
     for (const Member& member : value.members) {
@@ -155,14 +155,14 @@ class Checker {
       std::string help = glued(member, shape, path);
       if (help.empty()) help = place_elsewhere(member.key, shape);
       if (help.empty()) {
-        auto near = meant_among(member.key, all);
+        auto near = meant_among(member.key, field_names);
         if (!near) near = closest(member.key, absent);
-        if (!near) near = closest(member.key, all);
+        if (!near) near = closest(member.key, field_names);
         if (near) excused_.insert(under(path, *near));
         if (near) help = fmt::format("did you mean '{}'?", *near);
       }
       if (help.empty()) help = synonym_elsewhere(member.key, shape);
-      if (help.empty()) help = suggest(member.key, all);
+      if (help.empty()) help = suggest(member.key, field_names);
       problems_.add(member.where, under(path, member.key), "no such field", help, "unknown-field");
     }
   }

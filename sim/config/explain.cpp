@@ -67,10 +67,10 @@ std::string explain_variant(const Variant& variant, const Field& field, const st
 
 // Variants may each have a field of that name.
 std::vector<const Field*> fields_called(const std::vector<const Field*>& fields, std::string_view name) {
-  std::vector<const Field*> found;
+  std::vector<const Field*> matches;
   for (const Field* field : fields)
-    if (field->name == name) found.push_back(field);
-  return found;
+    if (field->name == name) matches.push_back(field);
+  return matches;
 }
 
 [[noreturn]] void refuse(const MapSpec& root, const std::string& path, const std::string& step,
@@ -139,8 +139,8 @@ std::string explain(const MapSpec& spec, const std::string& path) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const std::string &written = steps[i], step = without_index(written);
     if (step.empty() && field && written != step) continue;
-    if (std::vector<const Field*> found = fields_called(fields, step); !found.empty()) {
-      meant = std::move(found);
+    if (std::vector<const Field*> matches = fields_called(fields, step); !matches.empty()) {
+      meant = std::move(matches);
       field = meant.front();
       fields.clear();
       may_be_name = false;
@@ -159,7 +159,7 @@ std::string explain(const MapSpec& spec, const std::string& path) {
       if (chosen != variants.end()) {
         if (i + 1 == steps.size()) return explain_variant(*chosen, inner, path);
         fields = fields_of(inner.map);
-        for (const Field* own : fields_of(chosen->fields)) fields.push_back(own);
+        for (const Field* variant_field : fields_of(chosen->fields)) fields.push_back(variant_field);
         may_be_name = false;
         continue;
       }

@@ -12,10 +12,10 @@ namespace stagecraft::config {
 namespace {
 
 Field field(std::string name, Field::Kind kind) {
-  Field made;
-  made.name = std::move(name);
-  made.kind = kind;
-  return made;
+  Field new_field;
+  new_field.name = std::move(name);
+  new_field.kind = kind;
+  return new_field;
 }
 
 std::string range_text(const Field& f) {
@@ -45,9 +45,9 @@ const Field* MapSpec::find(std::string_view name) const {
 Field text(std::string name) { return field(std::move(name), Field::Kind::Text); }
 
 Field choice(std::string name, std::function<std::vector<std::string>()> words) {
-  Field made = field(std::move(name), Field::Kind::Choice);
-  made.choices = std::move(words);
-  return made;
+  Field new_field = field(std::move(name), Field::Kind::Choice);
+  new_field.choices = std::move(words);
+  return new_field;
 }
 
 Field choice(std::string name, std::vector<std::string> words) {
@@ -55,51 +55,51 @@ Field choice(std::string name, std::vector<std::string> words) {
 }
 
 Field integer(std::string name, double low, double high) {
-  Field made = real(std::move(name), low, high);
-  made.kind = Field::Kind::Integer;
-  return made;
+  Field new_field = real(std::move(name), low, high);
+  new_field.kind = Field::Kind::Integer;
+  return new_field;
 }
 
 Field real(std::string name, double low, double high) {
-  Field made = field(std::move(name), Field::Kind::Real);
-  made.low = low;
-  made.high = high;
-  return made;
+  Field new_field = field(std::move(name), Field::Kind::Real);
+  new_field.low = low;
+  new_field.high = high;
+  return new_field;
 }
 
 Field boolean(std::string name) { return field(std::move(name), Field::Kind::Boolean); }
 
 Field quantity(std::string name, Dimension dimension) {
-  Field made = field(std::move(name), Field::Kind::Quantity);
-  made.dimension = dimension;
-  return made;
+  Field new_field = field(std::move(name), Field::Kind::Quantity);
+  new_field.dimension = dimension;
+  return new_field;
 }
 
 Field map(std::string name, const MapSpec& spec) {
-  Field made = field(std::move(name), Field::Kind::Map);
-  made.map = &spec;
-  return made;
+  Field new_field = field(std::move(name), Field::Kind::Map);
+  new_field.map = &spec;
+  return new_field;
 }
 
 Field list(std::string name, Field item) {
-  Field made = field(std::move(name), Field::Kind::List);
-  made.item = std::make_shared<Field>(std::move(item));
-  return made;
+  Field new_field = field(std::move(name), Field::Kind::List);
+  new_field.item = std::make_shared<Field>(std::move(item));
+  return new_field;
 }
 
 Field table(std::string name, Field item) {
-  Field made = list(std::move(name), std::move(item));
-  made.kind = Field::Kind::Table;
-  return made;
+  Field new_field = list(std::move(name), std::move(item));
+  new_field.kind = Field::Kind::Table;
+  return new_field;
 }
 
 Field variant(std::string name, std::string selector, std::function<std::vector<Variant>()> variants,
               const MapSpec* common) {
-  Field made = field(std::move(name), Field::Kind::Variant);
-  made.selector = std::move(selector);
-  made.variants = std::move(variants);
-  made.map = common;
-  return made;
+  Field new_field = field(std::move(name), Field::Kind::Variant);
+  new_field.selector = std::move(selector);
+  new_field.variants = std::move(variants);
+  new_field.map = common;
+  return new_field;
 }
 
 Field any(std::string name) { return field(std::move(name), Field::Kind::Any); }

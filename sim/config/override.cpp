@@ -71,51 +71,51 @@ Hit next(const Value& from, std::string_view rest) {
   return best;
 }
 
-struct Walk {
+struct PathCursor {
   const Value* at;             ///< The last value on the path that exists.
   std::size_t done = 0;        ///< Characters of the path up to that value.
   std::size_t last_start = 0;  ///< Offset in the path at which its last step begins.
   const Value* parent = nullptr;
 };
 
-Walk follow(const Value& root, std::string_view path) {
-  Walk walk{&root};
-  while (walk.done < path.size()) {
-    const std::size_t start = walk.done + (walk.done > 0 && path[walk.done] == '.' ? 1 : 0);
-    const Hit hit = next(*walk.at, path.substr(start));
+PathCursor follow(const Value& root, std::string_view path) {
+  PathCursor cursor{&root};
+  while (cursor.done < path.size()) {
+    const std::size_t start = cursor.done + (cursor.done > 0 && path[cursor.done] == '.' ? 1 : 0);
+    const Hit hit = next(*cursor.at, path.substr(start));
     if (!hit.value) {
-      walk.last_start = start;
-      return walk;
+      cursor.last_start = start;
+      return cursor;
     }
-    walk.parent = walk.at;
-    walk.at = hit.value;
-    walk.last_start = start;
-    walk.done = start + hit.length;
+    cursor.parent = cursor.at;
+    cursor.at = hit.value;
+    cursor.last_start = start;
+    cursor.done = start + hit.length;
   }
-  return walk;
+  return cursor;
 }
 
-void report_step(const Walk& walk, std::string_view path, const Where& where, Problems& problems) {
-  const std::string_view step = first_step(path.substr(walk.last_start));
-  const std::string shown(path.substr(0, walk.last_start + step.size()));
-  const std::string before(path.substr(0, walk.done));
-  std::string message = "no such field", help = suggest_meant(step, steps_from(*walk.at));
+void report_step(const PathCursor& cursor, std::string_view path, const Where& where, Problems& problems) {
+  const std::string_view step = first_step(path.substr(cursor.last_start));
+  const std::string shown(path.substr(0, cursor.last_start + step.size()));
+  const std::string before(path.substr(0, cursor.done));
+  std::string message = "no such field", help = suggest_meant(step, steps_from(*cursor.at));
   if (step.empty()) {
     message = "a step of this path is empty";
   } else if (step.front() == '[' && !index_of(step)) {
     message = fmt::format("'{}' is not an index", step);
     help = "write a whole number in brackets, such as [0]";
-  } else if (step.front() == '[' && walk.at->is_list()) {
+  } else if (step.front() == '[' && cursor.at->is_list()) {
     message = fmt::format("there is no item {}", step);
-    help = fmt::format("the list has {}, counted from 0", walk.at->items.size());
+    help = fmt::format("the list has {}, counted from 0", cursor.at->items.size());
   } else if (step.front() == '[') {
     message = fmt::format("'{}' is not a list", before);
-  } else if (walk.at->is_map() && path.substr(shown.size()).starts_with('[') && !help.starts_with("did you mean")) {
+  } else if (cursor.at->is_map() && path.substr(shown.size()).starts_with('[') && !help.starts_with("did you mean")) {
     message = "there is no such list in the file";
     help = fmt::format("if it is a field, set all of it, such as {}=[...]", shown);
-  } else if (!walk.at->is_map() && !walk.at->is_list()) {
+  } else if (!cursor.at->is_map() && !cursor.at->is_list()) {
     message = fmt::format("'{}' is {}, so nothing lies below it", before,
-                          walk.at->is_scalar() ? fmt::format("'{}'", walk.at->text) : "empty");
+                          cursor.at->is_scalar() ? fmt::format("'{}'", cursor.at->text) : "empty");
     help = fmt::format("set '{}' to a map, such as {{{}: ...}}", before, step);
   }
   problems.add(where, shown, message, help, "unknown-path");
@@ -124,20 +124,20 @@ void report_step(const Walk& walk, std::string_view path, const Where& where, Pr
 }  // namespace
 
 void set_path(Value& root, std::string_view path, Value value, const Where& where, Problems& problems) {
-  const Walk walk = follow(root, path);
+  const PathCursor cursor = follow(root, path);
   Where place = where;
-  place.column += characters(path.substr(0, walk.last_start));
-  const std::string_view last = path.substr(walk.last_start);
-  if (!path.empty() && walk.done == path.size()) {
+  place.column += characters(path.substr(0, cursor.last_start));
+  const std::string_view last = path.substr(cursor.last_start);
+  if (!path.empty() && cursor.done == path.size()) {
     // An item that is replaced whole keeps its name, by which others may call it.
-    const Value* name = walk.parent->is_list() ? walk.at->find("name") : nullptr;
+    const Value* name = cursor.parent->is_list() ? cursor.at->find("name") : nullptr;
     if (name && value.is_map() && !value.has("name"))
       value.members.insert(value.members.begin(), {"name", place, *name});
-    *const_cast<Value*>(walk.at) = std::move(value);
-  } else if (walk.at->is_map() && !last.empty() && first_step(last).size() == last.size() && last.front() != '[') {
-    const_cast<Value*>(walk.at)->members.push_back({std::string(last), place, std::move(value)});
+    *const_cast<Value*>(cursor.at) = std::move(value);
+  } else if (cursor.at->is_map() && !last.empty() && first_step(last).size() == last.size() && last.front() != '[') {
+    const_cast<Value*>(cursor.at)->members.push_back({std::string(last), place, std::move(value)});
   } else {
-    report_step(walk, path, place, problems);
+    report_step(cursor, path, place, problems);
   }
 }
 
@@ -167,16 +167,17 @@ void apply_overrides(Value& root, const Value& overrides, const std::string& pat
                  "wrong-type");
     return;
   }
-  Problems found;
+  Problems override_problems;
   for (const Member& member : overrides.members) {
-    if (!member.key.starts_with("x-")) set_path(root, member.key, member.value, member.where, found);
+    if (!member.key.starts_with("x-")) set_path(root, member.key, member.value, member.where, override_problems);
   }
-  for (const Diagnostic& p : found.list()) problems.add(p.where, under(path, p.path), p.message, p.help, p.code);
+  for (const Diagnostic& p : override_problems.list())
+    problems.add(p.where, under(path, p.path), p.message, p.help, p.code);
 }
 
 const Value* get_path(const Value& root, std::string_view path) {
-  const Walk walk = follow(root, path);
-  return walk.done == path.size() ? walk.at : nullptr;
+  const PathCursor cursor = follow(root, path);
+  return cursor.done == path.size() ? cursor.at : nullptr;
 }
 
 }  // namespace stagecraft::config

@@ -84,14 +84,14 @@ class SchemaWriter {
 
  private:
   /// A map, with or without its `name`; or a unit, which has no map.
-  using Part = std::tuple<const MapSpec*, bool, std::string>;
+  using SharedSchema = std::tuple<const MapSpec*, bool, std::string>;
 
-  Value whole(const Field& field) { return of(field); }
+  Value whole(const Field& field) { return schema_of(field); }
   Value whole(const MapSpec& spec) { return of_fields(fields_of(spec), false); }
 
   /// The schema that `make` writes, or a reference to it where it stands several times. `name` is used for `$defs`.
   template <class Make>
-  Value shared(const Part& part, std::string name, const Make& make) {
+  Value shared(const SharedSchema& part, std::string name, const Make& make) {
     if (counting_) {
       const bool first = ++uses_[part] == 1;
       return first ? make() : Value();
@@ -116,7 +116,7 @@ class SchemaWriter {
     return fields;
   }
 
-  Value of(const Field& field) {
+  Value schema_of(const Field& field) {
     Value schema = bare(field);
     if (!field.text_doc.empty()) put(schema, "description", word(field.text_doc));
     if (field.default_text) {
@@ -131,7 +131,7 @@ class SchemaWriter {
     Value properties = object();
     std::vector<std::string> required;
     for (const Field* field : fields) {
-      put(properties, field->name, of(*field));
+      put(properties, field->name, schema_of(*field));
       const bool named = by_key && field->name == "name";
       if (field->required && !field->default_text && !named) required.push_back(field->name);
     }
@@ -171,7 +171,7 @@ class SchemaWriter {
   Value of_item(const Field& item, bool by_key) {
     if (item.kind == Field::Kind::Map) return of_map(*item.map, item.name, by_key);
     if (item.kind == Field::Kind::Variant) return of_variant(item, by_key);
-    return of(item);
+    return schema_of(item);
   }
 
   Value of_list(const Field& field) {
@@ -206,11 +206,11 @@ class SchemaWriter {
 
   Value of_reference(const Field& field, bool by_key) {
     const Value any = object();
-    std::vector<const Field*> beside;
+    std::vector<const Field*> allowed_with_base;
     if (field.map)
       for (const Field& inner : field.map->fields)
-        if (inner.with_base) beside.push_back(&inner);
-    Value way = of_fields(beside, by_key);
+        if (inner.with_base) allowed_with_base.push_back(&inner);
+    Value way = of_fields(allowed_with_base, by_key);
     Value& properties = *way.find("properties");
     put(properties, "schema", any);
     put(properties, "name", any);
@@ -253,8 +253,8 @@ class SchemaWriter {
   }
 
   bool counting_ = true;
-  std::map<Part, int> uses_;
-  std::map<Part, std::string> names_;
+  std::map<SharedSchema, int> uses_;
+  std::map<SharedSchema, std::string> names_;
   Value definitions_ = object();
 };
 

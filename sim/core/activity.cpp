@@ -18,25 +18,25 @@ struct Register {
 };
 
 Register& activities() {
-  static Register& all = *new Register;
+  static Register& registry = *new Register;
   // A process that is forked while another thread reads must not inherit a locked mutex.
   [[maybe_unused]] static const int once = pthread_atfork(
       [] { activities().mutex.lock(); }, [] { activities().mutex.unlock(); }, [] { activities().mutex.unlock(); });
-  return all;
+  return registry;
 }
 
 }  // namespace
 
 Activity::Activity(std::string what) : what_(std::move(what)) {
-  Register& all = activities();
-  const std::scoped_lock lock(all.mutex);
-  all.alive.push_back(this);
+  Register& registry = activities();
+  const std::scoped_lock lock(registry.mutex);
+  registry.alive.push_back(this);
 }
 
 Activity::~Activity() {
-  Register& all = activities();
-  const std::scoped_lock lock(all.mutex);
-  std::erase(all.alive, this);
+  Register& registry = activities();
+  const std::scoped_lock lock(registry.mutex);
+  std::erase(registry.alive, this);
 }
 
 std::string Activity::text() const {
@@ -45,9 +45,9 @@ std::string Activity::text() const {
 }
 
 std::string current_activity() {
-  Register& all = activities();
-  const std::scoped_lock lock(all.mutex);
-  return all.alive.empty() ? std::string() : all.alive.back()->text();
+  Register& registry = activities();
+  const std::scoped_lock lock(registry.mutex);
+  return registry.alive.empty() ? std::string() : registry.alive.back()->text();
 }
 
 }  // namespace stagecraft

@@ -60,9 +60,9 @@ void Digraph::add(int from, int to) {
   STAGECRAFT_CHECK(from >= 0 && from < size() && to >= 0 && to < size());
   auto& out = next[from];
   auto& in = previous[to];
-  const bool known = out.size() < in.size() ? std::find(out.begin(), out.end(), to) != out.end()
-                                            : std::find(in.begin(), in.end(), from) != in.end();
-  if (known) return;
+  const bool exists = out.size() < in.size() ? std::find(out.begin(), out.end(), to) != out.end()
+                                             : std::find(in.begin(), in.end(), from) != in.end();
+  if (exists) return;
   out.push_back(to);
   in.push_back(from);
 }

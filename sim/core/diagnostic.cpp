@@ -28,23 +28,23 @@ struct Snippet {
 // A place such as "<--set a=b>" is its own source; its columns start after the option's name.
 std::optional<Snippet> snippet_of(const Where& where) {
   if (where.line < 1) return {};
-  Snippet found{{}, where.column};
+  Snippet snippet{{}, where.column};
   if (where.file.size() > 2 && where.file.front() == '<' && where.file.back() == '>') {
     std::istringstream in(where.file.substr(1, where.file.size() - 2));
     for (int i = 0; i < where.line; ++i)
-      if (!std::getline(in, found.line)) return {};
-    const std::size_t space = found.line.find(' ');
-    if (where.line == 1 && found.line.starts_with("--") && space != std::string::npos) {
-      found.column += static_cast<int>(space) + 1;
+      if (!std::getline(in, snippet.line)) return {};
+    const std::size_t space = snippet.line.find(' ');
+    if (where.line == 1 && snippet.line.starts_with("--") && space != std::string::npos) {
+      snippet.column += static_cast<int>(space) + 1;
     }
-    return found;
+    return snippet;
   }
   std::error_code none;
   if (!std::filesystem::is_regular_file(where.file, none)) return {};  // A pipe would be waited for.
   std::ifstream in(where.file);
   for (int i = 0; i < where.line; ++i)
-    if (!std::getline(in, found.line)) return {};
-  return found;
+    if (!std::getline(in, snippet.line)) return {};
+  return snippet;
 }
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
@@ -112,12 +112,12 @@ std::string render(std::vector<Diagnostic> problems) {
                    [&](const Diagnostic& a, const Diagnostic& b) { return place(a) < place(b); });
   std::string text;
   for (std::size_t i = 0; i < std::min(problems.size(), kMostShown); ++i) text += render(problems[i]) + '\n';
-  std::size_t found = problems.size();
-  for (const Diagnostic& d : problems) found += static_cast<std::size_t>(d.more);
-  if (found == 1) {
+  std::size_t count = problems.size();
+  for (const Diagnostic& d : problems) count += static_cast<std::size_t>(d.more);
+  if (count == 1) {
     text.pop_back();
   } else {
-    text += fmt::format("{} problems found", found);
+    text += fmt::format("{} problems found", count);
     if (problems.size() > kMostShown) text += fmt::format(", the first {} are shown", kMostShown);
   }
   return text;

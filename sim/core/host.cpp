@@ -21,8 +21,8 @@ Bytes free_memory() {
   while (info >> word)
     if (double kibibytes = 0; word == "MemAvailable:" && info >> kibibytes) bytes = kibibytes * 1024;
   // A container may have less than its machine.
-  std::ifstream most("/sys/fs/cgroup/memory.max"), taken("/sys/fs/cgroup/memory.current");
-  if (double limit = 0, current = 0; most >> limit && taken >> current) bytes = std::min(bytes, limit - current);
+  std::ifstream limit_file("/sys/fs/cgroup/memory.max"), taken("/sys/fs/cgroup/memory.current");
+  if (double limit = 0, current = 0; limit_file >> limit && taken >> current) bytes = std::min(bytes, limit - current);
   rlimit allowed{};
   if (getrlimit(RLIMIT_AS, &allowed) == 0 && allowed.rlim_cur != RLIM_INFINITY)
     bytes = std::min(bytes, static_cast<double>(allowed.rlim_cur));

@@ -52,7 +52,7 @@ std::string scalar_text(const Scalar& value) {
 
 template <class T, class Variant>
 const T& get_or_throw(const Variant& value, const char* type) {
-  if (const T* found = std::get_if<T>(&value)) return *found;
+  if (const T* alternative = std::get_if<T>(&value)) return *alternative;
   throw JsonError(fmt::format("a value is not {}", type));
 }
 
@@ -86,21 +86,21 @@ const JsonObject& Json::members() const { return get_or_throw<Object>(value_, "a
 
 const Json& Json::at(std::string_view key) const {
   members();
-  if (const Json* found = find(key)) return *found;
+  if (const Json* member = find(key)) return *member;
   throw JsonError(fmt::format("key '{}' not found", key));
 }
 
 const Json* Json::find(std::string_view key) const {
   const auto* object = std::get_if<Object>(&value_);
   if (!object) return nullptr;
-  const auto found = std::find_if(object->begin(), object->end(), [&](const JsonMember& m) { return m.key == key; });
-  return found == object->end() ? nullptr : &found->value;
+  const auto it = std::find_if(object->begin(), object->end(), [&](const JsonMember& m) { return m.key == key; });
+  return it == object->end() ? nullptr : &it->value;
 }
 
 Json& Json::operator[](std::string_view key) {
   if (is_null()) value_ = Object{};
   members();
-  if (const Json* found = find(key)) return const_cast<Json&>(*found);
+  if (const Json* member = find(key)) return const_cast<Json&>(*member);
   auto& object = std::get<Object>(value_);
   object.push_back({std::string(key), {}});
   return object.back().value;

@@ -10,12 +10,12 @@
 namespace stagecraft {
 namespace {
 
-using Words = std::array<std::uint32_t, 64>;
+using RoundWords = std::array<std::uint32_t, 64>;
 
 /// First 32 bits of the fractional parts of the roots of the first primes, which is how the standard defines them.
 template <class Root>
-Words fractions_of_primes(Root root) {
-  Words words{};
+RoundWords fractions_of_primes(Root root) {
+  RoundWords words{};
   int count = 0;
   for (int n = 2; count < 64; ++n) {
     bool prime = true;
@@ -27,8 +27,8 @@ Words fractions_of_primes(Root root) {
   return words;
 }
 
-void compress(std::array<std::uint32_t, 8>& state, const unsigned char* block, const Words& k) {
-  Words w{};
+void compress(std::array<std::uint32_t, 8>& state, const unsigned char* block, const RoundWords& k) {
+  RoundWords w{};
   for (std::size_t i = 0; i < 16; ++i)
     w[i] = static_cast<std::uint32_t>(block[4 * i] << 24 | block[4 * i + 1] << 16 | block[4 * i + 2] << 8 |
                                       block[4 * i + 3]);
@@ -51,8 +51,8 @@ void compress(std::array<std::uint32_t, 8>& state, const unsigned char* block, c
 }  // namespace
 
 std::string sha256(std::string_view text) {
-  static const Words k = fractions_of_primes([](long double n) { return std::cbrt(n); });
-  static const Words start = fractions_of_primes([](long double n) { return std::sqrt(n); });
+  static const RoundWords k = fractions_of_primes([](long double n) { return std::cbrt(n); });
+  static const RoundWords start = fractions_of_primes([](long double n) { return std::sqrt(n); });
   std::string bytes(text);
   bytes += '\x80';
   while (bytes.size() % 64 != 56) bytes += '\0';

@@ -86,9 +86,9 @@ std::string escape_of(const Character& c) {
   return code > 0xFFFF ? fmt::format("\\U{:08x}", code) : fmt::format("\\u{:04x}", code);
 }
 
-/// The text with `replacement(character)` in place of what is not printable, except the characters of `kept`.
+/// The text with `replacement(character)` in place of what is not printable, except the characters of `unchanged`.
 template <class Replacement>
-std::string replaced(std::string_view text, std::string_view kept, const Replacement& replacement) {
+std::string replaced(std::string_view text, std::string_view unchanged, const Replacement& replacement) {
   std::string out;
   out.reserve(text.size());
   for (;;) {
@@ -98,7 +98,8 @@ std::string replaced(std::string_view text, std::string_view kept, const Replace
     text.remove_prefix(plain);
     if (text.empty()) return out;
     const Character c = first_character(text);
-    const bool stays = c.valid && (is_printable(c.code) || (c.length == 1 && kept.find(text[0]) != kept.npos));
+    const bool stays =
+        c.valid && (is_printable(c.code) || (c.length == 1 && unchanged.find(text[0]) != unchanged.npos));
     if (stays)
       out += text.substr(0, c.length);
     else

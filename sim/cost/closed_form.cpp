@@ -50,9 +50,9 @@ Seconds message_time(const TrainingRun& run, const Accelerator& device) {
 
 /// Parameters on the device that has most of them.
 LayerParameters fullest_parameters(const TrainingRun& run, const std::vector<double>& layers) {
-  const double most = std::ceil(*std::max_element(layers.begin(), layers.end()));
+  const double max_layers = std::ceil(*std::max_element(layers.begin(), layers.end()));
   LayerParameters sum{double(run.model.vocabulary) * run.model.hidden / run.degrees.tensor, 0};
-  for (int l = 0; l < most; ++l) {
+  for (int l = 0; l < max_layers; ++l) {
     const LayerParameters layer = layer_parameters(run.model, l < run.model.experts.dense_layers);
     sum.divided += layer.divided / run.degrees.tensor;
     sum.experts += layer.experts / run.degrees.expert;
@@ -80,9 +80,9 @@ Seconds gradient_time(const TrainingRun& run, const Accelerator& device, double 
 }
 
 Seconds optimizer_time(const TrainingRun& run, const Accelerator& device, const LayerParameters& parameters) {
-  const double all = parameters.divided + parameters.experts;
-  const double updated = run.sharding == StateSharding::None ? all : all / context_replicas(run);
-  return Bytes{updated * run.software.optimizer_traffic + all * run.software.gradient_traffic} /
+  const double total = parameters.divided + parameters.experts;
+  const double updated = run.sharding == StateSharding::None ? total : total / context_replicas(run);
+  return Bytes{updated * run.software.optimizer_traffic + total * run.software.gradient_traffic} /
          device.streaming_rate();
 }
 
@@ -102,9 +102,9 @@ std::vector<double> layers_per_stage(const TrainingRun& run) {
     for (int i = 0; i < stages; ++i) counts[i] = units / stages + (i >= stages - units % stages ? 1 : 0);
     take_ends();
   } else {
-    const int most = (layers + stages - 1) / stages;
+    const int max_layers = (layers + stages - 1) / stages;
     int left = layers;
-    for (double& count : counts) left -= static_cast<int>(count = std::min(most, left));
+    for (double& count : counts) left -= static_cast<int>(count = std::min(max_layers, left));
   }
   return counts;
 }

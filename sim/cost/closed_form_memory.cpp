@@ -21,10 +21,10 @@ double parameters_bytes(const TrainingRun& run, int stage, double layers) {
   const SoftwareStack& software = run.software;
   const double ranks = double(run.degrees.replicas) * run.degrees.context;
   const double gradient = software.fused_attention ? 4 : software.gradient_bytes + software.gradient_copy_bytes;
-  const double kept = 2 + gradient;
+  const double bytes_each = 2 + gradient;
   const double states = run.sharding == StateSharding::None ? 12 : 12 / ranks;
   const double expert_states = 12 / std::max(1.0, ranks * tensor / run.degrees.expert);
-  return sum.divided * (kept + states) + sum.experts * (kept + expert_states);
+  return sum.divided * (bytes_each + states) + sum.experts * (bytes_each + expert_states);
 }
 
 /// Bytes that a layer keeps of a micro-batch (Korthikanti et al., MLSys 2023; the first case counted for Llama).
@@ -45,8 +45,8 @@ double activation_bytes(const TrainingRun& run, int stage, double layers) {
   const double p = run.stages;
   const double in_flight =
       std::min(run.micro_batches, run.stages - stage) * (run.chunks == 1 ? 1 : 1 + (p - 1) / (p * run.chunks));
-  const double kept = layers * (full ? 2 * numbers : layer_stash(run));
-  return kept * in_flight + (full && layers > 0 ? layer_stash(run) : 0);  // The layer that is being recomputed.
+  const double stash = layers * (full ? 2 * numbers : layer_stash(run));
+  return stash * in_flight + (full && layers > 0 ? layer_stash(run) : 0);  // The layer that is being recomputed.
 }
 
 /// The gradient of the largest matrix in fp32.
@@ -62,14 +62,14 @@ double workspace_bytes(const TrainingRun& run) {
 Bytes device_memory(const TrainingRun& run) {
   const std::vector<double> layers = layers_per_stage(run);
   const double tokens = double(run.micro_batch) * run.model.sequence / run.degrees.context;
-  double most = 0;
+  double peak = 0;
   for (int stage = 0; stage < run.stages; ++stage) {
     const bool last = stage == run.stages - 1;
     const double logits = last ? 6 * tokens * run.model.vocabulary / run.degrees.tensor : 0;
-    most = std::max(most, parameters_bytes(run, stage, layers[stage]) + activation_bytes(run, stage, layers[stage]) +
+    peak = std::max(peak, parameters_bytes(run, stage, layers[stage]) + activation_bytes(run, stage, layers[stage]) +
                               logits + workspace_bytes(run));
   }
-  return Bytes{most};
+  return Bytes{peak};
 }
 
 }  // namespace stagecraft

@@ -21,8 +21,8 @@ Seconds roofline(const DeviceType& type, double flops, double bytes) {
 }
 
 const LayerTimes& times_on(const Layer& layer, const std::string& type) {
-  const auto found = layer.times_on.find(type);
-  if (found != layer.times_on.end()) return found->second;
+  const auto it = layer.times_on.find(type);
+  if (it != layer.times_on.end()) return it->second;
   std::vector<std::string> types;
   for (const auto& [name, times] : layer.times_on) types.push_back(name);
   throw InputError(fmt::format("layer '{}' has no times for devices of the type '{}'", layer.name, type),
@@ -34,8 +34,8 @@ const LayerTimes& times_on(const Layer& layer, const std::string& type) {
 /// time. Where no slowdown was seen, no more than that share.
 Bytes measured_traffic(const MeasuredGpu& gpu, const MeasuredLayer& layer, Seconds alone, Bytes counted) {
   const Bytes share{gpu.memory.value / gpu.parts * alone.value};
-  const Bytes most{std::min(gpu.memory, gpu.memory_alone).value * alone.value};
-  return std::min(most, layer.slowdown > 1 + layer.spread ? share * layer.slowdown : std::min(counted, share));
+  const Bytes limit{std::min(gpu.memory, gpu.memory_alone).value * alone.value};
+  return std::min(limit, layer.slowdown > 1 + layer.spread ? share * layer.slowdown : std::min(counted, share));
 }
 
 LayerCost scaled(const LayerTimes& times, double by) {

@@ -131,9 +131,9 @@ PassKernels kernels_of(const Operation& op, const OperationShard& shard, double 
 
 PassKernels kernels_of(const std::vector<Operation>& operations, const OperationShard& shard, double samples,
                        RunFormats formats, const SoftwareStack& software) {
-  PassKernels all;
-  for (const Operation& op : operations) all.add(kernels_of(op, shard, samples, formats, software));
-  return all;
+  PassKernels kernels;
+  for (const Operation& op : operations) kernels.add(kernels_of(op, shard, samples, formats, software));
+  return kernels;
 }
 
 }  // namespace stagecraft

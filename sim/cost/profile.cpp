@@ -26,18 +26,18 @@ double interpolate(const std::vector<const Point*>& sorted, double x, X x_of, Y 
 }  // namespace
 
 std::optional<MeasuredLayer> Profile::find(const std::string& layer, double samples) const {
-  std::vector<const MeasuredLayer*> found;
+  std::vector<const MeasuredLayer*> matches;
   for (const MeasuredLayer& m : layers)
-    if (m.layer == layer) found.push_back(&m);
-  if (found.empty() || layer.empty() || samples <= 0) return std::nullopt;
-  std::sort(found.begin(), found.end(),
+    if (m.layer == layer) matches.push_back(&m);
+  if (matches.empty() || layer.empty() || samples <= 0) return std::nullopt;
+  std::sort(matches.begin(), matches.end(),
             [](const MeasuredLayer* a, const MeasuredLayer* b) { return a->samples < b->samples; });
   const auto at = [&](Seconds MeasuredLayer::*member) {
     return Seconds{interpolate(
-        found, samples, [](const MeasuredLayer& m) { return static_cast<double>(m.samples); },
+        matches, samples, [](const MeasuredLayer& m) { return static_cast<double>(m.samples); },
         [&](const MeasuredLayer& m) { return (m.*member).value; })};
   };
-  MeasuredLayer result = *found.front();
+  MeasuredLayer result = *matches.front();
   result.samples = static_cast<int>(samples);
   result.forward = at(&MeasuredLayer::forward);
   result.input_gradient = at(&MeasuredLayer::input_gradient);
@@ -155,13 +155,13 @@ void check_gpu(const Value& g) {
   const auto refuse = [&](const char* field, const std::string& what, const std::string& help) {
     problems.add(g.at(field).where, fmt::format("profile.gpu.{}", field), what, help, "range");
   };
-  const int all = as_int(g.at("multiprocessors")), parts = as_int(g.at("parts")), part = as_int(g.at("part"));
-  if (as_int(g.at("group")) > all)
-    refuse("group", fmt::format("a group of {} does not fit into {} multiprocessors", g.at("group").text, all), {});
+  const int total = as_int(g.at("multiprocessors")), parts = as_int(g.at("parts")), part = as_int(g.at("part"));
+  if (as_int(g.at("group")) > total)
+    refuse("group", fmt::format("a group of {} does not fit into {} multiprocessors", g.at("group").text, total), {});
   // Where the driver divides nothing, each part may use the whole GPU.
-  if (part != all && std::int64_t{parts} * part > all)
-    refuse("parts", fmt::format("{} parts of {} do not fit into {} multiprocessors", parts, part, all),
-           part > all ? fmt::format("part: at most {}", all) : fmt::format("at most {} parts", all / part));
+  if (part != total && std::int64_t{parts} * part > total)
+    refuse("parts", fmt::format("{} parts of {} do not fit into {} multiprocessors", parts, part, total),
+           part > total ? fmt::format("part: at most {}", total) : fmt::format("at most {} parts", total / part));
   const Bandwidth memory = as_bandwidth(g.at("memory")), alone = as_bandwidth(g.at("memory_alone"));
   for (const char* field : {"memory", "memory_alone"})
     if (!(as_bandwidth(g.at(field)).value > 0))

@@ -9,13 +9,13 @@ namespace {
 
 /// What enters the stage for one sample: each foreign tensor once, and what the loader puts into the model's inputs.
 Bytes entering(const StageShape& stage, const ModelGraph& model) {
-  const std::set<LayerId> own(stage.layers.begin(), stage.layers.end());
+  const std::set<LayerId> stage_layers(stage.layers.begin(), stage.layers.end());
   std::set<LayerId> seen;
   Bytes total;
   for (LayerId id : stage.layers) {
     const Layer& layer = model.layers[id];
     for (LayerId input : layer.inputs)
-      if (own.count(input) == 0 && seen.insert(input).second) total += model.layers[input].output;
+      if (stage_layers.count(input) == 0 && seen.insert(input).second) total += model.layers[input].output;
     const bool loaded = layer.inputs.empty() && layer.parameters == 0 && layer.forward.value == 0 && !layer.times &&
                         layer.times_on.empty();
     if (loaded) total += layer.output;
@@ -26,22 +26,22 @@ Bytes entering(const StageShape& stage, const ModelGraph& model) {
 /// The layer of a tie that owns what the others share: they may own a bias.
 LayerId owner_of(const std::string& tie, const ModelGraph& model) {
   LayerId owner;
-  double most = -1;
+  double max_parameters = -1;
   for (const LayerId i : model.layers.ids())
-    if (const Layer& layer = model.layers[i]; layer.tie == tie && layer.parameters > most)
-      owner = i, most = layer.parameters;
+    if (const Layer& layer = model.layers[i]; layer.tie == tie && layer.parameters > max_parameters)
+      owner = i, max_parameters = layer.parameters;
   return owner;
 }
 
 }  // namespace
 
 double parameters_of(const std::vector<LayerId>& layers, const ModelGraph& model) {
-  std::set<std::string> held;
+  std::set<std::string> counted_ties;
   double total = 0;
   for (LayerId id : layers) {
     const Layer& layer = model.layers[id];
     total += layer.parameters;
-    if (layer.tie.empty() || !held.insert(layer.tie).second) continue;
+    if (layer.tie.empty() || !counted_ties.insert(layer.tie).second) continue;
     const LayerId owner = owner_of(layer.tie, model);
     if (std::find(layers.begin(), layers.end(), owner) == layers.end()) total += model.layers[owner].parameters;
   }
@@ -59,9 +59,9 @@ MemoryUnits memory_of(const StageShape& stage, const ModelGraph& model, double p
   memory.stash = layers.whole_stash();
   memory.recompute_peak = layers.recompute_peak;
   if (stage.recomputation != Recomputation::Full) return memory;
-  const Bytes kept = std::min(entering, memory.stash);
-  memory.recompute_stash = memory.stash - kept;
-  memory.stash = kept;
+  const Bytes input_stash = std::min(entering, memory.stash);
+  memory.recompute_stash = memory.stash - input_stash;
+  memory.stash = input_stash;
   return memory;
 }
 
@@ -135,9 +135,9 @@ MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation reco
   } else if (recomputation == Recomputation::Full) {
     Bytes inputs;
     for (const LayerId from : layer.inputs) inputs += model.layers[from].output * samples;
-    const Bytes kept = std::min(inputs, memory.stash);
-    memory.recompute_stash = memory.stash - kept;
-    memory.stash = kept;
+    const Bytes input_stash = std::min(inputs, memory.stash);
+    memory.recompute_stash = memory.stash - input_stash;
+    memory.stash = input_stash;
   }
   return memory;
 }

@@ -17,9 +17,9 @@ namespace {
 constexpr int kTimed = 60;  ///< Iterations of which the time of an update is taken.
 
 Bytes most_memory(const Report& report) {
-  Bytes most;
-  for (const DeviceReport& d : report.devices) most = std::max(most, d.memory.total);
-  return most;
+  Bytes peak;
+  for (const DeviceReport& d : report.devices) peak = std::max(peak, d.memory.total);
+  return peak;
 }
 
 Experiment experiment_of(const Experiment& base, const Method& method, int iterations) {
@@ -74,20 +74,20 @@ void check_asked(const ConvergenceOptions& o, const Experiment& base) {
 
 void check_samples(const CompiledExperiment& c) {
   const Training& training = c.experiment.training;
-  const TaskDef& task = get_from(tasks::all(), "task", training.task);
+  const TaskDef& task = get_from(tasks::catalog(), "task", training.task);
   if (task.make(task_shape(c.model(), c.plan.mini_batch), training.seed)->evaluation_samples() == 0)
     throw InputError(fmt::format("the task '{}' has no samples set apart for evaluation", task.name),
                      "take another training.task: stagecraft list tasks");
 }
 
 void check_known(const std::string& name) {
-  std::vector<std::string> known{"sync"};
-  for (const WeightsDef* def : weights::all())
-    if (!def->needs_flush) known.emplace_back(def->name);
-  if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  const WeightsDef* def = find_in(weights::all(), name);
+  std::vector<std::string> policy_names{"sync"};
+  for (const WeightsDef* def : weights::catalog())
+    if (!def->needs_flush) policy_names.emplace_back(def->name);
+  if (std::find(policy_names.begin(), policy_names.end(), name) != policy_names.end()) return;
+  const WeightsDef* def = find_in(weights::catalog(), name);
   if (def) throw InputError(fmt::format("the method with the weights '{}' is called sync", name), "write sync");
-  const std::string help = suggest(name, known);
+  const std::string help = suggest(name, policy_names);
   throw InputError(fmt::format("'{}' is not a known method", name),
                    help.empty() ? "write sync, or a policy that stagecraft list weights shows" : help);
 }
@@ -118,13 +118,15 @@ Method parse_method(const std::string& word, const Experiment& experiment) {
   if (samples % each != 0)
     throw InputError(fmt::format("{} samples of an update cannot be cut into {} micro-batches", samples, each),
                      fmt::format("'{}@N' with an N that divides {}", name, samples));
-  const ScheduleSpec& own = experiment.schedule;
-  const std::string schedule = sync ? (own.flushes() ? own.name() : "1f1b") : whole ? name : "pipedream";
+  const ScheduleSpec& configured = experiment.schedule;
+  const std::string schedule = sync ? (configured.flushes() ? configured.name() : "1f1b") : whole ? name : "pipedream";
   const std::string fidelity = colon == std::string::npos ? "" : word.substr(colon + 1, at - colon - 1);
   const Where where{fmt::format("<--methods {}>", word), 1, static_cast<int>(colon) + 2};
   // A schedule that stays keeps its options.
-  return {word, schedule == own.name() ? own : schedule_spec(get_from(schedules::all(), "schedule", schedule)),
-          weights_spec(sync ? "flush" : name, fidelity, where), each, samples / each};
+  return {
+      word,
+      schedule == configured.name() ? configured : schedule_spec(get_from(schedules::catalog(), "schedule", schedule)),
+      weights_spec(sync ? "flush" : name, fidelity, where), each, samples / each};
 }
 
 Convergence converge(const Experiment& base, const ConvergenceOptions& o,

@@ -63,13 +63,13 @@ std::shared_ptr<const Cluster> profiled(const Profile& profile, const Cluster& c
 
 ScheduleSpec read_schedule(const std::shared_ptr<const Value>& tree) {
   const Value& options = tree->at("run").at("schedule");
-  return {&get_from(schedules::all(), "schedule", options.at("name").text), part_of(tree, options)};
+  return {&get_from(schedules::catalog(), "schedule", options.at("name").text), part_of(tree, options)};
 }
 
 WeightsSpec read_weights(const std::shared_ptr<const Value>& tree) {
   const Value& options = tree->at("weights");
   const Value& policy = options.at("policy");
-  const WeightsDef& def = get_from(weights::all(), "weights policy", policy.text);
+  const WeightsDef& def = get_from(weights::catalog(), "weights policy", policy.text);
   return {&def, rule_of(def, options), policy.origin == "computed", part_of(tree, options)};
 }
 
@@ -134,14 +134,14 @@ WeightsSpec weights_spec(const std::string& policy, const std::string& fidelity,
   if (!fidelity.empty()) map.members.push_back({"fidelity", where, Value::scalar(fidelity, where)});
   const auto options = std::make_shared<const Value>(checked_field("weights", std::move(map)));
   if (policy == "auto") return {nullptr, {}, true, options};
-  const WeightsDef& def = get_from(weights::all(), "weights policy", policy);
+  const WeightsDef& def = get_from(weights::catalog(), "weights policy", policy);
   return {&def, rule_of(def, *options), false, options};
 }
 
 Experiment with_order(const Experiment& experiment, const ScheduleSpec& schedule, const WeightsSpec& asked) {
   WeightsSpec weights = asked;
   if (asked.automatic) {
-    weights.policy = &get_from(weights::all(), "weights policy", schedule.def->weights);
+    weights.policy = &get_from(weights::catalog(), "weights policy", schedule.def->weights);
     weights.rule = rule_of(*weights.policy, *asked.options);
   }
   config::Problems problems;

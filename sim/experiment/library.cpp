@@ -112,8 +112,9 @@ std::vector<NamedFile> named_files(FileKind kind) {
       if (error || it->path().extension() != ".yaml" || is_guest(kind, it->path())) continue;
       const fs::path named = kind == FileKind::Published ? it->path().parent_path() : it->path();
       std::string name = named.lexically_relative(folder).replace_extension().string();
-      const bool known = std::any_of(files.begin(), files.end(), [&](const NamedFile& f) { return f.name == name; });
-      if (!known) files.push_back({std::move(name), shown(it->path())});
+      const bool is_listed =
+          std::any_of(files.begin(), files.end(), [&](const NamedFile& f) { return f.name == name; });
+      if (!is_listed) files.push_back({std::move(name), shown(it->path())});
     }
   }
   std::sort(files.begin(), files.end(), [](const NamedFile& a, const NamedFile& b) { return a.name < b.name; });
@@ -126,7 +127,7 @@ std::string find_file(FileKind kind, const std::string& name, const std::string&
     const fs::path path = here / name;
     return is_file(path) ? shown(path) : std::string{};
   }
-  if (const fs::path beside = here / (name + ".yaml"); is_file(beside)) return shown(beside);
+  if (const fs::path sibling = here / (name + ".yaml"); is_file(sibling)) return shown(sibling);
   for (const std::string& folder : folders(kind))
     if (const fs::path path = fs::path(folder) / (name + ".yaml"); is_file(path)) return shown(path);
   return {};

@@ -27,13 +27,13 @@ double instructions_of(const Plan& plan, int iterations, bool trains) {
   for (const StageId s : plan.stages.ids()) {
     const Stage& stage = plan.stage(s);
     const double pieces =
-        static_cast<double>(plan.replica_micro_batches(s)) * static_cast<double>(stage.devices().size());
+        static_cast<double>(plan.micro_batches_per_replica(s)) * static_cast<double>(stage.devices().size());
     count += pieces * (trains ? 2 + stage.shape.recomputes_all() : 1);
   }
   for (const StageEdge& edge : plan.edges) {
     const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
     const auto pieces =
-        static_cast<double>(std::max(plan.own_micro_batches(edge.from), plan.own_micro_batches(edge.to)));
+        static_cast<double>(std::max(plan.micro_batches_run(edge.from), plan.micro_batches_run(edge.to)));
     count += pieces * static_cast<double>(std::max(from.devices().size(), to.devices().size())) * (trains ? 4 : 2);
   }
   return count * iterations;
@@ -44,13 +44,14 @@ Bytes memory_of(const Plan& plan, int iterations, bool trains) {
 }
 
 void check_size(const Plan& plan, int iterations, bool trains) {
-  std::int64_t most = 0;
-  for (const StageId s : plan.stages.ids()) most = std::max<std::int64_t>(most, plan.micro_batches(s));
-  if (most * iterations > std::numeric_limits<std::int32_t>::max())
-    throw Infeasible(
-        "size",
-        fmt::format("{} micro-batches in each of {} iterations are more than can be numbered", most, iterations),
-        "fewer iterations: a few show the period");
+  std::int64_t max_micro_batches = 0;
+  for (const StageId s : plan.stages.ids())
+    max_micro_batches = std::max<std::int64_t>(max_micro_batches, plan.micro_batches(s));
+  if (max_micro_batches * iterations > std::numeric_limits<std::int32_t>::max())
+    throw Infeasible("size",
+                     fmt::format("{} micro-batches in each of {} iterations are more than can be numbered",
+                                 max_micro_batches, iterations),
+                     "fewer iterations: a few show the period");
   const double count = instructions_of(plan, iterations, trains);
   const Bytes needed = memory_of(plan, iterations, trains), there = free_memory();
   if (needed.value <= kMostOfMemory * there.value) return;
@@ -68,7 +69,7 @@ void check_finite(double seconds) {
 }
 
 StageCosts checked(StageCosts costs) {
-  for (const StageCost& c : costs.all()) check_finite((c.forward + c.backward + c.update).value);
+  for (const StageCost& c : costs.values()) check_finite((c.forward + c.backward + c.update).value);
   return costs;
 }
 

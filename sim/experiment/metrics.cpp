@@ -13,10 +13,10 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 const DeviceReport* fullest(const Outcome& o) {
   const auto& devices = o.report.devices;
-  const auto most = std::max_element(devices.begin(), devices.end(), [](const DeviceReport& a, const DeviceReport& b) {
+  const auto it = std::max_element(devices.begin(), devices.end(), [](const DeviceReport& a, const DeviceReport& b) {
     return a.memory.total < b.memory.total;
   });
-  return most == devices.end() ? nullptr : &*most;
+  return it == devices.end() ? nullptr : &*it;
 }
 
 double used_devices(const Outcome& o) {
@@ -66,15 +66,15 @@ constexpr Metric kMetrics[] = {
     {"fits", true, [](const CompiledExperiment&, const Outcome& o) { return fits(o) ? 1.0 : 0.0; }},
     {"peak_activations", true,
      [](const CompiledExperiment&, const Outcome& o) {
-       int most = 0;
-       for (const DeviceReport& d : o.report.devices) most = std::max(most, d.memory.activations);
-       return static_cast<double>(most);
+       int peak = 0;
+       for (const DeviceReport& d : o.report.devices) peak = std::max(peak, d.memory.activations);
+       return static_cast<double>(peak);
      }},
     {"exposed_communication_s", false,
      [](const CompiledExperiment&, const Outcome& o) {
-       double most = 0;
-       for (const DeviceReport& d : o.report.devices) most = std::max(most, d.exposed.value);
-       return most;
+       double longest = 0;
+       for (const DeviceReport& d : o.report.devices) longest = std::max(longest, d.exposed.value);
+       return longest;
      }},
     {"traffic_bytes", false, [](const CompiledExperiment& p, const Outcome& o) { return traffic(p, o, false); }},
     {"memory_traffic_bytes", false, [](const CompiledExperiment& p, const Outcome& o) { return traffic(p, o, true); }},

@@ -11,8 +11,8 @@ namespace stagecraft {
 /// One number of an outcome: a column of sweeps, and what published values are compared with.
 struct Metric {
   const char* name;
-  bool whole;                                               ///< A count, or yes and no as 1 and 0.
-  double (*of)(const CompiledExperiment&, const Outcome&);  ///< NaN: not known.
+  bool whole;                                                     ///< A count, or yes and no as 1 and 0.
+  double (*value_of)(const CompiledExperiment&, const Outcome&);  ///< NaN: not known.
 };
 std::span<const Metric> metrics();
 std::size_t metric(std::string_view name);  ///< Its index in metrics().

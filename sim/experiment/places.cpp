@@ -13,18 +13,18 @@ namespace {
 /// The cell of a row that holds an op, alone or in a group; of an op that is there twice, the second one.
 std::optional<Where> place_in(const config::Value& row, const std::string& op, bool second) {
   Where where = row.where;
-  std::optional<Where> found;
+  std::optional<Where> location;
   for (const std::string& cell : split(row.text, ',')) {
     std::string ops = cell.substr(0, cell.find(')'));
     std::erase(ops, '(');
     for (const std::string& part : split(ops, ';')) {
       if (trim(part) != op) continue;
-      if (found || !second) return where;
-      found = where;
+      if (location || !second) return where;
+      location = where;
     }
     where.column += static_cast<int>(cell.size()) + 1;
   }
-  return found;
+  return location;
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ std::optional<OrderResult> evaluate_order(const Schedule& iteration, const Plann
   LoweringOptions options = e.run.lowering;
   options.iterations = std::max(options.iterations, kIterations);
   try {
-    const Schedule all = complete(iteration, p.plan, options.iterations);
-    const Program program = lower(all, p.plan, p.costs, e.weights.rule, options);
-    const Timeline timeline = get_from(backends::all(), "backend", "ideal").run(program, cluster, {});
+    const Schedule schedule = complete(iteration, p.plan, options.iterations);
+    const Program program = lower(schedule, p.plan, p.costs, e.weights.rule, options);
+    const Timeline timeline = get_from(backends::catalog(), "backend", "ideal").run(program, cluster, {});
     const Report report = measure(program, timeline, cluster);
     OrderResult played{report.makespan, report.period, memory_needs(program)};
     for (const DeviceId d : played.memory.ids())

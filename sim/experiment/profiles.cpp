@@ -86,16 +86,16 @@ void apply(const Profile& profile, Cluster& cluster) {
 void require_same_parts(const Profile& profile, const Value& cluster) {
   if (!profile.gpu || cluster.at("generator").text != "carved_gpu") return;
   const MeasuredGpu& g = *profile.gpu;
-  const int all = config::as_int(cluster.at("multiprocessors")), parts = config::as_int(cluster.at("parts"));
-  const int part = multiprocessors_of_part(all, config::as_int(cluster.at("group")), parts);
+  const int total = config::as_int(cluster.at("multiprocessors")), parts = config::as_int(cluster.at("parts"));
+  const int part = multiprocessors_of_part(total, config::as_int(cluster.at("group")), parts);
   const bool undivided = g.part == g.multiprocessors;  // The driver could not divide it, and its machine says so.
-  if (g.parts == parts && g.multiprocessors == all && (undivided || g.part == part)) return;
-  const auto words = [](int count, int each, int of) {
+  if (g.parts == parts && g.multiprocessors == total && (undivided || g.part == part)) return;
+  const auto words = [](int count, int each, int multiprocessors) {
     return fmt::format("{} of {} of {} multiprocessors", count == 1 ? "1 part" : fmt::format("{} parts", count), each,
-                       of);
+                       multiprocessors);
   };
   throw InputError({{cluster.at("parts").where, "cluster.parts",
-                     fmt::format("the cluster has {}, but the profile was measured on {}", words(parts, part, all),
+                     fmt::format("the cluster has {}, but the profile was measured on {}", words(parts, part, total),
                                  words(g.parts, g.part, g.multiprocessors)),
                      fmt::format("describe the GPU that was measured, or measure again: stagecraft profile --backend "
                                  "cuda, with a plan that uses all {} parts",

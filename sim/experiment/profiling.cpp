@@ -25,7 +25,7 @@ std::string today() {
 }  // namespace
 
 const BackendDef& real_backend(const std::string& name) {
-  const BackendDef& def = get_from(backends::all(), "backend", name);
+  const BackendDef& def = get_from(backends::catalog(), "backend", name);
   if (!def.profile)
     throw InputError(fmt::format("the backend '{}' does not really compute, so there is nothing to measure", name),
                      "--backend cpu");
@@ -34,7 +34,7 @@ const BackendDef& real_backend(const std::string& name) {
 }
 
 const BackendDef& simulating_backend(const std::string& name) {
-  const BackendDef& def = get_from(backends::all(), "backend", name);
+  const BackendDef& def = get_from(backends::catalog(), "backend", name);
   if (def.clock != Clock::Simulated)
     throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", name),
                      "--simulator ideal, or simgrid");

@@ -24,7 +24,7 @@ std::string kind_word(FileKind kind) {
 }
 
 std::vector<std::string> entries(FileKind kind) {
-  return kind == FileKind::Model ? names_of(model_builders::all()) : names_of(topology_generators::all());
+  return kind == FileKind::Model ? names_of(model_builders::catalog()) : names_of(topology_generators::catalog());
 }
 
 class Expander {
@@ -50,7 +50,7 @@ class Expander {
     }
     if (const Value* name = value.find("name"); name && base.is_map()) set_name(base, name->text, true);
     for (const char* key : {"changes", "jitter"})
-      if (const Value* own = value.find(key); own && base.is_map()) add_to(base, key, *own);
+      if (const Value* addition = value.find(key); addition && base.is_map()) add_to(base, key, *addition);
     value = std::move(base);
   }
 
@@ -136,14 +136,14 @@ class Expander {
   }
 
   /// Appends a list to the list of the base.
-  static void add_to(Value& base, const char* key, const Value& own) {
+  static void add_to(Value& base, const char* key, const Value& addition) {
     Value* old = base.find(key);
-    if (old && old->is_list() && own.is_list())
-      old->items.insert(old->items.end(), own.items.begin(), own.items.end());
+    if (old && old->is_list() && addition.is_list())
+      old->items.insert(old->items.end(), addition.items.begin(), addition.items.end());
     else if (old)
-      *old = own;
+      *old = addition;
     else
-      base.members.push_back({key, own.where, own});
+      base.members.push_back({key, addition.where, addition});
   }
 
   static void set_name(Value& map, const std::string& name, bool replace) {

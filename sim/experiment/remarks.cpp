@@ -13,11 +13,11 @@ namespace {
 
 /// The plausible range of a figure: from the least to the most of machines that train or serve networks, with some
 /// room. Zero, and `endless` or more, stand for no figure.
-template <class Thing, class Unit>
+template <class Item, class Unit>
 struct Range {
   const char* field;
-  Unit Thing::*figure;
-  Unit least, most;
+  Unit Item::*figure;
+  Unit min, max;
   Unit endless = {kInfinity};
 };
 
@@ -37,23 +37,23 @@ constexpr Range<Link, Bandwidth> kBandwidths[] = {{"bandwidth", &Link::bandwidth
 constexpr Range<Link, Seconds> kLatencies[] = {{"latency", &Link::latency, {0}, {2}}};
 
 /// The first of `things` that is out of the range, and how many more are.
-template <class Id, class Thing, class Ranges>
-void add(const char* what, const IdVector<Id, Thing>& things, const Ranges& ranges, std::vector<std::string>& lines) {
+template <class Id, class Item, class Ranges>
+void add(const char* what, const IdVector<Id, Item>& items, const Ranges& ranges, std::vector<std::string>& lines) {
   for (const auto& range : ranges) {
-    const Thing* first = nullptr;
+    const Item* first = nullptr;
     std::int64_t count = 0;
-    for (const Thing& thing : things) {
-      const auto value = thing.*range.figure;
-      const bool plausible = value >= range.least && value <= range.most;
+    for (const Item& item : items) {
+      const auto value = item.*range.figure;
+      const bool plausible = value >= range.min && value <= range.max;
       if (value.value == 0 || value >= range.endless || plausible) continue;
-      if (count++ == 0) first = &thing;
+      if (count++ == 0) first = &item;
     }
     if (!first) continue;
-    const bool low = first->*range.figure < range.least;
+    const bool low = first->*range.figure < range.min;
     lines.push_back(fmt::format("{} '{}'{}: {} of {} is {} than machines have ({}); is that meant?", what, first->name,
                                 count > 1 ? fmt::format(" and {} more", count - 1) : "", range.field,
                                 to_text(first->*range.figure), low ? "less" : "more",
-                                to_text(low ? range.least : range.most)));
+                                to_text(low ? range.min : range.max)));
   }
 }
 
@@ -61,14 +61,14 @@ void add(const char* what, const IdVector<Id, Thing>& things, const Ranges& rang
 void add_little_memory(const IdVector<DeviceTypeId, DeviceType>& types, std::vector<std::string>& lines) {
   constexpr Seconds kLeast{1e-6};
   for (const DeviceType& t : types)
-    if (t.memory.value > 0 && t.peak <= kPeaks[0].most && t.memory.value < kLeast.value * t.peak.value)
+    if (t.memory.value > 0 && t.peak <= kPeaks[0].max && t.memory.value < kLeast.value * t.peak.value)
       lines.push_back(fmt::format("device type '{}': memory of {} is far less than devices of {} have; is that meant?",
                                   t.name, to_text(t.memory), to_text(t.peak)));
 }
 
 }  // namespace
 
-std::vector<std::string> odd_magnitudes(const Cluster& cluster) {
+std::vector<std::string> suspicious_units(const Cluster& cluster) {
   std::vector<std::string> lines;
   add("device type", cluster.types, kPeaks, lines);
   add("device type", cluster.types, kMemories, lines);
@@ -93,14 +93,14 @@ bool names_devices(const config::Value& plan) {
 void add_idle_devices(const PlannedExperiment& p, std::vector<std::string>& lines) {
   Devices used;
   for (const Stage& stage : p.plan.stages) used.insert(stage.devices().begin(), stage.devices().end());
-  const std::size_t all = p.cluster().devices.size();
-  if (used.size() >= all || used.empty() || names_devices(p.experiment.source->at("plan"))) return;
-  std::string line = fmt::format("{} of {} have nothing to do", all - used.size(),
-                                 pluralize(static_cast<std::int64_t>(all), "device"));
+  const std::size_t total = p.cluster().devices.size();
+  if (used.size() >= total || used.empty() || names_devices(p.experiment.source->at("plan"))) return;
+  std::string line = fmt::format("{} of {} have nothing to do", total - used.size(),
+                                 pluralize(static_cast<std::int64_t>(total), "device"));
   const std::size_t stages = p.plan.different_stages();
   if (stages > used.size() && stages % used.size() == 0)
     line += fmt::format(": {} puts {} stages on a device, plan.stages={} would use all", p.experiment.schedule.name(),
-                        stages / used.size(), all * (stages / used.size()));
+                        stages / used.size(), total * (stages / used.size()));
   lines.push_back(line);
 }
 
@@ -120,7 +120,7 @@ Bytes unexchanged_gradients(const PlannedExperiment& p, bool trains) {
 }
 
 std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
-  std::vector<std::string> lines = odd_magnitudes(p.cluster());
+  std::vector<std::string> lines = suspicious_units(p.cluster());
   add_idle_devices(p, lines);
   if (const Bytes apart = unexchanged_gradients(p, trains); apart.value > 0)
     lines.push_back(
@@ -141,7 +141,7 @@ std::vector<std::string> remarks(const Experiment& e) {
   } catch (const InputError&) {
   } catch (const Infeasible&) {
   }
-  return odd_magnitudes(*e.cluster);
+  return suspicious_units(*e.cluster);
 }
 
 Bytes unexchanged_gradients(const CompiledExperiment& c) { return unexchanged_gradients(c, has_backwards(c.schedule)); }

@@ -9,7 +9,7 @@
 namespace stagecraft {
 
 /// Implausible figures of a cluster, such as from a mistaken unit: a line each, with how many types or links have it.
-std::vector<std::string> odd_magnitudes(const Cluster&);
+std::vector<std::string> suspicious_units(const Cluster&);
 
 /// Notes for the reader of the numbers, a line each: quantities that no machine has, devices that have nothing to do
 /// although they are not excluded, and gradients of tied weights whose exchange is not simulated because the schedule

@@ -59,9 +59,9 @@ PlannedExperiment plan_experiment(const Experiment& e) {
     const Placing placing = placing_of(*e.schedule.def, e.schedule.options.get());
     const Activity activity(fmt::format("planning with '{}'", e.plan.planner->name));
     try {
-      Planned made = e.plan.planner->plan({*e.model, *e.cluster, *e.costs, e.plan, e.run.micro_batches, placing});
-      p.plan = std::move(made.plan);
-      p.report = std::move(static_cast<PlannerReport&>(made));
+      Planned planned = e.plan.planner->plan({*e.model, *e.cluster, *e.costs, e.plan, e.run.micro_batches, placing});
+      p.plan = std::move(planned.plan);
+      p.report = std::move(static_cast<PlannerReport&>(planned));
     } catch (const Infeasible& problem) {
       throw add_related_location(problem, part, e.source->at("cluster"));
     }
@@ -95,7 +95,7 @@ CompiledExperiment compile(const Experiment& e) { return compile(plan_experiment
 
 Timeline execute(const CompiledExperiment& c, const std::string& backend, bool one_thread) {
   const Experiment& e = c.experiment;
-  const BackendDef& def = get_from(backends::all(), "backend", backend);
+  const BackendDef& def = get_from(backends::catalog(), "backend", backend);
   if (const std::string why = def.why_not(); !why.empty()) throw BackendError(backend + ": " + why);
   const bool simulated = def.clock == Clock::Simulated;
   if (!simulated) check_real_run(c, backend);
@@ -123,16 +123,16 @@ Outcome run(const CompiledExperiment& c, const std::string& backend) {
 }
 
 Bytes fullest_device_memory(const Report& report, const Cluster& cluster) {
-  Bytes most;
+  Bytes peak;
   for (const DeviceId d : report.devices.ids()) {
     const MemoryPeak& m = report.devices[d].memory;
     if (!m.fits())
       throw Infeasible("memory",
                        fmt::format("{} needs {} of {} with the messages that are on their way", cluster.devices[d].name,
                                    to_text(m.total), memory_text(m.capacity + m.reserved, m.reserved)));
-    most = std::max(most, m.total);
+    peak = std::max(peak, m.total);
   }
-  return most;
+  return peak;
 }
 
 }  // namespace stagecraft

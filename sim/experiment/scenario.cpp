@@ -58,7 +58,7 @@ void settle_weights(Value& tree, const ScheduleDef& schedule, Problems& problems
   Value& weights = *tree.find("weights");
   Value& name = *weights.find("policy");
   if (name.text == "auto") name = Value::scalar(std::string(schedule.weights), name.where, "computed");
-  const WeightsDef& policy = get_from(weights::all(), "weights policy", name.text);
+  const WeightsDef& policy = get_from(weights::catalog(), "weights policy", name.text);
   check_weights(policy, rule_of(policy, weights), schedule, tree.at("run").at("schedule"), name.where, problems);
 }
 
@@ -134,7 +134,7 @@ Scenario settled_scenario(Value tree) {
   Value& schedule = *tree.find("run")->find("schedule");
   if (schedule.at("name").text == "csv") read_csv(schedule, problems);
   expand_platform(*tree.find("cluster"), problems);
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule.at("name").text);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", schedule.at("name").text);
   settle_weights(tree, def, problems);
   const Value& iterations = tree.at("run").at("iterations");
   check_iterations(config::as_int(iterations), def, schedule, iterations.where, problems);
@@ -235,7 +235,7 @@ void check_facts(const Value& expect, const ModelGraph& graph) {
 }  // namespace
 
 ModelGraph build_model(const Value& checked) {
-  const ModelBuilder& builder = get_from(model_builders::all(), "model builder", checked.at("builder").text);
+  const ModelBuilder& builder = get_from(model_builders::catalog(), "model builder", checked.at("builder").text);
   ModelGraph graph = builder.build(checked);
   graph.name = checked.at("name").text;
   check_graph(graph);
@@ -244,7 +244,8 @@ ModelGraph build_model(const Value& checked) {
 }
 
 Cluster build_cluster(const Value& checked) {
-  const TopologyGenerator& generator = get_from(topology_generators::all(), "topology", checked.at("generator").text);
+  const TopologyGenerator& generator =
+      get_from(topology_generators::catalog(), "topology", checked.at("generator").text);
   Cluster cluster = generator.build(checked);
   cluster.name = checked.at("name").text;
   read_changes(checked, cluster);

@@ -84,7 +84,7 @@ const MapSpec run_fields{
     .title = "How the plan is run.",
     .fields =
         {
-            variant("schedule", "name", [] { return variants_of(schedules::all()); })
+            variant("schedule", "name", [] { return variants_of(schedules::catalog()); })
                 .doc("Order of forward and backward work."),
             integer("micro_batches", 1, 1 << 20)
                 .doc("Micro-batches in one iteration, of the largest size that a stage uses."),
@@ -124,21 +124,21 @@ const MapSpec report_fields{
 };
 
 std::vector<Variant> policies() {
-  std::vector<Variant> list = variants_of(weights::all());
+  std::vector<Variant> list = variants_of(weights::catalog());
   list.insert(list.begin(), {"auto", "What the schedule goes with", nullptr});
   return list;
 }
 
 Field model_field() {
   return variant(
-             "model", "builder", [] { return variants_of(model_builders::all()); }, &model_common)
+             "model", "builder", [] { return variants_of(model_builders::catalog()); }, &model_common)
       .reference()
       .doc("What is trained: a name from models/, a file, or a builder with its parameters.");
 }
 
 Field cluster_field() {
   return variant(
-             "cluster", "generator", [] { return variants_of(topology_generators::all()); }, &cluster_common)
+             "cluster", "generator", [] { return variants_of(topology_generators::catalog()); }, &cluster_common)
       .reference()
       .doc("What it runs on: a name from topologies/, a file, or a generator with its parameters.");
 }
@@ -151,7 +151,7 @@ const MapSpec& scenario_fields() {
       .fields =
           {choice("schema", {"scenario/1"}).doc("Kind and version of the file."),
            text("title").fallback("\"\"").doc("One line for people."), model_field(), cluster_field(),
-           variant("plan", "planner", [] { return variants_of(planners::all()); })
+           variant("plan", "planner", [] { return variants_of(planners::catalog()); })
                .doc("How the model is cut and placed."),
            map("run", run_fields).doc("How the plan is run."),
            variant("weights", "policy", policies, &weights_fields())

@@ -36,7 +36,7 @@ class Writer {
     for (const std::string& name : link_names_) check_text(name);
     Value map = list_or_map(Value::Kind::Map);
     for (const char* key : {"name", "title"})
-      if (const Value* own = asked_.find(key)) put(map, key, *own);
+      if (const Value* requested = asked_.find(key)) put(map, key, *requested);
     put(map, "generator", scalar("explicit"));
     Value devices = list_or_map(Value::Kind::List);
     for (const Platform::Host& host : platform.hosts) devices.items.push_back(device(host));
@@ -45,7 +45,7 @@ class Writer {
     put(map, "routes", routes(platform));
     if (!types_.members.empty()) put(map, "types", std::move(types_));
     for (const char* key : {"changes", "jitter"})
-      if (const Value* own = asked_.find(key)) put(map, key, *own);
+      if (const Value* requested = asked_.find(key)) put(map, key, *requested);
     return map;
   }
 
@@ -53,11 +53,11 @@ class Writer {
 
  private:
   Value list_or_map(Value::Kind kind) const {
-    Value made;
-    made.kind = kind;
-    made.where = asked_.where;
-    made.origin = "computed";
-    return made;
+    Value result;
+    result.kind = kind;
+    result.where = asked_.where;
+    result.origin = "computed";
+    return result;
   }
   Value scalar(std::string text) const { return Value::scalar(std::move(text), asked_.where); }
   void put(Value& map, std::string key, Value value) const {
@@ -98,21 +98,24 @@ class Writer {
   /// One type for all hosts that are alike.
   std::string type_of(const Platform::Host& host) {
     const double peak = host.speed * host.cores;
-    const auto own = host.properties.find("memory");
+    const auto memory_property = host.properties.find("memory");
     const Value* given = asked_.find("memory");
-    const std::string memory = own != host.properties.end() ? own->second : given ? given->text : "";
+    const std::string memory = memory_property != host.properties.end() ? memory_property->second
+                               : given                                  ? given->text
+                                                                        : "";
     if (const DevicePreset* preset = preset_of(host, memory)) return std::string(preset->type.name);
     const std::string rate = fmt::format("{} FLOP/s", shortest(peak));
     const auto reserve = host.properties.find("memory_reserve");
     const std::string reserved = reserve == host.properties.end() ? "" : reserve->second;
     const auto [place, fresh] = type_names_.try_emplace({rate, memory, reserved});
     if (!fresh) return place->second;
-    place->second = fmt::format("{}-gflops{}{}", shortest(peak / 1e9), own == host.properties.end() ? "" : "-" + memory,
-                                reserved.empty() ? "" : "-less-" + reserved);
+    place->second =
+        fmt::format("{}-gflops{}{}", shortest(peak / 1e9), memory_property == host.properties.end() ? "" : "-" + memory,
+                    reserved.empty() ? "" : "-less-" + reserved);
     std::erase(place->second, ' ');
     std::string why = "it has none";
-    const bool known = !memory.empty() && config::parse_quantity(config::Dimension::Size, memory, why);
-    if (!known && problems_.empty())
+    const bool is_valid = !memory.empty() && config::parse_quantity(config::Dimension::Size, memory, why);
+    if (!is_valid && problems_.empty())
       problems_.add(asked_.where, "cluster.memory",
                     fmt::format("the memory of host '{}' is not known: {}", host.name, why),
                     "add memory: 16 GiB, or type: NAME for all of them", "missing-field");
@@ -172,7 +175,7 @@ class Writer {
   std::map<std::array<std::string, 3>, std::string> type_names_;
 };
 
-std::string beside(const Value& name) {
+std::string path_next_to(const Value& name) {
   const std::filesystem::path base =
       name.where.file.starts_with('<') ? "" : std::filesystem::path(name.where.file).parent_path();
   return (base / name.text).lexically_normal().string();
@@ -189,7 +192,7 @@ void expand_platform(Value& cluster, Problems& problems) {
     for (const Value& host : hosts->items) wanted.push_back(host.text);
   try {
     Writer writer(cluster);
-    Value written = writer.write(read_simgrid_platform(beside(name), wanted, kMostHosts));
+    Value written = writer.write(read_simgrid_platform(path_next_to(name), wanted, kMostHosts));
     for (const Diagnostic& p : writer.problems().list()) problems.add(p.where, p.path, p.message, p.help, p.code);
     if (!writer.problems().empty()) return;
     // Checked again as what it is now, which also fills in defaults.

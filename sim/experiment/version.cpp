@@ -16,7 +16,7 @@ std::string version() { return fmt::format("{} ({})", STAGECRAFT_VERSION, STAGEC
 
 std::string version_text() {
   std::string text = fmt::format("stagecraft {}\n  build    {}\n", version(), STAGECRAFT_BUILD);
-  for (const BackendDef* b : backends::all()) {
+  for (const BackendDef* b : backends::catalog()) {
     const std::string why = b->why_not();
     text += fmt::format("  {:<8} {}\n", b->name,
                         !why.empty()           ? why

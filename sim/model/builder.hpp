@@ -16,7 +16,7 @@ struct ModelBuilder {
 };
 
 namespace model_builders {
-Catalog<ModelBuilder> all();
+Catalog<ModelBuilder> catalog();
 }
 
 }  // namespace stagecraft

@@ -16,7 +16,7 @@ constexpr int kMostCuts = 3000;
 constexpr int kAllSizes = 256;
 constexpr double kMostSteps = 1e8;  // Some seconds.
 
-LayerCost cost_of(const Question& q, int layer, DeviceTypeId type, double samples) {
+LayerCost cost_of(const BoundQuery& q, int layer, DeviceTypeId type, double samples) {
   LayerCost cost = q.costs.at(LayerId{layer}, type, samples);
   if (!q.trains) cost.input_gradient = cost.weight_gradient = {};
   return cost;
@@ -24,43 +24,43 @@ LayerCost cost_of(const Question& q, int layer, DeviceTypeId type, double sample
 
 double seconds_of(const LayerCost& cost) { return (cost.forward + cost.backward()).value; }
 
-int layers_of(const Question& q) { return static_cast<int>(q.costs.model().layers.size()); }
+int layers_of(const BoundQuery& q) { return static_cast<int>(q.costs.model().layers.size()); }
 
 /// What the replica with the largest share, or with the smallest one, may have of a micro-batch.
 enum class Replica { Largest, Smallest };
 
 /// The least of an amount of a layer, over all types and numbers of replicas.
 template <class Amount>
-double least_of(const Question& q, const msr::Types& types, int layer, Replica replica, const Amount& amount) {
+double least_of(const BoundQuery& q, const msr::Types& types, int layer, Replica replica, const Amount& amount) {
   std::set<int> shares;
   for (int r = 1; r <= std::min(static_cast<int>(q.devices.size()), q.micro_batch); ++r)
     shares.insert((q.micro_batch + (replica == Replica::Largest ? r - 1 : 0)) / r);
-  double least = kInfinity;
+  double smallest = kInfinity;
   for (const DeviceTypeId type : types.types)
-    for (const int samples : shares) least = std::min(least, amount(cost_of(q, layer, type, samples)));
-  return least;
+    for (const int samples : shares) smallest = std::min(smallest, amount(cost_of(q, layer, type, samples)));
+  return smallest;
 }
 
 /// Numbers of samples of a micro-batch that a replica may have; for a large micro-batch only equal shares.
-std::set<int> samples_at_once(const Question& q) {
-  std::set<int> all;
-  for (int s = 1; s <= std::min(q.micro_batch, kAllSizes); ++s) all.insert(s);
+std::set<int> samples_at_once(const BoundQuery& q) {
+  std::set<int> sizes;
+  for (int s = 1; s <= std::min(q.micro_batch, kAllSizes); ++s) sizes.insert(s);
   for (int r = 1; r <= std::min(static_cast<int>(q.devices.size()), q.micro_batch); ++r)
-    all.insert({q.micro_batch / r, (q.micro_batch + r - 1) / r});
-  return all;
+    sizes.insert({q.micro_batch / r, (q.micro_batch + r - 1) / r});
+  return sizes;
 }
 
 /// Seconds that a layer adds to the path of a micro-batch forward and back. With split backwards the weight gradient is
 /// not on that path, and the forward and the backward of the layer may be on different devices.
-double round_trip(const Question& q, const msr::Types& types, int layer) {
-  const auto least = [&](const auto& amount) { return least_of(q, types, layer, Replica::Smallest, amount); };
-  if (!q.split_backward) return least(seconds_of);
-  return least([](const LayerCost& c) { return c.forward.value; }) +
-         least([](const LayerCost& c) { return c.input_gradient.value; });
+double round_trip(const BoundQuery& q, const msr::Types& types, int layer) {
+  const auto smallest = [&](const auto& amount) { return least_of(q, types, layer, Replica::Smallest, amount); };
+  if (!q.split_backward) return smallest(seconds_of);
+  return smallest([](const LayerCost& c) { return c.forward.value; }) +
+         smallest([](const LayerCost& c) { return c.input_gradient.value; });
 }
 
 /// Longest path of a sample to the end of each layer and back, in replicas of any shares.
-std::vector<double> ways_to(const Question& q, const msr::Types& types) {
+std::vector<double> ways_to(const BoundQuery& q, const msr::Types& types) {
   std::vector<double> ways;
   for (int l = 0; l < layers_of(q); ++l) {
     double before = 0;
@@ -74,9 +74,9 @@ std::vector<double> ways_to(const Question& q, const msr::Types& types) {
 double least_price(const std::vector<std::vector<double>>& seconds, const std::vector<double>& price) {
   double sum = 0;
   for (std::size_t l = 0; l < seconds.front().size(); ++l) {
-    double least = kInfinity;
-    for (std::size_t t = 0; t < seconds.size(); ++t) least = std::min(least, price[t] * seconds[t][l]);
-    sum += least;
+    double cheapest = kInfinity;
+    for (std::size_t t = 0; t < seconds.size(); ++t) cheapest = std::min(cheapest, price[t] * seconds[t][l]);
+    sum += cheapest;
   }
   return sum;
 }
@@ -102,15 +102,15 @@ void balance(const std::vector<std::vector<double>>& seconds, const std::vector<
 
 double at_prices(const std::vector<std::vector<double>>& seconds, const std::vector<int>& counts,
                  const std::vector<double>& price) {
-  double all = 0;
-  for (std::size_t t = 0; t < counts.size(); ++t) all += counts[t] * price[t];
-  return least_price(seconds, price) / all;
+  double total = 0;
+  for (std::size_t t = 0; t < counts.size(); ++t) total += counts[t] * price[t];
+  return least_price(seconds, price) / total;
 }
 
 /// Seconds of the layers between two cuts as a stage, from below.
 class StageTimes {
  public:
-  StageTimes(const Question& q, const msr::Types& types, const msr::Cuts& cuts) : q_(q), types_(types), cuts_(cuts) {}
+  StageTimes(const BoundQuery& q, const msr::Types& types, const msr::Cuts& cuts) : q_(q), types_(types), cuts_(cuts) {}
 
   double seconds(int from, int to, const DeviceMix& mix) {
     const int b = q_.micro_batch, r = mix.devices;
@@ -144,7 +144,7 @@ class StageTimes {
     return sums;
   }
 
-  const Question& q_;
+  const BoundQuery& q_;
   const msr::Types& types_;
   const msr::Cuts& cuts_;
   std::map<std::pair<std::size_t, int>, std::vector<double>> sums_;
@@ -171,11 +171,11 @@ double way_in_front(const msr::Cuts& cuts, const Digraph& graph, const std::vect
 
 double shared_work(const std::vector<std::vector<double>>& seconds, const std::vector<int>& counts) {
   std::vector<double> price;  // Start: the whole model costs the same on each type.
-  for (const std::vector<double>& own : seconds) {
-    double all = 0;
-    for (const double s : own) all += s;
-    if (all <= 0) return 0;
-    price.push_back(1 / all);
+  for (const std::vector<double>& layer_seconds : seconds) {
+    double total = 0;
+    for (const double s : layer_seconds) total += s;
+    if (total <= 0) return 0;
+    price.push_back(1 / total);
   }
   double best = at_prices(seconds, counts, price);
   for (int round = 0; round < 20 && seconds.size() > 1; ++round) {
@@ -188,7 +188,7 @@ double shared_work(const std::vector<std::vector<double>>& seconds, const std::v
   return best;
 }
 
-Bound work(const Question& q) {
+Bound work(const BoundQuery& q) {
   const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
   std::vector<std::vector<double>> seconds;
   for (const DeviceTypeId type : types.types) {
@@ -203,36 +203,36 @@ Bound work(const Question& q) {
           types.mixed() ? "all work shared as evenly as the devices allow" : "all work shared evenly"};
 }
 
-Bound longest(const Question& q) {
+Bound longest(const BoundQuery& q) {
   const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
-  double most = 0;
+  double slowest = 0;
   for (int l = 0; l < layers_of(q); ++l) {
     const auto operation = [](const LayerCost& c) {
       return std::max({c.forward, c.input_gradient, c.weight_gradient}).value;
     };
-    double least = least_of(q, types, l, Replica::Largest, operation), in_turn = kInfinity;
+    double layer_time = least_of(q, types, l, Replica::Largest, operation), in_turn = kInfinity;
     for (const DeviceTypeId type : types.types)
       in_turn = std::min(in_turn, operation(cost_of(q, l, type, q.micro_batch)));
-    most = std::max(most, std::min(least, in_turn / static_cast<double>(q.devices.size())));
+    slowest = std::max(slowest, std::min(layer_time, in_turn / static_cast<double>(q.devices.size())));
   }
-  return {{most}, "the longest layer alone"};
+  return {{slowest}, "the longest layer alone"};
 }
 
-Bound path(const Question& q) {
+Bound path(const BoundQuery& q) {
   const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
-  std::vector<double> behind(layers_of(q), 0);  // Longest path from the end of each layer to the end and back.
+  std::vector<double> after(layers_of(q), 0);  // Longest path from the end of each layer to the end and back.
   double longest = 0;
   for (int l = layers_of(q) - 1; l >= 0; --l) {
-    const double way = behind[l] + round_trip(q, types, l);
+    const double way = after[l] + round_trip(q, types, l);
     const auto apart = [](const LayerCost& c) { return c.weight_gradient.value; };
     longest = std::max(longest, way + (q.split_backward ? least_of(q, types, l, Replica::Smallest, apart) : 0));
     for (const LayerId input : q.costs.model().layers[LayerId{l}].inputs)
-      behind[input.value] = std::max(behind[input.value], way);
+      after[input.value] = std::max(after[input.value], way);
   }
   return {{longest / q.micro_batches}, "one micro-batch alone, forward and back"};
 }
 
-std::optional<Bound> stages(const Question& q, bool flushed) {
+std::optional<Bound> stages(const BoundQuery& q, bool flushed) {
   const bool filled = flushed && !q.split_backward;
   const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
   const Digraph graph = msr::layer_graph(q.costs.model());
@@ -245,16 +245,16 @@ std::optional<Bound> stages(const Question& q, bool flushed) {
   if (too_long(*cuts, types.counts())) return std::nullopt;
   const std::vector<double> ways = filled ? ways_to(q, types) : std::vector<double>();
   StageTimes times(q, types, *cuts);
-  std::pair<int, int> known{-1, -1};
+  std::pair<int, int> previous{-1, -1};
   double in_front = 0;
   const auto seconds = [&](int from, int to, const DeviceMix& mix, int) {
-    if (filled && known != std::pair{from, to})
-      known = {from, to}, in_front = way_in_front(*cuts, graph, ways, from, to) / q.micro_batches;
+    if (filled && previous != std::pair{from, to})
+      previous = {from, to}, in_front = way_in_front(*cuts, graph, ways, from, to) / q.micro_batches;
     return times.seconds(from, to, mix) + in_front;
   };
-  const auto found = msr::search_mixed(*cuts, types.counts(), static_cast<int>(q.devices.size()), false, seconds);
-  STAGECRAFT_CHECK(found.has_value());
-  return Bound{{found->seconds}, filled ? "the best stages, with the way to the slowest" : "the best stages"};
+  const auto pipeline = msr::search_mixed(*cuts, types.counts(), static_cast<int>(q.devices.size()), false, seconds);
+  STAGECRAFT_CHECK(pipeline.has_value());
+  return Bound{{pipeline->seconds}, filled ? "the best stages, with the way to the slowest" : "the best stages"};
 }
 
 Kind kind_of(const Plan& plan, bool flushed) {
@@ -268,18 +268,19 @@ Kind kind_of(const Plan& plan, bool flushed) {
   return kind;
 }
 
-Bound best(const Question& q, const Kind& kind) {
-  std::vector<Bound> all{work(q), longest(q)};
-  if (kind.flushed) all.push_back(path(q));
+Bound best(const BoundQuery& q, const Kind& kind) {
+  std::vector<Bound> candidates{work(q), longest(q)};
+  if (kind.flushed) candidates.push_back(path(q));
   if (kind.whole_stages)
-    if (const auto whole = stages(q, kind.flushed)) all.push_back(*whole);
-  return *std::max_element(all.begin(), all.end(), [](const Bound& a, const Bound& b) { return a.each < b.each; });
+    if (const auto whole = stages(q, kind.flushed)) candidates.push_back(*whole);
+  return *std::max_element(candidates.begin(), candidates.end(),
+                           [](const Bound& a, const Bound& b) { return a.each < b.each; });
 }
 
-const Bound& Known::best(const Question& q, const Kind& kind) {
+const Bound& BoundCache::best(const BoundQuery& q, const Kind& kind) {
   const Key key{q.devices, q.micro_batch, q.micro_batches, q.trains, q.split_backward, kind.whole_stages, kind.flushed};
-  const auto found = known_.find(key);
-  return found != known_.end() ? found->second : known_.emplace(key, bounds::best(q, kind)).first->second;
+  const auto it = known_.find(key);
+  return it != known_.end() ? it->second : known_.emplace(key, bounds::best(q, kind)).first->second;
 }
 
 }  // namespace stagecraft::bounds

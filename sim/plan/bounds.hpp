@@ -13,7 +13,7 @@
 /// memory and updates, which only add to the times.
 namespace stagecraft::bounds {
 
-struct Question {
+struct BoundQuery {
   const CostTable& costs;
   std::vector<DeviceId> devices;
   int micro_batch = 1;    ///< Most samples of one; a stage may divide it among replicas, or they take turns.
@@ -31,15 +31,15 @@ struct Bound {
 
 /// All work divided among the devices as if layers could be split: on unlike devices the optimum of a linear program,
 /// bounded from below by its dual prices. It holds for every plan.
-Bound work(const Question&);
+Bound work(const BoundQuery&);
 
 /// The longest operation of one layer, shared by as many replicas as there may be. It holds for every plan.
-Bound longest(const Question&);
+Bound longest(const BoundQuery&);
 
 /// One micro-batch through the longest path of layers, each on the device where it is fastest. It holds for every
 /// iteration that starts with the weights of the one before. With split backwards, the path goes from some layer to the
 /// end and back to its input gradient and its weight gradient, which its next forward waits for.
-Bound path(const Question&);
+Bound path(const BoundQuery&);
 
 /// The best division of the layers into convex stages, each on its own devices (the dynamic program over all sets of
 /// layers that contain their inputs; Tarnawski et al., NeurIPS 2020). `flushed`: each iteration starts with the weights
@@ -48,7 +48,7 @@ Bound path(const Question&);
 ///   min over divisions of max over stages of m seconds(stage) + longest path in front of it
 ///
 /// With split backwards that wait does not count, because weight gradients fill it. Nothing if there are too many sets.
-std::optional<Bound> stages(const Question&, bool flushed);
+std::optional<Bound> stages(const BoundQuery&, bool flushed);
 
 /// Properties of a plan that decide which bounds hold for it.
 struct Kind {
@@ -58,12 +58,12 @@ struct Kind {
 Kind kind_of(const Plan&, bool flushed);
 
 /// The largest of the bounds that hold for such a plan.
-Bound best(const Question&, const Kind&);
+Bound best(const BoundQuery&, const Kind&);
 
 /// A cache of the best bounds of questions with the same costs; it computes each bound once.
-class Known {
+class BoundCache {
  public:
-  const Bound& best(const Question&, const Kind&);
+  const Bound& best(const BoundQuery&, const Kind&);
   std::size_t size() const { return known_.size(); }
 
  private:

@@ -28,14 +28,15 @@ bool nested(int a, int b) { return a % b == 0 || b % a == 0; }
 void check_turns(const Plan& plan, StageId id, Findings& findings) {
   const Stage& stage = plan.stages[id];
   const std::string path = fmt::format("stage '{}'", stage.name);
-  const int own = plan.own_micro_batches(id);
+  const int micro_batches = plan.micro_batches_run(id);
   if (stage.twin.valid())
     findings.add("replicas", path, "its replicas take micro-batches in turn, but it has a copy in the other direction",
                  "write share: samples");
-  else if (own % stage.turns() != 0)
-    findings.add("replicas", path,
-                 fmt::format("its {} replicas cannot take equal numbers of {} micro-batches", stage.turns(), own),
-                 fmt::format("set run.micro_batches to a multiple of {}, or write share: samples", stage.turns()));
+  else if (micro_batches % stage.turns() != 0)
+    findings.add(
+        "replicas", path,
+        fmt::format("its {} replicas cannot take equal numbers of {} micro-batches", stage.turns(), micro_batches),
+        fmt::format("set run.micro_batches to a multiple of {}, or write share: samples", stage.turns()));
 }
 
 bool check_numbers(const Plan& plan, StageId id, Findings& findings) {
@@ -89,11 +90,11 @@ void check_twin(const Plan& plan, StageId id, Findings& findings) {
   if (sorted_layers(stage) != sorted_layers(other) || stage.micro_batch_size != other.micro_batch_size ||
       stage.shape.task != other.shape.task)
     return bad(fmt::format("its other copy '{}' has other layers or micro-batches of another size", other.name));
-  std::vector<int> both, all(plan.micro_batches(id));
-  std::iota(all.begin(), all.end(), 0);
+  std::vector<int> both, expected(plan.micro_batches(id));
+  std::iota(expected.begin(), expected.end(), 0);
   std::merge(stage.micros.begin(), stage.micros.end(), other.micros.begin(), other.micros.end(),
              std::back_inserter(both));
-  if (stage.micros.empty() || other.micros.empty() || both != all)
+  if (stage.micros.empty() || other.micros.empty() || both != expected)
     bad(fmt::format("it and its other copy '{}' do not divide the micro-batches between them", other.name));
 }
 

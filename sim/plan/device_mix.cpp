@@ -46,10 +46,10 @@ std::vector<DeviceMix> DeviceMixes::list() const {
   return mixes;
 }
 
-std::vector<DeviceMix> DeviceMixes::up_to(int most) const {
+std::vector<DeviceMix> DeviceMixes::up_to(int max_devices) const {
   std::vector<DeviceMix> mixes;
   for (std::int64_t number = 1; number < size_; ++number)
-    if (DeviceMix next = mix(number); next.devices <= most) mixes.push_back(std::move(next));
+    if (DeviceMix next = mix(number); next.devices <= max_devices) mixes.push_back(std::move(next));
   return mixes;
 }
 

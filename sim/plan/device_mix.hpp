@@ -35,8 +35,8 @@ class DeviceMixes {
   std::int64_t number_of(const DeviceMix&) const;
   /// All mixes in the order of their numbers.
   std::vector<DeviceMix> list() const;
-  /// Mixes of at least one and at most `most` devices, in the order of their numbers.
-  std::vector<DeviceMix> up_to(int most) const;
+  /// Mixes of at least one and at most `max_devices` devices, in the order of their numbers.
+  std::vector<DeviceMix> up_to(int max_devices) const;
 
  private:
   std::vector<int> counts_;

@@ -38,11 +38,11 @@ class Boundaries {
     const std::vector<std::size_t>& devices = touched_[stage];
     const int start = bounds_[stage];
     int best = start;
-    std::vector<double> least = loads(devices);
+    std::vector<double> best_loads = loads(devices);
     for (int place = bounds_[stage - 1] + 1; place < bounds_[stage + 1]; ++place) {
       bounds_[stage] = place;
       std::vector<double> moved = loads(devices);
-      if (moved < least) least = std::move(moved), best = place;
+      if (moved < best_loads) best_loads = std::move(moved), best = place;
     }
     bounds_[stage] = best;
     return best != start;
@@ -54,10 +54,11 @@ class Boundaries {
                                             [&](const Device& a, const Device& b) { return load(a) < load(b); });
     const std::vector<double> before = loads(all_);
     for (const StageShare& share : busiest)
-      for (const int own : {share.stage, share.stage + 1})
+      for (const int boundary : {share.stage, share.stage + 1})
         for (int other = 1; other < stages_; ++other)
           for (const int step : {-1, 1})
-            if (own > 0 && own < stages_ && slide(busiest, before, std::min(own, other), std::max(own, other), step))
+            if (boundary > 0 && boundary < stages_ &&
+                slide(busiest, before, std::min(boundary, other), std::max(boundary, other), step))
               return true;
     return false;
   }
@@ -108,21 +109,21 @@ double largest_load(const std::vector<std::vector<StageShare>>& devices, const s
 
 double least_load(const std::vector<std::vector<StageShare>>& devices) {
   std::map<const LayerSums*, double> speed;
-  double all = 0, copies = 0;
+  double total_speed = 0, copies = 0;
   for (const auto& device : devices) {
     if (device.empty() || device.front().sums->back() <= 0) continue;
     const LayerSums* sums = device.front().sums;
-    all += speed[sums] = 1 / sums->back();
+    total_speed += speed[sums] = 1 / sums->back();
     for (const StageShare& share : device) copies += share.stage == 0 ? share.micro_batches : 0;
   }
   if (speed.empty()) return 0;
-  double least = 0;
+  double load = 0;
   for (std::size_t l = 1; l < speed.begin()->first->size(); ++l) {
     double smallest = kInfinity;
-    for (const auto& [sums, y] : speed) smallest = std::min(smallest, y / all * ((*sums)[l] - (*sums)[l - 1]));
-    least += smallest;
+    for (const auto& [sums, y] : speed) smallest = std::min(smallest, y / total_speed * ((*sums)[l] - (*sums)[l - 1]));
+    load += smallest;
   }
-  return copies * least;
+  return copies * load;
 }
 
 void even_out(std::vector<int>& bounds, const std::vector<Device>& devices) {

@@ -36,9 +36,9 @@ std::vector<std::vector<DeviceId>> Mesh::groups(AxisSet axes) const {
     Coordinates shared = at(i);
     for (const Axis axis : kMeshAxes)
       if (axes.contains(axis)) shared[axis] = 0;
-    const auto [found, is_new] = group_at.try_emplace(shared, groups.size());
+    const auto [entry, is_new] = group_at.try_emplace(shared, groups.size());
     if (is_new) groups.emplace_back();
-    groups[found->second].push_back(devices[i]);
+    groups[entry->second].push_back(devices[i]);
   }
   return groups;
 }

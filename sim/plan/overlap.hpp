@@ -62,14 +62,14 @@ void for_each_shared_range(const Stage& stage, int micro, int replica, const Sta
     visit(micro, 0, SampleRange{low, low + stage.micro_batch_size});
     return;
   }
-  const SampleRange own = samples_of(stage, micro, replica);
+  const SampleRange samples = samples_of(stage, micro, replica);
   const int size = other.micro_batch_size;
-  for (auto m = static_cast<int>(own.low / size); static_cast<std::int64_t>(m) * size < own.high; ++m) {
-    const ReplicaRange there = replicas_from(other, m, own.low);
+  for (auto m = static_cast<int>(samples.low / size); static_cast<std::int64_t>(m) * size < samples.high; ++m) {
+    const ReplicaRange there = replicas_from(other, m, samples.low);
     for (int r = there.first; r < there.end; ++r) {
       const SampleRange theirs = samples_of(other, m, r);
-      if (theirs.low >= own.high) break;
-      const std::int64_t low = std::max(own.low, theirs.low), high = std::min(own.high, theirs.high);
+      if (theirs.low >= samples.high) break;
+      const std::int64_t low = std::max(samples.low, theirs.low), high = std::min(samples.high, theirs.high);
       if (low < high) visit(m, r, SampleRange{low, high});
     }
   }
@@ -88,7 +88,7 @@ void for_each_overlap(const Stage& stage, int micro, int replica, const Stage& o
 class PieceIndex {
  public:
   PieceIndex(const Plan& plan, int iterations);
-  std::size_t of(StageId stage, int micro, int replica) const {
+  std::size_t index(StageId stage, int micro, int replica) const {
     const std::size_t each = each_[stage];
     return base_[stage] + static_cast<std::size_t>(micro) * each + (each > 1 ? static_cast<std::size_t>(replica) : 0);
   }

@@ -43,8 +43,7 @@ int rank_of(Placement placement, int stage, int ranks) {
 }
 
 int ranks_for(const Placing& placing, int stages, int devices) {
-  for (int chunks = placing.chunks.least; chunks <= std::min(placing.chunks.most, stages);
-       chunks += placing.chunks.step)
+  for (int chunks = placing.chunks.min; chunks <= std::min(placing.chunks.max, stages); chunks += placing.chunks.step)
     if (stages % chunks == 0 && stages / chunks <= devices) return stages / chunks;
   return 0;
 }

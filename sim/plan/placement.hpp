@@ -20,10 +20,10 @@ enum class Placement {
 std::string_view to_text(Placement);
 std::optional<Placement> parse_placement(std::string_view);
 
-/// Stages on each rank that a schedule can have: `least`, `least + step`, ... up to `most`.
+/// Stages on each rank that a schedule can have: `min`, `min + step`, ... up to `max`.
 struct ChunkRange {
-  int least = 1, most = 1, step = 1;
-  bool has(int chunks) const { return chunks >= least && chunks <= most && (chunks - least) % step == 0; }
+  int min = 1, max = 1, step = 1;
+  bool has(int chunks) const { return chunks >= min && chunks <= max && (chunks - min) % step == 0; }
   friend bool operator==(const ChunkRange&, const ChunkRange&) = default;
 };
 constexpr int kManyChunks = 1 << 20;

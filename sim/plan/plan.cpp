@@ -77,10 +77,10 @@ IdVector<DeviceId, RankId> ranks_of(const Plan& plan) {
       parts[stage.devices()[r]].emplace_back(s, stage.share == Share::MicroBatches ? r : 0);
   }
   IdVector<DeviceId, RankId> rank_of;
-  std::map<std::vector<std::pair<StageId, int>>, RankId> known;
+  std::map<std::vector<std::pair<StageId, int>>, RankId> rank_with;
   RankId next{0};
   for (const auto& part : parts) {
-    const auto [at, is_new] = known.try_emplace(part, next);
+    const auto [at, is_new] = rank_with.try_emplace(part, next);
     if (part.empty()) at->second = next;  // A rank by itself.
     rank_of.push_back(at->second);
     if (is_new || part.empty()) ++next.value;

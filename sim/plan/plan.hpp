@@ -62,11 +62,11 @@ struct Plan {
   /// Micro-batches of this stage's size in one iteration.
   int micro_batches(StageId s) const { return mini_batch / stage(s).micro_batch_size; }
   /// Micro-batches in one iteration that the stage runs itself; its twin runs the others.
-  int own_micro_batches(StageId s) const {
+  int micro_batches_run(StageId s) const {
     return stage(s).micros.empty() ? micro_batches(s) : static_cast<int>(stage(s).micros.size());
   }
   /// Micro-batches in one iteration that each replica of the stage has a part in.
-  int replica_micro_batches(StageId s) const { return own_micro_batches(s) / stage(s).turns(); }
+  int micro_batches_per_replica(StageId s) const { return micro_batches_run(s) / stage(s).turns(); }
   Digraph graph() const;
   /// Last device that any stage names, plus one.
   int device_count() const;

@@ -41,7 +41,7 @@ Where PlanSpec::where(std::string_view field) const {
 bool PlanSpec::has_micro_batch_size() const { return planner->fields->find("micro_batch_size") != nullptr; }
 
 PlanSpec read_plan_spec(const Value& checked, const Cluster& cluster) {
-  return read_plan_spec(get_from(planners::all(), "planner", checked.at("planner").text),
+  return read_plan_spec(get_from(planners::catalog(), "planner", checked.at("planner").text),
                         std::make_shared<const Value>(checked), cluster);
 }
 
@@ -73,7 +73,7 @@ PlanSpec read_plan_spec(const PlannerDef& def, std::shared_ptr<const Value> chec
     spec.devices = read_devices(v, cluster, "devices", problems);
     problems.throw_if_any();
   });
-  if (def.read) spec.own = def.read(map, cluster);
+  if (def.read) spec.planner_options = def.read(map, cluster);
   spec.source = std::move(checked);
   return spec;
 }

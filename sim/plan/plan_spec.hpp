@@ -37,7 +37,7 @@ struct PlanSpec {
   std::optional<Bytes> memory;                                   ///< Memory of each device, in place of its type's.
   std::optional<Bandwidth> bandwidth;                            ///< Rate of every link, in place of the cluster's.
   std::optional<std::int64_t> effort;                            ///< Partial plans or steps of a search, at most.
-  std::shared_ptr<const PlannerOptions> own;                     ///< Options that this planner alone has; may be null.
+  std::shared_ptr<const PlannerOptions> planner_options;         ///< Options that this planner alone has; may be null.
   std::shared_ptr<const config::Value> source;  ///< The checked map it was read from; null if there is none.
 
   /// Where a field was written, or else the whole map, for messages.
@@ -48,7 +48,7 @@ struct PlanSpec {
 
   template <class Options>
   const Options& options() const {
-    return static_cast<const Options&>(*own);
+    return static_cast<const Options&>(*planner_options);
   }
 };
 

@@ -37,14 +37,14 @@ void add_data_edges(Plan& plan, const ModelGraph& model) {
 
 std::string room_text(const PlannerInput& input, Bytes room) {
   if (input.options.memory) return to_text(room);
-  const DeviceType* found = nullptr;
+  const DeviceType* first = nullptr;
   for (const DeviceId d : available_devices(input)) {
     const DeviceType& type = input.cluster.type_of(d);
     if (type.usable_memory() != room) continue;
-    if (found && found->memory_reserve != type.memory_reserve) return to_text(room);
-    found = &type;
+    if (first && first->memory_reserve != type.memory_reserve) return to_text(room);
+    first = &type;
   }
-  return found ? usable_text(room, found->memory_reserve) : to_text(room);
+  return first ? usable_text(room, first->memory_reserve) : to_text(room);
 }
 
 void count_samples(Plan& plan, const PlannerInput& input) {
@@ -72,18 +72,18 @@ void finish_plan(Plan& plan, const PlannerInput& input, bool sequential) {
 
 std::vector<DeviceId> read_devices(const config::Value& names, const Cluster& cluster, const std::string& path,
                                    config::Problems& problems) {
-  std::vector<std::string> known;
+  std::vector<std::string> device_names;
   std::unordered_map<std::string_view, DeviceId> by_name;
   for (const Device& device : cluster.devices) {
-    by_name.emplace(device.name, DeviceId{known.size()});
-    known.push_back(device.name);
+    by_name.emplace(device.name, DeviceId{device_names.size()});
+    device_names.push_back(device.name);
   }
   std::vector<DeviceId> devices;
   const auto look_up = [&](const config::Value& name, const std::string& place) {
-    const auto found = by_name.find(name.text);
-    if (found != by_name.end()) return devices.push_back(found->second);
-    problems.add(name.where, place, fmt::format("the cluster has no device '{}'", name.text), suggest(name.text, known),
-                 "unknown-device");
+    const auto it = by_name.find(name.text);
+    if (it != by_name.end()) return devices.push_back(it->second);
+    problems.add(name.where, place, fmt::format("the cluster has no device '{}'", name.text),
+                 suggest(name.text, device_names), "unknown-device");
   };
   if (names.is_scalar()) look_up(names, path);
   for (std::size_t i = 0; i < names.items.size(); ++i) look_up(names.items[i], fmt::format("{}[{}]", path, i));
@@ -118,9 +118,9 @@ std::vector<Recomputation> recomputations(const ModelGraph& model) {
 
 std::vector<Recomputation> recomputations(std::optional<Recomputation> asked, const Where& where,
                                           const ModelGraph& model) {
-  std::vector<Recomputation> all = recomputations(model);
-  if (!asked) return all;
-  if (std::find(all.begin(), all.end(), *asked) == all.end())
+  std::vector<Recomputation> possible = recomputations(model);
+  if (!asked) return possible;
+  if (std::find(possible.begin(), possible.end(), *asked) == possible.end())
     throw InputError({{where, "recompute", "no layer of the model keeps the inside of an attention",
                        "write full or none; with flash_attention nothing of it is kept", "recompute"}});
   return {*asked};

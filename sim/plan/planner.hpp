@@ -46,7 +46,7 @@ struct PlannerDef {
 };
 
 namespace planners {
-Catalog<PlannerDef> all();
+Catalog<PlannerDef> catalog();
 }
 
 /// The edges that a division of the layers implies: one for each pair of stages with a tensor between them.

@@ -83,8 +83,8 @@ std::vector<TiedParameters> tied_parameters(const Plan& plan, const ModelGraph& 
   std::vector<TiedParameters> ties;
   for (const Layer& layer : model.layers) {
     if (layer.tie.empty()) continue;
-    const auto known = std::find_if(ties.begin(), ties.end(), [&](const auto& tie) { return tie.name == layer.tie; });
-    TiedParameters& tie = known != ties.end() ? *known : ties.emplace_back(TiedParameters{layer.tie, {}, {}});
+    const auto it = std::find_if(ties.begin(), ties.end(), [&](const auto& tie) { return tie.name == layer.tie; });
+    TiedParameters& tie = it != ties.end() ? *it : ties.emplace_back(TiedParameters{layer.tie, {}, {}});
     tie.gradient = std::max(tie.gradient, Bytes{layer.parameters * model.precision.gradient});
   }
   std::erase_if(ties, [](const TiedParameters& tie) { return tie.gradient.value <= 0; });
@@ -171,9 +171,9 @@ IdVector<StageId, StageId> first_connected(const Plan& plan) {
 /// Whether the list still fits the stages; a change of the stages after it was derived is a mistake of the caller.
 bool up_to_date(const Plan& plan) {
   const IdVector<ReductionId, Reduction> replicas = derive_reductions(plan);
-  const auto known = std::count_if(plan.reductions.begin(), plan.reductions.end(),
-                                   [](const Reduction& r) { return r.source == ReductionSource::Replicas; });
-  return std::ssize(replicas) == known &&
+  const auto expected = std::count_if(plan.reductions.begin(), plan.reductions.end(),
+                                      [](const Reduction& r) { return r.source == ReductionSource::Replicas; });
+  return std::ssize(replicas) == expected &&
          std::equal(replicas.begin(), replicas.end(), plan.reductions.begin(), [](const auto& a, const auto& b) {
            return a.source == b.source && a.stages == b.stages && a.groups == b.groups;
          });

@@ -53,9 +53,9 @@ class UpdateBarriers {
   explicit UpdateBarriers(const Plan&);
 
   /// Barriers of later stages come first, because their gradients are complete first.
-  const std::vector<UpdateBarrier>& all() const { return barriers_; }
+  const std::vector<UpdateBarrier>& list() const { return barriers_; }
   bool delays(StageId s) const { return index_[s] >= 0; }
-  /// Index into all(); only for stages whose updates are delayed.
+  /// Index into list(); only for stages whose updates are delayed.
   int index(StageId s) const { return index_[s]; }
   const UpdateBarrier& at(StageId s) const { return barriers_[index_[s]]; }
   /// Position of the stage's update among all delayed ones of the same number.

@@ -26,10 +26,12 @@ class StageCosts {
   int stages() const { return static_cast<int>(first_.size()) - 1; }
   const StageCost& at(StageId stage, int replica) const { return costs_[first_[stage.value] + replica]; }
   StageCost& at(StageId stage, int replica) { return costs_[first_[stage.value] + replica]; }
-  std::span<const StageCost> of(StageId stage) const { return {costs_.data() + first_[stage.value], size_of(stage)}; }
-  std::span<StageCost> of(StageId stage) { return {costs_.data() + first_[stage.value], size_of(stage)}; }
-  std::span<const StageCost> all() const { return costs_; }
-  std::span<StageCost> all() { return costs_; }
+  std::span<const StageCost> replicas(StageId stage) const {
+    return {costs_.data() + first_[stage.value], size_of(stage)};
+  }
+  std::span<StageCost> replicas(StageId stage) { return {costs_.data() + first_[stage.value], size_of(stage)}; }
+  std::span<const StageCost> values() const { return costs_; }
+  std::span<StageCost> values() { return costs_; }
 
  private:
   std::size_t size_of(StageId stage) const { return first_[stage.value + 1] - first_[stage.value]; }

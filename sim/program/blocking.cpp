@@ -19,7 +19,7 @@ class Blocking {
     slots_.resize(devices);
     groups_.resize(devices);
     position_.assign(devices, 0);
-    barriers_.resize(writer.barriers().all().size());
+    barriers_.resize(writer.barriers().list().size());
     for (const DeviceId d : slots_.ids()) cut_into_slots(d);
     collect_messages();
   }
@@ -84,7 +84,8 @@ class Blocking {
     };
     each_op([&](DeviceId d, std::size_t s, const Op& op) {
       if (op.kind == OpKind::Update) return;
-      const std::size_t piece = writer_.pieces().of(op.stage, op.micro, replica_on(writer_.plan().stage(op.stage), d));
+      const std::size_t piece =
+          writer_.pieces().index(op.stage, op.micro, replica_on(writer_.plan().stage(op.stage), d));
       if (op.kind == OpKind::Forward) forward_slot[piece] = static_cast<int>(s);
       if (passes_gradient(op.kind)) backward_slot[piece] = static_cast<int>(s);
     });
@@ -126,9 +127,9 @@ class Blocking {
   }
 
   void finish(DeviceId d, int g, InstructionId written) {
-    Group& own = group(d, static_cast<std::size_t>(g));
-    own.written.push_back(written);
-    if (--own.pending == 0) ready_.push_back(d);
+    Group& device_group = group(d, static_cast<std::size_t>(g));
+    device_group.written.push_back(written);
+    if (--device_group.pending == 0) ready_.push_back(d);
   }
 
   /// Writes the device's next slot when its group is through; false when it has to wait.

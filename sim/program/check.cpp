@@ -124,11 +124,11 @@ class Checker {
       require(p_.at(c.member(m)).kind == InstructionKind::Collective &&
                   p_.at(c.member(m)).payload == p_.at(c.first).payload,
               c.member(m), "is not a member of its collective");
-    const Collective*& known = first_of_shape_[c.shape];
-    if (known == nullptr) return routes(*(known = &c));
-    require(c.members == known->members, c.first, "has another group than its shape");
+    const Collective*& reference = first_of_shape_[c.shape];
+    if (reference == nullptr) return routes(*(reference = &c));
+    require(c.members == reference->members, c.first, "has another group than its shape");
     for (int m = 0; m < c.members; ++m)
-      require(p_.at(c.member(m)).device == p_.at(known->member(m)).device, c.member(m),
+      require(p_.at(c.member(m)).device == p_.at(reference->member(m)).device, c.member(m),
               "has another group than its shape");
   }
 
@@ -202,10 +202,10 @@ void for_each_need(const Program& program, Visit&& visit) {
 void check_program(const Program& program) { Checker(program).run(); }
 
 IdVector<DeviceId, Bytes> memory_needs(const Program& program) {
-  IdVector<DeviceId, Bytes> most;
-  for (const ResidentMemory& memory : program.memory) most.push_back(memory.total());
-  for_each_need(program, [&](DeviceId d, InstructionId, double need) { most[d] = std::max(most[d], Bytes{need}); });
-  return most;
+  IdVector<DeviceId, Bytes> peaks;
+  for (const ResidentMemory& memory : program.memory) peaks.push_back(memory.total());
+  for_each_need(program, [&](DeviceId d, InstructionId, double need) { peaks[d] = std::max(peaks[d], Bytes{need}); });
+  return peaks;
 }
 
 void check_memory(const Program& program, const Cluster& cluster) {
@@ -219,13 +219,13 @@ void check_memory(const Program& program, const Cluster& cluster) {
                                  breakdown(program.memory[d], need - resident)),
                      remedy(resident, need, capacity));
   };
-  bool known = false;
+  bool is_limited = false;
   for (const DeviceId d : program.memory.ids()) {
     if (capacity_of(d).value <= 0) continue;
-    known = true;
+    is_limited = true;
     if (program.memory[d].total() > capacity_of(d)) overflow(d, program.memory[d].total(), " for the model alone");
   }
-  if (!known) return;
+  if (!is_limited) return;
   // The device that lacks most, at its peak. That much more memory on every device is enough.
   struct Peak {
     DeviceId device;

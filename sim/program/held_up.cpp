@@ -21,32 +21,32 @@ struct Cause {
 
 std::optional<Cause> on_route(const Cluster& cluster, const Conditions& conditions, const RouteEnds& ends) {
   const std::optional<Route> route = Router(cluster).route(ends.from, ends.to);
-  std::optional<Cause> found;
-  if (!route) return found;
+  std::optional<Cause> cause;
+  if (!route) return cause;
   for (const Hop& hop : route->hops) {
-    const Availability* own = conditions.of(hop.link);
-    if (own == nullptr) continue;
-    Cause made{cluster.links[hop.link].name, false, own->gone()};
-    if (!found || made.gone < found->gone) found = std::move(made);
+    const Availability* availability = conditions.availability_of(hop.link);
+    if (availability == nullptr) continue;
+    Cause candidate{cluster.links[hop.link].name, false, availability->gone()};
+    if (!cause || candidate.gone < cause->gone) cause = std::move(candidate);
   }
-  return found;
+  return cause;
 }
 
 std::optional<Cause> cause_of(const Program& program, const Cluster& cluster, const Conditions& conditions,
                               const Instruction& instruction) {
   if (instruction.is_compute()) {
-    const Availability* own = conditions.of(instruction.device);
-    if (own == nullptr) return {};
-    return Cause{cluster.devices[instruction.device].name, true, own->gone()};
+    const Availability* availability = conditions.availability_of(instruction.device);
+    if (availability == nullptr) return {};
+    return Cause{cluster.devices[instruction.device].name, true, availability->gone()};
   }
   if (instruction.is_message()) return on_route(cluster, conditions, program.ends(program.transfer(instruction)));
-  std::optional<Cause> found;
+  std::optional<Cause> cause;
   for (const CollectivePhase& phase : program.phases_of(program.collective(instruction)))
     for (std::int32_t k = 0; k < phase.routes; ++k) {
       auto edge = on_route(cluster, conditions, program.routes[phase.first_route + k]);
-      if (edge && (!found || edge->gone < found->gone)) found = std::move(edge);
+      if (edge && (!cause || edge->gone < cause->gone)) cause = std::move(edge);
     }
-  return found;
+  return cause;
 }
 
 }  // namespace
@@ -58,18 +58,18 @@ void throw_if_held_up(const Program& program, const Cluster& cluster, const Cond
   const InstructionId id{first - end.begin()};
   for (const InstructionId wait : program.waits_for(id))
     if (missing(end[wait.value])) return;  // A deadlock, which its finder reports.
-  const std::optional<Cause> found = cause_of(program, cluster, conditions, program.at(id));
-  if (!found) return;
+  const std::optional<Cause> cause = cause_of(program, cluster, conditions, program.at(id));
+  if (!cause) return;
   const std::string count =
       fmt::format("{} of {} instructions cannot run, the first of them {}",
                   std::count_if(end.begin(), end.end(), missing), end.size(), to_text(program, id));
-  if (found->gone < kForEver)
+  if (cause->gone < kForEver)
     throw Infeasible("down",
-                     fmt::format("'{}' stands still from {} on and is never back: {}", found->name,
-                                 to_text(Seconds{found->gone}), count),
-                     found->device ? "give the change an `until`, or leave the device out of the plan"
+                     fmt::format("'{}' stands still from {} on and is never back: {}", cause->name,
+                                 to_text(Seconds{cause->gone}), count),
+                     cause->device ? "give the change an `until`, or leave the device out of the plan"
                                    : "give the change an `until`, or plan without the devices behind this link");
-  throw Infeasible("down", fmt::format("'{}' is never up for long enough: {}", found->name, count),
+  throw Infeasible("down", fmt::format("'{}' is never up for long enough: {}", cause->name, count),
                    "let its changes leave more time between them, or end");
 }
 

@@ -9,9 +9,9 @@ namespace {
 
 /// Overlaps communication with computation: each message is sent when its op is written and its receive is posted at
 /// that moment on the other side. All streams then agree with one order of the program, so none can block forever.
-class Beside {
+class OverlappedLowering {
  public:
-  Beside(const Schedule& schedule, ProgramWriter& writer) : schedule_(schedule), writer_(writer) {
+  OverlappedLowering(const Schedule& schedule, ProgramWriter& writer) : schedule_(schedule), writer_(writer) {
     forward_inputs_.assign(writer.pieces().size(), -1);
     backward_inputs_.assign(writer.pieces().size(), -1);
     head_.assign(schedule.device_count(), 0);
@@ -61,7 +61,7 @@ class Beside {
     const bool forward = op.kind == OpKind::Forward;
     if (!forward && !passes_gradient(op.kind)) return;
     const int replica = replica_on(writer_.plan().stage(op.stage), device);
-    auto& list = (forward ? forward_inputs_ : backward_inputs_)[writer_.pieces().of(op.stage, op.micro, replica)];
+    auto& list = (forward ? forward_inputs_ : backward_inputs_)[writer_.pieces().index(op.stage, op.micro, replica)];
     while (list >= 0) {
       Input& node = pool_[list];
       inputs_.push_back(node.receive);
@@ -83,7 +83,7 @@ class Beside {
     if (plan.reductions[reduction].source != ReductionSource::Replicas) return;
     int each = 0;
     for (const StageId s : plan.reductions[reduction].stages)
-      each += plan.replica_micro_batches(s) * plan.stage(s).replicas();
+      each += plan.micro_batches_per_replica(s) * plan.stage(s).replicas();
     int& count = gradients_[reduction];
     if (++count % each == 0) writer_.reduce(reduction, count / each - 1);
   }
@@ -117,7 +117,7 @@ Program lower(const Schedule& schedule, const Plan& plan, const StageCosts& cost
   if (!order.cycle.empty()) throw Infeasible("cycle", "the order of work can never end: " + order.cycle);
   ProgramWriter writer(schedule, plan, costs, weights, options);
   if (options.overlap)
-    Beside(schedule, writer).run(order);
+    OverlappedLowering(schedule, writer).run(order);
   else
     lower_blocking(schedule, writer);
   return writer.finish();

@@ -200,8 +200,8 @@ struct Program {
   }
   const CollectiveShape& shape(const Collective& c) const { return collective_shapes[c.shape]; }
   std::span<const CollectivePhase> phases_of(const Collective& c) const {
-    const CollectiveShape& own = shape(c);
-    return std::span(phases).subspan(own.first_phase, own.phases);
+    const CollectiveShape& group_shape = shape(c);
+    return std::span(phases).subspan(group_shape.first_phase, group_shape.phases);
   }
 
   /// Number of the update that the gradient of a forward or backward goes into.

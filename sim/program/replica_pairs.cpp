@@ -36,7 +36,7 @@ ReplicaPairs::ReplicaPairs(const Plan& plan, int iterations) : first_row_{0}, fi
   }
 }
 
-int ReplicaPairs::of(int edge, int from, int to) const {
+int ReplicaPairs::index(int edge, int from, int to) const {
   const std::size_t row = first_row_[edge] + static_cast<std::size_t>(from);
   const auto begin = to_.begin() + static_cast<std::ptrdiff_t>(first_[row]);
   const auto end = to_.begin() + static_cast<std::ptrdiff_t>(first_[row + 1]);

@@ -12,7 +12,7 @@ namespace stagecraft {
 class ReplicaPairs {
  public:
   ReplicaPairs(const Plan&, int iterations);
-  int of(int edge, int from, int to) const;
+  int index(int edge, int from, int to) const;
   /// Calls visit(edge, from, to) for all of them in order.
   template <class Visit>
   void each(Visit&& visit) const {

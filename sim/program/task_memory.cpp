@@ -19,36 +19,38 @@ bool passes_tensors(const Stage& from, const Stage& to) {
 }  // namespace
 
 TaskMemory::TaskMemory(const Plan& plan) : uses_(plan.stages.size()) {
-  std::map<std::tuple<StageId, bool, LayerId>, std::size_t> known;
+  std::map<std::tuple<StageId, bool, LayerId>, std::size_t> tensor_index;
   for (const StageEdge& edge : plan.edges) {
     const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
     if (from.shape.task == StageTask::Whole || from.devices() != to.devices() || !passes_tensors(from, to)) continue;
     STAGECRAFT_CHECK(from.devices().size() == 1 && from.micro_batch_size == to.micro_batch_size);
     const LayerId layer = to.shape.layers.front();
-    const bool own = layer == from.shape.layers.front(), output = from.shape.task == StageTask::Forward && !own;
-    const auto [it, fresh] = known.try_emplace({edge.from, own, output ? LayerId{} : layer}, tensors_.size());
+    const bool is_first_layer = layer == from.shape.layers.front(),
+               output = from.shape.task == StageTask::Forward && !is_first_layer;
+    const auto [it, fresh] =
+        tensor_index.try_emplace({edge.from, is_first_layer, output ? LayerId{} : layer}, tensors_.size());
     if (fresh) tensors_.push_back({edge.from, {}});
     tensors_[it->second].users.push_back({edge.to, edge.bytes * from.micro_batch_size});
     uses_[edge.to].push_back(it->second);
   }
 }
 
-std::vector<TaskMemory::Kept> TaskMemory::done_with(StageId stage,
-                                                    const std::function<InstructionId(StageId)>& ran) const {
-  std::vector<Kept> all;
+std::vector<TaskMemory::ReleasedBytes> TaskMemory::done_with(StageId stage,
+                                                             const std::function<InstructionId(StageId)>& ran) const {
+  std::vector<ReleasedBytes> released;
   for (const std::size_t t : uses_[stage]) {
     const Tensor& tensor = tensors_[t];
     std::vector<std::pair<InstructionId, Bytes>> ends;
     for (const User& user : tensor.users) ends.emplace_back(ran(user.stage), user.size);
     std::sort(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     if (!ends.back().first.valid()) continue;
-    Bytes kept;
+    Bytes largest;
     for (const auto& [end, size] : ends) {
-      if (size > kept) all.push_back({ran(tensor.maker), end, size - kept});
-      kept = std::max(kept, size);
+      if (size > largest) released.push_back({ran(tensor.maker), end, size - largest});
+      largest = std::max(largest, size);
     }
   }
-  return all;
+  return released;
 }
 
 }  // namespace stagecraft

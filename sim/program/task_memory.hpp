@@ -15,13 +15,13 @@ class TaskMemory {
   explicit TaskMemory(const Plan&);
 
   /// A tensor, or the part of it that only some need, from one op to another.
-  struct Kept {
+  struct ReleasedBytes {
     InstructionId from, to;
     Bytes size;
   };
   /// The tensors that no op after this one of `stage` needs. `ran`: the op of a stage on the same micro-batch, if it
   /// has run.
-  std::vector<Kept> done_with(StageId stage, const std::function<InstructionId(StageId)>& ran) const;
+  std::vector<ReleasedBytes> done_with(StageId stage, const std::function<InstructionId(StageId)>& ran) const;
   bool any(StageId stage) const { return !uses_[stage].empty(); }
 
  private:

@@ -43,9 +43,9 @@ StageWorkload stage_workload(const Stage& stage) {
   w.twin = stage.twin;
   for (int r = 0; r < std::ssize(stage.devices()); ++r) {
     const int first = r % stage.turns();  // A micro-batch that the replica works on.
-    const SampleRange own = samples_of(stage, first, r);
+    const SampleRange range = samples_of(stage, first, r);
     w.replicas.push_back(
-        {stage.devices()[r], {own.low - std::int64_t{first} * stage.micro_batch_size, own.high - own.low}});
+        {stage.devices()[r], {range.low - std::int64_t{first} * stage.micro_batch_size, range.high - range.low}});
   }
   return w;
 }
@@ -53,9 +53,9 @@ StageWorkload stage_workload(const Stage& stage) {
 }  // namespace
 
 int StageWorkload::replica_on(DeviceId device) const {
-  const auto found =
+  const auto it =
       std::find_if(replicas.begin(), replicas.end(), [&](const StageReplica& r) { return r.device == device; });
-  return found == replicas.end() ? -1 : static_cast<int>(found - replicas.begin());
+  return it == replicas.end() ? -1 : static_cast<int>(it - replicas.begin());
 }
 
 Workload make_workload(const ModelGraph& model, const Plan& plan, const WeightsRule& rule, const Training& training) {
@@ -87,25 +87,25 @@ Workload as_one_stage(const Workload& w) {
 }
 
 std::vector<Handover> handovers(const Workload& w, StageId from, int micro_batch, int replica, TensorRole role) {
-  std::vector<Handover> found;
+  std::vector<Handover> transfers;
   const bool gradient = role == TensorRole::Gradient;
-  const RowRange own = w.stages[from].samples(micro_batch, replica);
+  const RowRange rows = w.stages[from].samples(micro_batch, replica);
   for (int e = 0; e < std::ssize(w.edges); ++e) {
     if ((gradient ? w.edges[e].to : w.edges[e].from) != from) continue;
     const StageId to = gradient ? w.edges[e].from : w.edges[e].to;
     const StageWorkload& other = w.stages[to];
     const int there = other.replica_on(w.stages[from].replicas[replica].device);
     if (there < 0) continue;
-    for (auto m = static_cast<int>(own.first / other.micro_batch_size);
-         std::int64_t{m} * other.micro_batch_size < own.first + own.count; ++m) {
+    for (auto m = static_cast<int>(rows.first / other.micro_batch_size);
+         std::int64_t{m} * other.micro_batch_size < rows.first + rows.count; ++m) {
       if (!other.works_on(m, there)) continue;
       const RowRange theirs = other.samples(m, there);
-      const std::int64_t low = std::max(own.first, theirs.first);
-      const std::int64_t high = std::min(own.first + own.count, theirs.first + theirs.count);
-      if (low < high) found.push_back({e, to, m, there, {low, high - low}});
+      const std::int64_t low = std::max(rows.first, theirs.first);
+      const std::int64_t high = std::min(rows.first + rows.count, theirs.first + theirs.count);
+      if (low < high) transfers.push_back({e, to, m, there, {low, high - low}});
     }
   }
-  return found;
+  return transfers;
 }
 
 }  // namespace stagecraft

@@ -40,8 +40,8 @@ struct StageWorkload {
   int replica_on(DeviceId) const;  ///< -1: the stage does not run there.
   /// Samples of a micro-batch that a replica works on, counted through the run.
   RowRange samples(int micro_batch, int replica) const {
-    const RowRange& own = replicas[replica].samples;
-    return {std::int64_t{micro_batch} * micro_batch_size + own.first, own.count};
+    const RowRange& replica_rows = replicas[replica].samples;
+    return {std::int64_t{micro_batch} * micro_batch_size + replica_rows.first, replica_rows.count};
   }
   bool works_on(int micro_batch, int replica) const { return (micro_batch - replica) % interleave == 0; }
 };

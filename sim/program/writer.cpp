@@ -110,7 +110,7 @@ void ProgramWriter::count(const Schedule& schedule) {
   reserve_column(program_.instructions, total);
   reserve_column(program_.first_wait, total + 1);
   program_.first_wait.push_back(0);
-  for (const StageCost& c : costs_.all())
+  for (const StageCost& c : costs_.values())
     shares_memory_ = shares_memory_ || (c.update_traffic + c.traffic.forward + c.traffic.weight_gradient).value > 0;
   if (shares_memory_) reserve_column(program_.traffic, total);
   reserve_column(program_.waits, 2 * ops + 3 * messages + 2 * reductions);

@@ -135,7 +135,7 @@ void ProgramWriter::for_each_message(DeviceId device, const Op& op, Visit&& visi
     for_each_shared_range(stage, op.micro, replica, other, [&](int m, int r, SampleRange shared) {
       const DeviceId to = other.devices()[r];
       if (to == device) return;
-      const int channel = gradient ? pairs_.of(e, r, replica) : pairs_.of(e, replica, r);
+      const int channel = gradient ? pairs_.index(e, r, replica) : pairs_.index(e, replica, r);
       const std::int64_t first = shared.low - std::int64_t{op.micro} * stage.micro_batch_size;
       visit(Message{op.stage,
                     op.micro,
@@ -145,7 +145,7 @@ void ProgramWriter::for_each_message(DeviceId device, const Op& op, Visit&& visi
                     {first, shared.high - shared.low},
                     channel,
                     e,
-                    pieces_.of(other_id, m, r)});
+                    pieces_.index(other_id, m, r)});
     });
   }
 }

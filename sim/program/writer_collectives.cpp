@@ -49,8 +49,8 @@ void ProgramWriter::wait_for_gradients(const Reduction& reduction, DeviceId devi
 std::int32_t ProgramWriter::open_shape(Bytes bytes, const std::vector<DeviceId>& group) {
   collective_stream_.resize(program_.devices);
   for (const DeviceId device : group) {
-    StreamId& own = collective_stream_[device];
-    if (!own.valid()) own = stream(device, StreamKind::Collective, DeviceId{});
+    StreamId& collective_stream = collective_stream_[device];
+    if (!collective_stream.valid()) collective_stream = stream(device, StreamKind::Collective, DeviceId{});
   }
   return add_shape(program_, CollectiveKind::AllReduce, collective_algorithms::ring, {group},
                    static_cast<std::uint64_t>(bytes.value + 0.5));

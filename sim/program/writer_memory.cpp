@@ -15,7 +15,7 @@ void ProgramWriter::keep_resident(bool trains) {
       delay = std::max(delay, needs.delay);
       MemoryCounts counts{.versions = needs.buffers, .gradients = 0, .optimizers = 0};
       if (trains) {
-        const int each = plan_.replica_micro_batches(s) / schedule_.updates_of(s);
+        const int each = plan_.micro_batches_per_replica(s) / schedule_.updates_of(s);
         counts.gradients = options_.gradient_slots ? each : 1;
         counts.optimizers = 1;
         counts.momenta = weights_.needs_momentum() && !options_.keeps_momentum ? 1 : 0;
@@ -34,7 +34,7 @@ void ProgramWriter::keep_resident(bool trains) {
 /// one: what is a part, or a tensor of a single task, is a `Boundary`.
 void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica) {
   if (op.kind == OpKind::Update) return;
-  const std::size_t piece = pieces_.of(op.stage, op.micro, replica);
+  const std::size_t piece = pieces_.index(op.stage, op.micro, replica);
   const StageCost& stage_cost = cost(op.stage, replica);
   const MemoryUnits& units = stage_cost.memory;
   const DeviceId device = program_.at(id).device;
@@ -43,7 +43,7 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
       forward_[piece] = id;
       if (tasks_.any(op.stage))
         for (const auto& [from, to, size] :
-             tasks_.done_with(op.stage, [&](StageId s) { return forward_[pieces_.of(s, op.micro, 0)]; }))
+             tasks_.done_with(op.stage, [&](StageId s) { return forward_[pieces_.index(s, op.micro, 0)]; }))
           program_.buffers.push_back({size, from, to, device, BufferKind::Boundary});
       break;
     case OpKind::Recompute:
@@ -54,10 +54,10 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
     case OpKind::WeightGradient:
       if (!recomputed_.empty() && recomputed_[piece].valid()) {
         const Bytes whole = units.whole_stash();
-        const Bytes kept = plan_.stage(op.stage).shape.recomputes_all() ? units.stash  // Else the order recomputes.
-                                                                        : std::min(stage_cost.entering, whole);
-        program_.buffers.push_back({kept, forward_[piece], id, device, BufferKind::Boundary});
-        program_.buffers.push_back({whole - kept, recomputed_[piece], id, device, BufferKind::Stash});
+        const Bytes boundary = plan_.stage(op.stage).shape.recomputes_all() ? units.stash  // Else the order recomputes.
+                                                                            : std::min(stage_cost.entering, whole);
+        program_.buffers.push_back({boundary, forward_[piece], id, device, BufferKind::Boundary});
+        program_.buffers.push_back({whole - boundary, recomputed_[piece], id, device, BufferKind::Stash});
       } else {
         program_.buffers.push_back({units.whole_stash(), forward_[piece], id, device, BufferKind::Stash});
       }

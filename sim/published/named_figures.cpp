@@ -67,9 +67,9 @@ double evaluated_loss(const CompiledExperiment&, const Outcome& o) {
   constexpr std::size_t kLast = 4;
   if (!o.timeline.learnt || o.timeline.learnt->diverged || o.timeline.learnt->evaluations.size() < kLast)
     return std::numeric_limits<double>::quiet_NaN();
-  const auto& all = o.timeline.learnt->evaluations;
+  const auto& evaluations = o.timeline.learnt->evaluations;
   double sum = 0;
-  for (auto e = all.end() - kLast; e != all.end(); ++e) sum += e->loss;
+  for (auto e = evaluations.end() - kLast; e != evaluations.end(); ++e) sum += e->loss;
   return sum / kLast;
 }
 
@@ -130,7 +130,7 @@ NamedFigure named_figure(std::string_view name) {
   for (const NamedFigure& q : kMore)
     if (q.name == name) return q;
   const Metric& f = metrics()[metric(name)];
-  return {f.name, more_is_better(name), f.of};
+  return {f.name, more_is_better(name), f.value_of};
 }
 
 }  // namespace stagecraft

@@ -26,7 +26,7 @@ double evaluated_loss(const CompiledExperiment&, const Outcome&);
 struct NamedFigure {
   std::string_view name;
   bool more_is_better = false;
-  double (*of)(const CompiledExperiment&, const Outcome&) = nullptr;
+  double (*value_of)(const CompiledExperiment&, const Outcome&) = nullptr;
 };
 
 std::vector<std::string> figure_names();

@@ -102,7 +102,7 @@ std::string plot_svg(const PublishedTable& t, std::span<const Reproduced> cells)
   if (cells.size() < kFewest || !scale.has_extent()) return "";
   std::string text = fmt::format(
       "<svg width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\"><title>ours over published</title>{2}",
-      kLeft + kSide + 14, kTop + kSide + 42, band(scale, t.closeness.tolerance.value_or(0)) + axes(scale));
+      kLeft + kSide + 14, kTop + kSide + 42, band(scale, t.match_rule.tolerance.value_or(0)) + axes(scale));
   for (const Reproduced& c : cells) {
     if (c.verdict == Verdict::Failed) continue;
     text += fmt::format(
@@ -175,9 +175,9 @@ std::string reasons_html(const PublishedTable& t, std::span<const Reproduced> ce
   for (const Reproduced& c : cells) {
     const std::string& why = t.why_of(c.row);
     if (!bad(c) || why.empty()) continue;
-    auto known = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == why; });
-    if (known == reasons.end()) known = reasons.insert(reasons.end(), {why, {}});
-    known->second.insert(c.row);
+    auto it = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == why; });
+    if (it == reasons.end()) it = reasons.insert(reasons.end(), {why, {}});
+    it->second.insert(c.row);
   }
   std::string text;
   for (const auto& reason : reasons) {
@@ -197,12 +197,12 @@ std::string table_html(const PublishedTable& t, std::span<const Reproduced> cell
 }
 
 /// The verdicts on each publication's figures, counted; verdicts without a figure have no column.
-std::string summary_html(std::span<const Reproduction> all) {
+std::string summary_html(std::span<const Reproduction> reproductions) {
   constexpr std::pair<Verdict, const char*> kColumns[] = {
       {Verdict::Met, "met"}, {Verdict::Missed, "missed"}, {Verdict::Failed, "failed"}, {Verdict::Shown, "shown only"}};
   const auto total = [&](Verdict v) {
     int sum = 0;
-    for (const Reproduction& r : all) sum += r.count(v);
+    for (const Reproduction& r : reproductions) sum += r.count(v);
     return sum;
   };
   std::string head, rows, foot;
@@ -211,7 +211,7 @@ std::string summary_html(std::span<const Reproduction> all) {
       head += fmt::format("<th>{}</th>", word);
       foot += fmt::format("<th>{}</th>", total(verdict));
     }
-  for (const Reproduction& r : all) {
+  for (const Reproduction& r : reproductions) {
     rows +=
         fmt::format("<tr><th><a href=\"#{}\">{}</a></th>", xml_escape(r.published.name), xml_escape(r.published.title));
     for (const auto& column : kColumns) {
@@ -242,15 +242,15 @@ std::string publication_html(const Reproduction& r) {
 
 }  // namespace
 
-std::string reproduced_html(std::span<const Reproduction> all) {
+std::string reproduced_html(std::span<const Reproduction> reproductions) {
   std::string text = fmt::format(
       "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
       "<meta name=\"viewport\" content=\"width=device-width\"><title>Published and ours</title><style>{}</style></head>"
       "<body><h1>Published and ours</h1><p class=\"soft\">Each cell has the published figure in gray and ours next to "
       "it; missed figures are red, with the reason below. In the plots the band is how far ours may be.</p>{}",
-      kStyle, summary_html(all));
-  for (const Reproduction& r : all) text += publication_html(r);
+      kStyle, summary_html(reproductions));
+  for (const Reproduction& r : reproductions) text += publication_html(r);
   return text + "</body></html>\n";
 }
 

@@ -34,9 +34,9 @@ double best_rate(const std::vector<Sample>& samples) {
     return std::accumulate(samples.begin(), samples.end(), 0.0,
                            [&](double sum, const Sample& s) { return sum + s.weight * std::abs(s.rate / rate - 1); });
   };
-  double best = 0, least = kInfinity;
+  double best = 0, min_cost = kInfinity;
   for (const Sample& s : samples)
-    if (const double c = cost(s.rate); c < least) best = s.rate, least = c;
+    if (const double c = cost(s.rate); c < min_cost) best = s.rate, min_cost = c;
   return best;
 }
 
@@ -56,12 +56,13 @@ double mape_with(double factor, const Runs& runs, Accelerator device, const Cost
 
 /// The factor between 1/4 and 4 with the least error: the best of a grid, then of finer grids around it.
 double best_factor(const Runs& runs, const Accelerator& device, const CostTerms& terms) {
-  double best = 1, least = mape_with(1, runs, device, terms);
+  double best = 1, min_error = mape_with(1, runs, device, terms);
   for (double width = std::log(4); width > 1e-4; width /= 5) {
     const double center = best;
     for (int i = -10; i <= 10; ++i) {
       const double factor = center * std::exp(width * i / 10);
-      if (const double error = mape_with(factor, runs, device, terms); error < least) best = factor, least = error;
+      if (const double error = mape_with(factor, runs, device, terms); error < min_error)
+        best = factor, min_error = error;
     }
   }
   return best;

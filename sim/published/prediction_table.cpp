@@ -22,7 +22,7 @@ std::string time_table(std::span<const PredictionSet> sets, const AcceleratorsBy
       "number format with the bubble of equal stages, fitted to these runs\n\n"
       "{:<{}}{:>5}{:>9}{:>8}{:>8}{:>8}{:>8}{:>8} |{:>9}{:>8}{:>8}\n",
       "runs", kNameWidth, "n", "median", "p90", "worst", "MAPE", "mean", "<=10 %", "median", "MAPE", "<=10 %");
-  std::vector<double> all, all_of_one;
+  std::vector<double> errors, all_of_one;
   const auto line = [&](const std::string& name, const std::vector<double>& ours, const std::vector<double>& theirs) {
     const ErrorSummary one = summarize(theirs);
     text += fmt::format("{:<{}}{} |{:9.1f}{:8.1f}{:8}\n", name, kNameWidth, summary_cells(summarize(ours)),
@@ -31,10 +31,10 @@ std::string time_table(std::span<const PredictionSet> sets, const AcceleratorsBy
   for (const PredictionSet& set : sets) {
     const std::vector<double> ours = time_errors(set, devices), theirs = one_constant.errors(set);
     line(set.name, ours, theirs);
-    all.insert(all.end(), ours.begin(), ours.end());
+    errors.insert(errors.end(), ours.begin(), ours.end());
     all_of_one.insert(all_of_one.end(), theirs.begin(), theirs.end());
   }
-  line("all", all, all_of_one);
+  line("all", errors, all_of_one);
   return text;
 }
 
@@ -69,13 +69,13 @@ std::string memory_table(std::span<const PredictionSet> sets) {
 
 std::vector<double> errors_of_group(std::span<const PredictionSet> sets, PredictionSet::AblationGroup group,
                                     const AcceleratorsByName& devices, const CostTerms& terms) {
-  std::vector<double> all;
+  std::vector<double> group_errors;
   for (const PredictionSet& set : sets)
     if (set.ablation == group) {
       const std::vector<double> errors = time_errors(set, devices, terms);
-      all.insert(all.end(), errors.begin(), errors.end());
+      group_errors.insert(group_errors.end(), errors.begin(), errors.end());
     }
-  return all;
+  return group_errors;
 }
 
 std::string ablation_table(std::span<const PredictionSet> sets, const AcceleratorsByName& devices) {

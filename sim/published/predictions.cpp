@@ -80,9 +80,9 @@ std::vector<config::Field> override_fields() {
 const MapSpec& run_fields() {
   static const MapSpec spec = [] {
     using namespace config;
-    MapSpec made{.title = "One measured run.", .fields = {}};
+    MapSpec run_spec{.title = "One measured run.", .fields = {}};
     const auto add = [&](std::vector<Field> fields) {
-      made.fields.insert(made.fields.end(), fields.begin(), fields.end());
+      run_spec.fields.insert(run_spec.fields.end(), fields.begin(), fields.end());
     };
     add({text("name").fallback("\"\"").doc("What distinguishes the run."),
          text("device").doc("Device type: a file of topologies/devices."),
@@ -95,7 +95,7 @@ const MapSpec& run_fields() {
     add(override_fields());
     add({real("seconds", 1e-9, 1e9).doc("Measured time of an iteration."),
          real("memory", 0, 1e6).fallback("0").doc("Measured memory of the fullest device in GiB; 0: not published.")});
-    return made;
+    return run_spec;
   }();
   return spec;
 }

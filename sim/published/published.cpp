@@ -69,7 +69,7 @@ const config::MapSpec& table_fields() {
       .fields = with_setting({
           text("name").doc("Table or figure of the source, and what it shows."),
           choice("figure", figure_names).doc("Which of our figures is compared."),
-          choice("backend", [] { return names_of(backends::all()); }).fallback("ideal").doc("Where it runs."),
+          choice("backend", [] { return names_of(backends::catalog()); }).fallback("ideal").doc("Where it runs."),
           integer("decimals", 0, 15).optional().doc("Ours are to agree when both are rounded to this many decimals."),
           real("tolerance", 0, 10)
               .optional()
@@ -119,9 +119,9 @@ std::optional<double> read_value(const Value& value, Problems& problems) {
 template <class T, class Read>
 std::vector<T> read_by_column(const Value& row, const std::string& field,
                               const std::vector<PublishedTable::Column>& columns, Problems& problems, Read read) {
-  std::vector<T> all(columns.size());
+  std::vector<T> values(columns.size());
   const Value* map = row.find(field);
-  if (!map) return all;
+  if (!map) return values;
   std::vector<std::string> names;
   for (const auto& column : columns) names.push_back(column.name);
   for (const config::Member& m : map->members) {
@@ -130,9 +130,9 @@ std::vector<T> read_by_column(const Value& row, const std::string& field,
       problems.add(m.value.where, field, fmt::format("there is no column '{}'", m.key), suggest(m.key, names),
                    "reference");
     else
-      all[column - names.begin()] = read(m.value);
+      values[column - names.begin()] = read(m.value);
   }
-  return all;
+  return values;
 }
 
 PublishedTable::Row read_row(const Value& from, const std::vector<PublishedTable::Column>& columns,
@@ -159,13 +159,13 @@ PublishedTable::Row read_row(const Value& from, const std::vector<PublishedTable
   return row;
 }
 
-Closeness read_closeness(const Value& table) {
-  Closeness c;
+MatchRule read_match_rule(const Value& table) {
+  MatchRule c;
   if (const Value* decimals = table.find("decimals")) c.decimals = config::as_int(*decimals);
   if (const Value* tolerance = table.find("tolerance")) c.tolerance = config::as_real(*tolerance);
   if (const Value* side = table.find("side")) c.side = config::as_real(*side);
   if (const Value* bound = table.find("bound"))
-    c.bound = bound->text == "least" ? Closeness::Bound::Least : Closeness::Bound::Most;
+    c.bound = bound->text == "least" ? MatchRule::Bound::AtLeast : MatchRule::Bound::AtMost;
   c.order = config::as_bool(table.at("order"));
   return c;
 }
@@ -204,11 +204,11 @@ PublishedTable read_table(const Value& from, Problems& problems) {
   t.backend = from.at("backend").text;
   t.setting = read_setting(from, problems);
   t.why = from.at("why").text;
-  t.closeness = read_closeness(from);
+  t.match_rule = read_match_rule(from);
   t.best_of = read_settings(from.find("best_of"), problems);
   t.all_of = read_settings(from.find("all_of"), problems);
   const std::string take = from.at("take").text;
-  t.take = take == "largest" ? Together::Largest : take == "least" ? Together::Least : Together::Mean;
+  t.take = take == "largest" ? Aggregate::Largest : take == "least" ? Aggregate::Smallest : Aggregate::Mean;
   t.scale = config::as_real(from.at("scale"));
   t.offset = config::as_real(from.at("offset"));
   if (const Value* over = from.find("over")) t.over = read_setting(*over, problems);
@@ -225,7 +225,7 @@ PublishedTable read_table(const Value& from, Problems& problems) {
 
 }  // namespace
 
-bool Closeness::holds(double published, double ours) const {
+bool MatchRule::holds(double published, double ours) const {
   if (!std::isfinite(ours)) return false;
   if (decimals) {
     const double scale = std::pow(10.0, *decimals);
@@ -233,7 +233,7 @@ bool Closeness::holds(double published, double ours) const {
   }
   if (tolerance && std::abs(ours - published) > *tolerance * std::abs(published)) return false;
   if (side && (published > *side) != (ours > *side)) return false;
-  return bound == Bound::None || (bound == Bound::Least ? ours >= published : ours <= published);
+  return bound == Bound::None || (bound == Bound::AtLeast ? ours >= published : ours <= published);
 }
 
 const config::MapSpec& published_fields() {

@@ -15,8 +15,8 @@ struct Setting {
 };
 
 /// When a figure of ours counts as the published one.
-struct Closeness {
-  enum class Bound { None, Least, Most };
+struct MatchRule {
+  enum class Bound { None, AtLeast, AtMost };
 
   std::optional<int> decimals = {};      ///< Both figures are equal when rounded to this many decimals.
   std::optional<double> tolerance = {};  ///< Largest relative difference.
@@ -30,7 +30,7 @@ struct Closeness {
 };
 
 /// How several figures become one.
-enum class Together { Mean, Largest, Least };
+enum class Aggregate { Mean, Largest, Smallest };
 
 /// Figures of one kind: each row is a setting, each column what is changed in it.
 struct PublishedTable {
@@ -55,9 +55,9 @@ struct PublishedTable {
   std::vector<Setting> best_of;  ///< A cell is the best of these, when there are any.
   std::optional<Setting> over;   ///< A cell is the ratio to this one of its row.
   std::vector<Setting> all_of;   ///< A cell is made of all of these, when there are any.
-  Together take = Together::Mean;
+  Aggregate take = Aggregate::Mean;
   double scale = 1, offset = 0;  ///< Ours times the one, and then the other added: another unit, per cent of gain.
-  Closeness closeness;
+  MatchRule match_rule;
   std::vector<Column> columns;
   std::vector<Row> rows;
 

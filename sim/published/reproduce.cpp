@@ -22,12 +22,12 @@ constexpr double kSameDeviation = 0.1;  // Per cent; files have one decimal.
 
 /// Later settings go on top of earlier ones.
 Setting together(std::initializer_list<const Setting*> settings) {
-  Setting all;
+  Setting merged;
   for (const Setting* s : settings) {
-    if (!s->scenario.empty()) all.scenario = s->scenario;
-    all.set.insert(all.set.end(), s->set.begin(), s->set.end());
+    if (!s->scenario.empty()) merged.scenario = s->scenario;
+    merged.set.insert(merged.set.end(), s->set.begin(), s->set.end());
   }
-  return all;
+  return merged;
 }
 
 std::string label(const Setting& setting) {
@@ -49,7 +49,7 @@ double measured(const CompiledExperiment& compiled, const std::string& backend, 
   Outcome outcome;  // Losses and weights are the same on one thread, and threads have to wait for each other.
   outcome.timeline = execute(compiled, backend, true);
   if (!outcome.timeline.elsewhere) outcome.report = measure(compiled.program, outcome.timeline, compiled.cluster());
-  return figure.of(compiled, outcome);
+  return figure.value_of(compiled, outcome);
 }
 
 /// Runs settings once each, however many cells need them.
@@ -80,7 +80,7 @@ class Runs {
  private:
   double once(const Setting& setting) {
     const std::string key = label(setting);
-    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    if (const auto it = known_.find(key); it != known_.end()) return it->second;
     progress_(key);
     previous_ = read_experiment(scenario_of(setting), previous_ ? &*previous_ : nullptr);
     return known_[key] = measured(compile(*previous_), table_.backend, figure_);
@@ -95,27 +95,27 @@ class Runs {
 
 double one(const PublishedTable& t, const PublishedTable::Row& row, std::size_t column, const Setting& part,
            Runs& runs) {
-  const double own =
+  const double value =
       runs.best(together({&t.setting, &row.setting, &part, &t.columns[column].setting, &row.only[column]}));
-  return t.over ? own / runs.best(together({&t.setting, &row.setting, &part, &*t.over, &row.over})) : own;
+  return t.over ? value / runs.best(together({&t.setting, &row.setting, &part, &*t.over, &row.over})) : value;
 }
 
 double cell(const PublishedTable& t, const PublishedTable::Row& row, std::size_t column, Runs& runs) {
   std::vector<double> parts;
   for (const Setting& part : t.all_of) parts.push_back(one(t, row, column, part, runs));
   double value = parts.empty() ? one(t, row, column, {}, runs) : 0;
-  if (!parts.empty() && t.take == Together::Mean)
+  if (!parts.empty() && t.take == Aggregate::Mean)
     value = std::accumulate(parts.begin(), parts.end(), 0.0) / static_cast<double>(parts.size());
-  if (!parts.empty() && t.take == Together::Largest) value = *std::max_element(parts.begin(), parts.end());
-  if (!parts.empty() && t.take == Together::Least) value = *std::min_element(parts.begin(), parts.end());
+  if (!parts.empty() && t.take == Aggregate::Largest) value = *std::max_element(parts.begin(), parts.end());
+  if (!parts.empty() && t.take == Aggregate::Smallest) value = *std::min_element(parts.begin(), parts.end());
   return value * t.scale * row.scale + t.offset;
 }
 
 void fill(Reproduced& r, const PublishedTable& t, Runs& runs) try {
   const PublishedTable::Row& row = t.rows[r.row];
   r.ours = cell(t, row, r.column, runs);
-  if (t.closeness.gated() && !row.calibrated)
-    r.verdict = t.closeness.holds(r.published, r.ours) ? Verdict::Met : Verdict::Missed;
+  if (t.match_rule.gated() && !row.calibrated)
+    r.verdict = t.match_rule.holds(r.published, r.ours) ? Verdict::Met : Verdict::Missed;
 } catch (const InputError& e) {
   r.verdict = Verdict::Failed;
   r.problem = e.problems().front().message;
@@ -162,24 +162,24 @@ int Reproduction::unexpected() const {
 }
 
 Reproduction reproduce(Published published, const std::function<void(const std::string&)>& progress) {
-  Reproduction all{std::move(published), {}};
-  for (std::size_t t = 0; t < all.published.tables.size(); ++t) {
-    const PublishedTable& table = all.published.tables[t];
+  Reproduction reproduction{std::move(published), {}};
+  for (std::size_t t = 0; t < reproduction.published.tables.size(); ++t) {
+    const PublishedTable& table = reproduction.published.tables[t];
     Runs runs(table, progress);
     for (std::size_t row = 0; row < table.rows.size(); ++row) {
-      const std::size_t first = all.cells.size();
+      const std::size_t first = reproduction.cells.size();
       for (std::size_t column = 0; column < table.columns.size(); ++column) {
         const std::optional<double>& value = table.rows[row].values[column];
         if (!value) continue;
         Reproduced r;
         r.table = t, r.row = row, r.column = column, r.published = *value;
         fill(r, table, runs);
-        all.cells.push_back(std::move(r));
+        reproduction.cells.push_back(std::move(r));
       }
-      if (table.closeness.order) judge_order(std::span(all.cells).subspan(first));
+      if (table.match_rule.order) judge_order(std::span(reproduction.cells).subspan(first));
     }
   }
-  return all;
+  return reproduction;
 }
 
 }  // namespace stagecraft

@@ -167,17 +167,17 @@ std::string counts(const Reproduction& r) {
 }  // namespace
 
 std::string number_text(const PublishedTable& t, double value) {
-  return t.closeness.decimals ? fmt::format("{:.{}f}", value, *t.closeness.decimals) : fmt::format("{:.4g}", value);
+  return t.match_rule.decimals ? fmt::format("{:.{}f}", value, *t.match_rule.decimals) : fmt::format("{:.4g}", value);
 }
 
 std::string rule_text(const PublishedTable& t) {
-  const Closeness& c = t.closeness;
+  const MatchRule& c = t.match_rule;
   std::vector<std::string> rules;
   if (c.decimals) rules.push_back(fmt::format("to {} decimals", *c.decimals));
   if (c.tolerance) rules.push_back(*c.tolerance < 1e-6 ? "equal" : fmt::format("within {:.3g} %", 100 * *c.tolerance));
   if (c.side) rules.push_back(fmt::format("on the same side of {:.3g}", *c.side));
-  if (c.bound != Closeness::Bound::None)
-    rules.emplace_back(c.bound == Closeness::Bound::Least ? "at least so much" : "at most so much");
+  if (c.bound != MatchRule::Bound::None)
+    rules.emplace_back(c.bound == MatchRule::Bound::AtLeast ? "at least so much" : "at most so much");
   if (c.order) rules.emplace_back("in the same order");
   return rules.empty() ? "shown, not judged" : fmt::format("{}", fmt::join(rules, ", "));
 }
@@ -199,24 +199,24 @@ std::string unexpected_text(const Reproduction& r) {
   return text;
 }
 
-std::string summary_text(std::span<const Reproduction> all) {
+std::string summary_text(std::span<const Reproduction> reproductions) {
   std::size_t width = 0;
-  for (const Reproduction& r : all) width = std::max(width, r.published.name.size());
+  for (const Reproduction& r : reproductions) width = std::max(width, r.published.name.size());
   std::string text;
-  for (const Reproduction& r : all) text += fmt::format("{:<{}}  {}\n", r.published.name, width, counts(r));
+  for (const Reproduction& r : reproductions) text += fmt::format("{:<{}}  {}\n", r.published.name, width, counts(r));
   return text;
 }
 
-std::string reproduced_csv(std::span<const Reproduction> all) {
+std::string reproduced_csv(std::span<const Reproduction> reproductions) {
   Table table = figures_table({});
-  for (const Reproduction& r : all)
+  for (const Reproduction& r : reproductions)
     for (TableRow& row : figures_table(r).rows) table.rows.push_back(std::move(row));
   return to_csv(table);
 }
 
-std::string reproduced_json(std::span<const Reproduction> all) {
+std::string reproduced_json(std::span<const Reproduction> reproductions) {
   JsonArray publications;
-  for (const Reproduction& r : all)
+  for (const Reproduction& r : reproductions)
     publications.push_back(JsonObject{{"name", r.published.name},
                                       {"title", r.published.title},
                                       {"source", r.published.source},

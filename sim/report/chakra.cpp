@@ -74,8 +74,8 @@ class Writer {
 
   void add(InstructionId id) {
     const Instruction& i = p_.at(id);
-    const int own = rank(i.device);
-    node_[id] = next_[own]++;
+    const int sender = rank(i.device);
+    node_[id] = next_[sender]++;
     std::string bytes;
     pbf_writer node(bytes);
     // Nodes that are ready start in the order of their ids, which is the order of the program.
@@ -95,7 +95,7 @@ class Writer {
       add_collective(i, node);
     else if (!i.is_compute())
       add_message(i, node);
-    append_message(made_.traces[own], bytes);
+    append_message(made_.traces[sender], bytes);
   }
 
   static int type(InstructionKind kind) {

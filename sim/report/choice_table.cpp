@@ -88,11 +88,13 @@ std::string about_memory(const Choice& best) {
 
 std::string about_own(const ChoiceTable& t, const Choice& best) {
   const bool again = t.own_replayed && t.own_replayed->ran() && best.replayed && best.replayed->ran();
-  const Seconds own = again ? t.own_replayed->period : t.own, first = again ? best.replayed->period : best.period;
-  const std::string shared =
-      !again || to_text(own) == to_text(t.own) ? "" : fmt::format(", {} on {}", to_text(own), t.replay.backend);
-  return fmt::format("as the scenario has it  {}{}; the first is {:.1f} % {}\n", to_text(t.own), shared,
-                     std::abs(100 * (1 - first / own)), first <= own ? "shorter" : "longer");
+  const Seconds configured = again ? t.own_replayed->period : t.configured_period,
+                first = again ? best.replayed->period : best.period;
+  const std::string shared = !again || to_text(configured) == to_text(t.configured_period)
+                                 ? ""
+                                 : fmt::format(", {} on {}", to_text(configured), t.replay.backend);
+  return fmt::format("as the scenario has it  {}{}; the first is {:.1f} % {}\n", to_text(t.configured_period), shared,
+                     std::abs(100 * (1 - first / configured)), first <= configured ? "shorter" : "longer");
 }
 
 std::string unexchanged(const std::vector<Choice>& rows) {
@@ -144,11 +146,11 @@ std::string nothing_found(const ChoiceTable& t) {
 
 }  // namespace
 
-std::string to_text(const ChoiceTable& t, bool all) {
+std::string to_text(const ChoiceTable& t, bool whole_front) {
   std::string text =
       fmt::format("{}\n{} on {}: {} in an iteration\n\n", t.title, t.model, t.cluster, pluralize(t.samples, "sample"));
   if (t.front.empty()) return text + nothing_found(t) + refused_text(t);
-  const std::vector<Choice> shown = all ? t.front : thinned(t.front);
+  const std::vector<Choice> shown = whole_front ? t.front : thinned(t.front);
   text += to_text(printed(t, shown));
   const Choice& best = t.front.front();
   text += fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
@@ -165,7 +167,7 @@ std::string to_text(const ChoiceTable& t, bool all) {
     text += "with stale weights it takes more updates to learn as much: stagecraft convergence\n";
   if (const std::string line = unexchanged(shown); !line.empty()) text += line + "\n";
   text += about_replay(t) + about_memory(best);
-  if (t.own.value > 0) text += about_own(t, best);
+  if (t.configured_period.value > 0) text += about_own(t, best);
   text += "the first, as options  ";
   for (const std::string& set : best.sets) text += fmt::format(" --set '{}'", set);
   return text + "\n";
@@ -186,7 +188,7 @@ std::string choices_json(const ChoiceTable& t) {
                          {"unfit", t.unfit},
                          {"too_large", t.too_large},
                          {"cut_short", t.cut_short},
-                         {"own_period_s", t.own.value > 0 ? Json(t.own.value) : Json()},
+                         {"own_period_s", t.configured_period.value > 0 ? Json(t.configured_period.value) : Json()},
                          {"bound_s", t.bound.value},
                          {"refused", std::move(refused)},
                          {"choices", to_json(printed(t, t.front))}};

@@ -14,13 +14,13 @@ struct Choice {
   std::string planner, placement, schedule, weights;
   std::string recompute = "none";
   Seconds period, makespan;
-  std::optional<Replayed> replayed;  ///< Makespan and period with contention.
-  double throughput = 0;             ///< Samples per second at the period.
-  Bytes memory;                      ///< Peak memory of the fullest device.
-  double filled = 0;                 ///< Largest share of its memory that a device without a reserve uses.
-  Bytes unexchanged;                 ///< Gradients of tied weights whose exchange is not simulated.
-  std::string limit;                 ///< The bottleneck, in words.
-  int id = 0;                        ///< Index among the combinations that were tried.
+  std::optional<ContendedResult> replayed;  ///< Makespan and period with contention.
+  double throughput = 0;                    ///< Samples per second at the period.
+  Bytes memory;                             ///< Peak memory of the fullest device.
+  double filled = 0;                        ///< Largest share of its memory that a device without a reserve uses.
+  Bytes unexchanged;                        ///< Gradients of tied weights whose exchange is not simulated.
+  std::string limit;                        ///< The bottleneck, in words.
+  int id = 0;                               ///< Index among the combinations that were tried.
   std::vector<std::string> sets;  ///< Options (path=value) that turn the scenario into this choice, for printed rows.
 };
 
@@ -33,13 +33,13 @@ bool covers(const Choice& a, const Choice& b);
 struct ChoiceTable {
   std::string title, model, cluster;
   int samples = 0;
-  int plans = 0, simulated = 0, unfit = 0;  ///< Plans, their simulations, and simulations that exceeded memory.
-  int too_large = 0;                        ///< Plans whose weights alone exceed the memory of a device.
-  Bytes least_memory;                       ///< Smallest need of the fullest device among the `too_large` plans.
-  bool cut_short = false;                   ///< Some choices that could be better were not simulated.
-  Seconds own;                              ///< Period of the scenario as it is written; 0 where it cannot run.
-  std::optional<Replayed> own_replayed;     ///< Makespan and period of the scenario as written, with contention.
-  Seconds bound;                            ///< Least work of the busiest device over all plans.
+  int plans = 0, simulated = 0, unfit = 0;      ///< Plans, their simulations, and simulations that exceeded memory.
+  int too_large = 0;                            ///< Plans whose weights alone exceed the memory of a device.
+  Bytes least_memory;                           ///< Smallest need of the fullest device among the `too_large` plans.
+  bool cut_short = false;                       ///< Some choices that could be better were not simulated.
+  Seconds configured_period;                    ///< Period of the scenario as it is written; 0 where it cannot run.
+  std::optional<ContendedResult> own_replayed;  ///< Makespan and period of the scenario as written, with contention.
+  Seconds bound;                                ///< Least work of the busiest device over all plans.
   std::vector<std::pair<std::string, std::string>> refused;  ///< Schedules that run none of the plans, and why.
   std::vector<std::string> notes;                            ///< Remarks on the scenario as it is written.
   Replay replay;
@@ -52,7 +52,7 @@ struct ChoiceTable {
 std::vector<bool> stand_out(const std::vector<Choice>& front);
 
 /// The whole front, or only the rows that stand out in its order or in the order of the periods without contention.
-std::string to_text(const ChoiceTable&, bool all);
+std::string to_text(const ChoiceTable&, bool whole_front);
 /// The line below the table about rows without the exchange of tied weights' gradients; empty where there are none.
 std::string unexchanged_text(const ChoiceTable&);
 std::string choices_csv(const ChoiceTable&);

@@ -19,12 +19,12 @@ constexpr int kResamples = 2000;
 double median_or_never(std::vector<double> values) { return values.empty() ? kInfinity : median(std::move(values)); }
 
 std::vector<double> updates_of(const MethodRuns& method, double target) {
-  std::vector<double> all;
+  std::vector<double> counts;
   for (const Curve& c : method.curves) {
     const auto updates = updates_to(c, target);
-    all.push_back(updates ? *updates : kInfinity);
+    counts.push_back(updates ? *updates : kInfinity);
   }
-  return all;
+  return counts;
 }
 
 /// NaN where either is never reached.
@@ -66,12 +66,12 @@ std::string seconds(double value) { return std::isfinite(value) ? to_text(Second
 
 /// Losses at the last evaluation; infinite for runs that diverged.
 std::vector<double> last_losses(const MethodRuns& m) {
-  std::vector<double> all;
+  std::vector<double> losses;
   for (const Curve& c : m.curves) {
     const bool there = !c.diverged && !c.evaluations.empty() && !std::isnan(c.evaluations.back().loss);
-    all.push_back(there ? c.evaluations.back().loss : kInfinity);
+    losses.push_back(there ? c.evaluations.back().loss : kInfinity);
   }
-  return all;
+  return losses;
 }
 
 std::string end_table(const Convergence& c) {
@@ -106,19 +106,19 @@ struct MethodStanding {
   std::string name;
   bool is_first = false;
   double target = 0;
-  Standing own, first;
+  Standing standing, first;
 };
 
 std::vector<MethodStanding> standings(const Convergence& c, double target) {
-  std::vector<MethodStanding> all;
+  std::vector<MethodStanding> rows;
   const Standing first = standing(c, 0, target);
   for (std::size_t i = 0; i < c.methods.size(); ++i)
-    all.push_back({c.methods[i].name, i == 0, target, standing(c, i, target), first});
-  return all;
+    rows.push_back({c.methods[i].name, i == 0, target, standing(c, i, target), first});
+  return rows;
 }
 
 std::string cost_text(const MethodStanding& m) {
-  const Standing& s = m.own;
+  const Standing& s = m.standing;
   return m.is_first ? "1"
                     : fmt::format("{} [{}-{}]", number(s.cost, "{:.2f}"), number(s.cost_low, "{:.2f}"),
                                   number(s.cost_high, "{:.2f}"));
@@ -127,41 +127,45 @@ std::string cost_text(const MethodStanding& m) {
 Table target_table(const std::vector<MethodStanding>& rows, bool measured) {
   using Row = MethodStanding;
   const auto six_digits = [](double Standing::*member) {
-    return [member](const Row& m) { return fmt::format("{:.6g}", m.own.*member); };
+    return [member](const Row& m) { return fmt::format("{:.6g}", m.standing.*member); };
   };
   TableColumns<Row> columns{
       {{.key = "method", .heading = "method", .width = 24, .align = TextAlign::Left}, &Row::name},
       {{.key = "target"}, &Row::target},
       {{.key = "reached", .heading = "reached", .width = 7, .gap = 1},
-       [](const Row& m) { return TableCell(m.own.reached, fmt::format("{}/{}", m.own.reached, m.own.total)); }},
-      {{.key = "seeds"}, [](const Row& m) { return m.own.total; }},
+       [](const Row& m) {
+         return TableCell(m.standing.reached, fmt::format("{}/{}", m.standing.reached, m.standing.total));
+       }},
+      {{.key = "seeds"}, [](const Row& m) { return m.standing.total; }},
       {{.key = "updates", .heading = "updates [range]", .width = 20},
        [](const Row& m) {
-         return TableCell(m.own.updates,
-                          fmt::format("{} [{}-{}]", number(m.own.updates), number(m.own.low), number(m.own.high)));
+         return TableCell(m.standing.updates, fmt::format("{} [{}-{}]", number(m.standing.updates),
+                                                          number(m.standing.low), number(m.standing.high)));
        }},
-      {{.key = "updates_low"}, [](const Row& m) { return m.own.low; }},
-      {{.key = "updates_high"}, [](const Row& m) { return m.own.high; }},
+      {{.key = "updates_low"}, [](const Row& m) { return m.standing.low; }},
+      {{.key = "updates_high"}, [](const Row& m) { return m.standing.high; }},
       {{.key = "cost", .heading = "cost [90 %]", .width = 22},
-       [](const Row& m) { return TableCell(fmt::format("{:.6g}", m.own.cost), cost_text(m)); }},
+       [](const Row& m) { return TableCell(fmt::format("{:.6g}", m.standing.cost), cost_text(m)); }},
       {{.key = "cost_low"}, six_digits(&Standing::cost_low)},
       {{.key = "cost_high"}, six_digits(&Standing::cost_high)},
       {{.key = "hardware_ratio", .heading = "pays below", .width = 10},
        [](const Row& m) {
-         return TableCell(fmt::format("{:.6g}", m.own.hardware), fmt::format("{:.2f}", m.own.hardware));
+         return TableCell(fmt::format("{:.6g}", m.standing.hardware), fmt::format("{:.2f}", m.standing.hardware));
        }},
       {{.key = "simulated_s", .heading = "time, sim.", .width = 10},
-       [](const Row& m) { return TableCell(fmt::format("{:.9g}", m.own.time), seconds(m.own.time)); }},
+       [](const Row& m) { return TableCell(fmt::format("{:.9g}", m.standing.time), seconds(m.standing.time)); }},
       {{.heading = "speed-up", .width = 8},
-       [](const Row& m) { return number(ratio(m.first.time, m.own.time), "{:.2f}"); }},
+       [](const Row& m) { return number(ratio(m.first.time, m.standing.time), "{:.2f}"); }},
       {{.key = "measured_s"},
-       [](const Row& m) { return m.own.measured_time > 0 ? fmt::format("{:.9g}", m.own.measured_time) : ""; }},
+       [](const Row& m) {
+         return m.standing.measured_time > 0 ? fmt::format("{:.9g}", m.standing.measured_time) : "";
+       }},
   };
   if (measured) {
     columns.push_back(
-        {{.heading = "time, meas.", .width = 11}, [](const Row& m) { return seconds(m.own.measured_time); }});
+        {{.heading = "time, meas.", .width = 11}, [](const Row& m) { return seconds(m.standing.measured_time); }});
     columns.push_back({{.heading = "speed-up", .width = 8}, [](const Row& m) {
-                         return number(ratio(m.first.measured_time, m.own.measured_time), "{:.2f}");
+                         return number(ratio(m.first.measured_time, m.standing.measured_time), "{:.2f}");
                        }});
   }
   return make_table<Row>(columns, rows);

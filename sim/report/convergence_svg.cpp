@@ -17,9 +17,9 @@ constexpr const char* kInk[] = {"#222222", "#4c78a8", "#e8913c", "#54a24b", "#b2
 /// Mean over the seeds at each evaluation; a run that diverged does not count after its last evaluation.
 std::vector<std::pair<int, double>> mean_curve(const MethodRuns& m) {
   std::vector<std::pair<int, double>> points;
-  std::size_t most = 0;
-  for (const Curve& c : m.curves) most = std::max(most, c.evaluations.size());
-  for (std::size_t i = 0; i < most; ++i) {
+  std::size_t longest = 0;
+  for (const Curve& c : m.curves) longest = std::max(longest, c.evaluations.size());
+  for (std::size_t i = 0; i < longest; ++i) {
     double sum = 0, count = 0;
     int updates = 0;
     for (const Curve& c : m.curves)
@@ -78,16 +78,16 @@ class Plot {
   }
 
   void panel(const Panel& panel, double left) {
-    double most = 0;
+    double max_x = 0;
     for (const MethodRuns& m : c_.methods)
-      for (const auto& [updates, loss] : mean_curve(m)) most = std::max(most, panel.x(m, updates));
-    if (most <= 0) most = 1;
+      for (const auto& [updates, loss] : mean_curve(m)) max_x = std::max(max_x, panel.x(m, updates));
+    if (max_x <= 0) max_x = 1;
     add(R"(<rect x="{:.1f}" y="{:.1f}" width="{}" height="{}" fill="none" stroke="#999"/>)", left, kTop, kPanelWidth,
         kPanelHeight);
     for (int i = 0; i <= 4; ++i) {
       const double x = left + kPanelWidth * i / 4;
       add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{:.4g}</text>)", x, kTop + kPanelHeight + 18,
-          most * i / 4);
+          max_x * i / 4);
       const double loss = std::pow(10, low_ + (high_ - low_) * i / 4);
       add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="end">{:.3g}</text>)", left - 6, y(loss) + 4, loss);
       add(R"(<path d="M{:.1f} {:.1f}h{}" stroke="#e5e5e5"/>)", left, y(loss), kPanelWidth);
@@ -98,7 +98,8 @@ class Plot {
       std::string points;
       for (const auto& [updates, loss] : mean_curve(c_.methods[i]))
         if (std::isfinite(loss))
-          points += fmt::format("{:.1f},{:.1f} ", left + kPanelWidth * panel.x(c_.methods[i], updates) / most, y(loss));
+          points +=
+              fmt::format("{:.1f},{:.1f} ", left + kPanelWidth * panel.x(c_.methods[i], updates) / max_x, y(loss));
       add(R"(<polyline points="{}" fill="none" stroke="{}" stroke-width="1.6"/>)", points, ink(i));
     }
   }

@@ -144,17 +144,17 @@ class TraceWriter {
     for (const std::uint32_t n : order) {
       const Instruction& i = p_.at(InstructionId{n});
       const bool ordered = i.stream.valid();
-      auto& own = tracks[ordered ? i.stream.value : p_.streams.size() + i.device.value];
-      auto free =
-          std::find_if(own.begin(), own.end(), [&](const Track& t) { return t.free_at <= t_.start[InstructionId{n}]; });
-      if (free == own.end()) {
+      auto& lanes = tracks[ordered ? i.stream.value : p_.streams.size() + i.device.value];
+      auto free = std::find_if(lanes.begin(), lanes.end(),
+                               [&](const Track& t) { return t.free_at <= t_.start[InstructionId{n}]; });
+      if (free == lanes.end()) {
         const std::string title = ordered ? stream_title(p_.streams[i.stream], cluster_) : "messages";
         event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}})", i.device.value, next,
               Json(title).dump());
         event(R"("ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}})", i.device.value,
               next, ordered ? i.stream.value : static_cast<int>(p_.streams.size()));
-        own.push_back({next++, 0});
-        free = own.end() - 1;
+        lanes.push_back({next++, 0});
+        free = lanes.end() - 1;
       }
       free->free_at = t_.end[InstructionId{n}];
       track_[n] = free->id;

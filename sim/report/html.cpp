@@ -87,10 +87,10 @@ Json size_json(double bytes) {
 
 Json memory_json(const HtmlMemory& memory) {
   JsonArray states;
-  std::map<std::pair<double, double>, std::size_t> known;
+  std::map<std::pair<double, double>, std::size_t> numbers;
   std::string samples;
   for (std::size_t i = 0; i < memory.gap.size(); ++i) {
-    const auto [at, fresh] = known.try_emplace({memory.stash[i], memory.messages[i]}, known.size());
+    const auto [at, fresh] = numbers.try_emplace({memory.stash[i], memory.messages[i]}, numbers.size());
     if (fresh) {
       states.push_back(size_json(memory.stash[i]));
       states.push_back(size_json(memory.messages[i]));
@@ -164,7 +164,7 @@ Json memory_head(const HtmlMemory& m) {
 }
 
 HtmlSpans spans_of(const KeptRun& run, const Json& results, const std::map<std::string, std::int64_t>& devices,
-                   std::size_t& all) {
+                   std::size_t& span_count) {
   HtmlSpans spans = read_spans(run.spans, run.name + "/spans.csv", devices);
   if (const Json& said = results.at("instructions"); said != Json(spans.gap.size()))
     throw InputError(
@@ -173,13 +173,13 @@ HtmlSpans spans_of(const KeptRun& run, const Json& results, const std::map<std::
           fmt::format("there are {} instructions here, but {} in results.json", spans.gap.size(), said.dump()),
           "run the scenario again, into an empty folder",
           "not-a-run"}});
-  all += spans.gap.size();
-  check_page_size(all);
+  span_count += spans.gap.size();
+  check_page_size(span_count);
   return spans;
 }
 
 /// What the page needs at once. The rest is appended to `parts`.
-Json run_json(const KeptRun& run, std::size_t& all, std::vector<std::string>& parts) {
+Json run_json(const KeptRun& run, std::size_t& span_count, std::vector<std::string>& parts) {
   Json json = JsonObject{{"name", run.name},
                          {"results", read_results(run.results, run.name + "/results.json")},
                          {"scenario", run.scenario}};
@@ -190,7 +190,7 @@ Json run_json(const KeptRun& run, std::size_t& all, std::vector<std::string>& pa
     devices.emplace(spreadsheet_text(d.at("name").text()), std::ssize(devices));  // As in the CSV files.
   }
   if (!names.empty()) json["devices"] = std::move(names);
-  const HtmlSpans spans = spans_of(run, json["results"], devices, all);
+  const HtmlSpans spans = spans_of(run, json["results"], devices, span_count);
   std::vector<HtmlMemory> memory = read_memory(run.memory, run.name + "/memory.csv", devices);
   std::stable_sort(memory.begin(), memory.end(),
                    [](const HtmlMemory& a, const HtmlMemory& b) { return a.device < b.device; });
@@ -223,10 +223,10 @@ void check_page_size(std::size_t instructions) {
 
 std::string html_page(std::span<const KeptRun> runs, const std::string& title) {
   JsonArray shown;
-  std::size_t all = 0;
+  std::size_t span_count = 0;
   std::vector<std::string> parts;
   for (const KeptRun& run : runs) try {
-      shown.push_back(run_json(run, all, parts));
+      shown.push_back(run_json(run, span_count, parts));
     } catch (const JsonError& e) {
       throw InputError(fmt::format("{}/results.json lacks what the page shows: {}", run.name, e.what()),
                        "run the scenario again");

@@ -77,15 +77,15 @@ namespace {
 /// none. A page of many points that vary little stays small.
 struct DistinctValues {
   JsonArray values;
-  std::vector<int> of;
-  std::map<std::string, int> known;
+  std::vector<int> value_of;
+  std::map<std::string, int> index;
 
-  explicit DistinctValues(std::size_t points) : of(points, -1) {}
+  explicit DistinctValues(std::size_t points) : value_of(points, -1) {}
 
   void put(std::size_t point, const Json& value) {
-    const auto [at, fresh] = known.try_emplace(value.dump(), static_cast<int>(values.size()));
+    const auto [at, fresh] = index.try_emplace(value.dump(), static_cast<int>(values.size()));
     if (fresh) values.push_back(value);
-    of[point] = at->second;
+    value_of[point] = at->second;
   }
 };
 
@@ -101,7 +101,7 @@ Json axes_json(const std::vector<SweepPoint>& points) {
   }
   JsonArray json;
   for (const auto& axis : axes)
-    json.push_back(JsonObject{{"path", axis.first}, {"values", axis.second.values}, {"of", axis.second.of}});
+    json.push_back(JsonObject{{"path", axis.first}, {"values", axis.second.values}, {"of", axis.second.value_of}});
   return json;
 }
 
@@ -111,7 +111,7 @@ Json ends_json(const std::vector<SweepPoint>& points) {
     const SweepPoint& p = points[i];
     if (!p.status.empty()) ends.put(i, JsonObject{{"status", p.status}, {"code", p.code}, {"message", p.message}});
   }
-  return JsonObject{{"values", ends.values}, {"of", ends.of}};
+  return JsonObject{{"values", ends.values}, {"of", ends.value_of}};
 }
 
 Json figures_json(const SweepPage& page) {
@@ -119,8 +119,8 @@ Json figures_json(const SweepPage& page) {
   for (std::size_t f = 0; f < page.figures.size(); ++f) {
     JsonArray values;
     for (const SweepPoint& p : page.points) {
-      const bool known = p.status == "ok" && f < p.figures.size() && std::isfinite(p.figures[f]);
-      values.push_back(known ? Json(p.figures[f]) : Json());
+      const bool has_value = p.status == "ok" && f < p.figures.size() && std::isfinite(p.figures[f]);
+      values.push_back(has_value ? Json(p.figures[f]) : Json());
     }
     json.push_back(JsonObject{{"name", page.figures[f]}, {"values", std::move(values)}});
   }
@@ -130,14 +130,14 @@ Json figures_json(const SweepPage& page) {
 }  // namespace
 
 std::string sweep_html(const SweepPage& page) {
-  Json json =
-      JsonObject{{"schema", "sweep-page/1"}, {"title", page.title},   {"name", page.name},   {"backend", page.backend},
-                 {"version", page.version},  {"base", page.base},     {"found", page.found}, {"folder", page.folder},
-                 {"out", page.out},          {"number", JsonArray()}, {"key", JsonArray()},  {"kept", JsonArray()}};
+  Json json = JsonObject{{"schema", "sweep-page/1"}, {"title", page.title},     {"name", page.name},
+                         {"backend", page.backend},  {"version", page.version}, {"base", page.base},
+                         {"found", page.has_base},   {"folder", page.folder},   {"out", page.out},
+                         {"number", JsonArray()},    {"key", JsonArray()},      {"kept", JsonArray()}};
   for (std::size_t i = 0; i < page.points.size(); ++i) {
     json["number"].push_back(page.points[i].number);
     json["key"].push_back(page.points[i].key);
-    if (page.points[i].kept) json["kept"].push_back(i);
+    if (page.points[i].has_report) json["kept"].push_back(i);
   }
   json["axes"] = axes_json(page.points);
   json["ends"] = ends_json(page.points);

@@ -29,17 +29,17 @@ struct SweepPoint {
   std::string settings;                              ///< A JSON object from path to value.
   std::string status = {}, code = {}, message = {};  ///< `status` is empty when it has not run.
   std::string key = {};                              ///< Name of its folder below SweepPage::folder.
-  bool kept = false;                                 ///< Whether its report.html exists.
+  bool has_report = false;                           ///< Whether its report.html exists.
   std::vector<double> figures = {};                  ///< Ordered as SweepPage::figures; NaN where not known.
 };
 
 /// Everything on the page of a sweep.
 struct SweepPage {
   std::string title, name, backend, version;
-  std::string base;    ///< The scenario that the points vary.
-  bool found = true;   ///< Whether there is such a file or name; otherwise `base` is as the sweep file writes it.
-  std::string folder;  ///< Where `run --out` puts the run of a point, relative to the page.
-  std::string out;     ///< `folder` relative to the working folder.
+  std::string base;      ///< The scenario that the points vary.
+  bool has_base = true;  ///< Whether there is such a file or name; otherwise `base` is as the sweep file writes it.
+  std::string folder;    ///< Where `run --out` puts the run of a point, relative to the page.
+  std::string out;       ///< `folder` relative to the working folder.
   std::vector<std::string> figures;  ///< Names with the unit at the end: "period_s".
   std::vector<SweepPoint> points;
 };

@@ -21,7 +21,7 @@ int group_of(const Program& p, const Instruction& i) {
 /// In each group a device fills up to its first op that is no forward, and drains after its last forward. A program
 /// with forwards alone is filled by its first op.
 IdVector<InstructionId, Phase> phases_of(const Program& p) {
-  struct Place {
+  struct GroupState {
     int group = -1;
     bool passed = false;
   };
@@ -30,18 +30,18 @@ IdVector<InstructionId, Phase> phases_of(const Program& p) {
   IdVector<DeviceId, bool> turns(devices, false);
   for (const Instruction& i : p.instructions)
     if (i.is_compute() && !goes_forward(p, i) && i.kind != InstructionKind::Update) turns[i.device] = true;
-  const auto walk = [&](InstructionId n, IdVector<DeviceId, Place>& places, Phase phase) {
+  const auto walk = [&](InstructionId n, IdVector<DeviceId, GroupState>& places, Phase phase) {
     const Instruction& i = p.at(n);
     if (!i.is_compute()) return;
     const DeviceId d = i.device;
-    Place& at = places[d];
+    GroupState& at = places[d];
     if (const int group = group_of(p, i); at.group != group) at = {group, false};
     const bool passes = phase == Phase::Draining ? goes_forward(p, i) : !turns[d] || !goes_forward(p, i);
     if (phase == Phase::Draining) at.passed = at.passed || passes;
     if (!at.passed) phases[n] = phase;
     at.passed = at.passed || passes;
   };
-  IdVector<DeviceId, Place> from_end(devices), from_start(devices);
+  IdVector<DeviceId, GroupState> from_end(devices), from_start(devices);
   for (InstructionId n{p.size() - 1}; n.valid(); --n.value) walk(n, from_end, Phase::Draining);
   for (const InstructionId n : p.instructions.ids()) walk(n, from_start, Phase::Filling);
   return phases;
@@ -61,11 +61,11 @@ class Accounting {
       const Instruction& i = p_.at(n);
       if (!i.is_compute()) continue;
       const DeviceId d = i.device;
-      const int own = group_of(p_, i);
-      const double emptied = own != group[d] && used[d] ? ends_[group[d]] : free[d];
+      const int current = group_of(p_, i);
+      const double emptied = current != group[d] && used[d] ? ends_[group[d]] : free[d];
       if (t_.start[n] > free[d]) gap(n, free[d], std::clamp(emptied, free[d], t_.start[n]));
       free[d] = std::max(free[d], t_.end[n]);
-      group[d] = own;
+      group[d] = current;
       used[d] = true;
     }
     for (const DeviceId d : idle_.ids())
@@ -76,7 +76,7 @@ class Accounting {
  private:
   struct Message {
     double begin, end;
-    bool own;  ///< Sent from here.
+    bool is_outgoing;  ///< Sent from here.
   };
 
   void bounds() {
@@ -130,7 +130,7 @@ class Accounting {
       if (m.begin <= at && at < m.end) return idle.transfer;
       if (m.begin > at && (!next || m.begin < next->begin)) next = &m;
     }
-    if (next && next->own) return idle.receiver;
+    if (next && next->is_outgoing) return idle.receiver;
     if (before_emptied) return idle.drain;
     if (!next) return idle.other;
     return phase == Phase::Filling ? idle.start_up : phase == Phase::Draining ? idle.drain : idle.input;

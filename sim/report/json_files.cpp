@@ -141,7 +141,7 @@ Json change_times(const Cluster& cluster) {
 
 Json search_json(const ScheduleSearch& s) {
   return JsonObject{{"objective", s.period ? "period" : "makespan"},
-                    {"found_s", s.found.value},
+                    {"found_s", s.time.value},
                     {"lower_bound_s", s.bound.value},
                     {"lower_bound_reason", s.reason},
                     {"from", s.from}};
@@ -177,7 +177,7 @@ std::string results_json(const std::string& title, const Program& program, const
   json["links"] = links_json(program, timeline, report, cluster);
   for (const Change& change : cluster.changes) json["changes"].push_back(to_text(change, cluster));
   if (!cluster.changes.empty()) json["change_times"] = change_times(cluster);
-  if (cluster.jitter.most > 0) json["jitter_most"] = cluster.jitter.most;
+  if (cluster.jitter.max_fraction > 0) json["jitter_most"] = cluster.jitter.max_fraction;
   if (search) json["search"] = search_json(*search);
   if (!timeline.instruction_times) json["not_timed"] = "instructions, so nothing within an iteration";
   if (timeline.enqueued) json["enqueued"] = enqueued_json(*timeline.enqueued);
@@ -192,9 +192,9 @@ std::string validation_json(const std::string& title, const Validation& v, const
                       {"spread", p.spread}, {"error", p.error()},       {"readings", p.count}};
   };
   const auto pairs = [&](const std::vector<Pair>& list) {
-    Json all = JsonArray();
-    for (const Pair& p : list) all.push_back(pair(p));
-    return all;
+    Json list_json = JsonArray();
+    for (const Pair& p : list) list_json.push_back(pair(p));
+    return list_json;
   };
   const Json json = JsonObject{{"schema", "validation/1"},
                                {"title", title},
@@ -215,10 +215,10 @@ std::string validation_json(const std::string& title, const Validation& v, const
 std::string schedule_json(const std::string& name, const Program& program, const Report& report,
                           const std::vector<double>& peaks, const std::optional<ScheduleSearch>& search) {
   Json busy = JsonArray();
-  double most = 0;
+  double busiest = 0;
   for (const DeviceReport& d : report.devices) {
     busy.push_back(d.busy.value);
-    most = std::max(most, d.busy.value);
+    busiest = std::max(busiest, d.busy.value);
   }
   const double makespan = report.makespan.value;
   Json json = JsonObject{{"schedule", name},
@@ -228,13 +228,13 @@ std::string schedule_json(const std::string& name, const Program& program, const
                          {"makespan", makespan},
                          {"period", report.period.value},
                          {"bubble", report.bubble},
-                         {"bubble_time", makespan - most},
-                         {"bubble_ratio_busiest", makespan > 0 ? 1 - most / makespan : 0},
+                         {"bubble_time", makespan - busiest},
+                         {"bubble_ratio_busiest", makespan > 0 ? 1 - busiest / makespan : 0},
                          {"busy", busy},
                          {"peak_activations", peaks}};
   if (search)
     json["search"] = JsonObject{{"objective", search->period ? "period" : "makespan"},
-                                {"found", search->found.value},
+                                {"found", search->time.value},
                                 {"lower_bound", search->bound.value},
                                 {"lower_bound_reason", search->reason},
                                 {"from", search->from}};

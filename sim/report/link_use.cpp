@@ -80,8 +80,8 @@ std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, c
             static_cast<double>(c.rounds * phase.bytes));
   for (std::size_t l = 0; l < use.size(); ++l) {
     const Link& link = cluster.links[report.links[l].link];
-    const double most = link.duplex == Duplex::Unshared ? 0 : link.bandwidth.value * each;
-    for (double& bytes : use[l]) bytes = most > 0 ? bytes / most : 0;
+    const double capacity = link.duplex == Duplex::Unshared ? 0 : link.bandwidth.value * each;
+    for (double& bytes : use[l]) bytes = capacity > 0 ? bytes / capacity : 0;
   }
   return use;
 }

@@ -103,7 +103,7 @@ class Measurement {
   /// changes they differ, so the mean of all after the first counts. Where iterations overlap, nothing follows the last
   /// one and the first ones still fill the pipeline, so the mean over the second half of the others counts.
   Seconds slope(const std::vector<double>& last, bool apart) const {
-    const bool alike = cluster_.changes.empty() && cluster_.jitter.most <= 0;
+    const bool alike = cluster_.changes.empty() && cluster_.jitter.max_fraction <= 0;
     const std::size_t k = last.size() - (!apart && last.size() > 2 ? 2 : 1);
     const std::size_t from = apart ? (alike ? k - 1 : 0) : std::min(k - 1, (k + 1) / 2);
     return {(last[k] - last[from]) / static_cast<double>(k - from)};
@@ -160,19 +160,19 @@ class Measurement {
   }
 
   void summary() {
-    double busy = 0, most = 0, used = 0;
+    double busy = 0, busiest = 0, used = 0;
     for (const DeviceId d : report_.devices.ids()) {
       const DeviceReport& r = report_.devices[d];
       used += r.used;
       busy += report_.drains ? r.busy.value : inside_[d];
-      most = std::max(most, r.busy.value);
+      busiest = std::max(busiest, r.busy.value);
     }
     // No iteration can follow another sooner than the busiest device is through with it.
-    if (p_.iterations > 1 && !measured()) report_.period = std::max(report_.period, Seconds{most});
+    if (p_.iterations > 1 && !measured()) report_.period = std::max(report_.period, Seconds{busiest});
     const double makespan = report_.makespan.value, period = report_.period.value;
     if (makespan > 0) report_.bubble = 1 - busy / (makespan * used);
-    if (measured() && p_.iterations > 1) most = warm_;
-    if (period > 0) report_.steady_bubble = 1 - most / period;
+    if (measured() && p_.iterations > 1) busiest = warm_;
+    if (period > 0) report_.steady_bubble = 1 - busiest / period;
     if (period > 0) report_.throughput = p_.mini_batch / period;
   }
 
@@ -229,19 +229,19 @@ class Measurement {
 
   InstructionId predecessor(InstructionId at) const {
     InstructionId best;
-    const auto look = [&](InstructionId i) {
+    const auto consider = [&](InstructionId i) {
       for (const InstructionId w : p_.waits_for(i))
         if (!best.valid() || end(w) > end(best)) best = w;
     };
-    look(at);
+    consider(at);
     const Instruction& i = p_.at(at);
     if (i.kind == InstructionKind::Collective) {
       const Collective& c = p_.collective(i);
-      for (int m = 0; m < c.members; ++m) look(c.member(m));
+      for (int m = 0; m < c.members; ++m) consider(c.member(m));
     } else if (!i.is_compute()) {
       const Transfer& t = p_.transfer(i);
       if (p_.rendezvous)
-        look(t.send), look(t.receive);
+        consider(t.send), consider(t.receive);
       else if (at == t.receive && (!best.valid() || end(t.send) > end(best)))
         best = t.send;
     }

@@ -29,13 +29,13 @@ std::string off_text(const PlanRow& r) {
 std::string least_text(const PlanTable& table) {
   std::vector<std::pair<std::string, std::string>> bounds;
   for (const PlanRow& r : table.rows) {
-    if (!r.ran() || r.least.value <= 0) continue;
-    const std::string bound = fmt::format("{:<9}  {}", to_text(r.least), r.least_reason);
-    auto known = std::find_if(bounds.begin(), bounds.end(), [&](const auto& b) { return b.first == bound; });
-    if (known == bounds.end())
+    if (!r.ran() || r.time_bound.value <= 0) continue;
+    const std::string bound = fmt::format("{:<9}  {}", to_text(r.time_bound), r.time_bound_reason);
+    auto it = std::find_if(bounds.begin(), bounds.end(), [&](const auto& b) { return b.first == bound; });
+    if (it == bounds.end())
       bounds.emplace_back(bound, r.planner);
     else
-      known->second += ", " + r.planner;
+      it->second += ", " + r.planner;
   }
   std::string text;
   for (const auto& [bound, planners] : bounds) text += fmt::format("           {}: {}\n", bound, planners);
@@ -49,7 +49,7 @@ std::string about_replay(const PlanTable& table) {
 }
 
 /// A bound or prediction that is not known is 0 in CSV and null in JSON.
-Json known(Seconds t) { return t.value > 0 ? Json(t.value) : Json(); }
+Json positive_json(Seconds t) { return t.value > 0 ? Json(t.value) : Json(); }
 
 Table printed(const PlanTable& table) {
   using Row = PlanRow;
@@ -67,23 +67,23 @@ Table printed(const PlanTable& table) {
       {{.key = "devices", .heading = "devices", .width = 7}, &Row::devices},
       {{.key = "predicted_s", .heading = "predicted", .width = 9, .files = InFiles::Csv},
        [](const Row& r) { return TableCell(r.predicted.value, time_text(r.predicted)); }},
-      {{.key = "predicted_s", .files = InFiles::Json}, [](const Row& r) { return known(r.predicted); }},
+      {{.key = "predicted_s", .files = InFiles::Json}, [](const Row& r) { return positive_json(r.predicted); }},
       {{.key = "lower_bound_s", .heading = "model's bound", .width = 13, .files = InFiles::Csv},
        [](const Row& r) { return TableCell(r.lower_bound.value, time_text(r.lower_bound)); }},
-      {{.key = "lower_bound_s", .files = InFiles::Json}, [](const Row& r) { return known(r.lower_bound); }},
+      {{.key = "lower_bound_s", .files = InFiles::Json}, [](const Row& r) { return positive_json(r.lower_bound); }},
       {{.key = "lower_bound_reason", .files = InFiles::Json}, &Row::bound_reason},
-      {{.key = "least_s", .files = InFiles::Json}, [](const Row& r) { return known(r.least); }},
-      {{.key = "least_reason", .files = InFiles::Json}, &Row::least_reason},
+      {{.key = "least_s", .files = InFiles::Json}, [](const Row& r) { return positive_json(r.time_bound); }},
+      {{.key = "least_reason", .files = InFiles::Json}, &Row::time_bound_reason},
       {{.heading = "gap", .width = 6}, [](const Row& r) { return above_text(r.predicted, r.lower_bound); }},
       {{.key = "simulated_s", .heading = "simulated", .width = 9}, &Row::each},
       {{.heading = "off", .width = 8}, off_text},
-      {{.heading = "room", .width = 6}, [](const Row& r) { return above_text(r.each, r.least); }},
+      {{.heading = "room", .width = 6}, [](const Row& r) { return above_text(r.each, r.time_bound); }},
       {{.key = "period_s", .heading = "period", .width = 9}, &Row::period},
       {{.key = "makespan_s"}, &Row::makespan},
       {{.key = "peak_memory_bytes", .heading = "memory", .width = 9}, &Row::memory},
       {{.key = "states", .heading = "states", .width = 8}, &Row::states},
       {{.key = "search_s", .heading = "search", .width = 9}, [](const Row& r) { return Seconds{r.seconds}; }},
-      {{.key = "least_s", .files = InFiles::Csv}, [](const Row& r) { return r.least.value; }},
+      {{.key = "least_s", .files = InFiles::Csv}, [](const Row& r) { return r.time_bound.value; }},
       {{.key = "reason", .rows = InRows::Failed, .quoted = true}, &Row::why_not},
   };
   add_replay_columns(columns, table.replay, "makespan_s");
@@ -98,7 +98,7 @@ void sort_rows(PlanTable& table) {
     if (!a.ran()) return a.planner < b.planner;
     return a.period < b.period;
   });
-  order_by_replay(table.rows, table.replay, [](const Replayed& r) { return r.period; });
+  order_by_replay(table.rows, table.replay, [](const ContendedResult& r) { return r.period; });
 }
 
 std::string to_text(const PlanTable& table) {

@@ -16,12 +16,13 @@ struct PlanRow {
   Seconds predicted;    ///< Time of one micro-batch in the planner's own model; 0 where it has none.
   Seconds lower_bound;  ///< Lower bound in that model; 0 where none is known.
   std::string bound_reason;
-  Seconds least;  ///< Lower bound on the simulated time of any plan with such micro-batches; 0 where none is known.
-  std::string least_reason;
-  Seconds makespan, period;          ///< Simulated; the period is the time of one iteration.
-  std::optional<Replayed> replayed;  ///< Makespan and period with contention.
-  Seconds each;                      ///< Simulated period of one micro-batch.
-  Bytes memory;                      ///< Simulated peak of the fullest device.
+  Seconds
+      time_bound;  ///< Lower bound on the simulated time of any plan with such micro-batches; 0 where none is known.
+  std::string time_bound_reason;
+  Seconds makespan, period;                 ///< Simulated; the period is the time of one iteration.
+  std::optional<ContendedResult> replayed;  ///< Makespan and period with contention.
+  Seconds each;                             ///< Simulated period of one micro-batch.
+  Bytes memory;                             ///< Simulated peak of the fullest device.
   std::int64_t states = 0;
   double seconds = 0;  ///< Wall time of the search.
   std::string plan;    ///< The plan as text, when it is asked for.

@@ -15,20 +15,20 @@ double nine_digits(Seconds s) { return std::strtod(fmt::format("{:.9g}", s.value
 
 bool shorter(Seconds a, Seconds b) { return nine_digits(a) < nine_digits(b); }
 
-void count(Replay& replay, Seconds period, const std::optional<Replayed>& r) {
+void count(Replay& replay, Seconds period, const std::optional<ContendedResult>& r) {
   if (!r)
     replay.other = std::min(replay.other.value_or(period), period);
   else if (++replay.rows; r->ran())
     replay.best = std::min(replay.best.value_or(r->period), r->period);
 }
 
-std::string replayed_text(const std::optional<Replayed>& r) {
+std::string replayed_text(const std::optional<ContendedResult>& r) {
   if (!r) return "-";
   return r->ran() ? to_text(r->period) : "too full";
 }
 
 std::string replay_text(const Replay& replay, std::size_t width, const std::string& first, Seconds before,
-                        const std::optional<Replayed>& after) {
+                        const std::optional<ContendedResult>& after) {
   if (replay.rows == 0) return {};
   const auto label = [&](const std::string& word) {
     return width > 0 ? fmt::format("{:<{}}", word, width) : word + ": ";
@@ -50,7 +50,7 @@ Json replay_json(const Replay& replay) {
   return JsonObject{{"backend", replay.backend}, {"rows", replay.rows}, {"order_changed", replay.changed}};
 }
 
-Json replayed_json(const std::optional<Replayed>& r) {
+Json replayed_json(const std::optional<ContendedResult>& r) {
   if (!r) return {};
   if (!r->ran()) return JsonObject{{"ran", false}, {"reason", r->why_not}};
   return JsonObject{{"ran", true}, {"period_s", r->period.value}, {"makespan_s", r->makespan.value}};

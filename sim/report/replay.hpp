@@ -13,7 +13,7 @@
 namespace stagecraft {
 
 /// The times of a row when messages contend for links. Rows are ranked without contention first.
-struct Replayed {
+struct ContendedResult {
   Seconds makespan, period;
   std::string why_not = {};  ///< One line; empty when it ran.
 
@@ -36,32 +36,33 @@ struct Replay {
 bool shorter(Seconds a, Seconds b);
 
 /// "54 ms"; "-" where contention was not simulated, "too full" where the row could not run then.
-std::string replayed_text(const std::optional<Replayed>&);
+std::string replayed_text(const std::optional<ContendedResult>&);
 /// What the column means, and a line where contention changed the order. `first` describes the row that was first
 /// without it. Each line begins with a label of `width` characters, or of its own length and a colon where that is 0.
 std::string replay_text(const Replay&, std::size_t width, const std::string& first, Seconds before,
-                        const std::optional<Replayed>& after);
+                        const std::optional<ContendedResult>& after);
 
-void count(Replay&, Seconds period, const std::optional<Replayed>&);
+void count(Replay&, Seconds period, const std::optional<ContendedResult>&);
 
 /// JSON of the replay for the table, and for a row; null where it was not simulated with contention.
 Json replay_json(const Replay&);
-Json replayed_json(const std::optional<Replayed>&);
+Json replayed_json(const std::optional<ContendedResult>&);
 
 /// Adds what is known with contention, if it was asked for: a column for people and two for CSV after the column `key`,
 /// and an object at the end of a row in JSON.
 template <class Row>
 void add_replay_columns(TableColumns<Row>& columns, const Replay& replay, std::string_view key) {
   if (!replay.asked()) return;
-  const auto seconds = [](Seconds Replayed::*time) {
+  const auto seconds = [](Seconds ContendedResult::*time) {
     return
         [time](const Row& r) { return r.replayed && r.replayed->ran() ? TableCell((*r.replayed).*time) : TableCell(); };
   };
   const auto before = std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.column.key == key; });
-  columns.insert(before + 1,
-                 {{{.heading = replay.backend, .width = 9}, [](const Row& r) { return replayed_text(r.replayed); }},
-                  {{.key = replay.backend + "_period_s", .files = InFiles::Csv}, seconds(&Replayed::period)},
-                  {{.key = replay.backend + "_makespan_s", .files = InFiles::Csv}, seconds(&Replayed::makespan)}});
+  columns.insert(
+      before + 1,
+      {{{.heading = replay.backend, .width = 9}, [](const Row& r) { return replayed_text(r.replayed); }},
+       {{.key = replay.backend + "_period_s", .files = InFiles::Csv}, seconds(&ContendedResult::period)},
+       {{.key = replay.backend + "_makespan_s", .files = InFiles::Csv}, seconds(&ContendedResult::makespan)}});
   columns.push_back(
       {{.key = "replayed", .files = InFiles::Json}, [](const Row& r) { return replayed_json(r.replayed); }});
 }
@@ -85,14 +86,14 @@ void order_by_replay(std::vector<Row>& rows, Replay& replay, Time time) {
   rows = std::move(sorted);
 }
 
-/// Keeps results with contention only for the `most` rows with the shortest times, and updates the counters.
+/// Keeps results with contention only for the `limit` rows with the shortest times, and updates the counters.
 template <class Row, class Time>
-void keep_replays(std::vector<Row>& rows, int most, Replay& replay, Time time) {
+void keep_replays(std::vector<Row>& rows, int limit, Replay& replay, Time time) {
   std::vector<Row*> by_time;
   for (Row& r : rows)
     if (r.ran()) by_time.push_back(&r);
   std::stable_sort(by_time.begin(), by_time.end(), [&](Row* a, Row* b) { return shorter(time(*a), time(*b)); });
-  for (std::size_t i = static_cast<std::size_t>(most); i < by_time.size(); ++i) by_time[i]->replayed.reset();
+  for (std::size_t i = static_cast<std::size_t>(limit); i < by_time.size(); ++i) by_time[i]->replayed.reset();
   for (const Row* r : by_time) count(replay, r->period, r->replayed);
 }
 

@@ -35,11 +35,11 @@ double key_of(const ScheduleRow& r, SortKey key) {
 }
 
 /// The row with the smallest `key` among those that ran and that `counts` accepts.
-template <class Counts, class Key>
-const ScheduleRow* least(const ScheduleTable& table, Counts&& counts, Key&& key) {
+template <class Accepts, class Key>
+const ScheduleRow* best_row(const ScheduleTable& table, Accepts&& accepts, Key&& key) {
   const ScheduleRow* best = nullptr;
   for (const ScheduleRow& r : table.rows)
-    if (r.ran() && counts(r) && (!best || key(r) < key(*best))) best = &r;
+    if (r.ran() && accepts(r) && (!best || key(r) < key(*best))) best = &r;
   return best;
 }
 
@@ -60,16 +60,19 @@ void sort_rows(ScheduleTable& table, SortKey key) {
   };
   std::sort(table.rows.begin(), table.rows.end(),
             [&](const ScheduleRow& a, const ScheduleRow& b) { return rank(a) < rank(b); });
-  if (key == SortKey::Time) order_by_replay(table.rows, table.replay, [](const Replayed& r) { return r.makespan; });
-  if (key == SortKey::Period) order_by_replay(table.rows, table.replay, [](const Replayed& r) { return r.period; });
+  if (key == SortKey::Time)
+    order_by_replay(table.rows, table.replay, [](const ContendedResult& r) { return r.makespan; });
+  if (key == SortKey::Period)
+    order_by_replay(table.rows, table.replay, [](const ContendedResult& r) { return r.period; });
 }
 
 Seconds known_period(const ScheduleRow& r) { return r.replayed && r.replayed->ran() ? r.replayed->period : r.period; }
 
 std::vector<bool> pareto_front(const ScheduleTable& table) {
-  const bool all = std::all_of(table.rows.begin(), table.rows.end(),
-                               [](const ScheduleRow& r) { return !r.ran() || (r.replayed && r.replayed->ran()); });
-  const auto time_of = [&](const ScheduleRow& r) { return all ? known_period_of(r) : period_of(r); };
+  const bool all_replayed = std::all_of(table.rows.begin(), table.rows.end(), [](const ScheduleRow& r) {
+    return !r.ran() || (r.replayed && r.replayed->ran());
+  });
+  const auto time_of = [&](const ScheduleRow& r) { return all_replayed ? known_period_of(r) : period_of(r); };
   const auto beats = [&](const ScheduleRow& a, const ScheduleRow& b) {
     const double period_a = time_of(a), period_b = time_of(b), memory_a = memory_of(a), memory_b = memory_of(b);
     return period_a <= period_b && memory_a <= memory_b && (period_a < period_b || memory_a < memory_b);
@@ -90,17 +93,17 @@ BestRows best_of(const ScheduleTable& table) {
   const auto by_memory = [](const ScheduleRow& r) {
     return std::tuple(memory_of(r), period_of(r), std::string_view(r.name));
   };
-  return {least(
+  return {best_row(
               table, [](const ScheduleRow& r) { return r.staleness == 0; }, by_period),
-          least(table, any, by_period), least(table, any, by_memory)};
+          best_row(table, any, by_period), best_row(table, any, by_memory)};
 }
 
 std::vector<Strip> strips_of(const ScheduleTable& table) {
   std::vector<Strip> strips;
   for (const ScheduleRow& r : table.rows)
-    if (r.kept)
+    if (r.drawing)
       strips.push_back({fmt::format("{}: period {}, memory {}", r.name, to_text(r.period), to_text(r.memory)),
-                        r.kept->program, r.kept->timeline});
+                        r.drawing->program, r.drawing->timeline});
   return strips;
 }
 
@@ -169,13 +172,13 @@ Table printed(const ScheduleTable& table) {
 
 /// How much shorter its period is than the period of the scenario's own schedule.
 std::string against_own(const ScheduleTable& table, const ScheduleRow& r) {
-  const auto own = std::find_if(table.rows.begin(), table.rows.end(),
-                                [&](const ScheduleRow& o) { return o.name == table.own && o.ran(); });
-  if (own == table.rows.end() || own->name == r.name || own->period.value <= 0) return {};
-  const bool both = r.replayed && r.replayed->ran() && own->replayed && own->replayed->ran();
-  const double change = both ? 1 - known_period(r) / known_period(*own) : 1 - r.period / own->period;
+  const auto configured = std::find_if(table.rows.begin(), table.rows.end(),
+                                       [&](const ScheduleRow& o) { return o.name == table.configured && o.ran(); });
+  if (configured == table.rows.end() || configured->name == r.name || configured->period.value <= 0) return {};
+  const bool both = r.replayed && r.replayed->ran() && configured->replayed && configured->replayed->ran();
+  const double change = both ? 1 - known_period(r) / known_period(*configured) : 1 - r.period / configured->period;
   return fmt::format(", {} {} than {}, which the scenario asks for", percent(std::abs(change)),
-                     change >= 0 ? "shorter" : "longer", own->name);
+                     change >= 0 ? "shorter" : "longer", configured->name);
 }
 
 std::string about_replay(const ScheduleTable& table) {
@@ -245,7 +248,7 @@ std::string schedules_json(const ScheduleTable& table) {
                          {"devices", table.devices},
                          {"micro_batches", table.micro_batches},
                          {"iterations", table.iterations},
-                         {"scenario_schedule", table.own},
+                         {"scenario_schedule", table.configured},
                          {"fastest_synchronous", name(best.synchronous)},
                          {"fastest", name(best.fastest)},
                          {"least_memory", name(best.smallest)}};

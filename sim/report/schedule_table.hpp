@@ -18,7 +18,7 @@ struct ScheduleRow {
   std::string why_not;  ///< One line; empty when it ran.
   int stages = 0;
   Seconds makespan, period;
-  std::optional<Replayed> replayed;  ///< Makespan and period with contention.
+  std::optional<ContendedResult> replayed;  ///< Makespan and period with contention.
   double bubble = 0, steady_bubble = 0;
   Bytes memory;         ///< Peak memory of the fullest device.
   std::string fullest;  ///< Name of the fullest device.
@@ -31,11 +31,11 @@ struct ScheduleRow {
 
   std::optional<ScheduleSearch> search;  ///< How the order was found, where it was searched for.
 
-  struct Kept {
+  struct DrawingData {
     Program program;
     Timeline timeline;
   };
-  std::optional<Kept> kept;  ///< What drawings need, where they are asked for.
+  std::optional<DrawingData> drawing;  ///< What drawings need, where they are asked for.
 
   bool ran() const { return why_not.empty(); }
 };
@@ -43,7 +43,7 @@ struct ScheduleRow {
 /// Schedules on one scenario, with the model, devices and micro-batches in common.
 struct ScheduleTable {
   std::string title, model, backend;
-  std::string own;  ///< The schedule that the scenario asks for.
+  std::string configured;  ///< The schedule that the scenario asks for.
   Cluster cluster;
   int devices = 0, micro_batches = 0, iterations = 0;
   std::vector<std::string> notes;  ///< Remarks on the scenario as it is written.

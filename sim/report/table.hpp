@@ -75,10 +75,10 @@ Table make_table(const TableColumns<Row>& columns, const std::vector<Row>& rows,
   Table table;
   for (const auto& c : columns) table.columns.push_back(c.column);
   for (const Row& row : rows) {
-    TableRow& made = table.rows.emplace_back();
-    if (failure) made.failure = failure(row);
-    const InRows absent = made.failure.empty() ? InRows::Failed : InRows::Succeeded;
-    for (const auto& c : columns) made.cells.push_back(c.column.rows == absent ? TableCell() : c.cell(row));
+    TableRow& table_row = table.rows.emplace_back();
+    if (failure) table_row.failure = failure(row);
+    const InRows absent = table_row.failure.empty() ? InRows::Failed : InRows::Succeeded;
+    for (const auto& c : columns) table_row.cells.push_back(c.column.rows == absent ? TableCell() : c.cell(row));
   }
   return table;
 }

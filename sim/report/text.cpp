@@ -45,10 +45,10 @@ std::string device_table(const Report& report, const Cluster& cluster) {
 
 /// Why devices do not compute: shares of the whole run, mean over used devices, the largest first.
 std::string idle_text(const Report& report) {
-  using Part = std::pair<const char*, Seconds IdleTimes::*>;
-  constexpr Part kParts[] = {{"start-up", &IdleTimes::start_up},    {"drain", &IdleTimes::drain},
-                             {"input", &IdleTimes::input},          {"transfers", &IdleTimes::transfer},
-                             {"no receiver", &IdleTimes::receiver}, {"other", &IdleTimes::other}};
+  using IdleShare = std::pair<const char*, Seconds IdleTimes::*>;
+  constexpr IdleShare kParts[] = {{"start-up", &IdleTimes::start_up},    {"drain", &IdleTimes::drain},
+                                  {"input", &IdleTimes::input},          {"transfers", &IdleTimes::transfer},
+                                  {"no receiver", &IdleTimes::receiver}, {"other", &IdleTimes::other}};
   double whole = 0, total = 0;
   for (const DeviceReport& d : report.devices) whole += d.used ? report.length.value : 0;
   std::vector<std::pair<double, const char*>> shares;
@@ -83,11 +83,11 @@ bool changes_once(const Cluster& cluster) {
 std::string period_text(const Program& program, const Report& report, const Cluster& cluster) {
   if (program.iterations < 2) return {};
   if (!changes_once(cluster)) return row("period", to_text(report.period), "one more iteration, back to back");
-  const double behind = report.length.value - report.makespan.value, count = program.iterations - 1;
-  const bool all = std::abs(behind - count * report.period.value) <= 1e-9 * behind;
+  const double after_first = report.length.value - report.makespan.value, count = program.iterations - 1;
+  const bool is_steady = std::abs(after_first - count * report.period.value) <= 1e-9 * after_first;
   return row("period", to_text(report.period),
              fmt::format("mean of {}, in which the machine changes",
-                         all ? pluralize(program.iterations - 1, "iteration") : "some iterations")) +
+                         is_steady ? pluralize(program.iterations - 1, "iteration") : "some iterations")) +
          row("whole run", to_text(report.length), pluralize(program.iterations, "iteration"));
 }
 
@@ -99,8 +99,8 @@ std::string changes_text(const Cluster& cluster) {
     text += row(i == 0 ? "changes" : "", i == 0 ? fmt::format("{}", cluster.changes.size()) : "",
                 to_text(cluster.changes[i], cluster));
   if (shown < cluster.changes.size()) text += row("", "", fmt::format("and {} more", cluster.changes.size() - shown));
-  if (cluster.jitter.most > 0)
-    text += row("jitter", fmt::format("{:.4g} %", 100 * cluster.jitter.most), "at most, of every op");
+  if (cluster.jitter.max_fraction > 0)
+    text += row("jitter", fmt::format("{:.4g} %", 100 * cluster.jitter.max_fraction), "at most, of every op");
   return text;
 }
 
@@ -183,15 +183,16 @@ std::string enqueued_text(const Enqueued& e) {
 
 std::string unexchanged_text(const Unexchanged& rows) {
   std::vector<std::string> names;
-  Bytes least, most;
+  Bytes min_bytes, max_bytes;
   for (const auto& [name, bytes] : rows) {
     if (bytes.value <= 0) continue;
-    least = names.empty() ? bytes : std::min(least, bytes);
-    most = std::max(most, bytes);
+    min_bytes = names.empty() ? bytes : std::min(min_bytes, bytes);
+    max_bytes = std::max(max_bytes, bytes);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   if (names.empty()) return {};
-  const std::string bytes = least < most ? fmt::format("{} to {}", to_text(least), to_text(most)) : to_text(most);
+  const std::string bytes =
+      min_bytes < max_bytes ? fmt::format("{} to {}", to_text(min_bytes), to_text(max_bytes)) : to_text(max_bytes);
   return fmt::format(
       "without the exchange of tied weights' gradients ({} for each update), which is simulated only "
       "where a schedule flushes: {}",

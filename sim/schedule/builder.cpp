@@ -64,17 +64,17 @@ void append_late(std::vector<Op>& late, const UpdateBarriers& barriers, std::vec
 
 /// `updates` is Schedule::updates.
 Schedule join(const std::vector<Stretch>& parts, const Plan& plan, const IdVector<StageId, int>& updates) {
-  Schedule all;
-  if (parts.empty()) return all;
-  all.updates = updates;
+  Schedule joined;
+  if (parts.empty()) return joined;
+  joined.updates = updates;
   const UpdateBarriers barriers(plan);
   IdVector<StageId, int> each;  // Micro-batches of a replica from one update to the next.
-  for (const StageId s : plan.stages.ids()) each.push_back(plan.replica_micro_batches(s) / all.updates_of(s));
-  all.ranks.resize(parts.front().order->ranks.size());
-  all.rank_of = parts.front().order->rank_of;
+  for (const StageId s : plan.stages.ids()) each.push_back(plan.micro_batches_per_replica(s) / joined.updates_of(s));
+  joined.ranks.resize(parts.front().order->ranks.size());
+  joined.rank_of = parts.front().order->rank_of;
   IdVector<StageId, int> finished(plan.stages.size(), 0);  // Backwards of the current rank.
-  for (const RankId rank : all.ranks.ids()) {
-    auto& ops = all.ranks[rank];
+  for (const RankId rank : joined.ranks.ids()) {
+    auto& ops = joined.ranks[rank];
     std::vector<Op> late;
     std::size_t count = 0;
     for (const Stretch& part : parts) count += part.order->ranks[rank].size();
@@ -91,7 +91,7 @@ Schedule join(const std::vector<Stretch>& parts, const Plan& plan, const IdVecto
     }
     for (const Op& op : ops) finished[op.stage] = 0;
   }
-  return all;
+  return joined;
 }
 
 void require_equal_sizes(const Plan& plan, std::string_view schedule) {
@@ -143,7 +143,7 @@ IdVector<StageId, int> depths(const Plan& plan) {
 IdVector<StageId, int> updates_of(const ScheduleInput& in) {
   if (!in.options.update_each_micro_batch) return {};
   IdVector<StageId, int> updates;
-  for (const StageId s : in.plan.stages.ids()) updates.push_back(in.plan.replica_micro_batches(s));
+  for (const StageId s : in.plan.stages.ids()) updates.push_back(in.plan.micro_batches_per_replica(s));
   return updates;
 }
 
@@ -263,10 +263,10 @@ Plan plan_for(const ScheduleDef& def, const Placing& placing, int ranks, int chu
   const ChunkRange& range = placing.chunks;
   if (!range.has(chunks))
     throw InputError(fmt::format("the schedule '{}' cannot have {} stages on each device", def.name, chunks),
-                     fmt::format("it has {}{}", range.least,
-                                 range.most == range.least ? ""
-                                 : range.step == 1         ? " or more"
-                                                           : ", or twice, three times ... as many"));
+                     fmt::format("it has {}{}", range.min,
+                                 range.max == range.min ? ""
+                                 : range.step == 1      ? " or more"
+                                                        : ", or twice, three times ... as many"));
   if (placing.placement == Placement::Bidirectional)
     require_micro_batches(micro_batches >= 2, def.name, "a micro-batch in each direction", micro_batches);
   return placed_plan(placing.placement, ranks, chunks, micro_batches, def.turn ? def.turn(ranks, micro_batches) : 0);
@@ -320,7 +320,7 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
     }
     if (def.rank) return by_rank(in, in.plan.micro_batches(StageId{0}) * iterations, def.rank);
     return by_stage(in.plan, def.name, !def.trains, [&](StageId stage, OpList& ops) {
-      def.stage(in, stage, in.plan.replica_micro_batches(stage) * iterations, ops);
+      def.stage(in, stage, in.plan.micro_batches_per_replica(stage) * iterations, ops);
     });
   };
   const int every = def.flushes ? 1 : in.options.drain_every;
@@ -330,10 +330,10 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
   std::vector<Stretch> parts;
   for (int first = 0; first < in.iterations; first += length)
     parts.push_back({first + length <= in.iterations ? &full : &rest, first});
-  Schedule all = join(parts, in.plan, updates_of(in));
-  all.drain_every = every;
-  all.search = full.search;
-  return all;
+  Schedule schedule = join(parts, in.plan, updates_of(in));
+  schedule.drain_every = every;
+  schedule.search = full.search;
+  return schedule;
 }
 
 }  // namespace stagecraft

@@ -85,7 +85,7 @@ struct ScheduleDef {
 };
 
 namespace schedules {
-Catalog<ScheduleDef> all();
+Catalog<ScheduleDef> catalog();
 }
 
 /// An option of schedules that do not flush.

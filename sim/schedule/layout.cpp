@@ -17,8 +17,8 @@ std::string devices_text(const Stage& stage) {
 }
 
 std::string chunks_text(const ChunkRange& range) {
-  if (range.least == range.most) return fmt::format("{}", range.least);
-  return fmt::format("{}{}", range.least, range.step > 1 ? ", or twice, three times ... as many" : " or more");
+  if (range.min == range.max) return fmt::format("{}", range.min);
+  return fmt::format("{}{}", range.min, range.step > 1 ? ", or twice, three times ... as many" : " or more");
 }
 
 int count_ranks(const Plan& plan, const Placing& placing, std::string_view schedule) {

@@ -4,7 +4,7 @@ namespace stagecraft {
 namespace {
 
 bool same_placing(const Placing& a, const Placing& b) {
-  return a.placement == b.placement && a.chunks.least == b.chunks.least && a.chunks.most == b.chunks.most &&
+  return a.placement == b.placement && a.chunks.min == b.chunks.min && a.chunks.max == b.chunks.max &&
          a.chunks.step == b.chunks.step && a.turn == b.turn;
 }
 

@@ -25,13 +25,13 @@ class ScheduleOptions {
   void keep(Own options) {
     own_ = std::move(options);
     equal_ = [](const std::any& a, const std::any& b) {
-      const Own *own = std::any_cast<Own>(&a), *other = std::any_cast<Own>(&b);
-      return own && other && *own == *other;
+      const Own *left = std::any_cast<Own>(&a), *right = std::any_cast<Own>(&b);
+      return left && right && *left == *right;
     };
   }
   /// The schedule's own options; their defaults when none were given.
   template <class Own>
-  Own own() const {
+  Own as() const {
     const Own* options = std::any_cast<Own>(&own_);
     return options ? *options : Own{};
   }

@@ -24,8 +24,8 @@ class OrderWalk {
     for (int r = 0; r < std::ssize(devices_); ++r) row_of_[devices_[r]] = r;
     forward_missing_.resize(index_.size());
     backward_missing_.resize(index_.size());
-    arrived_.assign(barriers_.all().size(), 0);
-    released_.assign(barriers_.all().size(), 0);
+    arrived_.assign(barriers_.list().size(), 0);
+    released_.assign(barriers_.list().size(), 0);
     for (const StageId s : plan.stages.ids()) count_inputs(s, iterations);
   }
 
@@ -40,7 +40,7 @@ class OrderWalk {
     if (op.kind == OpKind::Update)
       return !barriers_.delays(op.stage) || released_[barriers_.index(op.stage)] > op.micro;
     if (op.kind != OpKind::Forward && !passes_gradient(op.kind)) return true;
-    const std::size_t piece = index_.of(op.stage, op.micro, replica_on(plan_.stage(op.stage), devices_[r]));
+    const std::size_t piece = index_.index(op.stage, op.micro, replica_on(plan_.stage(op.stage), devices_[r]));
     return (op.kind == OpKind::Forward ? forward_missing_ : backward_missing_)[piece] == 0;
   }
 
@@ -66,9 +66,9 @@ class OrderWalk {
  private:
   const std::vector<Op>& row(int r) const { return schedule_.row(devices_[r]); }
   std::vector<std::span<const Op>> rows() const {
-    std::vector<std::span<const Op>> all;
-    for (const DeviceId d : devices_) all.emplace_back(schedule_.row(d));
-    return all;
+    std::vector<std::span<const Op>> rows;
+    for (const DeviceId d : devices_) rows.emplace_back(schedule_.row(d));
+    return rows;
   }
 
   void count_inputs(StageId s, int iterations) {
@@ -82,10 +82,10 @@ class OrderWalk {
       return n;
     };
     for (int m = 0; m < plan_.micro_batches(s) * iterations; ++m) {
-      const ReplicaRange own = replicas_of(stage, m);
-      for (int r = own.first; r < own.end; ++r) {
-        forward_missing_[index_.of(s, m, r)] = count(edges_.in[s], true, m, r);
-        backward_missing_[index_.of(s, m, r)] = count(edges_.out[s], false, m, r);
+      const ReplicaRange replicas = replicas_of(stage, m);
+      for (int r = replicas.first; r < replicas.end; ++r) {
+        forward_missing_[index_.index(s, m, r)] = count(edges_.in[s], true, m, r);
+        backward_missing_[index_.index(s, m, r)] = count(edges_.out[s], false, m, r);
       }
     }
   }
@@ -108,7 +108,7 @@ class OrderWalk {
       const StageEdge& edge = plan_.edges[e];
       const StageId other = forward ? edge.to : edge.from;
       for_each_overlap(stage, op.micro, replica_on(stage, device), plan_.stage(other), [&](int m, int r, int) {
-        if (--missing[index_.of(other, m, r)] == 0) dispatcher_.wake(row_of_[plan_.stage(other).devices()[r]]);
+        if (--missing[index_.index(other, m, r)] == 0) dispatcher_.wake(row_of_[plan_.stage(other).devices()[r]]);
       });
     }
   }
@@ -123,7 +123,7 @@ class OrderWalk {
     for (std::size_t i = dispatcher_.head(waiting); i < row(waiting).size(); ++i) {
       const Op& op = row(waiting)[i];
       const int replica = replica_on(plan_.stage(op.stage), devices_[waiting]);
-      const auto look = [&](DeviceId device, auto&& matches) {
+      const auto add_first_match = [&](DeviceId device, auto&& matches) {
         const int other = row_of_[device];
         for (std::size_t j = dispatcher_.head(other); j < row(other).size(); ++j)
           if (matches(row(other)[j])) return waits.push_back({other, j});
@@ -131,7 +131,7 @@ class OrderWalk {
       if (!ready(waiting, i) && op.kind == OpKind::Update)
         for (const DeviceId other : barriers_.at(op.stage).devices)
           if (other != devices_[waiting] && !joins(op, next(other)))
-            look(other, [&](const Op& o) { return joins(op, o); });
+            add_first_match(other, [&](const Op& o) { return joins(op, o); });
       if (!ready(waiting, i) && op.kind != OpKind::Update) {
         const bool forward = op.kind == OpKind::Forward;
         const StageId s = op.stage;
@@ -139,7 +139,7 @@ class OrderWalk {
           const StageEdge& edge = plan_.edges[e];
           const StageId other = forward ? edge.from : edge.to;
           for_each_overlap(plan_.stage(op.stage), op.micro, replica, plan_.stage(other), [&](int m, int r, int) {
-            look(plan_.stage(other).devices()[r], [&](const Op& o) {
+            add_first_match(plan_.stage(other).devices()[r], [&](const Op& o) {
               return o.stage == other && o.micro == m &&
                      (forward ? o.kind == OpKind::Forward : passes_gradient(o.kind));
             });
@@ -167,7 +167,7 @@ class OrderWalk {
     std::string reason =
         fmt::format("{} (rank {}) waits for {} (rank {})", to_text(row(waiting)[dispatcher_.head(waiting)]),
                     devices_[waiting].value, to_text(row(w.row)[w.index]), devices_[w.row].value);
-    if (w.index != head) reason += ", which comes behind " + to_text(row(w.row)[head]);
+    if (w.index != head) reason += ", which comes after " + to_text(row(w.row)[head]);
     return reason;
   }
 

@@ -15,7 +15,7 @@ std::vector<std::vector<RankCost>> rank_costs(const ScheduleInput& in) {
     auto& chunks = ranks.emplace_back();
     for (const StageId s : stages) {
       RankCost cost;
-      for (const StageCost& c : in.costs.of(s)) {
+      for (const StageCost& c : in.costs.replicas(s)) {
         cost.forward = std::max(cost.forward, c.forward);
         cost.input_gradient = std::max(cost.input_gradient, c.input_gradient);
         cost.weight_gradient = std::max(cost.weight_gradient, c.weight_gradient);

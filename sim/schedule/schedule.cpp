@@ -46,7 +46,7 @@ std::optional<Op> parse_op(std::string_view text) {
 }
 
 std::string to_text(const ScheduleSearch& s, const std::function<std::string(Seconds)>& time) {
-  const std::string text = fmt::format("{} {}, ", s.period ? "period" : "iteration", time(s.found));
+  const std::string text = fmt::format("{} {}, ", s.period ? "period" : "iteration", time(s.time));
   constexpr double kSame = 1e-9;
   if (s.gap() <= kSame) return text + fmt::format("as short as any order can be ({})", s.reason);
   const double percent = std::max(100 * s.gap(), 1e-4);

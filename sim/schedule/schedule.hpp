@@ -30,13 +30,13 @@ struct Op {
 
 /// The result of the search that found an order.
 struct ScheduleSearch {
-  Seconds found, bound;  ///< The time of the order, and a lower bound of all orders.
-  bool period = true;    ///< Times are of an iteration among others; else of one alone.
-  std::string reason;    ///< What the bound comes from.
-  std::string from;      ///< "search", or the known schedule that could not be improved.
+  Seconds time, bound;  ///< The time of the order, and a lower bound of all orders.
+  bool period = true;   ///< Times are of an iteration among others; else of one alone.
+  std::string reason;   ///< What the bound comes from.
+  std::string from;     ///< "search", or the known schedule that could not be improved.
 
   friend bool operator==(const ScheduleSearch&, const ScheduleSearch&) = default;
-  double gap() const { return bound.value > 0 ? found / bound - 1 : 0; }
+  double gap() const { return bound.value > 0 ? time / bound - 1 : 0; }
 };
 
 /// The order in which each pipeline rank runs its ops; all its devices run the same order. There is no time in it.

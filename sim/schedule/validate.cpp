@@ -52,7 +52,7 @@ class LocalCheck {
 
  private:
   static int bit(OpKind kind) { return 1 << static_cast<int>(kind); }
-  bool full() const { return problems_.size() >= options_.most; }
+  bool full() const { return problems_.size() >= options_.max_problems; }
   void add(ScheduleProblem p) {
     if (!full()) problems_.push_back(std::move(p));
   }
@@ -77,7 +77,7 @@ class LocalCheck {
       }
       if (op.kind == OpKind::Update) {
         const int count = finished_[op.stage.value];
-        const int each = plan_.replica_micro_batches(op.stage) / schedule_.updates_of(op.stage);
+        const int each = plan_.micro_batches_per_replica(op.stage) / schedule_.updates_of(op.stage);
         auto& next = updated_[op.stage.value];
         if (op.micro < next)
           bad("duplicate", 2, fmt::format("{} runs twice", to_text(op)));
@@ -103,7 +103,7 @@ class LocalCheck {
       }
       if (ends_backward(op.kind)) ++finished_[op.stage.value];
       if (options_.slices > 1) slice(op, replica, bad);
-      piece(op, seen_[index_.of(op.stage, op.micro, replica)], bad);
+      piece(op, seen_[index_.index(op.stage, op.micro, replica)], bad);
     }
     for (const Op& op : ops)
       if (op.stage.valid() && op.stage.value < plan_.stage_count())
@@ -114,7 +114,7 @@ class LocalCheck {
   StageId unfinished(const Op& update, int rank) const {
     for (const Reduction* r : shared_[update.stage])
       for (const StageId s : r->stages) {
-        const int each = plan_.replica_micro_batches(s) / schedule_.updates_of(s);
+        const int each = plan_.micro_batches_per_replica(s) / schedule_.updates_of(s);
         const bool here = replica_on(plan_.stage(s), DeviceId{rank}) >= 0;
         if (here && finished_[s.value] < (update.micro + 1) * each) return s;
       }
@@ -135,7 +135,7 @@ class LocalCheck {
     if (!gradient && op.kind != OpKind::Forward) return;
     const int last = gradient ? options_.slices - 1 : 0, other = op.micro + (gradient ? 1 : -1);
     if (op.micro % options_.slices == last || !in_range({op.kind, false, op.stage, other})) return;
-    const int done = seen_[index_.of(op.stage, other, replica)];
+    const int done = seen_[index_.index(op.stage, other, replica)];
     if (gradient ? (done & (bit(OpKind::Backward) | bit(OpKind::InputGradient))) : (done & bit(OpKind::Forward)))
       return;
     bad("slice-order", 3,
@@ -185,16 +185,16 @@ class LocalCheck {
     for (const StageId stage : plan_.stages.ids()) {
       const auto& micros = plan_.stage(stage).micros;
       for (int i = 0; i < options_.iterations; ++i)
-        for (int n = 0; n < plan_.own_micro_batches(stage); ++n) {
+        for (int n = 0; n < plan_.micro_batches_run(stage); ++n) {
           const int micro = i * plan_.micro_batches(stage) + (micros.empty() ? n : micros[n]);
-          const ReplicaRange own = replicas_of(plan_.stage(stage), micro);
-          for (int r = own.first; r < own.end && !full(); ++r) missing_of(stage, micro, r);
+          const ReplicaRange replicas = replicas_of(plan_.stage(stage), micro);
+          for (int r = replicas.first; r < replicas.end && !full(); ++r) missing_of(stage, micro, r);
         }
     }
   }
 
   void missing_of(StageId stage, int micro, int replica) {
-    const int seen = seen_[index_.of(stage, micro, replica)];
+    const int seen = seen_[index_.index(stage, micro, replica)];
     const auto lacks = [&](OpKind kind) {
       const std::string op = to_text(Op{kind, false, stage, micro});
       add({"missing", 2, plan_.stage(stage).devices()[replica].value, -1, op, fmt::format("{} never runs", op)});
@@ -239,14 +239,14 @@ void find_needs(std::vector<Member>& group, int rank, const Key& key, std::vecto
 
 /// Level 3: ops that run as one start when the inputs of all are there, so none of them can need another: two of one
 /// stage and micro-batch, or with `slices` two forwards or two gradients of one sequence. O(ops log group).
-std::vector<ScheduleProblem> check_overlaps(const Schedule& schedule, int slices, std::size_t most) {
+std::vector<ScheduleProblem> check_overlaps(const Schedule& schedule, int slices, std::size_t limit) {
   const auto piece = [](const Op& op) { return std::tuple(op.stage, op.micro); };
   const auto sequence = [&](const Op& op) { return std::tuple(op.stage, op.micro / slices, passes_gradient(op.kind)); };
   std::vector<ScheduleProblem> problems;
   std::vector<Member> group, sliced;
   for (int d = 0; d < schedule.device_count(); ++d) {
     const auto& row = schedule.row(DeviceId{d});
-    for (std::size_t first = 0, end = 0; first < row.size() && problems.size() < most; first = end) {
+    for (std::size_t first = 0, end = 0; first < row.size() && problems.size() < limit; first = end) {
       end = group_end(row, first);
       if (end - first == 1) continue;
       group.clear(), sliced.clear();
@@ -259,7 +259,7 @@ std::vector<ScheduleProblem> check_overlaps(const Schedule& schedule, int slices
       find_needs(sliced, d, sequence, problems);
     }
   }
-  if (problems.size() > most) problems.resize(most);
+  if (problems.size() > limit) problems.resize(limit);
   return problems;
 }
 
@@ -267,7 +267,7 @@ std::vector<ScheduleProblem> check_overlaps(const Schedule& schedule, int slices
 
 std::vector<ScheduleProblem> validate(const Schedule& schedule, const Plan& plan, const ValidateOptions& options) {
   auto problems = LocalCheck(schedule, plan, options).run();
-  if (problems.empty()) problems = check_overlaps(schedule, options.slices, options.most);
+  if (problems.empty()) problems = check_overlaps(schedule, options.slices, options.max_problems);
   if (!problems.empty()) return problems;
   const GlobalOrder order = global_order(schedule, plan, options.iterations);
   if (order.cycle.empty()) return {};

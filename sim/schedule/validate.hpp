@@ -22,9 +22,9 @@ struct ScheduleProblem {
 
 struct ValidateOptions {
   int iterations = 1;
-  bool trains = true;     ///< Every forward needs its backward.
-  std::size_t most = 20;  ///< The number of problems after which checking stops.
-  int slices = 1;         ///< Slices of a micro-batch along the sequence: forward in order, backward in reverse.
+  bool trains = true;             ///< Every forward needs its backward.
+  std::size_t max_problems = 20;  ///< The number of problems after which checking stops.
+  int slices = 1;  ///< Slices of a micro-batch along the sequence: forward in order, backward in reverse.
 };
 
 /// Everything that keeps the schedule from running on the plan; empty when it can run. Level 4, with the shortest

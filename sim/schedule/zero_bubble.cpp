@@ -64,8 +64,8 @@ class ZeroBubbleTrial {
     // Each rank runs one fewer than the rank before it while there are micro-batches left to start, and never more.
     for (int r = 1; r <= last(); ++r) {
       const int before = more[r - 1];
-      const bool all = before + 1 == work_.micro_batches;
-      more[r] = std::min(more[r], std::max(0, all ? before : before - 1));
+      const bool is_last = before + 1 == work_.micro_batches;
+      more[r] = std::min(more[r], std::max(0, is_last ? before : before - 1));
     }
     for (int r = 0; r <= last(); ++r)
       for (int i = 0; i < more[r]; ++i) rows_.put(r, F);

@@ -71,9 +71,9 @@ class CommsCheck {
       return bad("co-located", p,
                  fmt::format("stages {} and {} are both on rank {} and hand over without a message", a.stage.value,
                              onward ? a.stage.value + 1 : a.stage.value - 1, p.rank));
-    Position& known = (a.is_send() ? sent_ : received_)[output(a)];
-    if (known.rank >= 0) return bad("duplicate", p, fmt::format("{} stands twice", to_text(a)));
-    known = p;
+    Position& seen_at = (a.is_send() ? sent_ : received_)[output(a)];
+    if (seen_at.rank >= 0) return bad("duplicate", p, fmt::format("{} stands twice", to_text(a)));
+    seen_at = p;
   }
 
   void match(Position p, const Action& a) {

@@ -118,8 +118,8 @@ class RendezvousCheck {
   std::int32_t stream_of(int rank, const Action& a) {
     const int peer = options_.streams == CommStreams::Single ? -1 : peer_of(a);
     const bool gradient = options_.streams == CommStreams::Direction && a.is_gradient();
-    for (const OwnStream& own : own_streams_)
-      if (own.peer == peer && own.gradient == gradient) return own.stream;
+    for (const OwnStream& candidate : own_streams_)
+      if (candidate.peer == peer && candidate.gradient == gradient) return candidate.stream;
     own_streams_.push_back({peer, gradient, static_cast<std::int32_t>(streams_.size())});
     streams_.push_back({rank, {}, 0});
     return own_streams_.back().stream;
@@ -141,13 +141,13 @@ class RendezvousCheck {
       const std::size_t first = slots_[r][done].first;
       ++done;
       for (std::size_t i = first; i < row(rank).size(); ++i) {
-        made(row(rank)[i]);
+        mark_done(row(rank)[i]);
         if (!row(rank)[i].fused) break;
       }
     }
   }
 
-  void made(const Action& a) {
+  void mark_done(const Action& a) {
     if (!a.makes_output()) return;
     const std::int32_t sender = messages_[chains_.output(a.stage, a.micro, a.passes_gradient())].sender;
     if (sender < 0) return;

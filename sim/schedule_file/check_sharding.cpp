@@ -59,7 +59,7 @@ class ShardCheck {
         const bool twice = s.reduced;
         s.reduced = true;
         if (twice) return "reduce-twice";
-        return s.finished < plan_.own_micro_batches(a.stage) ? "reduce-early" : nullptr;
+        return s.finished < plan_.micro_batches_run(a.stage) ? "reduce-early" : nullptr;
       }
       default:
         s.finished += a.ends_backward() ? 1 : 0;

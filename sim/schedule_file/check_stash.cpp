@@ -37,7 +37,7 @@ class StashTracker {
 
  private:
   double stash(StageId s) const { return model_.stash.empty() ? model_.each_stash : model_.stash[s.value]; }
-  double kept(const Action& a) const {
+  double retained(const Action& a) const {
     return stash(a.stage) * (recomputed_[chains_.output(a.stage, a.micro, false)] ? model_.kept_for_recompute : 1.0);
   }
 
@@ -48,7 +48,7 @@ class StashTracker {
       case ActionKind::Forward:
         return stash(a.stage) + output;
       case ActionKind::Recompute:
-        return stash(a.stage) - kept(a);
+        return stash(a.stage) - retained(a);
       case ActionKind::Backward:
       case ActionKind::InputGradient:
         return output;
@@ -65,7 +65,7 @@ class StashTracker {
     const double input = uses ? model_.message : 0;
     switch (a.kind) {
       case ActionKind::Forward:
-        return input + stash(a.stage) - kept(a);
+        return input + stash(a.stage) - retained(a);
       case ActionKind::Backward:
         return input + stash(a.stage);
       case ActionKind::InputGradient:

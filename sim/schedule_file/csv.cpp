@@ -23,10 +23,10 @@ std::optional<Action> read_action(std::string_view cell) {
   return action;
 }
 
-bool is_above(std::string_view number, int most) {
+bool is_above(std::string_view number, int limit) {
   if (number.empty() || number.front() == '0') return false;
   const auto value = read_number(number);
-  return !value || *value >= most;
+  return !value || *value >= limit;
 }
 
 /// Says which number makes an op unreadable; empty when the numbers are not the reason.
@@ -231,10 +231,10 @@ CsvSchedule compute_of(CsvFile csv) {
   if (!csv.communicates) return result;
   for (std::size_t r = 0; r < result.columns.size(); ++r) {
     const auto& row = csv.actions.ranks[r];
-    std::size_t kept = 0;
+    std::size_t count = 0;
     for (std::size_t i = 0; i < row.size(); ++i)
-      if (row[i].is_compute()) result.columns[r][kept++] = result.columns[r][i];
-    result.columns[r].resize(kept);
+      if (row[i].is_compute()) result.columns[r][count++] = result.columns[r][i];
+    result.columns[r].resize(count);
   }
   return result;
 }

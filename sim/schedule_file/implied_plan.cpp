@@ -44,9 +44,9 @@ Micros place_stages(const CsvSchedule& csv, Plan& plan, std::vector<ScheduleProb
       if (ops[i].kind == OpKind::Forward) micros[ops[i].stage.value].push_back(ops[i].micro);
     }
   }
-  for (auto& own : micros) {
-    if (!std::is_sorted(own.begin(), own.end())) std::sort(own.begin(), own.end());
-    own.erase(std::unique(own.begin(), own.end()), own.end());
+  for (auto& stage_micros : micros) {
+    if (!std::is_sorted(stage_micros.begin(), stage_micros.end())) std::sort(stage_micros.begin(), stage_micros.end());
+    stage_micros.erase(std::unique(stage_micros.begin(), stage_micros.end()), stage_micros.end());
   }
   return micros;
 }
@@ -105,7 +105,7 @@ int least_run(const std::vector<int>& micros, const CsvSchedule& csv) {
   for (const int m : micros) ops[m] = 0;
   for (const auto& row : csv.schedule.ranks)
     for (const Op& op : row)
-      if (const auto own = ops.find(op.micro); own != ops.end()) ++own->second;
+      if (const auto it = ops.find(op.micro); it != ops.end()) ++it->second;
   return *std::min_element(micros.begin(), micros.end(), [&](int a, int b) { return ops.at(a) < ops.at(b); });
 }
 
@@ -114,8 +114,8 @@ int least_run(const std::vector<int>& micros, const CsvSchedule& csv) {
 ScheduleProblem broken_chain(int s, const std::vector<int>& odd, const Micros& micros, const Plan& plan,
                              const CsvSchedule& csv) {
   const int micro = least_run(odd, csv);
-  const auto& own = micros[s];
-  const int has = std::binary_search(own.begin(), own.end(), micro) ? s : s - 1, lacks = 2 * s - 1 - has;
+  const auto& current = micros[s];
+  const int has = std::binary_search(current.begin(), current.end(), micro) ? s : s - 1, lacks = 2 * s - 1 - has;
   const auto place = [&](int stage, bool forward) -> std::pair<int, int> {
     const DeviceId rank = plan.stages[StageId{stage}].devices().front();
     const auto& ops = csv.schedule.row(rank);
@@ -155,12 +155,13 @@ ScheduleProblem no_forward(int s, const CsvSchedule& csv) {
 /// Joins stage s to the one before when they share micro-batches; false when it starts a chain.
 bool join_chain(int s, const Micros& micros, Plan& plan, const CsvSchedule& csv,
                 std::vector<ScheduleProblem>& problems) {
-  const auto &own = micros[s], &before = micros[s - 1];
-  if (own != before) {
+  const auto &current = micros[s], &before = micros[s - 1];
+  if (current != before) {
     std::vector<int> shared, odd;
-    std::set_intersection(own.begin(), own.end(), before.begin(), before.end(), std::back_inserter(shared));
+    std::set_intersection(current.begin(), current.end(), before.begin(), before.end(), std::back_inserter(shared));
     if (shared.empty()) return false;
-    std::set_symmetric_difference(own.begin(), own.end(), before.begin(), before.end(), std::back_inserter(odd));
+    std::set_symmetric_difference(current.begin(), current.end(), before.begin(), before.end(),
+                                  std::back_inserter(odd));
     const bool follows = !problems.empty() && problems.front().code == "wrong-rank";
     if (problems.size() < kMost && !follows) problems.push_back(broken_chain(s, odd, micros, plan, csv));
   }
@@ -178,13 +179,13 @@ Plan implied_plan(const CsvSchedule& csv, std::vector<ScheduleProblem>& problems
   std::vector<int> chain_starts{0};
   for (int s = 0; s < csv.stages; ++s) {
     auto& stage = plan.stages[StageId{s}];
-    const auto& own = micros[s];
-    if (own.empty()) {
+    const auto& current = micros[s];
+    if (current.empty()) {
       if (problems.size() < kMost) problems.push_back(no_forward(s, csv));
       if (stage.devices().empty()) stage.place_on({DeviceId{0}});
       continue;
     }
-    if (std::ssize(own) < csv.micro_batches) stage.micros = own;
+    if (std::ssize(current) < csv.micro_batches) stage.micros = current;
     if (s > 0 && !join_chain(s, micros, plan, csv, problems)) chain_starts.push_back(s);
   }
   if (problems.empty()) check_chains(chain_starts, micros, csv, problems);

@@ -87,10 +87,10 @@ void check_columns(const CsvFile& csv, const Chains& chains, std::vector<Schedul
   each([&](const Op& op, int rank, int at, bool gradient) {
     const int source = chains.source(op.stage, gradient);
     if (source < 0) return;
-    const int made = column[chains.input(op.stage, op.micro, gradient)];
-    if (at > made || count++ > 0) return;
+    const int produced_at = column[chains.input(op.stage, op.micro, gradient)];
+    if (at > produced_at || count++ > 0) return;
     first.rank = rank, first.column = at, first.op = to_text(op);
-    first.message = fmt::format("its input is made in column {} of rank {}", made, source);
+    first.message = fmt::format("its input is made in column {} of rank {}", produced_at, source);
   });
   if (count == 0) return;
   first.message += fmt::format("; the timestep-locked runtime needs idle cells at {} such ops", count);

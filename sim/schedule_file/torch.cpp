@@ -65,7 +65,7 @@ std::vector<Action> add_reductions(const std::vector<Action>& row, const Plan& p
   std::vector<StageId> due;
   for (const Action& a : row) {
     out.push_back(a);
-    if (a.ends_backward() && ++finished[a.stage.value] == plan.own_micro_batches(a.stage)) due.push_back(a.stage);
+    if (a.ends_backward() && ++finished[a.stage.value] == plan.micro_batches_run(a.stage)) due.push_back(a.stage);
     if (a.is_compute() && a.fused) continue;
     for (const StageId s : due) out.push_back({ActionKind::ReduceGradient, false, s, 0});
     due.clear();

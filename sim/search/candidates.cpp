@@ -14,11 +14,11 @@ namespace {
 constexpr int kMostStates = 200'000, kMostSteps = 5'000'000;  // A planner takes a fraction of a second.
 constexpr int kMostMicroBatches = 32;  // For each rank, or the scenario's own number; more hide little.
 
-/// 1, 2, 3 ... up to eight, then powers of two, and `most`.
-std::vector<int> counts_up_to(int most) {
+/// 1, 2, 3 ... up to eight, then powers of two, and `limit`.
+std::vector<int> counts_up_to(int limit) {
   std::vector<int> counts;
-  for (int n = 1; n <= most; n = n < 8 ? n + 1 : 2 * n) counts.push_back(n);
-  if (counts.back() != most) counts.push_back(most);
+  for (int n = 1; n <= limit; n = n < 8 ? n + 1 : 2 * n) counts.push_back(n);
+  if (counts.back() != limit) counts.push_back(limit);
   return counts;
 }
 
@@ -37,14 +37,14 @@ void limit_effort(PlanSpec& spec) {
 /// What each device does and keeps whatever the order of work: its computations, weights, and one micro-batch.
 struct Load {
   std::vector<Seconds> busy;
-  std::vector<Bytes> held;
+  std::vector<Bytes> in_use;
 };
 
 Load load_of(const PlannedExperiment& p) {
   const std::size_t devices = p.cluster().devices.size();
   Load load{std::vector<Seconds>(devices), std::vector<Bytes>(devices)};
   // One recomputing stage at a time has all of its stash, and only one of two copies may have a micro-batch.
-  std::vector<Bytes> largest(load.held);
+  std::vector<Bytes> largest(load.in_use);
   for (const StageId s : p.plan.stages.ids()) {
     const Stage& stage = p.plan.stage(s);
     for (std::size_t r = 0; r < stage.devices().size(); ++r) {
@@ -53,13 +53,13 @@ Load load_of(const PlannedExperiment& p) {
       const DeviceId d = stage.devices()[r];
       const Seconds backward = std::min(c.backward, c.input_gradient + c.weight_gradient);
       const Seconds each = c.forward + backward + (stage.shape.recomputes_all() ? c.recompute : Seconds{0});
-      load.busy[d.value] += p.plan.replica_micro_batches(s) * each + c.update;
+      load.busy[d.value] += p.plan.micro_batches_per_replica(s) * each + c.update;
       const StageMemory memory = stage_memory(c.memory, in_turn ? 0 : 1);
-      load.held[d.value] += memory.resident() + memory.stash;
+      load.in_use[d.value] += memory.resident() + memory.stash;
       if (in_turn) largest[d.value] = std::max(largest[d.value], c.memory.whole_stash());
     }
   }
-  for (std::size_t d = 0; d < largest.size(); ++d) load.held[d] += largest[d];
+  for (std::size_t d = 0; d < largest.size(); ++d) load.in_use[d] += largest[d];
   return load;
 }
 
@@ -68,16 +68,16 @@ using PlacementChoice = std::pair<Placement, const ScheduleDef*>;
 
 class CandidateMaker {
  public:
-  CandidateMaker(const PlannedExperiment& own, const CandidateOptions& asked,
+  CandidateMaker(const PlannedExperiment& configured, const CandidateOptions& asked,
                  const std::function<void(const std::string&)>& progress)
-      : own_(own),
+      : configured_(configured),
         asked_(asked),
         progress_(progress),
-        samples_(own.plan.mini_batch),
-        layers_(static_cast<int>(own.model().layers.size())),
-        recomputations_(recomputations(own.model())),
-        linear_(ordered_by(get_from(schedules::all(), "schedule", "1f1b"))) {
-    for (const int start : {1, own.plan.stages.front().micro_batch_size}) {
+        samples_(configured.plan.mini_batch),
+        layers_(static_cast<int>(configured.model().layers.size())),
+        recomputations_(recomputations(configured.model())),
+        linear_(ordered_by(get_from(schedules::catalog(), "schedule", "1f1b"))) {
+    for (const int start : {1, configured.plan.stages.front().micro_batch_size}) {
       for (std::int64_t size = start; size <= samples_; size *= 2) sizes_.insert(static_cast<int>(size));
       for (int size = start; size % 2 == 0; size /= 2) sizes_.insert(size / 2);
     }
@@ -96,7 +96,7 @@ class CandidateMaker {
 
   Candidates make() {
     even_cuts();
-    for (const PlannerDef* def : planners::all())
+    for (const PlannerDef* def : planners::catalog())
       if (is_tried(*def)) plans_of(*def);
     std::stable_sort(made_.list.begin(), made_.list.end(),
                      [](const Candidate& a, const Candidate& b) { return a.bound.period < b.bound.period; });
@@ -105,11 +105,11 @@ class CandidateMaker {
 
  private:
   Experiment ordered_by(const ScheduleDef& def) const {
-    return with_order(own_.experiment, schedule_spec(def), weights_spec("auto"));
+    return with_order(configured_.experiment, schedule_spec(def), weights_spec("auto"));
   }
 
   void rank_devices() {
-    const Cluster& cluster = own_.cluster();
+    const Cluster& cluster = configured_.cluster();
     for (std::size_t d = 0; d < cluster.devices.size(); ++d) fastest_.emplace_back(static_cast<std::int64_t>(d));
     std::stable_sort(fastest_.begin(), fastest_.end(),
                      [&](DeviceId a, DeviceId b) { return cluster.type_of(a).peak > cluster.type_of(b).peak; });
@@ -117,7 +117,8 @@ class CandidateMaker {
 
   void even_cuts() {
     const int devices = static_cast<int>(fastest_.size());
-    const PlanSpec defaults = default_plan_spec(get_from(planners::all(), "planner", "balanced"), own_.cluster());
+    const PlanSpec defaults =
+        default_plan_spec(get_from(planners::catalog(), "planner", "balanced"), configured_.cluster());
     for (const int ranks : counts_up_to(devices))
       for (const int replicas : counts_up_to(devices / ranks))
         for (const int size : sizes_)
@@ -126,7 +127,8 @@ class CandidateMaker {
               const bool once = where.first == Placement::Linear || where.first == Placement::Bidirectional;
               const int stages = once ? ranks : 2 * ranks;
               if (size < replicas || stages > layers_) continue;
-              if (samples_ / size > std::max(own_.experiment.run.micro_batches, kMostMicroBatches * ranks)) continue;
+              if (samples_ / size > std::max(configured_.experiment.run.micro_batches, kMostMicroBatches * ranks))
+                continue;
               progress_(fmt::format("{} stages, {} replicas, micro-batches of {}", stages, replicas, size));
               PlanSpec spec = defaults;
               spec.stages = stages;
@@ -141,13 +143,14 @@ class CandidateMaker {
     if (std::find(placements_.begin(), placements_.end(), linear) == placements_.end() ||
         !def.fields->find("micro_batch_size"))
       return;
-    const int most = std::max(own_.experiment.run.micro_batches, kMostMicroBatches * static_cast<int>(fastest_.size()));
-    PlanSpec spec = default_plan_spec(def, own_.cluster());
+    const int max_micro_batches =
+        std::max(configured_.experiment.run.micro_batches, kMostMicroBatches * static_cast<int>(fastest_.size()));
+    PlanSpec spec = default_plan_spec(def, configured_.cluster());
     limit_effort(spec);
     for (const int size : sizes_)
       for (const Recomputation recompute : recomputations_) {
         if (recompute != Recomputation::None && !def.fields->find("recompute")) continue;
-        if (samples_ / size > most) continue;
+        if (samples_ / size > max_micro_batches) continue;
         progress_(fmt::format("{}, micro-batches of {}", def.name, size));
         add(spec, linear, size, recompute);
       }
@@ -201,17 +204,17 @@ class CandidateMaker {
     c.bound.stages = p.plan.different_stages();
     const Load load = load_of(p);
     c.bound.period = *std::max_element(load.busy.begin(), load.busy.end());
-    c.bound.memory = *std::max_element(load.held.begin(), load.held.end());
-    for (std::size_t d = 0; d < load.held.size(); ++d) {
+    c.bound.memory = *std::max_element(load.in_use.begin(), load.in_use.end());
+    for (std::size_t d = 0; d < load.in_use.size(); ++d) {
       const Bytes there = p.cluster().type_of(DeviceId{d}).usable_memory();
-      if (there.value <= 0 || load.held[d] <= there) continue;
+      if (there.value <= 0 || load.in_use[d] <= there) continue;
       if (made_.too_large++ == 0 || c.bound.memory < made_.least_memory) made_.least_memory = c.bound.memory;
       return false;
     }
     return true;
   }
 
-  const PlannedExperiment& own_;
+  const PlannedExperiment& configured_;
   const CandidateOptions& asked_;
   const std::function<void(const std::string&)>& progress_;
   Candidates made_;
@@ -229,9 +232,9 @@ Placement placement_of(const ScheduleDef& def) {
   return def.placement == Placement::Any ? Placement::Linear : def.placement;
 }
 
-Candidates candidate_plans(const PlannedExperiment& own, const CandidateOptions& asked,
+Candidates candidate_plans(const PlannedExperiment& configured, const CandidateOptions& asked,
                            const std::function<void(const std::string&)>& progress) {
-  return CandidateMaker(own, asked, progress).make();
+  return CandidateMaker(configured, asked, progress).make();
 }
 
 }  // namespace stagecraft

@@ -18,11 +18,11 @@
 namespace stagecraft {
 namespace {
 
-using Words = std::vector<std::string>;
+using Strings = std::vector<std::string>;
 
-const Words kUsual = {"1f1b",   "gpipe",       "eager-1f1b",     "zb-h1", "zb-2p",
-                      "v-half", "interleaved", "interleaved-zb", "zb-v",  "v-min"};
-const Words kUnflushed = {"pipedream", "2bw"};
+const Strings kUsual = {"1f1b",   "gpipe",       "eager-1f1b",     "zb-h1", "zb-2p",
+                        "v-half", "interleaved", "interleaved-zb", "zb-v",  "v-min"};
+const Strings kUnflushed = {"pipedream", "2bw"};
 constexpr int kIterations = 5;
 constexpr double kMostInstructions = 1e6;  // One simulation takes less than a second.
 
@@ -33,7 +33,7 @@ struct SchedulingPolicy {
 };
 
 const ScheduleDef& schedule_named(const std::string& name) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
   const char* why = def.tasks           ? "needs a plan of tasks"
                     : !def.trains       ? "does not train"
                     : def.name == "csv" ? "is the order of one plan, from a file"
@@ -46,7 +46,7 @@ const ScheduleDef& schedule_named(const std::string& name) {
 
 /// A policy that needs a flush goes with the schedules that have one, any other with those that have none.
 std::vector<SchedulingPolicy> policies_of(const ChoiceOptions& asked) {
-  Words names = asked.schedules.empty() ? kUsual : asked.schedules;
+  Strings names = asked.schedules.empty() ? kUsual : asked.schedules;
   if (asked.schedules.empty() && !asked.weights.empty())
     names.insert(names.end(), kUnflushed.begin(), kUnflushed.end());
   std::vector<SchedulingPolicy> policies;
@@ -54,7 +54,7 @@ std::vector<SchedulingPolicy> policies_of(const ChoiceOptions& asked) {
     const ScheduleDef& def = schedule_named(name);
     if (asked.weights.empty()) policies.push_back({&def});
     for (const std::string& weights : asked.weights)
-      if (get_from(weights::all(), "weights policy", weights).needs_flush == def.flushes)
+      if (get_from(weights::catalog(), "weights policy", weights).needs_flush == def.flushes)
         policies.push_back({&def, weights});
   }
   if (policies.empty())
@@ -82,9 +82,9 @@ class PlanCache {
  public:
   PlannedExperiment plan(const Candidate& candidate, const Experiment& e) {
     if (candidate_ != &candidate) plans_.clear(), candidate_ = &candidate;
-    for (const PlannedExperiment& known : plans_)
-      if (same_questions(known.experiment, e)) {
-        PlannedExperiment planned = known;
+    for (const PlannedExperiment& cached : plans_)
+      if (same_questions(cached.experiment, e)) {
+        PlannedExperiment planned = cached;
         planned.experiment = e;
         return planned;
       }
@@ -104,25 +104,25 @@ class PlanCache {
 
 class ChoiceSearch {
  public:
-  ChoiceSearch(const Experiment& own, const ChoiceOptions& asked,
+  ChoiceSearch(const Experiment& configured, const ChoiceOptions& asked,
                const std::function<void(const std::string&)>& progress)
       : asked_(asked),
         progress_(progress),
         policies_(policies_of(asked)),
-        own_(plan_trained(own)),
+        configured_(plan_trained(configured)),
         shortest_(3 * static_cast<std::size_t>(asked.replay)) {
-    table_.title = own.title.empty() ? "(untitled)" : own.title;
-    table_.model = own.model->name;
-    table_.cluster = own.cluster->name;
-    table_.samples = own_.plan.mini_batch;
-    table_.notes = remarks(own_);
+    table_.title = configured.title.empty() ? "(untitled)" : configured.title;
+    table_.model = configured.model->name;
+    table_.cluster = configured.cluster->name;
+    table_.samples = configured_.plan.mini_batch;
+    table_.notes = remarks(configured_);
   }
 
   ChoiceTable run() {
     own_period();
     CandidateOptions options{{}, kIterations, kMostInstructions};
     for (const SchedulingPolicy& policy : policies_) options.schedules.push_back(policy.schedule);
-    const Candidates candidates = candidate_plans(own_, options, progress_);
+    const Candidates candidates = candidate_plans(configured_, options, progress_);
     table_.plans = candidates.plans;
     table_.too_large = candidates.too_large;
     table_.least_memory = candidates.least_memory;
@@ -148,23 +148,23 @@ class ChoiceSearch {
     SchedulingPolicy policy;
   };
 
-  static PlannedExperiment plan_trained(const Experiment& own) {
-    const ScheduleDef& def = *own.schedule.def;
+  static PlannedExperiment plan_trained(const Experiment& configured) {
+    const ScheduleDef& def = *configured.schedule.def;
     if (!def.trains)
       throw InputError(fmt::format("the scenario's schedule '{}' {}, and ways to train stages are searched for",
                                    def.name, def.tasks ? "needs a plan of tasks" : "does not train"),
                        "set run.schedule to one that does");
-    return plan_experiment(own);
+    return plan_experiment(configured);
   }
 
   void own_period() {
     try {
-      Experiment e = variant_of(own_.experiment);
+      Experiment e = variant_of(configured_.experiment);
       e.run.lowering.iterations = std::max(kIterations, e.run.lowering.iterations);
-      PlannedExperiment planned = own_;
+      PlannedExperiment planned = configured_;
       planned.experiment = std::move(e);
       const CompiledExperiment c = compile(std::move(planned));
-      table_.own = stagecraft::run(c, asked_.backend).report.period;
+      table_.configured_period = stagecraft::run(c, asked_.backend).report.period;
       if (asked_.replay > 0) table_.own_replayed = contended_result(c);
     } catch (const Infeasible&) {  // The scenario as it stands is what is to be improved.
     }
@@ -173,7 +173,7 @@ class ChoiceSearch {
   /// Searches for an order on the plans of the fronts of each kind of recomputation: another order may make up for the
   /// time that more recomputation costs.
   void search_orders(const std::vector<Candidate>& candidates) {
-    const SchedulingPolicy policy{&get_from(schedules::all(), "schedule", "synthesised")};
+    const SchedulingPolicy policy{&get_from(schedules::catalog(), "schedule", "synthesised")};
     std::vector<const PlanSpec*> plans;
     for (const auto& [recompute, front] : fronts_)
       for (const Choice& c : front) plans.push_back(&tried_[c.id].candidate->plan);
@@ -187,9 +187,9 @@ class ChoiceSearch {
   }
 
   /// The settings on the command line that make the combination of the scenario.
-  Words sets_of(const Combination& c) const {
+  Strings sets_of(const Combination& c) const {
     const std::string_view name = c.policy.schedule->name;
-    return {"plan=" + to_text(c.candidate->plan, own_.cluster()),
+    return {"plan=" + to_text(c.candidate->plan, configured_.cluster()),
             is_placed(c) ? fmt::format("run.schedule={{name: {}, placement: {}, chunks: 2}}", name,
                                        to_text(c.candidate->placement))
                          : fmt::format("run.schedule={}", name),
@@ -199,23 +199,23 @@ class ChoiceSearch {
   /// The experiment with the order of a combination; made once for all combinations that have it.
   const Experiment& ordered(const Combination& c) {
     const Placement placement = is_placed(c) ? c.candidate->placement : Placement::Any;
-    const auto [known, is_new] = ordered_.try_emplace({c.policy.schedule, c.policy.weights, placement});
-    if (!is_new) return known->second;
+    const auto [entry, is_new] = ordered_.try_emplace({c.policy.schedule, c.policy.weights, placement});
+    if (!is_new) return entry->second;
     std::vector<config::Member> options;
     const auto add = [&](const char* key, std::string_view value) {
       options.push_back({key, {}, config::Value::scalar(std::string(value), {})});
     };
     if (is_placed(c)) add("placement", to_text(placement)), add("chunks", "2");
-    Experiment e = own_.experiment;
+    Experiment e = configured_.experiment;
     e.run.lowering.iterations = kIterations;
     try {
-      known->second =
+      entry->second =
           with_order(e, schedule_spec(*c.policy.schedule, std::move(options)), weights_spec(c.policy.weights));
     } catch (...) {
-      ordered_.erase(known);
+      ordered_.erase(entry);
       throw;
     }
-    return known->second;
+    return entry->second;
   }
 
   Experiment experiment_of(const Combination& c) {
@@ -228,7 +228,7 @@ class ChoiceSearch {
   void consider(const Candidate& candidate, const SchedulingPolicy& policy) {
     for (const Choice& c : table_.front)
       if (covers(c, candidate.bound)) return;
-    if (table_.simulated >= asked_.most) {
+    if (table_.simulated >= asked_.max_simulations) {
       table_.cut_short = true;
       return;
     }
@@ -255,9 +255,9 @@ class ChoiceSearch {
   }
 
   Seconds shortest() const {
-    Seconds least = table_.front.front().period;
-    for (const Choice& c : table_.front) least = std::min(least, c.period);
-    return least;
+    Seconds fastest = table_.front.front().period;
+    for (const Choice& c : table_.front) fastest = std::min(fastest, c.period);
+    return fastest;
   }
 
   /// Compiles programs again: keeping the programs of a few rows would take more memory than the rest of the search.
@@ -306,7 +306,7 @@ class ChoiceSearch {
   const ChoiceOptions& asked_;
   const std::function<void(const std::string&)>& progress_;
   std::vector<SchedulingPolicy> policies_;
-  PlannedExperiment own_;
+  PlannedExperiment configured_;
   ChoiceTable table_;
   std::vector<Combination> tried_;  ///< [Choice::id]
   PlanCache plans_;
@@ -319,12 +319,12 @@ class ChoiceSearch {
 
 }  // namespace
 
-ChoiceTable search_choices(const Experiment& own, const ChoiceOptions& asked,
+ChoiceTable search_choices(const Experiment& configured, const ChoiceOptions& asked,
                            const std::function<void(const std::string&)>& progress) {
-  if (get_from(backends::all(), "backend", asked.backend).clock != Clock::Simulated)
+  if (get_from(backends::catalog(), "backend", asked.backend).clock != Clock::Simulated)
     throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", asked.backend),
                      "--backend ideal, or simgrid");
-  return ChoiceSearch(own, asked, progress).run();
+  return ChoiceSearch(configured, asked, progress).run();
 }
 
 }  // namespace stagecraft

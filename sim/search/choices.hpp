@@ -13,7 +13,7 @@ struct ChoiceOptions {
   std::vector<std::string> schedules = {};  ///< Empty: the usual ones.
   std::vector<std::string> weights = {};    ///< Policies; empty: each schedule brings its own.
   std::string backend = "ideal";            ///< A backend that simulates.
-  int most = 2000;                          ///< Simulations.
+  int max_simulations = 2000;               ///< Simulations.
   int replay = 0;                           ///< Rows that are simulated again on `fluid`.
 };
 

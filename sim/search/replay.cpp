@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-Replayed contended_result(const CompiledExperiment& c) {
+ContendedResult contended_result(const CompiledExperiment& c) {
   try {
     const Report report = run(c, kReplayBackend).report;
     static_cast<void>(fullest_device_memory(report, c.cluster()));
@@ -18,10 +18,10 @@ Replayed contended_result(const CompiledExperiment& c) {
 }
 
 bool Shortest::takes(Seconds time) {
-  if (most_ == 0) return false;
+  if (limit_ == 0) return false;
   // Times that differ in the last digits alone are one, so the first of them to come must not be all that is kept.
   constexpr double kSame = 1 + 1e-8;
-  if (times_.size() < static_cast<std::size_t>(most_)) return times_.insert(time), true;
+  if (times_.size() < static_cast<std::size_t>(limit_)) return times_.insert(time), true;
   if (time.value > times_.rbegin()->value * kSame) return false;
   if (time < *times_.rbegin()) times_.erase(std::prev(times_.end())), times_.insert(time);
   return true;
@@ -51,22 +51,22 @@ void ShortestChoices::add(const Choice& c) {
     return std::tuple(a.memory, a.devices) < std::tuple(b.memory, b.devices);
   };
   list_.insert(std::upper_bound(list_.begin(), list_.end(), c, before), c);
-  if (list_.size() > most_) list_.pop_back();
+  if (list_.size() > limit_) list_.pop_back();
 }
 
 void replay_choices(ChoiceTable& table, int rows, const std::vector<Choice>& shortest,
-                    const std::function<Replayed(const Choice&)>& replay) {
-  const std::size_t most = rows;
+                    const std::function<ContendedResult(const Choice&)>& replay) {
+  const std::size_t replayed_rows = rows;
   const std::vector<bool> out = stand_out(table.front);
   std::size_t standing = 0;
   for (std::size_t i = 0; i < table.front.size(); ++i) {
     standing += out[i];
-    if (i < most || (out[i] && standing <= most)) table.front[i].replayed = replay(table.front[i]);
+    if (i < replayed_rows || (out[i] && standing <= replayed_rows)) table.front[i].replayed = replay(table.front[i]);
   }
-  std::vector<Choice> found;
-  for (std::size_t i = 0; i < std::min(most, shortest.size()); ++i)
-    if (!find(table.front, shortest[i])) found.push_back(shortest[i]), found.back().replayed = replay(shortest[i]);
-  for (const Choice& c : found) {
+  std::vector<Choice> extra;
+  for (std::size_t i = 0; i < std::min(replayed_rows, shortest.size()); ++i)
+    if (!find(table.front, shortest[i])) extra.push_back(shortest[i]), extra.back().replayed = replay(shortest[i]);
+  for (const Choice& c : extra) {
     const auto covered = [&](const Choice& other) { return covers_then(other, c); };
     if (c.replayed->ran() && std::none_of(table.front.begin(), table.front.end(), covered)) table.front.push_back(c);
   }
@@ -74,8 +74,8 @@ void replay_choices(ChoiceTable& table, int rows, const std::vector<Choice>& sho
                    [](const Choice& a, const Choice& b) { return a.period < b.period; });
   for (const Choice& c : table.front) count(table.replay, c.period, c.replayed);
   for (const Choice& c : shortest)
-    if (!find(table.front, c) && !find(found, c)) count(table.replay, c.period, {});
-  order_by_replay(table.front, table.replay, [](const Replayed& r) { return r.period; });
+    if (!find(table.front, c) && !find(extra, c)) count(table.replay, c.period, {});
+  order_by_replay(table.front, table.replay, [](const ContendedResult& r) { return r.period; });
 }
 
 }  // namespace stagecraft

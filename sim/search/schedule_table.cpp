@@ -23,34 +23,34 @@ constexpr int kFewestIterations = 5;
 /// What all rows have in common.
 struct Frame {
   const ScheduleTableOptions& asked;
-  const PlannedExperiment own;  ///< The experiment as it stands. Its order of work need not fit into memory.
-  int ranks = 0;                ///< Devices; replicas count once.
+  const PlannedExperiment configured;  ///< The experiment as it stands. Its order of work need not fit into memory.
+  int ranks = 0;                       ///< Devices; replicas count once.
   int iterations = 0;
   Shortest shortest;  ///< The rows to be simulated again.
 };
 
-Frame frame_of(const Experiment& own, const ScheduleTableOptions& asked) {
-  Frame f{asked, plan_experiment(own), 0, 0, Shortest(asked.replay)};
+Frame frame_of(const Experiment& configured, const ScheduleTableOptions& asked) {
+  Frame f{asked, plan_experiment(configured), 0, 0, Shortest(asked.replay)};
   std::set<DeviceId> first;
-  for (const Stage& stage : f.own.plan.stages) first.insert(stage.devices().front());
+  for (const Stage& stage : f.configured.plan.stages) first.insert(stage.devices().front());
   f.ranks = static_cast<int>(first.size());
-  const int micro_batches = own.run.micro_batches;
-  const int through = (f.own.plan.stage_count() + micro_batches - 1) / micro_batches;
-  f.iterations = std::max({own.run.lowering.iterations, kFewestIterations, kFewestIterations - 1 + through});
+  const int micro_batches = configured.run.micro_batches;
+  const int through = (f.configured.plan.stage_count() + micro_batches - 1) / micro_batches;
+  f.iterations = std::max({configured.run.lowering.iterations, kFewestIterations, kFewestIterations - 1 + through});
   return f;
 }
 
 /// Stages on each device: as many as the experiment has, or the fewest above one that the schedule allows.
 int chunks_for(const ScheduleDef& def, const Frame& f) {
   const ChunkRange& range = def.chunks;
-  if (range.most == 1 || def.placement == Placement::Bidirectional) return 1;
-  const int own = f.own.plan.different_stages() / f.ranks;
-  if (own > 1 && range.has(own)) return own;
-  return range.least > 1 ? range.least : range.least + range.step;
+  if (range.max == 1 || def.placement == Placement::Bidirectional) return 1;
+  const int per_rank = f.configured.plan.different_stages() / f.ranks;
+  if (per_rank > 1 && range.has(per_rank)) return per_rank;
+  return range.min > 1 ? range.min : range.min + range.step;
 }
 
 /// The planner cuts the model into any number of stages.
-bool has_stages(const Frame& f) { return f.own.experiment.plan.stages.has_value(); }
+bool has_stages(const Frame& f) { return f.configured.experiment.plan.stages.has_value(); }
 
 config::Member option(const char* key, std::string value) {
   return {key, {}, config::Value::scalar(std::move(value), {})};
@@ -59,9 +59,9 @@ config::Member option(const char* key, std::string value) {
 /// The options that the scenario gives its own schedule, but for where the stages lie.
 std::vector<config::Member> other_options(const Frame& f, const ScheduleDef& def) {
   std::vector<config::Member> options;
-  const ScheduleSpec& own = f.own.experiment.schedule;
-  if (&def != own.def) return options;
-  for (const config::Member& m : own.options->members)
+  const ScheduleSpec& configured = f.configured.experiment.schedule;
+  if (&def != configured.def) return options;
+  for (const config::Member& m : configured.options->members)
     if (m.value.origin.empty() && m.key != "name" && m.key != "placement" && m.key != "chunks") options.push_back(m);
   return options;
 }
@@ -80,7 +80,7 @@ ScheduleSpec schedule_for(const ScheduleDef& def, const std::string& placement, 
 
 /// A plan that is written out stays as it is.
 PlanSpec plan_for(const ScheduleDef& def, const std::string& placement, const Frame& f) {
-  PlanSpec plan = f.own.experiment.plan;
+  PlanSpec plan = f.configured.experiment.plan;
   if (!has_stages(f)) return plan;
   const bool both_ways = placement == to_text(Placement::Bidirectional);
   const int chunks = placement.empty() ? chunks_for(def, f) : both_ways ? 1 : 2;
@@ -90,7 +90,7 @@ PlanSpec plan_for(const ScheduleDef& def, const std::string& placement, const Fr
 }
 
 void check_backend(const std::string& name) {
-  const BackendDef& def = get_from(backends::all(), "backend", name);
+  const BackendDef& def = get_from(backends::catalog(), "backend", name);
   if (def.clock != Clock::Simulated)
     throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", name),
                      "--backend ideal, or simgrid");
@@ -102,7 +102,7 @@ bool only_about_weights(const InputError& e) {
 }
 
 Experiment experiment_with(const ScheduleDef& def, const std::string& placement, const Frame& f) {
-  Experiment e = variant_of(f.own.experiment);
+  Experiment e = variant_of(f.configured.experiment);
   e.run.lowering.iterations = f.iterations;
   if (&def == e.schedule.def && placement.empty()) return e;
   const ScheduleSpec schedule = schedule_for(def, placement, f);
@@ -117,10 +117,10 @@ Experiment experiment_with(const ScheduleDef& def, const std::string& placement,
 
 /// An update makes version u + 1 from version u, so gradients from version v are u - v updates old.
 int staleness(const Program& program) {
-  int most = 0;
+  int max_staleness = 0;
   for (const Instruction& i : program.instructions)
-    if (i.kind == InstructionKind::Forward) most = std::max(most, program.update_of(i) - i.version());
-  return most;
+    if (i.kind == InstructionKind::Forward) max_staleness = std::max(max_staleness, program.update_of(i) - i.version());
+  return max_staleness;
 }
 
 Bytes traffic(const Program& program) {
@@ -154,7 +154,7 @@ ScheduleRow measured(ScheduleRow row, const Experiment& experiment, Frame& f) {
   row.unexchanged = unexchanged_gradients(c);
   if (!f.asked.keep) o.timeline = {};
   if (f.shortest.takes(time_of(f, row.makespan, row.period))) row.replayed = contended_result(c);
-  if (f.asked.keep) row.kept = {std::move(c.program), std::move(o.timeline)};
+  if (f.asked.keep) row.drawing = {std::move(c.program), std::move(o.timeline)};
   return row;
 }
 
@@ -163,7 +163,7 @@ ScheduleRow row_of(const std::string& name, const std::string& placement, Frame&
   ScheduleRow row;
   row.name = placement.empty() ? name : fmt::format("{} {}", name, placement);
   try {
-    return measured(row, experiment_with(get_from(schedules::all(), "schedule", name), placement, f), f);
+    return measured(row, experiment_with(get_from(schedules::catalog(), "schedule", name), placement, f), f);
   } catch (const InputError& e) {
     row.why_not = e.problems().front().message;
   } catch (const Infeasible& e) {
@@ -182,13 +182,13 @@ std::vector<std::string> parse_schedules(const std::string& words, const Experim
   };
   std::vector<std::string> names;
   if (words == "all") {
-    for (const ScheduleDef* def : schedules::all())
+    for (const ScheduleDef* def : schedules::catalog())
       if (def->trains && readable(*def)) names.emplace_back(def->name);
     return names;
   }
   for (const std::string& word : split(words, ',')) {
     const std::string name(trim(word));
-    const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+    const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
     if (def.tasks)
       throw InputError(fmt::format("the schedule '{}' needs a plan of tasks, so it cannot be compared with others on "
                                    "the stages of one plan",
@@ -205,22 +205,22 @@ std::vector<std::string> parse_schedules(const std::string& words, const Experim
   return names;
 }
 
-ScheduleTable compare_schedules(const Experiment& own, const ScheduleTableOptions& asked,
+ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTableOptions& asked,
                                 const std::function<void(const std::string&)>& progress) {
   check_backend(asked.backend);
-  const std::vector<std::string> names = parse_schedules(asked.schedules, own);
-  Frame f = frame_of(own, asked);
+  const std::vector<std::string> names = parse_schedules(asked.schedules, configured);
+  Frame f = frame_of(configured, asked);
   ScheduleTable table;
-  table.title = own.title.empty() ? "(untitled)" : own.title;
-  table.model = own.model->name;
-  table.cluster = *own.cluster;
+  table.title = configured.title.empty() ? "(untitled)" : configured.title;
+  table.model = configured.model->name;
+  table.cluster = *configured.cluster;
   table.backend = asked.backend;
-  table.notes = remarks(f.own);
-  table.own = own.schedule.name();
-  table.micro_batches = own.run.micro_batches;
+  table.notes = remarks(f.configured);
+  table.configured = configured.schedule.name();
+  table.micro_batches = configured.run.micro_batches;
   table.iterations = f.iterations;
   std::set<DeviceId> devices;
-  for (const Stage& stage : f.own.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
+  for (const Stage& stage : f.configured.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
   table.devices = static_cast<int>(devices.size());
   for (const std::string& name : names) {
     progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));

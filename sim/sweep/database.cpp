@@ -17,9 +17,9 @@ namespace stagecraft {
 ReadableFile::ReadableFile(const std::string& file) : path_(file) {
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   if (access(folder.empty() ? "." : folder.c_str(), W_OK) == 0) return;
-  std::string made = std::filesystem::temp_directory_path() / "stagecraft-XXXXXX";
-  if (!mkdtemp(made.data())) throw BackendError(fmt::format("{}: {}", made, std::strerror(errno)));
-  copy_ = made;
+  std::string temporary = std::filesystem::temp_directory_path() / "stagecraft-XXXXXX";
+  if (!mkdtemp(temporary.data())) throw BackendError(fmt::format("{}: {}", temporary, std::strerror(errno)));
+  copy_ = temporary;
   path_ = copy_ + "/results.db";
   std::error_code none, wrong;
   std::filesystem::copy_file(file + "-wal", path_ + "-wal", none);  // Mostly there is none.

@@ -102,10 +102,10 @@ class JobDistributor {
       if ((state_.stopped = stop())) return;
       for (int r = 0; r < world().size; ++r) give_jobs(r);
       collect_own_ends();
-      while (const auto word = hear()) handle(*word);
+      while (const auto word = receive_message()) handle(*word);
       for (int r = 1; r < world().size; ++r) check_silence(r);
       if (heartbeat_.due())
-        for (int r = 1; r < world().size; ++r) tell(r, {kAlive});
+        for (int r = 1; r < world().size; ++r) send_message(r, {kAlive});
     }
   }
 
@@ -142,7 +142,7 @@ class JobDistributor {
       if (rank == 0)
         pool_.add(job);
       else
-        tell(rank, kJob + std::to_string(job));
+        send_message(rank, kJob + std::to_string(job));
     }
   }
 
@@ -218,7 +218,7 @@ class JobDistributor {
 
 /// False when the first process has ended the sweep.
 bool receive_jobs(RemoteWorkerPool& pool, Wall::time_point& heard) {
-  while (const auto word = hear()) {
+  while (const auto word = receive_message()) {
     heard = Wall::now();
     if (word->text.front() == kQuit) return false;
     if (word->text.front() == kJob) pool.add(std::stoi(word->text.substr(1)));
@@ -245,23 +245,23 @@ void distribute_jobs(std::span<const int> jobs, const std::string& key, RemoteWo
 }
 
 void do_sent_jobs(const std::string& key, RemoteWorkerPool& pool) {
-  tell(0, fmt::format("{}{} {}", kReady, pool.workers(), key));
+  send_message(0, fmt::format("{}{} {}", kReady, pool.workers(), key));
   Heartbeat heartbeat;
   bool works = true;
   for (auto heard = Wall::now(); receive_jobs(pool, heard);) {
     try {
-      for (const std::string& end : works ? pool.wait(kTick) : std::vector<std::string>{}) tell(0, kEnd + end);
+      for (const std::string& end : works ? pool.wait(kTick) : std::vector<std::string>{}) send_message(0, kEnd + end);
     } catch (const BackendError& e) {
       works = false;
-      tell(0, kFailed + std::string(e.what()));
+      send_message(0, kFailed + std::string(e.what()));
     }
-    if (heartbeat.due()) tell(0, {kAlive});
+    if (heartbeat.due()) send_message(0, {kAlive});
   }
   part(true);
 }
 
 ShutdownGuard::~ShutdownGuard() {
-  for (int r = 1; r < world().size; ++r) tell(r, {kQuit});
+  for (int r = 1; r < world().size; ++r) send_message(r, {kQuit});
   part(!state_.stopped && state_.lost.empty());
 }
 

@@ -77,14 +77,14 @@ std::string canonical(const Value& value) {
 bool same_value(const Value& a, const Value& b) { return a.kind == b.kind && canonical(a) == canonical(b); }
 
 std::vector<Point> points_of(const Sweep& sweep, std::vector<Diagnostic>& warnings) {
-  const double all = combinations(sweep);
-  if (all > kMostCombinations) refuse(sweep, all, "shorten an axis");
+  const double count = combinations(sweep);
+  if (count > kMostCombinations) refuse(sweep, count, "shorten an axis");
   std::vector<bool> used(sweep.exclude.size(), false);
   std::vector<Point> points;
   const auto add = [&](SweepStep step) {
     points.push_back({static_cast<int>(points.size()) + 1, {}, std::move(step)});
   };
-  for (std::size_t i = 0; i < static_cast<std::size_t>(all); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     SweepStep step = combination(sweep.axes, i);
     bool out = false;
     for (std::size_t e = 0; e < sweep.exclude.size(); ++e)
@@ -137,17 +137,17 @@ std::vector<Point> only(const std::vector<Point>& points, const std::vector<std:
     wanted[read->key].push_back(std::move(read->value));
   }
   problems.throw_if_any();
-  std::vector<Point> kept;
+  std::vector<Point> chosen;
   for (const Point& p : points) {
     const bool fits = std::all_of(wanted.begin(), wanted.end(), [&](const auto& path_and_values) {
       const Member* m = find(p.settings, path_and_values.first);
       return m && std::any_of(path_and_values.second.begin(), path_and_values.second.end(),
                               [&](const Value& v) { return same_value(m->value, v); });
     });
-    if (fits) kept.push_back(p);
+    if (fits) chosen.push_back(p);
   }
-  if (kept.empty()) throw InputError("--only: no point is left", "stagecraft sweep FILE --list shows all of them");
-  return kept;
+  if (chosen.empty()) throw InputError("--only: no point is left", "stagecraft sweep FILE --list shows all of them");
+  return chosen;
 }
 
 Shard parse_shard(const std::string& text) {

@@ -40,7 +40,7 @@ class ProblemCensus {
     std::set<Key> seen;
     for (const Diagnostic& d : problems) {
       if (!seen.insert(key_of(d)).second) continue;
-      auto& one = found_.try_emplace(key_of(d), Found{d, 0, {}}).first->second;
+      auto& one = found_.try_emplace(key_of(d), ProblemCount{d, 0, {}}).first->second;
       ++one.points;
       for (const config::Member& m : point.settings) ++one.with[key_of(m)];
     }
@@ -49,23 +49,23 @@ class ProblemCensus {
 
   std::vector<Diagnostic> of_the_file() const {
     std::vector<Diagnostic> list;
-    for (const auto& [key, found] : found_) {
-      bool always = found.points == points_;
-      for (const auto& [value, count] : found.with) always = always || count == values_.at(value);
-      if (always) list.push_back(found.problem);
+    for (const auto& [key, entry] : found_) {
+      bool always = entry.points == points_;
+      for (const auto& [value, count] : entry.with) always = always || count == values_.at(value);
+      if (always) list.push_back(entry.problem);
     }
     return list;
   }
 
  private:
-  struct Found {
+  struct ProblemCount {
     Diagnostic problem;
     int points = 0;
     std::map<Key, int> with;
   };
   int points_ = 0;
   std::map<Key, int> values_;
-  std::map<Key, Found> found_;
+  std::map<Key, ProblemCount> found_;
 };
 
 }  // namespace
@@ -96,7 +96,7 @@ void PointRunner::try_to_run(const Scenario& scenario, PointResult& result) try 
   const CompiledExperiment compiled = compile(*previous_);
   const Outcome outcome = stagecraft::run(compiled, backend_);
   result.machine = outcome.timeline.provenance.machine;
-  for (const Metric& m : metrics()) result.figures.push_back(m.of(compiled, outcome));
+  for (const Metric& m : metrics()) result.figures.push_back(m.value_of(compiled, outcome));
 } catch (const InputError& e) {
   fail(result, "input", e.problems().front().code, message_of(e.problems().front()));
 } catch (const Infeasible& e) {

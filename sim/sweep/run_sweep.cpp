@@ -31,7 +31,7 @@ std::string duration_text(double seconds) {
 }
 
 bool simulates(const std::string& backend) {
-  return get_from(backends::all(), "backend", backend).clock == Clock::Simulated;
+  return get_from(backends::catalog(), "backend", backend).clock == Clock::Simulated;
 }
 
 /// Warns of seeds that change nothing and of points that are the same scenario.
@@ -86,7 +86,7 @@ OpenScenarios open_scenarios(const SweepPlan& plan, const std::set<std::string>&
   OpenScenarios open;
   for (std::size_t i = 0; i < plan.points.size(); ++i) {
     if (!plan.chosen[i]) continue;
-    ++progress.all;
+    ++progress.total;
     if (finished.contains(plan.hashes[i]))
       ++progress.there;
     else if (++open.points_with[plan.hashes[i]] == 1)
@@ -113,7 +113,7 @@ std::optional<SweepEnd> complete_results(const SweepPlan& plan, const SweepOptio
   keep_chosen(end.table, plan);
   for (const SweepRow& row : end.table.rows)
     if (row.status.empty() || (options.retry && may_pass_another_time(row.status))) return {};
-  end.progress.all = end.progress.there = static_cast<int>(end.table.rows.size());
+  end.progress.total = end.progress.there = static_cast<int>(end.table.rows.size());
   return end;
 }
 
@@ -156,9 +156,9 @@ SweepEnd fill_store(const SweepPlan& plan, const SweepOptions& options, const Or
   try {
     end.stopped = !do_jobs(open.jobs, stop, done);
   } catch (const BackendError& e) {
-    const int kept = end.progress.there + end.progress.done;
-    throw BackendError(fmt::format("{}; {} of {} points have results, and the same command goes on", e.what(), kept,
-                                   end.progress.all));
+    const int with_result = end.progress.there + end.progress.done;
+    throw BackendError(fmt::format("{}; {} of {} points have results, and the same command goes on", e.what(),
+                                   with_result, end.progress.total));
   }
   end.table = store.table();
   keep_chosen(end.table, plan);
@@ -178,14 +178,14 @@ std::string progress_text(const SweepProgress& p, bool bar) {
   const int with_result = p.there + p.done;
   std::string text;
   if (bar) {
-    const int full = p.all > 0 ? static_cast<int>(static_cast<long>(kWidth) * with_result / p.all) : kWidth;
+    const int full = p.total > 0 ? static_cast<int>(static_cast<long>(kWidth) * with_result / p.total) : kWidth;
     text = '[' + std::string(full, '#') + std::string(kWidth - full, '.') + "] ";
   }
-  text += fmt::format("{} of {} points", with_result, p.all);
+  text += fmt::format("{} of {} points", with_result, p.total);
   if (p.done > 0 && p.seconds > 0) {
     const double rate = p.done / p.seconds;
     text += rate < 100 ? fmt::format(", {:.3g}/s", rate) : fmt::format(", {:.0f}/s", rate);
-    text += fmt::format(", {} left", duration_text((p.all - with_result) / rate));
+    text += fmt::format(", {} left", duration_text((p.total - with_result) / rate));
   }
   return p.failed > 0 ? text + fmt::format(", {} failed", p.failed) : text;
 }
@@ -196,22 +196,23 @@ SweepPlan plan_sweep(const SweepOptions& options) {
   SweepPlan plan;
   plan.sweep = load_sweep(options.file, options.sets);
   plan.backend = options.backend.empty() ? plan.sweep.backend : options.backend;
-  get_from(backends::all(), "backend", plan.backend);
+  get_from(backends::catalog(), "backend", plan.backend);
   plan.out = options.out.empty() ? plan.sweep.name + ".db" : options.out;
   plan.points = points_of(plan.sweep, plan.warnings);
-  std::set<int> kept;
-  for (const Point& p : options.only.empty() ? plan.points : only(plan.points, options.only)) kept.insert(p.number);
+  std::set<int> chosen_numbers;
+  for (const Point& p : options.only.empty() ? plan.points : only(plan.points, options.only))
+    chosen_numbers.insert(p.number);
   plan.hashes = hashes_of(plan.sweep, plan.points);
   plan.chosen = in_shard(plan.hashes, options.shard);
   for (std::size_t i = 0; i < plan.points.size(); ++i)
-    plan.chosen[i] = plan.chosen[i] && kept.contains(plan.points[i].number);
+    plan.chosen[i] = plan.chosen[i] && chosen_numbers.contains(plan.points[i].number);
   add_warnings(plan);
   return plan;
 }
 
 SweepEnd run_sweep(const SweepPlan& plan, const SweepOptions& options,
                    const std::function<void(const SweepProgress&)>& progress) {
-  const BackendDef& backend = get_from(backends::all(), "backend", plan.backend);
+  const BackendDef& backend = get_from(backends::catalog(), "backend", plan.backend);
   if (const std::string why = backend.why_not(); !why.empty()) throw BackendError(plan.backend + ": " + why);
   const std::string library = backend.version();
   const Origin origin{plan.backend,
@@ -228,7 +229,7 @@ SweepEnd run_sweep(const SweepPlan& plan, const SweepOptions& options,
 
   RemoteWorkerPool pool(worker_options, work);  // Before MPI starts.
   join_world();
-  agree();
+  barrier();
   const std::string key = sweep_key(plan, origin);
   if (world().rank > 0) {
     do_sent_jobs(key, pool);

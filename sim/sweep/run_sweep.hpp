@@ -41,7 +41,7 @@ SweepPlan plan_sweep(const SweepOptions&);
 
 /// Counts points, of which several may be one scenario that runs once.
 struct SweepProgress {
-  int all = 0;     ///< Chosen points.
+  int total = 0;   ///< Chosen points.
   int there = 0;   ///< Points that had a result before.
   int done = 0;    ///< Points that this run has finished.
   int failed = 0;  ///< Points among `done` that have no figures.

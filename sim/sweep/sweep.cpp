@@ -204,7 +204,7 @@ const config::MapSpec& sweep_fields() {
               .doc("Every point with seeds 1, 2, ...: training.seed, or run.seed of scenarios that learn nothing; and "
                    "the seeds of the cluster's jitter and of the shares of its changes."),
           integer("limit", 1, 1e7).fallback("10000").doc("Refuse to start with more points."),
-          choice("backend", [] { return names_of(backends::all()); })
+          choice("backend", [] { return names_of(backends::catalog()); })
               .fallback("simgrid")
               .doc("Where the points run, unless --backend says otherwise."),
       }};

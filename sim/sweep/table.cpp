@@ -102,11 +102,11 @@ Table printed(const SweepTable& table) {
     columns.push_back({{.key = key, .files = InFiles::Json, .rows = InRows::Failed}, unless_missing});
   }
   for (auto& column : text_columns()) columns.push_back(std::move(column));
-  Table made = make_table<Row>(columns, rows, [](const Row& r) { return failure_text(*r.row); });
+  Table printed_table = make_table<Row>(columns, rows, [](const Row& r) { return failure_text(*r.row); });
   for (std::size_t r = 0; r < rows.size(); ++r)
     if (ran(table.rows[r]) && value(table.rows[r], "fits") <= 0)
-      made.rows[r].note = ", which is too much with the messages on their way";
-  return made;
+      printed_table.rows[r].note = ", which is too much with the messages on their way";
+  return printed_table;
 }
 
 std::string numbers_of(const std::vector<const SweepRow*>& rows) {

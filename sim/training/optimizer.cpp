@@ -13,8 +13,8 @@ Field decay(const char* fallback, const char* where) {
 }
 Field coupled_decay() { return decay("0", "Times the weights, added to the gradient."); }
 Field epsilon() { return real("epsilon", 1e-30, 1).fallback("1e-8").doc("Added to the root of the mean square."); }
-Field beta(const char* name, const char* fallback, const char* of) {
-  return real(name, 0, kBelowOne).fallback(fallback).doc(of);
+Field beta(const char* name, const char* fallback, const char* doc) {
+  return real(name, 0, kBelowOne).fallback(fallback).doc(doc);
 }
 
 std::vector<Field> adam_like(Field weight_decay) {

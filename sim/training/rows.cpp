@@ -22,12 +22,12 @@ Rows::Rows(const TaskShape& shape, std::uint64_t seed) : epochs_{seed, kRows, sh
   for (const Operation& op : shape.inputs) starts_.push_back(starts_.back() + numbers({op}));
   for (const Operation& op : shape.losses)
     target_numbers_ += op.kind == OperationKind::CrossEntropy ? op.rows : numbers({op});
-  if (starts_.back() + target_numbers_ <= kMostKept / kRows) kept_ = std::make_unique<Kept[]>(kRows);
+  if (starts_.back() + target_numbers_ <= kMostKept / kRows) kept_ = std::make_unique<CachedRow[]>(kRows);
 }
 
-const Rows::Kept* Rows::kept(std::int64_t row) const {
+const Rows::CachedRow* Rows::cached_row(std::int64_t row) const {
   if (!kept_ || row >= kRows) return nullptr;
-  Kept& k = kept_[row];
+  CachedRow& k = kept_[row];
   std::call_once(k.once, [&] {
     k.inputs.resize(starts_.back());
     k.target.resize(target_numbers_);
@@ -44,20 +44,20 @@ std::int64_t Rows::row_of(int iteration, std::int64_t sample) const {
 void Rows::input(int input, int iteration, std::int64_t sample, std::span<double> out) const {
   const std::int64_t row = row_of(iteration, sample);
   std::vector<double> fresh;
-  const Kept* const known = kept(row);
-  if (!known) {
+  const CachedRow* const entry = cached_row(row);
+  if (!entry) {
     fresh.resize(starts_.back());
     inputs_of(row, fresh);
   }
-  const std::vector<double>& all = known ? known->inputs : fresh;
+  const std::vector<double>& values = entry ? entry->inputs : fresh;
   STAGECRAFT_CHECK(out.size() == starts_.at(input + 1) - starts_[input]);
-  std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(starts_[input]), out.size(), out.begin());
+  std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(starts_[input]), out.size(), out.begin());
 }
 
 void Rows::target(int iteration, std::int64_t sample, std::span<double> out) const {
   const std::int64_t row = row_of(iteration, sample);
-  if (const Kept* const known = kept(row))
-    std::copy_n(known->target.begin(), out.size(), out.begin());
+  if (const CachedRow* const entry = cached_row(row))
+    std::copy_n(entry->target.begin(), out.size(), out.begin());
   else
     target_of(row, out);
 }

@@ -34,17 +34,17 @@ class Rows : public Dataset {
   virtual void target_of(std::int64_t row, std::span<double> out) const = 0;
 
  private:
-  struct Kept {
+  struct CachedRow {
     std::once_flag once;
     std::vector<double> inputs, target;
   };
   std::int64_t row_of(int iteration, std::int64_t sample) const;
-  const Kept* kept(std::int64_t row) const;
+  const CachedRow* cached_row(std::int64_t row) const;
 
   Epochs epochs_;
   std::vector<std::size_t> starts_;  ///< [input]: its first number among the numbers of a row; then the end of all.
   std::size_t target_numbers_ = 0;
-  std::unique_ptr<Kept[]> kept_;  ///< The first kRows rows; null where they are too large to keep.
+  std::unique_ptr<CachedRow[]> kept_;  ///< The first kRows rows; null where they are too large to keep.
 };
 
 /// The number of values in the outputs of some operations.

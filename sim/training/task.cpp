@@ -6,13 +6,13 @@ namespace stagecraft {
 namespace {
 
 /// Place of an operation: layer, then operation.
-struct Place {
+struct OperationId {
   LayerId layer;
   std::size_t operation = 0;
 };
 
 /// Where input `from` of an operation of layer `user` is computed.
-Place source_of(const ModelGraph& model, LayerId user, int from) {
+OperationId source_of(const ModelGraph& model, LayerId user, int from) {
   if (from >= 0) return {user, static_cast<std::size_t>(from)};
   const LayerId layer = model.layers[user].inputs[-1 - from];
   return {layer, model.layers[layer].operations.size() - 1};
@@ -23,12 +23,12 @@ Place source_of(const ModelGraph& model, LayerId user, int from) {
 TaskShape task_shape(const ModelGraph& model, std::int64_t mini_batch) {
   TaskShape shape;
   shape.mini_batch = mini_batch;
-  std::vector<Place> places;
-  const auto take_words = [&](Place source, int words) {
+  std::vector<OperationId> places;
+  const auto take_words = [&](OperationId source, int words) {
     for (std::size_t i = 0; i < places.size(); ++i) {
       if (places[i].layer != source.layer || places[i].operation != source.operation) continue;
-      int& known = shape.inputs[i].inner;
-      known = known == 0 ? words : std::min(known, words);
+      int& inner = shape.inputs[i].inner;
+      inner = inner == 0 ? words : std::min(inner, words);
     }
   };
   for (const LayerId l : model.layers.ids()) {

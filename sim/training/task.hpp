@@ -42,7 +42,7 @@ struct TaskDef {
 };
 
 namespace tasks {
-Catalog<TaskDef> all();
+Catalog<TaskDef> catalog();
 }
 
 }  // namespace stagecraft

@@ -151,7 +151,7 @@ const WeightsDef kPolicies[] = {
 
 }  // namespace
 
-Catalog<WeightsDef> all() {
+Catalog<WeightsDef> catalog() {
   static const std::vector<const WeightsDef*> entries = [] {
     std::vector<const WeightsDef*> list{&custom};
     for (const WeightsDef& policy : kPolicies) list.push_back(&policy);

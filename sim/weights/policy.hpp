@@ -22,7 +22,7 @@ struct WeightsDef {
 };
 
 namespace weights {
-Catalog<WeightsDef> all();
+Catalog<WeightsDef> catalog();
 }
 
 /// The field that every policy has in addition to its name: `fidelity`.

@@ -38,15 +38,15 @@ WeightReads::WeightReads(const Schedule& schedule, const Plan& plan, const Weigh
   IdVector<StageId, std::optional<StageWalk>> walks(plan.stages.size());
   for (const DeviceId d : parts_.ids()) {
     find_updates(d, delays);
-    for (const Part& part : parts_[d]) {
+    for (const DeviceStage& part : parts_[d]) {
       const StageId s = part.stage;
-      const int each = plan.own_micro_batches(part.stage) / schedule.updates_of(part.stage);
+      const int each = plan.micro_batches_run(part.stage) / schedule.updates_of(part.stage);
       const StagePlace place{depth - to_sink[s.value], depth, each};
       walks[s].emplace(plan, part.stage, place, schedule.drain_every, rule, delays[s]);
     }
     if (!rule.reads_newest())
       for (const Op& op : schedule.row(d)) reads_[d].push_back(walks[op.stage]->next(op));
-    for (const Part& part : parts_[d]) {
+    for (const DeviceStage& part : parts_[d]) {
       const StageId s = part.stage;
       const int replica = replica_on(plan.stage(part.stage), d);
       needs_[s][replica] = walks[s]->needs();
@@ -61,13 +61,13 @@ WeightReads::WeightReads(const Schedule& schedule, const Plan& plan, const Weigh
 
 void WeightReads::find_updates(DeviceId device, IdVector<StageId, StageDelays>& delays) {
   const auto& ops = schedule_->row(device);
-  std::vector<Part>& parts = parts_[device];
+  std::vector<DeviceStage>& parts = parts_[device];
   for (const Op& op : ops) {
     StageDelays& stage = delays[op.stage];
     if (stage.empty()) parts.push_back({op.stage, {}});
     stage.add(op);
   }
-  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.stage < b.stage; });
+  std::sort(parts.begin(), parts.end(), [](const DeviceStage& a, const DeviceStage& b) { return a.stage < b.stage; });
   for (std::size_t i = 0; i < ops.size(); ++i)
     if (ops[i].kind == OpKind::Update)
       parts[part_of(device, ops[i].stage)].updates.push_back(static_cast<std::uint32_t>(i));
@@ -75,9 +75,9 @@ void WeightReads::find_updates(DeviceId device, IdVector<StageId, StageDelays>& 
 
 std::size_t WeightReads::part_of(DeviceId device, StageId stage) const {
   const auto& parts = parts_[device];
-  const auto found = std::lower_bound(parts.begin(), parts.end(), stage,
-                                      [](const Part& part, StageId wanted) { return part.stage < wanted; });
-  return found - parts.begin();
+  const auto it = std::lower_bound(parts.begin(), parts.end(), stage,
+                                   [](const DeviceStage& part, StageId wanted) { return part.stage < wanted; });
+  return it - parts.begin();
 }
 
 WeightRead WeightReads::at(DeviceId device, std::size_t index) const {

@@ -39,7 +39,7 @@ class WeightReads {
 
  private:
   /// One stage on one device.
-  struct Part {
+  struct DeviceStage {
     StageId stage;
     std::vector<std::uint32_t> updates;  ///< Where they stand in the list of the device.
   };
@@ -47,7 +47,7 @@ class WeightReads {
   std::size_t part_of(DeviceId device, StageId) const;
 
   const Schedule* schedule_;
-  IdVector<DeviceId, std::vector<Part>> parts_;
+  IdVector<DeviceId, std::vector<DeviceStage>> parts_;
   IdVector<DeviceId, std::vector<WeightRead>> reads_;  ///< [device][op]; empty where all read the newest.
   IdVector<StageId, std::vector<StageNeeds>> needs_;   ///< [stage][replica]
 };

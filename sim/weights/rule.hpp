@@ -67,7 +67,7 @@ struct WeightsRule {
 enum class WeightsFrom : std::uint8_t {
   Version,    ///< The version itself.
   Predicted,  ///< What the stage predicted (or reconstructed) last for this direction.
-  Kept,       ///< What the forward of the same micro-batch used.
+  Stashed,    ///< What the forward of the same micro-batch used.
 };
 
 }  // namespace stagecraft

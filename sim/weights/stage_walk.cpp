@@ -56,10 +56,10 @@ void StageDelays::add(const Op& op) {
   if (op.kind == OpKind::Forward) at_micro(forward_, op.micro, -1) = updates_;
   if (!passes_gradient(op.kind)) return;
   at_micro(backward_, op.micro, -1) = updates_;
-  most_ = std::max(most_, of(op.micro));
+  max_delay_ = std::max(max_delay_, delay(op.micro));
 }
 
-int StageDelays::of(int micro) const {
+int StageDelays::delay(int micro) const {
   const std::size_t m = micro;
   const bool both = m < forward_.size() && m < backward_.size() && forward_[m] >= 0 && backward_[m] >= 0;
   return both ? backward_[m] - forward_[m] : 0;
@@ -71,34 +71,34 @@ int Lifetimes::make(int at) {
   return static_cast<int>(first_.size()) - 1;
 }
 
-int Lifetimes::most() const {
+int Lifetimes::peak() const {
   const std::int32_t end = last_.empty() ? 0 : *std::max_element(last_.begin(), last_.end());
   std::vector<int> change(end + 2, 0);
   for (std::size_t i = 0; i < first_.size(); ++i) {
     ++change[first_[i]];
     --change[last_[i] + 1];
   }
-  int alive = 0, most = 0;
-  for (const int c : change) most = std::max(most, alive += c);
-  return most;
+  int alive = 0, peak = 0;
+  for (const int c : change) peak = std::max(peak, alive += c);
+  return peak;
 }
 
 StageWalk::StageWalk(const Plan& plan, StageId stage, const StagePlace& place, int drain_every, const WeightsRule& rule,
-                     const StageDelays& all)
+                     const StageDelays& delays)
     : stage_(plan.stage(stage)),
       place_(place),
       per_iteration_(plan.micro_batches(stage)),
-      own_(plan.own_micro_batches(stage)),
+      own_(plan.micro_batches_run(stage)),
       drain_every_(drain_every),
       rule_(rule),
-      all_(all) {
+      delays_(delays) {
   versions_.push_back(lifetimes_.make(0));
 }
 
 StageNeeds StageWalk::needs() {
   if (at_ > 0) lifetimes_.use(versions_.back(), at_ - 1);
-  const bool averages = rule_.reconstructs() && all_.most() > 0;
-  return {all_.most(), lifetimes_.most() + averages};
+  const bool averages = rule_.reconstructs() && delays_.max_delay() > 0;
+  return {delays_.max_delay(), lifetimes_.peak() + averages};
 }
 
 WeightRead StageWalk::next(const Op& op) {
@@ -109,15 +109,15 @@ WeightRead StageWalk::next(const Op& op) {
   }
   enter(op.micro);
   WeightRead read;
-  int thing = 0;
-  if (all_.updates() > 0) {
-    read = op.kind == OpKind::Forward ? forward(op, thing) : backward(op, thing);
+  int buffer = 0;
+  if (delays_.updates() > 0) {
+    read = op.kind == OpKind::Forward ? forward(op, buffer) : backward(op, buffer);
     Used& used = at_micro(used_, op.micro, Used{});
     const bool is_forward = op.kind == OpKind::Forward;
     (is_forward ? used.forward : used.backward) = read;
-    (is_forward ? used.forward_thing : used.backward_thing) = thing;
+    (is_forward ? used.forward_buffer : used.backward_buffer) = buffer;
   }
-  lifetimes_.use(thing, at_++);
+  lifetimes_.use(buffer, at_++);
   return read;
 }
 
@@ -147,59 +147,59 @@ int StageWalk::own_index(int micro) const {
   return (micro / per_iteration_ - drained_) * own_ + inside;
 }
 
-WeightRead StageWalk::version(int number, const Op& op, int& thing) {
+WeightRead StageWalk::version(int number, const Op& op, int& buffer) {
   if (number > updates_)
     throw Infeasible("weights",
                      fmt::format("{} would read version {} of its weights, but only {} are made before it", to_text(op),
                                  number, updates_),
                      fmt::format("set run.micro_batches to {} or more, or choose other weights", place_.depth - 1));
-  thing = versions_[number];
+  buffer = versions_[number];
   return {.version = number};
 }
 
-WeightRead StageWalk::forward(const Op& op, int& thing) {
+WeightRead StageWalk::forward(const Op& op, int& buffer) {
   switch (rule_.forward) {
     case ForwardWeights::Current:
-      return version(updates_, op, thing);
+      return version(updates_, op, buffer);
     case ForwardWeights::DoubleBuffer:
-      return version(base_ + std::max(0, window_ - 1), op, thing);
+      return version(base_ + std::max(0, window_ - 1), op, buffer);
     case ForwardWeights::Vertical:
-      return version(base_ + std::max(0, own_index(op.micro) - (place_.depth - 1)) / place_.micro_batches, op, thing);
+      return version(base_ + std::max(0, own_index(op.micro) - (place_.depth - 1)) / place_.micro_batches, op, buffer);
     case ForwardWeights::Predict:
-      return predict(false, forward_horizon(rule_.horizon, place_, all_.of(op.micro)), thing);
+      return predict(false, forward_horizon(rule_.horizon, place_, delays_.delay(op.micro)), buffer);
   }
   return {};
 }
 
 /// A recomputation comes first and predicts; the backward and the weight gradient after it use the same weights.
-WeightRead StageWalk::backward(const Op& op, int& thing) {
-  if (rule_.backward == BackwardWeights::Current) return version(updates_, op, thing);
+WeightRead StageWalk::backward(const Op& op, int& buffer) {
+  if (rule_.backward == BackwardWeights::Current) return version(updates_, op, buffer);
   const Used& used = at_micro(used_, op.micro, Used{});
   if (rule_.backward == BackwardWeights::SameAsForward) {
-    thing = used.forward_thing;
+    buffer = used.forward_buffer;
     const bool predicted = used.forward.from == WeightsFrom::Predicted;
-    return {.version = used.forward.version, .from = predicted ? WeightsFrom::Kept : WeightsFrom::Version};
+    return {.version = used.forward.version, .from = predicted ? WeightsFrom::Stashed : WeightsFrom::Version};
   }
-  if (used.backward_thing >= 0) {
-    thing = used.backward_thing;
+  if (used.backward_buffer >= 0) {
+    buffer = used.backward_buffer;
     return {.version = used.backward.version, .from = used.backward.from};
   }
   // A reconstruction goes back to the version of the forward.
   const int horizon = rule_.reconstructs() ? updates_ - used.forward.version : backward_horizon(rule_.horizon, place_);
-  return predict(true, horizon, thing);
+  return predict(true, horizon, buffer);
 }
 
-WeightRead StageWalk::predict(bool backward, int horizon, int& thing) {
+WeightRead StageWalk::predict(bool backward, int horizon, int& buffer) {
   Prediction& last = predictions_[backward];
   const bool shared = rule_.predicts() && rule_.horizon == Horizon::PerMiniBatch;
   const bool again = shared && last.window == window_;
   last.window = window_;
   if (horizon <= 0) {
-    thing = versions_.back();
+    buffer = versions_.back();
     return {.version = updates_};
   }
-  if (!again) last.version = updates_, last.thing = lifetimes_.make(at_);
-  thing = last.thing;
+  if (!again) last.version = updates_, last.buffer = lifetimes_.make(at_);
+  buffer = last.buffer;
   return {.version = last.version, .horizon = again ? -1 : horizon, .from = WeightsFrom::Predicted};
 }
 

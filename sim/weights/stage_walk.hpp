@@ -25,20 +25,20 @@ class StageDelays {
   void add(const Op&);
   bool empty() const { return forward_.empty() && backward_.empty() && updates_ == 0; }
   int updates() const { return updates_; }
-  int most() const { return most_; }
-  int of(int micro) const;  ///< 0 for a micro-batch without a backward.
+  int max_delay() const { return max_delay_; }
+  int delay(int micro) const;  ///< 0 for a micro-batch without a backward.
 
  private:
   std::vector<std::int32_t> forward_, backward_;  ///< [micro-batch]; -1: none.
-  int updates_ = 0, most_ = 0;
+  int updates_ = 0, max_delay_ = 0;
 };
 
 /// Counts the weight buffers alive at once; each lives from where it is made to where it is last used.
 class Lifetimes {
  public:
   int make(int at);
-  void use(int thing, int at) { last_[thing] = at; }
-  int most() const;
+  void use(int buffer, int at) { last_[buffer] = at; }
+  int peak() const;
 
  private:
   std::vector<std::int32_t> first_, last_;
@@ -47,34 +47,34 @@ class Lifetimes {
 /// Goes through the ops of one stage on one device in the order of the list, and says what each reads.
 class StageWalk {
  public:
-  /// `all` has seen every op of the stage on the device.
-  StageWalk(const Plan&, StageId, const StagePlace&, int drain_every, const WeightsRule&, const StageDelays& all);
+  /// `delays` has seen every op of the stage on the device.
+  StageWalk(const Plan&, StageId, const StagePlace&, int drain_every, const WeightsRule&, const StageDelays& delays);
   WeightRead next(const Op&);
   /// Call after next() has seen all ops.
   StageNeeds needs();
 
  private:
   struct Prediction {
-    int version = 0, thing = -1;
+    int version = 0, buffer = -1;
     int window = -1;  ///< Update whose micro-batches share the prediction.
   };
   struct Used {
     WeightRead forward, backward;
-    int forward_thing = 0, backward_thing = -1;
+    int forward_buffer = 0, backward_buffer = -1;
   };
   void update();
   void enter(int micro);
-  WeightRead forward(const Op&, int& thing);
-  WeightRead backward(const Op&, int& thing);
-  WeightRead predict(bool backward, int horizon, int& thing);
-  WeightRead version(int number, const Op&, int& thing);
+  WeightRead forward(const Op&, int& buffer);
+  WeightRead backward(const Op&, int& buffer);
+  WeightRead predict(bool backward, int horizon, int& buffer);
+  WeightRead version(int number, const Op&, int& buffer);
   int own_index(int micro) const;
 
   const Stage& stage_;
   StagePlace place_;
   int per_iteration_, own_, drain_every_;  ///< Micro-batches of an iteration, and of them the stage's own.
   WeightsRule rule_;
-  const StageDelays& all_;
+  const StageDelays& delays_;
   int at_ = 0, updates_ = 0;
   int drained_ = 0, base_ = 0;  ///< First iteration since the drain before the op, and updates done by then.
   int window_ = 0;              ///< Updates from the drain to the one that the op's micro-batch goes into.

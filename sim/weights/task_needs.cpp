@@ -30,7 +30,7 @@ class Views {
       for (const Op& op : row)
         for (const auto& [view, kind] : seen_by_[op.stage]) view->ops.push_back({kind, false, op.stage, op.micro});
   }
-  const auto& all() const { return views_; }
+  const auto& by_place() const { return views_; }
   StageId forward(LayerId layer) const { return forwards_.at(layer); }
   const View& of_forward(LayerId layer) const { return views_.at({layer, device(forward(layer))}); }
 
@@ -77,11 +77,11 @@ class Views {
   IdVector<StageId, std::vector<std::pair<View*, OpKind>>> seen_by_;  ///< [stage]: views of its ops, and as which kind.
 };
 
-/// Adds the forwards of another device to `own`, each as soon as its version has arrived.
-std::vector<Op> with_forwards(const std::vector<Op>& own, const std::vector<Op>& elsewhere) {
-  std::vector<Op> all;
+/// Adds the forwards of another device to `ops`, each as soon as its version has arrived.
+std::vector<Op> with_forwards(const std::vector<Op>& ops, const std::vector<Op>& elsewhere) {
+  std::vector<Op> merged;
   std::size_t next = 0;
-  int here = 0, there = 0;  // Updates so far in `own` and in `elsewhere`.
+  int here = 0, there = 0;  // Updates so far in `ops` and in `elsewhere`.
   const auto take = [&] {
     for (; next < elsewhere.size(); ++next) {
       const bool news = elsewhere[next].kind == OpKind::Update;
@@ -89,24 +89,24 @@ std::vector<Op> with_forwards(const std::vector<Op>& own, const std::vector<Op>&
       if (news)
         ++there;
       else
-        all.push_back(elsewhere[next]);
+        merged.push_back(elsewhere[next]);
     }
   };
   take();
-  for (const Op& op : own) {
-    all.push_back(op);
+  for (const Op& op : ops) {
+    merged.push_back(op);
     if (op.kind != OpKind::Update) continue;
     ++here;
     take();
   }
-  return all;
+  return merged;
 }
 
 StageNeeds needs_of(const std::vector<Op>& ops, const Plan& plan, StageId forward, int drain_every,
                     const WeightsRule& rule) {
   StageDelays delays;
   for (const Op& op : ops) delays.add(op);
-  StageWalk walk(plan, forward, {0, 1, plan.own_micro_batches(forward)}, drain_every, rule, delays);
+  StageWalk walk(plan, forward, {0, 1, plan.micro_batches_run(forward)}, drain_every, rule, delays);
   for (const Op& op : ops) walk.next(op);
   return walk.needs();
 }
@@ -128,14 +128,14 @@ IdVector<StageId, StageNeeds> task_needs(const Schedule& schedule, const Plan& p
   require_known_delays(rule);
   const Views views(schedule, plan);
   IdVector<StageId, StageNeeds> needs(plan.stages.size(), {.delay = 0, .buffers = 0});
-  for (const auto& [place, view] : views.all()) {
+  for (const auto& [place, view] : views.by_place()) {
     const LayerId layer = place.first;
-    StageNeeds& own = needs[view.keeper()];
-    own = {};  // A weight gradient alone needs one buffer, which updates work on.
+    StageNeeds& stage_needs = needs[view.keeper()];
+    stage_needs = {};  // A weight gradient alone needs one buffer, which updates work on.
     if (!view.reads()) continue;
     const bool apart = !view.forward.valid();
-    own = needs_of(apart ? with_forwards(view.ops, views.of_forward(layer).ops) : view.ops, plan, views.forward(layer),
-                   schedule.drain_every, rule);
+    stage_needs = needs_of(apart ? with_forwards(view.ops, views.of_forward(layer).ops) : view.ops, plan,
+                           views.forward(layer), schedule.drain_every, rule);
   }
   return needs;
 }

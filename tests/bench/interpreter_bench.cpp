@@ -31,10 +31,10 @@ void bare(int devices, bool one_thread) {
   const Plan plan = chain_plan(devices, devices, 64);
   const Program p = test::real_program("1f1b", plan, test::policy("flush"), 200);
   Nothing nothing;
-  real::WalkOptions options;
+  real::ExecutorOptions options;
   options.one_thread = one_thread;
-  real::walk(p, nothing, nullptr, options);
-  const real::Times t = real::walk(p, nothing, nullptr, options);
+  real::run_program(p, nothing, nullptr, options);
+  const real::Times t = real::run_program(p, nothing, nullptr, options);
   std::printf("%-34s %8zu instructions  %7.3f us each\n",
               (std::to_string(devices) + (one_thread ? " devices, one thread" : " devices, a thread each")).c_str(),
               p.size(), microseconds_each(p, t.end));

@@ -82,9 +82,9 @@ int main(int argc, char** argv) {
   Program program;
   Timeline timeline;
   Report report;
-  const BackendDef& ideal = get_from(backends::all(), "backend", "ideal");
+  const BackendDef& ideal = get_from(backends::catalog(), "backend", "ideal");
   timed("schedule", ops, [&] {
-    schedule = build_schedule(get_from(schedules::all(), "schedule", "1f1b"), {.plan = plan, .costs = costs});
+    schedule = build_schedule(get_from(schedules::catalog(), "schedule", "1f1b"), {.plan = plan, .costs = costs});
   });
   timed("validate", ops, [&] { throw_if_any(validate(schedule, plan, {}), "1f1b"); });
   timed("lower", ops, [&] { program = lower(schedule, plan, costs, WeightsRule{}, {.rendezvous = false}); });
@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
   show("ideal, best", size, best);
   if (argc > 3) {
     const double other =
-        seconds_of([&] { timeline = get_from(backends::all(), "backend", argv[3]).run(program, cluster, {}); });
+        seconds_of([&] { timeline = get_from(backends::catalog(), "backend", argv[3]).run(program, cluster, {}); });
     show(argv[3], size, other);
     fmt::print("ideal is {:.0f} times as fast\n", other / best);
   }

@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
              "m", "p", "validated", "", "m", "p");
   const bool unequal = argc > 3 && std::string_view(argv[3]) == "unequal";
   char** const names = argv + (unequal ? 4 : 3);
-  for (const ScheduleDef* def : schedules::all()) {
+  for (const ScheduleDef* def : schedules::catalog()) {
     const std::string name(def->name);
     if (name == "csv" || name == "synthesised") continue;  // From a file; as long as its search may be.
     if (names < argv + argc && std::none_of(names, argv + argc, [&](const char* asked) { return name == asked; }))

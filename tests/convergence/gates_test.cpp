@@ -41,24 +41,24 @@ double distance(const Weights& a, const Weights& b) {
 
 double lowest(const Seeds& seeds) { return *std::min_element(seeds.begin(), seeds.end()); }
 
-void report(const std::string& what, const std::vector<Method>& methods, const std::vector<Seeds>& found) {
-  std::string text = what + fmt::format(", {} seeds\n", found.front().size());
+void report(const std::string& what, const std::vector<Method>& methods, const std::vector<Seeds>& results) {
+  std::string text = what + fmt::format(", {} seeds\n", results.front().size());
   for (std::size_t m = 0; m < methods.size(); ++m)
-    text += fmt::format("  {:<24} {:>6.3f} [{:.3f}-{:.3f}]   prototype {}\n", methods[m].name(), median(found[m]),
-                        lowest(found[m]), *std::max_element(found[m].begin(), found[m].end()), methods[m].stated);
+    text += fmt::format("  {:<24} {:>6.3f} [{:.3f}-{:.3f}]   prototype {}\n", methods[m].name(), median(results[m]),
+                        lowest(results[m]), *std::max_element(results[m].begin(), results[m].end()), methods[m].stated);
   MESSAGE(text);
 }
 
 /// ||W - W_sync|| / ||W_naive - W_sync|| after 100 updates, of each method and seed.
 std::vector<Seeds> trajectories(const Training& training, int seeds, const std::vector<Method>& methods) {
-  std::vector<Seeds> found(methods.size());
+  std::vector<Seeds> results(methods.size());
   for (int seed = 1; seed <= seeds; ++seed) {
     const Weights sync = train(kSync, training, 100, seed).weights;
     const double naive = distance(train(kNaive, training, 100, seed).weights, sync);
     for (std::size_t m = 0; m < methods.size(); ++m)
-      found[m].push_back(distance(train(methods[m], training, 100, seed).weights, sync) / naive);
+      results[m].push_back(distance(train(methods[m], training, 100, seed).weights, sync) / naive);
   }
-  return found;
+  return results;
 }
 
 /// Mean of the last four evaluations, 20 updates apart.
@@ -74,13 +74,13 @@ double last_loss(const Method& method, Training training, int updates, int seed)
 /// Share of the extra loss from stale weights that a method recovers, seed by seed:
 /// (L_naive - L) / (L_naive - L_sync).
 std::vector<Seeds> closures(const Training& training, int updates, int seeds, const std::vector<Method>& methods) {
-  std::vector<Seeds> found(methods.size());
+  std::vector<Seeds> results(methods.size());
   for (int seed = 1; seed <= seeds; ++seed) {
     const double sync = last_loss(kSync, training, updates, seed), naive = last_loss(kNaive, training, updates, seed);
     for (std::size_t m = 0; m < methods.size(); ++m)
-      found[m].push_back((naive - last_loss(methods[m], training, updates, seed)) / (naive - sync));
+      results[m].push_back((naive - last_loss(methods[m], training, updates, seed)) / (naive - sync));
   }
-  return found;
+  return results;
 }
 
 }  // namespace
@@ -90,10 +90,10 @@ TEST_CASE("momentum: predicted weights keep the run near the one without a pipel
       {"pipeoptim", false, "0.124 [0.084-0.161]"}, {"pipeoptim", true, "0.204 [0.130-0.286]"},
       {"geometric", false, "0.316 [0.284-0.372]"}, {"spectrain", false, "0.344 [0.255-0.565]"},
       {"2bw", false, "0.165 [0.144-0.264]"},       {"stash", false, "0.864 [0.800-0.996]"}};
-  const auto found = trajectories(test::training_of(OptimizerKind::Momentum, 5e-4, "teacher"), 10, methods);
-  report("teacher, momentum 0.9, rate 0.0005: distance from sync over that of naive", methods, found);
-  CHECK(median(found[0]) <= 0.30);
-  for (const double ratio : found[0]) CHECK(ratio <= 0.30);
+  const auto results = trajectories(test::training_of(OptimizerKind::Momentum, 5e-4, "teacher"), 10, methods);
+  report("teacher, momentum 0.9, rate 0.0005: distance from sync over that of naive", methods, results);
+  CHECK(median(results[0]) <= 0.30);
+  for (const double ratio : results[0]) CHECK(ratio <= 0.30);
 }
 
 TEST_CASE("adamw: predicting with the optimizer's step helps, with the momentum of bare gradients it does not") {
@@ -104,10 +104,10 @@ TEST_CASE("adamw: predicting with the optimizer's step helps, with the momentum 
                                     {"2bw", false, "0.275"}};
   Training training = test::training_of(OptimizerKind::AdamW, 3e-4, "glyph");
   training.optimizer.weight_decay = 0.01;
-  const auto found = trajectories(training, 10, methods);
-  report("glyph, adamw, rate 0.0003: distance from sync over that of naive", methods, found);
-  for (const double ratio : found[0]) CHECK(ratio <= 0.5);
-  for (const double ratio : found[1]) CHECK(ratio >= 0.9);
+  const auto results = trajectories(training, 10, methods);
+  report("glyph, adamw, rate 0.0003: distance from sync over that of naive", methods, results);
+  for (const double ratio : results[0]) CHECK(ratio <= 0.5);
+  for (const double ratio : results[1]) CHECK(ratio >= 0.9);
 }
 
 TEST_CASE("momentum: predictions recover most of the loss that stale weights cost") {
@@ -116,10 +116,10 @@ TEST_CASE("momentum: predictions recover most of the loss that stale weights cos
                                     {"spectrain", false, "0.85 after 1000"},
                                     {"2bw", false, "0.84 after 1000"}};
   const Training training = test::training_of(OptimizerKind::Momentum, 2e-3, "teacher");
-  const auto found = closures(training, 200, 5, methods);
-  report("teacher, momentum 0.9, rate 0.002, 200 updates: share of the loss", methods, found);
-  CHECK(median(found[0]) >= 0.5);
-  CHECK(lowest(found[0]) >= 0.3);
+  const auto results = closures(training, 200, 5, methods);
+  report("teacher, momentum 0.9, rate 0.002, 200 updates: share of the loss", methods, results);
+  CHECK(median(results[0]) >= 0.5);
+  CHECK(lowest(results[0]) >= 0.3);
   CHECK(test::prediction_error(training, 400) < 1);
 }
 
@@ -131,23 +131,23 @@ TEST_CASE("without momentum a prediction is worse than none, and the loss shows 
     CAPTURE(rate);
     const Training training = test::training_of(OptimizerKind::Sgd, rate, "teacher");
     const std::vector<Method> methods{{"pipeoptim", false, rate < 0.1 ? "-0.16" : "0.20"}};
-    const auto found = closures(training, 200, 5, methods);
+    const auto results = closures(training, 200, 5, methods);
     const double error = test::prediction_error(training, 400);
     report(fmt::format("teacher, sgd, rate {}, prediction error {:.2f} (prototype 2.4-2.8): share of the loss", rate,
                        error),
-           methods, found);
+           methods, results);
     CHECK(error > 1);
-    CHECK(median(found[0]) < 0.5);
+    CHECK(median(results[0]) < 0.5);
   }
   const std::vector<Method> methods{{"pipeoptim", false, "1.09"}};
   const Training training = test::training_of(OptimizerKind::RmsProp, 3e-4, "glyph");
-  const auto found = trajectories(training, 5, methods);
+  const auto results = trajectories(training, 5, methods);
   const double error = test::prediction_error(training, 200);
   report(
       fmt::format("glyph, rmsprop, rate 0.0003, prediction error {:.2f}: distance from sync over that of naive", error),
-      methods, found);
+      methods, results);
   CHECK(error > 1);
-  CHECK(median(found[0]) > 0.5);
+  CHECK(median(results[0]) > 0.5);
 }
 
 // After a cold start the momentum is still zero while the pipeline fills, so a horizon that is too long there has no
@@ -161,7 +161,8 @@ TEST_CASE("a horizon that assumes old weights is wrong after a drain, and only t
     const Training training = test::training_of(kind, 5e-4, "teacher");
     const Case c("pipeoptim", training.task);
     const auto weights = [&](const WeightsRule& rule, const char* drain) {
-      const config::Value options = test::checked(drain, *get_from(schedules::all(), "schedule", c.schedule).fields);
+      const config::Value options =
+          test::checked(drain, *get_from(schedules::catalog(), "schedule", c.schedule).fields);
       return test::really_run(test::real_program(c.schedule, c.plan, rule, 100, &options), c.model, c.plan, rule,
                               training, true)
           .learnt()

@@ -21,7 +21,7 @@ struct Method {
 
   std::string name() const { return policy + (released ? " as released" : ""); }
   WeightsRule rule() const {
-    const WeightsDef& def = get_from(weights::all(), "weights policy", policy);
+    const WeightsDef& def = get_from(weights::catalog(), "weights policy", policy);
     return released ? *def.as_released : def.paper;
   }
 };

@@ -48,9 +48,9 @@ class Recorder : public real::Kernels {
     kernels_->predict(rule, direction, horizon, count, state, from, to);
     std::vector<double> numbers(static_cast<std::size_t>(count));
     kernels_->download(to, numbers);
-    const auto [kept, first] =
+    const auto [recorded, first] =
         predictions_.emplace(state.steps, numbers);  // While the pipeline fills there are several.
-    REQUIRE((first || kept->second == numbers));
+    REQUIRE((first || recorded->second == numbers));
   }
   void reconstruct(const OptimizerRule& rule, Reconstruction kind, int delay, std::int64_t count,
                    const real::OptimizerState& state, const void* from, void* to) override {
@@ -77,14 +77,14 @@ inline FirstStage first_stage(const Method& method, Training training, int updat
       with_workload(real_program(c.schedule, c.plan, rule, updates), c.model, c.plan, rule, training);
   FirstStage first;
   const auto kernels = [&](std::size_t width, DeviceId device) -> std::unique_ptr<real::Kernels> {
-    auto made = cpu::make_kernels(width, device);
-    if (device != DeviceId{0}) return made;
-    return std::make_unique<Recorder>(std::move(made), first.predictions);
+    auto real_kernels = cpu::make_kernels(width, device);
+    if (device != DeviceId{0}) return real_kernels;
+    return std::make_unique<Recorder>(std::move(real_kernels), first.predictions);
   };
   real::Session session(program, kernels, [](DeviceId) { return true; });
-  real::WalkOptions options;
+  real::ExecutorOptions options;
   options.one_thread = true;
-  real::walk(program, session, nullptr, options);
+  real::run_program(program, session, nullptr, options);
   const auto& snapshots = session.stage_on(StageId{0}, DeviceId{0}).snapshots();
   for (int u = 0; u <= updates; ++u) first.versions.push_back(snapshots.at(u));
   std::map<int, int> forward;

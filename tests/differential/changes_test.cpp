@@ -16,7 +16,7 @@ namespace {
 constexpr double kBandwidth = 1e9;
 
 Timeline run(const char* backend, const Program& program, const Cluster& cluster) {
-  return get_from(backends::all(), "backend", backend).run(program, cluster, {});
+  return get_from(backends::catalog(), "backend", backend).run(program, cluster, {});
 }
 
 doctest::Approx near(double seconds) { return doctest::Approx(seconds).epsilon(1e-9); }

@@ -19,7 +19,7 @@ using test::difference;
 namespace {
 
 Timeline run(const char* backend, const Program& program, const Cluster& cluster) {
-  return get_from(backends::all(), "backend", backend).run(program, cluster, {});
+  return get_from(backends::catalog(), "backend", backend).run(program, cluster, {});
 }
 
 /// Cards of different speeds on one switch.
@@ -32,20 +32,20 @@ Cluster star(int devices, Duplex duplex, test::Draw& draw) {
 
 /// Draws some of the devices, in any order.
 std::vector<int> some_devices(int devices, test::Draw& draw) {
-  std::vector<int> all;
-  for (int d = 0; d < devices; ++d) all.insert(all.begin() + draw(0, d), d);
-  all.resize(draw(1, devices));
-  return all;
+  std::vector<int> chosen;
+  for (int d = 0; d < devices; ++d) chosen.insert(chosen.begin() + draw(0, d), d);
+  chosen.resize(draw(1, devices));
+  return chosen;
 }
 
 const CollectiveAlgorithm* const kAlgorithms[] = {&collective_algorithms::ring, &collective_algorithms::tree,
                                                   &collective_algorithms::hierarchical, &collective_algorithms::direct};
 
-using Counts = std::map<std::pair<int, int>, int>;  ///< Collectives of each kind and algorithm.
+using CollectiveCounts = std::map<std::pair<int, int>, int>;  ///< Collectives of each kind and algorithm.
 
 /// Adds one collective; returns false if the algorithm does not support it.
 bool add_collective(test::ProgramBuilder& builder, const std::vector<int>& devices, const test::Ids& after,
-                    Counts& counts, test::Draw& draw) {
+                    CollectiveCounts& counts, test::Draw& draw) {
   const CollectiveKind kind = kCollectiveKinds[draw(0, 4)];
   const int algorithm = draw(0, 3);
   std::vector<int> nodes;
@@ -60,14 +60,14 @@ bool add_collective(test::ProgramBuilder& builder, const std::vector<int>& devic
   return true;
 }
 
-Program random_program(int devices, Counts& counts, test::Draw& draw) {
+Program random_program(int devices, CollectiveCounts& counts, test::Draw& draw) {
   test::ProgramBuilder builder(devices);
-  test::Ids all;
+  test::Ids ids;
   for (int n = draw(3, 12); n > 0; --n) {
     test::Ids after;
-    if (!all.empty() && draw(0, 1) == 1) after.push_back(all[draw(0, static_cast<int>(all.size()) - 1)]);
-    all.push_back(builder.compute(draw(0, devices - 1), 1e-6 * draw(0, 500), after));
-    if (draw(0, 2) > 0) add_collective(builder, some_devices(devices, draw), {all.back()}, counts, draw);
+    if (!ids.empty() && draw(0, 1) == 1) after.push_back(ids[draw(0, static_cast<int>(ids.size()) - 1)]);
+    ids.push_back(builder.compute(draw(0, devices - 1), 1e-6 * draw(0, 500), after));
+    if (draw(0, 2) > 0) add_collective(builder, some_devices(devices, draw), {ids.back()}, counts, draw);
   }
   return builder.build();
 }
@@ -76,7 +76,7 @@ Program random_program(int devices, Counts& counts, test::Draw& draw) {
 
 TEST_CASE("ideal, fluid and simgrid agree on all collectives and algorithms, also while machines change") {
   test::Draw draw{Rng(61, "collectives")}, draw_changes{Rng(61, "changes")};
-  Counts counts;
+  CollectiveCounts counts;
   for (int trial = 0; trial < 250; ++trial) {
     const int devices = draw(2, 8);
     const Program program = random_program(devices, counts, draw);
@@ -94,7 +94,7 @@ TEST_CASE("ideal, fluid and simgrid agree on all collectives and algorithms, als
 
 TEST_CASE("one collective alone has no contention, though its cards carry one message at a time") {
   test::Draw draw{Rng(62, "alone")};
-  Counts counts;
+  CollectiveCounts counts;
   for (int trial = 0; trial < 200; ++trial) {
     const int devices = draw(2, 9);
     test::ProgramBuilder builder(devices);

@@ -15,7 +15,7 @@ constexpr double kBandwidth = 1e9, kLatency = 5e-6;  // of one link; a route has
 constexpr double kForward = 1e-3;
 
 Timeline run(const char* backend, const Program& program, const Cluster& cluster) {
-  return get_from(backends::all(), "backend", backend).run(program, cluster, {});
+  return get_from(backends::catalog(), "backend", backend).run(program, cluster, {});
 }
 
 doctest::Approx near(double seconds) { return doctest::Approx(seconds).epsilon(1e-9); }
@@ -142,7 +142,7 @@ TEST_CASE("the ring of an all-reduce uses both directions at once, or shares hal
   plan.stages[StageId{0}].micro_batch_size = 2;
   plan.stages[StageId{0}].place_on({DeviceId{0}, DeviceId{1}});
   StageCosts costs = uniform_costs(plan, test::times(kForward, kForward));
-  for (StageCost& c : costs.of(StageId{0})) c.memory.gradients = Bytes{8e6};
+  for (StageCost& c : costs.replicas(StageId{0})) c.memory.gradients = Bytes{8e6};
   const Program program = test::program_of("gpipe", plan, costs);
   for (const char* backend : {"ideal", "simgrid"})
     CHECK(end_of(program, run(backend, program, test::star(2, kBandwidth, kLatency)), "0AR0") ==

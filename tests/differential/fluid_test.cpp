@@ -18,7 +18,7 @@ using namespace stagecraft;
 namespace {
 
 Timeline run(const char* backend, const Program& program, const Cluster& cluster) {
-  return get_from(backends::all(), "backend", backend).run(program, cluster, {});
+  return get_from(backends::catalog(), "backend", backend).run(program, cluster, {});
 }
 
 /// Where `fluid` and `other` differ, or two runs of `fluid` are not bit-identical; empty if they agree.
@@ -77,8 +77,8 @@ Cluster dumbbell(int devices, test::Draw& draw) {
 
 constexpr int kNetworks = 4;
 Cluster network(int kind, int devices, test::Draw& draw) {
-  Cluster (*const all[kNetworks])(int, test::Draw&) = {star, medium, pods, dumbbell};
-  return all[kind](devices, draw);
+  Cluster (*const builders[kNetworks])(int, test::Draw&) = {star, medium, pods, dumbbell};
+  return builders[kind](devices, draw);
 }
 
 /// Whether some transfer takes longer than it would alone.
@@ -123,7 +123,7 @@ TEST_CASE("random programs over shared and changing networks have the same start
   CHECK(schedules == std::set<std::string>{"1f1b", "2bw", "gpipe", "graph", "inference", "pipedream"});
   CHECK(replicated >= 50);
   CHECK(simultaneous >= 50);
-  CHECK(changes.least() >= 50);
+  CHECK(changes.min_count() >= 50);
 }
 
 TEST_CASE("bidirectional copies of the model over shared networks have the same starts and ends") {
@@ -134,7 +134,7 @@ TEST_CASE("bidirectional copies of the model over shared networks have the same 
     const std::string name = names[trial % 3];
     const int ranks = name == "gems" ? draw(2, 5) : 2 * draw(1, 3);
     const int micro_batches = name == "dualpipe" ? 2 * (ranks + draw(0, 3)) : draw(2, 9);
-    Plan plan = plan_for(get_from(schedules::all(), "schedule", name), ranks, 2, micro_batches);
+    Plan plan = plan_for(get_from(schedules::catalog(), "schedule", name), ranks, 2, micro_batches);
     for (StageEdge& e : plan.edges) e.bytes = Bytes{1e3 * draw(0, 2000)};
     StageCosts costs;
     for (int s = 0; s < plan.stage_count(); ++s) costs.add({test::random_cost(draw)});
@@ -153,10 +153,10 @@ TEST_CASE("bidirectional copies of the model over shared networks have the same 
 /// Parts of a machine with one memory that ops and messages share: each byte of a message is read and written.
 Cluster parts(int devices, double memory, double messages) {
   Cluster cluster = test::bare_cluster(devices);
-  std::vector<int> all;
-  for (int d = 0; d < devices; ++d) all.push_back(d);
-  test::connect(cluster, all, messages, 1e-6, Duplex::Unshared);
-  test::connect(cluster, all, memory / 2, 0, Duplex::Half);
+  std::vector<int> members;
+  for (int d = 0; d < devices; ++d) members.push_back(d);
+  test::connect(cluster, members, messages, 1e-6, Duplex::Unshared);
+  test::connect(cluster, members, memory / 2, 0, Duplex::Half);
   for (int from = 0; from < devices; ++from)
     for (int to = 0; to < devices; ++to)
       if (from != to)
@@ -253,11 +253,13 @@ TEST_CASE("with many transfers on each card the means of many runs agree within 
     ours.push_back(run("fluid", program, cluster).last_end().value);
     theirs.push_back(run("simgrid", program, cluster).last_end().value);
   }
-  const auto mean = [](const std::vector<double>& all) { return std::accumulate(all.begin(), all.end(), 0.0) / kRuns; };
+  const auto mean = [](const std::vector<double>& samples) {
+    return std::accumulate(samples.begin(), samples.end(), 0.0) / kRuns;
+  };
   CHECK(mean(ours) == doctest::Approx(mean(theirs)).epsilon(0.01));
-  for (const std::vector<double>* all : {&ours, &theirs}) {
-    const auto [least, most] = std::minmax_element(all->begin(), all->end());
-    CHECK(*most > *least * 1.01);  // otherwise single runs could be compared
-    MESSAGE(mean(*all) << " s, from " << *least << " to " << *most);
+  for (const std::vector<double>* samples : {&ours, &theirs}) {
+    const auto [low, high] = std::minmax_element(samples->begin(), samples->end());
+    CHECK(*high > *low * 1.01);  // otherwise single runs could be compared
+    MESSAGE(mean(*samples) << " s, from " << *low << " to " << *high);
   }
 }

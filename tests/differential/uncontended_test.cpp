@@ -17,16 +17,16 @@ using test::difference;
 namespace {
 
 Timeline run(const char* backend, const Program& program, const Cluster& cluster) {
-  return get_from(backends::all(), "backend", backend).run(program, cluster, {});
+  return get_from(backends::catalog(), "backend", backend).run(program, cluster, {});
 }
 
 /// A separate cable for every pair that exchanges messages, with separate directions.
 Cluster cables(const Program& program, test::Draw& draw) {
   Cluster cluster = test::bare_cluster(program.devices);
-  std::set<std::pair<int, int>> known;
+  std::set<std::pair<int, int>> joined;
   for (const RouteEnds& r : program.routes) {
     const int low = std::min(r.from, r.to).value, high = std::max(r.from, r.to).value;
-    if (low == high || !known.emplace(low, high).second) continue;
+    if (low == high || !joined.emplace(low, high).second) continue;
     test::connect(cluster, {low, high}, 1e6 * draw(50, 20000), 1e-6 * draw(0, 300));
   }
   return cluster;
@@ -97,7 +97,7 @@ TEST_CASE("random programs have the same starts and ends, also while machines an
   CHECK(tied >= 50);
   CHECK(recomputed >= 50);
   CHECK(mixed >= 50);
-  CHECK(changes.least() >= 50);
+  CHECK(changes.min_count() >= 50);
   MESSAGE(compared << " programs compared, " << deadlocked << " deadlocked");
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("bidirectional copies of the model have the same starts and ends, with
     const std::string name = names[trial % 3];
     const int ranks = name == "gems" ? draw(1, 5) : 2 * draw(1, 3), replicas = draw(1, 2);
     const int micro_batches = name == "dualpipe" ? 2 * (ranks + draw(0, 3)) : draw(2, 9);
-    Plan plan = plan_for(get_from(schedules::all(), "schedule", name), ranks, 2, micro_batches);
+    Plan plan = plan_for(get_from(schedules::catalog(), "schedule", name), ranks, 2, micro_batches);
     plan.mini_batch *= replicas;
     for (StageEdge& e : plan.edges) e.bytes = Bytes{1e3 * draw(0, 500)};
     StageCosts costs;
@@ -136,9 +136,9 @@ TEST_CASE("bidirectional copies of the model have the same starts and ends, with
       stage.micro_batch_size = replicas;
       stage.shape.recomputation = draw(0, 3) == 0 ? Recomputation::Full : Recomputation::None;
       stage.place_on(test::device_range(rank.value * replicas, replicas));
-      std::vector<StageCost> own;
-      for (int r = 0; r < replicas; ++r) own.push_back(test::random_cost(draw));
-      costs.add(own);
+      std::vector<StageCost> replica_costs;
+      for (int r = 0; r < replicas; ++r) replica_costs.push_back(test::random_cost(draw));
+      costs.add(replica_costs);
     }
     LoweringOptions options;
     options.overlap = draw(0, 3) != 0;

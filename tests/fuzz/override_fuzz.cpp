@@ -11,10 +11,11 @@
 using namespace stagecraft;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view all(reinterpret_cast<const char*>(data), size);
-  const std::string assignment(all.substr(0, all.find('\n')));
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  const std::string assignment(input.substr(0, input.find('\n')));
   config::Problems problems;
-  config::Value tree = config::parse_yaml(all.substr(std::min(all.size(), assignment.size() + 1)), "<file>", problems);
+  config::Value tree =
+      config::parse_yaml(input.substr(std::min(input.size(), assignment.size() + 1)), "<file>", problems);
   if (!problems.empty()) return 0;
   const config::Value before = tree;
   config::apply_set(tree, assignment, problems);
@@ -27,9 +28,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // An item of a list that gets another name, or none, is no longer found by its own.
   const config::Value* stood = config::get_path(before, set->key);
   if (set->value.has("name") || (stood && stood->has("name") && !set->value.is_map())) return 0;
-  const config::Value* found = config::get_path(tree, set->key);
-  if (!found) std::abort();
-  config::Value value = *found;
+  const config::Value* node = config::get_path(tree, set->key);
+  if (!node) std::abort();
+  config::Value value = *node;
   if (set->value.is_map() && value.has("name")) value.members.erase(value.members.begin());
   if (!fuzz::same(value, set->value)) std::abort();
   return 0;

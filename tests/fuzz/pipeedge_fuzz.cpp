@@ -28,10 +28,10 @@ void check(const pipeedge::Profiles& profiles, const pipeedge::Request& request)
   }
   if (hosts.size() != count || with_data > 1 || (with_data == 1 && request.data_host.empty())) std::abort();
 
-  const edgepipe::Problem problem = pipeedge::problem_of(profiles, 2, 2);
+  const edgepipe::ChainProblem problem = pipeedge::problem_of(profiles, 2, 2);
   for (std::size_t t = 0; t < problem.machines.size(); ++t) {
     const edgepipe::Chain chain{{0, profiles.layers(), static_cast<int>(t)}};
-    const edgepipe::Figures figures = edgepipe::figures_of(problem, chain);
+    const edgepipe::ChainFigures figures = edgepipe::figures_of(problem, chain);
     if (!std::isfinite(figures.latency) || !std::isfinite(figures.memory)) std::abort();
     if (pipeedge::to_schedule(chain, profiles).empty()) std::abort();
   }

@@ -60,10 +60,10 @@ class PlatformFiles {
   }
 
  private:
-  using Words = std::initializer_list<const char*>;
-  std::string one_of(Words words) { return words.begin()[below(words.size())]; }
+  using TextChoices = std::initializer_list<const char*>;
+  std::string one_of(TextChoices words) { return words.begin()[below(words.size())]; }
   /// One of the valid `words`; in every other file, one time in forty, any value.
-  std::string mostly(Words words) { return odd_ && once_in(40) ? value() : one_of(words); }
+  std::string mostly(TextChoices words) { return odd_ && once_in(40) ? value() : one_of(words); }
 
   /// A value that is valid somewhere in a platform file.
   std::string value() {

@@ -19,7 +19,8 @@
 using namespace stagecraft;
 
 /// libFuzzer's own mutations; absent in fuzz_replay, which has its own.
-extern "C" __attribute__((weak)) std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
+extern "C" __attribute__((weak)) std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size,
+                                                              std::size_t max_size);
 
 /// Replaces SimGrid's backtrace on abort: resolving the names of functions takes longer than all the rest.
 extern "C" void xbt_backtrace_display_current();
@@ -88,12 +89,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   return 0;
 }
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
   fuzz::PlatformFiles files(seed);
-  if (LLVMFuzzerMutate && files.once_in(3)) return LLVMFuzzerMutate(data, size, most);
+  if (LLVMFuzzerMutate && files.once_in(3)) return LLVMFuzzerMutate(data, size, max_size);
   std::string text = files.once_in(2) ? files.draw() : std::string(reinterpret_cast<const char*>(data), size);
   for (std::size_t left = files.below(3); left > 0; --left) files.change(text);
-  text.resize(std::min(text.size(), most));
+  text.resize(std::min(text.size(), max_size));
   std::memcpy(data, text.data(), text.size());
   return text.size();
 }

@@ -17,8 +17,8 @@ namespace {
 void check(const Profile& profile) {
   for (const MeasuredLayer& layer : profile.layers)
     for (const double samples : {0.5, 1.0, double(layer.samples), 1e6}) {
-      const auto found = profile.find(layer.layer, samples);
-      if (!found || !std::isfinite(found->forward.value) || found->forward.value < 0) std::abort();
+      const auto measured = profile.find(layer.layer, samples);
+      if (!measured || !std::isfinite(measured->forward.value) || measured->forward.value < 0) std::abort();
     }
   for (const MeasuredUpdate& update : profile.updates)
     if (!profile.update(update.parameters) || !std::isfinite(profile.update(update.parameters)->value)) std::abort();

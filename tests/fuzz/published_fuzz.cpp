@@ -20,7 +20,7 @@ void check_row(const PublishedTable& table, const PublishedTable::Row& row) {
     for (const std::optional<double>& value : *list)
       if (value && !std::isfinite(*value)) std::abort();
   for (const std::optional<double>& value : row.values)
-    if (value) static_cast<void>(table.closeness.holds(*value, *value * table.scale + table.offset));
+    if (value) static_cast<void>(table.match_rule.holds(*value, *value * table.scale + table.offset));
 }
 
 }  // namespace

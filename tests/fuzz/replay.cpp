@@ -156,9 +156,9 @@ void replay(const Reader& reader, const std::string& corpora, const std::string&
   for (std::uint64_t i = 0; i < count; ++i) {
     Random random(i);
     input = seeds[below(random, seeds.size())];
-    const bool own = reader.own_change && below(random, 4) > 0;
-    if (own) change_own_way(reader, longest, random);
-    if (!own || below(random, 4) == 0)
+    const bool structured = reader.own_change && below(random, 4) > 0;
+    if (structured) change_own_way(reader, longest, random);
+    if (!structured || below(random, 4) == 0)
       for (std::size_t left = 1 + below(random, 4); left > 0; --left) change(input, seeds, words, random);
     if (input.size() > longest) input.resize(longest);
     try_one(reader);

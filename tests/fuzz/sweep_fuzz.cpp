@@ -16,8 +16,8 @@ constexpr int kMost = 500;  // Points, so that the next input has its turn.
 
 void check(const Sweep& sweep) {
   const std::vector<std::string> paths = paths_of(sweep);
-  const std::set<std::string> known(paths.begin(), paths.end());
-  if (known.size() != paths.size() || paths.empty() || sweep.limit < 1) std::abort();
+  const std::set<std::string> axis_paths(paths.begin(), paths.end());
+  if (axis_paths.size() != paths.size() || paths.empty() || sweep.limit < 1) std::abort();
   std::vector<Diagnostic> warnings;
   const std::vector<Point> points = points_of(sweep, warnings);
   if (points.size() > static_cast<std::size_t>(sweep.limit)) std::abort();
@@ -25,7 +25,7 @@ void check(const Sweep& sweep) {
     if (points[p].number != static_cast<int>(p) + 1) std::abort();
     std::set<std::string> set;
     for (const config::Member& m : points[p].settings)
-      if (!known.contains(m.key) || !set.insert(m.key).second) std::abort();
+      if (!axis_paths.contains(m.key) || !set.insert(m.key).second) std::abort();
   }
 }
 

@@ -25,10 +25,11 @@ const config::MapSpec& model_table() {
   static const config::MapSpec common{"A model.",
                                       {config::text("schema").optional(), config::text("name").fallback("model"),
                                        config::text("title").optional(), config::any("expect").optional()}};
-  static const config::MapSpec table{"A file.",
-                                     {config::variant(
-                                          "file", "builder", [] { return variants_of(model_builders::all()); }, &common)
-                                          .reference()}};
+  static const config::MapSpec table{
+      "A file.",
+      {config::variant(
+           "file", "builder", [] { return variants_of(model_builders::catalog()); }, &common)
+           .reference()}};
   return table;
 }
 
@@ -43,7 +44,7 @@ const config::MapSpec& cluster_table() {
   static const config::MapSpec table{
       "A file.",
       {config::variant(
-           "file", "generator", [] { return variants_of(topology_generators::all()); }, &common)
+           "file", "generator", [] { return variants_of(topology_generators::catalog()); }, &common)
            .reference()}};
   return table;
 }

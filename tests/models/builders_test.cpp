@@ -10,14 +10,14 @@ using namespace stagecraft;
 namespace {
 
 ModelGraph make(const std::string& builder, const std::string& yaml) {
-  const ModelBuilder& def = get_from(model_builders::all(), "builder", builder);
+  const ModelBuilder& def = get_from(model_builders::catalog(), "builder", builder);
   return def.build(test::checked(yaml, *def.fields));
 }
 
 }  // namespace
 
 TEST_CASE("every builder has a description and documents its fields") {
-  for (const ModelBuilder* def : model_builders::all()) {
+  for (const ModelBuilder* def : model_builders::catalog()) {
     CAPTURE(def->name);
     CHECK_FALSE(def->summary.empty());
     CHECK_FALSE(def->source.empty());

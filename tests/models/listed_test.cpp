@@ -7,7 +7,7 @@ using namespace stagecraft;
 namespace {
 
 ModelGraph make(const std::string& yaml) {
-  const ModelBuilder& def = get_from(model_builders::all(), "builder", "listed");
+  const ModelBuilder& def = get_from(model_builders::catalog(), "builder", "listed");
   return def.build(test::checked(yaml, *def.fields));
 }
 

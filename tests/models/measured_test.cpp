@@ -6,7 +6,7 @@
 using namespace stagecraft;
 
 TEST_CASE("measured: a chain has times by type of device") {
-  const ModelBuilder& def = get_from(model_builders::all(), "builder", "measured");
+  const ModelBuilder& def = get_from(model_builders::catalog(), "builder", "measured");
   const ModelGraph model =
       def.build(test::checked("layers:\n"
                               "  - {name: a, forward: {board: 2 s, phone: 500 ms}, parameters: 5, output: 1 KiB}\n"

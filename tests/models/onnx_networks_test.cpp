@@ -51,7 +51,7 @@ class ResNet {
                           bool relu) {
     const std::int64_t pad = kernel / 2;
     file_.weights(name + ".w", {to, from, kernel, kernel});
-    for (const char* of : {".gamma", ".beta", ".mean", ".var"}) file_.weights(name + of, {to});
+    for (const char* parameter : {".gamma", ".beta", ".mean", ".var"}) file_.weights(name + parameter, {to});
     const std::string c = file_.node("Conv", {x, name + ".w"}, name,
                                      {{"kernel_shape", Shape{kernel, kernel}},
                                       {"strides", Shape{stride, stride}},
@@ -102,16 +102,16 @@ class Bert {
   void constant(const std::string& name, float value) {
     file_.node("Constant", {}, name, {{"value", OnnxWriter::scalar(value)}});
   }
-  std::string size(const std::string& of, int axis, const std::string& name) {
-    file_.node("Shape", {of}, name + ".shape");
+  std::string size(const std::string& input, int axis, const std::string& name) {
+    file_.node("Shape", {input}, name + ".shape");
     file_.node("Constant", {}, name + ".axis", {{"value", OnnxWriter::scalar(std::int64_t{axis})}});
     file_.node("Gather", {name + ".shape", name + ".axis"}, name + ".size");
     return file_.node("Unsqueeze", {name + ".size", "zero"}, name);
   }
   std::string embeddings() {
-    Shape all(512);
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-    file_.numbers("all", all);
+    Shape numbers(512);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int64_t>(i);
+    file_.numbers("all", numbers);
     file_.node("Slice", {"all", "zero", size("ids", 1, "tokens"), "zero"}, "here");
     file_.node("Gather", {"places", "here"}, "place");
     file_.node("Gather", {"words", "ids"}, "word");
@@ -122,8 +122,8 @@ class Bert {
   std::string norm(const std::string& name, const std::string& x) {
     const std::string n = name + ".norm.";
     file_.weights(n + "w", {768}).weights(n + "b", {768});
-    const auto mean = [&](const std::string& of, const std::string& as) {
-      return file_.node("ReduceMean", {of}, n + as, {{"axes", Shape{-1}}});
+    const auto mean = [&](const std::string& input, const std::string& as) {
+      return file_.node("ReduceMean", {input}, n + as, {{"axes", Shape{-1}}});
     };
     const std::string difference = file_.node("Sub", {x, mean(x, "mean")}, n + "difference");
     const std::string square = file_.node("Pow", {difference, "two"}, n + "square");

@@ -43,11 +43,11 @@ Operation attention(int from, bool fused) {
 
 /// A layer of Llama: RMS norm, grouped queries, SwiGLU, fused attention.
 std::vector<Operation> llama_layer() {
-  const int head = kWidth / kHeads, all = (kHeads + 2 * kKeyHeads) * head;
+  const int head = kWidth / kHeads, columns = (kHeads + 2 * kKeyHeads) * head;
   const Operation rotary{.kind = Rotary,
                          .inputs = {1},
                          .rows = kTokens,
-                         .columns = all,
+                         .columns = columns,
                          .heads = kHeads + kKeyHeads,
                          .head_width = head,
                          .rotary = head,
@@ -59,7 +59,7 @@ std::vector<Operation> llama_layer() {
                        .inner = 2 * kFeed,
                        .division = Division::Column};
   return {norm(-1),
-          product(0, kWidth, all, Division::Column),
+          product(0, kWidth, columns, Division::Column),
           rotary,
           attention(2, true),
           product(3, kWidth, kWidth, Division::Row),
@@ -71,7 +71,7 @@ std::vector<Operation> llama_layer() {
           sum(5, 9)};
 }
 
-double kept(const std::vector<Operation>& operations, ArrayDivision division) {
+double stash_of(const std::vector<Operation>& operations, ArrayDivision division) {
   double numbers = 0;
   for (const KeptArray& array : kept_arrays(operations)) numbers += array.division == division ? array.numbers : 0;
   return numbers;
@@ -101,8 +101,8 @@ TEST_CASE("a layer of Llama keeps 12 + 4 g/a + 6 f/h bytes for each number of th
   const double s = kTokens, h = kWidth, g_over_a = static_cast<double>(kKeyHeads) / kHeads, f_over_h = kFeed / h;
   CHECK(stash_bytes(llama_layer(), 2).value == s * h * (12 + 4 * g_over_a + 6 * f_over_h));
   // The inputs of both norms and of both column-divided products are divided by rows, with sequence parallelism.
-  CHECK(kept(llama_layer(), ArrayDivision::Sequence) == 4 * s * h);
-  CHECK(kept(llama_layer(), ArrayDivision::Tensor) == s * h * (2 + 2 * g_over_a + 3 * f_over_h));
+  CHECK(stash_of(llama_layer(), ArrayDivision::Sequence) == 4 * s * h);
+  CHECK(stash_of(llama_layer(), ArrayDivision::Tensor) == s * h * (2 + 2 * g_over_a + 3 * f_over_h));
 }
 
 TEST_CASE("an attention that is not fused keeps its probabilities instead of its output") {
@@ -229,9 +229,9 @@ TEST_CASE("the arrays of experts are counted on their own, and the router is kep
   const std::vector<Operation> layer{router, dispatch, grouped(1, kWidth, 2 * kFeed), gate, grouped(3, kFeed, kWidth),
                                      combine};
   // The dispatched rows, three arrays of the width of an expert, and the rows that are combined.
-  CHECK(kept(layer, ArrayDivision::Expert) == sent * (2.0 * kWidth + 3 * kFeed));
+  CHECK(stash_of(layer, ArrayDivision::Expert) == sent * (2.0 * kWidth + 3 * kFeed));
   // The input of the router, and its scores.
-  CHECK(kept(layer, ArrayDivision::Sequence) == rows * (kWidth + 1.0 * experts));
+  CHECK(stash_of(layer, ArrayDivision::Sequence) == rows * (kWidth + 1.0 * experts));
 }
 
 TEST_CASE("a view and a rotation cost no operations and keep nothing") {

@@ -10,7 +10,7 @@ using namespace stagecraft;
 namespace {
 
 ModelGraph make(const std::string& builder, const std::string& yaml) {
-  const ModelBuilder& def = get_from(model_builders::all(), "builder", builder);
+  const ModelBuilder& def = get_from(model_builders::catalog(), "builder", builder);
   return def.build(test::checked(yaml, *def.fields));
 }
 

@@ -55,7 +55,7 @@ TEST_CASE("graph.txt: the model file reads back to the same model") {
   const config::Value tree = config::parse_yaml(timed_model_yaml(model, "By hand"), "model.yaml", problems);
   problems.throw_if_any();
   CHECK(tree.at("schema").text == "model/1");
-  const ModelBuilder& def = get_from(model_builders::all(), "builder", tree.at("builder").text);
+  const ModelBuilder& def = get_from(model_builders::catalog(), "builder", tree.at("builder").text);
   const config::Value map =
       config::check(test::without(tree, {"schema", "title", "builder"}), *def.fields, "", problems);
   problems.throw_if_any();
@@ -95,7 +95,7 @@ TEST_CASE("graph.txt: problems are reported with their line") {
 }
 
 TEST_CASE("timed: inputs are given by name, or are the layer before") {
-  const ModelBuilder& def = get_from(model_builders::all(), "builder", "timed");
+  const ModelBuilder& def = get_from(model_builders::catalog(), "builder", "timed");
   const auto make = [&](const std::string& yaml) { return def.build(test::checked(yaml, *def.fields)); };
   const ModelGraph model = make("layers: [{name: a, inputs: [], forward: 2 ms}, {name: b, inputs: [a], forward: 1 s}]");
   CHECK(model.layers[LayerId{0}].times->forward.value == 0.002);

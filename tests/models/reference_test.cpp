@@ -44,7 +44,7 @@ void compare(const std::string& file, const ModelGraph& model, Names name) {
 }
 
 void compare(const std::string& file, const std::string& builder, const std::string& yaml) {
-  const ModelBuilder& def = get_from(model_builders::all(), "builder", builder);
+  const ModelBuilder& def = get_from(model_builders::catalog(), "builder", builder);
   compare(file, def.build(test::checked(yaml, *def.fields)), Names::Equal);
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("branches of dense layers and embeddings equal the reference layer by 
 
 TEST_CASE("convolutional networks equal the reference layer by layer") {
   compare_preset("resnet50", "resnet50");
-  const ModelBuilder& def = get_from(model_builders::all(), "builder", "convnet");
+  const ModelBuilder& def = get_from(model_builders::catalog(), "builder", "convnet");
   compare("vgg16",
           def.build(test::checked("layers:\n"
                                   "  - {conv: 64, repeat: 2}\n  - {pool: max, kernel: 2, stride: 2}\n"

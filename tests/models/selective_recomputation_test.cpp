@@ -18,7 +18,7 @@ constexpr double s = 2048, h = 6144, a = 64, b = 4;  // The 22B network of the p
 constexpr double kHidden = s * b * h, kInside = 5 * a * s * s * b;
 
 ModelGraph gpt(const std::string& more = "") {
-  const ModelBuilder& def = get_from(model_builders::all(), "builder", "transformer");
+  const ModelBuilder& def = get_from(model_builders::catalog(), "builder", "transformer");
   return def.build(
       test::checked("{kind: gpt, layers: 4, hidden: 6144, heads: 64, sequence: 2048, vocabulary: 8, "
                     "precision: mixed, attention_dropout: true" +
@@ -54,14 +54,14 @@ TEST_CASE("a layer keeps all, all but the inside of attention, or its input") {
   for (const double t : {1.0, 8.0}) {
     CAPTURE(t);
     const ModelGraph model = gpt(t > 1 ? ", tensor_parallel: 8" : "");
-    const double kept = (10 * t + 24) * kHidden;
+    const double stash = (10 * t + 24) * kHidden;
     const StageCost none = of_one_layer(model, "none"), selective = of_one_layer(model, "selective"),
                     full = of_one_layer(model, "full");
-    CHECK(none.memory.stash.value == kept + kInside);
+    CHECK(none.memory.stash.value == stash + kInside);
     CHECK(none.memory.recompute_peak.value == 0);
-    CHECK(selective.memory.stash.value == kept);
+    CHECK(selective.memory.stash.value == stash);
     CHECK(selective.memory.recompute_peak.value == kInside);
-    CHECK(full.memory.whole_stash().value == kept + kInside);
+    CHECK(full.memory.whole_stash().value == stash + kInside);
     CHECK(full.memory.stash.value == 2 * kHidden);
   }
   CHECK(of_one_layer(gpt(", tensor_parallel: 8, sequence_parallel: true"), "selective").memory.stash.value ==
@@ -84,13 +84,13 @@ TEST_CASE("recomputed activations take memory for one layer at a time") {
   const Cluster cluster = devices(1);
   const Planned one =
       test::planned("balanced", model, cluster, "{stages: 1, micro_batch_size: 4, recompute: selective}");
-  const Planned all = test::planned("balanced", model, cluster, "{stages: 1, micro_batch_size: 4}");
+  const Planned plain = test::planned("balanced", model, cluster, "{stages: 1, micro_batch_size: 4}");
   const CostTable costs(model, cluster);
   const StageCost selective = stage_costs(one.plan, costs).at(StageId{0}, 0),
-                  none = stage_costs(all.plan, costs).at(StageId{0}, 0);
+                  none = stage_costs(plain.plan, costs).at(StageId{0}, 0);
   CHECK((none.memory.stash - selective.memory.stash).value == 4 * kInside);
   CHECK(selective.memory.recompute_peak.value == kInside);
-  CHECK(one.predicted.value - all.predicted.value == doctest::Approx(4 * b * 4 * s * s * h / 1e12));
+  CHECK(one.predicted.value - plain.predicted.value == doctest::Approx(4 * b * 4 * s * s * h / 1e12));
 }
 
 TEST_CASE("a stage without attention keeps all; a model without attention is refused") {
@@ -135,18 +135,18 @@ TEST_CASE("piper recomputes selectively where all does not fit, and fully where 
 // Two layers a stage: of the insides, one alone is there at a time.
 TEST_CASE("piper counts the inside of one attention per stage") {
   const ModelGraph model = gpt();
-  const double weights = 16 * (12 * h * h + 13 * h), kept = 34 * s * h, inside = 5 * a * s * s;
-  const double first = 2 * weights + 2 * 2 * kept + inside;
+  const double weights = 16 * (12 * h * h + 13 * h), stash = 34 * s * h, inside = 5 * a * s * s;
+  const double first = 2 * weights + 2 * 2 * stash + inside;
   const double embedding = 16 * (2048 + 8) * h + 2 * 2 * s;  // Its tokens wait for two micro-batches.
   const auto planned = [&](const char* recompute, double bytes) {
     return test::planned("piper", model, devices(2, Bytes{bytes}), std::string("{recompute: ") + recompute + "}");
   };
   for (const char* recompute : {"selective", "auto"}) {
     CAPTURE(recompute);
-    const Planned least = planned(recompute, 1.001 * (first + embedding));
-    REQUIRE(least.plan.stage_count() == 2);
-    for (const Stage& stage : least.plan.stages) CHECK(stage.shape.recomputes_attention());
-    CHECK(least.memory.value == first + embedding);
+    const Planned tight = planned(recompute, 1.001 * (first + embedding));
+    REQUIRE(tight.plan.stage_count() == 2);
+    for (const Stage& stage : tight.plan.stages) CHECK(stage.shape.recomputes_attention());
+    CHECK(tight.memory.value == first + embedding);
     CHECK_THROWS_AS(planned(recompute, 0.999 * (first + embedding)), Infeasible);
   }
 }
@@ -159,11 +159,12 @@ TEST_CASE("2bw recomputes selectively if all does not fit, and fully if this doe
     return first.shape.recomputes_all() ? 'f' : first.shape.recomputes_attention() ? 's' : 'n';
   };
   // Appendix A.1.2 of the paper: 2 W, what else is kept of the weights, d A, or A, and d inputs; d = 4.
-  const double weights = 18 * (12 * h * h + 13 * h), input = 2 * s * h, kept = 34 * s * h, inside = 5 * a * s * s;
-  const double all = weights + 4 * (kept + inside) + 4 * input, selective = weights + 4 * kept + inside + 4 * input,
-               full = weights + kept + inside + 4 * input, embedding = 18 * (2048 + 8) * h;
-  CHECK(chosen(all + embedding) == 'n');
-  CHECK(chosen(0.99 * all) == 's');
+  const double weights = 18 * (12 * h * h + 13 * h), input = 2 * s * h, stash = 34 * s * h, inside = 5 * a * s * s;
+  const double without = weights + 4 * (stash + inside) + 4 * input,
+               selective = weights + 4 * stash + inside + 4 * input, full = weights + stash + inside + 4 * input,
+               embedding = 18 * (2048 + 8) * h;
+  CHECK(chosen(without + embedding) == 'n');
+  CHECK(chosen(0.99 * without) == 's');
   CHECK(chosen(selective + embedding) == 's');
   CHECK(chosen(0.99 * selective) == 'f');
   CHECK(chosen(full + embedding) == 'f');

@@ -29,7 +29,7 @@ Run any_run(const BackendDef& backend) {
   RC_LOG() << to_text(run.c);
   run.program = test::program_or_discard(run.c);
   run.cluster = test::any_star(run.program.devices);
-  const BackendDef& rated = get_from(backends::all(), "backend", "ideal");
+  const BackendDef& rated = get_from(backends::catalog(), "backend", "ideal");
   test::random_changes(run.cluster, rated.run(run.program, run.cluster, {}).last_end().value, test::pick);
   run.timeline = backend.run(run.program, run.cluster, {});
   run.report = measure(run.program, run.timeline, run.cluster);
@@ -41,16 +41,16 @@ bool same(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std::a
 /// Spans of the instructions that `wanted` selects, by device, in order of start.
 template <class Wanted>
 std::map<int, std::vector<std::pair<double, double>>> spans(const Run& run, Wanted&& wanted) {
-  std::map<int, std::vector<std::pair<double, double>>> all;
+  std::map<int, std::vector<std::pair<double, double>>> by_device;
   for (const InstructionId n : run.program.instructions.ids())
     if (wanted(run.program.instructions[n]))
-      all[run.program.instructions[n].device.value].emplace_back(run.timeline.start[n], run.timeline.end[n]);
-  for (auto& device : all) std::sort(device.second.begin(), device.second.end());
-  return all;
+      by_device[run.program.instructions[n].device.value].emplace_back(run.timeline.start[n], run.timeline.end[n]);
+  for (auto& device : by_device) std::sort(device.second.begin(), device.second.end());
+  return by_device;
 }
 
-void check_apart(const std::map<int, std::vector<std::pair<double, double>>>& all) {
-  for (const auto& device : all)
+void check_apart(const std::map<int, std::vector<std::pair<double, double>>>& by_device) {
+  for (const auto& device : by_device)
     for (std::size_t i = 1; i < device.second.size(); ++i)
       RC_ASSERT(device.second[i - 1].second <= device.second[i].first * (1 + 1e-12));
 }
@@ -98,14 +98,14 @@ TEST_CASE("busy and idle are the length of the run on every device, and waiting 
   for (const BackendDef* backend : test::simulators())
     CHECK(test::holds("busy", [&] {
       const Run run = any_run(*backend);
-      double all = 0;
+      double total = 0;
       int used = 0;
       for (const DeviceId d : run.report.devices.ids()) {
         double busy = 0, idle = 0, at = 0;
-        const auto own = spans(run, [&](const Instruction& i) { return i.is_compute() && i.device == d; });
-        const auto found = own.find(d.value);
-        if (found != own.end())
-          for (const auto& span : found->second)
+        const auto device_spans = spans(run, [&](const Instruction& i) { return i.is_compute() && i.device == d; });
+        const auto it = device_spans.find(d.value);
+        if (it != device_spans.end())
+          for (const auto& span : it->second)
             busy += span.second - span.first, idle += span.first - at, at = span.second;
         idle += run.report.length.value - at;
         const DeviceReport& r = run.report.devices[d];
@@ -114,10 +114,10 @@ TEST_CASE("busy and idle are the length of the run on every device, and waiting 
         if (as_rated(run))
           RC_ASSERT(run.report.period >= r.busy * (1 - 1e-12));  // else the first iteration is not as others
         RC_ASSERT(r.exposed.value <= idle * (1 + 1e-9) + 1e-15);
-        RC_ASSERT(r.used == (found != own.end()));
-        if (r.used) all += busy + r.idle.total().value, ++used;
+        RC_ASSERT(r.used == (it != device_spans.end()));
+        if (r.used) total += busy + r.idle.total().value, ++used;
       }
-      RC_ASSERT(same(all, run.report.length.value * used));
+      RC_ASSERT(same(total, run.report.length.value * used));
       RC_ASSERT(run.report.bubble >= -1e-12);
       RC_ASSERT(run.report.bubble < 1);
       RC_ASSERT(run.report.makespan <= run.report.length);
@@ -168,7 +168,7 @@ TEST_CASE("the critical path is a path, and its parts sum to the length") {
 }
 
 TEST_CASE("sharing links never makes a run on exclusive links faster") {
-  const BackendDef* simgrid = find_in(backends::all(), "simgrid");
+  const BackendDef* simgrid = find_in(backends::catalog(), "simgrid");
   if (simgrid == nullptr || !simgrid->why_not().empty()) return;
   CHECK(test::holds("contention", [&] {
     const Run run = any_run(*simgrid);
@@ -189,7 +189,7 @@ TEST_CASE("weights: a version is read only when it is there and still kept") {
     const test::RandomCase c = test::any_case();
     RC_LOG() << to_text(c);
     const Program program = test::program_or_discard(c);
-    const bool agree = test::policy(c.weights).backward == BackwardWeights::SameAsForward;
+    const bool same_version = test::policy(c.weights).backward == BackwardWeights::SameAsForward;
     std::map<std::pair<StageId, DeviceId>, int> newest;
     std::map<std::tuple<StageId, DeviceId, int>, int> forward;
     for (const Instruction& i : program.instructions) {
@@ -203,7 +203,7 @@ TEST_CASE("weights: a version is read only when it is there and still kept") {
       RC_ASSERT(i.version() <= version);
       RC_ASSERT(i.version() > version - program.memory[i.device].weight_buffers);
       RC_ASSERT(version - i.version() <= program.delays[i.stage] || c.weights == "vertical-sync" || c.weights == "2bw");
-      if (i.kind == InstructionKind::Predict || !agree) continue;
+      if (i.kind == InstructionKind::Predict || !same_version) continue;
       const auto [place, first] = forward.try_emplace({i.stage, i.device, i.micro_batch()}, i.version());
       if (!first) RC_ASSERT(place->second == i.version());  // forward and backward agree
     }

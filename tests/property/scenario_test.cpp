@@ -50,7 +50,7 @@ std::string layers(Rng& rng, int count, bool attention) {
 }
 
 Sets any_scenario(Rng& rng, const ScheduleDef& def, bool shared) {
-  const int devices = 2 * rng.integer(1, 3), chunks = def.chunks.least > 1 ? def.chunks.least : 1;
+  const int devices = 2 * rng.integer(1, 3), chunks = def.chunks.min > 1 ? def.chunks.min : 1;
   const bool drains = def.flushes && def.trains;
   const bool both_ways = def.placement == Placement::Bidirectional;
   const int stages = both_ways ? devices : devices * chunks;
@@ -76,14 +76,14 @@ bool same(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std::a
 
 void check_busy_and_idle(const Outcome& run) {
   const Report& r = run.report;
-  double all = 0, first = 0;
+  double total = 0, first = 0;
   int used = 0;
   for (const DeviceReport& d : r.devices) {
-    all += d.utilisation * r.length.value + d.idle.total().value;
+    total += d.utilisation * r.length.value + d.idle.total().value;
     first += d.busy.value;
     used += d.used;
   }
-  CHECK(same(all, r.length.value * used));
+  CHECK(same(total, r.length.value * used));
   if (!r.drains) return;  // Work of the second iteration lies in the first.
   CHECK(std::abs(first + r.bubble * r.makespan.value * used - r.makespan.value * used) <= 1e-9 * first);
 }
@@ -93,8 +93,8 @@ void check_memory(const CompiledExperiment& p, const Outcome& run) {
   for (int d = 0; d < p.program.devices; ++d) {
     const MemoryCurve curve = history.curve(DeviceId{d});
     if (curve.empty()) continue;
-    const Bytes most = run.report.devices[DeviceId{d}].memory.total;
-    CHECK(std::abs(curve.back().total().value) <= 1e-9 * most.value);
+    const Bytes peak = run.report.devices[DeviceId{d}].memory.total;
+    CHECK(std::abs(curve.back().total().value) <= 1e-9 * peak.value);
     CHECK(curve.back().activations == 0);
   }
 }
@@ -129,7 +129,7 @@ Outcome checked(const CompiledExperiment& p, const std::string& backend) {
 
 void check_case(const CompiledExperiment& p, bool shared) {
   const Outcome ideal = checked(p, "ideal");
-  for (const BackendDef* def : backends::all()) {
+  for (const BackendDef* def : backends::catalog()) {
     if (def->clock != Clock::Simulated || def->name == "ideal" || !def->why_not().empty()) continue;
     const Outcome other = checked(p, std::string(def->name));
     if (!shared) CHECK(test::difference(p.program, ideal.timeline, other.timeline) == "");
@@ -141,7 +141,7 @@ void check_case(const CompiledExperiment& p, bool shared) {
 TEST_CASE("every schedule keeps the laws of time, memory and critical path, and simulators agree") {
   int ran = 0, unshared = 0, selective = 0;
   Refusals refusals;
-  for (const ScheduleDef* def : schedules::all()) {
+  for (const ScheduleDef* def : schedules::catalog()) {
     if (kOthers.contains(def->name)) continue;
     Rng rng(51, def->name);
     const int cases = def->name == "synthesised" ? 3 : kCases;

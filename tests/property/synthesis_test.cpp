@@ -87,9 +87,9 @@ OrderResult played(const Instance& i, const Schedule& iteration) {
 }
 
 double fullest(const OrderResult& p) {
-  double most = 0;
-  for (const Bytes b : p.memory) most = std::max(most, b.value);
-  return most;
+  double peak = 0;
+  for (const Bytes b : p.memory) peak = std::max(peak, b.value);
+  return peak;
 }
 
 struct Totals {
@@ -110,15 +110,15 @@ void check_clock(const Instance& i, const ScheduleInput& in, const Schedule& ite
 
 /// Compares the search with all known schedules that fit in the memory of one of them.
 void compare_with_known(Instance& i, int n, Rng& rng, Totals& totals) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", "synthesised");
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", "synthesised");
   const bool period = n % 3 != 0;
   const StageCosts& costs = i.costs;
   const ScheduleInput in{.plan = i.plan, .costs = costs, .cluster = &i.cluster};
-  std::vector<std::pair<std::string, OrderResult>> known;
+  std::vector<std::pair<std::string, OrderResult>> seeds;
   for (const auto& seed : synthesis::library_seeds(in))
-    if (seed.as_known) check_clock(i, in, seed.iteration), known.emplace_back(seed.name, played(i, seed.iteration));
-  REQUIRE(!known.empty());
-  const double memory = fullest(known[rng.integer(0, static_cast<int>(known.size()) - 1)].second);
+    if (seed.as_known) check_clock(i, in, seed.iteration), seeds.emplace_back(seed.name, played(i, seed.iteration));
+  REQUIRE(!seeds.empty());
+  const double memory = fullest(seeds[rng.integer(0, static_cast<int>(seeds.size()) - 1)].second);
   i.cluster.types.front().memory = Bytes{memory};
   const config::Value map = test::checked(std::string("{effort: 2, objective: ") + (period ? "period" : "makespan") +
                                               (n % 4 == 1 ? ", activations: 1000}" : "}"),
@@ -126,24 +126,24 @@ void compare_with_known(Instance& i, int n, Rng& rng, Totals& totals) {
   ScheduleInput ours = in;
   ours.options = read_options(def, &map);
   ours.play = [&](const Schedule& one) { return std::optional(played(i, one)); };
-  const Schedule found = build_schedule(def, ours);
-  const OrderResult best = played(i, found);
+  const Schedule synthesised = build_schedule(def, ours);
+  const OrderResult best = played(i, synthesised);
   CHECK(fullest(best) <= memory * (1 + 1e-12));
   const auto time = [&](const OrderResult& p) { return period ? p.period.value : p.makespan.value; };
-  CHECK(time(best) == doctest::Approx(found.search->found.value).epsilon(1e-9));
-  CHECK(found.search->bound.value <= time(best) * (1 + 1e-9));
-  double least = kInfinity;
-  for (const auto& other : known) {
+  CHECK(time(best) == doctest::Approx(synthesised.search->time.value).epsilon(1e-9));
+  CHECK(synthesised.search->bound.value <= time(best) * (1 + 1e-9));
+  double shortest = kInfinity;
+  for (const auto& other : seeds) {
     if (fullest(other.second) > memory * (1 + 1e-12)) continue;
     CAPTURE(other.first);
     CHECK(time(best) <= time(other.second) * (1 + 1e-9));
-    least = std::min(least, time(other.second));
+    shortest = std::min(shortest, time(other.second));
     ++totals.compared;
   }
-  totals.shorter += time(best) < least * (1 - 1e-9);
-  totals.gain += least / time(best) - 1;
-  totals.gap += found.search->gap();
-  totals.worst_gap = std::max(totals.worst_gap, found.search->gap());
+  totals.shorter += time(best) < shortest * (1 - 1e-9);
+  totals.gain += shortest / time(best) - 1;
+  totals.gap += synthesised.search->gap();
+  totals.worst_gap = std::max(totals.worst_gap, synthesised.search->gap());
 }
 
 Totals on_machines(int count, Rng& rng, const std::vector<Placement>& placements, bool tied = false) {

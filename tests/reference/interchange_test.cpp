@@ -53,7 +53,7 @@ struct AutomaticOrder {
 /// The order of zb-1p with the costs of the reference's files: F, I and W of one unit each, and messages that take no
 /// time.
 AutomaticOrder automatic_order(int ranks, int micro_batches, const std::string& memory) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", "zb-1p");
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", "zb-1p");
   const config::Value options = test::checked("{memory: " + memory + "}", *def.fields);
   const Plan plan = plan_for(def, ranks, 1, micro_batches);
   StageCost unit = test::times(1, 2);

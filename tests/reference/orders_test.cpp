@@ -106,7 +106,7 @@ Plan placed_as(const std::vector<int>& rank_of_stage, int ranks, int micro_batch
 Schedule ours_of(const Family& family, const std::string& name, const ParsedJson& entry) {
   const int p = entry["p"], v = entry["v"], m = entry["m"];
   const char* called = name == "torch_InterleavedZeroBubble" && v == 1 ? "zb-h1" : family.ours;
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", called);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", called);
   Plan plan = name == "torchtest_Unbalanced" ? placed_as(entry["ranks"], p, m) : plan_for(def, p, v, m);
   for (Stage& stage : plan.stages)
     stage.shape.recomputation = family.recompute ? Recomputation::Full : Recomputation::None;

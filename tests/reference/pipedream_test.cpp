@@ -21,7 +21,7 @@ struct Case {
 
 Case case_of(const ParsedJson& vector) {
   const std::string name = vector["schedule"];
-  const auto def = [](const char* schedule) { return &get_from(schedules::all(), "schedule", schedule); };
+  const auto def = [](const char* schedule) { return &get_from(schedules::catalog(), "schedule", schedule); };
   if (name == "pipedream_1f1b_rr")
     return {def("pipedream"),
             test::in_turn(vector["replication"].get<std::vector<int>>(), vector["minibatches"].get<int>()),
@@ -104,7 +104,7 @@ TEST_CASE("order, weight versions and in-flight counts of every worker equal Pip
       }
       const Program program = test::lowered(schedule, c.plan, own, test::pure_delays(c.iterations), c.def->weights);
       const Cluster cluster = test::delay_cluster(program.devices, 0);
-      const Timeline timeline = get_from(backends::all(), "backend", "ideal").run(program, cluster, {});
+      const Timeline timeline = get_from(backends::catalog(), "backend", "ideal").run(program, cluster, {});
       CHECK(*std::max_element(timeline.end.begin(), timeline.end.end()) == doctest::Approx(makespans[k]));
       ++spans;
     }

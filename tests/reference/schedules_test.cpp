@@ -28,7 +28,7 @@ Report measured(const CsvSchedule& csv, const Plan& plan, const std::vector<doub
   const Program program = test::lowered(complete(csv.schedule, plan, kIterations), plan, uniform_costs(plan, cost),
                                         test::pure_delays(kIterations));
   const Cluster cluster = test::delay_cluster(program.devices, model[3]);
-  return measure(program, get_from(backends::all(), "backend", "ideal").run(program, cluster, {}), cluster);
+  return measure(program, get_from(backends::catalog(), "backend", "ideal").run(program, cluster, {}), cluster);
 }
 
 }  // namespace

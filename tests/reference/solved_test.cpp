@@ -59,7 +59,7 @@ void play(Made& m, const Plan& plan, const StageCosts& costs, int iterations = 1
 
 Made made(std::string_view name, const std::string& options, const Plan& plan, const StageCosts& costs, double hop,
           int iterations = 1) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
   const config::Value map = def.fields ? test::checked(options, *def.fields) : config::Value{};
   Made m;
   m.cluster = test::delay_cluster(plan.device_count(), hop);

@@ -70,20 +70,20 @@ class CollectiveSteps {
   }
 
   void step(const Collective& old, CollectiveKind kind) {
-    Collective made = old;
+    Collective copy = old;
     const bool first = old_ != old.first;
-    const InstructionId before = made.first;
-    made.first = to_.instructions.next_id();
+    const InstructionId before = copy.first;
+    copy.first = to_.instructions.next_id();
     DeviceGroup group;
     for (int m = 0; m < old.members; ++m) group.devices.push_back(from_.at(old.member(m)).device);
-    made.shape = add_shape(to_, kind, collective_algorithms::ring, group, from_.shape(old).bytes);
+    copy.shape = add_shape(to_, kind, collective_algorithms::ring, group, from_.shape(old).bytes);
     for (int m = 0; m < old.members; ++m) {
       Instruction member = from_.at(old.member(m));
       member.payload = static_cast<std::int32_t>(to_.collectives.size());
-      const InstructionId previous{made.first.value + m - old.members};
+      const InstructionId previous{copy.first.value + m - old.members};
       add(member, first ? waits_of(InstructionId{before.value + m}) : std::vector<InstructionId>{previous});
     }
-    to_.collectives.push_back(made);
+    to_.collectives.push_back(copy);
     old_ = old.first;
   }
 

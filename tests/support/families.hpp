@@ -16,7 +16,7 @@ struct OpTimes {
 };
 constexpr OpTimes kUnitTimes{1, 1, 1};
 
-struct Figures {
+struct ScheduleFigures {
   double bubble = 0, period = 0, busy = 0;  ///< `bubble`: makespan of one iteration minus the busiest device's work.
   double span = 0;                          ///< The longest from a device's first start to its last end.
   std::vector<double> activations;          ///< In chunks.
@@ -25,10 +25,10 @@ struct Figures {
 };
 
 /// The figures of a schedule on equal stages without communication; `recompute` adds a forward to each backward.
-inline Figures figures(std::string_view name, int p, int v, int m, OpTimes t, const std::string& options = "{}",
-                       bool recompute = false) {
+inline ScheduleFigures figures(std::string_view name, int p, int v, int m, OpTimes t, const std::string& options = "{}",
+                               bool recompute = false) {
   constexpr int kIterations = 4;  // the period is T(4) - T(3)
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
   const config::Value map = def.fields ? checked(options, *def.fields) : config::Value{};
   Plan plan = plan_for(def, p, v, m);
   for (Stage& stage : plan.stages) stage.shape.recomputation = recompute ? Recomputation::Full : Recomputation::None;
@@ -36,7 +36,7 @@ inline Figures figures(std::string_view name, int p, int v, int m, OpTimes t, co
   cost.input_gradient = Seconds{t.input};
   cost.weight_gradient = Seconds{t.weight};
   const StageCosts costs = uniform_costs(plan, cost);
-  Figures f;
+  ScheduleFigures f;
   const auto report = [&](int iterations) {
     f.order = build_schedule(def, {.plan = plan,
                                    .costs = costs,

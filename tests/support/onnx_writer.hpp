@@ -109,18 +109,18 @@ class OnnxWriter {
   }
 
   static Message whole(const std::string& name, const onnx::Shape& values) {
-    Message made = tensor(name, {static_cast<std::int64_t>(values.size())}, onnx::Type::Int64);
-    for (const std::int64_t value : values) made.number(7, value);
-    return made;
+    Message message = tensor(name, {static_cast<std::int64_t>(values.size())}, onnx::Type::Int64);
+    for (const std::int64_t value : values) message.number(7, value);
+    return message;
   }
   static Message scalar(std::int64_t value) { return tensor("", {}, onnx::Type::Int64).number(7, value); }
   static Message scalar(float value) { return tensor("", {}, onnx::Type::Float).real(4, value); }
 
  private:
   static Message tensor(const std::string& name, const onnx::Shape& shape, onnx::Type type) {
-    Message made;
-    for (const std::int64_t size : shape) made.number(1, size);
-    return made.number(2, static_cast<std::int64_t>(type)).text(8, name);
+    Message message;
+    for (const std::int64_t size : shape) message.number(1, size);
+    return message.number(2, static_cast<std::int64_t>(type)).text(8, name);
   }
   static Message value(const std::string& name, const std::vector<OnnxSize>& shape, onnx::Type type) {
     Message sizes;

@@ -17,10 +17,10 @@ inline config::Value file_tree(const std::string& file) {
 
 /// The model that a file of models/ describes.
 inline ModelGraph model_of(const config::Value& tree) {
-  const ModelBuilder& def = get_from(model_builders::all(), "builder", tree.at("builder").text);
+  const ModelBuilder& def = get_from(model_builders::catalog(), "builder", tree.at("builder").text);
   config::Problems problems;
-  const config::Value own = without(tree, {"schema", "title", "builder", "expect"});
-  const config::Value map = config::check(own, *def.fields, "", problems);
+  const config::Value bare = without(tree, {"schema", "title", "builder", "expect"});
+  const config::Value map = config::check(bare, *def.fields, "", problems);
   problems.throw_if_any();
   return def.build(map);
 }

@@ -64,18 +64,18 @@ class ProgramBuilder {
                  std::uint64_t bytes, const Ids& after = {}, const std::vector<int>& nodes = {}, int rounds = 1) {
     DeviceGroup group{{}, nodes};
     for (const int d : devices) group.devices.emplace_back(d);
-    Collective made;
-    made.members = static_cast<std::int32_t>(devices.size());
-    made.rounds = rounds;
-    made.shape = add_shape(program_, kind, algorithm, group, bytes);
+    Collective collective;
+    collective.members = static_cast<std::int32_t>(devices.size());
+    collective.rounds = rounds;
+    collective.shape = add_shape(program_, kind, algorithm, group, bytes);
     Ids members;
     for (const int d : devices) {
       Instruction member = make(InstructionKind::Collective, d, devices[0]);
       member.payload = static_cast<std::int32_t>(program_.collectives.size());
       members.push_back(add(member, StreamKind::Collective, -1, after));
     }
-    made.first = members.front();
-    program_.collectives.push_back(made);
+    collective.first = members.front();
+    program_.collectives.push_back(collective);
     return members;
   }
 

@@ -34,10 +34,10 @@ inline Program program_or_discard(const RandomCase& c) {
 
 /// The simulators that this build can run.
 inline std::vector<const BackendDef*> simulators() {
-  std::vector<const BackendDef*> found;
-  for (const BackendDef* def : backends::all())
-    if (def->clock == Clock::Simulated && def->why_not().empty()) found.push_back(def);
-  return found;
+  std::vector<const BackendDef*> result;
+  for (const BackendDef* def : backends::catalog())
+    if (def->clock == Clock::Simulated && def->why_not().empty()) result.push_back(def);
+  return result;
 }
 
 /// Cards of different speeds on one switch.

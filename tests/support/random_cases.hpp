@@ -76,7 +76,7 @@ std::string random_weights(Pick&& pick, const std::string& schedule) {
   const char* const names[] = {"stash", "naive",     "vertical-sync", "spectrain", "spectrain-v2",
                                "xpipe", "pipeoptim", "geometric",     "pipemare",  "spike-compensation"};
   if (schedule == "pipedream") return names[pick(0, 9)];
-  return std::string(get_from(schedules::all(), "schedule", schedule).weights);
+  return std::string(get_from(schedules::catalog(), "schedule", schedule).weights);
 }
 
 /// Whether replicas may take turns: not where an order or weights count stages alone.
@@ -110,8 +110,8 @@ RandomCase random_case(Pick&& pick, int most_stages = 6) {
   int turns = 1;
   for (Stage& stage : c.plan.stages) {
     if (may_take_turns(c) && pick(0, 3) == 3) stage.share = Share::MicroBatches;
-    const int most = stage.share == Share::Samples ? std::min(3, stage.micro_batch_size) : 3;
-    stage.place_on(device_range(0, pick(0, 2) == 2 ? pick(1, most) : 1));
+    const int max_replicas = stage.share == Share::Samples ? std::min(3, stage.micro_batch_size) : 3;
+    stage.place_on(device_range(0, pick(0, 2) == 2 ? pick(1, max_replicas) : 1));
     turns = std::lcm(turns, stage.turns());
     for (std::size_t i = 0; i < stage.devices().size(); ++i)
       devices.emplace_back(static_cast<std::int64_t>(devices.size()));
@@ -146,7 +146,7 @@ RandomCase random_case(Pick&& pick, int most_stages = 6) {
 /// Up to two ties, each between any stages, where their gradients meet.
 template <class Pick>
 void add_ties(RandomCase& c, Pick&& pick) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", c.schedule);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", c.schedule);
   if (!def.flushes || !def.trains) return;
   std::vector<StageTie> ties;
   for (int t = pick(0, 2); t > 0; --t) {
@@ -159,7 +159,7 @@ void add_ties(RandomCase& c, Pick&& pick) {
 }
 
 inline Program program_of(const RandomCase& c) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", c.schedule);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", c.schedule);
   const auto options =
       options_of(def, c.update_often ? std::vector<std::string>{"update=micro_batch"} : std::vector<std::string>{});
   const Schedule schedule = build_schedule(def, {.plan = c.plan,

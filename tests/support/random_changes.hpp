@@ -59,9 +59,9 @@ struct ChangesMet {
       links += !c.links.empty();
       periodic += c.every.value > 0;
     }
-    jitter += cluster.jitter.most > 0;
+    jitter += cluster.jitter.max_fraction > 0;
   }
-  int least() const { return std::min({slow, down, links, periodic, jitter}); }
+  int min_count() const { return std::min({slow, down, links, periodic, jitter}); }
 };
 
 }  // namespace stagecraft::test

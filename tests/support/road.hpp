@@ -38,7 +38,7 @@ inline Program lowered(const Schedule& schedule, const Plan& by_hand, const Stag
 inline Program program_of(std::string_view name, const Plan& by_hand, const StageCosts& costs,
                           const LoweringOptions& options = {}) {
   const Plan plan = reduced(by_hand, costs);
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
   const Schedule schedule = build_schedule(def, {.plan = plan, .costs = costs, .iterations = options.iterations});
   return lowered(schedule, plan, costs, options, def.weights, def.trains);
 }

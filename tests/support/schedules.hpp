@@ -25,7 +25,7 @@ inline StageCost times(double forward, double backward, double update = 0) {
 
 inline Schedule build(std::string_view name, const Plan& plan, int iterations = 1) {
   const StageCosts costs = uniform_costs(plan, times(1, 1));
-  return build_schedule(get_from(schedules::all(), "schedule", name),
+  return build_schedule(get_from(schedules::catalog(), "schedule", name),
                         {.plan = reduced(plan), .costs = costs, .iterations = iterations});
 }
 
@@ -64,12 +64,12 @@ inline bool neighbours_meet(const ScheduleDef& def) {
 
 /// The plan with the fewest stages that the schedule goes with.
 inline Plan least_plan(const ScheduleDef& def, int ranks, int micro_batches) {
-  return plan_for(def, ranks, def.chunks.least, micro_batches);
+  return plan_for(def, ranks, def.chunks.min, micro_batches);
 }
 
 /// A schedule of the catalog that drains every `every` iterations; 0: never.
 inline Schedule draining(std::string_view name, const Plan& plan, int iterations, int every) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
   const StageCosts costs = uniform_costs(plan, times(1, 1));
   config::Value options;
   options.kind = config::Value::Kind::Map;

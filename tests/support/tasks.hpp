@@ -8,9 +8,9 @@ namespace stagecraft::test {
 
 /// The devices of the tasks of one layer (a weight gradient on none, -1: it has no weights), and bytes of a sample:
 /// its output, and what its forward keeps for its input gradient; the input that its weight gradient needs is extra.
-struct Place {
+struct TaskCosts {
   int forward, input_gradient, weight_gradient;
-  double output = 1, kept = 0;
+  double output = 1, saved = 0;
 };
 
 struct Tasks {
@@ -19,7 +19,7 @@ struct Tasks {
 };
 
 /// A chain of layers with all their tasks and updates, `micro_batches` of one sample in an iteration.
-inline Tasks tasks_of(const std::vector<Place>& places, int micro_batches) {
+inline Tasks tasks_of(const std::vector<TaskCosts>& places, int micro_batches) {
   Tasks t;
   t.plan.mini_batch = micro_batches;
   const int layers = static_cast<int>(places.size());
@@ -36,7 +36,7 @@ inline Tasks tasks_of(const std::vector<Place>& places, int micro_batches) {
     if (from.valid() && to.valid() && bytes > 0) t.plan.edges.push_back({from, to, Bytes{bytes}});
   };
   for (int l = 0; l < layers; ++l) {
-    const Place& place = places[l];
+    const TaskCosts& place = places[l];
     t.forward.push_back(add(l, StageTask::Forward, place.forward));
     t.input_gradient.push_back(l > 0 ? add(l, StageTask::InputGradient, place.input_gradient) : StageId{});
     const bool learns = place.weight_gradient >= 0;
@@ -44,16 +44,16 @@ inline Tasks tasks_of(const std::vector<Place>& places, int micro_batches) {
   }
   for (int l = 0; l < layers; ++l) {
     const auto at = static_cast<std::size_t>(l);
-    const Place& place = places[at];
+    const TaskCosts& place = places[at];
     const bool last = l + 1 == layers;
     if (l > 0) {
       edge(t.forward[at - 1], t.forward[at], places[at - 1].output);
       edge(t.forward[at - 1], t.weight_gradient[at], places[at - 1].output);
     }
-    const StageId behind = last ? t.forward[at] : t.input_gradient[at + 1];
-    edge(behind, t.input_gradient[at], place.output + (last ? place.kept : 0));
-    edge(behind, t.weight_gradient[at], place.output);
-    if (!last) edge(t.forward[at], t.input_gradient[at], place.kept);
+    const StageId source = last ? t.forward[at] : t.input_gradient[at + 1];
+    edge(source, t.input_gradient[at], place.output + (last ? place.saved : 0));
+    edge(source, t.weight_gradient[at], place.output);
+    if (!last) edge(t.forward[at], t.input_gradient[at], place.saved);
     if (!t.weight_gradient[at].valid()) continue;
     const StageId update = add(l, StageTask::Update, place.weight_gradient, micro_batches);
     edge(t.weight_gradient[at], update, 1);

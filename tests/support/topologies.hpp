@@ -12,7 +12,7 @@
 namespace stagecraft::test {
 
 inline Cluster make_cluster(const std::string& generator, const std::string& yaml) {
-  const TopologyGenerator& def = get_from(topology_generators::all(), "generator", generator);
+  const TopologyGenerator& def = get_from(topology_generators::catalog(), "generator", generator);
   return def.build(checked(yaml, *def.fields));
 }
 

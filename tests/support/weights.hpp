@@ -10,14 +10,14 @@
 namespace stagecraft::test {
 
 inline const WeightsRule& policy(std::string_view name) {
-  return get_from(weights::all(), "weights policy", name).paper;
+  return get_from(weights::catalog(), "weights policy", name).paper;
 }
 
 /// "0F1:3" reads version 3, "0F1:3+2" predicts two updates on from there, "0F1:3~" uses a prediction that is there,
 /// "0B1:3k" what the forward used, "0U1:2" makes version 2.
 inline std::string to_text(const Op& op, const WeightRead& read) {
   std::string text = to_text(op) + ":" + std::to_string(read.version);
-  if (read.from == WeightsFrom::Kept) return text + "k";
+  if (read.from == WeightsFrom::Stashed) return text + "k";
   if (read.horizon > 0) return text + "+" + std::to_string(read.horizon);
   return read.from == WeightsFrom::Predicted ? text + "~" : text;
 }

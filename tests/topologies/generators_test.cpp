@@ -28,7 +28,7 @@ const std::string kLinks =
 }  // namespace
 
 TEST_CASE("every generator has a description and documents its fields") {
-  for (const TopologyGenerator* def : topology_generators::all()) {
+  for (const TopologyGenerator* def : topology_generators::catalog()) {
     CAPTURE(def->name);
     CHECK_FALSE(def->summary.empty());
     CHECK_FALSE(def->source.empty());
@@ -58,10 +58,10 @@ TEST_CASE("a type is a preset, a name from the table, or a map") {
   CHECK(make("uniform", "{devices: 1, types: {mine: {preset: h200, speed: 2}}, type: mine" + rest)
             .types[DeviceTypeId{0}]
             .speed == 2);
-  const Cluster own =
+  const Cluster custom =
       make("uniform", "{devices: 2, type: {peak: 1 TFLOP/s, memory_bandwidth: 1 GB/s, memory: 1 GB}" + rest);
-  CHECK(own.types.size() == 1);
-  CHECK(own.types[DeviceTypeId{0}].peak.value == 1e12);
+  CHECK(custom.types.size() == 1);
+  CHECK(custom.types[DeviceTypeId{0}].peak.value == 1e12);
   has(wrong("uniform", "{devices: 1, type: h10-sxm" + rest), "1: type: 'h10-sxm' is not a known device type [did you");
   has(wrong("uniform", "{devices: 1, type: {peek: 1 TFLOP/s}" + rest), "type.peek");
   has(wrong("uniform", "{devices: 1, type: {peak: 1 TFLOP/s}" + rest), "'memory' is missing");

@@ -375,14 +375,14 @@ TEST_CASE("random: clusters are drawn from the seed, within the bounds") {
   };
   const Cluster cluster = make(7, ""), again = make(7, ""), other = make(8, "");
   const auto bandwidths = [](const Cluster& c) {
-    std::vector<double> all;
-    for (const Link& link : c.links) all.push_back(link.bandwidth.value);
-    return all;
+    std::vector<double> drawn;
+    for (const Link& link : c.links) drawn.push_back(link.bandwidth.value);
+    return drawn;
   };
   const auto types = [](const Cluster& c) {
-    std::vector<DeviceTypeId> all;
-    for (const Device& device : c.devices) all.push_back(device.type);
-    return all;
+    std::vector<DeviceTypeId> drawn;
+    for (const Device& device : c.devices) drawn.push_back(device.type);
+    return drawn;
   };
   CHECK(bandwidths(cluster) == bandwidths(again));
   CHECK(types(cluster) == types(again));

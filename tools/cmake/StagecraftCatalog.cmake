@@ -30,7 +30,7 @@ function(stagecraft_catalog room)
 #include \"${A_HEADER}\"
 namespace stagecraft::${A_KIND} {
 ${declarations}
-Catalog<${A_TYPE}> all() {
+Catalog<${A_TYPE}> catalog() {
   static const ${A_TYPE}* const entries[] = {
 ${entries}  };
   return entries;

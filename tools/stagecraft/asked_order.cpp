@@ -43,7 +43,7 @@ ScheduleInput NamedSchedule::input(const StageCosts& costs, int iterations, cons
 }
 
 NamedSchedule named_schedule(const Arguments& a, const std::string& name, int iterations, const char* example) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
   if (def.name == "csv") throw InputError("the schedule 'csv' is read from a file", "stagecraft schedule --file X.csv");
   if (def.tasks)
     throw InputError(
@@ -53,7 +53,7 @@ NamedSchedule named_schedule(const Arguments& a, const std::string& name, int it
   const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
   std::optional<config::Value> options = options_of(def, a.list("set"));
   const Placing placing = placing_of(def, options ? &*options : nullptr);
-  const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : placing.chunks.least;
+  const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : placing.chunks.min;
   if (ranks > kMostStages / chunks)
     throw InputError(fmt::format("{} ranks of {} chunks are more than {} stages", ranks, chunks, kMostStages));
   Plan plan = plan_for(def, placing, ranks, chunks, micro_batches);
@@ -94,7 +94,7 @@ void refuse_idle(const Arguments& a, const ScheduleDef& def) {
 /// Checks a schedule by name: all iterations without a flush, because one does not fill the pipeline. Problems of cells
 /// become problems of ops, because there is no text whose lines they could name.
 CheckedFile checked_name(const Arguments& a, const AskedOrder& asked, bool flushes, const FileCheckOptions& options) {
-  const Schedule order = without_updates(flushes ? asked.one : asked.all);
+  const Schedule order = without_updates(flushes ? asked.one : asked.all_iterations);
   CheckedFile checked = checked_order(a, to_csv(order), asked.name, options);
   for (CellProblem& cell : checked.cells) {
     ScheduleProblem& problem = checked.problems.emplace_back(std::move(cell.problem));
@@ -110,12 +110,13 @@ AskedOrder made_by_name(const Arguments& a, int iterations) {
   const ScheduleDef& def = *named.def;
   refuse_idle(a, def);
   FileCheckOptions options = check_options(a);
-  AskedOrder asked{.name = std::string(def.name), .plan = without_exchange(named.plan), .one = {}, .all = {}};
+  AskedOrder asked{
+      .name = std::string(def.name), .plan = without_exchange(named.plan), .one = {}, .all_iterations = {}};
   const StageCosts costs = uniform_costs(asked.plan, asked_costs(a));
   const Cluster cluster = asked_cluster(a, asked.plan.device_count());
   asked.one = build_schedule(def, named.input(costs, 1, &cluster));
-  asked.all = def.flushes ? complete(asked.one, named.plan, iterations)
-                          : build_schedule(def, named.input(costs, iterations, &cluster));
+  asked.all_iterations = def.flushes ? complete(asked.one, named.plan, iterations)
+                                     : build_schedule(def, named.input(costs, iterations, &cluster));
   asked.weights = def.weights;
   asked.copies = named.plan.stages.front().twin.valid();
   asked.trains = options.trains = def.trains;
@@ -127,11 +128,11 @@ AskedOrder made_by_name(const Arguments& a, int iterations) {
 }
 
 AskedOrder read_from_file(const Arguments& a, int iterations) {
-  AskedOrder asked{.name = a.text("file"), .plan = {}, .one = {}, .all = {}, .checked = checked_file(a)};
+  AskedOrder asked{.name = a.text("file"), .plan = {}, .one = {}, .all_iterations = {}, .checked = checked_file(a)};
   if (!asked.checked.good()) return asked;
   asked.plan = asked.checked.plan;
   asked.one = asked.checked.compute.schedule;
-  asked.all = complete(asked.one, asked.plan, iterations);
+  asked.all_iterations = complete(asked.one, asked.plan, iterations);
   return asked;
 }
 

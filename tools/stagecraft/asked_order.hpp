@@ -33,8 +33,8 @@ namespace stagecraft {
 struct AskedOrder {
   std::string name;  ///< Name of the schedule or the file.
   Plan plan;
-  Schedule one;  ///< One iteration, as given.
-  Schedule all;  ///< Iterations back to back.
+  Schedule one;             ///< One iteration, as given.
+  Schedule all_iterations;  ///< Iterations back to back.
   std::string weights = "flush";
   bool trains = true;
   bool copies = false;  ///< Two copies of the model exchange gradients; here that takes no time.

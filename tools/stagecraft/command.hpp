@@ -49,7 +49,7 @@ struct Command {
 };
 
 namespace commands {
-Catalog<Command> all();
+Catalog<Command> catalog();
 }
 
 /// Prints to stdout; every command writes results through it. A closed pipe ends the program quietly, a full disk with

@@ -141,18 +141,18 @@ bool names_term(const Term& term, std::string_view word) {
 
 /// 0F3, F3 or F: [stage] letter [micro-batch].
 std::optional<std::string> operation_text(std::string_view word) {
-  const std::string all(word);
+  const std::string operation(word);
   const std::optional<int> stage = read_number(word);
   if (word.empty()) return {};
-  const auto found = std::find_if(std::begin(kOperations), std::end(kOperations),
-                                  [&](const Term& t) { return t.words == word.substr(0, 1); });
-  if (found == std::end(kOperations)) return {};
+  const auto it = std::find_if(std::begin(kOperations), std::end(kOperations),
+                               [&](const Term& t) { return t.words == word.substr(0, 1); });
+  if (it == std::end(kOperations)) return {};
   word.remove_prefix(1);
   const std::optional<int> micro = word.empty() ? std::nullopt : read_number(word);
   if (!word.empty() || (stage && !micro)) return {};
-  std::string text = fmt::format("{}: {}", all, found->text);
+  std::string text = fmt::format("{}: {}", operation, it->text);
   if (micro)
-    text += fmt::format("{} {} {}", found->words == "U" ? ", number" : ", of micro-batch", *micro,
+    text += fmt::format("{} {} {}", it->words == "U" ? ", number" : ", of micro-batch", *micro,
                         stage ? fmt::format("on stage {}", *stage) : "");
   text = std::string(trim(text)) + ".\nOperations are written as stage, letter and micro-batch, such as 0F3:\n";
   for (const Term& t : kOperations) text += fmt::format("  {}  {}\n", t.words, t.text);
@@ -172,15 +172,15 @@ void add_entry(std::string& text, Catalog<Def> catalog, std::string_view kind, s
 /// Calls visit(catalog, kind, where to read more) for each catalog.
 template <class Visit>
 void for_each_catalog(const Visit& visit) {
-  visit(schedules::all(), "a schedule", "options: stagecraft explain run.schedule");
-  visit(planners::all(), "a planner", "options: stagecraft explain plan");
-  visit(weights::all(), "a weights policy", "options: stagecraft explain weights");
-  visit(backends::all(), "a backend", "use: stagecraft run FILE --backend NAME");
-  visit(topology_generators::all(), "a generator of clusters", "options: stagecraft explain cluster");
-  visit(model_builders::all(), "a builder of models", "options: stagecraft explain model");
-  visit(collective_algorithms::all(), "an algorithm of collectives", "all: stagecraft list collectives");
+  visit(schedules::catalog(), "a schedule", "options: stagecraft explain run.schedule");
+  visit(planners::catalog(), "a planner", "options: stagecraft explain plan");
+  visit(weights::catalog(), "a weights policy", "options: stagecraft explain weights");
+  visit(backends::catalog(), "a backend", "use: stagecraft run FILE --backend NAME");
+  visit(topology_generators::catalog(), "a generator of clusters", "options: stagecraft explain cluster");
+  visit(model_builders::catalog(), "a builder of models", "options: stagecraft explain model");
+  visit(collective_algorithms::catalog(), "an algorithm of collectives", "all: stagecraft list collectives");
   visit(optimizers(), "an optimizer", "options: stagecraft explain training.optimizer");
-  visit(tasks::all(), "a task to train on", "options: stagecraft explain training.task");
+  visit(tasks::catalog(), "a task to train on", "options: stagecraft explain training.task");
 }
 
 }  // namespace

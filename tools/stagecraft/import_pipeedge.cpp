@@ -57,7 +57,7 @@ std::string switch_name(const Profiles& p) {
 }
 
 std::string cluster_yaml(const Profiles& p, bool medium) {
-  std::string devices, types, links, all;
+  std::string devices, types, links, host_list;
   std::set<std::string> written;
   const std::string hub = quoted(switch_name(p));
   for (const HostType& type : p.types) {
@@ -66,14 +66,14 @@ std::string cluster_yaml(const Profiles& p, bool medium) {
                            shortest(type.memory));
     for (const std::string& host : type.hosts) {
       devices += fmt::format("  - {{name: {}, type: {}}}\n", quoted(host), quoted(type.name));
-      all += (all.empty() ? "" : ", ") + quoted(host);
+      host_list += (host_list.empty() ? "" : ", ") + quoted(host);
       if (!medium && type.bandwidth > 0)
         links += fmt::format("  - {{name: {}, between: [{}, {}], bandwidth: {} B/s}}\n", quoted(host + ".link"),
                              quoted(host), hub, shortest(type.bandwidth));
     }
   }
   if (medium)
-    links = fmt::format("  - {{name: medium, among: [{}], bandwidth: {} B/s, duplex: half}}\n", all,
+    links = fmt::format("  - {{name: medium, among: [{}], bandwidth: {} B/s, duplex: half}}\n", host_list,
                         shortest(p.types.front().bandwidth));
   return fmt::format(
       "# No time here depends on peak and memory_bandwidth, which PipeEdge does not know.\nschema: cluster/1\ntitle: "
@@ -81,7 +81,7 @@ std::string cluster_yaml(const Profiles& p, bool medium) {
       types, devices, medium ? "" : fmt::format("switches: [{}]\n", hub), links.empty() ? "" : "links:\n" + links);
 }
 
-std::string scenario_yaml(const Profiles& p, const edgepipe::Problem& problem, bool medium) {
+std::string scenario_yaml(const Profiles& p, const edgepipe::ChainProblem& problem, bool medium) {
   std::string data;
   for (const HostType& type : p.types)
     if (type.has_data) data = fmt::format("  data_device: {}\n", quoted(type.hosts.front()));
@@ -105,13 +105,13 @@ Profiles connected(Profiles p, const edgepipe::Chain& plan) {
 
 void warn(const std::string& warning) { print_error("{}\n", warning); }
 
-void warn_of_lost(const Profiles& all, const Profiles& kept) {
+void warn_of_lost(const Profiles& complete, const Profiles& usable) {
   const auto hosts = [](const Profiles& p) {
     std::size_t count = 0;
     for (const HostType& type : p.types) count += type.hosts.size();
     return count;
   };
-  if (const auto lost = hosts(all) - hosts(kept); lost > 0)
+  if (const auto lost = hosts(complete) - hosts(usable); lost > 0)
     warn(fmt::format("warning: {} host{} not in cluster.yaml, where all have a link or one is alone (bw_Mbps: 0)", lost,
                      lost == 1 ? " is" : "s are"));
 }
@@ -135,11 +135,11 @@ bool word_of(const Arguments& a, const std::string& name, const std::string& no,
   throw InputError(fmt::format("--{}: '{}' is not known here", name, a.text(name)), fmt::format("{} or {}", no, yes));
 }
 
-std::string summary(const edgepipe::Problem& problem, const edgepipe::Found& found) {
-  const edgepipe::Figures f = edgepipe::figures_of(problem, found.chain);
-  const char* const holder = found.period > f.slowest_stage ? "messages" : "the slowest stage";
+std::string summary(const edgepipe::ChainProblem& problem, const edgepipe::ChainPlan& result) {
+  const edgepipe::ChainFigures f = edgepipe::figures_of(problem, result.chain);
+  const char* const holder = result.period > f.slowest_stage ? "messages" : "the slowest stage";
   return fmt::format("{} stage{}, {} a micro-batch, held up by {}; {} through all stages, at most {} on a host\n",
-                     found.chain.size(), found.chain.size() == 1 ? "" : "s", to_text(Seconds{found.period}), holder,
+                     result.chain.size(), result.chain.size() == 1 ? "" : "s", to_text(Seconds{result.period}), holder,
                      to_text(Seconds{f.latency}), to_text(Bytes{f.memory}));
 }
 
@@ -161,15 +161,15 @@ int import_pipeedge(const Arguments& a) {
   if (medium) require_one_bandwidth(profiles);
 
   const auto buffers = [&](const char* side) { return a.has(side) ? a.number(side) : 2; };
-  const edgepipe::Problem problem = pipeedge::problem_of(profiles, buffers("buffers-in"), buffers("buffers-out"));
+  const edgepipe::ChainProblem problem = pipeedge::problem_of(profiles, buffers("buffers-in"), buffers("buffers-out"));
   const auto objective = medium ? edgepipe::Objective::Shared : edgepipe::Objective::Bottleneck;
-  const auto found = edgepipe::search(problem, objective, 1);
-  if (!found) {
+  const auto result = edgepipe::search(problem, objective, 1);
+  if (!result) {
     std::vector<std::string> names;
     for (int l = 0; l < profiles.layers(); ++l) names.push_back(layer_name(l));
     throw Infeasible(edgepipe::why_none(problem, names));
   }
-  const Profiles hosts = connected(profiles, found->chain);
+  const Profiles hosts = connected(profiles, result->chain);
   warn_of_lost(profiles, hosts);
   const std::string folder = a.text("out");
   make_folder(a, {"model.yaml", "cluster.yaml", "scenario.yaml", "schedule.yml"});
@@ -177,8 +177,8 @@ int import_pipeedge(const Arguments& a) {
   write_listed(folder, "model.yaml", model_yaml(hosts), overwrite);
   write_listed(folder, "cluster.yaml", cluster_yaml(hosts, medium), overwrite);
   write_listed(folder, "scenario.yaml", scenario_yaml(hosts, problem, medium), overwrite);
-  write_listed(folder, "schedule.yml", pipeedge::to_schedule(found->chain, profiles), overwrite);
-  print(summary(problem, *found));
+  write_listed(folder, "schedule.yml", pipeedge::to_schedule(result->chain, profiles), overwrite);
+  print(summary(problem, *result));
   print(fmt::format("wrote {0}/scenario.yaml with its model.yaml and cluster.yaml, and {0}/schedule.yml\n", folder));
   return 0;
 }

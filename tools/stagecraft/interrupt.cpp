@@ -12,14 +12,14 @@
 namespace stagecraft {
 namespace {
 
-std::atomic<const char*> kept = nullptr;
+std::atomic<const char*> interrupt_text = nullptr;
 pid_t owner = 0;
 bool terminal = false;
 
 void say(const char* text) { [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text)); }
 
 const char* what_was_kept() {
-  if (const char* said = kept) return said;
+  if (const char* said = interrupt_text) return said;
   return files_written() > 0 ? "the files written so far are whole" : "nothing was kept";
 }
 
@@ -50,7 +50,7 @@ void end_on_interrupt() {
 
 void on_interrupt_say(const std::string& text) {
   static auto& said = *new std::deque<std::string>;  // The handler may come at any time, so none of them goes away.
-  kept = said.emplace_back(text).c_str();
+  interrupt_text = said.emplace_back(text).c_str();
 }
 
 }  // namespace stagecraft

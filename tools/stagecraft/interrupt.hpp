@@ -10,6 +10,6 @@ namespace stagecraft {
 void end_on_interrupt();
 
 /// Sets what that line says, in place of "nothing was kept" or "the files written so far are whole".
-void on_interrupt_say(const std::string& kept);
+void on_interrupt_say(const std::string& text);
 
 }  // namespace stagecraft

@@ -31,15 +31,16 @@ bool is_option(const std::string& word) {
 
 /// CLI11 takes a misspelt option for one value too many of another, so the words are looked through before.
 void check_options(const Command& command, int argc, char** argv) {
-  std::vector<std::string> known{"-h", "--help"};
+  std::vector<std::string> known_options{"-h", "--help"};
   for (const Argument& a : command.arguments)
     for (const std::string& flag : split(a.flags, ','))
-      if (is_option(flag)) known.push_back(flag);
+      if (is_option(flag)) known_options.push_back(flag);
   for (int i = 2; i < argc && std::string(argv[i]) != "--"; ++i) {
     const std::string word = argv[i];
     const std::string name = word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
-    if (!is_option(word) || std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const auto near = closest(name, known);
+    if (!is_option(word) || std::find(known_options.begin(), known_options.end(), name) != known_options.end())
+      continue;
+    const auto near = closest(name, known_options);
     throw InputError(fmt::format("'stagecraft {}' has no option '{}'", command.name, name),
                      near ? fmt::format("did you mean '{}'?", *near)
                           : fmt::format("stagecraft {} --help shows what there is", command.name));
@@ -90,18 +91,18 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", version_text());
   app.require_subcommand(0, 1);
   app.footer("stagecraft COMMAND --help shows the options of a command.");
-  std::vector<Arguments> arguments(commands::all().size());
+  std::vector<Arguments> arguments(commands::catalog().size());
   std::vector<std::string> names;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    add_command(app, *commands::all()[i], arguments[i]);
-    names.emplace_back(commands::all()[i]->name);
+    add_command(app, *commands::catalog()[i], arguments[i]);
+    names.emplace_back(commands::catalog()[i]->name);
   }
   if (argc > 1 && std::string(argv[1]) == "help") {  // Many tools accept `help`.
     std::swap(argv[1], argv[argc - 1]);
     static std::string help = "--help";
     argv[argc - 1] = help.data();
   }
-  for (const Command* command : commands::all())
+  for (const Command* command : commands::catalog())
     if (argc > 1 && command->name == argv[1]) check_options(*command, argc, argv);
   try {
     app.parse(argc, argv);
@@ -114,15 +115,15 @@ int run(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& e) {
     const std::string word = argc > 1 ? argv[1] : "";
-    const bool known = std::find(names.begin(), names.end(), word) != names.end();
-    if (!known && !word.empty() && word.front() != '-')
+    const bool is_command = std::find(names.begin(), names.end(), word) != names.end();
+    if (!is_command && !word.empty() && word.front() != '-')
       throw InputError("there is no command '" + word + "'",
                        closest(word, names) ? suggest(word, names) : "stagecraft --help shows the commands");
-    throw InputError(reworded(e), known ? "stagecraft " + word + " --help shows what there is"
-                                        : "stagecraft --help shows the commands");
+    throw InputError(reworded(e), is_command ? "stagecraft " + word + " --help shows what there is"
+                                             : "stagecraft --help shows the commands");
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const Command& command = *commands::all()[i];
+    const Command& command = *commands::catalog()[i];
     if (!app.got_subcommand(names[i])) continue;
     for (const Argument& a : command.arguments)
       if (auto& values = arguments[i].values[key_of(a.flags)]; values.empty() && !a.fallback.empty())
@@ -167,7 +168,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);  // A file that may not grow is then refused with a reason.
   if (launched().size == 1) end_on_interrupt();
-  const Ending ending = settle(attempt(argc, argv));
+  const Ending ending = finish_all(attempt(argc, argv));
   std::fflush(stdout);
   if (ending.code != 0 && !ending.text.empty())
     print_error("{}{}", ending.text, ending.text.back() == '\n' ? "" : "\n");

@@ -86,7 +86,7 @@ FileCheckOptions check_options(const Arguments& a) {
                                 {CommsPlacement::Lowered, CommsPlacement::JustInTime, CommsPlacement::Prefetch});
   options.memory = stash_model(a);
   if (a.has("slices")) options.slices = a.count("slices", 1, 1 << 20);
-  if (a.has("weights")) get_from(weights::all(), "weights policy", a.text("weights"));
+  if (a.has("weights")) get_from(weights::catalog(), "weights policy", a.text("weights"));
   options.lint = a.flag("lint");
   return options;
 }
@@ -152,7 +152,7 @@ Schedule with_updates(const CsvSchedule& csv, const Plan& plan, int update_every
 }  // namespace
 
 std::vector<ScheduleProblem> check_versions(const CheckedFile& f, const std::string& policy, int update_every) {
-  const WeightsDef& def = get_from(weights::all(), "weights policy", policy);
+  const WeightsDef& def = get_from(weights::catalog(), "weights policy", policy);
   if (f.compute.micro_batches % update_every != 0)
     throw InputError(
         fmt::format("--update-every: {} micro-batches are not updates of {}", f.compute.micro_batches, update_every));

@@ -56,7 +56,7 @@ int export_simgrid(const Arguments& a) {
                      "stagecraft export simgrid-xml lab-4 --out platform.xml");
   const Cluster cluster = cluster_in(a.text("FILE"), a.list("set"));
   const std::string text = simgrid_xml(cluster);
-  if (!cluster.changes.empty() || cluster.jitter.most > 0)
+  if (!cluster.changes.empty() || cluster.jitter.max_fraction > 0)
     print_error("note: changes over time are not part of the platform\n");
   if (const std::vector<std::string> lost = types_lost(cluster); !lost.empty())
     print_error("note: of these device types the platform has only speed and memory: {}\n", join(lost));

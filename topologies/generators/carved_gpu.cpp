@@ -41,18 +41,19 @@ const config::MapSpec kFields{
 
 /// Multiprocessors of each part.
 int divide(const config::Value& map, config::Problems& problems) {
-  const int all = config::as_int(map.at("multiprocessors")), group = config::as_int(map.at("group"));
-  const int parts = config::as_int(map.at("parts")), groups = all / group;
+  const int total = config::as_int(map.at("multiprocessors")), group = config::as_int(map.at("group"));
+  const int parts = config::as_int(map.at("parts")), groups = total / group;
   if (parts > 1 && parts > groups)
-    problems.add(map.at("parts").where, "parts",
-                 fmt::format("{} multiprocessors are {} groups of {}, too few for {} parts", all, groups, group, parts),
-                 groups > 0 ? fmt::format("at most {} parts", groups) : "group: 1", "too-many");
-  return multiprocessors_of_part(all, group, parts);
+    problems.add(
+        map.at("parts").where, "parts",
+        fmt::format("{} multiprocessors are {} groups of {}, too few for {} parts", total, groups, group, parts),
+        groups > 0 ? fmt::format("at most {} parts", groups) : "group: 1", "too-many");
+  return multiprocessors_of_part(total, group, parts);
 }
 
 /// `memory`: what all parts get together.
-DeviceType part_of(DeviceType gpu, int multiprocessors, int all, int parts, Bandwidth alone) {
-  const double share = static_cast<double>(multiprocessors) / all;
+DeviceType part_of(DeviceType gpu, int multiprocessors, int total, int parts, Bandwidth alone) {
+  const double share = static_cast<double>(multiprocessors) / total;
   gpu.name = fmt::format("{}-{}sm", gpu.name, multiprocessors);
   gpu.peak.value *= share;
   gpu.speed *= share;
@@ -65,11 +66,11 @@ DeviceType part_of(DeviceType gpu, int multiprocessors, int all, int parts, Band
 }
 
 void join(ClusterWriter& writer, const Link& messages, Bandwidth memory, int parts) {
-  std::vector<VertexId> all;
-  for (int i = 0; i < parts; ++i) all.emplace_back(i);
-  writer.connect("messages", messages, all);
+  std::vector<VertexId> vertices;
+  for (int i = 0; i < parts; ++i) vertices.emplace_back(i);
+  writer.connect("messages", messages, vertices);
   // A copy reads and writes, so copies have half of what is read and written together.
-  writer.connect("memory", {"memory", {memory.value / 2}, {}, Duplex::Half, {}}, all);
+  writer.connect("memory", {"memory", {memory.value / 2}, {}, Duplex::Half, {}}, vertices);
   for (int from = 0; from < parts; ++from)
     for (int to = 0; to < parts; ++to)
       if (from != to) writer.fix({DeviceId{from}, DeviceId{to}, {{LinkId{0}, from < to}, {LinkId{1}, from < to}}});
@@ -90,24 +91,24 @@ Cluster build(const config::Value& map) {
                 Duplex::Unshared,
                 {}};
   const config::Value* given = memory.find("bandwidth");
-  const Bandwidth all = given ? config::as_bandwidth(*given) : gpu.memory_bandwidth;
+  const Bandwidth total = given ? config::as_bandwidth(*given) : gpu.memory_bandwidth;
   const Bandwidth alone = config::as_bandwidth(memory.at("alone"));
   const auto positive = [&](const config::Value& value, const char* path, double amount) {
     if (!(amount > 0))
       problems.add(value.where, path, fmt::format("{} is not possible here", value.text), "it has to be more than zero",
                    "range");
   };
-  if (given) positive(*given, "memory.bandwidth", all.value);
+  if (given) positive(*given, "memory.bandwidth", total.value);
   positive(memory.at("alone"), "memory.alone", alone.value);
   positive(map.at("messages").at("bandwidth"), "messages.bandwidth", messages.bandwidth.value);
-  if (alone > all)
+  if (alone > total)
     problems.add(memory.at("alone").where, "memory.alone",
-                 fmt::format("{} are more than the {} that all parts get together", to_text(alone), to_text(all)), {},
+                 fmt::format("{} are more than the {} that all parts get together", to_text(alone), to_text(total)), {},
                  "range");
   problems.throw_if_any();
 
   for (int i = 0; i < parts; ++i) writer.add_device(fmt::format("part{}", i), type, "gpu");
-  if (parts > 1) join(writer, messages, all, parts);
+  if (parts > 1) join(writer, messages, total, parts);
   Cluster cluster = writer.finish();
   cluster.types[type] = part_of(gpu, multiprocessors, config::as_int(map.at("multiprocessors")), parts, alone);
   if (parts > 1)

@@ -26,17 +26,17 @@ const config::MapSpec& device_fields() {
 
 const config::MapSpec& named_link_fields() {
   static const config::MapSpec spec = [] {
-    config::MapSpec made{"A cable between two places, or a medium that several share.",
-                         {config::text("name").doc("What reports and overrides call it."),
-                          config::list("between", config::text("end")).optional().doc("The two ends of a cable."),
-                          config::list("among", config::text("station"))
-                              .optional()
-                              .doc("The stations of a medium. Without either only `routes` lead over it.")}};
+    config::MapSpec derived{"A cable between two places, or a medium that several share.",
+                            {config::text("name").doc("What reports and overrides call it."),
+                             config::list("between", config::text("end")).optional().doc("The two ends of a cable."),
+                             config::list("among", config::text("station"))
+                                 .optional()
+                                 .doc("The stations of a medium. Without either only `routes` lead over it.")}};
     for (config::Field field : link_fields().fields) {
       if (field.name == "duplex") field.default_text.reset(), field.text_doc += " Left out: full; half for a medium.";
-      made.fields.push_back(std::move(field));
+      derived.fields.push_back(std::move(field));
     }
-    return made;
+    return derived;
   }();
   return spec;
 }
@@ -128,8 +128,8 @@ class Builder {
     };
     if (words.size() < 3) return wrong("a route has a start, an end and links", "such as: a b cable-1 cable-2");
     const auto device = [&](const std::string& name) {
-      const auto found = places_.find(name);
-      const DeviceId id = found != places_.end() ? DeviceId{found->second.value} : DeviceId{};
+      const auto it = places_.find(name);
+      const DeviceId id = it != places_.end() ? DeviceId{it->second.value} : DeviceId{};
       if (writer_.cluster().devices.contains(id)) return id;
       wrong(fmt::format("no device is called '{}'", name), suggest(name, names_));
       return DeviceId{};
@@ -152,17 +152,17 @@ class Builder {
 
   std::string help_for(const std::string& link) const {
     if (link_numbers_.count(link) > 0) return "it starts elsewhere";
-    std::vector<std::string> known;
-    for (const auto& entry : link_numbers_) known.push_back(entry.first);
-    return suggest(link, known);
+    std::vector<std::string> link_names;
+    for (const auto& entry : link_numbers_) link_names.push_back(entry.first);
+    return suggest(link, link_names);
   }
 
   /// Goes over a link; `at` becomes not valid where its many ends, or none, do not tell.
   std::optional<Hop> step(const std::string& name, VertexId& at) const {
-    const auto found = link_numbers_.find(name);
-    if (found == link_numbers_.end() || found->second >= writer_.cluster().links.size()) return {};
-    const Link& link = writer_.cluster().links[LinkId{found->second}];
-    Hop hop{LinkId{found->second}, true};
+    const auto it = link_numbers_.find(name);
+    if (it == link_numbers_.end() || it->second >= writer_.cluster().links.size()) return {};
+    const Link& link = writer_.cluster().links[LinkId{it->second}];
+    Hop hop{LinkId{it->second}, true};
     const auto here = std::find(link.ends.begin(), link.ends.end(), at);
     if (at.valid() && !link.ends.empty() && here == link.ends.end()) return {};
     if (link.duplex == Duplex::Full && !at.valid()) return {};
@@ -180,15 +180,15 @@ class Builder {
     for (std::size_t i = 0; i < ends.items.size(); ++i) {
       const Value& end = ends.items[i];
       const std::string place = fmt::format("{}[{}]", path, i);
-      const auto found = places_.find(end.text);
-      if (found == places_.end()) {
+      const auto it = places_.find(end.text);
+      if (it == places_.end()) {
         writer_.problems().add(end.where, place, fmt::format("no device or switch is called '{}'", end.text),
                                suggest(end.text, names_), "unknown-place");
         continue;
       }
-      if (std::find(vertices.begin(), vertices.end(), found->second) != vertices.end())
+      if (std::find(vertices.begin(), vertices.end(), it->second) != vertices.end())
         writer_.problems().add(end.where, place, fmt::format("'{}' is named twice", end.text), {}, "ends");
-      vertices.push_back(found->second);
+      vertices.push_back(it->second);
     }
     return vertices;
   }

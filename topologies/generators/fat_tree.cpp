@@ -84,8 +84,8 @@ Cluster build(const Value& map) {
   const int devices = writer.count(down);
   const std::vector<int> ups = read_ups(map, down, writer);
   const Link cable = writer.link(map.at("link"), "link");
-  const Value* own = map.find("trunk");
-  const Link trunk = own ? writer.link(*own, "trunk") : cable;
+  const Value* trunk_value = map.find("trunk");
+  const Link trunk = trunk_value ? writer.link(*trunk_value, "trunk") : cable;
   const std::string& prefix = map.at("prefix").text;
   const DeviceTypeId type = writer.type(map.at("type"), "type", prefix);
   writer.problems().throw_if_any();

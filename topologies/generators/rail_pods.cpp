@@ -36,8 +36,8 @@ Cluster build(const config::Value& map) {
                           fmt::format("{} cables down over {} is not a whole number of cables up", nodes, ratio), {},
                           "oversubscription");
   const Link nvlink = writer.link(map.at("nvlink"), "nvlink"), nic = writer.link(map.at("nic"), "nic");
-  const config::Value* own = map.find("trunk");
-  const Link trunk = own ? writer.link(*own, "trunk") : nic;
+  const config::Value* trunk_value = map.find("trunk");
+  const Link trunk = trunk_value ? writer.link(*trunk_value, "trunk") : nic;
   const DeviceTypeId type = writer.type(map.at("type"), "type", "gpu");
   writer.problems().throw_if_any();
 

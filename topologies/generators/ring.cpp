@@ -8,10 +8,10 @@ namespace {
 
 const config::MapSpec& fields() {
   static const config::MapSpec spec = [] {
-    config::MapSpec made{"Devices in a circle, each with a router of its own.",
-                         {config::integer("devices", 1, 1e6).doc("How many.")}};
-    for (config::Field& field : grid_fields()) made.fields.push_back(std::move(field));
-    return made;
+    config::MapSpec derived{"Devices in a circle, each with a router of its own.",
+                            {config::integer("devices", 1, 1e6).doc("How many.")}};
+    for (config::Field& field : grid_fields()) derived.fields.push_back(std::move(field));
+    return derived;
   }();
   return spec;
 }

@@ -46,14 +46,14 @@ std::optional<Pair> read_pair(const Value& pair, const std::string& path, const 
   const Value& between = pair.at("between");
   for (std::size_t i = 0; i < between.items.size(); ++i) {
     const Value& word = between.items[i];
-    const auto found = std::find(names.begin(), names.end(), word.text);
-    if (found == names.end()) {
+    const auto it = std::find(names.begin(), names.end(), word.text);
+    if (it == names.end()) {
       writer.problems().add(word.where, fmt::format("{}.between[{}]", path, i),
                             fmt::format("no site is called '{}'", word.text), suggest(word.text, names),
                             "unknown-site");
       return {};
     }
-    sites.insert(found - names.begin());
+    sites.insert(it - names.begin());
   }
   if (between.items.size() == 2 && sites.size() == 2) return Pair{*sites.begin(), *sites.rbegin()};
   writer.problems().add(between.where, path + ".between", "a pair is two different sites", "such as [paris, tokyo]",
@@ -94,10 +94,10 @@ Cluster build(const Value& map) {
       site_of.push_back(static_cast<int>(s));
     }
   }
-  const std::map<Pair, Link> own = read_pairs(map, names, writer);
+  const std::map<Pair, Link> pair_links = read_pairs(map, names, writer);
   const std::size_t links = names.size() * (names.size() - std::min<std::size_t>(names.size(), 1)) / 2;
   Link wan;
-  if (own.size() < links) wan = writer.link_kind(map.at("wan").text, map.at("wan"), "wan");
+  if (pair_links.size() < links) wan = writer.link_kind(map.at("wan").text, map.at("wan"), "wan");
   writer.problems().throw_if_any();
 
   for (const std::string& name : names) writer.add_switch(name + ".switch");
@@ -106,9 +106,9 @@ Cluster build(const Value& map) {
                    {VertexId{d}, writer.cluster().switch_vertex(site_of[d])});
   for (std::size_t a = 0; a < names.size(); ++a)
     for (std::size_t b = a + 1; b < names.size(); ++b) {
-      const auto found = own.find({a, b});
+      const auto it = pair_links.find({a, b});
       writer.connect(
-          names[a] + "-" + names[b], found == own.end() ? wan : found->second,
+          names[a] + "-" + names[b], it == pair_links.end() ? wan : it->second,
           {writer.cluster().switch_vertex(static_cast<int>(a)), writer.cluster().switch_vertex(static_cast<int>(b))});
     }
   return writer.finish();

@@ -56,7 +56,7 @@ inline void together(const std::vector<cudaStream_t>& streams, const std::functi
 
 inline std::vector<cudaStream_t> compute_streams(const Partitions& partitions) {
   std::vector<cudaStream_t> streams;
-  for (const Partitions::Part& part : partitions.parts()) streams.push_back(part.compute);
+  for (const Partitions::Partition& part : partitions.parts()) streams.push_back(part.compute);
   return streams;
 }
 

@@ -39,17 +39,17 @@ Json footprints(const Partitions& partitions, bool captured) {
     work();
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   Json sizes = Json::array();
-  std::set<int> all;
+  std::set<int> distinct;
   std::size_t sum = 0;
   for (std::size_t p = 0; p < parts; ++p) {
     const auto seen = numbers_at(counts.as<unsigned>() + p * kMostMultiprocessors, kMostMultiprocessors);
-    std::size_t own = 0;
+    std::size_t used = 0;
     for (int m = 0; m < kMostMultiprocessors; ++m)
-      if (seen[m] > 0) ++own, all.insert(m);
-    sum += own;
-    sizes.push_back({{"granted", partitions.parts()[p].multiprocessors}, {"used", own}});
+      if (seen[m] > 0) ++used, distinct.insert(m);
+    sum += used;
+    sizes.push_back({{"granted", partitions.parts()[p].multiprocessors}, {"used", used}});
   }
-  return {{"partitions", sizes}, {"disjoint", all.size() == sum}};
+  return {{"partitions", sizes}, {"disjoint", distinct.size() == sum}};
 }
 
 constexpr int kChain = 250;  // Each link is three calls; a driver's stream holds about a thousand.
@@ -70,9 +70,9 @@ Json gaps_between(cudaStream_t a, cudaStream_t b) {
       events[2 * i + 1].hold_up(a);
     }
   };
-  const auto host_us = [&](const std::function<void()>& told) {
+  const auto host_us = [&](const std::function<void()>& launch) {
     const double before = host_seconds();
-    told();
+    launch();
     const double seconds = host_seconds() - before;
     check(cudaStreamSynchronize(a), "cudaStreamSynchronize");
     return 1e6 * seconds / count;
@@ -138,17 +138,17 @@ Json clocks() {
 }
 
 Json carving() {
-  Json all = Json::array();
+  Json results = Json::array();
   for (const std::size_t count : {2U, 4U, 8U}) {
     const Partitions partitions(0, std::vector<unsigned>(count, 1));
-    all.push_back({{"count", count},
-                   {"unused", partitions.unused()},
-                   {"launched", footprints(partitions, false)},
-                   {"captured", footprints(partitions, true)}});
+    results.push_back({{"count", count},
+                       {"unused", partitions.unused()},
+                       {"launched", footprints(partitions, false)},
+                       {"captured", footprints(partitions, true)}});
   }
   const Partitions unequal(0, {2, 1, 1});
-  all.push_back({{"shares", {2, 1, 1}}, {"unused", unequal.unused()}, {"launched", footprints(unequal, false)}});
-  return all;
+  results.push_back({{"shares", {2, 1, 1}}, {"unused", unequal.unused()}, {"launched", footprints(unequal, false)}});
+  return results;
 }
 
 Json events() {
@@ -180,21 +180,21 @@ Json events() {
 }
 
 Json side_by_side() {
-  Json all = Json::array();
+  Json results = Json::array();
   for (const std::size_t count : {2U, 4U, 8U}) {
     const Partitions partitions(0, std::vector<unsigned>(count, 1));
     const std::vector<cudaStream_t> streams = compute_streams(partitions);
     const auto spin_on = [&](std::size_t i) { spin(1, 20 * kMillisecond, nullptr, 0, streams[i]); };
     const double one = milliseconds(streams[0], [&] { spin_on(0); });
     const double each = milliseconds(streams[0], [&] { together(streams, spin_on); });
-    all.push_back({{"count", count}, {"alone_ms", one}, {"all_ms", each}});
+    results.push_back({{"count", count}, {"alone_ms", one}, {"all_ms", each}});
   }
-  return all;
+  return results;
 }
 
 Json gaps() {
   const Partitions partitions(0, {1, 1});
-  const Partitions::Part &one = partitions.parts()[0], &other = partitions.parts()[1];
+  const Partitions::Partition &one = partitions.parts()[0], &other = partitions.parts()[1];
   return {{"kernels_of_a_chain", kChain},
           {"one_stream", gaps_between(one.compute, one.compute)},
           {"two_streams_of_a_partition", gaps_between(one.compute, one.comm)},

@@ -92,21 +92,21 @@ std::vector<std::vector<float>> summed(Ring& ring, const std::deque<Member>& mem
 /// Whether graphs may hold copies between GPUs, which the manual leaves open; why not, in the words of the driver.
 Json captures_peer_copies(const Member& from, const Member& to, std::size_t bytes) {
   check(cudaSetDevice(from.gpu), "cudaSetDevice");
-  cudaError_t told = cudaSuccess;
+  cudaError_t status = cudaSuccess;
   std::optional<Graph> graph;
   std::string why_not;
   try {
     graph.emplace(from.stream, [&] {
-      told = cudaMemcpyPeerAsync(to.data->as<void>(), to.gpu, from.data->as<void>(), from.gpu, bytes, from.stream);
+      status = cudaMemcpyPeerAsync(to.data->as<void>(), to.gpu, from.data->as<void>(), from.gpu, bytes, from.stream);
     });
   } catch (const CudaError& e) {  // The capture could not begin, end or be instantiated.
     why_not = e.what();
     cudaGetLastError();
   }
-  if (told == cudaErrorStreamCaptureUnsupported)
-    why_not = "cudaMemcpyPeerAsync: " + to_text(told);
+  if (status == cudaErrorStreamCaptureUnsupported)
+    why_not = "cudaMemcpyPeerAsync: " + to_text(status);
   else
-    check(told, "cudaMemcpyPeerAsync");
+    check(status, "cudaMemcpyPeerAsync");
   if (why_not.empty()) graph->launch(from.stream);
   finish(from.stream);  // A GPU that is broken says so here.
   return why_not.empty() ? Json{{"captures_peer_copies", true}}
@@ -122,17 +122,18 @@ Json several_gpus() {
   if (count < 2) return {{"skipped", "there is one GPU"}};
   std::deque<Member> members;
   for (int g = 0; g < count; ++g) members.emplace_back(g, kCount * sizeof(float));
-  Json all{{"gpus", count}};
+  Json results{{"gpus", count}};
   const bool there = reach_memory(0, 1), back = reach_memory(1, 0);  // As runs ask for it.
-  all["peer_access"] = there && back;
-  all.update(captures_peer_copies(members[0], members[1], kCount));
+  results["peer_access"] = there && back;
+  results.update(captures_peer_copies(members[0], members[1], kCount));
   Ring ring(members);
   ring.open();
   const auto first = summed(ring, members, kCount);
-  all["sum_is_the_same_on_all"] = std::all_of(first.begin(), first.end(), [&](const auto& n) { return n == first[0]; });
-  all["sum_repeats_its_bits"] = summed(ring, members, kCount) == first;
+  results["sum_is_the_same_on_all"] =
+      std::all_of(first.begin(), first.end(), [&](const auto& n) { return n == first[0]; });
+  results["sum_repeats_its_bits"] = summed(ring, members, kCount) == first;
   check(cudaSetDevice(0), "cudaSetDevice");
-  return all;
+  return results;
 }
 
 }  // namespace stagecraft::cuda::first_run

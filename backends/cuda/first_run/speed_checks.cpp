@@ -89,11 +89,11 @@ class Product {
     check_lt(lt_.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
                                                       sizeof workspace),
              "its workspace");
-    int found = 0;
+    int algorithms = 0;
     const cublasStatus_t asked = lt_.cublasLtMatmulAlgoGetHeuristic(handle_, description_, layout_, layout_, layout_,
-                                                                    layout_, preference, 1, &algorithm_, &found);
+                                                                    layout_, preference, 1, &algorithm_, &algorithms);
     lt_.cublasLtMatmulPreferenceDestroy(preference);
-    return asked == CUBLAS_STATUS_SUCCESS && found == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : asked;
+    return asked == CUBLAS_STATUS_SUCCESS && algorithms == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : asked;
   }
 
   static constexpr std::size_t kWorkspace = 32 * kUnit;
@@ -130,11 +130,11 @@ Json product_point(const CublasLt& lt, cublasLtHandle_t handle, const Arithmetic
                    bool tell_size, const Block& a, const Block& b) {
   const Partitions partitions(0, std::vector<unsigned>(count, 1));
   const std::vector<cudaStream_t> streams = compute_streams(partitions);
-  const auto own = static_cast<int>(partitions.parts()[0].multiprocessors);
+  const auto granted = static_cast<int>(partitions.parts()[0].multiprocessors);
   std::vector<std::unique_ptr<Product>> products;
   std::vector<std::unique_ptr<Block>> results;
   for (std::size_t i = 0; i < count; ++i) {
-    products.push_back(std::make_unique<Product>(lt, handle, arithmetic, tell_size ? own : 0));
+    products.push_back(std::make_unique<Product>(lt, handle, arithmetic, tell_size ? granted : 0));
     results.push_back(std::make_unique<Block>(static_cast<std::size_t>(kSize * kSize) * sizeof(float)));
   }
   const auto on = [&](std::size_t i) {
@@ -146,14 +146,14 @@ Json product_point(const CublasLt& lt, cublasLtHandle_t handle, const Arithmetic
   return {{"precision", arithmetic.name},
           {"choice", products.front()->choice()},
           {"partitions", count},
-          {"multiprocessors", own},
-          {"target", tell_size ? own : 0},
+          {"multiprocessors", granted},
+          {"target", tell_size ? granted : 0},
           {"alone_flops_per_s", flops / alone * 1e3},
           {"all_busy_flops_per_s_each", flops / busy * 1e3}};
 }
 
 /// Milliseconds of a message on the stream while another partition is busy; one only, as a second could find it idle.
-double beside(const Partitions::Part& busy, cudaStream_t stream, const std::function<void()>& send) {
+double send_while_busy(const Partitions::Partition& busy, cudaStream_t stream, const std::function<void()>& send) {
   const Event begin(cudaEventDefault), end(cudaEventDefault);
   spin(static_cast<int>(busy.multiprocessors) * 16, 100'000'000, nullptr, 0, busy.compute);
   begin.record(stream);
@@ -164,11 +164,11 @@ double beside(const Partitions::Part& busy, cudaStream_t stream, const std::func
 }
 
 Json message_point(const Partitions& partitions, std::size_t bytes, const std::function<void()>& send) {
-  const Partitions::Part &a = partitions.parts()[0], &b = partitions.parts()[1];
+  const Partitions::Partition &a = partitions.parts()[0], &b = partitions.parts()[1];
   return {{"bytes", bytes},
           {"ms", milliseconds(b.comm, send)},
-          {"ms_sender_busy", beside(a, b.comm, send)},
-          {"ms_receiver_busy", beside(b, b.comm, send)}};
+          {"ms_sender_busy", send_while_busy(a, b.comm, send)},
+          {"ms_receiver_busy", send_while_busy(b, b.comm, send)}};
 }
 
 constexpr std::size_t kMessages[] = {kUnit / 16, kUnit, 16 * kUnit, 64 * kUnit};
@@ -176,24 +176,24 @@ constexpr std::size_t kMessages[] = {kUnit / 16, kUnit, 16 * kUnit, 64 * kUnit};
 }  // namespace
 
 Json copies() {
-  Json all = Json::array();
+  Json results = Json::array();
   const Partitions partitions(0, {1, 1, 1, 1});
   const auto whole = static_cast<int>(partitions.parts()[0].multiprocessors);
   for (const std::size_t bytes : {kUnit / 16, kUnit, 16 * kUnit, 256 * kUnit})
     for (const int blocks : {2, 4, 8, 16, 2 * whole})
       for (const std::size_t active : {std::size_t{1}, std::size_t{2}, std::size_t{4}})
-        all.push_back(copy_point(partitions, active, bytes, blocks, 1));
+        results.push_back(copy_point(partitions, active, bytes, blocks, 1));
   for (const std::size_t bytes : {2 * kUnit, 8 * kUnit, 16 * kUnit})  // Read from one and written to the other.
     for (const std::size_t active : {std::size_t{1}, std::size_t{4}})
-      all.push_back(copy_point(partitions, active, bytes, 2 * whole, 50));
-  return all;
+      results.push_back(copy_point(partitions, active, bytes, 2 * whole, 50));
+  return results;
 }
 
 Json matrix_products() {
   const CublasLt lt;
   cublasLtHandle_t handle{};
   check_lt(lt.cublasLtCreate(&handle), "cublasLtCreate");
-  Json all{{"library", lt.library.where()}, {"version", lt.cublasLtGetVersion()}, {"points", Json::array()}};
+  Json results{{"library", lt.library.where()}, {"version", lt.cublasLtGetVersion()}, {"points", Json::array()}};
   const std::size_t bytes = static_cast<std::size_t>(kSize * kSize) * sizeof(float);
   const Block a(bytes), b(bytes);
   fill_bfloat16(a.as<void>(), bytes / 2, 1, nullptr);  // Two of them are a number of 32 bits, as random.
@@ -202,30 +202,30 @@ Json matrix_products() {
   const std::vector<Arithmetic> all_arithmetics = arithmetics();
   for (const std::size_t count : {1U, 2U, 4U, 8U})
     for (const bool tell_size : {false, true})
-      all["points"].push_back(product_point(lt, handle, all_arithmetics.front(), count, tell_size, a, b));
+      results["points"].push_back(product_point(lt, handle, all_arithmetics.front(), count, tell_size, a, b));
   for (std::size_t other = 1; other < all_arithmetics.size(); ++other)
-    all["points"].push_back(product_point(lt, handle, all_arithmetics[other], 1, false, a, b));
+    results["points"].push_back(product_point(lt, handle, all_arithmetics[other], 1, false, a, b));
   lt.cublasLtDestroy(handle);
-  return all;
+  return results;
 }
 
 Json own_messages() {
   const Partitions partitions(0, {1, 1});
   cudaStream_t stream = partitions.parts()[1].comm;
   const Block from(kMessages[3]), to(kMessages[3]);
-  Json all{{"driver", Json::array()}, {"kernel", Json::array()}};
+  Json results{{"driver", Json::array()}, {"kernel", Json::array()}};
   for (const std::size_t bytes : kMessages) {
-    all["driver"].push_back(message_point(partitions, bytes, [&] {
+    results["driver"].push_back(message_point(partitions, bytes, [&] {
       check(cudaMemcpyAsync(to.as<void>(), from.as<void>(), bytes, cudaMemcpyDeviceToDevice, stream), "a copy");
     }));
     for (const int blocks : {4, 16}) {
       Json point =
           message_point(partitions, bytes, [&] { copy(from.as<void>(), to.as<void>(), bytes, 1, blocks, stream); });
       point["blocks"] = blocks;
-      all["kernel"].push_back(std::move(point));
+      results["kernel"].push_back(std::move(point));
     }
   }
-  return all;
+  return results;
 }
 
 Json messages() {
@@ -235,9 +235,9 @@ Json messages() {
   };
   int version = 0;
   check_nccl(nccl.ncclGetVersion(&version), "ncclGetVersion");
-  Json all{{"library", nccl.library.where()}, {"version", version}, {"points", Json::array()}};
+  Json results{{"library", nccl.library.where()}, {"version", version}, {"points", Json::array()}};
   const Partitions partitions(0, {1, 1});
-  const Partitions::Part &a = partitions.parts()[0], &b = partitions.parts()[1];
+  const Partitions::Partition &a = partitions.parts()[0], &b = partitions.parts()[1];
   const Block from(kMessages[3]), to(kMessages[3]);
   for (const int blocks : {2, 4, 8, 16}) {
     ncclUniqueId id;
@@ -256,11 +256,11 @@ Json messages() {
       };
       Json point = message_point(partitions, bytes, send);
       point["most_blocks"] = blocks;
-      all["points"].push_back(std::move(point));
+      results["points"].push_back(std::move(point));
     }
     check_nccl(nccl.ncclCommDestroy(comm), "ncclCommDestroy");
   }
-  return all;
+  return results;
 }
 
 }  // namespace stagecraft::cuda::first_run

@@ -14,15 +14,15 @@ constexpr std::int64_t kOne = 16, kTable = 32;  // At multiples of 64 bytes.
 
 /// Initial contents for up to `steps` steps.
 inline std::vector<double> numbers(const OptimizerRule& rule, int steps) {
-  std::vector<double> all(kTable + 2 * std::int64_t{steps}, 0);
-  all[kOne] = 1;
+  std::vector<double> table(kTable + 2 * std::int64_t{steps}, 0);
+  table[kOne] = 1;
   for (int step = 0; step < steps; ++step) {
     const real::Corrections<double> corrections(rule, rule.learning_rate, step + 1);
     const auto at = static_cast<std::size_t>(kTable + 2 * std::int64_t{step});
-    all[at] = corrections.of_first;
-    all[at + 1] = corrections.of_second;
+    table[at] = corrections.of_first;
+    table[at + 1] = corrections.of_second;
   }
-  return all;
+  return table;
 }
 
 }  // namespace stagecraft::cuda::counter

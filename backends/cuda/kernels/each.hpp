@@ -21,8 +21,8 @@ template <class Step>
 void each(const Device& device, std::int64_t count, const Step& step) {
   if (count == 0) return;
   constexpr std::int64_t threads = 256, blocks_each = 16;
-  const std::int64_t most = blocks_each * (device.multiprocessors > 0 ? device.multiprocessors : 128);
-  const auto blocks = static_cast<unsigned>(std::min((count + threads - 1) / threads, most));
+  const std::int64_t max_blocks = blocks_each * (device.multiprocessors > 0 ? device.multiprocessors : 128);
+  const auto blocks = static_cast<unsigned>(std::min((count + threads - 1) / threads, max_blocks));
   launch(each_kernel<Step>, dim3(blocks), dim3(threads), 0, device.stream, count, step);
 }
 
@@ -41,8 +41,8 @@ template <class Step>
 void each_in_rows(const Device& device, std::int64_t rows, std::int64_t columns, const Step& step) {
   if (rows == 0 || columns == 0) return;
   const unsigned across = columns > 128 ? 256 : 32, down = 256 / across;
-  const auto blocks = [](std::int64_t count, unsigned each, std::int64_t most) {
-    return static_cast<unsigned>(std::min((count + each - 1) / each, most));
+  const auto blocks = [](std::int64_t count, unsigned each, std::int64_t max_blocks) {
+    return static_cast<unsigned>(std::min((count + each - 1) / each, max_blocks));
   };
   launch(each_in_rows_kernel<Step>, dim3(blocks(columns, across, 64), blocks(rows, down, 4096)), dim3(across, down), 0,
          device.stream, rows, columns, step);

@@ -15,8 +15,8 @@ struct ValueAt {
 
 template <class T, class Function>
 struct SlopeAt {
-  const T *kept, *gradient;
-  __device__ T operator()(std::int64_t i) const { return gradient[i] * Function::slope(kept[i]); }
+  const T *saved, *gradient;
+  __device__ T operator()(std::int64_t i) const { return gradient[i] * Function::slope(saved[i]); }
 };
 
 template <class T, class Function>
@@ -29,8 +29,8 @@ void activation_input_gradient(const Device& device, const real::Call& call, con
                                std::span<const real::Gradient> d_inputs) {
   const real::Gradient& to = d_inputs[0];
   if (!to.tensor) return;
-  const T* const kept = numbers<T>(Function::keeps_output ? call.output : call.inputs[0]);
-  put(device, to.add, d_output.size(), numbers<T>(to.tensor), SlopeAt<T, Function>{kept, numbers<T>(d_output)});
+  const T* const saved = numbers<T>(Function::keeps_output ? call.output : call.inputs[0]);
+  put(device, to.add, d_output.size(), numbers<T>(to.tensor), SlopeAt<T, Function>{saved, numbers<T>(d_output)});
 }
 
 template <class T>

@@ -8,8 +8,8 @@ namespace {
 
 /// The word of a row, or -1 when its number is not that of a known one.
 template <class T>
-__device__ std::int64_t word_of(T number, std::int64_t known) {
-  if (!(number >= 0 && number < static_cast<T>(known)) || number != std::floor(number)) return -1;
+__device__ std::int64_t word_of(T number, std::int64_t vocabulary) {
+  if (!(number >= 0 && number < static_cast<T>(vocabulary)) || number != std::floor(number)) return -1;
   return static_cast<std::int64_t>(number);
 }
 
@@ -17,10 +17,10 @@ __device__ std::int64_t word_of(T number, std::int64_t known) {
 template <class T>
 struct Embed {
   const T *input, *words, *positions;
-  std::int64_t known, rows, columns;
+  std::int64_t vocabulary, rows, columns;
   T* to;
   __device__ void operator()(std::int64_t row, std::int64_t column) const {
-    const std::int64_t word = word_of(input[row], known);
+    const std::int64_t word = word_of(input[row], vocabulary);
     to[row * columns + column] = word < 0 ? std::numeric_limits<T>::quiet_NaN()
                                           : words[word * columns + column] + positions[row % rows * columns + column];
   }
@@ -28,10 +28,10 @@ struct Embed {
 
 /// The block of the first row with a word adds all rows with that word, in their order; the others have nothing to do.
 template <class T>
-__global__ void words_kernel(std::int64_t rows, std::int64_t columns, std::int64_t known, const T* input,
+__global__ void words_kernel(std::int64_t rows, std::int64_t columns, std::int64_t vocabulary, const T* input,
                              const T* gradient, T* d_words) {
   const auto seen_before = shared_memory<int>();
-  const std::int64_t row = blockIdx.x, word = word_of(input[row], known);
+  const std::int64_t row = blockIdx.x, word = word_of(input[row], vocabulary);
   if (threadIdx.x == 0) seen_before[0] = word < 0;
   __syncthreads();
   for (std::int64_t earlier = threadIdx.x; earlier < row; earlier += blockDim.x)

@@ -46,7 +46,7 @@ OperationKernels kernels_of(OperationKind kind) {
 template <class T>
 class CudaKernels final : public real::Kernels {
  public:
-  explicit CudaKernels(const Place& place)
+  explicit CudaKernels(const KernelTarget& place)
       : memory_(place.stream),
         staging_(place.stream),
         products_(place, sizeof(T), memory_),
@@ -74,9 +74,10 @@ class CudaKernels final : public real::Kernels {
     const Scratch<int> flag(memory_, 1);
     zero(flag.data(), sizeof(int));
     flag_not_finite<T>(device_, tensor.size(), numbers<T>(tensor), flag.data());
-    int found = 0;
-    staging_.download(sizeof found, flag.data(), [&](const void* data) { found = *static_cast<const int*>(data); });
-    return found == 0;
+    int flag_value = 0;
+    staging_.download(sizeof flag_value, flag.data(),
+                      [&](const void* data) { flag_value = *static_cast<const int*>(data); });
+    return flag_value == 0;
   }
 
   void forward(const real::Call& call) override {
@@ -125,7 +126,7 @@ class CudaKernels final : public real::Kernels {
 
 }  // namespace
 
-std::unique_ptr<real::Kernels> make_kernels(const Place& place, std::size_t width) {
+std::unique_ptr<real::Kernels> make_kernels(const KernelTarget& place, std::size_t width) {
   STAGECRAFT_CHECK(width == sizeof(float) || width == sizeof(double));
   if (width == sizeof(float)) return std::make_unique<CudaKernels<float>>(place);
   return std::make_unique<CudaKernels<double>>(place);

@@ -17,7 +17,7 @@ enum class Precision : std::uint8_t {
 };
 
 /// Where kernels run.
-struct Place {
+struct KernelTarget {
   cudaStream_t stream{};
   int multiprocessors = 0;  ///< Multiprocessors that the stream may use; 0: all of the device.
   Precision precision = Precision::Exact;
@@ -27,7 +27,7 @@ struct Place {
 /// `download` and `finite`, which wait for the stream. What is released is given out again to work that comes later on
 /// the same stream: work of other streams that reads it has to be waited for before. Constants that change from update
 /// to update are arguments of the launches. Throws CudaError without cuBLASLt. Not to be used by two threads at once.
-std::unique_ptr<real::Kernels> make_kernels(const Place&, std::size_t width);
+std::unique_ptr<real::Kernels> make_kernels(const KernelTarget&, std::size_t width);
 
 /// A copy by at most 16 blocks of the stream's device, 16 bytes a thread where both ends are so aligned. One of them
 /// may be memory of another device that this one reaches.

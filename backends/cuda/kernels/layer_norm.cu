@@ -8,7 +8,7 @@ constexpr double kEpsilon = 1e-5;
 /// What rows keep: (x - mean) / deviation, and 1 / deviation. A sample keeps all its rows of the first, then the
 /// second.
 template <class T>
-struct Kept {
+struct SavedNorm {
   T* saved;
   std::int64_t rows, columns;  ///< Shape of one sample.
   __device__ T* sample(std::int64_t row) const { return saved + row / rows * (rows * columns + rows); }
@@ -17,12 +17,12 @@ struct Kept {
 };
 
 template <class T>
-Kept<T> kept(const real::Call& call) {
+SavedNorm<T> saved_norm(const real::Call& call) {
   return {numbers<T>(call.saved), call.operation->rows, call.operation->columns};
 }
 
 template <class T>
-__global__ void forward_kernel(const T* inputs, const T* gamma, const T* beta, Kept<T> keep, T* outputs) {
+__global__ void forward_kernel(const T* inputs, const T* gamma, const T* beta, SavedNorm<T> keep, T* outputs) {
   const auto shared = shared_memory<T>();
   const std::int64_t columns = keep.columns, row = blockIdx.x;
   const T* const x = inputs + row * columns;
@@ -41,7 +41,7 @@ __global__ void forward_kernel(const T* inputs, const T* gamma, const T* beta, K
 
 /// With g = d_output * gamma and n the normalised row: (g - mean(g) - n mean(g n)) / deviation.
 template <class T>
-__global__ void input_gradient_kernel(const T* gradients, const T* gamma, Kept<T> keep, bool add, T* outputs) {
+__global__ void input_gradient_kernel(const T* gradients, const T* gamma, SavedNorm<T> keep, bool add, T* outputs) {
   const auto shared = shared_memory<T>();
   const std::int64_t columns = keep.columns, row = blockIdx.x;
   const T *const gradient = gradients + row * columns, *const normal = keep.normal(row);
@@ -60,7 +60,7 @@ __global__ void input_gradient_kernel(const T* gradients, const T* gamma, Kept<T
 template <class T>
 struct GammaTerm {
   const T* gradient;
-  Kept<T> keep;
+  SavedNorm<T> keep;
   __device__ T operator()(std::int64_t row, std::int64_t column) const {
     return gradient[row * keep.columns + column] * keep.normal(row)[column];
   }
@@ -79,7 +79,7 @@ void forward(const Device& device, const real::Call& call) {
   const T* const gamma = static_cast<const T*>(call.weights);
   const T* const beta = gamma + real::second_block(*call.operation, sizeof(T));
   launch(forward_kernel<T>, dim3(static_cast<unsigned>(call.output.rows)), dim3(threads), threads * sizeof(T),
-         device.stream, numbers<T>(call.inputs[0]), gamma, beta, kept<T>(call), numbers<T>(call.output));
+         device.stream, numbers<T>(call.inputs[0]), gamma, beta, saved_norm<T>(call), numbers<T>(call.output));
 }
 
 template <class T>
@@ -89,7 +89,7 @@ void input_gradient(const Device& device, const real::Call& call, const real::Te
   if (!to.tensor) return;
   const unsigned threads = threads_for(call.operation->columns);
   launch(input_gradient_kernel<T>, dim3(static_cast<unsigned>(d_output.rows)), dim3(threads), threads * sizeof(T),
-         device.stream, numbers<T>(d_output), static_cast<const T*>(call.weights), kept<T>(call), to.add,
+         device.stream, numbers<T>(d_output), static_cast<const T*>(call.weights), saved_norm<T>(call), to.add,
          numbers<T>(to.tensor));
 }
 
@@ -99,7 +99,7 @@ void weight_gradient(const Device& device, const real::Call& call, const real::T
   T* const d_gamma = static_cast<T*>(d_weights);
   T* const d_beta = d_gamma + real::second_block(*call.operation, sizeof(T));
   const T* const gradient = numbers<T>(d_output);
-  add_column_sums(device, d_output.rows, columns, GammaTerm<T>{gradient, kept<T>(call)}, d_gamma);
+  add_column_sums(device, d_output.rows, columns, GammaTerm<T>{gradient, saved_norm<T>(call)}, d_gamma);
   add_column_sums(device, d_output.rows, columns, BetaTerm<T>{gradient, columns}, d_beta);
 }
 

@@ -17,15 +17,15 @@ __global__ void cross_entropy_kernel(std::int64_t columns, double weight, const 
   const T *const x = inputs + row * columns, wanted = targets[row];
   T* const gradient = gradients + row * columns;
   const SoftmaxParts<T> parts = softmax_exponentials(columns, x, T{1}, gradient, shared);
-  const bool known = wanted >= 0 && wanted < static_cast<T>(columns) && wanted == std::floor(wanted);
-  const std::int64_t target = known ? static_cast<std::int64_t>(wanted) : 0;
+  const bool valid = wanted >= 0 && wanted < static_cast<T>(columns) && wanted == std::floor(wanted);
+  const std::int64_t target = valid ? static_cast<std::int64_t>(wanted) : 0;
   const double nothing = std::numeric_limits<double>::quiet_NaN();
-  const T factor = static_cast<T>(known ? weight / static_cast<double>(parts.sum) : nothing);
+  const T factor = static_cast<T>(valid ? weight / static_cast<double>(parts.sum) : nothing);
   for (std::int64_t i = threadIdx.x; i < columns; i += blockDim.x)
     gradient[i] = gradient[i] * factor - (i == target ? static_cast<T>(weight) : T{0});
   if (threadIdx.x == 0)
     losses[row] =
-        known ? std::log(static_cast<double>(parts.sum)) + static_cast<double>(parts.largest - x[target]) : nothing;
+        valid ? std::log(static_cast<double>(parts.sum)) + static_cast<double>(parts.largest - x[target]) : nothing;
 }
 
 /// Sums of squares of y - t, one of each block; and the gradient of their sum, times factor / 2.

@@ -98,18 +98,18 @@ void attribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAt
 cublasLtMatrixLayout_t layout(std::int64_t rows, std::int64_t columns, const LtMatrix& x, std::int64_t count,
                               std::size_t width) {
   if (x.transposed) std::swap(rows, columns);
-  cublasLtMatrixLayout_t made{};
-  check_lt(lt().cublasLtMatrixLayoutCreate(&made, number_type(width), static_cast<std::uint64_t>(rows),
+  cublasLtMatrixLayout_t result{};
+  check_lt(lt().cublasLtMatrixLayoutCreate(&result, number_type(width), static_cast<std::uint64_t>(rows),
                                            static_cast<std::uint64_t>(columns), x.stride),
            "the layout of a matrix");
-  if (count == 1) return made;
+  if (count == 1) return result;
   const auto many = static_cast<std::int32_t>(count);
   const auto set = [&](cublasLtMatrixLayoutAttribute_t name, const auto& value) {
-    check_lt(lt().cublasLtMatrixLayoutSetAttribute(made, name, &value, sizeof value), "the layout of matrices");
+    check_lt(lt().cublasLtMatrixLayoutSetAttribute(result, name, &value, sizeof value), "the layout of matrices");
   };
   set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, many);
   set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, x.distance);
-  return made;
+  return result;
 }
 
 }  // namespace
@@ -137,12 +137,12 @@ cublasStatus_t Products::Plan::choose(const Key& key, cublasLtHandle_t handle) {
   attribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.result.alignment);
   attribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.result.alignment);
   std::array<cublasLtMatmulHeuristicResult_t, 8> results{};
-  int found = 0;
+  int count = 0;
   const cublasStatus_t asked =
       lt().cublasLtMatmulAlgoGetHeuristic(handle, description, left, right, result, result, preference,
-                                          static_cast<int>(results.size()), results.data(), &found);
+                                          static_cast<int>(results.size()), results.data(), &count);
   if (asked != CUBLAS_STATUS_SUCCESS) return asked;
-  for (int i = 0; i < found; ++i) {
+  for (int i = 0; i < count; ++i) {
     const cublasLtMatmulHeuristicResult_t& r = results[i];
     if (r.state != CUBLAS_STATUS_SUCCESS || r.workspaceSize > kMostWorkspace) continue;
     algorithm = r.algo;
@@ -159,20 +159,20 @@ Products::Plan::~Plan() {
   if (description) lt().cublasLtMatmulDescDestroy(description);
 }
 
-Products::Products(const Place& place, std::size_t width, Memory& workspaces)
+Products::Products(const KernelTarget& place, std::size_t width, Memory& workspaces)
     : place_(place), width_(width), workspaces_(&workspaces), handle_(handle_of_device()) {}
 
 Products::~Products() = default;
 
 const Products::Plan& Products::plan(const Key& key) {
-  auto& made = plans_[key];
-  if (made) return *made;
+  auto& cached = plans_[key];
+  if (cached) return *cached;
   cublasStatus_t answer = CUBLAS_STATUS_NOT_SUPPORTED;
   for (const cublasComputeType_t type : compute_types(place_.precision, width_)) {
     auto fresh = std::make_unique<Plan>();
     fresh->describe(key, type, place_.multiprocessors, width_);
     answer = fresh->choose(key, handle_);
-    if (answer == CUBLAS_STATUS_SUCCESS) return *(made = std::move(fresh));
+    if (answer == CUBLAS_STATUS_SUCCESS) return *(cached = std::move(fresh));
   }
   const bool rounds = width_ == sizeof(float) && place_.precision != Precision::Exact;
   throw CudaError(fmt::format("cuBLASLt has no algorithm for a product of {}x{} by {}x{}: {}{}", key.columns, key.inner,

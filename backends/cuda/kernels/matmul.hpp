@@ -45,7 +45,7 @@ struct ProductShape {
 /// the multiprocessors of `Place`, and never splits a sum, so equal calls give equal bits.
 class Products {
  public:
-  Products(const Place&, std::size_t width, Memory& workspaces);
+  Products(const KernelTarget&, std::size_t width, Memory& workspaces);
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
   ~Products();
@@ -58,7 +58,7 @@ class Products {
   struct Key;
   const Plan& plan(const Key&);
 
-  Place place_;
+  KernelTarget place_;
   std::size_t width_;
   Memory* workspaces_;
   cublasLtHandle_t handle_;

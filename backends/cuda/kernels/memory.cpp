@@ -35,7 +35,7 @@ Memory::~Memory() {
 /// Doubles the memory, so that a run takes few blocks; takes only what is needed when the device has no more.
 void Memory::grow(std::size_t room) {
   Block block;
-  block.size = std::max({room, held_, kFirst});
+  block.size = std::max({room, reserved_, kFirst});
   block.data = static_cast<char*>(from_device(block.size));
   if (!block.data) {
     block.size = room;
@@ -49,7 +49,7 @@ void Memory::grow(std::size_t room) {
                     "micro-batches, recomputation or more stages would need less.",
                     room, free, total));
   }
-  held_ += block.size;
+  reserved_ += block.size;
   blocks_.push_back(std::move(block));
   put_gap(blocks_.size() - 1, 0, blocks_.back().size);
 }
@@ -60,9 +60,9 @@ void Memory::put_gap(std::size_t block, std::size_t offset, std::size_t size) {
 }
 
 void Memory::drop_gap(std::size_t block, std::size_t offset) {
-  const auto found = blocks_[block].gaps.find(offset);
-  gaps_.erase(Gap{found->second, block, offset});
-  blocks_[block].gaps.erase(found);
+  const auto it = blocks_[block].gaps.find(offset);
+  gaps_.erase(Gap{it->second, block, offset});
+  blocks_[block].gaps.erase(it);
 }
 
 void* Memory::allocate(std::size_t bytes) {
@@ -70,12 +70,12 @@ void* Memory::allocate(std::size_t bytes) {
     throw BackendError(fmt::format("The GPU has no memory for a block of {} bytes.", bytes));
   const std::size_t room = rounded(bytes);
   const std::lock_guard lock(mutex_);
-  auto found = gaps_.lower_bound(Gap{room, 0, 0});
-  if (found == gaps_.end()) {
+  auto it = gaps_.lower_bound(Gap{room, 0, 0});
+  if (it == gaps_.end()) {
     grow(room);
-    found = gaps_.lower_bound(Gap{room, 0, 0});
+    it = gaps_.lower_bound(Gap{room, 0, 0});
   }
-  const auto [size, block, offset] = *found;
+  const auto [size, block, offset] = *it;
   drop_gap(block, offset);
   if (size > room) put_gap(block, offset + room, size - room);
   in_use_ += room;
@@ -129,7 +129,7 @@ void Staging::clear() noexcept {
     cudaFreeHost(buffer.data);
   }
   buffers_.clear();
-  held_ = 0;
+  reserved_ = 0;
 }
 
 /// Takes a free buffer, or a new one while all together stay small; otherwise waits for the stream. Copies of one
@@ -140,7 +140,7 @@ Staging::Buffer& Staging::take(std::size_t bytes) {
     if (buffer->size >= bytes) return last(buffer);
   }
   const std::size_t size = std::max(kLeast, std::bit_ceil(bytes));
-  if (held_ + size > most_ && !buffers_.empty()) {
+  if (reserved_ + size > limit_ && !buffers_.empty()) {
     at_most(kPatience)([&] { return over(stream_); });
     for (auto buffer = buffers_.begin(); buffer != buffers_.end(); ++buffer)
       if (buffer->size >= bytes) return last(buffer);
@@ -149,11 +149,12 @@ Staging::Buffer& Staging::take(std::size_t bytes) {
   Buffer buffer;
   buffer.size = size;
   check(cudaHostAlloc(&buffer.data, size, cudaHostAllocDefault), "cudaHostAlloc");
-  if (const cudaError_t made = cudaEventCreateWithFlags(&buffer.free, cudaEventDisableTiming); made != cudaSuccess) {
+  if (const cudaError_t status = cudaEventCreateWithFlags(&buffer.free, cudaEventDisableTiming);
+      status != cudaSuccess) {
     cudaFreeHost(buffer.data);
-    check(made, "cudaEventCreate");
+    check(status, "cudaEventCreate");
   }
-  held_ += size;
+  reserved_ += size;
   return buffers_.emplace_back(buffer);
 }
 

@@ -24,8 +24,8 @@ class Memory {
   void* allocate(std::size_t bytes);  ///< BackendError when there is none.
   void release(void*, std::size_t bytes);
 
-  std::size_t in_use() const { return in_use_; }  ///< Bytes given out and not released, rounded up.
-  std::size_t held() const { return held_; }      ///< Bytes from the device.
+  std::size_t in_use() const { return in_use_; }      ///< Bytes given out and not released, rounded up.
+  std::size_t reserved() const { return reserved_; }  ///< Bytes from the device.
 
  private:
   using Gap = std::tuple<std::size_t, std::size_t, std::size_t>;  ///< Size, block, offset.
@@ -43,7 +43,7 @@ class Memory {
   std::mutex mutex_;
   std::vector<Block> blocks_;
   std::set<Gap> gaps_;
-  std::size_t in_use_ = 0, held_ = 0;
+  std::size_t in_use_ = 0, reserved_ = 0;
 };
 
 /// Numbers for the kernels of one call.
@@ -70,8 +70,8 @@ class Scratch {
 /// copy is through.
 class Staging {
  public:
-  /// All buffers together have `most` bytes, or one has more.
-  explicit Staging(cudaStream_t stream, std::size_t most = std::size_t{512} << 20) : stream_(stream), most_(most) {}
+  /// All buffers together have `limit` bytes, or one has more.
+  explicit Staging(cudaStream_t stream, std::size_t limit = std::size_t{512} << 20) : stream_(stream), limit_(limit) {}
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
   ~Staging();
@@ -108,7 +108,7 @@ class Staging {
 
   cudaStream_t stream_;
   std::list<Buffer> buffers_;  ///< In the order of their last use.
-  std::size_t most_, held_ = 0;
+  std::size_t limit_, reserved_ = 0;
 };
 
 }  // namespace stagecraft::cuda

@@ -15,18 +15,18 @@ constexpr unsigned kAtOnce = 4;  // Words that a thread reads before it writes a
 template <class Word>
 __global__ void copy_kernel(const unsigned char* from, unsigned char* to, std::size_t bytes) {
   const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  const std::size_t own = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::size_t words = bytes / sizeof(Word);
   const auto* const source = reinterpret_cast<const Word*>(from);
   auto* const target = reinterpret_cast<Word*>(to);
-  std::size_t i = own;
+  std::size_t i = thread;
   for (; i + (kAtOnce - 1) * threads < words; i += kAtOnce * threads) {
-    Word held[kAtOnce];
-    for (unsigned k = 0; k < kAtOnce; ++k) held[k] = source[i + k * threads];
-    for (unsigned k = 0; k < kAtOnce; ++k) target[i + k * threads] = held[k];
+    Word chunk[kAtOnce];
+    for (unsigned k = 0; k < kAtOnce; ++k) chunk[k] = source[i + k * threads];
+    for (unsigned k = 0; k < kAtOnce; ++k) target[i + k * threads] = chunk[k];
   }
   for (; i < words; i += threads) target[i] = source[i];
-  for (std::size_t b = words * sizeof(Word) + own; b < bytes; b += threads) to[b] = from[b];
+  for (std::size_t b = words * sizeof(Word) + thread; b < bytes; b += threads) to[b] = from[b];
 }
 
 template <class Word>

@@ -26,8 +26,8 @@ Key key_of(const Program& p, const Transfer& t) {
 
 }  // namespace
 
-Ranks::Ranks(const Program& program, std::vector<Seat> seats, int process, ByNccl by_nccl, const Exchange& exchange)
-    : p_(program), seats_(std::move(seats)), process_(process), by_nccl_(by_nccl) {
+Ranks::Ranks(const Program& program, std::vector<GpuSlot> slots, int process, ByNccl by_nccl, const Exchange& exchange)
+    : p_(program), slots_(std::move(slots)), process_(process), by_nccl_(by_nccl) {
   plan_links();
   name_links(exchange);
 }
@@ -63,34 +63,34 @@ ncclResult_t Ranks::state_of(ncclComm_t c) const {
 }
 
 bool Ranks::apart(DeviceId a, DeviceId b) const {
-  return seat(a).process != seat(b).process || (by_nccl_.messages && seat(a).gpu != seat(b).gpu);
+  return slot(a).process != slot(b).process || (by_nccl_.messages && slot(a).gpu != slot(b).gpu);
 }
 
-int Ranks::Link::rank(const Seat& s) const {
-  return static_cast<int>(std::lower_bound(seats.begin(), seats.end(), s) - seats.begin());
+int Ranks::Link::rank(const GpuSlot& s) const {
+  return static_cast<int>(std::lower_bound(slots.begin(), slots.end(), s) - slots.begin());
 }
 
-/// Computes equal links in all processes, because it depends only on the program and the seats.
+/// Computes equal links in all processes, because it depends only on the program and the GPU slots.
 void Ranks::plan_links() {
-  std::map<Key, std::set<Seat>> pairs;
+  std::map<Key, std::set<GpuSlot>> pairs;
   for (const Transfer& t : p_.transfers)
-    if (apart(t)) pairs[key_of(p_, t)].insert({seat(p_.at(t.send).device), seat(p_.at(t.receive).device)});
-  std::set<std::set<Seat>> rings;
-  std::vector<std::set<Seat>> ring_of;
+    if (apart(t)) pairs[key_of(p_, t)].insert({slot(p_.at(t.send).device), slot(p_.at(t.receive).device)});
+  std::set<std::set<GpuSlot>> rings;
+  std::vector<std::set<GpuSlot>> ring_of;
   for (const Collective& c : p_.collectives) {
-    std::set<Seat>& ring = ring_of.emplace_back();
+    std::set<GpuSlot>& ring = ring_of.emplace_back();
     if (!needs_ring(c)) continue;
     if (by_nccl_.sums) require_gpus(c);
-    for (int m = 0; m < c.members; ++m) ring.insert(seat(p_.at(c.member(m)).device));
+    for (int m = 0; m < c.members; ++m) ring.insert(slot(p_.at(c.member(m)).device));
     rings.insert(ring);
   }
-  const auto add = [this](const std::set<Seat>& seats) {
-    links_.push_back({{seats.begin(), seats.end()}, std::vector<ncclComm_t>(seats.size(), nullptr)});
+  const auto add = [this](const std::set<GpuSlot>& slots) {
+    links_.push_back({{slots.begin(), slots.end()}, std::vector<ncclComm_t>(slots.size(), nullptr)});
     return static_cast<int>(links_.size()) - 1;
   };
   std::map<Key, int> link_of_pair;
-  for (const auto& [key, seats] : pairs) link_of_pair[key] = add(seats);
-  std::map<std::set<Seat>, int> link_of_ring;
+  for (const auto& [key, slots] : pairs) link_of_pair[key] = add(slots);
+  std::map<std::set<GpuSlot>, int> link_of_ring;
   for (const auto& ring : rings) link_of_ring[ring] = add(ring);
   for (const Transfer& t : p_.transfers) of_transfer_.push_back(apart(t) ? link_of_pair.at(key_of(p_, t)) : -1);
   for (const auto& ring : ring_of) of_collective_.push_back(ring.empty() ? -1 : link_of_ring.at(ring));
@@ -104,51 +104,51 @@ bool Ranks::needs_ring(const Collective& c) const {
 }
 
 void Ranks::require_gpus(const Collective& c) const {
-  std::map<Seat, DeviceId> taken;
+  std::map<GpuSlot, DeviceId> taken;
   for (int m = 0; m < c.members; ++m) {
-    const DeviceId own = p_.at(c.member(m)).device;
-    const auto [other, fresh] = taken.try_emplace(seat(own), own);
+    const DeviceId device = p_.at(c.member(m)).device;
+    const auto [other, fresh] = taken.try_emplace(slot(device), device);
     if (fresh) continue;
     throw InputError(
         fmt::format("devices {} and {} of the plan, whose gradients an all-reduce of NCCL is to add up, share GPU {}, "
                     "which NCCL takes once",
-                    other->second.value, own.value, seat(own).gpu),
+                    other->second.value, device.value, slot(device).gpu),
         "run.gpu.sums: ordered, or a GPU for each device");
   }
 }
 
 /// The process of a link's first rank makes its unique id and sends it to the others.
 void Ranks::name_links(const Exchange& exchange) {
-  std::string own;
+  std::string ids;
   for (const Link& link : links_) {
-    if (link.seats.front().process != process_) continue;
+    if (link.slots.front().process != process_) continue;
     ncclUniqueId id;
     require(nccl_, nccl_.ncclGetUniqueId(&id), "ncclGetUniqueId");
-    own.append(id.internal, sizeof id.internal);
+    ids.append(id.internal, sizeof id.internal);
   }
-  const std::vector<std::string> told = exchange(own);
-  std::vector<std::size_t> next(told.size(), 0);
+  const std::vector<std::string> received = exchange(ids);
+  std::vector<std::size_t> next(received.size(), 0);
   for (Link& link : links_) {
-    const std::size_t first = link.seats.front().process;
-    STAGECRAFT_CHECK(next[first] + sizeof link.id.internal <= told[first].size());
-    std::memcpy(link.id.internal, told[first].data() + next[first], sizeof link.id.internal);
+    const std::size_t first = link.slots.front().process;
+    STAGECRAFT_CHECK(next[first] + sizeof link.id.internal <= received[first].size());
+    std::memcpy(link.id.internal, received[first].data() + next[first], sizeof link.id.internal);
     next[first] += sizeof link.id.internal;
   }
 }
 
 /// Opens links in the same order in all processes, so that processes cannot deadlock.
-void Ranks::open(const Until& until) {
+void Ranks::open(const WaitPolicy& until) {
   until_ = until;
   for (Link& link : links_) open(link);
 }
 
 void Ranks::open(Link& link) {
-  const auto is_own = [this](const Seat& s) { return s.process == process_; };
-  if (std::none_of(link.seats.begin(), link.seats.end(), is_own)) return;
+  const auto is_own = [this](const GpuSlot& s) { return s.process == process_; };
+  if (std::none_of(link.slots.begin(), link.slots.end(), is_own)) return;
   group(nccl_, [&] {
-    for (std::size_t r = 0; r < link.seats.size(); ++r)
-      if (link.seats[r].process == process_)
-        begin_rank(nccl_, link.seats[r].gpu, link.id, static_cast<int>(r), static_cast<int>(link.seats.size()),
+    for (std::size_t r = 0; r < link.slots.size(); ++r)
+      if (link.slots[r].process == process_)
+        begin_rank(nccl_, link.slots[r].gpu, link.id, static_cast<int>(r), static_cast<int>(link.slots.size()),
                    link.ranks[r]);
   });
   wait_for(link);
@@ -163,10 +163,10 @@ void Ranks::move(int at, const std::vector<Half>& halves) {
   group(nccl_, [&] {
     for (const Half& h : halves) {
       if (h.bytes == 0) continue;
-      const ncclComm_t own = link.ranks[link.rank(seat(h.here))];
-      const int peer = link.rank(seat(h.there));
-      h.sends ? require(nccl_, nccl_.ncclSend(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclSend")
-              : require(nccl_, nccl_.ncclRecv(h.data, h.bytes, ncclInt8, peer, own, h.stream), "ncclRecv");
+      const ncclComm_t communicator = link.ranks[link.rank(slot(h.here))];
+      const int peer = link.rank(slot(h.there));
+      h.sends ? require(nccl_, nccl_.ncclSend(h.data, h.bytes, ncclInt8, peer, communicator, h.stream), "ncclSend")
+              : require(nccl_, nccl_.ncclRecv(h.data, h.bytes, ncclInt8, peer, communicator, h.stream), "ncclRecv");
     }
   });
   wait_for(link);
@@ -179,8 +179,9 @@ void Ranks::sum(int collective, std::size_t width, const std::vector<Summand>& s
   group(nccl_, [&] {
     for (const Summand& s : summands) {
       if (s.numbers == 0) continue;
-      const ncclComm_t own = link.ranks[link.rank(seat(s.here))];
-      require(nccl_, nccl_.ncclAllReduce(s.data, s.data, s.numbers, type, ncclSum, own, s.stream), "ncclAllReduce");
+      const ncclComm_t communicator = link.ranks[link.rank(slot(s.here))];
+      require(nccl_, nccl_.ncclAllReduce(s.data, s.data, s.numbers, type, ncclSum, communicator, s.stream),
+              "ncclAllReduce");
     }
   });
   wait_for(link);
@@ -212,7 +213,7 @@ void Ranks::abort() noexcept {
 std::vector<int> Ranks::gpus() const {
   std::vector<int> gpus;
   for (const Link& link : links_)
-    for (const Seat& s : link.seats)
+    for (const GpuSlot& s : link.slots)
       if (s.process == process_) gpus.push_back(s.gpu);
   return gpus;
 }

@@ -6,7 +6,7 @@
 
 #include "backends/cuda/libraries.hpp"
 #include "backends/cuda/queues.hpp"
-#include "backends/cuda/ranks/seats.hpp"
+#include "backends/cuda/ranks/gpu_slots.hpp"
 #include "sim/program/program.hpp"
 
 namespace stagecraft::cuda {
@@ -46,14 +46,14 @@ using Exchange = std::function<std::vector<std::string>(const std::string&)>;
 class Ranks {
  public:
   /// All processes come here at the same time, and then to open(). InputError when members of a sum share a GPU.
-  Ranks(const Program&, std::vector<Seat> seats, int process, ByNccl, const Exchange&);
+  Ranks(const Program&, std::vector<GpuSlot> slots, int process, ByNccl, const Exchange&);
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
   ~Ranks();
 
   bool any() const { return !links_.empty(); }  ///< Whether it has anything to do.
   std::vector<int> gpus() const;                ///< The GPU of each rank of this process, over all communicators.
-  void open(const Until&);                      ///< Before anything is carried.
+  void open(const WaitPolicy&);                 ///< Before anything is carried.
 
   /// Whether it goes from GPU to GPU here, each end on a stream of its own.
   bool apart(const Transfer& t) const { return apart(p_.at(t.send).device, p_.at(t.receive).device); }
@@ -67,7 +67,7 @@ class Ranks {
   void sum(int collective, std::size_t width, const std::vector<Summand>&);
 
   /// Sets how to wait for NCCL calls to complete.
-  void wait_by(Until until) { until_ = std::move(until); }
+  void wait_by(WaitPolicy until) { until_ = std::move(until); }
   /// BackendError when NCCL has noticed that something went wrong on the way.
   void require_sound() const;
   /// Ends what waits for others on the GPUs here; nothing may follow.
@@ -75,12 +75,12 @@ class Ranks {
 
  private:
   struct Link {
-    std::vector<Seat> seats;        ///< Rank by rank.
+    std::vector<GpuSlot> slots;     ///< Rank by rank.
     std::vector<ncclComm_t> ranks;  ///< Null for ranks of other processes.
     ncclUniqueId id{};
-    int rank(const Seat&) const;
+    int rank(const GpuSlot&) const;
   };
-  const Seat& seat(DeviceId d) const { return seats_[d]; }
+  const GpuSlot& slot(DeviceId d) const { return slots_[d]; }
   void plan_links();
   void name_links(const Exchange&);
   void open(Link&);
@@ -92,10 +92,10 @@ class Ranks {
   ncclResult_t state_of(ncclComm_t) const;
 
   const Program& p_;
-  IdVector<DeviceId, Seat> seats_;
+  IdVector<DeviceId, GpuSlot> slots_;
   int process_;
   ByNccl by_nccl_;
-  Until until_;
+  WaitPolicy until_;
   Nccl nccl_;
   std::vector<Link> links_;
   std::vector<int> of_transfer_, of_collective_;  ///< Indices of links; -1: none is needed.

@@ -42,12 +42,12 @@ std::map<int, Anchor> read_host_clocks(const Queues& queues) {
 namespace {
 
 /// What the others have to know of this process in the end.
-std::string report_of(const Held& held) {
-  held.session->require_finite();
-  const std::string machine = held.yard->devices().description();
+std::string report_of(const RunState& state) {
+  state.session->require_finite();
+  const std::string machine = state.runtime->devices().description();
   real::ByteWriter out;
   out.put(std::vector<char>(machine.begin(), machine.end()));
-  return out.take() + real::to_bytes(held.session->records());
+  return out.take() + real::to_bytes(state.session->records());
 }
 
 std::string machines_of(const std::vector<std::string>& each) {
@@ -58,7 +58,7 @@ std::string machines_of(const std::vector<std::string>& each) {
   return text;
 }
 
-Timeline outcome(const Program& program, real::Joint joint, const Held& held, bool timed) {
+Timeline outcome(const Program& program, real::Joint joint, const RunState& state, bool timed) {
   Timeline timeline;
   timeline.clock = Clock::Device;
   timeline.processes = world().size;
@@ -75,67 +75,69 @@ Timeline outcome(const Program& program, real::Joint joint, const Held& held, bo
   timeline.end = std::move(joint.times.end);
   std::vector<std::string> machines;
   std::vector<real::Records> records;
-  for (const std::string& bytes : joint.told) {
+  for (const std::string& bytes : joint.reports) {
     real::ByteReader in(bytes);
     const std::vector<char> machine = in.get_list<char>();
     machines.emplace_back(machine.begin(), machine.end());
     records.push_back(real::records_from(in.rest()));
   }
   timeline.provenance.machine = machines_of(machines);
-  timeline.learnt = held.session->learnt(real::merged(std::move(records)));
+  timeline.learnt = state.session->learnt(real::merged(std::move(records)));
   return timeline;
 }
 
 /// The part of this process, while others do theirs. `perform` plays the program.
-void perform_together(Held& held, double timeout, const std::function<void(Crew&)>& perform) {
-  Crew crew(timeout);
+void perform_together(RunState& state, double timeout, const std::function<void(HeartbeatMonitor&)>& perform) {
+  HeartbeatMonitor monitor(timeout);
   try {
-    if (held.ranks) held.ranks->open(crew.at_most(kMostPatience));
-    perform(crew);
-    crew.through();
+    if (state.ranks) state.ranks->open(monitor.at_most(kMostPatience));
+    perform(monitor);
+    monitor.through();
   } catch (const CudaError&) {  // It may be what a failure elsewhere looks like from here.
-    crew.hear_out();
-    crew.failed();
+    monitor.last_event();
+    monitor.failed();
     throw;
   } catch (...) {
-    crew.failed();
+    monitor.failed();
     throw;
   }
 }
 
 }  // namespace
 
-real::Times times_of(const Program& program, const real::Dealing& dealing, const Held& held, bool timed) {
+real::Times times_of(const Program& program, const real::DevicePlacement& placement, const RunState& state,
+                     bool timed) {
   real::Times times;
   if (timed) {
-    read_times(program, held.marks, times.start, times.end);
+    read_times(program, state.marks, times.start, times.end);
   } else {
     times.start.assign(program.size(), 0);
-    times.end = read_iteration_ends(program, held.marks, end_events(program));
+    times.end = read_iteration_ends(program, state.marks, end_events(program));
   }
   std::map<int, double> gates;
-  for (const auto& [gpu, anchor] : held.anchors) {
-    gates[gpu] = anchor.of(*held.marks.gates[gpu]);
+  for (const auto& [gpu, anchor] : state.anchors) {
+    gates[gpu] = anchor.seconds_at(*state.marks.gates[gpu]);
     times.uncertainty = std::max(times.uncertainty, anchor.uncertainty);
   }
   times.origin = gates.begin()->second;
   for (const InstructionId n : program.instructions.ids()) {
-    if (!dealing.here(program.instructions[n].device)) continue;
-    const double later = gates.at(held.marks.gpu[n.value]) - times.origin;
+    if (!placement.here(program.instructions[n].device)) continue;
+    const double later = gates.at(state.marks.gpu[n.value]) - times.origin;
     times.start[n] += later;
     times.end[n] += later;
   }
   return times;
 }
 
-Timeline run_together(const Program& program, const real::Dealing& dealing, Held& held, const Options& options,
-                      const std::function<void(Crew&)>& perform) {
+Timeline run_together(const Program& program, const real::DevicePlacement& placement, RunState& state,
+                      const Options& options, const std::function<void(HeartbeatMonitor&)>& perform) {
   const bool timed = options.gpu.timing == GpuTiming::Events;
-  const auto own = [&] {
-    perform_together(held, options.timeout, perform);
-    return times_of(program, dealing, held, timed);
+  const auto run_local = [&] {
+    perform_together(state, options.timeout, perform);
+    return times_of(program, placement, state, timed);
   };
-  return outcome(program, real::run_together(program, dealing, own, [&] { return report_of(held); }), held, timed);
+  return outcome(program, real::run_together(program, placement, run_local, [&] { return report_of(state); }), state,
+                 timed);
 }
 
 }  // namespace stagecraft::cuda

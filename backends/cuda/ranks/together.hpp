@@ -5,10 +5,10 @@
 
 #include "backends/cuda/enqueue.hpp"
 #include "backends/cuda/queues.hpp"
-#include "backends/cuda/ranks/crew.hpp"
+#include "backends/cuda/ranks/heartbeat_monitor.hpp"
 #include "backends/cuda/repeat.hpp"
 #include "backends/cuda/run.hpp"
-#include "backends/real/dealing.hpp"
+#include "backends/real/device_placement.hpp"
 #include "sim/timeline/timeline.hpp"
 
 namespace stagecraft::cuda {
@@ -18,15 +18,15 @@ struct Anchor {
   std::shared_ptr<const Event> event;
   double seconds = 0, uncertainty = 0;
 
-  double of(const Event& later) const { return seconds + 1e-3 * later.milliseconds_since(*event); }
+  double seconds_at(const Event& later) const { return seconds + 1e-3 * later.milliseconds_since(*event); }
 };
 
 /// Reads the host clock for each GPU with queues, which must be idle: the fastest of many events counts.
 std::map<int, Anchor> read_host_clocks(const Queues&);
 
 /// What a run holds on the device. A stuck run releases none of it, because releasing would block.
-struct Held {
-  std::unique_ptr<Yard> yard;
+struct RunState {
+  std::unique_ptr<GpuRuntime> runtime;
   std::unique_ptr<Messages> messages;
   std::unique_ptr<Ranks> ranks;
   std::unique_ptr<real::Session> session;
@@ -39,11 +39,11 @@ constexpr double kMostPatience = 300;  ///< Seconds for what is not part of the 
 
 /// Times of the instructions in this process, on the clock of the machine, against which each GPU's clock was read
 /// right before the run. Not `timed`: as read_iteration_ends() gives them; spread them when all processes are known.
-real::Times times_of(const Program&, const real::Dealing&, const Held&, bool timed);
+real::Times times_of(const Program&, const real::DevicePlacement&, const RunState&, bool timed);
 
 /// The part of this process in a run, while others do theirs; the whole timeline is on the first of them. `perform`
 /// plays the program, and reads the anchors of what is held right before the gates.
-Timeline run_together(const Program&, const real::Dealing&, Held&, const Options&,
-                      const std::function<void(Crew&)>& perform);
+Timeline run_together(const Program&, const real::DevicePlacement&, RunState&, const Options&,
+                      const std::function<void(HeartbeatMonitor&)>& perform);
 
 }  // namespace stagecraft::cuda

@@ -7,7 +7,7 @@ namespace stagecraft::real {
 
 /// w - reach * direction, the direction a tensor.
 template <class T>
-struct Line {
+struct DirectionStep {
   const T* direction;
   T reach;
   STAGECRAFT_PORTABLE T operator()(std::int64_t i, T w) const { return w - reach * direction[i]; }
@@ -75,7 +75,7 @@ struct Same {
 
 template <class T, class Loop>
 void line(double reach, std::int64_t count, const T* from, T* to, void* direction, Loop&& loop) {
-  loop(count, from, to, Line<T>{state_numbers<T>(direction), static_cast<T>(reach)});
+  loop(count, from, to, DirectionStep<T>{state_numbers<T>(direction), static_cast<T>(reach)});
 }
 
 template <class T, class Loop>

@@ -47,17 +47,17 @@ void add(Ending& sum, const Ending& other) {
   if (alike && sum.text != other.text) add_lines(sum.text, other.text.substr(headline + 1));
 }
 
-Ending tell_the_first(const Ending& own) {
-  const Deadline deadline = own.code ? soon(2) : Deadline{};
-  const auto answer = send_text(0, to_bytes(own), deadline) ? receive_text(0, deadline) : std::nullopt;
+Ending exchange_with_first(const Ending& ending) {
+  const Deadline deadline = ending.code ? soon(2) : Deadline{};
+  const auto answer = send_text(0, to_bytes(ending), deadline) ? receive_text(0, deadline) : std::nullopt;
   if (answer) return ending_from(*answer);
   where = Standing::Unheard;
-  return own;
+  return ending;
 }
 
-Ending hear_all(const Ending& own) {
-  Ending sum = own;
-  Deadline deadline = own.code ? soon(1) : Deadline{};
+Ending collect_endings(const Ending& ending) {
+  Ending sum = ending;
+  Deadline deadline = ending.code ? soon(1) : Deadline{};
   std::vector<int> heard, silent;
   for (int r = 1; r < world().size; ++r) {
     const auto words = receive_text(r, deadline);
@@ -77,9 +77,9 @@ Ending hear_all(const Ending& own) {
 Standing standing() { return where; }
 void part(bool whole) { where = whole ? Standing::Parted : Standing::Bereft; }
 
-Ending meet(const Ending& own) {
+Ending meet(const Ending& ending) {
   if (where != Standing::Working) return final_ending;
-  Ending sum = world().rank == 0 ? hear_all(own) : tell_the_first(own);
+  Ending sum = world().rank == 0 ? collect_endings(ending) : exchange_with_first(ending);
   if (sum.code == 0) return sum;
   if (where == Standing::Working) where = Standing::Failed;
   return final_ending = sum;
@@ -91,23 +91,23 @@ void meet() {
 
 namespace {
 
-std::atomic<bool> told{false};
+std::atomic<bool> stop_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);  // Else a handler might not touch it.
 
 }  // namespace
 
 StopSignal::StopSignal() {
   struct sigaction note {};
-  note.sa_handler = [](int) { told.store(true); };
+  note.sa_handler = [](int) { stop_requested.store(true); };
   sigemptyset(&note.sa_mask);
   note.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &note, &before_);
 }
 
 StopSignal::~StopSignal() {
-  if (!told_to_stop()) sigaction(SIGTERM, &before_, nullptr);
+  if (!stop_requested_by_launcher()) sigaction(SIGTERM, &before_, nullptr);
 }
 
-bool told_to_stop() { return told.load(); }
+bool stop_requested_by_launcher() { return stop_requested.load(); }
 
 }  // namespace stagecraft::real

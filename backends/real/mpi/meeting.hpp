@@ -20,7 +20,7 @@ void part(bool whole = true);
 
 /// Waits for the endings of all processes and returns their sum: with all texts on the first process, without text on
 /// the others. After a failure it waits only a few seconds; a process that is not heard speaks for itself.
-Ending meet(const Ending& own);
+Ending meet(const Ending& ending);
 /// Meets with success in this process; FailedElsewhere when another process has failed.
 void meet();
 
@@ -36,6 +36,6 @@ class StopSignal {
   struct sigaction before_ {};
 };
 
-bool told_to_stop();  ///< Whether a StopSignal has ever noted SIGTERM.
+bool stop_requested_by_launcher();  ///< Whether a StopSignal has ever noted SIGTERM.
 
 }  // namespace stagecraft::real

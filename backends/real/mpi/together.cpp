@@ -54,7 +54,8 @@ std::uint64_t fingerprint(const Program& p) {
     add(static_cast<int>(i.kind) * 1000 + static_cast<int>(i.weights));
   }
   for (const InstructionId w : p.waits) add(w.value);
-  for (const Prediction& made : p.predictions) add(made.version), add(made.horizon), add(made.for_backward);
+  for (const Prediction& prediction : p.predictions)
+    add(prediction.version), add(prediction.horizon), add(prediction.for_backward);
   for (const Transfer& t : p.transfers) add(t.shape);
   for (const TransferShape& s : p.transfer_shapes) {
     add(static_cast<std::int64_t>(s.bytes)), add(s.edge), add(static_cast<int>(s.role));
@@ -65,10 +66,10 @@ std::uint64_t fingerprint(const Program& p) {
 }
 
 void require_same_program(const Program& program) {
-  const std::uint64_t own = fingerprint(program);
-  std::vector<std::uint64_t> all(world().size);
-  check(MPI_Allgather(&own, 1, MPI_UINT64_T, all.data(), 1, MPI_UINT64_T, wires().words));
-  if (std::count(all.begin(), all.end(), all.front()) != world().size)
+  const std::uint64_t local = fingerprint(program);
+  std::vector<std::uint64_t> fingerprints(world().size);
+  check(MPI_Allgather(&local, 1, MPI_UINT64_T, fingerprints.data(), 1, MPI_UINT64_T, wires().words));
+  if (std::count(fingerprints.begin(), fingerprints.end(), fingerprints.front()) != world().size)
     throw BackendError("the processes have read different scenarios, or are different versions of this program");
 }
 
@@ -76,13 +77,13 @@ struct Clocks {
   ClockReading before, after;
 };
 
-std::string told_times(const Program& p, const Dealing& dealing, const Times& times, const Clocks& clocks,
-                       const std::string& more) {
+std::string times_message(const Program& p, const DevicePlacement& placement, const Times& times, const Clocks& clocks,
+                          const std::string& more) {
   ByteWriter out;
   const double begin = times.origin;
   std::vector<double> seconds;
   for (const InstructionId n : p.instructions.ids())
-    if (dealing.here(p.at(n).device))
+    if (placement.here(p.at(n).device))
       for (const double t : {times.start[n], times.end[n]})
         seconds.push_back(on_first_clock(begin + t, clocks.before, clocks.after));
   out.put(std::max(clocks.before.uncertainty, clocks.after.uncertainty) + times.uncertainty);
@@ -91,7 +92,7 @@ std::string told_times(const Program& p, const Dealing& dealing, const Times& ti
   return out.take() + more;
 }
 
-Joint put_together(const Program& p, const Dealing& dealing, const std::vector<std::string>& texts) {
+Joint put_together(const Program& p, const DevicePlacement& placement, const std::vector<std::string>& texts) {
   Joint joint;
   Times& times = joint.times;
   times.start.resize(p.size());
@@ -104,11 +105,11 @@ Joint put_together(const Program& p, const Dealing& dealing, const std::vector<s
     const auto seconds = in.get_list<double>();
     std::size_t next = 0;
     for (const InstructionId n : p.instructions.ids()) {
-      if (dealing.owner(p.at(n).device) != static_cast<int>(r)) continue;
+      if (placement.owner(p.at(n).device) != static_cast<int>(r)) continue;
       times.start[n] = seconds.at(next++);
       times.end[n] = seconds.at(next++);
     }
-    joint.told.emplace_back(in.rest());
+    joint.reports.emplace_back(in.rest());
   }
   for (auto* column : {&times.start, &times.end})
     for (double& t : *column) t -= times.origin;
@@ -117,14 +118,14 @@ Joint put_together(const Program& p, const Dealing& dealing, const std::vector<s
 
 /// An exchange of several processes starts when the last of them is ready, which none of them knew. No start is later
 /// than its end, though clocks are not quite even.
-void start_together(const Program& p, const Dealing& dealing, Times& times) {
+void start_together(const Program& p, const DevicePlacement& placement, Times& times) {
   const auto level = [&](InstructionId first, std::int32_t count) {
-    const int owner = dealing.owner(p.at(first).device);
+    const int owner = placement.owner(p.at(first).device);
     const InstructionId end{first.value + count};
     bool alone = true;
     double ready = 0;
     for (InstructionId n = first; n < end; ++n.value) {
-      alone = alone && dealing.owner(p.at(n).device) == owner;
+      alone = alone && placement.owner(p.at(n).device) == owner;
       ready = std::max(ready, times.start[n]);
     }
     for (InstructionId n = first; !alone && n < end; ++n.value) ready = std::min(ready, times.end[n]);
@@ -137,42 +138,43 @@ void start_together(const Program& p, const Dealing& dealing, Times& times) {
 
 }  // namespace
 
-Joint run_together(const Program& program, const Dealing& dealing, const std::function<Times()>& run,
-                   const std::function<std::string()>& tell) {
+Joint run_together(const Program& program, const DevicePlacement& placement, const std::function<Times()>& run,
+                   const std::function<std::string()>& report) {
   meet();
   require_same_program(program);
   Clocks clocks;
   clocks.before = read_clock();
   const Times times = run();
   clocks.after = read_clock();
-  const std::string own = told_times(program, dealing, times, clocks, tell());
+  const std::string text = times_message(program, placement, times, clocks, report());
   meet();
   if (world().rank > 0) {
-    send_text(0, own);
+    send_text(0, text);
     part();
     return {};
   }
-  std::vector<std::string> texts{own};
+  std::vector<std::string> texts{text};
   for (int r = 1; r < world().size; ++r) texts.push_back(receive_text(r).value());
   part();
-  Joint joint = put_together(program, dealing, texts);
-  start_together(program, dealing, joint.times);
+  Joint joint = put_together(program, placement, texts);
+  start_together(program, placement, joint.times);
   return joint;
 }
 
-Joint walk_together(const Program& program, const Dealing& dealing, Actions& actions, Parcels& parcels,
-                    const WalkOptions& options, const std::function<std::string()>& tell) {
-  MpiTransport transport(program, dealing, parcels);
+Joint run_program_together(const Program& program, const DevicePlacement& placement, Actions& actions,
+                           RemoteBuffers& buffers, const ExecutorOptions& options,
+                           const std::function<std::string()>& report) {
+  MpiTransport transport(program, placement, buffers);
   const auto run = [&] {
     Times times;
     {
       const StopSignal signal;
-      times = walk(program, actions, &transport, options);
+      times = run_program(program, actions, &transport, options);
     }
     transport.finish();
     return times;
   };
-  return run_together(program, dealing, run, tell);
+  return run_together(program, placement, run, report);
 }
 
 namespace {
@@ -181,12 +183,12 @@ std::vector<char> bytes_of(const std::string& text) { return {text.begin(), text
 
 }  // namespace
 
-std::vector<std::string> exchange(const std::string& own) {
+std::vector<std::string> exchange(const std::string& local) {
   meet();
   if (world().rank > 0) {
-    send_text(0, own);
-    const std::string all = receive_text(0).value();
-    ByteReader in(all);
+    send_text(0, local);
+    const std::string joined = receive_text(0).value();
+    ByteReader in(joined);
     std::vector<std::string> texts;
     for (int r = 0; r < world().size; ++r) {
       const std::vector<char> text = in.get_list<char>();
@@ -194,24 +196,26 @@ std::vector<std::string> exchange(const std::string& own) {
     }
     return texts;
   }
-  std::vector<std::string> texts{own};
+  std::vector<std::string> texts{local};
   for (int r = 1; r < world().size; ++r) texts.push_back(receive_text(r).value());
   ByteWriter out;
   for (const std::string& text : texts) out.put(bytes_of(text));
-  const std::string all = out.take();
-  for (int r = 1; r < world().size; ++r) send_text(r, all);
+  const std::string joined = out.take();
+  for (int r = 1; r < world().size; ++r) send_text(r, joined);
   return texts;
 }
 
-struct Company::Hidden {
+struct ProcessGroup::Hidden {
   StopSignal signal;
   Pulses pulses;
 };
 
-Company::Company() : hidden_(std::make_unique<Hidden>()) {}
-Company::~Company() = default;
+ProcessGroup::ProcessGroup() : hidden_(std::make_unique<Hidden>()) {}
+ProcessGroup::~ProcessGroup() = default;
 
-std::optional<Transport::Pulse> Company::pulse(const Transport::Pulse& own) { return hidden_->pulses.pulse(own); }
-bool Company::told_to_stop() const { return real::told_to_stop(); }
+std::optional<Transport::Pulse> ProcessGroup::pulse(const Transport::Pulse& local) {
+  return hidden_->pulses.pulse(local);
+}
+bool ProcessGroup::stop_requested_by_launcher() const { return real::stop_requested_by_launcher(); }
 
 }  // namespace stagecraft::real

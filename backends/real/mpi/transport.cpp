@@ -32,26 +32,26 @@ void require_length(std::size_t bytes, const std::string& what) {
 bool messages_left() { return !left_behind().empty(); }
 void leave_behind(std::shared_ptr<void> block) { left_behind().push_back(std::move(block)); }
 
-MpiTransport::MpiTransport(const Program& program, const Dealing& dealing, Parcels& parcels)
-    : p_(program), dealing_(dealing), parcels_(parcels) {
+MpiTransport::MpiTransport(const Program& program, const DevicePlacement& placement, RemoteBuffers& buffers)
+    : p_(program), placement_(placement), buffers_(buffers) {
   require_possible();
 }
 
 void MpiTransport::require_possible() const {
-  int* most = nullptr;
-  int found = 0;
-  check(MPI_Comm_get_attr(wires().messages, MPI_TAG_UB, static_cast<void*>(&most), &found));
-  if (found && p_.size() > static_cast<std::size_t>(*most))
+  int* max_tag = nullptr;
+  int has_limit = 0;
+  check(MPI_Comm_get_attr(wires().messages, MPI_TAG_UB, static_cast<void*>(&max_tag), &has_limit));
+  if (has_limit && p_.size() > static_cast<std::size_t>(*max_tag))
     throw BackendError(fmt::format(
-        "this MPI tells {} messages apart, too few for {} instructions: run fewer iterations", *most, p_.size()));
+        "this MPI tells {} messages apart, too few for {} instructions: run fewer iterations", *max_tag, p_.size()));
   for (std::size_t t = 0; t < p_.transfers.size(); ++t)
     if (const Transfer& transfer = p_.transfers[t];
         here(p_.at(transfer.send).device) != here(p_.at(transfer.receive).device))
-      require_length(parcels_.bytes(static_cast<int>(t)), to_text(p_, transfer.send));
+      require_length(buffers_.bytes(static_cast<int>(t)), to_text(p_, transfer.send));
   for (const Collective& c : p_.collectives)
     for (int m = 0; m < c.members; ++m)
       if (const InstructionId member = c.member(m); here(p_.at(member).device))
-        require_length(parcels_.share_bytes(member), to_text(p_, member));
+        require_length(buffers_.share_bytes(member), to_text(p_, member));
 }
 
 MpiTransport::~MpiTransport() {
@@ -69,11 +69,11 @@ void MpiTransport::add(MPI_Request request, UnderWay what) {
 }
 
 void MpiTransport::send(int transfer) {
-  const std::size_t bytes = parcels_.bytes(transfer);
+  const std::size_t bytes = buffers_.bytes(transfer);
   const Block block = block_of(bytes);
-  parcels_.pack(transfer, block.get());
+  buffers_.pack(transfer, block.get());
   const Transfer& t = p_.transfers[transfer];
-  const int to = dealing_.owner(p_.at(t.receive).device);
+  const int to = placement_.owner(p_.at(t.receive).device);
   const std::lock_guard lock(mpi_);
   MPI_Request request;
   check((p_.rendezvous ? MPI_Issend : MPI_Isend)(block.get(), static_cast<int>(bytes), MPI_BYTE, to, transfer,
@@ -93,9 +93,9 @@ void MpiTransport::post_receives() {
   while (!waiting_.empty() && (posted_.size() < kMostReceives || *waiting_.begin() < *posted_.begin())) {
     const int transfer = waiting_.extract(waiting_.begin()).value();
     posted_.insert(transfer);
-    const std::size_t bytes = parcels_.bytes(transfer);
+    const std::size_t bytes = buffers_.bytes(transfer);
     const Block block = block_of(bytes);
-    const int from = dealing_.owner(p_.at(p_.transfers[transfer].send).device);
+    const int from = placement_.owner(p_.at(p_.transfers[transfer].send).device);
     MPI_Request request;
     check(MPI_Irecv(block.get(), static_cast<int>(bytes), MPI_BYTE, from, transfer, wires().messages, &request));
     add(request, {Kind::Received, transfer, 0, block});
@@ -104,8 +104,8 @@ void MpiTransport::post_receives() {
 
 void MpiTransport::join(int collective, InstructionId member) {
   const Collective& c = p_.collectives[collective];
-  const Block block = block_of(parcels_.share_bytes(member));
-  parcels_.pack_share(member, block.get());
+  const Block block = block_of(buffers_.share_bytes(member));
+  buffers_.pack_share(member, block.get());
   const std::lock_guard lock(mpi_);
   exchange(c, collective, member.value - c.first.value, block);
 }
@@ -113,9 +113,9 @@ void MpiTransport::join(int collective, InstructionId member) {
 /// A member's share goes to each process that has another member. Receives for the shares of those are posted with the
 /// first member that is here.
 void MpiTransport::exchange(const Collective& c, int collective, int member, const Block& block) {
-  const auto count = [&](int m) { return static_cast<int>(parcels_.share_bytes(c.member(m))); };
-  auto [found, fresh] = sums_.try_emplace(collective);
-  Sum& sum = found->second;
+  const auto count = [&](int m) { return static_cast<int>(buffers_.share_bytes(c.member(m))); };
+  auto [it, fresh] = sums_.try_emplace(collective);
+  Sum& sum = it->second;
   if (fresh) {
     sum.shares.resize(c.members);
     sum.missing = c.members;
@@ -123,11 +123,11 @@ void MpiTransport::exchange(const Collective& c, int collective, int member, con
   std::set<int> others;
   for (int m = 0; m < c.members; ++m) {
     const InstructionId id = c.member(m);
-    const int owner = dealing_.owner(p_.at(id).device);
-    if (owner == dealing_.world().rank) continue;
+    const int owner = placement_.owner(p_.at(id).device);
+    if (owner == placement_.world().rank) continue;
     others.insert(owner);
     if (!fresh) continue;
-    const Block theirs = sum.shares[m] = block_of(parcels_.share_bytes(id));
+    const Block theirs = sum.shares[m] = block_of(buffers_.share_bytes(id));
     MPI_Request request;
     check(MPI_Irecv(theirs.get(), count(m), MPI_BYTE, owner, id.value, wires().shares, &request));
     add(request, {Kind::ShareReceived, collective, m, theirs});
@@ -157,14 +157,14 @@ std::vector<MpiTransport::UnderWay> MpiTransport::arrived() {
   if (count <= 0) return through;
   std::sort(indices.begin(), indices.begin() + count);
   for (int n = 0; n < count; ++n) through.push_back(std::move(under_way_[indices[n]]));
-  std::size_t kept = 0;
+  std::size_t remaining = 0;
   for (std::size_t n = 0; n < requests_.size(); ++n) {
     if (requests_[n] == MPI_REQUEST_NULL) continue;
-    requests_[kept] = requests_[n];
-    under_way_[kept++] = std::move(under_way_[n]);
+    requests_[remaining] = requests_[n];
+    under_way_[remaining++] = std::move(under_way_[n]);
   }
-  requests_.resize(kept);
-  under_way_.resize(kept);
+  requests_.resize(remaining);
+  under_way_.resize(remaining);
   for (const UnderWay& u : through) {
     if (u.kind == Kind::ShareReceived) note_share(u.index);
     if (u.kind == Kind::Received) posted_.erase(u.index);
@@ -181,7 +181,7 @@ void MpiTransport::poll(std::vector<InstructionId>& ended) {
 }
 
 void MpiTransport::end(const UnderWay& u, std::vector<InstructionId>& ended) {
-  if (u.kind == Kind::Received) parcels_.unpack(u.index, u.block.get());
+  if (u.kind == Kind::Received) buffers_.unpack(u.index, u.block.get());
   if (u.kind == Kind::Received) ended.push_back(p_.transfers[u.index].receive);
   if (u.kind == Kind::Sent && p_.rendezvous) ended.push_back(p_.transfers[u.index].send);
 }
@@ -196,19 +196,19 @@ void MpiTransport::end_sums(std::vector<InstructionId>& ended) {
   for (const auto& [collective, sum] : sums) {
     std::vector<const void*> shares;
     for (const Block& b : sum.shares) shares.push_back(b.get());
-    parcels_.finish(collective, shares);
+    buffers_.finish(collective, shares);
     const Collective& c = p_.collectives[collective];
     for (int m = 0; m < c.members; ++m)
       if (const InstructionId member = c.member(m); here(p_.at(member).device)) ended.push_back(member);
   }
 }
 
-std::optional<Transport::Pulse> MpiTransport::pulse(const Pulse& own) {
+std::optional<Transport::Pulse> MpiTransport::pulse(const Pulse& local) {
   const std::lock_guard lock(mpi_);
-  return pulses_.pulse(own);
+  return pulses_.pulse(local);
 }
 
-bool MpiTransport::told_to_stop() const { return real::told_to_stop(); }
+bool MpiTransport::stop_requested_by_launcher() const { return real::stop_requested_by_launcher(); }
 
 void MpiTransport::finish() {
   Nap nap;
@@ -223,16 +223,17 @@ Pulses::~Pulses() {
   if (request_ != MPI_REQUEST_NULL) leave_behind(numbers_);
 }
 
-std::optional<Transport::Pulse> Pulses::pulse(const Transport::Pulse& own) {
+std::optional<Transport::Pulse> Pulses::pulse(const Transport::Pulse& local) {
   if (request_ == MPI_REQUEST_NULL) {
-    numbers_->own = {own.moving, own.failed, own.stuck, own.unfinished};
-    check(MPI_Iallreduce(numbers_->own.data(), numbers_->all.data(), 4, MPI_INT, MPI_SUM, wires().pulses, &request_));
+    numbers_->local = {local.moving, local.failed, local.stuck, local.unfinished};
+    check(
+        MPI_Iallreduce(numbers_->local.data(), numbers_->total.data(), 4, MPI_INT, MPI_SUM, wires().pulses, &request_));
   }
   int done = 0;
   check(MPI_Test(&request_, &done, MPI_STATUS_IGNORE));
   if (!done) return {};
-  const auto& all = numbers_->all;
-  return Transport::Pulse{all[0], all[1], all[2], all[3]};
+  const auto& total = numbers_->total;
+  return Transport::Pulse{total[0], total[1], total[2], total[3]};
 }
 
 }  // namespace stagecraft::real

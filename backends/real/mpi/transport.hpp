@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/real/dealing.hpp"
+#include "backends/real/device_placement.hpp"
 #include "backends/real/mpi/wire.hpp"
 #include "backends/real/transport.hpp"
 
@@ -22,11 +22,11 @@ class Pulses {
   Pulses& operator=(const Pulses&) = delete;
   ~Pulses();
 
-  std::optional<Transport::Pulse> pulse(const Transport::Pulse& own);
+  std::optional<Transport::Pulse> pulse(const Transport::Pulse& local);
 
  private:
   struct Numbers {
-    std::array<int, 4> own{}, all{};
+    std::array<int, 4> local{}, total{};
   };
   std::shared_ptr<Numbers> numbers_ = std::make_shared<Numbers>();
   MPI_Request request_ = MPI_REQUEST_NULL;
@@ -38,16 +38,16 @@ class Pulses {
 class MpiTransport : public Transport {
  public:
   /// BackendError when a message is longer, or there are more of them, than MPI can tell.
-  MpiTransport(const Program&, const Dealing&, Parcels&);
+  MpiTransport(const Program&, const DevicePlacement&, RemoteBuffers&);
   ~MpiTransport() override;
 
-  bool here(DeviceId d) const override { return dealing_.here(d); }
+  bool here(DeviceId d) const override { return placement_.here(d); }
   void send(int transfer) override;
   void receive(int transfer) override;
   void join(int collective, InstructionId member) override;
   void poll(std::vector<InstructionId>& ended) override;
-  std::optional<Pulse> pulse(const Pulse& own) override;
-  bool told_to_stop() const override;
+  std::optional<Pulse> pulse(const Pulse& local) override;
+  bool stop_requested_by_launcher() const override;
 
   void finish();  ///< Waits until every message has left, as all do when their receives have ended.
 
@@ -76,8 +76,8 @@ class MpiTransport : public Transport {
   void end_sums(std::vector<InstructionId>& ended);
 
   const Program& p_;
-  const Dealing& dealing_;
-  Parcels& parcels_;
+  const DevicePlacement& placement_;
+  RemoteBuffers& buffers_;
   std::mutex mpi_;  ///< Guards every MPI call and the containers below.
   std::vector<MPI_Request> requests_;
   std::vector<UnderWay> under_way_;  ///< Indexed like requests_.

@@ -29,23 +29,24 @@ void join_world() {
   int level = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
   if (level < MPI_THREAD_SERIALIZED) throw BackendError("this MPI can not be used by a program with threads");
-  World all;
-  MPI_Comm_rank(MPI_COMM_WORLD, &all.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &all.size);
-  if (all.size != launched().size)
+  World joined;
+  MPI_Comm_rank(MPI_COMM_WORLD, &joined.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &joined.size);
+  if (joined.size != launched().size)
     throw BackendError(
         fmt::format("{} processes were started, but MPI joins {} of them: the launcher is of another MPI "
                     "than this was built with ({})",
-                    launched().size, all.size, mpi_version()));
-  if (all.size > 1) open = real::open_wires();
-  together = all;
+                    launched().size, joined.size, mpi_version()));
+  if (joined.size > 1) open = real::open_wires();
+  together = joined;
 }
 
-Ending settle(const Ending& own) {
-  if (together.size == 1) return launched().rank == 0 ? own : Ending{};
+Ending finish_all(const Ending& ending) {
+  if (together.size == 1) return launched().rank == 0 ? ending : Ending{};
   const auto standing = real::standing();
-  if (real::told_to_stop() || standing == real::Standing::Parted || standing == real::Standing::Bereft) return own;
-  return real::meet(own);
+  if (real::stop_requested_by_launcher() || standing == real::Standing::Parted || standing == real::Standing::Bereft)
+    return ending;
+  return real::meet(ending);
 }
 
 /// After a failure the first process gets the time to print before mpirun sees any process end. Messages that no
@@ -54,7 +55,7 @@ Ending settle(const Ending& own) {
 void leave_world(int code) {
   int initialised = 0;
   MPI_Initialized(&initialised);
-  if (!initialised || real::told_to_stop()) return;
+  if (!initialised || real::stop_requested_by_launcher()) return;
   if (real::standing() == real::Standing::Unheard || real::standing() == real::Standing::Bereft)
     MPI_Abort(MPI_COMM_WORLD, code);
   if (real::standing() == real::Standing::Failed) {
@@ -101,11 +102,11 @@ void forget_those_that_left() {
 
 }  // namespace
 
-void agree() {
+void barrier() {
   if (world().size > 1) real::meet();
 }
 
-void tell(int rank, std::string text) {
+void send_message(int rank, std::string text) {
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     throw BackendError(fmt::format("{} bytes are more than MPI sends at once", text.size()));
   forget_those_that_left();
@@ -115,7 +116,7 @@ void tell(int rank, std::string text) {
       MPI_Isend(u.text.data(), static_cast<int>(u.text.size()), MPI_BYTE, rank, kTag, real::wires().words, &u.request));
 }
 
-std::optional<Word> hear() {
+std::optional<Word> receive_message() {
   forget_those_that_left();
   int there = 0;
   MPI_Message message;

@@ -23,21 +23,21 @@ struct Entry {
   double sum;
 };
 
-class Search {
+class LeastSumSearch {
  public:
-  Search(const Problem& p, const Allowed& allowed, Sum sum, double ceiling)
+  LeastSumSearch(const ChainProblem& p, const Allowed& allowed, Sum sum, double ceiling)
       : p_(p), allowed_(allowed), sum_(sum), ceiling_(ceiling), mixes_(counts_of(p)) {
-    for (const Machines& m : p.machines) bandwidths_.push_back(m.bandwidth);
+    for (const MachineKind& m : p.machines) bandwidths_.push_back(m.bandwidth);
     std::sort(bandwidths_.begin(), bandwidths_.end());
     bandwidths_.erase(std::unique(bandwidths_.begin(), bandwidths_.end()), bandwidths_.end());
-    for (const Machines& m : p.machines)
+    for (const MachineKind& m : p.machines)
       rank_.push_back(static_cast<int>(std::lower_bound(bandwidths_.begin(), bandwidths_.end(), m.bandwidth) -
                                        bandwidths_.begin()));
     best_.assign((p.layers + 1) * bandwidths_.size(), kInfinity);
     set_prices();
   }
 
-  double least() const { return least_; }
+  double lower_bound() const { return least_; }
 
   /// A low ceiling keeps hardly any partial chains, so it rises until some chain is below it. Sums of hops have a low
   /// ceiling from the start.
@@ -49,7 +49,7 @@ class Search {
     for (double part = 0.01; sum_ == Sum::Latency && least_ > 0 && part < 2; part *= 5) {
       ceiling_ = least_ * (1 + part);
       if (ceiling_ >= last) break;
-      if (std::optional<Summed> found = run_below()) return found;
+      if (std::optional<Summed> result = run_below()) return result;
     }
     ceiling_ = last;
     return run_below();
@@ -111,14 +111,14 @@ class Search {
     const int top = static_cast<int>(bandwidths_.size()) - 1;
     for (int cut = p_.layers; cut >= 0; --cut)
       for (int rank = cut == 0 ? top : 0; rank <= top; ++rank) {
-        double& least = rest_[slot(cut, rank)];
-        if (cut == p_.layers) least = 0;
+        double& min_rest = rest_[slot(cut, rank)];
+        if (cut == p_.layers) min_rest = 0;
         for (int u = 0; u < kinds() && cut < p_.layers; ++u) {
           if (!has(allowed_.starts(u), cut)) continue;
           const double before = hop({cut, rank, 0}, u) + price_[u];
           for_each(allowed_.ends(u, cut), [&](int to) {
             const double sum = before + stage(cut, to, u) + rest_[slot(to, rank_[u])];
-            if (sum < least) least = sum, steps_[slot(cut, rank)] = {cut, to, u};
+            if (sum < min_rest) min_rest = sum, steps_[slot(cut, rank)] = {cut, to, u};
           });
         }
       }
@@ -166,9 +166,9 @@ class Search {
   /// Machines of each kind that the cheapest chain uses, minus the machines that there are.
   std::vector<double> overuse() const {
     std::vector<double> more;
-    for (const Machines& m : p_.machines) more.push_back(-m.count);
+    for (const MachineKind& m : p_.machines) more.push_back(-m.count);
     for (int cut = 0, rank = static_cast<int>(bandwidths_.size()) - 1; cut < p_.layers;) {
-      const Part& step = steps_[slot(cut, rank)];
+      const ChainStage& step = steps_[slot(cut, rank)];
       more[step.machines] += 1;
       cut = step.to, rank = rank_[step.machines];
     }
@@ -176,8 +176,8 @@ class Search {
   }
 
   bool too_much(std::int64_t s, int cut, int rank, double sum) const {
-    const double least = sum + rest_[slot(cut, rank)] - given_back_[s];
-    return sum > ceiling_ || least > ceiling_ * (1 + kRounding);
+    const double bound = sum + rest_[slot(cut, rank)] - given_back_[s];
+    return sum > ceiling_ || bound > ceiling_ * (1 + kRounding);
   }
 
   /// Keeps, of the chains of s that end at one cut, each one with a smaller sum than all with a faster last link.
@@ -185,11 +185,11 @@ class Search {
     const std::span<const std::uint64_t> useful{&useful_[s * allowed_.words()],
                                                 static_cast<std::size_t>(allowed_.words())};
     for_each(useful, [&](int cut) {
-      double least = kInfinity;
+      double cheapest = kInfinity;
       for (int rank = static_cast<int>(bandwidths_.size()) - 1; rank >= 0; --rank) {
         const double sum = best_[slot(cut, rank)];
-        if (sum >= least || too_much(s, cut, rank, sum)) continue;
-        least = sum;
+        if (sum >= cheapest || too_much(s, cut, rank, sum)) continue;
+        cheapest = sum;
         entries_.push_back({cut, rank, sum});
       }
     });
@@ -208,18 +208,18 @@ class Search {
   }
 
   std::optional<Summed> best() const {
-    double least = kInfinity;
+    double min_sum = kInfinity;
     int fewest = 0;
-    std::int64_t found = 0;
+    std::int64_t last_state = 0;
     for (std::int64_t s = 1; s < mixes_.size(); ++s)
       for (const Entry* e = begin(s); e != end(s); ++e) {
-        if (e->cut != p_.layers || e->sum > least) continue;
+        if (e->cut != p_.layers || e->sum > min_sum) continue;
         const int devices = devices_in(s);
-        if (e->sum == least && devices >= fewest) continue;
-        least = e->sum, fewest = devices, found = s;
+        if (e->sum == min_sum && devices >= fewest) continue;
+        min_sum = e->sum, fewest = devices, last_state = s;
       }
-    if (least == kInfinity) return std::nullopt;
-    return Summed{trace(found, least), least};
+    if (min_sum == kInfinity) return std::nullopt;
+    return Summed{trace(last_state, min_sum), min_sum};
   }
 
   /// The chain with this sum, traced from its last stage to its first: equal numbers added in the same order are equal.
@@ -237,7 +237,7 @@ class Search {
     return chain;
   }
 
-  std::pair<Part, Entry> step_to(std::int64_t s, int to, int rank, double sum) const {
+  std::pair<ChainStage, Entry> step_to(std::int64_t s, int to, int rank, double sum) const {
     for (int u = 0; u < kinds(); ++u) {
       if (mixes_.devices_of(s, u) == 0 || (rank >= 0 && rank_[u] != rank)) continue;
       const std::int64_t before = s - mixes_.stride(u);
@@ -249,7 +249,7 @@ class Search {
     throw InternalError("a chain has no stage in front of it");
   }
 
-  const Problem& p_;
+  const ChainProblem& p_;
   const Allowed& allowed_;
   Sum sum_;
   double ceiling_;
@@ -260,7 +260,7 @@ class Search {
   std::vector<std::size_t> first_;  ///< Index of the first entry of each S.
   std::vector<double> best_;        ///< [cut][rank]: least sum for the S in construction.
   std::vector<double> rest_;        ///< [cut][rank]: lower bound on what the remaining layers add, with prices.
-  std::vector<Part> steps_;         ///< [cut][rank]: first stage of the chain that attains rest_.
+  std::vector<ChainStage> steps_;   ///< [cut][rank]: first stage of the chain that attains rest_.
   std::vector<double> price_;       ///< Price of one use of each kind of machine.
   std::vector<double> given_back_;  ///< Sum of the prices of the machines that each S does not use.
   double least_ = 0;                ///< No chain has a smaller sum.
@@ -270,16 +270,16 @@ class Search {
 
 }  // namespace
 
-double sum_from_below(const Problem& p, const Allowed& allowed, Sum sum, double ceiling) {
-  return Search(p, allowed, sum, ceiling).least();
+double sum_from_below(const ChainProblem& p, const Allowed& allowed, Sum sum, double ceiling) {
+  return LeastSumSearch(p, allowed, sum, ceiling).lower_bound();
 }
 
-std::optional<Summed> least_sum(const Problem& p, const Allowed& allowed, Sum sum, double ceiling,
+std::optional<Summed> least_sum(const ChainProblem& p, const Allowed& allowed, Sum sum, double ceiling,
                                 std::int64_t& states) {
-  Search search(p, allowed, sum, ceiling);
-  std::optional<Summed> found = search.run();
+  LeastSumSearch search(p, allowed, sum, ceiling);
+  std::optional<Summed> result = search.run();
   states += search.states();
-  return found;
+  return result;
 }
 
 }  // namespace stagecraft::edgepipe

@@ -42,9 +42,9 @@ class Reader {
   Reader(const Request& request) : request_(request) {
     result_.model = request.model;
     result_.batch = request.batch;
-    const auto found = kBytes.find(request.dtype);
-    if (found != kBytes.end()) {
-      width_ = found->second;
+    const auto it = kBytes.find(request.dtype);
+    if (it != kBytes.end()) {
+      width_ = it->second;
       return;
     }
     std::vector<std::string> names;
@@ -128,22 +128,23 @@ class Reader {
     return value;
   }
 
-  std::optional<double> read_number(const Value& value, const std::string& path, double least) {
+  std::optional<double> read_number(const Value& value, const std::string& path, double min_value) {
     std::string why;
     const auto number = value.is_scalar() ? config::parse_number(value.text, why) : std::nullopt;
     if (!number)
       wrong(value, path,
             value.is_scalar() ? fmt::format("'{}' is not a number", value.text) : "a number was expected here", why);
-    else if (*number < least)
-      wrong(value, path, fmt::format("{} is less than {}", value.text, least), fmt::format("{} or more", least));
+    else if (*number < min_value)
+      wrong(value, path, fmt::format("{} is less than {}", value.text, min_value),
+            fmt::format("{} or more", min_value));
     else if (*number > kMost)
       wrong(value, path, fmt::format("{} is more than {}", value.text, kMost), {});
     return number;
   }
 
-  std::optional<double> number(const Value& map, const std::string& path, const char* key, double least = 0) {
+  std::optional<double> number(const Value& map, const std::string& path, const char* key, double min_value = 0) {
     const Value* value = member(map, path, key);
-    return value ? read_number(*value, path + "." + key, least) : std::nullopt;
+    return value ? read_number(*value, path + "." + key, min_value) : std::nullopt;
   }
 
   /// Empty when anything is wrong with them, which is then among the problems.
@@ -178,20 +179,20 @@ class Reader {
     return hosts;
   }
 
-  void read_type(const Member& of, const Value& type, const std::vector<std::string>& hosts) {
+  void read_type(const Member& entry, const Value& type, const std::vector<std::string>& hosts) {
     if (!type.is_map())
-      return wrong(type, of.key, "a map was expected here", "{bw_Mbps: ..., mem_MB: ..., model_profiles: ...}");
-    const auto bandwidth = number(type, of.key, "bw_Mbps"), memory = number(type, of.key, "mem_MB");
-    const Value* const profile = profile_of(of.key, type);
+      return wrong(type, entry.key, "a map was expected here", "{bw_Mbps: ..., mem_MB: ..., model_profiles: ...}");
+    const auto bandwidth = number(type, entry.key, "bw_Mbps"), memory = number(type, entry.key, "mem_MB");
+    const Value* const profile = profile_of(entry.key, type);
     if (memory == 0.0) missing_ = "it has no memory";
-    if (!profile || memory == 0.0) return leave_out(type.where, of.key, hosts, missing_);
-    const std::string path = fmt::format("{}.model_profiles.{}", of.key, request_.model);
+    if (!profile || memory == 0.0) return leave_out(type.where, entry.key, hosts, missing_);
+    const std::string path = fmt::format("{}.model_profiles.{}", entry.key, request_.model);
     const auto seconds = numbers(*profile, path, "time_s");
     if (seconds && seconds->size() != layers_)
       wrong(*profile->find("time_s"), path + ".time_s",
             fmt::format("{} layers have {} times", layers_, seconds->size()), "one for each layer");
     if (!seconds || !bandwidth || !memory) return;
-    result_.types.push_back({of.key, *bandwidth * mega() / 8, *memory * mega(), *seconds, hosts});
+    result_.types.push_back({entry.key, *bandwidth * mega() / 8, *memory * mega(), *seconds, hosts});
   }
 
   /// The last one for the batch and dtype; where there is none, `missing_` says why.
@@ -199,7 +200,7 @@ class Reader {
     const Value* const models = type.find("model_profiles");
     const Value* const profiles = models && models->is_map() ? models->find(request_.model) : nullptr;
     missing_ = fmt::format("it has no times of '{}'", request_.model);
-    const Value* found = nullptr;
+    const Value* match = nullptr;
     std::string there;
     for (std::size_t i = 0; profiles && i < profiles->items.size(); ++i) {
       const Value& profile = profiles->items[i];
@@ -208,14 +209,14 @@ class Reader {
       if (!batch || !dtype) continue;
       there += fmt::format("{}batch {} of {}", there.empty() ? "" : ", ", batch->text, dtype->text);
       if (dtype->text != request_.dtype || read_number(*batch, path, 1) != request_.batch) continue;
-      if (found)
+      if (match)
         warn(profile.where, fmt::format("'{}' has times of batch {} of {} twice: the last ones count", name,
                                         request_.batch, request_.dtype));
-      found = &profile;
+      match = &profile;
     }
     if (!there.empty())
       missing_ = fmt::format("it has times of {}, not of batch {} of {}", there, request_.batch, request_.dtype);
-    return found;
+    return match;
   }
 
   /// Makes it a type of its own, unless it is one of those that run nothing.
@@ -226,11 +227,11 @@ class Reader {
     for (std::size_t t = 0; t < result_.types.size(); ++t) {
       auto& hosts = result_.types[t].hosts;
       if (std::erase(hosts, request_.data_host) == 0) continue;
-      HostType own = result_.types[t];
-      own.hosts = {request_.data_host};
-      own.has_data = true;
+      HostType type = result_.types[t];
+      type.hosts = {request_.data_host};
+      type.has_data = true;
       if (hosts.empty()) result_.types.erase(result_.types.begin() + static_cast<std::ptrdiff_t>(t));
-      result_.types.push_back(std::move(own));
+      result_.types.push_back(std::move(type));
       return;
     }
   }
@@ -259,8 +260,8 @@ Profiles read(const Files& files, const Request& request) {
   return reader.take();
 }
 
-edgepipe::Problem problem_of(const Profiles& profiles, double buffers_in, double buffers_out) {
-  edgepipe::Problem p;
+edgepipe::ChainProblem problem_of(const Profiles& profiles, double buffers_in, double buffers_out) {
+  edgepipe::ChainProblem p;
   p.layers = profiles.layers();
   p.message.push_back(profiles.input * profiles.batch);
   for (const double bytes : profiles.outputs) p.message.push_back(bytes * profiles.batch);
@@ -279,7 +280,7 @@ edgepipe::Problem problem_of(const Profiles& profiles, double buffers_in, double
 std::string to_schedule(const edgepipe::Chain& chain, const Profiles& profiles) {
   std::string text;
   std::vector<std::size_t> used(profiles.types.size(), 0);
-  for (const edgepipe::Part& part : chain) {
+  for (const edgepipe::ChainStage& part : chain) {
     const std::size_t type = part.machines;
     text += fmt::format("- {}: [{}, {}]\n", profiles.types[type].hosts[used[type]++], part.from + 1, part.to);
   }

@@ -46,7 +46,7 @@ struct Profiles {
 Profiles read(const Files&, const Request&);
 
 /// The planning problem that PipeEdge's own scheduler would build.
-edgepipe::Problem problem_of(const Profiles&, double buffers_in, double buffers_out);
+edgepipe::ChainProblem problem_of(const Profiles&, double buffers_in, double buffers_out);
 
 /// One line for each stage, "- host: [first, last]" with layers counted from 1, as its runtime reads it.
 std::string to_schedule(const edgepipe::Chain&, const Profiles&);

@@ -25,34 +25,34 @@ Runs Runs::sums(const std::vector<double>& layers) {
   });
 }
 
-std::vector<int> counts_of(const Problem& p) {
+std::vector<int> counts_of(const ChainProblem& p) {
   std::vector<int> counts;
-  for (const Machines& m : p.machines) counts.push_back(m.count);
+  for (const MachineKind& m : p.machines) counts.push_back(m.count);
   return counts;
 }
 
-double memory_of(const Problem& p, int from, int to) {
+double memory_of(const ChainProblem& p, int from, int to) {
   const double in = p.message[index(from)], out = p.message[index(to)];
   return p.weights.at(from, to) + (from > 0 ? in * p.buffers_in : 0) + out * p.buffers_out + in + out;
 }
 
-bool fits(const Problem& p, const Part& part) {
+bool fits(const ChainProblem& p, const ChainStage& part) {
   return p.machines[index(part.machines)].memory > memory_of(p, part.from, part.to);
 }
 
 double hop_seconds(double bytes, double bandwidth) { return bandwidth > 0 ? bytes / bandwidth : kInfinity; }
 
-Figures figures_of(const Problem& p, const Chain& chain) {
-  Figures f;
+ChainFigures figures_of(const ChainProblem& p, const Chain& chain) {
+  ChainFigures f;
   for (std::size_t s = 0; s < chain.size(); ++s) {
-    const Part& part = chain[s];
-    const Machines& own = p.machines[index(part.machines)];
-    const double compute = own.compute.at(part.from, part.to);
+    const ChainStage& part = chain[s];
+    const MachineKind& machine = p.machines[index(part.machines)];
+    const double compute = machine.compute.at(part.from, part.to);
     f.slowest_stage = std::max(f.slowest_stage, compute);
     f.latency += compute;
     f.memory = std::max(f.memory, memory_of(p, part.from, part.to));
     if (s + 1 == chain.size()) continue;
-    const double bandwidth = std::min(own.bandwidth, p.machines[index(chain[s + 1].machines)].bandwidth);
+    const double bandwidth = std::min(machine.bandwidth, p.machines[index(chain[s + 1].machines)].bandwidth);
     const double hop = hop_seconds(p.message[index(part.to)], bandwidth);
     f.slowest_hop = std::max(f.slowest_hop, hop);
     f.all_hops += hop;
@@ -67,19 +67,20 @@ void add(std::uint64_t* cuts, int cut) { cuts[cut / 64] |= std::uint64_t{1} << (
 
 }  // namespace
 
-Allowed::Allowed(const Problem& p, Limits limits)
+Allowed::Allowed(const ChainProblem& p, Limits limits)
     : layers_(p.layers),
       words_(p.layers / 64 + 1),
       starts_(p.machines.size(), Cuts(words_)),
       ends_(p.machines.size() * (p.layers * words_)) {
   for (int u = 0; u < static_cast<int>(p.machines.size()); ++u) {
-    const Machines& own = p.machines[u];
-    const auto hop_allowed = [&](int cut) { return hop_seconds(p.message[cut], own.bandwidth) <= limits.hop; };
+    const MachineKind& machine = p.machines[u];
+    const auto hop_allowed = [&](int cut) { return hop_seconds(p.message[cut], machine.bandwidth) <= limits.hop; };
     for (int from = 0; from < layers_; ++from) {
-      if (from > 0 && (own.first_only || !hop_allowed(from))) continue;
+      if (from > 0 && (machine.first_only || !hop_allowed(from))) continue;
       add(starts_[u].data(), from);
       for (int to = from + 1; to <= layers_; ++to)
-        if (own.compute.at(from, to) <= limits.stage && (to == layers_ || hop_allowed(to)) && fits(p, {from, to, u}))
+        if (machine.compute.at(from, to) <= limits.stage && (to == layers_ || hop_allowed(to)) &&
+            fits(p, {from, to, u}))
           add(&ends_[(u * layers_ + from) * words_], to);
     }
   }

@@ -24,7 +24,7 @@ class Runs {
 };
 
 /// Devices that are equal.
-struct Machines {
+struct MachineKind {
   int count = 1;
   Runs compute;             ///< Seconds of one item.
   double memory = 0;        ///< Bytes; a stage has to need less.
@@ -33,44 +33,44 @@ struct Machines {
 };
 
 /// A chain of layers, and devices that may each run consecutive layers of it, in any order. One item is a micro-batch.
-struct Problem {
+struct ChainProblem {
   int layers = 0;
   std::vector<double> message;             ///< Bytes of one item before each layer, and after the last.
   Runs weights;                            ///< Bytes that stay in memory.
   double buffers_in = 2, buffers_out = 2;  ///< Items that wait at a stage, in addition to the one in progress.
-  std::vector<Machines> machines;
+  std::vector<MachineKind> machines;
 };
 
 /// Number of devices of each of the machines.
-std::vector<int> counts_of(const Problem&);
+std::vector<int> counts_of(const ChainProblem&);
 
 /// Layers from..to-1 on one device of machines[machines].
-struct Part {
+struct ChainStage {
   int from = 0, to = 0, machines = 0;
 };
 
 /// The stages in the order in which items pass them.
-using Chain = std::vector<Part>;
+using Chain = std::vector<ChainStage>;
 
 /// Bytes that a stage keeps in memory. PipeEdge runs inference and counts queues of messages at both ends of a stage,
 /// which stage_memory() does not have. The first stage receives from no other, so it has no queue in front.
 ///
 ///   weights + [from > 0] b_in in + b_out out + in + out
-double memory_of(const Problem&, int from, int to);
-bool fits(const Problem&, const Part&);
+double memory_of(const ChainProblem&, int from, int to);
+bool fits(const ChainProblem&, const ChainStage&);
 
 /// Seconds of `bytes` on a link; infinite where there is none.
 double hop_seconds(double bytes, double bandwidth);
 
 /// Cost of a chain for one item.
-struct Figures {
+struct ChainFigures {
   double slowest_stage = 0, slowest_hop = 0;
   double all_hops = 0;  ///< Seconds of all hops one after the other, as on a shared medium.
   double latency = 0;   ///< Seconds of an item alone through all stages and hops.
   double memory = 0;    ///< Bytes of the fullest stage.
 };
 
-Figures figures_of(const Problem&, const Chain&);
+ChainFigures figures_of(const ChainProblem&, const Chain&);
 
 /// The longest that one stage and one hop may take.
 struct Limits {
@@ -95,7 +95,7 @@ void for_each(std::span<const std::uint64_t> cuts, Visit&& visit) {
 /// with the limit separately: whether a stage may be part of a chain depends on the stage alone.
 class Allowed {
  public:
-  Allowed(const Problem&, Limits);
+  Allowed(const ChainProblem&, Limits);
 
   int words() const { return words_; }
   /// Cuts at which these machines may begin a stage.

@@ -9,7 +9,7 @@ namespace {
 
 class Reach {
  public:
-  Reach(const Problem& p, const Allowed& allowed)
+  Reach(const ChainProblem& p, const Allowed& allowed)
       : p_(p),
         allowed_(allowed),
         mixes_(counts_of(p)),
@@ -39,11 +39,13 @@ class Reach {
 
   /// Takes away what leads nowhere, from the largest S to the smallest.
   void backward() {
-    Cuts kept(words_);
+    Cuts reachable(words_);
     for (std::int64_t s = mixes_.size() - 1; s >= 0; --s) {
       if (is_empty(s)) continue;
-      std::fill(kept.begin(), kept.end(), 0);
-      const auto keep = [&](int cut) { kept[static_cast<std::size_t>(cut) / 64] |= std::uint64_t{1} << (cut % 64); };
+      std::fill(reachable.begin(), reachable.end(), 0);
+      const auto keep = [&](int cut) {
+        reachable[static_cast<std::size_t>(cut) / 64] |= std::uint64_t{1} << (cut % 64);
+      };
       if (has({row(s), words_}, p_.layers)) keep(p_.layers);
       for (int u = 0; u < kinds(); ++u) {
         if (!mixes_.has_free(s, u)) continue;
@@ -54,7 +56,7 @@ class Reach {
             if ((ends[w] & next[w]) != 0) return keep(from);
         });
       }
-      std::copy(kept.begin(), kept.end(), row(s));
+      std::copy(reachable.begin(), reachable.end(), row(s));
     }
   }
 
@@ -76,7 +78,7 @@ class Reach {
     return begins_;
   }
 
-  const Problem& p_;
+  const ChainProblem& p_;
   const Allowed& allowed_;
   DeviceMixes mixes_;
   std::size_t words_;
@@ -86,14 +88,14 @@ class Reach {
 
 }  // namespace
 
-bool can_finish(const Problem& p, const Allowed& allowed, std::int64_t& states) {
+bool can_finish(const ChainProblem& p, const Allowed& allowed, std::int64_t& states) {
   Reach reach(p, allowed);
   const bool finished = reach.forward(false);
   states += reach.cuts();
   return finished;
 }
 
-Cuts cuts_on_the_way(const Problem& p, const Allowed& allowed) {
+Cuts cuts_on_the_way(const ChainProblem& p, const Allowed& allowed) {
   Reach reach(p, allowed);
   reach.forward(true);
   reach.backward();

@@ -16,29 +16,29 @@ namespace {
 constexpr double kAny = std::numeric_limits<double>::max();  // Any hop but one over no link.
 constexpr double kLargestTable = 1 << 30;                    // Bytes.
 
-double period_of(const Figures& f, Objective objective) {
+double period_of(const ChainFigures& f, Objective objective) {
   return std::max(f.slowest_stage, objective == Objective::Shared ? f.all_hops : f.slowest_hop);
 }
 
-class Search {
+class ChainSearch {
  public:
-  Search(const Problem& p, Objective objective, int items) : p_(p), objective_(objective), items_(items) {}
+  ChainSearch(const ChainProblem& p, Objective objective, int items) : p_(p), objective_(objective), items_(items) {}
 
-  std::optional<Found> run() {
+  std::optional<ChainPlan> run() {
     if (objective_ == Objective::Shared) return shared();
-    const std::optional<double> least = least_period();
-    if (!least) return std::nullopt;
-    const Summed steady = *quickest(*least, kAny);
-    if (objective_ == Objective::Bottleneck) return found(steady.chain, *least);
-    if (objective_ == Objective::Latency) return found(quickest(kAny, steady.sum)->chain, *least);
-    return found(finite(steady, *least), *least);
+    const std::optional<double> min_period = least_period();
+    if (!min_period) return std::nullopt;
+    const Summed steady = *quickest(*min_period, kAny);
+    if (objective_ == Objective::Bottleneck) return result_of(steady.chain, *min_period);
+    if (objective_ == Objective::Latency) return result_of(quickest(kAny, steady.sum)->chain, *min_period);
+    return result_of(finite(steady, *min_period), *min_period);
   }
 
  private:
   /// Every number that may be the limit: stages, and hops unless they are added up.
   std::vector<double> candidates() const {
     std::vector<double> times;
-    for (const Machines& m : p_.machines) {
+    for (const MachineKind& m : p_.machines) {
       for (int from = 0; from < p_.layers; ++from)
         for (int to = from + 1; to <= p_.layers; ++to) times.push_back(m.compute.at(from, to));
       if (objective_ == Objective::Shared) continue;
@@ -67,14 +67,14 @@ class Search {
   /// the latency of the last one, so they can only win with a period that makes up for it.
   Chain finite(Summed best, double least_period) {
     const int gaps = items_ - 1;
-    double least = best.sum + gaps * least_period, limit = longest_period(least);
+    double best_time = best.sum + gaps * least_period, limit = longest_period(best_time);
     while (limit >= least_period) {
-      std::optional<Summed> next = quickest(limit, least - gaps * least_period);
+      std::optional<Summed> next = quickest(limit, best_time - gaps * least_period);
       if (!next) break;
       const double period = period_of(figures_of(p_, next->chain), objective_);
-      if (const double time = next->sum + gaps * period; time < least) least = time, best = *next;
+      if (const double time = next->sum + gaps * period; time < best_time) best_time = time, best = *next;
       if (gaps == 0) break;
-      limit = std::min(std::nextafter(period, 0), (least - next->sum) / gaps);
+      limit = std::min(std::nextafter(period, 0), (best_time - next->sum) / gaps);
     }
     return std::move(best.chain);
   }
@@ -96,7 +96,7 @@ class Search {
   /// max(slowest stage, all hops). With a longer limit T for stages the least sum of hops h(T) falls, so the best is
   /// where the two cross: at the first T with h(T) <= T, or just below it at h(T'). Where stages take longer than hops
   /// that is the first T with any chain at all.
-  std::optional<Found> shared() {
+  std::optional<ChainPlan> shared() {
     const std::vector<double> times = candidates();
     const auto hops = [&](double limit, double ceiling) {
       return least_sum(p_, Allowed(p_, {limit, kAny}), Sum::Hops, ceiling, states_);
@@ -104,21 +104,21 @@ class Search {
     const auto no_chain = [&](double limit) { return !can_finish(p_, Allowed(p_, {limit, kAny}), states_); };
     if (times.empty() || no_chain(times.back())) return std::nullopt;
     const auto first = std::partition_point(times.begin(), times.end(), no_chain);
-    if (const auto quick = hops(*first, *first)) return found(quick->chain, *first);
+    if (const auto quick = hops(*first, *first)) return result_of(quick->chain, *first);
     const auto too_short = [&](double limit) { return !hops(limit, limit); };
     const auto crossing = std::partition_point(first + 1, times.end(), too_short);
     double period = kAny;
     if (crossing != times.end()) period = *crossing;
     if (const auto below = hops(*(crossing - 1), period)) period = std::min(period, below->sum);
-    return found(hops(period, period)->chain, period);
+    return result_of(hops(period, period)->chain, period);
   }
 
-  Found found(Chain chain, double least_period) const {
+  ChainPlan result_of(Chain chain, double least_period) const {
     const double period = period_of(figures_of(p_, chain), objective_);
     return {std::move(chain), period, least_period, states_};
   }
 
-  const Problem& p_;
+  const ChainProblem& p_;
   Objective objective_;
   int items_;
   std::int64_t states_ = 0;
@@ -126,7 +126,7 @@ class Search {
 
 }  // namespace
 
-std::optional<Found> search(const Problem& p, Objective objective, int items) {
+std::optional<ChainPlan> search(const ChainProblem& p, Objective objective, int items) {
   if (p.layers == 0) return std::nullopt;
   const double bytes = DeviceMixes::count(counts_of(p)) * (p.layers / 64 + 1) * sizeof(std::uint64_t);
   if (bytes > kLargestTable)
@@ -135,15 +135,15 @@ std::optional<Found> search(const Problem& p, Objective objective, int items) {
         fmt::format("the search among {:.3g} choices of devices needs a table of {}; {} is the most",
                     DeviceMixes::count(counts_of(p)), to_text(Bytes{bytes}), to_text(Bytes{kLargestTable})),
         "fewer devices or fewer kinds of them");
-  return Search(p, objective, items).run();
+  return ChainSearch(p, objective, items).run();
 }
 
-Diagnostic why_none(const Problem& p, const std::vector<std::string>& layers) {
-  double largest = 0, all = 0;
+Diagnostic why_none(const ChainProblem& p, const std::vector<std::string>& layers) {
+  double largest = 0, total = 0;
   int devices = 0;
-  for (const Machines& m : p.machines) {
+  for (const MachineKind& m : p.machines) {
     largest = std::max(largest, m.memory);
-    all += m.memory * m.count;
+    total += m.memory * m.count;
     devices += m.count;
   }
   const std::string help = "more memory, smaller micro-batches, or fewer buffers";
@@ -160,7 +160,7 @@ Diagnostic why_none(const Problem& p, const std::vector<std::string>& layers) {
           fmt::format("the {} layers keep {} and buffers, which no choice and order of the {} with {} in all can "
                       "hold over the links that there are",
                       p.layers, to_text(Bytes{p.weights.at(0, p.layers)}),
-                      devices == 1 ? "one device" : fmt::format("{} devices", devices), to_text(Bytes{all})),
+                      devices == 1 ? "one device" : fmt::format("{} devices", devices), to_text(Bytes{total})),
           help,
           "memory"};
 }

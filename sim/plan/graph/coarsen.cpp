@@ -17,22 +17,22 @@ int follower(const Digraph& g, int block) {
 }
 
 /// Marks the blocks that absorb the next block in this round.
-std::vector<bool> to_fuse(const Problem& p) {
+std::vector<bool> to_fuse(const GraphProblem& p) {
   const auto together = [&](int block, int next) { return p.amounts[block].seconds[0] + p.amounts[next].seconds[0]; };
-  double least = kInfinity;
+  double fastest = kInfinity;
   for (int block = 0; block < p.size(); ++block)
-    if (const int next = follower(p.layers, block); next >= 0) least = std::min(least, together(block, next));
+    if (const int next = follower(p.layers, block); next >= 0) fastest = std::min(fastest, together(block, next));
   std::vector<bool> fuse(p.size(), false), taken(p.size(), false);
   for (int block = 0; block < p.size(); ++block) {
     const int next = follower(p.layers, block);
-    if (next < 0 || taken[block] || together(block, next) > least * (1 + 1e-9)) continue;
+    if (next < 0 || taken[block] || together(block, next) > fastest * (1 + 1e-9)) continue;
     fuse[block] = taken[next] = true;
   }
   return fuse;
 }
 
 Coarse fused(const Coarse& fine, const std::vector<bool>& fuse) {
-  const Problem& p = fine.problem;
+  const GraphProblem& p = fine.problem;
   std::vector<int> block_of(p.size(), -1);
   Coarse coarse{p, {}};
   coarse.problem.amounts.clear(), coarse.problem.output.clear();
@@ -58,7 +58,7 @@ Coarse fused(const Coarse& fine, const std::vector<bool>& fuse) {
 
 }  // namespace
 
-Coarse fuse_chains(const Problem& p, int blocks) {
+Coarse fuse_chains(const GraphProblem& p, int blocks) {
   Coarse coarse{p, {}};
   for (int layer = 0; layer < p.size(); ++layer) coarse.layers.push_back({layer});
   while (coarse.problem.size() > blocks) {
@@ -69,8 +69,8 @@ Coarse fuse_chains(const Problem& p, int blocks) {
   return coarse;
 }
 
-std::vector<Part> in_layers(const Coarse& coarse, std::vector<Part> parts) {
-  for (Part& part : parts) {
+std::vector<GraphStage> in_layers(const Coarse& coarse, std::vector<GraphStage> parts) {
+  for (GraphStage& part : parts) {
     const std::vector<int> blocks = std::exchange(part.layers, {});
     for (const int block : blocks)
       part.layers.insert(part.layers.end(), coarse.layers[block].begin(), coarse.layers[block].end());
@@ -107,7 +107,7 @@ std::vector<int> sorted(std::vector<int> layers) {
 
 }  // namespace
 
-std::vector<TwinChains> twin_chains(const Problem& p) {
+std::vector<TwinChains> twin_chains(const GraphProblem& p) {
   // What has to be equal: who reads the last and feeds the first layer, and what each layer costs.
   using Key = std::pair<std::vector<int>, std::vector<double>>;
   std::map<Key, TwinChains> alike;

@@ -20,7 +20,7 @@ constexpr double kSlack = 1 + 1e-12;  // A sum of equal numbers in another order
 using Layers = std::bitset<kMostLayers>;
 
 /// A layer that is not placed yet although a reader of it is, with the depth and path of the pipeline after it.
-struct Next {
+struct ReadyLayer {
   int layer = 0, depth = 0;
   double path = 0;
 };
@@ -29,7 +29,7 @@ struct Next {
 struct Label {
   int used = 0, depth = 0;  ///< Mix of devices in use, and the number of stages of a sequence.
   double slowest = 0, path = 0;
-  std::vector<Next> next;           ///< Sorted by layer.
+  std::vector<ReadyLayer> next;     ///< Sorted by layer.
   int parent = -1;                  ///< The label without the stage that was placed last.
   Layers stage;                     ///< Layers of the stage that was placed last, in the numbering of the parent.
   ReplicaChoice option = {};        ///< Devices of the stage that was placed last.
@@ -44,9 +44,9 @@ bool no_worse(const ReplicaMixes& mixes, const Label& a, const Label& b) {
   return true;
 }
 
-class Search {
+class ExactPartitionSearch {
  public:
-  Search(const Problem& p, const ExactOptions& options)
+  ExactPartitionSearch(const GraphProblem& p, const ExactOptions& options)
       : p_(p), mixes_(p), options_(options), incumbent_(options.incumbent) {
     if (p.size() > kMostLayers)
       throw Infeasible("size", fmt::format("{} layers; the exact search takes {} at most", p.size(), kMostLayers),
@@ -79,12 +79,12 @@ class Search {
   void prepare_bounds() {
     for (int layer = 0; layer < p_.size(); ++layer) {
       const Sums& sums = p_.amounts[layer];
-      double least = kInfinity, before = 0;
-      for (int c = 0; c < p_.choices(); ++c) least = std::min(least, sums.seconds[c]);
+      double fastest = kInfinity, before = 0;
+      for (int c = 0; c < p_.choices(); ++c) fastest = std::min(fastest, sums.seconds[c]);
       for (const int input : p_.layers.previous[layer]) before = std::max(before, from_source_[input]);
-      least_.push_back(least);
+      least_.push_back(fastest);
       work_.push_back(mixes_.least_work(p_, sums));
-      from_source_.push_back(before + least);
+      from_source_.push_back(before + fastest);
     }
     total_work_ = std::accumulate(work_.begin(), work_.end(), 0.0);
     total_least_ = std::accumulate(least_.begin(), least_.end(), 0.0);
@@ -96,7 +96,7 @@ class Search {
 
   /// Amounts of the layers outside a set.
   struct Rest {
-    double work = 0, least = 0;
+    double work = 0, min_seconds = 0;
   };
 
   void extend(int set) {
@@ -107,7 +107,7 @@ class Search {
     if (live_.empty()) return;
     rest_ = {total_work_, total_least_};
     for (int layer = 0; layer < p_.size(); ++layer)
-      if (set_.test(layer)) rest_.work -= work_[layer], rest_.least -= least_[layer];
+      if (set_.test(layer)) rest_.work -= work_[layer], rest_.min_seconds -= least_[layer];
     grow(Layers{}, p_.size(), Sums{});
   }
 
@@ -141,16 +141,16 @@ class Search {
 
   void place(const Layers& stage, Sums sums) {
     Layers inputs;
-    double work = 0, least = 0;
+    double work = 0, min_seconds = 0;
     for (int layer = 0; layer < p_.size(); ++layer) {
       if (!stage.test(layer)) continue;
       for (const int input : p_.layers.previous[layer]) inputs.set(input);
-      work += work_[layer], least += least_[layer];
+      work += work_[layer], min_seconds += least_[layer];
     }
     inputs &= ~stage;
     for (int layer = 0; layer < p_.size(); ++layer)
       if (inputs.test(layer)) sums.entering += p_.output[layer];
-    const Rest rest{rest_.work - work, rest_.least - least};
+    const Rest rest{rest_.work - work, rest_.min_seconds - min_seconds};
     const Layers covered = set_ | stage;
     const bool complete = static_cast<int>(covered.count()) == p_.size();
     for (const ReplicaChoice& option : mixes_.choices()) {
@@ -163,13 +163,13 @@ class Search {
   void attach(int from, const Layers& stage, const Layers& inputs, const Layers& covered, const Sums& sums,
               const Times& times, const ReplicaChoice& option, const Rest& rest, bool complete) {
     const Label& before = labels_[from];
-    const int left = mixes_.all() - before.used, used = before.used + option.mix;
+    const int left = mixes_.full() - before.used, used = before.used + option.mix;
     count();
     if (!mixes_.within(option.mix, left) || (option.mix == left && !complete)) return;
     int depth = before.depth;
     double path = options_.sequential ? before.path : 0;
     if (!options_.sequential)
-      for (const Next& next : before.next)
+      for (const ReadyLayer& next : before.next)
         if (stage.test(next.layer)) depth = std::max(depth, next.depth), path = std::max(path, next.path);
     ++depth, path += times.once();
     if (!fits(p_, memory_of(p_, sums, option.choice, depth), option.choice)) return;
@@ -180,14 +180,14 @@ class Search {
     label.path = std::max(before.path, path);
     const double slowest =
         complete ? label.slowest : std::max(label.slowest, rest.work / mixes_.worth(left - option.mix));
-    double longest = label.path + (options_.sequential ? rest.least : 0);
+    double longest = label.path + (options_.sequential ? rest.min_seconds : 0);
     label.bound = value(slowest, longest);
     if (!promising(label)) return;
     if (options_.sequential) {
       label.depth = depth;
     } else {
       label.next = next_of(before, stage, inputs, depth, path);
-      for (const Next& next : label.next) longest = std::max(longest, next.path + from_source_[next.layer]);
+      for (const ReadyLayer& next : label.next) longest = std::max(longest, next.path + from_source_[next.layer]);
       label.bound = value(slowest, longest);
       if (!promising(label)) return;
     }
@@ -200,29 +200,29 @@ class Search {
     keep(set, std::move(label));
   }
 
-  static std::vector<Next> next_of(const Label& before, const Layers& stage, const Layers& inputs, int depth,
-                                   double path) {
-    std::vector<Next> all;
-    for (const Next& next : before.next) {
+  static std::vector<ReadyLayer> next_of(const Label& before, const Layers& stage, const Layers& inputs, int depth,
+                                         double path) {
+    std::vector<ReadyLayer> ready;
+    for (const ReadyLayer& next : before.next) {
       if (stage.test(next.layer)) continue;
-      all.push_back(next);
+      ready.push_back(next);
       if (inputs.test(next.layer)) {
-        all.back().depth = std::max(next.depth, depth);
-        all.back().path = std::max(next.path, path);
+        ready.back().depth = std::max(next.depth, depth);
+        ready.back().path = std::max(next.path, path);
       }
     }
     for (std::size_t layer = inputs._Find_first(); layer < inputs.size(); layer = inputs._Find_next(layer)) {
-      const auto known = std::find_if(before.next.begin(), before.next.end(),
-                                      [&](const Next& n) { return n.layer == static_cast<int>(layer); });
-      if (known == before.next.end()) all.push_back({static_cast<int>(layer), depth, path});
+      const auto it = std::find_if(before.next.begin(), before.next.end(),
+                                   [&](const ReadyLayer& n) { return n.layer == static_cast<int>(layer); });
+      if (it == before.next.end()) ready.push_back({static_cast<int>(layer), depth, path});
     }
-    std::sort(all.begin(), all.end(), [](const Next& a, const Next& b) { return a.layer < b.layer; });
-    return all;
+    std::sort(ready.begin(), ready.end(), [](const ReadyLayer& a, const ReadyLayer& b) { return a.layer < b.layer; });
+    return ready;
   }
 
   /// Sorts exchangeable chains by the number of placed layers, then by the pipeline after the next layer. Returns the
   /// old number of each chain; empty if the order stays.
-  std::vector<std::uint8_t> exchange(Layers& set, std::vector<Next>& next) const {
+  std::vector<std::uint8_t> exchange(Layers& set, std::vector<ReadyLayer>& next) const {
     std::vector<std::uint8_t> moved;
     bool any = false;
     for (const TwinChains& chains : twins_) {
@@ -242,16 +242,16 @@ class Search {
         if (state.place < next.size()) next[state.place] = state.next;
     }
     if (!any) return {};
-    std::sort(next.begin(), next.end(), [](const Next& a, const Next& b) { return a.layer < b.layer; });
+    std::sort(next.begin(), next.end(), [](const ReadyLayer& a, const ReadyLayer& b) { return a.layer < b.layer; });
     return moved;
   }
 
   struct State {
     /// Number of the chain, its number of placed layers, and the position of `next` in its list, or the list's size.
     std::size_t chain = 0, placed = 0, place = 0;
-    Next next;
+    ReadyLayer next;
   };
-  static State state_of(const std::vector<int>& chain, const Layers& set, const std::vector<Next>& next,
+  static State state_of(const std::vector<int>& chain, const Layers& set, const std::vector<ReadyLayer>& next,
                         std::size_t index) {
     State state{index, 0, next.size(), {}};
     while (state.placed < chain.size() && set.test(chain[state.placed])) ++state.placed;
@@ -264,13 +264,13 @@ class Search {
   bool promising(const Label& label) const { return label.bound <= incumbent_ * kSlack; }
 
   void keep(const Layers& set, Label label) {
-    const auto known = index_.emplace(set, static_cast<int>(sets_.size()));
-    if (known.second) {
+    const auto entry = index_.emplace(set, static_cast<int>(sets_.size()));
+    if (entry.second) {
       sets_.push_back(set);
       labels_of_.emplace_back();
-      by_size_[set.count()].push_back(known.first->second);
+      by_size_[set.count()].push_back(entry.first->second);
     }
-    std::vector<int>& others = labels_of_[known.first->second];
+    std::vector<int>& others = labels_of_[entry.first->second];
     for (const int other : others)
       if (no_worse(mixes_, labels_[other], label)) return;
     std::erase_if(others, [&](int other) { return no_worse(mixes_, label, labels_[other]); });
@@ -288,16 +288,17 @@ class Search {
 
   /// Labels renumber exchangeable chains at every step; undoing the steps from the end of the model gives the real
   /// layers.
-  std::vector<Part> parts_of(int last) const {
+  std::vector<GraphStage> parts_of(int last) const {
     std::vector<int> labels;
     for (int label = last; labels_[label].parent >= 0; label = labels_[label].parent) labels.push_back(label);
     std::reverse(labels.begin(), labels.end());
     std::vector<int> real(p_.size());
     std::iota(real.begin(), real.end(), 0);
-    std::vector<Part> parts;
+    std::vector<GraphStage> parts;
     for (const int label : labels) {
       const Label& step = labels_[label];
-      Part part{{}, step.option.choice, p_.of_type.empty() ? std::vector<int>{} : mixes_.of_type(step.option.mix)};
+      GraphStage part{
+          {}, step.option.choice, p_.of_type.empty() ? std::vector<int>{} : mixes_.of_type(step.option.mix)};
       for (int layer = 0; layer < p_.size(); ++layer)
         if (step.stage.test(layer)) part.layers.push_back(real[layer]);
       std::sort(part.layers.begin(), part.layers.end());
@@ -319,7 +320,7 @@ class Search {
     return result;
   }
 
-  const Problem& p_;
+  const GraphProblem& p_;
   const ReplicaMixes mixes_;
   const ExactOptions& options_;
   double incumbent_, steady_ = 0, fill_ = 0;
@@ -340,6 +341,8 @@ class Search {
 
 }  // namespace
 
-std::optional<Exact> search_exact(const Problem& p, const ExactOptions& options) { return Search(p, options).run(); }
+std::optional<Exact> search_exact(const GraphProblem& p, const ExactOptions& options) {
+  return ExactPartitionSearch(p, options).run();
+}
 
 }  // namespace stagecraft::graph

@@ -18,9 +18,9 @@ struct ExactOptions {
 };
 
 struct Exact {
-  std::vector<Part> parts;  ///< Inputs come before readers; a sequence is in its order.
-  double value = 0;         ///< Seconds of an iteration, or of the bottleneck.
-  std::int64_t states = 0;  ///< Stages and partial partitions that the search visited.
+  std::vector<GraphStage> parts;  ///< Inputs come before readers; a sequence is in its order.
+  double value = 0;               ///< Seconds of an iteration, or of the bottleneck.
+  std::int64_t states = 0;        ///< Stages and partial partitions that the search visited.
 };
 
 constexpr int kMostLayers = 256;
@@ -30,6 +30,6 @@ constexpr int kMostLayers = 256;
 /// the slowest stage, the longest path, and for each next layer the depth and the length of the pipeline after it.
 /// Dominated labels and labels that cannot beat the incumbent are dropped. Nothing when memory allows no partition as
 /// good as the incumbent; Infeasible beyond `most_states` or kMostLayers.
-std::optional<Exact> search_exact(const Problem&, const ExactOptions&);
+std::optional<Exact> search_exact(const GraphProblem&, const ExactOptions&);
 
 }  // namespace stagecraft::graph

@@ -9,7 +9,7 @@
 namespace stagecraft::graph {
 
 struct Partition {
-  std::vector<Part> parts;
+  std::vector<GraphStage> parts;
   double bottleneck = 0;
   std::int64_t states = 0;  ///< Number of solved subproblems.
 };
@@ -20,7 +20,8 @@ struct Partition {
 /// the times that stages can have; each round is a dynamic program over parts, devices and stages after them, from the
 /// end. Equal parts share their solutions. Nothing when no stages fit; Infeasible beyond `most_steps` visits of
 /// subproblems, solved or known, or kMostLayersInParts layers.
-std::optional<Partition> partition(const Problem&, std::int64_t most_steps = std::numeric_limits<std::int64_t>::max());
+std::optional<Partition> partition(const GraphProblem&,
+                                   std::int64_t most_steps = std::numeric_limits<std::int64_t>::max());
 
 constexpr int kMostLayersInParts = 1000;
 

@@ -17,19 +17,19 @@ constexpr int kMostTypes = 4;
 constexpr double kMostMixes = 1e5;
 
 /// Types of the cluster that replicas of a choice may be of.
-using Any = std::vector<DeviceTypeId>;
+using TypeChoice = std::vector<DeviceTypeId>;
 
 /// A layer on the slowest of the types of each choice. What it shares with other layers counts as its own: it reads all
 /// of it.
 Sums amounts_of(const PlannerInput& input, LayerId layer, const std::vector<int>& replicas,
-                const std::vector<Any>& types) {
-  const Layer& known = input.model.layers[layer];
+                const std::vector<TypeChoice>& types) {
+  const Layer& model_layer = input.model.layers[layer];
   const int size = input.options.micro_batch_size;
   Sums sums;
-  double parameters = known.parameters;
-  if (!known.tie.empty())
+  double parameters = model_layer.parameters;
+  if (!model_layer.tie.empty())
     for (const Layer& other : input.model.layers)
-      if (other.tie == known.tie) parameters = std::max(parameters, other.parameters);
+      if (other.tie == model_layer.tie) parameters = std::max(parameters, other.parameters);
   for (std::size_t c = 0; c < replicas.size(); ++c) {
     const double samples = (size + replicas[c] - 1) / replicas[c];
     for (const DeviceTypeId type : types[c]) {
@@ -43,11 +43,12 @@ Sums amounts_of(const PlannerInput& input, LayerId layer, const std::vector<int>
     for (const DeviceTypeId type : types[c]) seconds = std::max(seconds, input.costs.update(parameters, type).value);
     return seconds;
   };
-  const bool alike = std::all_of(types.begin(), types.end(), [&](const Any& one) { return one == types.front(); });
+  const bool alike =
+      std::all_of(types.begin(), types.end(), [&](const TypeChoice& one) { return one == types.front(); });
   if (alike) sums.update = update(0);
   for (std::size_t c = 0; c < replicas.size() && !alike; ++c) sums.seconds[c] += update(c) / input.micro_batches;
-  const MemoryUnits kept = parameter_memory(parameters, input.model.precision);
-  sums.weights = kept.weights.value, sums.gradients = kept.gradients.value, sums.optimizer = kept.optimizer.value;
+  const MemoryUnits memory = parameter_memory(parameters, input.model.precision);
+  sums.weights = memory.weights.value, sums.gradients = memory.gradients.value, sums.optimizer = memory.optimizer.value;
   return sums;
 }
 
@@ -60,9 +61,9 @@ double slowest_in_groups(const PlannerInput& input, std::vector<DeviceId> device
 /// The devices of each part, which takes the next free ones of each type. Parts with more replicas come first: powers
 /// of two then start at multiples of themselves, so replicas stay within the groups whose links were considered. Parts
 /// on several types come last.
-std::vector<std::vector<DeviceId>> devices_for(const Question& question, const std::vector<Part>& parts) {
-  const Problem& p = question.problem;
-  const auto several = [](const Part& part) {
+std::vector<std::vector<DeviceId>> devices_for(const GraphPlanInput& plan_input, const std::vector<GraphStage>& parts) {
+  const GraphProblem& p = plan_input.problem;
+  const auto several = [](const GraphStage& part) {
     return std::count_if(part.of_type.begin(), part.of_type.end(), [](int n) { return n > 0; }) > 1;
   };
   std::vector<std::size_t> order(parts.size());
@@ -71,28 +72,28 @@ std::vector<std::vector<DeviceId>> devices_for(const Question& question, const s
     if (several(parts[a]) != several(parts[b])) return several(parts[b]);
     return p.replicas[parts[a].choice] > p.replicas[parts[b].choice];
   });
-  std::vector<char> taken(question.devices.size(), 0);
-  std::vector<std::vector<DeviceId>> own(parts.size());
+  std::vector<char> taken(plan_input.devices.size(), 0);
+  std::vector<std::vector<DeviceId>> groups(parts.size());
   for (const std::size_t s : order) {
     std::vector<int> needed = parts[s].of_type;
     if (needed.empty()) needed = {p.replicas[parts[s].choice]};
     for (std::size_t d = 0; d < taken.size(); ++d) {
-      int& left = needed[p.of_type.empty() ? 0 : question.type_of[d]];
+      int& left = needed[p.of_type.empty() ? 0 : plan_input.type_of[d]];
       if (taken[d] || left == 0) continue;
       taken[d] = 1, --left;
-      own[s].push_back(question.devices[d]);
+      groups[s].push_back(plan_input.devices[d]);
     }
   }
-  return own;
+  return groups;
 }
 
 /// Sets the choices of replicas: powers of two, and on several types one choice for each type and one for any type.
-std::vector<Any> set_choices(const msr::Types& types, int most_replicas, Problem& p) {
+std::vector<TypeChoice> set_choices(const msr::Types& types, int most_replicas, GraphProblem& p) {
   const std::vector<int> counts = types.counts();
   const bool apart = types.mixed() && counts.size() <= kMostTypes && DeviceMixes::count(counts) <= kMostMixes;
-  const int most = std::min(p.devices, most_replicas), each = apart ? static_cast<int>(counts.size()) + 1 : 1;
-  std::vector<Any> any;
-  for (int r = 1; r <= most && p.choices() + each <= kMostChoices; r *= 2) {
+  const int max_replicas = std::min(p.devices, most_replicas), each = apart ? static_cast<int>(counts.size()) + 1 : 1;
+  std::vector<TypeChoice> any;
+  for (int r = 1; r <= max_replicas && p.choices() + each <= kMostChoices; r *= 2) {
     for (std::size_t t = 0; t < counts.size() && apart; ++t)
       if (r <= counts[t])
         p.replicas.push_back(r), p.type.push_back(static_cast<int>(t)), any.push_back({types.types[t]});
@@ -105,14 +106,14 @@ std::vector<Any> set_choices(const msr::Types& types, int most_replicas, Problem
 }
 
 /// The slowest link that replicas of a choice cross.
-double among(const PlannerInput& input, const Question& question, int choice) {
-  const Problem& p = question.problem;
-  if (p.of_type.empty()) return slowest_in_groups(input, question.devices, p.replicas[choice]);
-  if (p.type[choice] == kAnyType) return msr::slowest_between(input.cluster, question.devices);
-  std::vector<DeviceId> own;
-  for (std::size_t d = 0; d < question.devices.size(); ++d)
-    if (question.type_of[d] == p.type[choice]) own.push_back(question.devices[d]);
-  return slowest_in_groups(input, own, p.replicas[choice]);
+double among(const PlannerInput& input, const GraphPlanInput& plan_input, int choice) {
+  const GraphProblem& p = plan_input.problem;
+  if (p.of_type.empty()) return slowest_in_groups(input, plan_input.devices, p.replicas[choice]);
+  if (p.type[choice] == kAnyType) return msr::slowest_between(input.cluster, plan_input.devices);
+  std::vector<DeviceId> same_type;
+  for (std::size_t d = 0; d < plan_input.devices.size(); ++d)
+    if (plan_input.type_of[d] == p.type[choice]) same_type.push_back(plan_input.devices[d]);
+  return slowest_in_groups(input, same_type, p.replicas[choice]);
 }
 
 }  // namespace
@@ -135,18 +136,18 @@ std::vector<config::Field> common_fields() {
       config::boolean("straight").fallback("false").doc("Whether every stage has one device.")};
 }
 
-Question question_of(const PlannerInput& input) {
-  Question question;
-  question.devices = msr::devices_of(input);
-  const msr::Types types = msr::types_of(input.cluster, question.devices);
-  question.type_of = types.of;
-  Problem& p = question.problem;
+GraphPlanInput plan_input_of(const PlannerInput& input) {
+  GraphPlanInput plan_input;
+  plan_input.devices = msr::devices_of(input);
+  const msr::Types types = msr::types_of(input.cluster, plan_input.devices);
+  plan_input.type_of = types.type_of;
+  GraphProblem& p = plan_input.problem;
   const int size = input.options.micro_batch_size;
   p.layers = msr::layer_graph(input.model);
-  p.devices = static_cast<int>(question.devices.size());
+  p.devices = static_cast<int>(plan_input.devices.size());
   p.micro_batches = input.micro_batches;
-  const std::vector<Any> any = set_choices(types, input.options.straight ? 1 : size, p);
-  question.slowest = types.mixed() && p.of_type.empty();
+  const std::vector<TypeChoice> any = set_choices(types, input.options.straight ? 1 : size, p);
+  plan_input.slowest = types.mixed() && p.of_type.empty();
   for (const LayerId layer : input.model.layers.ids()) {
     p.amounts.push_back(amounts_of(input, layer, p.replicas, any));
     p.output.push_back(input.model.layers[layer].output.value * size);
@@ -156,32 +157,32 @@ Question question_of(const PlannerInput& input) {
   for (int c = 0; c < p.choices(); ++c) {
     for (const DeviceTypeId type : any[c]) {
       p.own_operations[c] = std::max(p.own_operations[c], 2 * input.costs.operation(type).value);  // F and B.
-      const Bytes known = input.cluster.types[type].usable_memory();
-      if (!memory && known.value > 0) p.room[c] = std::min(p.room[c], known.value);
+      const Bytes usable = input.cluster.types[type].usable_memory();
+      if (!memory && usable.value > 0) p.room[c] = std::min(p.room[c], usable.value);
     }
-    p.among_replicas[c] = rate ? rate->value : among(input, question, c);
+    p.among_replicas[c] = rate ? rate->value : among(input, plan_input, c);
   }
   p.memory = memory ? memory->value : 0;
   for (int c = 0; c < p.choices() && !memory; ++c) p.memory = std::max(p.memory, p.room[c]);
   p.bandwidth = rate                ? rate->value
-                : p.of_type.empty() ? slowest_in_groups(input, question.devices, p.devices)
-                                    : msr::slowest_between(input.cluster, question.devices);
-  return question;
+                : p.of_type.empty() ? slowest_in_groups(input, plan_input.devices, p.devices)
+                                    : msr::slowest_between(input.cluster, plan_input.devices);
+  return plan_input;
 }
 
-std::string reason_for(const Question& question, const std::string& reason) {
-  if (question.slowest) return reason + ", with every device as slow as the slowest";
-  if (question.problem.of_type.empty()) return reason;
+std::string reason_for(const GraphPlanInput& plan_input, const std::string& reason) {
+  if (plan_input.slowest) return reason + ", with every device as slow as the slowest";
+  if (plan_input.problem.of_type.empty()) return reason;
   return reason + ", with replicas of one type, or as slow as the slowest";
 }
 
-std::vector<Part> branch_by_branch(const Problem& p, const std::vector<Part>& parts) {
+std::vector<GraphStage> branch_by_branch(const GraphProblem& p, const std::vector<GraphStage>& parts) {
   const Digraph graph = stage_graph(p, parts, false);
   std::vector<int> waiting, ready;
   for (int s = graph.size() - 1; s >= 0; --s)
     if (graph.previous[s].empty()) ready.push_back(s);
   for (const auto& previous : graph.previous) waiting.push_back(static_cast<int>(previous.size()));
-  std::vector<Part> ordered;
+  std::vector<GraphStage> ordered;
   while (!ready.empty()) {
     const int s = ready.back();
     ready.pop_back();
@@ -192,9 +193,10 @@ std::vector<Part> branch_by_branch(const Problem& p, const std::vector<Part>& pa
   return ordered;
 }
 
-Planned planned(const PlannerInput& input, const Question& question, const std::vector<Part>& parts, bool sequential) {
+Planned planned(const PlannerInput& input, const GraphPlanInput& plan_input, const std::vector<GraphStage>& parts,
+                bool sequential) {
   Planned result;
-  const std::vector<std::vector<DeviceId>> devices = devices_for(question, parts);
+  const std::vector<std::vector<DeviceId>> devices = devices_for(plan_input, parts);
   for (std::size_t s = 0; s < parts.size(); ++s) {
     Stage stage;
     stage.name = fmt::format("s{}", s);
@@ -204,15 +206,16 @@ Planned planned(const PlannerInput& input, const Question& question, const std::
     result.plan.stages.push_back(std::move(stage));
   }
   finish_plan(result.plan, input, sequential);
-  result.memory = {figures_of(question.problem, parts, sequential).memory};
+  result.memory = {figures_of(plan_input.problem, parts, sequential).memory};
   return result;
 }
 
-void refuse(const PlannerInput& input, const Question& question, const std::string& kind, const std::string& help) {
+void refuse(const PlannerInput& input, const GraphPlanInput& plan_input, const std::string& kind,
+            const std::string& help) {
   const Where where = input.options.memory ? input.options.where("memory") : Where{};
   throw Infeasible({where, "plan.memory",
                     fmt::format("no {} on {} devices with {} each hold the model and its micro-batches", kind,
-                                question.problem.devices, room_text(input, Bytes{question.problem.memory})),
+                                plan_input.problem.devices, room_text(input, Bytes{plan_input.problem.memory})),
                     help, "memory"});
 }
 

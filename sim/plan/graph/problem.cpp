@@ -9,7 +9,7 @@
 #include "sim/cost/stage_memory.hpp"
 
 namespace stagecraft::graph {
-Digraph stage_graph(const Problem& p, const std::vector<Part>& parts, bool sequential) {
+Digraph stage_graph(const GraphProblem& p, const std::vector<GraphStage>& parts, bool sequential) {
   std::vector<int> part_of(p.size(), -1);
   for (std::size_t s = 0; s < parts.size(); ++s)
     for (const int layer : parts[s].layers) part_of[layer] = static_cast<int>(s);
@@ -32,26 +32,26 @@ void add(Sums& sums, const Sums& layer, int choices) {
   sums.gradients += layer.gradients;
 }
 
-Sums sums_of(const Problem& p, const std::vector<int>& layers) {
+Sums sums_of(const GraphProblem& p, const std::vector<int>& layers) {
   Sums sums;
-  const std::set<int> own(layers.begin(), layers.end());
+  const std::set<int> inside(layers.begin(), layers.end());
   std::set<int> entered;
   for (const int layer : layers) {
     add(sums, p.amounts[layer], p.choices());
     for (const int input : p.layers.previous[layer])
-      if (own.count(input) == 0 && entered.insert(input).second) sums.entering += p.output[input];
+      if (inside.count(input) == 0 && entered.insert(input).second) sums.entering += p.output[input];
   }
   return sums;
 }
 
-Times times_of(const Problem& p, const Sums& sums, int choice) {
+Times times_of(const GraphProblem& p, const Sums& sums, int choice) {
   const double r = p.replicas[choice];
   const double all_reduce = r > 1 ? ring_share(p.replicas[choice]) * sums.gradients / p.among_replicas[choice] : 0;
   return {sums.seconds[choice] + p.operations + p.own_operations[choice] + (all_reduce + sums.update) / p.micro_batches,
           2 * sums.entering / (r * p.bandwidth)};
 }
 
-double memory_of(const Problem& p, const Sums& sums, int choice, int depth) {
+double memory_of(const GraphProblem& p, const Sums& sums, int choice, int depth) {
   const MemoryUnits units{.weights = {sums.weights},
                           .gradients = {sums.gradients},
                           .optimizer = {sums.optimizer},
@@ -59,15 +59,15 @@ double memory_of(const Problem& p, const Sums& sums, int choice, int depth) {
   return stage_memory(units, std::min(p.micro_batches, depth)).total().value;
 }
 
-Figures figures_of(const Problem& p, const std::vector<Part>& parts, bool sequential) {
+PartitionFigures figures_of(const GraphProblem& p, const std::vector<GraphStage>& parts, bool sequential) {
   const Digraph graph = stage_graph(p, parts, sequential);
   const auto order = topological_order(graph);
   STAGECRAFT_CHECK(order.has_value());
   const std::vector<int> depth = depth_to_sink(graph);
   std::vector<double> path(parts.size(), 0);
-  Figures f;
+  PartitionFigures f;
   for (auto s = order->rbegin(); s != order->rend(); ++s) {
-    const Part& part = parts[*s];
+    const GraphStage& part = parts[*s];
     const Sums sums = sums_of(p, part.layers);
     const Times times = times_of(p, sums, part.choice);
     for (const int next : graph.next[*s]) path[*s] = std::max(path[*s], path[next]);
@@ -83,21 +83,21 @@ Figures figures_of(const Problem& p, const std::vector<Part>& parts, bool sequen
   return f;
 }
 
-double iteration_of(const Problem& p, double bottleneck, double path) {
+double iteration_of(const GraphProblem& p, double bottleneck, double path) {
   return (p.micro_batches - 1) * bottleneck + path;
 }
 
 namespace {
 
 /// Device seconds of the whole model on each type alone, the first as one.
-std::vector<double> slownesses(const Problem& p, std::size_t types) {
+std::vector<double> slownesses(const GraphProblem& p, std::size_t types) {
   std::vector<double> slow(types, 0);
   for (const Sums& layer : p.amounts)
     for (std::size_t t = 0; t < types && types > 1; ++t) {
-      double least = kInfinity;
+      double fastest = kInfinity;
       for (int c = 0; c < p.choices(); ++c)
-        if (p.type[c] == static_cast<int>(t)) least = std::min(least, layer.seconds[c] * p.replicas[c]);
-      slow[t] += least;
+        if (p.type[c] == static_cast<int>(t)) fastest = std::min(fastest, layer.seconds[c] * p.replicas[c]);
+      slow[t] += fastest;
     }
   const double first = slow.front();
   for (double& s : slow) s = first > 0 && s > 0 ? s / first : 1;
@@ -106,7 +106,7 @@ std::vector<double> slownesses(const Problem& p, std::size_t types) {
 
 }  // namespace
 
-ReplicaMixes::ReplicaMixes(const Problem& p) {
+ReplicaMixes::ReplicaMixes(const GraphProblem& p) {
   const std::vector<int> types = p.of_type.empty() ? std::vector<int>{p.devices} : p.of_type;
   const std::vector<double> slow = slownesses(p, types.size());
   mixes_ = DeviceMixes(types).list();
@@ -116,7 +116,7 @@ ReplicaMixes::ReplicaMixes(const Problem& p) {
     worth_.push_back(worth);
   }
   for (int c = 0; c < p.choices(); ++c)
-    for (int m = 1; m <= all(); ++m) {
+    for (int m = 1; m <= full(); ++m) {
       const DeviceMix& mix = mixes_[m];
       if (mix.devices != p.replicas[c]) continue;
       const auto kinds = std::count_if(mix.of_type.begin(), mix.of_type.end(), [](int n) { return n > 0; });
@@ -125,24 +125,25 @@ ReplicaMixes::ReplicaMixes(const Problem& p) {
     }
 }
 
-double ReplicaMixes::least_work(const Problem& p, const Sums& layer) const {
-  double least = kInfinity;
-  for (const ReplicaChoice& own : choices_) least = std::min(least, layer.seconds[own.choice] * worth(own.mix));
+double ReplicaMixes::least_work(const GraphProblem& p, const Sums& layer) const {
+  double min_work = kInfinity;
+  for (const ReplicaChoice& replica : choices_)
+    min_work = std::min(min_work, layer.seconds[replica.choice] * worth(replica.mix));
   if (choices_.empty())
-    for (int c = 0; c < p.choices(); ++c) least = std::min(least, layer.seconds[c] * p.replicas[c]);
-  return least;
+    for (int c = 0; c < p.choices(); ++c) min_work = std::min(min_work, layer.seconds[c] * p.replicas[c]);
+  return min_work;
 }
 
-double least_bottleneck(const Problem& p) {
+double least_bottleneck(const GraphProblem& p) {
   const ReplicaMixes mixes(p);
   double work = 0, longest = 0;
   for (const Sums& layer : p.amounts) {
-    double least = kInfinity;
-    for (int c = 0; c < p.choices(); ++c) least = std::min(least, layer.seconds[c]);
+    double fastest = kInfinity;
+    for (int c = 0; c < p.choices(); ++c) fastest = std::min(fastest, layer.seconds[c]);
     work += mixes.least_work(p, layer);
-    longest = std::max(longest, least);
+    longest = std::max(longest, fastest);
   }
-  return std::max(work / mixes.worth(mixes.all()), longest);
+  return std::max(work / mixes.worth(mixes.full()), longest);
 }
 
 }  // namespace stagecraft::graph

@@ -16,9 +16,9 @@ constexpr int kMostChoices = 24;
 using ByChoice = std::array<double, kMostChoices>;
 
 inline ByChoice all_choices(double value) {
-  ByChoice all;
-  all.fill(value);
-  return all;
+  ByChoice amounts;
+  amounts.fill(value);
+  return amounts;
 }
 
 /// Amounts of a stage, summed over its layers, for one micro-batch of its largest replica.
@@ -33,7 +33,7 @@ struct Sums {
 
 /// Layers in a DAG for devices of one type, or of a few. All stages have the same micro-batch size. A choice of
 /// replicas has their number and their type; replicas of any type are as slow as the slowest of all devices.
-struct Problem {
+struct GraphProblem {
   Digraph layers;  ///< Numbered in topological order.
   int devices = 1, micro_batches = 1;
   std::vector<int> replicas;     ///< Numbers to choose from, rising, from 1; at most kMostChoices.
@@ -55,11 +55,13 @@ struct Problem {
 constexpr int kAnyType = -1;  ///< Marks a choice whose replicas may have any types.
 
 /// Whether a stage of this choice may keep this number of bytes.
-inline bool fits(const Problem& p, double bytes, int choice) { return bytes <= p.memory && bytes <= p.room[choice]; }
+inline bool fits(const GraphProblem& p, double bytes, int choice) {
+  return bytes <= p.memory && bytes <= p.room[choice];
+}
 
 /// Adds all amounts of a layer except `entering`.
 void add(Sums&, const Sums& layer, int choices);
-Sums sums_of(const Problem&, const std::vector<int>& layers);
+Sums sums_of(const GraphProblem&, const std::vector<int>& layers);
 
 /// The devices of a stage's replicas.
 struct ReplicaChoice {
@@ -67,13 +69,13 @@ struct ReplicaChoice {
   int mix = 0;     ///< How many of each type, as a number of ReplicaMixes.
 };
 
-/// Numbers every mix of devices of several types from 0, the empty mix, to all(). With one type the number of a mix is
+/// Numbers every mix of devices of several types from 0, the empty mix, to full(). With one type the number of a mix is
 /// its number of devices. The number of a mix can be subtracted from the number of a mix that contains it.
 class ReplicaMixes {
  public:
-  explicit ReplicaMixes(const Problem&);
+  explicit ReplicaMixes(const GraphProblem&);
 
-  int all() const { return static_cast<int>(mixes_.size()) - 1; }
+  int full() const { return static_cast<int>(mixes_.size()) - 1; }
   const std::vector<int>& of_type(int mix) const { return mixes_[mix].of_type; }
   bool within(int part, int whole) const { return part <= whole && is_within(mixes_[part], mixes_[whole]); }
   const std::vector<ReplicaChoice>& choices() const { return choices_; }
@@ -81,7 +83,7 @@ class ReplicaMixes {
   /// Speed of a mix on the whole model, in devices of the first type.
   double worth(int mix) const { return worth_[mix]; }
   /// Least seconds that a layer takes, times the worth of its devices.
-  double least_work(const Problem&, const Sums& layer) const;
+  double least_work(const GraphProblem&, const Sums& layer) const;
 
  private:
   std::vector<DeviceMix> mixes_;
@@ -97,37 +99,37 @@ struct Times {
   double slowest() const { return busy > channel ? busy : channel; }
   double once() const { return busy + channel; }
 };
-Times times_of(const Problem&, const Sums&, int choice);
+Times times_of(const GraphProblem&, const Sums&, int choice);
 
 /// Bytes on each device of a stage that is `depth` stages from the end, itself included: one micro-batch for each of
 /// these stages is in flight (GraphPipe, ASPLOS 2025, section 6), and at most all micro-batches.
-double memory_of(const Problem&, const Sums&, int choice, int depth);
+double memory_of(const GraphProblem&, const Sums&, int choice, int depth);
 
 /// Some layers, and how many devices share their micro-batches.
-struct Part {
+struct GraphStage {
   std::vector<int> layers;
   int choice = 0;                 ///< Index into Problem::replicas.
   std::vector<int> of_type = {};  ///< Number of its devices of each type; empty: there is one type.
 };
 
 /// A graph with stages as nodes; in a sequence each stage follows the one before.
-Digraph stage_graph(const Problem&, const std::vector<Part>&, bool sequential);
+Digraph stage_graph(const GraphProblem&, const std::vector<GraphStage>&, bool sequential);
 
 /// Costs of a partition. In a graph, depth and path are along the longest chain of stages; in a sequence, along all
 /// stages in the order of the list.
-struct Figures {
+struct PartitionFigures {
   double bottleneck = 0;  ///< Seconds of the slowest stage or channel for one micro-batch.
   double path = 0;        ///< Seconds of one micro-batch forward and back through an empty pipeline.
   double memory = 0;      ///< Bytes on the fullest device.
   bool fits = true;       ///< Every stage fits into the memory of its devices.
   int depth = 0, devices = 0;
 };
-Figures figures_of(const Problem&, const std::vector<Part>&, bool sequential);
+PartitionFigures figures_of(const GraphProblem&, const std::vector<GraphStage>&, bool sequential);
 
 /// (m - 1) * bottleneck + path: the longest chain of stages fills and drains, the slowest stage sets the pace.
-double iteration_of(const Problem&, double bottleneck, double path);
+double iteration_of(const GraphProblem&, double bottleneck, double path);
 
 /// Lower bound on the bottleneck of every partition: work shared evenly among all devices, or the longest layer alone.
-double least_bottleneck(const Problem&);
+double least_bottleneck(const GraphProblem&);
 
 }  // namespace stagecraft::graph

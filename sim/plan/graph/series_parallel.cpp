@@ -36,14 +36,14 @@ std::vector<Layers> side_by_side(const Order& order, const Layers& layers) {
   std::vector<bool> taken(layers.size(), false);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (taken[i]) continue;
-    std::vector<std::size_t> found{i};
+    std::vector<std::size_t> component{i};
     taken[i] = true;
-    for (std::size_t f = 0; f < found.size(); ++f)
+    for (std::size_t f = 0; f < component.size(); ++f)
       for (std::size_t j = 0; j < layers.size(); ++j)
-        if (!taken[j] && order.ordered(layers[found[f]], layers[j])) taken[j] = true, found.push_back(j);
-    std::sort(found.begin(), found.end());
+        if (!taken[j] && order.ordered(layers[component[f]], layers[j])) taken[j] = true, component.push_back(j);
+    std::sort(component.begin(), component.end());
     Layers& group = groups.emplace_back();
-    for (const std::size_t f : found) group.push_back(layers[f]);
+    for (const std::size_t f : component) group.push_back(layers[f]);
   }
   return groups;
 }
@@ -144,11 +144,11 @@ std::vector<int> layers_of(const Tree& tree) {
 }
 
 Decomposition decompose(const Digraph& graph) {
-  Layers all(graph.size());
-  std::iota(all.begin(), all.end(), 0);
+  Layers layers(graph.size());
+  std::iota(layers.begin(), layers.end(), 0);
   Builder builder(graph);
   Decomposition result;
-  result.tree = builder.tree(all);
+  result.tree = builder.tree(layers);
   result.added = builder.added();
   return result;
 }

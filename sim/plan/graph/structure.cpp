@@ -11,8 +11,8 @@ namespace stagecraft::graph {
 namespace {
 
 /// Layers with the same costs have the same number.
-std::vector<int> layer_kinds(const Problem& p) {
-  std::map<std::vector<double>, int> known;
+std::vector<int> layer_kinds(const GraphProblem& p) {
+  std::map<std::vector<double>, int> kind_numbers;
   std::vector<int> kinds;
   for (int layer = 0; layer < p.size(); ++layer) {
     const Sums& sums = p.amounts[layer];
@@ -21,14 +21,14 @@ std::vector<int> layer_kinds(const Problem& p) {
       key.push_back(sums.seconds[c]);
       key.push_back(sums.stash[c]);
     }
-    kinds.push_back(known.emplace(key, static_cast<int>(known.size())).first->second);
+    kinds.push_back(kind_numbers.emplace(key, static_cast<int>(kind_numbers.size())).first->second);
   }
   return kinds;
 }
 
 class Finder {
  public:
-  explicit Finder(const Problem& p) : p_(p), mixes_(p), layer_kinds_(layer_kinds(p)) {}
+  explicit Finder(const GraphProblem& p) : p_(p), mixes_(p), layer_kinds_(layer_kinds(p)) {}
 
   PartNode node(const Tree& tree) {
     PartNode node;
@@ -48,12 +48,12 @@ class Finder {
  private:
   int number_of(Tree::Kind kind, const PartNode& node) {
     const std::string key = key_of(kind, node);
-    if (const auto known = known_.find(key); known != known_.end()) return known->second;
-    PartKind made = kind_of(kind, node);
-    if (kind == Tree::Kind::Series) made.joins = joins_of(node);
+    if (const auto it = known_.find(key); it != known_.end()) return it->second;
+    PartKind part_kind = kind_of(kind, node);
+    if (kind == Tree::Kind::Series) part_kind.joins = joins_of(node);
     const int number = static_cast<int>(kinds.size());
     known_.emplace(key, number);
-    kinds.push_back(std::move(made));
+    kinds.push_back(std::move(part_kind));
     return number;
   }
 
@@ -100,8 +100,8 @@ class Finder {
     for (const int layer : node.layers) {
       key += fmt::format(";{}", layer_kinds_[layer]);
       for (const int input : p_.layers.previous[layer]) {
-        if (const auto found = inside.find(input); found != inside.end()) {
-          key += fmt::format("i{}", found->second);
+        if (const auto it = inside.find(input); it != inside.end()) {
+          key += fmt::format("i{}", it->second);
         } else {
           const std::size_t number = outside.emplace(input, outside.size()).first->second;
           key += fmt::format("o{}={}", number, p_.output[input]);
@@ -132,7 +132,7 @@ class Finder {
     return result;
   }
 
-  const Problem& p_;
+  const GraphProblem& p_;
   const ReplicaMixes mixes_;
   std::vector<int> layer_kinds_;
   std::map<std::string, int> known_;
@@ -143,10 +143,10 @@ class Finder {
 Fork apart(const PartNode& side_by_side, const Join& join) {
   Fork fork;
   fork.others.kind = join.others;
-  bool found = false;
+  bool has_branch = false;
   for (const PartNode& part : side_by_side.parts) {
-    if (!found && part.kind == join.branch) {
-      fork.branch = part, found = true;
+    if (!has_branch && part.kind == join.branch) {
+      fork.branch = part, has_branch = true;
       continue;
     }
     fork.others.layers.insert(fork.others.layers.end(), part.layers.begin(), part.layers.end());
@@ -163,7 +163,7 @@ std::vector<int> layers_of(const PartNode& node, std::size_t first, std::size_t 
   return layers;
 }
 
-Structure structure_of(const Problem& p, const Tree& tree) {
+Structure structure_of(const GraphProblem& p, const Tree& tree) {
   Finder finder(p);
   Structure structure;
   structure.root = finder.node(tree);

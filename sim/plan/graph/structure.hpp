@@ -70,6 +70,6 @@ struct Structure {
 
 /// Finds the kinds. Two parts are of one kind when their layers cost the same and read the same from within and from
 /// outside, layer by layer.
-Structure structure_of(const Problem&, const Tree&);
+Structure structure_of(const GraphProblem&, const Tree&);
 
 }  // namespace stagecraft::graph

@@ -13,15 +13,15 @@ namespace {
 
 constexpr std::int64_t kNotice = 1 << 20;
 
-class Search {
+class ExhaustiveSearch {
  public:
-  Search(const MixedWork& mixed, const PipeDreamOptions& options, std::int64_t most)
+  ExhaustiveSearch(const MixedWork& mixed, const PipeDreamOptions& options, std::int64_t max_divisions)
       : mixed_(mixed),
         work_(mixed.work.front()),
         options_(options),
         machines_(options.levels.front().machines),
         most_replicas_(options.straight ? 1 : options.levels.front().most_replicas),
-        most_(most),
+        max_divisions_(max_divisions),
         used_(mixed.type_of.size(), 0) {
     best_.seconds = kInfinity;
   }
@@ -35,7 +35,7 @@ class Search {
 
  private:
   void divide(int cut, int used) {
-    if (cut == work_.last()) return look(used);
+    if (cut == work_.last()) return record(used);
     for (int next = cut + 1; next <= work_.last(); ++next) {
       if (!work_.cuts.contains(next, cut)) continue;
       stages_.push_back({cut, next, {}});
@@ -68,10 +68,10 @@ class Search {
     return false;
   }
 
-  void look(int used) {
+  void record(int used) {
     if (++seen_ % kNotice == 0) activity_.count(seen_, "divisions");
-    if (seen_ > most_)
-      throw Infeasible("size", fmt::format("there are more than {} divisions into stages", most_),
+    if (seen_ > max_divisions_)
+      throw Infeasible("size", fmt::format("there are more than {} divisions into stages", max_divisions_),
                        "fewer layers or devices, or the planner 'pipedream', which finds the same");
     if (!options_.fewer && used != machines_) return;
     const double period = period_of(mixed_, stages_, options_);
@@ -84,7 +84,7 @@ class Search {
   const Workload& work_;
   const PipeDreamOptions& options_;
   int machines_, most_replicas_;
-  std::int64_t most_, seen_ = 0;
+  std::int64_t max_divisions_, seen_ = 0;
   std::vector<char> used_;
   std::vector<FoundStage> stages_;
   FoundPipeline best_;
@@ -93,12 +93,14 @@ class Search {
 
 }  // namespace
 
-std::optional<FoundPipeline> search_all(const Workload& work, const PipeDreamOptions& options, std::int64_t most) {
-  return search_all(MixedWork{{work}, std::vector<int>(options.levels.front().machines, 0)}, options, most);
+std::optional<FoundPipeline> search_all(const Workload& work, const PipeDreamOptions& options,
+                                        std::int64_t max_divisions) {
+  return search_all(MixedWork{{work}, std::vector<int>(options.levels.front().machines, 0)}, options, max_divisions);
 }
 
-std::optional<FoundPipeline> search_all(const MixedWork& work, const PipeDreamOptions& options, std::int64_t most) {
-  return Search(work, options, most).run();
+std::optional<FoundPipeline> search_all(const MixedWork& work, const PipeDreamOptions& options,
+                                        std::int64_t max_divisions) {
+  return ExhaustiveSearch(work, options, max_divisions).run();
 }
 
 }  // namespace stagecraft::msr

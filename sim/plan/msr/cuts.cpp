@@ -38,25 +38,25 @@ std::vector<Set> needs(const Digraph& graph, std::size_t words) {
 
 /// Sets grown from nothing by one layer after the other with all that it needs, where `may_grow(set, layer)`.
 template <class MayGrow>
-Cuts grown(const Digraph& graph, int most, MayGrow&& may_grow) {
+Cuts grown(const Digraph& graph, int max_cuts, MayGrow&& may_grow) {
   Cuts cuts(graph.size());
   const std::vector<Set> needed = needs(graph, cuts.words());
-  std::set<Set> known{Set(cuts.words(), 0)};
-  std::vector<Set> found{Set(cuts.words(), 0)};
-  for (std::size_t next = 0; next < found.size(); ++next) {
+  std::set<Set> visited{Set(cuts.words(), 0)};
+  std::vector<Set> sets{Set(cuts.words(), 0)};
+  for (std::size_t next = 0; next < sets.size(); ++next) {
     for (int layer = 0; layer < graph.size(); ++layer) {
-      Set set = found[next];
+      Set set = sets[next];
       if (holds(set, layer) || !may_grow(set, layer)) continue;
       for (std::size_t w = 0; w < set.size(); ++w) set[w] |= needed[layer][w];
-      if (!known.insert(set).second) continue;
-      found.push_back(std::move(set));
-      if (static_cast<int>(found.size()) > most)
-        throw Infeasible("size", fmt::format("the branches of the model can be cut in more than {} ways", most),
+      if (!visited.insert(set).second) continue;
+      sets.push_back(std::move(set));
+      if (static_cast<int>(sets.size()) > max_cuts)
+        throw Infeasible("size", fmt::format("the branches of the model can be cut in more than {} ways", max_cuts),
                          "cut along the order of the model with `cuts: listed`, or merge layers");
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const Set& a, const Set& b) { return size_of(a) < size_of(b); });
-  for (const Set& set : found) cuts.add(set);
+  std::stable_sort(sets.begin(), sets.end(), [](const Set& a, const Set& b) { return size_of(a) < size_of(b); });
+  for (const Set& set : sets) cuts.add(set);
   return cuts;
 }
 
@@ -85,12 +85,12 @@ void Cuts::add(const Set& set) {
   ++count_;
 }
 
-Cuts all_cuts(const Digraph& graph, int most) {
-  return grown(graph, most, [](const Set&, int) { return true; });
+Cuts all_cuts(const Digraph& graph, int max_cuts) {
+  return grown(graph, max_cuts, [](const Set&, int) { return true; });
 }
 
-Cuts cuts_after_first(const Digraph& graph, int most) {
-  Cuts cuts = grown(graph, most, [&](const Set& set, int layer) {
+Cuts cuts_after_first(const Digraph& graph, int max_cuts) {
+  Cuts cuts = grown(graph, max_cuts, [&](const Set& set, int layer) {
     const std::vector<int>& inputs = graph.previous[layer];
     return std::any_of(inputs.begin(), inputs.end(), [&](int input) { return holds(set, input); }) ||
            (layer == 0 && size_of(set) == 0);

@@ -29,12 +29,12 @@ class Cuts {
   std::vector<std::uint64_t> bits_;
 };
 
-/// All sets of layers that contain their inputs; Infeasible when there are more than `most`.
-Cuts all_cuts(const Digraph&, int most);
+/// All sets of layers that contain their inputs; Infeasible when there are more than `max_cuts`.
+Cuts all_cuts(const Digraph&, int max_cuts);
 
 /// The cuts that PipeDream's released optimizer reaches: after the first layer it adds a layer that reads one of the
 /// set, with all inputs of that layer. So another source enters together with the first layer that needs it.
-Cuts cuts_after_first(const Digraph&, int most);
+Cuts cuts_after_first(const Digraph&, int max_cuts);
 
 /// The first 0, 1, ... layers of a chain.
 Cuts listed_cuts(int layers);

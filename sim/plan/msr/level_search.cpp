@@ -75,27 +75,27 @@ std::vector<std::vector<double>> LevelSearch::rows_from(int a) const {
 }
 
 std::vector<double> LevelSearch::on_all_machines(bool from_first_alone) const {
-  std::vector<double> all(static_cast<std::size_t>(count()) * count(), kInfinity);
+  std::vector<double> times(static_cast<std::size_t>(count()) * count(), kInfinity);
   for (int a = 0; a < (from_first_alone ? 1 : count()); ++a) {
     const std::vector<double> whole = rows_from(a)[machines_];
-    for (int b = a + 1; b < count(); ++b) all[static_cast<std::size_t>(b) * count() + a] = whole[b];
+    for (int b = a + 1; b < count(); ++b) times[static_cast<std::size_t>(b) * count() + a] = whole[b];
   }
-  return all;
+  return times;
 }
 
-std::vector<LevelSearch::Part> LevelSearch::parts(int a, int b) const {
+std::vector<LevelSearch::LevelStage> LevelSearch::parts(int a, int b) const {
   const auto rows = rows_from(a);
-  std::vector<Part> reversed;
+  std::vector<LevelStage> reversed;
   int m = machines_;
   while (true) {
     while (options_.fewer && m > 1 && rows[m - 1][b] <= rows[m][b]) --m;
-    Part best{a, b, 0, m};
-    double least = alone(a, b, m);
+    LevelStage best{a, b, 0, m};
+    double fastest = alone(a, b, m);
     for (int r = 1; r < m && r <= most_; ++r) {
       for (int c = a + 1; c < b; ++c) {
         if (seconds(c, b) == kInfinity || !fits(c, b, m, r)) continue;
         const double value = std::max({rows[m - r][c], last_stage(c, b, r), edge(b, r)});
-        if (value < least) least = value, best = {c, b, m - r, r};
+        if (value < fastest) fastest = value, best = {c, b, m - r, r};
       }
     }
     reversed.push_back(best);
@@ -148,7 +148,7 @@ void add_stages(const std::vector<LevelSearch>& searches, std::size_t level, int
                 const std::vector<int>& machines, std::vector<FoundStage>& stages) {
   int inside = 1;
   for (std::size_t l = 0; l < level; ++l) inside *= searches[l].machines();
-  for (const LevelSearch::Part& part : searches[level].parts(from, to)) {
+  for (const LevelSearch::LevelStage& part : searches[level].parts(from, to)) {
     std::vector<int> starts;
     for (const int machine : machines)
       for (int r = 0; r < part.replicas; ++r) starts.push_back(machine + (part.first + r) * inside);

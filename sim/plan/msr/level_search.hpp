@@ -42,12 +42,12 @@ class LevelSearch {
   std::vector<double> on_all_machines(bool from_first_alone) const;
 
   /// One stage of this level: layers between two cuts, on `replicas` machines from `first` on.
-  struct Part {
+  struct LevelStage {
     int from, to, first, replicas;
   };
 
   /// The parts of the fastest pipeline from a to b, in order.
-  std::vector<Part> parts(int a, int b) const;
+  std::vector<LevelStage> parts(int a, int b) const;
 
  private:
   int count() const { return work_.cuts.count(); }

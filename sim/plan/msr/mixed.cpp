@@ -14,14 +14,14 @@ constexpr double kMostSteps = 3e9;   // A minute.
 constexpr double kMostStates = 3e7;  // 480 MB.
 constexpr std::size_t kMostTypes = 16;
 
-class Search {
+class MixedStageSearch {
  public:
-  Search(const Cuts& cuts, const std::vector<int>& counts, int most, const StageSeconds& seconds)
+  MixedStageSearch(const Cuts& cuts, const std::vector<int>& counts, int max_replicas, const StageSeconds& seconds)
       : cuts_(cuts), counts_(counts), seconds_(seconds) {
     const DeviceMixes mixes(counts);
     width_ = mixes.size();
     used_ = mixes.list();
-    stage_mixes_ = mixes.up_to(most);
+    stage_mixes_ = mixes.up_to(max_replicas);
     for (const DeviceMix& mix : stage_mixes_) steps_.push_back(mixes.number_of(mix));
   }
 
@@ -55,24 +55,24 @@ class Search {
   void join(int from, int to) {
     for (std::size_t t = 0; t < stage_mixes_.size(); ++t)
       for (std::int64_t used = 0; used < width_; ++used) {
-        const double behind = cell(to, used).seconds;
-        if (behind == kInfinity || !left(used, stage_mixes_[t])) continue;
+        const double rest = cell(to, used).seconds;
+        if (rest == kInfinity || !left(used, stage_mixes_[t])) continue;
         ++states_;
         Cell& whole = cell(from, used + steps_[t]);
-        if (behind >= whole.seconds) continue;
-        const double seconds = std::max(behind, seconds_(from, to, stage_mixes_[t], used_[used].devices));
+        if (rest >= whole.seconds) continue;
+        const double seconds = std::max(rest, seconds_(from, to, stage_mixes_[t], used_[used].devices));
         if (seconds < whole.seconds) whole = {seconds, to, static_cast<std::int32_t>(t)};
       }
   }
 
   MixedPipeline read_off(std::int64_t used) {
-    MixedPipeline found{cell(0, used).seconds, {}, states_};
+    MixedPipeline pipeline{cell(0, used).seconds, {}, states_};
     for (int from = 0; from != cuts_.count() - 1;) {
       const Cell& step = cell(from, used);
-      found.stages.push_back({from, step.to, stage_mixes_[step.mix]});
+      pipeline.stages.push_back({from, step.to, stage_mixes_[step.mix]});
       from = step.to, used -= steps_[step.mix];
     }
-    return found;
+    return pipeline;
   }
 
   const Cuts& cuts_;
@@ -101,10 +101,10 @@ void refuse_too_long(const Cuts& cuts, const std::vector<int>& counts) {
 
 }  // namespace
 
-std::optional<MixedPipeline> search_mixed(const Cuts& cuts, const std::vector<int>& counts, int most, bool all_used,
-                                          const StageSeconds& seconds) {
+std::optional<MixedPipeline> search_mixed(const Cuts& cuts, const std::vector<int>& counts, int max_replicas,
+                                          bool all_used, const StageSeconds& seconds) {
   refuse_too_long(cuts, counts);
-  return Search(cuts, counts, most, seconds).run(all_used);
+  return MixedStageSearch(cuts, counts, max_replicas, seconds).run(all_used);
 }
 
 }  // namespace stagecraft::msr

@@ -21,16 +21,16 @@ struct MixedPipeline {
   std::int64_t states = 0;
 };
 
-/// Seconds of the layers between two cuts as a stage on these devices when stages on `behind` devices follow it;
+/// Seconds of the layers between two cuts as a stage on these devices when stages on `devices_after` devices follow it;
 /// infinite where it cannot be.
-using StageSeconds = std::function<double(int from, int to, const DeviceMix&, int behind)>;
+using StageSeconds = std::function<double(int from, int to, const DeviceMix&, int devices_after)>;
 
 /// The stages with the least time of the slowest, over all divisions and all choices of devices of several types;
-/// nothing when no division is possible. A stage takes at most `most` devices. With L(c, n) the least time for the
-/// layers after cut c on n devices of each type:
+/// nothing when no division is possible. A stage takes at most `max_replicas` devices. With L(c, n) the least time for
+/// the layers after cut c on n devices of each type:
 ///
 ///   L(c, n) = min over cuts c' after c and mixes t within n of max(L(c', n - t), seconds(c, c', t, |n - t|))
-std::optional<MixedPipeline> search_mixed(const Cuts&, const std::vector<int>& counts, int most, bool all_used,
+std::optional<MixedPipeline> search_mixed(const Cuts&, const std::vector<int>& counts, int max_replicas, bool all_used,
                                           const StageSeconds&);
 
 }  // namespace stagecraft::msr

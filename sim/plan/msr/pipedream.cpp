@@ -45,7 +45,7 @@ std::optional<FoundPipeline> search_pipedream(const Workload& work, const PipeDr
   STAGECRAFT_CHECK(!options.levels.empty());
   refuse_too_long(work, options);
   const int count = work.cuts.count();
-  FoundPipeline found;
+  FoundPipeline pipeline;
   std::vector<LevelSearch> searches;
   std::vector<double> seconds = compute_seconds(work);
   for (std::size_t level = 0; level < options.levels.size(); ++level) {
@@ -53,12 +53,12 @@ std::optional<FoundPipeline> search_pipedream(const Workload& work, const PipeDr
     searches.emplace_back(work, options, level, std::move(seconds));
     seconds = searches.back().on_all_machines(outermost);
     for (int a = 0; a < (outermost ? 1 : count); ++a)
-      found.states += static_cast<std::int64_t>(count - a - 1) * searches.back().machines();
+      pipeline.states += static_cast<std::int64_t>(count - a - 1) * searches.back().machines();
   }
-  found.seconds = seconds[static_cast<std::size_t>(work.last()) * count];
-  if (found.seconds == kInfinity) return std::nullopt;
-  add_stages(searches, searches.size() - 1, 0, work.last(), {0}, found.stages);
-  return found;
+  pipeline.seconds = seconds[static_cast<std::size_t>(work.last()) * count];
+  if (pipeline.seconds == kInfinity) return std::nullopt;
+  add_stages(searches, searches.size() - 1, 0, work.last(), {0}, pipeline.stages);
+  return pipeline;
 }
 
 double period_of(const Workload& work, const std::vector<FoundStage>& stages, const PipeDreamOptions& options) {
@@ -74,12 +74,12 @@ double period_of(const MixedWork& mixed, const std::vector<FoundStage>& stages, 
   for (const FoundStage& stage : stages) {
     const auto replicas = static_cast<int>(stage.devices.size());
     machines += replicas;
-    const int behind = options.levels.front().machines - machines;
-    if (!fits(work, options, stage.from, stage.to, behind, replicas)) return kInfinity;
+    const int machines_after = options.levels.front().machines - machines;
+    if (!fits(work, options, stage.from, stage.to, machines_after, replicas)) return kInfinity;
     double seconds = 0;
     for (const int device : stage.devices) {
-      const Workload& own = mixed.work[mixed.type_of[device]];
-      seconds = std::max(seconds, own.seconds[stage.to] - own.seconds[stage.from]);
+      const Workload& workload = mixed.work[mixed.type_of[device]];
+      seconds = std::max(seconds, workload.seconds[stage.to] - workload.seconds[stage.from]);
     }
     period = std::max(period, stage_seconds(rates, work, {stage.from, stage.to}, seconds, replicas, 1));
   }
@@ -120,11 +120,11 @@ std::vector<std::vector<int>> machines_for(const std::vector<MixedStage>& stages
   std::vector<std::vector<int>> machines;
   for (const MixedStage& stage : stages) {
     std::vector<int> needed = stage.mix.of_type;
-    std::vector<int>& own = machines.emplace_back();
+    std::vector<int>& stage_machines = machines.emplace_back();
     for (std::size_t d = 0; d < type_of.size(); ++d) {
       if (taken[d] || needed[type_of[d]] == 0) continue;
       taken[d] = 1, --needed[type_of[d]];
-      own.push_back(static_cast<int>(d));
+      stage_machines.push_back(static_cast<int>(d));
     }
   }
   return machines;
@@ -150,31 +150,31 @@ std::optional<FoundPipeline> search_pipedream(const MixedWork& mixed, const Pipe
   const Rates rates{level.bandwidth, options.formula, options.transfers};
   const int sharing = nested ? inner.front().back().machines : 1;
 
-  const auto seconds = [&](int from, int to, const DeviceMix& mix, int behind) {
+  const auto seconds = [&](int from, int to, const DeviceMix& mix, int machines_after) {
     if (nested && (mix.types & (mix.types - 1)) != 0) return kInfinity;
-    if (!fits(work, options, from, to, behind, mix.devices)) return kInfinity;
+    if (!fits(work, options, from, to, machines_after, mix.devices)) return kInfinity;
     double slowest = 0;
     for (std::size_t t = 0; t < inside.size(); ++t)
       if (mix.types >> t & 1)
         slowest = std::max(slowest, inside[t].seconds[static_cast<std::size_t>(to) * work.cuts.count() + from]);
     return stage_seconds(rates, work, {from, to}, slowest, mix.devices, sharing);
   };
-  const int most = options.straight ? 1 : std::min(level.machines, level.most_replicas);
-  const auto found = search_mixed(work.cuts, mixed.counts(), most, !options.fewer, seconds);
-  if (!found) return std::nullopt;
+  const int max_replicas = options.straight ? 1 : std::min(level.machines, level.most_replicas);
+  const auto mixed_pipeline = search_mixed(work.cuts, mixed.counts(), max_replicas, !options.fewer, seconds);
+  if (!mixed_pipeline) return std::nullopt;
 
-  FoundPipeline pipeline{found->seconds, {}, found->states};
-  const std::vector<std::vector<int>> machines = machines_for(found->stages, mixed.type_of);
-  for (std::size_t s = 0; s < found->stages.size(); ++s) {
-    const MixedStage& stage = found->stages[s];
+  FoundPipeline pipeline{mixed_pipeline->seconds, {}, mixed_pipeline->states};
+  const std::vector<std::vector<int>> machines = machines_for(mixed_pipeline->stages, mixed.type_of);
+  for (std::size_t s = 0; s < mixed_pipeline->stages.size(); ++s) {
+    const MixedStage& stage = mixed_pipeline->stages[s];
     if (!nested) {
       pipeline.stages.push_back({stage.from, stage.to, machines[s]});
       continue;
     }
-    const Inside& own = inside[mixed.type_of[machines[s].front()]];
+    const Inside& within = inside[mixed.type_of[machines[s].front()]];
     std::vector<int> starts;
-    for (const int machine : machines[s]) starts.push_back(machine * own.devices);
-    add_stages(own.searches, own.searches.size() - 1, stage.from, stage.to, starts, pipeline.stages);
+    for (const int machine : machines[s]) starts.push_back(machine * within.devices);
+    add_stages(within.searches, within.searches.size() - 1, stage.from, stage.to, starts, pipeline.stages);
   }
   return pipeline;
 }

@@ -47,9 +47,9 @@ struct Option {
   double seconds_with(int in_flight) const { return in_flight <= free ? seconds : slower[in_flight - free - 1]; }
 };
 
-class Search {
+class PiperSearch {
  public:
-  Search(const PiperInput& input, const Cuts& cuts)
+  PiperSearch(const PiperInput& input, const Cuts& cuts)
       : input_(input), cuts_(cuts), most_degrees_(std::min(input.micro_batches, input.devices)) {
     for (int d = 1; d <= std::min({input.devices, input.micro_batches, input.most_replicas}); ++d)
       if (input.micro_batches % d == 0) degrees_.push_back(d);
@@ -114,22 +114,22 @@ class Search {
   }
 
   static bool has_variants(const PiperLayer& layer, int degree) {
-    const auto found = layer.by_degree.find(degree);
-    return found != layer.by_degree.end() && !found->second.empty();
+    const auto it = layer.by_degree.find(degree);
+    return it != layer.by_degree.end() && !it->second.empty();
   }
 
   void add_option(int from, int to, int tensor, int data, const std::vector<int>& layers) {
-    const Ways ways = ways_of(from, to, tensor, data, layers);
-    const int most = ceil_div(most_degrees_, data);
+    const LayerVariants ways = ways_of(from, to, tensor, data, layers);
+    const int max_degree = ceil_div(most_degrees_, data);
     const auto seconds = [&](int in_flight) {
       const auto chosen = fit(ways, in_flight);
       return chosen ? seconds_of(ways, *chosen) : kInfinity;
     };
     Option option{to, tensor, data, 1, seconds(1), {}};
     if (option.seconds == kInfinity) return;
-    option.free = most_at_once(ways, most, option.seconds, seconds);
+    option.free = most_at_once(ways, max_degree, option.seconds, seconds);
     double last = option.seconds;
-    for (int y = option.free + 1; y <= most && last != kInfinity; ++y) {
+    for (int y = option.free + 1; y <= max_degree && last != kInfinity; ++y) {
       last = std::max(last, seconds(y));
       if (last != kInfinity) option.slower.push_back(last);
     }
@@ -137,13 +137,13 @@ class Search {
   }
 
   /// The most in flight for which the fastest variants fit; 1 when they never do.
-  int most_at_once(const Ways& ways, int most, double least, const auto& seconds) const {
+  int most_at_once(const LayerVariants& ways, int max_degree, double bound, const auto& seconds) const {
     const std::vector<int> fastest = fastest_of(ways);
-    if (seconds_of(ways, fastest) < least) return 1;
-    int low = 1, high = most;
+    if (seconds_of(ways, fastest) < bound) return 1;
+    int low = 1, high = max_degree;
     while (low < high) {
       const int middle = (low + high + 1) / 2;
-      if (seconds(middle) <= least)
+      if (seconds(middle) <= bound)
         low = middle;
       else
         high = middle - 1;
@@ -151,15 +151,15 @@ class Search {
     return low;
   }
 
-  std::optional<std::vector<int>> fit(const Ways& ways, int in_flight) const {
+  std::optional<std::vector<int>> fit(const LayerVariants& ways, int in_flight) const {
     return input_.whole_stages ? fit_stage(ways, in_flight, input_.memory) : fit_layers(ways, in_flight, input_.memory);
   }
 
-  Ways ways_of(int from, int to, int tensor, int data, const std::vector<int>& layers) const {
+  LayerVariants ways_of(int from, int to, int tensor, int data, const std::vector<int>& layers) const {
     const auto outside = [&](int layer) { return cuts_.has(from, layer) || !cuts_.has(to, layer); };
-    Ways ways;
+    LayerVariants ways;
     for (const int layer : layers) {
-      std::vector<Way>& row = ways.emplace_back();
+      std::vector<LayerVariant>& row = ways.emplace_back();
       const auto &inputs = input_.graph.previous[layer], &users = input_.graph.next[layer];
       for (const Variant& variant : input_.layers[layer].by_degree.at(tensor)) {
         double bytes = 0;
@@ -181,11 +181,12 @@ class Search {
       activity_.count(states_, "states");
       int* to_fill = row(from);
       for (const Option& option : options_[from]) {
-        const int most = std::min(most_degrees_, option.most_in_flight(limit) * option.data);
-        const int* behind = row(option.to);
+        const int max_degree = std::min(most_degrees_, option.most_in_flight(limit) * option.data);
+        const int* next_row = row(option.to);
         const int devices = option.tensor * option.data;
-        for (int s = option.data; s <= most; ++s) to_fill[s] = std::min(to_fill[s], behind[s - option.data] + devices);
-        states_ += std::max(0, most - option.data + 1);
+        for (int s = option.data; s <= max_degree; ++s)
+          to_fill[s] = std::min(to_fill[s], next_row[s - option.data] + devices);
+        states_ += std::max(0, max_degree - option.data + 1);
       }
     }
     const int* whole = row(0);
@@ -200,7 +201,7 @@ class Search {
       const Option& option = chosen_option(from, degrees, limit);
       const int in_flight = ceil_div(degrees, option.data);
       const std::vector<int> layers = cuts_.layers_between(from, option.to);
-      const Ways ways = ways_of(from, option.to, option.tensor, option.data, layers);
+      const LayerVariants ways = ways_of(from, option.to, option.tensor, option.data, layers);
       const auto variants = fit(ways, in_flight);
       STAGECRAFT_CHECK(variants.has_value());
       plan.seconds = std::max(plan.seconds, option.seconds_with(in_flight));
@@ -233,6 +234,8 @@ class Search {
 
 }  // namespace
 
-std::optional<PiperPlan> search_piper(const PiperInput& input, const Cuts& cuts) { return Search(input, cuts).run(); }
+std::optional<PiperPlan> search_piper(const PiperInput& input, const Cuts& cuts) {
+  return PiperSearch(input, cuts).run();
+}
 
 }  // namespace stagecraft::msr

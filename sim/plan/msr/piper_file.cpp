@@ -87,8 +87,8 @@ class Reader {
   }
 
   int look_up(const Value& id) {
-    const auto found = index_.find(id.text);
-    if (found != index_.end()) return found->second;
+    const auto it = index_.find(id.text);
+    if (it != index_.end()) return it->second;
     problems_.add(id.where, "edges", fmt::format("there is no node {}", id.text), "the id of a node", "unknown-node");
     return -1;
   }

@@ -25,42 +25,42 @@ class Stages {
   Stages(const std::vector<PiperInput>& inputs, const Cuts& cuts)
       : inputs_(inputs), first_(inputs.front()), cuts_(cuts) {}
 
-  double seconds(int from, int to, const DeviceMix& mix, int behind) {
-    const int variant = best_variant(from, to, mix, behind);
+  double seconds(int from, int to, const DeviceMix& mix, int devices_after) {
+    const int variant = best_variant(from, to, mix, devices_after);
     return variant < 0 ? kInfinity : seconds_of(wholes_[variant], mix);
   }
 
-  PiperStage stage_of(const MixedStage& found, int behind) {
-    const int variant = best_variant(found.from, found.to, found.mix, behind);
+  PiperStage stage_of(const MixedStage& mixed_stage, int devices_after) {
+    const int variant = best_variant(mixed_stage.from, mixed_stage.to, mixed_stage.mix, devices_after);
     STAGECRAFT_CHECK(variant >= 0);
-    PiperStage stage{found.from, found.to, 1, found.mix.devices, {}, 0, found.mix.of_type};
-    stage.variants.assign(cuts_.layers_between(found.from, found.to).size(), variant);
-    stage.memory = wholes_[variant].memory(in_flight(found.mix, behind));
+    PiperStage stage{mixed_stage.from, mixed_stage.to, 1, mixed_stage.mix.devices, {}, 0, mixed_stage.mix.of_type};
+    stage.variants.assign(cuts_.layers_between(mixed_stage.from, mixed_stage.to).size(), variant);
+    stage.memory = wholes_[variant].memory(in_flight(mixed_stage.mix, devices_after));
     return stage;
   }
 
  private:
-  static int in_flight(const DeviceMix& mix, int behind) {
-    return (behind + mix.devices + mix.devices - 1) / mix.devices;
+  static int in_flight(const DeviceMix& mix, int devices_after) {
+    return (devices_after + mix.devices + mix.devices - 1) / mix.devices;
   }
 
   /// The fastest that fits; -1 when none does.
-  int best_variant(int from, int to, const DeviceMix& mix, int behind) {
-    if (first_.micro_batches % mix.devices != 0 || behind + mix.devices > first_.micro_batches) return -1;
+  int best_variant(int from, int to, const DeviceMix& mix, int devices_after) {
+    if (first_.micro_batches % mix.devices != 0 || devices_after + mix.devices > first_.micro_batches) return -1;
     if (std::pair{from, to} != known_) look_at(from, to);
     int best = -1;
     for (std::size_t v = 0; v < wholes_.size(); ++v) {
-      if (wholes_[v].memory(in_flight(mix, behind)) > least_memory(mix)) continue;
+      if (wholes_[v].memory(in_flight(mix, devices_after)) > least_memory(mix)) continue;
       if (best < 0 || seconds_of(wholes_[v], mix) < seconds_of(wholes_[best], mix)) best = static_cast<int>(v);
     }
     return best;
   }
 
   double least_memory(const DeviceMix& mix) const {
-    double least = kInfinity;
+    double smallest = kInfinity;
     for (std::size_t t = 0; t < inputs_.size(); ++t)
-      if (mix.types >> t & 1) least = std::min(least, inputs_[t].memory);
-    return least;
+      if (mix.types >> t & 1) smallest = std::min(smallest, inputs_[t].memory);
+    return smallest;
   }
 
   double seconds_of(const Whole& whole, const DeviceMix& mix) const {
@@ -107,17 +107,18 @@ std::optional<PiperPlan> search_piper(const std::vector<PiperInput>& inputs, con
   const PiperInput& first = inputs.front();
   STAGECRAFT_CHECK(first.whole_stages);
   Stages stages(inputs, cuts);
-  const int most = std::min(first.most_replicas, first.micro_batches);
-  const auto found = search_mixed(cuts, counts, most, false, [&](int from, int to, const DeviceMix& mix, int behind) {
-    return stages.seconds(from, to, mix, behind);
-  });
-  if (!found) return std::nullopt;
-  PiperPlan plan{found->seconds, {}, found->states};
-  int behind = 0;
-  for (const MixedStage& stage : found->stages) behind += stage.mix.devices;
-  for (const MixedStage& stage : found->stages) {
-    behind -= stage.mix.devices;
-    plan.stages.push_back(stages.stage_of(stage, behind));
+  const int max_replicas = std::min(first.most_replicas, first.micro_batches);
+  const auto pipeline =
+      search_mixed(cuts, counts, max_replicas, false, [&](int from, int to, const DeviceMix& mix, int devices_after) {
+        return stages.seconds(from, to, mix, devices_after);
+      });
+  if (!pipeline) return std::nullopt;
+  PiperPlan plan{pipeline->seconds, {}, pipeline->states};
+  int devices_after = 0;
+  for (const MixedStage& stage : pipeline->stages) devices_after += stage.mix.devices;
+  for (const MixedStage& stage : pipeline->stages) {
+    devices_after -= stage.mix.devices;
+    plan.stages.push_back(stages.stage_of(stage, devices_after));
   }
   return plan;
 }

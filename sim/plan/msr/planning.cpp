@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMostCuts = 5000;
 
-using Words = std::vector<std::string>;
+using Strings = std::vector<std::string>;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ config::Field devices_field() {
 }
 
 config::Field cuts_field() {
-  return config::choice("cuts", Words{"all", "released", "listed"})
+  return config::choice("cuts", Strings{"all", "released", "listed"})
       .fallback("all")
       .doc(
           "Where stages may end: all, any set of layers with their inputs; released, those that PipeDream's code "
@@ -53,34 +53,34 @@ Types types_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   Types types;
   for (const DeviceId device : devices) {
     const DeviceTypeId type = cluster.devices[device].type;
-    const auto known = std::find(types.types.begin(), types.types.end(), type);
-    types.of.push_back(static_cast<int>(known - types.types.begin()));
-    if (known == types.types.end()) types.types.push_back(type);
+    const auto it = std::find(types.types.begin(), types.types.end(), type);
+    types.type_of.push_back(static_cast<int>(it - types.types.begin()));
+    if (it == types.types.end()) types.types.push_back(type);
   }
   return types;
 }
 
 std::vector<int> Types::counts() const {
   std::vector<int> counts(types.size(), 0);
-  for (const int type : of) ++counts[type];
+  for (const int type : type_of) ++counts[type];
   return counts;
 }
 
 std::vector<std::vector<double>> bandwidths_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   const LinkTable links(cluster);
-  std::vector<std::vector<double>> all(devices.size(), std::vector<double>(devices.size(), 0));
+  std::vector<std::vector<double>> bandwidths(devices.size(), std::vector<double>(devices.size(), 0));
   for (std::size_t a = 0; a < devices.size(); ++a)
     for (std::size_t b = 0; b < devices.size(); ++b)
-      if (a != b) all[a][b] = links.bandwidth(devices[a], devices[b]).value;
-  return all;
+      if (a != b) bandwidths[a][b] = links.bandwidth(devices[a], devices[b]).value;
+  return bandwidths;
 }
 
 double slowest_between(const Cluster& cluster, const std::vector<DeviceId>& devices) {
-  const std::vector<std::vector<double>> all = bandwidths_of(cluster, devices);
+  const std::vector<std::vector<double>> bandwidths = bandwidths_of(cluster, devices);
   double slowest = kInfinity;
-  for (std::size_t a = 0; a < all.size(); ++a)
-    for (std::size_t b = 0; b < all.size(); ++b)
-      if (a != b) slowest = std::min(slowest, all[a][b]);
+  for (std::size_t a = 0; a < bandwidths.size(); ++a)
+    for (std::size_t b = 0; b < bandwidths.size(); ++b)
+      if (a != b) slowest = std::min(slowest, bandwidths[a][b]);
   return slowest;
 }
 
@@ -136,7 +136,7 @@ MixedWork workload_of(const PlannerInput& input, const Types& types) {
   const int size = input.options.micro_batch_size;
   const Digraph graph = layer_graph(input.model);
   const Cuts cuts = cuts_of(input);
-  MixedWork mixed{{}, types.of};
+  MixedWork mixed{{}, types.type_of};
   for (const DeviceTypeId type : types.types)
     mixed.work.push_back(sum_up(amounts_of(input.costs, type, size), graph, cuts, crossing));
   return mixed;
@@ -158,7 +158,7 @@ std::vector<config::Field> pipedream_fields() {
       share_field(),
       devices_field(),
       cuts_field(),
-      config::choice("formula", Words{"released", "paper"})
+      config::choice("formula", Strings{"released", "paper"})
           .fallback("released")
           .doc("What replicas cost: released, compute and all-reduce one after the other, as the code has it; paper, "
                "the longer of both."),
@@ -198,20 +198,20 @@ std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checke
   return read;
 }
 
-Planned planned(const PlannerInput& input, const Workload& work, const FoundPipeline& found,
+Planned planned(const PlannerInput& input, const Workload& work, const FoundPipeline& pipeline,
                 const std::vector<DeviceId>& devices) {
   Planned result;
   const int size = input.options.micro_batch_size;
-  int behind = 0;
-  for (const FoundStage& stage : found.stages) behind += static_cast<int>(stage.devices.size());
-  for (const FoundStage& one : found.stages) {
+  int devices_after = 0;
+  for (const FoundStage& stage : pipeline.stages) devices_after += static_cast<int>(stage.devices.size());
+  for (const FoundStage& one : pipeline.stages) {
     Stage stage;
     stage.name = fmt::format("s{}", result.plan.stage_count());
     stage.share = input.options.share;
     stage.micro_batch_size = size;
     const auto replicas = static_cast<int>(one.devices.size());
-    const int in_flight = (behind + replicas - 1) / replicas;
-    behind -= replicas;
+    const int in_flight = (devices_after + replicas - 1) / replicas;
+    devices_after -= replicas;
     MemoryUnits units;
     for (const int layer : work.cuts.layers_between(one.from, one.to)) {
       stage.shape.layers.push_back(LayerId{layer});
@@ -233,8 +233,8 @@ Planned planned(const PlannerInput& input, const Workload& work, const FoundPipe
            fmt::format("set run.micro_batches to a multiple of {}, or write share: samples", stage.turns()),
            "replicas"});
   finish_plan(result.plan, input, false);
-  result.predicted = {found.seconds};
-  result.states = found.states;
+  result.predicted = {pipeline.seconds};
+  result.states = pipeline.states;
   return result;
 }
 

@@ -19,7 +19,7 @@ std::vector<DeviceId> devices_of(const PlannerInput&);
 /// The types of some devices, each once in the order of the devices, and which of them each device has.
 struct Types {
   std::vector<DeviceTypeId> types;
-  std::vector<int> of;  ///< Type of each device, as an index into `types`.
+  std::vector<int> type_of;  ///< Type of each device, as an index into `types`.
 
   bool mixed() const { return types.size() > 1; }
   std::vector<int> counts() const;  ///< Number of devices of each type.

@@ -70,9 +70,9 @@ double memory_of(const TwoBwPipeline& p, const TwoBwStage& stage) {
 }
 
 double memory_of(const TwoBwPipeline& p) {
-  double most = 0;
-  for (const TwoBwStage& stage : p.stages) most = std::max(most, memory_of(p, stage));
-  return most;
+  double peak = 0;
+  for (const TwoBwStage& stage : p.stages) peak = std::max(peak, memory_of(p, stage));
+  return peak;
 }
 
 std::vector<int> cut_evenly(const std::vector<double>& amounts, int parts) {
@@ -94,7 +94,8 @@ std::vector<int> cut_evenly(const std::vector<double>& amounts, int parts) {
 std::vector<int> cut_evenly(const std::vector<std::vector<double>>& amounts) {
   STAGECRAFT_CHECK(!amounts.empty() && amounts.size() <= amounts.front().size());
   double low = 0, high = 0;
-  for (const std::vector<double>& own : amounts) high = std::max(high, std::accumulate(own.begin(), own.end(), 0.0));
+  for (const std::vector<double>& layer_amounts : amounts)
+    high = std::max(high, std::accumulate(layer_amounts.begin(), layer_amounts.end(), 0.0));
   std::vector<int> best = greedy_parts(amounts, high);
   while (high - low > 1e-12 * high) {
     const double limit = (low + high) / 2;

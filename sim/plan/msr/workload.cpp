@@ -6,7 +6,7 @@
 namespace stagecraft::msr {
 namespace {
 
-std::vector<int> read_behind(const Cuts& cuts, int cut, const Digraph& graph) {
+std::vector<int> read_after(const Cuts& cuts, int cut, const Digraph& graph) {
   std::vector<int> layers;
   for (int layer = 0; layer < cuts.layers(); ++layer) {
     const std::vector<int>& users = graph.next[layer];
@@ -17,8 +17,8 @@ std::vector<int> read_behind(const Cuts& cuts, int cut, const Digraph& graph) {
 }
 
 /// For each layer, its ancestors that have another reader besides it and its ancestors.
-std::vector<std::vector<int>> sent_beside_each(const Digraph& graph) {
-  std::vector<std::vector<int>> beside(graph.size());
+std::vector<std::vector<int>> sent_with_each(const Digraph& graph) {
+  std::vector<std::vector<int>> sent_with(graph.size());
   for (int layer = 0; layer < graph.size(); ++layer) {
     std::set<int> needed{layer};
     std::vector<int> open{layer};
@@ -31,21 +31,21 @@ std::vector<std::vector<int>> sent_beside_each(const Digraph& graph) {
     for (const int one : needed) {
       const std::vector<int>& users = graph.next[one];
       const auto elsewhere = [&](int user) { return needed.count(user) == 0; };
-      if (one != layer && std::any_of(users.begin(), users.end(), elsewhere)) beside[layer].push_back(one);
+      if (one != layer && std::any_of(users.begin(), users.end(), elsewhere)) sent_with[layer].push_back(one);
     }
   }
-  return beside;
+  return sent_with;
 }
 
 std::vector<int> frontier(const Cuts& cuts, int cut, const Digraph& graph,
-                          const std::vector<std::vector<int>>& beside) {
+                          const std::vector<std::vector<int>>& sent_with) {
   std::set<int> layers;
   for (int layer = 0; layer < cuts.layers(); ++layer) {
     const std::vector<int>& users = graph.next[layer];
     if (!cuts.has(cut, layer) || std::any_of(users.begin(), users.end(), [&](int user) { return cuts.has(cut, user); }))
       continue;
     layers.insert(layer);
-    layers.insert(beside[layer].begin(), beside[layer].end());
+    layers.insert(sent_with[layer].begin(), sent_with[layer].end());
   }
   return {layers.begin(), layers.end()};
 }
@@ -72,7 +72,7 @@ Digraph layer_graph(const ModelGraph& model) {
 
 Workload sum_up(const std::vector<LayerAmounts>& layers, const Digraph& graph, Cuts cuts, Crossing crossing) {
   Workload work{std::move(cuts), {}, {}, {}, {}};
-  const auto beside = crossing == Crossing::Frontier ? sent_beside_each(graph) : std::vector<std::vector<int>>{};
+  const auto sent_with = crossing == Crossing::Frontier ? sent_with_each(graph) : std::vector<std::vector<int>>{};
   for (int cut = 0; cut < work.cuts.count(); ++cut) {
     LayerAmounts sum;
     for (int layer = 0; layer < work.cuts.layers(); ++layer) {
@@ -85,35 +85,35 @@ Workload sum_up(const std::vector<LayerAmounts>& layers, const Digraph& graph, C
     work.parameters.push_back(sum.parameters);
     double sent = 0;
     for (const int layer :
-         crossing == Crossing::Read ? read_behind(work.cuts, cut, graph) : frontier(work.cuts, cut, graph, beside))
+         crossing == Crossing::Read ? read_after(work.cuts, cut, graph) : frontier(work.cuts, cut, graph, sent_with))
       sent += layers[layer].output;
     work.crossing.push_back(sent);
   }
   return work;
 }
 
-double memory_of(const Ways& ways, const std::vector<int>& chosen, int in_flight) {
+double memory_of(const LayerVariants& ways, const std::vector<int>& chosen, int in_flight) {
   MemoryUnits stage;
   for (std::size_t l = 0; l < ways.size(); ++l) stage += ways[l][chosen[l]].memory;
   return stage_memory(stage, in_flight).total().value;
 }
 
-double seconds_of(const Ways& ways, const std::vector<int>& chosen) {
+double seconds_of(const LayerVariants& ways, const std::vector<int>& chosen) {
   double total = 0;
   for (std::size_t l = 0; l < ways.size(); ++l) total += ways[l][chosen[l]].seconds;
   return total;
 }
 
-std::vector<int> fastest_of(const Ways& ways) {
+std::vector<int> fastest_of(const LayerVariants& ways) {
   std::vector<int> chosen;
-  for (const std::vector<Way>& layer : ways)
+  for (const std::vector<LayerVariant>& layer : ways)
     chosen.push_back(static_cast<int>(
         std::min_element(layer.begin(), layer.end(), [](auto& a, auto& b) { return a.seconds < b.seconds; }) -
         layer.begin()));
   return chosen;
 }
 
-std::optional<std::vector<int>> fit_layers(const Ways& ways, int in_flight, double memory) {
+std::optional<std::vector<int>> fit_layers(const LayerVariants& ways, int in_flight, double memory) {
   std::vector<int> chosen = fastest_of(ways);
   double excess = memory_of(ways, chosen, in_flight) - memory;
   if (excess <= 0) return chosen;
@@ -138,10 +138,10 @@ std::optional<std::vector<int>> fit_layers(const Ways& ways, int in_flight, doub
   return std::nullopt;
 }
 
-std::optional<std::vector<int>> fit_stage(const Ways& ways, int in_flight, double memory) {
+std::optional<std::vector<int>> fit_stage(const LayerVariants& ways, int in_flight, double memory) {
   std::optional<std::vector<int>> best;
   std::size_t variants = ways.front().size();
-  for (const std::vector<Way>& layer : ways) variants = std::min(variants, layer.size());
+  for (const std::vector<LayerVariant>& layer : ways) variants = std::min(variants, layer.size());
   for (std::size_t v = 0; v < variants; ++v) {
     std::vector<int> chosen(ways.size(), static_cast<int>(v));
     if (memory_of(ways, chosen, in_flight) > memory) continue;

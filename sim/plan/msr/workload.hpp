@@ -41,23 +41,23 @@ enum class Crossing {
 Workload sum_up(const std::vector<LayerAmounts>&, const Digraph&, Cuts, Crossing = Crossing::Read);
 
 /// Time and memory of one layer of a stage in one of its variants.
-struct Way {
+struct LayerVariant {
   double seconds = 0;
   MemoryUnits memory;
 };
 /// ways[layer of the stage][variant].
-using Ways = std::vector<std::vector<Way>>;
+using LayerVariants = std::vector<std::vector<LayerVariant>>;
 
-double memory_of(const Ways&, const std::vector<int>& chosen, int in_flight);
-double seconds_of(const Ways&, const std::vector<int>& chosen);
-std::vector<int> fastest_of(const Ways&);
+double memory_of(const LayerVariants&, const std::vector<int>& chosen, int in_flight);
+double seconds_of(const LayerVariants&, const std::vector<int>& chosen);
+std::vector<int> fastest_of(const LayerVariants&);
 
 /// A variant for each layer, so that the stage fits: from the fastest on, the change that costs least time for each
 /// byte it saves (Piper, section 4). Nothing when even the smallest variants do not fit. It ignores
 /// MemoryUnits::recompute_peak.
-std::optional<std::vector<int>> fit_layers(const Ways&, int in_flight, double memory);
+std::optional<std::vector<int>> fit_layers(const LayerVariants&, int in_flight, double memory);
 
 /// The fastest variant in which the whole stage fits.
-std::optional<std::vector<int>> fit_stage(const Ways&, int in_flight, double memory);
+std::optional<std::vector<int>> fit_stage(const LayerVariants&, int in_flight, double memory);
 
 }  // namespace stagecraft::msr

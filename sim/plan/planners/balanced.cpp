@@ -139,20 +139,20 @@ Placing placing_of(const PlannerInput& input) {
 
 [[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int replicas, int there) {
   const Where where = input.options.where("stages");
-  const int least = placing.chunks.least;
-  if (stages % least != 0)
+  const int per_device = placing.chunks.min;
+  if (stages % per_device != 0)
     throw InputError({{where, "plan.stages",
-                       fmt::format("{} stages cannot lie {} on each device, as the schedule wants", stages, least),
-                       fmt::format("a multiple of {}", least), "placement"}});
+                       fmt::format("{} stages cannot lie {} on each device, as the schedule wants", stages, per_device),
+                       fmt::format("a multiple of {}", per_device), "placement"}});
   const std::string each = replicas == 1 ? "" : fmt::format(" of {} devices each", replicas);
-  const std::int64_t needed = static_cast<std::int64_t>(stages) / least * replicas;
+  const std::int64_t needed = static_cast<std::int64_t>(stages) / per_device * replicas;
   throw Infeasible(
       {where, "plan.stages",
        fmt::format("{}{}{} need{} {}, but {} {}", pluralize(stages, "stage"), each,
-                   least == 1 ? "" : fmt::format(", {} on each device,", least), stages == 1 ? "s" : "",
+                   per_device == 1 ? "" : fmt::format(", {} on each device,", per_device), stages == 1 ? "s" : "",
                    pluralize(needed, "device"), input.options.devices ? "the plan lists" : "the cluster has", there),
        fmt::format("at most {}, or {} more",
-                   there < replicas ? pluralize(there, "replica") : pluralize(there / replicas * least, "stage"),
+                   there < replicas ? pluralize(there, "replica") : pluralize(there / replicas * per_device, "stage"),
                    pluralize(needed - there, "device")),
        "devices"});
 }
@@ -174,7 +174,7 @@ std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const
 
 struct Division {
   std::vector<int> bounds;  ///< First layer of each stage, and the end.
-  double busiest = 0, least = 0;
+  double busiest = 0, lower_bound = 0;
   bool exact = false;  ///< No division is better.
 };
 
@@ -193,22 +193,22 @@ std::vector<int> one_layer_each(int count) {
 /// Divides the layers into `count` stages. `copies` has all copies of them: its stage s is a copy of stage s % count.
 Division divide(const Plan& copies, int count, const PlannerInput& input) {
   const int layers = static_cast<int>(input.model.layers.size());
-  std::map<std::pair<DeviceTypeId, std::int64_t>, LayerSums> known;  // Key: type and number of samples.
+  std::map<std::pair<DeviceTypeId, std::int64_t>, LayerSums> sums_by_type;  // Key: type and number of samples.
   std::vector<std::vector<const LayerSums*>> sums(count);
   std::vector<std::vector<StageShare>> devices(input.cluster.devices.size());
   const Recomputation recomputation = recomputations(input.options, input.model).front();
   bool shared = false;
   for (int s = 0; s < copies.stage_count(); ++s) {
     const Stage& stage = copies.stage(StageId{s});
-    const double part = double(copies.replica_micro_batches(StageId{s})) / copies.micro_batches(StageId{s});
+    const double part = double(copies.micro_batches_per_replica(StageId{s})) / copies.micro_batches(StageId{s});
     for (std::size_t r = 0; r < stage.devices().size(); ++r) {
       const DeviceId device = stage.devices()[r];
       const DeviceTypeId type = input.cluster.devices[device].type;
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
-      LayerSums& own = known[{type, samples}];
-      if (own.empty()) own = sums_of(input.costs, type, static_cast<double>(samples), recomputation);
-      sums[s % count].push_back(&own);
-      devices[device.value].push_back({s % count, &own, part});
+      LayerSums& layer_sums = sums_by_type[{type, samples}];
+      if (layer_sums.empty()) layer_sums = sums_of(input.costs, type, static_cast<double>(samples), recomputation);
+      sums[s % count].push_back(&layer_sums);
+      devices[device.value].push_back({s % count, &layer_sums, part});
       shared |= devices[device.value].size() > 1;
     }
   }
@@ -216,7 +216,7 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
   division.bounds.push_back(layers);
   if (shared) even_out(division.bounds, devices);
   division.busiest = largest_load(devices, division.bounds);
-  division.least = shared ? least_load(devices) : division.busiest;
+  division.lower_bound = shared ? least_load(devices) : division.busiest;
   return division;
 }
 
@@ -261,7 +261,7 @@ Planned plan_balanced(const PlannerInput& input) {
     check_plan(plan);
   }
   return {{.predicted = {division.busiest},
-           .lower_bound = {division.least},
+           .lower_bound = {division.lower_bound},
            .bound_reason = division.exact ? "the search was exhaustive" : "all work shared evenly"},
           std::move(plan)};
 }

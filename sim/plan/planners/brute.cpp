@@ -17,9 +17,9 @@ Planned plan_brute(const PlannerInput& input) {
   msr::PipeDreamOptions options = input.options.options<msr::PipeDreamPlannerOptions>().rules;
   const auto machines = static_cast<int>(devices.size());
   options.levels = {{machines, msr::flat_bandwidth(input, devices), std::min(machines, msr::most_replicas(input))}};
-  const auto found = msr::search_all(mixed, options, kMostDivisions);
-  if (!found) msr::refuse(input, work, devices.size());
-  Planned result = msr::planned(input, work, *found, devices);
+  const auto pipeline = msr::search_all(mixed, options, kMostDivisions);
+  if (!pipeline) msr::refuse(input, work, devices.size());
+  Planned result = msr::planned(input, work, *pipeline, devices);
   result.lower_bound = result.predicted;
   result.bound_reason = "every division was looked at";
   return result;

@@ -19,9 +19,9 @@
 namespace stagecraft::planners {
 namespace {
 
-using edgepipe::Found;
+using edgepipe::ChainPlan;
+using edgepipe::ChainProblem;
 using edgepipe::Objective;
-using edgepipe::Problem;
 using edgepipe::Runs;
 
 const config::MapSpec kFields{
@@ -148,13 +148,13 @@ Runs weights_of(const ModelGraph& model) {
   for (const Layer& layer : model.layers)
     if (!layer.tie.empty()) tied[layer.tie] += layer.parameters;
   double parameters = 0;
-  std::set<std::string> held;
+  std::set<std::string> counted_ties;
   return Runs(static_cast<int>(model.layers.size()), [&](int from, int to) {
-    if (to == from + 1) parameters = 0, held.clear();
+    if (to == from + 1) parameters = 0, counted_ties.clear();
     const Layer& last = model.layers[LayerId{to - 1}];
     if (last.tie.empty())
       parameters += last.parameters;
-    else if (held.insert(last.tie).second)
+    else if (counted_ties.insert(last.tie).second)
       parameters += tied[last.tie];
     return parameters * model.precision.weight;
   });
@@ -170,7 +170,7 @@ Runs compute_of(const CostTable& costs, DeviceTypeId type, int samples) {
 
 /// The problem, and the devices of each kind in it.
 struct Asked {
-  Problem problem;
+  ChainProblem problem;
   std::vector<std::vector<DeviceId>> devices;
 };
 
@@ -191,7 +191,7 @@ Asked problem_of(const PlannerInput& input) {
     asked.devices[k].push_back(devices[d]);
   }
 
-  Problem& p = asked.problem;
+  ChainProblem& p = asked.problem;
   p.layers = static_cast<int>(input.model.layers.size());
   const Bytes tables{8.0 * (p.layers + 1.0) * (p.layers + 1.0) * static_cast<double>(kinds.size() + 1)};
   if (tables.value > kLargestTables)
@@ -216,7 +216,7 @@ Asked problem_of(const PlannerInput& input) {
   return asked;
 }
 
-[[noreturn]] void refuse(const PlannerInput& input, const Problem& p) {
+[[noreturn]] void refuse(const PlannerInput& input, const ChainProblem& p) {
   std::vector<std::string> layers;
   for (const Layer& layer : input.model.layers) layers.push_back(layer.name);
   Diagnostic why = edgepipe::why_none(p, layers);
@@ -246,12 +246,12 @@ Planned plan_edgepipe(const PlannerInput& input) {
   const Objective objective = input.options.options<Options>().objective;
   const Asked asked = problem_of(input);
   if (objective == Objective::Shared) require_one_medium(input, different_devices(input));
-  const std::optional<Found> found = edgepipe::search(asked.problem, objective, input.micro_batches);
-  if (!found) refuse(input, asked.problem);
+  const std::optional<ChainPlan> chain_plan = edgepipe::search(asked.problem, objective, input.micro_batches);
+  if (!chain_plan) refuse(input, asked.problem);
 
   Plan plan;
   std::vector<std::size_t> used(asked.devices.size(), 0);
-  for (const edgepipe::Part& part : found->chain) {
+  for (const edgepipe::ChainStage& part : chain_plan->chain) {
     Stage stage;
     stage.name = fmt::format("s{}", plan.stages.size());
     const std::size_t kind = part.machines;
@@ -261,11 +261,11 @@ Planned plan_edgepipe(const PlannerInput& input) {
     plan.stages.push_back(std::move(stage));
   }
   finish_plan(plan, input, false);
-  return {{.predicted = {found->period},
-           .memory = {edgepipe::figures_of(asked.problem, found->chain).memory},
-           .lower_bound = {found->least_period},
+  return {{.predicted = {chain_plan->period},
+           .memory = {edgepipe::figures_of(asked.problem, chain_plan->chain).memory},
+           .lower_bound = {chain_plan->least_period},
            .bound_reason = reason_of(objective),
-           .states = found->states},
+           .states = chain_plan->states},
           std::move(plan)};
 }
 

@@ -156,8 +156,8 @@ class Reader {
   }
 
   int look_up(const std::string& name, const Where& where, const std::string& path) {
-    const auto found = index_.find(std::string(trim(name)));
-    if (found != index_.end()) return found->second;
+    const auto it = index_.find(std::string(trim(name)));
+    if (it != index_.end()) return it->second;
     std::string help = suggest(name, names_);
     if (help.empty())
       help = fmt::format("they are called {} to {}; stagecraft show FILE --what model lists them", names_.front(),

@@ -41,12 +41,12 @@ std::shared_ptr<const PlannerOptions> read_options(const config::Value& checked,
 }
 
 /// An iteration that is known to be possible: GraphPipe's partition, where it is found in as many steps.
-double known_iteration(const graph::Problem& p, bool sequential, std::int64_t most_steps) {
+double known_iteration(const graph::GraphProblem& p, bool sequential, std::int64_t most_steps) {
   constexpr double kNone = kInfinity, kRounding = 1 + 1e-9;
   try {
-    const auto found = graph::partition(p, most_steps);
-    if (!found) return kNone;
-    const graph::Figures figures = graph::figures_of(p, found->parts, sequential);
+    const auto division = graph::partition(p, most_steps);
+    if (!division) return kNone;
+    const graph::PartitionFigures figures = graph::figures_of(p, division->parts, sequential);
     return !figures.fits ? kNone : graph::iteration_of(p, figures.bottleneck, figures.path) * kRounding;
   } catch (const Infeasible&) {
     return kNone;
@@ -54,29 +54,29 @@ double known_iteration(const graph::Problem& p, bool sequential, std::int64_t mo
 }
 
 Planned plan_exactly(const PlannerInput& input) {
-  const graph::Question question = graph::question_of(input);
+  const graph::GraphPlanInput plan_input = graph::plan_input_of(input);
   const bool sequential = input.options.sequential;
   const std::optional<int> blocks = input.options.options<Options>().blocks;
-  const graph::Problem& p = question.problem;
+  const graph::GraphProblem& p = plan_input.problem;
   const graph::Coarse coarse = graph::fuse_chains(p, blocks.value_or(p.size()));
   graph::ExactOptions options;
   options.sequential = sequential;
   options.most_states = *input.options.effort;
   options.incumbent = known_iteration(coarse.problem, sequential, options.most_states);
-  const auto found = graph::search_exact(coarse.problem, options);
-  if (!found)
-    graph::refuse(input, question, blocks ? "stages of these blocks" : "stages",
+  const auto division = graph::search_exact(coarse.problem, options);
+  if (!division)
+    graph::refuse(input, plan_input, blocks ? "stages of these blocks" : "stages",
                   blocks ? "more `blocks`, devices or memory, or smaller micro-batches"
                          : "more devices or memory, or smaller micro-batches");
 
-  std::vector<graph::Part> parts = graph::in_layers(coarse, found->parts);
+  std::vector<graph::GraphStage> parts = graph::in_layers(coarse, division->parts);
   if (!sequential) parts = graph::branch_by_branch(p, parts);
-  Planned result = graph::planned(input, question, parts, sequential);
-  result.predicted = result.lower_bound = {found->value / p.micro_batches};
+  Planned result = graph::planned(input, plan_input, parts, sequential);
+  result.predicted = result.lower_bound = {division->value / p.micro_batches};
   const bool fine = coarse.problem.size() == p.size();
   const std::string searched = fine ? "the search" : fmt::format("the search over {} blocks", coarse.problem.size());
-  result.bound_reason = graph::reason_for(question, searched + " was exhaustive");
-  result.states = found->states;
+  result.bound_reason = graph::reason_for(plan_input, searched + " was exhaustive");
+  result.states = division->states;
   return result;
 }
 

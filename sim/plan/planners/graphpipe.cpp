@@ -18,16 +18,16 @@ config::MapSpec fields() {
 const config::MapSpec kFields = fields();
 
 Planned plan_graphpipe(const PlannerInput& input) {
-  const graph::Question question = graph::question_of(input);
-  const auto found = graph::partition(question.problem, *input.options.effort);
-  if (!found)
-    graph::refuse(input, question, "stages of neighboring layers and whole branches",
+  const graph::GraphPlanInput plan_input = graph::plan_input_of(input);
+  const auto division = graph::partition(plan_input.problem, *input.options.effort);
+  if (!division)
+    graph::refuse(input, plan_input, "stages of neighboring layers and whole branches",
                   "more devices or memory, smaller micro-batches, or the planner 'graph-exact'");
-  Planned result = graph::planned(input, question, found->parts, false);
-  result.predicted = {graph::figures_of(question.problem, found->parts, false).bottleneck};
-  result.lower_bound = {graph::least_bottleneck(question.problem)};
-  result.bound_reason = graph::reason_for(question, "all work shared evenly, or the longest layer alone");
-  result.states = found->states;
+  Planned result = graph::planned(input, plan_input, division->parts, false);
+  result.predicted = {graph::figures_of(plan_input.problem, division->parts, false).bottleneck};
+  result.lower_bound = {graph::least_bottleneck(plan_input.problem)};
+  result.bound_reason = graph::reason_for(plan_input, "all work shared evenly, or the longest layer alone");
+  result.states = division->states;
   return result;
 }
 

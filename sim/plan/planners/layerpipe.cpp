@@ -71,22 +71,23 @@ void connect(Plan& plan, const IdVector<LayerId, LayerTasks>& tasks, const Model
     for (const LayerId input : layer.inputs) used[input] = true;
   for (const LayerId l : tasks.ids()) {
     const Layer& layer = model.layers[l];
-    const LayerTasks& own = tasks[l];
+    const LayerTasks& layer_tasks = tasks[l];
     Bytes inputs;
     for (const LayerId input : layer.inputs) {
       const LayerTasks& before = tasks[input];
       const Bytes bytes = model.layers[input].output;
       inputs += bytes;
-      send(before.forward, own.forward, bytes);
-      send(before.forward, own.weight_gradient, bytes);
-      send(own.input_gradient, before.input_gradient, bytes);
-      send(own.input_gradient, before.weight_gradient, bytes);
+      send(before.forward, layer_tasks.forward, bytes);
+      send(before.forward, layer_tasks.weight_gradient, bytes);
+      send(layer_tasks.input_gradient, before.input_gradient, bytes);
+      send(layer_tasks.input_gradient, before.weight_gradient, bytes);
     }
-    const Bytes elsewhere = own.weight_gradient.valid() ? inputs : Bytes{};  // dW has it from the layers in front.
-    if (layer.stash > elsewhere) send(own.forward, own.input_gradient, layer.stash - elsewhere);
+    const Bytes elsewhere =
+        layer_tasks.weight_gradient.valid() ? inputs : Bytes{};  // dW has it from the layers in front.
+    if (layer.stash > elsewhere) send(layer_tasks.forward, layer_tasks.input_gradient, layer.stash - elsewhere);
     if (used[l]) continue;
-    send(own.forward, own.input_gradient, layer.output);
-    send(own.forward, own.weight_gradient, layer.output);
+    send(layer_tasks.forward, layer_tasks.input_gradient, layer.output);
+    send(layer_tasks.forward, layer_tasks.weight_gradient, layer.output);
   }
   for (const auto& [ends, bytes] : edges) plan.edges.push_back({ends.first, ends.second, bytes});
 }

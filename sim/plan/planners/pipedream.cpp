@@ -29,34 +29,34 @@ const msr::PipeDreamPlannerOptions& own_options(const PlannerInput& input) {
 
 /// Whether neighbors in groups of this size are of one type each.
 bool one_type_in_each(const msr::Types& types, std::size_t group) {
-  for (std::size_t d = 0; d < types.of.size(); ++d)
-    if (types.of[d] != types.of[d / group * group]) return false;
+  for (std::size_t d = 0; d < types.type_of.size(); ++d)
+    if (types.type_of[d] != types.type_of[d / group * group]) return false;
   return true;
 }
 
 std::vector<int> machines_of(const PlannerInput& input, const std::vector<DeviceId>& devices, const msr::Types& types) {
-  const auto all = static_cast<int>(devices.size());
+  const auto device_count = static_cast<int>(devices.size());
   const auto& given = own_options(input).machines;
   if (!given) {
     const int each = msr::devices_of_host(input.cluster, devices);
-    const bool flat = each == 1 || each == all || !one_type_in_each(types, static_cast<std::size_t>(each));
-    return flat ? std::vector<int>{all} : std::vector<int>{each, all / each};
+    const bool flat = each == 1 || each == device_count || !one_type_in_each(types, static_cast<std::size_t>(each));
+    return flat ? std::vector<int>{device_count} : std::vector<int>{each, device_count / each};
   }
   const std::vector<int>& machines = *given;
   const Where where = input.options.where("machines");
   double product = 1;
   for (const int count : machines) product *= count;
-  if (machines.empty() || product != all)
-    throw InputError(
-        {{where, "plan.machines", fmt::format("the levels have {} devices, but {} are to be used", product, all),
-          fmt::format("write numbers whose product is {}", all), "machines"}});
-  if (const int inside = all / machines.back(); !one_type_in_each(types, static_cast<std::size_t>(inside)))
+  if (machines.empty() || product != device_count)
+    throw InputError({{where, "plan.machines",
+                       fmt::format("the levels have {} devices, but {} are to be used", product, device_count),
+                       fmt::format("write numbers whose product is {}", device_count), "machines"}});
+  if (const int inside = device_count / machines.back(); !one_type_in_each(types, static_cast<std::size_t>(inside)))
     throw Infeasible(
         {where, "plan.machines",
          fmt::format("{} neighbors are one machine of the last level, but not all of one type of device", inside),
          fmt::format("name devices of one type consecutively in plan.devices, write machines: [{}], or take the "
                      "planner 'spp', which needs no levels",
-                     all),
+                     device_count),
          "machines"});
   return machines;
 }
@@ -79,11 +79,12 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
                        "one for each level, innermost first", "bandwidth"}});
   std::vector<msr::Level> levels;
   std::size_t inside = 1;
-  int most = msr::most_replicas(input);
+  int replicas_left = msr::most_replicas(input);
   for (std::size_t l = 0; l < machines.size(); ++l) {
     const std::size_t group = inside * machines[l];
-    levels.push_back({machines[l], bandwidth_of(input, l, devices, group, inside), std::min(machines[l], most)});
-    most /= levels.back().most_replicas;
+    levels.push_back(
+        {machines[l], bandwidth_of(input, l, devices, group, inside), std::min(machines[l], replicas_left)});
+    replicas_left /= levels.back().most_replicas;
     inside = group;
   }
   return levels;
@@ -97,19 +98,19 @@ std::optional<msr::FoundPipeline> search_mixed(const PlannerInput& input, const 
   const std::size_t inside = devices.size() / options.levels.back().machines;
   std::vector<std::vector<msr::Level>> inner;
   for (std::size_t t = 0; t < types.types.size(); ++t) {
-    std::vector<DeviceId> own;
+    std::vector<DeviceId> same_type;
     for (std::size_t d = 0; d < devices.size(); ++d)
-      if (types.of[d] == static_cast<int>(t)) own.push_back(devices[d]);
+      if (types.type_of[d] == static_cast<int>(t)) same_type.push_back(devices[d]);
     inner.emplace_back(options.levels.begin(), options.levels.end() - 1);
     std::size_t within = 1;
     for (std::size_t l = 0; l < inner.back().size(); ++l) {
       const std::size_t group = within * inner.back()[l].machines;
-      inner.back()[l].bandwidth = bandwidth_of(input, l, own, group, within);
+      inner.back()[l].bandwidth = bandwidth_of(input, l, same_type, group, within);
       within = group;
     }
   }
   work.type_of.clear();
-  for (std::size_t d = 0; d < devices.size(); d += inside) work.type_of.push_back(types.of[d]);
+  for (std::size_t d = 0; d < devices.size(); d += inside) work.type_of.push_back(types.type_of[d]);
   return msr::search_pipedream(work, options, inner);
 }
 
@@ -120,10 +121,10 @@ Planned plan_pipedream(const PlannerInput& input) {
   const msr::Workload& work = mixed.work.front();
   msr::PipeDreamOptions options = own_options(input).rules;
   options.levels = levels_of(input, devices, machines_of(input, devices, types));
-  const auto found =
+  const auto pipeline =
       types.mixed() ? search_mixed(input, devices, types, mixed, options) : msr::search_pipedream(work, options);
-  if (!found) msr::refuse(input, work, devices.size());
-  Planned result = msr::planned(input, work, *found, devices);
+  if (!pipeline) msr::refuse(input, work, devices.size());
+  Planned result = msr::planned(input, work, *pipeline, devices);
   const bool all_replicas = options.levels.size() == 1 || msr::most_replicas(input) >= static_cast<int>(devices.size());
   result.lower_bound = all_replicas ? result.predicted : Seconds{msr::shared_evenly(input, types)};
   result.bound_reason = all_replicas ? "the search was exhaustive" : "all work shared evenly";

@@ -12,12 +12,12 @@
 namespace stagecraft::planners {
 namespace {
 
-using Words = std::vector<std::string>;
+using Strings = std::vector<std::string>;
 
 const config::MapSpec kFields{
     "Stages with replicas that fit into memory, by Piper's search.",
     {msr::micro_batch_field(), msr::devices_field(),
-     config::choice("cuts", Words{"all", "listed"})
+     config::choice("cuts", Strings{"all", "listed"})
          .fallback("all")
          .doc("Where stages may end: all, any set of layers with their inputs; listed, between layers in order."),
      recompute_field(true),
@@ -48,45 +48,45 @@ msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::Layer
   return {layer.name, {{1, std::move(variants)}}};
 }
 
-msr::PiperInput question_of(const PlannerInput& input, const std::vector<DeviceId>& devices, DeviceTypeId type) {
+msr::PiperInput piper_input_of(const PlannerInput& input, const std::vector<DeviceId>& devices, DeviceTypeId type) {
   const int size = input.options.micro_batch_size;
   const std::vector<msr::LayerAmounts> amounts = msr::amounts_of(input.costs, type, size);
-  msr::PiperInput question;
-  question.graph = msr::layer_graph(input.model);
+  msr::PiperInput piper_input;
+  piper_input.graph = msr::layer_graph(input.model);
   for (std::size_t l = 0; l < amounts.size(); ++l) {
-    question.layers.push_back(layer_of(input, amounts, l, type, size));
-    for (msr::Variant& variant : question.layers.back().by_degree[1])
-      variant.out.assign(question.graph.next[l].size(), amounts[l].output);
+    piper_input.layers.push_back(layer_of(input, amounts, l, type, size));
+    for (msr::Variant& variant : piper_input.layers.back().by_degree[1])
+      variant.out.assign(piper_input.graph.next[l].size(), amounts[l].output);
   }
-  question.devices = static_cast<int>(devices.size());
-  question.micro_batches = input.micro_batches;
-  question.most_replicas = size;
-  question.whole_stages = true;
+  piper_input.devices = static_cast<int>(devices.size());
+  piper_input.micro_batches = input.micro_batches;
+  piper_input.most_replicas = size;
+  piper_input.whole_stages = true;
   const std::optional<Bytes> memory = input.options.memory;
   const std::optional<Bandwidth> rate = input.options.bandwidth;
-  const Bytes known = input.cluster.types[type].usable_memory();
+  const Bytes usable = input.cluster.types[type].usable_memory();
   if (memory)
-    question.memory = memory->value;
-  else if (known.value > 0)
-    question.memory = known.value;
-  question.bandwidth = rate ? rate->value : msr::flat_bandwidth(input, devices);
-  return question;
+    piper_input.memory = memory->value;
+  else if (usable.value > 0)
+    piper_input.memory = usable.value;
+  piper_input.bandwidth = rate ? rate->value : msr::flat_bandwidth(input, devices);
+  return piper_input;
 }
 
 std::optional<msr::PiperPlan> search(const PlannerInput& input, const std::vector<DeviceId>& devices,
                                      const msr::Types& types, const msr::Cuts& cuts) {
   std::vector<msr::PiperInput> questions;
-  for (const DeviceTypeId type : types.types) questions.push_back(question_of(input, devices, type));
+  for (const DeviceTypeId type : types.types) questions.push_back(piper_input_of(input, devices, type));
   return types.mixed() ? msr::search_piper(questions, types.counts(), cuts)
                        : msr::search_piper(questions.front(), cuts);
 }
 
 [[noreturn]] void refuse(const PlannerInput& input, const std::vector<DeviceId>& devices, const msr::Types& types) {
-  double most = 0;
-  for (const DeviceTypeId type : types.types) most = std::max(most, question_of(input, devices, type).memory);
+  double largest = 0;
+  for (const DeviceTypeId type : types.types) largest = std::max(largest, piper_input_of(input, devices, type).memory);
   throw Infeasible("memory",
                    fmt::format("no stages on {} devices with {}{} each hold the model and its micro-batches",
-                               devices.size(), types.mixed() ? "up to " : "", room_text(input, Bytes{most})),
+                               devices.size(), types.mixed() ? "up to " : "", room_text(input, Bytes{largest})),
                    "more devices or memory, smaller micro-batches, or `recompute: auto`");
 }
 
@@ -94,14 +94,14 @@ std::optional<msr::PiperPlan> search(const PlannerInput& input, const std::vecto
 std::vector<DeviceId> next_devices(const msr::PiperStage& stage, const std::vector<DeviceId>& devices,
                                    const msr::Types& types, std::vector<char>& taken) {
   std::vector<int> needed = stage.of_type.empty() ? std::vector<int>{stage.data} : stage.of_type;
-  std::vector<DeviceId> own;
+  std::vector<DeviceId> chosen;
   for (std::size_t d = 0; d < devices.size(); ++d) {
-    int& left = needed[types.of[d]];
+    int& left = needed[types.type_of[d]];
     if (taken[d] || left == 0) continue;
     taken[d] = 1, --left;
-    own.push_back(devices[d]);
+    chosen.push_back(devices[d]);
   }
-  return own;
+  return chosen;
 }
 
 std::shared_ptr<const PlannerOptions> read_options(const config::Value& checked, const Cluster&) {
@@ -115,11 +115,11 @@ Planned plan_piper(const PlannerInput& input) {
   const msr::Types types = msr::types_of(input.cluster, devices);
   const msr::Cuts cuts = msr::cuts_of(input);
   const std::vector<Recomputation> kinds = recomputations(input.options, input.model);
-  const auto found = search(input, devices, types, cuts);
-  if (!found) refuse(input, devices, types);
+  const auto pipeline = search(input, devices, types, cuts);
+  if (!pipeline) refuse(input, devices, types);
   Planned result;
   std::vector<char> taken(devices.size(), 0);
-  for (const msr::PiperStage& one : found->stages) {
+  for (const msr::PiperStage& one : pipeline->stages) {
     Stage stage;
     stage.name = fmt::format("s{}", result.plan.stage_count());
     stage.micro_batch_size = input.options.micro_batch_size;
@@ -130,9 +130,9 @@ Planned plan_piper(const PlannerInput& input) {
     result.plan.stages.push_back(std::move(stage));
   }
   finish_plan(result.plan, input, false);
-  result.predicted = result.lower_bound = {found->seconds};
+  result.predicted = result.lower_bound = {pipeline->seconds};
   result.bound_reason = "the search was exhaustive";
-  result.states = found->states;
+  result.states = pipeline->states;
   return result;
 }
 

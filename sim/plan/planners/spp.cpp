@@ -42,20 +42,20 @@ std::vector<double> cuts_of(const ModelGraph& model) {
 
 spp::Bandwidths bandwidths_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   const LinkTable links(cluster);
-  spp::Bandwidths all(devices.size(), std::vector<double>(devices.size(), 0));
+  spp::Bandwidths bandwidths(devices.size(), std::vector<double>(devices.size(), 0));
   for (std::size_t a = 0; a < devices.size(); ++a)
     for (std::size_t b = 0; b < devices.size(); ++b)
       if (a != b) {
         const double there = links.bandwidth(devices[a], devices[b]).value;
-        all[a][b] = a < b ? there : std::min(there, all[b][a]);
-        all[b][a] = all[a][b];
+        bandwidths[a][b] = a < b ? there : std::min(there, bandwidths[b][a]);
+        bandwidths[b][a] = bandwidths[a][b];
       }
-  return all;
+  return bandwidths;
 }
 
-spp::Problem problem_of(const PlannerInput& input, const std::vector<DeviceId>& line, const spp::Bandwidths& bandwidth,
-                        const std::vector<int>& order, int size) {
-  spp::Problem p;
+spp::LineProblem problem_of(const PlannerInput& input, const std::vector<DeviceId>& line,
+                            const spp::Bandwidths& bandwidth, const std::vector<int>& order, int size) {
+  spp::LineProblem p;
   p.micro_batches = input.micro_batches;
   for (int r = 1; r <= std::min(static_cast<int>(line.size()), size); r *= 2) p.replicas.push_back(r);
   const ModelGraph& model = input.model;
@@ -98,7 +98,7 @@ Planned plan_spp(const PlannerInput& input) {
   const std::vector<int> order = spp::order_devices(bandwidth);
   std::vector<DeviceId> line;
   for (const int i : order) line.push_back(devices[i]);
-  const spp::Problem problem = problem_of(input, line, bandwidth, order, size);
+  const spp::LineProblem problem = problem_of(input, line, bandwidth, order, size);
   const double choices = static_cast<double>(problem.replicas.size());
   const double cells = std::min(problem.layers(), problem.devices()) * double(problem.layers()) * problem.layers() *
                        problem.devices() * choices * choices;
@@ -124,7 +124,7 @@ Planned plan_spp(const PlannerInput& input) {
          fmt::format("{} layers on {} devices cannot make {} stages", problem.layers(), problem.devices(), *asked),
          "leave plan.stages out", "stages"});
   for (std::size_t s = 0; s < best->parts.size(); ++s) {
-    const spp::Part& part = best->parts[s];
+    const spp::LineStage& part = best->parts[s];
     Stage stage;
     stage.name = fmt::format("s{}", s);
     for (int l = part.first_layer; l < part.last_layer; ++l) stage.shape.layers.push_back(LayerId{l});

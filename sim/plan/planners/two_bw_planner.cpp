@@ -58,9 +58,9 @@ struct Candidate {
   double throughput() const { return width * size / period; }
 };
 
-class Search {
+class TwoBwSearch {
  public:
-  explicit Search(const PlannerInput& input)
+  explicit TwoBwSearch(const PlannerInput& input)
       : input_(input),
         devices_(msr::devices_of(input)),
         types_(msr::types_of(input.cluster, devices_)),
@@ -71,19 +71,19 @@ class Search {
         recomputations_(recomputations(input.options, input.model)) {
     const std::optional<Bytes> given = input.options.memory;
     for (const DeviceTypeId type : types_.types) {
-      const Bytes known = input.cluster.types[type].usable_memory();
-      memory_.push_back(given ? given->value : known.value > 0 ? known.value : kInfinity);
+      const Bytes usable = input.cluster.types[type].usable_memory();
+      memory_.push_back(given ? given->value : usable.value > 0 ? usable.value : kInfinity);
     }
     if (types_.mixed()) bandwidth_ = msr::bandwidths_of(input.cluster, devices_);
   }
 
   Planned run() {
-    const auto all = static_cast<int>(devices_.size()), layers = static_cast<int>(input_.model.layers.size());
+    const auto count = static_cast<int>(devices_.size()), layers = static_cast<int>(input_.model.layers.size());
     const int largest = input_.options.options<Options>().largest_micro_batch;
-    for (int width = 1; width <= all; ++width)
-      for (int depth = 1; depth <= std::min({all / width, layers, input_.micro_batches}); ++depth)
+    for (int width = 1; width <= count; ++width)
+      for (int depth = 1; depth <= std::min({count / width, layers, input_.micro_batches}); ++depth)
         for (int size = 1; size <= largest; size *= 2)
-          for (const std::vector<int>& order : orders_) look(width, depth, size, order);
+          for (const std::vector<int>& order : orders_) try_candidate(width, depth, size, order);
     if (best_.starts.empty()) refuse();
     return planned();
   }
@@ -93,21 +93,21 @@ class Search {
   std::vector<std::vector<int>> orders() const {
     std::vector<int> given(devices_.size());
     std::iota(given.begin(), given.end(), 0);
-    std::vector<std::vector<int>> all{given};
+    std::vector<std::vector<int>> orders{given};
     std::vector<int> types(types_.types.size());
     std::iota(types.begin(), types.end(), 0);
-    if (!types_.mixed() || types.size() > kMostOrdered) return all;
+    if (!types_.mixed() || types.size() > kMostOrdered) return orders;
     do {
       std::vector<int> order = given;
       std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return place(types, a) < place(types, b); });
-      if (order != given) all.push_back(std::move(order));
+      if (order != given) orders.push_back(std::move(order));
     } while (std::next_permutation(types.begin(), types.end()));
-    return all;
+    return orders;
   }
   std::ptrdiff_t place(const std::vector<int>& types, int device) const {
     return std::find(types.begin(), types.end(), type_of(device)) - types.begin();
   }
-  int type_of(int device) const { return types_.of[device]; }
+  int type_of(int device) const { return types_.type_of[device]; }
 
   /// The `count` fastest devices, in this order.
   std::vector<int> fastest(std::vector<int> order, std::size_t count, int size) {
@@ -124,7 +124,7 @@ class Search {
     return order;
   }
 
-  void look(int width, int depth, int size, const std::vector<int>& order) {
+  void try_candidate(int width, int depth, int size, const std::vector<int>& order) {
     const std::optional<int> batch = input_.options.options<Options>().batch;
     if (batch && static_cast<double>(width) * size * input_.micro_batches != *batch) return;
     Candidate candidate{width, depth, size, {}, {}, {}, {}, 0, 0};
@@ -159,8 +159,8 @@ class Search {
   }
 
   const msr::Workload& work(int size, int type) {
-    const auto found = works_.find({size, type});
-    if (found != works_.end()) return found->second;
+    const auto it = works_.find({size, type});
+    if (it != works_.end()) return it->second;
     const Digraph graph = msr::layer_graph(input_.model);
     const auto amounts = msr::amounts_of(input_.costs, types_.types[type], size);
     return works_.emplace(std::pair{size, type}, msr::sum_up(amounts, graph, msr::listed_cuts(graph.size())))
@@ -168,17 +168,18 @@ class Search {
   }
 
   std::vector<int> starts(const Candidate& candidate) {
-    std::vector<int>& known = starts_[{candidate.size, candidate.types}];
-    if (!known.empty()) return known;
+    std::vector<int>& starts = starts_[{candidate.size, candidate.types}];
+    if (!starts.empty()) return starts;
     std::vector<std::vector<double>> seconds;
     for (const std::set<int>& types : candidate.types) {
-      std::vector<double>& own = seconds.emplace_back(input_.model.layers.size(), 0);
+      std::vector<double>& layer_seconds = seconds.emplace_back(input_.model.layers.size(), 0);
       for (const int type : types) {
         const msr::Workload& sums = work(candidate.size, type);
-        for (std::size_t l = 0; l < own.size(); ++l) own[l] = std::max(own[l], sums.seconds[l + 1] - sums.seconds[l]);
+        for (std::size_t l = 0; l < layer_seconds.size(); ++l)
+          layer_seconds[l] = std::max(layer_seconds[l], sums.seconds[l + 1] - sums.seconds[l]);
       }
     }
-    return known = types_.mixed() ? msr::cut_evenly(seconds) : msr::cut_evenly(seconds.front(), candidate.depth);
+    return starts = types_.mixed() ? msr::cut_evenly(seconds) : msr::cut_evenly(seconds.front(), candidate.depth);
   }
 
   msr::TwoBwPipeline pipeline_of(const Candidate& candidate) {
@@ -200,8 +201,8 @@ class Search {
     const msr::Workload& sums = work(candidate.size, 0);
     msr::TwoBwStage stage;
     for (const int type : candidate.types[s]) {
-      const msr::Workload& own = work(candidate.size, type);
-      stage.seconds = std::max(stage.seconds, own.seconds[to] - own.seconds[from]);
+      const msr::Workload& workload = work(candidate.size, type);
+      stage.seconds = std::max(stage.seconds, workload.seconds[to] - workload.seconds[from]);
     }
     stage.received = sums.crossing[from], stage.sent = sums.crossing[to];
     // The formulas of the paper include full recomputation of a stage; selective recomputation depends on the layers.
@@ -217,12 +218,12 @@ class Search {
   double recomputed_seconds(const Candidate& candidate, std::size_t s, std::size_t from, std::size_t to) const {
     double slowest = 0;
     for (const int type : candidate.types[s]) {
-      double own = 0;
+      double stage_time = 0;
       for (std::size_t l = from; l < to; ++l) {
         const LayerCost cost = input_.costs.at(LayerId{l}, types_.types[type], candidate.size);
-        own += recomputed_share(candidate.recompute, cost) * cost.forward.value;
+        stage_time += recomputed_share(candidate.recompute, cost) * cost.forward.value;
       }
-      slowest = std::max(slowest, own);
+      slowest = std::max(slowest, stage_time);
     }
     return slowest;
   }
@@ -267,14 +268,14 @@ class Search {
 
   /// [type][layer] of the micro-batches of the best.
   std::vector<std::vector<double>> work_of_layers() {
-    std::vector<std::vector<double>> all;
+    std::vector<std::vector<double>> layer_seconds;
     for (std::size_t t = 0; t < types_.types.size(); ++t) {
-      all.emplace_back();
+      layer_seconds.emplace_back();
       const msr::Workload& sums = work(best_.size, static_cast<int>(t));
       for (std::size_t l = 0; l + 1 < sums.seconds.size(); ++l)
-        all.back().push_back(sums.seconds[l + 1] - sums.seconds[l]);
+        layer_seconds.back().push_back(sums.seconds[l + 1] - sums.seconds[l]);
     }
-    return all;
+    return layer_seconds;
   }
 
   [[noreturn]] void refuse() const {
@@ -307,7 +308,7 @@ class Search {
   std::int64_t states_ = 0;
 };
 
-Planned plan_two_bw(const PlannerInput& input) { return Search(input).run(); }
+Planned plan_two_bw(const PlannerInput& input) { return TwoBwSearch(input).run(); }
 
 }  // namespace
 

@@ -43,7 +43,7 @@ std::pair<std::vector<int>, std::vector<int>> least_cut(const Bandwidths& bandwi
   std::vector<std::size_t> left(n);
   std::iota(left.begin(), left.end(), std::size_t{0});
   std::vector<int> side;
-  double least = kInfinity;
+  double min_cut = kInfinity;
   while (left.size() > 1) {  // One phase: the last vertex, cut off from all others, is a candidate.
     std::vector<double> tied(n, 0);
     std::vector<bool> added(n, false);
@@ -57,7 +57,7 @@ std::pair<std::vector<int>, std::vector<int>> least_cut(const Bandwidths& bandwi
       for (const std::size_t v : left)
         if (!added[v]) tied[v] += weight[next][v];
     }
-    if (tied[last] < least) least = tied[last], side = merged[last];
+    if (tied[last] < min_cut) min_cut = tied[last], side = merged[last];
     merged[before].insert(merged[before].end(), merged[last].begin(), merged[last].end());
     for (const std::size_t v : left)
       if (v != before) weight[before][v] = weight[v][before] += weight[last][v];
@@ -71,28 +71,28 @@ std::pair<std::vector<int>, std::vector<int>> least_cut(const Bandwidths& bandwi
 }
 
 std::vector<int> order_devices(const Bandwidths& bandwidth) {
-  std::vector<int> all(bandwidth.size());
-  std::iota(all.begin(), all.end(), 0);
-  return ordered(bandwidth, all);
+  std::vector<int> devices(bandwidth.size());
+  std::iota(devices.begin(), devices.end(), 0);
+  return ordered(bandwidth, devices);
 }
 
 namespace {
 
-double slowest_inside(const Problem& p, int first, int count) {
-  double least = kInfinity;
+double slowest_inside(const LineProblem& p, int first, int count) {
+  double min_bandwidth = kInfinity;
   for (int a = first; a < first + count; ++a)
-    for (int b = a + 1; b < first + count; ++b) least = std::min(least, p.bandwidth[a][b]);
-  return least;
+    for (int b = a + 1; b < first + count; ++b) min_bandwidth = std::min(min_bandwidth, p.bandwidth[a][b]);
+  return min_bandwidth;
 }
 
-double slowest_between(const Problem& p, int first, int count, int next, int next_count) {
-  double least = kInfinity;
+double slowest_between(const LineProblem& p, int first, int count, int next, int next_count) {
+  double min_bandwidth = kInfinity;
   for (int a = first; a < first + count; ++a)
-    for (int b = next; b < next + next_count; ++b) least = std::min(least, p.bandwidth[a][b]);
-  return least;
+    for (int b = next; b < next + next_count; ++b) min_bandwidth = std::min(min_bandwidth, p.bandwidth[a][b]);
+  return min_bandwidth;
 }
 
-std::size_t choice_of(const Problem& p, int replicas) {
+std::size_t choice_of(const LineProblem& p, int replicas) {
   return std::find(p.replicas.begin(), p.replicas.end(), replicas) - p.replicas.begin();
 }
 
@@ -101,7 +101,7 @@ constexpr double kMostStates = 3e12;  ///< An upper bound; most of them are prun
 
 class DynamicProgram {
  public:
-  DynamicProgram(const Problem& p, std::int64_t& states)
+  DynamicProgram(const LineProblem& p, std::int64_t& states)
       : p_(p), states_(states), choices_(static_cast<int>(p.replicas.size())) {
     inside_.assign(p.devices() + 1, std::vector<double>(choices_, kInfinity));
     between_.assign(p.devices() + 1, std::vector<std::vector<double>>(choices_));
@@ -118,9 +118,9 @@ class DynamicProgram {
 
   std::vector<Division> run() {
     std::vector<Division> divisions;
-    const int most = std::min(p_.layers(), p_.devices());
-    refuse_too_large(most);
-    for (int parts = 1; parts <= most; ++parts) {
+    const int max_stages = std::min(p_.layers(), p_.devices());
+    refuse_too_large(max_stages);
+    for (int parts = 1; parts <= max_stages; ++parts) {
       activity_.count(states_, "states");
       add_part(parts);
       divisions.push_back(best(parts));
@@ -180,15 +180,15 @@ class DynamicProgram {
     const auto& before = table_[parts - 2];
     const int r = p_.replicas[choice];
     for (int cut = layers - 1; cut >= parts - 1; --cut) {
-      const double own = part_time(cut, layers, choice, used);
-      if (own >= cell.bottleneck) break;  // It only grows with more layers.
+      const double stage_time = part_time(cut, layers, choice, used);
+      if (stage_time >= cell.bottleneck) break;  // It only grows with more layers.
       for (int b = 0; b < choices_ && p_.replicas[b] <= used - r; ++b) {
         const Cell& other = before[index(cut, b, used - r)];
         ++states_;
         if (other.bottleneck >= cell.bottleneck) continue;
         const double share = p_.cut[cut] / (r * p_.replicas[b]);
         const double channel = 2 * share / between_[used][choice][b];
-        const double value = std::max({own, channel, other.bottleneck});
+        const double value = std::max({stage_time, channel, other.bottleneck});
         if (value < cell.bottleneck) cell = {value, cut, b};
       }
     }
@@ -213,7 +213,7 @@ class DynamicProgram {
     return division;
   }
 
-  const Problem& p_;
+  const LineProblem& p_;
   std::int64_t& states_;
   Activity activity_{"filling the tables of SPP"};
   int choices_;
@@ -224,9 +224,9 @@ class DynamicProgram {
 
 }  // namespace
 
-std::vector<Division> divide(const Problem& p, std::int64_t& states) { return DynamicProgram(p, states).run(); }
+std::vector<Division> divide(const LineProblem& p, std::int64_t& states) { return DynamicProgram(p, states).run(); }
 
-PartTimes times_of(const Problem& p, const Part& part, const Part* before) {
+PartTimes times_of(const LineProblem& p, const LineStage& part, const LineStage* before) {
   const std::size_t choice = choice_of(p, part.replicas);
   PartTimes t;
   for (int d = part.first_device; d < part.first_device + part.replicas; ++d) {
@@ -243,7 +243,7 @@ PartTimes times_of(const Problem& p, const Part& part, const Part* before) {
   return t;
 }
 
-double play(const Problem& p, const std::vector<Part>& parts) {
+double play(const LineProblem& p, const std::vector<LineStage>& parts) {
   struct Block {
     std::size_t resource;  ///< 2 s: a part; 2 s + 1: the channel after it.
     double time;

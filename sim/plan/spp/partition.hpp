@@ -16,7 +16,7 @@ std::pair<std::vector<int>, std::vector<int>> least_cut(const Bandwidths&, const
 std::vector<int> order_devices(const Bandwidths&);
 
 /// Layers in a line for devices in a line.
-struct Problem {
+struct LineProblem {
   int micro_batches = 1;
   std::vector<int> replicas;  ///< Numbers of replicas to choose from, rising, from 1.
   /// [device][which of `replicas`][layer]: seconds of the forward, and of the backward, of all layers before it for one
@@ -31,31 +31,31 @@ struct Problem {
 };
 
 /// Consecutive layers on consecutive devices.
-struct Part {
+struct LineStage {
   int first_layer = 0, last_layer = 0;  ///< Layers [first, last).
   int first_device = 0, replicas = 1;
 };
 
 struct Division {
-  std::vector<Part> parts;
+  std::vector<LineStage> parts;
   double bottleneck = 0;  ///< Seconds of a micro-batch in the slowest part or channel, with a share of the all-reduce.
 };
 
 /// The division with the least bottleneck for each number of parts from 1 on, without impossible numbers. The dynamic
 /// program over layers, parts, replicas of the last part and devices used (Luo et al., INFOCOM 2022).
 /// O(parts * layers^2 * devices * replicas^2). Adds the number of visited partial divisions to `states`.
-std::vector<Division> divide(const Problem&, std::int64_t& states);
+std::vector<Division> divide(const LineProblem&, std::int64_t& states);
 
 /// Seconds of an iteration in which every device and channel runs its blocks by micro-batch + block number, the later
 /// block first among equals, with the all-reduce at the end. Without the all-reduce it is at most
 /// (1 + (4 parts - 4) / micro-batches) times the time of any order.
-double play(const Problem&, const std::vector<Part>&);
+double play(const LineProblem&, const std::vector<LineStage>&);
 
 /// Seconds of one part: forward, backward, its all-reduce, and sending the input of a micro-batch one way.
 struct PartTimes {
   double forward = 0, backward = 0, all_reduce = 0, input = 0;
 };
 /// `before`: the part that feeds this part, or null.
-PartTimes times_of(const Problem&, const Part&, const Part* before);
+PartTimes times_of(const LineProblem&, const LineStage&, const LineStage* before);
 
 }  // namespace stagecraft::spp

@@ -24,7 +24,7 @@ void read(const config::Value& map, ScheduleOptions& options) {
 
 // Everything forward, then everything backward: every activation is alive in between.
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
-  const auto [reverse, keep_last] = in.options.own<GpipeOptions>();
+  const auto [reverse, keep_last] = in.options.as<GpipeOptions>();
   if (keep_last && in.plan.stage(stage).shape.recomputes_all())
     throw InputError("gpipe with keep_last recomputes by itself", "write plan.recompute: none");
   for (int m = 0; m < micro_batches; ++m) ops.forward(m);

@@ -28,12 +28,12 @@ void read(const config::Value& map, ScheduleOptions& options) {
 // Each stage runs ahead by the in-flight rule, then `group` backwards and `group` forwards in turn. On a chain of equal
 // stages this is 1F1B; on any DAG of equal stages it cannot deadlock and has makespan 2(m + D - 1) at unit costs.
 Schedule whole(const ScheduleInput& in) {
-  const int extra = in.options.own<GraphOptions>().extra_in_flight;
+  const int extra = in.options.as<GraphOptions>().extra_in_flight;
   const auto samples = in_flight_samples(in.plan, std::vector<double>(in.plan.edges.size(), extra));
   return by_stage(in.plan, "graph", false, [&](StageId s, OpList& ops) {
     const Stage& stage = in.plan.stage(s);
     const int ahead = samples[s] / stage.micro_batch_size;
-    alternate(in.plan.own_micro_batches(s), ahead, stage.group, ops);
+    alternate(in.plan.micro_batches_run(s), ahead, stage.group, ops);
   });
 }
 

@@ -51,7 +51,7 @@ struct Block {
 };
 
 void order(const RankInput& r, RankOps& ops) {
-  const auto [group, recompute] = r.in.options.own<GroupInterleavedOptions>();
+  const auto [group, recompute] = r.in.options.as<GroupInterleavedOptions>();
   const Block block{r.ranks, r.chunks, group > 0 ? group : (r.ranks + 1) / 2};
   std::vector<Slot> slots;
   for (int micro = 0; micro < r.micro_batches; ++micro) {

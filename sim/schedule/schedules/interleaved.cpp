@@ -24,7 +24,7 @@ void read(const config::Value& map, ScheduleOptions& options) {
 // Rank r runs 2(p - 1 - r) + (v - 1) group forwards ahead, so that the micro-batch that comes back from the last chunk
 // finds it free.
 void order(const RankInput& r, RankOps& ops) {
-  const auto [group, overlap] = r.in.options.own<InterleavedOptions>();
+  const auto [group, overlap] = r.in.options.as<InterleavedOptions>();
   const Rounds rounds = rounds_of(r, "interleaved", group);
   whole_backward(rounds, 2 * (r.ranks - 1 - r.rank) + (r.chunks - 1) * rounds.group() + overlap, overlap, ops);
 }

@@ -16,7 +16,7 @@ void read(const config::Value& map, ScheduleOptions& options) {
 }
 
 void order(const RankInput& r, RankOps& ops) {
-  split_backward(r, rounds_of(r, "interleaved-zb", r.in.options.own<InterleavedZbOptions>().group), ops);
+  split_backward(r, rounds_of(r, "interleaved-zb", r.in.options.as<InterleavedZbOptions>().group), ops);
 }
 
 }  // namespace

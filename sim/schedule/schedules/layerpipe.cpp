@@ -57,7 +57,7 @@ std::vector<int> interval_offsets(const Plan& plan, const std::vector<int>& orde
 Schedule order(const ScheduleInput& in) {
   require_tasks(in.plan);
   const std::vector<int> sorted = topological_order(in.plan.graph()).value();
-  const std::vector<int> offset = interval_offsets(in.plan, sorted, in.options.own<LayerPipeOptions>().slack);
+  const std::vector<int> offset = interval_offsets(in.plan, sorted, in.options.as<LayerPipeOptions>().slack);
   const int total = in.plan.micro_batches(StageId{0}) * in.iterations;
   std::vector<Op> tasks;
   std::vector<int> intervals;  // [task]

@@ -22,7 +22,7 @@ void read(const config::Value& map, ScheduleOptions& options) {
 
 // Weights of a chunk are needed once forward and once backward, which suits weights that are gathered for use.
 void order(const RankInput& r, RankOps& ops) {
-  const bool reverse = r.in.options.own<LoopedBfsOptions>().reverse;
+  const bool reverse = r.in.options.as<LoopedBfsOptions>().reverse;
   const int m = r.micro_batches;
   for (int chunk = 0; chunk < r.chunks; ++chunk)
     for (int i = 0; i < m; ++i) ops.forward(chunk, i);

@@ -25,7 +25,7 @@ void read(const config::Value& map, ScheduleOptions& options) {
 // Slices go forward in order. Attention of a later slice reads the keys and values of the earlier, so the gradients of
 // a sequence come back last slice first, and a rank runs ahead by one whole sequence more than 1F1B less one slice.
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
-  const int slices = in.options.own<SliceOptions>().slices;
+  const int slices = in.options.as<SliceOptions>().slices;
   require_micro_batches(micro_batches % slices == 0, "seq1f1b", fmt::format("a multiple of {} slices", slices),
                         micro_batches);
   const int ahead = std::min(in.depth[stage] - 2 + slices, micro_batches);

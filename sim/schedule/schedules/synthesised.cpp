@@ -50,16 +50,16 @@ struct SynthesisOptions {
 };
 
 void read(const config::Value& map, ScheduleOptions& options) {
-  SynthesisOptions own;
-  own.period = !option_is(map, "objective", "makespan");
-  own.split = !option_is(map, "split", "false");
+  SynthesisOptions synthesis;
+  synthesis.period = !option_is(map, "objective", "makespan");
+  synthesis.split = !option_is(map, "split", "false");
   if (const Value* memory = map.find("memory"))
-    own.memory = Bytes{config::as_quantity(*memory, config::Dimension::Size)};
-  if (const Value* activations = map.find("activations")) own.activations = config::as_real(*activations);
-  own.freed_at_input = option_or(map, "freed_at_input", 0.0);
-  if (const Value* effort = map.find("effort")) own.effort = config::as_real(*effort);
-  own.seed = option_or(map, "seed", 1);
-  options.keep(own);
+    synthesis.memory = Bytes{config::as_quantity(*memory, config::Dimension::Size)};
+  if (const Value* activations = map.find("activations")) synthesis.activations = config::as_real(*activations);
+  synthesis.freed_at_input = option_or(map, "freed_at_input", 0.0);
+  if (const Value* effort = map.find("effort")) synthesis.effort = config::as_real(*effort);
+  synthesis.seed = option_or(map, "seed", 1);
+  options.keep(synthesis);
 }
 
 constexpr double kMostBlocks = 400, kBlockPieces = 400000;  // They take about a second.
@@ -80,7 +80,7 @@ constexpr double kAny = kInfinity;
 class ScheduleSynthesis {
  public:
   explicit ScheduleSynthesis(const ScheduleInput& in)
-      : in_(in), options_(in.options.own<SynthesisOptions>()), problem_(in) {
+      : in_(in), options_(in.options.as<SynthesisOptions>()), problem_(in) {
     goal_.period = options_.period;
     goal_.split = options_.split;
     const double steps = 3.0 * problem_.pieces();
@@ -113,8 +113,8 @@ class ScheduleSynthesis {
                       to_text(Bytes{best.most_over})),
           options_.memory ? "raise run.schedule.memory, or take more stages or smaller micro-batches" : kMoreRoom);
     Schedule schedule = best.iteration;
-    const Seconds found = goal_.period ? best.result.period : best.result.makespan;
-    schedule.search = {found, Seconds{goal_.period ? bound.period : bound.makespan}, goal_.period,
+    const Seconds time = goal_.period ? best.result.period : best.result.makespan;
+    schedule.search = {time, Seconds{goal_.period ? bound.period : bound.makespan}, goal_.period,
                        goal_.period ? bound.period_reason : bound.makespan_reason, best.name};
     return schedule;
   }
@@ -136,15 +136,15 @@ class ScheduleSynthesis {
       for (std::size_t replica = 0; replica < stage.devices().size(); ++replica) {
         const MemoryUnits& units = in_.costs.at(StageId{s}, static_cast<int>(replica)).memory;
         resident[stage.devices()[replica]] += (stage_memory(units, 0).resident() + units.recompute_peak).value;
-        const double kept = (stage.shape.recomputes_all() ? units.stash : units.whole_stash()).value;
+        const double stash = (stage.shape.recomputes_all() ? units.stash : units.whole_stash()).value;
         r.stash.back() = std::max(r.stash.back(), units.whole_stash().value);
-        r.boundary.back() = std::max(r.boundary.back(), kept);
+        r.boundary.back() = std::max(r.boundary.back(), stash);
       }
     }
     for (int d = 0; d < problem_.empty.device_count(); ++d) {
-      const Bytes own =
+      const Bytes device_memory =
           in_.cluster ? in_.cluster->types[in_.cluster->devices[DeviceId{d}].type].usable_memory() : Bytes{0};
-      capacity_.push_back(std::min(asked, own.value > 0 ? own.value : kAny));
+      capacity_.push_back(std::min(asked, device_memory.value > 0 ? device_memory.value : kAny));
     }
     for (const auto& devices : problem_.rank_devices) {
       r.capacity.push_back(kAny);
@@ -153,11 +153,11 @@ class ScheduleSynthesis {
     return r;
   }
 
-  Resource counted(double most) const {
+  Resource counted(double limit) const {
     Resource r;
     r.stash.assign(problem_.rank_of.size(), 1);
     r.boundary = r.stash;
-    r.capacity.assign(problem_.stages.size(), most);
+    r.capacity.assign(problem_.stages.size(), limit);
     r.freed_at_input = options_.freed_at_input;
     return r;
   }
@@ -217,9 +217,9 @@ class ScheduleSynthesis {
       double messages = kAny;
       for (const Candidate& c : candidates_) {
         if (c.result.memory.empty()) continue;
-        const double held = peaks(problem_, problem_.rows_of(c.iteration), bytes)[r];
+        const double activations = peaks(problem_, problem_.rows_of(c.iteration), bytes)[r];
         for (const DeviceId d : problem_.rank_devices[r])
-          messages = std::min(messages, c.result.memory[d].value - held);
+          messages = std::min(messages, c.result.memory[d].value - activations);
       }
       if (!std::isfinite(messages)) continue;
       for (const DeviceId d : problem_.rank_devices[r])
@@ -231,13 +231,13 @@ class ScheduleSynthesis {
   /// when one of the orders fits or there is none.
   bool tighten(std::size_t first) {
     if (first == candidates_.size()) return false;
-    const auto least =
+    const auto smallest =
         std::min_element(candidates_.begin() + static_cast<std::ptrdiff_t>(first), candidates_.end(),
                          [](const Candidate& a, const Candidate& b) { return a.most_over < b.most_over; });
-    if (least->most_over <= 0) return false;
+    if (smallest->most_over <= 0) return false;
     for (int r = 0; r < problem_.ranks(); ++r) {
       double over = 0;
-      for (const DeviceId d : problem_.rank_devices[r]) over = std::max(over, least->overshoot[d.value]);
+      for (const DeviceId d : problem_.rank_devices[r]) over = std::max(over, smallest->overshoot[d.value]);
       limit_.front().capacity[r] -= over;
     }
     return true;

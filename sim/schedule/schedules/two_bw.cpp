@@ -11,12 +11,12 @@ const config::MapSpec fields{.title = "1F1B without a flush, on two weight versi
 // micro-batches of an iteration are at least the forwards a stage runs ahead (PipeDream-2BW, section 3.1).
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
   const int depth = in.depth[stage];
-  if (in.plan.own_micro_batches(stage) < depth - 1)
+  if (in.plan.micro_batches_run(stage) < depth - 1)
     throw Infeasible(
         "micro-batches",
         fmt::format("2bw keeps two weight versions, which needs at least {} micro-batches in an iteration for a "
                     "pipeline {} stages deep; there are {}",
-                    depth - 1, depth, in.plan.own_micro_batches(stage)),
+                    depth - 1, depth, in.plan.micro_batches_run(stage)),
         fmt::format("set run.micro_batches to {} or more", depth - 1));
   alternate(micro_batches, depth, 1, ops);
 }

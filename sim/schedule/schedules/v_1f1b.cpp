@@ -47,9 +47,9 @@ std::vector<Starts> first_block(int ranks) {
   int time = kPeriod;
   for (int leg = 0; leg < kLegs; ++leg)
     for (int i = 0; i < ranks; ++i) {
-      int& own = start[goes_down(leg) ? i : ranks - 1 - i][leg];
-      own = next_time(time, own);
-      time = own + 1;
+      int& slot_start = start[goes_down(leg) ? i : ranks - 1 - i][leg];
+      slot_start = next_time(time, slot_start);
+      time = slot_start + 1;
     }
   return start;
 }
@@ -99,9 +99,9 @@ class StepTable {
   /// The most activations on a rank before anything moves.
   int peak(const std::vector<int>& order) const {
     std::vector<int> alive(ranks_, 0);
-    int most = 0;
-    for (const int op : order) most = std::max(most, alive[rank(op)] += is_forward(leg(op)) ? 1 : -1);
-    return most;
+    int peak = 0;
+    for (const int op : order) peak = std::max(peak, alive[rank(op)] += is_forward(leg(op)) ? 1 : -1);
+    return peak;
   }
 
   /// The first step after everything that the op needs.

@@ -21,7 +21,7 @@ void read(const config::Value& map, ScheduleOptions& options) {
 
 Schedule whole(const ScheduleInput& in) {
   const int m = in.plan.micro_batches(StageId{0}), ranks = in.layout.ranks();
-  const double memory = in.options.own<MemoryOption>().memory;
+  const double memory = in.options.as<MemoryOption>().memory;
   const VWork work{.costs = rank_costs(in), .hop = slowest_hop(in).value, .micro_batches = m};
   const VRows best = shortest_rows(work, static_cast<int>(std::min(memory, 1.0) * 2 * ranks + 1e-9));
   if (best.empty())

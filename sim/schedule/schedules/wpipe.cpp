@@ -13,10 +13,10 @@ const config::MapSpec fields{.title = "Two groups of stages, updated in turn, wi
 // the newest weights; each forward of the first group comes between that update and the one before it, so its weights
 // are one update old.
 void order(const RankInput& r, RankOps& ops) {
-  const int m = r.in.plan.micro_batches(StageId{0}), least = 2 * (r.ranks - 1);
-  require_micro_batches(m >= least, "wpipe",
-                        fmt::format("at least {} on {} ranks, so that two weight versions are enough", least, r.ranks),
-                        m);
+  const int m = r.in.plan.micro_batches(StageId{0}), min_micro_batches = 2 * (r.ranks - 1);
+  require_micro_batches(
+      m >= min_micro_batches, "wpipe",
+      fmt::format("at least {} on {} ranks, so that two weight versions are enough", min_micro_batches, r.ranks), m);
   whole_backward(Rounds(r.chunks, r.micro_batches, m), 2 * (r.ranks - 1 - r.rank) + m, false, ops);
 }
 

@@ -16,7 +16,7 @@ void read(const config::Value& map, ScheduleOptions& options) {
 }
 
 Schedule whole(const ScheduleInput& in) {
-  return automatic_zero_bubble(in, "zb-2p", in.options.own<MemoryOption>().memory);
+  return automatic_zero_bubble(in, "zb-2p", in.options.as<MemoryOption>().memory);
 }
 
 }  // namespace

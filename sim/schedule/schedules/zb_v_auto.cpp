@@ -173,7 +173,7 @@ std::optional<ZbVTrial> improved(const ZeroBubbleWork& work, bool fill_forward, 
 }
 
 Schedule whole(const ScheduleInput& in) {
-  const double memory = in.options.own<MemoryOption>().memory;
+  const double memory = in.options.as<MemoryOption>().memory;
   const ZeroBubbleWork work{rank_costs(in), in.plan.micro_batches(StageId{0}), slowest_hop(in).value,
                             memory * 4 * in.layout.ranks()};
   std::optional<ZbVTrial> best;

@@ -34,7 +34,7 @@ int fit(double capacity, double each) {
 }  // namespace
 
 LowerBoundModel::LowerBoundModel(const SchedulingProblem& p, const ResourceLimits& limit, bool split)
-    : problem(p), times(p.least), constraints(p.rank_of.size()), constrains(p.rank_of.size()) {
+    : problem(p), times(p.min_times), constraints(p.rank_of.size()), constrains(p.rank_of.size()) {
   trip.assign(times.size(), 0);
   for (int s = 0; s < static_cast<int>(times.size()); ++s) {
     StageTimes& t = times[s];
@@ -59,10 +59,10 @@ LowerBoundModel::LowerBoundModel(const SchedulingProblem& p, const ResourceLimit
 void LowerBoundModel::find_ahead() {
   constexpr double kMostLooks = 2e7;
   const SchedulingProblem& p = problem;
-  const bool all = static_cast<double>(times.size()) * static_cast<double>(times.size()) <= kMostLooks;
+  const bool is_small = static_cast<double>(times.size()) * static_cast<double>(times.size()) <= kMostLooks;
   for (int s = 0; s < static_cast<int>(times.size()); ++s) {
     auto& ahead = ahead_.emplace_back(1, s);
-    if (!all || p.stages[p.rank_of[s]].size() == 1) continue;
+    if (!is_small || p.stages[p.rank_of[s]].size() == 1) continue;
     std::vector<int> path{s};
     std::vector<bool> seen(times.size());
     for (std::size_t next = 0; next < path.size(); ++next)

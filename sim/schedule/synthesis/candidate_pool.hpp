@@ -17,8 +17,8 @@ class CandidatePool {
   const SearchGoal& goal;
 
   /// The cost of an order, infinite when it does not fit; it is kept when it is among the best.
-  double offer(const Rows&);
-  double cost(const Rows& rows) { return goal.of(clock.score(rows, true)); }
+  double add(const Rows&);
+  double cost(const Rows& rows) { return goal.value(clock.score(rows, true)); }
   const std::vector<FoundOrder>& best() const { return best_; }
 
   /// The effort so far, in evaluated steps.

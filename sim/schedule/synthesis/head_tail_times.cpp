@@ -89,18 +89,18 @@ bool HeadTailTimes::takes_part(int s, const Exchange& e) const {
 
 double HeadTailTimes::exchange_of(int s) const {
   double longest = 0;
-  for (const Exchange& e : p_.exchanges.all)
-    if (takes_part(s, e)) raise(longest, e.least);
+  for (const Exchange& e : p_.exchanges.list)
+    if (takes_part(s, e)) raise(longest, e.min_time);
   return longest;
 }
 
 /// The least time after the last gradient of a stage: when its weights are tied, the exchange and an update.
 double HeadTailTimes::after_gradients(int s) const {
   double longest = counts(s) ? 0 : kNowhere;
-  for (const Exchange& e : p_.exchanges.all) {
+  for (const Exchange& e : p_.exchanges.list) {
     if (!takes_part(s, e)) continue;
     for (const int holder : e.stages)
-      if (counts(holder)) raise(longest, e.least + model_.times[holder].update);
+      if (counts(holder)) raise(longest, e.min_time + model_.times[holder].update);
   }
   return longest;
 }

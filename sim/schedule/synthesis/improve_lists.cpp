@@ -16,12 +16,12 @@ double pace_of(const SchedulingProblem& p) {
   double pace = 0;
   for (const auto& stages : p.stages) {
     double busy = 0;
-    int most = 1;
+    int max_micros = 1;
     for (const int s : stages) {
       busy += p.micros[s] * p.times[s].whole();
-      most = std::max(most, p.micros[s]);
+      max_micros = std::max(max_micros, p.micros[s]);
     }
-    pace = std::max(pace, busy / most);
+    pace = std::max(pace, busy / max_micros);
   }
   return pace > 0 ? pace : 1;
 }
@@ -86,18 +86,18 @@ struct Patch {
 };
 Patch any_patch(const SchedulingProblem& p, Rng& rng) {
   const int stages = static_cast<int>(p.rank_of.size());
-  const int most = *std::max_element(p.micros.begin(), p.micros.end());
+  const int micros = *std::max_element(p.micros.begin(), p.micros.end());
   const int s = rng.integer(0, stages - 1), end = rng.integer(0, 1) ? s + 1 : rng.integer(s + 1, stages);
-  const int cut = rng.integer(1, most);
+  const int cut = rng.integer(1, micros);
   switch (rng.integer(0, 5)) {
     case 0:
       return {s, end, 0, cut};
     case 1:
-      return {s, end, cut, most};
+      return {s, end, cut, micros};
     case 2:
-      return {s, end, cut - 1, rng.integer(cut, most)};
+      return {s, end, cut - 1, rng.integer(cut, micros)};
     default:
-      return {s, end, 0, most};
+      return {s, end, 0, micros};
   }
 }
 
@@ -111,7 +111,7 @@ ListRules mutated(const SchedulingProblem& p, ListRules g, Rng& rng) {
         change(p.first_piece[s] + m, p.micros[s]);
   };
   const auto add = [&](int first, int end, int change) {
-    each(first, end, [&](std::size_t i, int most) { g.ahead[i] = std::clamp(g.ahead[i] + change, 1, most); });
+    each(first, end, [&](std::size_t i, int limit) { g.ahead[i] = std::clamp(g.ahead[i] + change, 1, limit); });
   };
   const int s = patch.first_stage;
   switch (rng.integer(0, 9)) {
@@ -155,7 +155,7 @@ void improve_lists(CandidatePool& pool, Rng& rng, double effort) {
   };
   const auto evaluated = [&](ListRules rules) {
     rules.whole = !pool.goal.split;
-    const double cost = pool.offer(list_schedule(p, pool.limit, rules));
+    const double cost = pool.add(list_schedule(p, pool.limit, rules));
     pool.spend(3 * 4 * p.pieces());  // Making a list schedule takes about as long as evaluating it a few times.
     return Climber{std::move(rules), cost};
   };

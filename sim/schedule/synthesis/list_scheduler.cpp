@@ -63,25 +63,25 @@ class ListScheduler {
   /// Whether the rank can finish its micro-batches one after the other, oldest first, when this forward comes next:
   /// each finds room for the stages that it has yet to pass, next to the largest recomputation, and gives back what it
   /// holds.
-  bool is_safe(const Resource& r, double held, int stage) const {
-    const int rank = problem_.rank_of[stage], own = stages_[stage].forward;
-    double widest = 0, all = 0;
-    int oldest = own, newest = own;
+  bool is_safe(const Resource& r, double in_use, int stage) const {
+    const int rank = problem_.rank_of[stage], current = stages_[stage].forward;
+    double widest = 0, total = 0;
+    int oldest = current, newest = current;
     for (const int s : problem_.stages[rank]) {
       widest = std::max(widest, r.stash[s] - r.boundary[s]);
-      all += r.boundary[s];
+      total += r.boundary[s];
       oldest = std::min(oldest, stages_[s].weight);
       newest = std::max(newest, stages_[s].forward - 1);
     }
-    double free = r.capacity[rank] * (1 + 1e-12) - held - r.boundary[stage] - widest;
-    for (int micro = oldest; micro <= newest && free < all; ++micro) {
+    double free = r.capacity[rank] * (1 + 1e-12) - in_use - r.boundary[stage] - widest;
+    for (int micro = oldest; micro <= newest && free < total; ++micro) {
       double needed = 0, holds = 0;
       for (const int s : problem_.stages[rank]) {
         const Progress& p = stages_[s];
         if (micro < p.weight || micro >= problem_.micros[s]) continue;
         if (micro < p.gradient)
           holds += r.stash[s] * (1 - r.freed_at_input);
-        else if (micro < p.forward || (s == stage && micro == own))
+        else if (micro < p.forward || (s == stage && micro == current))
           holds += r.boundary[s];
         else
           needed += r.boundary[s];
@@ -127,7 +127,7 @@ class ListScheduler {
     if (best.stage < 0 && weight >= 0 && next - now >= rules_.patience * problem_.times[weight].weight_gradient)
       best = {weight, kWeightGradient, 0};
     if (best.stage >= 0 && coming.key < best.key &&
-        comes - now < rules_.courtesy * problem_.times[best.stage].of(best.kind))
+        comes - now < rules_.courtesy * problem_.times[best.stage].time_of(best.kind))
       best.stage = -1, next = comes;
     if (best.stage >= 0) return start(rank, now, best);
     if (next < kInfinity) clock_.wake(rank, next);
@@ -151,7 +151,7 @@ class ListScheduler {
     rows_[rank].push_back(step);
     for (std::size_t k = 0; k < limit_.size(); ++k)
       held_[k][rank] += limit_[k].taken_by(step, c.stage) - limit_[k].given_by(step, c.stage);
-    double end = now + times.of(c.kind);
+    double end = now + times.time_of(c.kind);
     if (step.passes_gradient()) end += times.prelude;
     clock_.occupy(rank, end);
     if (c.kind == kForward) send(problem_.forward_outputs[step.piece()], 0, rank, end);

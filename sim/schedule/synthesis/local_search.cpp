@@ -34,16 +34,16 @@ bool may_pass(const SchedulingProblem& p, Step a, Step b) {
 /// When a forward finds no room, moves the next step that frees memory before it, if that step can run by then. False
 /// when there is none.
 bool make_room(const SchedulingProblem& p, const ResourceLimits& limit, std::vector<Step>& row, int rank) {
-  std::vector<double> held(limit.size(), 0);
+  std::vector<double> in_use(limit.size(), 0);
   const auto stage_of = [&](Step s) { return p.stage_of[s.piece()]; };
   const auto lacks = [&](Step s) {
     for (std::size_t k = 0; k < limit.size(); ++k)
-      if (held[k] + limit[k].taken_by(s, stage_of(s)) > limit[k].capacity[rank] * (1 + 1e-12)) return true;
+      if (in_use[k] + limit[k].taken_by(s, stage_of(s)) > limit[k].capacity[rank] * (1 + 1e-12)) return true;
     return false;
   };
   const auto done = [&](Step s) {
     for (std::size_t k = 0; k < limit.size(); ++k)
-      held[k] += limit[k].taken_by(s, stage_of(s)) - limit[k].given_by(s, stage_of(s));
+      in_use[k] += limit[k].taken_by(s, stage_of(s)) - limit[k].given_by(s, stage_of(s));
   };
   for (std::size_t i = 0; i < row.size(); ++i) {
     while (lacks(row[i])) {
@@ -130,9 +130,9 @@ bool move_all(const SchedulingProblem& p, const ResourceLimits& limit, Rows& row
   for (const Step s : steps) {
     const int rank = p.rank_of[p.stage_of[s.piece()]];
     std::vector<Step>& row = rows[rank];
-    const auto found = std::find(row.begin(), row.end(), s);
-    if (found == row.end()) continue;  // That stage runs a whole backward.
-    const int from = static_cast<int>(found - row.begin());
+    const auto it = std::find(row.begin(), row.end(), s);
+    if (it == row.end()) continue;  // That stage runs a whole backward.
+    const int from = static_cast<int>(it - row.begin());
     as_far_as_it_goes(p, row, {rank, from, from + by}).apply(row);
     if (!make_room(p, limit, row, rank)) return false;
   }
@@ -162,7 +162,7 @@ void anneal(CandidatePool& pool, Rng& rng, const Rows& from, double effort) {
     if (next <= cost || rng.uniform() < std::exp((cost - next) / (kHeat * cost * left * left))) {
       cost = next;
       blocks = blocks_of(pool.clock.critical_path(rows));
-      if (cost < best) best = cost, pool.offer(rows);
+      if (cost < best) best = cost, pool.add(rows);
     } else {
       std::swap(rows, before);
     }
@@ -182,7 +182,7 @@ void polish(CandidatePool& pool, double effort) {
         if (first >= 0 && first + kWindow <= std::ssize(rows[place.rank])) windows.insert({place.rank, first});
     for (const auto& [rank, first] : windows) {
       if (pool.spent(effort)) {
-        pool.offer(rows);
+        pool.add(rows);
         return;
       }
       const auto begin = rows[rank].begin() + first, end = begin + kWindow;
@@ -203,7 +203,7 @@ void polish(CandidatePool& pool, double effort) {
       }
       std::copy(best.begin(), best.end(), begin);
     }
-    if (better) pool.offer(rows);
+    if (better) pool.add(rows);
   }
 }
 

@@ -76,7 +76,7 @@ void machine_bounds(const LowerBoundModel& model, const std::string& why, LowerB
 }
 
 /// Lower bound on the integral of a resource over time on one rank.
-double held(const LowerBoundModel& model, const Resource& resource, int rank) {
+double min_in_use(const LowerBoundModel& model, const Resource& resource, int rank) {
   double sum = 0;
   for (const int s : model.problem.stages[rank]) {
     const double last = (1 - resource.freed_at_input) * model.weight[s];
@@ -115,7 +115,7 @@ LowerBound lower_bound(const SchedulingProblem& p, const ResourceLimits& limit, 
   for (int r = 0; r < p.ranks(); ++r)
     for (const Resource& resource : room)
       if (resource.capacity[r] > 0)
-        raise_both(held(model, resource, r) / resource.capacity[r], fmt::format("the memory of rank {}", r));
+        raise_both(min_in_use(model, resource, r) / resource.capacity[r], fmt::format("the memory of rank {}", r));
   return b;
 }
 

@@ -102,7 +102,7 @@ void OrderClock::run_row(const Rows& rows, int rank) {
       if (kind != kForward) now += times.prelude;
       if (ready_[slot] > now) now = ready_[slot], record.waited[rank][i] = 1;
     }
-    now += times.of(kind);
+    now += times.time_of(kind);
     if (kind == kForward) send(problem_.forward_outputs[piece], 0, rank, now, step);
     if (step.passes_gradient()) send(problem_.gradient_outputs[piece], 1, rank, now, step);
     if (!updates_ || !step.frees() || ++finished_[stage] < problem_.micros[stage]) continue;
@@ -137,7 +137,7 @@ void OrderClock::exchange(Record& record) {
   };
   exchanged_.assign(problem_.rank_of.size(), {});
   exchanging_.assign(free_.size(), {});
-  for (const Exchange& e : problem_.exchanges.all) {
+  for (const Exchange& e : problem_.exchanges.list) {
     Ready ready;
     for (const int s : e.stages) later(ready, last_gradient_[s]), later(ready, exchanging_[problem_.rank_of[s]]);
     ready.time += e.time;

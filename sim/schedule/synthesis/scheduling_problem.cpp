@@ -78,11 +78,11 @@ Exchange exchange_of(const Reduction& reduction, const LinkTable* links) {
   for (const StageId s : reduction.stages) exchange.stages.push_back(s.value);
   if (links == nullptr || reduction.groups.empty()) return exchange;
   const auto bytes = static_cast<std::uint64_t>(std::round(reduction.bytes.value));
-  exchange.least = kInfinity;
+  exchange.min_time = kInfinity;
   for (const std::vector<DeviceId>& group : reduction.groups) {
     const auto phases = phases_of(CollectiveKind::AllReduce, collective_algorithms::ring, {group}, bytes);
     const double time = time_of(phases, *links).value;
-    exchange.least = std::min(exchange.least, time);
+    exchange.min_time = std::min(exchange.min_time, time);
     exchange.time = std::max(exchange.time, time);
   }
   return exchange;
@@ -97,12 +97,12 @@ Exchanges exchanges_of(const ScheduleInput& in) {
   std::optional<LinkTable> links;
   if (in.cluster) links.emplace(*in.cluster);
   const UpdateBarriers barriers(plan);
-  for (const UpdateBarrier& barrier : barriers.all()) {
-    const std::size_t before = exchanges.all.size();
+  for (const UpdateBarrier& barrier : barriers.list()) {
+    const std::size_t before = exchanges.list.size();
     for (const ReductionId id : barrier.reductions)
       if (const Reduction& r = plan.reductions[id]; is_tied(r))
-        exchanges.all.push_back(exchange_of(r, links ? &*links : nullptr));
-    if (exchanges.all.size() == before) continue;
+        exchanges.list.push_back(exchange_of(r, links ? &*links : nullptr));
+    if (exchanges.list.size() == before) continue;
     for (const StageId s : barrier.stages) {
       exchanges.tied[s.value] = true;
       exchanges.updates.push_back(s.value);
@@ -113,7 +113,7 @@ Exchanges exchanges_of(const ScheduleInput& in) {
 
 }  // namespace
 
-double StageTimes::of(Kind kind) const {
+double StageTimes::time_of(Kind kind) const {
   switch (kind) {
     case kForward:
       return forward;
@@ -134,7 +134,7 @@ SchedulingProblem::SchedulingProblem(const ScheduleInput& in)
   std::set<DeviceId> taken;
   for (int s = 0; s < plan.stage_count(); ++s) {
     const Stage& stage = plan.stage(StageId{s});
-    const auto [found, is_new] = rank_with.try_emplace(stage.devices(), ranks());
+    const auto [entry, is_new] = rank_with.try_emplace(stage.devices(), ranks());
     if (is_new) {
       stages.emplace_back();
       rank_devices.push_back(stage.devices());
@@ -145,13 +145,13 @@ SchedulingProblem::SchedulingProblem(const ScheduleInput& in)
                           "altogether, but stage {} shares only some of its devices",
                           s));
     }
-    stages[found->second].push_back(s);
-    rank_of.push_back(found->second);
+    stages[entry->second].push_back(s);
+    rank_of.push_back(entry->second);
     const auto slower = [](double a, double b) { return std::max(a, b); };
     const auto quicker = [](double a, double b) { return std::min(a, b); };
-    times.push_back(times_of(stage, in.costs.of(StageId{s}), slower));
-    least.push_back(times_of(stage, in.costs.of(StageId{s}), quicker));
-    micros.push_back(plan.own_micro_batches(StageId{s}));
+    times.push_back(times_of(stage, in.costs.replicas(StageId{s}), slower));
+    min_times.push_back(times_of(stage, in.costs.replicas(StageId{s}), quicker));
+    micros.push_back(plan.micro_batches_run(StageId{s}));
     first_piece.push_back(pieces());
     micro_numbers.emplace_back(stage.micros);
     if (stage.micros.empty())
@@ -244,11 +244,11 @@ double Resource::given_by(Step s, int stage) const {
 std::vector<double> peaks(const SchedulingProblem& problem, const Rows& rows, const Resource& resource) {
   std::vector<double> result;
   for (const auto& row : rows) {
-    double held = 0, peak = 0;
+    double in_use = 0, peak = 0;
     for (const Step s : row) {
       const int stage = problem.stage_of[s.piece()];
-      peak = std::max(peak, held += resource.taken_by(s, stage));
-      held -= resource.given_by(s, stage);
+      peak = std::max(peak, in_use += resource.taken_by(s, stage));
+      in_use -= resource.given_by(s, stage);
     }
     result.push_back(peak);
   }
@@ -258,11 +258,11 @@ std::vector<double> peaks(const SchedulingProblem& problem, const Rows& rows, co
 bool row_fits(const SchedulingProblem& problem, const std::vector<Step>& row, int rank, const ResourceLimits& limit) {
   for (const Resource& resource : limit) {
     const double capacity = resource.capacity[rank] * (1 + 1e-12);
-    double held = 0;
+    double in_use = 0;
     for (const Step s : row) {
       const int stage = problem.stage_of[s.piece()];
-      if ((held += resource.taken_by(s, stage)) > capacity) return false;
-      held -= resource.given_by(s, stage);
+      if ((in_use += resource.taken_by(s, stage)) > capacity) return false;
+      in_use -= resource.given_by(s, stage);
     }
   }
   return true;

@@ -30,7 +30,7 @@ struct StageTimes {
   double forward = 0, input_gradient = 0, weight_gradient = 0, backward = 0;
   double prelude = 0;  ///< Recomputation: it runs before the backward and needs no gradient.
   double update = 0;
-  double of(Kind) const;
+  double time_of(Kind) const;
   double whole() const { return forward + prelude + input_gradient + weight_gradient; }
 };
 
@@ -57,14 +57,14 @@ using ResourceLimits = std::vector<Resource>;
 /// The all-reduce of the gradients of tied weights, which starts after the last gradient of all their stages.
 struct Exchange {
   std::vector<int> stages;
-  double time = 0;   ///< The time of the slowest ring.
-  double least = 0;  ///< The time of the quickest ring.
+  double time = 0;      ///< The time of the slowest ring.
+  double min_time = 0;  ///< The time of the quickest ring.
 };
 
 struct Exchanges {
-  std::vector<Exchange> all;  ///< In the order in which a device takes part in them.
-  std::vector<int> updates;   ///< Stages with tied weights, in the order of their updates at the end of a row.
-  std::vector<bool> tied;     ///< [stage]
+  std::vector<Exchange> list;  ///< In the order in which a device takes part in them.
+  std::vector<int> updates;    ///< Stages with tied weights, in the order of their updates at the end of a row.
+  std::vector<bool> tied;      ///< [stage]
 };
 
 /// The order of one iteration as a job shop with a machine for each rank: the steps, what they wait for, and what they
@@ -75,7 +75,7 @@ struct SchedulingProblem {
   int ranks() const { return static_cast<int>(stages.size()); }
   int pieces() const { return static_cast<int>(stage_of.size()); }
   int micro_of(int piece) const { return piece - first_piece[stage_of[piece]]; }
-  double seconds(Step s) const { return times[stage_of[s.piece()]].of(s.kind()); }
+  double seconds(Step s) const { return times[stage_of[s.piece()]].time_of(s.kind()); }
 
   /// The rows of a schedule for one iteration, without updates and recomputations.
   Rows rows_of(const Schedule& iteration) const;
@@ -85,7 +85,7 @@ struct SchedulingProblem {
   std::vector<std::vector<DeviceId>> rank_devices;  ///< [rank]; several devices are replicas with the same row.
   std::vector<int> rank_of;                         ///< [stage]
   std::vector<StageTimes> times;                    ///< [stage]: the times of the slowest replica.
-  std::vector<StageTimes> least;                    ///< [stage]: the times of the quickest replica.
+  std::vector<StageTimes> min_times;                ///< [stage]: the times of the quickest replica.
   std::vector<double> busy;                         ///< [rank]: the work of its busiest device in an iteration.
   std::vector<int> micros, first_piece;             ///< [stage]
   std::vector<int> stage_of;                        ///< [piece]

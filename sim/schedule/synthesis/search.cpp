@@ -42,10 +42,10 @@ CandidatePool::CandidatePool(const SchedulingProblem& p, const ResourceLimits& l
                              const LowerBound& bound)
     : problem(p), limit(l), goal(a), clock(p), bound_(a.period ? bound.period : bound.makespan) {}
 
-double CandidatePool::offer(const Rows& rows) {
+double CandidatePool::add(const Rows& rows) {
   if (rows.empty()) return kInfinity;
   const Score score = clock.score(rows, true);
-  const double cost = goal.of(score);
+  const double cost = goal.value(score);
   if (cost == kInfinity) return cost;
   if (best_.size() == kPoolSize && cost >= best_.back().cost) return cost;
   for (const FoundOrder& f : best_)
@@ -68,8 +68,8 @@ std::vector<FoundOrder> search(const SchedulingProblem& problem, const ResourceL
                                const std::vector<Rows>& seeds, const LowerBound& bound) {
   CandidatePool pool(problem, limit, goal, bound);
   for (const Rows& rows : seeds) {
-    if (goal.split || !has_halves(rows)) pool.offer(rows);
-    if (goal.split) pool.offer(halved(rows));
+    if (goal.split || !has_halves(rows)) pool.add(rows);
+    if (goal.split) pool.add(halved(rows));
   }
   Rng rng(goal.seed, "synthesis");
   improve_lists(pool, rng, kLists * goal.effort);

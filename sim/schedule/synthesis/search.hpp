@@ -14,7 +14,7 @@ struct SearchGoal {
   bool split = true;    ///< Whether backwards may be split into I and W.
   double effort = 1e8;  ///< Steps that may be evaluated.
   std::uint64_t seed = 1;
-  double of(const Score& s) const { return period ? s.period + kLess * s.makespan : s.makespan + kLess * s.period; }
+  double value(const Score& s) const { return period ? s.period + kLess * s.makespan : s.makespan + kLess * s.period; }
   static constexpr double kLess = 1e-4;
 };
 

@@ -66,7 +66,7 @@ void add(std::vector<SeedOrder>& seeds, const ScheduleDef& def, ScheduleInput in
 
 std::vector<SeedOrder> library_seeds(const ScheduleInput& in, double activations) {
   std::vector<SeedOrder> seeds;
-  for (const ScheduleDef* def : schedules::all()) {
+  for (const ScheduleDef* def : schedules::catalog()) {
     if (!suits(*def, in.plan)) continue;
     add(seeds, *def, in, {});
     for (const std::string& set : variants(*def, in.plan, activations)) add(seeds, *def, in, {set});
@@ -87,7 +87,7 @@ SeedOrder one_by_one(const SchedulingProblem& p) {
   return {"one by one", p.schedule_of(rows), true};
 }
 
-std::vector<SeedOrder> block_seeds(const ScheduleInput& in, double activations, std::size_t most) {
+std::vector<SeedOrder> block_seeds(const ScheduleInput& in, double activations, std::size_t limit) {
   std::vector<SeedOrder> seeds;
   if (has_copies(in.plan)) return seeds;
   ScheduleInput v_input = in;
@@ -97,7 +97,7 @@ std::vector<SeedOrder> block_seeds(const ScheduleInput& in, double activations, 
     return seeds;
   }
   auto shapes = v_block_shapes(v_input.layout.ranks(), activations);
-  if (shapes.size() > most) shapes.resize(most);
+  if (shapes.size() > limit) shapes.resize(limit);
   for (const auto& block : shapes) seeds.push_back({"blocks", from_v_blocks(v_input, block), false});
   return seeds;
 }

@@ -24,7 +24,7 @@ std::vector<SeedOrder> library_seeds(const ScheduleInput&, double activations = 
 /// many micro-batches.
 SeedOrder one_by_one(const SchedulingProblem&);
 
-/// Repeated V-shaped building blocks, when the plan has a V placement; at most `most` of them.
-std::vector<SeedOrder> block_seeds(const ScheduleInput&, double activations, std::size_t most);
+/// Repeated V-shaped building blocks, when the plan has a V placement; at most `limit` of them.
+std::vector<SeedOrder> block_seeds(const ScheduleInput&, double activations, std::size_t limit);
 
 }  // namespace stagecraft::synthesis

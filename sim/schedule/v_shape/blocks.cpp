@@ -108,18 +108,18 @@ StepTree<ActivationsAndDue> memory_of(const Legs& legs) {
 /// The peak of that, without visiting every step.
 int peak_of(const Legs& legs) {
   const bool has_weights = legs.size() > kLegs;
-  int alive = 0, due = 0, free = 0, most = 0;
+  int alive = 0, due = 0, free = 0, peak = 0;
   for (const Pass& p : row_of(legs)) {
     const int freed = std::min(due, p.time - free);
     alive -= freed, due -= freed, free = p.time + 1;
     if (p.leg < 2)
-      most = std::max(most, ++alive);
+      peak = std::max(peak, ++alive);
     else if (p.leg == kWeights)
       --alive;
     else
       due += has_weights ? 0 : 1;
   }
-  return most;
+  return peak;
 }
 
 /// Moves every op as early as possible in the given order, each one step long.
@@ -237,7 +237,7 @@ Schedule from_v_blocks(const ScheduleInput& in, const std::vector<VBlock>& block
   return by_rank(in, m, [&](const RankInput& r, RankOps& ops) { append_row(times[r.rank], ops); });
 }
 
-std::vector<std::vector<VBlock>> v_block_shapes(int ranks, double most) {
+std::vector<std::vector<VBlock>> v_block_shapes(int ranks, double max_alive) {
   constexpr int kSlowest = 5;
   struct Shape {
     double alive;
@@ -261,7 +261,7 @@ std::vector<std::vector<VBlock>> v_block_shapes(int ranks, double most) {
       if (std::popcount(taken) < kLegs) return;
       alive = std::max(alive, static_cast<double>(b[3] - b[0] + b[2] - b[1]) / kPeriod);
     }
-    if (alive <= most) shapes.push_back({alive, std::move(block)});
+    if (alive <= max_alive) shapes.push_back({alive, std::move(block)});
   };
   for (int first = 1; first <= kSlowest; ++first)
     for (int second = 1; second <= kSlowest; ++second)

@@ -18,7 +18,7 @@ Schedule from_v_blocks(const ScheduleInput&, const std::vector<VBlock>&);
 
 /// Building blocks in which both ways down the ranks take a number of steps for each rank, one number up to some rank
 /// and another after it, and both ways up take one step; no rank has two ops in one step. Blocks with the most
-/// activations come first, but none with more than `most` on a rank (the search of sail-sg, v_auto_schedule.py).
-std::vector<std::vector<VBlock>> v_block_shapes(int ranks, double most);
+/// activations come first, but none with more than `max_alive` on a rank (the search of sail-sg, v_auto_schedule.py).
+std::vector<std::vector<VBlock>> v_block_shapes(int ranks, double max_alive);
 
 }  // namespace stagecraft

@@ -11,7 +11,7 @@ namespace stagecraft {
 namespace {
 
 using enum VPass;
-using Counts = EnumArray<VPass, int, kVPasses>;
+using PassCounts = EnumArray<VPass, int, kVPasses>;
 
 constexpr int kPeriod = 6;
 
@@ -46,9 +46,9 @@ bool fit_together(const VPattern& p, int down, int ranks) {
 }
 
 /// The first step of each kind of pass on each rank: at its place of the period, after the input of micro-batch 0.
-std::vector<Counts> first_steps(const std::vector<VPattern>& patterns) {
+std::vector<PassCounts> first_steps(const std::vector<VPattern>& patterns) {
   const int ranks = static_cast<int>(patterns.size());
-  std::vector<Counts> first(patterns.size());
+  std::vector<PassCounts> first(patterns.size());
   const auto put = [&](int r, VPass pass, int from) {
     const int place = patterns[r][pass];
     return first[r][pass] = from + (place - from % kPeriod + kPeriod) % kPeriod;
@@ -64,10 +64,10 @@ std::vector<Counts> first_steps(const std::vector<VPattern>& patterns) {
 }
 
 /// The passes in the order of their steps. No two kinds share a step, since each has its own step of the period.
-VRow repeated(const Counts& first, int micro_batches) {
+VRow repeated(const PassCounts& first, int micro_batches) {
   VRow row;
   row.reserve(kVPasses * micro_batches);
-  Counts next = first;
+  PassCounts next = first;
   for (int left = kVPasses * micro_batches; left > 0; --left) {
     const VPass pass = kAllVPasses[std::min_element(next.begin(), next.end()) - next.begin()];
     int& time = next[pass];
@@ -81,7 +81,7 @@ VRow repeated(const Counts& first, int micro_batches) {
 /// The repeated patterns, squeezed, with another warm-up; nothing when a step fails.
 std::optional<VRows> repeated(const std::vector<VPattern>& patterns, int micro_batches) {
   VRows rows;
-  for (const Counts& first : first_steps(patterns)) rows.push_back(repeated(first, micro_batches));
+  for (const PassCounts& first : first_steps(patterns)) rows.push_back(repeated(first, micro_batches));
   if (!squeeze(rows, micro_batches) || !rebuild_warm_up(rows) || !squeeze(rows, micro_batches)) return {};
   return rows;
 }
@@ -89,12 +89,12 @@ std::optional<VRows> repeated(const std::vector<VPattern>& patterns, int micro_b
 }  // namespace
 
 std::vector<VPattern> v_tops() {
-  std::vector<VPattern> all;
+  std::vector<VPattern> patterns;
   for (int f = 1; f < kPeriod; ++f)
     for (int down = 1; down < kPeriod; ++down)
       for (int up = 1; up < kPeriod; ++up)
-        if (const auto whole = with_weights({0, f, down, up, 0, 0})) all.push_back(*whole);
-  return all;
+        if (const auto whole = with_weights({0, f, down, up, 0, 0})) patterns.push_back(*whole);
+  return patterns;
 }
 
 std::optional<std::vector<VPattern>> patterns_of(const VSlope& slope, int ranks) {
@@ -119,11 +119,11 @@ int repetitions(int ranks, int micro_batches) {
 }
 
 int peak_of(const std::vector<VPattern>& patterns, int micro_batches) {
-  const int all = kPeriod * micro_batches;
+  const int length = kPeriod * micro_batches;
   int peak = 0;
-  for (const Counts& first : first_steps(patterns)) {
+  for (const PassCounts& first : first_steps(patterns)) {
     // After the third of these steps the rank takes fewer activations in a period than it frees, before it no fewer.
-    std::array<int, 4> turns{first[W1], first[W0], first[F0] + all, first[F1] + all};
+    std::array<int, 4> turns{first[W1], first[W0], first[F0] + length, first[F1] + length};
     std::sort(turns.begin(), turns.end());
     for (int t = turns[2] - kPeriod; t < turns[2]; ++t) {
       int alive = 0;
@@ -137,20 +137,20 @@ int peak_of(const std::vector<VPattern>& patterns, int micro_batches) {
   return peak;
 }
 
-VAttempt rows_from(const std::vector<VPattern>& patterns, int micro_batches, int most) {
+VAttempt rows_from(const std::vector<VPattern>& patterns, int micro_batches, int max_peak) {
   const int ranks = static_cast<int>(patterns.size()), repeats = repetitions(ranks, micro_batches);
   int limit = peak_of(patterns, repeats);
-  if ((micro_batches == repeats && limit > most) || limit > 2 * ranks) return {{}, limit};
+  if ((micro_batches == repeats && limit > max_peak) || limit > 2 * ranks) return {{}, limit};
   auto rows = repeated(patterns, repeats);
   if (!rows) return {{}, limit};
   const int peak = peak_of(*rows);
   if (peak > limit) return {{}, limit};
   if (micro_batches < repeats) {
     cut(*rows, micro_batches);
-    if (micro_batches <= ranks && 2 * micro_batches <= most) postpone_weights(*rows, std::min(2 * ranks, peak));
+    if (micro_batches <= ranks && 2 * micro_batches <= max_peak) postpone_weights(*rows, std::min(2 * ranks, peak));
     if (!squeeze(*rows, micro_batches)) return {{}, limit};
     limit = peak_of(*rows);
-    if (limit > most) return {{}, limit};
+    if (limit > max_peak) return {{}, limit};
   }
   if (!rebuild_end(*rows, micro_batches)) return {{}, limit};
   fill_bubbles(*rows, micro_batches);

@@ -43,9 +43,9 @@ struct VAttempt {
 };
 
 /// A V-shaped schedule from a pattern for each rank: repeated for all micro-batches, squeezed, its warm-up and its end
-/// rebuilt as tight as the messages allow, and bubbles filled with later passes, all without a higher peak than `most`
-/// (Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 3.3 and appendix A; sail-sg,
-/// v_auto_schedule.py). No rows when a step fails. O(ops of all repetitions).
-VAttempt rows_from(const std::vector<VPattern>&, int micro_batches, int most);
+/// rebuilt as tight as the messages allow, and bubbles filled with later passes, all without a higher peak than
+/// `max_peak` (Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 3.3 and appendix A;
+/// sail-sg, v_auto_schedule.py). No rows when a step fails. O(ops of all repetitions).
+VAttempt rows_from(const std::vector<VPattern>&, int micro_batches, int max_peak);
 
 }  // namespace stagecraft

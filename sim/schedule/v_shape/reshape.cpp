@@ -9,29 +9,29 @@ namespace stagecraft {
 namespace {
 
 using enum VPass;
-using Counts = EnumArray<VPass, int, kVPasses>;
+using PassCounts = EnumArray<VPass, int, kVPasses>;
 
 bool earlier(const VStep& a, const VStep& b) { return a.time < b.time; }
 
 /// Merges passes into a row. False when a step is taken already.
 bool insert(VRow& row, const VRow& more) {
-  VRow all;
-  all.reserve(row.size() + more.size());
-  std::merge(row.begin(), row.end(), more.begin(), more.end(), std::back_inserter(all), earlier);
-  row = std::move(all);
+  VRow merged;
+  merged.reserve(row.size() + more.size());
+  std::merge(row.begin(), row.end(), more.begin(), more.end(), std::back_inserter(merged), earlier);
+  row = std::move(merged);
   return std::adjacent_find(row.begin(), row.end(), [](const VStep& a, const VStep& b) { return a.time == b.time; }) ==
          row.end();
 }
 
 /// A warm-up with the given number of passes of each kind on a rank, at most `peak` activations.
-VRow warm_up(const Counts& all, int rank, int ranks, int peak) {
+VRow warm_up(const PassCounts& counts, int rank, int ranks, int peak) {
   VRow row;
-  Counts used{};
+  PassCounts used{};
   const int second = std::min(rank + 1, peak / 2), first = peak - second;
   int time = rank, left = 0;
-  for (const int count : all) left += count;
-  const auto put = [&](VPass pass, int most) {
-    if (used[pass] >= std::min(most, all[pass])) return false;
+  for (const int count : counts) left += count;
+  const auto put = [&](VPass pass, int limit) {
+    if (used[pass] >= std::min(limit, counts[pass])) return false;
     row.push_back({time, pass});
     ++used[pass], --left;
     return true;
@@ -42,9 +42,9 @@ VRow warm_up(const Counts& all, int rank, int ranks, int peak) {
     put(F1, second), ++time;
   }
   while (left > 0) {
-    put(I1, all[I1]), ++time;
-    put(W1, all[W1]), ++time;
-    if (!put(F1, all[F1])) put(F0, all[F0]);
+    put(I1, counts[I1]), ++time;
+    put(W1, counts[W1]), ++time;
+    if (!put(F1, counts[F1])) put(F0, counts[F0]);
     ++time;
   }
   return row;
@@ -53,11 +53,11 @@ VRow warm_up(const Counts& all, int rank, int ranks, int peak) {
 bool rebuild_warm_up(VRow& row, int rank, int ranks, int peak) {
   const int end = end_of(row);
   const auto turn = std::find_if(row.begin(), row.end(), [](const VStep& step) { return step.pass == I0; });
-  Counts all{};
-  for (auto step = row.begin(); step != turn; ++step) ++all[step->pass];
-  if (all[W0] > 0) return false;
+  PassCounts counts{};
+  for (auto step = row.begin(); step != turn; ++step) ++counts[step->pass];
+  if (counts[W0] > 0) return false;
   row.erase(row.begin(), turn);
-  const VRow laid = warm_up(all, rank, ranks, peak);
+  const VRow laid = warm_up(counts, rank, ranks, peak);
   return end_of(laid) <= end && insert(row, laid);
 }
 
@@ -68,8 +68,8 @@ void take_from_end(VRow& row, const Wanted& wanted) {
 }
 
 /// Removes from the end of a row the gradients that get other steps, then at least as many weight gradients.
-Counts take_end(VRow& row, int most_down, int most_up, int peak) {
-  Counts taken{};
+PassCounts take_end(VRow& row, int most_down, int most_up, int peak) {
+  PassCounts taken{};
   take_from_end(row, [&](const VStep& step) {
     const bool wanted = (step.pass == I1 && taken[I1] < most_down) || (step.pass == I0 && taken[I0] < most_up);
     if (wanted) ++taken[step.pass];
@@ -90,21 +90,21 @@ void add_weights(VRow& row) {
   const auto last = std::find_if(row.rbegin(), row.rend(), [](const VStep& step) { return is_weight(step.pass); });
   int free = last == row.rend() ? 0 : last->time + 1;
   int due[2] = {0, 0};  // [chunk]
-  VRow all;
+  VRow filled;
   const auto add_one = [&] {
     const int chunk = due[1] > 0 ? 1 : 0;
-    all.push_back({free++, chunk == 1 ? W1 : W0});
+    filled.push_back({free++, chunk == 1 ? W1 : W0});
     --due[chunk];
   };
   for (const VStep& step : row) {
     while (free < step.time && due[0] + due[1] > 0) add_one();
     free = std::max(free, step.time + 1);
-    all.push_back(step);
+    filled.push_back(step);
     if (is_input_gradient(step.pass)) ++due[chunk_of(step.pass)];
     if (is_weight(step.pass)) --due[chunk_of(step.pass)];
   }
   while (due[0] + due[1] > 0) add_one();
-  row = std::move(all);
+  row = std::move(filled);
 }
 
 /// Adds `count_up` gradients of chunk 0 and `count_down` of chunk 1, two steps apart each, the last ones at the given
@@ -229,7 +229,7 @@ bool rebuild_warm_up(VRows& rows) {
 
 void cut(VRows& rows, int micro_batches) {
   for (VRow& row : rows) {
-    Counts counts{};
+    PassCounts counts{};
     std::erase_if(row, [&](const VStep& step) { return counts[step.pass]++ >= micro_batches; });
   }
 }
@@ -257,7 +257,7 @@ bool rebuild_end(VRows& rows, int micro_batches) {
     if (step.pass == F1) last = step.time;
   for (int r = 0; r < ranks; ++r) {
     VRow& row = rows[r];
-    const Counts taken = take_end(row, std::min(r + 1, most_down), most_up, peak);
+    const PassCounts taken = take_end(row, std::min(r + 1, most_down), most_up, peak);
     if (!add_gradients(row, last - r + 2 * ranks, taken[I0], last + 1 + r, taken[I1])) return false;
     add_weights(row);
   }

@@ -11,20 +11,20 @@ namespace {
 
 constexpr double kRounding = 1e-12;
 
-/// The shortest rows so far, with at most `most` activations on a rank.
+/// The shortest rows so far, with at most `max_peak` activations on a rank.
 class Incumbent {
  public:
-  Incumbent(const VWork& work, int most)
-      : work_(work), most_(most), floor_(work), bound_(floor_(most) * (1 + kRounding)) {}
+  Incumbent(const VWork& work, int max_peak)
+      : work_(work), max_peak_(max_peak), floor_(work), bound_(floor_(max_peak) * (1 + kRounding)) {}
 
   const VWork& work() const { return work_; }
-  int most() const { return most_; }
+  int max_peak() const { return max_peak_; }
   int repeats() const { return repetitions(work_.ranks(), work_.micro_batches); }
-  bool found() const { return !rows_.empty(); }
-  bool is_optimal() const { return found() && time_ <= bound_; }
+  bool has_rows() const { return !rows_.empty(); }
+  bool is_optimal() const { return has_rows() && time_ <= bound_; }
   double bound() const { return bound_; }
   double floor(int peak) const { return floor_(peak); }
-  bool beats(double floor) const { return found() && floor * (1 - kRounding) > time_; }
+  bool beats(double floor) const { return has_rows() && floor * (1 - kRounding) > time_; }
   VRows take() { return std::move(rows_); }
 
   struct Attempt {
@@ -34,18 +34,18 @@ class Incumbent {
 
   /// Keeps the rows when they are shorter, or equal with a smaller place.
   Attempt attempt(const std::vector<VPattern>& patterns, int place) {
-    VAttempt result = rows_from(patterns, work_.micro_batches, most_);
-    if (result.peak > most_) return {false};
+    VAttempt result = rows_from(patterns, work_.micro_batches, max_peak_);
+    if (result.peak > max_peak_) return {false};
     if (!result.rows) return {true};
     const double time = span_of(*result.rows, work_);
-    if (!found() || time < time_ || (time == time_ && place < place_))
+    if (!has_rows() || time < time_ || (time == time_ && place < place_))
       rows_ = std::move(*result.rows), time_ = time, place_ = place;
     return {true, time};
   }
 
  private:
   const VWork& work_;
-  int most_;
+  int max_peak_;
   VFloor floor_;
   double bound_, time_ = 0;
   int place_ = 0;
@@ -63,10 +63,10 @@ bool try_or_defer(Candidate c, Incumbent& incumbent, std::vector<Candidate>& lat
   const VWork& work = incumbent.work();
   const auto patterns = patterns_of(c.slope, work.ranks());
   if (!patterns) return true;
-  if (incumbent.repeats() > work.micro_batches && incumbent.most() < 2 * work.ranks())
+  if (incumbent.repeats() > work.micro_batches && incumbent.max_peak() < 2 * work.ranks())
     return incumbent.attempt(*patterns, c.place).fits;
   const int peak = peak_of(*patterns, incumbent.repeats());
-  if (peak > incumbent.most()) return false;
+  if (peak > incumbent.max_peak()) return false;
   c.floor = incumbent.floor(peak);
   if (c.floor <= incumbent.bound()) return incumbent.attempt(*patterns, c.place).fits;
   later.push_back(c);
@@ -126,7 +126,7 @@ class FamilySearch {
     if (!families_.empty()) try_equal_steps();
     sort_by([](const SlopeFamily& f) { return f.time(); });
     for (std::size_t i = 0; i < std::min(kBest, families_.size()); ++i) try_near(families_[i]);
-    if (best_.found()) return;
+    if (best_.has_rows()) return;
     for (SlopeFamily& family : families_)
       if (!family.turns.empty()) try_at(family, 0);
   }
@@ -153,12 +153,12 @@ class FamilySearch {
   /// Within a family the slopes before some turn fit: the later the turn, the more activations.
   bool fits(const VSlope& slope) const {
     const auto patterns = *patterns_of(slope, ranks_);
-    return peak_of(patterns, best_.work().micro_batches) <= best_.most() &&
+    return peak_of(patterns, best_.work().micro_batches) <= best_.max_peak() &&
            peak_of(patterns, best_.repeats()) <= 2 * ranks_;
   }
 
   double floor_of(const VSlope& slope) const {
-    return best_.floor(std::min(peak_of(*patterns_of(slope, ranks_), best_.repeats()), best_.most()));
+    return best_.floor(std::min(peak_of(*patterns_of(slope, ranks_), best_.repeats()), best_.max_peak()));
   }
 
   template <class Key>
@@ -229,8 +229,8 @@ class FamilySearch {
 
 }  // namespace
 
-VRows shortest_rows(const VWork& work, int most, int all_ranks) {
-  Incumbent best(work, most);
+VRows shortest_rows(const VWork& work, int max_peak, int all_ranks) {
+  Incumbent best(work, max_peak);
   if (work.ranks() <= all_ranks)
     try_all(best);
   else

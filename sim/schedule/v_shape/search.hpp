@@ -37,7 +37,7 @@ class VFloor {
 /// Up to this number of ranks every slope is tried.
 constexpr int kVAllRanks = 32;
 
-/// The shortest rows from a slope (patterns.hpp) with at most `most` activations on a rank, the first among equals;
+/// The shortest rows from a slope (patterns.hpp) with at most `max_peak` activations on a rank, the first among equals;
 /// empty when no rows are found. Up to `all_ranks` ranks every slope is tried. For more ranks the search tries, for
 /// each top and each pair of steps, the latest turn that fits; where an earlier turn makes the three best of these
 /// shorter, it tries the others with as many steps down the ranks; and it tries turns next to the 16 best. These are
@@ -48,6 +48,6 @@ constexpr int kVAllRanks = 32;
 /// one. On four with 128 ranks and 256 micro-batches: equal, in 2.4 s on average instead of 50 s. On 144 such works
 /// with 48 to 96 ranks and 2 to 96 micro-batches repetitions() costs nothing compared with two repetitions for each
 /// rank.
-VRows shortest_rows(const VWork&, int most, int all_ranks = kVAllRanks);
+VRows shortest_rows(const VWork&, int max_peak, int all_ranks = kVAllRanks);
 
 }  // namespace stagecraft

@@ -4,7 +4,7 @@
 
 namespace stagecraft {
 
-ActivationsAndDue ActivationsAndDue::of(Step step) {
+ActivationsAndDue ActivationsAndDue::from_step(Step step) {
   switch (step) {
     case Step::Takes:
       return {1, 0, 0, 1, 1};

@@ -14,13 +14,13 @@ enum class Step : std::int8_t { Free, Busy, Takes, Frees, Due };
 
 /// Activations over a stretch of steps: how many more there are after it, and the most after any of its steps.
 struct Activations {
-  int change = 0, most = 0;
-  static Activations of(Step step) {
+  int change = 0, highest = 0;
+  static Activations from_step(Step step) {
     const int change = step == Step::Takes ? 1 : step == Step::Frees ? -1 : 0;
     return {change, change};
   }
   static Activations joined(const Activations& a, const Activations& b) {
-    return {a.change + b.change, std::max(a.most, a.change + b.most)};
+    return {a.change + b.change, std::max(a.highest, a.change + b.highest)};
   }
 };
 
@@ -28,14 +28,14 @@ struct Activations {
 /// gradient grow by `change`; d weight gradients that are due before the stretch become max(d + due, least) after it.
 /// The most of both in between is what there was without a gradient, plus max(d + most, most_of_least).
 struct ActivationsAndDue {
-  int change = 0, due = 0, least = 0, most = 0, most_of_least = 0;
-  static ActivationsAndDue of(Step);
+  int change = 0, due = 0, lowest = 0, highest = 0, highest_after_lowest = 0;
+  static ActivationsAndDue from_step(Step);
   static ActivationsAndDue joined(const ActivationsAndDue& a, const ActivationsAndDue& b) {
-    return {a.change + b.change, a.due + b.due, std::max(a.least + b.due, b.least),
-            std::max(a.most, a.change + a.due + b.most),
-            std::max(a.most_of_least, a.change + std::max(a.least + b.most, b.most_of_least))};
+    return {a.change + b.change, a.due + b.due, std::max(a.lowest + b.due, b.lowest),
+            std::max(a.highest, a.change + a.due + b.highest),
+            std::max(a.highest_after_lowest, a.change + std::max(a.lowest + b.highest, b.highest_after_lowest))};
   }
-  int peak() const { return std::max(most, most_of_least); }
+  int peak() const { return std::max(highest, highest_after_lowest); }
 };
 
 /// The steps of a rank under a binary tree of stretches. O(log steps) for each change and query.
@@ -71,9 +71,9 @@ class StepTree {
 
   Stretch leaf(std::size_t block) const {
     const std::size_t first = block * kBlock, end = std::min(first + kBlock, steps_.size());
-    Stretch all = Stretch::of(steps_[first]);
-    for (std::size_t i = first + 1; i < end; ++i) all = Stretch::joined(all, Stretch::of(steps_[i]));
-    return all;
+    Stretch total = Stretch::from_step(steps_[first]);
+    for (std::size_t i = first + 1; i < end; ++i) total = Stretch::joined(total, Stretch::from_step(steps_[i]));
+    return total;
   }
 
   void renew(std::size_t block) {
@@ -82,7 +82,7 @@ class StepTree {
   }
 
   int last_in(std::size_t node, int first, int size, int activations, int end) const {
-    if (first >= end || tree_[node].most < activations) return -1;
+    if (first >= end || tree_[node].highest < activations) return -1;
     if (node < leaves_) {
       const int half = size / 2, left = tree_[2 * node].change;
       const int later = last_in(2 * node + 1, first + half, half, activations - left, end);
@@ -91,7 +91,7 @@ class StepTree {
     int last = -1;
     const int stop = std::min({end, first + size, static_cast<int>(steps_.size())});
     for (int i = first; i < stop; ++i)
-      if ((activations -= Stretch::of(steps_[i]).change) <= 0) last = i;
+      if ((activations -= Stretch::from_step(steps_[i]).change) <= 0) last = i;
     return last;
   }
 

@@ -32,9 +32,9 @@ struct CsvRows {
 void read(const config::Value& map, ScheduleOptions& options) {
   const config::Value* rows = map.find("rows");
   if (rows == nullptr) return;
-  CsvRows own{{}, rows->where};
-  for (const config::Value& row : rows->items) own.rows.push_back({row.text, row.where});
-  options.keep(std::move(own));
+  CsvRows file_rows{{}, rows->where};
+  for (const config::Value& row : rows->items) file_rows.rows.push_back({row.text, row.where});
+  options.keep(std::move(file_rows));
 }
 
 CsvSchedule read_rows(const CsvRows& csv) {
@@ -56,7 +56,7 @@ CsvSchedule read_rows(const CsvRows& csv) {
 
 // The file gives one iteration; rows are devices 0, 1, ... of the cluster.
 Schedule whole(const ScheduleInput& in) {
-  const CsvRows rows = in.options.own<CsvRows>();
+  const CsvRows rows = in.options.as<CsvRows>();
   CsvSchedule csv = read_rows(rows);
   if (csv.stages != in.plan.stage_count())
     throw InputError(

@@ -13,29 +13,29 @@ namespace {
 constexpr std::string_view kAlphabet = " .,abcdefghijklmnopqrstuvwxyz";
 constexpr std::size_t kLength = 2600;
 
-using Words = std::array<std::string_view, 12>;
-constexpr Words kThings = {"pipe",  "valve", "river", "miller", "wheel",  "bucket",
-                           "ferry", "crane", "smith", "kettle", "garden", "lantern"};
-constexpr Words kKinds = {"old",   "quick", "heavy", "quiet",  "brown",  "narrow",
-                          "empty", "young", "plain", "wooden", "hidden", "bright"};
-constexpr Words kActs = {"fills", "turns", "lifts",  "waits for", "finds",  "carries",
-                         "keeps", "opens", "leaves", "mends",     "paints", "follows"};
-constexpr Words kPlaces = {"by the mill",   "at noon",          "in the yard",    "over the hill",
-                           "before dawn",   "under the bridge", "near the wall",  "without a word",
-                           "every evening", "in the rain",      "with some care", "on the far side"};
+using WordList = std::array<std::string_view, 12>;
+constexpr WordList kThings = {"pipe",  "valve", "river", "miller", "wheel",  "bucket",
+                              "ferry", "crane", "smith", "kettle", "garden", "lantern"};
+constexpr WordList kKinds = {"old",   "quick", "heavy", "quiet",  "brown",  "narrow",
+                             "empty", "young", "plain", "wooden", "hidden", "bright"};
+constexpr WordList kActs = {"fills", "turns", "lifts",  "waits for", "finds",  "carries",
+                            "keeps", "opens", "leaves", "mends",     "paints", "follows"};
+constexpr WordList kPlaces = {"by the mill",   "at noon",          "in the yard",    "over the hill",
+                              "before dawn",   "under the bridge", "near the wall",  "without a word",
+                              "every evening", "in the rain",      "with some care", "on the far side"};
 
-std::string_view pick(const Words& words, Rng& rng) { return words[rng.integer(0, 11)]; }
+std::string_view pick(const WordList& words, Rng& rng) { return words[rng.integer(0, 11)]; }
 
-std::string thing(Rng& rng) {
+std::string noun_phrase(Rng& rng) {
   const bool bare = rng.integer(0, 1) == 0;
   const std::string_view kind = bare ? "" : pick(kKinds, rng);
   return fmt::format("the {}{}{}", kind, bare ? "" : " ", pick(kThings, rng));
 }
 
 std::string clause(Rng& rng) {
-  std::string text = thing(rng);
+  std::string text = noun_phrase(rng);
   text += fmt::format(" {} ", pick(kActs, rng));
-  return text += thing(rng);
+  return text += noun_phrase(rng);
 }
 
 std::string sentence(Rng& rng) {

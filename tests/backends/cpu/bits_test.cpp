@@ -87,9 +87,9 @@ TEST_CASE("vectors and single numbers follow the same formula") {
     for (const OperationKind kind : {OperationKind::Relu, OperationKind::Tanh}) {
       const auto kernels = cpu::make_kernels(width);
       const std::vector<double> x = some_numbers(width);
-      const std::vector<Pair> found = applied(*kernels, kind, x, 0);
+      const std::vector<Pair> results = applied(*kernels, kind, x, 0);
       for (std::size_t i = 0; i < x.size(); ++i)
-        CHECK(same_bits(found[i].value,
+        CHECK(same_bits(results[i].value,
                         width == 4 ? by_formula(kind, static_cast<float>(x[i])) : by_formula(kind, x[i])));
     }
 }
@@ -116,9 +116,9 @@ TEST_CASE("rows of layer norm and softmax do not depend on their neighbours") {
         if (kind == CrossEntropy) repeated.inputs[1][3] = one.inputs[1][0];
         const Device among(*kernels, many, repeated);
         const auto per_sample = static_cast<std::size_t>(real::keeps(t.op).numbers);
-        const std::vector<double> all = among.saved();
-        const std::vector<double> row(all.begin() + static_cast<std::ptrdiff_t>(3 * per_sample),
-                                      all.begin() + static_cast<std::ptrdiff_t>(4 * per_sample));
+        const std::vector<double> saved = among.saved();
+        const std::vector<double> row(saved.begin() + static_cast<std::ptrdiff_t>(3 * per_sample),
+                                      saved.begin() + static_cast<std::ptrdiff_t>(4 * per_sample));
         CHECK(row == alone.saved());
         if (kind == LayerNorm)
           CHECK(std::vector<double>(among.output.begin() + 3 * columns, among.output.begin() + 4 * columns) ==

@@ -48,20 +48,20 @@ TEST_CASE("cross entropy by hand") {
   // softmax(0, ln 3) = 1/4, 3/4: the losses are ln 4 and ln 4/3. One sample of two rows, then two samples of one.
   const double third = std::log(3.0);
   for (const auto& [rows, samples] : {std::pair{2, 1}, std::pair{1, 2}}) {
-    const LossAndGradient found =
+    const LossAndGradient result =
         run(loss(OperationKind::CrossEntropy, rows, 2, samples, 0.5), {0, third, 0, third}, {0, 1});
-    CHECK(found.loss == doctest::Approx(0.5 / rows * std::log(16.0 / 3)).epsilon(1e-15));
+    CHECK(result.loss == doctest::Approx(0.5 / rows * std::log(16.0 / 3)).epsilon(1e-15));
     const double unit = 0.5 / rows / 4;
     const double expected[] = {-3 * unit, 3 * unit, unit, -unit};
-    for (std::size_t i = 0; i < 4; ++i) CHECK(found.gradient[i] == doctest::Approx(expected[i]).epsilon(1e-15));
+    for (std::size_t i = 0; i < 4; ++i) CHECK(result.gradient[i] == doctest::Approx(expected[i]).epsilon(1e-15));
   }
 }
 
 TEST_CASE("cross entropy of large numbers does not overflow") {
   for (const std::size_t width : kWidths) {
-    const LossAndGradient found = run(loss(OperationKind::CrossEntropy, 1, 3, 1, 1), {1000, 0, -1000}, {1}, width);
-    CHECK(found.loss == 1000);
-    CHECK(found.gradient == std::vector<double>{1, -1, 0});
+    const LossAndGradient result = run(loss(OperationKind::CrossEntropy, 1, 3, 1, 1), {1000, 0, -1000}, {1}, width);
+    CHECK(result.loss == 1000);
+    CHECK(result.gradient == std::vector<double>{1, -1, 0});
   }
 }
 

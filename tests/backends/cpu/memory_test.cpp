@@ -28,7 +28,7 @@ TEST_CASE("blocks lie at multiples of 64 bytes and do not overlap") {
 TEST_CASE("released blocks are handed out again") {
   cpu::MemoryPool pool;
   const std::size_t sizes[] = {100, 5000, 70000, 70001, 3000000};
-  std::size_t held = 0;
+  std::size_t reserved = 0;
   for (int round = 0; round < 3; ++round) {
     std::vector<void*> blocks;
     std::size_t asked = 0;
@@ -38,12 +38,12 @@ TEST_CASE("released blocks are handed out again") {
     }
     CHECK(pool.in_use() >= asked);
     CHECK(pool.in_use() <= asked + asked / 8 + 64 * blocks.size());
-    if (round == 0) held = pool.held();
-    CHECK(pool.held() == held);
+    if (round == 0) reserved = pool.reserved();
+    CHECK(pool.reserved() == reserved);
     for (std::size_t i = 0; i < blocks.size(); ++i) pool.release(blocks[i], sizes[i]);
     CHECK(pool.in_use() == 0);
   }
-  CHECK(held > 0);
+  CHECK(reserved > 0);
 }
 
 TEST_CASE("a block that is still in use is not handed out") {
@@ -53,7 +53,7 @@ TEST_CASE("a block that is still in use is not handed out") {
   CHECK(first != second);
   pool.release(first, 1000);
   CHECK(pool.allocate(1000) == first);
-  CHECK(pool.in_use() == pool.held());
+  CHECK(pool.in_use() == pool.reserved());
 }
 
 TEST_CASE("memory that is not there is an error of the machine") {
@@ -69,10 +69,10 @@ TEST_CASE("numbers go to the device and back") {
   for (const std::size_t width : test::kWidths) {
     const auto kernels = cpu::make_kernels(width);
     CHECK(kernels->width() == width);
-    const test::Place from(*kernels, {1, -2.5, 0.1, 1e300}, 4), to(*kernels, {9, 9, 9, 9}, 4);
+    const test::DeviceTensor from(*kernels, {1, -2.5, 0.1, 1e300}, 4), to(*kernels, {9, 9, 9, 9}, 4);
     const double tenth = width == 4 ? static_cast<double>(0.1F) : 0.1;
-    const double most = width == 4 ? kInfinity : 1e300;
-    CHECK(from.download() == std::vector<double>{1, -2.5, tenth, most});
+    const double largest = width == 4 ? kInfinity : 1e300;
+    CHECK(from.download() == std::vector<double>{1, -2.5, tenth, largest});
     kernels->copy(from.tensor.data, to.tensor.data, 2 * width);
     CHECK(to.download() == std::vector<double>{1, -2.5, 9, 9});
     kernels->zero(to.tensor.data, 3 * width);
@@ -90,7 +90,7 @@ TEST_CASE("tensors are added number by number") {
         y.push_back(2 - static_cast<double>(i * i));
         sums.push_back(x[i] + y[i]);
       }
-      const test::Place from(*kernels, x, 1), to(*kernels, y, 1);
+      const test::DeviceTensor from(*kernels, x, 1), to(*kernels, y, 1);
       kernels->add(from.tensor, to.tensor);
       CHECK(to.download() == sums);
       CHECK(from.download() == x);
@@ -101,15 +101,15 @@ TEST_CASE("numbers that are not finite are found wherever they are") {
   constexpr double infinity = kInfinity;
   for (const std::size_t width : test::kWidths) {
     const auto kernels = cpu::make_kernels(width);
-    const double most = width == 4 ? static_cast<double>(std::numeric_limits<float>::max()) : 1.7e308;
+    const double largest = width == 4 ? static_cast<double>(std::numeric_limits<float>::max()) : 1.7e308;
     for (std::size_t count = 1; count < 40; ++count) {
-      std::vector<double> numbers(count, most);
-      numbers[0] = -most;
-      CHECK(kernels->finite(test::Place(*kernels, numbers, 1).tensor));
+      std::vector<double> numbers(count, largest);
+      numbers[0] = -largest;
+      CHECK(kernels->finite(test::DeviceTensor(*kernels, numbers, 1).tensor));
       for (std::size_t i = 0; i < count; ++i)
         for (const double bad : {infinity, -infinity, std::numeric_limits<double>::quiet_NaN()}) {
           const double before = std::exchange(numbers[i], bad);
-          CHECK_FALSE(kernels->finite(test::Place(*kernels, numbers, 1).tensor));
+          CHECK_FALSE(kernels->finite(test::DeviceTensor(*kernels, numbers, 1).tensor));
           numbers[i] = before;
         }
     }

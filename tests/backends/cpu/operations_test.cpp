@@ -18,13 +18,13 @@ double tolerance(const Trial& t, std::size_t width) {
 }
 
 /// The index of the first number that is too far away, with both; "" when all are near.
-std::string far_away(const std::vector<double>& found, const std::vector<Real>& expected, double tolerance) {
-  if (found.size() != expected.size()) return "sizes differ";
-  for (std::size_t i = 0; i < found.size(); ++i) {
+std::string far_away(const std::vector<double>& actual, const std::vector<Real>& expected, double tolerance) {
+  if (actual.size() != expected.size()) return "sizes differ";
+  for (std::size_t i = 0; i < actual.size(); ++i) {
     const auto want = static_cast<double>(expected[i]);
-    if (!(std::abs(found[i] - want) <= tolerance * std::max(1.0, std::abs(want))))
-      return std::to_string(i) + ": " + std::to_string(found[i]) + " is not " + std::to_string(want) + ", off by " +
-             std::to_string((found[i] - want) / tolerance) + " tolerances";
+    if (!(std::abs(actual[i] - want) <= tolerance * std::max(1.0, std::abs(want))))
+      return std::to_string(i) + ": " + std::to_string(actual[i]) + " is not " + std::to_string(want) + ", off by " +
+             std::to_string((actual[i] - want) / tolerance) + " tolerances";
   }
   return "";
 }
@@ -51,12 +51,12 @@ void check(const Trial& t, std::size_t width, bool whole, double allowed, double
   CAPTURE(width);
   const auto kernels = cpu::make_kernels(width);
   const TrialData data = data_for(t, width, whole);
-  const TrialResult found = compute(*kernels, t, data);
+  const TrialResult actual = compute(*kernels, t, data);
   const Expected expected = expected_of(t, data);
-  CHECK(far_away(found.output, expected.output, allowed) == "");
+  CHECK(far_away(actual.output, expected.output, allowed) == "");
   for (std::size_t i = 0; i < t.gradients(); ++i)
-    CHECK(far_away(found.d_inputs[i], expected.d_inputs[i], allowed_slope) == "");
-  CHECK(far_away(found.d_weights, expected.d_weights, allowed_slope) == "");
+    CHECK(far_away(actual.d_inputs[i], expected.d_inputs[i], allowed_slope) == "");
+  CHECK(far_away(actual.d_weights, expected.d_weights, allowed_slope) == "");
 }
 
 bool exact_in_whole_numbers(OperationKind kind) {
@@ -103,14 +103,14 @@ TEST_CASE("gradients that are not needed are not written") {
     CAPTURE(t.name);
     const auto kernels = cpu::make_kernels(8);
     Device device(*kernels, t, data_for(t, 8));
-    const auto all = device.input_gradient();
-    for (std::size_t left_out = 0; left_out < all.size(); ++left_out) {
-      std::vector<bool> wanted(all.size(), true);
+    const auto gradients = device.input_gradient();
+    for (std::size_t left_out = 0; left_out < gradients.size(); ++left_out) {
+      std::vector<bool> wanted(gradients.size(), true);
       wanted[left_out] = false;
       auto some = device.input_gradient(false, 5, wanted);
-      CHECK(some[left_out] == std::vector<double>(all[left_out].size(), 5));
-      some[left_out] = all[left_out];
-      CHECK(some == all);
+      CHECK(some[left_out] == std::vector<double>(gradients[left_out].size(), 5));
+      some[left_out] = gradients[left_out];
+      CHECK(some == gradients);
     }
   }
 }

@@ -41,8 +41,9 @@ struct Naive {
       if (r.kind == AdamW) w -= lr * r.weight_decay * w;
       first = r.beta1 * first + (1 - static_cast<Wide>(r.beta1)) * g;
       second = r.beta2 * second + (1 - static_cast<Wide>(r.beta2)) * g * g;
-      const Wide kept = o.spike_compensation ? std::pow(static_cast<Wide>(r.beta1), static_cast<Wide>(tau)) : 1;
-      const Wide m = (kept * first + (1 - kept) * g) / (1 - std::pow(static_cast<Wide>(r.beta1), static_cast<Wide>(t)));
+      const Wide decay = o.spike_compensation ? std::pow(static_cast<Wide>(r.beta1), static_cast<Wide>(tau)) : 1;
+      const Wide m =
+          (decay * first + (1 - decay) * g) / (1 - std::pow(static_cast<Wide>(r.beta1), static_cast<Wide>(t)));
       const Wide v = second / (1 - std::pow(static_cast<Wide>(r.beta2), static_cast<Wide>(t)));
       w -= lr * m / (std::sqrt(v) + r.epsilon);
     }
@@ -120,9 +121,9 @@ void check_places(OptimizerKind kind) {
     CHECK(state.steps == 4);
     CHECK(same_bits(to, from(whole.weights, offset)));
     CHECK(same_bits(part.weights, start.weights));
-    for (auto kept :
+    for (auto member :
          {&Trained<T>::first, &Trained<T>::second, &Trained<T>::last, &Trained<T>::bare, &Trained<T>::average})
-      CHECK(same_bits(from(part.*kept, offset), from(whole.*kept, offset)));
+      CHECK(same_bits(from(part.*member, offset), from(whole.*member, offset)));
   }
   for (const Direction direction : kDirections) {
     const std::vector<T> apart = whole.predicted(rule, direction, 3);

@@ -65,23 +65,23 @@ inline TrialData data_for(const Trial& t, std::size_t width, bool whole = false)
 }
 
 /// A tensor on the device, `shift` times 64 bytes into its block.
-class Place {
+class DeviceTensor {
  public:
-  Place(real::Kernels& kernels, const std::vector<double>& numbers, std::int64_t columns, std::size_t shift = 0)
+  DeviceTensor(real::Kernels& kernels, const std::vector<double>& numbers, std::int64_t columns, std::size_t shift = 0)
       : kernels_(&kernels), bytes_(numbers.size() * kernels.width() + 64 * shift), block_(kernels.allocate(bytes_)) {
     const auto size = static_cast<std::int64_t>(numbers.size());
     tensor = {static_cast<char*>(block_) + 64 * shift, columns > 0 ? size / columns : 0, columns};
     kernels.upload(numbers, tensor.data);
   }
-  Place(Place&& other) noexcept
+  DeviceTensor(DeviceTensor&& other) noexcept
       : tensor(other.tensor),
         kernels_(other.kernels_),
         bytes_(other.bytes_),
         block_(std::exchange(other.block_, nullptr)) {}
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  Place& operator=(Place&&) = delete;
-  ~Place() {
+  DeviceTensor(const DeviceTensor&) = delete;
+  DeviceTensor& operator=(const DeviceTensor&) = delete;
+  DeviceTensor& operator=(DeviceTensor&&) = delete;
+  ~DeviceTensor() {
     if (block_) kernels_->release(block_, bytes_);
   }
 
@@ -130,7 +130,7 @@ class Device {
   std::vector<std::vector<double>> input_gradient(bool add = false, double start = kJunk,
                                                   std::vector<bool> wanted = {}) {
     wanted.resize(trial_.gradients(), wanted.empty());
-    std::vector<Place> places;
+    std::vector<DeviceTensor> places;
     std::vector<real::Gradient> gradients;
     for (std::size_t i = 0; i < trial_.gradients(); ++i) {
       const std::vector<double> numbers(static_cast<std::size_t>(trial_.rows() * trial_.columns[i]), start);
@@ -139,13 +139,14 @@ class Device {
     }
     kernels_->input_gradient(call_, trial_.op.is_loss() ? real::Tensor{} : d_output_.tensor, gradients);
     std::vector<std::vector<double>> results;
-    for (const Place& place : places) results.push_back(place.download());
+    for (const DeviceTensor& place : places) results.push_back(place.download());
     return results;
   }
 
   /// `start` plus `times` times the gradient.
   std::vector<double> weight_gradient(double start = 0, int times = 1) {
-    const Place sum(*kernels_, std::vector<double>(static_cast<std::size_t>(weights_.tensor.size()), start), 1, shift_);
+    const DeviceTensor sum(*kernels_, std::vector<double>(static_cast<std::size_t>(weights_.tensor.size()), start), 1,
+                           shift_);
     for (int i = 0; i < times; ++i) kernels_->weight_gradient(call_, d_output_.tensor, sum.tensor.data);
     return sum.download();
   }
@@ -160,8 +161,8 @@ class Device {
   real::Kernels* kernels_;
   Trial trial_;
   std::size_t shift_;
-  Place weights_, output_, saved_, d_output_;
-  std::vector<Place> inputs_;
+  DeviceTensor weights_, output_, saved_, d_output_;
+  std::vector<DeviceTensor> inputs_;
   std::vector<real::Tensor> tensors_;
   real::Call call_;
 };

@@ -20,8 +20,8 @@ namespace {
 /// Gives every flow the same rate, whatever else there is.
 class FixedRate final : public des::Network {
  public:
-  void start(int flow, std::int32_t, std::uint64_t bytes, double most) override {
-    flows.push_back({now + static_cast<double>(bytes) / std::min(rate, most), flow});
+  void start(int flow, std::int32_t, std::uint64_t bytes, double max_rate) override {
+    flows.push_back({now + static_cast<double>(bytes) / std::min(rate, max_rate), flow});
     ++started;
   }
 
@@ -48,13 +48,13 @@ class FixedRate final : public des::Network {
   std::vector<std::pair<double, int>> flows;
 };
 
-struct Played {
+struct SimulatedTimes {
   std::vector<double> start, end;
   int flows = 0;
 };
 
-Played play(const Program& program, const Cluster& cluster) {
-  Played played{std::vector<double>(program.size()), std::vector<double>(program.size()), 0};
+SimulatedTimes play(const Program& program, const Cluster& cluster) {
+  SimulatedTimes played{std::vector<double>(program.size()), std::vector<double>(program.size()), 0};
   FixedRate network;
   const std::vector<Route> routes = des::routes_of(program, cluster);
   des::Core core(program, routes, network, played.start, played.end);
@@ -74,7 +74,7 @@ TEST_CASE("computations of a device follow each other") {
   builder.compute(1, 1);
   builder.compute(0, 2);
   builder.compute(0, 0);
-  const Played played = play(builder.build(), slow_star(2));
+  const SimulatedTimes played = play(builder.build(), slow_star(2));
   CHECK(played.start == std::vector<double>{0, 0, 1.5, 3.5});
   CHECK(played.end == std::vector<double>{1.5, 1, 3.5, 3.5});
 }
@@ -84,7 +84,7 @@ TEST_CASE("a rendezvous transfer starts when both ends are ready and ends for bo
   const auto sender = builder.compute(0, 1), receiver = builder.compute(1, 3);
   const test::Message message = builder.send(0, 1, 10, {sender}, {receiver});
   builder.compute(0, 1, {message.send});
-  const Played played = play(builder.build(), slow_star(2));
+  const SimulatedTimes played = play(builder.build(), slow_star(2));
   CHECK(played.start == std::vector<double>{0, 0, 3, 3, 13.5});
   CHECK(played.end == std::vector<double>{1, 3, 13.5, 13.5, 14.5});
   CHECK(played.flows == 1);
@@ -96,7 +96,7 @@ TEST_CASE("an eager send goes alone") {
     const auto sender = builder.compute(0, 1), receiver = builder.compute(1, late);
     const test::Message message = builder.send(0, 1, 10, {sender}, {receiver});
     builder.compute(1, 1, {message.receive});
-    const Played played = play(builder.build(), slow_star(2));
+    const SimulatedTimes played = play(builder.build(), slow_star(2));
     CHECK(played.start[2] == 1);
     CHECK(played.end[2] == 11.5);
     CHECK(played.start[3] == late);
@@ -109,7 +109,7 @@ TEST_CASE("an eager receive may wait for its own send") {
   ProgramBuilder builder(2, false);
   const test::Message message = builder.send(0, 1, 4);
   builder.wait(message.receive, message.send);
-  const Played played = play(builder.build(), slow_star(2));
+  const SimulatedTimes played = play(builder.build(), slow_star(2));
   CHECK(played.start == std::vector<double>{0, 4.5});
   CHECK(played.end == std::vector<double>{4.5, 4.5});
 }
@@ -118,7 +118,7 @@ TEST_CASE("nothing to carry never meets the network") {
   ProgramBuilder builder(2);
   builder.send(0, 1, 0);
   builder.send(1, 1, 1000);
-  const Played played = play(builder.build(), slow_star(2));
+  const SimulatedTimes played = play(builder.build(), slow_star(2));
   CHECK(played.end == std::vector<double>{0.5, 0.5, 0, 0});
   CHECK(played.flows == 0);
 }
@@ -128,7 +128,7 @@ TEST_CASE("a collective starts with its last member and ends with its last flow"
   const auto late = builder.compute(2, 5);
   const test::Ids members = builder.all_reduce({0, 1, 2, 3}, 100, {late});
   const auto next = builder.compute(3, 1, {members[3]});
-  const Played played = play(builder.build(), slow_star(4));
+  const SimulatedTimes played = play(builder.build(), slow_star(4));
   for (const InstructionId member : members) {
     CHECK(played.start[member.value] == 5);
     CHECK(played.end[member.value] == 5 + 2 * 3 * 0.5 + 150);  // 2(n-1) latencies, 2(n-1)/n S
@@ -141,17 +141,17 @@ TEST_CASE("a collective of one member, or of no bytes, is no flow") {
   ProgramBuilder builder(2);
   builder.all_reduce({1}, 100);
   builder.all_reduce({0, 1}, 0);
-  const Played played = play(builder.build(), slow_star(2));
+  const SimulatedTimes played = play(builder.build(), slow_star(2));
   CHECK(played.end == std::vector<double>{0, 1, 1});
   CHECK(played.flows == 0);
 }
 
-TEST_CASE("phases follow each other, each behind its latencies, with all rounds in one") {
+TEST_CASE("phases follow each other, each after its latencies, with all rounds in one") {
   ProgramBuilder builder(4);
   builder.collective(CollectiveKind::AllReduce, collective_algorithms::hierarchical, {0, 1, 2, 3}, 80, {}, {0, 0, 1, 1},
                      3);
   const auto next = builder.compute(2, 1, {InstructionId{2}});
-  const Played played = play(builder.build(), slow_star(4));
+  const SimulatedTimes played = play(builder.build(), slow_star(4));
   // Half of the array inside each node, twice a quarter across in two steps, half inside again; three times.
   CHECK(played.end[0] == 3 * (0.5 + 40 + 2 * 0.5 + 40 + 0.5 + 40));
   CHECK(played.start[next.value] == played.end[0]);

@@ -67,9 +67,9 @@ Rates fill_all(const Paths& paths, const Live& live) {
       }
     const auto room = [&](int flow) {
       const std::int32_t route = live.at(flow);
-      double least = paths.alone[route] - rates[flow];
-      for (const std::int32_t c : paths.channels_of(route)) least = std::min(least, rest[c] / users[c]);
-      return least;
+      double smallest = paths.alone[route] - rates[flow];
+      for (const std::int32_t c : paths.channels_of(route)) smallest = std::min(smallest, rest[c] / users[c]);
+      return smallest;
     };
     double step = 1e300;
     for (const int flow : growing) step = std::min(step, room(flow));
@@ -87,11 +87,11 @@ bool same(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std::a
 /// Checks max-min fairness: no channel exceeds its capacity, and each flow has the rate it has alone or crosses a full
 /// channel on which no flow has more. Returns the first violation, or an empty text.
 std::string broken(const Paths& paths, const Live& live, const FairShare& shares) {
-  std::vector<double> used(paths.capacity.size(), 0), most(paths.capacity.size(), 0);
+  std::vector<double> used(paths.capacity.size(), 0), fastest(paths.capacity.size(), 0);
   for (const auto& [flow, route] : live)
     for (const std::int32_t c : paths.channels_of(route)) {
       used[c] += shares.rate(flow);
-      most[c] = std::max(most[c], shares.rate(flow));
+      fastest[c] = std::max(fastest[c], shares.rate(flow));
     }
   for (std::size_t c = 0; c < used.size(); ++c)
     if (used[c] > paths.capacity[c] * (1 + 1e-9)) return "channel " + std::to_string(c) + " carries too much";
@@ -99,9 +99,9 @@ std::string broken(const Paths& paths, const Live& live, const FairShare& shares
     const double rate = shares.rate(flow), alone = paths.alone[route];
     if (rate > alone * (1 + 1e-9)) return "flow " + std::to_string(flow) + " is faster than alone";
     bool bound = same(rate, alone);
-    for (const std::int32_t of : paths.channels_of(route)) {
-      const auto c = static_cast<std::size_t>(of);
-      bound = bound || (same(used[c], paths.capacity[c]) && same(rate, most[c]));
+    for (const std::int32_t channel : paths.channels_of(route)) {
+      const auto c = static_cast<std::size_t>(channel);
+      bound = bound || (same(used[c], paths.capacity[c]) && same(rate, fastest[c]));
     }
     if (!bound) return "flow " + std::to_string(flow) + " could have more";
   }
@@ -112,17 +112,17 @@ std::string broken(const Paths& paths, const Live& live, const FairShare& shares
 
 TEST_CASE("random flows that come and go: the rates of plain progressive filling, and what is fair") {
   Rng rng(71, "fair share");
-  int settled = 0, shared = 0, kept = 0;
+  int settled = 0, shared = 0, unchanged = 0;
   for (int trial = 0; trial < 300; ++trial) {
     const int channels = rng.integer(1, 12);
     const Paths paths = random_paths(rng, channels, rng.integer(1, 20));
     FairShare shares(paths);
     Live live;
     Rates before;
-    const int most = rng.integer(1, 25);
+    const int limit = rng.integer(1, 25);
     for (int turn = 0; turn < 40; ++turn) {
       for (int changes = rng.integer(0, 4); changes > 0; --changes) {
-        if (!live.empty() && rng.integer(0, most) < static_cast<int>(live.size())) {
+        if (!live.empty() && rng.integer(0, limit) < static_cast<int>(live.size())) {
           const auto gone = std::next(live.begin(), rng.integer(0, static_cast<int>(live.size()) - 1));
           shares.remove(gone->first);
           before.erase(gone->first);
@@ -134,16 +134,16 @@ TEST_CASE("random flows that come and go: the rates of plain progressive filling
           live[flow] = route;
         }
       }
-      const auto changed = shares.settle();
-      const std::set<int> told(changed.begin(), changed.end());
-      CHECK(told.size() == changed.size());
+      const auto changed = shares.update_rates();
+      const std::set<int> reported(changed.begin(), changed.end());
+      CHECK(reported.size() == changed.size());
       const Rates expected = fill_all(paths, live);
       for (const auto& [flow, rate] : expected) {
         REQUIRE(same(shares.rate(flow), rate));
         const auto old = before.find(flow);
-        CHECK((told.count(flow) == 1) == (old == before.end() || old->second != shares.rate(flow)));
+        CHECK((reported.count(flow) == 1) == (old == before.end() || old->second != shares.rate(flow)));
         shared += !same(rate, paths.alone[live[flow]]);
-        kept += told.count(flow) == 0;
+        unchanged += reported.count(flow) == 0;
         before[flow] = shares.rate(flow);
       }
       CHECK(broken(paths, live, shares) == "");
@@ -152,19 +152,19 @@ TEST_CASE("random flows that come and go: the rates of plain progressive filling
   }
   CHECK(settled == 300 * 40);
   CHECK(shared > 20000);  // the cases do reach both what contention changes and what a change leaves alone
-  CHECK(kept > 20000);
+  CHECK(unchanged > 20000);
 }
 
 TEST_CASE("one slow flow leaves its share to the others") {
   const Paths paths = make_paths({9, 1}, {{0}, {0, 1}});
   FairShare shares(paths);
   const int slow = shares.add(1), one = shares.add(0), two = shares.add(0);
-  CHECK(shares.settle().size() == 3);
+  CHECK(shares.update_rates().size() == 3);
   CHECK(shares.rate(slow) == 1);
   CHECK(shares.rate(one) == 4);
   CHECK(shares.rate(two) == 4);
   shares.remove(one);
-  const auto changed = shares.settle();
+  const auto changed = shares.update_rates();
   CHECK(std::vector<int>(changed.begin(), changed.end()) == std::vector<int>{two});
   CHECK(shares.rate(two) == 8);
 }
@@ -180,19 +180,19 @@ TEST_CASE("a channel with room for all of its flows does not couple them") {
   for (int turn = 0; turn < 3; ++turn) {
     std::vector<int> flows;
     for (int card = 0; card < 8; ++card) flows.push_back(shares.add(card));
-    CHECK(shares.settle().size() == 8);
+    CHECK(shares.update_rates().size() == 8);
     shares.remove(flows.back());
     flows.back() = shares.add(7);
-    CHECK(shares.settle().size() == 1);
+    CHECK(shares.update_rates().size() == 1);
     CHECK(shares.reached() == 1);
     const int second = shares.add(3);  // all nine together would have 9 alone, so now the trunk has to be looked at
-    CHECK(shares.settle().size() == 2);
+    CHECK(shares.update_rates().size() == 2);
     CHECK(shares.reached() == 9);
     CHECK(shares.rate(second) == 0.5);
     shares.remove(second);
-    CHECK(shares.settle().size() == 1);
+    CHECK(shares.update_rates().size() == 1);
     for (const int flow : flows) shares.remove(flow);
-    CHECK(shares.settle().empty());
+    CHECK(shares.update_rates().empty());
   }
 }
 
@@ -201,40 +201,40 @@ TEST_CASE("a flow that goes before anybody asked leaves no trace") {
   FairShare shares(paths);
   const int stays = shares.add(0);
   shares.remove(shares.add(0));
-  CHECK(shares.settle().size() == 1);
+  CHECK(shares.update_rates().size() == 1);
   CHECK(shares.rate(stays) == 2);
-  CHECK(shares.settle().empty());
+  CHECK(shares.update_rates().empty());
 }
 
 TEST_CASE("a flow over no channel has what it has alone") {
   const Paths paths = make_paths({1}, {{}}, {5});
   FairShare shares(paths);
   const int one = shares.add(0), two = shares.add(0);
-  shares.settle();
+  shares.update_rates();
   CHECK(shares.rate(one) == 5);
   CHECK(shares.rate(two) == 5);
 }
 
-TEST_CASE("a million changes leave no error behind") {
+TEST_CASE("a million changes accumulate no error") {
   // A third is no number of a computer: the sum of what flows would have alone is rounded at each of them.
   const Paths paths = make_paths({1.0, 1.0 / 3}, {{0}, {0, 1}});
   FairShare shares(paths);
   Rng rng(72, "drift");
-  std::vector<int> all;
+  std::vector<int> active;
   for (int i = 0; i < 1'000'000; ++i) {
-    if (all.size() > 5) {
-      std::swap(all[rng.integer(0, static_cast<int>(all.size()) - 1)], all.back());
-      shares.remove(all.back());
-      all.pop_back();
+    if (active.size() > 5) {
+      std::swap(active[rng.integer(0, static_cast<int>(active.size()) - 1)], active.back());
+      shares.remove(active.back());
+      active.pop_back();
     } else {
-      all.push_back(shares.add(rng.integer(0, 1)));
+      active.push_back(shares.add(rng.integer(0, 1)));
     }
-    shares.settle();
+    shares.update_rates();
   }
-  while (all.size() > 1) shares.remove(all.back()), all.pop_back();
+  while (active.size() > 1) shares.remove(active.back()), active.pop_back();
   const int one = shares.add(0), two = shares.add(0);
-  shares.settle();
-  CHECK(shares.rate(all[0]) == doctest::Approx(1.0 / 3).epsilon(1e-15));
+  shares.update_rates();
+  CHECK(shares.rate(active[0]) == doctest::Approx(1.0 / 3).epsilon(1e-15));
   CHECK(shares.rate(one) == doctest::Approx(1.0 / 3).epsilon(1e-15));
   CHECK(shares.rate(two) == doctest::Approx(1.0 / 3).epsilon(1e-15));
 }

@@ -22,8 +22,8 @@ fluid::Paths round_trip(Duplex duplex) {
 }
 
 std::vector<std::int32_t> channels(const fluid::Paths& paths, std::int32_t route) {
-  const auto all = paths.channels_of(route);
-  return {all.begin(), all.end()};
+  const auto list = paths.channels_of(route);
+  return {list.begin(), list.end()};
 }
 
 }  // namespace

@@ -25,10 +25,10 @@ constexpr double kMemory = 4e12;  // Bytes read and written in a second.
 /// Messages at a quarter of what copies could have of the memory, if alone.
 Cluster parts(int count) {
   Cluster cluster = test::bare_cluster(count);
-  std::vector<int> all;
-  for (int d = 0; d < count; ++d) all.push_back(d);
-  test::connect(cluster, all, kMemory / 8, 0, Duplex::Unshared);
-  test::connect(cluster, all, kMemory / 2, 0, Duplex::Half);
+  std::vector<int> devices;
+  for (int d = 0; d < count; ++d) devices.push_back(d);
+  test::connect(cluster, devices, kMemory / 8, 0, Duplex::Unshared);
+  test::connect(cluster, devices, kMemory / 2, 0, Duplex::Half);
   for (int from = 0; from < count; ++from)
     for (int to = 0; to < count; ++to)
       if (from != to)

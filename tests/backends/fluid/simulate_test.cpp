@@ -97,7 +97,7 @@ TEST_CASE("a trunk is full although every card behind it has room") {
   for (const double end : run(builder.build(), cluster).end) CHECK(end == near(3e6 / (kBandwidth * 3 / 8)));
 }
 
-TEST_CASE("an all-reduce beside a message shares the card") {
+TEST_CASE("an all-reduce during a message shares the card") {
   ProgramBuilder builder(3);
   builder.all_reduce({0, 1}, 1'000'000);
   builder.send(0, 2, 2'000'000);

@@ -16,26 +16,26 @@ struct Point {
 };
 
 std::vector<Point> points() {
-  std::vector<Point> all;
-  for (const ScheduleDef* def : schedules::all())
+  std::vector<Point> result;
+  for (const ScheduleDef* def : schedules::catalog())
     for (const int p : {1, 2, 3, 4, 7})
       for (const int m : {1, 2, 3, 8})
         for (const int iterations : {1, 2, 3})
-          if (def->name != "csv") all.push_back({def, p, m, iterations});
-  return all;
+          if (def->name != "csv") result.push_back({def, p, m, iterations});
+  return result;
 }
 
 std::vector<LoweringOptions> ways(int iterations) {
-  std::vector<LoweringOptions> all;
+  std::vector<LoweringOptions> result;
   for (const bool overlap : {true, false})
     for (const bool rendezvous : {true, false})
       for (const StreamModel streams :
            {StreamModel::Single, StreamModel::Pair, StreamModel::Direction, StreamModel::None})
         for (const bool fifo : {true, false}) {
           if (!overlap && streams != StreamModel::Direction) continue;  // all is in one stream then
-          all.push_back({overlap, rendezvous, streams, fifo, iterations});
+          result.push_back({overlap, rendezvous, streams, fifo, iterations});
         }
-  return all;
+  return result;
 }
 
 /// What a program computes, by device: the same whatever the communication.

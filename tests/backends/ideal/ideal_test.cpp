@@ -102,7 +102,7 @@ TEST_CASE("an all-reduce goes at the pace of its slowest edge") {
   CHECK(run(builder.build(), cluster).end[InstructionId{0}] == doctest::Approx(4 * 0.5 + 4.0 / 0.5).epsilon(1e-14));
 }
 
-TEST_CASE("ops that run as one: all inputs first, all outputs behind") {
+TEST_CASE("ops that run as one: all inputs before them, all outputs after them") {
   // Rank 0 runs (0F1;0B0) as one, so 0F1's message leaves when 0B0 has ended too.
   const Plan plan = test::dag_plan(2, 2, {{0, 1}});
   const Schedule schedule = complete(test::schedule_from({"0F0 0F1+ 0B0 0B1", "1F0 1B0 1F1 1B1"}), plan, 1);

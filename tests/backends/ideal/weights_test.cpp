@@ -23,7 +23,7 @@ config::Value options_of(const ScheduleDef& def) {
 
 std::vector<WeightsRule> all_rules() {
   std::vector<WeightsRule> rules;
-  for (const WeightsDef* def : weights::all()) {
+  for (const WeightsDef* def : weights::catalog()) {
     rules.push_back(def->paper);
     if (def->as_released) rules.push_back(*def->as_released);
   }
@@ -31,9 +31,9 @@ std::vector<WeightsRule> all_rules() {
 }
 
 StageCost cost(double forward, double backward) {
-  StageCost made = test::times(forward, backward, 0.5);
-  made.touch = Seconds{0.25};
-  return made;
+  StageCost result = test::times(forward, backward, 0.5);
+  result.touch = Seconds{0.25};
+  return result;
 }
 
 /// End of the update of stage 0 that makes this version.
@@ -50,7 +50,7 @@ double made_at(const Program& program, const Timeline& timeline, int version) {
 
 TEST_CASE("every policy on every schedule") {
   int programs = 0;
-  for (const ScheduleDef* def : schedules::all()) {
+  for (const ScheduleDef* def : schedules::catalog()) {
     const config::Value options = options_of(*def);
     for (const bool recompute : {true, false}) {
       // Three ranks as far as the schedule can have them; where pairs are asked for, two.
@@ -84,7 +84,7 @@ TEST_CASE("every policy on every schedule") {
         }
     }
   }
-  CHECK(programs == static_cast<int>(schedules::all().size() * all_rules().size() * 4));
+  CHECK(programs == static_cast<int>(schedules::catalog().size() * all_rules().size() * 4));
 }
 
 TEST_CASE("a prediction costs its time and nothing else: the period of the stage that sets it") {

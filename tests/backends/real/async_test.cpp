@@ -32,13 +32,13 @@ const Policy kPolicies[] = {{"naive", "naive"},
                             {"2bw", "2bw"}};
 
 WeightsRule rule_of(const Policy& p) {
-  const WeightsDef& def = get_from(weights::all(), "weights policy", p.name);
+  const WeightsDef& def = get_from(weights::catalog(), "weights policy", p.name);
   return p.released ? *def.as_released : def.paper;
 }
 
 config::Value drain(std::string_view schedule, int every) {
   return test::checked("drain_every: " + std::to_string(every),
-                       *get_from(schedules::all(), "schedule", schedule).fields);
+                       *get_from(schedules::catalog(), "schedule", schedule).fields);
 }
 
 void compare(const Policy& policy, OptimizerKind kind, int depth, int each, int drain_every, bool one_thread) {

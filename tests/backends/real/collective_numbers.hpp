@@ -8,7 +8,7 @@
 
 #include "backends/cpu/kernels.hpp"
 #include "backends/real/collectives.hpp"
-#include "backends/real/walk.hpp"
+#include "backends/real/program_executor.hpp"
 #include "sim/core/random.hpp"
 #include "tests/support/program_builder.hpp"
 
@@ -24,32 +24,32 @@ struct CollectiveOracle {
 inline CollectiveOracle expected(CollectiveKind kind, int members, int numbers, Rng& rng, bool whole_numbers) {
   CollectiveOracle e;
   for (int m = 0; m < members; ++m) {
-    Numbers& own = e.inputs.emplace_back(real::input_numbers(kind, members, m, numbers));
-    for (double& x : own) x = whole_numbers ? double(rng.integer(-1000, 1000)) : rng.uniform() - 0.5;
+    Numbers& row = e.inputs.emplace_back(real::input_numbers(kind, members, m, numbers));
+    for (double& x : row) x = whole_numbers ? double(rng.integer(-1000, 1000)) : rng.uniform() - 0.5;
   }
   const auto begin = [&](int part) { return numbers * part / members; };
   for (int m = 0; m < members; ++m) {
-    Numbers& own = e.outputs.emplace_back();
+    Numbers& row = e.outputs.emplace_back();
     switch (kind) {
       case CollectiveKind::AllReduce:
       case CollectiveKind::ReduceScatter: {
-        const bool all = kind == CollectiveKind::AllReduce;
-        for (int n = all ? 0 : begin(m); n < (all ? numbers : begin(m + 1)); ++n) {
+        const bool is_all_reduce = kind == CollectiveKind::AllReduce;
+        for (int n = is_all_reduce ? 0 : begin(m); n < (is_all_reduce ? numbers : begin(m + 1)); ++n) {
           double sum = e.inputs[0][n];
           for (int other = 1; other < members; ++other) sum += e.inputs[other][n];
-          own.push_back(sum);
+          row.push_back(sum);
         }
         break;
       }
       case CollectiveKind::AllGather:
-        for (const Numbers& input : e.inputs) own.insert(own.end(), input.begin(), input.end());
+        for (const Numbers& input : e.inputs) row.insert(row.end(), input.begin(), input.end());
         break;
       case CollectiveKind::AllToAll:
         for (const Numbers& input : e.inputs)
-          own.insert(own.end(), input.begin() + m * (numbers / members), input.begin() + (m + 1) * (numbers / members));
+          row.insert(row.end(), input.begin() + m * (numbers / members), input.begin() + (m + 1) * (numbers / members));
         break;
       case CollectiveKind::Broadcast:
-        own = e.inputs[0];
+        row = e.inputs[0];
         break;
     }
   }
@@ -57,12 +57,12 @@ inline CollectiveOracle expected(CollectiveKind kind, int members, int numbers, 
 }
 
 /// Arrays of double numbers for every member of every collective of a program.
-class CollectiveNumbers : public real::Actions, public real::Parcels, public real::CollectiveArrays {
+class CollectiveNumbers : public real::Actions, public real::RemoteBuffers, public real::CollectiveArrays {
  public:
-  CollectiveNumbers(const Program& p, const std::vector<CollectiveOracle>& all,
+  CollectiveNumbers(const Program& p, const std::vector<CollectiveOracle>& oracles,
                     const std::function<bool(DeviceId)>& here)
       : p_(p), here_(here), kernels_(cpu::make_kernels(sizeof(double))) {
-    for (const CollectiveOracle& e : all) {
+    for (const CollectiveOracle& e : oracles) {
       inputs_.push_back(e.inputs);
       auto& outputs = outputs_.emplace_back();
       for (const Numbers& output : e.outputs) outputs.emplace_back(output.size(), -1);
@@ -125,10 +125,10 @@ inline CollectiveCase random_collectives(int devices, Rng& rng) {
   ProgramBuilder builder(devices);
   for (int d = 0; d < devices; ++d) builder.compute(d, 0);
   for (const CollectiveKind kind : kCollectiveKinds)
-    for (const bool all : {true, false}) {
+    for (const bool everyone : {true, false}) {
       std::vector<int> group;
       for (int d = 0; d < devices; ++d)
-        if (all || rng.integer(0, 2) > 0)
+        if (everyone || rng.integer(0, 2) > 0)
           group.insert(group.begin() + rng.integer(0, static_cast<int>(group.size())), d);
       if (group.empty()) group.push_back(0);
       const int members = static_cast<int>(group.size());

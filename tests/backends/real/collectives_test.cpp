@@ -20,9 +20,9 @@ TEST_CASE("on threads each kind of collective gives the sums and permutations of
     const auto here = [](DeviceId) { return true; };
     for (const bool one_thread : {false, true}) {
       test::CollectiveNumbers numbers(c.program, c.expected, here);
-      real::WalkOptions options;
+      real::ExecutorOptions options;
       options.one_thread = one_thread;
-      real::walk(c.program, numbers, nullptr, options);
+      real::run_program(c.program, numbers, nullptr, options);
       CHECK(test::wrong_results(c, numbers, here) == 0);
     }
   }
@@ -38,11 +38,11 @@ TEST_CASE("between processes each kind of collective gives the same bits as on t
     std::vector<std::thread> threads;
     for (int r = 0; r < processes; ++r)
       threads.emplace_back([&, r] {
-        const real::Dealing dealing(c.program, World{r, processes});
-        const auto here = [&](DeviceId d) { return dealing.here(d); };
+        const real::DevicePlacement placement(c.program, World{r, processes});
+        const auto here = [&](DeviceId d) { return placement.here(d); };
         test::CollectiveNumbers numbers(c.program, c.expected, here);
-        test::MemoryTransport transport(world, c.program, dealing, numbers);
-        real::walk(c.program, numbers, &transport, {});
+        test::MemoryTransport transport(world, c.program, placement, numbers);
+        real::run_program(c.program, numbers, &transport, {});
         CHECK(test::wrong_results(c, numbers, here) == 0);
       });
     for (std::thread& t : threads) t.join();

@@ -22,13 +22,13 @@ class Recurrence {
         training_(training),
         kernels_(cpu::make_kernels(8)),
         memory_(*kernels_) {
-    data_ = get_from(tasks::all(), "task", training.task).make(workload_.task, training.seed);
-    int behind = plan.device_count();
+    data_ = get_from(tasks::catalog(), "task", training.task).make(workload_.task, training.seed);
+    int devices_after = plan.device_count();
     for (const StageId s : plan.stages.ids()) {
-      Part& part = parts_.emplace_back(Part{real::compile_stage(workload_, s, 8), {}, {}, {}});
+      TrainedStage& part = parts_.emplace_back(TrainedStage{real::compile_stage(workload_, s, 8), {}, {}, {}});
       part.replicas = static_cast<int>(plan.stage(s).devices().size());
-      part.ahead = (behind - 1) / part.replicas;
-      behind -= part.replicas;
+      part.ahead = (devices_after - 1) / part.replicas;
+      devices_after -= part.replicas;
       kernels_->upload(real::initial_weights(part.net, workload_, false),
                        part.versions.emplace_back(array(part)).data());
       part.states = std::make_unique<test::StateHistory>(memory_, part.net.weights);
@@ -37,15 +37,15 @@ class Recurrence {
 
   std::vector<std::vector<double>> run(int micro_batches) {
     for (int m = 0; m < micro_batches; ++m) micro_batch(m);
-    std::vector<std::vector<double>> all;
-    for (Part& part : parts_)
+    std::vector<std::vector<double>> trained;
+    for (TrainedStage& part : parts_)
       kernels_->download(part.versions.back().data(),
-                         all.emplace_back(std::vector<double>(static_cast<std::size_t>(part.net.weights))));
-    return all;
+                         trained.emplace_back(std::vector<double>(static_cast<std::size_t>(part.net.weights))));
+    return trained;
   }
 
  private:
-  struct Part {
+  struct TrainedStage {
     real::StageNet net;
     std::vector<real::Array> versions;
     std::unique_ptr<test::StateHistory> states;
@@ -53,7 +53,7 @@ class Recurrence {
     int replicas = 1, ahead = 0;
   };
 
-  real::Array array(const Part& part) {
+  real::Array array(const TrainedStage& part) {
     real::Array a(memory_, 1, part.net.weights, real::Use::Weights);
     kernels_->zero(a.data(), static_cast<std::size_t>(part.net.weights) * 8);
     return a;
@@ -65,7 +65,7 @@ class Recurrence {
     std::vector<real::Activations> alive(parts_.size());
     std::vector<real::Array> used;
     for (std::size_t k = 0; k < parts_.size(); ++k) {
-      Part& part = parts_[k];
+      TrainedStage& part = parts_[k];
       alive[k].values.resize(part.net.values.size());
       if (k > 0)
         alive[k].values[part.net.inputs[0].values[0]] = alive[k - 1].values[parts_[k - 1].net.outputs[0].values[0]];
@@ -73,7 +73,7 @@ class Recurrence {
       real::NetRun(part.net, memory_, *data_).forward(samples, used[k].data(), true, alive[k]);
     }
     for (std::size_t k = parts_.size(); k-- > 0;) {
-      Part& part = parts_[k];
+      TrainedStage& part = parts_[k];
       alive[k].gradients.resize(part.net.values.size());
       if (k + 1 < parts_.size())
         alive[k].gradients[part.net.outputs[0].values[0]] =
@@ -85,7 +85,7 @@ class Recurrence {
   }
 
   /// The loss is a mean over the iteration.
-  void update(Part& part) {
+  void update(TrainedStage& part) {
     std::vector<double> mean(static_cast<std::size_t>(part.net.weights)), one(mean);
     for (const real::Array& gradient : part.gradients) {
       kernels_->download(gradient.data(), one);
@@ -106,7 +106,7 @@ class Recurrence {
   std::unique_ptr<real::Kernels> kernels_;
   real::DeviceMemory memory_;
   std::unique_ptr<Dataset> data_;
-  std::vector<Part> parts_;
+  std::vector<TrainedStage> parts_;
 };
 
 double furthest(const IdVector<StageId, std::vector<double>>& ours,
@@ -134,7 +134,8 @@ TEST_CASE("PipeDream with replicas equals its recurrence to the last bit, on thr
         const Plan plan = test::in_turn(test::stage_each(model, micro_batches), replicas);
         const Training training = test::training_of(kind, 0.01, "teacher");
         const WeightsRule& rule = test::policy("stash");
-        const auto options = options_of(get_from(schedules::all(), "schedule", "pipedream"), {"update=micro_batch"});
+        const auto options =
+            options_of(get_from(schedules::catalog(), "schedule", "pipedream"), {"update=micro_batch"});
         const test::RealRun run = test::really_run(test::real_program("pipedream", plan, rule, iterations, &*options),
                                                    model, plan, rule, training, one_thread);
         const IdVector<StageId, std::vector<double>> expected(
@@ -154,9 +155,9 @@ TEST_CASE("with a flush, replicas in turn train as one device does") {
       const test::RealRun run =
           test::really_run(test::real_program(schedule, plan, rule, 5), model, plan, rule, training);
       const auto expected = test::sequential(model, training, 6, 2, 5).weights;
-      std::vector<double> all;
-      for (const auto& stage : run.learnt().weights) all.insert(all.end(), stage.begin(), stage.end());
-      CHECK(furthest({all}, expected) < 1e-12);
+      std::vector<double> joined;
+      for (const auto& stage : run.learnt().weights) joined.insert(joined.end(), stage.begin(), stage.end());
+      CHECK(furthest({joined}, expected) < 1e-12);
     }
   }
 }

@@ -76,7 +76,7 @@ void check(const Run& run) {
 
 TEST_CASE("weights, gradients and the state of the optimizer take what the program charges, for every policy") {
   for (const std::string optimizer : {"momentum", "adam", "sgd", "rmsprop"})
-    for (const WeightsDef* def : weights::all())
+    for (const WeightsDef* def : weights::catalog())
       for (const int each : {1, kDepth}) {
         if (def->name == "2bw" && each < kDepth - 1) continue;  // Two versions are not enough.
         const std::string name(def->name);

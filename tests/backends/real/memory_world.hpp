@@ -5,8 +5,8 @@
 #include <mutex>
 #include <thread>
 
-#include "backends/real/dealing.hpp"
-#include "backends/real/walk.hpp"
+#include "backends/real/device_placement.hpp"
+#include "backends/real/program_executor.hpp"
 
 namespace stagecraft::test {
 
@@ -23,14 +23,15 @@ struct MemoryWorld {
 /// A transport through plain memory.
 class MemoryTransport : public real::Transport {
  public:
-  MemoryTransport(MemoryWorld& world, const Program& p, const real::Dealing& dealing, real::Parcels& parcels)
-      : world_(world), p_(p), dealing_(dealing), parcels_(parcels) {}
+  MemoryTransport(MemoryWorld& world, const Program& p, const real::DevicePlacement& placement,
+                  real::RemoteBuffers& buffers)
+      : world_(world), p_(p), dealing_(placement), buffers_(buffers) {}
 
   bool here(DeviceId d) const override { return dealing_.here(d); }
 
   void send(int transfer) override {
-    std::vector<char> bytes(parcels_.bytes(transfer));
-    parcels_.pack(transfer, bytes.data());
+    std::vector<char> bytes(buffers_.bytes(transfer));
+    buffers_.pack(transfer, bytes.data());
     const std::lock_guard lock(world_.mutex);
     if (transfer != world_.lost) world_.messages[transfer] = std::move(bytes);
     if (p_.rendezvous) sending_.push_back(transfer);
@@ -42,8 +43,8 @@ class MemoryTransport : public real::Transport {
   }
 
   void join(int collective, InstructionId member) override {
-    std::vector<char> bytes(parcels_.share_bytes(member));
-    parcels_.pack_share(member, bytes.data());
+    std::vector<char> bytes(buffers_.share_bytes(member));
+    buffers_.pack_share(member, bytes.data());
     const std::lock_guard lock(world_.mutex);
     world_.shares[member.value] = std::move(bytes);
     if (std::find(reducing_.begin(), reducing_.end(), collective) == reducing_.end()) reducing_.push_back(collective);
@@ -52,9 +53,9 @@ class MemoryTransport : public real::Transport {
   void poll(std::vector<InstructionId>& ended) override {
     const std::lock_guard lock(world_.mutex);
     std::erase_if(receiving_, [&](int t) {
-      const auto found = world_.messages.find(t);
-      if (found == world_.messages.end()) return false;
-      parcels_.unpack(t, found->second.data());
+      const auto it = world_.messages.find(t);
+      if (it == world_.messages.end()) return false;
+      buffers_.unpack(t, it->second.data());
       world_.taken[t] = true;
       ended.push_back(p_.transfers[t].receive);
       return true;
@@ -67,16 +68,16 @@ class MemoryTransport : public real::Transport {
     std::erase_if(reducing_, [&](int c) { return add_up(c, ended); });
   }
 
-  std::optional<Pulse> pulse(const Pulse& own) override {
+  std::optional<Pulse> pulse(const Pulse& local) override {
     const std::lock_guard lock(world_.mutex);
-    auto& all = world_.pulses[round_];
-    if (!given_) all.push_back(own);
+    auto& pulses = world_.pulses[round_];
+    if (!given_) pulses.push_back(local);
     given_ = true;
-    if (static_cast<int>(all.size()) < world_.size) return {};
+    if (static_cast<int>(pulses.size()) < world_.size) return {};
     ++round_;
     given_ = false;
     Pulse sum;
-    for (const Pulse& p : all) {
+    for (const Pulse& p : pulses) {
       sum.moving += p.moving;
       sum.failed += p.failed;
       sum.stuck += p.stuck;
@@ -85,18 +86,18 @@ class MemoryTransport : public real::Transport {
     return sum;
   }
 
-  bool told_to_stop() const override { return false; }
+  bool stop_requested_by_launcher() const override { return false; }
 
  private:
   bool add_up(int collective, std::vector<InstructionId>& ended) {
     const Collective& c = p_.collectives[collective];
     std::vector<const void*> shares;
     for (int m = 0; m < c.members; ++m) {
-      const auto found = world_.shares.find(c.first.value + m);
-      if (found == world_.shares.end()) return false;
-      shares.push_back(found->second.data());
+      const auto it = world_.shares.find(c.first.value + m);
+      if (it == world_.shares.end()) return false;
+      shares.push_back(it->second.data());
     }
-    parcels_.finish(collective, shares);
+    buffers_.finish(collective, shares);
     for (int m = 0; m < c.members; ++m)
       if (here(p_.at(InstructionId{c.first.value + m}).device)) ended.emplace_back(c.first.value + m);
     return true;
@@ -104,8 +105,8 @@ class MemoryTransport : public real::Transport {
 
   MemoryWorld& world_;
   const Program& p_;
-  const real::Dealing& dealing_;
-  real::Parcels& parcels_;
+  const real::DevicePlacement& dealing_;
+  real::RemoteBuffers& buffers_;
   std::vector<int> sending_, receiving_, reducing_;
   int round_ = 0;
   bool given_ = false;

@@ -108,7 +108,7 @@ class SequentialRecurrence {
         policy_(std::move(policy)),
         kernels_(cpu::make_kernels(static_cast<std::size_t>(model.precision.weight))),
         memory_(*kernels_) {
-    const TaskDef& task = get_from(tasks::all(), "task", training.task);
+    const TaskDef& task = get_from(tasks::catalog(), "task", training.task);
     data_ = task.make(workload_.task, training.seed);
     for (const StageId k : plan.stages.ids()) {
       Stage_& s = stages_.emplace_back(

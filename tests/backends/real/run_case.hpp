@@ -15,7 +15,7 @@ struct RealRun {
 
 inline Program real_program(std::string_view schedule, const Plan& by_hand, const WeightsRule& rule, int iterations,
                             const config::Value* options = nullptr, LoweringOptions lowering = {}) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", schedule);
   const Plan plan = reduced(by_hand);
   const StageCosts costs = uniform_costs(plan, times(1e-4, 2e-4));
   const Schedule order = build_schedule(
@@ -35,7 +35,7 @@ inline Program with_workload(Program program, const ModelGraph& model, const Pla
 inline RealRun really_run(Program program, const ModelGraph& model, const Plan& plan, const WeightsRule& rule,
                           const Training& training, bool one_thread = false) {
   RealRun run{with_workload(std::move(program), model, plan, rule, training), {}};
-  real::WalkOptions options;
+  real::ExecutorOptions options;
   options.one_thread = one_thread;
   run.timeline = real::execute(run.program, cpu::make_kernels, options);
   return run;

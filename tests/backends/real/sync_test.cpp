@@ -14,9 +14,9 @@ const WeightsRule& flush() { return test::policy("flush"); }
 
 /// All weights of a model, by layer and operation.
 std::vector<double> flat(const IdVector<StageId, std::vector<double>>& stages) {
-  std::vector<double> all;
-  for (const auto& stage : stages) all.insert(all.end(), stage.begin(), stage.end());
-  return all;
+  std::vector<double> joined;
+  for (const auto& stage : stages) joined.insert(joined.end(), stage.begin(), stage.end());
+  return joined;
 }
 
 /// The largest difference, of numbers beyond 1 as a share of them.
@@ -128,7 +128,7 @@ TEST_CASE("copies of the model in both directions: within rounding of one, and b
         Plan plan = test::stage_each(model, 8, 4);
         for (Stage& stage : plan.stages)
           if (replicas == 2) stage.place_on({stage.devices().front(), DeviceId{stage.devices().front().value + 4}});
-        const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule);
+        const ScheduleDef& def = get_from(schedules::catalog(), "schedule", schedule);
         add_way_back(plan, def.turn ? def.turn(4, 8) : 0);
         check_plan(plan);
         Training training = test::training_of(OptimizerKind::Momentum, 0.01, "teacher");

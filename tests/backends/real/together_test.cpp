@@ -17,7 +17,7 @@ using namespace stagecraft;
 
 namespace {
 
-struct Together {
+struct ProcessResults {
   Learnt learnt;
   std::vector<std::string> errors;  ///< By process; empty: it went well.
 };
@@ -31,27 +31,27 @@ std::string caught(const std::function<void()>& f) {
   }
 }
 
-Together run_together(int processes, const Program& program, int lost = -1) {
+ProcessResults run_together(int processes, const Program& program, int lost = -1) {
   test::MemoryWorld world;
   world.size = processes;
   world.lost = lost;
-  real::WalkOptions options;
+  real::ExecutorOptions options;
   options.timeout = lost < 0 ? 30 : 0.3;
-  Together result;
+  ProcessResults result;
   result.errors.resize(static_cast<std::size_t>(processes));
-  std::vector<std::unique_ptr<real::Dealing>> dealings;
+  std::vector<std::unique_ptr<real::DevicePlacement>> dealings;
   std::vector<std::unique_ptr<real::Session>> sessions;
   for (int r = 0; r < processes; ++r) {
-    const real::Dealing& dealing =
-        *dealings.emplace_back(std::make_unique<real::Dealing>(program, World{r, processes}));
+    const real::DevicePlacement& placement =
+        *dealings.emplace_back(std::make_unique<real::DevicePlacement>(program, World{r, processes}));
     sessions.push_back(std::make_unique<real::Session>(program, cpu::make_kernels,
-                                                       [&dealing](DeviceId d) { return dealing.here(d); }));
+                                                       [&placement](DeviceId d) { return placement.here(d); }));
   }
   std::vector<std::thread> threads;
   for (std::size_t r = 0; r < sessions.size(); ++r)
     threads.emplace_back([&, r] {
       test::MemoryTransport transport(world, program, *dealings[r], *sessions[r]);
-      result.errors[r] = caught([&] { real::walk(program, *sessions[r], &transport, options); });
+      result.errors[r] = caught([&] { real::run_program(program, *sessions[r], &transport, options); });
     });
   for (std::thread& t : threads) t.join();
   std::vector<real::Records> records;
@@ -69,7 +69,7 @@ void compare(std::string_view schedule, const ModelGraph& model, const Plan& pla
   for (const int processes : {2, 3}) {
     CAPTURE(schedule);
     CAPTURE(processes);
-    const Together together = run_together(processes, program);
+    const ProcessResults together = run_together(processes, program);
     for (const std::string& error : together.errors) REQUIRE(error == "");
     CHECK(together.learnt.losses == alone.learnt().losses);
     CHECK(together.learnt.weights == alone.learnt().weights);
@@ -89,7 +89,7 @@ TEST_CASE("processes share the devices that have work, in blocks of neighbours")
   for (std::size_t s = 0; s < 5; ++s)
     plan.stages[StageId{s}].place_on({DeviceId{2 * static_cast<std::int64_t>(s) + 1}});
   const Program program = test::real_program("1f1b", plan, test::policy("flush"), 1);
-  const real::Dealing two(program, {1, 2});
+  const real::DevicePlacement two(program, {1, 2});
   std::vector<int> owners;
   for (const int d : {1, 3, 5, 7, 9}) owners.push_back(two.owner(DeviceId{d}));
   CHECK(owners == std::vector<int>{0, 0, 0, 1, 1});
@@ -98,12 +98,12 @@ TEST_CASE("processes share the devices that have work, in blocks of neighbours")
   CHECK(two.here(DeviceId{7}));
   for (const int processes : {1, 2, 3, 4, 5}) {
     std::vector<int> count(static_cast<std::size_t>(processes), 0);
-    const real::Dealing dealing(program, {0, processes});
-    for (const int d : {1, 3, 5, 7, 9}) ++count[dealing.owner(DeviceId{d})];
+    const real::DevicePlacement placement(program, {0, processes});
+    for (const int d : {1, 3, 5, 7, 9}) ++count[placement.owner(DeviceId{d})];
     const auto [low, high] = std::minmax_element(count.begin(), count.end());
     CHECK(*high - *low <= 1);
   }
-  CHECK_THROWS_WITH_AS(real::Dealing(program, {0, 6}),
+  CHECK_THROWS_WITH_AS(real::DevicePlacement(program, {0, 6}),
                        doctest::Contains("6 processes were started, but only 5 devices have anything to do"),
                        InputError);
 }
@@ -148,7 +148,7 @@ TEST_CASE("a message that goes astray: every process says what it waits for, or 
   const Program program =
       test::with_workload(test::real_program("gpipe", plan, flush, 1), model, plan, flush, training);
   const int lost = program.at(test::find(program, "1>2:1F2")).transfer();
-  const Together together = run_together(3, program, lost);
+  const ProcessResults together = run_together(3, program, lost);
   for (const std::string& error : together.errors) CHECK(error.find("nothing has moved for 0.3 s") == 0);
   CHECK(together.errors[1].find("device 1: 1>2:1F2 has not ended") != std::string::npos);
   CHECK(together.errors[2].find("device 2: 2F2 waits for 2<1:1F2") != std::string::npos);
@@ -162,13 +162,13 @@ TEST_CASE("what fails in one process ends the others without a word of their own
   const Training training = test::training_of(OptimizerKind::Sgd, 1e6, "teacher");
   const Program program =
       test::with_workload(test::real_program("gpipe", plan, flush, 40), model, plan, flush, training);
-  const Together together = run_together(3, program);
+  const ProcessResults together = run_together(3, program);
   int diverged = 0;
   for (const std::string& error : together.errors) {
-    const bool own =
+    const bool diverged_here =
         error.find("is not a finite number") != std::string::npos || error.find("not finite") != std::string::npos;
-    diverged += own;
-    CHECK((own || error == FailedElsewhere().what()));
+    diverged += diverged_here;
+    CHECK((diverged_here || error == FailedElsewhere().what()));
   }
   CHECK(diverged >= 1);
 }
@@ -184,7 +184,7 @@ TEST_CASE("gradients of replicas in several processes that are scattered, gather
   for (const auto& kinds : test::sums_in_steps())
     for (const int processes : {2, 3}) {
       const Program steps = test::in_steps(program, kinds);
-      const Together together = run_together(processes, test::with_workload(steps, model, plan, rule, training));
+      const ProcessResults together = run_together(processes, test::with_workload(steps, model, plan, rule, training));
       for (const std::string& error : together.errors) REQUIRE(error == "");
       CHECK(together.learnt.losses == alone.learnt().losses);
       CHECK(together.learnt.weights == alone.learnt().weights);

@@ -44,7 +44,7 @@ struct Asynchronous {
       : plan(test::stage_each(model, each)), rule(test::policy(policy)), iterations(3 * kDepth / each + 6) {}
 
   Program lowered(const StageCosts& costs) const {
-    const Schedule order = build_schedule(get_from(schedules::all(), "schedule", "pipedream"),
+    const Schedule order = build_schedule(get_from(schedules::catalog(), "schedule", "pipedream"),
                                           {.plan = plan, .costs = costs, .iterations = iterations});
     LoweringOptions options;
     options.iterations = iterations;
@@ -53,9 +53,9 @@ struct Asynchronous {
     return program;
   }
   StageCosts costs(const std::vector<double>& forward) const {
-    StageCosts all;
-    for (const double seconds : forward) all.add({test::times(seconds, 2 * seconds)});
-    return all;
+    StageCosts costs;
+    for (const double seconds : forward) costs.add({test::times(seconds, 2 * seconds)});
+    return costs;
   }
   test::RealRun run(Program program) const {
     return test::really_run(std::move(program), model, plan, rule,
@@ -112,7 +112,7 @@ TEST_CASE("unequal stages: other times under every simulator and for real, the s
     const Program uneven = a.lowered(a.costs({2e-4, 3e-3, 5e-4, 3e-4}));
     CHECK(planned(even) == planned(uneven));
     const Cluster cluster = test::star(kDepth, 1e6, 1e-5);
-    for (const BackendDef* backend : backends::all()) {
+    for (const BackendDef* backend : backends::catalog()) {
       if (backend->clock != Clock::Simulated || !backend->why_not().empty()) continue;
       CAPTURE(backend->name);
       CHECK(backend->run(even, cluster, {}).end != backend->run(uneven, cluster, {}).end);

@@ -10,8 +10,8 @@ using namespace stagecraft;
 
 namespace {
 
-sg::Layout lay_out(const Program& program, const Cluster& cluster) {
-  return sg::lay_out(program, cluster, des::routes_of(program, cluster));
+sg::Layout build_layout(const Program& program, const Cluster& cluster) {
+  return sg::build_layout(program, cluster, des::routes_of(program, cluster));
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ TEST_CASE("a star has no exceptions, and only those who talk are in it") {
   builder.send(2, 1, 8);
   builder.send(4, 1, 8);
   builder.send(3, 3, 8);
-  const sg::Layout layout = lay_out(builder.build(), test::star(6, 1e9, 0));
+  const sg::Layout layout = build_layout(builder.build(), test::star(6, 1e9, 0));
   REQUIRE(layout.hosts.size() == 3);
   CHECK(layout.hosts[0].device == DeviceId{1});
   CHECK(layout.hosts[2].device == DeviceId{4});
@@ -37,7 +37,7 @@ TEST_CASE("the ring of a collective repeats no pair") {
   test::ProgramBuilder builder(2);
   builder.send(0, 1, 8);
   builder.all_reduce({0, 1}, 8);
-  const sg::Layout layout = lay_out(builder.build(), cluster);
+  const sg::Layout layout = build_layout(builder.build(), cluster);
   CHECK(layout.hosts[0].up.empty());
   CHECK(layout.exceptions == std::vector<std::int32_t>{0, 2});
 }
@@ -52,7 +52,7 @@ TEST_CASE("routes over more than one switch go up and down too") {
   builder.send(3, 1, 8);
   builder.send(2, 1, 8);
   builder.send(0, 1, 8);
-  const sg::Layout layout = lay_out(builder.build(), cluster);
+  const sg::Layout layout = build_layout(builder.build(), cluster);
   CHECK(layout.hosts.size() == 4);
   CHECK(layout.links.size() == 6);
   CHECK(layout.exceptions.size() <= 1);

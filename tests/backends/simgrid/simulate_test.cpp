@@ -144,7 +144,7 @@ TEST_CASE("a ring all-reduce alone takes its closed form") {
   }
 }
 
-TEST_CASE("an all-reduce beside a message shares the card") {
+TEST_CASE("an all-reduce during a message shares the card") {
   ProgramBuilder builder(3);
   builder.all_reduce({0, 1}, 1'000'000);
   builder.send(0, 2, 2'000'000);

@@ -24,7 +24,7 @@ namespace {
 
 struct Case {
   std::string name;
-  edgepipe::Problem problem;
+  edgepipe::ChainProblem problem;
   std::optional<double> optimum, latency;  ///< Nothing where no chain fits; random cases have no latency.
 };
 
@@ -58,7 +58,7 @@ TEST_CASE("PipeEdge: every case has the expected optimum") {
     ++(found ? feasible : infeasible);
     if (!found) continue;
     CHECK(found->period == doctest::Approx(*c.optimum).epsilon(1e-9));
-    const edgepipe::Figures figures = edgepipe::figures_of(c.problem, found->chain);
+    const edgepipe::ChainFigures figures = edgepipe::figures_of(c.problem, found->chain);
     CHECK(std::max(figures.slowest_stage, figures.slowest_hop) == found->period);
     CHECK(figures.latency <= c.latency.value() * (1 + 1e-9));
   }
@@ -175,7 +175,7 @@ TEST_CASE("PipeEdge: the two files of its documentation are refused because they
 namespace {
 
 /// Hosts of a chain in its order, each with its link to one switch, or all on one medium.
-Cluster network_of(const edgepipe::Problem& p, const edgepipe::Chain& chain, bool medium) {
+Cluster network_of(const edgepipe::ChainProblem& p, const edgepipe::Chain& chain, bool medium) {
   const int stages = static_cast<int>(chain.size());
   Cluster cluster = test::bare_cluster(stages, medium ? 0 : 1);
   std::vector<int> all;
@@ -191,12 +191,12 @@ Cluster network_of(const edgepipe::Problem& p, const edgepipe::Chain& chain, boo
 }
 
 /// Report of `iterations` iterations of inference on a backend.
-Report simulate(const std::string& backend, const edgepipe::Problem& p, const edgepipe::Chain& chain, bool medium,
+Report simulate(const std::string& backend, const edgepipe::ChainProblem& p, const edgepipe::Chain& chain, bool medium,
                 int items, int iterations) {
   const int stages = static_cast<int>(chain.size());
   Plan plan = chain_plan(stages, stages, items);
   StageCosts costs;
-  for (const edgepipe::Part& part : chain) {
+  for (const edgepipe::ChainStage& part : chain) {
     const auto& compute = p.machines[part.machines].compute;
     costs.add({test::times(compute.at(part.from, part.to), 0)});
   }
@@ -205,12 +205,12 @@ Report simulate(const std::string& backend, const edgepipe::Problem& p, const ed
   options.iterations = iterations;
   const Program program = test::program_of("inference", plan, costs, options);
   const Cluster cluster = network_of(p, chain, medium);
-  return measure(program, get_from(backends::all(), "backend", backend).run(program, cluster, {}), cluster);
+  return measure(program, get_from(backends::catalog(), "backend", backend).run(program, cluster, {}), cluster);
 }
 
 std::vector<std::string> simulators() {
   std::vector<std::string> names{"ideal"};
-  if (find_in(backends::all(), "simgrid")) names.push_back("simgrid");
+  if (find_in(backends::catalog(), "simgrid")) names.push_back("simgrid");
   return names;
 }
 
@@ -245,7 +245,7 @@ TEST_CASE(
   double worst = 0, most = 0;
   for (const Case& c : cases_of("edgepipe.json")) {
     std::set<double> bandwidths;
-    for (const edgepipe::Machines& m : c.problem.machines) bandwidths.insert(m.bandwidth);
+    for (const edgepipe::MachineKind& m : c.problem.machines) bandwidths.insert(m.bandwidth);
     const auto shared = edgepipe::search(c.problem, Objective::Shared, 1);
     if (bandwidths.size() != 1 || !shared || shared->chain.size() == 1) continue;
     CAPTURE(c.name);

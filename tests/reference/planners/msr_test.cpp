@@ -96,7 +96,7 @@ TEST_CASE("pipedream: every bottleneck equals the released optimizer's") {
 
 TEST_CASE("pipedream: VGG-16 on 4 machines is cut where the released runtime cuts it") {
   const ModelGraph model = test::profile("vgg16", 128);
-  const PlannerDef& def = get_from(planners::all(), "planner", "pipedream");
+  const PlannerDef& def = get_from(planners::catalog(), "planner", "pipedream");
   const Cluster cluster = test::star(4, 1e9, 0);
   const config::Value options = test::checked("{micro_batch_size: 128}", *def.fields);
   const CostTable costs(model, cluster);

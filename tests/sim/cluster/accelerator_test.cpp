@@ -109,7 +109,7 @@ TEST_CASE("every device type of the project loads, and every share says where it
     CHECK(device.name == std::filesystem::path(file).stem().string());
     CHECK(device.idle <= device.busy);
     for (const NumberFormat format : kNumberFormats)
-      if (device.has(format)) CHECK_FALSE(device.formats[format].known.empty());
+      if (device.has(format)) CHECK_FALSE(device.formats[format].origin.empty());
     // Narrower numbers are never slower.
     if (device.has(NumberFormat::Fp8))
       CHECK(device.formats[NumberFormat::Fp8].peak >= device.formats[device.wide_format()].peak);

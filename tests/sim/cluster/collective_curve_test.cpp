@@ -69,14 +69,14 @@ TEST_CASE("times between two measured sizes are between their times") {
 }
 
 TEST_CASE("a curve answers for its kind, ranks and nodes alone") {
-  const std::vector<CollectiveCurve> all = {simple()};
-  CHECK(find_curve(all, CollectiveKind::AllReduce, {8}) == &all.front());
-  CHECK(find_curve(all, CollectiveKind::AllGather, {8}) == nullptr);
-  CHECK(find_curve(all, CollectiveKind::AllReduce, {4}) == nullptr);
-  CHECK(find_curve(all, CollectiveKind::AllReduce, {8, 4}) == nullptr);
+  const std::vector<CollectiveCurve> curve_list = {simple()};
+  CHECK(find_curve(curve_list, CollectiveKind::AllReduce, {8}) == &curve_list.front());
+  CHECK(find_curve(curve_list, CollectiveKind::AllGather, {8}) == nullptr);
+  CHECK(find_curve(curve_list, CollectiveKind::AllReduce, {4}) == nullptr);
+  CHECK(find_curve(curve_list, CollectiveKind::AllReduce, {8, 4}) == nullptr);
   const CollectiveConstants constants{Seconds{7}, Seconds{}, Bandwidth{1e9}, 0};
   const auto time = [&](double bytes) {
-    return collective_time(CollectiveKind::AllReduce, {8}, Bytes{bytes}, all, constants, Bandwidth{}).value;
+    return collective_time(CollectiveKind::AllReduce, {8}, Bytes{bytes}, curve_list, constants, Bandwidth{}).value;
   };
   CHECK(time(1000) == doctest::Approx(2));
   CHECK(time(10) == doctest::Approx(7 + 2 * 7 / 8.0 * 10 / 1e9));  // The curve does not reach so far down.
@@ -85,21 +85,21 @@ TEST_CASE("a curve answers for its kind, ranks and nodes alone") {
 TEST_CASE("three constants that made a curve are found again") {
   CollectiveCurve curve = simple();
   curve.points.clear();
-  const CurveFit made{Seconds{20e-6}, Bandwidth{250e9}, 9e-9};
+  const CurveFit original{Seconds{20e-6}, Bandwidth{250e9}, 9e-9};
   for (double bytes = 1024; bytes < 1e10; bytes *= 3)
-    curve.points.push_back({Bytes{bytes}, made.time_of(Bytes{bytes})});
-  const CurveFit found = fit(curve);
-  CHECK(found.alpha.value == doctest::Approx(20e-6).epsilon(1e-6));
-  CHECK(found.rate.value == doctest::Approx(250e9).epsilon(1e-6));
-  CHECK(found.root == doctest::Approx(9e-9).epsilon(1e-6));
+    curve.points.push_back({Bytes{bytes}, original.time_of(Bytes{bytes})});
+  const CurveFit fitted = fit(curve);
+  CHECK(fitted.alpha.value == doctest::Approx(20e-6).epsilon(1e-6));
+  CHECK(fitted.rate.value == doctest::Approx(250e9).epsilon(1e-6));
+  CHECK(fitted.root == doctest::Approx(9e-9).epsilon(1e-6));
   curve.points.resize(2);
   CHECK(test::input_error_of([&] { fit(curve); }).find("2 points") != std::string::npos);
 }
 
 TEST_CASE("the fit to a DGX H100 has the constants of that device type") {
-  const std::vector<CollectiveCurve> all = curves("nccl-public");
-  const CurveFit found = fit(*find_curve(all, CollectiveKind::AllReduce, {8}));
-  CHECK(found.root ==
+  const std::vector<CollectiveCurve> curve_list = curves("nccl-public");
+  const CurveFit fitted = fit(*find_curve(curve_list, CollectiveKind::AllReduce, {8}));
+  CHECK(fitted.root ==
         doctest::Approx(load_accelerator("topologies/devices/h100-sxm.yaml").collectives.root).epsilon(0.02));
 }
 

@@ -24,13 +24,13 @@ constexpr double kS = kBytes / kRate;
 
 /// `sizes` devices on the nodes, in the order of the nodes.
 DeviceGroup group(const std::vector<int>& sizes) {
-  DeviceGroup made;
+  DeviceGroup result;
   for (std::size_t n = 0; n < sizes.size(); ++n)
     for (int d = 0; d < sizes[n]; ++d) {
-      made.devices.emplace_back(static_cast<std::int64_t>(made.devices.size()));
-      made.nodes.push_back(static_cast<int>(n));
+      result.devices.emplace_back(static_cast<std::int64_t>(result.devices.size()));
+      result.nodes.push_back(static_cast<int>(n));
     }
-  return made;
+  return result;
 }
 
 double seconds(Kind kind, const Algorithm& algorithm, const DeviceGroup& g) {

@@ -131,7 +131,7 @@ struct Path {
   friend auto operator<=>(const Path&, const Path&) = default;
 };
 
-void walk(const Cluster& cluster, int at, int target, Path path, std::vector<bool> seen, std::vector<Path>& all) {
+void walk(const Cluster& cluster, int at, int target, Path path, std::vector<bool> seen, std::vector<Path>& paths) {
   for (const LinkId l : cluster.links.ids()) {
     const auto& ends = cluster.links[l].ends;
     if (std::find(ends.begin(), ends.end(), VertexId{at}) == ends.end()) continue;
@@ -142,11 +142,11 @@ void walk(const Cluster& cluster, int at, int target, Path path, std::vector<boo
       longer.cost += 1e9 / cluster.links[l].bandwidth.value;
       longer.ids.push_back(l.value);
       if (end == VertexId{target}) {
-        all.push_back(longer);
+        paths.push_back(longer);
       } else if (!cluster.devices.contains(DeviceId{end.value})) {
         auto visited = seen;
         visited[end.value] = true;
-        walk(cluster, end.value, target, longer, visited, all);
+        walk(cluster, end.value, target, longer, visited, paths);
       }
     }
   }
@@ -171,11 +171,11 @@ TEST_CASE("random graphs: the route is the best of all paths") {
     for (int a = 0; a < devices; ++a) {
       for (int b = 0; b < devices; ++b) {
         if (a == b) continue;
-        std::vector<Path> all;
+        std::vector<Path> paths;
         std::vector<bool> seen(static_cast<std::size_t>(places));
         seen[a] = true;
-        walk(cluster, a, b, {}, seen, all);
-        CHECK(links(cluster, a, b) == (all.empty() ? Ids{-1} : std::min_element(all.begin(), all.end())->ids));
+        walk(cluster, a, b, {}, seen, paths);
+        CHECK(links(cluster, a, b) == (paths.empty() ? Ids{-1} : std::min_element(paths.begin(), paths.end())->ids));
       }
     }
   }
@@ -197,10 +197,10 @@ TEST_CASE("random graphs: a route does not depend on earlier queries") {
     }
     if (round % 2)
       for (int d = 0; d < devices; ++d) cluster.turns.push_back(static_cast<std::size_t>(d));
-    const Router kept(cluster);
+    const Router cached(cluster);
     for (int pair = 0; pair < 40; ++pair) {
       const DeviceId from{rng.integer(0, devices - 1)}, to{rng.integer(0, devices - 1)};
-      const auto again = kept.route(from, to), fresh = Router(cluster).route(from, to);
+      const auto again = cached.route(from, to), fresh = Router(cluster).route(from, to);
       REQUIRE(again.has_value() == fresh.has_value());
       if (fresh) CHECK(again->hops == fresh->hops);
       far += fresh && fresh->hops.size() > 3;

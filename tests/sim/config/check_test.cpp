@@ -27,13 +27,13 @@ Value good(const std::string& text) {
 std::string complaints(const std::string& text) {
   Problems problems;
   check(text, problems);
-  std::string all;
+  std::string joined;
   for (const Diagnostic& d : problems.list()) {
-    all += all.empty() ? "" : "\n";
-    all += std::to_string(d.where.line) + ":" + std::to_string(d.where.column) + " " + d.path + ": " + d.message;
-    if (!d.help.empty()) all += " (" + d.help + ")";
+    joined += joined.empty() ? "" : "\n";
+    joined += std::to_string(d.where.line) + ":" + std::to_string(d.where.column) + " " + d.path + ": " + d.message;
+    if (!d.help.empty()) joined += " (" + d.help + ")";
   }
-  return all;
+  return joined;
 }
 
 struct Case {

@@ -15,8 +15,8 @@ TEST_CASE("a field is explained with its type, default and sentence") {
 TEST_CASE("a map is explained with its fields") {
   CHECK(config::explain(toy::root, "report") ==
         "report\n  The outcome.\n  map; default {}\n\n  html  true or false; default false\n        A page.\n");
-  const std::string all = config::explain(toy::root, "");
-  CHECK(all.starts_with("A toy scenario.\n\n  title    text; optional\n           For people.\n"));
+  const std::string explained = config::explain(toy::root, "");
+  CHECK(explained.starts_with("A toy scenario.\n\n  title    text; optional\n           For people.\n"));
 }
 
 TEST_CASE("paths go through lists, tables and variants") {

@@ -56,9 +56,9 @@ TEST_CASE("paths go through maps, names and indices") {
     Value root = parse(kBase, problems);
     config::apply_set(root, c.set, problems);
     REQUIRE_MESSAGE(problems.empty(), render(problems.list()));
-    const Value* found = config::get_path(root, c.path);
-    REQUIRE(found);
-    CHECK(config::to_yaml(*found, false) == c.value);
+    const Value* node = config::get_path(root, c.path);
+    REQUIRE(node);
+    CHECK(config::to_yaml(*node, false) == c.value);
   }
 }
 
@@ -88,13 +88,13 @@ TEST_CASE("a wrong path points at the wrong step") {
     Value root = parse(kBase, problems);
     config::apply_set(root, bad.set, problems);
     REQUIRE(problems.list().size() == 1);
-    const Diagnostic& found = problems.list().front();
-    CHECK(found.where.file == "<--set " + std::string(bad.set) + ">");
-    CHECK(found.where.line == 1);
-    CHECK(found.where.column == bad.column);
-    CHECK(found.path == bad.path);
-    CHECK(found.message == bad.message);
-    if (found.message.find("step") == std::string::npos) CHECK(found.help == bad.help);
+    const Diagnostic& problem = problems.list().front();
+    CHECK(problem.where.file == "<--set " + std::string(bad.set) + ">");
+    CHECK(problem.where.line == 1);
+    CHECK(problem.where.column == bad.column);
+    CHECK(problem.path == bad.path);
+    CHECK(problem.message == bad.message);
+    if (problem.message.find("step") == std::string::npos) CHECK(problem.help == bad.help);
   }
 }
 

@@ -23,7 +23,7 @@ inline const MapSpec run_fields{"How the plan is run.",
                                 {variant("schedule", "name", schedules).doc("Order of the passes."),
                                  integer("micro_batches", 1, 65536).doc("Micro-batches in one batch."),
                                  integer("micro_batch_size", 1, 65536).fallback("1").doc("Samples in one micro-batch."),
-                                 boolean("overlap").fallback("true").doc("Communication beside compute."),
+                                 boolean("overlap").fallback("true").doc("Communication overlaps compute."),
                                  real("ratio", 0, 1).optional().doc("A share."),
                                  integer("seed", 0, stagecraft::kInfinity).optional().doc("Of the random numbers."),
                                  quantity("timeout", Dimension::Time).fallback("10 s").doc("Limit for one batch.")}};

@@ -76,11 +76,11 @@ TEST_CASE("YAML features that we do not support are refused with their place") {
     Problems problems;
     parse_yaml(bad.text, "t.yaml", problems);
     REQUIRE(problems.list().size() == 1);
-    const Diagnostic& found = problems.list().front();
-    CHECK(found.where == Where{"t.yaml", bad.line, bad.column});
-    CHECK(found.path == bad.path);
-    CHECK(found.message == bad.message);
-    CHECK(found.help == bad.help);
+    const Diagnostic& problem = problems.list().front();
+    CHECK(problem.where == Where{"t.yaml", bad.line, bad.column});
+    CHECK(problem.path == bad.path);
+    CHECK(problem.message == bad.message);
+    CHECK(problem.help == bad.help);
   }
 }
 

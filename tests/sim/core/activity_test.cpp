@@ -30,8 +30,8 @@ TEST_CASE("a process that is forked while another thread asks can begin steps") 
   std::thread reader([&] {
     while (!stop) (void)current_activity();
   });
-  bool all = true;
-  for (int i = 0; i < 200 && all; ++i) {
+  bool succeeded = true;
+  for (int i = 0; i < 200 && succeeded; ++i) {
     const pid_t child = fork();
     if (child == 0) {
       alarm(10);  // A locked mutex would hang here.
@@ -40,9 +40,9 @@ TEST_CASE("a process that is forked while another thread asks can begin steps") 
     }
     int status = 0;
     waitpid(child, &status, 0);
-    all = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
   stop = true;
   reader.join();
-  CHECK(all);
+  CHECK(succeeded);
 }

@@ -14,9 +14,9 @@ namespace {
 using Edges = std::vector<std::pair<int, int>>;
 
 Digraph graph(int nodes, const Edges& edges) {
-  Digraph made(nodes);
-  for (const auto& edge : edges) made.add(edge.first, edge.second);
-  return made;
+  Digraph result(nodes);
+  for (const auto& edge : edges) result.add(edge.first, edge.second);
+  return result;
 }
 
 bool is_cycle(const Digraph& g, const std::vector<int>& nodes) {

@@ -195,9 +195,9 @@ TEST_CASE("the traffic of GPU parts is what slows them together as much as was m
   CHECK(CostTable(model, parts, &same).at(LayerId{1}, DeviceTypeId{0}, 4).traffic.forward.value ==
         doctest::Approx(448));
   // Where memory is not shared, times are those with all busy.
-  Cluster own = apart;
-  own.types[DeviceTypeId{0}].name = "thread";
-  const LayerCost alone = CostTable(model, own, &slowed).at(LayerId{1}, DeviceTypeId{0}, 4);
+  Cluster renamed = apart;
+  renamed.types[DeviceTypeId{0}].name = "thread";
+  const LayerCost alone = CostTable(model, renamed, &slowed).at(LayerId{1}, DeviceTypeId{0}, 4);
   CHECK(alone.forward.value == doctest::Approx(5e-6));
   CHECK(alone.traffic.forward.value == 0);
 }

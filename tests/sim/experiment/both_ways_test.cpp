@@ -41,13 +41,13 @@ Experiment scenario(std::string_view schedule, int p, int micro_batches, Times t
 
 /// The makespan of this order on a plan without a model.
 double without_model(std::string_view schedule, int p, int micro_batches, Times t) {
-  const Plan plan = plan_for(get_from(schedules::all(), "schedule", schedule), p, 2, micro_batches);
+  const Plan plan = plan_for(get_from(schedules::catalog(), "schedule", schedule), p, 2, micro_batches);
   StageCost cost = test::times(t.forward, t.input + t.weight);
   cost.input_gradient = Seconds{t.input};
   cost.weight_gradient = Seconds{t.weight};
   const Program program = test::program_of(schedule, plan, uniform_costs(plan, cost));
   const Cluster cluster = test::delay_cluster(p, 0);
-  return measure(program, get_from(backends::all(), "backend", "ideal").run(program, cluster, {}), cluster)
+  return measure(program, get_from(backends::catalog(), "backend", "ideal").run(program, cluster, {}), cluster)
       .makespan.value;
 }
 
@@ -66,9 +66,9 @@ double bubble(const Report& report, int micro_batches, Times t) {
 }
 
 std::vector<std::int64_t> activations(const Report& report) {
-  std::vector<std::int64_t> all;
-  for (const DeviceReport& d : report.devices) all.push_back(d.memory.activations);
-  return all;
+  std::vector<std::int64_t> counts;
+  for (const DeviceReport& d : report.devices) counts.push_back(d.memory.activations);
+  return counts;
 }
 
 std::string refusal(const Experiment& s) {

@@ -95,7 +95,7 @@ TEST_CASE("changes can be added to a base, and come after the changes of the bas
   REQUIRE(c.changes.size() == 2);
   CHECK(c.changes[0].rate == 0.5);
   CHECK(c.changes[1].down);
-  CHECK(c.jitter.most == 0.05);
+  CHECK(c.jitter.max_fraction == 0.05);
 }
 
 TEST_CASE("a resolved scenario keeps its changes, and they are part of its hash") {

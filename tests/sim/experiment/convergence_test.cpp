@@ -13,7 +13,7 @@ using namespace stagecraft;
 
 namespace {
 
-using Words = std::vector<std::string>;
+using Strings = std::vector<std::string>;
 
 const Experiment& teacher() {  // Eight micro-batches of four samples for each update, 1F1B.
   static const Experiment scenario = load_experiment("examples/teacher", {});
@@ -29,7 +29,7 @@ std::string text_of(const std::string& word, const Experiment& experiment = teac
 }
 
 /// A small comparison: two narrow stages, few updates, two seeds.
-test::ConvergenceQuestion small(Words methods) {
+test::ConvergenceQuestion small(Strings methods) {
   test::ConvergenceQuestion o;
   o.file = "examples/teacher";
   o.sets = {"model.widths=[6, 8, 3]", "plan.stages=2"};
@@ -45,7 +45,7 @@ Convergence quietly(const test::ConvergenceQuestion& o) {
   return test::converge(o, [](const std::string&) {});
 }
 
-std::string refusal(const test::ConvergenceQuestion& o, const Words& more = {}) {
+std::string refusal(const test::ConvergenceQuestion& o, const Strings& more = {}) {
   test::ConvergenceQuestion asked = o;
   asked.sets.insert(asked.sets.end(), more.begin(), more.end());
   return test::input_error_of([&] { quietly(asked); });
@@ -75,7 +75,7 @@ TEST_CASE("a method with the schedule of the scenario keeps its options") {
 }
 
 TEST_CASE("every policy but flush is a method") {
-  for (const WeightsDef* def : weights::all()) {
+  for (const WeightsDef* def : weights::catalog()) {
     if (def->needs_flush) continue;
     const Method method = parse_method(std::string(def->name), teacher());
     CHECK(method.weights.policy == def);

@@ -78,15 +78,15 @@ TEST_CASE("damaged files: YAML of PipeEdge") {
       std::filesystem::temp_directory_path() / ("stagecraft-damaged-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   const pipeedge::Files files{folder / "models.yml", folder / "types.yml", folder / "devices.yml"};
-  const std::pair<std::string, std::string> all[] = {
+  const std::pair<std::string, std::string> originals[] = {
       {files.models, kModels}, {files.types, kTypes}, {files.devices, kDevices}};
   const auto write = [](const std::string& file, const std::string& text) {
     std::filesystem::remove(file);  // A file that is cut off and filled again is flushed to the disk at once.
     std::ofstream(file) << text;
   };
-  for (const auto& [file, good] : all) write(file, good);
+  for (const auto& [file, good] : originals) write(file, good);
   int fine = 0;
-  for (const auto& one : all) {
+  for (const auto& one : originals) {
     fine += read_damaged(one.second, kFiles / 3, [&](const std::string& text) {
       write(one.first, text);
       pipeedge::problem_of(pipeedge::read(files, {.model = "toy/1"}), 2, 2);

@@ -39,7 +39,7 @@ TEST_CASE("run, plan and compare give one plan the same verdict in memory that o
 
 TEST_CASE("a variant with another order shares the model, the cluster and the cost table") {
   const Experiment e = teacher();
-  const ScheduleDef& gpipe = get_from(schedules::all(), "schedule", "gpipe");
+  const ScheduleDef& gpipe = get_from(schedules::catalog(), "schedule", "gpipe");
   const Experiment variant = with_order(e, schedule_spec(gpipe), e.weights);
   CHECK(variant.model == e.model);
   CHECK(variant.cluster == e.cluster);
@@ -74,7 +74,7 @@ TEST_CASE("a scenario shares equal parts with the one before it, and nothing els
 }
 
 TEST_CASE("automatic weights policies change with the schedule, chosen ones do not") {
-  const ScheduleDef& two_bw = get_from(schedules::all(), "schedule", "2bw");
+  const ScheduleDef& two_bw = get_from(schedules::catalog(), "schedule", "2bw");
   const Experiment left = teacher({"run.iterations=5"});
   CHECK(with_order(left, schedule_spec(two_bw), left.weights).weights.name() == "2bw");
   const Experiment chosen = teacher({"run.iterations=5", "weights=flush"});
@@ -106,9 +106,9 @@ TEST_CASE("a variant equals the scenario with those settings") {
 TEST_CASE("an order that recomputes by itself keeps what enters a stage, not the whole stash") {
   const auto peak = [](std::vector<std::string> sets) {
     const Outcome outcome = run(compile(load_experiment("examples/quickstart", std::move(sets))), "ideal");
-    Bytes most;
-    for (const DeviceReport& d : outcome.report.devices) most = std::max(most, d.memory.total);
-    return most.value;
+    Bytes largest;
+    for (const DeviceReport& d : outcome.report.devices) largest = std::max(largest, d.memory.total);
+    return largest.value;
   };
   const double whole = peak({"run.schedule=gpipe"});
   const double recomputed = peak({"run.schedule=gpipe", "plan.recompute=full"});

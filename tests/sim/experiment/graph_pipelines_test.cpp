@@ -18,14 +18,15 @@ TEST_CASE("graph pipelines: a run has as many micro-batches in flight as the pla
     const CompiledExperiment p = compile(scenario);
     const std::vector<int> depth = depth_to_sink(p.plan.graph());
     const IdVector<StageId, int> samples = in_flight_samples(p.plan);
-    Bytes most;
+    Bytes largest;
     for (const StageId s : samples.ids()) {
       const int in_flight = std::min(depth[s.value], scenario.run.micro_batches);
       CHECK(samples[s] == 8 * in_flight);
-      for (const StageCost& cost : p.costs.of(s)) most = std::max(most, stage_memory(cost.memory, in_flight).total());
+      for (const StageCost& cost : p.costs.replicas(s))
+        largest = std::max(largest, stage_memory(cost.memory, in_flight).total());
     }
-    CHECK(p.report.memory.value == doctest::Approx(most.value).epsilon(1e-12));
+    CHECK(p.report.memory.value == doctest::Approx(largest.value).epsilon(1e-12));
     // Messages on their way and the inputs of the model come on top.
-    CHECK(fullest_device_memory(run(p, "ideal").report, p.cluster()) >= most);
+    CHECK(fullest_device_memory(run(p, "ideal").report, p.cluster()) >= largest);
   }
 }

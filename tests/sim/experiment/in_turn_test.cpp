@@ -16,7 +16,7 @@ using namespace stagecraft;
 namespace {
 
 Schedule pipedream(const Plan& plan, int iterations, const char* update) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", "pipedream");
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", "pipedream");
   const auto options = options_of(def, {std::string("update=") + update});
   const StageCosts costs = uniform_costs(plan, test::times(1, 1));
   return build_schedule(
@@ -26,7 +26,7 @@ Schedule pipedream(const Plan& plan, int iterations, const char* update) {
 Report played(const Schedule& schedule, const Plan& plan, const StageCosts& costs, int iterations) {
   const Program program = test::lowered(schedule, plan, costs, test::pure_delays(iterations), "stash");
   const Cluster cluster = test::delay_cluster(program.devices, 0);
-  return measure(program, get_from(backends::all(), "backend", "ideal").run(program, cluster, {}), cluster);
+  return measure(program, get_from(backends::catalog(), "backend", "ideal").run(program, cluster, {}), cluster);
 }
 
 }  // namespace
@@ -87,19 +87,19 @@ TEST_CASE("orders of random chains are valid and never faster than the busiest r
     }
     const Plan plan = test::in_turn(replicas, round * rng.integer(1, 3));
     StageCosts costs;
-    double least = 0;
+    double bound = 0;
     for (const int r : replicas) {
       const double forward = rng.integer(1, 9);
       costs.add(std::vector<StageCost>(r, test::times(forward, 2 * forward)));
-      least = std::max(least, plan.mini_batch * 3 * forward / r);
+      bound = std::max(bound, plan.mini_batch * 3 * forward / r);
     }
     for (const char* update : {"micro_batch", "iteration"}) {
       const Schedule schedule = pipedream(plan, 4, update);
       REQUIRE(validate(schedule, plan, {.iterations = 4}).empty());
-      CHECK(played(schedule, plan, costs, 4).period.value >= least * (1 - 1e-12));
+      CHECK(played(schedule, plan, costs, 4).period.value >= bound * (1 - 1e-12));
     }
     for (const char* name : {"1f1b", "gpipe", "eager-1f1b", "inference", "spp-pe"}) {
-      const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+      const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
       const Schedule schedule = build_schedule(def, {.plan = plan, .costs = costs, .iterations = 2});
       CHECK(validate(schedule, plan, {.iterations = 2, .trains = def.trains}).empty());
     }
@@ -146,7 +146,7 @@ TEST_CASE("plans, orders and weights that cannot have replicas in turn are refus
   const StageCosts costs = uniform_costs(plan, test::times(1, 1));
   for (const char* name : {"graph", "seq1f1b", "zb-h1", "synthesised"}) {
     CAPTURE(name);
-    const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+    const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
     CHECK(message([&] { build_schedule(def, {.plan = plan, .costs = costs}); }).find("take micro-batches in turn") !=
           std::string::npos);
   }

@@ -104,17 +104,17 @@ TEST_CASE("layerpipe: new weights go once in an iteration to the devices that us
 namespace {
 
 /// Intervals that each task is behind the first: the longest path, where a hop to another device takes `hop`.
-std::vector<int> behind(const Plan& plan, int hop) {
-  std::vector<int> all(plan.stages.size(), 0);
+std::vector<int> interval_offsets(const Plan& plan, int hop) {
+  std::vector<int> depths(plan.stages.size(), 0);
   const auto at = [](StageId s) { return s.value; };
   for (bool changed = true; changed;) {
     changed = false;
     for (const StageEdge& e : plan.edges) {
-      const int least = all[at(e.from)] + (plan.stage(e.from).devices() == plan.stage(e.to).devices() ? 0 : hop);
-      if (all[at(e.to)] < least) all[at(e.to)] = least, changed = true;
+      const int needed = depths[at(e.from)] + (plan.stage(e.from).devices() == plan.stage(e.to).devices() ? 0 : hop);
+      if (depths[at(e.to)] < needed) depths[at(e.to)] = needed, changed = true;
     }
   }
-  return all;
+  return depths;
 }
 
 /// Devices and intervals of the tasks of one layer.
@@ -127,16 +127,16 @@ struct LayerPlaces {
 /// Weight bytes of every device by formula: in steady state one copy of each layer that it has a task of, and where its
 /// input gradient is ceil((intervals from forward to it - intervals that new weights come later here than there) / T).
 std::vector<double> weight_bytes(const CompiledExperiment& p, int micro_batches, int hop) {
-  const std::vector<int> when = behind(p.plan, hop);
+  const std::vector<int> when = interval_offsets(p.plan, hop);
   std::map<LayerId, LayerPlaces> layers;
   for (const StageId s : p.plan.stages.ids()) {
     const Stage& stage = p.plan.stage(s);
     LayerPlaces& layer = layers[stage.shape.layers.front()];
-    const int own = when[s.value];
+    const int start = when[s.value];
     const DeviceId on = stage.devices().front();
-    if (stage.shape.task == StageTask::Forward) layer.forward = own, layer.forward_on = on;
-    if (stage.shape.task == StageTask::InputGradient) layer.input_gradient = own, layer.input_gradient_on = on;
-    if (stage.shape.task == StageTask::Update || stage.shape.task == StageTask::TakeWeights) layer.news[on] = own;
+    if (stage.shape.task == StageTask::Forward) layer.forward = start, layer.forward_on = on;
+    if (stage.shape.task == StageTask::InputGradient) layer.input_gradient = start, layer.input_gradient_on = on;
+    if (stage.shape.task == StageTask::Update || stage.shape.task == StageTask::TakeWeights) layer.news[on] = start;
   }
   std::vector<double> bytes(static_cast<std::size_t>(p.program.devices), 0);
   for (const auto& [id, layer] : layers) {
@@ -172,13 +172,13 @@ TEST_CASE("layerpipe: each device holds the versions that its input gradients ne
         const std::vector<double> expected = weight_bytes(p, micro_batches, 1 + slack);
         double once = 0;
         for (const Layer& layer : p.model().layers) once += layer.parameters * p.model().precision.weight;
-        double all = 0, updating = 0;
+        double total = 0, updating = 0;
         for (std::size_t d = 0; d < expected.size(); ++d) {
           CHECK(p.program.memory[DeviceId{d}].weights.value == doctest::Approx(expected[d]).epsilon(1e-12));
-          all += expected[d];
+          total += expected[d];
           updating += (p.program.memory[DeviceId{d}].gradients + p.program.memory[DeviceId{d}].optimizer).value;
         }
-        several += all > 2 * once;
+        several += total > 2 * once;
         CHECK(updating == doctest::Approx(once / p.model().precision.weight *
                                           (p.model().precision.gradient + p.model().precision.optimizer)));
       }

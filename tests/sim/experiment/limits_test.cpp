@@ -34,8 +34,8 @@ Cluster star(int devices) {
 
 double bytes_now() {
   std::ifstream file("/proc/self/statm");
-  double all = 0, resident = 0;
-  file >> all >> resident;
+  double total = 0, resident = 0;
+  file >> total >> resident;
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
@@ -49,11 +49,12 @@ void go_the_road(const Plan& plan, const char* backend) {
   StageCost cost;
   cost.forward = {1e-3}, cost.backward = {2e-3}, cost.memory.stash = {1e6};
   const StageCosts costs = uniform_costs(plan, cost);
-  const Schedule schedule = build_schedule(get_from(schedules::all(), "schedule", "1f1b"), ScheduleInput{plan, costs});
+  const Schedule schedule =
+      build_schedule(get_from(schedules::catalog(), "schedule", "1f1b"), ScheduleInput{plan, costs});
   (void)validate(schedule, plan, {});
   const Program program = lower(schedule, plan, costs, {}, {});
   const Cluster cluster = star(kStages);
-  const Timeline timeline = get_from(backends::all(), "backend", backend).run(program, cluster, {});
+  const Timeline timeline = get_from(backends::catalog(), "backend", backend).run(program, cluster, {});
   (void)measure(program, timeline, cluster);
 }
 

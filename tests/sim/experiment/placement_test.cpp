@@ -16,9 +16,9 @@ constexpr const char* kFile = "scenarios/papers/zero-bubble/1.5b-m24.yaml";  // 
 Plan plan_of(const std::vector<std::string>& sets) { return compile(load_experiment(kFile, sets)).plan; }
 
 std::vector<int> devices(const Plan& plan) {
-  std::vector<int> all;
-  for (const Stage& stage : plan.stages) all.push_back(stage.devices().front().value);
-  return all;
+  std::vector<int> numbers;
+  for (const Stage& stage : plan.stages) numbers.push_back(stage.devices().front().value);
+  return numbers;
 }
 
 std::string refusal(const std::vector<std::string>& sets) {
@@ -60,7 +60,7 @@ TEST_CASE("explicit stages may be placed as the schedule requires, on any device
 
 TEST_CASE("every schedule runs from a scenario") {
   int run = 0;
-  for (const ScheduleDef* def : schedules::all()) {
+  for (const ScheduleDef* def : schedules::catalog()) {
     if (def->name == "csv") continue;
     CAPTURE(def->name);
     std::vector<std::string> sets = {"run.schedule=" + std::string(def->name)};

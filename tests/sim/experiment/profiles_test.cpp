@@ -155,21 +155,21 @@ TEST_CASE("a profile of a GPU that was divided differently from the cluster is r
     overrides.insert(overrides.end(), more.begin(), more.end());
     return test::input_error_of([&] { compile(load_experiment("examples/carved-gpu", overrides)); });
   };
-  const Bandwidth all{4e12}, alone{2e12};
+  const Bandwidth whole{4e12}, alone{2e12};
   const std::string asked = "cluster.parts: the cluster has 4 parts of 32 of 132 multiprocessors, ";
-  CHECK(said({132, 8, 4, 32, all, alone}) == "nothing");
-  CHECK(said({132, 1, 4, 132, all, alone}) == "nothing");  // The driver could not divide it.
+  CHECK(said({132, 8, 4, 32, whole, alone}) == "nothing");
+  CHECK(said({132, 1, 4, 132, whole, alone}) == "nothing");  // The driver could not divide it.
   for (const auto& [gpu, words] : std::vector<std::pair<MeasuredGpu, std::string>>{
-           {{132, 8, 3, 32, all, alone}, asked + "but the profile was measured on 3 parts of 32 of 132"},
-           {{132, 8, 4, 24, all, alone}, asked + "but the profile was measured on 4 parts of 24 of 132"},
-           {{144, 8, 4, 32, all, alone}, asked + "but the profile was measured on 4 parts of 32 of 144"}}) {
+           {{132, 8, 3, 32, whole, alone}, asked + "but the profile was measured on 3 parts of 32 of 132"},
+           {{132, 8, 4, 24, whole, alone}, asked + "but the profile was measured on 4 parts of 24 of 132"},
+           {{144, 8, 4, 32, whole, alone}, asked + "but the profile was measured on 4 parts of 32 of 144"}}) {
     const std::string text = said(gpu);
     CHECK_MESSAGE(text.find(words) != std::string::npos, text);
     CHECK(text.find("with a plan that uses all 4 parts") != std::string::npos);
   }
   // Another GPU with parts of the same size, but three of them.
   const std::string three =
-      said({132, 8, 4, 32, all, alone}, {"cluster.multiprocessors=96", "cluster.parts=3", "plan.stages=3"});
+      said({132, 8, 4, 32, whole, alone}, {"cluster.multiprocessors=96", "cluster.parts=3", "plan.stages=3"});
   CHECK_MESSAGE(three.find("the cluster has 3 parts of 32 of 96") != std::string::npos, three);
 }
 
@@ -219,12 +219,12 @@ TEST_CASE("real backends profile every layer and micro-batch size of the plan") 
 TEST_CASE("validate simulates with the profile that it took, or with that of the scenario") {
   const Experiment scenario =
       load_experiment("examples/teacher", {"model.widths=[6, 8, 8, 3]", "plan.stages=2", "run.iterations=4"});
-  const Validated own = validate_experiment(scenario, "cpu", "ideal", 0);
-  CHECK(own.validation.iterations.size() == 3);
-  CHECK(own.simulated.timeline.clock == Clock::Simulated);
-  CHECK(own.measured.timeline.clock == Clock::Host);
-  CHECK(own.measured.timeline.learnt.has_value());
-  CHECK(own.profile.layers.size() == 5);
+  const Validated fresh = validate_experiment(scenario, "cpu", "ideal", 0);
+  CHECK(fresh.validation.iterations.size() == 3);
+  CHECK(fresh.simulated.timeline.clock == Clock::Simulated);
+  CHECK(fresh.measured.timeline.clock == Clock::Host);
+  CHECK(fresh.measured.timeline.learnt.has_value());
+  CHECK(fresh.profile.layers.size() == 5);
   CHECK(to_yaml(validate_experiment(with_profile(scenario, by_hand()), "cpu", "ideal", 0).profile) ==
         to_yaml(by_hand()));
 }

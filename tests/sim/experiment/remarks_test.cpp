@@ -8,7 +8,7 @@ using namespace stagecraft;
 
 namespace {
 
-std::vector<std::string> of(const std::string& file, const std::vector<std::string>& sets) {
+std::vector<std::string> remarks_of(const std::string& file, const std::vector<std::string>& sets) {
   const Experiment s = load_experiment("scenarios/examples/" + file + ".yaml", sets);
   return remarks(compile(s));
 }
@@ -16,12 +16,12 @@ std::vector<std::string> of(const std::string& file, const std::vector<std::stri
 }  // namespace
 
 TEST_CASE("idle devices of a schedule are counted, with the stages that would use them") {
-  const std::vector<std::string> all = of("gpt-1f1b-16", {"model.tied=false"}),
-                                 half = of("gpt-1f1b-16", {"model.tied=false", "run.schedule=interleaved"}),
-                                 few = of("gpt-1f1b-16", {"model.tied=false", "plan.stages=4"}),
-                                 whole = of("gpt-1f1b-16", {"model.tied=false", "run.schedule=interleaved",
-                                                            "plan.stages=32", "model.layers=32"});
-  CHECK(all.empty());
+  const std::vector<std::string> notes = remarks_of("gpt-1f1b-16", {"model.tied=false"}),
+                                 half = remarks_of("gpt-1f1b-16", {"model.tied=false", "run.schedule=interleaved"}),
+                                 few = remarks_of("gpt-1f1b-16", {"model.tied=false", "plan.stages=4"}),
+                                 whole = remarks_of("gpt-1f1b-16", {"model.tied=false", "run.schedule=interleaved",
+                                                                    "plan.stages=32", "model.layers=32"});
+  CHECK(notes.empty());
   CHECK(whole.empty());
   CHECK(half == std::vector<std::string>{"8 of 16 devices have nothing to do: interleaved puts 2 stages on a device, "
                                          "plan.stages=32 would use all"});
@@ -29,21 +29,21 @@ TEST_CASE("idle devices of a schedule are counted, with the stages that would us
 }
 
 TEST_CASE("devices that the plan excludes by name cause no remark") {
-  CHECK(of("quickstart", {"model.tied=false"}).empty());  // 4 of its 16 devices, by name.
+  CHECK(remarks_of("quickstart", {"model.tied=false"}).empty());  // 4 of its 16 devices, by name.
 }
 
 TEST_CASE("a schedule without a flush causes a remark on weights tied between devices") {
-  CHECK(of("quickstart", {}).empty());
-  CHECK(of("quickstart", {"run.schedule=inference"}).empty());
+  CHECK(remarks_of("quickstart", {}).empty());
+  CHECK(remarks_of("quickstart", {"run.schedule=inference"}).empty());
   for (const char* schedule : {"pipedream", "2bw", "wpipe"}) {
-    const std::vector<std::string> tied = of("quickstart", {std::string("run.schedule=") + schedule});
+    const std::vector<std::string> tied = remarks_of("quickstart", {std::string("run.schedule=") + schedule});
     REQUIRE(tied.size() == 1);  // 50257 tokens and 1024 places of width 1024, two bytes each.
     CHECK(tied.front() == std::string("5.251e+07 weights are tied between stages on different devices; the exchange of "
                                       "their gradients (100.2 MiB for each update) is simulated only where a schedule "
                                       "flushes, which ") +
                               schedule + " does not");
   }
-  CHECK(of("quickstart", {"run.schedule=pipedream", "model.tied=false"}).empty());
+  CHECK(remarks_of("quickstart", {"run.schedule=pipedream", "model.tied=false"}).empty());
 }
 
 TEST_CASE("a scenario has the same remarks before and after compilation") {

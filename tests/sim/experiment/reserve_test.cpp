@@ -12,12 +12,12 @@ using namespace stagecraft;
 
 namespace {
 
-using Words = std::vector<std::string>;
+using Strings = std::vector<std::string>;
 
 const std::string kFile = "scenarios/examples/quickstart.yaml";
 
 /// Eight layers, each with 128 MiB (16 bytes for each of 8 Mi parameters) and 4 MiB of stash per sample.
-Words on_devices(const std::string& memory) {
+Strings on_devices(const std::string& memory) {
   return {
       "model={builder: uniform, layers: 8, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms, "
       "parameters: 8388608, stash: 4 MiB, output: 1 KiB}",
@@ -28,7 +28,7 @@ Words on_devices(const std::string& memory) {
 }
 
 /// The plan and the order of work, or the code of the refusal, whose text names the device's memory.
-std::string answer(Words sets, const std::string& more) {
+std::string answer(Strings sets, const std::string& more) {
   sets.push_back(more);
   if (more.find("plan=") != 0) sets.emplace_back("plan={planner: balanced, stages: 4}");
   try {
@@ -39,7 +39,7 @@ std::string answer(Words sets, const std::string& more) {
   }
 }
 
-std::string refusal(const Words& sets) {
+std::string refusal(const Strings& sets) {
   try {
     compile(load_experiment(kFile, sets));
   } catch (const Infeasible& e) {
@@ -51,14 +51,14 @@ std::string refusal(const Words& sets) {
 }  // namespace
 
 TEST_CASE("a memory reserve has the effect of a smaller memory on planners, searched orders and checks") {
-  const Words choices = {"plan={planner: piper, micro_batch_size: 2}",
-                         "plan={planner: 2bw}",
-                         "plan={planner: graphpipe, micro_batch_size: 2}",
-                         "plan={planner: graph-exact, micro_batch_size: 2}",
-                         "plan={planner: brute, micro_batch_size: 2}",
-                         "plan={planner: spp, micro_batch_size: 2}",
-                         "run.schedule=synthesised",
-                         "run.schedule=zb-2p"};
+  const Strings choices = {"plan={planner: piper, micro_batch_size: 2}",
+                           "plan={planner: 2bw}",
+                           "plan={planner: graphpipe, micro_batch_size: 2}",
+                           "plan={planner: graph-exact, micro_batch_size: 2}",
+                           "plan={planner: brute, micro_batch_size: 2}",
+                           "plan={planner: spp, micro_batch_size: 2}",
+                           "run.schedule=synthesised",
+                           "run.schedule=zb-2p"};
   for (const std::string& choice : choices) {
     CAPTURE(choice);
     int different = 0;
@@ -101,7 +101,7 @@ TEST_CASE("search warns if its first row nearly fills a device that has no reser
 }
 
 TEST_CASE("a refusal states the usable memory, the whole memory and the reserve") {
-  Words sets = on_devices("memory: 300 MiB, memory_reserve: 100 MiB");
+  Strings sets = on_devices("memory: 300 MiB, memory_reserve: 100 MiB");
   sets.emplace_back("plan={planner: balanced, stages: 4}");
   CHECK(refusal(sets).find("but has 200 MiB of 300 MiB (100 MiB reserved) (") != std::string::npos);
   sets.back() = "plan={planner: piper}";
@@ -113,7 +113,7 @@ TEST_CASE("a refusal states the usable memory, the whole memory and the reserve"
 }
 
 TEST_CASE("the report has the whole memory, the reserve, and whether the rest is enough") {
-  Words sets = on_devices("memory: 300 MiB, memory_reserve: 1 MiB");
+  Strings sets = on_devices("memory: 300 MiB, memory_reserve: 1 MiB");
   sets.emplace_back("plan={planner: balanced, stages: 4}");
   sets.emplace_back("run.schedule=1f1b");
   const Experiment scenario = load_experiment(kFile, sets);

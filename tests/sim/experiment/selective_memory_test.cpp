@@ -75,10 +75,10 @@ TEST_CASE("pipedream: a version and a stash for each micro-batch in flight, plan
   const CompiledExperiment c = compile(load_experiment(
       "examples/cpu-transformer", {"plan={planner: pipedream, straight: true}",
                                    "run.schedule={name: pipedream, update: micro_batch}", "run.iterations=4"}));
-  Bytes most;
+  Bytes peak;
   for (const DeviceReport& d : run(c, "ideal").report.devices)
-    most = std::max(most, d.memory.resident + d.memory.stash);
-  CHECK(c.report.memory.value == doctest::Approx(most.value).epsilon(1e-12));
+    peak = std::max(peak, d.memory.resident + d.memory.stash);
+  CHECK(c.report.memory.value == doctest::Approx(peak.value).epsilon(1e-12));
 }
 
 TEST_CASE("piper and 2bw plan for no less than a run counts without messages") {

@@ -66,12 +66,12 @@ double ring(int members, double bytes = kBytes) {
 
 /// Devices of all stages that have the layer, copies of a stage included.
 std::set<DeviceId> devices_with(const CompiledExperiment& p, const char* layer) {
-  std::set<DeviceId> found;
+  std::set<DeviceId> result;
   for (const Stage& stage : p.plan.stages)
     if (std::find(stage.shape.layers.begin(), stage.shape.layers.end(), *p.model().find(layer)) !=
         stage.shape.layers.end())
-      found.insert(stage.devices().begin(), stage.devices().end());
-  return found;
+      result.insert(stage.devices().begin(), stage.devices().end());
+  return result;
 }
 
 doctest::Approx exactly(double seconds) { return doctest::Approx(seconds).epsilon(1e-9); }
@@ -179,10 +179,10 @@ TEST_CASE("GPUs of a group exchange their shards at the same time, each over its
 
 TEST_CASE("every flushing schedule: the simulators agree, and without a tie there is no line") {
   int exchanged = 0, schedules = 0;
-  for (const ScheduleDef* def : schedules::all()) {
+  for (const ScheduleDef* def : schedules::catalog()) {
     if (!def->flushes || !def->trains || def->name == "csv") continue;
     const bool both_ways = def->placement == Placement::Bidirectional;
-    const int stages = both_ways ? 4 : 4 * def->chunks.least;
+    const int stages = both_ways ? 4 : 4 * def->chunks.min;
     for (const char* overlap : {"run.overlap=true", "run.overlap=false"}) {
       CAPTURE(def->name);
       CAPTURE(overlap);

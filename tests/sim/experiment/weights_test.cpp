@@ -20,7 +20,7 @@ std::string refusal(const std::string& schedule, const std::string& weights) {
   return test::input_error_of([&] { loaded(schedule, weights); });
 }
 
-const WeightsRule& paper(std::string_view name) { return get_from(weights::all(), "weights policy", name).paper; }
+const WeightsRule& paper(std::string_view name) { return get_from(weights::catalog(), "weights policy", name).paper; }
 
 }  // namespace
 
@@ -39,7 +39,7 @@ TEST_CASE("the policy auto is the schedule's own") {
 TEST_CASE("a weights policy is a word or a map, and one field can be set") {
   CHECK(loaded("pipedream", "naive").weights.rule == paper("naive"));
   CHECK(loaded("pipedream", "{policy: spectrain}").weights.rule == paper("spectrain"));
-  const WeightsRule released = *get_from(weights::all(), "", "pipeoptim").as_released;
+  const WeightsRule released = *get_from(weights::catalog(), "", "pipeoptim").as_released;
   CHECK(loaded("pipedream", "{policy: pipeoptim, fidelity: as_released}").weights.rule == released);
   CHECK(loaded("pipedream", "{policy: pipeoptim}", {"weights.fidelity=as_released"}).weights.rule == released);
   const Experiment custom =
@@ -55,7 +55,7 @@ TEST_CASE("the weights rule of a resolved scenario reads back unchanged") {
       config::parse_yaml(config::to_yaml(*first.source, false), "again", problems), scenario_fields(), "", problems);
   CHECK(problems.list().empty());
   const config::Value& map = again.at("weights");
-  CHECK(rule_of(get_from(weights::all(), "", map.at("policy").text), map) == first.weights.rule);
+  CHECK(rule_of(get_from(weights::catalog(), "", map.at("policy").text), map) == first.weights.rule);
 }
 
 TEST_CASE("one version needs a drain every iteration") {
@@ -67,7 +67,7 @@ TEST_CASE("one version needs a drain every iteration") {
 }
 
 TEST_CASE("predictions that assume old weights are refused where every iteration drains") {
-  for (const WeightsDef* def : weights::all()) {
+  for (const WeightsDef* def : weights::catalog()) {
     CAPTURE(def->name);
     const std::string name(def->name), why = refusal("1f1b", name);
     const bool blind = def->paper.predicts() && def->paper.horizon != Horizon::Exact;
@@ -92,7 +92,7 @@ TEST_CASE("versions and weight buffers of a real run equal the plan") {
   const std::pair<const char*, const char*> orders[] = {
       {"pipedream", "1"}, {"pipedream", "2"}, {"{name: pipedream, drain_every: 4}", "3"}, {"2bw", "3"}};
   int runs = 0;
-  for (const WeightsDef* def : weights::all())
+  for (const WeightsDef* def : weights::catalog())
     for (const char* fidelity : {"paper", "as_released"})
       for (const auto& order : orders) {
         const auto& schedule = order.first;

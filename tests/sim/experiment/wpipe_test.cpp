@@ -13,7 +13,7 @@ using namespace stagecraft;
 namespace {
 
 Plan two_groups(int ranks, int micro_batches) {
-  return plan_for(get_from(schedules::all(), "schedule", "wpipe"), ranks, 2, micro_batches);
+  return plan_for(get_from(schedules::catalog(), "schedule", "wpipe"), ranks, 2, micro_batches);
 }
 
 Program program_of(const char* name, const Plan& plan, const StageCost& cost, int iterations) {

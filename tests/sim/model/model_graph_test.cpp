@@ -9,12 +9,12 @@ using namespace stagecraft;
 namespace {
 
 Layer layer(std::string name, std::vector<LayerId> inputs = {}) {
-  Layer made;
-  made.name = std::move(name);
-  made.inputs = std::move(inputs);
-  made.parameters = 3;
-  made.forward.value = 2;
-  return made;
+  Layer result;
+  result.name = std::move(name);
+  result.inputs = std::move(inputs);
+  result.parameters = 3;
+  result.forward.value = 2;
+  return result;
 }
 
 }  // namespace

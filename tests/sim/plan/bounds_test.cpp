@@ -50,10 +50,10 @@ std::vector<DeviceId> all_of(const Cluster& cluster) {
 }
 
 /// The least period over all divisions into stages and all choices of devices, without messages.
-double best_period(const bounds::Question& q) {
+double best_period(const bounds::BoundQuery& q) {
   const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
   const Digraph graph = msr::layer_graph(q.costs.model());
-  msr::MixedWork work{{}, types.of};
+  msr::MixedWork work{{}, types.type_of};
   for (const DeviceTypeId type : types.types)
     work.work.push_back(msr::sum_up(msr::amounts_of(q.costs, type, q.micro_batch), graph, msr::all_cuts(graph, 10000)));
   const auto machines = static_cast<int>(q.devices.size());
@@ -64,9 +64,9 @@ double best_period(const bounds::Question& q) {
 }
 
 struct Tightness {
-  double sum = 0, least = 1;
+  double sum = 0, lowest = 1;
   int count = 0;
-  void add(double ratio) { sum += ratio, least = std::min(least, ratio), ++count; }
+  void add(double ratio) { sum += ratio, lowest = std::min(lowest, ratio), ++count; }
 };
 
 /// The linear program of two types: layers go to the first in the order in which they suit it better, and at most one
@@ -102,7 +102,7 @@ TEST_CASE("bounds: no plan of 500 random cases is below them") {
     const ModelGraph model = random_model(rng, rng.integer(1, 6), round % 2 == 0, types);
     const Cluster cluster = random_cluster(rng, devices, types);
     const CostTable costs(model, cluster);
-    const bounds::Question q{costs, all_of(cluster), rng.integer(1, 6), rng.integer(1, 8)};
+    const bounds::BoundQuery q{costs, all_of(cluster), rng.integer(1, 6), rng.integer(1, 8)};
     const double optimum = best_period(q), limit = optimum * (1 + 1e-9);
     if (optimum == 0) continue;
     const auto whole = bounds::stages(q, false);
@@ -118,7 +118,7 @@ TEST_CASE("bounds: no plan of 500 random cases is below them") {
   }
   for (const auto& [name, t] :
        {std::pair{std::string("work"), work}, {"longest layer", longest}, {"stages", stages}, {"best", best}})
-    MESSAGE(name, ": ", t.sum / t.count, " of the optimum on average, at least ", t.least);
+    MESSAGE(name, ": ", t.sum / t.count, " of the optimum on average, at least ", t.lowest);
   CHECK(best.count > 450);
   CHECK(best.sum / best.count > 0.9);
 }
@@ -131,8 +131,8 @@ TEST_CASE("bounds: no optimum with fill of 200 random cases is below them") {
     const ModelGraph model = random_model(rng, rng.integer(1, 6), round % 2 == 0, 1);
     const Cluster cluster = random_cluster(rng, rng.integer(1, 5), 1);
     const CostTable costs(model, cluster);
-    const bounds::Question q{costs, all_of(cluster), 1, rng.integer(1, 8)};
-    graph::Problem p;
+    const bounds::BoundQuery q{costs, all_of(cluster), 1, rng.integer(1, 8)};
+    graph::GraphProblem p;
     p.layers = msr::layer_graph(model);
     p.devices = static_cast<int>(q.devices.size()), p.micro_batches = q.micro_batches, p.replicas = {1};
     for (const msr::LayerAmounts& layer : msr::amounts_of(costs, DeviceTypeId{0}, 1)) {
@@ -149,7 +149,7 @@ TEST_CASE("bounds: no optimum with fill of 200 random cases is below them") {
     filled.add(whole->each.value / optimum), path.add(bounds::path(q).each.value / optimum);
   }
   MESSAGE("filled: ", filled.sum / filled.count, " of the shortest iteration without replicas on average, at least ",
-          filled.least, "; path alone ", path.sum / path.count);
+          filled.lowest, "; path alone ", path.sum / path.count);
   CHECK(filled.count > 150);
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("bounds: split weight gradients do not lengthen the round trip of a mi
   const Cluster cluster = random_cluster(rng, 4, 1);
   const ModelGraph equal = chain({1, 1, 1, 1}), last = chain({0, 10});
   const CostTable costs(equal, cluster), costs_last(last, cluster);
-  bounds::Question q{costs, all_of(cluster)};
+  bounds::BoundQuery q{costs, all_of(cluster)};
   CHECK(bounds::path(q).each.value == 12);  // F, I and W of all four.
   CHECK(bounds::best(q, {true, true}).each.value == doctest::Approx(12).epsilon(1e-9));
   q.split_backward = true;
@@ -178,9 +178,9 @@ TEST_CASE("bounds: split weight gradients do not lengthen the round trip of a mi
   q.micro_batches = 2;
   CHECK(bounds::best(q, {true, true}).each.value == doctest::Approx(4.5).epsilon(1e-9));
   // The next iteration enters the first layer while W of the last is under way: 1 + 1 + 10, not 2 + 2 + 10.
-  bounds::Question behind{costs_last, all_of(cluster)};
-  behind.split_backward = true;
-  CHECK(bounds::path(behind).each.value == 12);
+  bounds::BoundQuery heavy_end{costs_last, all_of(cluster)};
+  heavy_end.split_backward = true;
+  CHECK(bounds::path(heavy_end).each.value == 12);
 }
 
 TEST_CASE("bounds: a bound that is known is not computed again") {
@@ -188,17 +188,17 @@ TEST_CASE("bounds: a bound that is known is not computed again") {
   const ModelGraph model = random_model(rng, 5, false, 2);
   const Cluster cluster = random_cluster(rng, 4, 2);
   const CostTable costs(model, cluster);
-  bounds::Question q{costs, all_of(cluster), 2, 4};
-  bounds::Known known;
+  bounds::BoundQuery q{costs, all_of(cluster), 2, 4};
+  bounds::BoundCache cache;
   for (int twice = 0; twice < 2; ++twice)
     for (const bounds::Kind& kind : {bounds::Kind{true, true}, {true, false}, {false, true}})
-      CHECK(known.best(q, kind).each == bounds::best(q, kind).each);
-  CHECK(known.size() == 3);
+      CHECK(cache.best(q, kind).each == bounds::best(q, kind).each);
+  CHECK(cache.size() == 3);
   q.micro_batch = 1;
-  CHECK(known.best(q, {}).each == bounds::best(q, {}).each);
+  CHECK(cache.best(q, {}).each == bounds::best(q, {}).each);
   q.split_backward = true;
-  CHECK(known.best(q, {}).each == bounds::best(q, {}).each);
-  CHECK(known.size() == 5);
+  CHECK(cache.best(q, {}).each == bounds::best(q, {}).each);
+  CHECK(cache.size() == 5);
 }
 
 TEST_CASE("bounds: shared work equals the optimum of a linear program") {
@@ -215,7 +215,7 @@ TEST_CASE("bounds: shared work equals the optimum of a linear program") {
     const std::vector<int> counts{rng.integer(1, 3), rng.integer(1, 3)};
     std::vector<std::vector<double>> seconds(2);
     for (int l = rng.integer(1, 8); l > 0; --l)
-      for (std::vector<double>& own : seconds) own.push_back(rng.uniform(0.1, 5));
+      for (std::vector<double>& type_seconds : seconds) type_seconds.push_back(rng.uniform(0.1, 5));
     CHECK(bounds::shared_work(seconds, counts) == doctest::Approx(shared_by_ratio(seconds, counts)).epsilon(1e-9));
     // A third type that is never of use adds nothing but its devices' price.
     seconds.push_back(std::vector<double>(seconds.front().size(), 1e9));

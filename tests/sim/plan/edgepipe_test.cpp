@@ -25,8 +25,8 @@ std::vector<double> draw(Rng& rng, int count, double low, double high) {
 }
 
 /// Draws a problem whose memory, links, data devices and buffers mostly affect the result.
-Problem draw_problem(Rng& rng) {
-  Problem p;
+ChainProblem draw_problem(Rng& rng) {
+  ChainProblem p;
   p.layers = rng.integer(1, 6);
   p.message = draw(rng, p.layers + 1, 0, 4);
   p.weights = Runs::sums(draw(rng, p.layers, 0, 5));
@@ -44,20 +44,20 @@ Problem draw_problem(Rng& rng) {
 
 /// Visits every order of every subset of the devices with every cut, priced as in the papers; it shares only the sums
 /// over layers with the search.
-void every_chain(const Problem& p, const std::function<void(const Chain&)>& visit) {
+void every_chain(const ChainProblem& p, const std::function<void(const Chain&)>& visit) {
   std::vector<int> left;
-  for (const Machines& m : p.machines) left.push_back(m.count);
+  for (const MachineKind& m : p.machines) left.push_back(m.count);
   Chain chain;
   const std::function<void(int)> extend = [&](int from) {
     if (from == p.layers) return visit(chain);
     for (int u = 0; u < static_cast<int>(left.size()); ++u) {
       const auto k = static_cast<std::size_t>(u);
-      const Machines& own = p.machines[k];
-      if (left[k] == 0 || (own.first_only && from > 0)) continue;
+      const MachineKind& machine = p.machines[k];
+      if (left[k] == 0 || (machine.first_only && from > 0)) continue;
       for (int to = from + 1; to <= p.layers; ++to) {
         const double in = p.message[from], out = p.message[to];
         const double waits = (from > 0 ? p.buffers_in * in : 0) + p.buffers_out * out;
-        if (!(own.memory > p.weights.at(from, to) + waits + in + out)) continue;
+        if (!(machine.memory > p.weights.at(from, to) + waits + in + out)) continue;
         --left[k];
         chain.push_back({from, to, u});
         extend(to);
@@ -70,18 +70,18 @@ void every_chain(const Problem& p, const std::function<void(const Chain&)>& visi
 }
 
 /// The value of the objective; infinite if a link is missing.
-double value_of(const Problem& p, const Chain& chain, Objective objective, int items) {
+double value_of(const ChainProblem& p, const Chain& chain, Objective objective, int items) {
   double slowest = 0, hops = 0, slowest_hop = 0, computing = 0;
   for (std::size_t s = 0; s < chain.size(); ++s) {
-    const Machines& own = p.machines[chain[s].machines];
-    const double compute = own.compute.at(chain[s].from, chain[s].to);
+    const MachineKind& machine = p.machines[chain[s].machines];
+    const double compute = machine.compute.at(chain[s].from, chain[s].to);
     slowest = std::max(slowest, compute);
     computing += compute;
     if (s == 0) continue;
-    const Machines& before = p.machines[chain[s - 1].machines];
-    if (before.bandwidth == 0 || own.bandwidth == 0) return kInfinity;
+    const MachineKind& before = p.machines[chain[s - 1].machines];
+    if (before.bandwidth == 0 || machine.bandwidth == 0) return kInfinity;
     const double bytes = p.message[chain[s].from];
-    const double hop = std::max(bytes / before.bandwidth, bytes / own.bandwidth);
+    const double hop = std::max(bytes / before.bandwidth, bytes / machine.bandwidth);
     hops += hop;
     slowest_hop = std::max(slowest_hop, hop);
   }
@@ -99,14 +99,15 @@ double value_of(const Problem& p, const Chain& chain, Objective objective, int i
   return kInfinity;
 }
 
-bool may_stand(const Problem& p, const Chain& chain) {
-  bool found = false;
+bool may_stand(const ChainProblem& p, const Chain& chain) {
+  bool matches = false;
   every_chain(p, [&](const Chain& other) {
-    found = found || std::equal(chain.begin(), chain.end(), other.begin(), other.end(), [](Part a, Part b) {
-              return a.from == b.from && a.to == b.to && a.machines == b.machines;
-            });
+    matches =
+        matches || std::equal(chain.begin(), chain.end(), other.begin(), other.end(), [](ChainStage a, ChainStage b) {
+          return a.from == b.from && a.to == b.to && a.machines == b.machines;
+        });
   });
-  return found;
+  return matches;
 }
 
 }  // namespace
@@ -115,7 +116,7 @@ TEST_CASE("edgepipe equals brute force: every order, subset and cut, for every o
   Rng rng(7, "edgepipe");
   int feasible = 0, infeasible = 0, several = 0;
   for (int round = 0; round < 1500; ++round) {
-    const Problem p = draw_problem(rng);
+    const ChainProblem p = draw_problem(rng);
     const int items = rng.integer(1, 12);
     for (const Objective objective :
          {Objective::Bottleneck, Objective::Latency, Objective::Finite, Objective::Shared}) {
@@ -123,18 +124,18 @@ TEST_CASE("edgepipe equals brute force: every order, subset and cut, for every o
       CAPTURE(static_cast<int>(objective));
       double best = kInfinity;
       every_chain(p, [&](const Chain& chain) { best = std::min(best, value_of(p, chain, objective, items)); });
-      const auto found = search(p, objective, items);
-      REQUIRE(found.has_value() == (best < kInfinity));
-      (found ? feasible : infeasible) += 1;
-      if (!found) continue;
-      several += found->chain.size() > 1 ? 1 : 0;
-      CHECK(may_stand(p, found->chain));
-      CHECK(value_of(p, found->chain, objective, items) == doctest::Approx(best).epsilon(1e-12));
+      const auto result = search(p, objective, items);
+      REQUIRE(result.has_value() == (best < kInfinity));
+      (result ? feasible : infeasible) += 1;
+      if (!result) continue;
+      several += result->chain.size() > 1 ? 1 : 0;
+      CHECK(may_stand(p, result->chain));
+      CHECK(value_of(p, result->chain, objective, items) == doctest::Approx(best).epsilon(1e-12));
       double least_period = kInfinity;
       const Objective period = objective == Objective::Shared ? Objective::Shared : Objective::Bottleneck;
       every_chain(p, [&](const Chain& c) { least_period = std::min(least_period, value_of(p, c, period, 1)); });
-      CHECK(found->least_period == doctest::Approx(least_period).epsilon(1e-12));
-      CHECK(found->period == doctest::Approx(value_of(p, found->chain, period, 1)).epsilon(1e-12));
+      CHECK(result->least_period == doctest::Approx(least_period).epsilon(1e-12));
+      CHECK(result->period == doctest::Approx(value_of(p, result->chain, period, 1)).epsilon(1e-12));
     }
   }
   MESSAGE(feasible << " feasible, " << several << " of them in several stages, " << infeasible << " infeasible");
@@ -146,19 +147,19 @@ TEST_CASE("edgepipe equals brute force: every order, subset and cut, for every o
 TEST_CASE("edgepipe: equal periods are ordered by latency, then by number of stages") {
   Rng rng(8, "ties");
   for (int round = 0; round < 300; ++round) {
-    const Problem p = draw_problem(rng);
-    const auto found = search(p, Objective::Bottleneck, 1);
-    if (!found) continue;
+    const ChainProblem p = draw_problem(rng);
+    const auto result = search(p, Objective::Bottleneck, 1);
+    if (!result) continue;
     double latency = kInfinity;
     every_chain(p, [&](const Chain& chain) {
-      if (value_of(p, chain, Objective::Bottleneck, 1) <= found->period)
+      if (value_of(p, chain, Objective::Bottleneck, 1) <= result->period)
         latency = std::min(latency, value_of(p, chain, Objective::Latency, 1));
     });
     CAPTURE(round);
-    CHECK(value_of(p, found->chain, Objective::Latency, 1) == doctest::Approx(latency).epsilon(1e-12));
+    CHECK(value_of(p, result->chain, Objective::Latency, 1) == doctest::Approx(latency).epsilon(1e-12));
   }
   // Nothing to compute or send: any chain takes no time, so one stage it is.
-  Problem idle;
+  ChainProblem idle;
   idle.layers = 4;
   idle.message.assign(5, 0);
   idle.weights = Runs::sums({1, 1, 1, 1});
@@ -167,7 +168,7 @@ TEST_CASE("edgepipe: equal periods are ordered by latency, then by number of sta
 }
 
 TEST_CASE("edgepipe: a device needs strictly more memory than its stage takes") {
-  Problem p;
+  ChainProblem p;
   p.layers = 2;
   p.message = {1, 2, 4};
   p.weights = Runs::sums({10, 10});
@@ -183,7 +184,7 @@ TEST_CASE("edgepipe: a device needs strictly more memory than its stage takes") 
 
 TEST_CASE("edgepipe plans 96 layers on 16 different devices quickly") {
   Rng rng(9, "distinct");
-  Problem p;
+  ChainProblem p;
   p.layers = 96;
   p.message = draw(rng, 97, 1e6, 2e7);
   p.weights = Runs::sums(draw(rng, 96, 2e7, 3e7));
@@ -196,27 +197,27 @@ TEST_CASE("edgepipe plans 96 layers on 16 different devices quickly") {
                           .bandwidth = rng.uniform(1e6, 1.3e8)});
   }
   const auto start = std::chrono::steady_clock::now();
-  const auto found = search(p, Objective::Bottleneck, 1);
+  const auto result = search(p, Objective::Bottleneck, 1);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  REQUIRE(found);
-  MESSAGE(took.count() << " s, " << found->states << " states, " << found->chain.size() << " stages");
+  REQUIRE(result);
+  MESSAGE(took.count() << " s, " << result->states << " states, " << result->chain.size() << " stages");
   // No period is shorter than all the work at once, each layer where it is quickest.
   double work = 0;
   for (int l = 0; l < 96; ++l) {
     double quickest = kInfinity;
-    for (const Machines& m : p.machines) quickest = std::min(quickest, m.compute.at(l, l + 1));
+    for (const MachineKind& m : p.machines) quickest = std::min(quickest, m.compute.at(l, l + 1));
     work += quickest;
   }
-  CHECK(found->period >= work / 16);
+  CHECK(result->period >= work / 16);
   CHECK(took.count() < 60);
   // 64 items take no longer by the chain that is best for them than by the one with the least period.
   const auto items = search(p, Objective::Finite, 64);
   REQUIRE(items);
   const auto time = [&](const Chain& chain) { return value_of(p, chain, Objective::Finite, 64); };
-  CHECK(time(items->chain) <= time(found->chain));
-  const std::chrono::duration<double> all = std::chrono::steady_clock::now() - start;
-  MESSAGE(all.count() << " s with 64 items");
-  CHECK(all.count() < 60);
+  CHECK(time(items->chain) <= time(result->chain));
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  MESSAGE(elapsed.count() << " s with 64 items");
+  CHECK(elapsed.count() < 60);
 }
 
 namespace {
@@ -250,7 +251,7 @@ Cluster switched(const std::vector<double>& speeds, const std::vector<double>& b
 }
 
 Planned plan_with(const ModelGraph& model, const Cluster& cluster, const std::string& yaml, int micro_batches = 4) {
-  const PlannerDef& def = get_from(planners::all(), "planner", "edgepipe");
+  const PlannerDef& def = get_from(planners::catalog(), "planner", "edgepipe");
   const config::Value options = test::checked(yaml, *def.fields);
   const CostTable costs(model, cluster);
   return def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), micro_batches});
@@ -273,8 +274,8 @@ TEST_CASE("edgepipe plans: speed and link of a device decide whether it is used"
   const ModelGraph model = chain_of({4, 4, 4, 4, 4, 4}, {10, 10, 10, 10, 10, 1});
   const auto fast_behind = [&](double bandwidth) {
     const Cluster cluster = switched({1, 1, 4}, {10, 10, bandwidth});
-    const Planned made = plan_with(model, cluster, "{}");
-    return std::pair(made.predicted.value, text_of(made.plan, cluster));
+    const Planned result = plan_with(model, cluster, "{}");
+    return std::pair(result.predicted.value, text_of(result.plan, cluster));
   };
   // d2 takes a second for a layer: four there, and one each for the others.
   CHECK(fast_behind(10).first == 4);
@@ -286,18 +287,18 @@ TEST_CASE("edgepipe plans: speed and link of a device decide whether it is used"
 TEST_CASE("edgepipe plans: period, bound and memory equal the ones by hand") {
   const ModelGraph model = chain_of({2, 2, 2, 2}, {10, 10, 10, 1});
   const Cluster cluster = switched({1, 1, 2}, {10, 10, 5});
-  const Planned made = plan_with(model, cluster, "{micro_batch_size: 2}", 3);
+  const Planned result = plan_with(model, cluster, "{micro_batch_size: 2}", 3);
   // Items of two samples: 4 s a layer, 2 s on d2; a hop of 20 B takes 2 s, or 4 s to or from d2.
-  CHECK(made.predicted.value == 4);
-  CHECK(made.lower_bound.value == 4);
-  CHECK(made.bound_reason == "the search was exhaustive");
-  CHECK(made.plan.stage_count() == 3);
-  CHECK(made.plan.mini_batch == 6);
-  CHECK(made.plan.edges.size() == 2);
-  CHECK(made.states > 0);
+  CHECK(result.predicted.value == 4);
+  CHECK(result.lower_bound.value == 4);
+  CHECK(result.bound_reason == "the search was exhaustive");
+  CHECK(result.plan.stage_count() == 3);
+  CHECK(result.plan.mini_batch == 6);
+  CHECK(result.plan.edges.size() == 2);
+  CHECK(result.states > 0);
   // d2 is at an end, where one slow hop is enough. The stage between the others has one layer of 4 bytes, an item in
   // and one out, and two of each that wait.
-  CHECK(made.memory.value == 4 + 20 + 20 + 2 * 20 + 2 * 20);
+  CHECK(result.memory.value == 4 + 20 + 20 + 2 * 20 + 2 * 20);
   const Planned lean = plan_with(model, cluster, "{micro_batch_size: 2, buffers_in: 0, buffers_out: 1}", 3);
   CHECK(lean.memory.value == 4 + 20 + 20 + 20);
 }
@@ -338,10 +339,10 @@ TEST_CASE("edgepipe plans: a tensor crosses every cut up to its last reader, tie
   model.layers[LayerId{0}].tie = model.layers[LayerId{2}].tie = "embedding";
   model.layers[LayerId{2}].parameters = 0;
   const Cluster cluster = switched({1, 1, 1}, {2, 2, 2});
-  const Planned made = plan_with(model, cluster, "{}");
+  const Planned result = plan_with(model, cluster, "{}");
   // In front of l2 there are both tensors, 10 s. Behind l0 it is one, 5 s, and then l1 and l2 take 8 s.
-  CHECK(made.predicted.value == 8);
-  CHECK(made.memory.value == 2 * 4 + 10 + 1 + 2 * 10 + 2 * 1);  // l2 has a copy of what l0 owns.
+  CHECK(result.predicted.value == 8);
+  CHECK(result.memory.value == 2 * 4 + 10 + 1 + 2 * 10 + 2 * 1);  // l2 has a copy of what l0 owns.
 }
 
 TEST_CASE("edgepipe plans: impossible and wrong options are refused") {

@@ -118,10 +118,10 @@ TEST_CASE("ranks of different speeds are never worse afterwards, have no empty s
     CHECK(std::is_sorted(bounds.begin(), bounds.end(), std::less_equal<>()));
     CHECK(bounds.front() == 0);
     CHECK(bounds.back() == count);
-    const double least = best_of_all(shop);
+    const double optimum = best_of_all(shop);
     gained += after.front() < before.front();
-    best += after.front() <= least * (1 + 1e-12);
-    worst = std::max(worst, after.front() / least);
+    best += after.front() <= optimum * (1 + 1e-12);
+    worst = std::max(worst, after.front() / optimum);
   }
   MESSAGE("the best of all in " << best << " of " << kCases << ", the worst " << worst << " times it; shorter in "
                                 << gained);

@@ -17,18 +17,18 @@ namespace stagecraft::test {
 using namespace stagecraft::graph;
 
 /// A layer with these device seconds, which replicas share, and these resident and stashed bytes.
-inline Sums layer(double seconds, double kept, double stash) {
+inline Sums layer(double seconds, double resident, double stash) {
   Sums sums;
   for (int c = 0; c < kMostChoices; ++c) {
     sums.seconds[c] = seconds / (1 << c);
     sums.stash[c] = stash / (1 << c);
   }
-  sums.gradients = kept;
+  sums.gradients = resident;
   return sums;
 }
 
-inline Problem random_problem(Rng& rng, Digraph graph) {
-  Problem p;
+inline GraphProblem random_problem(Rng& rng, Digraph graph) {
+  GraphProblem p;
   p.devices = rng.integer(1, 5);
   p.micro_batches = rng.integer(1, 10);
   for (int r = 1; r <= rng.integer(1, 4); r *= 2) p.replicas.push_back(r);
@@ -45,15 +45,15 @@ inline Problem random_problem(Rng& rng, Digraph graph) {
   return p;
 }
 
-struct All {
+struct BestValues {
   double iteration = kInfinity, bottleneck = kInfinity;
 };
 
 /// Visits every division of the layers into acyclic stages, every choice of replicas and, for a sequence, every order.
 class BruteForce {
  public:
-  BruteForce(const Problem& p, bool sequential) : p_(p), sequential_(sequential), part_of_(p.size(), 0) {}
-  All run() { return divide(0, 0), best_; }
+  BruteForce(const GraphProblem& p, bool sequential) : p_(p), sequential_(sequential), part_of_(p.size(), 0) {}
+  BestValues run() { return divide(0, 0), best_; }
 
  private:
   void divide(int layer, int parts) {
@@ -126,18 +126,18 @@ class BruteForce {
     const std::size_t parts = order.size();
     std::vector<int> depth(parts, 0);
     std::vector<double> path(parts, 0);
-    double slowest = 0, longest = 0, behind = 0;
+    double slowest = 0, longest = 0, previous_path = 0;
     for (std::size_t i = 0; i < parts; ++i) {
       const int s = order[i];
       const double r = p_.replicas[choice[s]];
-      double seconds = p_.operations, update = 0, kept = 0, stash = 0, gradients = 0, entering = 0;
+      double seconds = p_.operations, update = 0, resident = 0, stash = 0, gradients = 0, entering = 0;
       std::set<int> entered;
       for (int l = 0; l < p_.size(); ++l) {
         if (part_of_[l] != s) continue;
         seconds += p_.amounts[l].seconds[choice[s]], stash += p_.amounts[l].stash[choice[s]];
         update += p_.amounts[l].update;
         gradients += p_.amounts[l].gradients;
-        kept += p_.amounts[l].weights + p_.amounts[l].gradients + p_.amounts[l].optimizer;
+        resident += p_.amounts[l].weights + p_.amounts[l].gradients + p_.amounts[l].optimizer;
         for (const int input : p_.layers.previous[l])
           if (part_of_[input] != s && entered.insert(input).second) entering += p_.output[input];
       }
@@ -147,10 +147,10 @@ class BruteForce {
       int below = 0;
       double after = 0;
       for (const int t : readers[s]) below = std::max(below, depth[t]), after = std::max(after, path[t]);
-      if (sequential_) below = static_cast<int>(i), after = behind;
+      if (sequential_) below = static_cast<int>(i), after = previous_path;
       depth[s] = below + 1;
-      path[s] = behind = after + seconds + channel;
-      const double bytes = kept + stash * std::min(below + 1, p_.micro_batches);
+      path[s] = previous_path = after + seconds + channel;
+      const double bytes = resident + stash * std::min(below + 1, p_.micro_batches);
       if (bytes > p_.memory || bytes > p_.room[choice[s]]) return;
       slowest = std::max({slowest, seconds, channel});
       longest = std::max(longest, path[s]);
@@ -159,15 +159,15 @@ class BruteForce {
     best_.iteration = std::min(best_.iteration, (p_.micro_batches - 1) * slowest + longest);
   }
 
-  const Problem& p_;
+  const GraphProblem& p_;
   bool sequential_;
   std::vector<int> part_of_;
-  All best_;
+  BestValues best_;
 };
 
-inline void check_partition(const Problem& p, const std::vector<Part>& parts) {
+inline void check_partition(const GraphProblem& p, const std::vector<GraphStage>& parts) {
   std::vector<int> layers;
-  for (const Part& part : parts) layers.insert(layers.end(), part.layers.begin(), part.layers.end());
+  for (const GraphStage& part : parts) layers.insert(layers.end(), part.layers.begin(), part.layers.end());
   std::sort(layers.begin(), layers.end());
   REQUIRE(static_cast<int>(layers.size()) == p.size());
   for (int l = 0; l < p.size(); ++l) CHECK(layers[l] == l);

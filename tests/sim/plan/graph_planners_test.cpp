@@ -24,9 +24,9 @@ ModelGraph branches(int count, int length) {
     for (int l = 0; l < length; ++l) {
       Layer layer;
       layer.name = "b" + std::to_string(b) + "." + std::to_string(l);
-      const LayerId own{model.layers.size()};
-      if (l > 0) layer.inputs = {LayerId{own.value - 1}};
-      if (l + 1 == length) ends.push_back(own);
+      const LayerId id{model.layers.size()};
+      if (l > 0) layer.inputs = {LayerId{id.value - 1}};
+      if (l + 1 == length) ends.push_back(id);
       layer.times = LayerTimes{{1}, {1}, {1}};
       layer.output.value = layer.stash.value = 8;
       layer.parameters = 1;
@@ -43,11 +43,11 @@ ModelGraph branches(int count, int length) {
 using test::planned;
 
 /// Checks that the plan has every layer exactly once and every device at most once.
-void check_use(const Planned& made, const ModelGraph& model) {
+void check_use(const Planned& result, const ModelGraph& model) {
   std::set<LayerId> layers;
   std::set<DeviceId> devices;
   std::size_t named = 0, used = 0;
-  for (const Stage& stage : made.plan.stages) {
+  for (const Stage& stage : result.plan.stages) {
     layers.insert(stage.shape.layers.begin(), stage.shape.layers.end());
     devices.insert(stage.devices().begin(), stage.devices().end());
     named += stage.shape.layers.size(), used += stage.devices().size();
@@ -58,14 +58,14 @@ void check_use(const Planned& made, const ModelGraph& model) {
 }
 
 /// Memory of the fullest stage by the costs of the plan: one micro-batch in flight for each stage from it on.
-double memory_of(const Planned& made, const ModelGraph& model, const Cluster& cluster, int micro_batches) {
-  const StageCosts costs = stage_costs(made.plan, CostTable(model, cluster));
-  const std::vector<int> depth = depth_to_sink(made.plan.graph());
-  double most = 0;
+double memory_of(const Planned& result, const ModelGraph& model, const Cluster& cluster, int micro_batches) {
+  const StageCosts costs = stage_costs(result.plan, CostTable(model, cluster));
+  const std::vector<int> depth = depth_to_sink(result.plan.graph());
+  double peak = 0;
   for (int s = 0; s < costs.stages(); ++s)
-    for (const StageCost& cost : costs.of(StageId{s}))
-      most = std::max(most, stage_memory(cost.memory, std::min(micro_batches, depth[s])).total().value);
-  return most;
+    for (const StageCost& cost : costs.replicas(StageId{s}))
+      peak = std::max(peak, stage_memory(cost.memory, std::min(micro_batches, depth[s])).total().value);
+  return peak;
 }
 
 }  // namespace
@@ -76,13 +76,13 @@ TEST_CASE("planners: graphpipe and graph-exact run branches in parallel") {
   const Planned quick = planned("graphpipe", model, cluster, "{}"),
                 exact = planned("graph-exact", model, cluster, "{}");
   const Planned chain = planned("graph-exact", model, cluster, "{sequential: true}");
-  for (const Planned* made : {&quick, &exact, &chain}) {
-    CHECK(made->plan.stage_count() == 8);
-    CHECK(made->plan.mini_batch == 8);
-    CHECK(made->states > 0);
-    CHECK(made->lower_bound.value <= made->predicted.value * (1 + 1e-12));
-    CHECK(made->memory.value == memory_of(*made, model, cluster, 8));
-    check_use(*made, model);
+  for (const Planned* result : {&quick, &exact, &chain}) {
+    CHECK(result->plan.stage_count() == 8);
+    CHECK(result->plan.mini_batch == 8);
+    CHECK(result->states > 0);
+    CHECK(result->lower_bound.value <= result->predicted.value * (1 + 1e-12));
+    CHECK(result->memory.value == memory_of(*result, model, cluster, 8));
+    check_use(*result, model);
   }
   CHECK(quick.predicted.value == doctest::Approx(3).epsilon(1e-9));
   CHECK(quick.lower_bound.value == doctest::Approx(3).epsilon(1e-12));
@@ -124,9 +124,9 @@ TEST_CASE("planners: graph pipelines replicate long layers in powers of two") {
   const Cluster cluster = test::star(7, 1e12, 0);
   for (const char* name : {"graphpipe", "graph-exact"}) {
     CAPTURE(name);
-    const Planned made = planned(name, model, cluster, "{micro_batch_size: 8}");
-    CHECK(made.plan.stages[StageId{0}].devices().size() == 4);
-    CHECK(made.predicted.value >= 6);
+    const Planned result = planned(name, model, cluster, "{micro_batch_size: 8}");
+    CHECK(result.plan.stages[StageId{0}].devices().size() == 4);
+    CHECK(result.predicted.value >= 6);
     CHECK(planned(name, model, cluster, "{micro_batch_size: 2}").plan.stages[StageId{0}].devices().size() == 2);
     CHECK(planned(name, model, cluster, "{micro_batch_size: 8, bandwidth: 1 B/s}").predicted.value < 24);
   }

@@ -22,8 +22,8 @@ using namespace stagecraft::test;
 namespace {
 
 /// Equal parallel chains, and a layer without cost that joins them.
-Problem branches(int count, int length, int devices, int micro_batches, bool joined = true) {
-  Problem p;
+GraphProblem branches(int count, int length, int devices, int micro_batches, bool joined = true) {
+  GraphProblem p;
   p.devices = devices, p.micro_batches = micro_batches, p.replicas = {1};
   p.layers = Digraph(count * length + joined);
   for (int l = 0; l < count * length; ++l) {
@@ -37,7 +37,7 @@ Problem branches(int count, int length, int devices, int micro_batches, bool joi
 }
 
 /// Parallel chains, some of them equal, between an optional first layer and a last one.
-Problem random_twins(Rng& rng) {
+GraphProblem random_twins(Rng& rng) {
   const int count = rng.integer(2, 4), length = rng.integer(1, 2), first = rng.integer(0, 1);
   Digraph graph(first + count * length + 1);
   for (int b = 0; b < count; ++b)
@@ -47,7 +47,7 @@ Problem random_twins(Rng& rng) {
       if (l == 0 && first == 1) graph.add(0, here);
       if (l + 1 == length && rng.integer(0, 4) > 0) graph.add(here, graph.size() - 1);
     }
-  Problem p = random_problem(rng, std::move(graph));
+  GraphProblem p = random_problem(rng, std::move(graph));
   for (int b = 1; b < count; ++b)
     for (int l = 0; l < length && rng.integer(0, 5) > 0; ++l) {
       p.amounts[first + b * length + l] = p.amounts[first + l];
@@ -63,20 +63,20 @@ TEST_CASE("graph-exact finds the best of all partitions on 200 random graphs") {
   int impossible = 0, limited = 0;
   for (int n = 0; n < 200; ++n) {
     CAPTURE(n);
-    const Problem p = random_problem(rng, test::random_graph(rng, rng.integer(1, 6), n % 10 == 0));
-    const All all = BruteForce(p, false).run();
-    const auto found = search_exact(p, {});
-    REQUIRE(found.has_value() == (all.iteration < kInfinity));
+    const GraphProblem p = random_problem(rng, test::random_graph(rng, rng.integer(1, 6), n % 10 == 0));
+    const BestValues optimum = BruteForce(p, false).run();
+    const auto result = search_exact(p, {});
+    REQUIRE(result.has_value() == (optimum.iteration < kInfinity));
     const auto fastest = search_exact(p, {.bottleneck = true});
-    REQUIRE(fastest.has_value() == found.has_value());
-    impossible += !found;
+    REQUIRE(fastest.has_value() == result.has_value());
+    impossible += !result;
     limited += p.memory < kInfinity;
-    if (!found) continue;
-    CHECK(fastest->value == doctest::Approx(all.bottleneck).epsilon(1e-12));
-    CHECK(found->value == doctest::Approx(all.iteration).epsilon(1e-12));
-    check_partition(p, found->parts);
-    const Figures f = figures_of(p, found->parts, false);
-    CHECK(iteration_of(p, f.bottleneck, f.path) == doctest::Approx(found->value).epsilon(1e-12));
+    if (!result) continue;
+    CHECK(fastest->value == doctest::Approx(optimum.bottleneck).epsilon(1e-12));
+    CHECK(result->value == doctest::Approx(optimum.iteration).epsilon(1e-12));
+    check_partition(p, result->parts);
+    const PartitionFigures f = figures_of(p, result->parts, false);
+    CHECK(iteration_of(p, f.bottleneck, f.path) == doctest::Approx(result->value).epsilon(1e-12));
     CHECK(f.memory <= p.memory);
     CHECK(f.devices <= p.devices);
   }
@@ -94,19 +94,19 @@ TEST_CASE("graph-exact finds the best of all partitions of wider graphs into man
     Digraph graph(layers);
     for (int l = 0; l + 1 < layers; ++l)
       for (int r = rng.integer(1, 2); r > 0; --r) graph.add(l, rng.integer(l + 1, layers - 1));
-    Problem p = random_problem(rng, graph);
+    GraphProblem p = random_problem(rng, graph);
     p.devices = 8, p.micro_batches = rng.integer(1, 4), p.replicas = {1}, p.operations = 0;
     p.memory = kInfinity;
     if (n % 2 == 1) {  // Memory decides: much is kept for each micro-batch in flight, and some layers take no time.
       p.micro_batches = 8, p.memory = rng.integer(25, 40);
       for (Sums& amounts : p.amounts) amounts = layer(rng.integer(0, 2) * 5, rng.integer(0, 3), rng.integer(0, 9));
     }
-    const All all = BruteForce(p, false).run();
-    const auto found = search_exact(p, {});
-    REQUIRE(found.has_value() == (all.iteration < kInfinity));
-    if (!found) continue;
+    const BestValues optimum = BruteForce(p, false).run();
+    const auto result = search_exact(p, {});
+    REQUIRE(result.has_value() == (optimum.iteration < kInfinity));
+    if (!result) continue;
     ++possible;
-    CHECK(found->value == doctest::Approx(all.iteration).epsilon(1e-12));
+    CHECK(result->value == doctest::Approx(optimum.iteration).epsilon(1e-12));
   }
   CHECK(possible > 250);
 }
@@ -116,19 +116,19 @@ TEST_CASE("graph-exact finds the best of all sequences on 100 random graphs") {
   int possible = 0;
   for (int n = 0; n < 100; ++n) {
     CAPTURE(n);
-    const Problem p = random_problem(rng, test::random_graph(rng, rng.integer(1, 5), false));
-    const All all = BruteForce(p, true).run();
-    const auto found = search_exact(p, {.sequential = true});
-    REQUIRE(found.has_value() == (all.iteration < kInfinity));
-    if (!found) continue;
+    const GraphProblem p = random_problem(rng, test::random_graph(rng, rng.integer(1, 5), false));
+    const BestValues optimum = BruteForce(p, true).run();
+    const auto result = search_exact(p, {.sequential = true});
+    REQUIRE(result.has_value() == (optimum.iteration < kInfinity));
+    if (!result) continue;
     ++possible;
-    CHECK(found->value == doctest::Approx(all.iteration).epsilon(1e-12));
-    const Figures f = figures_of(p, found->parts, true);
-    CHECK(iteration_of(p, f.bottleneck, f.path) == doctest::Approx(found->value).epsilon(1e-12));
-    CHECK(f.depth == static_cast<int>(found->parts.size()));
+    CHECK(result->value == doctest::Approx(optimum.iteration).epsilon(1e-12));
+    const PartitionFigures f = figures_of(p, result->parts, true);
+    CHECK(iteration_of(p, f.bottleneck, f.path) == doctest::Approx(result->value).epsilon(1e-12));
+    CHECK(f.depth == static_cast<int>(result->parts.size()));
     const auto graph = search_exact(p, {});  // A sequence is a graph that waits more and keeps more.
     REQUIRE(graph.has_value());
-    CHECK(graph->value <= found->value * (1 + 1e-12));
+    CHECK(graph->value <= result->value * (1 + 1e-12));
     CHECK(f.memory <= p.memory);
   }
   CHECK(possible > 50);
@@ -136,11 +136,11 @@ TEST_CASE("graph-exact finds the best of all sequences on 100 random graphs") {
 
 TEST_CASE("graph-exact: trying equal branches in one order alone changes only the amount of work") {
   Rng rng(3, "twins");
-  std::int64_t all = 0, one_order = 0;
+  std::int64_t every_order = 0, one_order = 0;
   int twins = 0;
   for (int n = 0; n < 200; ++n) {
     CAPTURE(n);
-    const Problem p = random_twins(rng);
+    const GraphProblem p = random_twins(rng);
     twins += !twin_chains(p).empty();
     for (const bool sequential : {false, true}) {
       const auto slow = search_exact(p, {.sequential = sequential, .exchange_twins = false});
@@ -149,27 +149,27 @@ TEST_CASE("graph-exact: trying equal branches in one order alone changes only th
       if (!slow) continue;
       CHECK(fast->value == doctest::Approx(slow->value).epsilon(1e-12));
       check_partition(p, fast->parts);
-      const Figures f = figures_of(p, fast->parts, sequential);
+      const PartitionFigures f = figures_of(p, fast->parts, sequential);
       CHECK(iteration_of(p, f.bottleneck, f.path) == doctest::Approx(fast->value).epsilon(1e-12));
       CHECK(f.memory <= p.memory);
-      all += slow->states, one_order += fast->states;
+      every_order += slow->states, one_order += fast->states;
     }
   }
   CHECK(twins > 100);
-  CHECK(one_order < 0.8 * static_cast<double>(all));
+  CHECK(one_order < 0.8 * static_cast<double>(every_order));
 }
 
 TEST_CASE("graph-exact: an incumbent does not change the result; too many partitions are refused") {
   Rng rng(4, "incumbent");
   for (int n = 0; n < 50; ++n) {
-    const Problem p = random_problem(rng, test::random_graph(rng, 6, false));
-    const auto found = search_exact(p, {});
-    if (!found) continue;
-    const auto again = search_exact(p, {.incumbent = found->value});
+    const GraphProblem p = random_problem(rng, test::random_graph(rng, 6, false));
+    const auto result = search_exact(p, {});
+    if (!result) continue;
+    const auto again = search_exact(p, {.incumbent = result->value});
     REQUIRE(again.has_value());
-    CHECK(again->value == doctest::Approx(found->value).epsilon(1e-12));
-    CHECK(again->states <= found->states);
-    if (found->value > 0) CHECK_FALSE(search_exact(p, {.incumbent = found->value * 0.99}).has_value());
+    CHECK(again->value == doctest::Approx(result->value).epsilon(1e-12));
+    CHECK(again->states <= result->states);
+    if (result->value > 0) CHECK_FALSE(search_exact(p, {.incumbent = result->value * 0.99}).has_value());
   }
   CHECK_THROWS_AS(search_exact(branches(3, 3, 4, 4), {.most_states = 10}), Infeasible);
   CHECK_THROWS_AS(search_exact(branches(1, kMostLayers, 2, 4), {}), Infeasible);
@@ -178,7 +178,7 @@ TEST_CASE("graph-exact: an incumbent does not change the result; too many partit
 TEST_CASE("graph-exact: two branches of four blocks on eight devices are 4 deep, in sequence 8 deep") {
   for (const int m : {8, 32, 64}) {
     CAPTURE(m);
-    const Problem p = branches(2, 4, 8, m, false);
+    const GraphProblem p = branches(2, 4, 8, m, false);
     const auto graph = search_exact(p, {}), chain = search_exact(p, {.sequential = true});
     REQUIRE((graph && chain));
     CHECK(graph->parts.size() == 8);
@@ -199,7 +199,7 @@ TEST_CASE("graph-exact: in sequence q equal branches of p stages take (m + q p -
   for (const int q : {2, 3, 4}) {
     CAPTURE(q);
     const int p = 3, m = 40;
-    const Problem problem = branches(q, p, q * p, m, false);
+    const GraphProblem problem = branches(q, p, q * p, m, false);
     const auto graph = search_exact(problem, {}), chain = search_exact(problem, {.sequential = true});
     REQUIRE((graph && chain));
     CHECK(chain->value / graph->value == doctest::Approx((m + q * p - 1.0) / (m + p - 1)).epsilon(1e-12));
@@ -211,17 +211,17 @@ TEST_CASE("graphpipe is never below the least bottleneck, fits in memory, and mo
   int best = 0, found_by_both = 0, missed = 0;
   for (int n = 0; n < 300; ++n) {
     CAPTURE(n);
-    const Problem p =
+    const GraphProblem p =
         n % 3 == 0 ? random_twins(rng) : random_problem(rng, test::random_graph(rng, rng.integer(1, 7), n % 3 == 1));
     const auto exact = search_exact(p, {.bottleneck = true});
-    const auto found = partition(p);
-    missed += exact && !found;
-    if (!found) continue;
+    const auto result = partition(p);
+    missed += exact && !result;
+    if (!result) continue;
     REQUIRE(exact.has_value());
     ++found_by_both;
-    check_partition(p, found->parts);
-    const Figures f = figures_of(p, found->parts, false);
-    CHECK(f.bottleneck <= found->bottleneck * (1 + 1e-12));
+    check_partition(p, result->parts);
+    const PartitionFigures f = figures_of(p, result->parts, false);
+    CHECK(f.bottleneck <= result->bottleneck * (1 + 1e-12));
     CHECK(f.bottleneck >= exact->value * (1 - 1e-12));
     CHECK(f.bottleneck >= least_bottleneck(p) * (1 - 1e-12));
     CHECK(f.memory <= p.memory);
@@ -237,45 +237,45 @@ TEST_CASE("graphpipe always finds the least bottleneck of a chain") {
   Rng rng(6, "chains");
   for (int n = 0; n < 150; ++n) {
     CAPTURE(n);
-    const Problem p = random_problem(rng, test::random_graph(rng, rng.integer(1, 7), true));
+    const GraphProblem p = random_problem(rng, test::random_graph(rng, rng.integer(1, 7), true));
     const auto exact = search_exact(p, {.bottleneck = true});
-    const auto found = partition(p);
-    REQUIRE(found.has_value() == exact.has_value());
-    if (found) CHECK(figures_of(p, found->parts, false).bottleneck == doctest::Approx(exact->value).epsilon(1e-12));
+    const auto result = partition(p);
+    REQUIRE(result.has_value() == exact.has_value());
+    if (result) CHECK(figures_of(p, result->parts, false).bottleneck == doctest::Approx(exact->value).epsilon(1e-12));
   }
 }
 
 TEST_CASE("graphpipe puts layers that take no time into one stage") {
-  Problem p = branches(2, 2, 4, 8, false);
+  GraphProblem p = branches(2, 2, 4, 8, false);
   for (Sums& layer : p.amounts) std::fill(layer.seconds.begin(), layer.seconds.end(), 0.0);
-  const auto found = partition(p);
-  REQUIRE(found.has_value());
-  CHECK(found->bottleneck == 0);
+  const auto result = partition(p);
+  REQUIRE(result.has_value());
+  CHECK(result->bottleneck == 0);
 }
 
 TEST_CASE("graphpipe: of equally fast partitions the one with fewer micro-batches in flight wins") {
-  const Problem p = branches(2, 2, 4, 8, false);
-  const auto found = partition(p);
-  REQUIRE(found.has_value());
-  CHECK(found->bottleneck == 3);
-  const Figures f = figures_of(p, found->parts, false);
+  const GraphProblem p = branches(2, 2, 4, 8, false);
+  const auto result = partition(p);
+  REQUIRE(result.has_value());
+  CHECK(result->bottleneck == 3);
+  const PartitionFigures f = figures_of(p, result->parts, false);
   CHECK(f.depth == 2);
   CHECK(f.memory == 1 + 2);
 }
 
 TEST_CASE("graphpipe: the case study has its stages, and a layer that joins branches needs no device") {
-  const Problem p = branches(2, 4, 8, 32, false), joined = branches(2, 4, 8, 32);
-  for (const Problem* one : {&p, &joined}) {
-    const auto found = partition(*one);
-    REQUIRE(found.has_value());
-    CHECK(found->bottleneck == 3);
-    CHECK(found->parts.size() == 8);
-    check_partition(*one, found->parts);
+  const GraphProblem p = branches(2, 4, 8, 32, false), joined = branches(2, 4, 8, 32);
+  for (const GraphProblem* one : {&p, &joined}) {
+    const auto result = partition(*one);
+    REQUIRE(result.has_value());
+    CHECK(result->bottleneck == 3);
+    CHECK(result->parts.size() == 8);
+    check_partition(*one, result->parts);
   }
   CHECK(figures_of(p, partition(p)->parts, false).depth == 4);
   CHECK(figures_of(joined, partition(joined)->parts, false).depth == 5);
   // Four branches for two devices: one takes two of them and the join.
-  const Problem few = branches(4, 3, 2, 8);
+  const GraphProblem few = branches(4, 3, 2, 8);
   CHECK(partition(few)->bottleneck == 18);
 }
 
@@ -283,10 +283,10 @@ TEST_CASE("decomposition: chains and branches are divided into parts, and so is 
   const auto shape = [](const Digraph& graph) {
     const std::function<std::string(const Tree&)> text = [&](const Tree& tree) {
       if (tree.kind == Tree::Kind::Layer) return std::to_string(tree.layer);
-      std::string all;
+      std::string joined;
       for (const Tree& part : tree.parts)
-        all += (all.empty() ? "" : tree.kind == Tree::Kind::Series ? " " : " | ") + text(part);
-      return tree.kind == Tree::Kind::Series ? all : "(" + all + ")";
+        joined += (joined.empty() ? "" : tree.kind == Tree::Kind::Series ? " " : " | ") + text(part);
+      return tree.kind == Tree::Kind::Series ? joined : "(" + joined + ")";
     };
     const Decomposition d = decompose(graph);
     return text(d.tree) + " +" + std::to_string(d.added);
@@ -303,7 +303,7 @@ TEST_CASE("decomposition: chains and branches are divided into parts, and so is 
 TEST_CASE("parts are alike if they have equal costs and equal inputs, inside and outside") {
   // Two branches of four layers, and one that joins them; a way round layers of one branch, or of both.
   const auto alike = [](int from, int other_from, double other_cost) {
-    Problem p = branches(2, 4, 4, 8);
+    GraphProblem p = branches(2, 4, 4, 8);
     if (from >= 0) p.layers.add(from, 3);
     if (other_from >= 0) p.layers.add(4 + other_from, 7);
     p.amounts[6] = layer(other_cost, 1, 1);
@@ -319,7 +319,7 @@ TEST_CASE("parts are alike if they have equal costs and equal inputs, inside and
 }
 
 TEST_CASE("fused chains have the same work in fewer blocks, and equal branches stay alike") {
-  const Problem p = branches(3, 4, 4, 8);
+  const GraphProblem p = branches(3, 4, 4, 8);
   const Coarse coarse = fuse_chains(p, 7);
   CHECK(coarse.problem.size() == 7);
   for (const std::vector<int>& block : coarse.layers) CHECK((block.size() == 2 || block.front() == 12));
@@ -328,8 +328,8 @@ TEST_CASE("fused chains have the same work in fewer blocks, and equal branches s
   const auto fine = search_exact(p, {}), blocks = search_exact(coarse.problem, {});
   REQUIRE((fine && blocks));
   CHECK(blocks->value >= fine->value);
-  const std::vector<Part> parts = in_layers(coarse, blocks->parts);
+  const std::vector<GraphStage> parts = in_layers(coarse, blocks->parts);
   check_partition(p, parts);
-  const Figures f = figures_of(p, parts, false);
+  const PartitionFigures f = figures_of(p, parts, false);
   CHECK(iteration_of(p, f.bottleneck, f.path) == doctest::Approx(blocks->value).epsilon(1e-12));
 }

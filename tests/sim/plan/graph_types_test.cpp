@@ -16,8 +16,8 @@ using namespace stagecraft::test;
 namespace {
 
 /// A random problem on devices of two types: the replicas of a stage have one type, or both and the slower one's speed.
-Problem random_types(Rng& rng, Digraph graph) {
-  Problem p = random_problem(rng, std::move(graph));
+GraphProblem random_types(Rng& rng, Digraph graph) {
+  GraphProblem p = random_problem(rng, std::move(graph));
   p.of_type = {rng.integer(1, 3), rng.integer(1, 2)};
   p.devices = p.of_type[0] + p.of_type[1];
   p.replicas = {1, 1, 2, 2, 2}, p.type = {0, 1, 0, 1, kAnyType};
@@ -39,33 +39,33 @@ TEST_CASE("graph-exact finds the best partitions and devices on 200 random graph
   int possible = 0, near = 0, found_by_parts = 0;
   for (int n = 0; n < 200; ++n) {
     CAPTURE(n);
-    const Problem p = random_types(rng, test::random_graph(rng, rng.integer(1, 5), n % 10 == 0));
-    const All all = BruteForce(p, false).run();
-    const auto found = search_exact(p, {}), fastest = search_exact(p, {.bottleneck = true});
-    REQUIRE(found.has_value() == (all.iteration < kInfinity));
+    const GraphProblem p = random_types(rng, test::random_graph(rng, rng.integer(1, 5), n % 10 == 0));
+    const BestValues optimum = BruteForce(p, false).run();
+    const auto result = search_exact(p, {}), fastest = search_exact(p, {.bottleneck = true});
+    REQUIRE(result.has_value() == (optimum.iteration < kInfinity));
     const auto parts = partition(p);
-    if (!found) {
+    if (!result) {
       CHECK_FALSE(parts.has_value());
       continue;
     }
     ++possible;
-    CHECK(found->value == doctest::Approx(all.iteration).epsilon(1e-12));
-    CHECK(fastest->value == doctest::Approx(all.bottleneck).epsilon(1e-12));
-    CHECK(least_bottleneck(p) <= all.bottleneck * (1 + 1e-9));
-    check_partition(p, found->parts);
+    CHECK(result->value == doctest::Approx(optimum.iteration).epsilon(1e-12));
+    CHECK(fastest->value == doctest::Approx(optimum.bottleneck).epsilon(1e-12));
+    CHECK(least_bottleneck(p) <= optimum.bottleneck * (1 + 1e-9));
+    check_partition(p, result->parts);
     std::vector<int> used(2, 0);
-    for (const Part& part : found->parts)
+    for (const GraphStage& part : result->parts)
       for (std::size_t t = 0; t < 2; ++t) used[t] += part.of_type[t];
     CHECK((used[0] <= p.of_type[0] && used[1] <= p.of_type[1]));
-    const Figures f = figures_of(p, found->parts, false);
+    const PartitionFigures f = figures_of(p, result->parts, false);
     CHECK(f.fits);
-    CHECK(iteration_of(p, f.bottleneck, f.path) == doctest::Approx(found->value).epsilon(1e-12));
+    CHECK(iteration_of(p, f.bottleneck, f.path) == doctest::Approx(result->value).epsilon(1e-12));
     if (!parts) continue;
     ++found_by_parts;
-    const Figures g = figures_of(p, parts->parts, false);
+    const PartitionFigures g = figures_of(p, parts->parts, false);
     CHECK(g.fits);
-    CHECK(g.bottleneck >= all.bottleneck * (1 - 1e-12));
-    near += g.bottleneck <= all.bottleneck * (1 + 1e-12);
+    CHECK(g.bottleneck >= optimum.bottleneck * (1 - 1e-12));
+    near += g.bottleneck <= optimum.bottleneck * (1 + 1e-12);
   }
   MESSAGE("graphpipe on two types: the least bottleneck in ", near, " of ", found_by_parts, " of ", possible);
   CHECK(possible > 120);
@@ -76,9 +76,9 @@ TEST_CASE("graph-exact: two types that differ only in name do not change the res
   Rng rng(42, "names");
   for (int n = 0; n < 100; ++n) {
     CAPTURE(n);
-    Problem p = random_problem(rng, test::random_graph(rng, rng.integer(1, 5), false));
+    GraphProblem p = random_problem(rng, test::random_graph(rng, rng.integer(1, 5), false));
     p.devices = rng.integer(2, 5), p.replicas = {1, 2}, p.among_replicas = all_choices(p.bandwidth);
-    Problem q = p;
+    GraphProblem q = p;
     q.of_type = {1, p.devices - 1};
     q.replicas = {1, 1, 2, 2}, q.type = {0, 1, 1, kAnyType};
     for (Sums& sums : q.amounts)

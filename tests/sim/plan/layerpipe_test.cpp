@@ -37,29 +37,29 @@ ModelGraph chain(const std::vector<double>& seconds) {
 }
 
 Plan plan(const std::string& name, const ModelGraph& model, const Cluster& cluster, const std::string& yaml = "{}") {
-  const PlannerDef& def = get_from(planners::all(), "planner", name);
+  const PlannerDef& def = get_from(planners::catalog(), "planner", name);
   const config::Value options = test::checked(yaml, *def.fields);
   return def.plan({model, cluster, CostTable(model, cluster), test::plan_spec(def, options, cluster), 4}).plan;
 }
 
 /// Seconds of work of the busiest device.
-double largest_load(const Plan& made, const ModelGraph& model, const Cluster& cluster) {
+double largest_load(const Plan& built, const ModelGraph& model, const Cluster& cluster) {
   std::vector<double> load(cluster.devices.size(), 0);
-  const StageCosts costs = stage_costs(made, CostTable(model, cluster));
-  for (const StageId s : made.stages.ids()) {
+  const StageCosts costs = stage_costs(built, CostTable(model, cluster));
+  for (const StageId s : built.stages.ids()) {
     const StageCost& cost = costs.at(s, 0);
-    load[made.stage(s).devices().front().value] += (cost.forward + cost.backward).value;
+    load[built.stage(s).devices().front().value] += (cost.forward + cost.backward).value;
   }
   return *std::max_element(load.begin(), load.end());
 }
 
 /// Edges as text: "l0.F>l1.F=10", in the order of the plan.
-std::vector<std::string> edges_of(const Plan& made) {
-  std::vector<std::string> all;
-  for (const StageEdge& e : made.edges)
-    all.push_back(made.stage(e.from).name + ">" + made.stage(e.to).name + "=" +
-                  std::to_string(std::lround(e.bytes.value)));
-  return all;
+std::vector<std::string> edges_of(const Plan& built) {
+  std::vector<std::string> lines;
+  for (const StageEdge& e : built.edges)
+    lines.push_back(built.stage(e.from).name + ">" + built.stage(e.to).name + "=" +
+                    std::to_string(std::lround(e.bytes.value)));
+  return lines;
 }
 
 }  // namespace
@@ -92,25 +92,25 @@ TEST_CASE("layerpipe: a chain has a task for each forward and gradient, with the
   model.layers[LayerId{1}].stash += Bytes{7};               // Beside its input: what only its gradient needs.
   for (Layer& layer : model.layers) layer.parameters = 16;  // 64 bytes, once in an iteration of 8 samples.
   const Cluster cluster = test::devices_with({1, 1});
-  const Plan made = plan("layerpipe", model, cluster, "{micro_batch_size: 2}");
+  const Plan built = plan("layerpipe", model, cluster, "{micro_batch_size: 2}");
   std::vector<std::string> names;
-  for (const Stage& stage : made.stages) names.push_back(stage.name);
+  for (const Stage& stage : built.stages) names.push_back(stage.name);
   CHECK(names == std::vector<std::string>{"l0.F", "l1.F", "l2.F", "l2.dX", "l2.dW", "l1.dX", "l1.dW", "l0.dW", "l0.U",
                                           "l0.F.weights", "l1.U", "l1.F.weights", "l2.U", "l2.dX.weights"});
-  CHECK(edges_of(made) == std::vector<std::string>{"l0.F>l1.F=10", "l0.F>l1.dW=10", "l1.F>l2.F=20", "l1.F>l2.dW=20",
-                                                   "l1.F>l1.dX=7", "l2.F>l2.dX=30", "l2.F>l2.dW=30", "l2.dX>l1.dX=20",
-                                                   "l2.dX>l1.dW=20", "l1.dX>l0.dW=10", "l0.dW>l0.U=0",
-                                                   "l0.U>l0.F.weights=8", "l1.dW>l1.U=0", "l1.U>l1.F.weights=8",
-                                                   "l2.dW>l2.U=0", "l2.U>l2.dX.weights=8"});
-  for (const Stage& stage : made.stages) {  // Each of the two devices has part of every layer.
+  CHECK(edges_of(built) == std::vector<std::string>{"l0.F>l1.F=10", "l0.F>l1.dW=10", "l1.F>l2.F=20", "l1.F>l2.dW=20",
+                                                    "l1.F>l1.dX=7", "l2.F>l2.dX=30", "l2.F>l2.dW=30", "l2.dX>l1.dX=20",
+                                                    "l2.dX>l1.dW=20", "l1.dX>l0.dW=10", "l0.dW>l0.U=0",
+                                                    "l0.U>l0.F.weights=8", "l1.dW>l1.U=0", "l1.U>l1.F.weights=8",
+                                                    "l2.dW>l2.U=0", "l2.U>l2.dX.weights=8"});
+  for (const Stage& stage : built.stages) {  // Each of the two devices has part of every layer.
     const bool once = stage.shape.task == StageTask::Update || stage.shape.task == StageTask::TakeWeights;
     CHECK(stage.micro_batch_size == (once ? 8 : 2));
   }
-  CHECK(made.stages[StageId{8}].devices() == made.stages[StageId{7}].devices());
-  CHECK(made.stages[StageId{9}].devices() == made.stages[StageId{0}].devices());
-  CHECK(made.stages[StageId{13}].devices() == made.stages[StageId{3}].devices());
-  CHECK(made.mini_batch == 8);
-  CHECK(to_text(made).find("micro-batch 2, input gradient alone; to 5 (20 B a sample); to 6 (20 B a sample)") !=
+  CHECK(built.stages[StageId{8}].devices() == built.stages[StageId{7}].devices());
+  CHECK(built.stages[StageId{9}].devices() == built.stages[StageId{0}].devices());
+  CHECK(built.stages[StageId{13}].devices() == built.stages[StageId{3}].devices());
+  CHECK(built.mini_batch == 8);
+  CHECK(to_text(built).find("micro-batch 2, input gradient alone; to 5 (20 B a sample); to 6 (20 B a sample)") !=
         std::string::npos);
 }
 
@@ -144,12 +144,12 @@ TEST_CASE("layerpipe: a device that is twice as fast gets the tasks that it ends
   //   l0.F: 11 or 12 -> 11, l0.dW: 12 or 12 -> fast 12.
   const ModelGraph model = chain({2, 4, 6});
   const Cluster cluster = test::devices_with({2, 1});
-  const Plan made = plan("layerpipe", model, cluster);
+  const Plan built = plan("layerpipe", model, cluster);
   std::vector<int> devices;
-  for (const Stage& stage : made.stages)
+  for (const Stage& stage : built.stages)
     if (stage.shape.task < StageTask::Update) devices.push_back(stage.devices().front().value);
   CHECK(devices == std::vector<int>{0, 0, 0, 0, 1, 0, 1, 0});
-  CHECK(largest_load(made, model, cluster) == 12);
+  CHECK(largest_load(built, model, cluster) == 12);
 }
 
 TEST_CASE("layerpipe: a task has its own time and weights, and the optimizer is with the weight gradient") {
@@ -191,12 +191,12 @@ TEST_CASE("layerpipe: layers that share weights have one update with all gradien
   model.layers[LayerId{1}].parameters = 0;
   model.layers[LayerId{1}].times = LayerTimes{{1}, {1}, {0}};
   model.layers[LayerId{2}].parameters = 0, model.layers[LayerId{2}].tie = "table";
-  const Plan made = plan("layerpipe", model, test::devices_with({1, 1, 1, 1, 1, 1, 1, 1}), "{micro_batch_size: 2}");
-  const std::vector<std::string> edges = edges_of(made);
+  const Plan built = plan("layerpipe", model, test::devices_with({1, 1, 1, 1, 1, 1, 1, 1}), "{micro_batch_size: 2}");
+  const std::vector<std::string> edges = edges_of(built);
   const auto has = [&](const char* edge) { return std::find(edges.begin(), edges.end(), edge) != edges.end(); };
   CHECK(has("l0.dW>l0.U=0"));
   CHECK(has("l2.dW>l0.U=8"));  // 64 bytes of gradients in an iteration of 8 samples.
   for (const char* edge : {"l0.U>l0.F.weights=8", "l0.U>l2.F.weights=8", "l0.U>l2.dX.weights=8"}) CHECK(has(edge));
-  CHECK(std::count_if(made.stages.begin(), made.stages.end(),
+  CHECK(std::count_if(built.stages.begin(), built.stages.end(),
                       [](const Stage& s) { return s.shape.task == StageTask::Update; }) == 1);
 }

@@ -47,10 +47,10 @@ TEST_CASE("planners on two types: plans for four fast and four slow devices equa
   // 12 layers of 3 s, or 1.5 s on the fast devices: two on each of these and one on each slow one keep 3 s.
   for (const char* name : {"pipedream", "piper"}) {
     CAPTURE(name);
-    const Planned made = test::planned(name, model, cluster, "{micro_batch_size: 1, cuts: listed}");
-    CHECK(made.predicted.value == doctest::Approx(3).epsilon(1e-9));
-    CHECK(made.lower_bound == made.predicted);
-    CHECK(made.plan.stage_count() == 8);
+    const Planned result = test::planned(name, model, cluster, "{micro_batch_size: 1, cuts: listed}");
+    CHECK(result.predicted.value == doctest::Approx(3).epsilon(1e-9));
+    CHECK(result.lower_bound == result.predicted);
+    CHECK(result.plan.stage_count() == 8);
   }
   const Planned wide = test::planned("2bw", model, cluster, "{largest_micro_batch: 1}", 16);
   CHECK(wide.predicted.value > 0);
@@ -61,7 +61,7 @@ TEST_CASE("planners on two types: plans for four fast and four slow devices equa
 
 TEST_CASE("2bw on two types orders stages by type, mostly as good as any order of the devices") {
   Rng rng(25, "mixed 2bw");
-  int best = 0, all = 0;
+  int best = 0, count = 0;
   for (int round = 0; round < 200; ++round) {
     CAPTURE(round);
     std::vector<double> seconds;
@@ -69,9 +69,9 @@ TEST_CASE("2bw on two types orders stages by type, mostly as good as any order o
     const ModelGraph model = chain(seconds);
     const int first = rng.integer(1, 2), second = rng.integer(1, 2), devices = first + second;
     const Cluster cluster = two_types(first, second, rng.uniform(1, 4), 1);
-    const Planned made = test::planned("2bw", model, cluster, "{largest_micro_batch: 1}");
+    const Planned result = test::planned("2bw", model, cluster, "{largest_micro_batch: 1}");
     // Every order of the devices, as their names say it, and every division of the layers.
-    double least = kInfinity;
+    double shortest = kInfinity;
     std::vector<int> order(devices);
     for (int d = 0; d < devices; ++d) order[d] = d;
     do {
@@ -79,23 +79,23 @@ TEST_CASE("2bw on two types orders stages by type, mostly as good as any order o
         for (int depth = 1; depth <= std::min(devices / width, static_cast<int>(seconds.size())); ++depth) {
           const std::function<double(int, std::size_t)> slowest = [&](int stage, std::size_t from) {
             if (stage == depth) return from == seconds.size() ? 0.0 : kInfinity;
-            double speed = kInfinity, sum = 0, found = kInfinity;
+            double speed = kInfinity, sum = 0, smallest = kInfinity;
             for (int d = stage * width; d < (stage + 1) * width; ++d)
               speed = std::min(speed, cluster.types[cluster.devices[DeviceId{order[d]}].type].speed);
             for (std::size_t to = from + 1; to <= seconds.size(); ++to) {
               sum += 3 * seconds[to - 1] / speed;
-              found = std::min(found, std::max(sum, slowest(stage + 1, to)));
+              smallest = std::min(smallest, std::max(sum, slowest(stage + 1, to)));
             }
-            return found;
+            return smallest;
           };
-          least = std::min(least, slowest(0, 0) / width);
+          shortest = std::min(shortest, slowest(0, 0) / width);
         }
     } while (std::next_permutation(order.begin(), order.end()));
-    const double each = made.predicted.value / static_cast<double>(made.plan.mini_batch) * 8;
-    CHECK(each >= least * (1 - 1e-6));
-    CHECK(made.lower_bound.value <= made.predicted.value * (1 + 1e-9));
-    best += each <= least * (1 + 1e-6), ++all;
+    const double each = result.predicted.value / static_cast<double>(result.plan.mini_batch) * 8;
+    CHECK(each >= shortest * (1 - 1e-6));
+    CHECK(result.lower_bound.value <= result.predicted.value * (1 + 1e-9));
+    best += each <= shortest * (1 + 1e-6), ++count;
   }
-  MESSAGE("2bw: ", best, " of ", all, " as good as the best of all orders");
-  CHECK(best * 10 > all * 9);
+  MESSAGE("2bw: ", best, " of ", count, " as good as the best of all orders");
+  CHECK(best * 10 > count * 9);
 }

@@ -43,7 +43,7 @@ msr::PipeDreamOptions random_options(Rng& rng, int machines) {
   return options;
 }
 
-void check_devices(const std::vector<msr::FoundStage>& stages, int devices, bool all) {
+void check_devices(const std::vector<msr::FoundStage>& stages, int devices, bool all_used) {
   std::set<int> used;
   std::size_t named = 0;
   for (const msr::FoundStage& stage : stages) {
@@ -52,7 +52,7 @@ void check_devices(const std::vector<msr::FoundStage>& stages, int devices, bool
   }
   CHECK(used.size() == named);
   CHECK((*used.begin() >= 0 && *used.rbegin() < devices));
-  if (all) CHECK(static_cast<int>(named) == devices);
+  if (all_used) CHECK(static_cast<int>(named) == devices);
 }
 
 }  // namespace
@@ -66,18 +66,18 @@ TEST_CASE("pipedream on several types finds the best of all plans, on 600 random
     const int types = rng.integer(1, 3), devices = rng.integer(types, 5);
     const msr::MixedWork work = random_work(rng, rng.integer(1, chain ? 6 : 4), chain, types, devices);
     const msr::PipeDreamOptions options = random_options(rng, devices);
-    const auto found = msr::search_pipedream(work, options);
+    const auto result = msr::search_pipedream(work, options);
     const auto best = msr::search_all(work, options, 5'000'000);
-    REQUIRE(found.has_value() == best.has_value());
-    (found ? feasible : infeasible)++;
-    if (!found) continue;
-    CHECK(found->seconds == doctest::Approx(best->seconds).epsilon(1e-12));
-    CHECK(msr::period_of(work, found->stages, options) == doctest::Approx(best->seconds).epsilon(1e-12));
-    check_devices(found->stages, devices, !options.fewer);
-    for (const msr::FoundStage& stage : found->stages) {
-      std::set<int> own;
-      for (const int d : stage.devices) own.insert(work.type_of[d]);
-      together += own.size() > 1;
+    REQUIRE(result.has_value() == best.has_value());
+    (result ? feasible : infeasible)++;
+    if (!result) continue;
+    CHECK(result->seconds == doctest::Approx(best->seconds).epsilon(1e-12));
+    CHECK(msr::period_of(work, result->stages, options) == doctest::Approx(best->seconds).epsilon(1e-12));
+    check_devices(result->stages, devices, !options.fewer);
+    for (const msr::FoundStage& stage : result->stages) {
+      std::set<int> stage_types;
+      for (const int d : stage.devices) stage_types.insert(work.type_of[d]);
+      together += stage_types.size() > 1;
     }
   }
   CHECK(feasible > 300);
@@ -113,10 +113,10 @@ TEST_CASE("pipedream: servers of two types divide their layers differently") {
   msr::PipeDreamOptions options;
   options.levels = {{2, 1e9, 2}, {2, 1e9, 2}};
   const std::vector<std::vector<msr::Level>> inner(2, {{2, 1e9, 2}});
-  const auto found = msr::search_pipedream(work, options, inner);
-  REQUIRE(found);
-  CHECK(found->seconds == 4);  // Two layers of 4 s on two slow devices, four of 2 s on two fast ones.
-  check_devices(found->stages, 4, true);
+  const auto result = msr::search_pipedream(work, options, inner);
+  REQUIRE(result);
+  CHECK(result->seconds == 4);  // Two layers of 4 s on two slow devices, four of 2 s on two fast ones.
+  check_devices(result->stages, 4, true);
 
   // With equal levels for all types the result equals PipeDream's own program on several levels.
   Rng rng(23, "levels");
@@ -142,32 +142,32 @@ struct Servers {
   double inside, between;  ///< Bytes a second.
 
   double inside_one(std::size_t type, std::size_t from, std::size_t to) const {
-    const auto sum = [&](const std::vector<double>& of, std::size_t a, std::size_t b) {
-      double all = 0;
-      for (std::size_t l = a; l < b; ++l) all += of[l];
-      return all;
+    const auto sum = [&](const std::vector<double>& values, std::size_t a, std::size_t b) {
+      double total = 0;
+      for (std::size_t l = a; l < b; ++l) total += values[l];
+      return total;
     };
-    const std::vector<double>& own = seconds[type];
-    double best = (sum(own, from, to) + 4.0 / (inside * 2) * sum(parameters, from, to)) / 2;
+    const std::vector<double>& layer_seconds = seconds[type];
+    double best = (sum(layer_seconds, from, to) + 4.0 / (inside * 2) * sum(parameters, from, to)) / 2;
     for (std::size_t cut = from + 1; cut < to; ++cut)
-      best = std::min(best, std::max(sum(own, from, cut), sum(own, cut, to)));
+      best = std::min(best, std::max(sum(layer_seconds, from, cut), sum(layer_seconds, cut, to)));
     return best;
   }
 
   double best(std::size_t from, int left_of_first, int left_of_second) const {
     if (from == parameters.size()) return left_of_first + left_of_second == 0 ? 0 : kInfinity;
-    double least = kInfinity, weights = 0;
+    double shortest = kInfinity, weights = 0;
     for (std::size_t to = from + 1; to <= parameters.size(); ++to) {
       weights += parameters[to - 1];
       for (const int type : {0, 1})
         for (int r = 1; r <= (type == 0 ? left_of_first : left_of_second); ++r) {
           const double reduce = 4.0 * (r - 1) / r * weights / between / (from == 0 ? 2 : 1);
-          const double own = (inside_one(type, from, to) + reduce) / r;
-          least = std::min(least, std::max(own, best(to, left_of_first - (type == 0 ? r : 0),
-                                                     left_of_second - (type == 1 ? r : 0))));
+          const double stage_time = (inside_one(type, from, to) + reduce) / r;
+          shortest = std::min(shortest, std::max(stage_time, best(to, left_of_first - (type == 0 ? r : 0),
+                                                                  left_of_second - (type == 1 ? r : 0))));
         }
     }
-    return least;
+    return shortest;
   }
 };
 
@@ -196,13 +196,13 @@ TEST_CASE("pipedream on servers of two types finds the best of all plans, on 100
     options.transfers = 0;
     options.levels = {{2, servers.inside, 2}, {first + second, servers.between, first + second}};
     const std::vector<std::vector<msr::Level>> inner(2, {options.levels.front()});
-    const auto found = msr::search_pipedream(work, options, inner);
+    const auto result = msr::search_pipedream(work, options, inner);
     const double best = servers.best(0, first, second);
-    REQUIRE(found.has_value() == (best < kInfinity));
-    if (!found) continue;
+    REQUIRE(result.has_value() == (best < kInfinity));
+    if (!result) continue;
     ++possible;
-    CHECK(found->seconds == doctest::Approx(best).epsilon(1e-12));
-    check_devices(found->stages, 2 * (first + second), true);
+    CHECK(result->seconds == doctest::Approx(best).epsilon(1e-12));
+    check_devices(result->stages, 2 * (first + second), true);
   }
   CHECK(possible > 60);
 }
@@ -254,7 +254,7 @@ double best_of_all(const std::vector<msr::PiperInput>& inputs, const msr::Cuts& 
       const int in_flight = (used + mix.devices - 1) / mix.devices;
       std::vector<int> rest = left;
       for (std::size_t t = 0; t < rest.size(); ++t) rest[t] -= mix.of_type[t];
-      const double behind = best_of_all(inputs, cuts, to, rest, used - mix.devices);
+      const double rest_seconds = best_of_all(inputs, cuts, to, rest, used - mix.devices);
       for (const std::size_t v : {std::size_t{0}, std::size_t{1}}) {
         double slowest = 0;
         bool fits = true;
@@ -276,7 +276,7 @@ double best_of_all(const std::vector<msr::PiperInput>& inputs, const msr::Cuts& 
                                           4 * (d - 1) / d * parameters / first.micro_batches / first.bandwidth);
           fits = fits && memory + in_turn <= inputs[t].memory;
         }
-        if (fits) best = std::min(best, std::max(behind, slowest));
+        if (fits) best = std::min(best, std::max(rest_seconds, slowest));
       }
     }
   }
@@ -299,15 +299,15 @@ TEST_CASE("piper on several types finds the best of all plans, on 400 random mod
     double best = kInfinity;
     for (int used = 1; used <= std::min(devices, inputs.front().micro_batches); ++used)
       best = std::min(best, best_of_all(inputs, cuts, 0, counts, used));
-    const auto found = msr::search_piper(inputs, counts, cuts);
-    REQUIRE(found.has_value() == (best != kInfinity));
-    (found ? feasible : infeasible)++;
-    if (!found) continue;
-    CHECK(found->seconds == doctest::Approx(best).epsilon(1e-12));
+    const auto result = msr::search_piper(inputs, counts, cuts);
+    REQUIRE(result.has_value() == (best != kInfinity));
+    (result ? feasible : infeasible)++;
+    if (!result) continue;
+    CHECK(result->seconds == doctest::Approx(best).epsilon(1e-12));
     if (types > 1) continue;
     const auto plain = msr::search_piper(inputs.front(), cuts);
     REQUIRE(plain);
-    CHECK(plain->seconds == doctest::Approx(found->seconds).epsilon(1e-12));
+    CHECK(plain->seconds == doctest::Approx(result->seconds).epsilon(1e-12));
   }
   CHECK(feasible > 150);
   CHECK(infeasible > 30);

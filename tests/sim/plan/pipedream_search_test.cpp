@@ -62,15 +62,15 @@ TEST_CASE("pipedream finds the best of all plans, on 1200 random models") {
     options.fewer = rng.integer(0, 2) == 0;
     // With idle machines the released test for memory depends on where they stand.
     if (!options.fewer && rng.integer(0, 1)) options.memory = rng.uniform(1, 15);
-    const auto found = msr::search_pipedream(work, options);
+    const auto result = msr::search_pipedream(work, options);
     const auto best = msr::search_all(work, options, 1'000'000);
-    REQUIRE(found.has_value() == best.has_value());
-    (found ? feasible : infeasible)++;
-    if (!found) continue;
-    CHECK(found->seconds == doctest::Approx(best->seconds).epsilon(1e-12));
-    CHECK(msr::period_of(work, found->stages, options) == doctest::Approx(best->seconds).epsilon(1e-12));
+    REQUIRE(result.has_value() == best.has_value());
+    (result ? feasible : infeasible)++;
+    if (!result) continue;
+    CHECK(result->seconds == doctest::Approx(best->seconds).epsilon(1e-12));
+    CHECK(msr::period_of(work, result->stages, options) == doctest::Approx(best->seconds).epsilon(1e-12));
     int next = 0, cut = 0;
-    for (const msr::FoundStage& stage : found->stages) {
+    for (const msr::FoundStage& stage : result->stages) {
       CHECK(stage.from == cut);
       cut = stage.to;
       for (const int device : stage.devices) CHECK(device == next++);
@@ -91,11 +91,11 @@ TEST_CASE("pipedream: levels of one machine do not change the result; servers ho
     msr::PipeDreamOptions flat, below, above;
     const msr::Level level{4, rng.uniform(1, 20), 4};
     flat.levels = {level}, below.levels = {{1, 1, 1}, level}, above.levels = {level, {1, 1, 1}};
-    const auto found = msr::search_pipedream(work, flat);
+    const auto result = msr::search_pipedream(work, flat);
     const auto with_below = msr::search_pipedream(work, below), with_above = msr::search_pipedream(work, above);
-    REQUIRE((found && with_below && with_above));
-    CHECK(with_below->seconds == doctest::Approx(found->seconds).epsilon(1e-12));
-    CHECK(with_above->seconds == doctest::Approx(found->seconds).epsilon(1e-12));
+    REQUIRE((result && with_below && with_above));
+    CHECK(with_below->seconds == doctest::Approx(result->seconds).epsilon(1e-12));
+    CHECK(with_above->seconds == doctest::Approx(result->seconds).epsilon(1e-12));
 
     msr::PipeDreamOptions servers;
     servers.levels = {{2, 20, 2}, {3, 5, 3}};
@@ -115,9 +115,9 @@ TEST_CASE("pipedream: the plan for 2 servers of 2 devices equals the one by hand
   msr::PipeDreamOptions options;
   options.levels = {{2, 1e9, 2}, {2, 1e9, 2}};
   const std::vector<msr::LayerAmounts> amounts(4, {4, 0, 0});
-  const auto found = msr::search_pipedream(msr::sum_up(amounts, Digraph(4), msr::listed_cuts(4)), options);
-  REQUIRE(found);
-  CHECK(found->seconds == 4);
+  const auto result = msr::search_pipedream(msr::sum_up(amounts, Digraph(4), msr::listed_cuts(4)), options);
+  REQUIRE(result);
+  CHECK(result->seconds == 4);
 
   // Weights of the last layer are 8 GB: it is alone with 4 seconds; the others, 12 seconds, take 2 and 1 devices in 4.
   std::vector<msr::LayerAmounts> heavy = amounts;

@@ -107,29 +107,29 @@ TEST_CASE("piper finds the best of all plans, on 400 random models") {
     double best = kInfinity;
     for (int degrees = 1; degrees <= std::min(input.micro_batches, input.devices); ++degrees)
       best = std::min(best, best_of_all(input, cuts, 0, degrees, input.devices));
-    const auto found = msr::search_piper(input, cuts);
-    REQUIRE(found.has_value() == (best != kInfinity));
-    (found ? feasible : infeasible)++;
-    if (!found) continue;
+    const auto result = msr::search_piper(input, cuts);
+    REQUIRE(result.has_value() == (best != kInfinity));
+    (result ? feasible : infeasible)++;
+    if (!result) continue;
     // Layers alone change byte for byte, the cheapest first, which need not be the best set of them.
-    CHECK(found->seconds >= best * (1 - 1e-12));
-    if (input.whole_stages) CHECK(found->seconds <= best * (1 + 1e-12));
-    exact += !input.whole_stages && found->seconds <= best * (1 + 1e-12);
+    CHECK(result->seconds >= best * (1 - 1e-12));
+    if (input.whole_stages) CHECK(result->seconds <= best * (1 + 1e-12));
+    exact += !input.whole_stages && result->seconds <= best * (1 + 1e-12);
     layered += !input.whole_stages;
 
     int degrees = 0, devices = 0;
-    for (const msr::PiperStage& stage : found->stages) degrees += stage.data, devices += stage.data * stage.tensor;
+    for (const msr::PiperStage& stage : result->stages) degrees += stage.data, devices += stage.data * stage.tensor;
     CHECK(devices <= input.devices);
     CHECK(degrees <= input.micro_batches);
     double slowest = 0;
-    for (const msr::PiperStage& stage : found->stages) {
+    for (const msr::PiperStage& stage : result->stages) {
       const Price price = price_of(input, cuts, stage, degrees);
       CHECK(price.memory <= input.memory * (1 + 1e-12));
       CHECK(stage.memory == doctest::Approx(price.memory).epsilon(1e-12));
       slowest = std::max(slowest, price.seconds);
       degrees -= stage.data;
     }
-    CHECK(slowest == doctest::Approx(found->seconds).epsilon(1e-12));
+    CHECK(slowest == doctest::Approx(result->seconds).epsilon(1e-12));
   }
   MESSAGE(feasible, " feasible, ", infeasible, " not; with a choice for each layer ", exact, " of ", layered,
           " optimal");

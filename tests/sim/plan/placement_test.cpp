@@ -8,9 +8,9 @@ using namespace stagecraft;
 namespace {
 
 std::vector<int> ranks(Placement placement, int stages, int ranks) {
-  std::vector<int> all;
-  for (int s = 0; s < stages; ++s) all.push_back(rank_of(placement, s, ranks));
-  return all;
+  std::vector<int> numbers;
+  for (int s = 0; s < stages; ++s) numbers.push_back(rank_of(placement, s, ranks));
+  return numbers;
 }
 
 }  // namespace

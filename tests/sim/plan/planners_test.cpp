@@ -31,43 +31,43 @@ ModelGraph chain(const std::vector<double>& seconds) {
 
 Plan plan(const std::string& name, const ModelGraph& model, const Cluster& cluster, const std::string& yaml,
           int micro_batches = 4) {
-  const PlannerDef& def = get_from(planners::all(), "planner", name);
+  const PlannerDef& def = get_from(planners::catalog(), "planner", name);
   const config::Value options = test::checked(yaml, *def.fields);
   const CostTable costs(model, cluster);
   return def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), micro_batches}).plan;
 }
 
-double slowest(const Plan& made, const ModelGraph& model, const Cluster& cluster) {
+double slowest(const Plan& built, const ModelGraph& model, const Cluster& cluster) {
   double worst = 0;
-  const StageCosts costs = stage_costs(made, CostTable(model, cluster));
-  for (const StageCost& cost : costs.all()) worst = std::max(worst, cost.forward.value + cost.backward.value);
+  const StageCosts costs = stage_costs(built, CostTable(model, cluster));
+  for (const StageCost& cost : costs.values()) worst = std::max(worst, cost.forward.value + cost.backward.value);
   return worst;
 }
 
-double busiest(const Plan& made, const ModelGraph& model, const Cluster& cluster) {
-  const StageCosts costs = stage_costs(made, CostTable(model, cluster));
+double busiest(const Plan& built, const ModelGraph& model, const Cluster& cluster) {
+  const StageCosts costs = stage_costs(built, CostTable(model, cluster));
   std::vector<double> loads(cluster.devices.size(), 0);
-  for (const StageId s : made.stages.ids())
-    for (std::size_t r = 0; const StageCost& cost : costs.of(s))
-      loads[made.stages[s].devices()[r++].value] += cost.forward.value + cost.backward.value;
+  for (const StageId s : built.stages.ids())
+    for (std::size_t r = 0; const StageCost& cost : costs.replicas(s))
+      loads[built.stages[s].devices()[r++].value] += cost.forward.value + cost.backward.value;
   return *std::max_element(loads.begin(), loads.end());
 }
 
 /// The smallest value of `judge` over all divisions of the layers into the stages of a plan.
-double least_of_all(Plan trial, int layers, const std::function<double(const Plan&)>& judge) {
+double least_of_all(Plan trial, int layers, const std::function<double(const Plan&)>& cost_of) {
   double best = kInfinity;
   const std::function<void(int, int)> cut = [&](int stage, int first) {
     if (stage == trial.stage_count()) {
-      if (first == layers) best = std::min(best, judge(trial));
+      if (first == layers) best = std::min(best, cost_of(trial));
       return;
     }
-    auto& own = trial.stages[StageId{stage}].shape.layers;
-    own.clear();
+    auto& stage_layers = trial.stages[StageId{stage}].shape.layers;
+    stage_layers.clear();
     for (int l = first; l < layers; ++l) {
-      own.push_back(LayerId{l});
-      const auto kept = own;
+      stage_layers.push_back(LayerId{l});
+      const auto saved = stage_layers;
       cut(stage + 1, l + 1);
-      own = kept;
+      stage_layers = saved;
     }
   };
   cut(0, 0);
@@ -78,11 +78,11 @@ double least_of_all(Plan trial, int layers, const std::function<double(const Pla
 
 TEST_CASE("balanced: the cut equals the one by hand, and ties go to the left") {
   const Cluster cluster = test::devices_with({1, 1, 1});
-  const Plan made = plan("balanced", chain({1, 1, 1, 1, 4}), cluster, "{stages: 3, micro_batch_size: 2}");
-  CHECK(made.mini_batch == 8);
-  CHECK(made.edges.size() == 2);
-  CHECK(made.stages[StageId{2}].shape.layers.size() == 1);
-  CHECK(made.stages[StageId{1}].shape.layers.front() ==
+  const Plan built = plan("balanced", chain({1, 1, 1, 1, 4}), cluster, "{stages: 3, micro_batch_size: 2}");
+  CHECK(built.mini_batch == 8);
+  CHECK(built.edges.size() == 2);
+  CHECK(built.stages[StageId{2}].shape.layers.size() == 1);
+  CHECK(built.stages[StageId{1}].shape.layers.front() ==
         LayerId{2});  // The first two stages are themselves cut best: 2 and 2.
 }
 
@@ -97,13 +97,13 @@ TEST_CASE("balanced equals brute force with unequal devices, replicas and layers
     const Cluster cluster = test::devices_with(speeds);
     const std::string options = "{stages: " + std::to_string(stages) + ", replicas: " + std::to_string(replicas) +
                                 ", micro_batch_size: " + std::to_string(replicas + 1) + "}";
-    const Plan made = plan("balanced", model, cluster, options);
+    const Plan built = plan("balanced", model, cluster, options);
 
-    const double best = least_of_all(made, layers, [&](const Plan& trial) { return slowest(trial, model, cluster); });
+    const double best = least_of_all(built, layers, [&](const Plan& trial) { return slowest(trial, model, cluster); });
     CAPTURE(round);
-    CHECK(slowest(made, model, cluster) == doctest::Approx(best).epsilon(1e-12));
+    CHECK(slowest(built, model, cluster) == doctest::Approx(best).epsilon(1e-12));
     std::size_t placed = 0;
-    for (const Stage& stage : made.stages) placed += stage.shape.layers.size();
+    for (const Stage& stage : built.stages) placed += stage.shape.layers.size();
     CHECK(placed == static_cast<std::size_t>(layers));
   }
 }
@@ -121,10 +121,11 @@ TEST_CASE("balanced: several stages on devices of different speeds are mostly op
     for (int d = 0; d < ranks; ++d) speeds.push_back(rng.integer(1, 3));
     const ModelGraph model = chain(seconds);
     const Cluster cluster = test::devices_with(speeds);
-    const Plan made = plan("balanced", model, cluster,
-                           "{stages: " + std::to_string(stages) + ", placement: " + (loop ? "loop}" : "v}"));
-    const double least = least_of_all(made, layers, [&](const Plan& trial) { return busiest(trial, model, cluster); });
-    const double ratio = busiest(made, model, cluster) / least;
+    const Plan built = plan("balanced", model, cluster,
+                            "{stages: " + std::to_string(stages) + ", placement: " + (loop ? "loop}" : "v}"));
+    const double optimum =
+        least_of_all(built, layers, [&](const Plan& trial) { return busiest(trial, model, cluster); });
+    const double ratio = busiest(built, model, cluster) / optimum;
     CHECK(ratio >= 1 - 1e-12);
     best += ratio <= 1 + 1e-12;
     sum += ratio;
@@ -138,42 +139,42 @@ TEST_CASE("balanced: several stages on devices of different speeds are mostly op
 TEST_CASE("balanced: bidirectional stages have a copy on the opposite device, and devices are evened out") {
   const ModelGraph model = chain({1, 1, 1, 1, 1, 1});
   const Cluster cluster = test::devices_with({1, 2});
-  const PlannerDef& def = get_from(planners::all(), "planner", "balanced");
+  const PlannerDef& def = get_from(planners::catalog(), "planner", "balanced");
   const config::Value options = test::checked("{stages: 2}", *def.fields);
   const CostTable costs(model, cluster);
   const auto both_ways = [&](int micro_batches) {
     const Placing placing{Placement::Bidirectional, {2, 2}, [](int, int) { return 1; }};
     return def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), micro_batches, placing}).plan;
   };
-  const Plan made = both_ways(3);
-  REQUIRE(made.stage_count() == 4);
-  CHECK(made.different_stages() == 2);
+  const Plan built = both_ways(3);
+  REQUIRE(built.stage_count() == 4);
+  CHECK(built.different_stages() == 2);
   for (int s = 0; s < 4; ++s) {
-    const Stage& stage = made.stage(StageId{s});
+    const Stage& stage = built.stage(StageId{s});
     CHECK(stage.twin.value == (s + 2) % 4);
-    CHECK(stage.shape.layers == made.stage(stage.twin).shape.layers);
+    CHECK(stage.shape.layers == built.stage(stage.twin).shape.layers);
     CHECK(stage.devices().front().value == (s == 0 || s == 3 ? 0 : 1));
     CHECK(stage.micros == (s < 2 ? std::vector<int>{0, 2} : std::vector<int>{1}));
   }
   // Data crosses within each copy alone.
-  REQUIRE(made.edges.size() == 2);
-  CHECK(made.edges[0].from == StageId{0});
-  CHECK(made.edges[0].to == StageId{1});
-  CHECK(made.edges[1].from == StageId{2});
-  CHECK(made.edges[1].to == StageId{3});
-  CHECK(made.edges[1].bytes.value == 8);
+  REQUIRE(built.edges.size() == 2);
+  CHECK(built.edges[0].from == StageId{0});
+  CHECK(built.edges[0].to == StageId{1});
+  CHECK(built.edges[1].from == StageId{2});
+  CHECK(built.edges[1].to == StageId{3});
+  CHECK(built.edges[1].bytes.value == 8);
   // Of 3 micro-batches the slow device runs stage 0 twice and stage 1 once, so its stage is the short one.
-  CHECK(made.stages[StageId{0}].shape.layers.size() == 1);
+  CHECK(built.stages[StageId{0}].shape.layers.size() == 1);
   CHECK_THROWS_AS(both_ways(1), Infeasible);
 }
 
 TEST_CASE("balanced: device order and recomputation are options; plans that do not fit are refused") {
   const Cluster cluster = test::devices_with({1, 4});
   const ModelGraph model = chain({1, 1, 1, 1, 1});
-  const Plan made = plan("balanced", model, cluster, "{stages: 2, devices: [d1, d0], recompute: full}");
-  CHECK(made.stages[StageId{0}].devices().front() == DeviceId{1});
-  CHECK(made.stages[StageId{0}].shape.layers.size() == 4);
-  CHECK(made.stages[StageId{0}].shape.recomputes_all());
+  const Plan built = plan("balanced", model, cluster, "{stages: 2, devices: [d1, d0], recompute: full}");
+  CHECK(built.stages[StageId{0}].devices().front() == DeviceId{1});
+  CHECK(built.stages[StageId{0}].shape.layers.size() == 4);
+  CHECK(built.stages[StageId{0}].shape.recomputes_all());
 
   const auto code = [&](const std::string& yaml) {
     try {
@@ -198,8 +199,8 @@ TEST_CASE("balanced plans 20,000 layers on 256 devices quickly") {
   std::vector<double> seconds;
   for (int l = 0; l < 20000; ++l) seconds.push_back(rng.uniform(1, 2));
   const Cluster cluster = test::devices_with(std::vector<double>(256, 1.0));
-  const Plan made = plan("balanced", chain(seconds), cluster, "{stages: 256}");
-  CHECK(made.stage_count() == 256);
+  const Plan built = plan("balanced", chain(seconds), cluster, "{stages: 256}");
+  CHECK(built.stage_count() == 256);
 }
 
 TEST_CASE("balanced plans 512 stages on 64 devices of two speeds quickly") {
@@ -209,28 +210,28 @@ TEST_CASE("balanced plans 512 stages on 64 devices of two speeds quickly") {
   for (int d = 0; d < 64; ++d) speeds.push_back(d % 3 == 0 ? 2 : 1);
   const ModelGraph model = chain(seconds);
   const Cluster cluster = test::devices_with(speeds);
-  const Plan made = plan("balanced", model, cluster, "{stages: 512, placement: loop}");
+  const Plan built = plan("balanced", model, cluster, "{stages: 512, placement: loop}");
   double work = 0, speed = 0;
   for (const double s : seconds) work += s;
   for (const double s : speeds) speed += s;
-  CHECK(busiest(made, model, cluster) <= 1.02 * work / speed);
+  CHECK(busiest(built, model, cluster) <= 1.02 * work / speed);
 }
 
 TEST_CASE("explicit: stages have ranges of layers, replicas and sizes") {
   const Cluster cluster = test::devices_with({1, 1, 1});
   const ModelGraph model = chain({1, 1, 1, 1});
-  const Plan made = plan("explicit", model, cluster,
-                         "stages:\n"
-                         "  - {name: first, layers: [l0..l1, l2], devices: [d0, d2], micro_batch_size: 2}\n"
-                         "  - {layers: [l3], device: d1, micro_batch_size: 4, recompute: full}\n");
-  CHECK(made.stages[StageId{0}].name == "first");
-  CHECK(made.stages[StageId{0}].shape.layers.size() == 3);
-  CHECK(made.stages[StageId{0}].devices() == std::vector<DeviceId>{DeviceId{0}, DeviceId{2}});
-  CHECK(made.stages[StageId{1}].name == "s1");
-  CHECK(made.stages[StageId{1}].shape.recomputes_all());
-  CHECK(made.mini_batch == 16);
-  REQUIRE(made.edges.size() == 1);
-  CHECK(made.edges[0].bytes.value == 8);
+  const Plan built = plan("explicit", model, cluster,
+                          "stages:\n"
+                          "  - {name: first, layers: [l0..l1, l2], devices: [d0, d2], micro_batch_size: 2}\n"
+                          "  - {layers: [l3], device: d1, micro_batch_size: 4, recompute: full}\n");
+  CHECK(built.stages[StageId{0}].name == "first");
+  CHECK(built.stages[StageId{0}].shape.layers.size() == 3);
+  CHECK(built.stages[StageId{0}].devices() == std::vector<DeviceId>{DeviceId{0}, DeviceId{2}});
+  CHECK(built.stages[StageId{1}].name == "s1");
+  CHECK(built.stages[StageId{1}].shape.recomputes_all());
+  CHECK(built.mini_batch == 16);
+  REQUIRE(built.edges.size() == 1);
+  CHECK(built.edges[0].bytes.value == 8);
 }
 
 TEST_CASE("explicit: every problem is reported with its place") {

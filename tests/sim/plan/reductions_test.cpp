@@ -32,17 +32,17 @@ std::string numbers(const Ids& ids) {
 }
 
 std::string text(const std::vector<Devices>& groups) {
-  std::string all;
-  for (const Devices& group : groups) all += (all.empty() ? "" : " | ") + numbers(group);
-  return all;
+  std::string joined;
+  for (const Devices& group : groups) joined += (joined.empty() ? "" : " | ") + numbers(group);
+  return joined;
 }
 
 /// Reductions of a source as text: "0 3: 0 6 | 1 7; ", the stages and the process groups of each.
 std::string text(const Plan& plan, ReductionSource source) {
-  std::string all;
+  std::string joined;
   for (const Reduction& r : plan.reductions)
-    if (r.source == source) all += numbers(r.stages) + ": " + text(r.groups) + "; ";
-  return all;
+    if (r.source == source) joined += numbers(r.stages) + ": " + text(r.groups) + "; ";
+  return joined;
 }
 
 /// A layer on each stage; layers of one tie share 10 numbers, which the first of them owns.
@@ -66,10 +66,10 @@ Plan with_layers(Plan plan) {
 
 std::string ties_of(Plan plan, const ModelGraph& model) {
   plan.reductions = derive_reductions(plan, model);
-  std::string all;
+  std::string joined;
   for (const Reduction& r : plan.reductions)
-    if (test::is_tied(r)) all += r.name + ": " + numbers(r.stages) + "; ";
-  return all;
+    if (test::is_tied(r)) joined += r.name + ": " + numbers(r.stages) + "; ";
+  return joined;
 }
 
 Plan tied(Plan plan, const std::vector<std::vector<int>>& ties) {
@@ -125,10 +125,10 @@ TEST_CASE("a stage and its twin reduce together; on one device they only wait fo
   const Plan plan = placed_plan(Placement::Bidirectional, 3, 1, 4, 0);
   CHECK(text(plan, ReductionSource::Replicas) == "2 5: 2 0; 1 4: ; 0 3: 0 2; ");
   const UpdateBarriers barriers(plan);
-  REQUIRE(barriers.all().size() == 3);
-  CHECK(numbers(barriers.all()[0].stages) == "2 5");
-  CHECK(numbers(barriers.all()[1].stages) == "1 4");
-  CHECK(numbers(barriers.all()[1].devices) == "1");
+  REQUIRE(barriers.list().size() == 3);
+  CHECK(numbers(barriers.list()[0].stages) == "2 5");
+  CHECK(numbers(barriers.list()[1].stages) == "1 4");
+  CHECK(numbers(barriers.list()[1].devices) == "1");
   CHECK(numbers(barriers.at(StageId{3}).devices) == "0 2");
   Plan replicated = plan;
   for (Stage& stage : replicated.stages)
@@ -185,7 +185,7 @@ TEST_CASE("a device of several holders is in one group, and in no group if it is
 TEST_CASE("stages that a reduction connects are updated after one barrier, which all their devices reach") {
   CHECK_FALSE(UpdateBarriers(chain_plan(4, 4, 1)).delays(StageId{0}));
   const UpdateBarriers two(tied(chain_plan(5, 5, 1), {{0, 4}}));
-  REQUIRE(two.all().size() == 1);
+  REQUIRE(two.list().size() == 1);
   CHECK(two.at(StageId{4}).devices == devices({0, 4}));
   CHECK(numbers(two.at(StageId{0}).stages) == "4 0");
   CHECK_FALSE(two.delays(StageId{1}));
@@ -193,7 +193,7 @@ TEST_CASE("stages that a reduction connects are updated after one barrier, which
   CHECK(text(plan, ReductionSource::TiedParameters) == "3 4: 3 4; 1 5: 1 5; 1 3: 1 3; ");
   const UpdateBarriers chained(plan);
   for (const int s : {1, 3, 4, 5}) CHECK(chained.at(StageId{s}).devices == devices({1, 3, 4, 5}));
-  CHECK(numbers(chained.all().front().reductions) == "0 1 2");
+  CHECK(numbers(chained.list().front().reductions) == "0 1 2");
   CHECK(numbers(chained.reductions(StageId{3})) == "0 2");
   CHECK_FALSE(chained.delays(StageId{2}));
 }
@@ -207,11 +207,11 @@ TEST_CASE("barriers of later stages come first, and within a barrier so do later
   plan = tied(std::move(plan), {{1, 2}, {0, 3}});
   CHECK(text(plan, ReductionSource::Replicas) == "4: 4 9; 3: 3 8; 0: 0 5; ");
   const UpdateBarriers barriers(plan);
-  REQUIRE(barriers.all().size() == 3);
-  CHECK(numbers(barriers.all()[0].stages) == "4");
-  CHECK(numbers(barriers.all()[1].stages) == "2 1");
-  CHECK(numbers(barriers.all()[2].stages) == "3 0");
-  CHECK(numbers(barriers.all()[2].reductions) == "1 2 4");
+  REQUIRE(barriers.list().size() == 3);
+  CHECK(numbers(barriers.list()[0].stages) == "4");
+  CHECK(numbers(barriers.list()[1].stages) == "2 1");
+  CHECK(numbers(barriers.list()[2].stages) == "3 0");
+  CHECK(numbers(barriers.list()[2].reductions) == "1 2 4");
   CHECK(numbers(plan.reductions[ReductionId{4}].after) == "2 1");
   int position = 0;
   for (const int s : {4, 2, 1, 3, 0}) CHECK(barriers.position(StageId{s}) == position++);
@@ -219,11 +219,11 @@ TEST_CASE("barriers of later stages come first, and within a barrier so do later
 
 TEST_CASE("first and last stage on the same devices have no process group, but one barrier") {
   for (const Placement placement : {Placement::V, Placement::Wave, Placement::Bidirectional}) {
-    const Plan made = placed_plan(placement, 4, 2, 4, 0);
-    const int last = made.different_stages() - 1;
+    const Plan built = placed_plan(placement, 4, 2, 4, 0);
+    const int last = built.different_stages() - 1;
     const bool both_ways = placement == Placement::Bidirectional;
     const std::vector<int> stages = both_ways ? std::vector<int>{0, 3, 4, 7} : std::vector<int>{0, last};
-    const Plan plan = tied(made, {stages});
+    const Plan plan = tied(built, {stages});
     CHECK(plan.reductions.back().groups.empty());
     const UpdateBarriers barriers(plan);
     CHECK(barriers.index(StageId{last}) == barriers.index(StageId{0}));
@@ -419,7 +419,7 @@ TEST_CASE("no update after a barrier runs before every device that contributes h
     CAPTURE(to_text(plan));
     const UpdateBarriers barriers(plan);
     std::vector<StageId> order;  // Positions of updates by barrier, then in the barrier.
-    for (const UpdateBarrier& barrier : barriers.all())
+    for (const UpdateBarrier& barrier : barriers.list())
       for (const StageId s : barrier.stages) order.push_back(s);
     for (const StageId s : plan.stages.ids()) {
       std::set<StageId> connected{s};  // By following the reductions until nothing is added.

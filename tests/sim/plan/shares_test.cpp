@@ -22,16 +22,17 @@ Stage stage(int size, int replicas, Share share) {
 
 using Pieces = std::vector<std::tuple<int, int, int>>;  // Micro-batch, replica, samples.
 
-Pieces found(const Stage& own, int micro, int replica, const Stage& other) {
+Pieces pieces_of(const Stage& stage, int micro, int replica, const Stage& other) {
   Pieces pieces;
-  for_each_overlap(own, micro, replica, other, [&](int m, int r, int samples) { pieces.emplace_back(m, r, samples); });
+  for_each_overlap(stage, micro, replica, other,
+                   [&](int m, int r, int samples) { pieces.emplace_back(m, r, samples); });
   return pieces;
 }
 
 /// Pieces of `other` that share samples with a replica, from a loop over all its micro-batches and replicas.
-Pieces by_definition(const Stage& own, int micro, int replica, const Stage& other) {
+Pieces by_definition(const Stage& stage, int micro, int replica, const Stage& other) {
   Pieces pieces;
-  const SampleRange range = samples_of(own, micro, replica);
+  const SampleRange range = samples_of(stage, micro, replica);
   for (int m = 0; m < 24 / other.micro_batch_size; ++m)
     for (int r = 0; r < static_cast<int>(other.devices().size()); ++r) {
       const SampleRange theirs = samples_of(other, m, r);
@@ -55,11 +56,11 @@ std::vector<Stage> all_stages() {
 
 TEST_CASE("pieces that share samples are all found, and no others") {
   const std::vector<Stage> stages = all_stages();
-  for (const Stage& own : stages)
+  for (const Stage& stage : stages)
     for (const Stage& other : stages)
-      for (int micro = 0; micro < 24 / own.micro_batch_size; ++micro)
-        for (int replica = 0; replica < static_cast<int>(own.devices().size()); ++replica)
-          CHECK(found(own, micro, replica, other) == by_definition(own, micro, replica, other));
+      for (int micro = 0; micro < 24 / stage.micro_batch_size; ++micro)
+        for (int replica = 0; replica < static_cast<int>(stage.devices().size()); ++replica)
+          CHECK(pieces_of(stage, micro, replica, other) == by_definition(stage, micro, replica, other));
 }
 
 TEST_CASE("a piece has its own number for each replica with a part in the micro-batch") {
@@ -72,7 +73,7 @@ TEST_CASE("a piece has its own number for each replica with a part in the micro-
     for (int micro = 0; micro < 6; ++micro)
       for (int r = 0; r < static_cast<int>(plan.stage(StageId{s}).devices().size()); ++r) {
         if (!takes_part(plan.stage(StageId{s}), micro, r)) continue;
-        const std::size_t piece = index.of(StageId{s}, micro, r);
+        const std::size_t piece = index.index(StageId{s}, micro, r);
         REQUIRE(piece < taken.size());
         CHECK_FALSE(taken[piece]);
         taken[piece] = true;

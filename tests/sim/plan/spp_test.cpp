@@ -16,14 +16,14 @@ using namespace stagecraft::spp;
 namespace {
 
 Bandwidths random_bandwidths(int devices, Rng& rng) {
-  Bandwidths all(devices, std::vector<double>(devices, 0));
+  Bandwidths result(devices, std::vector<double>(devices, 0));
   for (int a = 0; a < devices; ++a)
-    for (int b = 0; b < a; ++b) all[a][b] = all[b][a] = rng.integer(1, 50);
-  return all;
+    for (int b = 0; b < a; ++b) result[a][b] = result[b][a] = rng.integer(1, 50);
+  return result;
 }
 
-Problem random_problem(int layers, int devices, Rng& rng) {
-  Problem p;
+LineProblem random_problem(int layers, int devices, Rng& rng) {
+  LineProblem p;
   p.micro_batches = rng.integer(1, 12);
   for (int r = 1; r <= devices; r *= 2) p.replicas.push_back(r);
   p.bandwidth = random_bandwidths(devices, rng);
@@ -49,7 +49,7 @@ Problem random_problem(int layers, int devices, Rng& rng) {
 }
 
 /// Time of the slowest part or channel of a division.
-double bottleneck_of(const Problem& p, const std::vector<Part>& parts) {
+double bottleneck_of(const LineProblem& p, const std::vector<LineStage>& parts) {
   double slowest = 0;
   for (std::size_t s = 0; s < parts.size(); ++s) {
     const PartTimes t = times_of(p, parts[s], s > 0 ? &parts[s - 1] : nullptr);
@@ -67,9 +67,9 @@ double bottleneck_of(const Problem& p, const std::vector<Part>& parts) {
 }
 
 /// The smallest bottleneck of all divisions into `parts` parts, with every cut and every number of replicas.
-double best_of_all(const Problem& p, std::size_t parts) {
+double best_of_all(const LineProblem& p, std::size_t parts) {
   double best = kInfinity;
-  std::vector<Part> now;
+  std::vector<LineStage> now;
   const std::function<void(int, int)> walk = [&](int layer, int device) {
     if (now.size() == parts) {
       if (layer == p.layers()) best = std::min(best, bottleneck_of(p, now));
@@ -105,18 +105,18 @@ TEST_CASE("the minimum cut is the least of all cuts") {
   for (int n = 0; n < 100; ++n) {
     const int devices = rng.integer(2, 8);
     const Bandwidths w = random_bandwidths(devices, rng);
-    std::vector<int> all(devices);
-    std::iota(all.begin(), all.end(), 0);
-    const auto sides = least_cut(w, all);
+    std::vector<int> vertices(devices);
+    std::iota(vertices.begin(), vertices.end(), 0);
+    const auto sides = least_cut(w, vertices);
     CHECK(sides.first.size() + sides.second.size() == devices);
-    double least = kInfinity;
+    double smallest = kInfinity;
     for (unsigned mask = 1; mask + 1 < 1U << devices; ++mask) {
       std::vector<int> side;
       for (int d = 0; d < devices; ++d)
         if ((mask >> d & 1U) != 0) side.push_back(d);
-      least = std::min(least, cut_weight(w, side, devices));
+      smallest = std::min(smallest, cut_weight(w, side, devices));
     }
-    CHECK(cut_weight(w, sides.first, devices) == least);
+    CHECK(cut_weight(w, sides.first, devices) == smallest);
   }
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("the division has the least bottleneck of all divisions, for every num
   Rng rng(2, "divisions");
   int compared = 0;
   for (int n = 0; n < 150; ++n) {
-    const Problem p = random_problem(rng.integer(1, 6), rng.integer(1, 5), rng);
+    const LineProblem p = random_problem(rng.integer(1, 6), rng.integer(1, 5), rng);
     std::int64_t states = 0;
     const auto divisions = divide(p, states);
     CHECK(divisions.size() == (std::min(p.layers(), p.devices())));
@@ -155,7 +155,7 @@ TEST_CASE("an iteration in list order is within (1 + (4 S - 4) / M) of the bottl
   Rng rng(3, "bound");
   double worst = 0;
   for (int n = 0; n < 2000; ++n) {
-    Problem p = random_problem(rng.integer(1, 8), rng.integer(1, 6), rng);
+    LineProblem p = random_problem(rng.integer(1, 8), rng.integer(1, 6), rng);
     for (double& g : p.gradients) g = 0;  // The all-reduce comes on top.
     std::int64_t states = 0;
     const auto divisions = divide(p, states);
@@ -172,7 +172,7 @@ TEST_CASE("an iteration in list order is within (1 + (4 S - 4) / M) of the bottl
 
 TEST_CASE("one part never waits") {
   Rng rng(4, "one");
-  const Problem p = random_problem(5, 1, rng);
+  const LineProblem p = random_problem(5, 1, rng);
   std::int64_t states = 0;
   const auto divisions = divide(p, states);
   REQUIRE(divisions.size() == 1);

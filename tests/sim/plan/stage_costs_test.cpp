@@ -27,11 +27,11 @@ ModelGraph diamond() {
 }
 
 Stage stage(std::vector<LayerId> layers, std::vector<DeviceId> devices, int size) {
-  Stage made;
-  made.shape.layers = std::move(layers);
-  made.place_on(std::move(devices));
-  made.micro_batch_size = size;
-  return made;
+  Stage result;
+  result.shape.layers = std::move(layers);
+  result.place_on(std::move(devices));
+  result.micro_batch_size = size;
+  return result;
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ TEST_CASE("all weights of a stage are touched, whatever the share of a replica")
   plan.stages = {stage({LayerId{0}, LayerId{1}}, {DeviceId{0}, DeviceId{1}}, 8),
                  stage({LayerId{2}, LayerId{3}}, {DeviceId{2}}, 8)};
   const StageCosts costs = stage_costs(plan, CostTable(model, cluster));
-  for (const StageCost& cost : costs.all()) CHECK(cost.touch.value == 2 * 10 * 4 / 20.0);
+  for (const StageCost& cost : costs.values()) CHECK(cost.touch.value == 2 * 10 * 4 / 20.0);
 }
 
 TEST_CASE("a stage keeps a copy of weights that another stage owns, and its own bias") {

@@ -35,18 +35,18 @@ TEST_CASE("2bw: an even cut has the smallest maximum of all cuts") {
     const int count = static_cast<int>(amounts.size()), parts = rng.integer(1, count);
     const auto largest = [&](std::vector<int> starts) {
       starts.push_back(count);
-      double most = 0;
+      double sum = 0;
       for (std::size_t p = 0; p + 1 < starts.size(); ++p)
-        most = std::max(most, std::accumulate(amounts.begin() + starts[p], amounts.begin() + starts[p + 1], 0.0));
-      return most;
+        sum = std::max(sum, std::accumulate(amounts.begin() + starts[p], amounts.begin() + starts[p + 1], 0.0));
+      return sum;
     };
     double best = kInfinity;
     std::vector<int> starts{0};
-    const std::function<void()> all = [&] {
+    const std::function<void()> visit = [&] {
       if (static_cast<int>(starts.size()) == parts) return void(best = std::min(best, largest(starts)));
-      for (int next = starts.back() + 1; next < count; ++next) starts.push_back(next), all(), starts.pop_back();
+      for (int next = starts.back() + 1; next < count; ++next) starts.push_back(next), visit(), starts.pop_back();
     };
-    all();
+    visit();
     const std::vector<int> cut = msr::cut_evenly(amounts, parts);
     CHECK(static_cast<int>(cut.size()) == parts);
     CHECK(std::adjacent_find(cut.begin(), cut.end(), std::greater_equal<>()) == cut.end());

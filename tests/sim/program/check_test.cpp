@@ -132,9 +132,9 @@ TEST_CASE("each broken promise is caught and named") {
   for (const auto& c : cases) {
     Program program = sound();
     c.act(program);
-    const std::string found = verdict(program);
-    CAPTURE(found);
-    CHECK_MESSAGE(found.find(c.message) != std::string::npos, c.message);
+    const std::string reported = verdict(program);
+    CAPTURE(reported);
+    CHECK_MESSAGE(reported.find(c.message) != std::string::npos, c.message);
   }
 }
 
@@ -166,16 +166,16 @@ TEST_CASE("each broken promise about weights is caught and named") {
          Instruction& predicts = at(p, "0PF1");
          predicts.kind = InstructionKind::Forward;
          predicts.payload = 0;
-         at(p, "0F1").weights = WeightsFrom::Kept;
+         at(p, "0F1").weights = WeightsFrom::Stashed;
        }},
   };
   CHECK(verdict(predicting()) == "sound");
   for (const auto& c : cases) {
     Program program = predicting();
     c.act(program);
-    const std::string found = verdict(program);
-    CAPTURE(found);
-    CHECK_MESSAGE(found.find(c.message) != std::string::npos, c.message);
+    const std::string reported = verdict(program);
+    CAPTURE(reported);
+    CHECK_MESSAGE(reported.find(c.message) != std::string::npos, c.message);
   }
 }
 

@@ -15,8 +15,8 @@ constexpr const char* kBothWays[] = {"chimera", "gems", "dualpipe"};
 
 /// A bidirectional plan in which each of p ranks is `replicas` devices.
 Plan both_ways(std::string_view schedule, int p, int micro_batches, int replicas = 1) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule);
-  Plan plan = plan_for(def, p, def.chunks.least, micro_batches);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", schedule);
+  Plan plan = plan_for(def, p, def.chunks.min, micro_batches);
   plan.mini_batch *= replicas;
   for (Stage& stage : plan.stages) {
     const DeviceId rank = stage.devices().front();
@@ -92,9 +92,9 @@ TEST_CASE("a ring goes once round the devices of both copies, with the bytes of 
         const Stage& first = plan.stage(program.at(c.first).stage);
         for (int m = 0; m < c.members; ++m) {
           const Instruction& member = program.at(InstructionId{c.first.value + m});
-          const Stage& own = m < replicas ? first : plan.stage(first.twin);
-          CHECK(member.device == own.devices()[m % replicas]);
-          CHECK(&plan.stage(member.stage) == &own);
+          const Stage& owner = m < replicas ? first : plan.stage(first.twin);
+          CHECK(member.device == owner.devices()[m % replicas]);
+          CHECK(&plan.stage(member.stage) == &owner);
         }
       }
     }
@@ -151,6 +151,6 @@ TEST_CASE("updates in an order that the other copy cannot follow are a cycle wit
   REQUIRE(problems.size() == 1);
   CHECK(problems.front().code == "cycle");
   CHECK(problems.front().message ==
-        "3U0 (rank 0) waits for 1U0 (rank 1), which comes behind 2U0; 2U0 (rank 1) waits for 0U0 (rank 0), which comes "
-        "behind 3U0");
+        "3U0 (rank 0) waits for 1U0 (rank 1), which comes after 2U0; 2U0 (rank 1) waits for 0U0 (rank 0), which comes "
+        "after 3U0");
 }

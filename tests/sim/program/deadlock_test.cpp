@@ -48,12 +48,12 @@ class TokenGame {
   void messages_of(std::size_t d, std::size_t i) {
     const Op& op = row(d)[i];
     if (op.kind != OpKind::Forward && op.kind != OpKind::Backward) return;
-    const int own = replica_on(plan_.stage(op.stage), DeviceId{d});
+    const int replica = replica_on(plan_.stage(op.stage), DeviceId{d});
     for (const StageEdge& e : plan_.edges) {
       const bool forward = op.kind == OpKind::Forward;
       if ((forward ? e.from : e.to) != op.stage) continue;
       const StageId other = forward ? e.to : e.from;
-      for_each_overlap(plan_.stage(op.stage), op.micro, own, plan_.stage(other), [&](int m, int r, int) {
+      for_each_overlap(plan_.stage(op.stage), op.micro, replica, plan_.stage(other), [&](int m, int r, int) {
         const std::size_t to = plan_.stage(other).devices()[r].value;
         if (to != d) messages_.push_back({d, i + 1, to, slot(to, {op.kind, false, other, m})});
       });
@@ -70,14 +70,14 @@ class TokenGame {
 
   /// Stages that are updated together with this one: those that share tied weights with it, directly or indirectly.
   std::set<StageId> tied_to(StageId stage) const {
-    std::set<StageId> all{stage};
-    for (std::size_t before = 0; before < all.size();) {
-      before = all.size();
+    std::set<StageId> related{stage};
+    for (std::size_t before = 0; before < related.size();) {
+      before = related.size();
       for (const Reduction& r : plan_.reductions)
-        if (std::any_of(r.stages.begin(), r.stages.end(), [&](StageId s) { return all.count(s) > 0; }))
-          all.insert(r.stages.begin(), r.stages.end());
+        if (std::any_of(r.stages.begin(), r.stages.end(), [&](StageId s) { return related.count(s) > 0; }))
+          related.insert(r.stages.begin(), r.stages.end());
     }
-    return all;
+    return related;
   }
 
   /// Whether replicas, and stages with tied weights, reach their update together.
@@ -120,7 +120,7 @@ TEST_CASE("random plans deadlock exactly if the token game stops") {
     add_ties(c, draw_ties);
     c.options.overlap = false;
     c.options.rendezvous = trial % 4 != 3;
-    const ScheduleDef& def = get_from(schedules::all(), "schedule", c.schedule);
+    const ScheduleDef& def = get_from(schedules::catalog(), "schedule", c.schedule);
     const Schedule schedule =
         build_schedule(def, {.plan = c.plan, .costs = c.costs, .iterations = c.options.iterations});
     CAPTURE(to_text(c));
@@ -134,7 +134,7 @@ TEST_CASE("random plans deadlock exactly if the token game stops") {
 }
 
 TEST_CASE("chains of single stages never deadlock, in inference, with flushes or without") {
-  for (const ScheduleDef* def : schedules::all()) {
+  for (const ScheduleDef* def : schedules::catalog()) {
     if (def->name == "csv" || !test::neighbours_meet(*def)) continue;
     for (const int p : {2, 3, 5})
       for (const int m : {1, 2, 4, 7}) {

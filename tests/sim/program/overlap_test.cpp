@@ -22,12 +22,12 @@ Program two_stages(bool rendezvous, StreamModel streams, bool fifo) {
 
 /// "later after earlier" of every wait.
 std::set<std::string> edges(const Program& program) {
-  std::set<std::string> all;
+  std::set<std::string> result;
   for (const InstructionId id : program.instructions.ids()) {
     for (const InstructionId wait : program.waits_for(id))
-      all.insert(to_text(program, id) + " after " + to_text(program, wait));
+      result.insert(to_text(program, id) + " after " + to_text(program, wait));
   }
-  return all;
+  return result;
 }
 
 const char* const kData =
@@ -142,10 +142,10 @@ TEST_CASE("ops that run as one receive before the first and send after the last"
   options.streams = StreamModel::None;
   const Schedule schedule = complete(test::schedule_from({"0F0 3F1+ 0B0 3B1", "2F1 1F0 1B0 2B1"}), plan, 1);
   const Program program = test::lowered(schedule, plan, uniform_costs(plan, test::times(1, 1)), options);
-  const std::set<std::string> all = edges(program);
-  CHECK(all.count("3F1 after 0<1:1B0") == 1);  // 3F1 is first of two, and 0B0 needs 1B0
-  CHECK(all.count("3F1 after 0<1:2F1") == 1);
-  CHECK(all.count("0B0 after 3F1") == 1);
+  const std::set<std::string> edge_set = edges(program);
+  CHECK(edge_set.count("3F1 after 0<1:1B0") == 1);  // 3F1 is first of two, and 0B0 needs 1B0
+  CHECK(edge_set.count("3F1 after 0<1:2F1") == 1);
+  CHECK(edge_set.count("0B0 after 3F1") == 1);
 }
 
 TEST_CASE("stages on one device pass data without a message") {

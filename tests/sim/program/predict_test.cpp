@@ -28,9 +28,9 @@ Program two_stages(std::string_view policy, const LoweringOptions& given = {}, i
 const Instruction& at(const Program& program, std::string_view text) { return program.at(test::find(program, text)); }
 
 std::string waits_of(const Program& program, std::string_view text) {
-  std::string all;
-  for (const InstructionId w : program.waits_for(test::find(program, text))) all += to_text(program, w) + " ";
-  return all;
+  std::string joined;
+  for (const InstructionId w : program.waits_for(test::find(program, text))) joined += to_text(program, w) + " ";
+  return joined;
 }
 
 }  // namespace
@@ -41,14 +41,14 @@ TEST_CASE("a prediction stands just before its op, and does not wait for the op'
         std::string::npos);
   CHECK(waits_of(program, "0PB1") == "0F2 ");
   CHECK(waits_of(program, "0B1") == "0PB1 0<1:1B1 ");
-  const Instruction& made = at(program, "0PB1");
-  CHECK(made.kind == InstructionKind::Predict);
-  CHECK(made.is_compute());
-  CHECK(letter(made.kind) == 'P');
-  CHECK(program.prediction(made).for_backward);
-  CHECK(program.prediction(made).horizon == 1);
-  CHECK(program.prediction(made).version == 1);
-  CHECK(program.iteration_of(made) == 1);
+  const Instruction& prediction = at(program, "0PB1");
+  CHECK(prediction.kind == InstructionKind::Predict);
+  CHECK(prediction.is_compute());
+  CHECK(letter(prediction.kind) == 'P');
+  CHECK(program.prediction(prediction).for_backward);
+  CHECK(program.prediction(prediction).horizon == 1);
+  CHECK(program.prediction(prediction).version == 1);
+  CHECK(program.iteration_of(prediction) == 1);
   CHECK(at(program, "0B1").weights == WeightsFrom::Predicted);
   CHECK(at(program, "0B0").weights == WeightsFrom::Version);
 }
@@ -69,17 +69,17 @@ TEST_CASE("forward and backward predictions differ, and the kept buffers are lis
         std::string::npos);
   CHECK_FALSE(both.prediction(at(both, "2PF0")).for_backward);
   CHECK(both.prediction(at(both, "2PB0")).for_backward);
-  const Program kept = two_stages("spectrain-v2");
-  CHECK(at(kept, "0F1").weights == WeightsFrom::Predicted);
-  CHECK(at(kept, "0B1").weights == WeightsFrom::Kept);
-  CHECK(at(kept, "1B1").weights == WeightsFrom::Version);
+  const Program stashed = two_stages("spectrain-v2");
+  CHECK(at(stashed, "0F1").weights == WeightsFrom::Predicted);
+  CHECK(at(stashed, "0B1").weights == WeightsFrom::Stashed);
+  CHECK(at(stashed, "1B1").weights == WeightsFrom::Version);
 }
 
 TEST_CASE("among ops that run as one, a prediction stands before its own op") {
   const Plan plan = chain_plan(1, 1, 1);
   Schedule schedule = test::schedule_from({"0F0 0B0 0U0 0F1+ 0B1 0U1"});
   schedule.drain_every = 0;
-  WeightsRule rule = *get_from(weights::all(), "", "pipeoptim").as_released;
+  WeightsRule rule = *get_from(weights::catalog(), "", "pipeoptim").as_released;
   LoweringOptions options;
   options.iterations = 2;
   const Program program = lower(schedule, plan, uniform_costs(plan, with_weights()), rule, options);
@@ -95,7 +95,7 @@ TEST_CASE("a prediction is memory traffic alone: it reads weights and optimizer 
     return predict_time(rule, backward, Seconds{1}, options).value;
   };
   const WeightsRule& optimizer = test::policy("pipeoptim");
-  const WeightsRule released = *get_from(weights::all(), "", "pipeoptim").as_released;
+  const WeightsRule released = *get_from(weights::catalog(), "", "pipeoptim").as_released;
   // PipeOptim's traffic: W and m read, W' written, with SGDM; Adam reads m and v, and the released SGDM g as well.
   CHECK(touches(optimizer, momentum) == 3);
   CHECK(touches(optimizer, adam) == 4);
@@ -164,11 +164,13 @@ TEST_CASE("a message has its edge, and the micro-batch of the consumer that it i
   Plan plan = test::dag_plan(3, 2, {{0, 2}, {1, 2}}, 10);
   plan.stages[StageId{2}].micro_batch_size = 2;
   const Program program = test::program_of("graph", plan, uniform_costs(plan, test::times(1, 1)));
-  const auto of = [&](std::string_view send) -> const Transfer& { return program.transfer(at(program, send)); };
-  CHECK(program.shape(of("0>2:0F1")).edge == 0);
-  CHECK(program.receiving_micro_batch(of("0>2:0F1")) == 0);
-  CHECK(program.rows(of("0>2:0F1")) == RowRange{1, 1});
-  CHECK(program.shape(of("1>2:1F0")).edge == 1);
+  const auto transfer_of = [&](std::string_view send) -> const Transfer& {
+    return program.transfer(at(program, send));
+  };
+  CHECK(program.shape(transfer_of("0>2:0F1")).edge == 0);
+  CHECK(program.receiving_micro_batch(transfer_of("0>2:0F1")) == 0);
+  CHECK(program.rows(transfer_of("0>2:0F1")) == RowRange{1, 1});
+  CHECK(program.shape(transfer_of("1>2:1F0")).edge == 1);
   // 2B0 feeds both micro-batches of each stage in front of it.
   std::vector<std::pair<int, int>> back;
   for (const Transfer& t : program.transfers)

@@ -125,7 +125,7 @@ TEST_CASE("gradients are reduced after the last backward of each replica, and th
   LoweringOptions options;
   options.iterations = 2;
   StageCosts costs = uniform_costs(plan, test::times(1, 1));
-  for (auto& replica : costs.of(StageId{1})) replica.memory.gradients = Bytes{64};
+  for (auto& replica : costs.replicas(StageId{1})) replica.memory.gradients = Bytes{64};
   const Program program = test::program_of("1f1b", plan, costs, options);
   REQUIRE(program.collectives.size() == 2);
   const std::string text = test::listing(program);
@@ -140,10 +140,11 @@ TEST_CASE("gradients are reduced after the last backward of each replica, and th
   for (const InstructionId n : program.instructions.ids()) {
     const Instruction& i = program.instructions[n];
     if (i.kind != InstructionKind::Update || i.stage.value != 1) continue;
-    bool own = false;  // the member on its own device
+    bool on_same_device = false;  // the member on its own device
     for (const InstructionId w : program.waits_for(n))
-      own = own || (program.at(w).kind == InstructionKind::Collective && program.at(w).device == i.device);
-    CHECK(own);
+      on_same_device =
+          on_same_device || (program.at(w).kind == InstructionKind::Collective && program.at(w).device == i.device);
+    CHECK(on_same_device);
   }
 }
 

@@ -16,7 +16,7 @@ using namespace stagecraft;
 namespace {
 
 Program program_of(const test::Tasks& tasks, int slack, int iterations) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", "layerpipe");
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", "layerpipe");
   const config::Value options = test::checked("{slack: " + std::to_string(slack) + "}", *def.fields);
   const StageCosts costs = uniform_costs(tasks.plan, test::times(1, 0));
   const Schedule order = build_schedule(
@@ -26,12 +26,12 @@ Program program_of(const test::Tasks& tasks, int slack, int iterations) {
   return test::lowered(order, tasks.plan, costs, lowering, "stash", false);
 }
 
-/// Copies of a tensor that waits on one device: in all, at most at a time, and now. kept() has them by the stage that
-/// allocates the tensor and the stage that frees it.
+/// Copies of a tensor that waits on one device: in all, at most at a time, and now. copies_of() has them by the stage
+/// that allocates the tensor and the stage that frees it.
 struct Copies {
-  int all = 0, most = 0, now = 0;
+  int total = 0, peak = 0, now = 0;
 };
-std::map<std::pair<StageId, StageId>, Copies> kept(const Program& program) {
+std::map<std::pair<StageId, StageId>, Copies> copies_of(const Program& program) {
   std::map<InstructionId, std::vector<std::pair<std::pair<StageId, StageId>, int>>> changes;
   for (const Buffer& b : program.buffers) {
     CHECK(b.kind != BufferKind::Stash);  // No tensor is the whole stash of a stage.
@@ -40,29 +40,29 @@ std::map<std::pair<StageId, StageId>, Copies> kept(const Program& program) {
     changes[b.allocated_by].push_back({ends, 1});
     changes[InstructionId{b.freed_by.value + 1}].push_back({ends, -1});
   }
-  std::map<std::pair<StageId, StageId>, Copies> found;
+  std::map<std::pair<StageId, StageId>, Copies> counts;
   for (const auto& [when, list] : changes)
     for (const auto& [ends, change] : list) {
-      Copies& c = found[ends];
-      c.all += change > 0, c.now += change;
-      c.most = std::max(c.most, c.now);
+      Copies& c = counts[ends];
+      c.total += change > 0, c.now += change;
+      c.peak = std::max(c.peak, c.now);
     }
-  return found;
+  return counts;
 }
 
 /// Intervals that each task is behind the first: the longest path, where a hop to another device takes `hop`.
-std::vector<int> behind(const Plan& plan, int hop) {
-  std::vector<int> all(plan.stages.size(), 0);
+std::vector<int> interval_offsets(const Plan& plan, int hop) {
+  std::vector<int> depths(plan.stages.size(), 0);
   for (bool changed = true; changed;) {
     changed = false;
     for (const StageEdge& e : plan.edges) {
       const bool apart = plan.stage(e.from).devices() != plan.stage(e.to).devices();
-      const int least = all[e.from.value] + (apart ? hop : 0);
-      int& own = all[e.to.value];
-      if (own < least) own = least, changed = true;
+      const int needed = depths[e.from.value] + (apart ? hop : 0);
+      int& depth = depths[e.to.value];
+      if (depth < needed) depth = needed, changed = true;
     }
   }
-  return all;
+  return depths;
 }
 
 }  // namespace
@@ -108,15 +108,15 @@ TEST_CASE("a layer on each device keeps 2S(1 + slack) + 1 copies, with S layers 
     for (const int slack : {0, 1, 2}) {
       CAPTURE(layers);
       CAPTURE(slack);
-      std::vector<test::Place> places;
+      std::vector<test::TaskCosts> places;
       for (int l = 0; l < layers; ++l) places.push_back({l, l, l, 10, 5});
       const test::Tasks tasks = test::tasks_of(places, 2);
-      const auto found = kept(program_of(tasks, slack, 20));
+      const auto counts = copies_of(program_of(tasks, slack, 20));
       for (int l = 1; l < layers; ++l) {
         const auto at = static_cast<std::size_t>(l);
-        const Copies& c = found.at({tasks.forward[at], tasks.input_gradient[at]});
-        CHECK(c.most == 2 * (layers - 1 - l) * (1 + slack) + 1);
-        CHECK(c.all == 40);
+        const Copies& c = counts.at({tasks.forward[at], tasks.input_gradient[at]});
+        CHECK(c.peak == 2 * (layers - 1 - l) * (1 + slack) + 1);
+        CHECK(c.total == 40);
         CHECK(c.now == 0);
       }
     }
@@ -128,18 +128,18 @@ TEST_CASE("tasks keep as many copies as intervals from the first task to the las
   int tensors = 0;
   for (int trial = 0; trial < 100; ++trial) {
     const int layers = 1 + below(6), devices = 1 + below(4), slack = below(3), micro_batches = 1 + below(3);
-    std::vector<test::Place> places;
+    std::vector<test::TaskCosts> places;
     for (int l = 0; l < layers; ++l)
       places.push_back(
           {below(devices), below(devices), l > 0 && below(4) == 0 ? -1 : below(devices), 10, below(2) * 5.0});
     const test::Tasks tasks = test::tasks_of(places, micro_batches);
     const Program program = program_of(tasks, slack, 60);
-    const std::vector<int> when = behind(tasks.plan, 1 + slack);
-    for (const auto& [ends, copies] : kept(program)) {
+    const std::vector<int> when = interval_offsets(tasks.plan, 1 + slack);
+    for (const auto& [ends, copies] : copies_of(program)) {
       const auto maker = ends.first.value, last = ends.second.value;
-      CHECK(copies.most % (when[last] - when[maker] + 1) == 0);
-      CHECK(copies.all % (60 * micro_batches) == 0);
-      CHECK(copies.most / (when[last] - when[maker] + 1) == copies.all / (60 * micro_batches));
+      CHECK(copies.peak % (when[last] - when[maker] + 1) == 0);
+      CHECK(copies.total % (60 * micro_batches) == 0);
+      CHECK(copies.peak / (when[last] - when[maker] + 1) == copies.total / (60 * micro_batches));
       CHECK(copies.now == 0);
       ++tensors;
     }

@@ -56,10 +56,10 @@ Program program_of(std::string_view schedule, const Plan& plan, bool overlap = t
 }
 
 std::vector<Collective> of_ties(const Program& program) {
-  std::vector<Collective> found;
+  std::vector<Collective> result;
   for (const Collective& c : program.collectives)
-    if (c.tie >= 0) found.push_back(c);
-  return found;
+    if (c.tie >= 0) result.push_back(c);
+  return result;
 }
 
 std::string members(const Program& program, const Collective& c) {
@@ -221,7 +221,7 @@ TEST_CASE("several ties have an all-reduce and a name each") {
 TEST_CASE("a device with all copies exchanges nothing, and updates them after the last gradient") {
   for (const char* schedule : {"zb-v", "v-half", "1f1b-v", "dualpipev", "hanayo", "chimera", "gems", "dualpipe"}) {
     CAPTURE(schedule);
-    const Plan alone = test::least_plan(get_from(schedules::all(), "schedule", schedule), 4, 8),
+    const Plan alone = test::least_plan(get_from(schedules::catalog(), "schedule", schedule), 4, 8),
                plan = ends_tied(alone);
     for (const bool overlap : {true, false}) {
       const Program program = program_of(schedule, plan, overlap, 2);
@@ -234,7 +234,7 @@ TEST_CASE("a device with all copies exchanges nothing, and updates them after th
     }
   }
   const Schedule v =
-      test::build("zb-v", tied(test::least_plan(get_from(schedules::all(), "schedule", "zb-v"), 2, 4), {{0, 3}}));
+      test::build("zb-v", tied(test::least_plan(get_from(schedules::catalog(), "schedule", "zb-v"), 2, 4), {{0, 3}}));
   const auto& row = v.row(DeviceId{0});
   CHECK(to_text(row[row.size() - 2]) == "3U0");
   CHECK(to_text(row.back()) == "0U0");
@@ -269,7 +269,7 @@ TEST_CASE("bidirectional pipelines exchange tied gradients after the sums of bot
     for (const bool overlap : {true, false}) {
       CAPTURE(schedule);
       const Plan plan =
-          tied(test::least_plan(get_from(schedules::all(), "schedule", schedule), 4, 8), {{0, 1, 3, 4, 5, 7}});
+          tied(test::least_plan(get_from(schedules::catalog(), "schedule", schedule), 4, 8), {{0, 1, 3, 4, 5, 7}});
       const Program program = program_of(schedule, plan, overlap, 2);
       const auto rings = of_ties(program);
       REQUIRE(rings.size() == 2 * 2);
@@ -294,15 +294,15 @@ std::size_t rings_of(const Plan& plan, int replicas) {
 
 TEST_CASE("no flushing schedule updates tied weights before the last gradient, with overlap or without") {
   int different = 0, exchanged = 0;
-  for (const ScheduleDef* def : schedules::all()) {
+  for (const ScheduleDef* def : schedules::catalog()) {
     if (!def->flushes || !def->trains || def->name == "csv") continue;
     for (const bool overlap : {true, false})
       for (const int replicas : {1, 2}) {
         CAPTURE(def->name);
         CAPTURE(overlap);
         CAPTURE(replicas);
-        const Plan least = replicated(test::least_plan(*def, 4, 8), replicas);
-        const Plan ends = ends_tied(least);
+        const Plan minimal = replicated(test::least_plan(*def, 4, 8), replicas);
+        const Plan ends = ends_tied(minimal);
         const Program program = program_of(def->name, ends, overlap, 2);
         const bool together = def->placement == Placement::V || def->placement == Placement::Wave ||
                               def->placement == Placement::Bidirectional;
@@ -310,11 +310,11 @@ TEST_CASE("no flushing schedule updates tied weights before the last gradient, w
         CHECK(check_updates(program, ends) > 0);
         exchanged += !together;
         ++different;
-        if (least.stages.front().twin.valid()) continue;
-        const Plan several = ends_tied(least, {{1, least.stage_count() - 1}, {0, 1, 2}});
-        const Program all = program_of(def->name, several, overlap, 2);
-        CHECK(of_ties(all).size() == 2 * rings_of(several, replicas));
-        CHECK(check_updates(all, several) > 0);
+        if (minimal.stages.front().twin.valid()) continue;
+        const Plan several = ends_tied(minimal, {{1, minimal.stage_count() - 1}, {0, 1, 2}});
+        const Program several_program = program_of(def->name, several, overlap, 2);
+        CHECK(of_ties(several_program).size() == 2 * rings_of(several, replicas));
+        CHECK(check_updates(several_program, several) > 0);
       }
   }
   CHECK(different >= 4 * 20);
@@ -339,8 +339,8 @@ TEST_CASE("updates in an order that another holder cannot follow are a cycle wit
   REQUIRE(problems.size() == 1);
   CHECK(problems.front().code == "cycle");
   CHECK(problems.front().message ==
-        "0B0 (rank 0) waits for 1B0 (rank 1), which comes behind 3U0; 3U0 (rank 1) waits for 0U0 (rank 0), which comes "
-        "behind 0B0");
+        "0B0 (rank 0) waits for 1B0 (rank 1), which comes after 3U0; 3U0 (rank 1) waits for 0U0 (rank 0), which comes "
+        "after 0B0");
   const Schedule late = test::schedule_from({"0F0 2F0 2B0 2U0 0B0 0U0", "1F0 3F0 3B0 1B0 1U0 3U0"});
   CHECK(validate(late, plan, {}).empty());
 }

@@ -23,16 +23,16 @@ std::multiset<std::int64_t> samples_of_stage(const Workload& w, int stage, int m
   for (int m = 0; m < micro_batches; ++m)
     for (int r = 0; r < std::ssize(s.replicas); ++r) {
       if (!s.works_on(m, r)) continue;
-      const RowRange own = s.samples(m, r);
-      for (std::int64_t i = 0; i < own.count; ++i) samples.insert(own.first + i);
+      const RowRange rows = s.samples(m, r);
+      for (std::int64_t i = 0; i < rows.count; ++i) samples.insert(rows.first + i);
     }
   return samples;
 }
 
-std::multiset<std::int64_t> each_once(std::int64_t count) {
-  std::multiset<std::int64_t> all;
-  for (std::int64_t i = 0; i < count; ++i) all.insert(i);
-  return all;
+std::multiset<std::int64_t> multiset_of(std::int64_t count) {
+  std::multiset<std::int64_t> result;
+  for (std::int64_t i = 0; i < count; ++i) result.insert(i);
+  return result;
 }
 
 /// Samples that arrive over each edge at a stage, as activations or gradients.
@@ -40,9 +40,9 @@ using Arrived = std::map<std::tuple<int, StageId, bool>, std::multiset<std::int6
 
 Arrived arrived_samples(const Program& program, const Workload& w) {
   Arrived arrived;
-  const auto add = [&](int edge, StageId to, TensorRole role, const RowRange& rows, const RowRange& held) {
-    CHECK(rows.first >= held.first);
-    CHECK(rows.first + rows.count <= held.first + held.count);
+  const auto add = [&](int edge, StageId to, TensorRole role, const RowRange& rows, const RowRange& available) {
+    CHECK(rows.first >= available.first);
+    CHECK(rows.first + rows.count <= available.first + available.count);
     for (std::int64_t i = 0; i < rows.count; ++i)
       arrived[{edge, to, role == TensorRole::Gradient}].insert(rows.first + i);
   };
@@ -71,7 +71,7 @@ TEST_CASE("replicas work on every sample once, whether they divide samples or ta
   plan.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{4}});
   plan.stages[StageId{1}].share = Share::MicroBatches;
   const Workload w = workload_of(model, plan);
-  for (const int s : {0, 1}) CHECK(samples_of_stage(w, s, 6) == each_once(30));
+  for (const int s : {0, 1}) CHECK(samples_of_stage(w, s, 6) == multiset_of(30));
   CHECK(w.stages[StageId{0}].samples(2, 1) ==
         RowRange{11, 2});  // 5 * 1 / 3 = 1 up to 5 * 2 / 3 = 3, after two micro-batches.
   CHECK(w.stages[StageId{1}].samples(3, 1) == RowRange{15, 5});
@@ -102,7 +102,7 @@ TEST_CASE("messages bring each stage every sample once, whatever the sizes of mi
     const Program program = test::program_of("graph", plan, uniform_costs(plan, test::times(1, 1)));
     const Arrived arrived = arrived_samples(program, workload_of(model, plan));
     CHECK(arrived.size() == 4);
-    for (const auto& [key, samples] : arrived) CHECK(samples == each_once(12));
+    for (const auto& [key, samples] : arrived) CHECK(samples == multiset_of(12));
   }
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("messages and local tensors bring each stage every sample once") {
   CHECK(stays[1].rows == RowRange{3, 1});
   const Arrived arrived = arrived_samples(program, w);
   CHECK(arrived.size() == 2);
-  for (const auto& [key, samples] : arrived) CHECK(samples == each_once(4));
+  for (const auto& [key, samples] : arrived) CHECK(samples == multiset_of(4));
 }
 
 TEST_CASE("the plan as one stage has all layers on the first device") {

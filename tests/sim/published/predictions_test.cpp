@@ -51,13 +51,13 @@ constexpr ExpectedAblation kAblations[] = {
 };
 
 const std::vector<PredictionSet>& sets() {
-  static const std::vector<PredictionSet> all = load_all_predictions();
-  return all;
+  static const std::vector<PredictionSet> loaded = load_all_predictions();
+  return loaded;
 }
 
 const AcceleratorsByName& devices() {
-  static const AcceleratorsByName all = accelerators_of(sets());
-  return all;
+  static const AcceleratorsByName loaded = accelerators_of(sets());
+  return loaded;
 }
 
 const PredictionSet& set_named(const std::string& name) {
@@ -67,11 +67,11 @@ const PredictionSet& set_named(const std::string& name) {
 }
 
 std::vector<double> errors_of(PredictionSet::AblationGroup group, const CostTerms& terms) {
-  std::vector<double> all;
+  std::vector<double> errors;
   for (const PredictionSet& set : sets())
     if (set.ablation == group)
-      for (const double e : time_errors(set, devices(), terms)) all.push_back(e);
-  return all;
+      for (const double e : time_errors(set, devices(), terms)) errors.push_back(e);
+  return errors;
 }
 
 }  // namespace
@@ -93,18 +93,18 @@ TEST_CASE("predicted iterations are as far from the measured ones as the formula
 }
 
 TEST_CASE("each term of the formula is worth what leaving it out costs") {
-  const std::vector<Ablation> all = ablations();
-  REQUIRE(all.size() == std::size(kAblations));
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    CAPTURE(all[i].name);
+  const std::vector<Ablation> ablated = ablations();
+  REQUIRE(ablated.size() == std::size(kAblations));
+  for (std::size_t i = 0; i < ablated.size(); ++i) {
+    CAPTURE(ablated[i].name);
     const ExpectedAblation& e = kAblations[i];
-    const ErrorSummary large = summarize(errors_of(PredictionSet::AblationGroup::Large, all[i].terms));
+    const ErrorSummary large = summarize(errors_of(PredictionSet::AblationGroup::Large, ablated[i].terms));
     CHECK(large.count == 190);
     CHECK(large.median == doctest::Approx(e.median).epsilon(1e-3));
     CHECK(large.p90 == doctest::Approx(e.p90).epsilon(1e-3));
     CHECK(large.mape == doctest::Approx(e.mape).epsilon(1e-3));
     CHECK(large.within_tenth == e.within_tenth);
-    const ErrorSummary small = summarize(errors_of(PredictionSet::AblationGroup::Small, all[i].terms));
+    const ErrorSummary small = summarize(errors_of(PredictionSet::AblationGroup::Small, ablated[i].terms));
     CHECK(small.mape == doctest::Approx(e.small_mape).epsilon(1e-3));
   }
 }

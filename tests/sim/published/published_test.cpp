@@ -311,13 +311,13 @@ TEST_CASE("published: a wrong file is refused with its reason") {
 }
 
 TEST_CASE("published: a figure is close within its tolerance") {
-  CHECK(Closeness{4, {}}.holds(0.2431, 0.24314));
-  CHECK_FALSE(Closeness{4, {}}.holds(0.2431, 0.24316));
-  CHECK(Closeness{{}, 0.05}.holds(100, 104.9));
-  CHECK_FALSE(Closeness{{}, 0.05}.holds(100, 105.1));
-  CHECK_FALSE(Closeness{{}, 0.05}.holds(100, std::numeric_limits<double>::quiet_NaN()));
+  CHECK(MatchRule{4, {}}.holds(0.2431, 0.24314));
+  CHECK_FALSE(MatchRule{4, {}}.holds(0.2431, 0.24316));
+  CHECK(MatchRule{{}, 0.05}.holds(100, 104.9));
+  CHECK_FALSE(MatchRule{{}, 0.05}.holds(100, 105.1));
+  CHECK_FALSE(MatchRule{{}, 0.05}.holds(100, std::numeric_limits<double>::quiet_NaN()));
 }
 
 TEST_CASE("published: every metric has a name and can be computed") {
-  for (const std::string& name : figure_names()) CHECK(static_cast<bool>(named_figure(name).of));
+  for (const std::string& name : figure_names()) CHECK(static_cast<bool>(named_figure(name).value_of));
 }

@@ -50,12 +50,12 @@ struct Group {
 };
 
 Setting on_top(std::initializer_list<const Setting*> settings) {
-  Setting all;
+  Setting merged;
   for (const Setting* s : settings) {
-    if (!s->scenario.empty()) all.scenario = s->scenario;
-    all.set.insert(all.set.end(), s->set.begin(), s->set.end());
+    if (!s->scenario.empty()) merged.scenario = s->scenario;
+    merged.set.insert(merged.set.end(), s->set.begin(), s->set.end());
   }
-  return all;
+  return merged;
 }
 
 bool recomputes_selectively(const config::Value& plan) {

@@ -159,19 +159,19 @@ TEST_CASE("chakra: the trace of two stages takes as long as ASTRA-sim says") {
   Plan plan = chain_plan(2, 2, 4);
   plan.edges.front().bytes = Bytes{1e6};
   const Program program = test::program_of("1f1b", plan, uniform_costs(plan, test::times(1e-3, 2e-3)));
-  const ChakraTraces made = traces_of(program);
-  REQUIRE(made.traces.size() == 2);
-  CHECK(made.groups.empty());
-  const std::vector<std::vector<Node>> ranks = {nodes_of(made.traces[0]), nodes_of(made.traces[1])};
+  const ChakraTraces chakra = traces_of(program);
+  REQUIRE(chakra.traces.size() == 2);
+  CHECK(chakra.groups.empty());
+  const std::vector<std::vector<Node>> ranks = {nodes_of(chakra.traces[0]), nodes_of(chakra.traces[1])};
   const double bytes_per_ns = 50 * 1073741824.0 / 1e9;  // What ASTRA-sim makes of 50 GB/s.
   const auto ends = played(ranks, 500, bytes_per_ns);
   // 5 turns of 3 ms and 4 messages of 500 ns + 1 MB; then the update, which takes nothing and so 1 ns.
   CHECK(std::abs(static_cast<double>(ends[0]) - 15'076'504) <= 4);
 
   const std::vector<std::vector<Node>> theirs = example();
-  const auto known = played(theirs, 500, bytes_per_ns);
-  CHECK(std::abs(static_cast<double>(known[0]) - 15'076'504) <= 4);  // The player keeps to the rules.
-  CHECK(std::abs(static_cast<double>(known[1]) - 13'076'504) <= 4);
+  const auto reference = played(theirs, 500, bytes_per_ns);
+  CHECK(std::abs(static_cast<double>(reference[0]) - 15'076'504) <= 4);  // The player keeps to the rules.
+  CHECK(std::abs(static_cast<double>(reference[1]) - 13'076'504) <= 4);
   for (std::size_t r = 0; r < 2; ++r) {  // Both have the same computations in the same order, and the same messages.
     std::vector<std::string> ours, others;
     std::multiset<std::uint64_t> sent, received;
@@ -196,18 +196,18 @@ TEST_CASE("chakra: each instruction is there once, after its dependencies; messa
   plan.mini_batch = 8;
   plan.edges[0].bytes = Bytes{10};  // The other edge is an order alone.
   StageCosts costs = uniform_costs(plan, test::times(1.4e-6, 2e-3, 1e-3));
-  for (StageCost& c : costs.all()) c.memory.gradients = Bytes{64};
+  for (StageCost& c : costs.values()) c.memory.gradients = Bytes{64};
   const Program program = test::program_of("1f1b", plan, costs);
-  const ChakraTraces made = traces_of(program);
-  CHECK(made.devices == std::vector<DeviceId>{DeviceId{0}, DeviceId{1}, DeviceId{4}, DeviceId{5}});
-  CHECK(made.groups == "{\n \"1\": [1, 2]\n}\n");
-  REQUIRE(made.notes.size() == 2);
-  CHECK(made.notes[0] == "computations take whole microseconds there: up to 29 % off");
-  CHECK(made.notes[1].find("messages of no bytes have one there") != std::string::npos);
+  const ChakraTraces chakra = traces_of(program);
+  CHECK(chakra.devices == std::vector<DeviceId>{DeviceId{0}, DeviceId{1}, DeviceId{4}, DeviceId{5}});
+  CHECK(chakra.groups == "{\n \"1\": [1, 2]\n}\n");
+  REQUIRE(chakra.notes.size() == 2);
+  CHECK(chakra.notes[0] == "computations take whole microseconds there: up to 29 % off");
+  CHECK(chakra.notes[1].find("messages of no bytes have one there") != std::string::npos);
   std::size_t count = 0;
   std::map<std::uint64_t, std::pair<int, int>> tags;
-  for (std::size_t r = 0; r < made.traces.size(); ++r) {
-    const auto nodes = nodes_of(made.traces[r]);
+  for (std::size_t r = 0; r < chakra.traces.size(); ++r) {
+    const auto nodes = nodes_of(chakra.traces[r]);
     count += nodes.size();
     for (std::size_t n = 0; n < nodes.size(); ++n) {
       CHECK(nodes[n].id == n);

@@ -39,9 +39,9 @@ MethodRuns method(std::string name, double update, std::vector<Curve> curves, do
 }
 
 std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
+  std::size_t occurrences = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++occurrences;
+  return occurrences;
 }
 
 }  // namespace
@@ -113,13 +113,13 @@ TEST_CASE("seeds that never reach the loss are counted, not dropped") {
                method("most", 1, {reaching(20), reaching(40), diverged(), reaching(60)}),
                method("half", 1, {reaching(20), reaching(40), diverged(), curve({8, 8, 8})}),
                method("none", 1, {diverged(), diverged(), diverged(), diverged()})};
-  const Standing first = standing(c, 0, 1), most = standing(c, 1, 1), half = standing(c, 2, 1),
+  const Standing first = standing(c, 0, 1), three_of_four = standing(c, 1, 1), half = standing(c, 2, 1),
                  none = standing(c, 3, 1);
   CHECK(first.updates == 50);  // An even number of seeds has two in the middle.
-  CHECK(most.reached == 3);
-  CHECK(most.total == 4);
-  CHECK(most.updates == 50);
-  CHECK(std::isinf(most.high));
+  CHECK(three_of_four.reached == 3);
+  CHECK(three_of_four.total == 4);
+  CHECK(three_of_four.updates == 50);
+  CHECK(std::isinf(three_of_four.high));
   CHECK(half.reached == 2);
   CHECK(half.low == 20);
   CHECK(std::isinf(half.updates));

@@ -8,13 +8,13 @@ using namespace stagecraft;
 
 namespace {
 
-using test::Figures;
 using test::figures;
+using test::ScheduleFigures;
 using Times = test::OpTimes;
 constexpr Times kUnit = test::kUnitTimes;
 
-double most(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
-double least(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
+double max_of(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
+double min_of(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
 
 constexpr int kRanks[] = {2, 4, 8, 16};
 constexpr Times kTimes[] = {{1, 1, 1}, {1, 1, 0.5}, {0.5, 1, 0.25}, {2, 1.5, 1}};  // W <= I
@@ -27,7 +27,7 @@ TEST_CASE("eager 1f1b has the bubble of 1f1b and min(2(p - 1 - r) + 1, m) activa
       for (const Times t : kTimes) {
         CAPTURE(p);
         CAPTURE(m);
-        const Figures f = figures("eager-1f1b", p, 1, m, t);
+        const ScheduleFigures f = figures("eager-1f1b", p, 1, m, t);
         CHECK(f.bubble == (p - 1) * (t.forward + t.input + t.weight));
         for (int r = 0; r < p; ++r) CHECK(f.activations[r] == std::min(2 * (p - 1 - r) + 1, m));
       }
@@ -37,7 +37,7 @@ TEST_CASE("spp-pe takes at most (m + 4p - 4) times the work of a stage on one mi
   for (const int p : kRanks)
     for (const int m : {1, p, 4 * p})
       for (const Times t : kTimes) {
-        const Figures f = figures("spp-pe", p, 1, m, t);
+        const ScheduleFigures f = figures("spp-pe", p, 1, m, t);
         CHECK(f.bubble + f.busy <= (m + 4 * p - 4) * (t.forward + t.input + t.weight));
       }
 }
@@ -50,7 +50,7 @@ TEST_CASE("interleaved has a bubble of (p - 1)(F + B) of a chunk, min(2(p - 1 - 
           CAPTURE(p);
           CAPTURE(v);
           CAPTURE(m);
-          const Figures f = figures("interleaved", p, v, m, t);
+          const ScheduleFigures f = figures("interleaved", p, v, m, t);
           CHECK(f.bubble == (p - 1) * (t.forward + t.input + t.weight));
           for (int r = 0; r < p; ++r) CHECK(f.activations[r] == std::min(2 * (p - 1 - r) + (v - 1) * p + 1, m * v));
         }
@@ -65,9 +65,9 @@ TEST_CASE("looped bfs has a bubble of (p - 1)(F + B) of a chunk, and everything 
           CAPTURE(p);
           CAPTURE(v);
           CAPTURE(m);
-          const Figures f = figures("looped-bfs", p, v, m, {1, 1, 0.5}, order);
+          const ScheduleFigures f = figures("looped-bfs", p, v, m, {1, 1, 0.5}, order);
           CHECK(f.bubble == (p - 1) * 2.5);
-          CHECK(least(f.activations) == m * v);
+          CHECK(min_of(f.activations) == m * v);
         }
 }
 
@@ -79,10 +79,10 @@ TEST_CASE("zero bubble H1 has a bubble of (p - 1)(F + I - W) of a chunk, and pv 
           CAPTURE(p);
           CAPTURE(v);
           CAPTURE(m);
-          const Figures f = figures(v == 1 ? "zb-h1" : "interleaved-zb", p, v, m, t);
+          const ScheduleFigures f = figures(v == 1 ? "zb-h1" : "interleaved-zb", p, v, m, t);
           CHECK(f.bubble == (p - 1) * (t.forward + t.input - t.weight));
-          CHECK(least(f.activations) == p * v);
-          CHECK(most(f.activations) == p * v);
+          CHECK(min_of(f.activations) == p * v);
+          CHECK(max_of(f.activations) == p * v);
         }
 }
 
@@ -91,10 +91,10 @@ TEST_CASE("zero bubble H2 with F = I = W has no bubble between iterations, and 2
     for (const int m : {3 * p, 4 * p}) {
       CAPTURE(p);
       CAPTURE(m);
-      const Figures f = figures("zb-h2", p, 1, m, kUnit);
+      const ScheduleFigures f = figures("zb-h2", p, 1, m, kUnit);
       CHECK(f.bubble == p - 1);  // the last rank starts so late
       CHECK(f.period == f.busy);
-      CHECK(most(f.activations) == 2 * p - 1);
+      CHECK(max_of(f.activations) == 2 * p - 1);
     }
 }
 
@@ -117,10 +117,10 @@ TEST_CASE("zb-v with F = I = W has no bubble between iterations in the memory of
         CAPTURE(name);
         CAPTURE(p);
         CAPTURE(m);
-        const Figures f = figures(name, p, 2, m, kUnit);
+        const ScheduleFigures f = figures(name, p, 2, m, kUnit);
         CHECK(f.bubble == p - 1);
         CHECK(f.period == f.busy);
-        CHECK(most(f.activations) <= 2 * p);
+        CHECK(max_of(f.activations) <= 2 * p);
       }
 }
 
@@ -129,9 +129,9 @@ TEST_CASE("v-half and v-min with F = I = W have 2 floor((p + 2) / 2) and 2 floor
     for (const int m : {2 * p, 3 * p}) {
       CAPTURE(p);
       CAPTURE(m);
-      const Figures half = figures("v-half", p, 2, m, kUnit), least_memory = figures("v-min", p, 2, m, kUnit);
-      CHECK(most(half.activations) == 2 * ((p + 2) / 2));
-      CHECK(most(least_memory.activations) == 2 * ((p + 4) / 3));
+      const ScheduleFigures half = figures("v-half", p, 2, m, kUnit), least_memory = figures("v-min", p, 2, m, kUnit);
+      CHECK(max_of(half.activations) == 2 * ((p + 2) / 2));
+      CHECK(max_of(least_memory.activations) == 2 * ((p + 4) / 3));
       CHECK(least_memory.bubble == 4 * p - 5);
       if (p > 2) CHECK(half.bubble == 3 * (p - 1) - 4);
     }
@@ -139,8 +139,8 @@ TEST_CASE("v-half and v-min with F = I = W have 2 floor((p + 2) / 2) and 2 floor
 
 TEST_CASE("1f1b-v takes two thirds of the memory of 1f1b") {
   for (const int p : {4, 8, 16}) {
-    const Figures f = figures("1f1b-v", p, 2, 3 * p, kUnit);
-    CHECK(most(f.activations) <= 2 * (2 * p / 3 + 1));
+    const ScheduleFigures f = figures("1f1b-v", p, 2, 3 * p, kUnit);
+    CHECK(max_of(f.activations) <= 2 * (2 * p / 3 + 1));
     CHECK(f.bubble < 2 * 3 * (p - 1));  // of 1f1b, in chunks
   }
 }
@@ -152,12 +152,12 @@ TEST_CASE("dualpipe: (p / 2 - 1)(2F + I - W) with F >= I, p + 1 alive; dualpipev
       for (const int m : {2 * p, 2 * p + 4, 4 * p}) {
         CAPTURE(p);
         CAPTURE(m);
-        const Figures both = figures("dualpipe", p, 2, m, t), one = figures("dualpipev", p, 2, m, t);
+        const ScheduleFigures both = figures("dualpipe", p, 2, m, t), one = figures("dualpipev", p, 2, m, t);
         CHECK(both.bubble == (p / 2 - 1) * bubble);
-        CHECK(least(both.activations) == p + 1);
-        CHECK(most(both.activations) == p + 1);
+        CHECK(min_of(both.activations) == p + 1);
+        CHECK(max_of(both.activations) == p + 1);
         CHECK(one.bubble == (p - 1) * bubble);
-        CHECK(most(one.activations) == 2 * p + 1);
+        CHECK(max_of(one.activations) == 2 * p + 1);
       }
     }
 }
@@ -167,11 +167,11 @@ TEST_CASE("chimera with F = B has a bubble of (p - 2) / (2m + p - 2), and p/2 + 
     for (const int m : {p, 2 * p, 3 * p, 5 * p}) {
       CAPTURE(p);
       CAPTURE(m);
-      const Figures f = figures("chimera", p, 2, m, {1, 0.5, 0.5});
+      const ScheduleFigures f = figures("chimera", p, 2, m, {1, 0.5, 0.5});
       CHECK(f.busy == 2 * m);
       CHECK(f.bubble == p - 2);
       CHECK(f.activations.front() == p / 2 + 1);
-      CHECK(most(f.activations) == p);
+      CHECK(max_of(f.activations) == p);
     }
 }
 
@@ -181,14 +181,14 @@ TEST_CASE("chimera with B = 2F and m = p has a bubble of (p - 2)B") {
 
 TEST_CASE("gems has two alive") {
   for (const int p : kRanks)
-    for (const int m : {2, 5, 8}) CHECK(most(figures("gems", p, 2, m, kUnit).activations) == 2);
+    for (const int m : {2, 5, 8}) CHECK(max_of(figures("gems", p, 2, m, kUnit).activations) == 2);
 }
 
 TEST_CASE("hanayo where B = 2F: as wide a bubble as two stages to go, the smaller the more waves") {
   for (const int p : {2, 4, 8}) {
     double before = 1e9;
     for (const int v : {2, 4, 8}) {
-      const Figures f = figures("hanayo", p, v, p, kUnit);
+      const ScheduleFigures f = figures("hanayo", p, v, p, kUnit);
       const double share = f.bubble / (f.bubble + f.busy);
       CHECK(share < before);
       before = share;
@@ -199,8 +199,9 @@ TEST_CASE("hanayo where B = 2F: as wide a bubble as two stages to go, the smalle
 TEST_CASE("group-interleaved: the smaller the group, the less memory; never below ceil(p / 2) micro-batches") {
   for (const int p : {4, 8, 16}) {
     const int m = 3 * p;
-    const Figures half = figures("group-interleaved", p, 2, m, kUnit), whole = figures("interleaved", p, 2, m, kUnit);
-    CHECK(most(half.activations) < most(whole.activations));
+    const ScheduleFigures half = figures("group-interleaved", p, 2, m, kUnit),
+                          whole = figures("interleaved", p, 2, m, kUnit);
+    CHECK(max_of(half.activations) < max_of(whole.activations));
     CHECK(half.bubble < whole.bubble);
   }
 }
@@ -212,7 +213,7 @@ TEST_CASE("seq1f1b: (p - 1)(F + B) of a slice, p - 1 - r + slices alive") {
         CAPTURE(p);
         CAPTURE(slices);
         CAPTURE(sequences);
-        const Figures f =
+        const ScheduleFigures f =
             figures("seq1f1b", p, 1, sequences * slices, {1, 1, 0.5}, "{slices: " + std::to_string(slices) + "}");
         CHECK(f.bubble == (p - 1) * 2.5);
         for (int r = 0; r < p; ++r) CHECK(f.activations[r] == p - 1 - r + slices);

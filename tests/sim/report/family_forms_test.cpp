@@ -5,8 +5,8 @@
 #include "tests/support/families.hpp"
 
 using namespace stagecraft;
-using test::Figures;
 using test::figures;
+using test::ScheduleFigures;
 using Times = test::OpTimes;
 
 namespace {
@@ -14,18 +14,18 @@ namespace {
 constexpr int kRanks[] = {2, 4, 8, 16};
 constexpr Times kTimes[] = {{1, 1, 1}, {1, 1, 0.5}, {0.5, 1, 0.25}, {2, 1.5, 1}};  // W <= I
 
-double most(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
+double max_of(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
 
 /// The peak along a device's list when each op adds `forward`, `input` or `weight` by its kind.
 double most_kept(const Schedule& order, int device, double forward, double input, double weight) {
-  double kept = 0, peak = 0;
+  double stash = 0, peak = 0;
   for (const Op& op : order.row(DeviceId{device})) {
-    kept += op.kind == OpKind::Forward          ? forward
-            : op.kind == OpKind::InputGradient  ? input
-            : op.kind == OpKind::WeightGradient ? weight
-            : op.kind == OpKind::Backward       ? input + weight
-                                                : 0;
-    peak = std::max(peak, kept);
+    stash += op.kind == OpKind::Forward          ? forward
+             : op.kind == OpKind::InputGradient  ? input
+             : op.kind == OpKind::WeightGradient ? weight
+             : op.kind == OpKind::Backward       ? input + weight
+                                                 : 0;
+    peak = std::max(peak, stash);
   }
   return peak;
 }
@@ -62,17 +62,19 @@ TEST_CASE("gpipe that recomputes has a bubble of (p - 1)(F + B), also if the las
         CAPTURE(p);
         CAPTURE(m);
         const double bubble = (p - 1) * (t.forward + t.input + t.weight);
-        const Figures all = figures("gpipe", p, 1, m, t, "{}", true);
-        CHECK(all.busy == m * (2 * t.forward + t.input + t.weight));
-        CHECK(all.bubble == bubble);
-        CHECK(most(all.activations) == 1);
-        const Figures but_last = figures("gpipe", p, 1, m, t, "{backward: reverse, keep_last: true}");
+        const ScheduleFigures recomputed = figures("gpipe", p, 1, m, t, "{}", true);
+        CHECK(recomputed.busy == m * (2 * t.forward + t.input + t.weight));
+        CHECK(recomputed.bubble == bubble);
+        CHECK(max_of(recomputed.activations) == 1);
+        const ScheduleFigures but_last = figures("gpipe", p, 1, m, t, "{backward: reverse, keep_last: true}");
         CHECK(but_last.busy == m * (2 * t.forward + t.input + t.weight) - t.forward);
         CHECK(but_last.bubble == bubble);
       }
 }
 
-TEST_CASE("interleaved in groups of G: min(2(p - 1 - r) + (v - 1)G + 1, mv) chunks alive, one more beside a backward") {
+TEST_CASE(
+    "interleaved in groups of G: min(2(p - 1 - r) + (v - 1)G + 1, mv) chunks alive, one more during an overlapped "
+    "backward") {
   for (const int p : kRanks)
     for (const int v : {2, 4})
       for (const int group : {p, p + p / 2, 2 * p}) {
@@ -81,12 +83,13 @@ TEST_CASE("interleaved in groups of G: min(2(p - 1 - r) + (v - 1)G + 1, mv) chun
         CAPTURE(group);
         const int m = 3 * group;
         const std::string g = "group: " + std::to_string(group);
-        const Figures f = figures("interleaved", p, v, m, test::kUnitTimes, "{" + g + "}");
-        const Figures beside = figures("interleaved", p, v, m, test::kUnitTimes, "{" + g + ", overlap_moe: true}");
+        const ScheduleFigures f = figures("interleaved", p, v, m, test::kUnitTimes, "{" + g + "}");
+        const ScheduleFigures overlapped =
+            figures("interleaved", p, v, m, test::kUnitTimes, "{" + g + ", overlap_moe: true}");
         for (int r = 0; r < p; ++r) {
           const int alive = 2 * (p - 1 - r) + (v - 1) * group + 1;
           CHECK(f.activations[r] == std::min(alive, m * v));
-          CHECK(beside.activations[r] == std::min(alive + 1, m * v));
+          CHECK(overlapped.activations[r] == std::min(alive + 1, m * v));
         }
       }
 }
@@ -98,7 +101,7 @@ TEST_CASE("zero bubble H2: (p - 1)(F + I - 2W) from a rank's first start to its 
       for (const Times t : {Times{1, 1, 1}, Times{1, 1, 0.5}, Times{2, 1.5, 1}}) {
         CAPTURE(p);
         CAPTURE(m);
-        const Figures f = figures("zb-h2", p, 1, m, t);
+        const ScheduleFigures f = figures("zb-h2", p, 1, m, t);
         CHECK(f.span - f.busy == (p - 1) * (t.forward + t.input - 2 * t.weight));
         for (int r = 0; r < p; ++r) {
           CHECK(most_kept(f.order, r, 1, -1, 0) == 2 * (p - r) - 1);
@@ -111,7 +114,7 @@ TEST_CASE("zero bubble from the costs keeps at most k p activations, of which I 
   for (const int p : kRanks)
     for (const Times t : kTimes)
       for (const double k : {1.0, 1.5, 2.0}) {
-        const Figures f = figures("zb-1p", p, 1, 3 * p, t, "{memory: " + std::to_string(k) + "}");
+        const ScheduleFigures f = figures("zb-1p", p, 1, 3 * p, t, "{memory: " + std::to_string(k) + "}");
         for (int r = 0; r < p; ++r) CHECK(most_kept(f.order, r, 2, -1, -1) <= 2 * k * p);
       }
 }
@@ -126,9 +129,9 @@ TEST_CASE("1f1b-v with B = 2F: bubble and memory do not grow with the micro-batc
     for (const int m : {2 * c.p, 3 * c.p, 5 * c.p}) {
       CAPTURE(c.p);
       CAPTURE(m);
-      const Figures f = figures("1f1b-v", c.p, 2, m, test::kUnitTimes);
+      const ScheduleFigures f = figures("1f1b-v", c.p, 2, m, test::kUnitTimes);
       CHECK(f.bubble == c.bubble);
-      CHECK(most(f.activations) == c.activations);
+      CHECK(max_of(f.activations) == c.activations);
     }
 }
 
@@ -136,7 +139,7 @@ TEST_CASE("1f1b-v with B = 2F: bubble and memory do not grow with the micro-batc
 // min(r + 1, D / 2).
 TEST_CASE("chimera with m = p has p / 2 + 1 + min(r, p - 1 - r) alive on rank r") {
   for (const int p : kRanks) {
-    const Figures f = figures("chimera", p, 2, p, test::kUnitTimes);
+    const ScheduleFigures f = figures("chimera", p, 2, p, test::kUnitTimes);
     for (int r = 0; r < p; ++r) CHECK(f.activations[r] == p / 2 + 1 + std::min(r, p - 1 - r));
   }
 }
@@ -162,14 +165,14 @@ TEST_CASE("group-interleaved on 8 ranks with 2 chunks and 24 micro-batches has t
   } cases[] = {{4, 18, 12}, {8, 14, 16}, {1, 23, 13}};
   for (const auto& c : cases) {
     CAPTURE(c.group);
-    const Figures f =
+    const ScheduleFigures f =
         figures("group-interleaved", 8, 2, 24, test::kUnitTimes, "{group: " + std::to_string(c.group) + "}");
     CHECK(f.bubble == c.bubble);
-    CHECK(most(f.activations) == c.activations);
+    CHECK(max_of(f.activations) == c.activations);
   }
-  const Figures interleaved = figures("interleaved", 8, 2, 24, test::kUnitTimes);
+  const ScheduleFigures interleaved = figures("interleaved", 8, 2, 24, test::kUnitTimes);
   CHECK(interleaved.bubble == 21);
-  CHECK(most(interleaved.activations) == 23);
+  CHECK(max_of(interleaved.activations) == 23);
 }
 
 TEST_CASE("v-adaptive keeps its limit, and is no longer than v-half, v-min and zb-v in theirs") {
@@ -182,8 +185,8 @@ TEST_CASE("v-adaptive keeps its limit, and is no longer than v-half, v-min and z
         CAPTURE(m);
         CAPTURE(other.first);
         const std::string memory = "{memory: " + std::to_string(other.second / (2.0 * p) + 1e-6) + "}";
-        const Figures ours = figures("v-adaptive", p, 2, m, test::kUnitTimes, memory);
-        CHECK(most(ours.activations) <= other.second);
+        const ScheduleFigures ours = figures("v-adaptive", p, 2, m, test::kUnitTimes, memory);
+        CHECK(max_of(ours.activations) <= other.second);
         CHECK(ours.span <= figures(other.first, p, 2, m, test::kUnitTimes).span);
       }
     }

@@ -26,7 +26,7 @@ struct Run {
 
 /// Random programs of every kind, but no rendezvous without overlap, which may block without end.
 std::vector<Run> runs() {
-  std::vector<Run> all;
+  std::vector<Run> result;
   test::Draw draw{Rng(21, "files")}, draw_ties{Rng(21, "ties")};
   for (int trial = 0; trial < 60; ++trial) {
     test::RandomCase c = test::random_case(draw, 4);
@@ -35,9 +35,9 @@ std::vector<Run> runs() {
     Program program = test::program_of(c);
     Cluster cluster = test::star(program.devices, 1e9, 1e-6);
     Timeline timeline = test::run_ideal(program, cluster);
-    all.push_back({std::move(c), std::move(program), std::move(cluster), std::move(timeline)});
+    result.push_back({std::move(c), std::move(program), std::move(cluster), std::move(timeline)});
   }
-  return all;
+  return result;
 }
 
 std::vector<std::vector<std::string>> table(const std::string& csv) {
@@ -172,8 +172,8 @@ TEST_CASE("names are escaped in JSON files") {
   Cluster cluster = test::star(2, 1, 0);
   cluster.devices[DeviceId{0}].name = "a \"quoted\" \\ name\nwith a line";
   const ParsedJson trace = ParsedJson::parse(chrome_trace(program, test::run_ideal(program, cluster), cluster));
-  bool found = false;
+  bool matched = false;
   for (const ParsedJson& e : trace["traceEvents"])
-    found = found || (e["name"] == "process_name" && e["args"]["name"] == cluster.devices[DeviceId{0}].name);
-  CHECK(found);
+    matched = matched || (e["name"] == "process_name" && e["args"]["name"] == cluster.devices[DeviceId{0}].name);
+  CHECK(matched);
 }

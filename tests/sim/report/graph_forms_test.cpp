@@ -152,7 +152,7 @@ TEST_CASE("nested sizes and groups never deadlock, and unequal costs stay within
     const double length = makespan(schedule, c.plan, c.costs);
     double busiest = 0;
     for (const StageId s : c.plan.stages.ids())
-      for (const StageCost& cost : c.costs.of(s)) {
+      for (const StageCost& cost : c.costs.replicas(s)) {
         const bool again = c.plan.stages[s].shape.recomputes_all();
         const double once = (cost.forward + cost.backward + (again ? cost.recompute : Seconds{})).value;
         busiest = std::max(busiest, once * c.plan.micro_batches(s));

@@ -20,7 +20,7 @@ SweepPage three_points() {
                  .backend = "ideal",
                  .version = "1",
                  .base = "b.yaml",
-                 .found = true,
+                 .has_base = true,
                  .folder = "s-ideal",
                  .out = "out/s-ideal",
                  .figures = {"period_s", "final_loss"},
@@ -28,7 +28,7 @@ SweepPage three_points() {
   page.points = {
       {.number = 1, .settings = R"({"n": 8, "s": "1f1b"})", .status = "ok", .key = "k1", .figures = {0.5, kUnknown}},
       {.number = 2, .settings = R"({"n": 4, "s": {"name": "</script>"}})", .status = "crash", .message = "\xff<!--"},
-      {.number = 4, .settings = R"({"n": 8})", .key = "k4", .kept = true},
+      {.number = 4, .settings = R"({"n": 8})", .key = "k4", .has_report = true},
   };
   return page;
 }

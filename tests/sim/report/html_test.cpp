@@ -32,7 +32,7 @@ struct Run {
   Timeline timeline;
   Report report;
 
-  KeptRun kept(const std::string& name = "a run") const {
+  KeptRun kept_run(const std::string& name = "a run") const {
     return {name, results_json("a title", program, timeline, report, cluster),
             spans_csv(program, timeline, report, cluster), memory_csv(program, timeline, report, cluster),
             "schema: scenario/1\n"};
@@ -55,7 +55,7 @@ Run small_run() {
 /// Random programs of every kind, also with unordered messages, but no rendezvous without overlap, which may block
 /// without end.
 std::vector<Run> runs() {
-  std::vector<Run> all;
+  std::vector<Run> result;
   test::Draw draw{Rng(22, "html")}, draw_ties{Rng(22, "ties")};
   for (int trial = 0; trial < 60; ++trial) {
     test::RandomCase c = test::random_case(draw, 4);
@@ -63,9 +63,9 @@ std::vector<Run> runs() {
     if (!c.options.overlap) c.options.rendezvous = false;
     Program program = test::program_of(c);
     Cluster cluster = test::star(program.devices, 1e9, 1e-6);
-    all.push_back(run_of(to_text(c), std::move(program), std::move(cluster)));
+    result.push_back(run_of(to_text(c), std::move(program), std::move(cluster)));
   }
-  return all;
+  return result;
 }
 
 /// The text between two markers; the first must occur once.
@@ -187,12 +187,12 @@ TEST_CASE("the page has every instruction with its times, and nothing else") {
   std::size_t overlapping = 0;
   for (const Run& run : runs()) {
     CAPTURE(run.what);
-    const ParsedJson data = data_of(html_page(std::vector{run.kept()}, "t"));
+    const ParsedJson data = data_of(html_page(std::vector{run.kept_run()}, "t"));
     REQUIRE(data["runs"].size() == 1);
     const ParsedJson& shown = data["runs"][0];
     CHECK(rows_of(shown) == rows_of(run));
-    CHECK(shown["results"] == ParsedJson::parse(run.kept().results));
-    CHECK(shown["scenario"] == run.kept().scenario);
+    CHECK(shown["results"] == ParsedJson::parse(run.kept_run().results));
+    CHECK(shown["scenario"] == run.kept_run().scenario);
     CHECK(shown["name"] == "a run");
     std::map<std::pair<int, std::string>, int> lanes;
     for (const ParsedJson& lane : shown["lanes"]) overlapping += ++lanes[{lane["device"], lane["kind"]}] == 2;
@@ -210,26 +210,26 @@ TEST_CASE("each lane is used as soon as it is free, and there are as many as run
       together[{std::get<0>(row), message ? kind : "compute"}].emplace_back(std::get<8>(row), std::get<9>(row));
     }
     std::map<std::pair<std::string, std::string>, std::size_t> lanes;
-    const ParsedJson shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
+    const ParsedJson shown = data_of(html_page(std::vector{run.kept_run()}, "t"))["runs"][0];
     for (const ParsedJson& lane : shown["lanes"])
       ++lanes[{shown["devices"].at(lane["device"].get<std::size_t>()), lane["kind"]}];
     CHECK(lanes.size() == together.size());
     for (auto& group : together) {
       auto& spans = group.second;
       std::sort(spans.begin(), spans.end());
-      std::size_t most = 0;
+      std::size_t peak = 0;
       for (std::size_t i = 0; i < spans.size(); ++i) {
         std::size_t at_once = 1;
         for (std::size_t j = 0; j < i; ++j) at_once += spans[j].second > spans[i].first;
-        most = std::max(most, at_once);
+        peak = std::max(peak, at_once);
       }
-      CHECK(lanes[group.first] == most);
+      CHECK(lanes[group.first] == peak);
     }
   }
 }
 
 TEST_CASE("spans that overlap by a picosecond have two lanes, and other bytes make another kind of message") {
-  KeptRun run = small_run().kept();
+  KeptRun run = small_run().kept_run();
   run.spans =
       "id,instruction,kind,device,stream,stage,micro_batch,iteration,version,bytes,start_ns,end_ns,critical\n"
       "0,0>1:0F0,send,d0,1,0,0,0,0,100,0.000,10.000,0\n"
@@ -258,11 +258,11 @@ TEST_CASE("spans that overlap by a picosecond have two lanes, and other bytes ma
 }
 
 TEST_CASE("the page has every device's memory, change by change") {
-  std::vector<Run> all = runs();
-  all.push_back(small_run());
-  for (const Run& run : all) {
+  std::vector<Run> cases = runs();
+  cases.push_back(small_run());
+  for (const Run& run : cases) {
     CAPTURE(run.what);
-    const ParsedJson shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
+    const ParsedJson shown = data_of(html_page(std::vector{run.kept_run()}, "t"))["runs"][0];
     const MemoryHistory history(run.program, run.timeline);
     std::size_t used = 0;
     for (const DeviceReport& d : run.report.devices) used += d.used;
@@ -275,17 +275,17 @@ TEST_CASE("the page has every device's memory, change by change") {
       if (curve.empty() || curve.front().time > 0) curve.insert(curve.begin(), MemorySample{});
       REQUIRE(m["gap"].size() == curve.size());
       std::int64_t time = 0;
-      double most = resident;
+      double highest = resident;
       for (std::size_t i = 0; i < curve.size(); ++i) {
         time += m["gap"][i].get<std::int64_t>();
         CHECK(time == picoseconds(curve[i].time));
         CHECK(m["stash"][i] == curve[i].stash.value);
         CHECK(m["messages"][i] == (curve[i].received + curve[i].outgoing).value);
-        most = std::max(most, resident + m["stash"][i].get<double>() + m["messages"][i].get<double>());
+        highest = std::max(highest, resident + m["stash"][i].get<double>() + m["messages"][i].get<double>());
       }
-      CHECK(m["peak"] == most);
+      CHECK(m["peak"] == highest);
       const double peak = run.report.devices[device].memory.total.value;
-      CHECK(std::abs(most - peak) <= 1e-12 * peak);
+      CHECK(std::abs(highest - peak) <= 1e-12 * peak);
     }
   }
 }
@@ -293,7 +293,7 @@ TEST_CASE("the page has every device's memory, change by change") {
 TEST_CASE("the head of the page has the ends of the run and of its iterations") {
   for (const Run& run : runs()) {
     CAPTURE(run.what);
-    const ParsedJson shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
+    const ParsedJson shown = data_of(html_page(std::vector{run.kept_run()}, "t"))["runs"][0];
     std::map<int, std::int64_t> ends;
     std::int64_t length = 0;
     for (const Row& row : rows_of(run)) {
@@ -312,7 +312,7 @@ TEST_CASE("a part has whole devices, and no more than it needs") {
   const Plan plan = test::dag_plan(3, 2000, {{0, 1}, {1, 2}}, 1);
   const Run run =
       run_of("long", test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 1))), test::star(3, 1, 0));
-  const ParsedJson shown = data_of(html_page(std::vector{run.kept()}, "t"))["runs"][0];
+  const ParsedJson shown = data_of(html_page(std::vector{run.kept_run()}, "t"))["runs"][0];
   CHECK(rows_of(shown) == rows_of(run));
   // At the ends 2,000 each of forward, backward, sends and receives, an update, and their memory; more in the middle.
   CHECK(shown["parts"].size() == 3);
@@ -320,7 +320,7 @@ TEST_CASE("a part has whole devices, and no more than it needs") {
 }
 
 TEST_CASE("the page keeps numbers as large as a file can have") {
-  KeptRun run = small_run().kept();
+  KeptRun run = small_run().kept_run();
   run.spans =
       "id,instruction,kind,device,stream,stage,micro_batch,iteration,version,bytes,start_ns,end_ns,critical\n"
       "0,0F-9223372036854775808,forward,d0,1,0,-9223372036854775808,9223372036854775807,-1,0,0.000,1.000,0\n"
@@ -340,7 +340,7 @@ TEST_CASE("the page keeps numbers as large as a file can have") {
 
 TEST_CASE("several runs stand in the order in which they were given") {
   const Run run = small_run();
-  const ParsedJson data = data_of(html_page(std::vector{run.kept("b"), run.kept("a"), run.kept("b")}, "t"));
+  const ParsedJson data = data_of(html_page(std::vector{run.kept_run("b"), run.kept_run("a"), run.kept_run("b")}, "t"));
   REQUIRE(data["runs"].size() == 3);
   CHECK(data["runs"][0]["name"] == "b");
   CHECK(data["runs"][1]["name"] == "a");
@@ -351,9 +351,9 @@ TEST_CASE("names cannot escape from the data of the page") {
   const std::string bad = "</script><script>alert(\"1\")</script><!-- & 'x', \\ \n{{script}}", no_utf8 = bad + " \xff";
   Run run = small_run();
   run.cluster.devices[DeviceId{0}].name = bad;
-  KeptRun kept = run.kept(no_utf8);
-  kept.scenario = no_utf8;
-  const std::string page = html_page(std::vector{kept}, no_utf8);
+  KeptRun damaged = run.kept_run(no_utf8);
+  damaged.scenario = no_utf8;
+  const std::string page = html_page(std::vector{damaged}, no_utf8);
   CHECK(count(page, "<script") == 3);  // Data, script, and one part.
   CHECK(count(page, "</script") == 3);
   CHECK(count(between(page, kDataOpen, "</script>"), "<") == 0);
@@ -367,7 +367,7 @@ TEST_CASE("names cannot escape from the data of the page") {
 }
 
 TEST_CASE("the page makes no request, and allows only its own script and style") {
-  const std::string page = html_page(std::vector{small_run().kept()}, "t");
+  const std::string page = html_page(std::vector{small_run().kept_run()}, "t");
   const std::string policy = between(page, R"(<meta http-equiv="Content-Security-Policy" content=")", "\"");
   CHECK(policy.starts_with("default-src 'none'; "));
   CHECK(count(policy, "unsafe") == 0);
@@ -392,7 +392,7 @@ TEST_CASE("the page makes no request, and allows only its own script and style")
 }
 
 TEST_CASE("damaged files of a run are refused with their place") {
-  const KeptRun good = small_run().kept("out/a");
+  const KeptRun good = small_run().kept_run("out/a");
   CHECK(problem_with(good) == "nothing");
   const auto with = [&](std::string KeptRun::*file, const std::string& what, const std::string& by) {
     KeptRun run = good;
@@ -449,7 +449,7 @@ TEST_CASE("damaged files of a run are refused with their place") {
 }
 
 TEST_CASE("a run without memory.csv has no curve; one with too many instructions has no page") {
-  KeptRun run = small_run().kept();
+  KeptRun run = small_run().kept_run();
   run.memory.clear();
   CHECK(data_of(html_page(std::vector{run}, "t"))["runs"][0]["memory"].empty());
   const auto end = run.spans.find('\n', run.spans.find('\n') + 1) + 1;

@@ -161,7 +161,7 @@ TEST_CASE("results have the use of links in percent, with changes as times") {
   c.cluster.changes = {
       {.devices = {DeviceId{1}}, .links = {}, .from = {2}, .until = {3}, .every = {}, .lasts = {}, .rate = 0.5},
       {.devices = {}, .links = {LinkId{0}}, .from = {}, .until = {kForEver}, .every = {4}, .lasts = {1}, .down = true}};
-  c.cluster.jitter.most = 0.25;
+  c.cluster.jitter.max_fraction = 0.25;
   results = ParsedJson::parse(results_json("t", c.program, c.timeline, c.report, c.cluster));
   CHECK(results["jitter_most"] == 0.25);
   CHECK(results["changes"].size() == 2);

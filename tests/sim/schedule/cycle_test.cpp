@@ -52,8 +52,8 @@ TEST_CASE("two ranks that wait for each other are a cycle") {
   CHECK(p.column == 1);
   CHECK(p.op == "0B0");
   CHECK(p.message ==
-        "0B0 (rank 0) waits for 1B0 (rank 1), which comes behind 1F1; 1F1 (rank 1) waits for 0F1 (rank 0), which comes "
-        "behind 0B0");
+        "0B0 (rank 0) waits for 1B0 (rank 1), which comes after 1F1; 1F1 (rank 1) waits for 0F1 (rank 0), which comes "
+        "after 0B0");
 }
 
 TEST_CASE("the shortest cycle is named when there are several") {
@@ -63,10 +63,9 @@ TEST_CASE("the shortest cycle is named when there are several") {
   for (std::size_t s = 0; s < 7; ++s) plan.stages[StageId{s}].place_on({DeviceId{rank_of[s]}});
   std::vector<std::string> rows = {"0F0 0B0 4F0 4B0", "1F0 1B0", "3F0 3B0 2F0 2B0", "5F0 5B0", "6F0 6B0"};
   const ScheduleProblem three = only_problem(rows, plan);
-  CHECK(
-      three.message ==
-      "0B0 (rank 0) waits for 1B0 (rank 1); 1B0 (rank 1) waits for 2B0 (rank 2), which comes behind 3F0; 3F0 (rank 2) "
-      "waits for 4F0 (rank 0), which comes behind 0B0");
+  CHECK(three.message ==
+        "0B0 (rank 0) waits for 1B0 (rank 1); 1B0 (rank 1) waits for 2B0 (rank 2), which comes after 3F0; 3F0 (rank 2) "
+        "waits for 4F0 (rank 0), which comes after 0B0");
   // Two more ranks wait for each other, and rank 5 for one of the circle: the circle of two is the one to mend first.
   plan.stages.resize(9, plan.stages.back());
   plan.stages[StageId{7}].place_on({DeviceId{3}}), plan.stages[StageId{8}].place_on({DeviceId{4}});
@@ -84,7 +83,7 @@ TEST_CASE("a rank can wait for itself") {
   const ScheduleProblem p = only_problem({"1F0 0F0 0B0 1B0"}, chain_plan(2, 1, 1));
   CHECK(p.rank == 0);
   CHECK(p.column == 0);
-  CHECK(p.message.find("1F0 (rank 0) waits for 0F0 (rank 0), which comes behind 1F0") != std::string::npos);
+  CHECK(p.message.find("1F0 (rank 0) waits for 0F0 (rank 0), which comes after 1F0") != std::string::npos);
   // Ops that run as one cannot feed each other.
   only_problem({"0F0+ 1F0 1B0 0B0"}, chain_plan(2, 1, 1));
 }

@@ -12,14 +12,14 @@ using Rows = std::vector<std::string>;
 namespace {
 
 Rows rows(const Plan& plan, const std::string& options, int iterations = 1) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", "layerpipe");
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", "layerpipe");
   const config::Value map = test::checked(options, *def.fields);
   const StageCosts costs = uniform_costs(plan, test::times(1, 0));
-  const Schedule made =
+  const Schedule result =
       build_schedule(def, {.plan = plan, .costs = costs, .iterations = iterations, .options = read_options(def, &map)});
-  CHECK(validate(made, plan, {.iterations = iterations, .trains = false}).empty());
-  CHECK(made.drain_every == 0);
-  return test::rows_of(made);
+  CHECK(validate(result, plan, {.iterations = iterations, .trains = false}).empty());
+  CHECK(result.drain_every == 0);
+  return test::rows_of(result);
 }
 
 /// A plan with stages 0 and 3 on one device, 1 and 2 on another.

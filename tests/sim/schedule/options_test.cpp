@@ -9,7 +9,7 @@ using namespace stagecraft;
 namespace {
 
 ScheduleOptions options(std::string_view schedule, const std::vector<std::string>& sets) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", schedule);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", schedule);
   const std::optional<config::Value> map = options_of(def, sets);
   return read_options(def, map ? &*map : nullptr);
 }
@@ -20,7 +20,7 @@ TEST_CASE("options: builder options are read for every schedule that has them") 
   CHECK(options("pipedream", {"drain_every=3"}).drain_every == 3);
   CHECK(options("pipedream", {}).drain_every == 0);
   CHECK(options("pipedream", {"update=micro_batch"}).update_each_micro_batch);
-  CHECK(options("interleaved", {"chunks=4"}).placing->chunks.least == 4);
+  CHECK(options("interleaved", {"chunks=4"}).placing->chunks.min == 4);
   CHECK_FALSE(options("1f1b", {}).placing.has_value());
   CHECK_THROWS_AS(options("hanayo", {"chunks=3"}), InputError);
 }
@@ -35,7 +35,7 @@ TEST_CASE("options: equality compares builder options and schedule options") {
 }
 
 TEST_CASE("options: without a map the schedule is built with its defaults") {
-  for (const ScheduleDef* def : schedules::all()) {
+  for (const ScheduleDef* def : schedules::catalog()) {
     if (!def->fields || def->tasks || def->name == "csv" || def->name == "synthesised") continue;
     CAPTURE(def->name);
     const Plan plan = test::least_plan(*def, 4, 8);

@@ -12,15 +12,15 @@ using Rows = std::vector<std::string>;
 namespace {
 
 Schedule with(std::string_view name, int p, int v, int m, const std::string& options = "{}") {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", name);
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
   const Plan plan = plan_for(def, p, v, m);
   const config::Value map = def.fields ? test::checked(options, *def.fields) : config::Value{};
   const StageCosts costs = uniform_costs(plan, test::times(1, 2));
-  Schedule made =
+  Schedule result =
       build_schedule(def, {.plan = plan, .costs = costs, .options = read_options(def, def.fields ? &map : nullptr)});
-  CHECK(validate(made, plan, {}).empty());
-  for (auto& row : made.ranks) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
-  return made;
+  CHECK(validate(result, plan, {}).empty());
+  for (auto& row : result.ranks) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
+  return result;
 }
 
 Rows rows(std::string_view name, int p, int v, int m, const std::string& options = "{}") {
@@ -66,7 +66,7 @@ TEST_CASE("torchgpipe runs backwards in reverse, and recomputes all but the last
         Rows{"0F0 0F1 0F2 0B2 0R1 0B1 0R0 0B0", "1F0 1F1 1F2 1B2 1R1 1B1 1R0 1B0"});
   Plan plan = chain_plan(2, 2, 3);
   plan.stages[StageId{0}].shape.recomputation = Recomputation::Full;
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", "gpipe");
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", "gpipe");
   const config::Value map = test::checked("{keep_last: true}", *def.fields);
   const StageCosts costs = uniform_costs(plan, test::times(1, 1));
   CHECK_THROWS_AS(build_schedule(def, {.plan = plan, .costs = costs, .options = read_options(def, &map)}), InputError);
@@ -79,8 +79,8 @@ TEST_CASE("chimera and gems run in both directions") {
 
 TEST_CASE("chimera keeps every micro-batch, also beyond two groups each way on eight ranks") {
   // The released generator runs 20 of these 32.
-  const Schedule made = with("chimera", 8, 2, 32);
-  for (const auto& row : made.device_rows()) CHECK(row.size() == 2 * 32);
+  const Schedule schedule = with("chimera", 8, 2, 32);
+  for (const auto& row : schedule.device_rows()) CHECK(row.size() == 2 * 32);
 }
 
 TEST_CASE("dualpipev on two ranks equals the order by hand") {

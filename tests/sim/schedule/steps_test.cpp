@@ -15,15 +15,15 @@ constexpr Step kSteps[] = {Step::Free, Step::Busy, Step::Takes, Step::Frees, Ste
 
 /// Activations alive after each step. With `free_steps_free` a free step runs a weight gradient if one is due.
 std::vector<int> alive(const std::vector<Step>& steps, bool free_steps_free) {
-  std::vector<int> all;
+  std::vector<int> counts;
   int now = 0, due = 0;
   for (const Step step : steps) {
     now += step == Step::Takes ? 1 : step == Step::Frees ? -1 : 0;
     due += step == Step::Due;
     if (step == Step::Free && free_steps_free && due > 0) --due, --now;
-    all.push_back(now);
+    counts.push_back(now);
   }
-  return all;
+  return counts;
 }
 
 }  // namespace
@@ -34,12 +34,12 @@ TEST_CASE("steps: the peak and its last step are known after every change") {
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<Step> steps(1 + below(100));
     for (Step& step : steps) step = kSteps[below(5)];
-    StepTree<Activations> kept(steps);
+    StepTree<Activations> tree(steps);
     StepTree<ActivationsAndDue> due(steps);
     for (int change = 0; change < 20; ++change) {
       const std::size_t place = below(steps.size());
       steps[place] = kSteps[below(5)];
-      kept.set(static_cast<int>(place), {steps[place]});
+      tree.set(static_cast<int>(place), {steps[place]});
       due.set(static_cast<int>(place), {steps[place]});
       const std::vector<int> simple = alive(steps, false), with_due = alive(steps, true);
       // Padding after the last step has no effect, so the activations at the end count too.
@@ -48,7 +48,7 @@ TEST_CASE("steps: the peak and its last step are known after every change") {
       int last = -1;
       for (int i = 0; i < end; ++i)
         if (simple[i] >= activations) last = i;
-      CHECK(kept.last_with(activations, end) == last);
+      CHECK(tree.last_with(activations, end) == last);
     }
   }
 }
@@ -57,10 +57,10 @@ TEST_CASE("steps: two changes at once may cross the border of a block") {
   StepTree<Activations> row(std::vector<Step>(20, Step::Free));
   for (int first = 0; first < 19; ++first) {
     row.set(first, {Step::Takes, Step::Takes});
-    CHECK(row.whole().most == 2);
+    CHECK(row.whole().highest == 2);
     CHECK_FALSE(row.free(first + 1));
     row.set(first, {Step::Free, Step::Free});
-    CHECK(row.whole().most == 0);
+    CHECK(row.whole().highest == 0);
   }
 }
 

@@ -30,11 +30,11 @@ class RowsOfRank {
     done_.assign(stages_.size(), std::vector<int>(micros_, 0));
     add();
   }
-  std::vector<std::vector<Step>> all;
+  std::vector<std::vector<Step>> orders;
 
  private:
   void add() {
-    if (row_.size() == stages_.size() * micros_ * (split_ ? 3 : 2)) all.push_back(row_);
+    if (row_.size() == stages_.size() * micros_ * (split_ ? 3 : 2)) orders.push_back(row_);
     for (std::size_t s = 0; s < stages_.size(); ++s)
       for (std::size_t m = 0; m < micros_; ++m)
         if (may(s, m)) step(s, m);
@@ -66,7 +66,7 @@ class RowsOfRank {
 Score best_of_all(const SchedulingProblem& p, const ResourceLimits& limit, bool split) {
   std::vector<std::vector<std::vector<Step>>> choices;
   for (int r = 0; r < p.ranks(); ++r) {
-    choices.push_back(RowsOfRank(p, r, split, r == 0).all);
+    choices.push_back(RowsOfRank(p, r, split, r == 0).orders);
     std::erase_if(choices.back(), [&](const std::vector<Step>& row) { return !row_fits(p, row, r, limit); });
   }
   OrderClock clock(p);
@@ -102,12 +102,12 @@ StageCosts random_costs(const Plan& plan, Rng& rng) {
   return costs;
 }
 
-LowerBound bound_of(int ranks, int micro_batches, const StageCost& cost, double hop, double most, bool split) {
+LowerBound bound_of(int ranks, int micro_batches, const StageCost& cost, double hop, double max_alive, bool split) {
   const Plan plan = chain_plan(ranks, ranks, micro_batches);
   const StageCosts costs = uniform_costs(plan, cost);
   const Cluster cluster = test::delay_cluster(ranks, hop);
   const SchedulingProblem p({.plan = plan, .costs = costs, .cluster = &cluster});
-  return lower_bound(p, at_most(p, most), split);
+  return lower_bound(p, at_most(p, max_alive), split);
 }
 
 }  // namespace
@@ -125,8 +125,9 @@ TEST_CASE("the bound is never above any order of 280 small plans, and is tight f
     const StageCosts costs = random_costs(plan, rng);
     const Cluster cluster = test::delay_cluster(shape.ranks, rng.integer(0, 1) * rng.integer(0, 6));
     const SchedulingProblem p({.plan = plan, .costs = costs, .cluster = &cluster});
-    const double most = shape.chunks * rng.integer(1, shape.micro_batches) + 0.5 * rng.integer(0, 2);
-    const ResourceLimits limit = at_most(p, rng.integer(0, 3) > 0 ? most : 100, shape.split && i % 2 == 0 ? 0.5 : 0);
+    const double capacity = shape.chunks * rng.integer(1, shape.micro_batches) + 0.5 * rng.integer(0, 2);
+    const ResourceLimits limit =
+        at_most(p, rng.integer(0, 3) > 0 ? capacity : 100, shape.split && i % 2 == 0 ? 0.5 : 0);
     const Score best = best_of_all(p, limit, shape.split);
     REQUIRE(std::isfinite(best.period));
     const LowerBound bound = lower_bound(p, limit, shape.split);
@@ -182,7 +183,7 @@ TEST_CASE("room for one and a half activations is room for one: micro-batches ru
   const Plan plan = chain_plan(4, 4, 8);
   const StageCosts costs = uniform_costs(plan, halves(1, 1, 1));
   const SchedulingProblem p({.plan = plan, .costs = costs});
-  const auto halved = [&](double most) { return lower_bound(p, at_most(p, most, 0.5), true).period; };
+  const auto halved = [&](double capacity) { return lower_bound(p, at_most(p, capacity, 0.5), true).period; };
   CHECK(halved(1.25) == halved(1));
   CHECK(halved(1.5) < halved(1));
 }

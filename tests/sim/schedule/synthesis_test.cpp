@@ -79,16 +79,16 @@ Best best_of_all(const SchedulingProblem& p, const ResourceLimits& limit) {
 
 double searched(const SchedulingProblem& p, const ResourceLimits& limit, bool period) {
   const SearchGoal goal{.period = period, .effort = 1e6};
-  const auto found = search(p, limit, goal, {}, lower_bound(p, limit));
-  REQUIRE(!found.empty());
-  CHECK(well_formed(p, found.front().rows));
-  CHECK(fits(p, found.front().rows, limit));
-  return period ? found.front().score.period : found.front().score.makespan;
+  const auto result = search(p, limit, goal, {}, lower_bound(p, limit));
+  REQUIRE(!result.empty());
+  CHECK(well_formed(p, result.front().rows));
+  CHECK(fits(p, result.front().rows, limit));
+  return period ? result.front().score.period : result.front().score.makespan;
 }
 
 /// One iteration of the schedule with these options, made without a scenario.
-Schedule made(const Plan& plan, const StageCosts& costs, const std::string& options) {
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", "synthesised");
+Schedule synthesised(const Plan& plan, const StageCosts& costs, const std::string& options) {
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", "synthesised");
   const config::Value map = test::checked(options, *def.fields);
   return build_schedule(def, {.plan = plan, .costs = costs, .options = read_options(def, &map)});
 }
@@ -155,14 +155,14 @@ TEST_CASE("an order that deadlocks has an infinite time; a schedule converts to 
 
 namespace {
 
-struct Met {
+struct SearchTotals {
   int period = 0, makespan = 0, cases = 0;
 };
 
 /// The search against all orders, on plans of two or three ranks; with `tied`, the outer ones share weights.
-Met against_all_orders(bool tied) {
+SearchTotals against_all_orders(bool tied) {
   Rng rng(7, "all orders");
-  Met met;
+  SearchTotals met;
   for (int i = 0; i < 12; ++i) {
     const int ranks = i % 2 == 0 ? 3 : 2;
     Plan plan = chain_plan(ranks, ranks, 2);
@@ -170,10 +170,10 @@ Met against_all_orders(bool tied) {
     if (tied) test::tie_stages(plan, {{{0, ranks - 1}, double(rng.integer(0, 12))}});
     const Cluster cluster = test::star(ranks, 1, 0, Duplex::Unshared);
     const SchedulingProblem p({.plan = plan, .costs = costs, .cluster = &cluster});
-    for (const double most : {1.0, 2.0}) {
+    for (const double max_alive : {1.0, 2.0}) {
       CAPTURE(i);
-      CAPTURE(most);
-      const ResourceLimits limit = at_most(p, most);
+      CAPTURE(max_alive);
+      const ResourceLimits limit = at_most(p, max_alive);
       const Best best = best_of_all(p, limit);
       const LowerBound bound = lower_bound(p, limit);
       CHECK(bound.period <= best.period * (1 + 1e-9));
@@ -194,7 +194,7 @@ Met against_all_orders(bool tied) {
 TEST_CASE("on small plans the search finds the best of all orders, and the bound is not above it") {
   for (const bool tied : {false, true}) {
     CAPTURE(tied);
-    const Met met = against_all_orders(tied);
+    const SearchTotals met = against_all_orders(tied);
     CHECK(met.period > met.cases / 4);
     CHECK(met.makespan > met.cases / 4);
   }
@@ -233,15 +233,15 @@ TEST_CASE("a V schedule in little memory is no longer than the search for buildi
   };
   CHECK(6 * 16 + expected(8, 13) == 104);
   for (const int ranks : {4, 6, 8})
-    for (int most = 2 * ((ranks + 4) / 3); most <= 2 * ranks; ++most) {
+    for (int max_alive = 2 * ((ranks + 4) / 3); max_alive <= 2 * ranks; ++max_alive) {
       CAPTURE(ranks);
-      CAPTURE(most);
+      CAPTURE(max_alive);
       const int micro_batches = 2 * ranks;
       const Plan plan = placed_plan(Placement::V, ranks, 2, micro_batches);
-      const Schedule s =
-          made(plan, uniform_costs(plan, halves(1, 1, 1)), "{activations: " + std::to_string(most) + ", effort: 3}");
+      const Schedule s = synthesised(plan, uniform_costs(plan, halves(1, 1, 1)),
+                                     "{activations: " + std::to_string(max_alive) + ", effort: 3}");
       REQUIRE(s.search.has_value());
-      CHECK(s.search->found.value <= 6.0 * micro_batches + expected(ranks, most) + 1e-9);
+      CHECK(s.search->time.value <= 6.0 * micro_batches + expected(ranks, max_alive) + 1e-9);
       CHECK(s.search->bound.value >= 6.0 * micro_batches - 1e-9);
     }
 }
@@ -256,36 +256,36 @@ TEST_CASE("a V schedule in little memory is as short as the published ones from 
     CAPTURE(at.ranks);
     CAPTURE(at.activations);
     const Plan plan = placed_plan(Placement::V, at.ranks, 2, at.micro_batches);
-    const Schedule s = made(plan, uniform_costs(plan, halves(1, 1, 1)),
-                            "{activations: " + std::to_string(at.activations) + ", effort: 5}");
+    const Schedule s = synthesised(plan, uniform_costs(plan, halves(1, 1, 1)),
+                                   "{activations: " + std::to_string(at.activations) + ", effort: 5}");
     REQUIRE(s.search.has_value());
-    CHECK(s.search->found.value <= at.period + 1e-9);
+    CHECK(s.search->time.value <= at.period + 1e-9);
     CHECK(s.search->bound.value >= 6.0 * at.micro_batches - 1e-9);
   }
 }
 
 TEST_CASE("bidirectional orders are valid, and none is longer than the catalog's") {
   struct Point {
-    int ranks, micro_batches, known;
+    int ranks, micro_batches, catalog_orders;
   };
   // Chimera and DualPipe want an even number of ranks; GEMS divides the micro-batches in another way.
   for (const Point& at : {Point{2, 4, 2}, Point{4, 8, 2}, Point{3, 5, 0}}) {
     CAPTURE(at.ranks);
     const Plan plan = placed_plan(Placement::Bidirectional, at.ranks, 2, at.micro_batches);
     const StageCosts costs = uniform_costs(plan, halves(2, 2, 1));
-    const Schedule s = made(plan, costs, "{placement: bidirectional, effort: 2}");
+    const Schedule s = synthesised(plan, costs, "{placement: bidirectional, effort: 2}");
     for (const ScheduleProblem& problem : validate(s, plan, {})) FAIL_CHECK(to_text(problem));
     REQUIRE(s.search.has_value());
     CHECK(s.search->bound.value >= 5.0 * at.micro_batches - 1e-9);  // Half of them run on each of two stages.
-    CHECK(s.search->found.value >= s.search->bound.value - 1e-9);
+    CHECK(s.search->time.value >= s.search->bound.value - 1e-9);
     const SchedulingProblem p({.plan = plan, .costs = costs});
-    int known = 0;
+    int catalog_orders = 0;
     for (const SeedOrder& seed : library_seeds({.plan = plan, .costs = costs})) {
       CAPTURE(seed.name);
-      CHECK(s.search->found.value <= OrderClock(p).score(p.rows_of(seed.iteration), true).period + 1e-9);
-      ++known;
+      CHECK(s.search->time.value <= OrderClock(p).score(p.rows_of(seed.iteration), true).period + 1e-9);
+      ++catalog_orders;
     }
-    CHECK(known == at.known);
+    CHECK(catalog_orders == at.catalog_orders);
   }
 }
 
@@ -294,22 +294,22 @@ TEST_CASE("the same seed finds the same order; another effort may find another")
   const Plan plan = chain_plan(4, 4, 8);
   const StageCosts costs = random_costs(plan, rng);
   const std::string options = "{activations: 4, effort: 2, seed: 5}";
-  CHECK(made(plan, costs, options) == made(plan, costs, options));
+  CHECK(synthesised(plan, costs, options) == synthesised(plan, costs, options));
 }
 
 TEST_CASE("whole backwards are used alone if asked for") {
   Rng rng(13, "whole");
   const Plan plan = chain_plan(3, 3, 6);
   const StageCosts costs = random_costs(plan, rng);
-  for (const auto& row : made(plan, costs, "{split: false, effort: 1}").ranks)
+  for (const auto& row : synthesised(plan, costs, "{split: false, effort: 1}").ranks)
     for (const Op& op : row) CHECK((op.kind != OpKind::InputGradient && op.kind != OpKind::WeightGradient));
 }
 
 TEST_CASE("a memory limit that no order meets is refused") {
   const Plan plan = placed_plan(Placement::V, 3, 2, 4);
   const StageCosts costs = uniform_costs(plan, halves(1, 1, 1));
-  CHECK_THROWS_AS(made(plan, costs, "{activations: 1, effort: 1}"), Infeasible);
-  CHECK(made(plan, costs, "{activations: 2, effort: 1}").search->found.value > 0);
+  CHECK_THROWS_AS(synthesised(plan, costs, "{activations: 1, effort: 1}"), Infeasible);
+  CHECK(synthesised(plan, costs, "{activations: 2, effort: 1}").search->time.value > 0);
 }
 
 TEST_CASE("a graph of stages may have different micro-batches and recompute") {
@@ -320,6 +320,6 @@ TEST_CASE("a graph of stages may have different micro-batches and recompute") {
   plan.stages[StageId{2}].shape.recomputation = Recomputation::Full;
   Rng rng(17, "graphs");
   const StageCosts costs = random_costs(plan, rng);
-  const Schedule s = made(plan, costs, "{effort: 1}");
+  const Schedule s = synthesised(plan, costs, "{effort: 1}");
   for (const ScheduleProblem& problem : validate(s, plan, {})) FAIL_CHECK(to_text(problem));
 }

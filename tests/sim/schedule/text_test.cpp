@@ -55,13 +55,13 @@ TEST_CASE("the grid shows ops that run as one in brackets") {
 }
 
 TEST_CASE("the gap of an order is printed without an exponent") {
-  const auto told = [](double found) {
-    return to_text(ScheduleSearch{Seconds{found}, Seconds{1}, true, "work", "search"}, [](Seconds) { return "t"; });
+  const auto text_of = [](double time) {
+    return to_text(ScheduleSearch{Seconds{time}, Seconds{1}, true, "work", "search"}, [](Seconds) { return "t"; });
   };
-  CHECK(told(1) == "period t, as short as any order can be (work)");
-  CHECK(told(1.14) == "period t, at most 14 % too long: no order is shorter than t (work)");
-  CHECK(told(1.994) == "period t, at most 99 % too long: no order is shorter than t (work)");
-  CHECK(told(1.996) == "period t, at most 100 % too long: no order is shorter than t (work)");
-  CHECK(told(3.6) == "period t, at most 260 % too long: no order is shorter than t (work)");
-  CHECK(told(1 + 1e-8) == "period t, at most 0.0001 % too long: no order is shorter than t (work)");
+  CHECK(text_of(1) == "period t, as short as any order can be (work)");
+  CHECK(text_of(1.14) == "period t, at most 14 % too long: no order is shorter than t (work)");
+  CHECK(text_of(1.994) == "period t, at most 99 % too long: no order is shorter than t (work)");
+  CHECK(text_of(1.996) == "period t, at most 100 % too long: no order is shorter than t (work)");
+  CHECK(text_of(3.6) == "period t, at most 260 % too long: no order is shorter than t (work)");
+  CHECK(text_of(1 + 1e-8) == "period t, at most 0.0001 % too long: no order is shorter than t (work)");
 }

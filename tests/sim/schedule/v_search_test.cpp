@@ -49,16 +49,16 @@ TEST_CASE("few slopes: rows fit, are not below the floor, and nearly as short as
       for (const int micro_batches : {ranks / 2, ranks, 2 * ranks, 3 * ranks})
         for (const double hop : {0.0, 0.3}) {
           const VWork work = random_work(ranks, micro_batches, hop, 1 + 3.0 * (points % 4) / 3, random);
-          const int most = static_cast<int>(memory * 2 * ranks);
+          const int max_peak = static_cast<int>(memory * 2 * ranks);
           CAPTURE(ranks);
           CAPTURE(micro_batches);
-          CAPTURE(most);
-          const VRows few = shortest_rows(work, most, 0), all = shortest_rows(work, most, ranks);
-          REQUIRE(few.size() == all.size());
+          CAPTURE(max_peak);
+          const VRows few = shortest_rows(work, max_peak, 0), every_slope = shortest_rows(work, max_peak, ranks);
+          REQUIRE(few.size() == every_slope.size());
           REQUIRE(!few.empty());
-          for (const auto& row : few) CHECK(peak_of(row) <= most);
-          const double time = span_of(few, work), shortest = span_of(all, work);
-          CHECK(time >= VFloor(work)(most) * (1 - 1e-9));
+          for (const auto& row : few) CHECK(peak_of(row) <= max_peak);
+          const double time = span_of(few, work), shortest = span_of(every_slope, work);
+          CHECK(time >= VFloor(work)(max_peak) * (1 - 1e-9));
           worst = std::max(worst, time / shortest);
           ++points, as_short += time <= shortest * (1 + 1e-9);
         }

@@ -151,14 +151,14 @@ TEST_CASE("ops that run as one start together, so none of them needs another") {
   CHECK(validate(schedule_from({"0F0+ 0F1 0B1+ 0B0 0F2 0F3 0B3 0B2"}), one, {}).empty());
   check({"F", {"0F0+ 0F1 0B1 0B0 0F2 0F3 0B3 0B2"}, "local-order", 3, 0, 1, "0F1", "0F1 needs 0F0"}, one, two);
   check({"B", {"0F0 0F1 0B1+ 0B0 0F2 0F3 0B3 0B2"}, "local-order", 3, 0, 3, "0B0", "0B0 needs 0B1"}, one, two);
-  CHECK(validate(schedule_from({first, "1F0+ 1B0 1F1+ 1B1"}), plan, {.most = 1}).size() == 1);
+  CHECK(validate(schedule_from({first, "1F0+ 1B0 1F1+ 1B1"}), plan, {.max_problems = 1}).size() == 1);
 }
 
 TEST_CASE("all problems are listed, up to the number asked for") {
   const Plan plan = chain_plan(2, 2, 8);
   CHECK(validate(schedule_from({"", ""}), plan, {}).size() == 20);
-  CHECK(validate(schedule_from({"", ""}), plan, {.most = 3}).size() == 3);
-  CHECK(validate(schedule_from({"", ""}), plan, {.trains = false, .most = 100}).size() == 16);
+  CHECK(validate(schedule_from({"", ""}), plan, {.max_problems = 3}).size() == 3);
+  CHECK(validate(schedule_from({"", ""}), plan, {.trains = false, .max_problems = 100}).size() == 16);
 }
 
 TEST_CASE("problems become one line each, and the right kind of exception") {

@@ -163,7 +163,7 @@ TEST_CASE("stages with other micro-batches start a new chain") {
   CHECK(plan.edges[1].from == StageId{2});
   CHECK(plan.stages[StageId{0}].micros == std::vector<int>{0});
   CHECK(plan.stages[StageId{3}].micros == std::vector<int>{1});
-  CHECK(plan.own_micro_batches(StageId{3}) == 1);
+  CHECK(plan.micro_batches_run(StageId{3}) == 1);
 }
 
 TEST_CASE("a cell that makes a plan impossible is named with its place") {

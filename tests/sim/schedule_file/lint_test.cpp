@@ -16,12 +16,12 @@ std::vector<ScheduleProblem> warnings(const char* text) {
   return f.warnings;
 }
 std::set<std::string> codes(const char* text) {
-  std::set<std::string> found;
+  std::set<std::string> result;
   for (const ScheduleProblem& p : warnings(text)) {
     CHECK(p.level == 10);
-    found.insert(p.code);
+    result.insert(p.code);
   }
-  return found;
+  return result;
 }
 using Codes = std::set<std::string>;
 
@@ -50,9 +50,9 @@ TEST_CASE("a W that runs while its rank would wait is no warning") {
 
 TEST_CASE("cells of OVERLAP_F_B that are not a forward and a backward are a warning") {
   CHECK(codes("0F0,(0F1;0B0)OVERLAP_F_B,(0B1;0F2)OVERLAP_F_B,0B2\n") == Codes{});
-  const auto found = warnings("0F0,(0F1;0F2)OVERLAP_F_B,(0B0;0B1)OVERLAP_F_B,0B2\n");
-  REQUIRE(found.size() == 1);
-  CHECK(to_text(found[0]) ==
+  const auto result = warnings("0F0,(0F1;0F2)OVERLAP_F_B,(0B0;0B1)OVERLAP_F_B,0B2\n");
+  REQUIRE(result.size() == 1);
+  CHECK(to_text(result[0]) ==
         "overlap: rank 0, column 1, 0F2: OVERLAP_F_B is for a forward and a backward; PyTorch runs its ops here one "
         "after the other; and 1 more like this");
 }

@@ -107,7 +107,7 @@ TEST_CASE("each row equals the run of its options, and none covers another") {
       if (i != j) CHECK(!covers(table.front[j], c));
     if (i > 0) CHECK(table.front[i - 1].period <= c.period);
   }
-  CHECK(table.front.front().period <= table.own);
+  CHECK(table.front.front().period <= table.configured_period);
   CHECK(table.bound.value > 0);
   CHECK(table.bound.value <= table.front.front().period.value * (1 + 1e-12));
   CHECK(table.samples == 8);
@@ -178,17 +178,17 @@ TEST_CASE("a search is never worse than any planner alone, on 30 scenarios, with
         "weights=auto"};
     std::vector<std::string> schedules = {"1f1b", "zb-h1"}, weights;
     if (stale) schedules.insert(schedules.end(), {"pipedream", "2bw"}), weights = {"flush", "stash", "2bw"};
-    const ChoiceTable found = search_choices(load_experiment(kFile, sets), {.schedules = schedules, .weights = weights},
-                                             [](const std::string&) {});
-    REQUIRE(!found.front.empty());
-    CHECK(!found.cut_short);
-    by_another += found.front.front().planner != "balanced";
+    const ChoiceTable searched = search_choices(
+        load_experiment(kFile, sets), {.schedules = schedules, .weights = weights}, [](const std::string&) {});
+    REQUIRE(!searched.front.empty());
+    CHECK(!searched.cut_short);
+    by_another += searched.front.front().planner != "balanced";
     CAPTURE(sets);
     for (const PlanRow& row : compare_plans(load_experiment(kFile, sets), {}, [](const std::string&) {}).rows) {
       if (!row.ran() || row.planner == "layerpipe") continue;
       ++compared;
       CAPTURE(row.planner);
-      CHECK(found.front.front().period.value <= row.period.value * (1 + 1e-9));
+      CHECK(searched.front.front().period.value <= row.period.value * (1 + 1e-9));
     }
   }
   MESSAGE(compared << " plans compared; the shortest was another planner's than balanced in " << by_another);

@@ -44,10 +44,10 @@ PlanTable compare(const std::string& planners, std::vector<std::string> sets = {
 }
 
 const PlanRow& row(const PlanTable& table, const std::string& planner) {
-  const auto found =
+  const auto it =
       std::find_if(table.rows.begin(), table.rows.end(), [&](const PlanRow& r) { return r.planner == planner; });
-  REQUIRE(found != table.rows.end());
-  return *found;
+  REQUIRE(it != table.rows.end());
+  return *it;
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ TEST_CASE("the row of the scenario's planner equals its run") {
 TEST_CASE("every planner that searches is a row, also one without a plan") {
   const PlanTable table = compare("all", {"run.micro_batches=2"});
   std::size_t searching = 0;
-  for (const PlannerDef* def : planners::all()) searching += def->name != "explicit";
+  for (const PlannerDef* def : planners::catalog()) searching += def->name != "explicit";
   CHECK(table.rows.size() == searching);
   const PlanTable impossible = compare("all", {"plan.stages=1000"});
   CHECK(!row(impossible, "balanced").ran());
@@ -105,8 +105,8 @@ TEST_CASE("no simulated plan is below the bound of all plans") {
       for (const PlanRow& r : table.rows) {
         if (!r.ran()) continue;
         CAPTURE(r.planner);
-        CHECK(r.least.value > 0);
-        CHECK(r.least.value <= r.each.value * (1 + 1e-9));
+        CHECK(r.time_bound.value > 0);
+        CHECK(r.time_bound.value <= r.each.value * (1 + 1e-9));
         ++bounded;
       }
     }
@@ -120,7 +120,7 @@ TEST_CASE("no simulated plan is below the bound of all plans, with any synchrono
       "model={builder: uniform, layers: 8, forward: 1 ms, input_gradient: 2 ms, weight_gradient: 5 ms}",
       listed_chain({{3, 1, 4}, {1, 5, 9}, {2, 6, 5}, {3, 5, 8}, {9, 7, 9}, {3, 2, 3}, {8, 4, 6}, {2, 6, 4}})};
   int bounded = 0, replicated = 0;
-  for (const ScheduleDef* def : schedules::all()) {
+  for (const ScheduleDef* def : schedules::catalog()) {
     if (!def->flushes || !def->trains || def->name == "csv") continue;
     CAPTURE(def->name);
     for (const int micro_batches : {1, 2, 4, 8})
@@ -136,8 +136,8 @@ TEST_CASE("no simulated plan is below the bound of all plans, with any synchrono
             CAPTURE(micro_batches);
             CAPTURE(model);
             CAPTURE(r.plan);
-            CHECK(r.least.value > 0);
-            CHECK(r.least.value <= r.each.value * (1 + 1e-9));
+            CHECK(r.time_bound.value > 0);
+            CHECK(r.time_bound.value <= r.each.value * (1 + 1e-9));
             ++bounded, replicated += r.devices > r.stages;
           }
         }
@@ -155,15 +155,15 @@ TEST_CASE("the bound of four equal stages with split backwards is F and I of eac
       "plan={planner: balanced, stages: 4}", "run.micro_batches=1"};
   std::vector<std::string> split = equal;
   split.push_back("run.schedule=zb-h1");
-  CHECK(row(compare("balanced", equal), "balanced").least.value == doctest::Approx(12e-3).epsilon(1e-9));
-  CHECK(row(compare("balanced", split), "balanced").least.value == doctest::Approx(9e-3).epsilon(1e-9));
+  CHECK(row(compare("balanced", equal), "balanced").time_bound.value == doctest::Approx(12e-3).epsilon(1e-9));
+  CHECK(row(compare("balanced", split), "balanced").time_bound.value == doctest::Approx(9e-3).epsilon(1e-9));
 }
 
 TEST_CASE("a time below its bound is marked, unless by rounding") {
   PlanTable table;
   PlanRow r;
   r.planner = "balanced";
-  r.each = {9e-3}, r.least = {12e-3};
+  r.each = {9e-3}, r.time_bound = {12e-3};
   r.predicted = {1}, r.lower_bound = {1 + 1e-12};
   table.rows = {r};
   const std::string text = to_text(table);

@@ -18,7 +18,7 @@ using namespace stagecraft;
 
 namespace {
 
-using Words = std::vector<std::string>;
+using Strings = std::vector<std::string>;
 
 /// Two parallel pipelines, from the two devices of one switch to the two of another: both use the uplink at the same
 /// times. A layer takes 0.5 s forward and 0.5 s backward, its output c = 0.2 s alone on the uplink, 0.4 s with another.
@@ -55,14 +55,14 @@ ScheduleTable schedule_table(const std::string& file, const std::string& names, 
   return table;
 }
 
-Words names(const ScheduleTable& table) {
-  Words all;
-  for (const ScheduleRow& r : table.rows) all.push_back(r.name);
-  return all;
+Strings names(const ScheduleTable& table) {
+  Strings result;
+  for (const ScheduleRow& r : table.rows) result.push_back(r.name);
+  return result;
 }
 
 /// Period on fluid of the scenario with these settings.
-Seconds period_on_fluid(const std::string& file, Words sets) {
+Seconds period_on_fluid(const std::string& file, Strings sets) {
   sets.emplace_back("run.iterations=5");
   const Experiment scenario = load_experiment(file, sets);
   return run(compile(scenario), "fluid").report.period;
@@ -85,14 +85,14 @@ Choice choice(const std::string& name, double period, double memory, int devices
 TEST_CASE("two pipelines on one uplink: interleaved is shorter on ideal, 1f1b on fluid") {
   const std::string file = two_pipelines();
   const ScheduleTable before = schedule_table(file, "1f1b,interleaved", 0);
-  CHECK(names(before) == Words{"interleaved", "1f1b"});
+  CHECK(names(before) == Strings{"interleaved", "1f1b"});
   CHECK(before.rows[0].period.value == doctest::Approx(5 + 6 * 0.2).epsilon(1e-9));
   CHECK(before.rows[1].period.value == doctest::Approx(6 + 2 * 0.2).epsilon(1e-9));
   CHECK_FALSE(before.rows[0].replayed);
   CHECK(to_text(before).find("fluid") == std::string::npos);
 
   const ScheduleTable after = schedule_table(file, "1f1b,interleaved", kAllRows);
-  CHECK(names(after) == Words{"1f1b", "interleaved"});
+  CHECK(names(after) == Strings{"1f1b", "interleaved"});
   CHECK(after.rows[0].period == before.rows[1].period);
   CHECK(after.rows[0].replayed->period.value == doctest::Approx(6 + 2 * 0.4).epsilon(1e-9));
   CHECK(after.rows[0].replayed->makespan.value == doctest::Approx(6 + 2 * 0.4).epsilon(1e-9));
@@ -131,9 +131,9 @@ TEST_CASE("another sort key keeps its order, and the answer uses the replayed ti
 
 TEST_CASE("replayed times equal the times of a table that is made on fluid") {
   const std::string file = two_pipelines();
-  const std::string all = "1f1b,gpipe,interleaved,zb-h1,zb-v,eager-1f1b";
-  const ScheduleTable again = schedule_table(file, all, kAllRows),
-                      fluid = schedule_table(file, all, 0, SortKey::Period, "fluid");
+  const std::string listed = "1f1b,gpipe,interleaved,zb-h1,zb-v,eager-1f1b";
+  const ScheduleTable again = schedule_table(file, listed, kAllRows),
+                      fluid = schedule_table(file, listed, 0, SortKey::Period, "fluid");
   CHECK(names(again) == names(fluid));
   for (std::size_t i = 0; i < fluid.rows.size(); ++i) CHECK(again.rows[i].replayed->period == fluid.rows[i].period);
 }
@@ -164,21 +164,21 @@ TEST_CASE("search: replayed rows are sorted by their runs, and the others follow
     return search_choices(load_experiment(file, {}), {.schedules = {"1f1b", "interleaved", "zb-v"}, .replay = replay},
                           [](const std::string&) {});
   };
-  const ChoiceTable none = search(0), all = search(kAllRows), two = search(2);
+  const ChoiceTable none = search(0), complete = search(kAllRows), two = search(2);
   for (const Choice& c : none.front) CHECK_FALSE(c.replayed);
   CHECK_FALSE(none.own_replayed);
-  CHECK(all.own.value == doctest::Approx(6 + 2 * 0.2));
-  CHECK(all.own_replayed->period.value == doctest::Approx(6 + 2 * 0.4));
-  CHECK(all.simulated == none.simulated);
-  CHECK(all.front.size() >= none.front.size());
-  Seconds least = all.front.front().replayed->period;
-  for (const Choice& c : all.front) {
+  CHECK(complete.configured_period.value == doctest::Approx(6 + 2 * 0.2));
+  CHECK(complete.own_replayed->period.value == doctest::Approx(6 + 2 * 0.4));
+  CHECK(complete.simulated == none.simulated);
+  CHECK(complete.front.size() >= none.front.size());
+  Seconds previous = complete.front.front().replayed->period;
+  for (const Choice& c : complete.front) {
     REQUIRE(c.replayed);
     CHECK(c.replayed->period == period_on_fluid(file, c.sets));
-    CHECK_FALSE(shorter(c.replayed->period, least));
-    least = c.replayed->period;
+    CHECK_FALSE(shorter(c.replayed->period, previous));
+    previous = c.replayed->period;
   }
-  CHECK_FALSE(all.replay.other);
+  CHECK_FALSE(complete.replay.other);
   CHECK(two.replay.rows >= 2);
   CHECK(two.replay.rows < static_cast<int>(two.front.size()));
   CHECK_FALSE(two.front.back().replayed);
@@ -193,7 +193,7 @@ TEST_CASE("a choice that another covers on ideal is kept if it is better on flui
   table.front = {choice("a", 10, 100, 4), choice("b", 20, 50, 4)};
   const std::vector<Choice> near = {choice("a", 10, 100, 4), choice("c", 11, 100, 4), choice("d", 12, 120, 4)};
   const std::map<std::string, double> then = {{"a", 16}, {"b", 20}, {"c", 12}, {"d", 13}};
-  replay_choices(table, 2, near, [&](const Choice& c) { return Replayed{{}, {then.at(c.sets.front())}}; });
+  replay_choices(table, 2, near, [&](const Choice& c) { return ContendedResult{{}, {then.at(c.sets.front())}}; });
   REQUIRE(table.front.size() == 3);
   CHECK(table.front[0].sets.front() == "c");  // Covered by a, until it is played again.
   CHECK(table.front[1].sets.front() == "a");
@@ -209,7 +209,7 @@ TEST_CASE("a row without enough memory in the replay comes after the rows that r
   table.replay.backend = "fluid";
   table.front = {choice("a", 10, 100, 4), choice("b", 20, 50, 4), choice("e", 30, 20, 4)};
   replay_choices(table, 2, {}, [&](const Choice& c) {
-    return c.sets.front() == "a" ? Replayed{{}, {}, "a0 needs 2 GiB of 1 GiB"} : Replayed{{}, {25}};
+    return c.sets.front() == "a" ? ContendedResult{{}, {}, "a0 needs 2 GiB of 1 GiB"} : ContendedResult{{}, {25}};
   });
   CHECK(table.front[0].sets.front() == "b");
   CHECK(table.front[1].sets.front() == "a");
@@ -221,15 +221,15 @@ TEST_CASE("a row without enough memory in the replay comes after the rows that r
 
 TEST_CASE("the shortest times so far include the shortest of all") {
   const std::vector<double> times = {5, 3, 8, 3, 1, 9, 2, 5, 1};
-  for (int most = 0; most <= 10; ++most) {
-    Shortest shortest(most);
+  for (int limit = 0; limit <= 10; ++limit) {
+    Shortest shortest(limit);
     std::vector<double> taken, sorted = times;
     for (const double t : times)
       if (shortest.takes({t})) taken.push_back(t);
     std::sort(sorted.begin(), sorted.end());
-    sorted.resize(std::min<std::size_t>(sorted.size(), static_cast<std::size_t>(most)));
+    sorted.resize(std::min<std::size_t>(sorted.size(), static_cast<std::size_t>(limit)));
     std::sort(taken.begin(), taken.end());
     CHECK(std::includes(taken.begin(), taken.end(), sorted.begin(), sorted.end()));
-    if (most == 0) CHECK(taken.empty());
+    if (limit == 0) CHECK(taken.empty());
   }
 }

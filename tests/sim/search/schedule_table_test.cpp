@@ -20,7 +20,7 @@ using namespace stagecraft;
 
 namespace {
 
-using Words = std::vector<std::string>;
+using Strings = std::vector<std::string>;
 constexpr double kMebibyte = 1 << 20;
 
 /// 16 layers on 4 devices with 8 micro-batches. F = I = W = 1 s, 1 MiB of activations and no parameters in a stage of
@@ -41,7 +41,7 @@ std::string scenario(const std::string& run = "{schedule: 1f1b, micro_batches: 8
   return file;
 }
 
-ScheduleTable compare(const std::string& file, const std::string& schedules, const Words& sets = {}) {
+ScheduleTable compare(const std::string& file, const std::string& schedules, const Strings& sets = {}) {
   return compare_schedules(load_experiment(file, sets), {.schedules = schedules, .keep = true},
                            [](const std::string&) {});
 }
@@ -53,13 +53,13 @@ const ScheduleRow& row(const ScheduleTable& table, const std::string& name) {
   return *at;
 }
 
-Words names(const ScheduleTable& table) {
-  Words all;
-  for (const ScheduleRow& r : table.rows) all.push_back(r.name);
-  return all;
+Strings names(const ScheduleTable& table) {
+  Strings result;
+  for (const ScheduleRow& r : table.rows) result.push_back(r.name);
+  return result;
 }
 
-ScheduleRow made(const std::string& name, double period, double memory, int staleness = 0) {
+ScheduleRow row_of(const std::string& name, double period, double memory, int staleness = 0) {
   ScheduleRow r;
   r.name = name;
   r.makespan = Seconds{period + 1};
@@ -119,7 +119,7 @@ TEST_CASE("makespan, period, memory and messages of schedules follow the formula
     CHECK(r.traffic.value == e.traffic * 1024);
     CHECK(r.staleness == (r.name == "2bw" ? 1 : 0));
     std::set<DeviceId> used;
-    for (const Instruction& i : r.kept->program.instructions) used.insert(i.device);
+    for (const Instruction& i : r.drawing->program.instructions) used.insert(i.device);
     CHECK(used.size() == 4);
   }
 }
@@ -127,12 +127,12 @@ TEST_CASE("makespan, period, memory and messages of schedules follow the formula
 TEST_CASE("every schedule of the catalog is a row, also one that cannot run") {
   const ScheduleTable table = compare(scenario(), "all");
   std::size_t train = 0, ran = 0;
-  for (const ScheduleDef* def : schedules::all()) train += def->trains && def->name != "csv";
+  for (const ScheduleDef* def : schedules::catalog()) train += def->trains && def->name != "csv";
   CHECK(table.rows.size() == train + 3);  // The search also tries the loop, V and bidirectional placements.
   for (const ScheduleRow& r : table.rows) {
     CHECK(r.why_not.find('\n') == std::string::npos);
     ran += r.ran();
-    if (r.ran()) CHECK(r.kept->program.devices <= 4);
+    if (r.ran()) CHECK(r.drawing->program.devices <= 4);
   }
   CHECK(ran >= 24);
   // 8 micro-batches of 3 s; the bubbles of tests/sim/report/families_test.cpp.
@@ -161,7 +161,7 @@ TEST_CASE("a schedule that does not fit, or has too few layers, has its reason i
   table = compare(file, "zb-v,gpipe,1f1b", {"model.stash=1 MiB", "cluster.types.any.memory=9 MiB"});
   CHECK(row(table, "1f1b").ran());
   sort_rows(table, SortKey::Period);
-  CHECK(names(table) == Words{"1f1b", "gpipe", "zb-v"});
+  CHECK(names(table) == Strings{"1f1b", "gpipe", "zb-v"});
 }
 
 TEST_CASE("the scenario's own schedule may not fit either") {
@@ -200,9 +200,9 @@ TEST_CASE("streams: 1F1B blocks if an activation and a gradient have to wait for
   // Rank 0 sends F1 before it receives B0; rank 1 sends B0 before it receives F1. Each waits for the other unless
   // activations and gradients have separate streams. All forwards before all backwards never cross.
   const ScheduleTable table = compare(scenario(), "gpipe,1f1b,looped-bfs,2bw");
-  CHECK(row(table, "1f1b").safe == Words{"direction"});
-  CHECK(row(table, "2bw").safe == Words{"direction"});
-  CHECK(row(table, "gpipe").safe == Words{"single", "pair", "direction"});
+  CHECK(row(table, "1f1b").safe == Strings{"direction"});
+  CHECK(row(table, "2bw").safe == Strings{"direction"});
+  CHECK(row(table, "gpipe").safe == Strings{"single", "pair", "direction"});
   CHECK(row(table, "looped-bfs").safe != row(table, "gpipe").safe);
   const ScheduleTable replicas = compare(scenario(), "gpipe,1f1b", {"plan.replicas=2", "plan.micro_batch_size=2"});
   CHECK(replicas.devices == 8);
@@ -227,17 +227,17 @@ TEST_CASE("a named policy is used where it goes with the schedule, else the sche
     return compare(scenario("{schedule: 1f1b, micro_batches: 8}", weights), "1f1b,2bw,pipedream",
                    {"model.parameters=1000000"});
   };
-  const ScheduleTable named = with("weights: flush\n"), own = with("");
+  const ScheduleTable named = with("weights: flush\n"), unnamed = with("");
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK_MESSAGE(named.rows[i].ran(), named.rows[i].why_not);
-    CHECK(named.rows[i].memory == own.rows[i].memory);
-    CHECK(named.rows[i].staleness == own.rows[i].staleness);
+    CHECK(named.rows[i].memory == unnamed.rows[i].memory);
+    CHECK(named.rows[i].staleness == unnamed.rows[i].staleness);
   }
   const std::string predicted = scenario("{schedule: pipedream, micro_batches: 1}", "weights: spectrain\n");
   const ScheduleTable other = compare(predicted, "1f1b,pipedream");
   CHECK(row(other, "1f1b").ran());
   const auto predicts = [&](const char* name) {
-    const auto& list = row(other, name).kept->program.instructions;
+    const auto& list = row(other, name).drawing->program.instructions;
     return std::any_of(list.begin(), list.end(),
                        [](const Instruction& i) { return i.kind == InstructionKind::Predict; });
   };
@@ -247,25 +247,25 @@ TEST_CASE("a named policy is used where it goes with the schedule, else the sche
 
 TEST_CASE("order, front and answers treat times that differ in the last digits as equal") {
   ScheduleTable table;
-  table.rows = {made("slow", 9, 5),     made("b", 3, 7),     made("a", 3 * (1 + 1e-15), 7),
-                made("stale", 2, 9, 2), made("small", 8, 1), made("full", 3, 8),
-                made("late", 9, 1)};
+  table.rows = {row_of("slow", 9, 5),     row_of("b", 3, 7),     row_of("a", 3 * (1 + 1e-15), 7),
+                row_of("stale", 2, 9, 2), row_of("small", 8, 1), row_of("full", 3, 8),
+                row_of("late", 9, 1)};
   table.rows.insert(table.rows.begin(), refused("z"));
   table.rows.insert(table.rows.begin(), refused("y"));
   sort_rows(table, SortKey::Period);
-  CHECK(names(table) == Words{"stale", "a", "b", "full", "small", "late", "slow", "y", "z"});
+  CHECK(names(table) == Strings{"stale", "a", "b", "full", "small", "late", "slow", "y", "z"});
   CHECK(pareto_front(table) == std::vector<bool>{true, true, true, false, true, false, false, false, false});
   CHECK(best_of(table).synchronous->name == "a");
   CHECK(best_of(table).fastest->name == "stale");
   CHECK(best_of(table).smallest->name == "small");
   sort_rows(table, SortKey::Memory);
-  CHECK(names(table) == Words{"small", "late", "slow", "a", "b", "full", "stale", "y", "z"});
+  CHECK(names(table) == Strings{"small", "late", "slow", "a", "b", "full", "stale", "y", "z"});
   table.rows[2].traffic = Bytes{1};
   sort_rows(table, SortKey::Traffic);
-  CHECK(names(table) == Words{"stale", "a", "b", "full", "small", "late", "slow", "y", "z"});
+  CHECK(names(table) == Strings{"stale", "a", "b", "full", "small", "late", "slow", "y", "z"});
   table.rows[0].makespan = Seconds{100};
   sort_rows(table, SortKey::Time);
-  CHECK(names(table) == Words{"a", "b", "full", "small", "late", "slow", "stale", "y", "z"});
+  CHECK(names(table) == Strings{"a", "b", "full", "small", "late", "slow", "stale", "y", "z"});
   CHECK_THROWS_AS(parse_sort_key("speed"), InputError);
 
   ScheduleTable none;
@@ -278,7 +278,7 @@ TEST_CASE("strips have one time scale, for any shortest op") {
   const ScheduleTable table = compare(scenario(), "1f1b,zb-h1,zb-v");
   // Alone ZB-V, whose ops take half as long, would be drawn with more columns a second.
   const std::string text = gantt_strips(strips_of(table), table.cluster, 100);
-  Words rows;
+  Strings rows;
   for (const std::string& line : split(text, '\n'))
     if (line.starts_with("  gpu0 |")) rows.push_back(line.substr(8, line.size() - 9));
   REQUIRE(rows.size() == 3);
@@ -306,14 +306,14 @@ TEST_CASE("csv and json carry every number and every reason") {
   CHECK(json.at("schedules").at(0).at("safe_streams") == nlohmann::json::array({"direction"}));
   CHECK(json.at("schedules").at(1) ==
         nlohmann::json{{"name", "gpipe"}, {"ran", false}, {"reason", "a \"quoted\" reason"}});
-  const Words lines = split(schedules_csv(table), '\n');
+  const Strings lines = split(schedules_csv(table), '\n');
   REQUIRE(lines.size() == 4);
   for (int i = 0; i < 2; ++i) CHECK(std::count(lines[i].begin(), lines[i].end(), ',') == 13);
   CHECK(lines[2] == "gpipe,,,,,,,,,,,,,\"a \"\"quoted\"\" reason\"");
 }
 
 TEST_CASE("impossible comparisons are refused") {
-  const auto says = [](const std::string& schedules, const Words& sets, const char* words) {
+  const auto says = [](const std::string& schedules, const Strings& sets, const char* words) {
     const std::string text = test::input_error_of([&] { compare(scenario(), schedules, sets); });
     CHECK_MESSAGE(text.find(words) != std::string::npos, text);
   };

@@ -59,7 +59,7 @@ also:
 
 TEST_CASE("random sweeps have the points of explicit loops") {
   std::mt19937 random(7);
-  const auto below = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };
+  const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };
   const Labels paths = {"run.seed", "run.micro_batches", "run.iterations", "plan.stages"};
   for (int round = 0; round < 60; ++round) {
     const int axes = 1 + below(3);
@@ -218,22 +218,22 @@ TEST_CASE("shards are disjoint, complete, even, and keep a scenario together") {
   for (int round = 0; round < 50; ++round) {
     std::vector<std::string> hashes;
     for (auto left = random() % 40; left > 0; --left) hashes.push_back(std::to_string(random() % 30));
-    const std::set<std::string> all(hashes.begin(), hashes.end());
+    const std::set<std::string> expected(hashes.begin(), hashes.end());
     for (int count = 1; count <= 7; ++count) {
       std::set<std::string> seen;
-      std::size_t points = 0, fewest = 100, most = 0;
+      std::size_t points = 0, fewest = 100, largest = 0;
       for (int index = 1; index <= count; ++index) {
         const auto mine = in_shard(hashes, {index, count});
         std::set<std::string> here;
         for (std::size_t i = 0; i < hashes.size(); ++i)
           if (mine[i]) here.insert(hashes[i]), ++points;
         fewest = std::min(fewest, here.size());
-        most = std::max(most, here.size());
+        largest = std::max(largest, here.size());
         for (const std::string& hash : here) CHECK(seen.insert(hash).second);
       }
-      CHECK(seen == all);
+      CHECK(seen == expected);
       CHECK(points == hashes.size());
-      CHECK(most - fewest <= 1);
+      CHECK(largest - fewest <= 1);
     }
   }
   CHECK(parse_shard("2/4").index == 2);

@@ -91,7 +91,7 @@ TEST_CASE("read-only results are read if nothing has to run, else another file i
   const test::NothingWritable frozen(folder, "results.db");
   const SweepEnd end = run_sweep(part, options, [](const SweepProgress&) {});
   CHECK(end.progress.there == 2);
-  CHECK(end.progress.all == 2);
+  CHECK(end.progress.total == 2);
   CHECK(end.table.rows.size() == 2);
   CHECK(end.table.failed() + end.table.missing() == 0);
   for (const SweepPlan* plan : {&whole, &elsewhere}) {
@@ -101,7 +101,7 @@ TEST_CASE("read-only results are read if nothing has to run, else another file i
 }
 
 TEST_CASE("simgrid runs in workers as it does alone") {
-  if (find_in(backends::all(), "simgrid")->why_not() != "") return;
+  if (find_in(backends::catalog(), "simgrid")->why_not() != "") return;
   const test::Folder folder;
   const SweepEnd end = run(folder, kAxes, {.file = {}, .backend = "simgrid", .jobs = 2});
   CHECK(end.table.failed() == 0);
@@ -125,15 +125,15 @@ TEST_CASE("a sweep resumes: only new points are run") {
 TEST_CASE("shards run every scenario once, and merge into the whole sweep") {
   const test::Folder folder;
   const SweepEnd whole = run(folder, kAxes);
-  Store all(folder / "all.db");
+  Store merged(folder / "all.db");
   int done = 0;
   for (int i = 1; i <= 3; ++i) {
     const std::string out = folder / ("part" + std::to_string(i));
     done += run(folder, kAxes, {.file = {}, .shard = {i, 3}, .out = out}).progress.done;
-    all.merge(out);
+    merged.merge(out);
   }
   CHECK(done == 4);
-  CHECK(sweep_csv(all.table()) == sweep_csv(whole.table));
+  CHECK(sweep_csv(merged.table()) == sweep_csv(whole.table));
 }
 
 TEST_CASE("two points with one scenario are run once, and reported as equal") {
@@ -179,12 +179,12 @@ TEST_CASE("a setting that is wrong in every point is an error of the file") {
 }
 
 TEST_CASE("progress has the number of points, their rate and the remaining time") {
-  CHECK(progress_text({.all = 2000, .there = 500, .done = 320, .failed = 0, .seconds = 4}, false) ==
+  CHECK(progress_text({.total = 2000, .there = 500, .done = 320, .failed = 0, .seconds = 4}, false) ==
         "820 of 2000 points, 80/s, 15 s left");
-  CHECK(progress_text({.all = 9000, .there = 0, .done = 5000, .failed = 0, .seconds = 3}, false) ==
+  CHECK(progress_text({.total = 9000, .there = 0, .done = 5000, .failed = 0, .seconds = 3}, false) ==
         "5000 of 9000 points, 1667/s, 3 s left");
-  CHECK(progress_text({.all = 10, .there = 0, .done = 0, .failed = 0, .seconds = 4}, true) ==
+  CHECK(progress_text({.total = 10, .there = 0, .done = 0, .failed = 0, .seconds = 4}, true) ==
         "[..............................] 0 of 10 points");
-  CHECK(progress_text({.all = 10, .there = 4, .done = 1, .failed = 1, .seconds = 100}, true) ==
+  CHECK(progress_text({.total = 10, .there = 4, .done = 1, .failed = 1, .seconds = 100}, true) ==
         "[###############...............] 5 of 10 points, 0.01/s, 8 min 20 s left, 1 failed");
 }

@@ -17,14 +17,14 @@ namespace {
 using Sample = std::vector<std::vector<double>>;
 
 Sample sample_of(const Dataset& data, const TaskShape& s, int iteration, std::int64_t sample) {
-  Sample all;
-  for (int i = 0; i < static_cast<int>(s.inputs.size()); ++i) all.push_back(input_of(data, s, i, iteration, sample));
-  all.push_back(target_of(data, s, iteration, sample));
-  return all;
+  Sample result;
+  for (int i = 0; i < static_cast<int>(s.inputs.size()); ++i) result.push_back(input_of(data, s, i, iteration, sample));
+  result.push_back(target_of(data, s, iteration, sample));
+  return result;
 }
 
 std::string refusal(std::string_view task, const TaskShape& s) {
-  return input_error_of([&] { get_from(tasks::all(), "task", task).make(s, 1); });
+  return input_error_of([&] { get_from(tasks::catalog(), "task", task).make(s, 1); });
 }
 
 bool says(const std::string& text, std::string_view what) { return text.find(what) != std::string::npos; }
@@ -32,7 +32,7 @@ bool says(const std::string& text, std::string_view what) { return text.find(wha
 }  // namespace
 
 TEST_CASE("samples depend on the seed and their number, and not on the order of requests") {
-  for (const TaskDef* task : tasks::all()) {
+  for (const TaskDef* task : tasks::catalog()) {
     CAPTURE(task->name);
     const TaskShape s = fitting(task->name);
     const auto one = task->make(s, 7), other = task->make(s, 7), changed = task->make(s, 8);
@@ -55,7 +55,7 @@ TEST_CASE("an epoch has every row once, each epoch in another order") {
     TaskShape s = fitting(task);
     s.mini_batch = task == "charlm" ? 26 : 64;
     const int iterations = task == "charlm" ? 100 : 32;
-    const auto data = get_from(tasks::all(), "task", task).make(s, 3);
+    const auto data = get_from(tasks::catalog(), "task", task).make(s, 3);
     std::vector<Sample> epochs[2];
     for (int i = 0; i < 2 * iterations; ++i)
       for (int k = 0; k < s.mini_batch; ++k) epochs[i / iterations].push_back(sample_of(*data, s, i, k));
@@ -72,7 +72,7 @@ TEST_CASE("an epoch has every row once, each epoch in another order") {
 }
 
 TEST_CASE("inputs and targets are in the range of the model") {
-  for (const TaskDef* task : tasks::all()) {
+  for (const TaskDef* task : tasks::catalog()) {
     CAPTURE(task->name);
     const TaskShape s = fitting(task->name);
     const auto data = task->make(s, 2);
@@ -120,8 +120,8 @@ TEST_CASE("models that do not fit a task are refused with the reason") {
 TEST_CASE("several inputs share one row") {
   const TaskShape whole = fitting("teacher");
   const TaskShape parts = shape({operation(Input, 1, 6), operation(Input, 2, 5)}, whole.losses);
-  const auto data = get_from(tasks::all(), "task", "teacher").make(whole, 5);
-  const auto cut = get_from(tasks::all(), "task", "teacher").make(parts, 5);
+  const auto data = get_from(tasks::catalog(), "task", "teacher").make(whole, 5);
+  const auto cut = get_from(tasks::catalog(), "task", "teacher").make(parts, 5);
   std::vector<double> joined = input_of(*cut, parts, 0, 3, 4);
   const std::vector<double> rest = input_of(*cut, parts, 1, 3, 4);
   joined.insert(joined.end(), rest.begin(), rest.end());
@@ -135,7 +135,7 @@ TEST_CASE("the teacher's outputs have the same size for every seed and model") {
   for (const int width : {1, 16, 300}) {
     for (const std::uint64_t seed : {1U, 2U, 3U}) {
       const TaskShape s = shape({operation(Input, 1, width)}, {operation(MeanSquare, 1, 4)});
-      const auto data = get_from(tasks::all(), "task", "teacher").make(s, seed);
+      const auto data = get_from(tasks::catalog(), "task", "teacher").make(s, seed);
       double squares = 0;
       for (int row = 0; row < 512; ++row)
         for (const double y : target_of(*data, s, -1, row)) squares += y * y;
@@ -150,7 +150,7 @@ TEST_CASE("the teacher's outputs have the same size for every seed and model") {
 TEST_CASE("every class of glyphs is drawn, with its share of dark pixels") {
   const int dark[] = {16, 13, 15, 15, 14, 17, 15, 11, 17, 15};
   const TaskShape s = fitting("glyph");
-  const auto data = get_from(tasks::all(), "task", "glyph").make(s, 1);
+  const auto data = get_from(tasks::catalog(), "task", "glyph").make(s, 1);
   std::vector<int> counts(10, 0);
   std::vector<double> sums(10, 0);
   for (int row = 0; row < 2048; ++row) {
@@ -166,7 +166,7 @@ TEST_CASE("every class of glyphs is drawn, with its share of dark pixels") {
 
 TEST_CASE("charlm predicts the next character, and wraps around at the end of the text") {
   const TaskShape s = fitting("charlm");
-  const auto data = get_from(tasks::all(), "task", "charlm").make(s, 1);
+  const auto data = get_from(tasks::catalog(), "task", "charlm").make(s, 1);
   for (int at = 0; at < 200; ++at) {
     const std::vector<double> text = input_of(*data, s, 0, at / 32, at % 32),
                               next = target_of(*data, s, at / 32, at % 32);
@@ -178,15 +178,16 @@ TEST_CASE("charlm predicts the next character, and wraps around at the end of th
   CHECK(std::equal(end.end() - 17, end.end(), start.begin()));
 
   // Sentences have at most 33 characters for each "the", and of the words with a q "quick" and "quiet" are all.
-  std::vector<double> all;
+  std::vector<double> characters;
   for (std::int64_t k = 0; k <= last; ++k)
-    for (const double c : input_of(*data, s, 0, -1, k)) all.push_back(c);
+    for (const double c : input_of(*data, s, 0, -1, k)) characters.push_back(c);
   const auto letter = [](char c) { return c == ' ' ? 0.0 : c - 'a' + 3.0; };
   int the = 0, q = 0, qu = 0;
-  for (std::size_t i = 0; i + 3 < all.size(); ++i) {
-    the += all[i] == letter(' ') && all[i + 1] == letter('t') && all[i + 2] == letter('h') && all[i + 3] == letter('e');
-    q += all[i] == letter('q');
-    qu += all[i] == letter('q') && all[i + 1] == letter('u');
+  for (std::size_t i = 0; i + 3 < characters.size(); ++i) {
+    the += characters[i] == letter(' ') && characters[i + 1] == letter('t') && characters[i + 2] == letter('h') &&
+           characters[i + 3] == letter('e');
+    q += characters[i] == letter('q');
+    qu += characters[i] == letter('q') && characters[i + 1] == letter('u');
   }
   CHECK(the > 70);
   CHECK(q > 0);
@@ -195,7 +196,7 @@ TEST_CASE("charlm predicts the next character, and wraps around at the end of th
 
 TEST_CASE("every task has a name, a description and a source") {
   std::set<std::string_view> names;
-  for (const TaskDef* task : tasks::all()) {
+  for (const TaskDef* task : tasks::catalog()) {
     CHECK(names.insert(task->name).second);
     CHECK_FALSE(task->summary.empty());
     CHECK_FALSE(task->source.empty());

@@ -13,8 +13,8 @@ namespace {
 struct Case {
   int depth, each, stage;
 
-  int behind() const { return depth - 1 - stage; }
-  int delay() const { return (behind() + each - 1) / each; }
+  int stages_after() const { return depth - 1 - stage; }
+  int delay() const { return (stages_after() + each - 1) / each; }
 };
 
 /// Long enough for the steady state.
@@ -46,18 +46,18 @@ TEST_CASE("policies that stash nothing keep one version") {
 
 TEST_CASE("stashing keeps a version for each update between forward and backward, and the newest") {
   for_all([](const Case& c) {
-    const int kept = buffers(c, test::policy("stash"));
-    CHECK(kept == c.delay() + 1);
-    if (c.each == 1) CHECK(kept == c.depth - c.stage);  // PipeDream's num_versions
+    const int count = buffers(c, test::policy("stash"));
+    CHECK(count == c.delay() + 1);
+    if (c.each == 1) CHECK(count == c.depth - c.stage);  // PipeDream's num_versions
   });
 }
 
 TEST_CASE("vertical sync: every stage keeps the versions that the first stage reads late") {
   // T = 1: D. In general micro-batch q reads (q - (D-1)) / T while q / T are made.
   for_all([](const Case& c) {
-    const int kept = buffers(c, test::policy("vertical-sync"));
-    CHECK(kept == (c.depth - 1 + c.each - 1) / c.each + 1);
-    if (c.each == 1) CHECK(kept == c.depth);
+    const int count = buffers(c, test::policy("vertical-sync"));
+    CHECK(count == (c.depth - 1 + c.each - 1) / c.each + 1);
+    if (c.each == 1) CHECK(count == c.depth);
   });
 }
 
@@ -69,23 +69,23 @@ TEST_CASE("2bw keeps two versions, wherever it is allowed") {
 
 TEST_CASE("a prediction for the forward alone takes one scratch buffer") {
   for_all([](const Case& c) {
-    CHECK(buffers(c, test::policy("pipeoptim")) == (c.behind() > 0 ? 2 : 1));
-    CHECK(buffers(c, test::policy("geometric")) == (c.behind() > 0 ? 2 : 1));
-    CHECK(buffers(c, *get_from(weights::all(), "", "pipeoptim").as_released) == 2);
+    CHECK(buffers(c, test::policy("pipeoptim")) == (c.stages_after() > 0 ? 2 : 1));
+    CHECK(buffers(c, test::policy("geometric")) == (c.stages_after() > 0 ? 2 : 1));
+    CHECK(buffers(c, *get_from(weights::catalog(), "", "pipeoptim").as_released) == 2);
   });
 }
 
 TEST_CASE("spectrain: forward and backward share one scratch buffer, next to the momentum") {
   CHECK(test::policy("spectrain").needs_momentum());
   for_all([](const Case& c) {
-    const int predictions = (c.stage / 2 + c.behind() > 0) + (c.stage / 2 > 0);
+    const int predictions = (c.stage / 2 + c.stages_after() > 0) + (c.stage / 2 > 0);
     CHECK(buffers(c, test::policy("spectrain")) == (predictions > 0 ? 2 : 1));
   });
 }
 
 TEST_CASE("spectrain-v2 keeps a prediction for each micro-batch in flight") {
   for_all([](const Case& c) {
-    CHECK(buffers(c, test::policy("spectrain-v2")) == (c.behind() > 0 ? 1 + c.depth - c.stage : 1));
+    CHECK(buffers(c, test::policy("spectrain-v2")) == (c.stages_after() > 0 ? 1 + c.depth - c.stage : 1));
   });
 }
 

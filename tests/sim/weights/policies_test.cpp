@@ -11,24 +11,24 @@ using config::Value;
 namespace {
 
 const config::MapSpec& spec() {
-  static const config::MapSpec made{
+  static const config::MapSpec instance{
       .title = "",
       .fields = {config::variant(
           "weights", "policy",
           [] {
             std::vector<config::Variant> list;
-            for (const WeightsDef* def : weights::all())
+            for (const WeightsDef* def : weights::catalog())
               list.push_back({std::string(def->name), std::string(def->summary), def->fields});
             return list;
           },
           &weights_fields())}};
-  return made;
+  return instance;
 }
 
 WeightsRule rule(const std::string& yaml) {
   const Value tree = test::checked("weights: " + yaml, spec());
   const Value& map = tree.at("weights");
-  return rule_of(get_from(weights::all(), "weights policy", map.at("policy").text), map);
+  return rule_of(get_from(weights::catalog(), "weights policy", map.at("policy").text), map);
 }
 
 std::string refusal(const std::string& yaml) {
@@ -38,8 +38,8 @@ std::string refusal(const std::string& yaml) {
 }  // namespace
 
 TEST_CASE("every policy has a description and a source") {
-  CHECK(weights::all().size() == 14);
-  for (const WeightsDef* def : weights::all()) {
+  CHECK(weights::catalog().size() == 14);
+  for (const WeightsDef* def : weights::catalog()) {
     CAPTURE(def->name);
     CHECK_FALSE(def->summary.empty());
     CHECK_FALSE(def->source.empty());
@@ -49,7 +49,7 @@ TEST_CASE("every policy has a description and a source") {
 }
 
 TEST_CASE("a policy is named by a word, and its paper form is the default") {
-  for (const WeightsDef* def : weights::all()) {
+  for (const WeightsDef* def : weights::catalog()) {
     CAPTURE(def->name);
     const std::string name(def->name);
     CHECK(rule(name) == def->paper);
@@ -65,7 +65,7 @@ TEST_CASE("policies as released differ from the paper where the code is known to
   CHECK(pipeoptim.horizon == Horizon::StageDepthPlusOne);
   CHECK(rule("{policy: spectrain, fidelity: as_released}").direction == Direction::NextMomentum);
   for (const char* same : {"flush", "naive", "stash", "2bw", "geometric"})
-    CHECK_FALSE(get_from(weights::all(), "", same).as_released.has_value());
+    CHECK_FALSE(get_from(weights::catalog(), "", same).as_released.has_value());
 }
 
 TEST_CASE("the full form can express every named policy") {

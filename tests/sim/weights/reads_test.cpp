@@ -19,10 +19,10 @@ namespace {
 std::map<std::pair<OpKind, int>, WeightRead> reads_of(const Schedule& schedule, const Plan& plan,
                                                       const WeightsRule& rule, int device) {
   const WeightReads reads(schedule, plan, rule);
-  std::map<std::pair<OpKind, int>, WeightRead> all;
+  std::map<std::pair<OpKind, int>, WeightRead> result;
   const auto& ops = schedule.row(DeviceId{device});
-  for (std::size_t i = 0; i < ops.size(); ++i) all[{ops[i].kind, ops[i].micro}] = reads.at(DeviceId{device}, i);
-  return all;
+  for (std::size_t i = 0; i < ops.size(); ++i) result[{ops[i].kind, ops[i].micro}] = reads.at(DeviceId{device}, i);
+  return result;
 }
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
@@ -74,7 +74,7 @@ TEST_CASE("xpipe: the first micro-batch of an update predicts, the others use it
 }
 
 TEST_CASE("pipeoptim as released predicts one further, and does not divide by the micro-batches of an update") {
-  const WeightsRule released = *get_from(weights::all(), "", "pipeoptim").as_released;
+  const WeightsRule released = *get_from(weights::catalog(), "", "pipeoptim").as_released;
   for (const int each : {1, 3, 4}) {
     const Plan plan = chain_plan(4, 4, each);
     const Schedule schedule = test::build("pipedream", plan, 3);
@@ -93,9 +93,9 @@ TEST_CASE("recomputation reads the backward's weights, or the forward's if they 
   CHECK(text(policy("stash")) == "0F0:0 0F1:0 0F2:0 0R0:0 0B0:0 0F3:0 0R1:0 0B1:0 0U0:1 0R2:0 0B2:0 0R3:0 0B3:0 0U1:2");
   CHECK(text(policy("pipemare")) ==
         "0F0:0 0F1:0 0F2:0 0R0:0 0B0:0 0F3:0 0R1:0 0B1:0 0U0:1 0R2:1+1 0B2:1~ 0R3:1+1 0B3:1~ 0U1:2");
-  WeightsRule kept = policy("geometric");
-  kept.backward = BackwardWeights::SameAsForward;
-  CHECK(text(kept) == "0F0:0 0F1:0 0F2:0+1 0R0:0 0B0:0 0F3:0+1 0R1:0 0B1:0 0U0:1 0R2:0k 0B2:0k 0R3:0k 0B3:0k 0U1:2");
+  WeightsRule stashed = policy("geometric");
+  stashed.backward = BackwardWeights::SameAsForward;
+  CHECK(text(stashed) == "0F0:0 0F1:0 0F2:0+1 0R0:0 0B0:0 0F3:0+1 0R1:0 0B1:0 0U0:1 0R2:0k 0B2:0k 0R3:0k 0B3:0k 0U1:2");
 }
 
 TEST_CASE("the weight gradient reads what the input gradient read") {
@@ -138,7 +138,7 @@ TEST_CASE("after a drain versions continue, and counts and horizons start again"
   const Schedule drained = test::draining("pipedream", plan, 5, every);
   const Schedule alone = test::build("pipedream", plan, every);
   CHECK(drained.drain_every == every);
-  for (const WeightsDef* def : weights::all())
+  for (const WeightsDef* def : weights::catalog())
     for (int k = 0; k < depth; ++k) {
       CAPTURE(def->name);
       CAPTURE(k);
@@ -164,7 +164,7 @@ TEST_CASE("if every iteration drains, policies without blind predictions equal t
   const Plan plan = test::dag_plan(4, 5, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   for (const char* name : {"gpipe", "1f1b", "graph"}) {
     const Schedule schedule = test::build(name, plan, 3);
-    for (const WeightsDef* def : weights::all()) {
+    for (const WeightsDef* def : weights::catalog()) {
       if (def->paper.assumes_staleness()) continue;
       const WeightReads reads(schedule, plan, def->paper);
       for (int d = 0; d < 4; ++d) {
@@ -194,7 +194,7 @@ TEST_CASE("on a graph of stages k counts along the longest path to the sink") {
 TEST_CASE("a stage that is never updated has one version, with every policy") {
   const Plan plan = chain_plan(2, 2, 3);
   const Schedule schedule = test::build("inference", plan, 2);
-  for (const WeightsDef* def : weights::all()) {
+  for (const WeightsDef* def : weights::catalog()) {
     const WeightReads reads(schedule, plan, def->paper);
     CHECK(reads_text(schedule, reads) == "0F0:0 0F1:0 0F2:0 0F3:0 0F4:0 0F5:0");
     CHECK(reads.needs(StageId{0}, 0).buffers == 1);

@@ -9,7 +9,7 @@
 #include "tests/support/weights.hpp"
 
 using namespace stagecraft;
-using test::Place;
+using test::TaskCosts;
 using test::Tasks;
 using test::tasks_of;
 
@@ -17,7 +17,7 @@ namespace {
 
 IdVector<StageId, StageNeeds> needs(const Tasks& t, int slack, const WeightsRule& rule = test::policy("stash")) {
   constexpr int kIntervals = 400;  // Far more than the delay of any task.
-  const ScheduleDef& def = get_from(schedules::all(), "schedule", "layerpipe");
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", "layerpipe");
   const config::Value options = test::checked("{slack: " + std::to_string(slack) + "}", *def.fields);
   const StageCosts costs = uniform_costs(t.plan, test::times(1, 0));
   const Schedule order = build_schedule(def, {.plan = t.plan,
@@ -25,12 +25,12 @@ IdVector<StageId, StageNeeds> needs(const Tasks& t, int slack, const WeightsRule
                                               .iterations = kIntervals / t.plan.mini_batch,
                                               .options = read_options(def, &options)});
   const WeightReads reads(order, t.plan, rule);
-  IdVector<StageId, StageNeeds> all;
-  for (const StageId s : t.plan.stages.ids()) all.push_back(reads.needs(s, 0));
-  return all;
+  IdVector<StageId, StageNeeds> result;
+  for (const StageId s : t.plan.stages.ids()) result.push_back(reads.needs(s, 0));
+  return result;
 }
 
-int buffers(const IdVector<StageId, StageNeeds>& all, StageId s) { return all[s].buffers; }
+int buffers(const IdVector<StageId, StageNeeds>& stage_needs, StageId s) { return stage_needs[s].buffers; }
 int ceil_of(int a, int b) { return (a + b - 1) / b; }
 
 }  // namespace
@@ -45,17 +45,17 @@ TEST_CASE("a layer on each device keeps 1 + ceil(2S(1 + slack) / T) versions, wi
         CAPTURE(layers);
         CAPTURE(micro_batches);
         CAPTURE(slack);
-        std::vector<Place> places;
+        std::vector<TaskCosts> places;
         for (int l = 0; l < layers; ++l) places.push_back({l, l, l});
         const Tasks t = tasks_of(places, micro_batches);
-        const auto all = needs(t, slack);
+        const auto result = needs(t, slack);
         for (int l = 0; l < layers; ++l) {
           const auto at = static_cast<std::size_t>(l);
-          const int behind = layers - 1 - l;
-          const int expected = l == 0 ? 1 : 1 + ceil_of(2 * behind * (1 + slack), micro_batches);
-          CHECK(buffers(all, l == 0 ? t.forward[at] : t.input_gradient[at]) == expected);
-          CHECK(buffers(all, t.weight_gradient[at]) == 0);  // It works on the newest of those.
-          if (l > 0) CHECK(buffers(all, t.forward[at]) == 0);
+          const int layers_after = layers - 1 - l;
+          const int expected = l == 0 ? 1 : 1 + ceil_of(2 * layers_after * (1 + slack), micro_batches);
+          CHECK(buffers(result, l == 0 ? t.forward[at] : t.input_gradient[at]) == expected);
+          CHECK(buffers(result, t.weight_gradient[at]) == 0);  // It works on the newest of those.
+          if (l > 0) CHECK(buffers(result, t.forward[at]) == 0);
         }
       }
 }
@@ -66,12 +66,12 @@ TEST_CASE("forwards and both gradients on a device each: the input gradients' de
       CAPTURE(micro_batches);
       CAPTURE(slack);
       const Tasks t = tasks_of({{0, 1, 2}, {0, 1, 2}, {0, 1, 2}}, micro_batches);
-      const auto all = needs(t, slack);
+      const auto result = needs(t, slack);
       for (const std::size_t l : {1U, 2U}) {
         // New weights come to both in the same interval; the gradient comes one hop after the forward.
-        CHECK(buffers(all, t.input_gradient[l]) == 1 + ceil_of(1 + slack, micro_batches));
-        CHECK(buffers(all, t.forward[l]) == 1);
-        CHECK(buffers(all, t.weight_gradient[l]) == 1);
+        CHECK(buffers(result, t.input_gradient[l]) == 1 + ceil_of(1 + slack, micro_batches));
+        CHECK(buffers(result, t.forward[l]) == 1);
+        CHECK(buffers(result, t.weight_gradient[l]) == 1);
       }
     }
 }

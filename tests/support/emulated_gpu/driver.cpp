@@ -41,17 +41,17 @@ CUresult get_resource(CUdevice device, CUdevResource* resource, CUdevResourceTyp
 }
 
 CUresult split(CUdevResource* result, unsigned* groups, const CUdevResource* input, CUdevResource* rest, unsigned,
-               unsigned least) {
+               unsigned min_size) {
   const Machine& m = state().machine;
   const auto group = static_cast<unsigned>(m.group);
-  const unsigned size = (std::max(least, 1U) + group - 1) / group * group;
-  unsigned most = input->sm.smCount / size;
-  if (m.groups > 0) most = std::min(most, static_cast<unsigned>(m.groups));
+  const unsigned size = (std::max(min_size, 1U) + group - 1) / group * group;
+  unsigned count = input->sm.smCount / size;
+  if (m.groups > 0) count = std::min(count, static_cast<unsigned>(m.groups));
   if (!result) {
-    *groups = most;
+    *groups = count;
     return CUDA_SUCCESS;
   }
-  *groups = std::min(*groups, most);
+  *groups = std::min(*groups, count);
   const unsigned first = first_of(*input);
   for (unsigned i = 0; i < *groups; ++i) result[i] = of_size(size, first + i * size);
   const unsigned left = input->sm.smCount - *groups * size;
@@ -112,18 +112,18 @@ CUresult words_of(CUresult result, const char** words) {
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
                                              cudaDriverEntryPointQueryResult* answer) {
   *function = nullptr;
-  const auto offer = [&](const char* offered, auto* f) {
+  const auto register_entry_point = [&](const char* offered, auto* f) {
     if (state().machine.green_contexts && std::strcmp(name, offered) == 0) *function = reinterpret_cast<void*>(f);
   };
-  offer("cuDeviceGetDevResource", get_resource);
-  offer("cuDevSmResourceSplitByCount", split);
-  offer("cuDevResourceGenerateDesc", describe);
-  offer("cuGreenCtxCreate", create);
-  offer("cuGreenCtxDestroy", destroy);
-  offer("cuGreenCtxStreamCreate", new_stream);
-  offer("cuGreenCtxGetDevResource", resource_of);
-  offer("cuGetErrorName", name_of);
-  offer("cuGetErrorString", words_of);
+  register_entry_point("cuDeviceGetDevResource", get_resource);
+  register_entry_point("cuDevSmResourceSplitByCount", split);
+  register_entry_point("cuDevResourceGenerateDesc", describe);
+  register_entry_point("cuGreenCtxCreate", create);
+  register_entry_point("cuGreenCtxDestroy", destroy);
+  register_entry_point("cuGreenCtxStreamCreate", new_stream);
+  register_entry_point("cuGreenCtxGetDevResource", resource_of);
+  register_entry_point("cuGetErrorName", name_of);
+  register_entry_point("cuGetErrorString", words_of);
   if (std::strcmp(name, "cuDeviceGet") == 0) *function = reinterpret_cast<void*>(get_device);
   *answer = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;

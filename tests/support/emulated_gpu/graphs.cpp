@@ -23,23 +23,23 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   CUstream_st& on = s.stream_of(stream);
   *graph = nullptr;
   if (!on.graph) return fail(cudaErrorIllegalState);
-  CUgraph_st& all = *on.graph;
-  if (all.streams.front() != &on) return fail(s.invalidate(cudaErrorStreamCaptureUnmatched));
-  all.open = false;
+  CUgraph_st& capture = *on.graph;
+  if (capture.streams.front() != &on) return fail(s.invalidate(cudaErrorStreamCaptureUnmatched));
+  capture.open = false;
   // Every stream must have joined the first one: its last nodes come before the last nodes of the first stream.
-  std::vector<bool> joined(all.nodes.size(), false);
+  std::vector<bool> joined(capture.nodes.size(), false);
   std::vector<int> open = on.last;
   while (!open.empty()) {
     const int n = open.back();
     open.pop_back();
     if (joined[n]) continue;
     joined[n] = true;
-    for (const int b : all.nodes[n].behind) open.push_back(b);
+    for (const int b : capture.nodes[n].dependencies) open.push_back(b);
   }
-  for (CUstream_st* const other : all.streams) other->graph = nullptr;
-  if (all.invalid) return fail(cudaErrorStreamCaptureInvalidated);
+  for (CUstream_st* const other : capture.streams) other->graph = nullptr;
+  if (capture.invalid) return fail(cudaErrorStreamCaptureInvalidated);
   if (!std::all_of(joined.begin(), joined.end(), [](bool j) { return j; })) return fail(cudaErrorStreamCaptureUnjoined);
-  *graph = &all;
+  *graph = &capture;
   return cudaSuccess;
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {

@@ -55,9 +55,9 @@ int device_of(cudaStream_t stream) { return state().stream_of(stream).device; }
 
 std::vector<unsigned> multiprocessors_of(cudaStream_t stream) {
   if (const CUgreenCtx_st* const partition = state().stream_of(stream).partition) return partition->multiprocessors;
-  std::vector<unsigned> all(static_cast<std::size_t>(state().machine.multiprocessors));
-  std::iota(all.begin(), all.end(), 0U);
-  return all;
+  std::vector<unsigned> numbers(static_cast<std::size_t>(state().machine.multiprocessors));
+  std::iota(numbers.begin(), numbers.end(), 0U);
+  return numbers;
 }
 
 void hang(cudaStream_t stream) {
@@ -101,8 +101,8 @@ CUstream_st* State::new_stream(int on, bool blocking) {
 
 CUstream_st& State::stream_of(cudaStream_t stream) {
   if (!stream) return legacy;
-  const auto found = std::find_if(streams.begin(), streams.end(), [&](const auto& s) { return s.get() == stream; });
-  if (found == streams.end() || !stream->alive) throw Misuse("a stream that is not there");
+  const auto it = std::find_if(streams.begin(), streams.end(), [&](const auto& s) { return s.get() == stream; });
+  if (it == streams.end() || !stream->alive) throw Misuse("a stream that is not there");
   return *stream;
 }
 
@@ -203,18 +203,18 @@ bool State::step() {
   if (machine.order == Order::Rush) return run(**std::max_element(able.begin(), able.end(), less)), true;
   if (machine.order == Order::Starve && able.size() > 1) {
     // The least important of all streams, not only of those that are able.
-    const auto least = std::min_element(streams.begin(), streams.end(),
-                                        [&](const auto& a, const auto& b) { return less(a.get(), b.get()); });
-    std::erase(able, least->get());
+    const auto smallest = std::min_element(streams.begin(), streams.end(),
+                                           [&](const auto& a, const auto& b) { return less(a.get(), b.get()); });
+    std::erase(able, smallest->get());
   }
   run(*able[random() % able.size()]);
   return true;
 }
 
-void State::look() {
+void State::run_random_steps() {
   constexpr int kDoublings = 20;
-  const std::uint64_t most = std::uint64_t{8} << std::min(looks++, kDoublings);
-  for (std::uint64_t n = random() % most; n > 0 && step(); --n) continue;
+  const std::uint64_t limit = std::uint64_t{8} << std::min(looks++, kDoublings);
+  for (std::uint64_t n = random() % limit; n > 0 && step(); --n) continue;
 }
 
 bool State::idle() const {
@@ -230,13 +230,13 @@ void State::launch(CUstream_st& stream, const CUgraphExec_st& graph) {
     for (std::size_t left = graph.nodes.size(); left > 0; --left) {
       std::vector<std::size_t> able;
       for (std::size_t n = 0; n < done.size(); ++n)
-        if (!done[n] &&
-            std::all_of(graph.nodes[n].behind.begin(), graph.nodes[n].behind.end(), [&](int b) { return done[b]; }))
+        if (!done[n] && std::all_of(graph.nodes[n].dependencies.begin(), graph.nodes[n].dependencies.end(),
+                                    [&](int b) { return done[b]; }))
           able.push_back(n);
       const std::size_t n = able[random() % able.size()];
       const Item& item = graph.nodes[n].item;
       double start = stream.free_at;
-      for (const int b : graph.nodes[n].behind) start = std::max(start, end[b]);
+      for (const int b : graph.nodes[n].dependencies) start = std::max(start, end[b]);
       end[n] = start + item.seconds;
       if (item.work) item.work();
       if (item.records) item.records->time = end[n], item.records->done = true;
@@ -271,12 +271,12 @@ void* State::allocate(std::size_t bytes, bool host) {
 }
 
 void State::free(void* data, bool host) {
-  const auto found = allocations.find(static_cast<char*>(data));
-  if (found == allocations.end() || found->second.freed || found->second.host != host)
+  const auto it = allocations.find(static_cast<char*>(data));
+  if (it == allocations.end() || it->second.freed || it->second.host != host)
     throw Misuse("memory is freed that is not in use");
   run_until([&] { return idle(); });  // The real one waits for the device, too.
-  Allocation& a = found->second;
-  const char* const begin = found->first;
+  Allocation& a = it->second;
+  const char* const begin = it->first;
   const auto is_nan = [](char c) { return static_cast<unsigned char>(c) == kNan; };
   if (!std::all_of(a.bytes.get(), a.bytes.get() + (begin - a.bytes.get()), is_nan) ||
       !std::all_of(begin + a.size, begin + a.size + kGuard, is_nan))
@@ -287,11 +287,11 @@ void State::free(void* data, bool host) {
 
 const Allocation* State::holds(const void* data, std::size_t bytes) const {
   const char* const begin = static_cast<const char*>(data);
-  auto found = allocations.upper_bound(begin);
-  if (found == allocations.begin()) return nullptr;
-  --found;
-  const Allocation& a = found->second;
-  return !a.freed && begin + bytes <= found->first + a.size ? &a : nullptr;
+  auto it = allocations.upper_bound(begin);
+  if (it == allocations.begin()) return nullptr;
+  --it;
+  const Allocation& a = it->second;
+  return !a.freed && begin + bytes <= it->first + a.size ? &a : nullptr;
 }
 
 }  // namespace stagecraft::emulated_gpu

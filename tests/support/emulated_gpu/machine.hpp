@@ -32,7 +32,7 @@ struct Item {
 
 struct Node {
   Item item;
-  std::vector<int> behind;
+  std::vector<int> dependencies;
 };
 
 }  // namespace stagecraft::emulated_gpu
@@ -101,7 +101,7 @@ class State {
   bool step();  ///< Runs one item of one stream; false when none can go on.
   /// What goes on while the host looks: up to seven items, and twice as many with each look that follows at once,
   /// because a host that waits naps between two looks.
-  void look();
+  void run_random_steps();
   /// Runs until it is so; Misuse when that never comes.
   template <class Done>
   void run_until(Done&& done) {

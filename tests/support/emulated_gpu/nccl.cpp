@@ -109,23 +109,23 @@ ncclResult_t end_at_once(ncclComm_t c) {
 
 /// Who did not look whether the last call is through may not go on.
 ncclResult_t finish() {
-  const Group all = group;
+  const Group work = group;
   group = {};
-  for (const ncclComm_t c : all.aborting) end_at_once(c);
-  if (all.broken) return ncclInvalidUsage;
-  for (const ncclComm_t c : all.gathering)
+  for (const ncclComm_t c : work.aborting) end_at_once(c);
+  if (work.broken) return ncclInvalidUsage;
+  for (const ncclComm_t c : work.gathering)
     for (int tries = 0; c->blocking && emulated::gathered(*c) == ncclInProgress; ++tries, usleep(1000))
       if (tries > 20000) return ncclSystemError;
-  ncclResult_t result = all.gathering.empty() || all.gathering.front()->blocking ? ncclSuccess : ncclInProgress;
+  ncclResult_t result = work.gathering.empty() || work.gathering.front()->blocking ? ncclSuccess : ncclInProgress;
   std::vector<ncclComm_t> done;
-  for (const Half& h : all.halves) {
+  for (const Half& h : work.halves) {
     const ncclComm_t c = h.communicator;
     if (std::find(done.begin(), done.end(), c) != done.end()) continue;
     done.push_back(c);
-    std::vector<Half> own;
-    std::copy_if(all.halves.begin(), all.halves.end(), std::back_inserter(own),
+    std::vector<Half> selected;
+    std::copy_if(work.halves.begin(), work.halves.end(), std::back_inserter(selected),
                  [&](const Half& other) { return other.communicator == c; });
-    const ncclResult_t played = play(c, own);
+    const ncclResult_t played = play(c, selected);
     if (played != ncclSuccess && played != ncclInProgress) return played;
     if (played == ncclInProgress) result = played;
   }

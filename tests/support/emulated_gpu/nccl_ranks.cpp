@@ -55,7 +55,7 @@ struct Presence {
   int device = 0;
 };
 
-struct Part {
+struct PendingHalf {
   Half half;
   std::string file;
   std::size_t hash = 0;
@@ -64,12 +64,12 @@ struct Part {
 
 struct Kernel {
   ncclComm* communicator;
-  std::vector<Part> parts;
+  std::vector<PendingHalf> parts;
   std::vector<Sum> sums;
 
   void start() {
     for (Sum& s : sums) s.start(silent());
-    for (Part& p : parts) {
+    for (PendingHalf& p : parts) {
       const bool sends = p.half.from;
       if (!on_device(sends ? p.half.from : p.half.to, p.half.bytes))
         throw Misuse("NCCL moves memory that is not in use");
@@ -84,22 +84,22 @@ struct Kernel {
 
   bool over() {
     if (communicator->aborted) return true;
-    bool all = true;
-    for (Sum& s : sums) all = s.over() && all;
-    for (Part& p : parts) {
+    bool complete = true;
+    for (Sum& s : sums) complete = s.over() && complete;
+    for (PendingHalf& p : parts) {
       if (!p.over) p.over = p.half.from ? taken(p) : arrived(p);
-      all = all && p.over;
+      complete = complete && p.over;
     }
-    return all;
+    return complete;
   }
 
-  bool taken(const Part& p) const {
+  bool taken(const PendingHalf& p) const {
     if (!take(*communicator, p.file + ".taken")) return false;
     if (hash(p.half.from, p.half.bytes) != p.hash) throw Misuse("a message is changed while NCCL sends it");
     return true;
   }
 
-  bool arrived(const Part& p) const {
+  bool arrived(const PendingHalf& p) const {
     const std::optional<std::string> data = take(*communicator, p.file);
     if (!data) return false;
     if (data->size() != p.half.bytes) throw Misuse("the two ends of a message of NCCL differ in size");
@@ -117,8 +117,8 @@ void put(const ncclComm& c, const std::string& name, const void* data, std::size
 
 std::optional<std::string> take(const ncclComm& c, const std::string& name) {
   if (c.alone) {
-    auto found = left.extract(name);
-    return found ? std::optional(std::move(found.mapped())) : std::nullopt;
+    auto extracted = left.extract(name);
+    return extracted ? std::optional(std::move(extracted.mapped())) : std::nullopt;
   }
   if (!there(name)) return {};
   std::ifstream file(name, std::ios::binary);
@@ -140,8 +140,8 @@ std::string folder_of(const ncclUniqueId& id) {
 
 void announce(const ncclComm& c) {
   fs::create_directories(c.folder);
-  const Presence own{getpid(), c.device};
-  write(rank_file(c, c.rank), &own, sizeof own);
+  const Presence presence{getpid(), c.device};
+  write(rank_file(c, c.rank), &presence, sizeof presence);
 }
 
 ncclResult_t gathered(ncclComm& c) {

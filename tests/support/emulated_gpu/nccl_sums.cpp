@@ -35,12 +35,12 @@ std::string tree(const std::vector<std::string>& parts, std::size_t begin, std::
 void Sum::start(bool silent) {
   if (!on_device(half_.from, half_.bytes) || !on_device(half_.to, half_.bytes))
     throw Misuse("NCCL adds up memory that is not in use");
-  const auto own = static_cast<std::size_t>(communicator_->rank);
+  const auto rank = static_cast<std::size_t>(communicator_->rank);
   parts_.resize(static_cast<std::size_t>(communicator_->ranks));
-  parts_[own].assign(static_cast<const char*>(half_.from), half_.bytes);
+  parts_[rank].assign(static_cast<const char*>(half_.from), half_.bytes);
   std::memset(half_.to, kNan, half_.bytes);  // The result must not be read before the end.
   for (int r = 0; r < communicator_->ranks && !silent; ++r)
-    if (r != communicator_->rank) put(*communicator_, file(communicator_->rank, r), parts_[own].data(), half_.bytes);
+    if (r != communicator_->rank) put(*communicator_, file(communicator_->rank, r), parts_[rank].data(), half_.bytes);
 }
 
 bool Sum::over() {

@@ -13,8 +13,8 @@ namespace stagecraft::emulated_gpu {
 class Sum {
  public:
   /// `name` is equal on all ranks and belongs to no other sum.
-  Sum(ncclComm& communicator, const Half& own, std::string name)
-      : communicator_(&communicator), half_(own), name_(std::move(name)) {}
+  Sum(ncclComm& communicator, const Half& sent_half, std::string name)
+      : communicator_(&communicator), half_(sent_half), name_(std::move(name)) {}
 
   void start(bool silent);
   bool over();

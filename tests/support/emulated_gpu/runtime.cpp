@@ -170,8 +170,8 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
 }
-cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  *least = 0;
+cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* greatest) {
+  *lowest = 0;
   *greatest = -5;
   return cudaSuccess;
 }
@@ -313,7 +313,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   State& s = state();
   const Lock lock(s.mutex);
   if (const cudaError_t e = s.unsafe(); e != cudaSuccess) return fail(e);
-  s.look();
+  s.run_random_steps();
   if (s.broken) return fail(cudaErrorIllegalAddress);
   return s.stream_of(stream).items.empty() ? cudaSuccess : cudaErrorNotReady;
 }
@@ -361,7 +361,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   State& s = state();
   const Lock lock(s.mutex);
   if (const cudaError_t e = s.unsafe(); e != cudaSuccess) return fail(e);
-  s.look();
+  s.run_random_steps();
   if (s.broken) return fail(cudaErrorIllegalAddress);
   const std::shared_ptr<Record>& record = s.event_of(event).latest;
   if (record && !record->done) return cudaErrorNotReady;

@@ -31,7 +31,7 @@ const Order kOrders[] = {Order::Random, Order::Rush, Order::Starve};
 }  // namespace
 
 TEST_CASE("work of a stream stays in order, that of two is mixed in every way, and events hold it up") {
-  std::set<std::string> free, held;
+  std::set<std::string> free, gated;
   for (const Order order : kOrders)
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
       Machine m;
@@ -49,11 +49,11 @@ TEST_CASE("work of a stream stays in order, that of two is mixed in every way, a
         note(b, text, 'b');
         CHECK(text.empty());
         REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-        (hold ? held : free).insert(text);
+        (hold ? gated : free).insert(text);
       }
     }
   CHECK(free == std::set<std::string>{"aAb", "abA", "baA"});
-  CHECK(held == std::set<std::string>{"aAb", "abA"});
+  CHECK(gated == std::set<std::string>{"aAb", "abA"});
 }
 
 TEST_CASE("a wait for an event that was never recorded does nothing, and one is for what was recorded before it") {
@@ -75,7 +75,7 @@ TEST_CASE("a wait for an event that was never recorded does nothing, and one is 
   CHECK(early);
 }
 
-TEST_CASE("memory is full of NaNs, and use behind its end or after it was freed is found") {
+TEST_CASE("memory is full of NaNs, and use past its end or after it was freed is found") {
   emulated_gpu::reset();
   cudaStream_t s = new_stream();
   void* block = nullptr;
@@ -167,10 +167,10 @@ TEST_CASE("graphs are played as often as they are launched, in any order that wa
 }
 
 TEST_CASE("partitions of GPUs of several sizes") {
-  for (const auto& [all, group, groups] :
+  for (const auto& [total, group, groups] :
        {std::tuple{132, 8, 16}, std::tuple{132, 8, 15}, std::tuple{114, 2, 57}, std::tuple{13, 4, 3}}) {
     Machine m;
-    m.multiprocessors = all;
+    m.multiprocessors = total;
     m.group = group;
     m.groups = groups;
     emulated_gpu::reset(m);
@@ -179,7 +179,7 @@ TEST_CASE("partitions of GPUs of several sizes") {
     const unsigned each = static_cast<unsigned>(groups / 3 * group);
     CHECK(two.parts()[0].multiprocessors == 2 * each);
     CHECK(two.parts()[1].multiprocessors == each);
-    CHECK(two.unused() == static_cast<unsigned>(all) - 3 * each);
+    CHECK(two.unused() == static_cast<unsigned>(total) - 3 * each);
     CHECK_THROWS_AS(cuda::Partitions(0, std::vector<unsigned>(static_cast<std::size_t>(groups) + 1, 1)),
                     cuda::CudaError);
   }

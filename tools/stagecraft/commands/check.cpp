@@ -57,7 +57,7 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
   }
   if (kind == "cluster") {
     const Cluster cluster = build_cluster(load_cluster_file(file));
-    for (const std::string& note : odd_magnitudes(cluster)) print_error("note: {}\n", note);
+    for (const std::string& note : suspicious_units(cluster)) print_error("note: {}\n", note);
     return fmt::format("cluster {}: {} of {}, {}", cluster.name, pluralize(std::ssize(cluster.devices), "device"),
                        pluralize(std::ssize(cluster.types), "type"), pluralize(std::ssize(cluster.links), "link"));
   }

@@ -47,13 +47,13 @@ double number(const Json& json, const char* key) {
 }
 
 double peak_memory(const Json& json) {
-  double most = 0;
+  double peak = 0;
   for (const Json& d : json.at("devices").items()) {
-    const double own = number(d, "peak_memory_bytes");
-    if (std::isnan(own)) return own;
-    most = std::max(most, own);
+    const double device_peak = number(d, "peak_memory_bytes");
+    if (std::isnan(device_peak)) return device_peak;
+    peak = std::max(peak, device_peak);
   }
-  return most;
+  return peak;
 }
 
 std::string change(double value, double base) {
@@ -87,8 +87,8 @@ int print_table(const Arguments& a) {
     text += '\n';
   };
   for (const Row& r : kRows) line(r.name, r.unit, [&](const Json& j) { return number(j, r.key) * r.factor; });
-  const double most = peak_memory(runs.front()), mebibyte = 1024.0 * 1024, gibibyte = 1024 * mebibyte;
-  const bool large = most >= gibibyte / 16;
+  const double first_peak = peak_memory(runs.front()), mebibyte = 1024.0 * 1024, gibibyte = 1024 * mebibyte;
+  const bool large = first_peak >= gibibyte / 16;
   line("peak memory", large ? "GiB" : "MiB",
        [&](const Json& j) { return peak_memory(j) / (large ? gibibyte : mebibyte); });
   print(text);
@@ -175,14 +175,14 @@ namespace stagecraft::commands {
 namespace {
 
 std::vector<Argument> arguments() {
-  std::vector<Argument> all{{"RUN",
-                             Argument::Kind::List,
-                             "Folders that run --out wrote, held against the first; with --schedules, a scenario",
-                             {},
-                             true}};
-  for (Argument& a : compare_schedules_arguments()) all.push_back(std::move(a));
-  all.push_back({"--format", Argument::Kind::Text, "text or csv; with --schedules also json", "text"});
-  return all;
+  std::vector<Argument> result{{"RUN",
+                                Argument::Kind::List,
+                                "Folders that run --out wrote, held against the first; with --schedules, a scenario",
+                                {},
+                                true}};
+  for (Argument& a : compare_schedules_arguments()) result.push_back(std::move(a));
+  result.push_back({"--format", Argument::Kind::Text, "text or csv; with --schedules also json", "text"});
+  return result;
 }
 
 int execute(const Arguments& a) {

@@ -13,52 +13,52 @@
 namespace stagecraft::commands {
 namespace {
 
-using Words = std::vector<std::string>;
+using Strings = std::vector<std::string>;
 
-Words files(FileKind kind) {
-  Words names;
+Strings files(FileKind kind) {
+  Strings names;
   for (const NamedFile& file : named_files(kind)) names.push_back(file.name);
   return names;
 }
 
-Words with_all(Words names) {
+Strings with_all(Strings names) {
   names.emplace_back("all");
   return names;
 }
 
-Words simulator_names() {
-  Words names;
-  for (const BackendDef* b : backends::all())
+Strings simulator_names() {
+  Strings names;
+  for (const BackendDef* b : backends::catalog())
     if (b->clock == Clock::Simulated) names.emplace_back(b->name);
   return names;
 }
 
 /// "run.schedule=1f1b" and so on, for each path whose values are names of a catalog or of files.
-Words assignments() {
-  Words all;
-  const auto add = [&](const std::string& path, const Words& names) {
-    for (const std::string& name : names) all.push_back(path + "=" + name);
+Strings assignments() {
+  Strings words;
+  const auto add = [&](const std::string& path, const Strings& names) {
+    for (const std::string& name : names) words.push_back(path + "=" + name);
   };
   add("model", files(FileKind::Model));
   add("cluster", files(FileKind::Cluster));
-  add("run.schedule", names_of(schedules::all()));
-  add("plan.planner", names_of(planners::all()));
-  add("weights", names_of(weights::all()));
-  return all;
+  add("run.schedule", names_of(schedules::catalog()));
+  add("plan.planner", names_of(planners::catalog()));
+  add("weights", names_of(weights::catalog()));
+  return words;
 }
 
 /// The words of a text such as "text, csv or json"; empty if it has anything else.
-Words words_in(std::string doc) {
+Strings words_in(std::string doc) {
   if (const auto last = doc.rfind(" or "); last != doc.npos) doc = doc.substr(0, last) + ", " + doc.substr(last + 4);
-  Words words;
+  Strings words;
   for (const std::string& word : split(doc, ',')) words.emplace_back(trim(word));
   const auto is_word = [](const std::string& w) { return w.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == w.npos; };
-  return words.size() > 1 && std::all_of(words.begin(), words.end(), is_word) ? words : Words{};
+  return words.size() > 1 && std::all_of(words.begin(), words.end(), is_word) ? words : Strings{};
 }
 
 /// -o and --out for "-o,--out".
-Words flags_of(const Argument& a) {
-  Words flags;
+Strings flags_of(const Argument& a) {
+  Strings flags;
   for (const std::string& flag : split(a.flags, ','))
     if (flag.starts_with('-')) flags.push_back(flag);
   return flags;
@@ -66,15 +66,15 @@ Words flags_of(const Argument& a) {
 
 /// The names that an argument accepts: names from a catalog, files that are found by name, or the words that its help
 /// lists if it lists nothing else. `--set` has whole assignments. Empty if the argument accepts any text.
-Words words_of(const Command& command, const Argument& a) {
+Strings words_of(const Command& command, const Argument& a) {
   const std::string name = split(a.flags, ',').back();
   const bool scenario = a.doc.starts_with("Scenario");
-  if (name == "--backend") return names_of(backends::all());
+  if (name == "--backend") return names_of(backends::catalog());
   if (name == "--simulator") return simulator_names();
-  if (name == "--planner") return with_all(names_of(planners::all()));
-  if (name == "--schedules") return with_all(names_of(schedules::all()));
-  if (name == "--schedule" || (command.name == "schedule" && name == "NAME")) return names_of(schedules::all());
-  if (name == "--weights") return names_of(weights::all());
+  if (name == "--planner") return with_all(names_of(planners::catalog()));
+  if (name == "--schedules") return with_all(names_of(schedules::catalog()));
+  if (name == "--schedule" || (command.name == "schedule" && name == "NAME")) return names_of(schedules::catalog());
+  if (name == "--weights") return names_of(weights::catalog());
   if (name == "--set" && a.doc.starts_with("path=value")) return assignments();
   if (name == "FILE" && (scenario || command.name == "check")) return files(FileKind::Scenario);
   if (name == "FILE" && command.name == "sweep") return files(FileKind::Sweep);
@@ -100,7 +100,7 @@ std::vector<std::string> positional_words(const Command& command) {
 /// One line of a shell's `case` for each option whose values have names: "run -b"|"run --backend" and the names.
 std::string value_cases(fmt::format_string<std::string, std::string> line) {
   std::string text;
-  for (const Command* c : commands::all())
+  for (const Command* c : commands::catalog())
     for (const Argument& a : c->arguments) {
       const std::vector<std::string> words = words_of(*c, a);
       std::vector<std::string> when;
@@ -111,16 +111,16 @@ std::string value_cases(fmt::format_string<std::string, std::string> line) {
 }
 
 std::vector<std::string> command_names() {
-  std::vector<std::string> all;
-  for (const Command* c : commands::all()) all.emplace_back(c->name);
-  return all;
+  std::vector<std::string> names;
+  for (const Command* c : commands::catalog()) names.emplace_back(c->name);
+  return names;
 }
 
 /// Completes values after an option and after each comma in a list, names and files after a command, and options after
 /// a dash. Bash has split the line at every "=".
 std::string bash() {
   std::string by_command;
-  for (const Command* c : commands::all())
+  for (const Command* c : commands::catalog())
     by_command += fmt::format("    {}) options=\"{}\" words=\"{}\" ;;\n", c->name, join(options_of(*c), " "),
                               join(positional_words(*c), " "));
   return fmt::format(R"(# bash completion for stagecraft: source it, or put it where bash-completion looks.
@@ -163,12 +163,12 @@ std::string single_quoted(std::string_view text) {
 }
 
 std::string zsh() {
-  std::string list, options, own;
-  for (const Command* c : commands::all()) {
+  std::string list, options, command_cases;
+  for (const Command* c : commands::catalog()) {
     list += fmt::format("    {}\n", single_quoted(fmt::format("{}:{}", c->name, c->summary)));
     options += fmt::format("      {}) compadd -- {} ;;\n", c->name, join(options_of(*c), " "));
     if (const auto words = positional_words(*c); !words.empty())
-      own += fmt::format("    {}) compadd -- {} ;;\n", c->name, join(words, " "));
+      command_cases += fmt::format("    {}) compadd -- {} ;;\n", c->name, join(words, " "));
   }
   return fmt::format(R"(#compdef stagecraft
 _stagecraft() {{
@@ -193,12 +193,12 @@ _stagecraft() {{
 }}
 compdef _stagecraft stagecraft
 )",
-                     list, value_cases("    {}) compset -P '*,'; compadd -- {}; return ;;\n"), options, own);
+                     list, value_cases("    {}) compset -P '*,'; compadd -- {}; return ;;\n"), options, command_cases);
 }
 
 std::string fish() {
   std::string text = "# fish completion for stagecraft\n";
-  for (const Command* c : commands::all()) {
+  for (const Command* c : commands::catalog()) {
     text += fmt::format("complete -c stagecraft -n __fish_use_subcommand -f -a {} -d {}\n", c->name,
                         single_quoted(c->summary));
     for (const Argument& a : c->arguments) {

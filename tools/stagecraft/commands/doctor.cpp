@@ -26,7 +26,7 @@ std::string backends_text() {
   std::string text;
   for (const std::string& line : split(version_text(), '\n')) {
     text += line + "\n";
-    for (const BackendDef* b : backends::all())
+    for (const BackendDef* b : backends::catalog())
       if (b->facts && line.starts_with(fmt::format("  {:<8} ", b->name))) text += facts_of(*b);
   }
   return text;
@@ -44,9 +44,9 @@ int execute(const Arguments&) {
     print(
         fmt::format("  {:<10} {} in {}\n", name, named_files(kind).size(), where.empty() ? "no folder" : join(where)));
   }
-  bool all = true;
-  for (const BackendDef* b : backends::all()) all = all && b->why_not().empty();
-  print(all ? "every backend of this build can run here\n" : "some backends cannot run here, see above\n");
+  bool all_available = true;
+  for (const BackendDef* b : backends::catalog()) all_available = all_available && b->why_not().empty();
+  print(all_available ? "every backend of this build can run here\n" : "some backends cannot run here, see above\n");
   return 0;
 }
 

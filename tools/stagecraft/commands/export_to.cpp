@@ -25,26 +25,26 @@ int export_chakra(const Arguments& a) {
   if (!a.has("FILE") || a.text("FILE").ends_with(".csv")) throw InputError("chakra is made of a scenario", example);
   if (!a.has("out")) throw InputError("chakra needs a folder to write to", example);
   const CompiledExperiment c = compile(load_experiment(a.text("FILE"), a.list("set")));
-  const ChakraTraces made = chakra_traces(c.program);
+  const ChakraTraces chakra = chakra_traces(c.program);
   const std::string folder = a.text("out");
   make_folder(a, {});
   const auto write = [&](const std::string& name, const std::string& text) {
     write_listed(folder, name, text, overwrite_of(a));
   };
   std::string devices;
-  for (std::size_t r = 0; r < made.traces.size(); ++r) {
-    write(fmt::format("rank.{}.et", r), made.traces[r]);
-    devices += fmt::format("{} {}\n", r, c.cluster().devices[made.devices[r]].name);
+  for (std::size_t r = 0; r < chakra.traces.size(); ++r) {
+    write(fmt::format("rank.{}.et", r), chakra.traces[r]);
+    devices += fmt::format("{} {}\n", r, c.cluster().devices[chakra.devices[r]].name);
   }
   write("devices.txt", devices);
-  if (!made.groups.empty()) write("groups.json", made.groups);
-  for (const std::string& note : made.notes) print_error("note: {}\n", note);
+  if (!chakra.groups.empty()) write("groups.json", chakra.groups);
+  for (const std::string& note : chakra.notes) print_error("note: {}\n", note);
   print_error("note: links are not part of traces; give ASTRA-sim a network of {}\n",
-              pluralize(std::ssize(made.traces), "rank"));
+              pluralize(std::ssize(chakra.traces), "rank"));
   print(fmt::format("wrote {} of {} to {}\nASTRA-sim reads them with --workload-configuration={}/rank{}\n",
-                    pluralize(std::ssize(made.traces), "trace"),
+                    pluralize(std::ssize(chakra.traces), "trace"),
                     pluralize(std::ssize(c.program.instructions), "instruction"), folder, folder,
-                    made.groups.empty() ? "" : fmt::format(" --comm-group-configuration={}/groups.json", folder)));
+                    chakra.groups.empty() ? "" : fmt::format(" --comm-group-configuration={}/groups.json", folder)));
   return 0;
 }
 
@@ -99,7 +99,7 @@ Order one_iteration(Plan plan, Schedule schedule, int slices) {
 
 /// The costs are the defaults of --f and --b of `stagecraft schedule`, for schedules that are made from costs.
 Order from_catalogue(const Arguments& a) {
-  require_training_step(get_from(schedules::all(), "schedule", a.text("schedule")));
+  require_training_step(get_from(schedules::catalog(), "schedule", a.text("schedule")));
   const NamedSchedule named =
       named_schedule(a, a.text("schedule"), 1, "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8");
   StageCost cost;

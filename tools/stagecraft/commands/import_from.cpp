@@ -103,11 +103,11 @@ ModelGraph model_of(const msr::PiperInput& input) {
   std::vector<LayerId> ids(input.layers.size());
   for (const int n : *order) {
     const std::size_t i = n;
-    const auto found = input.layers[i].by_degree.find(1);
-    if (found == input.layers[i].by_degree.end() || found->second.empty())
+    const auto it = input.layers[i].by_degree.find(1);
+    if (it == input.layers[i].by_degree.end() || it->second.empty())
       throw InputError(fmt::format("node {} runs on several devices only", n),
                        "a model file has whole layers: give it a variant for the degree 1");
-    const msr::Variant& variant = found->second.front();
+    const msr::Variant& variant = it->second.front();
     const Seconds third = Seconds{variant.seconds} / 3;
     ids[i] = LayerId{model.layers.size()};
     Layer layer;
@@ -154,8 +154,8 @@ int deliver(const Arguments& a, const std::string& text) {
 /// No option of some kinds has a fallback, so that it shows when one was given.
 void check_kind(const Arguments& a, const std::vector<Argument>& arguments) {
   const std::string kind = a.text("KIND");
-  const std::string known[] = {"pytorch-csv", "onnx", "pipedream-graph", "piper", "pipeedge", "simgrid-xml"};
-  if (std::find(std::begin(known), std::end(known), kind) == std::end(known))
+  const std::string kinds[] = {"pytorch-csv", "onnx", "pipedream-graph", "piper", "pipeedge", "simgrid-xml"};
+  if (std::find(std::begin(kinds), std::end(kinds), kind) == std::end(kinds))
     throw InputError("there is no kind '" + kind + "' to import",
                      "write pytorch-csv, onnx, pipedream-graph, piper, pipeedge or simgrid-xml");
   if (a.has("set") && kind != "onnx" && kind != "simgrid-xml") refuse("set", "onnx and simgrid-xml", kind);
@@ -170,7 +170,7 @@ Argument only(std::string kind, std::string flags, Argument::Kind type, std::str
 }
 
 int execute(const Arguments& a) {
-  check_kind(a, find_in(commands::all(), "import")->arguments);
+  check_kind(a, find_in(commands::catalog(), "import")->arguments);
   if (a.text("KIND") == "pipeedge") return import_pipeedge(a);
   if (a.list("FILE").size() > 1) throw InputError("one FILE is enough", "only pipeedge reads three");
   if (a.text("KIND") == "simgrid-xml") return deliver(a, import_simgrid(a));

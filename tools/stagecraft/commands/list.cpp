@@ -50,15 +50,15 @@ struct Kind {
   void (*print)();
 };
 
-const Kind kKinds[] = {{"schedules", [] { print_catalog(schedules::all()); }},
-                       {"planners", [] { print_catalog(planners::all()); }},
-                       {"weights", [] { print_catalog(weights::all()); }},
-                       {"backends", [] { print_catalog(backends::all()); }},
-                       {"builders", [] { print_catalog(model_builders::all()); }},
+const Kind kKinds[] = {{"schedules", [] { print_catalog(schedules::catalog()); }},
+                       {"planners", [] { print_catalog(planners::catalog()); }},
+                       {"weights", [] { print_catalog(weights::catalog()); }},
+                       {"backends", [] { print_catalog(backends::catalog()); }},
+                       {"builders", [] { print_catalog(model_builders::catalog()); }},
                        {"devices", print_devices},
-                       {"generators", [] { print_catalog(topology_generators::all()); }},
-                       {"collectives", [] { print_catalog(collective_algorithms::all()); }},
-                       {"tasks", [] { print_catalog(tasks::all()); }},
+                       {"generators", [] { print_catalog(topology_generators::catalog()); }},
+                       {"collectives", [] { print_catalog(collective_algorithms::catalog()); }},
+                       {"tasks", [] { print_catalog(tasks::catalog()); }},
                        {"optimizers", [] { print_catalog(optimizers()); }},
                        {"models", [] { print_files(FileKind::Model); }},
                        {"topologies", [] { print_files(FileKind::Cluster); }},

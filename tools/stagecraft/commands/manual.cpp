@@ -45,7 +45,7 @@ int execute(const Arguments&) {
       "pipeline\\-parallel training\n.SH SYNOPSIS\n\\fBstagecraft\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR] "
       "[\\fIARGUMENTS\\fR]\n.SH COMMANDS\n",
       troff(version()));
-  for (const Command* c : commands::all()) {
+  for (const Command* c : commands::catalog()) {
     text += fmt::format(".SS {}\n{}\n.PP\n{}.\n", c->name, usage(*c), troff(c->summary));
     for (const Argument& a : c->arguments) text += argument(a);
     if (!c->example.empty()) text += fmt::format(".PP\nExample:\n.PP\n.nf\n  {}\n.fi\n", troff(c->example));

@@ -87,13 +87,13 @@ bool is_sweep_file(const std::string& given) {
 /// name, next to the results or in the library.
 SweepPage sweep_page(const SweepTable& table, const std::string& results, const std::string& base,
                      const std::string& out) {
-  const auto found = base.empty() ? found_base(table, results) : base;
+  const auto base_path = base.empty() ? found_base(table, results) : base;
   SweepPage page{.title = table.title,
                  .name = table.name,
                  .backend = table.backend,
                  .version = table.version,
-                 .base = found ? called(*found) : base_in(table),
-                 .found = found.has_value(),
+                 .base = base_path ? called(*base_path) : base_in(table),
+                 .has_base = base_path.has_value(),
                  .folder = table.name + "-" + table.backend,
                  .out = {},
                  .figures = {},
@@ -103,14 +103,14 @@ SweepPage sweep_page(const SweepTable& table, const std::string& results, const 
   for (const SweepRow& row : table.rows) {
     const std::string key = row.hash.substr(0, kKeyLength);
     std::error_code error;
-    const bool kept = fs::is_regular_file(fs::path(page.out) / key / "report.html", error);
+    const bool has_report = fs::is_regular_file(fs::path(page.out) / key / "report.html", error);
     page.points.push_back({.number = row.number,
                            .settings = row.settings,
                            .status = row.status,
                            .code = row.code,
                            .message = row.message,
                            .key = key,
-                           .kept = kept,
+                           .has_report = has_report,
                            .figures = row.figures});
   }
   return page;
@@ -144,7 +144,7 @@ std::string title_of(const Arguments& a, const KeptRun& first) {
 
 void add_scenario(const std::string& given, const Arguments& a, std::vector<KeptRun>& runs) {
   const std::vector<std::string> backends = a.has("backend") ? a.list("backend") : std::vector<std::string>{"simgrid"};
-  for (const std::string& backend : backends) get_from(backends::all(), "backend", backend);
+  for (const std::string& backend : backends) get_from(backends::catalog(), "backend", backend);
   const CompiledExperiment compiled = compile(load_experiment(given, a.list("set")));
   for (const std::string& backend : backends)
     runs.push_back(kept_run(backends.size() > 1 ? given + " on " + backend : given, compiled, run(compiled, backend)));
@@ -169,7 +169,7 @@ int run_and_write_sweep(const Arguments& a, const std::string& given) {
   if (backends.size() > 1) throw InputError("a sweep runs on one backend", "give --backend once");
   SweepOptions options{.file = given, .sets = a.list("set")};
   options.stop = NotedInterrupt::came;
-  if (!backends.empty()) options.backend = get_from(backends::all(), "backend", backends.front()).name;
+  if (!backends.empty()) options.backend = get_from(backends::catalog(), "backend", backends.front()).name;
   const SweepPlan plan = plan_sweep(options);
   warn(plan.warnings);
   const NotedInterrupt noted;
@@ -177,7 +177,7 @@ int run_and_write_sweep(const Arguments& a, const std::string& given) {
   const SweepEnd end = run_sweep(plan, options, [&](const SweepProgress& p) { line.show(p); });
   if (!end.stopped) return write_sweep(a, results_in(plan.out), plan.out, plan.sweep.base_file);
   print_error("interrupted: {} to go, which the same command does\n",
-              end.progress.all - end.progress.there - end.progress.done);
+              end.progress.total - end.progress.there - end.progress.done);
   return kInterrupted;
 }
 

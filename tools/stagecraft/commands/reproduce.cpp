@@ -15,11 +15,11 @@ namespace {
 constexpr int kMissed = 3;
 
 std::vector<Published> chosen(const std::vector<std::string>& names) {
-  std::vector<Published> all;
-  for (const std::string& name : names) all.push_back(load_published(name));
+  std::vector<Published> publications;
+  for (const std::string& name : names) publications.push_back(load_published(name));
   if (names.empty())
-    for (const NamedFile& file : named_files(FileKind::Published)) all.push_back(load_published(file.path));
-  return all;
+    for (const NamedFile& file : named_files(FileKind::Published)) publications.push_back(load_published(file.path));
+  return publications;
 }
 
 /// The measured runs of scenarios/predictions next to the closed form from shapes.
@@ -40,26 +40,26 @@ int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
   if (a.has("html")) check_output_of(a, "html");
-  std::vector<Reproduction> all;
+  std::vector<Reproduction> reproductions;
   int unexpected = 0;
   std::string changes;
   std::vector<Published> asked = chosen(names);
   for (Published& one : asked) {
-    all.push_back(reproduce(std::move(one), show_progress));
+    reproductions.push_back(reproduce(std::move(one), show_progress));
     hide_progress();
-    unexpected += all.back().unexpected();
-    changes += unexpected_text(all.back());
+    unexpected += reproductions.back().unexpected();
+    changes += unexpected_text(reproductions.back());
     if (format != "text") continue;
-    print((all.size() > 1 ? "\n" : "") + to_text(all.back()));
+    print((reproductions.size() > 1 ? "\n" : "") + to_text(reproductions.back()));
     flush();
-    on_interrupt_say(fmt::format("the {} of {} printed above are done", all.size(), asked.size()));
+    on_interrupt_say(fmt::format("the {} of {} printed above are done", reproductions.size(), asked.size()));
   }
-  if (format == "text" && all.size() > 1) print("\n" + summary_text(all));
-  if (format == "csv") print(reproduced_csv(all));
-  if (format == "json") print(reproduced_json(all) + "\n");
+  if (format == "text" && reproductions.size() > 1) print("\n" + summary_text(reproductions));
+  if (format == "csv") print(reproduced_csv(reproductions));
+  if (format == "json") print(reproduced_json(reproductions) + "\n");
   flush();
   if (a.has("html")) {
-    write_output_of(a, "html", reproduced_html(all), CommentStyle::Markup);
+    write_output_of(a, "html", reproduced_html(reproductions), CommentStyle::Markup);
     print_error("wrote {}\n", a.text("html"));
   }
   if (unexpected == 0) return 0;

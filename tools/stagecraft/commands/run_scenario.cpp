@@ -93,7 +93,7 @@ void suggest_fluid(const Program& program, const std::string& backend) {
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
-  get_from(backends::all(), "backend", a.text("backend"));  // Reports a wrong name before planning starts.
+  get_from(backends::catalog(), "backend", a.text("backend"));  // Reports a wrong name before planning starts.
   if (a.has("html")) check_output_of(a, "html");
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), a.list("set")));
   if (a.has("html")) check_page_size(compiled.program.size());
@@ -120,8 +120,8 @@ int execute(const Arguments& a) {
   if (a.has("html") && !outcome.timeline.instruction_times) {
     print_error("left out {}: instructions were not timed (run.gpu.timing: off)\n", a.text("html"));
   } else if (a.has("html")) {
-    const std::string& own = compiled.experiment.title;
-    const std::string title = own.empty() ? a.text("FILE") : own;
+    const std::string& given_title = compiled.experiment.title;
+    const std::string title = given_title.empty() ? a.text("FILE") : given_title;
     write_output_of(a, "html", html_page(std::vector{kept_run(a.text("FILE"), compiled, outcome)}, title),
                     CommentStyle::Markup);
     print_error("wrote {}\n", a.text("html"));
@@ -150,7 +150,7 @@ extern const Command run_scenario{
     .run = execute,
     .shared =
         [](const Arguments& a) {
-          return get_from(backends::all(), "backend", a.text("backend")).clock != Clock::Simulated;
+          return get_from(backends::catalog(), "backend", a.text("backend")).clock != Clock::Simulated;
         },
 };
 

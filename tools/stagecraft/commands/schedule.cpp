@@ -28,9 +28,10 @@ Program program_of(const Arguments& a, const AskedOrder& q) {
                                 .streams = StreamModel::None,
                                 .fifo_sends = false,
                                 .iterations = kIterations};
-  throw_if_any(validate(q.all, q.plan, {.iterations = kIterations, .trains = q.trains, .most = 20}), q.name);
-  Program program = lower(q.all, q.plan, uniform_costs(q.plan, asked_costs(a)),
-                          get_from(weights::all(), "weights policy", q.weights).paper, options);
+  throw_if_any(validate(q.all_iterations, q.plan, {.iterations = kIterations, .trains = q.trains, .max_problems = 20}),
+               q.name);
+  Program program = lower(q.all_iterations, q.plan, uniform_costs(q.plan, asked_costs(a)),
+                          get_from(weights::catalog(), "weights policy", q.weights).paper, options);
   check_program(program);
   return program;
 }
@@ -41,7 +42,7 @@ std::vector<double> peaks_of(const Arguments& a, const AskedOrder& q) {
   plan.mini_batch *= kIterations;
   const StashModel model{.each_stash = q.trains ? 1.0 : 0.0, .freed_at_input = check_options(a).memory.freed_at_input};
   std::vector<double> peaks;
-  for (const StashPeak& peak : stash_peaks(actions_of(q.all), plan, model)) peaks.push_back(peak.size);
+  for (const StashPeak& peak : stash_peaks(actions_of(q.all_iterations), plan, model)) peaks.push_back(peak.size);
   return peaks;
 }
 
@@ -88,7 +89,7 @@ int execute(const Arguments& a) {
   }
   const Program program = program_of(a, q);
   const Cluster cluster = asked_cluster(a, program.devices);
-  const Timeline timeline = get_from(backends::all(), "backend", "ideal").run(program, cluster, {});
+  const Timeline timeline = get_from(backends::catalog(), "backend", "ideal").run(program, cluster, {});
   const Report report = measure(program, timeline, cluster);
   check_finite(report.makespan.value);
   const std::vector<double> peaks = peaks_of(a, q);

@@ -16,12 +16,12 @@ int execute(const Arguments& a) {
   if (a.has("schedules"))
     for (const std::string& word : split(a.text("schedules"), ',')) options.schedules.emplace_back(trim(word));
   if (a.has("weights") && a.text("weights") == "all") {
-    for (const WeightsDef* def : weights::all())
+    for (const WeightsDef* def : weights::catalog())
       if (def->name != "custom") options.weights.emplace_back(def->name);
   } else if (a.has("weights")) {
     for (const std::string& word : split(a.text("weights"), ',')) options.weights.emplace_back(trim(word));
   }
-  options.most = a.count("most", 1, 1000000);
+  options.max_simulations = a.count("most", 1, 1000000);
   options.replay = replay_rows(a, options.backend, kReplay);
   const ChoiceTable table = search_choices(load_experiment(a.text("FILE"), a.list("set")), options, show_progress);
   hide_progress();

@@ -19,7 +19,7 @@ SweepOptions options_of(const Arguments& a) {
   o.only = a.list("only");
   if (a.has("shard")) o.shard = parse_shard(a.text("shard"));
   o.backend = a.text("backend");
-  if (!o.backend.empty()) get_from(backends::all(), "backend", o.backend);
+  if (!o.backend.empty()) get_from(backends::catalog(), "backend", o.backend);
   if (a.has("jobs")) o.jobs = a.count("jobs", 1, 1024);
   if (a.has("timeout")) o.timeout = Seconds{a.number("timeout")};
   o.retry = a.flag("retry");
@@ -81,17 +81,17 @@ int execute(const Arguments& a) {
     print_error("process {} of {}: {}; others have done what it had\n", rank, world().size, why);
   if (options.reuse) print_error("{} taken over from other versions\n", pluralize(end.reused, "result"));
   const SweepProgress& p = end.progress;
-  print_error("{} on {}: {} there before, {} now, results in {}\n", pluralize(p.all, "point"), plan.backend, p.there,
+  print_error("{} on {}: {} there before, {} now, results in {}\n", pluralize(p.total, "point"), plan.backend, p.there,
               p.done, plan.out);
   if (end.stopped) {
-    print_error("interrupted: {} to go, which the same command does\n", p.all - p.there - p.done);
+    print_error("interrupted: {} to go, which the same command does\n", p.total - p.there - p.done);
     return kInterrupted;
   }
   print(format == "csv" ? sweep_csv(end.table) : format == "json" ? sweep_json(end.table) + "\n" : to_text(end.table));
   flush();
   const int failed = end.table.failed();
   if (failed == 0) return 0;
-  print_error("{} of {} failed:\n{}", failed, pluralize(p.all, "point"), failures_text(end.table));
+  print_error("{} of {} failed:\n{}", failed, pluralize(p.total, "point"), failures_text(end.table));
   return kSomeFailed;
 }
 

@@ -15,9 +15,9 @@ constexpr int kFewest = 21;  // The first warms up; twenty count.
 
 /// A copy of an experiment with its model in one stage on one device.
 Experiment undivided(const Experiment& experiment) {
-  const PlannerDef& planner = get_from(planners::all(), "planner", "balanced");
+  const PlannerDef& planner = get_from(planners::catalog(), "planner", "balanced");
   Experiment e =
-      with_order(experiment, schedule_spec(get_from(schedules::all(), "schedule", "gpipe")), weights_spec("flush"));
+      with_order(experiment, schedule_spec(get_from(schedules::catalog(), "schedule", "gpipe")), weights_spec("flush"));
   e.plan = plan_spec_for(planner, e.plan, 1, *e.cluster);
   e.plan.stages = 1;
   return e;

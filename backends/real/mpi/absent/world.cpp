@@ -15,29 +15,29 @@ void join_world() {
         "{} processes were started, but this is built without MPI: install libopenmpi-dev and configure again", size));
 }
 
-Ending settle(const Ending& own) { return launched().rank == 0 ? own : Ending{}; }
+Ending finish_all(const Ending& ending) { return launched().rank == 0 ? ending : Ending{}; }
 void leave_world(int) {}
-void agree() {}
-void tell(int, std::string) { throw InternalError("several processes without MPI"); }
-std::optional<Word> hear() { return {}; }
+void barrier() {}
+void send_message(int, std::string) { throw InternalError("several processes without MPI"); }
+std::optional<Word> receive_message() { return {}; }
 void part(bool) {}
 std::string mpi_version() { return {}; }
 
-real::Joint real::run_together(const Program&, const Dealing&, const std::function<Times()>&,
+real::Joint real::run_together(const Program&, const DevicePlacement&, const std::function<Times()>&,
                                const std::function<std::string()>&) {
   throw InternalError("several processes without MPI");
 }
 
 std::vector<std::string> real::exchange(const std::string&) { throw InternalError("several processes without MPI"); }
 
-struct real::Company::Hidden {};
-real::Company::Company() = default;
-real::Company::~Company() = default;
-std::optional<real::Transport::Pulse> real::Company::pulse(const Transport::Pulse&) { return {}; }
-bool real::Company::told_to_stop() const { return false; }
+struct real::ProcessGroup::Hidden {};
+real::ProcessGroup::ProcessGroup() = default;
+real::ProcessGroup::~ProcessGroup() = default;
+std::optional<real::Transport::Pulse> real::ProcessGroup::pulse(const Transport::Pulse&) { return {}; }
+bool real::ProcessGroup::stop_requested_by_launcher() const { return false; }
 
-real::Joint real::walk_together(const Program&, const Dealing&, Actions&, Parcels&, const WalkOptions&,
-                                const std::function<std::string()>&) {
+real::Joint real::run_program_together(const Program&, const DevicePlacement&, Actions&, RemoteBuffers&,
+                                       const ExecutorOptions&, const std::function<std::string()>&) {
   throw InternalError("several processes without MPI");
 }
 

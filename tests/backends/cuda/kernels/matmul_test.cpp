@@ -59,9 +59,9 @@ std::vector<double> on_gpu(const Product& p, std::size_t width, Precision precis
   Gpu gpu(width, 1, precision);
   cuda::Memory memory(gpu.stream());
   cuda::Products products({gpu.stream(), 16, precision}, width, memory);
-  const auto place = [&](const Many& m) { return test::Place(gpu.kernels(), m.numbers, 1); };
-  const test::Place a = place(p.a), b = place(p.b), c = place(p.c);
-  const auto based = [](cuda::Matrices m, const test::Place& at) {
+  const auto place = [&](const Many& m) { return test::DeviceTensor(gpu.kernels(), m.numbers, 1); };
+  const test::DeviceTensor a = place(p.a), b = place(p.b), c = place(p.c);
+  const auto based = [](cuda::Matrices m, const test::DeviceTensor& at) {
     m.base = at.tensor.data;
     return m;
   };
@@ -71,9 +71,9 @@ std::vector<double> on_gpu(const Product& p, std::size_t width, Precision precis
 
 /// How much larger the largest difference is than `bound` sqrt(K + 1) (|A||B|)_ij; what is outside of the result has
 /// to be as it was.
-double worst(const Product& p, const std::vector<double>& found, double bound) {
-  double most = 0;
-  std::vector<double> outside = p.c.numbers, kept = found;
+double worst(const Product& p, const std::vector<double>& actual, double bound) {
+  double largest = 0;
+  std::vector<double> outside = p.c.numbers, rest = actual;
   for (std::int64_t i = 0; i < p.shape.count; ++i)
     for (std::int64_t row = 0; row < p.shape.m; ++row)
       for (std::int64_t column = 0; column < p.shape.n; ++column) {
@@ -86,11 +86,11 @@ double worst(const Product& p, const std::vector<double>& found, double bound) {
           size += std::abs(term);
         }
         const double allowed = bound * std::sqrt(static_cast<double>(p.shape.k) + 1) * size;
-        most = std::max(most, std::abs(found[at] - sum) / allowed);
-        outside[at] = kept[at] = 0;
+        largest = std::max(largest, std::abs(actual[at] - sum) / allowed);
+        outside[at] = rest[at] = 0;
       }
-  CHECK(outside == kept);
-  return most;
+  CHECK(outside == rest);
+  return largest;
 }
 
 }  // namespace
@@ -121,17 +121,17 @@ TEST_CASE("doubles are never rounded first, and equal calls give equal bits") {
 TEST_CASE("the emulated tensor cores round: 1 + 2^-10 stays in tf32, 1 + 2^-7 in bf16, and half of that does not") {
   Product p{{1, 1, 1, 1}, {}, {}, {}, false};
   for (Many* const m : {&p.a, &p.b, &p.c}) *m = {{nullptr, 0, 1, 1, false}, {1}};
-  const auto of = [&](double x, Precision precision) {
+  const auto rounded = [&](double x, Precision precision) {
     p.a.numbers[0] = x;
     return on_gpu(p, 4, precision)[0];
   };
-  CHECK(of(1 + 0x1p-10, Precision::Tf32) == 1 + 0x1p-10);
-  CHECK(of(1 + 0x1p-11, Precision::Tf32) == 1 + 0x1p-10);  // A tie, away from zero.
-  CHECK(of(1 + 0x1p-12, Precision::Tf32) == 1);
-  CHECK(of(1 + 0x1p-7, Precision::Bf16) == 1 + 0x1p-7);
-  CHECK(of(1 + 0x1p-8, Precision::Bf16) == 1);  // A tie, to even.
-  CHECK(of(1 + 0x1p-8 + 0x1p-20, Precision::Bf16) == 1 + 0x1p-7);
-  CHECK(of(1 + 0x1p-20, Precision::Exact) == 1 + 0x1p-20);
+  CHECK(rounded(1 + 0x1p-10, Precision::Tf32) == 1 + 0x1p-10);
+  CHECK(rounded(1 + 0x1p-11, Precision::Tf32) == 1 + 0x1p-10);  // A tie, away from zero.
+  CHECK(rounded(1 + 0x1p-12, Precision::Tf32) == 1);
+  CHECK(rounded(1 + 0x1p-7, Precision::Bf16) == 1 + 0x1p-7);
+  CHECK(rounded(1 + 0x1p-8, Precision::Bf16) == 1);  // A tie, to even.
+  CHECK(rounded(1 + 0x1p-8 + 0x1p-20, Precision::Bf16) == 1 + 0x1p-7);
+  CHECK(rounded(1 + 0x1p-20, Precision::Exact) == 1 + 0x1p-20);
 }
 
 TEST_CASE("without an algorithm for one kind of exact product there is another; rounding is never left out silently") {
@@ -159,7 +159,7 @@ TEST_CASE("a product of sizes that do not fit, or beyond its memory, is found") 
   Gpu gpu(4);
   cuda::Memory memory(gpu.stream());
   cuda::Products products({gpu.stream(), 16, Precision::Exact}, 4, memory);
-  const test::Place x(gpu.kernels(), std::vector<double>(16, 1), 4);
+  const test::DeviceTensor x(gpu.kernels(), std::vector<double>(16, 1), 4);
   const cuda::Matrices square{x.tensor.data, 0, 4, 0, false}, narrow{x.tensor.data, 0, 2, 0, false};
   CHECK_THROWS_WITH_AS(products.multiply({4, 4, 4}, square, narrow, square, false), doctest::Contains("4x4"),
                        cuda::CudaError);

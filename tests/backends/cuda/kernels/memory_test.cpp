@@ -33,18 +33,18 @@ bool apart(const std::vector<Piece>& pieces, const Piece& p) {
 }
 
 /// Places of 2000 allocations, some released between them, counted from the first.
-std::vector<std::ptrdiff_t> places(cuda::Memory& memory, std::size_t most) {
+std::vector<std::ptrdiff_t> places(cuda::Memory& memory, std::size_t max_bytes) {
   Rng rng(5, "memory");
   std::vector<Piece> pieces;
-  std::vector<std::ptrdiff_t> all;
+  std::vector<std::ptrdiff_t> offsets;
   char* const first = static_cast<char*>(memory.allocate(1));
   for (int i = 0; i < 2000; ++i) {
-    const auto bytes = static_cast<std::size_t>(rng.integer(0, static_cast<int>(most)));
+    const auto bytes = static_cast<std::size_t>(rng.integer(0, static_cast<int>(max_bytes)));
     const Piece p{static_cast<char*>(memory.allocate(bytes)), bytes};
     CHECK(apart(pieces, p));
     CHECK(reinterpret_cast<std::uintptr_t>(p.data) % 256 == 0);
     pieces.push_back(p);
-    all.push_back(p.data - first);
+    offsets.push_back(p.data - first);
     while (pieces.size() > 40) {
       std::swap(pieces[rng.integer(0, 40)], pieces.back());
       memory.release(pieces.back().data, pieces.back().bytes);
@@ -54,7 +54,7 @@ std::vector<std::ptrdiff_t> places(cuda::Memory& memory, std::size_t most) {
   for (const Piece& p : pieces) memory.release(p.data, p.bytes);
   memory.release(first, 1);
   CHECK(memory.in_use() == 0);
-  return all;
+  return offsets;
 }
 
 }  // namespace
@@ -63,11 +63,11 @@ TEST_CASE("pieces do not overlap, come back, and lie at the same places for the 
   const Gpu gpu(0);
   cuda::Memory memory(gpu.stream()), other(gpu.stream());
   const auto first = places(memory, 20000);
-  const std::size_t held = memory.held();
-  CHECK(held == 2U << 20U);  // 41 pieces of 20 kB fit into the first block.
+  const std::size_t reserved = memory.reserved();
+  CHECK(reserved == 2U << 20U);  // 41 pieces of 20 kB fit into the first block.
   CHECK(places(memory, 20000) == first);
   CHECK(places(other, 20000) == first);
-  CHECK(memory.held() == held);
+  CHECK(memory.reserved() == reserved);
 }
 
 TEST_CASE("memory that a GPU does not have is refused, with what it has") {
@@ -99,9 +99,9 @@ TEST_CASE_TEMPLATE("uploads, copies and sums of tensors arrive in order", T, flo
 #ifdef STAGECRAFT_EMULATED_GPU
   CHECK(!emulated_gpu::state().idle());  // No call waited.
 #endif
-  std::vector<double> found(count);
-  kernels.download(data[0], found);
-  CHECK(found == std::vector<double>(count, 2.0 * tensors * (tensors - 1) / 2));  // Twice 0 + 1 + ... + 59.
+  std::vector<double> downloaded(count);
+  kernels.download(data[0], downloaded);
+  CHECK(downloaded == std::vector<double>(count, 2.0 * tensors * (tensors - 1) / 2));  // Twice 0 + 1 + ... + 59.
   for (void* const block : data) kernels.release(block, count * sizeof(T));
   kernels.release(sum, count * sizeof(T));
 }
@@ -118,9 +118,9 @@ TEST_CASE("with little memory of the host, copies wait for those before them") {
     }
     for (int i = 0; i < 20; ++i) {
       char* const from = data[i];
-      std::vector<char> found(bytes);
-      staging.download(bytes, from, [&](const void* read) { std::memcpy(found.data(), read, bytes); });
-      CHECK(found == std::vector<char>(bytes, static_cast<char>(i)));
+      std::vector<char> downloaded(bytes);
+      staging.download(bytes, from, [&](const void* read) { std::memcpy(downloaded.data(), read, bytes); });
+      CHECK(downloaded == std::vector<char>(bytes, static_cast<char>(i)));
       memory.release(from, bytes);
     }
   }
@@ -132,7 +132,7 @@ TEST_CASE("a kernel copies all bytes and no others, however the ends are aligned
   void *from = nullptr, *to = nullptr;
   cuda::check(cudaMalloc(&from, kRoom), "cudaMalloc");
   cuda::check(cudaMalloc(&to, kRoom), "cudaMalloc");
-  std::vector<unsigned char> numbers(kRoom), found(kRoom);
+  std::vector<unsigned char> numbers(kRoom), copied(kRoom);
   for (std::size_t i = 0; i < kRoom; ++i) numbers[i] = static_cast<unsigned char>(i % 251);
   cuda::check(cudaMemcpy(from, numbers.data(), kRoom, cudaMemcpyHostToDevice), "cudaMemcpy");
   for (const std::size_t bytes : {0UL, 1UL, 15UL, 16UL, 17UL, 4096UL, 8192UL * 16 + 7, kRoom - 32})
@@ -141,11 +141,11 @@ TEST_CASE("a kernel copies all bytes and no others, however the ends are aligned
       cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
       cuda::copy_by_kernel(static_cast<char*>(from) + skip, static_cast<char*>(to) + over, bytes, gpu.stream());
       cuda::check(cudaStreamSynchronize(gpu.stream()), "cudaStreamSynchronize");
-      cuda::check(cudaMemcpy(found.data(), to, kRoom, cudaMemcpyDeviceToHost), "cudaMemcpy");
+      cuda::check(cudaMemcpy(copied.data(), to, kRoom, cudaMemcpyDeviceToHost), "cudaMemcpy");
       std::vector<unsigned char> expected(kRoom, 255);
       std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(skip), bytes,
                   expected.begin() + static_cast<std::ptrdiff_t>(over));
-      CHECK(found == expected);
+      CHECK(copied == expected);
     }
   cudaFree(from);
   cudaFree(to);

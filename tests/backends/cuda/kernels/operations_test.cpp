@@ -16,22 +16,22 @@ namespace {
 using enum OperationKind;
 
 /// A named result of a trial, in rows of `columns` numbers.
-struct Made {
+struct NamedNumbers {
   std::string name;
   std::vector<double> numbers;
   std::int64_t columns = 1;
 };
 
-std::vector<Made> all_of(real::Kernels& kernels, const Trial& t, const TrialData& data, std::size_t shift = 0) {
+std::vector<NamedNumbers> all_of(real::Kernels& kernels, const Trial& t, const TrialData& data, std::size_t shift = 0) {
   Device device(kernels, t, data, shift);
-  std::vector<Made> all{{"output", device.output, t.op.is_loss() ? 1 : t.op.columns}};
+  std::vector<NamedNumbers> parts{{"output", device.output, t.op.is_loss() ? 1 : t.op.columns}};
   const auto d_inputs = device.input_gradient();
   for (std::size_t i = 0; i < d_inputs.size(); ++i)
-    all.push_back({"d_input " + std::to_string(i), d_inputs[i], t.columns[i]});
+    parts.push_back({"d_input " + std::to_string(i), d_inputs[i], t.columns[i]});
   const bool matrix = t.op.kind == Linear;
-  all.push_back({"d_weights", device.weight_gradient(0.5, 2), matrix ? t.op.inner : t.op.columns});
-  all.push_back({"saved", device.saved(), t.op.kind == Attention ? t.op.rows : t.op.columns});
-  return all;
+  parts.push_back({"d_weights", device.weight_gradient(0.5, 2), matrix ? t.op.inner : t.op.columns});
+  parts.push_back({"saved", device.saved(), t.op.kind == Attention ? t.op.rows : t.op.columns});
+  return parts;
 }
 
 /// The data of the CPU tests, changed so that sums of gradients depend on their order.
@@ -52,7 +52,7 @@ std::vector<double> relaid(const Trial& t, const std::vector<double>& numbers, s
 }
 
 /// What the numbers of a trial in float make in double.
-std::vector<Made> widened_on_cpu(const Trial& t) {
+std::vector<NamedNumbers> widened_on_cpu(const Trial& t) {
   const auto kernels = cpu::make_kernels(8);
   TrialData data = rough_data(t, 4, false);
   data.width = 8;
@@ -60,12 +60,13 @@ std::vector<Made> widened_on_cpu(const Trial& t) {
   return all_of(*kernels, t, data);
 }
 
-std::vector<Made> on_gpu(const Trial& t, std::size_t width, bool whole, std::uint64_t seed = 1, std::size_t shift = 0) {
+std::vector<NamedNumbers> on_gpu(const Trial& t, std::size_t width, bool whole, std::uint64_t seed = 1,
+                                 std::size_t shift = 0) {
   Gpu gpu(width, seed);
   return all_of(gpu.kernels(), t, rough_data(t, width, whole), shift);
 }
 
-std::vector<Made> on_cpu(const Trial& t, std::size_t width, bool whole = false) {
+std::vector<NamedNumbers> on_cpu(const Trial& t, std::size_t width, bool whole = false) {
   const auto kernels = cpu::make_kernels(width);
   return all_of(*kernels, t, rough_data(t, width, whole));
 }
@@ -80,9 +81,10 @@ bool exact_in_whole_numbers(OperationKind kind) {
 }
 
 /// "" when all numbers are near; the allowed difference is `relative` of the largest number of the row, at least of 1.
-std::string far_away(const std::vector<Made>& found, const std::vector<Made>& expected, double relative) {
+std::string far_away(const std::vector<NamedNumbers>& actual, const std::vector<NamedNumbers>& expected,
+                     double relative) {
   for (std::size_t part = 0; part < expected.size(); ++part) {
-    const std::vector<double>&a = found[part].numbers, &b = expected[part].numbers;
+    const std::vector<double>&a = actual[part].numbers, &b = expected[part].numbers;
     if (a.size() != b.size()) return expected[part].name + " has another size";
     const auto columns = static_cast<std::size_t>(std::max<std::int64_t>(expected[part].columns, 1));
     for (std::size_t first = 0; first < a.size(); first += columns) {
@@ -98,9 +100,9 @@ std::string far_away(const std::vector<Made>& found, const std::vector<Made>& ex
   return "";
 }
 
-bool equal(const std::vector<Made>& a, const std::vector<Made>& b) {
+bool equal(const std::vector<NamedNumbers>& a, const std::vector<NamedNumbers>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Made& x, const Made& y) { return x.numbers == y.numbers; });
+                    [](const NamedNumbers& x, const NamedNumbers& y) { return x.numbers == y.numbers; });
 }
 
 /// What float may be off by, relative to the largest number of a row or 1, with u = 2^-24. A sum of K products is off
@@ -147,18 +149,18 @@ TEST_CASE("in double all numbers equal the CPU's, in any order of threads") {
 TEST_CASE("in float they are within the rounding of their sums") {
   for (const Trial& t : many_trials()) {
     CAPTURE(t.name);
-    auto found = on_gpu(t, 4, false);
+    auto actual = on_gpu(t, 4, false);
     if (has_bits_of_cpu(t.op.kind)) {
-      CHECK(equal(found, on_cpu(t, 4)));
+      CHECK(equal(actual, on_cpu(t, 4)));
       continue;
     }
     auto expected = widened_on_cpu(t);
-    for (std::size_t part = 0; part < found.size(); ++part)
-      if (found[part].name == "d_weights") {
-        found[part].numbers = relaid(t, found[part].numbers, 4);
+    for (std::size_t part = 0; part < actual.size(); ++part)
+      if (actual[part].name == "d_weights") {
+        actual[part].numbers = relaid(t, actual[part].numbers, 4);
         expected[part].numbers = relaid(t, expected[part].numbers, 8);
       }
-    CHECK(far_away(found, expected, float_tolerance(t)) == "");
+    CHECK(far_away(actual, expected, float_tolerance(t)) == "");
   }
 }
 
@@ -186,10 +188,10 @@ TEST_CASE("gradients are added to what is there, and unneeded ones are not writt
     Gpu gpu(8);
     const auto reference = cpu::make_kernels(8);
     Device device(gpu.kernels(), t, data_for(t, 8)), expected(*reference, t, data_for(t, 8));
-    std::vector<Made> found, wanted;
-    for (const auto& d : device.input_gradient(true, 3)) found.push_back({"d_input", d, t.op.columns});
+    std::vector<NamedNumbers> actual, wanted;
+    for (const auto& d : device.input_gradient(true, 3)) actual.push_back({"d_input", d, t.op.columns});
     for (const auto& d : expected.input_gradient(true, 3)) wanted.push_back({"d_input", d, t.op.columns});
-    CHECK(far_away(found, wanted, 1e-12) == "");
+    CHECK(far_away(actual, wanted, 1e-12) == "");
     std::vector<bool> needed(t.gradients(), true);
     needed[0] = false;
     const auto some = device.input_gradient(false, 5, needed);

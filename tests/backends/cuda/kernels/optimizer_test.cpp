@@ -55,9 +55,9 @@ class Weights {
     kernels_.upload(gradient, blocks_[6]);
     kernels_.update(rule, options, count(), blocks_[6], state_, blocks_[0], blocks_[0]);
   }
-  /// From now on the device counts, up to `most` steps.
-  void count_steps(const OptimizerRule& rule, int most) {
-    const std::vector<double> numbers = cuda::counter::numbers(rule, most);
+  /// From now on the device counts, up to `steps` steps.
+  void count_steps(const OptimizerRule& rule, int steps) {
+    const std::vector<double> numbers = cuda::counter::numbers(rule, steps);
     counter_bytes_ = numbers.size() * kernels_.width();
     state_.counter = kernels_.allocate(counter_bytes_);
     kernels_.upload(numbers, state_.counter);
@@ -81,10 +81,10 @@ class Weights {
   }
   /// Weights, then the whole state.
   std::vector<double> everything() {
-    std::vector<double> all;
+    std::vector<double> numbers;
     for (int block = 0; block <= 5; ++block)
-      for (const double x : download(block)) all.push_back(x);
-    return all;
+      for (const double x : download(block)) numbers.push_back(x);
+    return numbers;
   }
 
  private:
@@ -108,17 +108,17 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  std::vector<Case> all;
+  std::vector<Case> result;
   constexpr std::size_t counts[] = {1, 33, 1000};
   for (const OptimizerKind kind : kKinds)
     for (const std::size_t width : test::kWidths)
       for (const auto average : {Reconstruction::UpdateAverage, Reconstruction::GradientAverage})
         for (const bool spike : {false, true})
-          all.push_back({kind,
-                         width,
-                         counts[all.size() % 3],
-                         {.rate_scale = 0.7, .delay = 5, .spike_compensation = spike, .reconstruction = average}});
-  return all;
+          result.push_back({kind,
+                            width,
+                            counts[result.size() % 3],
+                            {.rate_scale = 0.7, .delay = 5, .spike_compensation = spike, .reconstruction = average}});
+  return result;
 }
 
 }  // namespace
@@ -135,18 +135,18 @@ TEST_CASE("updates, predictions and reconstructions have the bits of the CPU") {
     std::vector<double> start = drawn(c.count, c.kind, rng);
     if (c.kind == Integer)
       for (double& w : start) w = rng.integer(-2, 2);
-    Weights found(gpu.kernels(), start), expected(*reference, start);
+    Weights actual(gpu.kernels(), start), expected(*reference, start);
     for (int step = 0; step < 4; ++step) {
       for (const Direction direction : kDirections)
         for (const int horizon : {0, 1, 3})
-          CHECK(found.predicted(rule, direction, horizon) == expected.predicted(rule, direction, horizon));
+          CHECK(actual.predicted(rule, direction, horizon) == expected.predicted(rule, direction, horizon));
       for (const int delay : {0, 1, 4})
-        CHECK(found.reconstructed(rule, c.options.reconstruction, delay) ==
+        CHECK(actual.reconstructed(rule, c.options.reconstruction, delay) ==
               expected.reconstructed(rule, c.options.reconstruction, delay));
       const std::vector<double> gradient = drawn(c.count, c.kind, rng);
-      found.update(rule, c.options, gradient);
+      actual.update(rule, c.options, gradient);
       expected.update(rule, c.options, gradient);
-      CHECK(found.everything() == expected.everything());
+      CHECK(actual.everything() == expected.everything());
     }
   }
 }
@@ -162,13 +162,13 @@ TEST_CASE("a step of Adam that the device counts has the bits of one that it is 
       Gpu gpu(width);
       const auto reference = cpu::make_kernels(width);
       const std::vector<double> start = drawn(kCount, kind, rng);
-      Weights found(gpu.kernels(), start), expected(*reference, start);
-      found.count_steps(rule, kSteps);
+      Weights actual(gpu.kernels(), start), expected(*reference, start);
+      actual.count_steps(rule, kSteps);
       for (int step = 0; step < kSteps; ++step) {
         const std::vector<double> gradient = drawn(kCount, kind, rng);
-        found.counted_update(rule, options, gradient);
+        actual.counted_update(rule, options, gradient);
         expected.update(rule, options, gradient);
-        CHECK(found.everything() == expected.everything());
+        CHECK(actual.everything() == expected.everything());
       }
     }
 }

@@ -13,7 +13,7 @@ constexpr int kOddSizes[] = {1, 3, 17, 33, 129, 1000};
 
 /// A trial with shapes drawn from the odd sizes.
 inline Trial drawn_trial(OperationKind kind, Rng& rng) {
-  const auto size = [&](int most) { return kOddSizes[rng.integer(0, most)]; };
+  const auto size = [&](int last) { return kOddSizes[rng.integer(0, last)]; };
   Trial t;
   t.op.kind = kind;
   t.op.rows = size(2);

@@ -142,16 +142,16 @@ class Noting final : public test::QueuedCpu {
 
 /// The latest of all devices and processes, iteration by iteration.
 std::vector<double> latest(std::vector<double> Seen::*column) {
-  std::vector<double> own, all;
+  std::vector<double> local, merged;
   const auto merge = [](std::vector<double>& into, const std::vector<double>& more) {
     into.resize(std::max(into.size(), more.size()), 0);
     for (std::size_t k = 0; k < more.size(); ++k) into[k] = std::max(into[k], more[k]);
   };
-  for (const Seen& s : seen) merge(own, s.*column);
+  for (const Seen& s : seen) merge(local, s.*column);
   real::ByteWriter out;
-  out.put(own);
-  for (const std::string& told : real::exchange(out.take())) merge(all, real::ByteReader(told).get_list<double>());
-  return all;
+  out.put(local);
+  for (const std::string& text : real::exchange(out.take())) merge(merged, real::ByteReader(text).get_list<double>());
+  return merged;
 }
 
 /// An iteration ends after the last update of every device, and before the next one has begun on all of them. That
@@ -165,17 +165,17 @@ void hold_ends(const Program& p, const Timeline& gpu) {
     last = std::max(last, gpu.end[InstructionId{n}]);
   }
   const double off = 2 * gpu.clock_uncertainty.value;
-  int held = 0;
+  int checked = 0;
   for (std::size_t k = 0; k + 1 < end.size(); ++k)
     for (std::size_t j = 0; j < k; ++j) {
       const double seconds = end[k] - end[j];
-      const double least = ended[k + 1] - begun[j + 2] - off, most = begun[k + 2] - ended[j + 1] + off;
-      if (least <= seconds && seconds <= most)
-        ++held;
+      const double lower = ended[k + 1] - begun[j + 2] - off, upper = begun[k + 2] - ended[j + 1] + off;
+      if (lower <= seconds && seconds <= upper)
+        ++checked;
       else
-        fmt::print("iterations {} to {} took {} s, not {} to {}\n", j, k, seconds, least, most);
+        fmt::print("iterations {} to {} took {} s, not {} to {}\n", j, k, seconds, lower, upper);
     }
-  fmt::print("{} times between iterations held\n", held);
+  fmt::print("{} times between iterations held\n", checked);
 }
 
 /// Its GPU stops before its seventh forward operation.
@@ -248,7 +248,7 @@ Ending attempt(char** argv) try {
 
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
-  const Ending ending = settle(attempt(argv));
+  const Ending ending = finish_all(attempt(argv));
   if (!ending.text.empty()) fmt::print(stderr, "{}\n", ending.text);
   std::fflush(nullptr);
   leave_world(ending.code);

@@ -31,10 +31,10 @@ TEST_CASE("an iteration ends with the last of its GPUs, also where the gate of o
   emulated_gpu::reset(machine);
   // Seconds: from the reading of the clock to the gate, from there to the end of an iteration, and to that of the next.
   const double gates[] = {1, 6}, ends[][2] = {{3, 14}, {4, 8}};
-  cuda::Held held;
-  held.marks.end.assign(p.size(), nullptr);
-  held.marks.gpu.assign(p.size(), 0);
-  held.marks.gates.assign(2, nullptr);
+  cuda::RunState state;
+  state.marks.end.assign(p.size(), nullptr);
+  state.marks.gpu.assign(p.size(), 0);
+  state.marks.gates.assign(2, nullptr);
   const std::vector<cuda::EndEvent> wanted = cuda::end_events(p);
   for (int gpu = 0; gpu < 2; ++gpu) {
     cudaSetDevice(gpu);
@@ -42,20 +42,20 @@ TEST_CASE("an iteration ends with the last of its GPUs, also where the gate of o
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     const auto anchor = std::make_shared<const cuda::Event>(cudaEventDefault);
     anchor->record(stream);
-    held.anchors[gpu] = {anchor, 100, 0.25 + gpu};
-    held.marks.gates[gpu] = after(gates[gpu], stream, held.marks);
+    state.anchors[gpu] = {anchor, 100, 0.25 + gpu};
+    state.marks.gates[gpu] = after(gates[gpu], stream, state.marks);
     double now = 0;
     for (std::size_t n = 0; n < p.size(); ++n) {
       const Instruction& i = p.instructions[InstructionId{n}];
       if (i.device.value != gpu) continue;
-      held.marks.gpu[n] = gpu;
+      state.marks.gpu[n] = gpu;
       if (wanted[n] != cuda::EndEvent::Timed) continue;
       const double end = ends[gpu][p.iteration_of(i)];
-      held.marks.end[n] = after(end - now, stream, held.marks);
+      state.marks.end[n] = after(end - now, stream, state.marks);
       now = end;
     }
   }
-  real::Times times = cuda::times_of(p, real::Dealing(p, World{}), held, false);
+  real::Times times = cuda::times_of(p, real::DevicePlacement(p, World{}), state, false);
   CHECK(times.origin == doctest::Approx(101).epsilon(1e-6));  // The first gate, on the clock of the machine.
   CHECK(times.uncertainty == 1.25);                           // The larger.
   cuda::spread_over_iterations(p, times.start, times.end);

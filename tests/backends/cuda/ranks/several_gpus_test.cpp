@@ -99,7 +99,7 @@ TEST_CASE("what fails within a group of calls of NCCL ends it, so that the next 
   machine.devices = 2;
   emulated_gpu::reset(machine);
   const Program program = chain(2, "1f1b").program();
-  const auto alone = [](const std::string& own) { return std::vector{own}; };
+  const auto alone = [](const std::string& text) { return std::vector{text}; };
   cuda::Ranks ranks(program, {{0, 0}, {0, 1}}, 0, {true, false},
                     alone);  // Without open() there is nothing to send with.
   const cuda::Half one{DeviceId{0}, DeviceId{1}, &machine, 1, true, {}};

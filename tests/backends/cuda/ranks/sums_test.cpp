@@ -40,9 +40,9 @@ test::Case pipeline() {
 }
 
 std::vector<emulated_gpu::Machine> gpus(int count, int orders) {
-  std::vector<emulated_gpu::Machine> all = test::machines(orders);
-  for (emulated_gpu::Machine& m : all) m.devices = count;
-  return all;
+  std::vector<emulated_gpu::Machine> result = test::machines(orders);
+  for (emulated_gpu::Machine& m : result) m.devices = count;
+  return result;
 }
 
 void same_bits(test::Case c, int devices) {
@@ -65,11 +65,11 @@ std::vector<std::vector<T>> all_reduced(const std::vector<std::vector<T>>& share
   const int count = static_cast<int>(shares.size());
   const Program program = replicated(count).program();
   const std::size_t numbers = shares.front().size();
-  std::vector<cuda::Seat> seats;
-  for (int r = 0; r < count; ++r) seats.push_back({0, r});
-  const auto alone = [](const std::string& own) { return std::vector{own}; };
+  std::vector<cuda::GpuSlot> slots;
+  for (int r = 0; r < count; ++r) slots.push_back({0, r});
+  const auto alone = [](const std::string& text) { return std::vector{text}; };
   emulated_gpu::reset(gpus(count, 1).front());
-  cuda::Ranks ranks(program, seats, 0, {false, true}, alone);
+  cuda::Ranks ranks(program, slots, 0, {false, true}, alone);
   ranks.open(cuda::at_most(10));
   std::deque<cuda::Block> blocks;
   std::vector<cuda::Summand> summands;
@@ -78,8 +78,8 @@ std::vector<std::vector<T>> all_reduced(const std::vector<std::vector<T>>& share
     void* const data = blocks.emplace_back(numbers * sizeof(T)).template as<void>();
     cudaStream_t stream = nullptr;
     cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
-    const auto& own = shares[r];
-    cuda::check(cudaMemcpy(data, own.data(), numbers * sizeof(T), cudaMemcpyHostToDevice), "up");
+    const auto& share = shares[r];
+    cuda::check(cudaMemcpy(data, share.data(), numbers * sizeof(T), cudaMemcpyHostToDevice), "up");
     summands.push_back({DeviceId{r}, data, numbers, stream});
   }
   ranks.sum(0, sizeof(T), summands);

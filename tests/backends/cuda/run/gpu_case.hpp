@@ -46,13 +46,13 @@ inline Timeline on_gpu(const Case& c, const Program& program, const emulated_gpu
 
 /// Orders in which streams go on: at random, by importance, and with one that is starved.
 inline std::vector<emulated_gpu::Machine> machines(int seeds) {
-  std::vector<emulated_gpu::Machine> all;
+  std::vector<emulated_gpu::Machine> result;
   for (int seed = 0; seed < seeds; ++seed) {
-    emulated_gpu::Machine& m = all.emplace_back();
+    emulated_gpu::Machine& m = result.emplace_back();
     m.order = static_cast<emulated_gpu::Order>(seed % 3);
     m.seed = static_cast<std::uint64_t>(seed) + 1;
   }
-  return all;
+  return result;
 }
 
 }  // namespace stagecraft::test

@@ -123,8 +123,7 @@ TEST_CASE("where there can be no graph it goes on without, and says why") {
   for (std::size_t s = 0; s < 8; ++s) c.plan.stages[StageId{s}].place_on({DeviceId{s % 4}});
   c.training.evaluate_every = 2;
   const Timeline looks = compare(c, 1);
-  CHECK(looks.enqueued->no_graph ==
-        "evaluations look at weights behind updates that are in the middle of an iteration");
+  CHECK(looks.enqueued->no_graph == "evaluations look at weights after updates that are in the middle of an iteration");
 }
 
 TEST_CASE("Adam's steps are counted on the device: also where updates are in the middle, and in floats") {

@@ -9,7 +9,7 @@
 
 using namespace stagecraft;
 using cuda::Arena;
-using cuda::Moment;
+using cuda::VectorClock;
 
 namespace {
 
@@ -38,7 +38,7 @@ cudaStream_t new_stream() {
 
 }  // namespace
 
-TEST_CASE("freed memory is given to who is behind its last use, and to others only when there is no more") {
+TEST_CASE("freed memory goes to work that follows its last use, and to other work only when no memory is left") {
   Ground g(2048);
   const Arena::Taken a = g.arena.take(1000, {});
   CHECK(g.arena.holds(static_cast<char*>(a.data) + 999));
@@ -50,7 +50,7 @@ TEST_CASE("freed memory is given to who is behind its last use, and to others on
   CHECK(other.from.empty());
   const Arena::Taken again = g.arena.take(1000, {9, 5});
   CHECK(again.data == a.data);
-  CHECK(again.from == Moment{0, 6});
+  CHECK(again.from == VectorClock{0, 6});
   CHECK(g.arena.take(1, {}).data == nullptr);
 }
 
@@ -63,13 +63,13 @@ TEST_CASE("neighbours grow together, and what is left of them remembers who used
   g.arena.give(a, {3, 0});
   g.arena.give(c, {0, 4});
   g.arena.give(b, {0, 0, 5});
-  const Arena::Taken all = g.arena.take(1024, {});
-  CHECK(all.data == a);
-  CHECK(all.from == Moment{3, 4, 5});
+  const Arena::Taken whole = g.arena.take(1024, {});
+  CHECK(whole.data == a);
+  CHECK(whole.from == VectorClock{3, 4, 5});
   g.arena.hold(static_cast<char*>(a) + 100, {7});
-  CHECK(g.arena.usable_from(static_cast<char*>(a) + 1000) == Moment{7, 4, 5});
-  g.arena.give(all.data, {});
-  CHECK(g.arena.take(8, {}).from == Moment{7, 4, 5});
+  CHECK(g.arena.usable_from(static_cast<char*>(a) + 1000) == VectorClock{7, 4, 5});
+  g.arena.give(whole.data, {});
+  CHECK(g.arena.take(8, {}).from == VectorClock{7, 4, 5});
   g.arena.forget();
   int mine = 0;
   CHECK_FALSE(g.arena.holds(&mine));
@@ -80,10 +80,10 @@ TEST_CASE("memory that is given back does not make unused memory next to it wait
   Ground g(4096);
   g.arena.give(g.arena.take(256, {}).data, {7});
   for (int i = 0; i < 3; ++i) CHECK(g.arena.take(256, {}).from.empty());
-  CHECK(g.arena.held() == 1024);  // One step.
+  CHECK(g.arena.reserved() == 1024);  // One step.
 }
 
-TEST_CASE("who is behind nothing waits for what has been free longest, and is not given more and more memory") {
+TEST_CASE("work that follows nothing gets the memory that has been free longest, and memory does not grow") {
   Ground g(1 << 20);
   CHECK(g.arena.take(512, {}).data);  // Stays.
   constexpr std::size_t kMost = 2 * 1024 + 1024, kPlaces = kMost / 512 - 1;
@@ -92,20 +92,20 @@ TEST_CASE("who is behind nothing waits for what has been free longest, and is no
     if (n <= kPlaces)
       CHECK(taken.from.empty());
     else
-      CHECK(taken.from == Moment{static_cast<std::uint32_t>(n - kPlaces)});
+      CHECK(taken.from == VectorClock{static_cast<std::uint32_t>(n - kPlaces)});
     g.arena.give(taken.data, {n});
   }
-  CHECK(g.arena.held() == kMost);
+  CHECK(g.arena.reserved() == kMost);
 }
 
 TEST_CASE("an arena that may not grow gives what is waited for, and grows only where nothing is free") {
   Ground g(4096);
   g.arena.give(g.arena.take(1024, {}).data, {1});
   g.arena.stop_growing();
-  CHECK(g.arena.take(1024, {}).from == Moment{1});
-  CHECK(g.arena.held() == 1024);
+  CHECK(g.arena.take(1024, {}).from == VectorClock{1});
+  CHECK(g.arena.reserved() == 1024);
   CHECK(g.arena.take(8, {}).from.empty());
-  CHECK(g.arena.held() == 2048);
+  CHECK(g.arena.reserved() == 2048);
 }
 
 TEST_CASE("a wait is enqueued once, and not for what is implied by another") {
@@ -120,9 +120,9 @@ TEST_CASE("a wait is enqueued once, and not for what is implied by another") {
   const cuda::Point second = queues.end(1, b);
   queues.wait(2, second);
   queues.wait(2, first);  // Behind it already, through the second queue.
-  queues.wait(2, Moment{1, 1, 0});
+  queues.wait(2, VectorClock{1, 1, 0});
   queues.wait(0, first);
   CHECK(emulated_gpu::waits() == 2);
-  CHECK(queues.reached(2) == Moment{1, 1, 1});
+  CHECK(queues.reached(2) == VectorClock{1, 1, 1});
   CHECK_THROWS_AS(queues.wait(0, cuda::Point{2, 1}), InternalError);  // Not ended: a wait would do nothing.
 }

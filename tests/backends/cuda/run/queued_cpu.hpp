@@ -39,18 +39,18 @@ class QueuedCpu : public real::Kernels {
     return kernels_->finite(tensor);
   }
   void forward(const real::Call& call) override {
-    enqueue([this, held = real::KeptCall(call)] { kernels_->forward(held.call()); });
+    enqueue([this, saved_call = real::KeptCall(call)] { kernels_->forward(saved_call.call()); });
   }
   void input_gradient(const real::Call& call, real::Tensor d_output,
                       std::span<const real::Gradient> d_inputs) override {
-    enqueue([this, held = real::KeptCall(call), d_output,
+    enqueue([this, saved_call = real::KeptCall(call), d_output,
              d = std::vector<real::Gradient>(d_inputs.begin(), d_inputs.end())] {
-      kernels_->input_gradient(held.call(), d_output, d);
+      kernels_->input_gradient(saved_call.call(), d_output, d);
     });
   }
   void weight_gradient(const real::Call& call, real::Tensor d_output, void* d_weights) override {
-    enqueue([this, held = real::KeptCall(call), d_output, d_weights] {
-      kernels_->weight_gradient(held.call(), d_output, d_weights);
+    enqueue([this, saved_call = real::KeptCall(call), d_output, d_weights] {
+      kernels_->weight_gradient(saved_call.call(), d_output, d_weights);
     });
   }
   void add(real::Tensor from, real::Tensor to) override {

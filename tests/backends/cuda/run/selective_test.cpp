@@ -40,14 +40,14 @@ TEST_CASE("selective recomputation on the GPU gives the bits of the CPU without 
     c.schedule = schedule;
     c.model = attending_net();
     c.plan = test::stage_each(c.model, kMicroBatches, kSamples);
-    const Timeline kept = test::on_cpu(c, c.program());
+    const Timeline stashed = test::on_cpu(c, c.program());
     const Timeline whole = test::on_gpu(c, c.program(), {});
     for (Stage& stage : c.plan.stages) stage.shape.recomputation = Recomputation::Selective;
     for (const emulated_gpu::Machine& machine : test::machines(12)) {
       CAPTURE(machine.seed);
       const Timeline gpu = test::on_gpu(c, c.program(), machine);
-      REQUIRE(gpu.learnt->losses == kept.learnt->losses);
-      REQUIRE(gpu.learnt->weights == kept.learnt->weights);
+      REQUIRE(gpu.learnt->losses == stashed.learnt->losses);
+      REQUIRE(gpu.learnt->weights == stashed.learnt->weights);
       // Each micro-batch in flight saves `inside`, except the one being recomputed, whose output is there twice.
       const double saved =
           (whole.learnt->memory[DeviceId{0}].activations - gpu.learnt->memory[DeviceId{0}].activations).value;

@@ -77,14 +77,14 @@ TEST_CASE("a wait that is left out makes other numbers, whichever it is") {
   const std::int64_t waits = emulated_gpu::waits();
   CAPTURE(waits);
   REQUIRE(waits > 30);
-  int found = 0, tried = 0;
+  int detected = 0, tried = 0;
   for (std::int64_t w = 3; w < waits; w += waits / 15) {
     ++tried;
-    found += noticed(c, program, expected, w);
+    detected += noticed(c, program, expected, w);
   }
   CAPTURE(tried);
   // Others only keep messages of a stream in order, or memory apart that no order here uses at the same time.
-  CHECK(2 * found >= tried);
+  CHECK(2 * detected >= tried);
 }
 
 TEST_CASE("times come from events: instructions follow what they wait for, and devices overlap") {
@@ -184,7 +184,7 @@ TEST_CASE("memory is taken while the first iteration is run beforehand, and none
   const auto maker = [](cudaStream_t stream, int, std::size_t width) {
     return std::make_unique<Noting>(stream, width);
   };
-  const auto of = [&](bool warm_up) {
+  const auto blocks_taken = [&](bool warm_up) {
     emulated_gpu::reset();
     taken_blocks.clear();
     cuda::Options options;
@@ -192,7 +192,7 @@ TEST_CASE("memory is taken while the first iteration is run beforehand, and none
     cuda::run(c.program(), maker, options);
     return taken_blocks;
   };
-  const std::vector<std::int64_t> cold = of(false), warm = of(true);
+  const std::vector<std::int64_t> cold = blocks_taken(false), warm = blocks_taken(true);
   CHECK(cold.front() < cold.back());
   REQUIRE(warm.size() == cold.size() + cold.size() / static_cast<std::size_t>(c.iterations));
   CHECK(warm[cold.size() / static_cast<std::size_t>(c.iterations)] == warm.back());

@@ -17,7 +17,7 @@ using namespace stagecraft;
 
 namespace {
 
-class Nothing : public real::Actions, public real::Parcels {
+class Nothing : public real::Actions, public real::RemoteBuffers {
  public:
   explicit Nothing(bool breaks) : breaks_(breaks) {}
   void compute(InstructionId i) override {
@@ -69,10 +69,10 @@ Program crossed() {
 Ending collectives(const char* seed) {
   Rng rng(std::stoull(seed), "collectives between processes");
   const test::CollectiveCase c = test::random_collectives(5, rng);
-  const real::Dealing dealing(c.program, world());
-  const auto here = [&](DeviceId d) { return dealing.here(d); };
+  const real::DevicePlacement placement(c.program, world());
+  const auto here = [&](DeviceId d) { return placement.here(d); };
   test::CollectiveNumbers numbers(c.program, c.expected, here);
-  real::walk_together(c.program, dealing, numbers, numbers, {}, [] { return std::string(); });
+  real::run_program_together(c.program, placement, numbers, numbers, {}, [] { return std::string(); });
   if (const int wrong = test::wrong_results(c, numbers, here)) return {1, fmt::format("{} wrong results", wrong)};
   return {};
 }
@@ -82,11 +82,11 @@ Ending attempt(char** words) try {
   const std::string how = words[1];
   if (how == "collectives") return collectives(words[2]);
   const Program program = crossed();
-  const real::Dealing dealing(program, world());
+  const real::DevicePlacement placement(program, world());
   Nothing nothing(how == "broken");
-  real::WalkOptions options;
+  real::ExecutorOptions options;
   options.timeout = 0.5;
-  real::walk_together(program, dealing, nothing, nothing, options, [] { return std::string(); });
+  real::run_program_together(program, placement, nothing, nothing, options, [] { return std::string(); });
   return {};
 } catch (const BackendError& e) {
   return {4, e.what()};
@@ -97,7 +97,7 @@ Ending attempt(char** words) try {
 }  // namespace
 
 int main(int, char** argv) {
-  const Ending ending = settle(attempt(argv));
+  const Ending ending = finish_all(attempt(argv));
   if (!ending.text.empty()) fmt::print(stderr, "{}\n", ending.text);
   leave_world(ending.code);
   return ending.code;

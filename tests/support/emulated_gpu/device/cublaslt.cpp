@@ -37,21 +37,21 @@ struct Preference {
   std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK, a = 256, b = 256, c = 256, d = 256;
 };
 
-struct Problem {
+struct MatmulProblem {
   Description description;
   Layout a, b, c, d;
-  bool operator==(const Problem&) const = default;
+  bool operator==(const MatmulProblem&) const = default;
 };
 
 /// What an algorithm was chosen for, and what it wants. The program holds its number.
 constexpr std::size_t kWorkspace = 1024;
 struct Chosen {
-  Problem problem;
+  MatmulProblem problem;
   Preference preference;
 };
 std::vector<Chosen>& chosen() {
-  static std::vector<Chosen> all;
-  return all;
+  static std::vector<Chosen> instances;
+  return instances;
 }
 
 template <class Inner, class Outer>
@@ -60,14 +60,14 @@ Inner* inner(Outer* outer) {
 }
 
 template <class Inner, class Outer, class... Fields>
-cublasStatus_t create(Outer** made, Fields... fields) {
-  *made = reinterpret_cast<Outer*>(new Inner{fields...});
+cublasStatus_t create(Outer** handle, Fields... fields) {
+  *handle = reinterpret_cast<Outer*>(new Inner{fields...});
   return CUBLAS_STATUS_SUCCESS;
 }
 
 template <class Inner, class Outer>
-cublasStatus_t destroy(Outer* made) {
-  delete inner<Inner>(made);
+cublasStatus_t destroy(Outer* handle) {
+  delete inner<Inner>(handle);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -80,7 +80,7 @@ cublasStatus_t set(Value& to, const void* from, std::size_t bytes) {
 
 std::size_t width_of(cudaDataType_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_16BF ? 2 : 4; }
 
-bool known(cublasComputeType_t compute, cudaDataType_t scale, cudaDataType_t type) {
+bool is_supported(cublasComputeType_t compute, cudaDataType_t scale, cudaDataType_t type) {
   if (type == CUDA_R_64F) return scale == type && compute == CUBLAS_COMPUTE_64F;
   if (type == CUDA_R_16BF) return scale == CUDA_R_32F && compute == CUBLAS_COMPUTE_32F;
   return type == CUDA_R_32F && scale == type &&
@@ -89,9 +89,9 @@ bool known(cublasComputeType_t compute, cudaDataType_t scale, cudaDataType_t typ
 }
 
 /// Whether the sizes fit together.
-bool valid(const Problem& p) {
-  const Layout* const all[] = {&p.a, &p.b, &p.c, &p.d};
-  for (const Layout* const x : all)
+bool valid(const MatmulProblem& p) {
+  const Layout* const layouts[] = {&p.a, &p.b, &p.c, &p.d};
+  for (const Layout* const x : layouts)
     if (x->type != p.d.type || x->stride < x->rows || x->count != p.d.count || x->count < 1) return false;
   const bool ta = p.description.transposed_a != CUBLAS_OP_N, tb = p.description.transposed_b != CUBLAS_OP_N;
   const std::int64_t m = ta ? p.a.columns : p.a.rows, k = ta ? p.a.rows : p.a.columns;
@@ -99,8 +99,8 @@ bool valid(const Problem& p) {
   return m == p.d.rows && n == p.d.columns && k == other_k && p.c.rows == m && p.c.columns == n;
 }
 
-Problem problem_of(cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                   cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d) {
+MatmulProblem problem_of(cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                         cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d) {
   return {*inner<Description>(description), *inner<Layout>(a), *inner<Layout>(b), *inner<Layout>(c), *inner<Layout>(d)};
 }
 
@@ -145,7 +145,7 @@ std::vector<Sum> packed(const T* x, const Layout& l, bool columns_are_k, cublasC
 }
 
 template <class T, class Sum>
-void multiply(const Problem& p, Sum alpha, Sum beta, const T* a, const T* b, const T* c, T* d) {
+void multiply(const MatmulProblem& p, Sum alpha, Sum beta, const T* a, const T* b, const T* c, T* d) {
   const bool ta = p.description.transposed_a != CUBLAS_OP_N, tb = p.description.transposed_b != CUBLAS_OP_N;
   const auto m = static_cast<std::size_t>(p.d.rows), n = static_cast<std::size_t>(p.d.columns);
   const auto k = static_cast<std::size_t>(ta ? p.a.rows : p.a.columns);
@@ -172,8 +172,8 @@ bool aligned(const void* data, const Layout& x, std::uint32_t bytes) {
 }
 
 template <class T>
-void enqueue_product(const Problem& p, const void* alpha, const void* a, const void* b, const void* beta, const void* c,
-                     void* d, void* workspace, cudaStream_t stream) {
+void enqueue_product(const MatmulProblem& p, const void* alpha, const void* a, const void* b, const void* beta,
+                     const void* c, void* d, void* workspace, cudaStream_t stream) {
   decltype(wide(T{})) one{}, keep{};
   std::memcpy(&one, alpha, sizeof one);
   std::memcpy(&keep, beta, sizeof keep);
@@ -273,10 +273,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int wanted,
-                                              cublasLtMatmulHeuristicResult_t results[], int* found) {
-  const Problem p = problem_of(description, a, b, c, d);
-  *found = 0;
-  if (!known(p.description.compute, p.description.scale, p.d.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
+                                              cublasLtMatmulHeuristicResult_t results[], int* returned) {
+  const MatmulProblem p = problem_of(description, a, b, c, d);
+  *returned = 0;
+  if (!is_supported(p.description.compute, p.description.scale, p.d.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const std::vector<int>& refused = machine().refused_products;
   if (std::find(refused.begin(), refused.end(), static_cast<int>(p.description.compute)) != refused.end())
     return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -287,7 +287,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   results[0].algo.data[0] = chosen().size();
   results[0].workspaceSize = kWorkspace;
   results[0].state = CUBLAS_STATUS_SUCCESS;
-  *found = 1;
+  *returned = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -296,7 +296,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void* workspace,
                               std::size_t workspace_bytes, cudaStream_t stream) {
-  const Problem p = problem_of(description, a_layout, b_layout, c_layout, d_layout);
+  const MatmulProblem p = problem_of(description, a_layout, b_layout, c_layout, d_layout);
   if (!algorithm || algorithm->data[0] == 0 || algorithm->data[0] > chosen().size()) return CUBLAS_STATUS_INVALID_VALUE;
   const Chosen& choice = chosen()[algorithm->data[0] - 1];
   const Preference& promised = choice.preference;

@@ -34,8 +34,8 @@ template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             const Arguments&... arguments) {
   // Copied now, as a launch does; the conversions are the kernel's.
-  emulated_gpu::enqueue(stream, [=, kept = std::tuple<Parameters...>(arguments...)] {
-    emulated_gpu::run_grid(grid, block, shared_bytes, [&] { std::apply(kernel, kept); });
+  emulated_gpu::enqueue(stream, [=, copied = std::tuple<Parameters...>(arguments...)] {
+    emulated_gpu::run_grid(grid, block, shared_bytes, [&] { std::apply(kernel, copied); });
   });
 }
 

@@ -15,13 +15,13 @@ namespace stagecraft::cuda {
 using KernelMaker = std::function<std::unique_ptr<real::Kernels>(cudaStream_t, int multiprocessors, std::size_t width)>;
 
 /// The streams and memories of all virtual devices of a run, and which stream each device works on at the moment.
-class Yard {
+class GpuRuntime {
  public:
   /// `gpus`: as VirtualDevices have it.
-  Yard(int devices, KernelMaker, std::size_t width, bool fills_new_memory, std::vector<int> gpus = {});
-  Yard(const Yard&) = delete;
-  Yard& operator=(const Yard&) = delete;
-  ~Yard();
+  GpuRuntime(int devices, KernelMaker, std::size_t width, bool fills_new_memory, std::vector<int> gpus = {});
+  GpuRuntime(const GpuRuntime&) = delete;
+  GpuRuntime& operator=(const GpuRuntime&) = delete;
+  ~GpuRuntime();
 
   VirtualDevices& devices() { return devices_; }
   const VirtualDevices& devices() const { return devices_; }
@@ -31,12 +31,12 @@ class Yard {
 
   int new_queue(int device, bool for_messages);
   int compute_queue(int device) const { return device; }
-  /// Kernels of the stream, made on first use. While a tape is set, they write to it.
+  /// Kernels of the stream, made on first use. While a recorder is set, they write to it.
   real::Kernels& kernels(int queue);
-  /// Records work on the tape instead of enqueuing it, until null is given. Everything enqueued before has to be over
-  /// for what comes after the tape.
-  void write_to(Tape*);
-  Tape* tape() { return tape_; }
+  /// Records work instead of enqueuing it, until null is given. Everything enqueued before has to be over for what
+  /// comes after the recorded commands.
+  void write_to(CommandRecorder*);
+  CommandRecorder* recorder() { return recorder_; }
 
   /// From now on work of the device goes to this queue, which may be another device's.
   void use(int device, int queue) { used_[device] = queue; }
@@ -45,23 +45,23 @@ class Yard {
   void* take(int device, std::size_t bytes);
   void give(int device, void*);
   /// Makes the queue wait for all work that still uses the memory at this address, of whichever device.
-  void settle(int queue, const void* inside);
+  void wait_for_users(int queue, const void* inside);
   /// Marks the memory at this address as used by what the queue enqueues now: it is not reused before that is over.
   void hold(int queue, const void* inside);
   /// Sets how everything below waits; by default at most five minutes.
-  void wait_by(Until until) { until_ = std::move(until); }
+  void wait_by(WaitPolicy policy) { wait_policy_ = std::move(policy); }
   void finish(int queue);
   void finish();  ///< All queues.
   /// Whether all queues are empty within `seconds`: only then can anything be given back.
   bool ended(double seconds) noexcept;
   /// Declares everything enqueued so far as over for all that comes.
   void forget();
-  /// From now on devices count the steps of Adam themselves, at most `most` of each stage.
-  void count_steps(int most) { most_steps_ = most; }
+  /// From now on devices count the steps of Adam themselves, at most `max_steps` of each stage.
+  void count_steps(int max_steps) { most_steps_ = max_steps; }
   int most_steps() const { return most_steps_; }  ///< 0: the host passes the step.
   /// From now on takes more memory from the GPUs only when nothing fits.
   void stop_growing();
-  std::size_t held() const;  ///< Bytes taken from the GPUs.
+  std::size_t reserved() const;  ///< Bytes taken from the GPUs.
 
  private:
   void* more(int device, std::size_t bytes);
@@ -71,17 +71,17 @@ class Yard {
   std::size_t width_;
   bool fills_;
   Queues queues_;
-  std::vector<int> device_of_;                                   ///< Indexed by queue.
-  std::vector<std::unique_ptr<real::Kernels>> kernels_, taped_;  ///< Indexed by queue.
-  Tape* tape_ = nullptr;
+  std::vector<int> device_of_;                                       ///< Indexed by queue.
+  std::vector<std::unique_ptr<real::Kernels>> kernels_, recording_;  ///< Indexed by queue.
+  CommandRecorder* recorder_ = nullptr;
   std::vector<Arena> arenas_;
   std::vector<void*> blocks_;
   std::vector<int> used_;
-  Until until_ = at_most(300);
+  WaitPolicy wait_policy_ = at_most(300);
   int most_steps_ = 0;
 };
 
-/// The kernels of a device, on whichever stream it works at the moment, in the memory of the yard.
-std::unique_ptr<real::Kernels> queue_kernels(Yard&, int device);
+/// The kernels of a device, on whichever stream it works at the moment, in the memory of the runtime.
+std::unique_ptr<real::Kernels> queue_kernels(GpuRuntime&, int device);
 
 }  // namespace stagecraft::cuda

@@ -1,4 +1,4 @@
-#include "backends/cuda/ranks/crew.hpp"
+#include "backends/cuda/ranks/heartbeat_monitor.hpp"
 
 #include <fmt/format.h>
 
@@ -13,83 +13,83 @@ constexpr double kLastPatience = 3.0;  // Seconds for the others to hear that th
 
 }  // namespace
 
-Crew::Crew(double timeout) : timeout_(timeout), moved_at_(real::steady_seconds()) {}
+HeartbeatMonitor::HeartbeatMonitor(double timeout) : timeout_(timeout), moved_at_(real::steady_seconds()) {}
 
-News Crew::beat(bool moved) {
+ProgressEvent HeartbeatMonitor::beat(bool moved) {
   moved_ = moved_ || moved;
   const double now = real::steady_seconds();
-  const auto end = [this](News news) {
+  const auto end = [this](ProgressEvent news) {
     over_ = true;
     return news;
   };
-  if (company_.told_to_stop()) return end(News::Stop);
-  if (!under_way_ && now < next_) return News::Still;
+  if (processes_.stop_requested_by_launcher()) return end(ProgressEvent::Stop);
+  if (!under_way_ && now < next_) return ProgressEvent::Still;
   if (!under_way_) {
     if (moved_) moved_at_ = now;
     own_ = {moved_, 0, !through_ && now - moved_at_ > timeout_, !through_};
     asked_ = now;
     moved_ = false;
   }
-  const auto all = company_.pulse(own_);
-  under_way_ = !all;
-  if (!all) return now - asked_ > timeout_ ? end(News::Silent) : News::Still;
+  const auto sum = processes_.pulse(own_);
+  under_way_ = !sum;
+  if (!sum) return now - asked_ > timeout_ ? end(ProgressEvent::Silent) : ProgressEvent::Still;
   next_ = now + kPulse;
-  if (all->failed > 0) {
+  if (sum->failed > 0) {
     over_ = true;
     throw FailedElsewhere();
   }
-  if (all->stuck > 0) return end(News::Stuck);
-  all_through_ = all->unfinished == 0;
-  if (all->moving > 0) moved_at_ = now;
-  return all->moving > 0 ? News::Moved : News::Still;
+  if (sum->stuck > 0) return end(ProgressEvent::Stuck);
+  all_through_ = sum->unfinished == 0;
+  if (sum->moving > 0) moved_at_ = now;
+  return sum->moving > 0 ? ProgressEvent::Moved : ProgressEvent::Still;
 }
 
-Until Crew::at_most(double seconds) {
+WaitPolicy HeartbeatMonitor::at_most(double seconds) {
   return [this, seconds](const std::function<bool()>& done) {
     real::Nap nap;
     for (const double begin = real::steady_seconds(); !done(); nap()) {
-      const News news = beat(true);
-      if (news == News::Stop) throw BackendError("told to stop while the GPUs were being connected");
-      if (news == News::Silent || real::steady_seconds() - begin > seconds)
+      const ProgressEvent news = beat(true);
+      if (news == ProgressEvent::Stop) throw BackendError("told to stop while the GPUs were being connected");
+      if (news == ProgressEvent::Silent || real::steady_seconds() - begin > seconds)
         throw BackendError(fmt::format("the GPUs were not connected within {:.3g} s", real::steady_seconds() - begin));
     }
   };
 }
 
-News Crew::hear_out() {
+ProgressEvent HeartbeatMonitor::last_event() {
   real::Nap nap;
   for (const double begin = real::steady_seconds(); under_way_ && !over_; nap()) {
-    const News news = beat(false);
+    const ProgressEvent news = beat(false);
     if (over_ || real::steady_seconds() - begin > kLastPatience) return news;
   }
-  return News::Still;
+  return ProgressEvent::Still;
 }
 
-void Crew::through() {
+void HeartbeatMonitor::through() {
   through_ = true;
   real::Nap nap;
   for (; !all_through_; nap()) {
-    const News news = beat(false);
-    if (news == News::Stuck) throw FailedElsewhere();
-    if (news == News::Stop) throw BackendError("told to stop while other processes were at work");
-    if (news == News::Silent)
+    const ProgressEvent news = beat(false);
+    if (news == ProgressEvent::Stuck) throw FailedElsewhere();
+    if (news == ProgressEvent::Stop) throw BackendError("told to stop while other processes were at work");
+    if (news == ProgressEvent::Silent)
       throw BackendError(fmt::format("another process has not answered for {:.3g} s", timeout_));
   }
 }
 
-void Crew::failed() noexcept try {
+void HeartbeatMonitor::failed() noexcept try {
   if (over_) return;
   real::Nap nap;
   const double begin = real::steady_seconds();
   while (under_way_) {  // What was said before comes first.
-    if (const auto all = company_.pulse(own_)) {
-      if (all->failed + all->stuck > 0) return;  // Then the others have left.
+    if (const auto sum = processes_.pulse(own_)) {
+      if (sum->failed + sum->stuck > 0) return;  // Then the others have left.
       break;
     }
     if (real::steady_seconds() - begin > kLastPatience) return;
     nap();
   }
-  while (!company_.pulse({0, 1, 0, 0})) {
+  while (!processes_.pulse({0, 1, 0, 0})) {
     if (real::steady_seconds() - begin > kLastPatience) return;
     nap();
   }

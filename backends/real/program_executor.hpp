@@ -18,7 +18,7 @@ class Actions {
   virtual void collective(int index) = 0;  ///< All of its members are ready.
 };
 
-struct WalkOptions {
+struct ExecutorOptions {
   double timeout = 30;  ///< Seconds without any progress after which a run is stuck.
   bool one_thread = false;
 };
@@ -33,7 +33,7 @@ struct Times {
 /// there are enough of them and no other processes. A message is carried by whichever thread finds both of its ends
 /// ready; a collective by the one that finds the last member ready. Throws BackendError that names what every device
 /// waits for when nothing moves any more, what an instruction throws, and FailedElsewhere when another process failed.
-Times walk(const Program&, Actions&, Transport*, const WalkOptions&);
+Times run_program(const Program&, Actions&, Transport*, const ExecutorOptions&);
 
 /// The instructions that the devices in question stopped at, and what those wait for: for messages about stuck runs.
 std::string waiting(const Program&, const std::vector<bool>& ended, const std::function<bool(DeviceId)>& here);

@@ -7,29 +7,29 @@
 
 namespace stagecraft::cuda {
 
-/// What a waiting process hears about all processes.
-enum class News : std::uint8_t {
+/// Progress of all processes, as a waiting process learns of it.
+enum class ProgressEvent : std::uint8_t {
   Alone,  ///< There are no others.
   Still,
   Moved,  ///< Something has moved somewhere.
-  Stuck,  ///< Nothing has moved anywhere for too long. All hear it at once.
+  Stuck,  ///< Nothing has moved anywhere for too long. All processes learn of it at once.
   Stop,   ///< Whoever started the processes ends them.
   Silent  ///< Some process has not answered for too long.
 };
 
 /// The processes of a run: they tell each other ten times a second whether anything moves, has failed or is through.
-class Crew {
+class HeartbeatMonitor {
  public:
-  explicit Crew(double timeout);
+  explicit HeartbeatMonitor(double timeout);
 
   /// Call it again and again during a wait, with whether anything has moved here. FailedElsewhere when another process
   /// has failed.
-  News beat(bool moved);
+  ProgressEvent beat(bool moved);
   /// Waits that report progress to the others, for work such as making connections; BackendError after `seconds`.
-  Until at_most(double seconds);
-  /// Call it after an error that the end of another process may have caused: it hears what all said last.
+  WaitPolicy at_most(double seconds);
+  /// Call it after an error that the end of another process may have caused: returns the last event of all processes.
   /// FailedElsewhere when another process has failed.
-  News hear_out();
+  ProgressEvent last_event();
   /// Call it when everything here is over: waits until everything is over in all processes.
   void through();
   /// Tells the others, unless all know already.
@@ -37,7 +37,7 @@ class Crew {
 
  private:
   double timeout_;
-  real::Company company_;
+  real::ProcessGroup processes_;
   real::Transport::Pulse own_;
   bool under_way_ = false, through_ = false, all_through_ = false, over_ = false, moved_ = false;
   double next_ = 0, asked_ = 0, moved_at_ = 0;

@@ -8,10 +8,10 @@
 namespace stagecraft::real {
 
 /// Which process owns which device: devices with work are dealt in blocks of neighbors, as equal as can be.
-class Dealing {
+class DevicePlacement {
  public:
   /// InputError when there are more processes than such devices.
-  Dealing(const Program&, World);
+  DevicePlacement(const Program&, World);
 
   int owner(DeviceId d) const { return owner_[d]; }  ///< -1: it has nothing to do.
   bool here(DeviceId d) const { return owner(d) == world_.rank; }

@@ -1,4 +1,4 @@
-#include "backends/cuda/queue_kernels.hpp"
+#include "backends/cuda/gpu_runtime.hpp"
 
 #include <fmt/format.h>
 
@@ -14,23 +14,23 @@ constexpr int kNan = 0xff;  // All bits set are a NaN.
 
 class QueueKernels final : public real::Kernels {
  public:
-  QueueKernels(Yard& yard, int device) : yard_(yard), device_(device) {}
+  QueueKernels(GpuRuntime& runtime, int device) : runtime_(runtime), device_(device) {}
 
-  std::size_t width() const override { return yard_.width(); }
-  void* allocate(std::size_t bytes) override { return yard_.take(device_, bytes); }
+  std::size_t width() const override { return runtime_.width(); }
+  void* allocate(std::size_t bytes) override { return runtime_.take(device_, bytes); }
   void release(void* data, std::size_t) override {
-    if (const auto found = counters_.extract(data)) yard_.give(device_, found.mapped().numbers);
-    yard_.give(device_, data);
+    if (const auto it = counters_.extract(data)) runtime_.give(device_, it.mapped().numbers);
+    runtime_.give(device_, data);
   }
   void copy(const void* from, void* to, std::size_t bytes) override { inner().copy(from, to, bytes); }
   void zero(void* to, std::size_t bytes) override { inner().zero(to, bytes); }
   void upload(std::span<const double> from, void* to) override { inner().upload(from, to); }
   void download(const void* from, std::span<double> to) override {
-    yard_.finish(yard_.used(device_));
+    runtime_.finish(runtime_.used(device_));
     inner().download(from, to);
   }
   bool finite(real::Tensor t) override {
-    yard_.finish(yard_.used(device_));
+    runtime_.finish(runtime_.used(device_));
     return inner().finite(t);
   }
   void forward(const real::Call& call) override { inner().forward(call); }
@@ -67,34 +67,34 @@ class QueueKernels final : public real::Kernels {
     int steps = 0;  ///< The device's count once it has done all that is enqueued.
   };
 
-  real::Kernels& inner() { return yard_.kernels(yard_.used(device_)); }
+  real::Kernels& inner() { return runtime_.kernels(runtime_.used(device_)); }
 
   /// The counter of a step that the device counts itself. Null where the host passes the step: counting was not
   /// requested, or did not begin with the first step.
   void* take_step(const OptimizerRule& rule, const real::UpdateOptions& options, const real::OptimizerState& state) {
     const bool corrects = rule.kind == OptimizerKind::Adam || rule.kind == OptimizerKind::AdamW;
-    if (!corrects || state.average || options.rate_scale != 1 || state.steps >= yard_.most_steps()) return nullptr;
-    if (state.steps == 0 && !yard_.tape()) {
-      const std::vector<double> numbers = counter::numbers(rule, yard_.most_steps());
+    if (!corrects || state.average || options.rate_scale != 1 || state.steps >= runtime_.most_steps()) return nullptr;
+    if (state.steps == 0 && !runtime_.recorder()) {
+      const std::vector<double> numbers = counter::numbers(rule, runtime_.most_steps());
       Counter& fresh = counters_[state.first];
       if (!fresh.numbers) fresh.numbers = allocate(numbers.size() * width());
       inner().upload(numbers, fresh.numbers);
       fresh.steps = 0;
     }
-    const auto found = counters_.find(state.first);
-    if (found == counters_.end() || found->second.steps != state.steps) return nullptr;
-    ++found->second.steps;
-    return found->second.numbers;
+    const auto it = counters_.find(state.first);
+    if (it == counters_.end() || it->second.steps != state.steps) return nullptr;
+    ++it->second.steps;
+    return it->second.numbers;
   }
 
-  Yard& yard_;
+  GpuRuntime& runtime_;
   int device_;
   std::map<void*, Counter> counters_;  ///< By the memory of the first moments.
 };
 
 }  // namespace
 
-Yard::Yard(int devices, KernelMaker maker, std::size_t width, bool fills_new_memory, std::vector<int> gpus)
+GpuRuntime::GpuRuntime(int devices, KernelMaker maker, std::size_t width, bool fills_new_memory, std::vector<int> gpus)
     : devices_(devices, std::move(gpus)), maker_(std::move(maker)), width_(width), fills_(fills_new_memory) {
   for (int d = 0; d < devices; ++d) {
     new_queue(d, false);
@@ -103,35 +103,35 @@ Yard::Yard(int devices, KernelMaker maker, std::size_t width, bool fills_new_mem
   }
 }
 
-Yard::~Yard() {
+GpuRuntime::~GpuRuntime() {
   kernels_.clear();
   for (void* const block : blocks_) cudaFree(block);
 }
 
-int Yard::new_queue(int device, bool for_messages) {
+int GpuRuntime::new_queue(int device, bool for_messages) {
   device_of_.push_back(device);
   kernels_.emplace_back();
   return queues_.add(devices_.new_stream(device, for_messages), devices_.gpu(device));
 }
 
-real::Kernels& Yard::kernels(int queue) {
-  std::unique_ptr<real::Kernels>& made = kernels_[queue];
+real::Kernels& GpuRuntime::kernels(int queue) {
+  std::unique_ptr<real::Kernels>& slot = kernels_[queue];
   queues_.select(queue);
-  if (!made) made = maker_(queues_.stream(queue), devices_.multiprocessors(device_of_[queue]), width_);
-  if (!tape_) return *made;
-  taped_.resize(kernels_.size());
-  std::unique_ptr<real::Kernels>& writer = taped_[queue];
-  if (!writer) writer = taped(*tape_, queue, *made);
+  if (!slot) slot = maker_(queues_.stream(queue), devices_.multiprocessors(device_of_[queue]), width_);
+  if (!recorder_) return *slot;
+  recording_.resize(kernels_.size());
+  std::unique_ptr<real::Kernels>& writer = recording_[queue];
+  if (!writer) writer = recorded_kernels(*recorder_, queue, *slot);
   return *writer;
 }
 
-void Yard::write_to(Tape* tape) {
-  tape_ = tape;
-  taped_.clear();
-  queues_.write_to(tape);
+void GpuRuntime::write_to(CommandRecorder* recorder) {
+  recorder_ = recorder;
+  recording_.clear();
+  queues_.write_to(recorder);
 }
 
-void* Yard::more(int device, std::size_t bytes) {
+void* GpuRuntime::more(int device, std::size_t bytes) {
   check(cudaSetDevice(devices_.gpu(device)), "cudaSetDevice");
   void* block = nullptr;
   if (cudaMalloc(&block, bytes) != cudaSuccess) {
@@ -142,7 +142,7 @@ void* Yard::more(int device, std::size_t bytes) {
   return block;
 }
 
-void* Yard::take(int device, std::size_t bytes) {
+void* GpuRuntime::take(int device, std::size_t bytes) {
   const int queue = used(device);
   const Arena::Taken taken = arena(device).take(bytes, queues_.reached(queue));
   if (!taken.data) {
@@ -151,7 +151,7 @@ void* Yard::take(int device, std::size_t bytes) {
     throw Infeasible(
         "memory",
         fmt::format("device {} holds {} and needs {} more, of which the GPU has no more than {} of {} free", device,
-                    stagecraft::to_text(Bytes{static_cast<double>(arena(device).held())}),
+                    stagecraft::to_text(Bytes{static_cast<double>(arena(device).reserved())}),
                     stagecraft::to_text(Bytes{static_cast<double>(bytes)}),
                     stagecraft::to_text(Bytes{static_cast<double>(free)}),
                     stagecraft::to_text(Bytes{static_cast<double>(total)})),
@@ -162,8 +162,8 @@ void* Yard::take(int device, std::size_t bytes) {
   const auto fill = [to = taken.data, bytes, stream = queues_.stream(queue)] {
     check(cudaMemsetAsync(to, kNan, bytes, stream), "cudaMemsetAsync");
   };
-  if (tape_)
-    tape_->work(queue, fill, taken.data, static_cast<std::uint64_t>(bytes));
+  if (recorder_)
+    recorder_->work(queue, fill, taken.data, static_cast<std::uint64_t>(bytes));
   else
     fill();
   arena(device).hold(taken.data, queues_.reached(queue));
@@ -171,36 +171,36 @@ void* Yard::take(int device, std::size_t bytes) {
 }
 
 /// The device's own computation may have used it up to now, and so may the queue that it works on.
-void Yard::give(int device, void* data) {
-  Moment last_use(queues_.size(), 0);
+void GpuRuntime::give(int device, void* data) {
+  VectorClock last_use(queues_.size(), 0);
   for (const int queue : {compute_queue(device), used(device)})
     last_use[queue] = queues_.newest(queue, queue == used(device));
   arena(device).give(data, last_use);
 }
 
-void Yard::settle(int queue, const void* inside) {
+void GpuRuntime::wait_for_users(int queue, const void* inside) {
   for (const Arena& arena : arenas_)
     if (arena.holds(inside)) return queues_.wait(queue, arena.usable_from(inside));
 }
 
-void Yard::hold(int queue, const void* inside) {
-  Moment moment(queues_.size(), 0);
+void GpuRuntime::hold(int queue, const void* inside) {
+  VectorClock moment(queues_.size(), 0);
   moment[queue] = queues_.newest(queue, true);
   for (Arena& arena : arenas_)
     if (arena.holds(inside)) return arena.hold(inside, moment);
 }
 
-void Yard::finish(int queue) {
+void GpuRuntime::finish(int queue) {
   queues_.select(queue);
-  until_([&] { return over(queues_.stream(queue)); });
+  wait_policy_([&] { return over(queues_.stream(queue)); });
 }
 
-void Yard::finish() {
+void GpuRuntime::finish() {
   for (int q = 0; q < queues_.size(); ++q) finish(q);
   forget();
 }
 
-bool Yard::ended(double seconds) noexcept try {
+bool GpuRuntime::ended(double seconds) noexcept try {
   wait_by(at_most(seconds));
   finish();
   return true;
@@ -208,23 +208,23 @@ bool Yard::ended(double seconds) noexcept try {
   return false;
 }
 
-void Yard::stop_growing() {
+void GpuRuntime::stop_growing() {
   for (Arena& arena : arenas_) arena.stop_growing();
 }
 
-std::size_t Yard::held() const {
+std::size_t GpuRuntime::reserved() const {
   std::size_t sum = 0;
-  for (const Arena& arena : arenas_) sum += arena.held();
+  for (const Arena& arena : arenas_) sum += arena.reserved();
   return sum;
 }
 
-void Yard::forget() {
+void GpuRuntime::forget() {
   queues_.forget();
   for (Arena& arena : arenas_) arena.forget();
 }
 
-std::unique_ptr<real::Kernels> queue_kernels(Yard& yard, int device) {
-  return std::make_unique<QueueKernels>(yard, device);
+std::unique_ptr<real::Kernels> queue_kernels(GpuRuntime& runtime, int device) {
+  return std::make_unique<QueueKernels>(runtime, device);
 }
 
 }  // namespace stagecraft::cuda

@@ -25,11 +25,11 @@ struct Copied {
   std::size_t bytes = 0;
 };
 
-/// The work of an iteration, recorded before it is enqueued. Two tapes with equal words do the same work in the same
-/// memory.
-class Tape {
+/// The work of an iteration, recorded before it is enqueued. Two recorders with equal words do the same work in the
+/// same memory.
+class CommandRecorder {
  public:
-  using Words = std::vector<std::uint64_t>;
+  using CommandWords = std::vector<std::uint64_t>;
 
   /// Adds a piece of work on the stream of the queue. `facts` are all that it depends on.
   template <class... Facts>
@@ -41,7 +41,7 @@ class Tape {
   void wait(int queue, Point);
   void end(Point);
 
-  const Words& words() const { return words_; }
+  const CommandWords& words() const { return words_; }
   std::set<int> queues() const;  ///< Queues that have anything to do.
   /// Enqueues the work. Events are recorded only where something waits for them.
   void play(const Queues&) const;
@@ -65,11 +65,11 @@ class Tape {
   };
   std::vector<Entry> entries_;
   std::set<Point> awaited_;
-  Words words_;
+  CommandWords words_;
 };
 
-/// Kernels that record their calls on the tape, for the kernels of the queue to execute later; they cannot read
+/// Kernels that record their calls, for the kernels of the queue to execute later; they cannot read
 /// numbers.
-std::unique_ptr<real::Kernels> taped(Tape&, int queue, real::Kernels&);
+std::unique_ptr<real::Kernels> recorded_kernels(CommandRecorder&, int queue, real::Kernels&);
 
 }  // namespace stagecraft::cuda

@@ -19,14 +19,15 @@ using Copier = std::function<void(const void* from, void* to, std::size_t bytes)
 /// One of the pieces of a message, where it lies on one side; both sides have the same in the same order.
 using Piece = std::function<void(void* data, std::size_t bytes)>;
 
-/// What ops of one stage made for ops of others, and what has arrived for them.
+/// Tensors that ops of one stage send to ops of others, and tensors that have arrived for them.
 ///
 /// A device's thread puts in what its op made; whoever carries a message takes it out on one side and files it on the
 /// other. Samples of a message are those that its two pieces share.
-class Mail {
+class TensorExchange {
  public:
   /// `nets` by stage, `memories` by device; null for other processes. `width`: bytes of a number.
-  Mail(const Program&, std::vector<const StageNet*> nets, std::vector<DeviceMemory*> memories, std::size_t width);
+  TensorExchange(const Program&, std::vector<const StageNet*> nets, std::vector<DeviceMemory*> memories,
+                 std::size_t width);
 
   /// Tensors (by value of the stage's net) that the op of a piece sends on; pieces on the same device get theirs at
   /// once.
@@ -50,7 +51,7 @@ class Mail {
     int micro = 0, replica = 0;
     bool gradient = false;
   };
-  struct Letter {
+  struct TransferLayout {
     int edge = 0;
     MessageEnd from, to;
     std::int64_t from_first = 0, to_first = 0, samples = 0;  ///< Counted within what each side holds.
@@ -59,11 +60,11 @@ class Mail {
     std::vector<Array> values;
     std::atomic<int> readers{0};
   };
-  Letter letter(int transfer) const;
-  Letter letter(int edge, const MessageEnd& from, const MessageEnd& to, const RowRange&) const;
-  void deliver(const Letter&, const Copier&);
-  std::vector<Array>& box(const Letter&);
-  Posted& posted(const Letter& l) { return posted_[key(l.from)]; }
+  TransferLayout layout(int transfer) const;
+  TransferLayout layout(int edge, const MessageEnd& from, const MessageEnd& to, const RowRange&) const;
+  void deliver(const TransferLayout&, const Copier&);
+  std::vector<Array>& box(const TransferLayout&);
+  Posted& posted(const TransferLayout& l) { return posted_[key(l.from)]; }
   void read(Posted&);
   const Crossing& crossing(StageId, int edge, bool enters) const;
   const StageWorkload& stage(StageId s) const { return w_.stages[s]; }

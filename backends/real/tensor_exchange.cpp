@@ -1,12 +1,12 @@
-#include "backends/real/mail.hpp"
+#include "backends/real/tensor_exchange.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 namespace stagecraft::real {
 
-Mail::Mail(const Program& program, std::vector<const StageNet*> nets, std::vector<DeviceMemory*> memories,
-           std::size_t width)
+TensorExchange::TensorExchange(const Program& program, std::vector<const StageNet*> nets,
+                               std::vector<DeviceMemory*> memories, std::size_t width)
     : p_(program),
       w_(*program.workload),
       nets_(std::move(nets)),
@@ -18,39 +18,40 @@ Mail::Mail(const Program& program, std::vector<const StageNet*> nets, std::vecto
                                                  static_cast<std::size_t>(p_.iterations));
   expected_.assign(first_key_.back(), 0);
   posted_ = std::make_unique<Posted[]>(first_key_.back());
-  for (int t = 0; t < std::ssize(p_.transfers); ++t) ++expected_[key(letter(t).from)];
+  for (int t = 0; t < std::ssize(p_.transfers); ++t) ++expected_[key(layout(t).from)];
 }
 
-std::size_t Mail::key(const MessageEnd& e) const {
+std::size_t TensorExchange::key(const MessageEnd& e) const {
   const std::size_t piece = e.micro * stage(e.stage).replicas.size() + e.replica;
   return first_key_[e.stage] + 2 * piece + e.gradient;
 }
 
-Mail::Letter Mail::letter(int transfer) const {
+TensorExchange::TransferLayout TensorExchange::layout(int transfer) const {
   const Transfer& t = p_.transfers[transfer];
   const Instruction &send = p_.at(t.send), &receive = p_.at(t.receive);
   const bool gradient = p_.shape(t).role == TensorRole::Gradient;
   const StageId to = p_.receiving_stage(t);
-  return letter(p_.shape(t).edge, {send.stage, send.micro_batch(), stage(send.stage).replica_on(send.device), gradient},
+  return layout(p_.shape(t).edge, {send.stage, send.micro_batch(), stage(send.stage).replica_on(send.device), gradient},
                 {to, p_.receiving_micro_batch(t), stage(to).replica_on(receive.device), gradient}, p_.rows(t));
 }
 
-Mail::Letter Mail::letter(int edge, const MessageEnd& from, const MessageEnd& to, const RowRange& rows) const {
+TensorExchange::TransferLayout TensorExchange::layout(int edge, const MessageEnd& from, const MessageEnd& to,
+                                                      const RowRange& rows) const {
   const auto first_at = [&](const MessageEnd& end) {
     return rows.first - stage(end.stage).samples(end.micro, end.replica).first;
   };
   return {edge, from, to, first_at(from), first_at(to), rows.count};
 }
 
-const Crossing& Mail::crossing(StageId stage, int edge, bool enters) const {
+const Crossing& TensorExchange::crossing(StageId stage, int edge, bool enters) const {
   const StageNet& net = *nets_[stage];
   const auto& list = enters ? net.inputs : net.outputs;
   return *std::find_if(list.begin(), list.end(), [&](const Crossing& c) { return c.edge == edge; });
 }
 
-void Mail::post(StageId from, int micro, int replica, bool gradient, std::vector<Array> values) {
-  const MessageEnd own{from, micro, replica, gradient};
-  const std::size_t at = key(own);
+void TensorExchange::post(StageId from, int micro, int replica, bool gradient, std::vector<Array> values) {
+  const MessageEnd sender{from, micro, replica, gradient};
+  const std::size_t at = key(sender);
   Posted& posted = posted_[at];
   posted.values = std::move(values);
   posted.readers = expected_[at] + 1;
@@ -58,16 +59,16 @@ void Mail::post(StageId from, int micro, int replica, bool gradient, std::vector
   const auto copy = [&](const void* source, void* to, std::size_t bytes) { kernels.copy(source, to, bytes); };
   const TensorRole role = gradient ? TensorRole::Gradient : TensorRole::Activation;
   for (const Handover& h : handovers(w_, from, micro, replica, role))
-    deliver(letter(h.edge, own, {h.to, h.micro_batch, h.replica, gradient}, h.rows), copy);
+    deliver(layout(h.edge, sender, {h.to, h.micro_batch, h.replica, gradient}, h.rows), copy);
   read(posted);
 }
 
 /// The last reader gives the memory back.
-void Mail::read(Posted& posted) {
+void TensorExchange::read(Posted& posted) {
   if (--posted.readers == 0) posted.values.clear();
 }
 
-std::vector<Array>& Mail::box(const Letter& l) {
+std::vector<Array>& TensorExchange::box(const TransferLayout& l) {
   const std::lock_guard lock(mutex_);
   auto& arrays = boxes_[box_name(l.to, l.edge)];
   if (!arrays.empty()) return arrays;
@@ -81,7 +82,7 @@ std::vector<Array>& Mail::box(const Letter& l) {
   return arrays;
 }
 
-void Mail::deliver(const Letter& l, const Copier& copy) {
+void TensorExchange::deliver(const TransferLayout& l, const Copier& copy) {
   const Posted& posted = this->posted(l);
   const StageNet& from = *nets_[l.from.stage];
   auto& arrays = box(l);
@@ -94,19 +95,19 @@ void Mail::deliver(const Letter& l, const Copier& copy) {
   }
 }
 
-void Mail::carry(int transfer, const Copier& copy) {
-  const Letter l = letter(transfer);
+void TensorExchange::carry(int transfer, const Copier& copy) {
+  const TransferLayout l = layout(transfer);
   deliver(l, copy);
   read(posted(l));
 }
 
-std::size_t Mail::bytes(int transfer) const {
-  const Letter l = letter(transfer);
+std::size_t TensorExchange::bytes(int transfer) const {
+  const TransferLayout l = layout(transfer);
   return (crossing(l.from.stage, l.edge, l.from.gradient).numbers * l.samples) * width_;
 }
 
-void Mail::pack(int transfer, void* into) {
-  const Letter l = letter(transfer);
+void TensorExchange::pack(int transfer, void* into) {
+  const TransferLayout l = layout(transfer);
   const DeviceId device = stage(l.from.stage).replicas[l.from.replica].device;
   Kernels& kernels = memories_[device]->kernels();
   auto* to = static_cast<char*>(into);
@@ -116,8 +117,8 @@ void Mail::pack(int transfer, void* into) {
   });
 }
 
-void Mail::give(int transfer, const Piece& piece) {
-  const Letter l = letter(transfer);
+void TensorExchange::give(int transfer, const Piece& piece) {
+  const TransferLayout l = layout(transfer);
   Posted& posted = this->posted(l);
   const StageNet& net = *nets_[l.from.stage];
   for (const int v : crossing(l.from.stage, l.edge, l.from.gradient).values) {
@@ -127,8 +128,8 @@ void Mail::give(int transfer, const Piece& piece) {
   read(posted);
 }
 
-void Mail::unpack(int transfer, const void* from) {
-  const Letter l = letter(transfer);
+void TensorExchange::unpack(int transfer, const void* from) {
+  const TransferLayout l = layout(transfer);
   const DeviceId device = stage(l.to.stage).replicas[l.to.replica].device;
   Kernels& kernels = memories_[device]->kernels();
   const auto* next = static_cast<const char*>(from);
@@ -138,8 +139,8 @@ void Mail::unpack(int transfer, const void* from) {
   });
 }
 
-void Mail::take(int transfer, const Piece& piece) {
-  const Letter l = letter(transfer);
+void TensorExchange::take(int transfer, const Piece& piece) {
+  const TransferLayout l = layout(transfer);
   auto& arrays = box(l);
   const StageNet& net = *nets_[l.to.stage];
   const auto& values = crossing(l.to.stage, l.edge, !l.to.gradient).values;
@@ -149,17 +150,17 @@ void Mail::take(int transfer, const Piece& piece) {
   }
 }
 
-void Mail::forget() {
+void TensorExchange::forget() {
   boxes_.clear();
   for (std::size_t i = 0; i < first_key_.back(); ++i) posted_[i].values.clear();
 }
 
-std::vector<Array> Mail::collect(int edge, StageId to, int micro, int replica, bool gradient) {
+std::vector<Array> TensorExchange::collect(int edge, StageId to, int micro, int replica, bool gradient) {
   const std::lock_guard lock(mutex_);
-  const auto found = boxes_.find(box_name({to, micro, replica, gradient}, edge));
-  if (found == boxes_.end()) return {};
-  std::vector<Array> arrays = std::move(found->second);
-  boxes_.erase(found);
+  const auto it = boxes_.find(box_name({to, micro, replica, gradient}, edge));
+  if (it == boxes_.end()) return {};
+  std::vector<Array> arrays = std::move(it->second);
+  boxes_.erase(it);
   return arrays;
 }
 

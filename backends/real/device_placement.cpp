@@ -1,4 +1,4 @@
-#include "backends/real/dealing.hpp"
+#include "backends/real/device_placement.hpp"
 
 #include <fmt/format.h>
 #include <charconv>
@@ -38,7 +38,7 @@ World launched() {
 
 namespace stagecraft::real {
 
-Dealing::Dealing(const Program& program, World world) : world_(world), owner_(program.devices, -1) {
+DevicePlacement::DevicePlacement(const Program& program, World world) : world_(world), owner_(program.devices, -1) {
   IdVector<DeviceId, bool> used(owner_.size(), false);
   for (const Instruction& i : program.instructions) used[i.device] = true;
   std::int64_t count = 0;

@@ -1,4 +1,4 @@
-#include "backends/cuda/tape.hpp"
+#include "backends/cuda/command_recorder.hpp"
 
 #include <map>
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace stagecraft::cuda {
 
-void Tape::wait(int queue, Point point) {
+void CommandRecorder::wait(int queue, Point point) {
   note(-1);
   note(queue);
   note(point.queue);
@@ -18,19 +18,19 @@ void Tape::wait(int queue, Point point) {
   entries_.push_back({queue, point, {}});
 }
 
-void Tape::end(Point point) {
+void CommandRecorder::end(Point point) {
   note(-2);
   note(point.queue);
   entries_.push_back({point.queue, point, {}});
 }
 
-std::set<int> Tape::queues() const {
+std::set<int> CommandRecorder::queues() const {
   std::set<int> used;
   for (const Entry& e : entries_) used.insert(e.queue);
   return used;
 }
 
-void Tape::play(const Queues& queues) const {
+void CommandRecorder::play(const Queues& queues) const {
   std::map<Point, Event> events;
   int current = -1;
   for (const Entry& e : entries_) {
@@ -45,19 +45,19 @@ void Tape::play(const Queues& queues) const {
   }
 }
 
-void Tape::note(const Copied& copied) {
+void CommandRecorder::note(const Copied& copied) {
   note(copied.from);
   note(copied.to);
   note(static_cast<std::uint64_t>(copied.bytes));
 }
 
-void Tape::note(const real::Tensor& tensor) {
+void CommandRecorder::note(const real::Tensor& tensor) {
   note(tensor.data);
   note(tensor.rows);
   note(tensor.columns);
 }
 
-void Tape::note(const real::Call& call) {
+void CommandRecorder::note(const real::Call& call) {
   note(static_cast<const void*>(call.operation));
   note(call.samples);
   note(static_cast<std::uint64_t>(call.inputs.size()));
@@ -68,13 +68,13 @@ void Tape::note(const real::Call& call) {
   note(call.scale);
 }
 
-void Tape::note(const real::OptimizerState& state) {
+void CommandRecorder::note(const real::OptimizerState& state) {
   for (const void* const place : {state.first, state.second, state.last, state.bare, state.average, state.counter})
     note(place);
   note(state.steps);
 }
 
-void Tape::note(const real::UpdateOptions& options) {
+void CommandRecorder::note(const real::UpdateOptions& options) {
   note(options.rate_scale);
   note(options.delay);
   note(static_cast<int>(options.spike_compensation));
@@ -84,7 +84,7 @@ void Tape::note(const real::UpdateOptions& options) {
 namespace {
 
 /// Says which function it was.
-enum class Told : std::uint8_t {
+enum class RecordedCall : std::uint8_t {
   Copy,
   Zero,
   Forward,
@@ -97,7 +97,7 @@ enum class Told : std::uint8_t {
   Reconstruct
 };
 
-std::uint64_t word(Told told) { return static_cast<std::uint64_t>(told); }
+std::uint64_t word(RecordedCall kind) { return static_cast<std::uint64_t>(kind); }
 
 /// Reduces the state to what the formulas depend on: most only check whether this is the first step, and with a counter
 /// the host passes no step.
@@ -107,9 +107,10 @@ real::OptimizerState as_seen(const OptimizerRule& rule, real::OptimizerState sta
   return state;
 }
 
-class TapedKernels final : public real::Kernels {
+class RecordedKernels final : public real::Kernels {
  public:
-  TapedKernels(Tape& tape, int queue, real::Kernels& inner) : tape_(tape), queue_(queue), inner_(inner) {}
+  RecordedKernels(CommandRecorder& recorder, int queue, real::Kernels& inner)
+      : recorder_(recorder), queue_(queue), inner_(inner) {}
 
   std::size_t width() const override { return inner_.width(); }
   void* allocate(std::size_t) override { throw InternalError("memory of a stream is taken while it is written down"); }
@@ -121,71 +122,76 @@ class TapedKernels final : public real::Kernels {
   bool finite(real::Tensor) override { throw InternalError("numbers are looked at while work is written down"); }
 
   void copy(const void* from, void* to, std::size_t bytes) override {
-    tell([=](real::Kernels& k) { k.copy(from, to, bytes); }, Told::Copy, from, to, static_cast<std::uint64_t>(bytes));
+    record([=](real::Kernels& k) { k.copy(from, to, bytes); }, RecordedCall::Copy, from, to,
+           static_cast<std::uint64_t>(bytes));
   }
   void zero(void* to, std::size_t bytes) override {
-    tell([=](real::Kernels& k) { k.zero(to, bytes); }, Told::Zero, to, static_cast<std::uint64_t>(bytes));
+    record([=](real::Kernels& k) { k.zero(to, bytes); }, RecordedCall::Zero, to, static_cast<std::uint64_t>(bytes));
   }
   void forward(const real::Call& call) override {
-    tell([held = real::KeptCall(call)](real::Kernels& k) { k.forward(held.call()); }, Told::Forward, call);
+    record([saved_call = real::KeptCall(call)](real::Kernels& k) { k.forward(saved_call.call()); },
+           RecordedCall::Forward, call);
   }
   void input_gradient(const real::Call& call, real::Tensor d, std::span<const real::Gradient> d_inputs) override {
-    tell([held = real::KeptCall(call), d, to = std::vector<real::Gradient>(d_inputs.begin(), d_inputs.end())](
-             real::Kernels& k) { k.input_gradient(held.call(), d, to); },
-         Told::InputGradient, call, d);
+    record([saved_call = real::KeptCall(call), d, to = std::vector<real::Gradient>(d_inputs.begin(), d_inputs.end())](
+               real::Kernels& k) { k.input_gradient(saved_call.call(), d, to); },
+           RecordedCall::InputGradient, call, d);
     for (const real::Gradient& g : d_inputs) {
-      tape_.note(g.tensor);
-      tape_.note(static_cast<int>(g.add));
+      recorder_.note(g.tensor);
+      recorder_.note(static_cast<int>(g.add));
     }
   }
   void weight_gradient(const real::Call& call, real::Tensor d, void* d_weights) override {
-    tell(
-        [held = real::KeptCall(call), d, d_weights](real::Kernels& k) { k.weight_gradient(held.call(), d, d_weights); },
-        Told::WeightGradient, call, d, d_weights);
+    record([saved_call = real::KeptCall(call), d,
+            d_weights](real::Kernels& k) { k.weight_gradient(saved_call.call(), d, d_weights); },
+           RecordedCall::WeightGradient, call, d, d_weights);
   }
   void add(real::Tensor from, real::Tensor to) override {
-    tell([=](real::Kernels& k) { k.add(from, to); }, Told::Add, from, to);
+    record([=](real::Kernels& k) { k.add(from, to); }, RecordedCall::Add, from, to);
   }
   void scale(double factor, real::Tensor t) override {
-    tell([=](real::Kernels& k) { k.scale(factor, t); }, Told::Scale, factor, t);
+    record([=](real::Kernels& k) { k.scale(factor, t); }, RecordedCall::Scale, factor, t);
   }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
-    tell(
+    record(
         [=, &rule](real::Kernels& k) {
           real::OptimizerState now = as_seen(rule, state);
           k.update(rule, options, count, gradient, now, from, to);
         },
-        Told::Update, static_cast<const void*>(&rule), options, count, gradient, as_seen(rule, state), from, to);
+        RecordedCall::Update, static_cast<const void*>(&rule), options, count, gradient, as_seen(rule, state), from,
+        to);
     ++state.steps;
   }
   void predict(const OptimizerRule& rule, Direction direction, int horizon, std::int64_t count,
                const real::OptimizerState& state, const void* from, void* to) override {
-    tell([=, &rule](real::Kernels& k) { k.predict(rule, direction, horizon, count, state, from, to); }, Told::Predict,
-         static_cast<const void*>(&rule), static_cast<int>(direction), horizon, count, state, from, to);
+    record([=, &rule](real::Kernels& k) { k.predict(rule, direction, horizon, count, state, from, to); },
+           RecordedCall::Predict, static_cast<const void*>(&rule), static_cast<int>(direction), horizon, count, state,
+           from, to);
   }
   void reconstruct(const OptimizerRule& rule, Reconstruction kind, int delay, std::int64_t count,
                    const real::OptimizerState& state, const void* from, void* to) override {
-    tell([=, &rule](real::Kernels& k) { k.reconstruct(rule, kind, delay, count, state, from, to); }, Told::Reconstruct,
-         static_cast<const void*>(&rule), static_cast<int>(kind), delay, count, state, from, to);
+    record([=, &rule](real::Kernels& k) { k.reconstruct(rule, kind, delay, count, state, from, to); },
+           RecordedCall::Reconstruct, static_cast<const void*>(&rule), static_cast<int>(kind), delay, count, state,
+           from, to);
   }
 
  private:
   template <class Work, class... Facts>
-  void tell(Work work, Told told, const Facts&... facts) {
-    tape_.work(
-        queue_, [&inner = inner_, work = std::move(work)] { work(inner); }, word(told), facts...);
+  void record(Work work, RecordedCall kind, const Facts&... facts) {
+    recorder_.work(
+        queue_, [&inner = inner_, work = std::move(work)] { work(inner); }, word(kind), facts...);
   }
 
-  Tape& tape_;
+  CommandRecorder& recorder_;
   int queue_;
   real::Kernels& inner_;
 };
 
 }  // namespace
 
-std::unique_ptr<real::Kernels> taped(Tape& tape, int queue, real::Kernels& inner) {
-  return std::make_unique<TapedKernels>(tape, queue, inner);
+std::unique_ptr<real::Kernels> recorded_kernels(CommandRecorder& recorder, int queue, real::Kernels& inner) {
+  return std::make_unique<RecordedKernels>(recorder, queue, inner);
 }
 
 }  // namespace stagecraft::cuda

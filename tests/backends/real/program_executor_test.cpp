@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "backends/real/walk.hpp"
+#include "backends/real/program_executor.hpp"
 #include "sim/core/random.hpp"
 #include "tests/support/random_cases.hpp"
 #include "tests/support/road.hpp"
@@ -70,7 +70,7 @@ class Idle : public real::Actions {
 
 }  // namespace
 
-TEST_CASE("every instruction once, behind all it waits for, whatever takes how long") {
+TEST_CASE("every instruction runs once, after everything it waits for, whatever the durations are") {
   Rng rng(7, "walk");
   const auto pick = [&](int low, int high) { return rng.integer(low, high); };
   for (int n = 0; n < 60; ++n) {
@@ -79,9 +79,9 @@ TEST_CASE("every instruction once, behind all it waits for, whatever takes how l
     const Program p = test::program_of(c);
     for (const bool one_thread : {false, true}) {
       Noted actions(p, !one_thread);
-      real::WalkOptions options;
+      real::ExecutorOptions options;
       options.one_thread = one_thread;
-      const real::Times t = real::walk(p, actions, nullptr, options);
+      const real::Times t = real::run_program(p, actions, nullptr, options);
       for (const InstructionId i : p.instructions.ids()) {
         REQUIRE(actions.at_[i] > 0);
         REQUIRE(t.start[i] <= t.end[i]);
@@ -98,7 +98,7 @@ TEST_CASE("what an instruction throws ends the run, on every thread, at once") {
       test::program_of("1f1b", chain_plan(4, 4, 4), uniform_costs(chain_plan(4, 4, 4), test::times(1, 1)));
   Failing actions(test::find(p, "2F1"));
   const auto begin = std::chrono::steady_clock::now();
-  CHECK_THROWS_WITH_AS(real::walk(p, actions, nullptr, {}), doctest::Contains("not a number"), Infeasible);
+  CHECK_THROWS_WITH_AS(real::run_program(p, actions, nullptr, {}), doctest::Contains("not a number"), Infeasible);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
 }
 
@@ -108,10 +108,10 @@ TEST_CASE("a run in which nothing moves ends and says what every device waits fo
   const InstructionId stuck = test::find(p, "1F1");
   for (std::uint32_t w = p.first_wait[stuck.value]; w < p.first_wait[stuck.value + 1]; ++w) p.waits[w] = stuck;
   Idle actions;
-  real::WalkOptions options;
+  real::ExecutorOptions options;
   options.timeout = 0.2;
   try {
-    real::walk(p, actions, nullptr, options);
+    real::run_program(p, actions, nullptr, options);
     FAIL("it ended");
   } catch (const BackendError& e) {
     const std::string text = e.what();

@@ -1,4 +1,4 @@
-#include "backends/real/walk.hpp"
+#include "backends/real/program_executor.hpp"
 
 #include <pthread.h>
 
@@ -28,20 +28,20 @@ constexpr double kPulse = 0.1;  // Seconds between two times that processes tell
 /// Instructions that wait for each instruction.
 struct Followers {
   std::vector<std::uint32_t> first;
-  std::vector<std::int32_t> of;
+  std::vector<std::int32_t> ids;
 
-  explicit Followers(const Program& p) : first(p.size() + 1, 0), of(p.waits.size()) {
+  explicit Followers(const Program& p) : first(p.size() + 1, 0), ids(p.waits.size()) {
     for (const InstructionId w : p.waits) ++first[w.value + 1];
     for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
     auto next = first;
     for (std::size_t i = 0; i < p.size(); ++i)
-      for (const InstructionId w : p.waits_for(InstructionId{i})) of[next[w.value]++] = static_cast<std::int32_t>(i);
+      for (const InstructionId w : p.waits_for(InstructionId{i})) ids[next[w.value]++] = static_cast<std::int32_t>(i);
   }
 };
 
-class Walk {
+class ProgramExecutor {
  public:
-  Walk(const Program& p, Actions& actions, Transport* transport, const WalkOptions& options)
+  ProgramExecutor(const Program& p, Actions& actions, Transport* transport, const ExecutorOptions& options)
       : p_(p),
         actions_(actions),
         transport_(transport),
@@ -200,7 +200,7 @@ class Walk {
     ended_[n].store(true, std::memory_order_release);
     progress_.fetch_add(1, std::memory_order_relaxed);
     for (std::uint32_t f = followers_.first[n]; f < followers_.first[n + 1]; ++f) {
-      const std::int32_t follower = followers_.of[f];
+      const std::int32_t follower = followers_.ids[f];
       if (missing_[follower].fetch_sub(1, std::memory_order_acq_rel) == 1) ready.push_back(follower);
     }
     if (left_.fetch_sub(1) == 1) stop(nullptr);
@@ -330,38 +330,38 @@ class Walk {
   void watch_together() {
     Nap nap;
     double next = 0, moved = 0, asked = 0;
-    std::int64_t told = 0;
+    std::int64_t reported = 0;
     bool under_way = false;
-    Transport::Pulse own;
+    Transport::Pulse local;
     while (true) {
       poll() ? nap.reset() : nap();
-      if (transport_->told_to_stop())
+      if (transport_->stop_requested_by_launcher())
         return stop(std::make_exception_ptr(BackendError("told to stop in the middle of the run:\n" + whereabouts())));
       const double moment = now();
       if (!under_way && (stopped() || moment >= next)) {
-        own = pulse_of(told, moment - moved > options_.timeout);
+        local = pulse_of(reported, moment - moved > options_.timeout);
         asked = moment;
         under_way = true;
       }
       if (!under_way) continue;
-      std::optional<Transport::Pulse> all;
-      if (!guarded([&] { all = transport_->pulse(own); })) return;
-      if (!all && moment - asked > options_.timeout)
+      std::optional<Transport::Pulse> total;
+      if (!guarded([&] { total = transport_->pulse(local); })) return;
+      if (!total && moment - asked > options_.timeout)
         return stop(std::make_exception_ptr(BackendError(
             fmt::format("another process has not answered for {:.3g} s:\n{}", options_.timeout, whereabouts()))));
-      if (!all) continue;
-      if (all->stuck > 0 && left_.load() > 0) return stop(stuck());
-      if (all->stuck + all->failed > 0) return stop(std::make_exception_ptr(FailedElsewhere()));
-      if (all->unfinished == 0) return;
-      if (all->moving > 0) moved = moment;
+      if (!total) continue;
+      if (total->stuck > 0 && left_.load() > 0) return stop(stuck());
+      if (total->stuck + total->failed > 0) return stop(std::make_exception_ptr(FailedElsewhere()));
+      if (total->unfinished == 0) return;
+      if (total->moving > 0) moved = moment;
       next = moment + kPulse;
       under_way = false;
     }
   }
 
-  Transport::Pulse pulse_of(std::int64_t& told, bool still) {
+  Transport::Pulse pulse_of(std::int64_t& reported, bool still) {
     const std::int64_t progress = progress_.load();
-    const bool moving = std::exchange(told, progress) != progress || computing_.load() > 0;
+    const bool moving = std::exchange(reported, progress) != progress || computing_.load() > 0;
     const std::lock_guard lock(mutex_);
     return {moving, error_ != nullptr, still && !moving && left_.load() > 0, left_.load() > 0};
   }
@@ -369,7 +369,7 @@ class Walk {
   const Program& p_;
   Actions& actions_;
   Transport* transport_;
-  WalkOptions options_;
+  ExecutorOptions options_;
   Followers followers_;
   std::unique_ptr<std::atomic<std::int32_t>[]> missing_, ends_ready_, members_ready_;
   std::unique_ptr<std::atomic<bool>[]> ended_;
@@ -406,10 +406,10 @@ Times in_order(const Program& p, Actions& actions) {
 
 }  // namespace
 
-Times walk(const Program& program, Actions& actions, Transport* transport, const WalkOptions& options) {
+Times run_program(const Program& program, Actions& actions, Transport* transport, const ExecutorOptions& options) {
   if (options.one_thread && !transport) return in_order(program, actions);
   if (program.size() == 0) return {};
-  return Walk(program, actions, transport, options).run();
+  return ProgramExecutor(program, actions, transport, options).run();
 }
 
 }  // namespace stagecraft::real
