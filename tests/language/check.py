@@ -10,6 +10,9 @@ import sys
 HERE = pathlib.Path(__file__).parent
 KINDS = {".cpp", ".hpp", ".cu", ".cuh", ".py", ".md", ".yaml", ".yml", ".js", ".mjs", ".css", ".html", ".test", ".txt", ".cmake", ".tsv", ".json", ".dict", ""}
 CODE = {".cpp", ".hpp", ".cu", ".cuh"}
+# Comments, strings, includes and numbers of C++ come first, so that only code is left for the identifiers.
+TOKEN = re.compile(r'''//[^\n]*|/\*.*?\*/|R"(?P<end>[^(\s]*)\(.*?\)(?P=end)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\''''
+                   r'''|\#[ ]*include[^\n]*|\d[\w.\']*|(?P<identifier>[A-Za-z_]\w*)''', re.DOTALL)
 
 
 def table(name):
@@ -42,16 +45,33 @@ def comments(text):
             before = None
 
 
-rules = [(where, re.compile(pattern if where == "comment" else f"(?i){pattern}"), instead) for where, pattern, instead in table("rules.tsv")]
+def identifiers(text):
+    """The identifiers of C++, each with its line numbers."""
+    lines, number, at = {}, 1, 0
+    for match in TOKEN.finditer(text):
+        if match["identifier"]:
+            number += text.count("\n", at, match.start())
+            at = match.start()
+            lines.setdefault(match[0], []).append(number)
+    return lines
+
+
+rules = [(where, re.compile(f"(?i){pattern}" if where == "anywhere" else pattern), instead) for where, pattern, instead in table("rules.tsv")]
 allowed = [(file, words, reason) for file, words, reason in table("allowed.tsv")]
 used = set()
 problems = 0
 
 
-def report(file, number, line, found, instead):
+def is_allowed(file, where, line, name, words):
+    if words == "identifiers":
+        return where == "identifier" and file.startswith(name)
+    return name == file and (words == "*" or words in line)
+
+
+def report(file, where, number, line, found, instead):
     global problems
     for k, (name, words, _) in enumerate(allowed):
-        if name == file and (words == "*" or words in line):
+        if is_allowed(file, where, line, name, words):
             used.add(k)
             return
     problems += 1
@@ -60,15 +80,20 @@ def report(file, number, line, found, instead):
 
 for file in tracked(sys.argv[1:]):
     text = pathlib.Path(file).read_text(errors="replace")
+    names = identifiers(text) if pathlib.Path(file).suffix in CODE else {}
     for where, pattern, instead in rules:
         if where == "anywhere":
             for number, line in enumerate(text.splitlines(), 1):
                 for match in pattern.finditer(line):
-                    report(file, number, line, match[0], instead)
+                    report(file, where, number, line, match[0], instead)
         elif where == "comment" and pathlib.Path(file).suffix in CODE:
             for number, line in comments(text):
                 if match := pattern.match(line):
-                    report(file, number, line, match[0], instead)
+                    report(file, where, number, line, match[0], instead)
+        elif where == "identifier":
+            for name in filter(pattern.fullmatch, names):
+                for number in names[name]:
+                    report(file, where, number, text.splitlines()[number - 1], name, instead)
 if not sys.argv[1:]:
     for k, (name, words, _) in enumerate(allowed):
         if k not in used and words != "*":
