@@ -197,13 +197,13 @@ class Reader {
     return within<Quantity>(value, dimension, 0);
   }
   template <class Quantity>
-  Quantity within(const Value& value, Dimension dimension, double least) {
+  Quantity within(const Value& value, Dimension dimension, double min_value) {
     const double number = config::as_quantity(value, dimension);
-    if (number < least || number > kLargest)
+    if (number < min_value || number > kLargest)
       problems_.add(
           value.where, std::string(config::dimension_name(dimension)),
           fmt::format("{} is not possible here", value.text),
-          least > 0 ? "it has to be more than zero, and at most 1e30 in base units" : "it is beyond any machine",
+          min_value > 0 ? "it has to be more than zero, and at most 1e30 in base units" : "it is beyond any machine",
           "range");
     return Quantity{number};
   }
