@@ -133,7 +133,7 @@ LayerTimes times_of(const Node& node, bool has_inputs, int samples) {
 }
 
 /// In quotes unless YAML surely reads it as a word.
-std::string quoted(const std::string& name) {
+std::string quoted_name(const std::string& name) {
   const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   const bool word = std::isalpha(static_cast<unsigned char>(name.front())) != 0 &&
                     std::all_of(name.begin(), name.end(), plain) &&
@@ -179,9 +179,9 @@ std::string timed_model_yaml(const ModelGraph& model, const std::string& title) 
   std::string text = fmt::format("schema: model/1\ntitle: {}\nbuilder: timed\nlayers:\n", title);
   for (const Layer& layer : model.layers) {
     std::vector<std::string> inputs;
-    for (const LayerId id : layer.inputs) inputs.push_back(quoted(model.layers[id].name));
+    for (const LayerId id : layer.inputs) inputs.push_back(quoted_name(model.layers[id].name));
     text += fmt::format("  - {{name: {}, inputs: [{}], forward: {} s, input_gradient: {} s, weight_gradient: {} s, ",
-                        quoted(layer.name), join(inputs), shortest(layer.times->forward.value),
+                        quoted_name(layer.name), join(inputs), shortest(layer.times->forward.value),
                         shortest(layer.times->input_gradient.value), shortest(layer.times->weight_gradient.value));
     text += fmt::format("output: {} B, stash: {} B, parameters: {}}}\n", shortest(layer.output.value),
                         shortest(layer.stash.value), shortest(layer.parameters));

@@ -138,10 +138,10 @@ void Session::end_iteration(int iteration) {
 
 /// Makes the samples before the run: that takes longer than to enqueue their work, and the device would have to wait.
 void Session::prepare_data() {
-  constexpr std::size_t kMost = std::size_t{1} << 30;
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
   std::size_t bytes = 0;
   for (const Instruction& i : p_.instructions)
-    if (i.kind == InstructionKind::Forward && kernels_[i.device] && bytes < kMost)
+    if (i.kind == InstructionKind::Forward && kernels_[i.device] && bytes < kMaxBytes)
       bytes += stage_on(i.stage, i.device).prepare(i.micro_batch());
 }
 

@@ -48,9 +48,9 @@ const config::MapSpec& jitter_fields() {
   return spec;
 }
 
-class Reader {
+class ChangeReader {
  public:
-  Reader(const Value& map, std::string path, const Cluster& cluster, config::Problems& problems)
+  ChangeReader(const Value& map, std::string path, const Cluster& cluster, config::Problems& problems)
       : map_(map), path_(std::move(path)), cluster_(cluster), problems_(problems) {}
 
   Change read() {
@@ -214,7 +214,7 @@ void read_changes(const Value& map, Cluster& cluster) {
   config::Problems problems;
   if (const Value* list = map.find("changes"))
     for (std::size_t i = 0; i < list->items.size(); ++i)
-      cluster.changes.push_back(Reader(list->items[i], fmt::format("changes[{}]", i), cluster, problems).read());
+      cluster.changes.push_back(ChangeReader(list->items[i], fmt::format("changes[{}]", i), cluster, problems).read());
   if (const Value* jitter = map.find("jitter")) {
     cluster.jitter.max_fraction = config::as_share(jitter->at("most"));
     cluster.jitter.seed = static_cast<std::uint64_t>(config::as_real(jitter->at("seed")));

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-using Device = std::vector<StageShare>;
+using DeviceShares = std::vector<StageShare>;
 
 /// Unit of loads, as a share of the largest load at the start. It is larger than the rounding errors of sums of the
 /// same layers at other positions, so these do not count as better.
@@ -19,7 +19,7 @@ constexpr double kSame = 1e-10;
 
 class Boundaries {
  public:
-  Boundaries(std::vector<int>& bounds, const std::vector<Device>& devices)
+  Boundaries(std::vector<int>& bounds, const std::vector<DeviceShares>& devices)
       : bounds_(bounds),
         devices_(devices),
         stages_(static_cast<int>(bounds.size()) - 1),
@@ -50,8 +50,9 @@ class Boundaries {
 
   /// Moves neighboring boundaries together by one layer, from or to one of the busiest device; true if that helped.
   bool slide() {
-    const auto& busiest = *std::max_element(devices_.begin(), devices_.end(),
-                                            [&](const Device& a, const Device& b) { return load(a) < load(b); });
+    const auto& busiest =
+        *std::max_element(devices_.begin(), devices_.end(),
+                          [&](const DeviceShares& a, const DeviceShares& b) { return load(a) < load(b); });
     const std::vector<double> before = loads(all_);
     for (const StageShare& share : busiest)
       for (const int boundary : {share.stage, share.stage + 1})
@@ -64,7 +65,7 @@ class Boundaries {
   }
 
  private:
-  bool slide(const Device& busiest, const std::vector<double>& before, int first, int last, int step) {
+  bool slide(const DeviceShares& busiest, const std::vector<double>& before, int first, int last, int step) {
     const int loser = step < 0 ? first - 1 : last;
     if (bounds_[loser + 1] - bounds_[loser] < 2) return false;
     for (int b = first; b <= last; ++b) bounds_[b] += step;
@@ -73,7 +74,7 @@ class Boundaries {
     return false;
   }
 
-  double load(const Device& device) const { return unit_ > 0 ? std::round(load_of(device, bounds_) / unit_) : 0; }
+  double load(const DeviceShares& device) const { return unit_ > 0 ? std::round(load_of(device, bounds_) / unit_) : 0; }
 
   /// Loads of these devices, busiest first. A move does not change the loads of other devices, so comparing these lists
   /// is equivalent to comparing the lists of all devices.
@@ -85,7 +86,7 @@ class Boundaries {
   }
 
   std::vector<int>& bounds_;
-  const std::vector<Device>& devices_;
+  const std::vector<DeviceShares>& devices_;
   int stages_;
   std::vector<std::size_t> all_;                   ///< Indices of all devices.
   std::vector<std::vector<std::size_t>> touched_;  ///< Devices whose load each boundary changes.
@@ -94,7 +95,7 @@ class Boundaries {
 
 }  // namespace
 
-double load_of(const Device& device, const std::vector<int>& bounds) {
+double load_of(const DeviceShares& device, const std::vector<int>& bounds) {
   double total = 0;
   for (const auto& [stage, sums, micro_batches] : device)
     total += micro_batches * ((*sums)[bounds[stage + 1]] - (*sums)[bounds[stage]]);
@@ -126,7 +127,7 @@ double least_load(const std::vector<std::vector<StageShare>>& devices) {
   return copies * load;
 }
 
-void even_out(std::vector<int>& bounds, const std::vector<Device>& devices) {
+void even_out(std::vector<int>& bounds, const std::vector<DeviceShares>& devices) {
   Boundaries boundaries(bounds, devices);
   const int stages = static_cast<int>(bounds.size()) - 1;
   do {

@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kPanelWidth = 360, kPanelHeight = 260, kLeft = 62, kTop = 56, kGap = 74, kLegend = 24;
+constexpr double kPanelWidth = 360, kPanelHeight = 260, kPlotLeft = 62, kPlotTop = 56, kGap = 74, kLegendRow = 24;
 constexpr const char* kInk[] = {"#222222", "#4c78a8", "#e8913c", "#54a24b", "#b279a2",
                                 "#d62f4b", "#9d755d", "#72b7b2", "#eeca3b", "#7d6b91"};
 
@@ -55,14 +55,15 @@ class Plot {
                                }}};
     if (c_.methods.front().measured.value > 0)
       panels.push_back({"measured seconds", [](const MethodRuns& m, int u) { return u * m.measured.value; }});
-    const double width = kLeft + static_cast<double>(panels.size()) * (kPanelWidth + kGap);
-    const double height = kTop + kPanelHeight + 50 + kLegend * std::ceil(static_cast<double>(c_.methods.size()) / 5);
+    const double width = kPlotLeft + static_cast<double>(panels.size()) * (kPanelWidth + kGap);
+    const double height =
+        kPlotTop + kPanelHeight + 50 + kLegendRow * std::ceil(static_cast<double>(c_.methods.size()) / 5);
     add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {:.0f} {:.0f}" font-family="sans-serif" font-size="12">)",
         width, height);
     add(R"(<rect width="{:.0f}" height="{:.0f}" fill="white"/><text x="12" y="22" font-size="15">{}</text>)", width,
         height, xml_escape(title));
     for (std::size_t p = 0; p < panels.size(); ++p)
-      panel(panels[p], kLeft + static_cast<double>(p) * (kPanelWidth + kGap));
+      panel(panels[p], kPlotLeft + static_cast<double>(p) * (kPanelWidth + kGap));
     legend();
     return text_ + "</svg>\n";
   }
@@ -74,7 +75,7 @@ class Plot {
   }
   double y(double loss) const {
     const double at = std::clamp(std::log10(std::max(loss, 1e-300)), low_, high_);
-    return kTop + kPanelHeight * (1 - (at - low_) / (high_ - low_));
+    return kPlotTop + kPanelHeight * (1 - (at - low_) / (high_ - low_));
   }
 
   void panel(const Panel& panel, double left) {
@@ -82,18 +83,18 @@ class Plot {
     for (const MethodRuns& m : c_.methods)
       for (const auto& [updates, loss] : mean_curve(m)) max_x = std::max(max_x, panel.x(m, updates));
     if (max_x <= 0) max_x = 1;
-    add(R"(<rect x="{:.1f}" y="{:.1f}" width="{}" height="{}" fill="none" stroke="#999"/>)", left, kTop, kPanelWidth,
-        kPanelHeight);
+    add(R"(<rect x="{:.1f}" y="{:.1f}" width="{}" height="{}" fill="none" stroke="#999"/>)", left, kPlotTop,
+        kPanelWidth, kPanelHeight);
     for (int i = 0; i <= 4; ++i) {
       const double x = left + kPanelWidth * i / 4;
-      add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{:.4g}</text>)", x, kTop + kPanelHeight + 18,
+      add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{:.4g}</text>)", x, kPlotTop + kPanelHeight + 18,
           max_x * i / 4);
       const double loss = std::pow(10, low_ + (high_ - low_) * i / 4);
       add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="end">{:.3g}</text>)", left - 6, y(loss) + 4, loss);
       add(R"(<path d="M{:.1f} {:.1f}h{}" stroke="#e5e5e5"/>)", left, y(loss), kPanelWidth);
     }
-    add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">loss against {}</text>)", left + kPanelWidth / 2, kTop - 10,
-        panel.label);
+    add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">loss against {}</text>)", left + kPanelWidth / 2,
+        kPlotTop - 10, panel.label);
     for (std::size_t i = 0; i < c_.methods.size(); ++i) {
       std::string points;
       for (const auto& [updates, loss] : mean_curve(c_.methods[i]))
@@ -108,8 +109,8 @@ class Plot {
 
   void legend() {
     for (std::size_t i = 0; i < c_.methods.size(); ++i) {
-      const double x = kLeft + static_cast<double>(i % 5) * 210;
-      const double at = kTop + kPanelHeight + 46 + kLegend * static_cast<double>(i / 5);
+      const double x = kPlotLeft + static_cast<double>(i % 5) * 210;
+      const double at = kPlotTop + kPanelHeight + 46 + kLegendRow * static_cast<double>(i / 5);
       add(R"(<path d="M{:.1f} {:.1f}h22" stroke="{}" stroke-width="3"/><text x="{:.1f}" y="{:.1f}">{}</text>)", x,
           at - 4, ink(i), x + 28, at, xml_escape(c_.methods[i].name));
     }

@@ -31,11 +31,11 @@ constexpr std::int64_t kPart = 8192;
 constexpr double kExact = 0x1p53;
 
 void put(std::string& out, std::uint64_t number) {
-  constexpr const char* kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  constexpr const char* kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   do {
     const std::uint64_t digit = number % 32;
     number /= 32;
-    out += kDigits[number > 0 ? digit + 32 : digit];
+    out += kBase64[number > 0 ? digit + 32 : digit];
   } while (number > 0);
 }
 

@@ -17,7 +17,7 @@ namespace stagecraft {
 namespace {
 
 constexpr const char* kLaneKinds[] = {"compute", "send", "receive", "all_reduce"};
-constexpr int kDigits = 3;  // of a nanosecond
+constexpr int kDecimals = 3;  // of a nanosecond
 
 /// The rows of a CSV file (RFC 4180), and what its columns are called.
 class Rows {
@@ -67,10 +67,10 @@ class Rows {
   /// "12.345" nanoseconds are 12345 picoseconds.
   std::int64_t picoseconds(std::size_t column) const {
     const std::string& cell = cells_[column];
-    const std::size_t point = cell.size() - std::min(cell.size(), std::size_t{kDigits + 1});
+    const std::size_t point = cell.size() - std::min(cell.size(), std::size_t{kDecimals + 1});
     std::string digits = cell;
     std::int64_t value = 0;
-    if (cell[point] != '.') refuse(fmt::format("'{}' for {} has not {} decimals", cell, names_[column], kDigits));
+    if (cell[point] != '.') refuse(fmt::format("'{}' for {} has not {} decimals", cell, names_[column], kDecimals));
     digits.erase(point, 1);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error == std::errc::result_out_of_range) refuse("the run is longer than 100 days, which a page cannot show");

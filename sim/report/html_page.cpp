@@ -28,13 +28,13 @@ std::string json_block(std::string_view text) {
 
 /// What a Content-Security-Policy calls a script or style.
 std::string fingerprint(std::string_view text) {
-  constexpr const char* kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  constexpr const char* kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const std::string hex = sha256(text) + "00";  // 256 bits and two more, in 43 digits of six bits
   std::string out;
   for (std::size_t i = 0; i + 3 <= hex.size(); i += 3) {
     const auto bits = std::stoul(hex.substr(i, 3), nullptr, 16);
-    out += kDigits[bits >> 6];
-    out += kDigits[bits & 63];
+    out += kBase64[bits >> 6];
+    out += kBase64[bits & 63];
   }
   return "'sha256-" + out.substr(0, 43) + "='";
 }

@@ -79,7 +79,7 @@ Collected collect(const Program& p, const Timeline& simulated, const Timeline& m
   return c;
 }
 
-std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
 /// Pairs of times or of sizes; only times have a spread.
 template <class Unit>
@@ -92,7 +92,7 @@ Table pair_table(const std::string& title, const std::vector<Pair>& pairs) {
        {{.heading = "simulated", .width = 12}, [](const Pair& p) { return Unit{p.simulated}; }},
        {{.heading = "measured", .width = 12}, [](const Pair& p) { return Unit{p.measured}; }},
        {{.heading = "+- spread", .width = 12}, spread},
-       {{.heading = "error", .width = 9}, [](const Pair& p) { return percent(p.error()); }},
+       {{.heading = "error", .width = 9}, [](const Pair& p) { return signed_percent(p.error()); }},
        {{.heading = "readings", .width = 8}, [](const Pair& p) { return std::to_string(p.count); }}},
       pairs);
 }
@@ -176,7 +176,7 @@ std::string to_text(const Validation& v, double tolerance) {
       "\n  {} within {:.0f} %{}: the simulated iteration is {} off the measured median, readings spread by +-{:.1f} "
       "%\n",
       within(v, tolerance) ? "yes," : "no, not", 100 * tolerance,
-      is_sure(v, tolerance) ? "" : ", but that is not sure on so noisy a machine", percent(i.error()),
+      is_sure(v, tolerance) ? "" : ", but that is not sure on so noisy a machine", signed_percent(i.error()),
       i.measured > 0 ? 100 * i.spread / i.measured : 0);
   return text;
 }

@@ -15,8 +15,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kFewestIterations = 5;
-
 /// The planners that `words` names; "all" means every planner that searches, and the scenario's own.
 std::vector<std::string> names_of(const std::string& words, const std::string& configured) {
   std::vector<std::string> names;

@@ -18,8 +18,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kFewestIterations = 5;
-
 /// What all rows have in common.
 struct Frame {
   const ScheduleTableOptions& asked;

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kFirst{5}, kNext{10};
 
@@ -40,7 +40,7 @@ void WaitNotice::watch() {
   for (auto next = begin_ + kFirst; !ended_condition_.wait_until(lock, next, [&] { return ended_; }); next += kNext) {
     const std::string doing = current_activity();
     if (doing.empty() || progress_is_shown()) continue;
-    const auto passed = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin_);
+    const auto passed = std::chrono::duration_cast<std::chrono::seconds>(SteadyClock::now() - begin_);
     print_error("after {} s: {}\n", passed.count(), doing);
   }
 }

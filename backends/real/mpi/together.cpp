@@ -13,11 +13,11 @@
 namespace stagecraft::real {
 namespace {
 
-constexpr int kRounds = 32;
+constexpr int kClockRounds = 32;
 
 void answer(int process) {
   send_text(process, "your turn");
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kClockRounds; ++round) {
     check(MPI_Recv(nullptr, 0, MPI_BYTE, process, 0, wires().words, MPI_STATUS_IGNORE));
     const double now = steady_seconds();
     check(MPI_Send(&now, 1, MPI_DOUBLE, process, 0, wires().words));
@@ -27,7 +27,7 @@ void answer(int process) {
 ClockReading ask() {
   receive_text(0);
   ClockReading best;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kClockRounds; ++round) {
     double there = 0;
     const double asked = steady_seconds();
     check(MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, wires().words));
