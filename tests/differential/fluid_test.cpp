@@ -12,6 +12,7 @@
 #include "tests/support/differences.hpp"
 #include "tests/support/random_cases.hpp"
 #include "tests/support/random_changes.hpp"
+#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
 
@@ -93,7 +94,7 @@ TEST_CASE("random programs over shared and changing networks have the same start
   test::ChangesMet changes;
   int compared = 0, met[kNetworks] = {}, replicated = 0, simultaneous = 0;
   std::set<std::string> schedules;
-  for (int trial = 0; compared < 600; ++trial) {
+  for (int trial = 0; compared < test::trials(600); ++trial) {
     REQUIRE(trial < 1500);
     test::RandomCase c = test::random_case(draw, 6);
     add_ties(c, draw_ties);
@@ -169,7 +170,7 @@ TEST_CASE("random programs on devices that share one memory have the same starts
   test::Draw draw{Rng(50, "fluid memory")};
   constexpr double kMemory = 4e10;
   int compared = 0, met = 0, with_jitter = 0;
-  for (int trial = 0; compared < 300; ++trial) {
+  for (int trial = 0; compared < test::trials(300); ++trial) {
     REQUIRE(trial < 800);
     const test::RandomCase c = test::random_case(draw, 6);
     CAPTURE(to_text(c));
@@ -193,7 +194,7 @@ TEST_CASE("random programs on devices that share one memory have the same starts
 
 TEST_CASE("random programs without contention take their longest path") {
   test::Draw draw{Rng(47, "fluid alone")};
-  for (int compared = 0; compared < 300;) {
+  for (int compared = 0; compared < test::trials(300);) {
     const test::RandomCase c = test::random_case(draw, 6);
     CAPTURE(to_text(c));
     Program program;
