@@ -41,7 +41,7 @@ std::optional<CollectiveKind> kind_in(std::string_view line) {
 }
 
 /// What the lines say so far.
-struct Reader {
+struct LogReader {
   CollectiveCurve curve{};
   std::optional<CollectiveKind> kind;
   std::set<std::string, std::less<>> hosts;
@@ -78,7 +78,7 @@ struct Reader {
 }  // namespace
 
 CollectiveCurve read_nccl_tests(std::string_view text, const std::string& file, std::optional<CollectiveKind> kind) {
-  Reader reader;
+  LogReader reader;
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
     reader.read(text.substr(start, end - start));

@@ -7,7 +7,7 @@ namespace stagecraft {
 namespace {
 
 /// Kernels of one layer, and what they exchange.
-struct Layer {
+struct LayerTerms {
   PassKernels kernels;
   double exchanged = 0;  ///< Bytes of one all-to-all, dispatch or combine.
 };
@@ -38,7 +38,7 @@ class LayerBuilder {
         tokens_(tokens_of(run)),
         wide_(device.wide_format()) {}
 
-  Layer build(bool dense) {
+  LayerTerms build(bool dense) {
     const double divided = run_.sequence_parallel ? tokens_ / double(tensor_) : tokens_;
     for (int i = 0; i < 2; ++i) {
       add(norm_kernels(divided * model_.hidden, software_));
@@ -141,7 +141,7 @@ class LayerBuilder {
   std::int64_t tensor_;
   double tokens_;
   NumberFormat wide_;
-  Layer layer_;
+  LayerTerms layer_;
 };
 
 struct Exposed {
@@ -256,7 +256,7 @@ GroupShape tensor_group(const TrainingRun& run, const Accelerator& device) {
 
 LayerTime layer_time(const TrainingRun& run, const Accelerator& full, bool dense, const CostTerms& terms) {
   const Accelerator device = without(terms, full);
-  Layer layer = LayerBuilder(run, device).build(dense);
+  LayerTerms layer = LayerBuilder(run, device).build(dense);
   if (!terms.memory_bound) drop_memory_bound(layer.kernels);
   const std::vector<Kernel>& forward = layer.kernels.forward;
   const std::vector<Kernel> backward = layer.kernels.backward();
@@ -292,7 +292,7 @@ EndTimes end_times(const TrainingRun& run, const Accelerator& full, const CostTe
 }
 
 double layer_flops(const TrainingRun& run, const Accelerator& device, bool dense) {
-  const Layer layer = LayerBuilder(run, device).build(dense);
+  const LayerTerms layer = LayerBuilder(run, device).build(dense);
   const double forward = sum_of_flops(layer.kernels.forward);
   double again = 0;
   if (run.recompute == LayerRecomputation::Full) again = forward;

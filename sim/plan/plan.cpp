@@ -15,9 +15,9 @@ namespace stagecraft {
 namespace {
 
 std::string_view to_text(StageTask task) {
-  constexpr EnumArray<StageTask, std::string_view, 6> kNames = {
+  constexpr EnumArray<StageTask, std::string_view, 6> kTaskNames = {
       "all", "forward", "input gradient", "weight gradient", "update", "taking in weights"};
-  return kNames[task];
+  return kTaskNames[task];
 }
 
 }  // namespace

@@ -44,10 +44,10 @@ void scale_shares(Accelerator& device, double factor) {
   for (FormatFacts& facts : device.formats) facts.share *= factor;
 }
 
-using Runs = std::vector<const MeasuredRun*>;
+using MeasuredRuns = std::vector<const MeasuredRun*>;
 
 /// The mean absolute error of runs of one device type with all its shares multiplied.
-double mape_with(double factor, const Runs& runs, Accelerator device, const CostTerms& terms) {
+double mape_with(double factor, const MeasuredRuns& runs, Accelerator device, const CostTerms& terms) {
   scale_shares(device, factor);
   double sum = 0;
   for (const MeasuredRun* m : runs) sum += std::abs(iteration_time(m->run, device, terms).total() / m->measured - 1);
@@ -55,7 +55,7 @@ double mape_with(double factor, const Runs& runs, Accelerator device, const Cost
 }
 
 /// The factor between 1/4 and 4 with the least error: the best of a grid, then of finer grids around it.
-double best_factor(const Runs& runs, const Accelerator& device, const CostTerms& terms) {
+double best_factor(const MeasuredRuns& runs, const Accelerator& device, const CostTerms& terms) {
   double best = 1, min_error = mape_with(1, runs, device, terms);
   for (double width = std::log(4); width > 1e-4; width /= 5) {
     const double center = best;
@@ -167,7 +167,7 @@ PairRanking rank_pairs(const PredictionSet& set, const std::vector<double>& erro
 
 AcceleratorsByName with_shares_fitted(std::span<const PredictionSet> sets, PredictionSet::AblationGroup group,
                                       AcceleratorsByName devices, const CostTerms& terms) {
-  std::map<std::string, Runs> by_device;
+  std::map<std::string, MeasuredRuns> by_device;
   for (const PredictionSet& set : sets)
     if (set.ablation == group)
       for (const MeasuredRun& m : set.runs) by_device[m.device].push_back(&m);

@@ -115,7 +115,7 @@ constexpr const char* kNotes =
     "safe streams  message streams with which no rank blocks forever when each op receives right before it and sends\n"
     "              right after it; with receives that are posted early, as simulated here, all streams are safe\n";
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 TableCell safe_streams(const ScheduleRow& r) {
   if (!r.safe) return {"unknown", "-"};
@@ -148,9 +148,9 @@ Table printed(const ScheduleTable& table) {
       {{.key = "makespan_s", .heading = "iteration", .width = 9}, &Row::makespan},
       {{.key = "period_s", .heading = "period", .width = 9}, &Row::period},
       {{.key = "bubble", .heading = "bubble", .width = 6},
-       [](const Row& r) { return TableCell(r.bubble, percent(r.bubble)); }},
+       [](const Row& r) { return TableCell(r.bubble, share_text(r.bubble)); }},
       {{.key = "steady_bubble", .heading = "steady", .width = 6},
-       [](const Row& r) { return TableCell(r.steady_bubble, percent(r.steady_bubble)); }},
+       [](const Row& r) { return TableCell(r.steady_bubble, share_text(r.steady_bubble)); }},
       {{.key = "peak_memory_bytes", .heading = "memory", .width = 9}, &Row::memory},
       {{.key = "fullest_device"}, &Row::fullest},
       {{.key = "peak_activations", .heading = "activations", .width = 11}, &Row::activations},
@@ -177,7 +177,7 @@ std::string against_own(const ScheduleTable& table, const ScheduleRow& r) {
   if (configured == table.rows.end() || configured->name == r.name || configured->period.value <= 0) return {};
   const bool both = r.replayed && r.replayed->ran() && configured->replayed && configured->replayed->ran();
   const double change = both ? 1 - known_period(r) / known_period(*configured) : 1 - r.period / configured->period;
-  return fmt::format(", {} {} than {}, which the scenario asks for", percent(std::abs(change)),
+  return fmt::format(", {} {} than {}, which the scenario asks for", share_text(std::abs(change)),
                      change >= 0 ? "shorter" : "longer", configured->name);
 }
 
