@@ -46,61 +46,74 @@ double traffic(const CompiledExperiment& p, const Outcome& o, bool of_memory) {
 }
 
 constexpr Metric kMetrics[] = {
-    {"makespan_s", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.makespan.value; }},
-    {"period_s", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.period.value; }},
-    {"length_s", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.length.value; }},
-    {"throughput_samples_per_s", false,
+    {"makespan_s", "s", "Length of the first iteration, fill and drain included.", false,
+     [](const CompiledExperiment&, const Outcome& o) { return o.report.makespan.value; }},
+    {"period_s", "s", "Time of one more iteration, back to back.", false,
+     [](const CompiledExperiment&, const Outcome& o) { return o.report.period.value; }},
+    {"length_s", "s", "Length of the whole run.", false,
+     [](const CompiledExperiment&, const Outcome& o) { return o.report.length.value; }},
+    {"throughput_samples_per_s", "samples/s", "Samples per second at the period.", false,
      [](const CompiledExperiment&, const Outcome& o) { return o.report.throughput; }},
-    {"bubble", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.bubble; }},
-    {"steady_bubble", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.steady_bubble; }},
-    {"utilisation", false, [](const CompiledExperiment&, const Outcome& o) { return mean_utilisation(o); }},
-    {"energy_J", false, [](const CompiledExperiment&, const Outcome& o) { return o.report.energy.value; }},
-    {"peak_memory_bytes", false,
+    {"bubble", "", "Idle share of the first iteration, mean over the devices that have a stage.", false,
+     [](const CompiledExperiment&, const Outcome& o) { return o.report.bubble; }},
+    {"steady_bubble", "", "One minus the share of a period in which the busiest device computes.", false,
+     [](const CompiledExperiment&, const Outcome& o) { return o.report.steady_bubble; }},
+    {"utilisation", "", "Share of the run in which a device computes, mean over the devices that have a stage.", false,
+     [](const CompiledExperiment&, const Outcome& o) { return mean_utilisation(o); }},
+    {"energy_J", "J", "Energy of the run.", false,
+     [](const CompiledExperiment&, const Outcome& o) { return o.report.energy.value; }},
+    {"peak_memory_bytes", "bytes", "Peak memory of the fullest device.", false,
      [](const CompiledExperiment&, const Outcome& o) {
        return fullest(o) ? fullest(o)->memory.total.value : kUnknown;
      }},
-    {"memory_capacity_bytes", false,
+    {"memory_capacity_bytes", "bytes", "Memory of the fullest device, with its reserve.", false,
      [](const CompiledExperiment&, const Outcome& o) {
        return fullest(o) ? (fullest(o)->memory.capacity + fullest(o)->memory.reserved).value : kUnknown;
      }},
-    {"fits", true, [](const CompiledExperiment&, const Outcome& o) { return fits(o) ? 1.0 : 0.0; }},
-    {"peak_activations", true,
+    {"fits", "", "1 if no device needs more memory than it has, 0 otherwise.", true,
+     [](const CompiledExperiment&, const Outcome& o) { return fits(o) ? 1.0 : 0.0; }},
+    {"peak_activations", "", "Most micro-batches in flight on a device.", true,
      [](const CompiledExperiment&, const Outcome& o) {
        int peak = 0;
        for (const DeviceReport& d : o.report.devices) peak = std::max(peak, d.memory.activations);
        return static_cast<double>(peak);
      }},
-    {"exposed_communication_s", false,
+    {"exposed_communication_s", "s",
+     "Time in the first iteration in which a device waits for a message under way; the largest of all devices.", false,
      [](const CompiledExperiment&, const Outcome& o) {
        double longest = 0;
        for (const DeviceReport& d : o.report.devices) longest = std::max(longest, d.exposed.value);
        return longest;
      }},
-    {"traffic_bytes", false, [](const CompiledExperiment& p, const Outcome& o) { return traffic(p, o, false); }},
-    {"memory_traffic_bytes", false, [](const CompiledExperiment& p, const Outcome& o) { return traffic(p, o, true); }},
-    {"busiest_link_utilisation", false,
+    {"traffic_bytes", "bytes", "Bytes that cross links in the whole run, without memory that devices share.", false,
+     [](const CompiledExperiment& p, const Outcome& o) { return traffic(p, o, false); }},
+    {"memory_traffic_bytes", "bytes", "Bytes that cross memory that devices share in the whole run.", false,
+     [](const CompiledExperiment& p, const Outcome& o) { return traffic(p, o, true); }},
+    {"busiest_link_utilisation", "", "Share of what the busiest link could carry during the run.", false,
      [](const CompiledExperiment&, const Outcome& o) {
        return o.report.links.empty() ? 0 : o.report.links.front().utilisation;
      }},
-    {"critical_compute_s", false,
+    {"critical_compute_s", "s", "Computation on the critical path.", false,
      [](const CompiledExperiment&, const Outcome& o) { return o.report.critical_compute.value; }},
-    {"critical_transfer_s", false,
+    {"critical_transfer_s", "s", "Communication on the critical path.", false,
      [](const CompiledExperiment&, const Outcome& o) { return o.report.critical_transfer.value; }},
-    {"critical_wait_s", false,
+    {"critical_wait_s", "s", "Time on the critical path in which nothing of the program runs.", false,
      [](const CompiledExperiment&, const Outcome& o) { return o.report.critical_wait.value; }},
-    {"final_loss", false,
+    {"final_loss", "", "Loss of the last iteration of a real run.", false,
      [](const CompiledExperiment&, const Outcome& o) {
        return o.timeline.learnt && !o.timeline.learnt->losses.empty() ? o.timeline.learnt->losses.back() : kUnknown;
      }},
-    {"drains", true, [](const CompiledExperiment&, const Outcome& o) { return o.report.drains ? 1.0 : 0.0; }},
-    {"stages", true,
+    {"drains", "", "1 if the pipeline empties between iterations, 0 otherwise.", true,
+     [](const CompiledExperiment&, const Outcome& o) { return o.report.drains ? 1.0 : 0.0; }},
+    {"stages", "", "Pipeline stages; replicas of a stage count once.", true,
      [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.plan.different_stages()); }},
-    {"devices", true, [](const CompiledExperiment&, const Outcome& o) { return used_devices(o); }},
-    {"samples", true,
+    {"devices", "", "Devices that have a stage.", true,
+     [](const CompiledExperiment&, const Outcome& o) { return used_devices(o); }},
+    {"samples", "", "Samples of an iteration.", true,
      [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.program.mini_batch); }},
-    {"iterations", true,
+    {"iterations", "", "Iterations of the run.", true,
      [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.program.iterations); }},
-    {"instructions", true,
+    {"instructions", "", "Instructions of the program.", true,
      [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.program.size()); }},
 };
 

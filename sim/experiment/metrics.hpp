@@ -11,6 +11,8 @@ namespace stagecraft {
 /// One number of an outcome: a column of sweeps, and what published values are compared with.
 struct Metric {
   const char* name;
+  const char* unit;                                               ///< Empty for counts and shares.
+  const char* meaning;                                            ///< One sentence.
   bool whole;                                                     ///< A count, or yes and no as 1 and 0.
   double (*value_of)(const CompiledExperiment&, const Outcome&);  ///< NaN: not known.
 };

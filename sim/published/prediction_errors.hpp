@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/published/predictions.hpp"
+#include "sim/report/columns.hpp"
 
 namespace stagecraft {
 
@@ -69,5 +70,6 @@ AcceleratorsByName with_shares_fitted(std::span<const PredictionSet>, Prediction
 std::string prediction_text(std::span<const PredictionSet>);
 /// A line for each run: set, name, measured and predicted seconds, error, and where the time of its slowest stage goes.
 std::string prediction_csv(std::span<const PredictionSet>);
+std::vector<FileColumn> prediction_columns();
 
 }  // namespace stagecraft

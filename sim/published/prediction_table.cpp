@@ -112,22 +112,66 @@ std::string prediction_text(std::span<const PredictionSet> sets) {
   return text;
 }
 
+namespace {
+
+struct PredictionRow {
+  const PredictionSet& set;
+  const MeasuredRun& run;
+  const IterationTime& time;
+};
+
+void append_time(std::string& text, Seconds time) { text += fmt::format("{:.6g}", time.value); }
+
+/// A column of a part of the predicted time. `part` has no captures.
+CsvColumn<PredictionRow> part_column(const char* name, const char* doc,
+                                     void (*part)(std::string&, const PredictionRow&)) {
+  return {number_column(name, "s", std::string("Part of the predicted time on the slowest stage: ") + doc), part};
+}
+
+const CsvColumns<PredictionRow>& prediction_row_columns() {
+  using Row = PredictionRow;
+  using Text = std::string;
+  static const CsvColumns<Row> columns{
+      {word_column("runs", "Name of the set of measured runs: a file of scenarios/predictions."),
+       [](Text& t, const Row& r) { t += csv_cell(r.set.name); }},
+      {word_column("name", "Name of the run."), [](Text& t, const Row& r) { t += csv_cell(r.run.name); }},
+      {number_column("measured_s", "s", "Published time of an iteration."),
+       [](Text& t, const Row& r) { t += shortest(r.run.measured.value); }},
+      {number_column("predicted_s", "s", "Time of an iteration by the closed form from shapes."),
+       [](Text& t, const Row& r) { t += shortest(r.time.total().value); }},
+      {number_column("error", "", "predicted_s / measured_s - 1."),
+       [](Text& t, const Row& r) { t += shortest(r.time.total() / r.run.measured - 1); }},
+      part_column("products_s", "matrix products.",
+                  [](Text& t, const Row& r) { append_time(t, r.time.spent.products); }),
+      part_column("attention_s", "attention.", [](Text& t, const Row& r) { append_time(t, r.time.spent.attention); }),
+      part_column("memory_bound_s", "kernels that are bound by memory.",
+                  [](Text& t, const Row& r) { append_time(t, r.time.spent.memory_bound); }),
+      part_column("launches_s", "launches of kernels.",
+                  [](Text& t, const Row& r) { append_time(t, r.time.spent.launches); }),
+      part_column("tensor_s", "collectives of tensor parallelism.",
+                  [](Text& t, const Row& r) { append_time(t, r.time.spent.tensor); }),
+      part_column("context_s", "messages of context parallelism.",
+                  [](Text& t, const Row& r) { append_time(t, r.time.spent.context); }),
+      part_column("expert_s", "collectives of expert parallelism.",
+                  [](Text& t, const Row& r) { append_time(t, r.time.spent.expert); }),
+      part_column("data_s", "collectives of data parallelism.",
+                  [](Text& t, const Row& r) { append_time(t, r.time.spent.data); }),
+      part_column("messages_s", "messages between stages.",
+                  [](Text& t, const Row& r) { append_time(t, r.time.spent.messages); }),
+      part_column("idle_s", "idle time.", [](Text& t, const Row& r) { append_time(t, r.time.idle()); })};
+  return columns;
+}
+
+}  // namespace
+
+std::vector<FileColumn> prediction_columns() { return file_columns(prediction_row_columns()); }
+
 std::string prediction_csv(std::span<const PredictionSet> sets) {
   const AcceleratorsByName devices = accelerators_of(sets);
-  std::string text =
-      "runs,name,measured_s,predicted_s,error,products_s,attention_s,memory_bound_s,launches_s,tensor_s,context_s,"
-      "expert_s,data_s,messages_s,idle_s\n";
+  std::string text = csv_header(prediction_columns());
   for (const PredictionSet& set : sets)
-    for (const MeasuredRun& m : set.runs) {
-      const IterationTime time = iteration_time(m.run, devices.find(m.device)->second);
-      const TimeByClass& t = time.spent;
-      text += fmt::format("{},{},{},{},{}", csv_cell(set.name), csv_cell(m.name), shortest(m.measured.value),
-                          shortest(time.total().value), shortest(time.total() / m.measured - 1));
-      for (const Seconds part : {t.products, t.attention, t.memory_bound, t.launches, t.tensor, t.context, t.expert,
-                                 t.data, t.messages, time.idle()})
-        text += fmt::format(",{:.6g}", part.value);
-      text += "\n";
-    }
+    for (const MeasuredRun& m : set.runs)
+      append_csv_row(text, prediction_row_columns(), {set, m, iteration_time(m.run, devices.find(m.device)->second)});
   return text;
 }
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/table.hpp"
 
@@ -128,6 +129,28 @@ class PublishedGrid {
   int first_ = 3;                    ///< Width of the names of rows.
 };
 
+/// A column of reproduced figures.
+FileColumn figure_column(std::string_view name) {
+  static const std::vector<FileColumn> columns{
+      word_column("publication", "Name of the publication, as stagecraft list published has it."),
+      word_column("table", "Table of the publication."),
+      word_column("row", "Row of the table."),
+      word_column("column", "Column of the table."),
+      word_column("figure", "The metric that is compared."),
+      word_column("backend", "Backend that simulates or runs it."),
+      number_column("published", "", "The published figure, in the unit of its table."),
+      or_null(
+          number_column("ours", "", "The reproduced figure in the same unit; did not run: 0 in CSV, null in JSON.")),
+      or_null(number_column("deviation", "",
+                            "ours / published - 1; where 0 is published, ours. Did not run: null in JSON.")),
+      word_column("verdict", "met, missed, shown (not judged) or failed (it did not run)."),
+      word_column("reason", "Why it is missed or did not run; empty for all others."),
+  };
+  for (const FileColumn& c : columns)
+    if (c.name() == name) return c;
+  throw InternalError(fmt::format("no column '{}'", name));
+}
+
 /// Every figure as a row of files.
 Table figures_table(const Reproduction& r) {
   using Row = Reproduced;
@@ -137,19 +160,21 @@ Table figures_table(const Reproduction& r) {
   };
   return make_table<Row>(
       {
-          {{.key = "publication", .files = InFiles::Csv}, [&](const Row&) { return r.published.name; }},
-          {{.key = "table", .quoted = true}, [&](const Row& c) { return table(c).name; }},
-          {{.key = "row", .quoted = true}, [&](const Row& c) { return row_name(r, c); }},
-          {{.key = "column", .quoted = true}, [&](const Row& c) { return column_name(r, c); }},
-          {{.key = "figure"}, [&](const Row& c) { return table(c).figure; }},
-          {{.key = "backend"}, [&](const Row& c) { return table(c).backend; }},
-          {{.key = "published"}, &Row::published},
-          {{.key = "ours", .files = InFiles::Csv}, &Row::ours},
-          {{.key = "ours", .files = InFiles::Json}, [&](const Row& c) { return unless_failed(c, c.ours); }},
-          {{.key = "deviation", .files = InFiles::Csv}, &Row::deviation},
-          {{.key = "deviation", .files = InFiles::Json}, [&](const Row& c) { return unless_failed(c, c.deviation()); }},
-          {{.key = "verdict"}, [](const Row& c) { return word(c.verdict); }},
-          {{.key = "reason", .quoted = true}, [&](const Row& c) { return reason(table(c), c); }},
+          {{.key = figure_column("publication"), .files = InFiles::Csv}, [&](const Row&) { return r.published.name; }},
+          {{.key = figure_column("table"), .quoted = true}, [&](const Row& c) { return table(c).name; }},
+          {{.key = figure_column("row"), .quoted = true}, [&](const Row& c) { return row_name(r, c); }},
+          {{.key = figure_column("column"), .quoted = true}, [&](const Row& c) { return column_name(r, c); }},
+          {{.key = figure_column("figure")}, [&](const Row& c) { return table(c).figure; }},
+          {{.key = figure_column("backend")}, [&](const Row& c) { return table(c).backend; }},
+          {{.key = figure_column("published")}, &Row::published},
+          {{.key = figure_column("ours"), .files = InFiles::Csv}, &Row::ours},
+          {{.key = figure_column("ours"), .files = InFiles::Json},
+           [&](const Row& c) { return unless_failed(c, c.ours); }},
+          {{.key = figure_column("deviation"), .files = InFiles::Csv}, &Row::deviation},
+          {{.key = figure_column("deviation"), .files = InFiles::Json},
+           [&](const Row& c) { return unless_failed(c, c.deviation()); }},
+          {{.key = figure_column("verdict")}, [](const Row& c) { return word(c.verdict); }},
+          {{.key = figure_column("reason"), .quoted = true}, [&](const Row& c) { return reason(table(c), c); }},
       },
       r.cells);
 }
@@ -212,6 +237,25 @@ std::string reproduced_csv(std::span<const Reproduction> reproductions) {
   for (const Reproduction& r : reproductions)
     for (TableRow& row : figures_table(r).rows) table.rows.push_back(std::move(row));
   return to_csv(table);
+}
+
+std::vector<FileColumn> reproduced_columns() { return csv_columns(figures_table({})); }
+
+const config::MapSpec& reproduced_fields() {
+  using namespace config;
+  static const MapSpec row = json_row(figures_table({}), "A published figure and its reproduction.");
+  static const MapSpec publication{
+      .title = "A publication.",
+      .fields = {text("name").doc("Its name, as stagecraft list published has it."), text("title").doc("Its title."),
+                 text("source").doc("Where it was published."),
+                 list("assumed", text("assumption")).doc("What is assumed, because it is not published or modeled."),
+                 integer("unexpected", 0, kInfinity).doc("Figures that come out otherwise than its file says."),
+                 list("figures", map("figure", row)).positional().doc("Its figures.")}};
+  static const MapSpec spec{
+      .title = "What `stagecraft reproduce --format json` prints.",
+      .fields = {choice("schema", {"reproduced/1"}).doc("Version of this format."),
+                 list("publications", map("publication", publication)).positional().doc("The publications.")}};
+  return spec;
 }
 
 std::string reproduced_json(std::span<const Reproduction> reproductions) {

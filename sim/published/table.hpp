@@ -2,8 +2,10 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "sim/published/reproduce.hpp"
+#include "sim/report/columns.hpp"
 
 namespace stagecraft {
 
@@ -22,6 +24,8 @@ std::string rule_text(const PublishedTable&);
 
 std::string reproduced_csv(std::span<const Reproduction>);   ///< A line for each figure.
 std::string reproduced_json(std::span<const Reproduction>);  ///< Schema reproduced/1.
+std::vector<FileColumn> reproduced_columns();
+const config::MapSpec& reproduced_fields();
 
 /// A page without scripts: for each table its figures, a plot of ours against the published ones, and the reasons.
 std::string reproduced_html(std::span<const Reproduction>);

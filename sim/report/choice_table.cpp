@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
+#include "sim/report/result_columns.hpp"
 #include "sim/report/text.hpp"
 
 namespace stagecraft {
@@ -42,27 +43,31 @@ std::vector<Choice> thinned(const std::vector<Choice>& front) {
 Table printed(const ChoiceTable& t, const std::vector<Choice>& rows) {
   using Row = Choice;
   TableColumns<Row> columns{
-      {{.key = "period_s", .heading = "period", .width = 9}, &Row::period},
-      {{.key = "makespan_s"}, &Row::makespan},
-      {{.key = "throughput_samples_per_s", .heading = "throughput", .width = 10},
+      {{.key = result_column("period_s"), .heading = "period", .width = 9}, &Row::period},
+      {{.key = result_column("makespan_s")}, &Row::makespan},
+      {{.key = result_column("throughput_samples_per_s"), .heading = "throughput", .width = 10},
        [](const Row& c) { return TableCell(c.throughput, fmt::format("{:.4g}/s", c.throughput)); }},
-      {{.key = "peak_memory_bytes", .heading = "memory", .width = 9}, &Row::memory},
-      {{.key = "devices", .heading = "devices", .width = 7}, &Row::devices},
-      {{.key = "planner", .heading = "planner", .width = 7, .align = TextAlign::Left, .widens = true}, &Row::planner},
-      {{.key = "stages", .heading = "stages", .width = 8},
+      {{.key = result_column("peak_memory_bytes"), .heading = "memory", .width = 9}, &Row::memory},
+      {{.key = result_column("devices"), .heading = "devices", .width = 7}, &Row::devices},
+      {{.key = result_column("planner"), .heading = "planner", .width = 7, .align = TextAlign::Left, .widens = true},
+       &Row::planner},
+      {{.key = result_column("stages"), .heading = "stages", .width = 8},
        [](const Row& c) { return TableCell(c.stages, cut_text(c)); }},
-      {{.key = "replicas"}, &Row::replicas},
-      {{.key = "placement", .heading = "placement", .width = 9, .align = TextAlign::Left}, &Row::placement},
-      {{.key = "schedule", .heading = "schedule", .width = 8, .align = TextAlign::Left, .widens = true},
+      {{.key = result_column("replicas")}, &Row::replicas},
+      {{.key = result_column("placement"), .heading = "placement", .width = 9, .align = TextAlign::Left},
+       &Row::placement},
+      {{.key = result_column("schedule"), .heading = "schedule", .width = 8, .align = TextAlign::Left, .widens = true},
        [](const Row& c) { return TableCell(c.schedule, order_text(c)); }},
-      {{.key = "weights"}, &Row::weights},
+      {{.key = result_column("weights")}, &Row::weights},
       {{.heading = "micro-batch", .width = 11},
        [](const Row& c) { return fmt::format("{} x {}", c.micro_batches, c.micro_batch_size); }},
-      {{.key = "micro_batches"}, &Row::micro_batches},
-      {{.key = "micro_batch_size"}, &Row::micro_batch_size},
-      {{.key = "recompute", .heading = "recompute", .width = 9, .align = TextAlign::Left}, &Row::recompute},
-      {{.key = "held_up_by", .heading = "held up by", .align = TextAlign::Left, .files = InFiles::Json}, &Row::limit},
-      {{.key = "set", .files = InFiles::Json}, [](const Row& c) { return Json(c.sets); }},
+      {{.key = result_column("micro_batches")}, &Row::micro_batches},
+      {{.key = result_column("micro_batch_size")}, &Row::micro_batch_size},
+      {{.key = result_column("recompute"), .heading = "recompute", .width = 9, .align = TextAlign::Left},
+       &Row::recompute},
+      {{.key = result_column("held_up_by"), .heading = "held up by", .align = TextAlign::Left, .files = InFiles::Json},
+       &Row::limit},
+      {{.key = result_column("set"), .files = InFiles::Json}, [](const Row& c) { return Json(c.sets); }},
   };
   add_replay_columns(columns, t.replay, "makespan_s");
   return make_table<Row>(columns, rows);
@@ -135,12 +140,13 @@ namespace {
 
 std::string nothing_found(const ChoiceTable& t) {
   std::string text =
-      fmt::format("No plan fits: {} of {} plans were simulated, and {} of those exceed the memory of a device{}\n",
-                  t.simulated, t.plans, t.unfit, t.cut_short ? "; others were not tried" : "");
+      fmt::format("No plan fits: {} of {}, and {} of those simulations exceed the memory of a device{}\n",
+                  pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"), t.unfit,
+                  t.cut_short ? "; others were not tried" : "");
   if (t.too_large > 0)
     text += fmt::format(
-        "the weights, gradients and optimizer state of {} plans alone exceed it; the smallest needs {} on a device\n",
-        t.too_large, to_text(t.least_memory));
+        "the weights, gradients and optimizer state of {} alone exceed it; the smallest needs {} on a device\n",
+        pluralize(t.too_large, "plan"), to_text(t.least_memory));
   return text;
 }
 
@@ -161,7 +167,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front) {
     text += fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {} % above\n",
                         to_text(t.bound), two_digits(std::max(0.0, 100 * (known_period(best) / t.bound - 1))));
   if (shown.size() < t.front.size())
-    text += fmt::format("left out: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
+    text += fmt::format("not shown: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
   text += refused_text(t);
   if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.weights != "flush"; }))
     text += "with stale weights it takes more updates to learn as much: stagecraft convergence\n";
@@ -197,6 +203,47 @@ std::string choices_json(const ChoiceTable& t) {
     json["own_replayed"] = replayed_json(t.own_replayed);
   }
   return json.dump(2);
+}
+
+namespace {
+
+/// A table without rows, with all columns that it may have.
+Table empty_table() {
+  ChoiceTable table;
+  table.replay.backend = kReplayBackend;
+  return printed(table, {});
+}
+
+}  // namespace
+
+std::vector<FileColumn> choices_columns() { return csv_columns(empty_table()); }
+
+const config::MapSpec& choices_fields() {
+  using namespace config;
+  static const MapSpec row = json_row(empty_table(), "A way to train.");
+  Field own_replayed = replayed_column().field;
+  own_replayed.name = "own_replayed";
+  own_replayed.doc("The scenario as it is written, with network contention; null without such a result.");
+  static const MapSpec spec{
+      .title = "What `stagecraft search --format json` prints: the Pareto front of period, memory and devices.",
+      .fields = {choice("schema", {"choices/1"}).doc("Version of this format."),
+                 text("title").doc("Title of the scenario."), text("model").doc("Name of the model."),
+                 text("cluster").doc("Name of the cluster."),
+                 integer("samples", 0, kInfinity).doc("Samples of an iteration."),
+                 integer("plans", 0, kInfinity).doc("Plans that were considered."),
+                 integer("simulated", 0, kInfinity).doc("Simulations."),
+                 integer("unfit", 0, kInfinity).doc("Simulations that exceed the memory of a device."),
+                 integer("too_large", 0, kInfinity)
+                     .doc("Plans whose weights, gradients and optimizer state alone exceed a device."),
+                 boolean("cut_short").doc("Whether choices that could be better were not simulated."),
+                 real("own_period_s", 0, kInfinity)
+                     .nullable()
+                     .doc("Period of the scenario as it is written, in seconds; null where it cannot run."),
+                 real("bound_s", 0, kInfinity).doc("No order of work makes any of the plans shorter, in seconds."),
+                 table("refused", text("reason")).doc("Schedules that run none of the plans, and why."),
+                 list("choices", map("choice", row)).positional().doc("The front, shortest period first."),
+                 replay_field(), own_replayed}};
+  return spec;
 }
 
 }  // namespace stagecraft

@@ -58,4 +58,8 @@ std::string unexchanged_text(const ChoiceTable&);
 std::string choices_csv(const ChoiceTable&);
 std::string choices_json(const ChoiceTable&);  ///< Schema choices/1; SI units.
 
+/// What choices_csv() and choices_json() write.
+std::vector<FileColumn> choices_columns();
+const config::MapSpec& choices_fields();
+
 }  // namespace stagecraft

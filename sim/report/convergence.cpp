@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
 #include "sim/report/table.hpp"
@@ -124,39 +125,64 @@ std::string cost_text(const MethodStanding& m) {
                                   number(s.cost_high, "{:.2f}"));
 }
 
+/// A column of tta.csv.
+FileColumn target_column(std::string_view name) {
+  static const std::vector<FileColumn> columns{
+      word_column("method", "Name of the method."),
+      number_column("target", "", "Loss that is to be reached."),
+      whole_column("reached", "Seeds that reach the target."),
+      whole_column("seeds", "Seeds that ran."),
+      number_column("updates", "updates", "Median over the seeds of the updates to the target; inf: never."),
+      number_column("updates_low", "updates", "Fewest updates of a seed to the target; inf: never."),
+      number_column("updates_high", "updates", "Most updates of a seed to the target; inf: never."),
+      number_column(
+          "cost", "",
+          "Updates of this method over updates of the first method; nan: the first never reaches the target."),
+      number_column("cost_low", "", "5 % quantile of the cost over bootstrap samples of the seeds."),
+      number_column("cost_high", "", "95 % quantile of the cost over bootstrap samples of the seeds."),
+      number_column("hardware_ratio", "",
+                    "Simulated time of an update of the first method over that of this method; the method pays where "
+                    "its cost is lower."),
+      number_column("simulated_s", "s", "Simulated time to the target; inf: never."),
+      number_column("measured_s", "s", "Measured time to the target; empty where it was not measured.")};
+  for (const FileColumn& c : columns)
+    if (c.name() == name) return c;
+  throw InternalError(fmt::format("no column '{}'", name));
+}
+
 Table target_table(const std::vector<MethodStanding>& rows, bool measured) {
   using Row = MethodStanding;
   const auto six_digits = [](double Standing::*member) {
     return [member](const Row& m) { return fmt::format("{:.6g}", m.standing.*member); };
   };
   TableColumns<Row> columns{
-      {{.key = "method", .heading = "method", .width = 24, .align = TextAlign::Left}, &Row::name},
-      {{.key = "target"}, &Row::target},
-      {{.key = "reached", .heading = "reached", .width = 7, .gap = 1},
+      {{.key = target_column("method"), .heading = "method", .width = 24, .align = TextAlign::Left}, &Row::name},
+      {{.key = target_column("target")}, &Row::target},
+      {{.key = target_column("reached"), .heading = "reached", .width = 7, .gap = 1},
        [](const Row& m) {
          return TableCell(m.standing.reached, fmt::format("{}/{}", m.standing.reached, m.standing.total));
        }},
-      {{.key = "seeds"}, [](const Row& m) { return m.standing.total; }},
-      {{.key = "updates", .heading = "updates [range]", .width = 20},
+      {{.key = target_column("seeds")}, [](const Row& m) { return m.standing.total; }},
+      {{.key = target_column("updates"), .heading = "updates [range]", .width = 20},
        [](const Row& m) {
          return TableCell(m.standing.updates, fmt::format("{} [{}-{}]", number(m.standing.updates),
                                                           number(m.standing.low), number(m.standing.high)));
        }},
-      {{.key = "updates_low"}, [](const Row& m) { return m.standing.low; }},
-      {{.key = "updates_high"}, [](const Row& m) { return m.standing.high; }},
-      {{.key = "cost", .heading = "cost [90 %]", .width = 22},
+      {{.key = target_column("updates_low")}, [](const Row& m) { return m.standing.low; }},
+      {{.key = target_column("updates_high")}, [](const Row& m) { return m.standing.high; }},
+      {{.key = target_column("cost"), .heading = "cost [90 %]", .width = 22},
        [](const Row& m) { return TableCell(fmt::format("{:.6g}", m.standing.cost), cost_text(m)); }},
-      {{.key = "cost_low"}, six_digits(&Standing::cost_low)},
-      {{.key = "cost_high"}, six_digits(&Standing::cost_high)},
-      {{.key = "hardware_ratio", .heading = "pays below", .width = 10},
+      {{.key = target_column("cost_low")}, six_digits(&Standing::cost_low)},
+      {{.key = target_column("cost_high")}, six_digits(&Standing::cost_high)},
+      {{.key = target_column("hardware_ratio"), .heading = "pays below", .width = 10},
        [](const Row& m) {
          return TableCell(fmt::format("{:.6g}", m.standing.hardware), fmt::format("{:.2f}", m.standing.hardware));
        }},
-      {{.key = "simulated_s", .heading = "time, sim.", .width = 10},
+      {{.key = target_column("simulated_s"), .heading = "time, sim.", .width = 10},
        [](const Row& m) { return TableCell(fmt::format("{:.9g}", m.standing.time), seconds(m.standing.time)); }},
       {{.heading = "speed-up", .width = 8},
        [](const Row& m) { return number(ratio(m.first.time, m.standing.time), "{:.2f}"); }},
-      {{.key = "measured_s"},
+      {{.key = target_column("measured_s")},
        [](const Row& m) {
          return m.standing.measured_time > 0 ? fmt::format("{:.9g}", m.standing.measured_time) : "";
        }},
@@ -215,19 +241,56 @@ std::string to_text(const Convergence& c, const std::vector<double>& targets) {
   return text;
 }
 
+namespace {
+
+struct EvaluationRow {
+  const Convergence& c;
+  const MethodRuns& method;
+  const Curve& curve;
+  const Evaluation& e;
+};
+
+void append_number(std::string& text, double value) { text += fmt::format("{:.9g}", value); }
+
+const CsvColumns<EvaluationRow>& evaluation_columns() {
+  using Row = EvaluationRow;
+  using Text = std::string;
+  static const CsvColumns<Row> columns{
+      {word_column("method", "Name of the method."), [](Text& t, const Row& r) { t += r.method.name; }},
+      {whole_column("seed", "Seed of the run."), [](Text& t, const Row& r) { t += std::to_string(r.curve.seed); }},
+      {whole_column("update", "Updates before the evaluation."),
+       [](Text& t, const Row& r) { t += std::to_string(r.e.updates); }},
+      {whole_column("samples", "Samples before the evaluation."),
+       [](Text& t, const Row& r) { t += std::to_string(std::int64_t{r.e.updates} * r.c.samples_per_update); }},
+      {number_column("simulated_s", "s", "Simulated time of these updates, with the time to fill the pipeline."),
+       [](Text& t, const Row& r) {
+         append_number(t, r.e.updates == 0 ? 0 : r.e.updates * r.method.update.value + r.method.fill.value);
+       }},
+      {number_column("measured_s", "s", "Measured time of these updates; empty where it was not measured."),
+       [](Text& t, const Row& r) {
+         if (r.method.measured.value > 0) append_number(t, r.e.updates * r.method.measured.value);
+       }},
+      {number_column("training_loss", "", "Loss of the last of these updates, as the pipeline computes it."),
+       [](Text& t, const Row& r) {
+         const std::size_t at = r.e.updates;
+         if (at > 0 && at <= r.curve.losses.size()) append_number(t, r.curve.losses[at - 1]);
+       }},
+      {number_column("evaluation_loss", "", "Loss of the weights themselves on samples that are not trained on."),
+       [](Text& t, const Row& r) { append_number(t, r.e.loss); }}};
+  return columns;
+}
+
+}  // namespace
+
+std::vector<FileColumn> convergence_columns() { return file_columns(evaluation_columns()); }
+
+std::vector<FileColumn> tta_columns() { return csv_columns(target_table({}, false)); }
+
 std::string convergence_csv(const Convergence& c) {
-  std::string text = "method,seed,update,samples,simulated_s,measured_s,training_loss,evaluation_loss\n";
+  std::string text = csv_header(convergence_columns());
   for (const MethodRuns& m : c.methods)
     for (const Curve& curve : m.curves)
-      for (const Evaluation& e : curve.evaluations) {
-        const std::size_t at = e.updates;
-        text +=
-            fmt::format("{},{},{},{},{:.9g},{},{},{:.9g}\n", m.name, curve.seed, e.updates,
-                        static_cast<std::int64_t>(e.updates) * c.samples_per_update,
-                        e.updates == 0 ? 0 : e.updates * m.update.value + m.fill.value,
-                        m.measured.value > 0 ? fmt::format("{:.9g}", e.updates * m.measured.value) : "",
-                        at > 0 && at <= curve.losses.size() ? fmt::format("{:.9g}", curve.losses[at - 1]) : "", e.loss);
-      }
+      for (const Evaluation& e : curve.evaluations) append_csv_row(text, evaluation_columns(), {c, m, curve, e});
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/core/quantity.hpp"
+#include "sim/report/columns.hpp"
 #include "sim/timeline/timeline.hpp"
 
 namespace stagecraft {
@@ -53,10 +54,12 @@ Standing standing(const Convergence&, std::size_t method, double target);
 /// Final losses, and a table for each target: statistical and hardware efficiency, and the cost up to which a method
 /// pays.
 std::string to_text(const Convergence&, const std::vector<double>& targets);
-/// method,seed,update,samples,simulated_s,measured_s,training_loss,evaluation_loss
+/// One row for each evaluation of each run.
 std::string convergence_csv(const Convergence&);
-/// method,target,reached,seeds,updates,updates_low,updates_high,cost,cost_low,cost_high,hardware_ratio,simulated_s,...
+std::vector<FileColumn> convergence_columns();
+/// One row for each target and method.
 std::string tta_csv(const Convergence&, const std::vector<double>& targets);
+std::vector<FileColumn> tta_columns();
 /// Loss against updates, against simulated and against measured seconds.
 std::string convergence_svg(const Convergence&, const std::string& title);
 

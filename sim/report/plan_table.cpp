@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
+#include "sim/report/result_columns.hpp"
 
 namespace stagecraft {
 namespace {
@@ -54,37 +55,43 @@ Json positive_json(Seconds t) { return t.value > 0 ? Json(t.value) : Json(); }
 Table printed(const PlanTable& table) {
   using Row = PlanRow;
   TableColumns<Row> columns{
-      {{.key = "planner",
+      {{.key = result_column("planner"),
         .heading = "planner",
         .width = 7,
         .align = TextAlign::Left,
         .widens = true,
         .rows = InRows::All},
        &Row::planner},
-      {{.key = "ran", .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
-      {{.key = "schedule", .heading = "schedule", .width = 9, .align = TextAlign::Left}, &Row::schedule},
-      {{.key = "stages", .heading = "stages", .width = 6}, &Row::stages},
-      {{.key = "devices", .heading = "devices", .width = 7}, &Row::devices},
-      {{.key = "predicted_s", .heading = "predicted", .width = 9, .files = InFiles::Csv},
+      {{.key = result_column("ran"), .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
+      {{.key = result_column("schedule"), .heading = "schedule", .width = 9, .align = TextAlign::Left}, &Row::schedule},
+      {{.key = result_column("stages"), .heading = "stages", .width = 6}, &Row::stages},
+      {{.key = result_column("devices"), .heading = "devices", .width = 7}, &Row::devices},
+      {{.key = result_column("predicted_s"), .heading = "predicted", .width = 9, .files = InFiles::Csv},
        [](const Row& r) { return TableCell(r.predicted.value, time_text(r.predicted)); }},
-      {{.key = "predicted_s", .files = InFiles::Json}, [](const Row& r) { return positive_json(r.predicted); }},
-      {{.key = "lower_bound_s", .heading = "model's bound", .width = 13, .files = InFiles::Csv},
+      {{.key = result_column("predicted_s"), .files = InFiles::Json},
+       [](const Row& r) { return positive_json(r.predicted); }},
+      {{.key = result_column("lower_bound_s"), .heading = "model's bound", .width = 13, .files = InFiles::Csv},
        [](const Row& r) { return TableCell(r.lower_bound.value, time_text(r.lower_bound)); }},
-      {{.key = "lower_bound_s", .files = InFiles::Json}, [](const Row& r) { return positive_json(r.lower_bound); }},
-      {{.key = "lower_bound_reason", .files = InFiles::Json}, &Row::bound_reason},
-      {{.key = "least_s", .files = InFiles::Json}, [](const Row& r) { return positive_json(r.time_bound); }},
-      {{.key = "least_reason", .files = InFiles::Json}, &Row::time_bound_reason},
+      {{.key = result_column("lower_bound_s"), .files = InFiles::Json},
+       [](const Row& r) { return positive_json(r.lower_bound); }},
+      {{.key = result_column("lower_bound_reason"), .files = InFiles::Json}, &Row::bound_reason},
+      {{.key = result_column("least_s"), .files = InFiles::Json},
+       [](const Row& r) { return positive_json(r.time_bound); }},
+      {{.key = result_column("least_reason"), .files = InFiles::Json}, &Row::time_bound_reason},
       {{.heading = "gap", .width = 6}, [](const Row& r) { return above_text(r.predicted, r.lower_bound); }},
-      {{.key = "simulated_s", .heading = "simulated", .width = 9}, &Row::each},
+      {{.key = result_column("simulated_s"), .heading = "simulated", .width = 9}, &Row::each},
       {{.heading = "off", .width = 8}, off_text},
       {{.heading = "room", .width = 6}, [](const Row& r) { return above_text(r.each, r.time_bound); }},
-      {{.key = "period_s", .heading = "period", .width = 9}, &Row::period},
-      {{.key = "makespan_s"}, &Row::makespan},
-      {{.key = "peak_memory_bytes", .heading = "memory", .width = 9}, &Row::memory},
-      {{.key = "states", .heading = "states", .width = 8}, &Row::states},
-      {{.key = "search_s", .heading = "search", .width = 9}, [](const Row& r) { return Seconds{r.seconds}; }},
-      {{.key = "least_s", .files = InFiles::Csv}, [](const Row& r) { return r.time_bound.value; }},
-      {{.key = "reason", .rows = InRows::Failed, .quoted = true}, &Row::why_not},
+      {{.key = result_column("period_s"), .heading = "period", .width = 9}, &Row::period},
+      {{.key = result_column("throughput_samples_per_s"), .heading = "throughput", .width = 10},
+       [](const Row& r) { return TableCell(r.throughput, fmt::format("{:.4g}/s", r.throughput)); }},
+      {{.key = result_column("makespan_s")}, &Row::makespan},
+      {{.key = result_column("peak_memory_bytes"), .heading = "memory", .width = 9}, &Row::memory},
+      {{.key = result_column("states"), .heading = "states", .width = 8}, &Row::states},
+      {{.key = result_column("search_s"), .heading = "search", .width = 9},
+       [](const Row& r) { return Seconds{r.seconds}; }},
+      {{.key = result_column("least_s"), .files = InFiles::Csv}, [](const Row& r) { return r.time_bound.value; }},
+      {{.key = result_column("reason"), .rows = InRows::Failed, .quoted = true}, &Row::why_not},
   };
   add_replay_columns(columns, table.replay, "makespan_s");
   return make_table<Row>(columns, table.rows, [](const Row& r) { return r.ran() ? "" : "- " + r.why_not; });
@@ -131,6 +138,33 @@ std::string plans_json(const PlanTable& table) {
                          {"plans", to_json(printed(table))}};
   if (table.replay.asked()) json["replay"] = replay_json(table.replay);
   return json.dump(2);
+}
+
+namespace {
+
+/// A table without rows, with all columns that it may have.
+Table empty_table() {
+  PlanTable table;
+  table.replay.backend = kReplayBackend;
+  return printed(table);
+}
+
+}  // namespace
+
+std::vector<FileColumn> plans_columns() { return csv_columns(empty_table()); }
+
+const config::MapSpec& plans_fields() {
+  using namespace config;
+  static const MapSpec row = json_row(empty_table(), "The plan of one planner.");
+  static const MapSpec spec{
+      .title = "What `stagecraft plan --format json` prints: planners on one scenario.",
+      .fields = {choice("schema", {"plans/1"}).doc("Version of this format."),
+                 text("title").doc("Title of the scenario."), text("model").doc("Name of the model."),
+                 text("cluster").doc("Name of the cluster."), text("schedule").doc("Schedule of the scenario."),
+                 integer("micro_batches", 0, kInfinity).doc("Micro-batches of an iteration."),
+                 list("plans", map("plan", row)).positional().doc("The plans, shortest period first."),
+                 replay_field()}};
+  return spec;
 }
 
 }  // namespace stagecraft

@@ -22,6 +22,7 @@ struct PlanRow {
   Seconds makespan, period;                 ///< Simulated; the period is the time of one iteration.
   std::optional<ContendedResult> replayed;  ///< Makespan and period with contention.
   Seconds each;                             ///< Simulated period of one micro-batch.
+  double throughput = 0;                    ///< Simulated samples per second at the period.
   Bytes memory;                             ///< Simulated peak of the fullest device.
   std::int64_t states = 0;
   double seconds = 0;  ///< Wall time of the search.
@@ -45,5 +46,9 @@ void sort_rows(PlanTable&);
 std::string to_text(const PlanTable&);
 std::string plans_csv(const PlanTable&);
 std::string plans_json(const PlanTable&);  ///< Schema plans/1; SI units.
+
+/// What plans_csv() and plans_json() write.
+std::vector<FileColumn> plans_columns();
+const config::MapSpec& plans_fields();
 
 }  // namespace stagecraft

@@ -56,4 +56,33 @@ Json replayed_json(const std::optional<ContendedResult>& r) {
   return JsonObject{{"ran", true}, {"period_s", r->period.value}, {"makespan_s", r->makespan.value}};
 }
 
+FileColumn replay_column(const std::string& backend, const std::string& what) {
+  return only(number_column(fmt::format("{}_{}_s", backend, what), "s",
+                            fmt::format("The {} when the row is simulated on {}, with network contention; empty where "
+                                        "it was not, or could not run.",
+                                        what, backend)),
+              "with --replay");
+}
+
+FileColumn replayed_column() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "A row that is simulated again with network contention.",
+      .fields = {boolean("ran").doc("Whether it could run."), text("reason").optional().doc("Why it could not run."),
+                 real("period_s", 0, kInfinity).optional().doc("The period in seconds."),
+                 real("makespan_s", 0, kInfinity).optional().doc("Length of the first iteration in seconds.")}};
+  return or_null(only(nested_column(map("replayed", spec), "The result with network contention; null without one."),
+                      "with --replay"));
+}
+
+config::Field replay_field() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "The simulation of rows with network contention.",
+      .fields = {text("backend").doc("Backend that simulated the contention."),
+                 integer("rows", 0, kInfinity).doc("Rows that have such a result."),
+                 boolean("order_changed").doc("Whether contention changed the order of the rows.")}};
+  return map("replay", spec).optional().doc("The simulation of rows with network contention (--replay).");
+}
+
 }  // namespace stagecraft

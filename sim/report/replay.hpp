@@ -12,6 +12,11 @@
 
 namespace stagecraft {
 
+/// Messages share links on this backend, and it is as fast as the one that ranks the rows.
+inline constexpr const char* kReplayBackend = "fluid";
+/// Tables compare the steady state, which fewer iterations do not show.
+inline constexpr int kFewestIterations = 5;
+
 /// The times of a row when messages contend for links. Rows are ranked without contention first.
 struct ContendedResult {
   Seconds makespan, period;
@@ -48,6 +53,12 @@ void count(Replay&, Seconds period, const std::optional<ContendedResult>&);
 Json replay_json(const Replay&);
 Json replayed_json(const std::optional<ContendedResult>&);
 
+/// The column "fluid_period_s" or "fluid_makespan_s" in CSV, and the object of a row in JSON.
+FileColumn replay_column(const std::string& backend, const std::string& what);
+FileColumn replayed_column();
+/// The member `replay` of the whole table in JSON.
+config::Field replay_field();
+
 /// Adds what is known with contention, if it was asked for: a column for people and two for CSV after the column `key`,
 /// and an object at the end of a row in JSON.
 template <class Row>
@@ -57,14 +68,16 @@ void add_replay_columns(TableColumns<Row>& columns, const Replay& replay, std::s
     return
         [time](const Row& r) { return r.replayed && r.replayed->ran() ? TableCell((*r.replayed).*time) : TableCell(); };
   };
-  const auto before = std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.column.key == key; });
+  const auto before = std::find_if(columns.begin(), columns.end(),
+                                   [&](const auto& c) { return c.column.key && c.column.key->name() == key; });
   columns.insert(
       before + 1,
       {{{.heading = replay.backend, .width = 9}, [](const Row& r) { return replayed_text(r.replayed); }},
-       {{.key = replay.backend + "_period_s", .files = InFiles::Csv}, seconds(&ContendedResult::period)},
-       {{.key = replay.backend + "_makespan_s", .files = InFiles::Csv}, seconds(&ContendedResult::makespan)}});
+       {{.key = replay_column(replay.backend, "period"), .files = InFiles::Csv}, seconds(&ContendedResult::period)},
+       {{.key = replay_column(replay.backend, "makespan"), .files = InFiles::Csv},
+        seconds(&ContendedResult::makespan)}});
   columns.push_back(
-      {{.key = "replayed", .files = InFiles::Json}, [](const Row& r) { return replayed_json(r.replayed); }});
+      {{.key = replayed_column(), .files = InFiles::Json}, [](const Row& r) { return replayed_json(r.replayed); }});
 }
 
 /// Reorders rows that are sorted without contention: first the rows with a result with contention, by `time`; then

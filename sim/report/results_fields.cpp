@@ -16,20 +16,6 @@ Field number(std::string name) { return config::real(std::move(name), -kInfinity
 Field amount(std::string name) { return config::real(std::move(name), 0, kInfinity).nullable(); }
 Field count(std::string name) { return config::integer(std::move(name), 0, 1e15); }
 
-const MapSpec& provenance_fields() {
-  using namespace config;
-  static const MapSpec spec{
-      .title = "Where the numbers come from.",
-      .fields = {text("backend").doc("What ran the program: ideal, fluid, simgrid, cpu or cuda."),
-                 text("backend_version").doc("Version of the library behind it, such as SimGrid; may be empty."),
-                 choice("clock", {"simulated", "host", "device"}).doc("The clock that timed the instructions."),
-                 text("stagecraft").doc("Version of Stagecraft."),
-                 text("scenario_sha256").doc("SHA-256 of the resolved scenario."),
-                 real("seed", 0, kInfinity).doc("Seed of the random numbers."),
-                 text("machine").doc("The machine that ran it; empty for simulated runs.")}};
-  return spec;
-}
-
 const MapSpec& setup_fields() {
   using namespace config;
   static const MapSpec spec{
@@ -114,17 +100,6 @@ const MapSpec& change_fields() {
   return spec;
 }
 
-const MapSpec& search_fields() {
-  using namespace config;
-  static const MapSpec spec{
-      .title = "How a schedule was found that was searched for.",
-      .fields = {choice("objective", {"period", "makespan"}).doc("What the search makes short."),
-                 amount("found_s").doc("Length of the best schedule found."),
-                 amount("lower_bound_s").doc("No schedule is shorter."), text("lower_bound_reason").doc("Why."),
-                 text("from").doc("The schedule that the search began with.")}};
-  return spec;
-}
-
 const MapSpec& enqueued_fields() {
   using namespace config;
   static const MapSpec spec{
@@ -167,6 +142,31 @@ const MapSpec& learnt_fields() {
 }
 
 }  // namespace
+
+const config::MapSpec& provenance_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "Where the numbers come from.",
+      .fields = {text("backend").doc("What ran the program: ideal, fluid, simgrid, cpu or cuda."),
+                 text("backend_version").doc("Version of the backend's library, such as SimGrid; may be empty."),
+                 choice("clock", {"simulated", "host", "device"}).doc("The clock that timed the instructions."),
+                 text("stagecraft").doc("Version of Stagecraft."),
+                 text("scenario_sha256").doc("SHA-256 of the resolved scenario."),
+                 real("seed", 0, kInfinity).doc("Seed of the random numbers."),
+                 text("machine").doc("The machine that ran it; empty for simulated runs.")}};
+  return spec;
+}
+
+const config::MapSpec& search_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "How a schedule was found that was searched for.",
+      .fields = {choice("objective", {"period", "makespan"}).doc("What the search minimizes."),
+                 amount("found_s").doc("Length of the best schedule found."),
+                 amount("lower_bound_s").doc("No schedule is shorter."), text("lower_bound_reason").doc("Why."),
+                 text("from").doc("The schedule that the search began with.")}};
+  return spec;
+}
 
 const MapSpec& results_fields() {
   using namespace config;

@@ -10,6 +10,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/json_files.hpp"
+#include "sim/report/result_columns.hpp"
 #include "sim/report/text.hpp"
 
 namespace stagecraft {
@@ -112,8 +113,9 @@ namespace {
 constexpr std::size_t kStreamModels = 3;
 constexpr const char* kNotes =
     "\n*             no other has a shorter period in as little memory, or less memory at as short a period\n"
-    "safe streams  message streams with which no rank blocks forever when each op receives right before it and sends\n"
-    "              right after it; with receives that are posted early, as simulated here, all streams are safe\n";
+    "no deadlock   message streams with which no rank blocks forever when each op receives right before it and sends\n"
+    "              right after it (schedule --streams single --messages just-in-time checks the same). The simulation\n"
+    "              posts receives early, so it never blocks\n";
 
 std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
@@ -121,6 +123,13 @@ TableCell safe_streams(const ScheduleRow& r) {
   if (!r.safe) return {"unknown", "-"};
   if (r.safe->empty()) return {"none", "none"};
   return {join(*r.safe, " "), r.safe->size() == kStreamModels ? "any" : join(*r.safe)};
+}
+
+/// safe_streams in JSON.
+FileColumn safe_streams_list() {
+  return or_null(nested_column(config::list("safe_streams", config::text("streams")),
+                               "Arrangements of message streams (single, pair, direction) with which no rank blocks "
+                               "forever; null where that is not known."));
 }
 
 std::string weights_text(const ScheduleRow& r) {
@@ -133,7 +142,7 @@ Table printed(const ScheduleTable& table) {
   using Row = ScheduleRow;
   TableColumns<Row> columns{
       {{.heading = " ", .gap = 0, .rows = InRows::All}, [&](const Row& r) { return on_front(r) ? "*" : " "; }},
-      {{.key = "schedule",
+      {{.key = result_column("schedule"),
         .heading = "schedule",
         .width = 8,
         .align = TextAlign::Left,
@@ -142,30 +151,35 @@ Table printed(const ScheduleTable& table) {
         .files = InFiles::Csv,
         .rows = InRows::All},
        &Row::name},
-      {{.key = "name", .files = InFiles::Json, .rows = InRows::All}, &Row::name},
-      {{.key = "ran", .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
-      {{.key = "stages", .heading = "stages", .width = 6}, &Row::stages},
-      {{.key = "makespan_s", .heading = "iteration", .width = 9}, &Row::makespan},
-      {{.key = "period_s", .heading = "period", .width = 9}, &Row::period},
-      {{.key = "bubble", .heading = "bubble", .width = 6},
+      {{.key = result_column("name"), .files = InFiles::Json, .rows = InRows::All}, &Row::name},
+      {{.key = result_column("ran"), .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
+      {{.key = result_column("stages"), .heading = "stages", .width = 6}, &Row::stages},
+      {{.key = result_column("makespan_s"), .heading = "iteration", .width = 9}, &Row::makespan},
+      {{.key = result_column("period_s"), .heading = "period", .width = 9}, &Row::period},
+      {{.key = result_column("bubble"), .heading = "bubble", .width = 6},
        [](const Row& r) { return TableCell(r.bubble, share_text(r.bubble)); }},
-      {{.key = "steady_bubble", .heading = "steady", .width = 6},
+      {{.key = result_column("steady_bubble"), .heading = "steady", .width = 6},
        [](const Row& r) { return TableCell(r.steady_bubble, share_text(r.steady_bubble)); }},
-      {{.key = "peak_memory_bytes", .heading = "memory", .width = 9}, &Row::memory},
-      {{.key = "fullest_device"}, &Row::fullest},
-      {{.key = "peak_activations", .heading = "activations", .width = 11}, &Row::activations},
-      {{.key = "traffic_bytes", .heading = "traffic", .width = 9}, &Row::traffic},
-      {{.key = "safe_streams", .heading = "safe streams", .width = 15, .align = TextAlign::Left, .files = InFiles::Csv},
+      {{.key = result_column("peak_memory_bytes"), .heading = "memory", .width = 9}, &Row::memory},
+      {{.key = result_column("fullest_device")}, &Row::fullest},
+      {{.key = result_column("peak_activations"), .heading = "activations", .width = 11}, &Row::activations},
+      {{.key = result_column("traffic_bytes"), .heading = "traffic", .width = 9}, &Row::traffic},
+      {{.key = result_column("safe_streams"),
+        .heading = "no deadlock",
+        .width = 15,
+        .align = TextAlign::Left,
+        .files = InFiles::Csv},
        safe_streams},
-      {{.key = "safe_streams", .files = InFiles::Json}, [](const Row& r) { return r.safe ? Json(*r.safe) : Json(); }},
+      {{.key = safe_streams_list(), .files = InFiles::Json},
+       [](const Row& r) { return r.safe ? Json(*r.safe) : Json(); }},
       {{.heading = "weights", .align = TextAlign::Left}, weights_text},
-      {{.key = "staleness", .files = InFiles::Csv}, &Row::staleness},
-      {{.key = "staleness_updates", .files = InFiles::Json}, &Row::staleness},
-      {{.key = "pareto"}, on_front},
-      {{.key = "reason", .rows = InRows::Failed, .quoted = true}, &Row::why_not},
+      {{.key = result_column("staleness"), .files = InFiles::Csv}, &Row::staleness},
+      {{.key = result_column("staleness_updates"), .files = InFiles::Json}, &Row::staleness},
+      {{.key = result_column("pareto")}, on_front},
+      {{.key = result_column("reason"), .rows = InRows::Failed, .quoted = true}, &Row::why_not},
   };
   add_replay_columns(columns, table.replay, "period_s");
-  columns.push_back({{.key = "search", .files = InFiles::Json},
+  columns.push_back({{.key = result_column("search"), .files = InFiles::Json},
                      [](const Row& r) { return r.search ? TableCell(search_json(*r.search)) : TableCell(); }});
   return make_table<Row>(columns, table.rows, [](const Row& r) { return r.ran() ? "" : "- " + r.why_not; });
 }
@@ -255,6 +269,38 @@ std::string schedules_json(const ScheduleTable& table) {
   if (table.replay.asked()) json["replay"] = replay_json(table.replay);
   json["schedules"] = to_json(printed(table));
   return json.dump(2);
+}
+
+namespace {
+
+/// A table without rows, with all columns that it may have.
+Table empty_table() {
+  ScheduleTable table;
+  table.replay.backend = kReplayBackend;
+  return printed(table);
+}
+
+}  // namespace
+
+std::vector<FileColumn> schedules_columns() { return csv_columns(empty_table()); }
+
+const config::MapSpec& schedules_fields() {
+  using namespace config;
+  static const MapSpec row = json_row(empty_table(), "One schedule.");
+  static const MapSpec spec{
+      .title = "What `stagecraft compare --schedules --format json` prints: schedules on one scenario.",
+      .fields = {choice("schema", {"schedules/1"}).doc("Version of this format."),
+                 text("title").doc("Title of the scenario."), text("model").doc("Name of the model."),
+                 text("cluster").doc("Name of the cluster."), text("backend").doc("Backend that simulated the rows."),
+                 integer("devices", 0, kInfinity).doc("Devices of the scenario's plan."),
+                 integer("micro_batches", 0, kInfinity).doc("Micro-batches of an iteration."),
+                 integer("iterations", 0, kInfinity).doc("Simulated iterations."),
+                 text("scenario_schedule").doc("The schedule that the scenario asks for."),
+                 text("fastest_synchronous").nullable().doc("Shortest period without stale weights; null: none ran."),
+                 text("fastest").nullable().doc("Shortest period of all; null: none ran."),
+                 text("least_memory").nullable().doc("Least memory; null: none ran."), replay_field(),
+                 list("schedules", map("schedule", row)).positional().doc("One entry for each schedule, as sorted.")}};
+  return spec;
 }
 
 }  // namespace stagecraft

@@ -82,6 +82,10 @@ std::string schedules_csv(const ScheduleTable&);
 /// Schema schedules/1: every number in SI units, with its unit in the name.
 std::string schedules_json(const ScheduleTable&);
 
+/// What schedules_csv() and schedules_json() write.
+std::vector<FileColumn> schedules_columns();
+const config::MapSpec& schedules_fields();
+
 /// One strip for each row that was kept, in the order of the rows. Strips refer to the table.
 std::vector<Strip> strips_of(const ScheduleTable&);
 

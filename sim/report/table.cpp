@@ -42,6 +42,15 @@ std::string csv_text(const TableColumn& column, const TableCell& cell) {
   return csv_cell(value.dump());
 }
 
+/// The columns that files of one kind have: InFiles::Csv or InFiles::Json.
+std::vector<std::size_t> columns_in(InFiles kind, const Table& table) {
+  std::vector<std::size_t> list;
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    if (table.columns[c].key && (table.columns[c].files == InFiles::Both || table.columns[c].files == kind))
+      list.push_back(c);
+  return list;
+}
+
 }  // namespace
 
 std::string headings_text(const Table& table) {
@@ -65,15 +74,9 @@ std::string rows_text(const Table& table) {
 std::string to_text(const Table& table) { return headings_text(table) + rows_text(table); }
 
 std::string to_csv(const Table& table) {
-  std::vector<std::size_t> shown;
+  const std::vector<std::size_t> shown = columns_in(InFiles::Csv, table);
+  std::string text = csv_header(csv_columns(table));
   std::vector<std::string> words;
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    const TableColumn& column = table.columns[c];
-    if (column.key.empty() || column.files == InFiles::Json) continue;
-    shown.push_back(c);
-    words.push_back(csv_cell(column.key));
-  }
-  std::string text = join(words, ",") + '\n';
   for (const TableRow& row : table.rows) {
     words.clear();
     for (const std::size_t c : shown)
@@ -84,17 +87,31 @@ std::string to_csv(const Table& table) {
 }
 
 JsonArray to_json(const Table& table) {
+  const std::vector<std::size_t> shown = columns_in(InFiles::Json, table);
   JsonArray rows;
   for (const TableRow& row : table.rows) {
     JsonObject object;
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      const TableColumn& column = table.columns[c];
-      if (column.key.empty() || column.files == InFiles::Csv || !has(row, column) || !row.cells[c].value) continue;
-      object.push_back({column.key, *row.cells[c].value});
-    }
+    for (const std::size_t c : shown)
+      if (has(row, table.columns[c]) && row.cells[c].value)
+        object.push_back({table.columns[c].key->name(), *row.cells[c].value});
     rows.emplace_back(std::move(object));
   }
   return rows;
+}
+
+std::vector<FileColumn> csv_columns(const Table& table) {
+  std::vector<FileColumn> columns;
+  for (const std::size_t c : columns_in(InFiles::Csv, table)) columns.push_back(*table.columns[c].key);
+  return columns;
+}
+
+config::MapSpec json_row(const Table& table, std::string title) {
+  config::MapSpec spec{std::move(title), {}};
+  for (const std::size_t c : columns_in(InFiles::Json, table)) {
+    spec.fields.push_back(table.columns[c].key->field);
+    if (table.columns[c].rows != InRows::All) spec.fields.back().optional();
+  }
+  return spec;
 }
 
 }  // namespace stagecraft

@@ -11,6 +11,7 @@
 
 #include "sim/core/json.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/report/columns.hpp"
 
 namespace stagecraft {
 
@@ -37,9 +38,9 @@ enum class InRows { Succeeded, Failed, All };
 
 /// How a column is shown by each printer.
 struct TableColumn {
-  std::string key = {};      ///< Its name in CSV and JSON; without one it is not in files.
-  std::string heading = {};  ///< Its name in text; without one people do not see it.
-  int width = 0;             ///< Least width in text. A wider cell moves the rest of its row.
+  std::optional<FileColumn> key = {};  ///< The column in CSV and JSON; without one it is not in files.
+  std::string heading = {};            ///< Its name in text; without one people do not see it.
+  int width = 0;                       ///< Least width in text. A wider cell moves the rest of its row.
   TextAlign align = TextAlign::Right;
   bool widens = false;              ///< In text, as wide as its widest cell.
   int gap = 2;                      ///< Spaces before it in text.
@@ -93,5 +94,10 @@ std::string to_csv(const Table&);
 
 /// An object for each row.
 JsonArray to_json(const Table&);
+
+/// The columns of to_csv().
+std::vector<FileColumn> csv_columns(const Table&);
+/// The members of an object of to_json(). Those that not every row has are optional.
+config::MapSpec json_row(const Table&, std::string title);
 
 }  // namespace stagecraft

@@ -69,7 +69,7 @@ std::string idle_text(const Report& report) {
 std::string critical_path_text(const Report& report) {
   if (report.length.value <= 0) return {};
   const auto share = [&](Seconds s) { return percent(s / report.length); };
-  return row("critical path", fmt::format("{} ops", report.critical_path.size()),
+  return row("critical path", pluralize(std::ssize(report.critical_path), "op"),
              fmt::format("compute {}, transfers {}, waiting {}", share(report.critical_compute),
                          share(report.critical_transfer), share(report.critical_wait)));
 }

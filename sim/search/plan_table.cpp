@@ -113,6 +113,7 @@ PlanRow row_of(const std::string& name, const Experiment& configured, int own_de
     row.seconds = c.planning.value;
     row.makespan = o.report.makespan;
     row.period = o.report.period;
+    row.throughput = o.report.throughput;
     row.each = o.report.period / static_cast<double>(c.experiment.run.micro_batches);
     row.memory = fullest_device_memory(o.report, c.cluster());
     row.schedule = c.experiment.schedule.name();

@@ -13,10 +13,6 @@
 
 namespace stagecraft {
 
-/// Messages share links on this backend, and it is as fast as the one that ranks the rows.
-inline constexpr const char* kReplayBackend = "fluid";
-/// Tables compare the steady state, which fewer iterations do not show.
-inline constexpr int kFewestIterations = 5;
 inline constexpr int kAllRows = std::numeric_limits<int>::max();
 
 /// The result of a program on `fluid`, where messages share links. Messages take longer there, so a program may need

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/sweep/database.hpp"
+#include "sim/sweep/point_columns.hpp"
 
 namespace stagecraft {
 namespace {
@@ -57,37 +59,58 @@ const std::string& checked_file(const std::string& file) {
   return file;
 }
 
-std::string figure_columns(const std::string& before, bool with_type) {
+std::string figure_columns() {
   std::string text;
-  for (const Metric& f : metrics())
-    text += fmt::format(", {}{}{}", before, f.name, !with_type ? "" : f.whole ? " INTEGER" : " REAL");
+  for (const Metric& f : metrics()) text += fmt::format(", {}", f.name);
   return text;
 }
 
+/// "hash TEXT NOT NULL, ...": the columns of a table. Metrics may be null.
+std::string definitions(const DatabaseTable& table) {
+  using Kind = config::Field::Kind;
+  std::vector<std::string> words;
+  for (const FileColumn& c : table.columns) {
+    const Kind kind = c.field.kind;
+    const bool metric =
+        std::any_of(metrics().begin(), metrics().end(), [&](const Metric& m) { return m.name == c.name(); });
+    words.push_back(fmt::format("{} {}{}", c.name(),
+                                kind == Kind::Integer ? "INTEGER"
+                                : kind == Kind::Real  ? "REAL"
+                                                      : "TEXT",
+                                metric ? "" : " NOT NULL"));
+  }
+  return join(words, ", ");
+}
+
+bool has_column(const DatabaseTable& table, const std::string& name) {
+  return std::any_of(table.columns.begin(), table.columns.end(), [&](const FileColumn& c) { return c.name() == name; });
+}
+
+/// "point.number, ..., result.status, ...": what the view `results` selects.
+std::string selected(const DatabaseTable& view, const DatabaseTable& point) {
+  std::vector<std::string> words;
+  for (const FileColumn& c : view.columns)
+    words.push_back((has_column(point, c.name()) ? "point." : "result.") + c.name());
+  return join(words, ", ");
+}
+
 std::string layout() {
+  const std::vector<DatabaseTable>& tables = database_tables();
   return fmt::format(R"sql(
-CREATE TABLE IF NOT EXISTS sweep(
-  one INTEGER PRIMARY KEY CHECK (one = 1),
-  name TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL,
-  backend TEXT NOT NULL, version TEXT NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS point(
-  number INTEGER PRIMARY KEY, label TEXT NOT NULL, settings TEXT NOT NULL, hash TEXT NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS scenario(hash TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS result(
-  hash TEXT NOT NULL, backend TEXT NOT NULL, version TEXT NOT NULL,
-  status TEXT NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL,
-  wall_s REAL NOT NULL, finished TEXT NOT NULL, machine TEXT NOT NULL{0},
-  PRIMARY KEY (hash, backend, version)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sweep(one INTEGER PRIMARY KEY CHECK (one = 1), {0}) STRICT;
+CREATE TABLE IF NOT EXISTS point({1}, PRIMARY KEY (number)) STRICT;
+CREATE TABLE IF NOT EXISTS scenario({2}, PRIMARY KEY (hash)) STRICT;
+CREATE TABLE IF NOT EXISTS result({3}, PRIMARY KEY (hash, backend, version)) STRICT, WITHOUT ROWID;
 CREATE VIEW IF NOT EXISTS results AS
-  SELECT point.number, point.label, point.settings, result.status, result.code, result.message{1},
-         result.wall_s, result.finished, result.backend, result.version, result.machine, point.hash
+  SELECT {4}
   FROM point JOIN sweep LEFT JOIN result
     ON result.hash = point.hash AND result.backend = sweep.backend AND result.version = sweep.version
   ORDER BY point.number;
-PRAGMA application_id = {2};
-PRAGMA user_version = {3};
+PRAGMA application_id = {5};
+PRAGMA user_version = {6};
 )sql",
-                     figure_columns("", true), figure_columns("result.", false), Store::kApplication, Store::kLayout);
+                     definitions(tables[0]), definitions(tables[1]), definitions(tables[2]), definitions(tables[3]),
+                     selected(results_view(), tables[1]), Store::kApplication, Store::kLayout);
 }
 
 std::string settings_json(const Point& point) {
@@ -98,7 +121,9 @@ std::string settings_json(const Point& point) {
 }
 
 std::string result_columns() {
-  return "hash, backend, version, status, code, message, wall_s, finished, machine" + figure_columns("", false);
+  std::vector<std::string> names;
+  for (const FileColumn& c : database_tables().back().columns) names.push_back(c.name());
+  return join(names, ", ");
 }
 
 /// SQLite stores a NaN as NULL.
@@ -115,8 +140,8 @@ SweepTable table_of(const Database& database) try {
   table.backend = sweep.getColumn(2).getString();
   table.version = sweep.getColumn(3).getString();
   table.text = sweep.getColumn(4).getString();
-  Statement select(database.sql(), "SELECT number, label, settings, status, code, message, hash" +
-                                       figure_columns("", false) + " FROM results ORDER BY number");
+  Statement select(database.sql(), "SELECT number, label, settings, status, code, message, hash" + figure_columns() +
+                                       " FROM results ORDER BY number");
   while (select.executeStep()) {
     const auto text = [&](int column) { return select.getColumn(column).getString(); };
     SweepRow row{.number = static_cast<int>(select.getColumn(0).getInt64()),
@@ -230,7 +255,7 @@ INSERT OR IGNORE INTO result ({0})
   SELECT hash, backend, ?2, status, code, CASE WHEN message = '' THEN 'from version ' || version ELSE message END,
          wall_s, finished, machine{1}
   FROM result WHERE backend = ?1 AND version <> ?2 AND status = 'ok' ORDER BY finished DESC)sql",
-                                                 result_columns(), figure_columns("", false)));
+                                                 result_columns(), figure_columns()));
   SQLite::bind(insert, origin.backend, origin.version);
   const int count = insert.exec();
   transaction.commit();

@@ -11,6 +11,7 @@
 #include "sim/core/quantity.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/table.hpp"
+#include "sim/sweep/point_columns.hpp"
 #include "sim/sweep/result.hpp"
 
 namespace stagecraft {
@@ -73,33 +74,40 @@ TableColumns<LabeledRow> text_columns() {
   };
 }
 
+/// A setting may be a map, as compact JSON.
+FileColumn setting_column(const std::string& path) {
+  return only(word_column(path, "Value of this path; a map or a list as JSON."), "one for each path that varies");
+}
+
 Table printed(const SweepTable& table) {
   using Row = LabeledRow;
   const std::vector<LabeledRow> rows = labeled_rows(table);
   TableColumns<Row> columns{
-      {{.key = "number", .heading = "no", .width = 2, .widens = true, .rows = InRows::All},
+      {{.key = point_column("number"), .heading = "no", .width = 2, .widens = true, .rows = InRows::All},
        [](const Row& r) { return r.row->number; }},
       {{.heading = "point", .width = 5, .align = TextAlign::Left, .widens = true, .rows = InRows::All},
        [](const Row& r) { return r.short_label; }},
-      {{.key = "label", .files = InFiles::Json, .rows = InRows::All}, [](const Row& r) { return r.row->label; }},
-      {{.key = "settings", .files = InFiles::Json, .rows = InRows::All}, [](const Row& r) { return r.settings; }},
+      {{.key = point_column("label"), .files = InFiles::Json, .rows = InRows::All},
+       [](const Row& r) { return r.row->label; }},
+      {{.key = point_column("settings"), .files = InFiles::Json, .rows = InRows::All},
+       [](const Row& r) { return r.settings; }},
   };
   for (const std::string& path : paths_in(rows))
-    columns.push_back({{.key = path, .files = InFiles::Csv, .rows = InRows::All}, [path](const Row& r) {
+    columns.push_back({{.key = setting_column(path), .files = InFiles::Csv, .rows = InRows::All}, [path](const Row& r) {
                          const Json* set = r.settings.find(path);
                          if (!set) return TableCell();
                          return TableCell(set->is_string() ? set->text() : set->dump());
                        }});
-  columns.push_back({{.key = "status", .rows = InRows::All},
+  columns.push_back({{.key = point_column("status"), .rows = InRows::All},
                      [](const Row& r) { return r.row->status.empty() ? Json() : Json(r.row->status); }});
   for (std::size_t i = 0; i < metrics().size(); ++i)
-    columns.push_back({{.key = metrics()[i].name}, [i](const Row& r) { return figure_json(*r.row, i); }});
+    columns.push_back({{.key = metric_column(metrics()[i])}, [i](const Row& r) { return figure_json(*r.row, i); }});
   // In CSV a point that ran may have a message too: where its result was taken over from.
   for (const auto& [key, text] : {std::pair("code", &SweepRow::code), std::pair("message", &SweepRow::message)}) {
     const auto cell = [text = text](const Row& r) { return TableCell(r.row->*text); };
     const auto unless_missing = [cell](const Row& r) { return r.row->status.empty() ? TableCell() : cell(r); };
-    columns.push_back({{.key = key, .files = InFiles::Csv, .rows = InRows::All}, cell});
-    columns.push_back({{.key = key, .files = InFiles::Json, .rows = InRows::Failed}, unless_missing});
+    columns.push_back({{.key = point_column(key), .files = InFiles::Csv, .rows = InRows::All}, cell});
+    columns.push_back({{.key = point_column(key), .files = InFiles::Json, .rows = InRows::Failed}, unless_missing});
   }
   for (auto& column : text_columns()) columns.push_back(std::move(column));
   Table printed_table = make_table<Row>(columns, rows, [](const Row& r) { return failure_text(*r.row); });
@@ -133,12 +141,51 @@ std::string to_text(const SweepTable& table) { return table.title + "\n\n" + to_
 
 std::string sweep_csv(const SweepTable& table) { return to_csv(printed(table)); }
 
+std::vector<FileColumn> sweep_columns() {
+  SweepTable table;
+  table.rows.emplace_back().settings = R"({"<path>": ""})";
+  return csv_columns(printed(table));
+}
+
+const config::MapSpec& sweep_results_fields() {
+  using namespace config;
+  static const MapSpec row = json_row(printed({}), "A point. One that failed, or was not run, has no metrics.");
+  static const MapSpec spec{
+      .title = "What `stagecraft sweep --format json` prints: the points of a sweep with their results.",
+      .fields = {choice("schema", {"sweep-results/1"}).doc("Version of this format."),
+                 text("title").doc("Title of the sweep."), text("backend").doc("Backend of the results."),
+                 list("points", map("point", row)).positional().doc("The points by number.")}};
+  return spec;
+}
+
 std::string sweep_json(const SweepTable& table) {
   const Json json = JsonObject{{"schema", "sweep-results/1"},
                                {"title", table.title},
                                {"backend", table.backend},
                                {"points", to_json(printed(table))}};
   return json.dump(2);
+}
+
+std::string devices_note(const SweepTable& table) {
+  std::map<std::string, std::set<double>> devices_of;  // By the text of the schedule.
+  std::set<double> counts;
+  for (const SweepRow& row : table.rows) {
+    if (!ran(row)) continue;
+    const Json settings = Json::parse(row.settings).value();
+    const Json* schedule = settings.find("run.schedule");
+    const double devices = value(row, "devices");
+    devices_of[schedule ? schedule->dump() : ""].insert(devices);
+    counts.insert(devices);
+  }
+  const bool alike = std::all_of(devices_of.begin(), devices_of.end(),
+                                 [&](const auto& entry) { return entry.second == devices_of.begin()->second; });
+  if (alike) return {};
+  std::vector<std::string> words;
+  for (const double count : counts) words.push_back(shortest(count));
+  return fmt::format(
+      "the schedules ran on different numbers of devices ({}); compare rows with equal numbers, or divide the "
+      "throughput by them",
+      join(words));
 }
 
 std::string failures_text(const SweepTable& table) {

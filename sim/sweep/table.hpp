@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/report/columns.hpp"
+
 namespace stagecraft {
 
 /// One point of a sweep with its result. `status` is empty if it has not run.
@@ -27,8 +29,15 @@ struct SweepTable {
 };
 
 std::string to_text(const SweepTable&);
-std::string sweep_csv(const SweepTable&);   ///< number, a column for each path, status, the figures, code and message.
+std::string sweep_csv(const SweepTable&);
 std::string sweep_json(const SweepTable&);  ///< Schema sweep-results/1; SI units.
+
+/// What sweep_csv() and sweep_json() write. The column `<path>` stands for one column for each path that varies.
+std::vector<FileColumn> sweep_columns();
+const config::MapSpec& sweep_results_fields();
+
+/// A line that says so where points with different schedules ran on different numbers of devices; otherwise empty.
+std::string devices_note(const SweepTable&);
 
 /// What went wrong, how often, in which points, and the message of the first; most frequent first.
 std::string failures_text(const SweepTable&);

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-METRIC = """    {"twice_makespan_s", false,
+METRIC = """    {"twice_makespan_s", "s", "Twice the makespan.", false,
      [](const CompiledExperiment&, const Outcome& o) { return 2 * o.report.makespan.value; }},
 """
 

@@ -20,16 +20,24 @@ struct Run {
 const std::vector<Run> kRuns{
     {"first", "", {0.25}, 3, 0.5}, {"a longer name", "", {1.5}, 12, 1}, {"third", "no, not \"here\"", {}, 0, 0}};
 
+FileColumn any_column(std::string name) { return nested_column(config::any(std::move(name)), "Anything."); }
+
 Table table_of(const std::vector<Run>& runs) {
   const TableColumns<Run> columns{
-      {{.key = "name", .heading = "run", .width = 4, .align = TextAlign::Left, .widens = true, .rows = InRows::All},
+      {{.key = word_column("name", "A word."),
+        .heading = "run",
+        .width = 4,
+        .align = TextAlign::Left,
+        .widens = true,
+        .rows = InRows::All},
        &Run::name},
-      {{.key = "ran", .files = InFiles::Json, .rows = InRows::All}, [](const Run& r) { return r.why_not.empty(); }},
-      {{.key = "time_s", .heading = "time", .width = 8}, &Run::time},
-      {{.key = "count", .heading = "n", .width = 1}, &Run::count},
-      {{.key = "share"}, &Run::share},
+      {{.key = yes_column("ran", "Whether it ran."), .files = InFiles::Json, .rows = InRows::All},
+       [](const Run& r) { return r.why_not.empty(); }},
+      {{.key = number_column("time_s", "s", "A number."), .heading = "time", .width = 8}, &Run::time},
+      {{.key = whole_column("count", "A count."), .heading = "n", .width = 1}, &Run::count},
+      {{.key = number_column("share", "", "A number.")}, &Run::share},
       {{.heading = "in words"}, [](const Run& r) { return r.count > 5 ? "many" : "few"; }},
-      {{.key = "reason", .rows = InRows::Failed, .quoted = true}, &Run::why_not},
+      {{.key = word_column("reason", "A word."), .rows = InRows::Failed, .quoted = true}, &Run::why_not},
   };
   return make_table<Run>(columns, runs, [](const Run& r) { return r.why_not.empty() ? "" : "- " + r.why_not; });
 }
@@ -66,7 +74,11 @@ TEST_CASE("JSON has typed values, and no members where a row has no results") {
 }
 
 TEST_CASE("null is a member of JSON and an empty cell of CSV; an absent value is neither") {
-  Table table{{{.key = "null"}, {.key = "absent"}, {.key = "list"}, {.key = "yes"}, {.key = "nan"}},
+  Table table{{{.key = any_column("null")},
+               {.key = any_column("absent")},
+               {.key = any_column("list")},
+               {.key = any_column("yes")},
+               {.key = any_column("nan")}},
               {{{Json(), TableCell(), Json(JsonArray{1, 2}), true, std::numeric_limits<double>::quiet_NaN()}}}};
   CHECK(to_csv(table) == "null,absent,list,yes,nan\n,,\"[1,2]\",1,nan\n");
   CHECK(Json(to_json(table)).dump() == R"([{"null":null,"list":[1,2],"yes":true,"nan":null}])");

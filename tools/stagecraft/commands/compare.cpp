@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,20 +11,10 @@
 #include "sim/report/results_fields.hpp"
 #include "sim/search/schedule_table.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/run_table.hpp"
 
 namespace stagecraft {
 namespace {
-
-/// A row of the table: name, where the number stands, its unit and a factor to show it with.
-struct Row {
-  const char* name;
-  const char* key;
-  const char* unit;
-  double factor;
-};
-constexpr Row kRows[] = {{"one iteration", "makespan_s", "ms", 1e3},          {"period", "period_s", "ms", 1e3},
-                         {"throughput", "throughput_samples_per_s", "/s", 1}, {"bubble", "bubble", "%", 100},
-                         {"steady bubble", "steady_bubble", "%", 100},        {"energy", "energy_J", "J", 1}};
 
 Json results_in(const std::string& given) {
   std::error_code error;
@@ -40,58 +28,15 @@ Json results_in(const std::string& given) {
   return read_results(read_file(file), file);
 }
 
-/// NaN for what was not timed.
-double number(const Json& json, const char* key) {
-  const Json& value = json.at(key);
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.number();
-}
-
-double peak_memory(const Json& json) {
-  double peak = 0;
-  for (const Json& d : json.at("devices").items()) {
-    const double device_peak = number(d, "peak_memory_bytes");
-    if (std::isnan(device_peak)) return device_peak;
-    peak = std::max(peak, device_peak);
-  }
-  return peak;
-}
-
-std::string change(double value, double base) {
-  return base == 0 || !std::isfinite(value / base) ? "" : fmt::format("{:+.2f} %", 100 * (value / base - 1));
-}
-
 int print_table(const Arguments& a) {
   check_format(a.text("format"), {"text", "csv"});
   const auto files = a.list("RUN");
   if (files.size() < 2) throw InputError("two runs or more are needed", "stagecraft compare out/a out/b");
-  std::vector<Json> runs;
-  for (const std::string& f : files) runs.push_back(results_in(f));
-  const bool csv = a.text("format") == "csv";
-  std::string text = csv ? "number,unit" : fmt::format("{:<16}", "");
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const auto& p = runs[i].at("provenance");
-    const std::string name = fmt::format("{} ({})", files[i], p.at("clock").text());
-    text += csv ? "," + csv_cell(name) : fmt::format("{:>28}", name);
-  }
-  text += '\n';
-  const auto line = [&](const char* name, const char* unit, auto&& value) {
-    text += csv ? fmt::format("{},{}", name, unit) : fmt::format("{:<16}", name);
-    const double base = value(runs.front());
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      const double v = value(runs[i]);
-      const std::string difference = i == 0 ? "" : change(v, base);
-      text += csv ? "," + shortest(v)
-                  : fmt::format("{:>28}",
-                                std::isnan(v) ? "not timed" : fmt::format("{:.5g} {}{:>11}", v, unit, difference));
-    }
-    text += '\n';
-  };
-  for (const Row& r : kRows) line(r.name, r.unit, [&](const Json& j) { return number(j, r.key) * r.factor; });
-  const double first_peak = peak_memory(runs.front()), mebibyte = 1024.0 * 1024, gibibyte = 1024 * mebibyte;
-  const bool large = first_peak >= gibibyte / 16;
-  line("peak memory", large ? "GiB" : "MiB",
-       [&](const Json& j) { return peak_memory(j) / (large ? gibibyte : mebibyte); });
-  print(text);
+  std::vector<NamedResults> runs;
+  for (const std::string& f : files) runs.push_back({f, results_in(f)});
+  const Table table = run_table(runs);
+  if (const std::string note = devices_note(runs); !note.empty()) print_error("note: {}\n", note);
+  print(a.text("format") == "csv" ? to_csv(table) : to_text(table));
   return 0;
 }
 
@@ -136,9 +81,9 @@ std::vector<Argument> compare_schedules_arguments() {
           {"-b,--backend", Kind::Text, "With --schedules: what simulates it (default: ideal)"},
           replay_argument(kReplay, "With --schedules"),
           {"--by", Kind::Text, "With --schedules: sort by time, period, memory or traffic (default: period)"},
-          {"--gantt", Kind::Flag, "With --schedules: draw the first iteration of each, all on one time scale"},
-          {"--width", Kind::Count, "With --gantt: columns of the longest (default: 100)"},
-          {"--svg", Kind::Text, "With --schedules: file for the same as a picture"},
+          {"--gantt", Kind::Flag, "With --schedules: draw the first iteration of each schedule, all on one time scale"},
+          {"--width", Kind::Count, "With --gantt: width of the longest line in characters (default: 100)"},
+          {"--svg", Kind::Text, "With --schedules: draw the same to this SVG file"},
           force_argument()};
 }
 
@@ -175,14 +120,15 @@ namespace stagecraft::commands {
 namespace {
 
 std::vector<Argument> arguments() {
-  std::vector<Argument> result{{"RUN",
-                                Argument::Kind::List,
-                                "Folders that run --out wrote, held against the first; with --schedules, a scenario",
-                                {},
-                                true}};
-  for (Argument& a : compare_schedules_arguments()) result.push_back(std::move(a));
-  result.push_back({"--format", Argument::Kind::Text, "text or csv; with --schedules also json", "text"});
-  return result;
+  std::vector<Argument> arguments{
+      {"RUN",
+       Argument::Kind::List,
+       "Folders that run --out wrote; the first is the baseline. With --schedules, a scenario",
+       {},
+       true}};
+  for (Argument& a : compare_schedules_arguments()) arguments.push_back(std::move(a));
+  arguments.push_back({"--format", Argument::Kind::Text, "text or csv; with --schedules also json", "text"});
+  return arguments;
 }
 
 int execute(const Arguments& a) {
@@ -196,7 +142,7 @@ int execute(const Arguments& a) {
 
 extern const Command compare{
     .name = "compare",
-    .summary = "Put runs, or schedules on one scenario, side by side",
+    .summary = "Compare runs, or schedules on one scenario",
     .group = "Run",
     .example =
         "stagecraft compare out/a out/b\n  stagecraft compare --schedules all scenarios/examples/quickstart.yaml",

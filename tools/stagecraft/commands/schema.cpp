@@ -1,42 +1,29 @@
-#include "sim/cluster/accelerator.hpp"
-#include "sim/cluster/collective_curve.hpp"
-#include "sim/cost/profile.hpp"
-#include "sim/experiment/scenario.hpp"
-#include "sim/published/predictions.hpp"
-#include "sim/published/published.hpp"
-#include "sim/report/results_fields.hpp"
-#include "sim/sweep/sweep.hpp"
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/file_schemas.hpp"
 
 namespace stagecraft::commands {
 namespace {
 
+std::string list_text(bool read) {
+  std::size_t width = 0;
+  for (const FileSchema& f : file_schemas()) width = std::max(width, f.name.size());
+  std::string text;
+  for (const FileSchema& f : file_schemas())
+    if (f.read == read) text += fmt::format("  {:<{}}  {}\n", f.name, width, f.about);
+  return text;
+}
+
 int execute(const Arguments& a) {
-  const std::string kind = a.text("KIND");
-  const std::vector<std::string> kinds = {"scenario",  "model",  "cluster",     "profile",     "sweep",
-                                          "published", "device", "collectives", "predictions", "results"};
-  if (kind == "scenario")
-    print(config::json_schema(scenario_fields(), kind));
-  else if (kind == "model")
-    print(config::json_schema(model_fields().fields.front(), kind));
-  else if (kind == "cluster")
-    print(config::json_schema(cluster_fields().fields.front(), kind));
-  else if (kind == "profile")
-    print(config::json_schema(profile_fields(), kind));
-  else if (kind == "sweep")
-    print(config::json_schema(sweep_fields(), kind));
-  else if (kind == "published")
-    print(config::json_schema(published_fields(), kind));
-  else if (kind == "device")
-    print(config::json_schema(accelerator_fields(), kind));
-  else if (kind == "collectives")
-    print(config::json_schema(collective_curve_fields(), kind));
-  else if (kind == "predictions")
-    print(config::json_schema(prediction_fields(), kind));
-  else if (kind == "results")
-    print(config::json_schema(results_fields(), kind));
+  if (a.has("KIND"))
+    print(file_schema(a.text("KIND")).text());
   else
-    throw InputError("there is no schema '" + kind + "'", suggest(kind, kinds));
+    print("YAML files that stagecraft reads (JSON Schema):\n" + list_text(true) +
+          "\nFiles and output that it writes (JSON Schema; for CSV and SQLite the columns as JSON Table Schema):\n" +
+          list_text(false));
   return 0;
 }
 
@@ -44,14 +31,11 @@ int execute(const Arguments& a) {
 
 extern const Command schema{
     .name = "schema",
-    .summary = "Print the JSON Schema of a kind of file, for editors",
-    .group = "Around",
-    .example = "stagecraft schema scenario > scenario.schema.json",
-    .arguments = {{"KIND",
-                   Argument::Kind::Text,
-                   "scenario, model, cluster, profile, sweep, published, device, collectives, predictions or results",
-                   {},
-                   true}},
+    .summary = "Print the JSON Schema of a file, or the columns of a CSV file with units and meaning",
+    .group = "Utilities",
+    .example = "stagecraft schema scenario > scenario.schema.json\n  stagecraft schema spans.csv",
+    .arguments = {{"KIND", Argument::Kind::Text,
+                   "scenario, results.json, spans.csv, ...; without one, the list of all"}},
     .run = execute,
 };
 

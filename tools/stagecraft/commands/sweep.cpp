@@ -89,6 +89,7 @@ int execute(const Arguments& a) {
   }
   print(format == "csv" ? sweep_csv(end.table) : format == "json" ? sweep_json(end.table) + "\n" : to_text(end.table));
   flush();
+  if (const std::string note = devices_note(end.table); !note.empty()) print_error("note: {}\n", note);
   const int failed = end.table.failed();
   if (failed == 0) return 0;
   print_error("{} of {} failed:\n{}", failed, pluralize(p.total, "point"), failures_text(end.table));
@@ -99,23 +100,27 @@ int execute(const Arguments& a) {
 
 extern const Command sweep{
     .name = "sweep",
-    .summary = "Run every point of a sweep; goes on where it stopped",
+    .summary = "Run every point of a sweep; an interrupted sweep resumes",
     .group = "Run",
     .example = "stagecraft sweep scenarios/sweeps/schedules.yaml --out schedules.db",
-    .arguments =
-        {{"FILE", Argument::Kind::Text, "Sweep: a scenario and the values that vary", {}, true},
-         {"--list", Argument::Kind::Flag, "Print the points and run none"},
-         {"--only", Argument::Kind::List, "path=value: points that have it; of one path any, of several paths all"},
-         {"-s,--set", Argument::Kind::List, "path=value, for every point; may be repeated"},
-         {"--shard", Argument::Kind::Text, "2/4: the second of four parts, for as many machines"},
-         {"-b,--backend", Argument::Kind::Text, "Where the points run (default: as the sweep says, or simgrid)"},
-         {"-j,--jobs", Argument::Kind::Count,
-          "Workers of each process (default: one a core; one where times are measured, and under mpirun)"},
-         {"--timeout", Argument::Kind::Number, "Seconds after which a point is given up (default: none)"},
-         {"--retry", Argument::Kind::Flag, "Try points again that crashed, timed out or failed in the backend"},
-         {"--reuse", Argument::Kind::Flag, "Take results of other versions where there is none of this one"},
-         {"-o,--out", Argument::Kind::Text, "SQLite file for the results (default: the sweep's name with .db)"},
-         {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
+    .arguments = {{"FILE", Argument::Kind::Text, "Sweep: a scenario and the values that vary", {}, true},
+                  {"--list", Argument::Kind::Flag, "Print the points and run none"},
+                  {"--only", Argument::Kind::List,
+                   "path=value: only points with this value. Several values of one path: any of them; several paths: "
+                   "all of them"},
+                  {"-s,--set", Argument::Kind::List, "path=value, for every point; may be repeated"},
+                  {"--shard", Argument::Kind::Text, "2/4: run the second of four shards, each on its own machine"},
+                  {"-b,--backend", Argument::Kind::Text, "Backend (default: the sweep's, or simgrid)"},
+                  {"-j,--jobs", Argument::Kind::Count,
+                   "Workers of each process (default: one for each core; one if times are measured, and under mpirun)"},
+                  {"--timeout", Argument::Kind::Number, "Seconds after which a point is stopped (default: none)"},
+                  {"--retry", Argument::Kind::Flag,
+                   "Run points again that crashed, timed out or failed in the backend"},
+                  {"--reuse", Argument::Kind::Flag,
+                   "Use results of other versions of Stagecraft for points without a result of this version"},
+                  {"-o,--out", Argument::Kind::Text,
+                   "SQLite file for the results (default: the sweep's name with .db)"},
+                  {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
     .run = execute,
     .shared = [](const Arguments& a) { return !a.flag("list"); },
     .joins = true,

@@ -1,0 +1,97 @@
+#include "sim/report/result_columns.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/report/results_fields.hpp"
+
+namespace stagecraft {
+namespace {
+
+const std::vector<FileColumn>& time_columns() {
+  static const std::vector<FileColumn> columns{
+      number_column("makespan_s", "s", "Length of the first iteration, fill and drain included."),
+      number_column("period_s", "s", "Time of one more iteration, back to back."),
+      number_column("simulated_s", "s", "Simulated period of one micro-batch."),
+      or_null(number_column("predicted_s", "s",
+                            "Time of one micro-batch in the planner's own model; unknown: 0 in CSV, null in JSON.")),
+      or_null(number_column("lower_bound_s", "s",
+                            "Lower bound of the time of one micro-batch in the planner's own model; unknown: 0 in CSV, "
+                            "null in JSON.")),
+      word_column("lower_bound_reason", "What gives the lower bound of the planner's own model."),
+      or_null(number_column("least_s", "s",
+                            "Lower bound of the simulated time of one micro-batch, for every plan with micro-batches "
+                            "of this size; unknown: 0 in CSV, null in JSON.")),
+      word_column("least_reason", "What gives least_s."),
+      number_column("throughput_samples_per_s", "samples/s", "Samples per second at the period."),
+      number_column("bubble", "", "Idle share of the first iteration, mean over the devices that have a stage."),
+      number_column("steady_bubble", "", "One minus the share of a period in which the busiest device computes."),
+      number_column("search_s", "s", "Wall-clock time of the planner's search."),
+      whole_column("states", "States that the planner's search visited."),
+  };
+  return columns;
+}
+
+const std::vector<FileColumn>& memory_columns() {
+  static const std::vector<FileColumn> columns{
+      number_column("peak_memory_bytes", "bytes", "Peak memory of the fullest device."),
+      word_column("fullest_device", "Name of the device with the highest peak memory."),
+      whole_column("peak_activations", "Most micro-batches in flight on a device."),
+      number_column("traffic_bytes", "bytes",
+                    "Messages between stages in one iteration; each counts once, however many links it crosses."),
+  };
+  return columns;
+}
+
+const std::vector<FileColumn>& setting_columns() {
+  using namespace config;
+  static const std::vector<FileColumn> columns{
+      word_column("schedule", "Name of the schedule."),
+      word_column("name", "Name of the schedule."),
+      word_column("planner", "Name of the planner."),
+      word_column("placement", "Placement of the stages on the devices."),
+      word_column("weights", "Name of the weights policy."),
+      word_column("recompute", "What backward recomputes: none, selective or full."),
+      whole_column("stages", "Pipeline stages; replicas of a stage count once."),
+      whole_column("replicas", "Replicas of each stage."),
+      whole_column("devices", "Devices that have a stage."),
+      whole_column("micro_batches", "Micro-batches of an iteration."),
+      whole_column("micro_batch_size", "Samples of a micro-batch."),
+      nested_column(list("set", text("option")), "Options path=value that turn the scenario into this row."),
+  };
+  return columns;
+}
+
+const std::vector<FileColumn>& verdict_columns() {
+  using namespace config;
+  static const std::vector<FileColumn> columns{
+      yes_column("ran", "Whether it could run."),
+      word_column("reason", "Why there are no results."),
+      word_column("held_up_by", "The bottleneck."),
+      word_column("safe_streams",
+                  "Arrangements of message streams (single, pair, direction) with which no rank blocks forever, with a "
+                  "space between; none or unknown."),
+      whole_column("staleness", "Most updates between the weights of a gradient and those that it is applied to."),
+      whole_column("staleness_updates",
+                   "Most updates between the weights of a gradient and those that it is applied to."),
+      yes_column("pareto",
+                 "Whether no other row has a shorter period in as little memory, or less memory at as short "
+                 "a period."),
+      only(nested_column(map("search", search_fields()), "How the schedule was found."),
+           "for schedules that are searched for"),
+  };
+  return columns;
+}
+
+}  // namespace
+
+FileColumn result_column(std::string_view name) {
+  for (const auto* columns : {&time_columns(), &memory_columns(), &setting_columns(), &verdict_columns()})
+    for (const FileColumn& c : *columns)
+      if (c.name() == name) return c;
+  throw InternalError(fmt::format("no column '{}'", name));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/core/json.hpp"
+#include "sim/report/table.hpp"
+
+namespace stagecraft {
+
+/// results.json of a run, and where it is.
+struct NamedResults {
+  std::string name;
+  Json results;
+};
+
+/// The numbers of runs: a row for each number, a column for each run. Text has changes against the first run.
+Table run_table(const std::vector<NamedResults>& runs);
+
+/// A line that says so where the runs use different numbers of devices; otherwise empty.
+std::string devices_note(const std::vector<NamedResults>& runs);
+
+/// The columns of its CSV. `<RUN> (<clock>)` stands for one column for each run.
+std::vector<FileColumn> run_columns();
+
+}  // namespace stagecraft
