@@ -55,9 +55,8 @@ config::Field precision_field() {
   return config::choice("precision", std::vector<std::string>{"fp32", "fp64", "mixed"})
       .fallback("fp32")
       .doc(
-          "fp32: 4 bytes everywhere and Adam's two moments; fp64: 8 bytes; mixed: 16-bit work with a 32-bit copy of "
-          "the "
-          "weights.");
+          "Number format. fp32: 4 bytes for weights, gradients, activations and each of Adam's two moments. fp64: 8 "
+          "bytes for each. mixed: 16-bit arithmetic with a 32-bit copy of the weights.");
 }
 
 // Mixed precision with Adam keeps 2 + 2 + 12 bytes for each parameter: weight and gradient in the 16-bit format of the

@@ -177,12 +177,13 @@ Cluster ClusterWriter::finish() {
 }
 
 std::vector<config::Field> grid_fields() {
-  return {
-      type_field(), config::text("prefix").fallback("chip").doc("Devices are called this and their number."),
-      link_field("link", "Every cable between neighbors."),
-      link_field("port", "Between a device and its router; left out: as fast as a cable for every transfer, at once.")
-          .optional(),
-      types_field()};
+  return {type_field(), config::text("prefix").fallback("chip").doc("Name of the devices; each gets a number."),
+          link_field("link", "Link between two neighbors."),
+          link_field("port",
+                     "Link between a device and its router. Default: the bandwidth of a cable for every transfer, "
+                     "without sharing.")
+              .optional(),
+          types_field()};
 }
 
 Cluster grid(const config::Value& map, const std::vector<int>& sizes, bool wrap) {

@@ -14,27 +14,29 @@ using config::Value;
 
 const config::MapSpec kDenseFields{
     "Equal branches of dense layers.",
-    {config::text("name").doc("What branches are called, with a number where there are several."),
-     config::integer("count", 1, 1e5).fallback("1").doc("How many."),
-     config::integer("input", 1, 1e7).doc("Numbers that a sample brings to each."),
+    {config::text("name").doc("Name of the branches; several branches get a number each."),
+     config::integer("count", 1, 1e5).fallback("1").doc("Number of them."),
+     config::integer("input", 1, 1e7).doc("Input numbers of a sample for each branch."),
      config::list("widths", config::integer("width", 1, 1e7))
          .optional()
-         .doc("Width of each dense layer; left out: the input goes straight into the concatenation.")}};
+         .doc("Width of each dense layer. Default: no layers; the input goes straight into the concatenation.")}};
 
 const config::MapSpec kBagFields{
     "Equal tables of embeddings, of which a sample looks up a bag of words.",
-    {config::text("name").doc("What branches are called, with a number where there are several."),
-     config::integer("count", 1, 1e5).fallback("1").doc("How many."),
-     config::integer("words", 1, 1e9).doc("Rows of the table."), config::integer("width", 1, 1e6).doc("Its columns."),
-     config::integer("bag", 1, 1e6).doc("Words that a sample looks up; their rows are concatenated.")}};
+    {config::text("name").doc("Name of the branches; several branches get a number each."),
+     config::integer("count", 1, 1e5).fallback("1").doc("Number of them."),
+     config::integer("words", 1, 1e9).doc("Words that the table knows: its rows."),
+     config::integer("width", 1, 1e6).doc("Numbers for each word: the columns of the table."),
+     config::integer("bag", 1, 1e6).doc("Words that a sample looks up. Their rows are concatenated.")}};
 
 const config::MapSpec kFields{
     "Branches of dense layers and of embeddings, concatenated, with dense layers after them.",
-    {config::list("dense", config::map("branch", kDenseFields)).optional().doc("Branches that start from numbers."),
-     config::list("bags", config::map("branch", kBagFields)).optional().doc("Branches that start from words."),
+    {config::list("dense", config::map("branch", kDenseFields)).optional().doc("Branches whose input is numbers."),
+     config::list("bags", config::map("branch", kBagFields))
+         .optional()
+         .doc("Branches whose input is words: embedding tables."),
      config::list("top", config::integer("width", 1, 1e7)).doc("Width of each dense layer after the concatenation."),
-     config::boolean("bias").fallback("true").doc("Whether dense layers add a number to each output."),
-     precision_field()}};
+     config::boolean("bias").fallback("true").doc("Whether dense layers have a bias."), precision_field()}};
 
 class Builder {
  public:

@@ -12,32 +12,34 @@ namespace {
 
 using config::Value;
 
-config::Field kernel_field() { return config::integer("kernel", 1, 1024).doc("Pixels of one side of the window."); }
+config::Field kernel_field() { return config::integer("kernel", 1, 1024).doc("Side of the window in pixels."); }
 
 config::Field stride_field() {
   return config::integer("stride", 1, 1024)
       .fallback("1")
-      .doc("Pixels from one window to the next; divides the side of the image, rounded up.");
+      .doc(
+          "Pixels from one window to the next. The side of the output is the side of the input divided by it, rounded "
+          "up.");
 }
 
 config::Field repeat_field(const char* what) { return config::integer("repeat", 1, 1e5).fallback("1").doc(what); }
 
 const config::MapSpec kConvFields{
     "Convolutions, each with a ReLU.",
-    {config::integer("conv", 1, 1e6).doc("Channels that come out."), kernel_field().fallback("3"), stride_field(),
+    {config::integer("conv", 1, 1e6).doc("Output channels."), kernel_field().fallback("3"), stride_field(),
      repeat_field("Number of convolutions in a row; only the first has the stride.")}};
 
 const config::MapSpec kPoolFields{
     "The largest or the mean number of each window.",
-    {config::choice("pool", std::vector<std::string>{"max", "mean"}).doc("Which one."),
-     kernel_field().optional().doc("Pixels of one side of the window; left out: all."), stride_field()}};
+    {config::choice("pool", std::vector<std::string>{"max", "mean"}).doc("Kind of pooling."),
+     kernel_field().optional().doc("Side of the window in pixels. Default: the whole image."), stride_field()}};
 
 const config::MapSpec kBottleneckFields{
     "Residual blocks of a narrow 3 x 3 convolution between two of 1 x 1, the last four times as wide.",
-    {config::integer("bottleneck", 1, 1e6).doc("Channels of the narrow ones."), stride_field(),
+    {config::integer("bottleneck", 1, 1e6).doc("Channels of the narrow convolutions."), stride_field(),
      repeat_field("Number of blocks in a row; only the first has the stride.")}};
 
-const config::MapSpec kDenseFields{"A dense layer.", {config::integer("dense", 1, 1e8).doc("Numbers that come out.")}};
+const config::MapSpec kDenseFields{"A dense layer.", {config::integer("dense", 1, 1e8).doc("Width of the output.")}};
 
 std::vector<config::Variant> kinds() {
   return {{"conv", "Convolutions with a ReLU.", &kConvFields},
@@ -46,15 +48,15 @@ std::vector<config::Variant> kinds() {
           {"dense", "A dense layer.", &kDenseFields}};
 }
 
-const config::MapSpec kFields{
-    "Convolutions, pooling, residual blocks and dense layers, with a softmax at the end.",
-    {config::integer("image", 1, 1e5).fallback("224").doc("Pixels of one side of the image."),
-     config::integer("channels", 1, 1e4).fallback("3").doc("Color channels of an image."),
-     config::list("layers", config::variant("layer", "kind", kinds)).doc("From the image to the classes."),
-     config::boolean("batch_norm")
-         .fallback("false")
-         .doc("Whether each convolution is followed by batch normalization."),
-     precision_field()}};
+const config::MapSpec kFields{"Convolutions, pooling, residual blocks and dense layers, with a softmax at the end.",
+                              {config::integer("image", 1, 1e5).fallback("224").doc("Side of the image in pixels."),
+                               config::integer("channels", 1, 1e4).fallback("3").doc("Color channels of an image."),
+                               config::list("layers", config::variant("layer", "kind", kinds))
+                                   .doc("Layers in order, from the image to the classes."),
+                               config::boolean("batch_norm")
+                                   .fallback("false")
+                                   .doc("Whether each convolution is followed by batch normalization."),
+                               precision_field()}};
 
 /// The last layer so far and the shape of its output.
 struct Head {

@@ -16,29 +16,36 @@ const config::MapSpec kLayerFields{
     {config::text("name").doc("What plans and reports call it."),
      config::list("inputs", config::text("layer"))
          .optional()
-         .doc("Layers in front of it whose output it reads; left out: the one before."),
-     config::quantity("forward", Dimension::Work).doc("Two operations for a multiplication with an addition."),
+         .doc("Earlier layers whose output it reads. Default: the layer before it."),
+     config::quantity("forward", Dimension::Work)
+         .doc("Floating-point operations of the forward; a multiplication with an addition counts as two."),
      config::quantity("input_gradient", Dimension::Work)
          .optional()
-         .doc("Left out: as much as the forward, or nothing where there is no input."),
-     config::quantity("weight_gradient", Dimension::Work).optional().doc("Left out: as much as the forward."),
-     config::real("parameters", 0, 1e15).fallback("0").doc("How many it owns."),
-     config::quantity("output", Dimension::Size).fallback("0").doc("Sent to each layer that reads it."),
+         .doc("Floating-point operations of the input gradient. Default: `forward`, or 0 for a layer "
+              "without inputs."),
+     config::quantity("weight_gradient", Dimension::Work)
+         .optional()
+         .doc("Floating-point operations of the weight gradient. Default: `forward`."),
+     config::real("parameters", 0, 1e15).fallback("0").doc("Number of its parameters."),
+     config::quantity("output", Dimension::Size)
+         .fallback("0")
+         .doc("Size of its output, which is sent to each layer that reads it."),
      config::quantity("stash", Dimension::Size)
          .optional()
-         .doc("Kept from forward to backward; left out: as much as its inputs."),
+         .doc("Activations that it keeps from forward to backward. Default: the size of its inputs."),
      config::quantity("core_forward", Dimension::Work)
          .optional()
-         .doc("Of the forward, the inside of an attention, which `recompute: selective` does again."),
+         .doc("The part of `forward` that `recompute: selective` runs again: the inside of an attention."),
      config::quantity("core_stash", Dimension::Size)
          .optional()
-         .doc("Of the stash, what the inside of an attention keeps."),
-     config::text("tie").optional().doc("Layers with the same word share their parameters, which one of them owns.")}};
+         .doc("The part of `stash` that the inside of an attention keeps."),
+     config::text("tie").optional().doc(
+         "Layers with the same word share their parameters, which belong to one of them.")}};
 
-const config::MapSpec kFields{
-    "Layers written out one by one.",
-    {config::list("layers", config::map("layer", kLayerFields)).doc("Inputs come before the layers that read them."),
-     precision_field()}};
+const config::MapSpec kFields{"Layers written out one by one.",
+                              {config::list("layers", config::map("layer", kLayerFields))
+                                   .doc("The layers; each comes after the layers whose output it reads."),
+                               precision_field()}};
 
 ModelGraph build(const Value& map) {
   GraphWriter writer("listed", map);

@@ -17,7 +17,7 @@ const config::MapSpec kFields{
     "An encoder and a decoder of LSTM layers with attention between them.",
     {config::integer("layers", 2, 1e4).doc("LSTM layers of the encoder, and of the decoder."),
      config::integer("hidden", 1, 1e6).doc("Width of the model."),
-     config::integer("vocabulary", 1, 1e8).doc("Known tokens, in one table for both languages."),
+     config::integer("vocabulary", 1, 1e8).doc("Size of the vocabulary, which both languages share."),
      config::integer("sequence", 1, 1e7).doc("Tokens of one sentence, in each language."), precision_field()}};
 
 class Builder {

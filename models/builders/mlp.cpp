@@ -17,7 +17,7 @@ const config::MapSpec kFields{
          .doc("Activation after each dense layer except the last."),
      config::choice("loss", std::vector<std::string>{"cross_entropy", "mean_square", "sum_square"})
          .fallback("cross_entropy")
-         .doc("What the last layer is judged by."),
+         .doc("Loss function of the last layer."),
      precision_field()}};
 
 OperationKind loss_kind(const std::string& word) {

@@ -10,12 +10,14 @@ namespace {
 
 const config::MapSpec kFields{
     "Equal branches of Transformer layers, concatenated at the end.",
-    {config::integer("branches", 1, 1024).doc("How many branches."),
+    {config::integer("branches", 1, 1024).doc("Number of branches."),
      config::integer("layers", 1, 1e4)
          .doc("Transformer layers of one branch; each becomes attention and two dense layers."),
      config::integer("hidden", 1, 1e6).doc("Width of the model."),
      config::integer("heads", 1, 1e4).doc("Attention heads."),
-     config::integer("feed_forward", 1, 1e7).optional().doc("Width inside the dense layers; left out: 4 times hidden."),
+     config::integer("feed_forward", 1, 1e7)
+         .optional()
+         .doc("Width inside the dense layers. Default: 4 times `hidden`."),
      config::integer("sequence", 1, 1e7).doc("Tokens of one sample in each branch."), precision_field()}};
 
 struct Sizes {

@@ -16,18 +16,22 @@ const config::MapSpec kLayerFields{
     {config::text("name").doc("What plans and reports call it."),
      config::list("inputs", config::text("layer"))
          .optional()
-         .doc("Layers in front of it whose output it reads; left out: the one before."),
-     config::quantity("forward", Dimension::Time).doc("On a device of speed 1."),
-     config::quantity("input_gradient", Dimension::Time).fallback("0").doc("On a device of speed 1."),
-     config::quantity("weight_gradient", Dimension::Time).fallback("0").doc("On a device of speed 1."),
-     config::real("parameters", 0, 1e15).fallback("0").doc("How many it owns."),
-     config::quantity("output", Dimension::Size).fallback("0").doc("Sent to each layer that reads it."),
-     config::quantity("stash", Dimension::Size).fallback("0").doc("Kept from forward to backward.")}};
+         .doc("Earlier layers whose output it reads. Default: the layer before it."),
+     config::quantity("forward", Dimension::Time).doc("Time on a device of speed 1."),
+     config::quantity("input_gradient", Dimension::Time).fallback("0").doc("Time on a device of speed 1."),
+     config::quantity("weight_gradient", Dimension::Time).fallback("0").doc("Time on a device of speed 1."),
+     config::real("parameters", 0, 1e15).fallback("0").doc("Number of its parameters."),
+     config::quantity("output", Dimension::Size)
+         .fallback("0")
+         .doc("Size of its output, which is sent to each layer that reads it."),
+     config::quantity("stash", Dimension::Size)
+         .fallback("0")
+         .doc("Activations that it keeps from forward to backward.")}};
 
-const config::MapSpec kFields{
-    "Layers written out one by one with the times they take.",
-    {config::list("layers", config::map("layer", kLayerFields)).doc("Inputs come before the layers that read them."),
-     precision_field()}};
+const config::MapSpec kFields{"Layers written out one by one with the times they take.",
+                              {config::list("layers", config::map("layer", kLayerFields))
+                                   .doc("The layers; each comes after the layers whose output it reads."),
+                               precision_field()}};
 
 ModelGraph build(const Value& map) {
   GraphWriter writer("timed", map);

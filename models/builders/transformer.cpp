@@ -18,35 +18,41 @@ using config::Value;
 std::vector<config::Field> common_fields() {
   return {config::choice("kind", std::vector<std::string>{"gpt", "bert", "vit"})
               .fallback("gpt")
-              .doc("Which layers stand before and after the Transformer layers."),
+              .doc("Kind of Transformer. It decides the layers before and after the Transformer layers."),
           config::integer("layers", 1, 1e5).doc("Transformer layers."),
           config::integer("hidden", 1, 1e6).doc("Width of the model."),
           config::integer("heads", 1, 1e4).doc("Attention heads; they divide the width."),
           config::integer("feed_forward", 1, 1e7)
               .optional()
-              .doc("Width inside the dense layers; left out: 4 times hidden."),
-          config::integer("sequence", 1, 1e8).optional().doc("Tokens of one sample; needed for gpt and bert."),
-          config::integer("vocabulary", 1, 1e8).optional().doc("Known tokens; needed for gpt and bert."),
-          config::integer("image", 1, 1e5).fallback("224").doc("Pixels of one side of the image, for vit."),
+              .doc("Width inside the dense layers. Default: 4 times `hidden`."),
+          config::integer("sequence", 1, 1e8).optional().doc("Tokens of one sample; required for gpt and bert."),
+          config::integer("vocabulary", 1, 1e8).optional().doc("Size of the vocabulary; required for gpt and bert."),
+          config::integer("image", 1, 1e5).fallback("224").doc("Side of the image in pixels; for vit."),
           config::integer("patch", 1, 1e5)
               .fallback("16")
-              .doc("Pixels of one side of a patch, for vit; it divides the image."),
-          config::integer("channels", 1, 1e4).fallback("3").doc("Color channels of an image, for vit."),
-          config::integer("classes", 1, 1e8).fallback("1000").doc("Classes to distinguish, for vit."),
+              .doc("Side of a patch in pixels, which divides the side of the image; for vit."),
+          config::integer("channels", 1, 1e4).fallback("3").doc("Color channels of an image; for vit."),
+          config::integer("classes", 1, 1e8).fallback("1000").doc("Number of classes; for vit."),
           config::boolean("tied").fallback("true").doc(
-              "Whether the scores over the vocabulary use the weights of the embedding, for gpt. Where the two are in "
-              "different stages both hold them; on different devices their gradients are added up in every iteration, "
-              "where the schedule flushes."),
-          config::boolean("flash_attention").fallback("false").doc("Whether backward recomputes the probabilities."),
+              "Whether the output layer shares the weights of the embedding; for gpt. If the two are in different "
+              "stages, both stages hold a copy. If these stages are on different devices, schedules that flush "
+              "all-reduce its gradient in every iteration."),
+          config::boolean("flash_attention")
+              .fallback("false")
+              .doc("Whether attention is fused, as in FlashAttention: the attention probabilities are not kept for "
+                   "backward, which computes them again."),
           config::boolean("attention_dropout")
               .optional()
-              .doc("Whether dropout acts on the probabilities, which keeps its mask and what it left; left out: no."),
+              .doc("Whether dropout is applied to the attention probabilities. Its mask and its output are then kept "
+                   "for backward. Default: false."),
           config::integer("tensor_parallel", 1, 1e4)
               .optional()
-              .doc("GPUs that share each layer and are one device here: what each of them keeps counts; left out: 1."),
+              .doc("Number of GPUs that divide each layer (tensor parallelism). They are one device here, and its "
+                   "memory is the memory of one of them. Default: 1."),
           config::boolean("sequence_parallel")
               .optional()
-              .doc("Whether these GPUs also share what lies between the matrix products; left out: no.")};
+              .doc("Whether these GPUs also divide the activations between the matrix products (sequence parallelism). "
+                   "Default: false.")};
 }
 
 config::MapSpec make_fields() {

@@ -16,15 +16,20 @@ const config::MapSpec kFields{
      config::integer("branches", 1, 1e5).fallback("1").doc("Number of parallel chains."),
      config::choice("join", std::vector<std::string>{"own", "none"})
          .fallback("own")
-         .doc("With several branches, own: one more equal layer takes the ends of all; none: they end apart."),
+         .doc("How several branches end. own: one more layer of the same kind joins them; none: each ends alone."),
      config::quantity("forward", Dimension::Time).doc("Of one layer."),
      config::quantity("backward", Dimension::Time)
          .optional()
-         .doc("Of one layer, half of it for each gradient; or give both gradients."),
+         .doc("Backward time of one layer, divided equally between its two gradients. `input_gradient` and "
+              "`weight_gradient` may be given instead."),
      config::quantity("input_gradient", Dimension::Time).optional().doc("Of one layer."),
      config::quantity("weight_gradient", Dimension::Time).optional().doc("Of one layer."),
-     config::quantity("output", Dimension::Size).fallback("0").doc("Sent from each layer to the next."),
-     config::quantity("stash", Dimension::Size).fallback("0").doc("Kept by each layer from forward to backward."),
+     config::quantity("output", Dimension::Size)
+         .fallback("0")
+         .doc("Size of the output of each layer, which is sent to the next."),
+     config::quantity("stash", Dimension::Size)
+         .fallback("0")
+         .doc("Activations that each layer keeps from forward to backward."),
      config::real("parameters", 0, 1e15).fallback("0").doc("Of one layer."), precision_field()}};
 
 LayerTimes read_times(const Value& map) {

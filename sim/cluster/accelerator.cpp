@@ -249,7 +249,7 @@ const MapSpec& accelerator_fields() {
       .title = "A device type for the shape-based cost model: figures of data sheets and measured shares.",
       .fields = {
           config::choice("schema", {"device/1"}).doc("Kind and version of the file."),
-          config::text("title").doc("One line for people."),
+          config::text("title").doc("Title for people."),
           config::text("source").doc("Where peaks, memory and multiprocessors come from."),
           config::text("like").optional().doc("Name of the device type whose figures hold where this file has none."),
           config::boolean("calibrated").doc("Whether shares come from measured runs of this device type."),

@@ -22,29 +22,38 @@ const config::MapSpec& one_change() {
       "Devices or links that are less than rated for a while.",
       {config::list("devices", config::text("device"))
            .optional()
-           .doc("Names of devices, or of hosts for all devices there; * stands for any letters."),
+           .doc("Names of devices. The name of a host means all its devices; * stands for any letters."),
        config::list("links", config::text("link")).optional().doc("Names of links; * stands for any letters."),
-       config::quantity("share", Dimension::Share).optional().doc("Share of all devices, drawn by `seed`."),
-       config::integer("seed", 0, 9e15).optional().doc("Which devices `share` draws; 1 when left out."),
-       config::quantity("from", Dimension::Time).optional().doc("0 when left out."),
-       config::quantity("until", Dimension::Time).optional().doc("Forever when left out."),
-       config::quantity("every", Dimension::Time).optional().doc("Again and again, counted from `from`."),
-       config::quantity("for", Dimension::Time).optional().doc("How long each time."),
+       config::quantity("share", Dimension::Share)
+           .optional()
+           .doc("Share of all devices that is drawn at random, by `seed`."),
+       config::integer("seed", 0, 9e15).optional().doc("Seed of the draw of `share`. Default: 1."),
+       config::quantity("from", Dimension::Time).optional().doc("Start of the change. Default: 0."),
+       config::quantity("until", Dimension::Time).optional().doc("End of the change. Default: the end of the run."),
+       config::quantity("every", Dimension::Time)
+           .optional()
+           .doc("Time between the starts of two repetitions, the first at `from`."),
+       config::quantity("for", Dimension::Time).optional().doc("Duration of each repetition."),
        config::quantity("speed", Dimension::Share)
            .optional()
-           .doc("Of devices; an op already begun goes on at it. 0 % pauses it."),
-       config::quantity("bandwidth", Dimension::Share).optional().doc("Of links; messages under way go on at it."),
-       config::quantity("latency", Dimension::Share).optional().doc("Of links; messages that start then pay it."),
-       config::boolean("down").optional().doc(
-           "Devices start nothing, and the op they were at starts again when they are back; links hold messages up.")}};
+           .doc("Speed of the devices. It also applies to ops that are running; 0 % pauses them."),
+       config::quantity("bandwidth", Dimension::Share)
+           .optional()
+           .doc("Bandwidth of the links. It also applies to messages under way."),
+       config::quantity("latency", Dimension::Share)
+           .optional()
+           .doc("Latency of the links, for messages that start during the change."),
+       config::boolean("down").optional().doc("Whether the devices or links are down. Devices start nothing, and an op "
+                                              "that was interrupted starts again afterwards; messages wait.")}};
   return spec;
 }
 
 const config::MapSpec& jitter_fields() {
   static const config::MapSpec spec{
       "Ops that take longer than computed, each by its own random factor.",
-      {config::quantity("most", Dimension::Share).doc("The longest: 10 % draws each factor evenly from 1 to 1.1."),
-       config::integer("seed", 0, 9e15).fallback("1").doc("Which factors are drawn.")}};
+      {config::quantity("most", Dimension::Share)
+           .doc("Largest increase of the time of an op: 10 % draws each factor uniformly from 1 to 1.1."),
+       config::integer("seed", 0, 9e15).fallback("1").doc("Seed of the factors.")}};
   return spec;
 }
 
@@ -206,8 +215,8 @@ std::vector<config::Field> change_fields() {
       config::list("changes", config::map("change", one_change()))
           .optional()
           .beside_base()
-          .doc("Stragglers, failures and slow links while a program runs; plans are made for the machine as rated."),
-      config::map("jitter", jitter_fields()).optional().beside_base().doc("Ops that vary.")};
+          .doc("Stragglers, failures and slow links during a run. Planners do not know of them."),
+      config::map("jitter", jitter_fields()).optional().beside_base().doc("Random variation of the time of each op.")};
 }
 
 void read_changes(const Value& map, Cluster& cluster) {

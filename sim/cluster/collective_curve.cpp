@@ -175,7 +175,7 @@ CurveFit fit(const CollectiveCurve& curve) {
 const MapSpec& collective_curve_fields() {
   static const MapSpec spec{.title = "Measured times of collectives.",
                             .fields = {config::choice("schema", {"collectives/1"}).doc("Kind and version of the file."),
-                                       config::text("title").doc("One line for people."),
+                                       config::text("title").doc("Title for people."),
                                        config::text("source").doc("Where the times come from."),
                                        config::list("curves", config::map("curve", curve_fields()))
                                            .positional()

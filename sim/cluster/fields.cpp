@@ -65,40 +65,47 @@ const config::MapSpec& device_type_fields() {
       "A kind of machine that computes.",
       {config::choice("preset", device_preset_names)
            .optional()
-           .doc("A known device to start from; the other fields replace its figures."),
+           .doc("A known device type whose figures the other fields replace."),
        config::quantity("peak", Dimension::WorkRate)
            .optional()
-           .doc("Dense arithmetic in the format that the model uses, as in the data sheet; needed without a preset."),
+           .doc("Peak rate of dense arithmetic in the number format of the model, from the data sheet. Required "
+                "without a preset."),
        config::real("efficiency", 1e-6, 1)
            .optional()
-           .doc("Share of the peak that dense layers reach; 1 without a preset."),
+           .doc("Share of the peak that dense layers reach. Default: the preset's, or 1."),
        config::quantity("memory_bandwidth", Dimension::Bandwidth)
            .optional()
-           .doc("Between the arithmetic and its memory; needed without a preset."),
-       config::quantity("memory", Dimension::Size).optional().doc("Capacity; needed without a preset."),
+           .doc("Bandwidth of the device's memory. Required without a preset."),
+       config::quantity("memory", Dimension::Size).optional().doc("Memory capacity. Required without a preset."),
        config::quantity("memory_reserve", Dimension::Size)
            .optional()
-           .doc("Of the capacity, what no plan may use; 0 when left out. On a GPU what nvidia-smi shows beyond the "
-                "framework's own peak, or 1 to 6 GiB: the context takes 0.3 GB (pytorch issue 107667), each "
-                "communicator of NCCL 0.5 to 1.6 GB (nccl issues 964 and 864), and memory breaks into pieces."),
-       config::quantity("launch", Dimension::Time).optional().doc("Time to start one layer; 0 without a preset."),
+           .doc("The part of the memory that no plan may use. Default: 0. On a GPU use what nvidia-smi shows beyond "
+                "the framework's peak, or 1 to 6 GiB: a CUDA context takes 0.3 GB (pytorch issue 107667), each NCCL "
+                "communicator 0.5 to 1.6 GB (nccl issues 964 and 864), and fragmentation takes some."),
+       config::quantity("launch", Dimension::Time)
+           .optional()
+           .doc("Time to launch one layer. Default: the preset's, or 0."),
        config::real("speed", 1e-9, 1e9)
            .optional()
-           .doc("Divides the times of layers whose times are given instead of computed; 1 when left out."),
-       config::quantity("idle", Dimension::Power).optional().doc("Power while it waits; 0 without a preset."),
-       config::quantity("busy", Dimension::Power).optional().doc("Power while it computes; 0 without a preset.")}};
+           .doc("Factor by which layers with given times run faster. Default: 1."),
+       config::quantity("idle", Dimension::Power)
+           .optional()
+           .doc("Power while it is idle. Default: the preset's, or 0."),
+       config::quantity("busy", Dimension::Power)
+           .optional()
+           .doc("Power while it computes. Default: the preset's, or 0.")}};
   return spec;
 }
 
 const config::MapSpec& link_fields() {
   static const config::MapSpec spec{
       "A cable, or a medium that several share.",
-      {config::quantity("bandwidth", Dimension::Bandwidth).doc("In one direction."),
-       config::quantity("latency", Dimension::Time).fallback("0").doc("From one end to the other."),
+      {config::quantity("bandwidth", Dimension::Bandwidth).doc("Bandwidth in one direction."),
+       config::quantity("latency", Dimension::Time).fallback("0").doc("Time from one end to the other."),
        config::choice("duplex", std::vector<std::string>{"full", "half", "unshared"})
            .fallback("full")
-           .doc("full: each direction has the bandwidth; half: they divide it; unshared: every transfer has all of "
-                "it.")}};
+           .doc("full: each direction has the whole bandwidth. half: both directions share it. unshared: every "
+                "transfer has all of it.")}};
   return spec;
 }
 

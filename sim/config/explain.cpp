@@ -127,20 +127,63 @@ class ReferenceWriter {
   std::set<const MapSpec*> seen_;
 };
 
+/// The variants of the parents that have this field, such as {"planner", {"balanced", "spp"}}. No names where all of
+/// them have it.
+std::pair<std::string, std::vector<std::string>> owners_of(const Field& field,
+                                                           const std::vector<const Field*>& parents) {
+  for (const Field* parent : parents) {
+    const Field& variants = innermost(*parent);
+    if (variants.kind != Field::Kind::Variant) continue;
+    std::vector<std::string> names;
+    for (const Variant& v : variants.variants()) {
+      const std::vector<const Field*> fields = fields_of(v.fields);
+      if (std::find(fields.begin(), fields.end(), &field) != fields.end()) names.push_back(v.name);
+    }
+    if (!names.empty()) return {variants.selector, names};
+  }
+  return {};
+}
+
+/// Fields of one name that differ come with the variants that have them.
+std::string explain_all(const std::vector<const Field*>& meant, const std::vector<const Field*>& parents,
+                        const std::string& path) {
+  struct Block {
+    std::string text, selector;
+    std::vector<std::string> owners;
+  };
+  std::vector<Block> blocks;
+  for (const Field* f : meant) {
+    const std::string text = explain_field(*f, "");
+    auto block = std::find_if(blocks.begin(), blocks.end(), [&](const Block& b) { return b.text == text; });
+    if (block == blocks.end()) block = blocks.insert(blocks.end(), {text, {}, {}});
+    auto [selector, owners] = owners_of(*f, parents);
+    block->selector = selector;
+    for (const std::string& owner : owners)
+      if (std::find(block->owners.begin(), block->owners.end(), owner) == block->owners.end())
+        block->owners.push_back(owner);
+  }
+  std::vector<std::string> texts;
+  for (const Block& b : blocks) {
+    const bool several = blocks.size() > 1 && !b.owners.empty();
+    texts.push_back(path + (several ? fmt::format(" with {}: {}", b.selector, join(b.owners, ", ")) : "") + b.text);
+  }
+  return join(texts, "\n");
+}
+
 }  // namespace
 
 std::string explain(const MapSpec& spec, const std::string& path) {
   std::vector<const Field*> fields = fields_of(&spec);
   if (path.empty()) return fmt::format("{}\n\n{}", spec.title, list_fields(fields, "  "));
   const Field* field = nullptr;
-  std::vector<const Field*> meant;
+  std::vector<const Field*> meant, parents;
   bool may_be_name = false;  // After a list or table, any word may be the name of an item.
   const std::vector<std::string> steps = split(path, '.');
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const std::string &written = steps[i], step = without_index(written);
     if (step.empty() && field && written != step) continue;
     if (std::vector<const Field*> matches = fields_called(fields, step); !matches.empty()) {
-      meant = std::move(matches);
+      parents = std::exchange(meant, std::move(matches));
       field = meant.front();
       fields.clear();
       may_be_name = false;
@@ -167,11 +210,7 @@ std::string explain(const MapSpec& spec, const std::string& path) {
     if (!may_be_name) refuse(spec, path, step, fields);
     may_be_name = false;
   }
-  std::vector<std::string> texts;
-  for (const Field* f : meant)
-    if (std::string text = explain_field(*f, path); std::find(texts.begin(), texts.end(), text) == texts.end())
-      texts.push_back(std::move(text));
-  return join(texts, "\n");
+  return explain_all(meant, parents, path);
 }
 
 std::string reference(const MapSpec& spec, const std::string& title) {

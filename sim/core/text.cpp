@@ -140,8 +140,32 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   return best;
 }
 
+namespace {
+
+/// A few candidates that hold the word, or whose last part begins with the same letters as it.
+std::vector<std::string> related(std::string_view word, std::span<const std::string> candidates) {
+  constexpr std::size_t kFewest = 3, kMost = 6;  // Letters that say something; names in a message.
+  const std::string asked = lower_case(word);
+  const auto letters = [](const std::string& text) {
+    return text.substr(0, text.find_first_not_of("abcdefghijklmnopqrstuvwxyz"));
+  };
+  std::vector<std::string> holding, alike;
+  for (const std::string& candidate : candidates) {
+    const std::string name = lower_case(candidate), last = name.substr(name.rfind('/') + 1);
+    if (asked.size() >= kFewest && name.find(asked) != std::string::npos) holding.push_back(candidate);
+    if (letters(asked).size() >= kFewest && letters(asked) == letters(last)) alike.push_back(candidate);
+  }
+  std::vector<std::string>& found = holding.empty() ? alike : holding;
+  if (found.size() > kMost) found.clear();
+  return std::move(found);
+}
+
+}  // namespace
+
 std::string suggest(std::string_view word, std::span<const std::string> candidates) {
   if (const auto near = closest(word, candidates)) return fmt::format("did you mean '{}'?", *near);
+  if (const auto names = related(word, candidates); !names.empty())
+    return fmt::format("did you mean {}'{}'?", names.size() == 1 ? "" : "one of ", join(names, "', '"));
   if (candidates.empty() || candidates.size() > 12) return {};
   if (candidates.size() == 1) return fmt::format("write {}", candidates.front());
   return "write one of " + join(candidates);

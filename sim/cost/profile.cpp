@@ -101,7 +101,7 @@ const MapSpec& update_fields() {
 
 const MapSpec& message_fields() {
   static const MapSpec spec{.title = "Messages between two devices of this type.",
-                            .fields = {quantity("latency", Dimension::Time).doc("Of a message without bytes."),
+                            .fields = {quantity("latency", Dimension::Time).doc("Time of a message without bytes."),
                                        quantity("bandwidth", Dimension::Bandwidth).doc("Of a long one.")}};
   return spec;
 }
@@ -109,8 +109,9 @@ const MapSpec& message_fields() {
 const MapSpec& gpu_fields() {
   static const MapSpec spec{
       .title = "A GPU whose multiprocessors are divided.",
-      .fields = {integer("multiprocessors", 1, 1e6).doc("Of the whole GPU."),
-                 integer("group", 1, 1e6).doc("The fewest multiprocessors that the driver gives away."),
+      .fields = {integer("multiprocessors", 1, 1e6).doc("Multiprocessors of the whole GPU."),
+                 integer("group", 1, 1e6)
+                     .doc("Fewest multiprocessors of a part that the driver allows; parts are multiples of it."),
                  integer("parts", 1, 1e6).doc("Virtual devices that it was divided into."),
                  integer("part", 1, 1e6).doc("Multiprocessors of each."),
                  quantity("memory", Dimension::Bandwidth).doc("Read and written together by all parts at once."),
@@ -178,7 +179,7 @@ const MapSpec& profile_fields() {
   static const MapSpec spec{
       .title = "What layers, updates and messages cost on one type of device, as measured.",
       .fields = {choice("schema", {"profile/1"}).doc("Kind and version of the file."),
-                 text("title").fallback("\"\"").doc("One line for people."),
+                 text("title").fallback("\"\"").doc("Title for people."),
                  text("device").doc("Type of device, as a cluster names it, that the figures are for."),
                  text("machine").doc("Where it was measured."), text("date").doc("When."),
                  text("commit").doc("With which version."), text("backend").doc("On which backend."),

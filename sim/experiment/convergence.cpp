@@ -36,8 +36,8 @@ void take_times(const Experiment& base, const ConvergenceOptions& o, const Metho
   e.training.optimizer.learning_rate = 0;
   const CompiledExperiment c = compile(e);
   const Outcome simulated = run(c, o.simulator);
-  runs.spelt = fmt::format("{}, {}, {} x {} samples", e.schedule.name(), e.weights.name(), e.run.micro_batches,
-                           c.plan.mini_batch / e.run.micro_batches);
+  runs.spelt = fmt::format("{}, {}, {} x {}", e.schedule.name(), e.weights.name(), e.run.micro_batches,
+                           pluralize(c.plan.mini_batch / e.run.micro_batches, "sample"));
   runs.update = simulated.report.period;
   runs.fill = std::max(Seconds{0}, simulated.report.makespan - simulated.report.period);
   runs.memory = most_memory(simulated.report);
@@ -68,8 +68,9 @@ void check_asked(const ConvergenceOptions& o, const Experiment& base) {
     throw InputError("with run.compute: emulated nothing is learnt, so there is nothing to converge",
                      "take run.compute: real");
   if (o.updates < std::max(3, o.evaluate_every))
-    throw InputError(fmt::format("{} updates are too few to see anything", o.updates),
-                     fmt::format("{} or more, or evaluate more often", std::max(3, o.evaluate_every)));
+    throw InputError(
+        fmt::format("{} {} too few to see anything", pluralize(o.updates, "update"), o.updates == 1 ? "is" : "are"),
+        fmt::format("{} or more, or evaluate more often", std::max(3, o.evaluate_every)));
 }
 
 void check_samples(const CompiledExperiment& c) {
@@ -116,7 +117,8 @@ Method parse_method(const std::string& word, const Experiment& experiment) {
                      "take the planner 'balanced'");
   const int samples = experiment.plan.micro_batch_size * experiment.run.micro_batches;
   if (samples % each != 0)
-    throw InputError(fmt::format("{} samples of an update cannot be cut into {} micro-batches", samples, each),
+    throw InputError(fmt::format("{} of an update cannot be cut into {}", pluralize(samples, "sample"),
+                                 pluralize(each, "micro-batch", "es")),
                      fmt::format("'{}@N' with an N that divides {}", name, samples));
   const ScheduleSpec& configured = experiment.schedule;
   const std::string schedule = sync ? (configured.flushes() ? configured.name() : "1f1b") : whole ? name : "pipedream";

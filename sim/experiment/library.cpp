@@ -77,11 +77,10 @@ std::string given_file(FileKind kind, const std::string& given, const char* list
   for (const NamedFile& file : named_files(kind)) {
     if (file.name == given) return file.path;
     names.push_back(file.name);
-    names.push_back(file.path);
+    if (given.find('/') != std::string::npos) names.push_back(file.path);
   }
-  const auto near = closest(given, names);
-  const std::string help = near ? fmt::format("did you mean '{}'?", *near)
-                                : fmt::format("stagecraft list {} shows those that are there", listed);
+  std::string help = suggest(given, names);
+  if (!help.starts_with("did you mean")) help = fmt::format("stagecraft list {} shows those that are there", listed);
   throw InputError({{{given, 0, 0}, {}, "there is no such file", help, "unreadable-file"}});
 }
 

@@ -27,12 +27,23 @@ std::optional<Where> place_in(const config::Value& row, const std::string& op, b
   return location;
 }
 
+/// The first value below `part` that --set wrote; null where there is none.
+const config::Value* overridden_in(const config::Value& part) {
+  if (part.where.file.starts_with("<--set ")) return &part;
+  for (const config::Member& m : part.members)
+    if (const config::Value* found = overridden_in(m.value)) return found;
+  for (const config::Value& item : part.items)
+    if (const config::Value* found = overridden_in(item)) return found;
+  return nullptr;
+}
+
 }  // namespace
 
 std::vector<Diagnostic> with_locations(std::vector<Diagnostic> problems, const std::string& key,
                                        const config::Value& part) {
+  const config::Value* overridden = overridden_in(part);
   for (Diagnostic& p : problems) {
-    if (p.where.line == 0 && p.where.file.empty()) p.where = part.where;
+    if (p.where.line == 0 && p.where.file.empty()) p.where = overridden ? overridden->where : part.where;
     if (p.path.empty()) p.path = key;
     const bool from_top = p.path == key || p.path.starts_with(key + ".");
     if (!from_top && p.path.find_first_of("' ") == std::string::npos) p.path = key + '.' + p.path;

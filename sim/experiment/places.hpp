@@ -8,7 +8,8 @@
 
 namespace stagecraft {
 
-/// Problems of a step with their path from the top of the scenario, and the place of `part` when they name none.
+/// Problems of a step with their path from the top of the scenario. Those that name no place get the place of what
+/// --set changed in `part`, or of `part` where it changed nothing.
 std::vector<Diagnostic> with_locations(std::vector<Diagnostic> problems, const std::string& key,
                                        const config::Value& part);
 

@@ -202,9 +202,9 @@ void check_iterations(int iterations, const ScheduleDef& schedule, const Value& 
   const bool drains = schedule.trains && drain_every(schedule, &options) == 1;
   if (drains || iterations >= 3 || (iterations == 1 && schedule.flushes)) return;
   problems.add(where, "run.iterations",
-               fmt::format("the schedule '{}' does not drain every iteration, so {} iterations do not show what one "
-                           "more would cost",
-                           schedule.name, iterations),
+               fmt::format("the schedule '{}' does not drain every iteration, so the time of one more does not "
+                           "follow from {}",
+                           schedule.name, pluralize(iterations, "iteration")),
                schedule.flushes ? "write 1, or 3 or more" : "write 3 or more", "iterations");
 }
 

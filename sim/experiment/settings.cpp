@@ -28,7 +28,7 @@ const MapSpec expect_fields{
     .title = "Published facts that the built model is checked against.",
     .fields = {real("parameters", 0, 1e15)
                    .optional()
-                   .doc("Number of parameters; the build fails when it is off by more than one in a thousand."),
+                   .doc("Published number of parameters. The model is refused if it differs by more than 0.1 %."),
                real("active_parameters", 0, 1e15)
                    .optional()
                    .doc("Parameters that work on one token, as published; the build fails when it is off by more than "
@@ -42,7 +42,7 @@ const MapSpec model_common{
     .title = "What is trained.",
     .fields = {text("schema").optional().doc("model/1 at the top of a model file."),
                text("name").fallback("model").doc("One word for results."),
-               text("title").optional().doc("One line for people."),
+               text("title").optional().doc("Title for people."),
                map("expect", expect_fields).optional().doc("Published facts to check.")},
 };
 
@@ -50,7 +50,7 @@ MapSpec make_cluster_common() {
   MapSpec spec{.title = "What it runs on.",
                .fields = {text("schema").optional().doc("cluster/1 at the top of a cluster file."),
                           text("name").fallback("cluster").doc("One word for results."),
-                          text("title").optional().doc("One line for people.")}};
+                          text("title").optional().doc("Title for people.")}};
   for (Field& field : change_fields()) spec.fields.push_back(std::move(field));
   return spec;
 }
@@ -58,26 +58,26 @@ MapSpec make_cluster_common() {
 const MapSpec cluster_common = make_cluster_common();
 
 const MapSpec gpu_fields{
-    .title = "Choices of the backend cuda.",
-    .fields =
-        {choice("precision", {"exact", "tf32", "bf16"})
-             .fallback("exact")
-             .doc("What operands of matrix products of 32-bit numbers are rounded to; exact: nothing, and no "
-                  "tensor cores."),
-         choice("messages", {"copy", "kernel", "nccl"})
-             .fallback("copy")
-             .doc("How messages move: by copies of the driver, by a kernel on the multiprocessors of the receiver, "
-                  "or by NCCL."),
-         choice("sums", {"ordered", "collective"})
-             .fallback("ordered")
-             .doc("How gradients of replicas are added up: one after another, with the bits of the backend cpu; or by "
-                  "an all-reduce of NCCL, in its own order, for which each replica needs a GPU of its own."),
-         choice("timing", {"events", "off"})
-             .fallback("events")
-             .doc("Two events around each instruction, or times of whole iterations only, which disturb nothing."),
-         boolean("graph").fallback("false").doc(
-             "Iterations that repeat are launched as one graph each; needs timing: off. Where there can be none, "
-             "results say why.")},
+    .title = "Options of the backend cuda.",
+    .fields = {choice("precision", {"exact", "tf32", "bf16"})
+                   .fallback("exact")
+                   .doc("Format to which operands of 32-bit matrix products are rounded. exact: no rounding, and no "
+                        "tensor cores."),
+               choice("messages", {"copy", "kernel", "nccl"})
+                   .fallback("copy")
+                   .doc("How messages are sent: copies by the driver, a kernel on the multiprocessors of the receiver, "
+                        "or NCCL."),
+               choice("sums", {"ordered", "collective"})
+                   .fallback("ordered")
+                   .doc("How gradients of replicas are summed: one after another, bit-identical to the backend cpu; or "
+                        "by an NCCL all-reduce in its own order, which needs one GPU for each replica."),
+               choice("timing", {"events", "off"})
+                   .fallback("events")
+                   .doc("What is timed: each instruction, by two CUDA events; or whole iterations only, which does not "
+                        "disturb the run."),
+               boolean("graph").fallback("false").doc(
+                   "Whether each repeated iteration is launched as one CUDA graph; requires timing: off. Results say "
+                   "why if none can be captured.")},
 };
 
 const MapSpec run_fields{
@@ -85,47 +85,51 @@ const MapSpec run_fields{
     .fields =
         {
             variant("schedule", "name", [] { return variants_of(schedules::catalog()); })
-                .doc("Order of forward and backward work."),
+                .doc("Order of forwards and backwards: the pipeline schedule."),
             integer("micro_batches", 1, 1 << 20)
-                .doc("Micro-batches in one iteration, of the largest size that a stage uses."),
-            integer("iterations", 1, 1e6).fallback("3").doc("Iterations, back to back."),
-            boolean("overlap").fallback("true").doc("Whether communication overlaps with computation."),
+                .doc("Micro-batches of one iteration. If stages use different sizes, micro-batches of the largest one "
+                     "count."),
+            integer("iterations", 1, 1e6).fallback("3").doc("Number of iterations, which run back to back."),
+            boolean("overlap").fallback("true").doc("Whether a device communicates while it computes. false: it does "
+                                                    "one at a time, and neighboring messages are one batch."),
             choice("transfers", {"rendezvous", "eager"})
                 .fallback("rendezvous")
-                .doc("A send waits for its receive (NCCL), or goes at once. With overlap, receives are posted early, "
-                     "so that only one stream in all makes a difference."),
+                .doc("rendezvous: a send waits for its receive, as in NCCL. eager: it starts at once. With `overlap` "
+                     "receives are posted early, so the choice matters only with one stream per device."),
             choice("streams", {"direction", "pair", "single", "none"})
                 .fallback("direction")
-                .doc("Which communication of a device waits for which: one stream for each peer and direction, for "
-                     "each peer, "
-                     "one in all, or none."),
+                .doc("Communication streams of a device, each of which runs its messages in order: one for each peer "
+                     "and direction, one for each peer, a single one, or none."),
             choice("sends", {"fifo", "shared"})
                 .fallback("fifo")
-                .doc("A device sends one message at a time, or all that are ready share its link."),
+                .doc("Whether a device sends one message at a time, or all messages that are ready at once, sharing "
+                     "its link."),
             choice("compute", {"real", "emulated"})
                 .fallback("real")
-                .doc("Backends that really run it compute the model, or sleep for as long as the cost table says, so "
-                     "that pipelines larger than the machine can be tried."),
-            map("gpu", gpu_fields).optional().doc("Choices of the backend cuda."),
+                .doc("What real backends do: compute the model, or sleep for the time in the cost table, so that "
+                     "pipelines larger than the machine can be tried."),
+            map("gpu", gpu_fields).optional().doc("Options of the backend cuda."),
             integer("seed", 0, 9e15)
                 .fallback("1")
-                .doc("Recorded with the results. What is drawn has seeds of its own: training.seed, "
+                .doc("A number that results record. Random draws have their own seeds: training.seed, "
                      "cluster.jitter.seed, cluster.changes."),
         },
 };
 
 const MapSpec report_fields{
-    .title = "What a run writes.",
-    .fields = {boolean("trace").fallback("true").doc("trace.json for Perfetto."),
+    .title = "Files that `run --out` writes.",
+    .fields = {boolean("trace").fallback("true").doc("trace.json, for ui.perfetto.dev."),
                boolean("svg").fallback("true").doc("timeline.svg, a picture of runs with up to 20000 instructions."),
-               boolean("spans").fallback("true").doc("spans.csv, one row an instruction; and memory.csv."),
+               boolean("spans").fallback("true").doc(
+                   "spans.csv, one row for each instruction, and memory.csv, one row for each change of memory: "
+                   "stagecraft schema spans.csv lists the columns."),
                boolean("html").fallback("true").doc(
-                   "report.html, the run as a page to look at, of up to 1000000 instructions.")},
+                   "report.html, a page about the run, for runs with up to 1000000 instructions.")},
 };
 
 std::vector<Variant> policies() {
   std::vector<Variant> list = variants_of(weights::catalog());
-  list.insert(list.begin(), {"auto", "What the schedule goes with", nullptr});
+  list.insert(list.begin(), {"auto", "The policy that belongs to the schedule", nullptr});
   return list;
 }
 
@@ -148,22 +152,20 @@ Field cluster_field() {
 const MapSpec& scenario_fields() {
   static const MapSpec spec{
       .title = "One question: this model, on this cluster, with this pipeline.",
-      .fields =
-          {choice("schema", {"scenario/1"}).doc("Kind and version of the file."),
-           text("title").fallback("\"\"").doc("One line for people."), model_field(), cluster_field(),
-           variant("plan", "planner", [] { return variants_of(planners::catalog()); })
-               .doc("How the model is cut and placed."),
-           map("run", run_fields).doc("How the plan is run."),
-           variant("weights", "policy", policies, &weights_fields())
-               .fallback("auto")
-               .doc("Which weights version each op uses; auto: what the schedule goes with."),
-           any("profile").optional().doc(
-               "Measured costs, in place of computed ones: a name from models/profiles/, or a file. They hold for "
-               "devices of the type that the profile names."),
-           map("training", training_fields())
-               .optional()
-               .doc("What is learnt, when it is really run; left out: random numbers, for timing."),
-           map("report", report_fields).optional().doc("What a run writes.")},
+      .fields = {choice("schema", {"scenario/1"}).doc("Kind and version of the file."),
+                 text("title").fallback("\"\"").doc("Title for people."), model_field(), cluster_field(),
+                 variant("plan", "planner", [] { return variants_of(planners::catalog()); })
+                     .doc("How the model is divided into stages, and which device runs which stage."),
+                 map("run", run_fields).doc("How the plan is run."),
+                 variant("weights", "policy", policies, &weights_fields())
+                     .fallback("auto")
+                     .doc("Which version of the weights each op uses. auto: the policy that belongs to the schedule."),
+                 any("profile").optional().doc("Measured costs that replace computed ones, for devices of the type "
+                                               "that the profile names: a name from models/profiles/, or a file."),
+                 map("training", training_fields())
+                     .optional()
+                     .doc("The training task of real runs. Default: random numbers, which is enough to measure times."),
+                 map("report", report_fields).optional().doc("Files that `run --out` writes.")},
   };
   return spec;
 }

@@ -35,7 +35,7 @@ std::string machine() {
       name = std::string(trim(line.substr(line.find(':') + 1)));
       break;
     }
-  return fmt::format("{}, {} cores", name, std::thread::hardware_concurrency());
+  return fmt::format("{}, {}", name, pluralize(std::thread::hardware_concurrency(), "core"));
 }
 
 }  // namespace stagecraft

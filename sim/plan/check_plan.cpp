@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace stagecraft {
@@ -33,10 +34,10 @@ void check_turns(const Plan& plan, StageId id, Findings& findings) {
     findings.add("replicas", path, "its replicas take micro-batches in turn, but it has a copy in the other direction",
                  "write share: samples");
   else if (micro_batches % stage.turns() != 0)
-    findings.add(
-        "replicas", path,
-        fmt::format("its {} replicas cannot take equal numbers of {} micro-batches", stage.turns(), micro_batches),
-        fmt::format("set run.micro_batches to a multiple of {}, or write share: samples", stage.turns()));
+    findings.add("replicas", path,
+                 fmt::format("its {} replicas cannot take equal numbers of {}", stage.turns(),
+                             pluralize(micro_batches, "micro-batch", "es")),
+                 fmt::format("set run.micro_batches to a multiple of {}, or write share: samples", stage.turns()));
 }
 
 bool check_numbers(const Plan& plan, StageId id, Findings& findings) {
@@ -62,8 +63,8 @@ void check_devices(const Stage& stage, Findings& findings) {
   if (replicas == 0) findings.add("devices", path, "it has no device");
   if (stage.share == Share::Samples && stage.micro_batch_size < replicas)
     findings.add("replicas", path,
-                 fmt::format("its micro-batch of {} samples cannot be divided among {} replicas",
-                             stage.micro_batch_size, replicas),
+                 fmt::format("its micro-batch of {} cannot be divided among {} replicas",
+                             pluralize(stage.micro_batch_size, "sample"), replicas),
                  fmt::format("a micro-batch size of at least {}, fewer devices, or share: micro_batches", replicas));
   std::vector<DeviceId> sorted = stage.devices();
   std::sort(sorted.begin(), sorted.end());

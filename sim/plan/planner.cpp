@@ -100,14 +100,14 @@ std::vector<DeviceId> available_devices(const PlannerInput& input) {
 config::Field recompute_field(bool automatic) {
   std::vector<std::string> words{"none", "selective", "full"};
   std::string doc =
-      "What a stage recomputes for its backward, to keep less in memory: none, nothing; selective, the inside of each "
-      "attention (scores, softmax, context), a layer at a time; full, its whole forward";
+      "Which activations backward computes again, to save memory. none: it computes none again. selective: the inside "
+      "of each attention (scores, softmax, context), one layer at a time. full: the whole forward of the stage.";
   if (automatic) {
     words.insert(words.begin(), "auto");
-    doc += "; auto, what is fastest and fits";
+    doc += " auto: the fastest choice that fits.";
   }
   const std::string fallback = words.front();
-  return config::choice("recompute", std::move(words)).fallback(fallback).doc(doc + ".");
+  return config::choice("recompute", std::move(words)).fallback(fallback).doc(doc);
 }
 
 std::vector<Recomputation> recomputations(const ModelGraph& model) {
@@ -134,8 +134,8 @@ config::Field share_field() {
   return config::choice("share", {"samples", "micro_batches"})
       .fallback("samples")
       .doc(
-          "What replicas divide: the samples of each micro-batch, or the micro-batches, which they take in turn "
-          "(PipeDream).");
+          "What replicas divide among them. samples: the samples of each micro-batch. micro_batches: whole "
+          "micro-batches, round-robin (PipeDream).");
 }
 
 Share parse_share(std::string_view word) { return word == "samples" ? Share::Samples : Share::MicroBatches; }

@@ -211,7 +211,7 @@ const MapSpec& prediction_fields() {
       .title = "Measured iterations of one publication, which the closed form predicts.",
       .fields = {
           choice("schema", {"predictions/1"}).doc("Kind and version of the file."),
-          text("title").doc("One line for people."), text("source").doc("Authors, title, where and when."),
+          text("title").doc("Title for people."), text("source").doc("Authors, title, where and when."),
           text("calibration").doc("Which constants of the model were fitted to these rows."),
           choice("ablation", {"none", "large", "small"})
               .fallback("none")

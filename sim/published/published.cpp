@@ -242,7 +242,7 @@ const config::MapSpec& published_fields() {
       .title = "What a publication says, and scenarios that say it again.",
       .fields = {
           choice("schema", {"published/1"}).doc("Kind and version of the file."),
-          text("title").doc("One line for people."),
+          text("title").doc("Title for people."),
           text("source").doc("Authors, title, where and when."),
           list("assumed", text("sentence")).optional().doc("What had to be assumed, a sentence each."),
           list("tables", map("table", table_fields())).doc("Its figures."),

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "sim/config/override.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -192,20 +193,21 @@ config::Field update_field() {
   return config::choice("update", {"iteration", "micro_batch"})
       .fallback("iteration")
       .doc(
-          "When weights change: after each iteration, or after each micro-batch, and where replicas take turns after "
-          "each has had one.");
+          "When weights are updated: after each iteration, or after each micro-batch. If replicas take micro-batches "
+          "round-robin, then after one of each.");
 }
 
 config::Field drain_every_field() {
   return config::integer("drain_every", 0, 10000)
       .fallback("0")
-      .doc("Iterations until the pipeline drains and fills again; 0: never before the end.");
+      .doc("Iterations between two drains of the pipeline; 0: only at the end.");
 }
 
 void require_micro_batches(bool enough, std::string_view schedule, std::string_view need, int micro_batches) {
   if (enough) return;
   throw Infeasible("micro-batches",
-                   fmt::format("the schedule '{}' needs {}; there are {} micro-batches", schedule, need, micro_batches),
+                   fmt::format("the schedule '{}' needs {}; there {} {}", schedule, need,
+                               micro_batches == 1 ? "is" : "are", pluralize(micro_batches, "micro-batch", "es")),
                    "change run.micro_batches");
 }
 
@@ -221,7 +223,7 @@ void require_even_ranks(int ranks, std::string_view schedule) {
 config::Field chunks_field() {
   return config::integer("chunks", 1, 1024)
       .optional()
-      .doc("Stages on each device; left out: as few as the devices allow.");
+      .doc("Stages on each device. Default: the fewest that the devices allow.");
 }
 
 std::optional<config::Value> options_of(const ScheduleDef& def, const std::vector<std::string>& sets) {
@@ -250,11 +252,12 @@ Placing placing_of(const ScheduleDef& def, const config::Value* options) {
   if (!given) return placing;
   const int chunks = config::as_int(*given);
   if (!placing.chunks.has(chunks))
-    throw InputError({{given->where,
-                       "run.schedule.chunks",
-                       fmt::format("the schedule '{}' cannot have {} stages on each device", def.name, chunks),
-                       {},
-                       "chunks"}});
+    throw InputError(
+        {{given->where,
+          "run.schedule.chunks",
+          fmt::format("the schedule '{}' cannot have {} on each device", def.name, pluralize(chunks, "stage")),
+          {},
+          "chunks"}});
   return {placing.placement, {chunks, chunks, 1}, placing.turn};
 }
 
@@ -262,11 +265,12 @@ Plan plan_for(const ScheduleDef& def, const Placing& placing, int ranks, int chu
   if (placing.placement == Placement::Any) return chain_plan(ranks * chunks, ranks, micro_batches);
   const ChunkRange& range = placing.chunks;
   if (!range.has(chunks))
-    throw InputError(fmt::format("the schedule '{}' cannot have {} stages on each device", def.name, chunks),
-                     fmt::format("it has {}{}", range.min,
-                                 range.max == range.min ? ""
-                                 : range.step == 1      ? " or more"
-                                                        : ", or twice, three times ... as many"));
+    throw InputError(
+        fmt::format("the schedule '{}' cannot have {} on each device", def.name, pluralize(chunks, "stage")),
+        fmt::format("it has {}{}", range.min,
+                    range.max == range.min ? ""
+                    : range.step == 1      ? " or more"
+                                           : ", or twice, three times ... as many"));
   if (placing.placement == Placement::Bidirectional)
     require_micro_batches(micro_batches >= 2, def.name, "a micro-batch in each direction", micro_batches);
   return placed_plan(placing.placement, ranks, chunks, micro_batches, def.turn ? def.turn(ranks, micro_batches) : 0);

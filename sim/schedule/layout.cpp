@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -17,8 +18,8 @@ std::string devices_text(const Stage& stage) {
 }
 
 std::string chunks_text(const ChunkRange& range) {
-  if (range.min == range.max) return fmt::format("{}", range.min);
-  return fmt::format("{}{}", range.min, range.step > 1 ? ", or twice, three times ... as many" : " or more");
+  if (range.min == range.max) return pluralize(range.min, "stage");
+  return fmt::format("{}{} stages", range.min, range.step > 1 ? ", or twice, three times ... as many" : " or more");
 }
 
 int count_ranks(const Plan& plan, const Placing& placing, std::string_view schedule) {
@@ -27,8 +28,8 @@ int count_ranks(const Plan& plan, const Placing& placing, std::string_view sched
   const int ranks = static_cast<int>(first.size());
   if (plan.stage_count() % ranks != 0 || !placing.chunks.has(plan.stage_count() / ranks))
     throw InputError(
-        fmt::format("the schedule '{}' has {} stages on each device, but the plan has {} stages on {}", schedule,
-                    chunks_text(placing.chunks), plan.stage_count(), ranks),
+        fmt::format("the schedule '{}' has {} on each device, but the plan has {} on {}", schedule,
+                    chunks_text(placing.chunks), pluralize(plan.stage_count(), "stage"), pluralize(ranks, "device")),
         fmt::format("write plan.placement: auto, or {}, with stages for all devices", to_text(placing.placement)));
   return ranks;
 }

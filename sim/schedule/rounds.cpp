@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/text.hpp"
+
 namespace stagecraft {
 
 Rounds::Visit Rounds::forward(int k) const {
@@ -23,12 +25,12 @@ Rounds rounds_of(const RankInput& r, std::string_view schedule, int group) {
   if (group == 0)
     for (group = std::min(p, m); group < m && leaves(group);) ++group;
   if (group > m || group < std::min(p, m) || leaves(group))
-    throw Infeasible(
-        "group",
-        fmt::format(
-            "the schedule '{}' on {} ranks cannot take {} micro-batches in groups of {}: {}", schedule, p, m, group,
-            group > m ? "there are not as many" : "a group of fewer micro-batches than ranks would wait for itself"),
-        "leave run.schedule.group out, or choose one that divides the micro-batches");
+    throw Infeasible("group",
+                     fmt::format("the schedule '{}' on {} cannot take {} in groups of {}: {}", schedule,
+                                 pluralize(p, "rank"), pluralize(m, "micro-batch", "es"), group,
+                                 group > m ? "there are not as many"
+                                           : "a group of fewer micro-batches than ranks would wait for itself"),
+                     "leave run.schedule.group out, or choose one that divides the micro-batches");
   return {r.chunks, m, group};
 }
 
@@ -36,8 +38,8 @@ config::Field group_field() {
   return config::integer("group", 1, 1 << 20)
       .optional()
       .doc(
-          "Micro-batches that go through a chunk before the next chunk's turn, run.micro_batches at most; left out: as "
-          "many as ranks, or a few more where that leaves no shorter group over.");
+          "Micro-batches that a device runs through a chunk before it turns to the next chunk; at most "
+          "run.micro_batches. Default: the number of ranks, or a few more if no shorter group then remains.");
 }
 
 void whole_backward(const Rounds& rounds, int ahead, bool together, RankOps& ops) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/text.hpp"
 #include "sim/experiment/limits.hpp"
 
 namespace stagecraft {
@@ -129,7 +130,8 @@ class CandidateMaker {
               if (size < replicas || stages > layers_) continue;
               if (samples_ / size > std::max(configured_.experiment.run.micro_batches, kMostMicroBatches * ranks))
                 continue;
-              progress_(fmt::format("{} stages, {} replicas, micro-batches of {}", stages, replicas, size));
+              progress_(fmt::format("{}, {}, micro-batches of {}", pluralize(stages, "stage"),
+                                    pluralize(replicas, "replica"), size));
               PlanSpec spec = defaults;
               spec.stages = stages;
               spec.replicas = replicas;

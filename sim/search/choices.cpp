@@ -265,7 +265,7 @@ class ChoiceSearch {
     table_.replay.backend = kReplayBackend;
     int count = 0;
     replay_choices(table_, asked_.replay, shortest_.list(), [&](const Choice& c) {
-      progress_(fmt::format("{} played again on {}", count++, kReplayBackend));
+      progress_(fmt::format("{} simulated again on {}", count++, kReplayBackend));
       return contended_result(compile(experiment_of(tried_[c.id])));
     });
   }

@@ -184,7 +184,7 @@ const config::MapSpec& sweep_fields() {
       .title = "A sweep: a scenario and the values that vary.",
       .fields = {
           choice("schema", {"sweep/1"}).doc("Kind and version of the file."),
-          text("title").fallback("\"\"").doc("One line for people."),
+          text("title").fallback("\"\"").doc("Title for people."),
           text("base").doc("The scenario: a name from scenarios/, or a file."),
           table("axes", any("values"))
               .optional()

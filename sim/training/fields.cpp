@@ -35,19 +35,20 @@ OptimizerRule read_optimizer(const Value& checked, double learning_rate) {
 const MapSpec& training_fields() {
   static const MapSpec spec{
       .title = "What is learnt, and how; read by backends that really train.",
-      .fields =
-          {choice("task", [] { return names_of(tasks::catalog()); }).fallback("teacher").doc("Data to learn from."),
-           variant("optimizer", "name", optimizer_variants).fallback("adam").doc("Update rule."),
-           real("learning_rate", 0, 1e6).fallback("0.001").doc("Step size."),
-           integer("seed", 0, 9e15).fallback("1").doc("Of weights and data."),
-           choice("gradient_sum", std::vector<std::string>{"order", "slots"})
-               .fallback("order")
-               .doc("Gradients of micro-batches are added up in the order of the work, or kept apart and added "
-                    "in the order of the micro-batches: the same bits for every order of work, for the memory "
-                    "of one gradient for each micro-batch."),
-           integer("evaluate_every", 0, 1e9)
-               .fallback("0")
-               .doc("Updates between two looks at the loss of the real weights; 0: none.")},
+      .fields = {choice("task", [] { return names_of(tasks::catalog()); })
+                     .fallback("teacher")
+                     .doc("The task: data to learn from."),
+                 variant("optimizer", "name", optimizer_variants).fallback("adam").doc("Update rule."),
+                 real("learning_rate", 0, 1e6).fallback("0.001").doc("Step size."),
+                 integer("seed", 0, 9e15).fallback("1").doc("Seed of the initial weights and of the data."),
+                 choice("gradient_sum", std::vector<std::string>{"order", "slots"})
+                     .fallback("order")
+                     .doc("Order in which gradients of micro-batches are summed: the order of the schedule, or the "
+                          "order of the micro-batches. The second gives the same bits for every schedule and needs the "
+                          "memory of one gradient for each micro-batch."),
+                 integer("evaluate_every", 0, 1e9)
+                     .fallback("0")
+                     .doc("Updates between two evaluations of the loss; 0: no evaluation.")},
   };
   return spec;
 }

@@ -11,43 +11,43 @@ constexpr double kBelowOne = 0.999999999;
 Field decay(const char* fallback, const char* where) {
   return real("weight_decay", 0, 1e6).fallback(fallback).doc(where);
 }
-Field coupled_decay() { return decay("0", "Times the weights, added to the gradient."); }
+Field coupled_decay() { return decay("0", "Weight decay: this factor times the weights is added to the gradient."); }
 Field epsilon() { return real("epsilon", 1e-30, 1).fallback("1e-8").doc("Added to the root of the mean square."); }
 Field beta(const char* name, const char* fallback, const char* doc) {
   return real(name, 0, kBelowOne).fallback(fallback).doc(doc);
 }
 
 std::vector<Field> adam_like(Field weight_decay) {
-  return {beta("beta1", "0.9", "How much of the mean gradient stays at each step."),
-          beta("beta2", "0.999", "How much of the mean square stays at each step."), epsilon(),
-          std::move(weight_decay)};
+  return {beta("beta1", "0.9", "Share of the mean gradient that each step keeps."),
+          beta("beta2", "0.999", "Share of the mean square that each step keeps."), epsilon(), std::move(weight_decay)};
 }
 
 const MapSpec sgd_fields{"Plain gradient descent.", {coupled_decay()}};
 const MapSpec momentum_fields{
     "Gradient descent with momentum.",
-    {real("momentum", 0, 1).fallback("0.9").doc("How much of the momentum stays at each step."),
+    {real("momentum", 0, 1).fallback("0.9").doc("Share of the momentum that each step keeps."),
      real("dampening", 0, 1)
          .fallback("0")
-         .doc("Share of each gradient but the first that does not enter the momentum."),
+         .doc("Share of each gradient, except the first, that does not enter the momentum."),
      coupled_decay()}};
 const MapSpec adam_fields{"Adam.", adam_like(coupled_decay())};
-const MapSpec adamw_fields{"Adam with the weight decay apart.",
-                           adam_like(decay("0.01", "Times lr: the share of the weights taken off at each step."))};
+const MapSpec adamw_fields{
+    "Adam with the weight decay apart.",
+    adam_like(decay("0.01", "Weight decay: each step multiplies the weights by 1 - lr times this factor."))};
 const MapSpec rmsprop_fields{
     "RMSprop, neither centred nor with momentum.",
-    {beta("alpha", "0.99", "How much of the mean square stays at each step."), epsilon(), coupled_decay()}};
+    {beta("alpha", "0.99", "Share of the mean square that each step keeps."), epsilon(), coupled_decay()}};
 
 const OptimizerDef kOptimizers[] = {
     {"sgd", "Plain gradient descent", "Robbins and Monro, Ann. Math. Statist. 22 (1951)", OptimizerKind::Sgd,
      &sgd_fields},
     {"momentum", "Gradient descent with momentum, dampened as in PyTorch",
      "Polyak, USSR Comput. Math. Math. Phys. 4 (1964)", OptimizerKind::Momentum, &momentum_fields},
-    {"adam", "Mean gradient over the root of the mean square", "Kingma and Ba, ICLR 2015", OptimizerKind::Adam,
+    {"adam", "Mean gradient divided by the root of the mean square", "Kingma and Ba, ICLR 2015", OptimizerKind::Adam,
      &adam_fields},
-    {"adamw", "Adam with the weight decay apart", "Loshchilov and Hutter, ICLR 2019", OptimizerKind::AdamW,
+    {"adamw", "Adam with decoupled weight decay", "Loshchilov and Hutter, ICLR 2019", OptimizerKind::AdamW,
      &adamw_fields},
-    {"rmsprop", "Gradient over the root of the mean square", "Tieleman and Hinton, Neural Networks for ML, 2012",
+    {"rmsprop", "Gradient divided by the root of the mean square", "Tieleman and Hinton, Neural Networks for ML, 2012",
      OptimizerKind::RmsProp, &rmsprop_fields},
     {"integer", "Momentum in whole numbers, exact in any order of summation; has no learning rate", "this project",
      OptimizerKind::Integer, nullptr},

@@ -34,38 +34,41 @@ const config::MapSpec predictor_fields{
     .title = "How weights are predicted: W - learning rate * horizon * direction.",
     .fields = {choice("direction", words(kDirection))
                    .fallback("optimizer")
-                   .doc("The step of the optimizer, momentum after one more equal gradient, momentum of the bare "
-                        "gradients, or the steps to come with zero gradients."),
+                   .doc("Direction of the prediction: the optimizer's step, the momentum after one more equal "
+                        "gradient, the momentum of the plain gradients, or the coming steps with zero gradients."),
                choice("horizon", words(kHorizon))
                    .fallback("exact")
-                   .doc("Updates to look ahead: until the backward in this order of work, as in the steady state, one "
-                        "more than that, until the micro-batch is through, or XPipe's for a whole update.")},
+                   .doc("Number of updates to predict: until the backward in this schedule, until the backward in the "
+                        "steady state, one more than that, until the micro-batch has left the pipeline, or XPipe's "
+                        "rule for a whole update.")},
 };
 
 const config::MapSpec update_fields{
-    .title = "What is different about an update.",
-    .fields = {config::integer("shrink_updates", 0, 1e9)
-                   .fallback("0")
-                   .doc("Updates until the learning rate has grown from lr / delay to lr (PipeMare); 0: lr from the "
-                        "start."),
-               config::boolean("spike_compensation")
-                   .fallback("false")
-                   .doc("Each update brings in what the delay kept from the momentum.")},
+    .title = "Changes of the update rule.",
+    .fields =
+        {config::integer("shrink_updates", 0, 1e9)
+             .fallback("0")
+             .doc("Updates in which the learning rate grows from lr / delay to lr (PipeMare); 0: lr from the start."),
+         config::boolean("spike_compensation")
+             .fallback("false")
+             .doc("Whether each update adds the momentum that the delay withheld.")},
 };
 
 const config::MapSpec fields{
     .title = "Any point in the space of policies.",
     .fields = {choice("forward_weights", words(kForward))
                    .fallback("current")
-                   .doc("The newest version, one update older, the same on every stage, or a prediction."),
+                   .doc("Weights of the forward: the newest version, the version one update older, the same version on "
+                        "every stage, or a prediction."),
                choice("backward_weights", words(kBackward))
                    .fallback("current")
-                   .doc("The newest version, the forward's own, a prediction, or the forward's, reconstructed."),
-               config::map("predictor", predictor_fields).optional().doc("For what is predicted."),
+                   .doc("Weights of the backward: the newest version, the version of the forward, a prediction, or a "
+                        "reconstruction of the forward's version."),
+               config::map("predictor", predictor_fields).optional().doc("How predicted weights are computed."),
                choice("reconstruction", words(kReconstruction))
                    .optional()
-                   .doc("For backward_weights: reconstruct; the average that leads back."),
-               config::map("update", update_fields).optional().doc("What is different about an update.")},
+                   .doc("The average used for backward_weights: reconstruct."),
+               config::map("update", update_fields).optional().doc("Changes of the update rule.")},
 };
 
 void refuse(const Value& at, std::string_view field, std::string message, std::string help) {

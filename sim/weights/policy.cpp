@@ -13,9 +13,8 @@ const config::MapSpec kPipeMareFields{
     .title = "PipeMare: the learning rate shrunk by the delay at first, and the forward's weights reconstructed.",
     .fields = {config::integer("shrink_updates", 0, 1e9)
                    .fallback("100")
-                   .doc(
-                       "Updates until the learning rate of a stage with delay tau has grown from lr / tau to lr; 0: lr "
-                       "from the start. The paper tunes it for each task.")},
+                   .doc("Updates in which the learning rate of a stage with delay tau grows from lr / tau to lr; 0: lr "
+                        "from the start. The paper tunes it for each task.")},
 };
 
 void read_pipemare(const config::Value& map, WeightsRule& rule) {
@@ -49,7 +48,7 @@ const WeightsDef kPolicies[] = {
     // W(u+1) = W(u) - step(mean gradient at W(u-1)) with W(-1) = W(0).
     {
         .name = "2bw",
-        .summary = "Two versions that take turns; every gradient is one update old",
+        .summary = "Two versions in turn; every gradient is one update old",
         .source = "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021, section 3.1",
         .paper = {.forward = ForwardWeights::DoubleBuffer, .backward = BackwardWeights::SameAsForward},
     },
@@ -73,19 +72,20 @@ const WeightsDef kPolicies[] = {
     // The window of the average is a reading of the paper's text: it is as long as the delay.
     {
         .name = "layerpipe2",
-        .summary = "One version; the backward goes back by an average of the gradients since",
+        .summary = "One version; the backward subtracts an average of the later gradients",
         .source = "LayerPipe2: Multistage Pipelining and Weight Recompute via Improved EMA, 2025",
         .paper = {.backward = BackwardWeights::Reconstruct, .reconstruction = Reconstruction::GradientAverage},
     },
     {
         .name = "naive",
-        .summary = "One version, whatever is in flight: a backward may use other weights than its forward",
+        .summary = "One version only, so a backward may use other weights than its forward",
         .source = "the baseline of Chen et al., SpecTrain, 2018, and of Kosson et al., MLSys 2021",
         .paper = {},
     },
     {
         .name = "pipemare",
-        .summary = "One version; the backward goes back by an average of the updates, and lr grows from lr / delay",
+        .summary = "One version; the backward subtracts an average of the updates, and the learning rate grows from lr "
+                   "/ delay",
         .source = "Yang et al., PipeMare, MLSys 2021, techniques 1 and 2",
         .paper = {.backward = BackwardWeights::Reconstruct,
                   .reconstruction = Reconstruction::UpdateAverage,
@@ -95,8 +95,8 @@ const WeightsDef kPolicies[] = {
     },
     {
         .name = "pipeoptim",
-        .summary =
-            "The forward predicts the version of its backward by the step of the optimizer; the backward is real",
+        .summary = "The forward predicts the version of its backward with the optimizer's step; the backward uses the "
+                   "newest version",
         .source =
             "Guan et al., PipeOptim: Ensuring Effective 1F1B Schedule with Optimizer-Dependent Weight Prediction, 2023",
         .paper = kPipeOptimPaper,
@@ -104,7 +104,7 @@ const WeightsDef kPolicies[] = {
     },
     {
         .name = "spectrain",
-        .summary = "Forward and backward both predict the version at which the micro-batch is through",
+        .summary = "Forward and backward both predict the version at the end of the micro-batch",
         .source = "Chen et al., Efficient and Robust Parallel DNN Training through Model Parallelism (SpecTrain), 2018",
         .paper = kSpecTrainPaper,
         .as_released = kSpecTrainReleased,
@@ -122,25 +122,26 @@ const WeightsDef kPolicies[] = {
     },
     {
         .name = "spike-compensation",
-        .summary = "One version; each update brings in at once what the delay kept from the momentum",
+        .summary = "One version; each update adds the momentum that the delay withheld",
         .source = "Kosson et al., Pipelined Backpropagation at Scale, MLSys 2021",
         .paper = {.spike_compensation = true},
     },
     {
         .name = "stash",
-        .summary = "The newest version forward, and the same one kept for the backward",
+        .summary = "The forward uses the newest version and keeps it for its backward",
         .source = "Narayanan et al., PipeDream, SOSP 2019, weight stashing",
         .paper = {.backward = BackwardWeights::SameAsForward},
     },
     {
         .name = "vertical-sync",
-        .summary = "The same version on every stage, forward and backward: the one the first stage had",
+        .summary = "The version that the first stage used, on every stage, forward and backward",
         .source = "Narayanan et al., PipeDream, SOSP 2019, vertical sync",
         .paper = {.forward = ForwardWeights::Vertical, .backward = BackwardWeights::SameAsForward},
     },
     {
         .name = "xpipe",
-        .summary = "The first micro-batch of an update predicts, forward and backward, for all of them",
+        .summary =
+            "The first micro-batch of an update predicts the weights for all its micro-batches, forward and backward",
         .source = "Guan et al., XPipe: Efficient Pipeline Model Parallelism for Multi-GPU DNN Training, 2019",
         .paper = {.forward = ForwardWeights::Predict,
                   .backward = BackwardWeights::Predict,
@@ -169,8 +170,8 @@ const config::MapSpec& weights_fields() {
       .title = "Which version of the weights each op uses.",
       .fields = {config::choice("fidelity", {"paper", "as_released"})
                      .fallback("paper")
-                     .doc("What the paper says, or what its published code does; the same where they agree, and where "
-                          "what the code does is no choice of weights.")},
+                     .doc("Whether to follow the paper or its published code, where the two differ in their choice of "
+                          "weights.")},
   };
   return spec;
 }

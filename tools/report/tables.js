@@ -57,7 +57,7 @@ const share = (part, whole) => (whole > 0 ? part / whole : 0);
 function changesOnce({ results }) { return (results.change_times ?? []).some(c => c.from_s > 0 || c.until_s !== undefined); }
 function periodNote(runs) {
   if (!runs.some(changesOnce)) return 'one more iteration, back to back';
-  return (runs.every(changesOnce) ? '' : 'one more iteration, back to back; ') + 'the mean of those behind the first where the machine changes';
+  return (runs.every(changesOnce) ? '' : 'one more iteration, back to back; ') + 'the mean of those after the first where the machine changes';
 }
 
 /** name, definition (or what makes it), value in the results (undefined: there is none), text, and whether it is a share. */

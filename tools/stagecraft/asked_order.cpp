@@ -55,7 +55,8 @@ NamedSchedule named_schedule(const Arguments& a, const std::string& name, int it
   const Placing placing = placing_of(def, options ? &*options : nullptr);
   const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : placing.chunks.min;
   if (ranks > kMostStages / chunks)
-    throw InputError(fmt::format("{} ranks of {} chunks are more than {} stages", ranks, chunks, kMostStages));
+    throw InputError(fmt::format("{} with {} each have more than {} stages", pluralize(ranks, "rank"),
+                                 pluralize(chunks, "chunk"), kMostStages));
   Plan plan = plan_for(def, placing, ranks, chunks, micro_batches);
   const bool recompute = recomputes(a, def);
   for (Stage& stage : plan.stages) stage.shape.recomputation = recompute ? Recomputation::Full : Recomputation::None;

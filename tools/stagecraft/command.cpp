@@ -172,15 +172,15 @@ int parsed(const std::string& word) {
 Argument replay_argument(const std::string& usual, const std::string& when) {
   return {
       "--replay", Argument::Kind::Text,
-      fmt::format("{}rows to play again on {}, where messages share links, the shortest first: a number, or all; 0: "
-                  "none (default: {}; with another backend than ideal 0)",
+      fmt::format("{}simulate the shortest rows again on {}, with network contention: their number, or all, or 0 for "
+                  "none (default: {}; 0 with a backend other than ideal)",
                   when.empty() ? "" : when + ": ", kReplayBackend, usual)};
 }
 
 int replay_rows(const Arguments& a, const std::string& backend, const std::string& usual) {
   const int rows = parsed(a.has("replay") ? a.text("replay") : backend == "ideal" ? usual : "0");
   if (rows > 0 && backend != "ideal")
-    throw InputError(fmt::format("--replay plays what was ranked on ideal again on {}, but --backend {} ranks them",
+    throw InputError(fmt::format("--replay simulates rows that ideal ranked again on {}, but --backend {} ranks them",
                                  kReplayBackend, backend),
                      "leave out one of the two");
   return rows;

@@ -106,9 +106,11 @@ constexpr Term kTerms[] = {
     {"contention", "Messages that use a link at the same time share its bandwidth and take longer."},
     {"busiest link|use of a link", "Bytes over a link, divided by what it could carry during the run."},
     {"traffic", "Bytes that cross links in one iteration."},
-    {"safe streams|streams",
-     "Communication queues of a rank with which the order cannot deadlock: single (one queue), pair (one per peer), "
-     "direction (one per peer and kind of message, activations or gradients)."},
+    {"no deadlock|safe streams|streams",
+     "Message streams of a rank with which the order cannot deadlock when each operation receives right before it and "
+     "sends right after it: single (one stream), pair (one per peer), direction (one per peer and kind of message, "
+     "activations or gradients); any: all three. `schedule --streams` checks one of them, by default with messages as "
+     "PyTorch places them."},
     {"rendezvous", "A message starts only when its receiver is ready. An eager message leaves without its receiver."},
     {"collective", "An operation of a group of devices, such as an all-reduce. `stagecraft list collectives`."},
     // Tables.

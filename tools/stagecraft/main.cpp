@@ -10,6 +10,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/scenario.hpp"
 #include "sim/experiment/version.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
@@ -29,6 +30,27 @@ bool is_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && word.find_first_of("0123456789.") != 1;
 }
 
+/// "--set run.micro_batches" for "--micro-batches", where the command has --set and such a field is at the top of a
+/// scenario or right below. Empty otherwise.
+std::string set_option(const Command& command, const std::string& option) {
+  const bool sets = std::any_of(command.arguments.begin(), command.arguments.end(), [](const Argument& a) {
+    return a.flags.ends_with("--set") && a.doc.find("path=value") != std::string::npos;
+  });
+  if (!sets || !option.starts_with("--")) return {};
+  std::string name = option.substr(2);
+  std::replace(name.begin(), name.end(), '-', '_');
+  for (const config::Field& field : scenario_fields().fields) {
+    if (field.name == name) return "--set " + name;
+    if (field.selector == name) return fmt::format("--set {}.{}", field.name, name);
+    std::vector<const config::MapSpec*> tables{field.map};
+    if (field.variants)
+      for (const config::Variant& v : field.variants()) tables.push_back(v.fields);
+    for (const config::MapSpec* table : tables)
+      if (table && table->find(name)) return fmt::format("--set {}.{}", field.name, name);
+  }
+  return {};
+}
+
 /// CLI11 takes a misspelt option for one value too many of another, so the words are looked through before.
 void check_options(const Command& command, int argc, char** argv) {
   std::vector<std::string> known_options{"-h", "--help"};
@@ -41,10 +63,23 @@ void check_options(const Command& command, int argc, char** argv) {
     if (!is_option(word) || std::find(known_options.begin(), known_options.end(), name) != known_options.end())
       continue;
     const auto near = closest(name, known_options);
+    const std::string field = near ? "" : set_option(command, name);
     throw InputError(fmt::format("'stagecraft {}' has no option '{}'", command.name, name),
-                     near ? fmt::format("did you mean '{}'?", *near)
-                          : fmt::format("stagecraft {} --help shows what there is", command.name));
+                     near             ? fmt::format("did you mean '{}'?", *near)
+                     : !field.empty() ? fmt::format("a field of the scenario is set with {}=...", field)
+                                      : fmt::format("stagecraft {} --help shows what there is", command.name));
   }
+}
+
+/// The command that a word means: a slip of the pen, or what other tools call it.
+std::string command_help(const std::string& word, const std::vector<std::string>& names) {
+  constexpr std::pair<const char*, const char*> kOthers[] = {
+      {"simulate", "run"}, {"execute", "run"},  {"optimize", "search"}, {"tune", "search"}, {"diff", "compare"},
+      {"lint", "check"},   {"verify", "check"}, {"describe", "show"},   {"info", "doctor"}, {"convert", "import"}};
+  if (closest(word, names)) return suggest(word, names);
+  for (const auto& [other, name] : kOthers)
+    if (word == other) return fmt::format("did you mean '{}'?", name);
+  return "stagecraft --help shows the commands";
 }
 
 /// Rewords CLI11's messages, which count values.
@@ -117,8 +152,9 @@ int run(int argc, char** argv) {
     const std::string word = argc > 1 ? argv[1] : "";
     const bool is_command = std::find(names.begin(), names.end(), word) != names.end();
     if (!is_command && !word.empty() && word.front() != '-')
-      throw InputError("there is no command '" + word + "'",
-                       closest(word, names) ? suggest(word, names) : "stagecraft --help shows the commands");
+      throw InputError("there is no command '" + word + "'", command_help(word, names));
+    const std::vector<std::string> flags{"--help", "--version"};
+    if (!is_command && closest(word, flags)) throw InputError(reworded(e), suggest(word, flags));
     throw InputError(reworded(e), is_command ? "stagecraft " + word + " --help shows what there is"
                                              : "stagecraft --help shows the commands");
   }

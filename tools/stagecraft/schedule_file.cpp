@@ -56,24 +56,26 @@ std::vector<Argument> check_arguments() {
   return {
       {"--torch", Kind::Text, "The order is for this PyTorch: 2.8 or 2.11"},
       {"--streams", Kind::Text,
-       "Look for deadlocks with one queue of messages for: single, a rank; pair, each of its peers; direction, "
-       "activations and gradients of each"},
-      {"--grouped", Kind::Flag, "With --streams: neighboring messages of a stage are one batch"},
+       "Check for deadlocks with these message streams of a rank: single, one for all messages; pair, one for each "
+       "peer; direction, one for each peer and kind of message (activations or gradients)"},
+      {"--grouped", Kind::Flag, "With --streams: send neighboring messages of a stage as one batch"},
       {"--messages", Kind::Text,
-       "With --streams: where an order without messages gets them: lowered, just-in-time or prefetch (default: "
-       "lowered)"},
+       "With --streams: where messages are placed if the order has none: lowered, as PyTorch lowers it; just-in-time, "
+       "right before and after the op; prefetch, receives one op earlier (default: lowered)"},
       {"--message-size", Kind::Number,
-       "With --eager-below, or --capacity and a file with messages: size of one (default: 0)"},
+       "With --eager-below, or --capacity and a file with messages: size of a message (default: 0)"},
       {"--eager-below", Kind::Number,
-       "With --streams: messages smaller than this leave without their receiver (default: 0)"},
-      {"--capacity", Kind::Number, "Of a rank: refuse what needs more"},
-      {"--stash", Kind::Number, "With --capacity: what a stage keeps of one micro-batch (default: 1)"},
-      {"--resident", Kind::Number, "With --capacity: what stays on a rank, weights, gradients, optimizer (default: 0)"},
-      {"--freed-at-input", Kind::Number, "Share of the stash that I gives back (default: 0)"},
-      {"--slices", Kind::Count, "Of a file: slices of a micro-batch along the sequence (default: 1)"},
-      {"--weights", Kind::Text, "Without a drain: compare the weights of forward and backward under this policy"},
-      {"--update-every", Kind::Count, "With --weights: micro-batches in an update (default: 1)"},
-      {"--lint", Kind::Flag, "Warn of what runs but may not be meant"}};
+       "With --streams: messages smaller than this do not wait for their receiver (default: 0)"},
+      {"--capacity", Kind::Number, "Memory of a rank: refuse orders that need more"},
+      {"--stash", Kind::Number, "With --capacity: size of the stash of one micro-batch in one stage (default: 1)"},
+      {"--resident", Kind::Number,
+       "With --capacity: resident memory of a rank: weights, gradients, optimizer state (default: 0)"},
+      {"--freed-at-input", Kind::Number, "Share of the stash that an input gradient (I) frees (default: 0)"},
+      {"--slices", Kind::Count, "With --file: slices of a sequence (default: 1)"},
+      {"--weights", Kind::Text,
+       "For orders without a drain: check that forward and backward use the same weights version under this policy"},
+      {"--update-every", Kind::Count, "With --weights: micro-batches of an update (default: 1)"},
+      {"--lint", Kind::Flag, "Warn about valid but suspicious orders"}};
 }
 
 FileCheckOptions check_options(const Arguments& a) {

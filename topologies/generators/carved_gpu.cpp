@@ -16,28 +16,29 @@ const config::MapSpec& memory_fields() {
       "What the memory of the GPU reads and writes, together.",
       {config::quantity("bandwidth", config::Dimension::Bandwidth)
            .optional()
-           .doc("For all parts at once; left out: that of the type."),
+           .doc("Bandwidth for all parts together. Default: the bandwidth of the type."),
        config::quantity("alone", config::Dimension::Bandwidth)
-           .doc("For one part while the others rest: multiprocessors that are few cannot ask for all of it.")}};
+           .doc("Bandwidth for one part while the others are idle; a few multiprocessors cannot use all of it.")}};
   return spec;
 }
 
 const config::MapSpec& message_fields() {
   static const config::MapSpec spec{
       "A message, which is a copy within the GPU.",
-      {config::quantity("bandwidth", config::Dimension::Bandwidth)
-           .doc("Of one copy: bytes of the message in a second."),
-       config::quantity("latency", config::Dimension::Time).fallback("0").doc("Of a message without bytes.")}};
+      {config::quantity("bandwidth", config::Dimension::Bandwidth).doc("Bandwidth of one copy."),
+       config::quantity("latency", config::Dimension::Time).fallback("0").doc("Time of a message without bytes.")}};
   return spec;
 }
 
 const config::MapSpec kFields{
     "One GPU, divided.",
-    {type_field(), config::integer("multiprocessors", 1, 1e6).doc("Of the whole GPU."),
-     config::integer("group", 1, 1e6).fallback("8").doc("The fewest multiprocessors that the driver gives away."),
-     config::integer("parts", 1, 1e6).doc("Virtual devices, equal ones; 1 is the whole GPU."),
-     config::map("memory", memory_fields()).doc("What the parts share."),
-     config::map("messages", message_fields()).doc("Between two parts."), types_field()}};
+    {type_field(), config::integer("multiprocessors", 1, 1e6).doc("Multiprocessors of the whole GPU."),
+     config::integer("group", 1, 1e6)
+         .fallback("8")
+         .doc("Fewest multiprocessors of a part that the driver allows; parts are multiples of it."),
+     config::integer("parts", 1, 1e6).doc("Number of equal virtual devices; 1 is the whole GPU."),
+     config::map("memory", memory_fields()).doc("The memory that the parts share."),
+     config::map("messages", message_fields()).doc("Messages between two parts."), types_field()}};
 
 /// Multiprocessors of each part.
 int divide(const config::Value& map, config::Problems& problems) {

@@ -13,13 +13,14 @@ namespace {
 
 const config::MapSpec kFields{
     "Groups of routers that are all joined, and joined groups.",
-    {config::integer("groups", 1, 1e5).doc("How many."),
+    {config::integer("groups", 1, 1e5).doc("Number of them."),
      config::integer("routers", 1, 1e5).doc("Routers of one group."),
      config::integer("devices", 1, 1e6).doc("Devices of one router."),
      config::integer("cables", 1, 1e5).fallback("1").doc("Global cables between every two groups."), type_field(),
-     config::text("prefix").fallback("gpu").doc("Devices are called this and their number."),
-     link_field("link", "From each device to its router."), link_field("local", "Between routers of one group."),
-     link_field("global", "Between groups."), types_field()}};
+     config::text("prefix").fallback("gpu").doc("Name of the devices; each gets a number."),
+     link_field("link", "Link from each device to its router."),
+     link_field("local", "Links between routers of one group."), link_field("global", "Links between groups."),
+     types_field()}};
 
 Cluster build(const config::Value& map) {
   ClusterWriter writer(map);
@@ -65,7 +66,7 @@ Cluster build(const config::Value& map) {
 
 extern const TopologyGenerator dragonfly{
     .name = "dragonfly",
-    .summary = "Joined groups of joined routers.",
+    .summary = "A dragonfly: groups of connected routers, and cables between every two groups.",
     .source = "Kim et al., ISCA 2008",
     .fields = &kFields,
     .build = build,

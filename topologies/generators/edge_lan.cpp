@@ -14,17 +14,17 @@ using config::Dimension;
 
 const config::MapSpec kMediumFields{
     "What all share.",
-    {config::quantity("bandwidth", Dimension::Bandwidth).doc("Of all transfers together."),
-     config::quantity("latency", Dimension::Time).fallback("0").doc("From one station to another.")}};
+    {config::quantity("bandwidth", Dimension::Bandwidth).doc("Bandwidth that all transfers share."),
+     config::quantity("latency", Dimension::Time).fallback("0").doc("Time from one station to another.")}};
 
 const config::MapSpec& group_fields() {
   static const config::MapSpec spec{
       "Equal devices with equal adapters.",
-      {config::text("name").doc("Devices are called this and their number."), type_field(),
-       config::integer("count", 1, 1e5).fallback("1").doc("How many."),
+      {config::text("name").doc("Name of the devices; each gets a number."), type_field(),
+       config::integer("count", 1, 1e5).fallback("1").doc("Number of them."),
        config::quantity("bandwidth", Dimension::Bandwidth)
            .optional()
-           .doc("Of one adapter, sending and receiving together; left out: that of the medium.")}};
+           .doc("Bandwidth of one adapter, which sending and receiving share. Default: the bandwidth of the medium.")}};
   return spec;
 }
 

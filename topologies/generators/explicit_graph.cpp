@@ -20,20 +20,22 @@ const config::MapSpec& device_fields() {
   static const config::MapSpec spec{
       "One device.",
       {config::text("name").doc("What plans and reports call it."), type_field(),
-       config::text("host").optional().doc("The machine that it is in; left out: one of its own.")}};
+       config::text("host").optional().doc("Name of the machine that it is in. Default: a machine of one device.")}};
   return spec;
 }
 
 const config::MapSpec& named_link_fields() {
   static const config::MapSpec spec = [] {
-    config::MapSpec derived{"A cable between two places, or a medium that several share.",
-                            {config::text("name").doc("What reports and overrides call it."),
-                             config::list("between", config::text("end")).optional().doc("The two ends of a cable."),
-                             config::list("among", config::text("station"))
-                                 .optional()
-                                 .doc("The stations of a medium. Without either only `routes` lead over it.")}};
+    config::MapSpec derived{
+        "A cable between two places, or a medium that several share.",
+        {config::text("name").doc("What reports and overrides call it."),
+         config::list("between", config::text("end")).optional().doc("The two ends of a cable."),
+         config::list("among", config::text("station"))
+             .optional()
+             .doc("The stations of a shared medium. A link without `between` and `among` is used by `routes` only.")}};
     for (config::Field field : link_fields().fields) {
-      if (field.name == "duplex") field.default_text.reset(), field.text_doc += " Left out: full; half for a medium.";
+      if (field.name == "duplex")
+        field.default_text.reset(), field.text_doc += " Default: full, and half for a medium.";
       derived.fields.push_back(std::move(field));
     }
     return derived;
@@ -44,11 +46,15 @@ const config::MapSpec& named_link_fields() {
 const config::MapSpec kFields{
     "Every device, switch and link by name.",
     {config::list("devices", config::map("device", device_fields())).doc("The devices, in order."),
-     config::list("switches", config::text("switch")).optional().doc("Places that forward and do not compute."),
-     config::list("links", config::map("link", named_link_fields())).optional().doc("What joins them."),
+     config::list("switches", config::text("switch"))
+         .optional()
+         .doc("Names of switches, which forward messages and do not compute."),
+     config::list("links", config::map("link", named_link_fields()))
+         .optional()
+         .doc("Links between devices and switches."),
      config::list("routes", config::text("route"))
          .optional()
-         .doc("Ways that are given instead of found: from, to, and the links between them, with spaces."),
+         .doc("Routes that are given, not computed: from, to, and the links between them, with spaces."),
      types_field()}};
 
 class Builder {

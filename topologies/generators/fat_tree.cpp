@@ -20,13 +20,13 @@ using config::Value;
 const config::MapSpec kFields{
     "Levels of switches above the devices, with any oversubscription.",
     {config::list("down", config::integer("count", 1, 1e6))
-         .doc("Devices of a switch of the lowest level, then switches below one of each further level."),
+         .doc("Number of devices below a lowest-level switch, then of switches below a switch of each higher level."),
      config::list("oversubscription", config::real("ratio", 1, 1e6))
          .optional()
-         .doc("Cables down for each cable up, of each level but the highest; left out: 1, nothing blocks."),
-     type_field(), config::text("prefix").fallback("gpu").doc("Devices are called this and their number."),
-     link_field("link", "From each device to its switch."),
-     link_field("trunk", "Between switches; left out: as `link`.").optional(), types_field()}};
+         .doc("Cables down for each cable up, for each level except the highest. Default: 1, which is non-blocking."),
+     type_field(), config::text("prefix").fallback("gpu").doc("Name of the devices; each gets a number."),
+     link_field("link", "Link from each device to its switch."),
+     link_field("trunk", "Links between switches. Default: the same as `link`.").optional(), types_field()}};
 
 /// Cables up of a switch of each level but the highest.
 std::vector<int> read_ups(const Value& map, const std::vector<int>& down, ClusterWriter& writer) {

@@ -15,16 +15,17 @@ using config::Value;
 const config::MapSpec& node_fields() {
   static const config::MapSpec spec{
       "Equal nodes.",
-      {config::text("name").fallback("node").doc("Nodes are called this and their number."),
-       config::integer("count", 1, 1e5).fallback("1").doc("How many nodes."),
+      {config::text("name").fallback("node").doc("Name of the nodes; each gets a number."),
+       config::integer("count", 1, 1e5).fallback("1").doc("Number of nodes."),
        config::integer("gpus", 1, 1024).fallback("8").doc("GPUs of one node."), type_field(),
        config::choice("inside", std::vector<std::string>{"nvswitch", "mesh", "pcie"})
            .fallback("nvswitch")
-           .doc("nvswitch: a link from each GPU to one switch; mesh: a link for each pair of a socket; pcie: neither."),
+           .doc("nvswitch: a link from each GPU to one switch. mesh: a link between every two GPUs of a socket. pcie: "
+                "no NVLink."),
        config::integer("sockets", 1, 64).fallback("1").doc("Processors of one node, which share its GPUs evenly."),
        config::choice("nics", std::vector<std::string>{"each", "shared"})
            .fallback("each")
-           .doc("each: a network card for every GPU; shared: one for each socket, behind PCIe."),
+           .doc("each: one network card for each GPU. shared: one for each socket, reached over PCIe."),
        config::text("nvlink").fallback("nvlink").doc("Entry of `links` for nvswitch and mesh."),
        config::text("pcie").fallback("pcie").doc("Entry of `links` from each GPU to its host, where PCIe is used."),
        config::text("socket").fallback("socket").doc("Entry of `links` between two sockets."),

@@ -14,16 +14,16 @@ namespace {
 
 const config::MapSpec kFields{
     "Pods of GPU nodes with a leaf switch for each rail, and spines above all leaves.",
-    {config::integer("pods", 1, 1e5).fallback("1").doc("How many."),
+    {config::integer("pods", 1, 1e5).fallback("1").doc("Number of them."),
      config::integer("nodes", 1, 1e5).doc("Nodes of one pod."),
      config::integer("gpus", 1, 1024).fallback("8").doc("GPUs of one node, which is the number of rails."),
      type_field(),
      config::real("oversubscription", 1, 1e6)
          .fallback("1")
-         .doc("Cables down for each cable up of a leaf; 1: nothing blocks."),
-     link_field("nvlink", "From each GPU to the NVSwitch of its node."),
-     link_field("nic", "From each GPU to the leaf of its rail."),
-     link_field("trunk", "Between leaves and spines; left out: as `nic`.").optional(), types_field()}};
+         .doc("Cables down for each cable up of a leaf; 1 is non-blocking."),
+     link_field("nvlink", "Link from each GPU to the NVSwitch of its node."),
+     link_field("nic", "Link from each GPU to the leaf switch of its rail."),
+     link_field("trunk", "Links between leaves and spines. Default: the same as `nic`.").optional(), types_field()}};
 
 Cluster build(const config::Value& map) {
   ClusterWriter writer(map);

@@ -15,23 +15,23 @@ using config::Value;
 const config::MapSpec& bounds_fields() {
   static const config::MapSpec spec{
       "Bounds of what is drawn.",
-      {config::quantity("slowest", Dimension::Bandwidth).doc("Least bandwidth."),
+      {config::quantity("slowest", Dimension::Bandwidth).doc("Smallest bandwidth."),
        config::quantity("fastest", Dimension::Bandwidth).doc("Largest bandwidth."),
-       config::quantity("nearest", Dimension::Time).fallback("0").doc("Least latency."),
+       config::quantity("nearest", Dimension::Time).fallback("0").doc("Smallest latency."),
        config::quantity("farthest", Dimension::Time).fallback("0").doc("Largest latency.")}};
   return spec;
 }
 
 const config::MapSpec kFields{
     "Devices and links drawn from a seed.",
-    {config::integer("devices", 1, 1e6).doc("How many."),
-     config::integer("seed", 0, 2e9).fallback("1").doc("Another number draws another cluster."),
-     config::list("kinds", type_field()).doc("Device types to draw from, each as likely as the others."),
-     config::text("prefix").fallback("device").doc("Devices are called this and their number."),
+    {config::integer("devices", 1, 1e6).doc("Number of them."),
+     config::integer("seed", 0, 2e9).fallback("1").doc("Seed of the draw."),
+     config::list("kinds", type_field()).doc("Device types to draw from, with equal probability."),
+     config::text("prefix").fallback("device").doc("Name of the devices; each gets a number."),
      config::choice("network", std::vector<std::string>{"dedicated", "star"})
          .fallback("star")
          .doc("dedicated: a link for each pair; star: a link from each device to one switch."),
-     config::map("link", bounds_fields()).doc("Every link is drawn evenly from these bounds."), types_field()}};
+     config::map("link", bounds_fields()).doc("Bounds from which each link is drawn uniformly."), types_field()}};
 
 class Links {
  public:

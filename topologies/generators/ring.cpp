@@ -9,7 +9,7 @@ namespace {
 const config::MapSpec& fields() {
   static const config::MapSpec spec = [] {
     config::MapSpec derived{"Devices in a circle, each with a router of its own.",
-                            {config::integer("devices", 1, 1e6).doc("How many.")}};
+                            {config::integer("devices", 1, 1e6).doc("Number of them.")}};
     for (config::Field& field : grid_fields()) derived.fields.push_back(std::move(field));
     return derived;
   }();

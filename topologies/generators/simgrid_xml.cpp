@@ -12,14 +12,14 @@ const config::MapSpec kFields{
     {config::text("simgrid_xml").doc("Path of the file, relative to the folder of the file that names it."),
      config::list("hosts", config::text("host"))
          .optional()
-         .doc("The hosts that are devices, in order; * stands for any letters. Left out: all, n2 before n10."),
-     type_field().optional().doc("Type of all devices; left out: made from speed and cores of each host."),
+         .doc("The hosts that are devices, in order; * stands for any letters. Default: all hosts, n2 before n10."),
+     type_field().optional().doc("Type of all devices. Default: a type from the speed and cores of each host."),
      config::quantity("memory", config::Dimension::Size)
          .optional()
-         .doc("Of each host that has no property `memory`; needed without `type`."),
+         .doc("Memory of each host that has no property `memory`. Required without `type`."),
      config::quantity("memory_bandwidth", config::Dimension::Bandwidth)
          .optional()
-         .doc("Of each host; left out: memory is never in the way of computing, as in SimGrid.")}};
+         .doc("Memory bandwidth of each host. Default: memory never limits computation, as in SimGrid.")}};
 
 }  // namespace
 

@@ -12,8 +12,8 @@ namespace {
 const config::MapSpec& group_fields() {
   static const config::MapSpec spec{
       "Equal devices on equal links.",
-      {config::text("name").doc("Devices are called this and their number."), type_field(),
-       config::integer("count", 1, 1e6).fallback("1").doc("How many."),
+      {config::text("name").doc("Name of the devices; each gets a number."), type_field(),
+       config::integer("count", 1, 1e6).fallback("1").doc("Number of them."),
        config::text("link").fallback("link").doc("Entry of `links`: the link from each device to the switch.")}};
   return spec;
 }

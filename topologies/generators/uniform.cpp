@@ -12,8 +12,8 @@ constexpr int kLargestMesh = 2048;  // Above it the links alone would need gigab
 
 const config::MapSpec kFields{
     "Equal devices, each pair at the same distance.",
-    {config::integer("devices", 1, 1e6).doc("How many devices."), type_field(),
-     config::text("prefix").fallback("gpu").doc("Devices are called this and their number."),
+    {config::integer("devices", 1, 1e6).doc("Number of devices."), type_field(),
+     config::text("prefix").fallback("gpu").doc("Name of the devices; each gets a number."),
      config::choice("network", std::vector<std::string>{"dedicated", "star"})
          .fallback("dedicated")
          .doc("dedicated: a link for each pair; star: a link from each device to one switch."),

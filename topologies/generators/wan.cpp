@@ -16,11 +16,12 @@ namespace {
 using config::Value;
 
 const config::MapSpec& site_fields() {
-  static const config::MapSpec spec{"Equal devices around one switch.",
-                                    {config::text("name").doc("Devices are called this, a dot and their number."),
-                                     type_field(), config::integer("devices", 1, 1e6).doc("How many."),
-                                     config::text("lan").fallback("lan").doc(
-                                         "Entry of `links`: the link from each device to the switch of its site.")}};
+  static const config::MapSpec spec{
+      "Equal devices around one switch.",
+      {config::text("name").doc("Name of the site. Its devices are called this, a dot and a number."), type_field(),
+       config::integer("devices", 1, 1e6).doc("Number of them."),
+       config::text("lan").fallback("lan").doc(
+           "Entry of `links`: the link from each device to the switch of its site.")}};
   return spec;
 }
 
@@ -30,7 +31,7 @@ const config::MapSpec kPairFields{"The link between two sites, where it is not `
 
 const config::MapSpec kFields{
     "Sites of devices, and a long link between every two sites.",
-    {config::list("sites", config::map("site", site_fields())).doc("In the order of the cluster."),
+    {config::list("sites", config::map("site", site_fields())).doc("The sites, in the order of the cluster."),
      config::text("wan").fallback("wan").doc("Entry of `links`: the link between two sites."),
      config::list("pairs", config::map("pair", kPairFields))
          .optional()

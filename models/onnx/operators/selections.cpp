@@ -67,9 +67,9 @@ Outcome concat(const Call& c) {
   bool known = true;
   for (std::size_t i = 0; i < c.size(); ++i) {
     Shape other = c.in(i).shape;
-    if (other.size() != shape.size()) c.fail(fmt::format("{} beside {}", to_text(c.in(0).shape), to_text(other)));
+    if (other.size() != shape.size()) c.fail(fmt::format("{} and {}", to_text(c.in(0).shape), to_text(other)));
     size += static_cast<double>(std::exchange(other[axis], shape[axis]));
-    if (other != shape) c.fail(fmt::format("{} beside {}", to_text(c.in(0).shape), to_text(c.in(i).shape)));
+    if (other != shape) c.fail(fmt::format("{} and {}", to_text(c.in(0).shape), to_text(c.in(i).shape)));
     known = known && c.in(i).values;
   }
   shape[axis] = to_whole(size);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
 #include "sim/cost/stage_cost.hpp"
 #include "sim/plan/msr/planning.hpp"
 
@@ -119,21 +120,19 @@ double among(const PlannerInput& input, const GraphPlanInput& plan_input, int ch
 }  // namespace
 
 std::vector<config::Field> common_fields() {
-  return {
-      msr::micro_batch_field(),
-      config::list("devices", config::text("device"))
-          .optional()
-          .doc("Device names in the order of the stages, branch by branch, those with more replicas first; left out: "
-               "all of the cluster. Where they are of several types, replicas of a stage are of one type, or count as "
-               "the "
-               "slowest of all."),
-      config::quantity("memory", config::Dimension::Size)
-          .optional()
-          .doc("Of a device; left out: what its type has, or no limit where that is not known."),
-      config::quantity("bandwidth", config::Dimension::Bandwidth)
-          .optional()
-          .doc("Between stages and among replicas; left out: the slowest link that neighbors cross."),
-      config::boolean("straight").fallback("false").doc("Whether every stage has one device.")};
+  return {msr::micro_batch_field(),
+          config::list("devices", config::text("device"))
+              .optional()
+              .doc("Device names in the order of the stages, branch by branch, stages with more replicas first. "
+                   "Default: all devices of the cluster. With several types, replicas of a stage are of one type, or "
+                   "count as the slowest of all."),
+          config::quantity("memory", config::Dimension::Size)
+              .optional()
+              .doc("Memory limit of a device. Default: the memory of its type, or no limit if that is unknown."),
+          config::quantity("bandwidth", config::Dimension::Bandwidth)
+              .optional()
+              .doc("Bandwidth between stages and among replicas. Default: the slowest link between neighbors."),
+          config::boolean("straight").fallback("false").doc("Whether every stage has one device.")};
 }
 
 GraphPlanInput plan_input_of(const PlannerInput& input) {
@@ -213,10 +212,11 @@ Planned planned(const PlannerInput& input, const GraphPlanInput& plan_input, con
 void refuse(const PlannerInput& input, const GraphPlanInput& plan_input, const std::string& kind,
             const std::string& help) {
   const Where where = input.options.memory ? input.options.where("memory") : Where{};
-  throw Infeasible({where, "plan.memory",
-                    fmt::format("no {} on {} devices with {} each hold the model and its micro-batches", kind,
-                                plan_input.problem.devices, room_text(input, Bytes{plan_input.problem.memory})),
-                    help, "memory"});
+  throw Infeasible(
+      {where, "plan.memory",
+       fmt::format("no {} on {} with {} each hold the model and its micro-batches", kind,
+                   pluralize(plan_input.problem.devices, "device"), room_text(input, Bytes{plan_input.problem.memory})),
+       help, "memory"});
 }
 
 }  // namespace stagecraft::graph

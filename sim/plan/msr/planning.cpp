@@ -8,6 +8,7 @@
 #include "sim/cluster/link_table.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
 #include "sim/cost/stage_cost.hpp"
 #include "sim/plan/bounds.hpp"
 
@@ -23,21 +24,23 @@ using Strings = std::vector<std::string>;
 config::Field micro_batch_field() {
   return config::integer("micro_batch_size", 1, 1e6)
       .fallback("1")
-      .doc("Samples of one micro-batch; a stage has at most that number of replicas if they divide its samples.");
+      .doc("Samples of one micro-batch. If replicas divide samples, a stage has at most this number of replicas.");
 }
 
 config::Field devices_field() {
   return config::list("devices", config::text("device"))
       .optional()
-      .doc("Device names in the order of the stages, as far as they are of one type; left out: all of the cluster.");
+      .doc(
+          "Device names in the order of the stages. The order counts only among devices of one type. Default: all "
+          "devices of the cluster.");
 }
 
 config::Field cuts_field() {
   return config::choice("cuts", Strings{"all", "released", "listed"})
       .fallback("all")
       .doc(
-          "Where stages may end: all, any set of layers with their inputs; released, those that PipeDream's code "
-          "looks at, sized as it does; listed, between layers in the order of the model.");
+          "Where stages may end. all: after any set of layers that contains their inputs. released: where PipeDream's "
+          "code looks, with its sizes. listed: between layers in the order of the model.");
 }
 
 std::vector<DeviceId> devices_of(const PlannerInput& input) {
@@ -160,17 +163,17 @@ std::vector<config::Field> pipedream_fields() {
       cuts_field(),
       config::choice("formula", Strings{"released", "paper"})
           .fallback("released")
-          .doc("What replicas cost: released, compute and all-reduce one after the other, as the code has it; paper, "
-               "the longer of both."),
+          .doc("Time of a stage with replicas. released: computation plus all-reduce, as in PipeDream's code. paper: "
+               "the longer of the two."),
       config::real("transfers", 0, 1)
           .fallback("1")
-          .doc("Share of the bytes between stages that is sent: 1 all of them, less when they are compressed."),
+          .doc("Share of the bytes between stages that is sent; less than 1 if they are compressed."),
       config::boolean("straight").fallback("false").doc("Whether every stage has one device."),
-      config::boolean("fewer").fallback("false").doc("Whether devices may stand idle."),
+      config::boolean("fewer").fallback("false").doc("Whether the plan may leave devices unused."),
       config::quantity("memory", config::Dimension::Size)
           .optional()
-          .doc("Most that a stage may keep for the micro-batches after it, counted as in the released code, which "
-               "ignores the stage's own micro-batch; left out: no limit."),
+          .doc("Most memory that a stage may use for stashes, counted as in PipeDream's code, which ignores the "
+               "micro-batch that the stage works on. Default: no limit."),
   };
 }
 
@@ -241,12 +244,12 @@ Planned planned(const PlannerInput& input, const Workload& work, const FoundPipe
 void refuse(const PlannerInput& input, const Workload& work, std::size_t devices) {
   const bool limited = input.options.memory.has_value();
   const Where where = input.options.where(limited ? "memory" : "micro_batch_size");
-  throw Infeasible(
-      {where, limited ? "plan.memory" : "plan.micro_batch_size",
-       fmt::format("no pipeline of {} layers uses all of {} devices within the limits", work.cuts.layers(), devices),
-       limited ? "more memory, or `fewer: true` to let devices stand idle"
-               : "larger micro-batches allow more replicas; or `fewer: true` lets devices stand idle",
-       limited ? "memory" : "devices"});
+  throw Infeasible({where, limited ? "plan.memory" : "plan.micro_batch_size",
+                    fmt::format("no pipeline of {} uses all of {} within the limits",
+                                pluralize(work.cuts.layers(), "layer"), pluralize(devices, "device")),
+                    limited ? "more memory, or `fewer: true` to let devices stand idle"
+                            : "larger micro-batches allow more replicas; or `fewer: true` lets devices stand idle",
+                    limited ? "memory" : "devices"});
 }
 
 }  // namespace stagecraft::msr

@@ -31,19 +31,18 @@ namespace {
 
 const config::MapSpec kFields{
     "Consecutive stages with the least time of the slowest one.",
-    {config::integer("stages", 1, 1e6).doc("How many stages."),
+    {config::integer("stages", 1, 1e6).doc("Number of stages."),
      config::choice("placement", std::vector<std::string>{"auto", "linear", "loop", "v", "wave"})
          .fallback("auto")
-         .doc(
-             "Which device runs which stages: linear, one each; loop, round-robin; v, down the devices and back up "
-             "once; wave, down and up repeatedly; auto, the placement of the schedule, which may also be a second copy "
-             "of every stage in the opposite direction."),
+         .doc("Which device runs which stages. linear: one stage on each. loop: round-robin. v: forth over the devices "
+              "and back once. wave: forth and back repeatedly. auto: the placement of the schedule, which may include "
+              "a second copy of every stage in the opposite direction."),
      config::integer("replicas", 1, 1e6).fallback("1").doc("Devices of each stage."), share_field(),
      config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."), recompute_field(),
      config::list("devices", config::text("device"))
          .optional()
-         .doc(
-             "Device names in the order of the stages, with consecutive replicas; left out: the order of the cluster."),
+         .doc("Device names in the order of the stages; replicas of a stage are consecutive. Default: the order of the "
+              "cluster."),
      config::boolean("sequential").fallback("false").doc("Whether parallel branches run one after the other.")}};
 
 constexpr Bytes kLargestTable{double(1 << 30)};
@@ -142,7 +141,8 @@ Placing placing_of(const PlannerInput& input) {
   const int per_device = placing.chunks.min;
   if (stages % per_device != 0)
     throw InputError({{where, "plan.stages",
-                       fmt::format("{} stages cannot lie {} on each device, as the schedule wants", stages, per_device),
+                       fmt::format("the schedule wants {} on each device, and {} cannot be divided so", per_device,
+                                   pluralize(stages, "stage")),
                        fmt::format("a multiple of {}", per_device), "placement"}});
   const std::string each = replicas == 1 ? "" : fmt::format(" of {} devices each", replicas);
   const std::int64_t needed = static_cast<std::int64_t>(stages) / per_device * replicas;
@@ -228,8 +228,8 @@ Planned plan_balanced(const PlannerInput& input) {
   const auto ranks = choose_ranks(input, placing, count, replicas);
   if (layers < count)
     throw Infeasible({options.where("stages"), "plan.stages",
-                      fmt::format("{} stages need {} layers, but the model has {}", count, count, layers),
-                      fmt::format("at most {} stages, or a model cut more finely", layers), "layers"});
+                      fmt::format("{} need {} layers, but the model has {}", pluralize(count, "stage"), count, layers),
+                      fmt::format("at most {}, or a model cut more finely", pluralize(layers, "stage")), "layers"});
   const Bytes table{static_cast<double>(count) * (layers + 1.0) * sizeof(double)};
   if (count < layers && table > kLargestTable)
     throw Infeasible({options.where("stages"), "plan.stages",
@@ -270,7 +270,7 @@ Planned plan_balanced(const PlannerInput& input) {
 
 extern const PlannerDef balanced{
     .name = "balanced",
-    .summary = "Consecutive stages in the order of the model, with the least time of the slowest stage or device.",
+    .summary = "Consecutive stages in the order of the model that minimize the time of the slowest stage or device.",
     .source = "Pinar and Aykanat, JPDC 2004",
     .fields = &kFields,
     .plan = plan_balanced,

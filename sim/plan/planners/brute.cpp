@@ -29,7 +29,7 @@ Planned plan_brute(const PlannerInput& input) {
 
 extern const PlannerDef brute{
     .name = "brute",
-    .summary = "Looks at every division into stages and replicas: for small models, and to check other planners.",
+    .summary = "Tries every division into stages and replicas; for small models, and to check other planners.",
     .source = "PipeDream's costs (Narayanan et al., SOSP 2019), no pruning",
     .fields = &kFields,
     .plan = plan_brute,

@@ -28,20 +28,20 @@ const config::MapSpec kFields{
     "Consecutive stages of a forward pass on any of the devices in any order, exactly the best for inference.",
     {config::choice("objective", std::vector<std::string>{"bottleneck", "latency", "finite", "shared"})
          .fallback("bottleneck")
-         .doc("What is least: the period, as if no link were shared; the time of one item; the time of all items of "
-              "an iteration with fill and drain; or the period when one medium carries all messages."),
-     config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch: an item."),
-     config::real("buffers_in", 0, 1e6).fallback("2").doc("Items that wait in front of a stage; each takes memory."),
-     config::real("buffers_out", 0, 1e6).fallback("2").doc("Items that wait after a stage; each takes memory."),
+         .doc("What is minimized: the period without contention; the latency of one item; the time of all items of an "
+              "iteration with fill and drain; or the period when all messages share one medium."),
+     config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch, which is one item."),
+     config::real("buffers_in", 0, 1e6).fallback("2").doc("Items buffered before a stage; each takes memory."),
+     config::real("buffers_out", 0, 1e6).fallback("2").doc("Items buffered after a stage; each takes memory."),
      config::quantity("input", config::Dimension::Size)
          .fallback("0")
-         .doc("What one sample brings into the first stage, which keeps one item of it."),
+         .doc("Input size of one sample. The first stage keeps the input of one item."),
      config::text("data_device")
          .optional()
-         .doc("The device that has the data: it runs the first stage or none. Left out: any may run any stage."),
+         .doc("The device that has the data. It runs the first stage or none. Default: any device may run any stage."),
      config::list("devices", config::text("device"))
          .optional()
-         .doc("Names of the devices to choose from; left out: all of the cluster.")}};
+         .doc("Names of the devices to choose from. Default: all devices of the cluster.")}};
 
 constexpr double kLargestTables = 1 << 30;  // Bytes.
 
@@ -273,7 +273,8 @@ Planned plan_edgepipe(const PlannerInput& input) {
 
 extern const PlannerDef edgepipe{
     .name = "edgepipe",
-    .summary = "Stages of a forward pass on any of the devices in any order, exactly best in period, latency or both.",
+    .summary =
+        "Stages of a forward pass on any devices in any order, with the exact optimum of period, latency or both.",
     .source = "Hu et al., PipeEdge, DSD 2022",
     .fields = &kFields,
     .plan = plan_edgepipe,

@@ -16,23 +16,25 @@ using config::Value;
 const config::MapSpec& stage_fields() {
   static const config::MapSpec spec{
       "One stage: a convex part of the model and the devices that run it.",
-      {config::text("name").optional().doc("What reports call the stage; left out: s and its number."),
+      {config::text("name").optional().doc("Name of the stage in reports. Default: s and its number."),
        config::list("layers", config::text("layer"))
            .doc("Names of layers, or ranges `first..last` in the order of the model."),
        config::text("device").optional().doc("The device that runs it."),
-       config::list("devices", config::text("device")).optional().doc("Several devices instead: replicas."),
+       config::list("devices", config::text("device"))
+           .optional()
+           .doc("Several devices, one for each replica, instead of `device`."),
        share_field(),
        config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch on this stage."),
        config::integer("group", 1, 1e6)
            .fallback("1")
-           .doc("k of kFkB: micro-batches that go forward, then backward, together."),
+           .doc("k of kFkB: number of consecutive forwards, and of consecutive backwards."),
        recompute_field()}};
   return spec;
 }
 
 const config::MapSpec kFields{
     "Stages written out by hand.",
-    {config::list("stages", config::map("stage", stage_fields())).doc("The stages; every layer is in exactly one."),
+    {config::list("stages", config::map("stage", stage_fields())).doc("The stages. Every layer is in exactly one."),
      config::boolean("sequential").fallback("false").doc("Whether parallel branches run one after the other.")}};
 
 /// A layer, or a range of layers, as it is written.

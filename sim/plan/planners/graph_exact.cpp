@@ -17,14 +17,14 @@ config::MapSpec fields() {
   config::MapSpec spec{"The best of all graphs of stages.", graph::common_fields()};
   spec.fields.push_back(config::boolean("sequential")
                             .fallback("false")
-                            .doc("Whether stages run one after the other; the search is then for the best sequence."));
+                            .doc("Whether the stages form a chain; the search then finds the best chain."));
   spec.fields.push_back(config::integer("blocks", 1, 1e6)
                             .optional()
-                            .doc("Layers in chains are fused until at most this number of blocks remains, the fastest "
-                                 "neighbors first; left out: no layers are fused."));
+                            .doc("Layers in chains are fused, fastest neighbors first, until at most this number of "
+                                 "blocks remains. Default: no layers are fused."));
   spec.fields.push_back(config::integer("states", 1, 1e12)
                             .fallback("2e7")
-                            .doc("Most stages and partial plans to look at before the search gives up."));
+                            .doc("Most stages and partial plans that the search examines before it gives up."));
   return spec;
 }
 
@@ -84,8 +84,7 @@ Planned plan_exactly(const PlannerInput& input) {
 
 extern const PlannerDef graph_exact{
     .name = "graph-exact",
-    .summary =
-        "The graph of stages, or the sequence, with the shortest iteration of all, on devices of up to four types.",
+    .summary = "The graph or sequence of stages with the shortest iteration, on devices of up to four types; exact.",
     .source = "ideals: Tarnawski et al., NeurIPS 2020; in flight: Jeon et al., GraphPipe, ASPLOS 2025",
     .fields = &kFields,
     .plan = plan_exactly,

@@ -9,9 +9,10 @@ namespace {
 
 config::MapSpec fields() {
   config::MapSpec spec{"A graph of stages with the least time of the slowest one.", graph::common_fields()};
-  spec.fields.push_back(config::integer("steps", 1, 1e15)
-                            .fallback("2e8")
-                            .doc("Most looks at parts of the graph before the search gives up: some seconds."));
+  spec.fields.push_back(
+      config::integer("steps", 1, 1e15)
+          .fallback("2e8")
+          .doc("Most parts of the graph that the search examines before it gives up. The default takes some seconds."));
   return spec;
 }
 
@@ -36,8 +37,8 @@ Planned plan_graphpipe(const PlannerInput& input) {
 extern const PlannerDef graphpipe{
     .name = "graphpipe",
     .summary =
-        "A graph of stages with replicas, on up to four types: parallel branches, the slowest stage as fast as memory "
-        "allows.",
+        "A graph of stages with replicas for parallel branches that minimizes the slowest stage within memory, on up "
+        "to four types.",
     .source = "Jeon et al., GraphPipe, ASPLOS 2025",
     .fields = &kFields,
     .plan = plan_graphpipe,

@@ -24,7 +24,7 @@ const config::MapSpec kFields{
     {config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."),
      config::list("devices", config::text("device"))
          .optional()
-         .doc("Names of the devices to use; left out: all of the cluster.")}};
+         .doc("Names of the devices to use. Default: all devices of the cluster.")}};
 
 /// The tasks of one layer; a task that no layer needs is not valid.
 struct LayerTasks {
@@ -190,8 +190,8 @@ Planned plan_layerpipe(const PlannerInput& input) {
 extern const PlannerDef layerpipe{
     .name = "layerpipe",
     .summary =
-        "Each layer's forward, input gradient and weight gradient apart, longest first to the device that ends it "
-        "first.",
+        "Places forward, input gradient and weight gradient of each layer separately: longest first, on the device "
+        "that ends it first.",
     .source = "Unnikrishnan and Parhi, LayerPipe, ICCAD 2021",
     .fields = &kFields,
     .plan = plan_layerpipe,

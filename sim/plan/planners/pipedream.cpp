@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/core/text.hpp"
+
 #include "sim/plan/msr/planning.hpp"
 
 namespace stagecraft::planners {
@@ -13,11 +15,11 @@ config::MapSpec fields() {
   config::MapSpec spec{"Stages with replicas by PipeDream's dynamic program.", msr::pipedream_fields()};
   spec.fields.push_back(config::list("machines", config::integer("count", 1, 1e6))
                             .optional()
-                            .doc("Devices of each server, then servers, then groups of servers; [16] alone knows no "
-                                 "servers; left out: the hosts of the cluster."));
+                            .doc("Devices of each server, then servers of each group, and so on; [16] is one level of "
+                                 "16 devices. Default: the hosts of the cluster."));
   spec.fields.push_back(config::list("bandwidth", config::quantity("rate", config::Dimension::Bandwidth))
                             .optional()
-                            .doc("Rate of each of those levels; left out: the slowest link that neighbors cross."));
+                            .doc("Bandwidth of each of these levels. Default: the slowest link between neighbors."));
   return spec;
 }
 
@@ -48,7 +50,8 @@ std::vector<int> machines_of(const PlannerInput& input, const std::vector<Device
   for (const int count : machines) product *= count;
   if (machines.empty() || product != device_count)
     throw InputError({{where, "plan.machines",
-                       fmt::format("the levels have {} devices, but {} are to be used", product, device_count),
+                       fmt::format("the product of the levels is {}, but the plan uses {}", product,
+                                   pluralize(device_count, "device")),
                        fmt::format("write numbers whose product is {}", device_count), "machines"}});
   if (const int inside = device_count / machines.back(); !one_type_in_each(types, static_cast<std::size_t>(inside)))
     throw Infeasible(
@@ -137,7 +140,8 @@ Planned plan_pipedream(const PlannerInput& input) {
 
 extern const PlannerDef pipedream{
     .name = "pipedream",
-    .summary = "Stages with replicas and least time of the slowest, on devices in servers, of any types, by PipeDream.",
+    .summary =
+        "PipeDream's search: stages with replicas that minimize the slowest stage, on servers of devices of any types.",
     .source = "Narayanan et al., PipeDream, SOSP 2019; msr-fiddle/pipedream",
     .fields = &kFields,
     .plan = plan_pipedream,

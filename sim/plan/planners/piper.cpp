@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "sim/core/text.hpp"
 #include "sim/cost/stage_cost.hpp"
 #include "sim/plan/msr/piper.hpp"
 #include "sim/plan/msr/planning.hpp"
@@ -19,14 +20,15 @@ const config::MapSpec kFields{
     {msr::micro_batch_field(), msr::devices_field(),
      config::choice("cuts", Strings{"all", "listed"})
          .fallback("all")
-         .doc("Where stages may end: all, any set of layers with their inputs; listed, between layers in order."),
+         .doc("Where stages may end. all: after any set of layers that contains their inputs. listed: between layers "
+              "in the order of the model."),
      recompute_field(true),
      config::quantity("memory", config::Dimension::Size)
          .optional()
-         .doc("Of a device; left out: what its type has, or no limit where that is not known."),
+         .doc("Memory limit of a device. Default: the memory of its type, or no limit if that is unknown."),
      config::quantity("bandwidth", config::Dimension::Bandwidth)
          .optional()
-         .doc("Rate between any two devices; left out: the slowest link that neighbors cross.")}};
+         .doc("Bandwidth between any two devices. Default: the slowest link between neighbors.")}};
 
 /// A layer that recomputes keeps its inputs, as in the paper; a stage of a plan keeps only what enters it, so it needs
 /// less than this search counts.
@@ -85,8 +87,9 @@ std::optional<msr::PiperPlan> search(const PlannerInput& input, const std::vecto
   double largest = 0;
   for (const DeviceTypeId type : types.types) largest = std::max(largest, piper_input_of(input, devices, type).memory);
   throw Infeasible("memory",
-                   fmt::format("no stages on {} devices with {}{} each hold the model and its micro-batches",
-                               devices.size(), types.mixed() ? "up to " : "", room_text(input, Bytes{largest})),
+                   fmt::format("no stages on {} with {}{} each hold the model and its micro-batches",
+                               pluralize(std::ssize(devices), "device"), types.mixed() ? "up to " : "",
+                               room_text(input, Bytes{largest})),
                    "more devices or memory, smaller micro-batches, or `recompute: auto`");
 }
 
@@ -140,7 +143,7 @@ Planned plan_piper(const PlannerInput& input) {
 
 extern const PlannerDef piper{
     .name = "piper",
-    .summary = "Stages with replicas and recomputation that fit into memory, on devices of any types, by Piper.",
+    .summary = "Piper's search: stages with replicas and recomputation that fit into memory, on devices of any types.",
     .source = "Tarnawski, Narayanan and Phanishayee, Piper, NeurIPS 2021",
     .fields = &kFields,
     .plan = plan_piper,

@@ -8,6 +8,7 @@
 
 #include "sim/cluster/link_table.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/plan/spp/partition.hpp"
@@ -20,10 +21,10 @@ const config::MapSpec kFields{
     {config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."),
      config::integer("stages", 1, 1e6)
          .optional()
-         .doc("Number of stages; left out: the number with the shortest iteration."),
+         .doc("Number of stages. Default: the number with the shortest iteration."),
      config::list("devices", config::text("device"))
          .optional()
-         .doc("Names of the devices to use; left out: all of the cluster.")}};
+         .doc("Names of the devices to use. Default: all devices of the cluster.")}};
 
 constexpr double kMostCells = 2e9;
 
@@ -119,10 +120,10 @@ Planned plan_spp(const PlannerInput& input) {
     if (const double time = spp::play(problem, d.parts); time < shortest) shortest = time, best = &d;
   }
   if (!best)
-    throw Infeasible(
-        {input.options.where("stages"), "plan.stages",
-         fmt::format("{} layers on {} devices cannot make {} stages", problem.layers(), problem.devices(), *asked),
-         "leave plan.stages out", "stages"});
+    throw Infeasible({input.options.where("stages"), "plan.stages",
+                      fmt::format("{} on {} cannot make {}", pluralize(problem.layers(), "layer"),
+                                  pluralize(problem.devices(), "device"), pluralize(*asked, "stage")),
+                      "leave plan.stages out", "stages"});
   for (std::size_t s = 0; s < best->parts.size(); ++s) {
     const spp::LineStage& part = best->parts[s];
     Stage stage;
@@ -144,7 +145,8 @@ Planned plan_spp(const PlannerInput& input) {
 extern const PlannerDef spp{
     .name = "spp",
     .summary =
-        "Devices ordered by least cuts, layers and replicas by their slowest part, stages by the iteration's end.",
+        "SPP's search: orders devices by minimum cuts, divides layers by the slowest stage, and chooses the number of "
+        "stages by the end of the iteration.",
     .source = "Luo et al., Efficient Pipeline Planning for Expedited Distributed DNN Training, INFOCOM 2022",
     .fields = &kFields,
     .plan = plan_spp,

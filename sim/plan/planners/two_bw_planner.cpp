@@ -23,15 +23,15 @@ const config::MapSpec kFields{
     {msr::devices_field(),
      config::integer("largest_micro_batch", 1, 1 << 20)
          .fallback("64")
-         .doc("Most samples of one micro-batch of one pipeline; powers of two are tried."),
+         .doc("Largest micro-batch size to try; sizes are powers of two."),
      config::integer("batch", 1, 1e9)
          .optional()
-         .doc("Samples in one iteration: only widths and sizes that give exactly this number are tried; left out: the "
+         .doc("Samples of one iteration; only widths and sizes that give exactly this number are tried. Default: the "
               "number with the highest throughput."),
      recompute_field(true),
      config::quantity("memory", config::Dimension::Size)
          .optional()
-         .doc("Of a device; left out: what its type has, or no limit where that is not known.")}};
+         .doc("Memory limit of a device. Default: the memory of its type, or no limit if that is unknown.")}};
 
 struct Options : PlannerOptions {
   int largest_micro_batch = 64;
@@ -314,8 +314,7 @@ Planned plan_two_bw(const PlannerInput& input) { return TwoBwSearch(input).run()
 
 extern const PlannerDef two_bw_planner{
     .name = "2bw",
-    .summary =
-        "Equal parallel pipelines on devices of any types in order: width, depth, micro-batch size, recomputation.",
+    .summary = "PipeDream-2BW's search: width, depth, micro-batch size and recomputation of equal parallel pipelines.",
     .source = "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
     .fields = &kFields,
     .plan = plan_two_bw,

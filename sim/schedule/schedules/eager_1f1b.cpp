@@ -12,7 +12,7 @@ void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& op
 
 extern const ScheduleDef eager_1f1b{
     .name = "eager-1f1b",
-    .summary = "1F1B that runs twice as far ahead, so that messages overlap with computation",
+    .summary = "1F1B with twice as many warm-up forwards, so that messages overlap with computation",
     .source = "Zhuang et al., On Optimizing the Communication of Model Parallelism (AlpaComm), MLSys 2023",
     .stage = order,
 };

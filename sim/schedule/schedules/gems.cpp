@@ -21,7 +21,7 @@ void order(const RankInput& r, RankOps& ops) {
 extern const ScheduleDef gems{
     .name = "gems",
     .summary =
-        "Two copies of the model in opposite directions, a micro-batch alive in each: least memory, large bubble",
+        "Two copies of the model in opposite directions, one micro-batch in flight in each: least memory, large bubble",
     .source = "Jain et al., GEMS, SC 2020",
     .placement = Placement::Bidirectional,
     .chunks = {2, 2},

@@ -5,13 +5,14 @@ namespace {
 
 const config::MapSpec fields{
     .title = "All forwards, then all backwards.",
-    .fields = {config::choice("backward", std::vector<std::string>{"forward", "reverse"})
-                   .fallback("forward")
-                   .doc("Order of the micro-batches on the way back: as they came, or the last first (torchgpipe)."),
-               config::boolean("keep_last")
-                   .fallback("false")
-                   .doc("Recompute for every micro-batch but the last (torchgpipe's except_last); plan.recompute stays "
-                        "none.")}};
+    .fields = {
+        config::choice("backward", std::vector<std::string>{"forward", "reverse"})
+            .fallback("forward")
+            .doc("Order of the micro-batches in backward: the order of forward, or the last first (torchgpipe)."),
+        config::boolean("keep_last")
+            .fallback("false")
+            .doc("Recompute every micro-batch except the last (torchgpipe's except_last). Requires plan.recompute: "
+                 "none.")}};
 
 struct GpipeOptions {
   bool reverse = false, keep_last = false;

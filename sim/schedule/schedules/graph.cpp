@@ -12,8 +12,8 @@ const config::MapSpec fields{
     .title = "kFkB on a DAG of stages.",
     .fields = {integer("extra_in_flight", 0, 1 << 20)
                    .fallback("0")
-                   .doc("Samples that every edge keeps on the way beyond the rule, so that slow links do not starve a "
-                        "stage.")},
+                   .doc("Samples in flight on every edge in addition to the schedule's rule, so that slow links do not "
+                        "starve a stage.")},
 };
 
 struct GraphOptions {
@@ -41,7 +41,7 @@ Schedule whole(const ScheduleInput& in) {
 
 extern const ScheduleDef graph{
     .name = "graph",
-    .summary = "kFkB on a stage DAG: branches run side by side, each stage with its own micro-batch size",
+    .summary = "kFkB on a DAG of stages: branches run in parallel, and each stage has its own micro-batch size",
     .source = "Jeon et al., GraphPipe, ASPLOS 2025",
     .equal_sizes = false,
     .fields = &fields,

@@ -9,14 +9,15 @@ namespace {
 
 const config::MapSpec fields{
     .title = "Interleaved 1F1B in small groups.",
-    .fields = {chunks_field(),
-               config::integer("group", 1, 1 << 20)
-                   .optional()
-                   .doc("Micro-batches that go through a chunk before the next chunk's turn; left out: half as many as "
-                        "ranks, which needs the least memory."),
-               config::integer("recompute_chunks", 0, 1024)
-                   .fallback("0")
-                   .doc("Chunks on each device, from the first, that recompute; plan.recompute stays none.")}};
+    .fields = {
+        chunks_field(),
+        config::integer("group", 1, 1 << 20)
+            .optional()
+            .doc("Micro-batches that a device runs through a chunk before it turns to the next chunk. Default: half "
+                 "the number of ranks, which needs the least memory."),
+        config::integer("recompute_chunks", 0, 1024)
+            .fallback("0")
+            .doc("Number of chunks on each device, from the first, that recompute. Requires plan.recompute: none.")}};
 
 struct GroupInterleavedOptions {
   int group = 0;  ///< 0: half of the ranks, rounded up.
@@ -77,7 +78,7 @@ void order(const RankInput& r, RankOps& ops) {
 
 extern const ScheduleDef group_interleaved{
     .name = "group-interleaved",
-    .summary = "Interleaved 1F1B in groups as small as can be: less memory for a little more bubble",
+    .summary = "Interleaved 1F1B in the smallest groups: less memory, slightly larger bubble",
     .source = "Wan et al., PipeOffload, 2025; sail-sg/zero-bubble-pipeline-parallelism, group_interleaved_1f1b.py",
     .placement = Placement::Loop,
     .chunks = {2, kManyChunks},

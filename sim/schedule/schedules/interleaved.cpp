@@ -8,7 +8,7 @@ const config::MapSpec fields{
     .fields = {chunks_field(), group_field(),
                config::boolean("overlap_moe")
                    .fallback("false")
-                   .doc("One forward more ahead, and each forward as one op with a backward that does not need it "
+                   .doc("Runs one more forward in advance, and each forward as one op with an independent backward "
                         "(Megatron's overlap of expert communication).")}};
 
 struct InterleavedOptions {
@@ -33,7 +33,8 @@ void order(const RankInput& r, RankOps& ops) {
 
 extern const ScheduleDef interleaved{
     .name = "interleaved",
-    .summary = "1F1B over several stages on each device: the bubble shrinks by as much, messages grow by as much",
+    .summary =
+        "1F1B with v stages on each device: the bubble is v times smaller, and there are v times as many messages",
     .source = "Narayanan et al., Efficient Large-Scale Language Model Training (Megatron-LM), SC 2021",
     .placement = Placement::Loop,
     .chunks = {2, kManyChunks},

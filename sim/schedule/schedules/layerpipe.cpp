@@ -13,9 +13,10 @@ namespace {
 
 const config::MapSpec fields{
     .title = "A modulo schedule of tasks: every device runs each of its tasks once in every interval.",
-    .fields = {config::integer("slack", 0, 1000)
-                   .fallback("1")
-                   .doc("Intervals that a message between two devices has to arrive in; 0: messages cost nothing.")}};
+    .fields = {
+        config::integer("slack", 0, 1000)
+            .fallback("1")
+            .doc("Intervals within which a message between two devices has to arrive; 0: messages take no time.")}};
 
 struct LayerPipeOptions {
   int slack = 1;
@@ -82,7 +83,9 @@ Schedule order(const ScheduleInput& in) {
 
 extern const ScheduleDef layerpipe{
     .name = "layerpipe",
-    .summary = "Passes of layers as tasks apart, a micro-batch each interval as long as the busiest device works",
+    .summary =
+        "Passes of layers as separate tasks; every interval, as long as the work of the busiest device, starts a "
+        "micro-batch",
     .source = "Unnikrishnan and Parhi, LayerPipe, ICCAD 2021",
     .weights = "stash",
     .flushes = false,

@@ -5,11 +5,10 @@ namespace {
 
 const config::MapSpec fields{
     .title = "All micro-batches through one chunk, then through the next.",
-    .fields = {chunks_field(),
-               config::choice("backward", std::vector<std::string>{"forward", "reverse"})
-                   .fallback("forward")
-                   .doc("Order of the micro-batches on the way back: as they came (the paper), or the last first "
-                        "(PyTorch's LoopedBFS).")}};
+    .fields = {chunks_field(), config::choice("backward", std::vector<std::string>{"forward", "reverse"})
+                                   .fallback("forward")
+                                   .doc("Order of the micro-batches in backward: the order of forward (the paper), or "
+                                        "the last first (PyTorch's LoopedBFS).")}};
 
 struct LoopedBfsOptions {
   bool reverse = false;
@@ -34,7 +33,8 @@ void order(const RankInput& r, RankOps& ops) {
 
 extern const ScheduleDef looped_bfs{
     .name = "looped-bfs",
-    .summary = "All micro-batches through one chunk, then the next: few gathers of weights, all activations kept",
+    .summary =
+        "All micro-batches through one chunk, then through the next: few gathers of weights, all activations in memory",
     .source = "Lamy-Poirier, Breadth-First Pipeline Parallelism, MLSys 2023",
     .placement = Placement::Loop,
     .chunks = {1, kManyChunks},

@@ -11,7 +11,7 @@ const config::MapSpec fields{
     .title = "1F1B over slices of sequences.",
     .fields = {config::integer("slices", 1, 1 << 16)
                    .fallback("2")
-                   .doc("Slices of a sequence; run.micro_batches counts slices, sequence by sequence.")}};
+                   .doc("Slices of a sequence. run.micro_batches counts slices, one sequence after the other.")}};
 
 struct SliceOptions {
   int slices = 2;

@@ -16,28 +16,32 @@ using config::Value;
 
 const config::MapSpec fields{
     .title = "An order made for the costs and the memory at hand.",
-    .fields = {config::choice("objective", std::vector<std::string>{"period", "makespan"})
-                   .fallback("period")
-                   .doc("What is to be short: an iteration back to back with others, or one alone."),
-               config::quantity("memory", config::Dimension::Size)
-                   .optional()
-                   .doc("Most that a device may need, all in all; left out: what it has."),
-               config::real("activations", 1, 1e9)
-                   .optional()
-                   .doc("Most micro-batches that the stages of a device may keep at a time, added up."),
-               config::real("freed_at_input", 0, 1)
-                   .fallback("0")
-                   .doc("Of `activations`: the share that I gives back, and W the rest."),
-               config::boolean("split").fallback("true").doc("Whether a backward may be split into I and W."),
-               config::choice("placement", std::vector<std::string>{"linear", "loop", "v", "wave", "bidirectional"})
-                   .optional()
-                   .doc("Where the stages are to lie; left out: as the plan has them."),
-               chunks_field(),
-               config::real("effort", 0.001, 1e6)
-                   .optional()
-                   .doc("Million steps that may be played while searching, fifty or so in a second; left out: more for "
-                        "more work, for some seconds at most."),
-               config::integer("seed", 0, 1 << 30).fallback("1").doc("Of the search; the same finds the same.")}};
+    .fields = {
+        config::choice("objective", std::vector<std::string>{"period", "makespan"})
+            .fallback("period")
+            .doc("What is minimized: the period of iterations back to back, or the makespan of one iteration."),
+        config::quantity("memory", config::Dimension::Size)
+            .optional()
+            .doc("Memory limit of a device. Default: its memory."),
+        config::real("activations", 1, 1e9)
+            .optional()
+            .doc("Most activations that a device may keep at a time, summed over its stages."),
+        config::real("freed_at_input", 0, 1)
+            .fallback("0")
+            .doc("Share of an activation that the input gradient (I) frees; the weight gradient (W) frees the rest."),
+        config::boolean("split").fallback("true").doc(
+            "Whether a backward may be split into input gradient (I) and weight gradient (W)."),
+        config::choice("placement", std::vector<std::string>{"linear", "loop", "v", "wave", "bidirectional"})
+            .optional()
+            .doc("Placement of the stages on the devices. Default: the placement of the plan."),
+        chunks_field(),
+        config::real("effort", 0.001, 1e6)
+            .optional()
+            .doc("Limit of the search in million steps; about 50 million take one second. Default: more for larger "
+                 "problems, some seconds at most."),
+        config::integer("seed", 0, 1 << 30)
+            .fallback("1")
+            .doc("Seed of the search; the same seed finds the same schedule.")}};
 
 struct SynthesisOptions {
   bool period = true, split = true;
@@ -272,7 +276,7 @@ Schedule whole(const ScheduleInput& in) { return ScheduleSynthesis(in).run(); }
 
 extern const ScheduleDef synthesised{
     .name = "synthesised",
-    .summary = "Searched for: on `ideal` never worse than another synchronous schedule on the same stages",
+    .summary = "Found by search; on `ideal` never slower than another synchronous schedule on the same stages",
     .source = "list scheduling with the banker's rule, simulated annealing on critical blocks, building blocks",
     .equal_sizes = false,
     .fields = &fields,

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include "sim/core/text.hpp"
+
 #include "sim/schedule/builder.hpp"
 
 namespace stagecraft::schedules {
@@ -12,12 +14,12 @@ const config::MapSpec fields{.title = "1F1B without a flush, on two weight versi
 void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
   const int depth = in.depth[stage];
   if (in.plan.micro_batches_run(stage) < depth - 1)
-    throw Infeasible(
-        "micro-batches",
-        fmt::format("2bw keeps two weight versions, which needs at least {} micro-batches in an iteration for a "
-                    "pipeline {} stages deep; there are {}",
-                    depth - 1, depth, in.plan.micro_batches_run(stage)),
-        fmt::format("set run.micro_batches to {} or more", depth - 1));
+    throw Infeasible("micro-batches",
+                     fmt::format("2bw keeps two weight versions, which needs at least {} in an iteration for a "
+                                 "pipeline {} deep; there are {}",
+                                 pluralize(depth - 1, "micro-batch", "es"), pluralize(depth, "stage"),
+                                 in.plan.micro_batches_run(stage)),
+                     fmt::format("set run.micro_batches to {} or more", depth - 1));
   alternate(micro_batches, depth, 1, ops);
 }
 
@@ -25,7 +27,7 @@ void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& op
 
 extern const ScheduleDef two_bw{
     .name = "2bw",
-    .summary = "1F1B without a flush, on two weight versions that take turns",
+    .summary = "1F1B without a flush, with two weight versions in turn",
     .source = "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
     .weights = "2bw",
     .flushes = false,

@@ -25,7 +25,8 @@ void order(const RankInput& r, RankOps& ops) {
 extern const ScheduleDef wpipe{
     .name = "wpipe",
     .summary =
-        "Two groups of stages updated in turn, without a flush: half the old weights of 2bw, and half the copies",
+        "Two groups of stages that are updated in turn, without a flush: half the stale weights and half the copies of "
+        "2bw",
     .source = "Yang et al., Group-based Interleaved Pipeline Parallelism, ICLR 2022",
     .weights = "stash",
     .flushes = false,

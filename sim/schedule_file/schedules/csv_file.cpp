@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/text.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/schedule_file/csv.hpp"
 
@@ -11,8 +12,8 @@ namespace {
 const config::MapSpec fields{
     .title = "An order read from a file.",
     .fields = {config::text("csv").optional().doc(
-                   "File with a compute-only schedule in PyTorch's CSV text, one row for each rank."),
-               config::list("rows", config::text("row")).optional().doc("The rows themselves instead.")},
+                   "File with a compute-only schedule in PyTorch's CSV format, one row for each rank."),
+               config::list("rows", config::text("row")).optional().doc("The rows, instead of a file.")},
 };
 
 /// The rows with their places in the scenario or in a file of their own.
@@ -59,17 +60,17 @@ Schedule whole(const ScheduleInput& in) {
   const CsvRows rows = in.options.as<CsvRows>();
   CsvSchedule csv = read_rows(rows);
   if (csv.stages != in.plan.stage_count())
-    throw InputError(
-        {{rows.where, "run.schedule",
-          fmt::format("the order is for {} stages, but the plan has {}", csv.stages, in.plan.stage_count()),
-          fmt::format("set plan.stages to {}", csv.stages), "stages"}});
+    throw InputError({{rows.where, "run.schedule",
+                       fmt::format("the order is for {}, but the plan has {}", pluralize(csv.stages, "stage"),
+                                   in.plan.stage_count()),
+                       fmt::format("set plan.stages to {}", csv.stages), "stages"}});
   int expected = 0;
   for (const StageId s : in.plan.stages.ids()) expected = std::max(expected, in.plan.micro_batches(s));
   if (csv.micro_batches != expected)
-    throw InputError(
-        {{rows.where, "run.schedule",
-          fmt::format("the order is for {} micro-batches, but run.micro_batches is {}", csv.micro_batches, expected),
-          fmt::format("set run.micro_batches to {}", csv.micro_batches), "micro-batches"}});
+    throw InputError({{rows.where, "run.schedule",
+                       fmt::format("the order is for {}, but run.micro_batches is {}",
+                                   pluralize(csv.micro_batches, "micro-batch", "es"), expected),
+                       fmt::format("set run.micro_batches to {}", csv.micro_batches), "micro-batches"}});
   if (std::ssize(csv.schedule.ranks) < in.plan.device_count()) csv.schedule.ranks.resize(in.plan.device_count());
   return std::move(csv.schedule);
 }

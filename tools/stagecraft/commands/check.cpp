@@ -116,8 +116,8 @@ int execute(const Arguments& a) {
 
 extern const Command check{
     .name = "check",
-    .summary = "Say everything that is wrong with scenarios, models and clusters",
-    .group = "Look before you run",
+    .summary = "Report everything that is wrong with scenarios, models and clusters",
+    .group = "Inspect",
     .example = "stagecraft check scenarios/examples/*.yaml",
     .arguments = {{"FILE", Argument::Kind::List, "Files", {}, true},
                   {"-s,--set", Argument::Kind::List, "path=value, applied to each scenario"},

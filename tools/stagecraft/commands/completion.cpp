@@ -234,7 +234,7 @@ int execute(const Arguments& a) {
 extern const Command completion{
     .name = "completion",
     .summary = "Print what makes a shell complete commands, options and names",
-    .group = "Around",
+    .group = "Utilities",
     .example = "source <(stagecraft completion bash)",
     .arguments = {{"SHELL", Argument::Kind::Text, "bash, zsh or fish", {}, true}},
     .run = execute,

@@ -55,7 +55,7 @@ int execute(const Arguments&) {
 extern const Command doctor{
     .name = "doctor",
     .summary = "Say what this build and this machine can do",
-    .group = "Around",
+    .group = "Utilities",
     .example = "stagecraft doctor",
     .arguments = {},
     .run = execute,

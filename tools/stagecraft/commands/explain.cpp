@@ -40,10 +40,10 @@ extern const Command explain{
     .summary =
         "Explain a field by its path (of other files: sweep.axes, published.tables), a term such as bubble, an "
         "operation such as 0F3, or a name such as 1f1b",
-    .group = "Look before you run",
+    .group = "Inspect",
     .example = "stagecraft explain run.schedule",
     .arguments = {{"PATH", Argument::Kind::Text, "Dotted path, term or name; without one, the top of the file"},
-                  {"--reference", Argument::Kind::Flag, "Every field, as Markdown"}},
+                  {"--reference", Argument::Kind::Flag, "Print every field, as Markdown"}},
     .run = execute,
 };
 

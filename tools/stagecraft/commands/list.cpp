@@ -99,7 +99,7 @@ extern const Command list{
     .summary =
         "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, devices, collectives, "
         "scenarios, sweeps, profiles or what is published",
-    .group = "Look before you run",
+    .group = "Inspect",
     .example = "stagecraft list schedules",
     .arguments = {{"KIND", Argument::Kind::Text, kinds_text(), {}, true}},
     .run = execute,

@@ -64,8 +64,8 @@ int execute(const Arguments&) {
 
 extern const Command manual{
     .name = "manual",
-    .summary = "Print the page of the manual, for man",
-    .group = "Around",
+    .summary = "Print the manual page",
+    .group = "Utilities",
     .example = "stagecraft manual | man -l -",
     .arguments = {},
     .run = execute,

@@ -28,13 +28,13 @@ int execute(const Arguments& a) {
 
 extern const Command plan{
     .name = "plan",
-    .summary = "Planners side by side: what they predict, what is simulated, how good it can be",
+    .summary = "Compare planners: predicted time, simulated time and lower bound",
     .group = "Run",
     .example = "stagecraft plan scenarios/examples/quickstart.yaml --planner all --show",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
                   {"--planner", Argument::Kind::Text, "all, or names with commas between: stagecraft list planners",
                    "all"},
-                  {"-b,--backend", Argument::Kind::Text, "What simulates the plans", "ideal"},
+                  {"-b,--backend", Argument::Kind::Text, "Backend that simulates the plans", "ideal"},
                   replay_argument(kReplay),
                   {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
                   {"--show", Argument::Kind::Flag, "Print the plans too"},

@@ -40,10 +40,10 @@ extern const Command profile{
     .group = "Run",
     .example = "stagecraft profile scenarios/examples/cpu-transformer.yaml --out models/profiles/this-machine.yaml",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
-                  {"-b,--backend", Argument::Kind::Text, "What is measured", "cpu"},
+                  {"-b,--backend", Argument::Kind::Text, "Backend to measure", "cpu"},
                   {"-s,--set", Argument::Kind::List, "path=value, such as model.hidden=256; may be repeated"},
                   {"--seconds", Argument::Kind::Number, "Time to measure, for each micro-batch size", "1"},
-                  {"-o,--out", Argument::Kind::Text, "File to write; left out: printed"},
+                  {"-o,--out", Argument::Kind::Text, "File to write (default: print it)"},
                   force_argument()},
     .run = execute,
 };

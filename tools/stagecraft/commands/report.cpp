@@ -218,25 +218,25 @@ int execute(const Arguments& a) {
 
 extern const Command report{
     .name = "report",
-    .summary = "Write runs, or a sweep, as one page to look at",
+    .summary = "Write runs, or a sweep, as one HTML page",
     .group = "Run",
     .example =
         "stagecraft report out/a out/b --out page.html\n"
         "  stagecraft report scenarios/examples/teacher.yaml -b simgrid -b cpu\n"
         "  stagecraft report schedules.db",
-    .arguments =
-        {{"RUN",
-          Argument::Kind::List,
-          "Folders that run --out wrote, or scenarios, which are run: held against the first on one time axis; "
-          "or one sweep: its results, or its file, of which is run what has no result yet",
-          {},
-          true},
-         {"-b,--backend", Argument::Kind::List, "Where scenarios run, each on all that are named (default: simgrid)"},
-         {"-s,--set", Argument::Kind::List,
-          "path=value, applied to each scenario or to every point of a sweep; may be repeated"},
-         {"-o,--out", Argument::Kind::Text, "File to write", "report.html"},
-         {"--title", Argument::Kind::Text, "Title of the page (default: that of the first run)"},
-         force_argument()},
+    .arguments = {{"RUN",
+                   Argument::Kind::List,
+                   "Folders that run --out wrote, or scenarios to run; the first is the baseline. Or one sweep: its "
+                   "results, or its file, whose missing points are run",
+                   {},
+                   true},
+                  {"-b,--backend", Argument::Kind::List,
+                   "Backend of scenarios; several: each scenario runs on all of them (default: simgrid)"},
+                  {"-s,--set", Argument::Kind::List,
+                   "path=value, applied to each scenario or to every point of a sweep; may be repeated"},
+                  {"-o,--out", Argument::Kind::Text, "File to write", "report.html"},
+                  {"--title", Argument::Kind::Text, "Title of the page (default: the title of the first run)"},
+                  force_argument()},
     .run = execute,
 };
 

@@ -79,7 +79,7 @@ extern const Command reproduce{
     .arguments =
         {{"NAME", Argument::Kind::List,
           "Folders of scenarios/papers, or files; without one, all of them. predictions: errors of times from shapes"},
-         {"--html", Argument::Kind::Text, "Also a page with plots"},
+         {"--html", Argument::Kind::Text, "Write a page with plots to this file too"},
          force_argument(),
          {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
     .run = execute,

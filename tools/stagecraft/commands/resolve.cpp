@@ -16,7 +16,7 @@ int execute(const Arguments& a) {
 extern const Command resolve{
     .name = "resolve",
     .summary = "Print a scenario with every default and reference filled in",
-    .group = "Look before you run",
+    .group = "Inspect",
     .example = "stagecraft resolve scenarios/examples/quickstart.yaml",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
                   {"-s,--set", Argument::Kind::List, "path=value; may be repeated"},

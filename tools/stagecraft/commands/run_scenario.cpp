@@ -54,22 +54,24 @@ void write_results(const std::string& folder, const CompiledExperiment& p, const
   const bool drawn = o.timeline.instruction_times;
   const auto wanted = [&](const char* what) { return drawn && (!report || config::as_bool(report->at(what))); };
   const std::size_t size = p.program.size();
-  if (!drawn) print_error("left out what shows instructions, which were not timed (run.gpu.timing: off)\n");
+  if (!drawn)
+    print_error("files about instructions are not written: instructions were not timed (run.gpu.timing: off)\n");
   std::vector<RunFile> files{{"scenario.yaml", [&] { return config::to_yaml(scenario, true); }}};
   if (wanted("spans")) {
     files.push_back({"spans.csv", [&] { return spans_csv(p.program, o.timeline, o.report, p.cluster()); }});
     files.push_back({"memory.csv", [&] { return memory_csv(p.program, o.timeline, o.report, p.cluster()); }});
   }
   if (wanted("trace") && size > kMostTraced)
-    print_error("left out trace.json, which no viewer opens with {} instructions\n", size);
+    print_error("trace.json is not written: no viewer opens one with {} instructions\n", size);
   else if (wanted("trace"))
     files.push_back({"trace.json", [&] { return chrome_trace(p.program, o.timeline, p.cluster()); }});
   if (wanted("svg") && size > kMostDrawn)
-    print_error("left out timeline.svg: it would show {} instructions, and {} are legible\n", size, kMostDrawn);
+    print_error("timeline.svg is not written: it would show {} instructions, and up to {} are legible\n", size,
+                kMostDrawn);
   else if (wanted("svg"))
     files.push_back({"timeline.svg", [&] { return timeline_svg(p.program, o.timeline, p.cluster(), title); }});
   if (wanted("html") && size > kMostTraced)
-    print_error("left out report.html, which no browser draws with {} instructions\n", size);
+    print_error("report.html is not written: no browser draws one with {} instructions\n", size);
   else if (wanted("html"))
     files.push_back(
         {"report.html", [&] { return html_page(std::vector{kept_run(o.timeline.provenance.backend, p, o)}, title); }});
@@ -118,7 +120,7 @@ int execute(const Arguments& a) {
   }
   if (a.has("out")) write_results(a.text("out"), compiled, outcome, json, overwrite_of(a));
   if (a.has("html") && !outcome.timeline.instruction_times) {
-    print_error("left out {}: instructions were not timed (run.gpu.timing: off)\n", a.text("html"));
+    print_error("{} is not written: instructions were not timed (run.gpu.timing: off)\n", a.text("html"));
   } else if (a.has("html")) {
     const std::string& given_title = compiled.experiment.title;
     const std::string title = given_title.empty() ? a.text("FILE") : given_title;
@@ -138,14 +140,14 @@ extern const Command run_scenario{
     .example =
         "stagecraft run scenarios/examples/quickstart.yaml --backend simgrid --set run.micro_batches=16 --out out/a",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
-                  {"-b,--backend", Argument::Kind::Text, "Where it runs: stagecraft list backends", "simgrid"},
+                  {"-b,--backend", Argument::Kind::Text, "Backend: stagecraft list backends", "simgrid"},
                   {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
                   {"-o,--out", Argument::Kind::Text,
                    "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario"},
                   {"--html", Argument::Kind::Text,
-                   "File for the run as a page to look at; stagecraft report shows several"},
+                   "Write the run as an HTML page to this file; stagecraft report compares several"},
                   force_argument(),
-                  {"--no-gantt", Argument::Kind::Flag, "Leave out the drawing of small runs"},
+                  {"--no-gantt", Argument::Kind::Flag, "Do not draw the timeline of small runs"},
                   {"--format", Argument::Kind::Text, "text or json", "text"}},
     .run = execute,
     .shared =

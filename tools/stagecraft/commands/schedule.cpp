@@ -59,6 +59,23 @@ std::string numbers_text(const Report& report, const std::vector<double>& peaks)
   return text + '\n';
 }
 
+bool splits_backward(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Op>& ops) {
+    return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::InputGradient; });
+  });
+}
+
+/// What the times of the table are times of.
+std::string unit_text(const AskedOrder& q, const StageCost& cost) {
+  const char* const stage = q.plan.stage_count() > q.plan.device_count() ? "stage (chunk)" : "stage";
+  std::string text =
+      fmt::format("times: a forward of one micro-batch in one {} takes {}", stage, rounded(cost.forward.value));
+  if (q.trains) text += fmt::format(", a backward {}", rounded(cost.backward.value));
+  if (q.trains && splits_backward(q.one))
+    text += fmt::format(" (I {}, W {})", rounded(cost.input_gradient.value), rounded(cost.weight_gradient.value));
+  return text + fmt::format("; activations: stashes of one micro-batch in one {}\n", stage);
+}
+
 std::string warnings_text(const CheckedFile& checked) {
   std::string text;
   for (const ScheduleProblem& w : checked.warnings) text += "warning: " + to_text(w) + '\n';
@@ -97,7 +114,7 @@ int execute(const Arguments& a) {
     return print(with_findings(schedule_json(q.name, program, report, peaks, q.search), q.checked) + "\n"), 0;
   std::string text = format == "gantt" ? gantt(program, timeline, cluster, 0, 100) : to_grid(q.one);
   if (q.copies) text += "two copies of the model: here they need no time to exchange gradients, nor wait for it\n";
-  text += numbers_text(report, peaks);
+  text += unit_text(q, asked_costs(a)) + numbers_text(report, peaks);
   if (q.search) text += to_text(*q.search, [](Seconds s) { return fmt::format("{:.10g}", s.value); }) + '\n';
   return print(text + warnings_text(q.checked)), 0;
 }
@@ -110,15 +127,15 @@ std::vector<Argument> arguments() {
       {"-m,--microbatches", Kind::Count, "Micro-batches in one iteration"},
       {"-v,--chunks", Kind::Count, "Stages on each device (default: the fewest that the schedule has)"},
       {"-s,--set", Kind::List, "An option of the schedule, key=value; may be repeated"},
-      {"--recompute", Kind::Text, "full: forwards run again before backwards; none (default: none)"},
+      {"--recompute", Kind::Text, "full: each forward runs again before its backward; none (default: none)"},
       {"--file", Kind::Text, "Check and time a schedule in PyTorch's CSV text instead"},
-      {"--f", Kind::Number, "Time of a forward", "1"},
-      {"--b", Kind::Number, "Time of a backward (default: twice the forward, or I + W)"},
+      {"--f", Kind::Number, "Time of a forward of one micro-batch in one stage; other times are in the same unit", "1"},
+      {"--b", Kind::Number, "Time of a backward (default: --i plus --w, or twice the forward)"},
       {"--i", Kind::Number, "Time of an input gradient"},
       {"--w", Kind::Number, "Time of a weight gradient"},
       {"--r", Kind::Number, "Time of a recomputation (default: the forward)"},
       {"--u", Kind::Number, "Time of an update", "0"},
-      {"--comm", Kind::Number, "Delay between two devices", "0"},
+      {"--comm", Kind::Number, "Time of a message between two devices", "0"},
       {"--format", Kind::Text, "grid, gantt, csv or json", "grid"}};
   for (Argument& argument : check_arguments()) list.push_back(std::move(argument));
   return list;
@@ -128,8 +145,8 @@ std::vector<Argument> arguments() {
 
 extern const Command schedule{
     .name = "schedule",
-    .summary = "A schedule without a scenario: order, makespan, period, bubble, peak activations",
-    .group = "Look before you run",
+    .summary = "Print and time a schedule without a scenario",
+    .group = "Inspect",
     .example = "stagecraft schedule 1f1b -p 4 -m 8 --f 1 --b 2",
     .arguments = arguments(),
     .run = execute,

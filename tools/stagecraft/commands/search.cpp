@@ -38,19 +38,19 @@ int execute(const Arguments& a) {
 
 extern const Command search{
     .name = "search",
-    .summary = "How best to train: plans, schedules, micro-batches, recomputation and weights tried together",
+    .summary = "Search plans, schedules, micro-batches, recomputation and weights together for the best ways to train",
     .group = "Run",
     .example = "stagecraft search scenarios/examples/quickstart.yaml",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario: its model, cluster and samples in an iteration", {}, true},
                   {"--schedules", Argument::Kind::Text,
-                   "Names with commas between; chimera and others in both directions by name alone (default: the usual "
-                   "synchronous ones, then a search for an order)"},
+                   "Names with commas between. chimera and other bidirectional schedules are tried only if named "
+                   "(default: the usual synchronous schedules, then synthesised)"},
                   {"--weights", Argument::Kind::Text,
-                   "Policies with commas between, or all; those that are stale too (default: what each schedule goes "
-                   "with)"},
-                  {"--all", Argument::Kind::Flag, "Print all that are not beaten in time, memory and devices at once"},
-                  {"--most", Argument::Kind::Count, "Simulations", "2000"},
-                  {"-b,--backend", Argument::Kind::Text, "What simulates them", "ideal"},
+                   "Weights policies with commas between, or all; stale ones are included (default: the policy that "
+                   "belongs to each schedule)"},
+                  {"--all", Argument::Kind::Flag, "Print the whole Pareto front of time, memory and devices"},
+                  {"--most", Argument::Kind::Count, "Most simulations", "2000"},
+                  {"-b,--backend", Argument::Kind::Text, "Backend that simulates them", "ideal"},
                   replay_argument(kReplay),
                   {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
                   {"--format", Argument::Kind::Text, "text, csv or json", "text"}},

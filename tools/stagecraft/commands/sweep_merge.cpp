@@ -25,11 +25,11 @@ int execute(const Arguments& a) {
 
 extern const Command sweep_merge{
     .name = "sweep-merge",
-    .summary = "Put the results of a sweep's parts into one file",
+    .summary = "Merge the results of a sweep's shards into one file",
     .group = "Run",
     .example = "stagecraft sweep-merge a.db b.db --into all.db",
     .arguments = {{"RESULTS", Argument::Kind::List, "Files that sweep --out wrote, of one sweep", {}, true},
-                  {"--into", Argument::Kind::Text, "File for all results; it may be there already", {}, true},
+                  {"--into", Argument::Kind::Text, "File for all results; it may exist", {}, true},
                   {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
     .run = execute,
 };

@@ -34,11 +34,11 @@ int execute(const Arguments& a) {
                     pluralize(v.compiled.plan.stage_count(), "stage"),
                     pluralize(v.compiled.plan.device_count(), "device"), v.profile.machine, v.profile.threads));
   if (v.profile.threads < v.compiled.plan.device_count())
-    print(fmt::format("note: {} devices share {} cores of this machine, which the simulation does not know\n",
-                      v.compiled.plan.device_count(), v.profile.threads));
+    print(fmt::format("note: {} devices share {} of this machine, which the simulation does not know\n",
+                      v.compiled.plan.device_count(), pluralize(v.profile.threads, "core")));
   if (v.layers_measured < v.layers)
-    print(fmt::format("note: {} of {} layers are not in the profile; their costs are computed\n",
-                      v.layers - v.layers_measured, v.layers));
+    print(fmt::format("note: the profile lacks {} of {}, whose costs are computed\n", v.layers - v.layers_measured,
+                      pluralize(v.layers, "layer")));
   print(to_text(v.validation, kTolerance));
   if (!a.flag("no-control")) {
     flush();
@@ -63,16 +63,17 @@ int execute(const Arguments& a) {
 
 extern const Command validate{
     .name = "validate",
-    .summary = "Profile, simulate, really run, and show how far apart the two are",
+    .summary = "Profile this machine, simulate, run for real, and compare the two",
     .group = "Run",
     .example = "stagecraft validate scenarios/examples/cpu-transformer.yaml",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
-                  {"-b,--backend", Argument::Kind::Text, "Where it really runs", "cpu"},
-                  {"--simulator", Argument::Kind::Text, "What it is compared with", "simgrid"},
+                  {"-b,--backend", Argument::Kind::Text, "Backend of the real run", "cpu"},
+                  {"--simulator", Argument::Kind::Text, "Backend that simulates it", "simgrid"},
                   {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
-                  {"--iterations", Argument::Kind::Count, "How many are run, the first not counted", "25"},
+                  {"--iterations", Argument::Kind::Count, "Iterations to run; the first is not counted", "25"},
                   {"--seconds", Argument::Kind::Number, "Time to profile, for each micro-batch size", "2"},
-                  {"--no-control", Argument::Kind::Flag, "Leave out the same model on one device"},
+                  {"--no-control", Argument::Kind::Flag,
+                   "Do not run the control: the same model in one stage on one device"},
                   {"-o,--out", Argument::Kind::Text, "Folder for profile.yaml and validation.json"},
                   force_argument()},
     .run = execute,
