@@ -190,7 +190,7 @@ Value read_configuration(const Value& configuration, Problems& problems) {
   Value unreadable = configuration;
   unreadable.unreadable = true;
   const Value* type = configuration.is_map() ? configuration.find("model_type") : nullptr;
-  const auto families = model_configurations::all();
+  const auto families = model_configurations::catalog();
   if (!type || !type->is_scalar()) {
     problems.add(type ? type->where : configuration.where, "model_type",
                  "this is not the configuration of a model: it has no word 'model_type'",

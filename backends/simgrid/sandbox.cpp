@@ -60,7 +60,7 @@ std::string run_and_describe(const std::function<void()>& work) {
 void throw_again(const std::string& outcome) {
   const std::vector<std::string> texts = split(std::string_view(outcome).substr(1), '\0');
   const std::string &message = texts.at(0), &help = texts.at(1), &code = texts.at(2);
-  switch (static_cast<Outcome>(message.front())) {
+  switch (static_cast<Outcome>(outcome.front())) {
     case Outcome::Done:
       return;
     case Outcome::Input:

@@ -17,7 +17,7 @@ struct ConfigurationFamily {
 };
 
 namespace model_configurations {
-Catalog<ConfigurationFamily> all();
+Catalog<ConfigurationFamily> catalog();
 }
 
 /// The model that the tree of a config.json describes, as fields of a builder. What is not known is a problem, never a

@@ -208,7 +208,7 @@ std::string choices_json(const ChoiceTable& t) {
 namespace {
 
 /// A table without rows, with all columns that it may have.
-Table empty_table() {
+Table empty_choice_table() {
   ChoiceTable table;
   table.replay.backend = kReplayBackend;
   return printed(table, {});
@@ -216,11 +216,11 @@ Table empty_table() {
 
 }  // namespace
 
-std::vector<FileColumn> choices_columns() { return csv_columns(empty_table()); }
+std::vector<FileColumn> choices_columns() { return csv_columns(empty_choice_table()); }
 
 const config::MapSpec& choices_fields() {
   using namespace config;
-  static const MapSpec row = json_row(empty_table(), "A way to train.");
+  static const MapSpec row = json_row(empty_choice_table(), "A way to train.");
   Field own_replayed = replayed_column().field;
   own_replayed.name = "own_replayed";
   own_replayed.doc("The scenario as it is written, with network contention; null without such a result.");

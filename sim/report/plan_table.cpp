@@ -143,7 +143,7 @@ std::string plans_json(const PlanTable& table) {
 namespace {
 
 /// A table without rows, with all columns that it may have.
-Table empty_table() {
+Table empty_plan_table() {
   PlanTable table;
   table.replay.backend = kReplayBackend;
   return printed(table);
@@ -151,11 +151,11 @@ Table empty_table() {
 
 }  // namespace
 
-std::vector<FileColumn> plans_columns() { return csv_columns(empty_table()); }
+std::vector<FileColumn> plans_columns() { return csv_columns(empty_plan_table()); }
 
 const config::MapSpec& plans_fields() {
   using namespace config;
-  static const MapSpec row = json_row(empty_table(), "The plan of one planner.");
+  static const MapSpec row = json_row(empty_plan_table(), "The plan of one planner.");
   static const MapSpec spec{
       .title = "What `stagecraft plan --format json` prints: planners on one scenario.",
       .fields = {choice("schema", {"plans/1"}).doc("Version of this format."),

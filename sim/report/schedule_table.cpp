@@ -274,7 +274,7 @@ std::string schedules_json(const ScheduleTable& table) {
 namespace {
 
 /// A table without rows, with all columns that it may have.
-Table empty_table() {
+Table empty_schedule_table() {
   ScheduleTable table;
   table.replay.backend = kReplayBackend;
   return printed(table);
@@ -282,11 +282,11 @@ Table empty_table() {
 
 }  // namespace
 
-std::vector<FileColumn> schedules_columns() { return csv_columns(empty_table()); }
+std::vector<FileColumn> schedules_columns() { return csv_columns(empty_schedule_table()); }
 
 const config::MapSpec& schedules_fields() {
   using namespace config;
-  static const MapSpec row = json_row(empty_table(), "One schedule.");
+  static const MapSpec row = json_row(empty_schedule_table(), "One schedule.");
   static const MapSpec spec{
       .title = "What `stagecraft compare --schedules --format json` prints: schedules on one scenario.",
       .fields = {choice("schema", {"schedules/1"}).doc("Version of this format."),

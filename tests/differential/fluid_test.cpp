@@ -120,11 +120,11 @@ TEST_CASE("random programs over shared and changing networks have the same start
     schedules.insert(c.schedule);
   }
   // The cases do reach everything they are meant to.
-  for (const int count : met) CHECK(count >= 30);
+  for (const int count : met) CHECK(count >= (test::all_trials() ? 30 : 1));
   CHECK(schedules == std::set<std::string>{"1f1b", "2bw", "gpipe", "graph", "inference", "pipedream"});
-  CHECK(replicated >= 50);
-  CHECK(simultaneous >= 50);
-  CHECK(changes.min_count() >= 50);
+  CHECK(replicated >= (test::all_trials() ? 50 : 5));
+  CHECK(simultaneous >= (test::all_trials() ? 50 : 5));
+  CHECK(changes.min_count() >= (test::all_trials() ? 50 : 3));
 }
 
 TEST_CASE("bidirectional copies of the model over shared networks have the same starts and ends") {
@@ -188,8 +188,8 @@ TEST_CASE("random programs on devices that share one memory have the same starts
     met += contended(program, cluster);
     ++compared;
   }
-  CHECK(met >= 150);
-  CHECK(with_jitter >= 30);
+  CHECK(met >= (test::all_trials() ? 150 : 15));
+  CHECK(with_jitter >= (test::all_trials() ? 30 : 1));
 }
 
 TEST_CASE("random programs without contention take their longest path") {

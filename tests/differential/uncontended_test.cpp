@@ -10,7 +10,6 @@
 #include "tests/support/differences.hpp"
 #include "tests/support/random_cases.hpp"
 #include "tests/support/random_changes.hpp"
-#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
 using test::difference;
@@ -55,7 +54,7 @@ TEST_CASE("random programs have the same starts and ends, also while machines an
   int compared = 0, deadlocked = 0;
   std::set<std::string> schedules;
   int ways[2][2][4] = {}, replicated = 0, tied = 0, recomputed = 0, mixed = 0;
-  for (int trial = 0; compared < test::trials(700); ++trial) {
+  for (int trial = 0; compared < 700; ++trial) {
     REQUIRE(trial < 1500);
     test::RandomCase c = test::random_case(draw, 6);
     add_ties(c, draw_ties);
@@ -123,7 +122,7 @@ TEST_CASE("several stages on a device and rings next to messages have the same s
 TEST_CASE("bidirectional copies of the model have the same starts and ends, with replicas or without") {
   test::Draw draw{Rng(44, "both ways")};
   int reduced = 0;
-  for (int trial = 0; trial < test::trials(150); ++trial) {
+  for (int trial = 0; trial < 150; ++trial) {
     const char* const names[] = {"chimera", "gems", "dualpipe"};
     const std::string name = names[trial % 3];
     const int ranks = name == "gems" ? draw(1, 5) : 2 * draw(1, 3), replicas = draw(1, 2);

@@ -61,8 +61,8 @@ const std::string kDeepseek =
 }  // namespace
 
 TEST_CASE("every family of configurations says what it is and from where") {
-  CHECK(model_configurations::all().size() >= 11);
-  for (const ConfigurationFamily* family : model_configurations::all()) {
+  CHECK(model_configurations::catalog().size() >= 11);
+  for (const ConfigurationFamily* family : model_configurations::catalog()) {
     CHECK_FALSE(family->summary.empty());
     CHECK_FALSE(family->source.empty());
   }

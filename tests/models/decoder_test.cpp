@@ -13,7 +13,7 @@ using namespace stagecraft;
 namespace {
 
 ModelGraph make(const std::string& fields) {
-  const ModelBuilder& def = get_from(model_builders::all(), "builder", "transformer");
+  const ModelBuilder& def = get_from(model_builders::catalog(), "builder", "transformer");
   return def.build(test::checked("{" + fields + "}", *def.fields));
 }
 

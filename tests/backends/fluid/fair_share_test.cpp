@@ -11,7 +11,6 @@
 #include <set>
 
 #include "sim/core/random.hpp"
-#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
 using fluid::FairShare;
@@ -114,7 +113,7 @@ std::string broken(const Paths& paths, const Live& live, const FairShare& shares
 TEST_CASE("random flows that come and go: the rates of plain progressive filling, and what is fair") {
   Rng rng(71, "fair share");
   int settled = 0, shared = 0, unchanged = 0;
-  for (int trial = 0; trial < test::trials(300); ++trial) {
+  for (int trial = 0; trial < 300; ++trial) {
     const int channels = rng.integer(1, 12);
     const Paths paths = random_paths(rng, channels, rng.integer(1, 20));
     FairShare shares(paths);

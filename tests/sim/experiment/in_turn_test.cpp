@@ -10,7 +10,6 @@
 #include "sim/report/report.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
-#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
 
@@ -79,7 +78,7 @@ TEST_CASE("with replicas of a later stage, PipeDream's in-flight limit leaves de
 
 TEST_CASE("orders of random chains are valid and never faster than the busiest replica") {
   Rng rng(11, "turns");
-  for (int trial = 0; trial < test::trials(200); ++trial) {
+  for (int trial = 0; trial < 200; ++trial) {
     std::vector<int> replicas;
     int round = 1;
     for (int s = rng.integer(1, 4); s > 0; --s) {

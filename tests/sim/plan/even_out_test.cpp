@@ -8,7 +8,6 @@
 
 #include "sim/core/random.hpp"
 #include "sim/plan/placement.hpp"
-#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
 
@@ -136,7 +135,7 @@ TEST_CASE("the lower bound of the busiest device is never above an exhaustive se
   CHECK(least_load({{{0, &even, 1}}, {{1, &twice, 1}}}) == doctest::Approx(2));  // A third of the work, and two thirds.
   CHECK(least_load({{{0, &even, 0.5}, {1, &even, 0.5}}, {{0, &even, 0.5}, {1, &even, 0.5}}}) == doctest::Approx(3));
   Rng rng(23, "least load");
-  for (int trial = 0; trial < test::trials(300); ++trial) {
+  for (int trial = 0; trial < 300; ++trial) {
     const int layers = rng.integer(2, 5);
     LayerSums a{0}, b{0};  // Each device may be good at other layers.
     for (int l = 0; l < layers; ++l) {

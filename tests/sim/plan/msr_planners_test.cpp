@@ -76,8 +76,9 @@ TEST_CASE("planners: pipedream and brute agree, also with hosts") {
   CHECK(planned("pipedream", even, two, one_level).predicted == planned("brute", even, two, options).predicted);
   const std::string quick = "{micro_batch_size: 4, machines: [4], bandwidth: [1 TB/s]}";
   CHECK(planned("pipedream", even, two, quick).predicted.value == doctest::Approx(12).epsilon(1e-9));
-  CHECK(test::input_error_of([&] { planned("pipedream", model, flat, "{machines: [3]}"); }).find("3 devices, but 4") !=
-        std::string::npos);
+  CHECK(test::input_error_of([&] {
+          planned("pipedream", model, flat, "{machines: [3]}");
+        }).find("the product of the levels is 3, but the plan uses 4 devices") != std::string::npos);
   CHECK(test::input_error_of([&] {
           planned("pipedream", model, flat, "{machines: [2, 2], bandwidth: [1 GB/s]}");
         }).find("1 rates for 2 levels") != std::string::npos);

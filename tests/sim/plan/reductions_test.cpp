@@ -11,7 +11,6 @@
 #include "sim/core/random.hpp"
 #include "sim/plan/placement.hpp"
 #include "tests/support/reductions.hpp"
-#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
 
@@ -378,7 +377,7 @@ class Execution {
 TEST_CASE("every device that holds parameters gets the gradients of all other holders, each once") {
   Rng rng(3, "reductions");
   int tied_sums = 0, twins = 0;
-  for (int trial = 0; trial < test::trials(3000); ++trial) {
+  for (int trial = 0; trial < 3000; ++trial) {
     const RandomPlan random = random_plan(rng);
     const Plan plan = tied(random.plan, random.ties);
     CAPTURE(to_text(plan));
@@ -414,7 +413,7 @@ TEST_CASE("every device that holds parameters gets the gradients of all other ho
 
 TEST_CASE("no update after a barrier runs before every device that contributes has reached it") {
   Rng rng(4, "barriers");
-  for (int trial = 0; trial < test::trials(1000); ++trial) {
+  for (int trial = 0; trial < 1000; ++trial) {
     const RandomPlan random = random_plan(rng);
     const Plan plan = tied(random.plan, random.ties);
     CAPTURE(to_text(plan));

@@ -6,7 +6,6 @@
 
 #include "sim/plan/overlap.hpp"
 #include "tests/support/random_cases.hpp"
-#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
 
@@ -116,7 +115,7 @@ std::string verdict(const Schedule& schedule, const test::RandomCase& c) {
 TEST_CASE("random plans deadlock exactly if the token game stops") {
   test::Draw draw{Rng(11, "blocking")}, draw_ties{Rng(11, "ties")};
   int fine = 0, deadlocks = 0;
-  for (int trial = 0; trial < test::trials(600); ++trial) {
+  for (int trial = 0; trial < 600; ++trial) {
     test::RandomCase c = test::random_case(draw, 5);
     add_ties(c, draw_ties);
     c.options.overlap = false;

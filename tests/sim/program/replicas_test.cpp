@@ -8,7 +8,6 @@
 #include "tests/support/devices.hpp"
 #include "tests/support/listing.hpp"
 #include "tests/support/random_cases.hpp"
-#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
 
@@ -104,7 +103,7 @@ TEST_CASE("fractions of a byte are rounded to the nearest byte") {
 
 TEST_CASE("bytes add up: every sample crosses every edge once each way, whatever the sizes and replicas") {
   test::Draw draw{Rng(3, "replicas")};
-  for (int trial = 0; trial < test::trials(200); ++trial) {
+  for (int trial = 0; trial < 200; ++trial) {
     const test::RandomCase c = test::random_case(draw, 5);
     if (!c.options.overlap && c.options.rendezvous) continue;
     const Program program = test::program_of(c);

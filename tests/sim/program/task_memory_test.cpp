@@ -10,7 +10,6 @@
 #include "tests/support/listing.hpp"
 #include "tests/support/road.hpp"
 #include "tests/support/tasks.hpp"
-#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
 
@@ -127,7 +126,7 @@ TEST_CASE("tasks keep as many copies as intervals from the first task to the las
   std::mt19937 random(7);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   int tensors = 0;
-  for (int trial = 0; trial < test::trials(100); ++trial) {
+  for (int trial = 0; trial < 100; ++trial) {
     const int layers = 1 + below(6), devices = 1 + below(4), slack = below(3), micro_batches = 1 + below(3);
     std::vector<test::TaskCosts> places;
     for (int l = 0; l < layers; ++l)

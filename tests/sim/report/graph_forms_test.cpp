@@ -7,7 +7,6 @@
 #include "sim/schedule/in_flight.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/random_cases.hpp"
-#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
 
@@ -55,7 +54,7 @@ Plan branches(int count, int length, int micro_batches) {
 
 TEST_CASE("random DAGs at unit costs have min(depth, m) in flight and take 2(m + D - 1)") {
   test::Draw draw{Rng(31, "graphs")};
-  for (int trial = 0; trial < test::trials(300); ++trial) {
+  for (int trial = 0; trial < 300; ++trial) {
     const Plan plan = random_dag(draw, draw(1, 3));
     CAPTURE(to_text(plan));
     const auto depths = depth_to_sink(plan.graph());
@@ -144,7 +143,7 @@ TEST_CASE("before small micro-batches, one less large one in flight starves them
 
 TEST_CASE("nested sizes and groups never deadlock, and unequal costs stay within the bounds") {
   test::Draw draw{Rng(33, "mixed")};
-  for (int trial = 0; trial < test::trials(200); ++trial) {
+  for (int trial = 0; trial < 200; ++trial) {
     test::RandomCase c = test::random_case(draw, 7);
     if (c.schedule != "graph") continue;
     CAPTURE(to_text(c));

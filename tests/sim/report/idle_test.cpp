@@ -10,7 +10,6 @@
 #include "tests/support/ideal.hpp"
 #include "tests/support/random_cases.hpp"
 #include "tests/support/road.hpp"
-#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
 
@@ -103,7 +102,7 @@ std::optional<Run> run_of(const test::RandomCase& c) try {
 TEST_CASE("work and the causes of idle time sum to the length of the run, and one iteration's transfers are exposed") {
   test::Draw draw{Rng(31, "idle")}, draw_ties{Rng(31, "ties")};
   int seen = 0, not_taken = 0;
-  for (int trial = 0; trial < test::trials(300); ++trial) {
+  for (int trial = 0; trial < 300; ++trial) {
     test::RandomCase c = test::random_case(draw, 5);
     add_ties(c, draw_ties);
     CAPTURE(test::to_text(c));

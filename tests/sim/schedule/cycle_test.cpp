@@ -5,7 +5,6 @@
 #include "sim/core/random.hpp"
 #include "sim/schedule/validate.hpp"
 #include "tests/support/schedules.hpp"
-#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
 using test::schedule_from;
@@ -120,7 +119,7 @@ TEST_CASE("the order of turns is complete, and every op comes after the ops that
 TEST_CASE("random orders have a cycle exactly if a plain simulation gets stuck") {
   Rng rng(5, "orders");
   int ended = 0, blocked = 0;
-  for (int trial = 0; trial < test::trials(400); ++trial) {
+  for (int trial = 0; trial < 400; ++trial) {
     const int p = rng.integer(2, 4), m = rng.integer(1, 3);
     const Plan plan = chain_plan(p, p, m);
     Schedule schedule;

@@ -6,7 +6,6 @@
 
 #include "sim/schedule/v_shape/patterns.hpp"
 #include "sim/schedule/v_shape/steps.hpp"
-#include "tests/support/trials.hpp"
 
 using namespace stagecraft;
 
@@ -32,7 +31,7 @@ std::vector<int> alive(const std::vector<Step>& steps, bool free_steps_free) {
 TEST_CASE("steps: the peak and its last step are known after every change") {
   std::mt19937 random(3);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-  for (int trial = 0; trial < test::trials(200); ++trial) {
+  for (int trial = 0; trial < 200; ++trial) {
     std::vector<Step> steps(1 + below(100));
     for (Step& step : steps) step = kSteps[below(5)];
     StepTree<Activations> tree(steps);
