@@ -59,13 +59,13 @@ struct Seen {
 template <class T>
 void normalise(const Operation& op, T* scores) {
   for (std::int64_t row = 0; row < op.rows; ++row) {
-    T* const all = scores + row * op.rows;
+    T* const row_scores = scores + row * op.rows;
     const Seen seen(op, row);
-    T* const s = all + seen.first;
+    T* const s = row_scores + seen.first;
     const T inverse = 1 / softmax_exponentials(seen.count, s, scale<T>(op), s).sum;
     put(false, seen.count, s, [=](std::int64_t i) { return s[i] * inverse; });
-    std::fill(all, s, T{0});
-    std::fill(s + seen.count, all + op.rows, T{0});
+    std::fill(row_scores, s, T{0});
+    std::fill(s + seen.count, row_scores + op.rows, T{0});
   }
 }
 

@@ -11,12 +11,12 @@ constexpr double kEpsilon = 1e-5;
 /// What one row keeps: x / r with r the root of the mean square, and 1 / r. A sample keeps all its rows of the first,
 /// then the second.
 template <class T>
-struct Kept {
+struct SavedRow {
   T *normal, *inverse;
 };
 
 template <class T>
-Kept<T> kept(const real::Call& call, std::int64_t row) {
+SavedRow<T> saved_row(const real::Call& call, std::int64_t row) {
   const std::int64_t rows = call.operation->rows, columns = call.operation->columns;
   T* const sample = numbers<T>(call.saved) + row / rows * (rows * columns + rows);
   return {sample + row % rows * columns, sample + rows * columns + row % rows};
@@ -30,7 +30,7 @@ void forward(const real::Call& call) {
     const T* const x = numbers<T>(call.inputs[0]) + row * columns;
     const T square = sum<T>(columns, [x](std::int64_t i) { return x[i] * x[i]; }) / static_cast<T>(columns);
     const T inverse = 1 / std::sqrt(square + static_cast<T>(kEpsilon));
-    const Kept<T> keep = kept<T>(call, row);
+    const SavedRow<T> keep = saved_row<T>(call, row);
     *keep.inverse = inverse;
     put(false, columns, keep.normal, [=](std::int64_t i) { return x[i] * inverse; });
     put(false, columns, numbers<T>(call.output) + row * columns,
@@ -48,7 +48,7 @@ void input_gradient(const real::Call& call, const real::Tensor& d_output, std::s
   const T* const gamma = static_cast<const T*>(call.weights);
   for (std::int64_t row = 0; row < d_output.rows; ++row) {
     const T* const gradient = numbers<T>(d_output) + row * columns;
-    const Kept<T> keep = kept<T>(call, row);
+    const SavedRow<T> keep = saved_row<T>(call, row);
     const T *const normal = keep.normal, inverse = *keep.inverse;
     const T along =
         sum<T>(columns, [=](std::int64_t i) { return gradient[i] * gamma[i] * normal[i]; }) / static_cast<T>(columns);
@@ -62,7 +62,7 @@ void weight_gradient(const real::Call& call, const real::Tensor& d_output, void*
   const std::int64_t columns = call.operation->columns;
   for (std::int64_t row = 0; row < d_output.rows; ++row) {
     const T* const gradient = numbers<T>(d_output) + row * columns;
-    const T* const normal = kept<T>(call, row).normal;
+    const T* const normal = saved_row<T>(call, row).normal;
     put(true, columns, static_cast<T*>(d_weights), [=](std::int64_t i) { return gradient[i] * normal[i]; });
   }
 }

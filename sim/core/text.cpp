@@ -155,9 +155,9 @@ std::vector<std::string> related(std::string_view word, std::span<const std::str
     if (asked.size() >= kFewest && name.find(asked) != std::string::npos) holding.push_back(candidate);
     if (letters(asked).size() >= kFewest && letters(asked) == letters(last)) alike.push_back(candidate);
   }
-  std::vector<std::string>& found = holding.empty() ? alike : holding;
-  if (found.size() > kMost) found.clear();
-  return std::move(found);
+  std::vector<std::string>& names = holding.empty() ? alike : holding;
+  if (names.size() > kMost) names.clear();
+  return std::move(names);
 }
 
 }  // namespace

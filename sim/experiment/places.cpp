@@ -31,9 +31,9 @@ std::optional<Where> place_in(const config::Value& row, const std::string& op, b
 const config::Value* overridden_in(const config::Value& part) {
   if (part.where.file.starts_with("<--set ")) return &part;
   for (const config::Member& m : part.members)
-    if (const config::Value* found = overridden_in(m.value)) return found;
+    if (const config::Value* value = overridden_in(m.value)) return value;
   for (const config::Value& item : part.items)
-    if (const config::Value* found = overridden_in(item)) return found;
+    if (const config::Value* value = overridden_in(item)) return value;
   return nullptr;
 }
 

@@ -119,8 +119,8 @@ class Expander {
     const std::string& key = member.key;
     if (key == "config" || key == "builder" || key.starts_with("x-") || model.unreadable) return;
     if (key == "name") return set_name(model, member.value.text, true);
-    for (const char* known : {"schema", "title", "expect", "sequence", "precision", "flash_attention"}) {
-      if (key != known) continue;
+    for (const char* field : {"schema", "title", "expect", "sequence", "precision", "flash_attention"}) {
+      if (key != field) continue;
       std::erase_if(model.members, [&](const config::Member& m) { return m.key == key; });
       model.members.push_back(member);
       return;

@@ -38,9 +38,9 @@ FileColumn whole_column(std::string name, std::string doc) {
   return column(config::integer(std::move(name), -kInfinity, kInfinity), std::move(doc));
 }
 FileColumn number_column(std::string name, std::string unit, std::string doc) {
-  FileColumn made = column(config::real(std::move(name), -kInfinity, kInfinity), std::move(doc));
-  made.unit = std::move(unit);
-  return made;
+  FileColumn result = column(config::real(std::move(name), -kInfinity, kInfinity), std::move(doc));
+  result.unit = std::move(unit);
+  return result;
 }
 FileColumn yes_column(std::string name, std::string doc) {
   return column(config::boolean(std::move(name)), std::move(doc));

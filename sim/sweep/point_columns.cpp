@@ -61,11 +61,11 @@ const std::vector<DatabaseTable>& database_tables() {
 
 const DatabaseTable& results_view() {
   static const DatabaseTable view = [] {
-    DatabaseTable made{"results", "A view: the points with their results of the last run's backend and version.",
-                       columns_of({"number", "label", "settings", "status", "code", "message"}, true)};
+    DatabaseTable table{"results", "A view: the points with their results of the last run's backend and version.",
+                        columns_of({"number", "label", "settings", "status", "code", "message"}, true)};
     for (FileColumn& c : columns_of({"wall_s", "finished", "backend", "version", "machine", "hash"}))
-      made.columns.push_back(std::move(c));
-    return made;
+      table.columns.push_back(std::move(c));
+    return table;
   }();
   return view;
 }

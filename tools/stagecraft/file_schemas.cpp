@@ -104,25 +104,26 @@ std::string stem(const std::string& name) { return name.substr(0, name.find('.')
 
 const std::vector<FileSchema>& file_schemas() {
   static const std::vector<FileSchema> list = [] {
-    std::vector<FileSchema> made = inputs();
-    for (FileSchema& output : outputs()) made.push_back(std::move(output));
-    return made;
+    std::vector<FileSchema> schemas = inputs();
+    for (FileSchema& output : outputs()) schemas.push_back(std::move(output));
+    return schemas;
   }();
   return list;
 }
 
 const FileSchema& file_schema(const std::string& name) {
-  std::vector<const FileSchema*> found;
+  std::vector<const FileSchema*> same_stem;
   std::vector<std::string> names, matches;
   for (const FileSchema& f : file_schemas()) {
     if (f.name == name) return f;
     names.push_back(f.name);
     if (stem(f.name) != name) continue;
-    found.push_back(&f);
+    same_stem.push_back(&f);
     matches.push_back(f.name);
   }
-  if (found.size() == 1) return *found.front();
-  if (!found.empty()) throw InputError(fmt::format("'{}' has several schemas", name), "write one of " + join(matches));
+  if (same_stem.size() == 1) return *same_stem.front();
+  if (!same_stem.empty())
+    throw InputError(fmt::format("'{}' has several schemas", name), "write one of " + join(matches));
   throw InputError("there is no schema '" + name + "'",
                    closest(name, names) ? suggest(name, names) : "stagecraft schema lists those that there are");
 }

@@ -37,13 +37,13 @@ double number(const Json& json, const char* key) {
 }
 
 double peak_memory(const Json& json) {
-  double most = 0;
+  double max_peak = 0;
   for (const Json& d : json.at("devices").items()) {
     const double peak = number(d, "peak_memory_bytes");
     if (std::isnan(peak)) return peak;
-    most = std::max(most, peak);
+    max_peak = std::max(max_peak, peak);
   }
-  return most;
+  return max_peak;
 }
 
 std::vector<NumberRow> number_rows(const std::vector<NamedResults>& runs) {
