@@ -144,7 +144,7 @@ namespace {
 
 /// A few candidates that hold the word, or whose last part begins with the same letters as it.
 std::vector<std::string> related(std::string_view word, std::span<const std::string> candidates) {
-  constexpr std::size_t kFewest = 3, kMost = 6;  // Letters that say something; names in a message.
+  constexpr std::size_t kFewest = 3, kMost = 12;  // Letters that say something; names in a message.
   const std::string asked = lower_case(word);
   const auto letters = [](const std::string& text) {
     return text.substr(0, text.find_first_not_of("abcdefghijklmnopqrstuvwxyz"));

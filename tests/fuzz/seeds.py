@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""seeds.py NAME FOLDER writes a small corpus for a fuzzer. Where its first byte chooses, each choice is a file. The texts
+"""seeds.py NAME FOLDER writes a small corpus for a fuzzer; the corpus of `results` needs the program that the environment
+variable STAGECRAFT names. Where its first byte chooses, each choice is a file. The texts
 are also what tests/hard/hostile_inputs.py damages."""
 import json
+import os
 import pathlib
 import re
 import sqlite3
+import subprocess
 import sys
 import tempfile
 
@@ -95,29 +98,18 @@ def papers():
             yield re.sub(r"scenario: ([a-z])", rf"scenario: {file.parent}/\1", file.read_text())
 
 
-def results():
-    """Two points of a sweep with one result, in small pages."""
-    figures = re.findall(r'^    \{"(\w+)", (true|false)', (root / "sim/experiment/metrics.cpp").read_text(), re.M)
-    assert figures, "the table of metrics has another form"
-    columns = ", ".join(f"{name} {'INTEGER' if whole == 'true' else 'REAL'}" for name, whole in figures)
-    names = ", ".join("result." + name for name, _ in figures)
-    store = (root / "sim/sweep/store.cpp").read_text()
-    layout = store[store.index("CREATE TABLE IF NOT EXISTS sweep"):store.index(')sql",')]
-    application = int(re.search(r"kApplication = (0x\w+)", (root / "sim/sweep/store.hpp").read_text())[1], 16)
-    layout = layout.replace("{0}", ", " + columns).replace("{1}", ", " + names)
+def results(binary):
+    """The database of a sweep with two points, in small pages."""
+    sweep = (f"schema: sweep/1\ntitle: Two\nbase: {root}/scenarios/examples/quickstart.yaml\nbackend: ideal\n"
+             "axes:\n  run.schedule: [gpipe, 1f1b]\n")
     with tempfile.TemporaryDirectory() as place:
+        (pathlib.Path(place) / "two.yaml").write_text(sweep)
+        subprocess.run([binary, "sweep", "two.yaml", "--out", "results.db"], cwd=place, check=True, capture_output=True)
         file = pathlib.Path(place) / "results.db"
-        database = sqlite3.connect(file)
+        database = sqlite3.connect(file, isolation_level=None)
+        database.execute("PRAGMA journal_mode = DELETE")
         database.execute("PRAGMA page_size = 512")
-        database.executescript(layout.replace("{2}", str(application)).replace("{3}", "1"))
-        database.execute("INSERT INTO sweep VALUES (1, 's', 'Two', 'schema: sweep/1', 'ideal', '0.1.0')")
-        for number, schedule in ((1, "1f1b"), (2, "gpipe")):
-            database.execute("INSERT INTO point VALUES (?, ?, ?, ?)",
-                             (number, f"schedule={schedule}", f'{{"run.schedule":"{schedule}"}}', f"{number:064x}"))
-        marks = ", ?" * len(figures)
-        database.execute(f"INSERT INTO result VALUES (?, 'ideal', '0.1.0', 'ok', '', '', 0.1, '', ''{marks})",
-                         (f"{1:064x}", *[number for number in range(len(figures))]))
-        database.commit()
+        database.execute("VACUUM")
         database.close()
         return file.read_bytes()
 
@@ -163,7 +155,7 @@ def main(name, folder):
     if name == "yaml":
         seeds += [bytes([choice]) + text.encode() for choice, text in presets()]
     if name == "results":
-        seeds.append(results())
+        seeds.append(results(os.environ["STAGECRAFT"]))
     folder.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds):
         (folder / f"seed-{number}").write_bytes(seed)

@@ -105,7 +105,7 @@ def make_seeds():
     for name, text in texts.items():
         (folder / name).write_text(text)
     (folder / "net.onnx").write_bytes(onnx_files.mlp())
-    (folder / "d.db").write_bytes(seeds.results())
+    (folder / "d.db").write_bytes(seeds.results(binary))
     made = subprocess.run([binary, "run", "s.yaml", "-b", "ideal", "--out", "made"], cwd=folder, env=ENVIRONMENT, capture_output=True, check=False)
     assert made.returncode == 0, made.stderr.decode()
     for name in KINDS["results"][0]:

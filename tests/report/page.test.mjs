@@ -297,7 +297,7 @@ test('changes of a machine are bands with a legend, and the period is labeled as
   run('report', at('s'), '--out', at('s.html'));
   await browser.open(at('s.html'));
   assert.deepEqual(browser.complaints(), []);
-  assert.match((await cells('figures')).find(r => r[0] === 'period').at(-1), /^the mean of those behind the first/);
+  assert.match((await cells('figures')).find(r => r[0] === 'period').at(-1), /^the mean of those after the first/);
   const origin = await cells('origin');
   assert.equal(origin.find(r => r[0] === 'changes')[1], results('s').changes.join('; '));
   assert.equal(origin.find(r => r[0] === 'jitter')[1], '2 % at most, of every op');
