@@ -134,10 +134,11 @@ TEST_CASE("a device type has the memory, its rate and the 16-bit peak of the pre
 }
 
 TEST_CASE("figures that no device can have are refused") {
-  for (const auto& [figure, wrong] : {std::pair<std::string, std::string>{"100 TFLOP/s", "0 FLOP/s"},
-                                      {"1 TB/s", "0 B/s"},
-                                      {"20 us", "1e31 s"},
-                                      {"10 GB,", "1e40 GB,"}}) {
+  for (const auto& change : {std::pair<std::string, std::string>{"100 TFLOP/s", "0 FLOP/s"},
+                             {"1 TB/s", "0 B/s"},
+                             {"20 us", "1e31 s"},
+                             {"10 GB,", "1e40 GB,"}}) {
+    const std::string &figure = change.first, &wrong = change.second;
     CAPTURE(wrong);
     std::string yaml = kComplete;
     yaml.replace(yaml.find(figure), figure.size(), wrong);
