@@ -186,6 +186,14 @@ void ConfigurationReader::read_deepseek_experts() {
   if (number("n_group", 1) > 1) take("topk_group", "experts.nodes");
 }
 
+void ConfigurationReader::read_deepseek_shape() {
+  read_llama_shape();
+  set("bias", "false");
+  set("attention_bias", flag("attention_bias", false) ? "true" : "false");
+  read_latent_attention();
+  read_deepseek_experts();
+}
+
 Value read_configuration(const Value& configuration, Problems& problems) {
   Value unreadable = configuration;
   unreadable.unreadable = true;

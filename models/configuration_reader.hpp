@@ -45,6 +45,8 @@ class ConfigurationReader {
   void read_switched_window();
   /// Routed and shared experts as DeepSeek names them.
   void read_deepseek_experts();
+  /// The decoder of DeepSeek-V2, on which V3 and Kimi K2 build: latent attention and experts, without biases.
+  void read_deepseek_shape();
   /// The number format of the weights; 16 bits are trained in mixed precision.
   void read_precision();
 

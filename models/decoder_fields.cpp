@@ -77,7 +77,8 @@ void read_heads(const Value& map, DecoderShape& n, Problems& problems) {
   if (n.latent_attention) {
     for (const char* field : {"key_value_heads", "head_width", "query_key_norm"})
       if (map.has(field))
-        refuse(map, field, "latent attention has widths of its own", "take this line out, or latent", problems);
+        refuse(map, field, "the widths of latent attention are fields of latent", "take this line out, or latent",
+               problems);
     n.key_value_heads = n.heads, n.head_width = n.latent.nope + n.latent.rope;
   }
   if (n.positions == PositionKind::Rotary && (n.latent_attention ? n.latent.rope : n.head_width) % 2 != 0)

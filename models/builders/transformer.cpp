@@ -145,7 +145,7 @@ void add_scores(GraphWriter& writer, const Shape& n, const std::string& prefix, 
 }
 
 // Touvron et al., Llama 2, 2023; Jiang et al., Mixtral of Experts, 2024; DeepSeek-AI, DeepSeek-V3, 2024. A module for
-// the token after next has tokens of its own as input, so that no stage passes them on, and shares embedding and
+// the token after next reads its own tokens, so that no stage passes them on, and shares embedding and
 // scores.
 void build_decoder(GraphWriter& writer, const Shape& n) {
   const bool shares = n.decoder.next_tokens > 0;

@@ -5,11 +5,7 @@ namespace {
 
 config::Value read(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
-  r.read_llama_shape();
-  r.set("bias", "false");
-  r.set("attention_bias", r.flag("attention_bias", false) ? "true" : "false");
-  r.read_latent_attention();
-  r.read_deepseek_experts();
+  r.read_deepseek_shape();
   return r.finish();
 }
 

@@ -29,6 +29,8 @@ import seeds  # noqa: E402
 
 binary = str(pathlib.Path(sys.argv[1]).resolve())
 runs = int(sys.argv[2]) if len(sys.argv) > 2 else 150
+if os.environ.get("STAGECRAFT_TRIALS") == "full":
+    runs *= 10
 seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
 LIMIT = 60 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))
 MEMORY = 4 << 30

@@ -175,7 +175,7 @@ TEST_CASE("GPUs that share each layer keep copies of what lies between the produ
   CHECK(divided.stash == alone.stash);
 }
 
-TEST_CASE("a module for the token after next has a layer of its own and shares embedding and scores") {
+TEST_CASE("a module for the token after next adds a layer and shares embedding and scores") {
   const ModelGraph without = make(kLlama), model = make(kLlama + ", next_tokens: 1");
   constexpr double h = 64;
   CHECK(model.parameters() == without.parameters() + 2 * h * h + 2 * h + layer_called(without, "l0").parameters + h);
@@ -190,7 +190,8 @@ TEST_CASE("what does not fit together is refused where it stands") {
   CHECK(error_of(kLlama + ", kind: bert").find("a model of kind bert has no such field") != std::string::npos);
   CHECK(error_of("layers: 1, hidden: 64, heads: 8, key_value_heads: 3, sequence: 4, vocabulary: 5")
             .find("3 heads of keys do not divide 8 heads") != std::string::npos);
-  CHECK(error_of(kLatent + ", head_width: 8").find("latent attention has widths of its own") != std::string::npos);
+  CHECK(error_of(kLatent + ", head_width: 8").find("the widths of latent attention are fields of latent") !=
+        std::string::npos);
   CHECK(error_of(kLlama + ", full_every: 2").find("every layer looks at all tokens") != std::string::npos);
   CHECK(error_of(kLlama + ", head_width: 7").find("odd number") != std::string::npos);
   CHECK(error_of(kLlama + ", experts: {count: 2, active: 4, width: 8}").find("4 experts cannot work on a token") !=

@@ -79,7 +79,7 @@ double stash_of(const std::vector<Operation>& operations, ArrayDivision division
 
 }  // namespace
 
-TEST_CASE("each kind of operation, division and parameter class has a word of its own") {
+TEST_CASE("all kinds of operations, divisions and parameter classes have different words") {
   std::set<std::string_view> words;
   for (int kind = 0; kind <= static_cast<int>(SumSquare); ++kind)
     words.insert(to_text(static_cast<OperationKind>(kind)));

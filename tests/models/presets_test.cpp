@@ -74,7 +74,7 @@ TEST_CASE("parameters and active parameters equal the published figures to their
   }
 }
 
-// README_WEIGHTS of DeepSeek-V3: 11.5 B parameters of its own, embedding and scores shared.
+// README_WEIGHTS of DeepSeek-V3: 11.5 B parameters that are not shared; embedding and scores are.
 TEST_CASE("the module of DeepSeek-V3 for the token after next adds 11.5 billion parameters") {
   config::Value tree = test::file_tree("models/deepseek-v3.yaml");
   const double without = test::model_of(tree).parameters();

@@ -16,6 +16,8 @@ import tempfile
 
 binary = str(pathlib.Path(sys.argv[1]).resolve())
 TRIALS = int(sys.argv[2]) if len(sys.argv) > 2 else 40
+if os.environ.get("STAGECRAFT_TRIALS") == "full":
+    TRIALS *= 10
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1
 METRICS = ("makespan_s", "period_s", "bubble", "throughput_samples_per_s")
 STREAMS = ("direction", "pair", "single", "none")

@@ -6,8 +6,8 @@ endif()
 set(STAGECRAFT_STD_HEADERS <algorithm> <cmath> <functional> <map> <memory> <optional> <set> <span> <stdexcept> <string>
   <unordered_map> <variant> <vector>)
 
-# A whole build takes half the time when the compiler reads several files of a room at once; after a change of one file
-# it has more to do, so the preset for daily work does without.
+# The compiler needs less time for a whole build when it reads several files of a room at once: sim/report took 28 s in
+# place of 42 s. After a change of one file it has more to do, so the preset for daily work does without.
 option(STAGECRAFT_UNITY "Compile several files of a room at once" OFF)
 
 # stagecraft_unity(<target> <sources>): these files of the target are compiled eight at a time. They must not use one name
@@ -22,8 +22,8 @@ function(stagecraft_unity target)
   endforeach()
 endfunction()
 
-# What reads files, prints and draws, and never computes for long, is compiled with little optimization: it takes half
-# the time to compile.
+# What reads files, prints and draws, and never computes for long, is compiled with little optimization, in about half
+# the time.
 set(STAGECRAFT_QUICK_FLAGS $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Og>)
 
 # stagecraft_library(<room> [QUICK] USES <rooms> LINKS <libraries>)

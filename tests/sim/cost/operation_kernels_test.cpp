@@ -151,7 +151,7 @@ TEST_CASE("a group divides the operations of each of its axes") {
                     .division = Division::Experts,
                     .within_expert = Division::Column};
   const double whole = flops(kernels_of(experts, {}, 1, {}, software_stack("plain")).forward);
-  // Each device of an expert group has rows of its own tokens' count on fewer experts.
+  // Each device of an expert group has as many rows, on fewer experts.
   const PassKernels by_expert = kernels_of(experts, {.expert = 8}, 1, {}, software_stack("plain"));
   CHECK(flops(by_expert.forward) == doctest::Approx(whole));
   CHECK(by_expert.forward.front().batch == 8);

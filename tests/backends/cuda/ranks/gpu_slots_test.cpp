@@ -17,7 +17,7 @@ GpuInventory inventory(const char* host, std::vector<std::string> gpus, int devi
 
 }  // namespace
 
-TEST_CASE("each process gets GPUs of its own: one a device where there are enough, else one") {
+TEST_CASE("no two processes share a GPU: each process has one for each device where there are enough, else one") {
   const std::vector<std::string> four{"a", "b", "c", "d"};
   CHECK(cuda::share_out({inventory("x", four, 1), inventory("x", four, 1)}) == Shares{{0}, {1}});
   CHECK(cuda::share_out({inventory("x", four, 2), inventory("x", four, 2)}) == Shares{{0, 1}, {2, 3}});
