@@ -76,6 +76,7 @@ void Core::describe_member(std::size_t i) {
   const Collective& collective = program_.collective(program_.at(InstructionId{i}));
   Node& node = nodes_[i];
   node.leader = collective.first.value;
+  node.seconds = program_.at(collective.first).duration.value;  // Its whole cost where it has no phases.
   node.shape = node.leader == static_cast<std::int32_t>(i) ? Shape::Phased : Shape::Follower;
 }
 
@@ -173,7 +174,7 @@ void Core::start_node(std::int32_t id) {
     std::fill_n(start_.begin() + id, members(node), now_);
     const CollectiveShape& shape = program_.shape(program_.collectives[node.link]);
     node.partner = shape.first_phase - 1;
-    return shape.phases == 0 ? push(id, now_) : next_phase(id);
+    return shape.phases == 0 ? push(id, now_ + node.seconds) : next_phase(id);
   }
   if (conditions_ != nullptr && node.shape != Shape::EagerReceive) return start_in_conditions(id);
   std::fill_n(start_.begin() + id, members(node), now_);

@@ -131,7 +131,7 @@ class LongestPath {
     const Collective& c = p_.collective(p_.at(InstructionId{i}));
     double start = 0;
     for (int m = 0; m < c.members; ++m) start = std::max(start, ready(i + m));
-    double now = start;
+    double now = start + p_.at(InstructionId{i}).duration.value;
     for (const CollectivePhase& phase : p_.phases_of(c)) now = end_of(phase, c.rounds, now);
     for (int m = 0; m < c.members; ++m) set(i + m, start, now);
     return c.members;

@@ -14,8 +14,9 @@ namespace stagecraft {
 /// A kind of machine that computes.
 struct DeviceType {
   std::string name;
-  FlopRate peak{};        ///< Highest rate of the arithmetic the model uses.
-  double efficiency = 1;  ///< Share of `peak` that dense layers reach.
+  std::string preset = {};  ///< The preset that it comes from: a file of topologies/devices has more figures of it.
+  FlopRate peak{};          ///< Highest rate of the arithmetic the model uses.
+  double efficiency = 1;    ///< Share of `peak` that dense layers reach.
   Bandwidth memory_bandwidth{};
   Bytes memory{};
   Bytes memory_reserve{};  ///< The part of `memory` that no program gets.

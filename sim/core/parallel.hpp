@@ -33,8 +33,12 @@ class AxisSet {
 struct Degrees {
   int replicas = 1;  ///< Megatron-LM's data-parallel size of dense layers.
   int context = 1, tensor = 1, expert = 1, expert_tensor = 1;
+  bool sequence = false;  ///< What the tensor group does not divide is divided by rows (sequence parallelism).
 
   int devices() const { return replicas * context * tensor; }
+  /// Devices that compute each replica together.
+  int group() const { return context * tensor; }
+  bool divides() const { return group() > 1 || expert > 1 || expert_tensor > 1; }
   int expert_replicas() const { return devices() / (expert * expert_tensor); }
   friend bool operator==(const Degrees&, const Degrees&) = default;
 };
@@ -42,6 +46,14 @@ struct Degrees {
 /// What the data-parallel devices of a stage divide among them instead of each keeping all of it: nothing; the states
 /// of the optimizer; gradients too; or weights too (ZeRO 1 to 3).
 enum class StateSharding : std::uint8_t { None, Optimizer, Gradients, Weights };
+
+/// How the devices of a context group get the keys and values that they do not have: one part after another in a ring,
+/// next to the attention on the part before it; all at once; or by exchanging rows for heads (DeepSpeed-Ulysses).
+enum class ContextExchange : std::uint8_t { Ring, AllGather, AllToAll };
+
+/// How rows reach the devices of their experts: a copy for each expert, or one for each node, which spreads it over its
+/// devices (DeepEP).
+enum class ExpertDispatch : std::uint8_t { AllToAll, PerNode };
 
 /// What a group of devices does with its arrays together, as in NCCL and MPI. The first device of a group is the root
 /// of a broadcast.

@@ -203,13 +203,6 @@ WeightCollectives weight_collectives(const TrainingRun& run, const Accelerator& 
           wire(CollectiveKind::ReduceScatter, run.software.gradient_bytes * parameters)};
 }
 
-std::vector<Kernel> core_of(const std::vector<Kernel>& kernels) {
-  std::vector<Kernel> core;
-  std::copy_if(kernels.begin(), kernels.end(), std::back_inserter(core),
-               [](const Kernel& kernel) { return kernel.attention_core; });
-  return core;
-}
-
 TimeByClass recompute_time(const TrainingRun& run, const Accelerator& device, const std::vector<Kernel>& forward,
                            PassCollectives collectives) {
   const PassCollectives no_time{.launches = collectives.launches};

@@ -7,6 +7,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
+#include "sim/cost/stage_cost.hpp"
 
 namespace stagecraft {
 namespace {
@@ -54,10 +55,11 @@ CostTable::CostTable(const ModelGraph& model, const Cluster& cluster, const Prof
     : CostTable(borrowed(&model), borrowed(&cluster), borrowed(profile)) {}
 
 CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared_ptr<const Cluster> shared_cluster,
-                     std::shared_ptr<const Profile> profile)
+                     std::shared_ptr<const Profile> profile, std::shared_ptr<const CostRules> rules)
     : model_(std::move(shared_model)),
       cluster_(std::move(shared_cluster)),
       profile_(std::move(profile)),
+      rules_(std::move(rules)),
       weights_(model_->layers.size()),
       moved_(model_->layers.size()),
       shares_memory_(cluster_->types.size()) {
@@ -79,6 +81,7 @@ CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared
 }
 
 LayerCost CostTable::at(LayerId id, DeviceTypeId device_type, double samples) const {
+  if (samples > 0 && has_shapes(id, device_type, samples)) return at(id, StageShape{}, device_type, samples);
   const Layer& layer = model_->layers[id];
   const DeviceType& type = cluster_->types[device_type];
   if (samples <= 0) return {};
@@ -112,6 +115,48 @@ LayerCost CostTable::at(LayerId id, DeviceTypeId device_type, double samples) co
   if (layer.weight_gradient.value > 0 || cost.weight_gradient.value > 0)
     pass(layer.weight_gradient, p.gradient, cost.weight_gradient, traffic.weight_gradient);
   return cost;
+}
+
+/// Given and measured times come before computed ones.
+bool CostTable::has_shapes(LayerId id, DeviceTypeId type, double samples) const {
+  const Layer& layer = model_->layers[id];
+  if (!rules_ || layer.operations.empty() || layer.times || !layer.times_on.empty()) return false;
+  const Profile* profile = profile_of(type);
+  return !(profile && profile->find(signatures_[id], samples));
+}
+
+LayerCost CostTable::at(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
+  if (samples <= 0) return {};
+  if (!has_shapes(id, type, samples)) {
+    if (shape.degrees.divides())
+      throw InputError(fmt::format("layer '{}' is known by its amounts or times alone, so a group cannot divide it",
+                                   model_->layers[id].name),
+                       "a model that lists its operations, or a group of one device");
+    return at(id, type, samples);
+  }
+  const LayerPasses passes = this->passes(id, shape, type, samples);
+  LayerCost cost{.forward = passes.forward.total(),
+                 .input_gradient = passes.input_gradient.total(),
+                 .weight_gradient = passes.weight_gradient.total()};
+  cost.joint_saving = cost.input_gradient + cost.weight_gradient - passes.backward.total();
+  if (cost.forward.value > 0) cost.core = passes.recompute.total() / cost.forward;
+  return cost;
+}
+
+LayerPasses CostTable::passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
+  if (has_shapes(id, type, samples))
+    return passes_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, samples);
+  const LayerCost cost = at(id, shape, type, samples);
+  const auto other = [](Seconds time) {
+    TimeByClass t;
+    t.other = time;
+    return t;
+  };
+  return {.forward = other(cost.forward),
+          .input_gradient = other(cost.input_gradient),
+          .weight_gradient = other(cost.weight_gradient),
+          .backward = other(cost.backward()),
+          .recompute = other(recomputed_share(shape.recomputation, cost) * cost.forward)};
 }
 
 /// A pass without flops is a look-up or a copy: it touches rows of the weights, not all of them.

@@ -6,6 +6,7 @@
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/cost/cost_rules.hpp"
 #include "sim/cost/profile.hpp"
 #include "sim/model/model_graph.hpp"
 
@@ -21,8 +22,9 @@ struct LayerCost {
   Seconds forward, input_gradient, weight_gradient;
   Traffic traffic{};
   double core = 0;  ///< Share of the attention core in the operations of the forward, hence in its time and traffic.
+  Seconds joint_saving{};  ///< What both gradients in one pass take less than in two: the host launches kernels ahead.
 
-  Seconds backward() const { return input_gradient + weight_gradient; }
+  Seconds backward() const { return input_gradient + weight_gradient - joint_saving; }
 };
 
 /// Seconds of every layer on every device type.
@@ -35,14 +37,23 @@ struct LayerCost {
 ///
 /// These bytes are also the traffic of devices that share memory, unless a profile of parts of a GPU says how much they
 /// slow each other. Layers with given times have none.
+///
+/// With `rules`, a layer that lists its operations costs what their kernels and collectives do (cost_rules.hpp), and
+/// only then can a stage be divided.
 class CostTable {
  public:
-  /// The profile may be null.
+  /// The profile and the rules may be null.
   CostTable(std::shared_ptr<const ModelGraph>, std::shared_ptr<const Cluster>,
-            std::shared_ptr<const Profile> profile = nullptr);
+            std::shared_ptr<const Profile> profile = nullptr, std::shared_ptr<const CostRules> rules = nullptr);
   /// The model, the cluster and the profile have to outlive the table.
   CostTable(const ModelGraph& model, const Cluster& cluster, const Profile* profile = nullptr);
   LayerCost at(LayerId layer, DeviceTypeId device_type, double samples) const;
+  /// On one device of a stage of this shape, whose layers do not matter. InputError where a layer cannot be divided.
+  LayerCost at(LayerId layer, const StageShape&, DeviceTypeId device_type, double samples) const;
+  /// The passes of a layer by class of time; for layers without operations everything is `other`.
+  LayerPasses passes(LayerId layer, const StageShape&, DeviceTypeId device_type, double samples) const;
+  /// Null where layers cost what their amounts say.
+  const CostRules* rules() const { return rules_.get(); }
   /// Time of one optimizer step on `parameters` numbers, memory traffic only: gradients read, weights and optimizer
   /// state read and written.
   Seconds update(double parameters, DeviceTypeId device_type) const;
@@ -60,6 +71,7 @@ class CostTable {
  private:
   const Profile* profile_of(DeviceTypeId device_type) const;
   bool reads_data(const Layer&) const;
+  bool has_shapes(LayerId, DeviceTypeId, double samples) const;
   Bytes moved(LayerId, Flops, double bytes_per_weight, double samples) const;
   double update_bytes(double parameters) const;
   Bytes in_time(double bytes, Seconds, DeviceTypeId device_type) const;
@@ -67,6 +79,7 @@ class CostTable {
   std::shared_ptr<const ModelGraph> model_;
   std::shared_ptr<const Cluster> cluster_;
   std::shared_ptr<const Profile> profile_;
+  std::shared_ptr<const CostRules> rules_;
   IdVector<LayerId, std::string> signatures_;
   IdVector<LayerId, double> weights_;  ///< Parameters that each layer reads, its own or tied.
   IdVector<LayerId, Bytes> moved_;     ///< Inputs and output of each layer for one sample.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -46,6 +47,13 @@ Seconds grouped_time(const Kernel& g, const Accelerator& device) {
 }
 
 }  // namespace
+
+std::vector<Kernel> core_of(const std::vector<Kernel>& kernels) {
+  std::vector<Kernel> core;
+  std::copy_if(kernels.begin(), kernels.end(), std::back_inserter(core),
+               [](const Kernel& kernel) { return kernel.attention_core; });
+  return core;
+}
 
 Flops flops_of(const Kernel& kernel) {
   const double products = kernel.batch * kernel.m * kernel.n * kernel.k;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "sim/cluster/accelerator.hpp"
 
@@ -29,6 +30,9 @@ struct Kernel {
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
+
+/// The kernels that selective recomputation repeats.
+std::vector<Kernel> core_of(const std::vector<Kernel>&);
 
 /// Floating-point operations; a multiplication with an addition counts as two. Memory-bound kernels count as zero.
 Flops flops_of(const Kernel&);

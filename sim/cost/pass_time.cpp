@@ -4,22 +4,23 @@
 
 namespace stagecraft {
 
-TimeByClass& TimeByClass::operator+=(const TimeByClass& other) {
-  products += other.products;
-  attention += other.attention;
-  memory_bound += other.memory_bound;
-  launches += other.launches;
-  tensor += other.tensor;
-  context += other.context;
-  expert += other.expert;
-  data += other.data;
-  messages += other.messages;
+TimeByClass& TimeByClass::operator+=(const TimeByClass& t) {
+  products += t.products;
+  attention += t.attention;
+  memory_bound += t.memory_bound;
+  other += t.other;
+  launches += t.launches;
+  tensor += t.tensor;
+  context += t.context;
+  expert += t.expert;
+  data += t.data;
+  messages += t.messages;
   return *this;
 }
 
 TimeByClass operator*(double factor, TimeByClass t) {
-  for (Seconds* part : {&t.products, &t.attention, &t.memory_bound, &t.launches, &t.tensor, &t.context, &t.expert,
-                        &t.data, &t.messages})
+  for (Seconds* part : {&t.products, &t.attention, &t.memory_bound, &t.other, &t.launches, &t.tensor, &t.context,
+                        &t.expert, &t.data, &t.messages})
     *part = factor * *part;
   return t;
 }

@@ -11,11 +11,12 @@ namespace stagecraft {
 /// nothing hides them.
 struct TimeByClass {
   Seconds products, attention, memory_bound;
+  Seconds other;     ///< Layers whose operations are not known, and times that were measured or given.
   Seconds launches;  ///< What the device waits for the host, in addition to all other times.
   Seconds tensor, context, expert, data;
   Seconds messages;
 
-  Seconds kernels() const { return products + attention + memory_bound; }
+  Seconds kernels() const { return products + attention + memory_bound + other; }
   Seconds collectives() const { return tensor + context + expert + data; }
   Seconds total() const { return kernels() + launches + collectives() + messages; }
 

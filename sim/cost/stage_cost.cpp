@@ -48,7 +48,90 @@ double parameters_of(const std::vector<LayerId>& layers, const ModelGraph& model
   return total;
 }
 
+DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Degrees& degrees,
+                                   const ModelGraph& model) {
+  DeviceParameters sum;
+  const auto add = [&](LayerId id) {
+    const Layer& layer = model.layers[id];
+    double total = 0, dense = 0, experts = 0;
+    for (const Operation& op : layer.operations) {
+      const ParametersByClass counts = parameters_by_class(op);
+      total += op.parameters();
+      dense += counts[ParameterClass::Divided] / degrees.tensor + counts[ParameterClass::Replicated];
+      experts += counts[ParameterClass::Expert] / (degrees.expert * degrees.expert_tensor);
+    }
+    // The operations of a layer with tied weights list them too; it may own less, or its amount may be given.
+    const double share = total > 0 ? layer.parameters / total : 0;
+    sum.dense += total > 0 ? share * dense : layer.parameters;
+    sum.experts += share * experts;
+  };
+  std::set<std::string> counted_ties;
+  for (const LayerId id : layers) {
+    add(id);
+    const std::string& tie = model.layers[id].tie;
+    if (tie.empty() || !counted_ties.insert(tie).second) continue;
+    const LayerId owner = owner_of(tie, model);
+    if (std::find(layers.begin(), layers.end(), owner) == layers.end()) add(owner);
+  }
+  return sum;
+}
+
 namespace {
+
+/// The share of what a layer keeps that is on each device: arrays are divided as the operations that read them.
+double kept_share(const Layer& layer, const Degrees& d) {
+  if (d.group() == 1) return 1;
+  const double rows = d.context * (d.sequence ? d.tensor : 1), parts = d.context * d.tensor;
+  double total = 0, here = 0;
+  for (const KeptArray& array : kept_arrays(layer.operations)) {
+    total += array.numbers;
+    here += array.numbers / (array.division == ArrayDivision::Sequence ? rows : parts);
+  }
+  return total > 0 ? here / total : 1 / rows;
+}
+
+/// The gradient of the largest matrix in fp32, and an fp32 copy of the scores of words.
+Bytes workspace(const Layer& layer, const Degrees& d, double samples) {
+  double largest = 0, scores = 0;
+  for (const Operation& op : layer.operations) {
+    if (op.kind == OperationKind::Linear && op.division != Division::Vocabulary)
+      largest = std::max(largest, parameters_by_class(op)[ParameterClass::Divided] / d.tensor);
+    if (op.kind == OperationKind::CrossEntropy) scores += samples * op.rows * op.columns / d.group();
+  }
+  return Bytes{4 * largest + 4 * scores};
+}
+
+MemoryUnits divided_memory(const StageShape& stage, const ModelGraph& model, const SoftwareStack& software,
+                           double samples) {
+  const Degrees& d = stage.degrees;
+  const Precision& p = model.precision;
+  const DeviceParameters parameters = device_parameters(stage.layers, d, model);
+  const auto bytes = [&](double each, bool sharded) {
+    const double dense = sharded ? double(d.replicas) * d.context : 1, experts = sharded ? d.expert_replicas() : 1;
+    return Bytes{each * (parameters.dense / dense + parameters.experts / experts)};
+  };
+  const double gradient = std::max(p.gradient, software.gradient_bytes + software.gradient_copy_bytes);
+  MemoryUnits memory;
+  const bool drops_weights = stage.sharding == StateSharding::Weights && stage.reshard;
+  memory.weights = bytes(p.weight, drops_weights);
+  memory.gradients = bytes(gradient, drops_weights || stage.sharding == StateSharding::Gradients);
+  memory.optimizer = bytes(p.optimizer, stage.sharding != StateSharding::None);
+  Bytes largest_layer;
+  for (const LayerId id : stage.layers) {
+    const Layer& layer = model.layers[id];
+    MemoryUnits one = layer_memory(model, id, stage.recomputation, samples);
+    const double share = kept_share(layer, d);
+    const double rows = d.context * (d.sequence ? d.tensor : 1);
+    const bool repeats = stage.recomputes_layers();  // It keeps its input, which is divided by rows alone.
+    memory.stash += one.stash * (repeats ? 1 / rows : share);
+    memory.recompute_peak = std::max(memory.recompute_peak, one.recompute_peak * share);
+    memory.workspace = std::max(memory.workspace, workspace(layer, d, samples));
+    const DeviceParameters of_layer = device_parameters({id}, d, model);
+    largest_layer = std::max(largest_layer, Bytes{p.weight * (of_layer.dense + of_layer.experts)});
+  }
+  if (drops_weights) memory.weights += 2 * largest_layer;  // The layer that runs, and the next one.
+  return memory;
+}
 
 /// A stage that recomputes all keeps what enters it, if that is less than its stash.
 MemoryUnits memory_of(const StageShape& stage, const ModelGraph& model, double parameters, Bytes entering,
@@ -85,10 +168,53 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
   return cost;
 }
 
+StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples) {
+  const ModelGraph& model = costs.model();
+  const CostRules& rules = *costs.rules();
+  StageCost cost;
+  LayerPasses& sum = cost.passes;
+  for (const LayerId id : stage.layers) {
+    const LayerPasses one = costs.passes(id, stage, type, samples);
+    sum.forward += one.forward;
+    sum.input_gradient += one.input_gradient;
+    sum.weight_gradient += one.weight_gradient;
+    sum.backward += one.backward;
+    sum.recompute += one.recompute;
+    if (stage.recomputes_all()) continue;  // A whole forward of the stage that runs again is an op.
+    sum.input_gradient += one.recompute;
+    sum.backward += one.recompute;
+  }
+  const DeviceParameters parameters = device_parameters(stage.layers, stage.degrees, model);
+  cost.update_parts.memory_bound = optimizer_time(parameters.dense, parameters.experts, stage, rules, type);
+  const GradientTimes gradients = gradient_times(parameters.dense, parameters.experts, stage, rules, type);
+  cost.update_parts.data = gradients.gather;
+  if (stage.degrees.replicas == 1) cost.update_parts.data += gradients.sum;  // No replica has a part in it.
+  cost.forward = sum.forward.total();
+  cost.input_gradient = sum.input_gradient.total();
+  cost.weight_gradient = sum.weight_gradient.total();
+  cost.backward = sum.backward.total();
+  cost.recompute = sum.recompute.total();
+  cost.update = cost.update_parts.total();
+  const double count = parameters.dense + parameters.experts;
+  cost.touch = costs.touch(count, type);
+  cost.update_traffic = costs.update_traffic(count, type);
+  cost.touch_traffic = costs.touch_traffic(count, type);
+  const double rows = stage.degrees.context * (stage.degrees.sequence ? stage.degrees.tensor : 1);
+  cost.entering = entering(stage, model) * (samples / rows);
+  cost.memory = divided_memory(stage, model, rules.software, samples);
+  if (stage.recomputes_all()) {
+    const Bytes whole = cost.memory.stash, input_stash = std::min(cost.entering, whole);
+    cost.memory.stash = input_stash;
+    cost.memory.recompute_stash = whole - input_stash;
+  }
+  return cost;
+}
+
 }  // namespace
 
 StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceTypeId device_type, double samples) {
   const ModelGraph& model = costs.model();
+  if (costs.rules()) return cost_by_rules(costs, stage, device_type, samples);
   StageCost cost;
   for (LayerId id : stage.layers) {
     const LayerCost one = costs.at(id, device_type, samples);
@@ -98,7 +224,7 @@ StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceType
     cost.traffic.forward += one.traffic.forward;
     cost.traffic.input_gradient += one.traffic.input_gradient;
     cost.traffic.weight_gradient += one.traffic.weight_gradient;
-    if (stage.recomputation != Recomputation::Selective) continue;  // A whole forward that runs again is an op.
+    if (stage.recomputes_all()) continue;  // A whole forward of the stage that runs again is an op.
     const double share = recomputed_share(stage.recomputation, one);
     cost.input_gradient += share * one.forward;
     cost.traffic.input_gradient += share * one.traffic.forward;
@@ -132,18 +258,19 @@ MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation reco
   if (recomputation == Recomputation::Selective) {
     memory.recompute_peak = layer.core.stash * samples;
     memory.stash -= memory.recompute_peak;
-  } else if (recomputation == Recomputation::Full) {
+  } else if (recomputation != Recomputation::None) {
     Bytes inputs;
     for (const LayerId from : layer.inputs) inputs += model.layers[from].output * samples;
     const Bytes input_stash = std::min(inputs, memory.stash);
-    memory.recompute_stash = memory.stash - input_stash;
+    (recomputation == Recomputation::Full ? memory.recompute_stash : memory.recompute_peak) =
+        memory.stash - input_stash;
     memory.stash = input_stash;
   }
   return memory;
 }
 
 double recomputed_share(Recomputation recomputation, const LayerCost& cost) {
-  if (recomputation == Recomputation::Full) return 1;
+  if (recomputation == Recomputation::Full || recomputation == Recomputation::Layers) return 1;
   return recomputation == Recomputation::Selective ? cost.core : 0;
 }
 

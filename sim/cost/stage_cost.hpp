@@ -14,7 +14,17 @@ struct StageCost {
   Bytes entering{};   ///< The inputs of the stage: the whole stash in an order that recomputes by itself.
   Traffic traffic{};  ///< Bytes of shared memory that each op reads and writes.
   Bytes update_traffic{}, touch_traffic{};
+  /// Where the time goes, of the ops and of the update; zero without CostRules.
+  LayerPasses passes{};
+  TimeByClass update_parts{};
 };
+
+/// Parameters that one device of a stage keeps: dense ones, divided by tensor or whole, and parameters of experts.
+/// Layers count that the stage owns, and one copy of all that it shares with a layer of another stage.
+struct DeviceParameters {
+  double dense = 0, experts = 0;
+};
+DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Degrees&, const ModelGraph&);
 
 /// The cost of a stage for micro-batches of `samples` samples on a device of this type. Packed sequences will make
 /// micro-batches of one stage differ; a class of equal ones then takes the place of `samples`.

@@ -7,7 +7,7 @@
 namespace stagecraft {
 
 /// What a layer or a stage keeps on one device, each thing counted once. The units of the layers of a stage add up, but
-/// for `recompute_peak`: their backwards run one after the other, so the largest counts.
+/// for `recompute_peak` and `workspace`: their backwards run one after the other, so the largest counts.
 struct MemoryUnits {
   Bytes weights{};          ///< One version.
   Bytes gradients{};        ///< The gradient of one update.
@@ -15,13 +15,17 @@ struct MemoryUnits {
   Bytes stash{};            ///< What one micro-batch keeps from its forward to its backward.
   Bytes recompute_stash{};  ///< What the second forward of a stage adds to the stash until the backward ends.
   Bytes recompute_peak{};   ///< What the backward of one layer recomputes for itself.
+  Bytes workspace{};        ///< Other memory of one backward: a gradient in fp32, or fp32 copies of scores of words.
 
+  /// Memory of one backward that is free before and after it.
+  Bytes backward_peak() const { return recompute_peak + workspace; }
   /// The stash of a micro-batch whose backward is about to run.
   Bytes whole_stash() const { return stash + recompute_stash; }
   MemoryUnits& operator+=(const MemoryUnits& other) {
     weights += other.weights, gradients += other.gradients, optimizer += other.optimizer;
     stash += other.stash, recompute_stash += other.recompute_stash;
     recompute_peak = std::max(recompute_peak, other.recompute_peak);
+    workspace = std::max(workspace, other.workspace);
     return *this;
   }
 };
@@ -53,7 +57,8 @@ constexpr StageMemory stage_memory(const MemoryUnits& units, const MemoryCounts&
           .gradients = units.gradients * counts.gradients,
           .optimizer = units.optimizer * counts.optimizers + units.weights * counts.momenta,
           .stash = units.stash * counts.in_flight,
-          .recompute_peak = counts.in_flight > 0 ? units.recompute_stash + units.recompute_peak : Bytes{}};
+          .recompute_peak =
+              counts.in_flight > 0 ? units.recompute_stash + units.recompute_peak + units.workspace : Bytes{}};
 }
 
 constexpr StageMemory stage_memory(const MemoryUnits& units, int in_flight, int versions = 1) {

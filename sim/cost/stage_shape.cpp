@@ -5,14 +5,15 @@
 namespace stagecraft {
 namespace {
 
-constexpr EnumArray<Recomputation, std::string_view, 3> kRecomputations = {"none", "selective", "full"};
+constexpr EnumArray<Recomputation, std::string_view, 4> kRecomputations = {"none", "selective", "full", "layers"};
 
 }  // namespace
 
 std::string_view to_text(Recomputation r) { return kRecomputations[r]; }
 
 std::optional<Recomputation> parse_recomputation(std::string_view word) {
-  for (const Recomputation r : {Recomputation::None, Recomputation::Selective, Recomputation::Full})
+  for (const Recomputation r :
+       {Recomputation::None, Recomputation::Selective, Recomputation::Full, Recomputation::Layers})
     if (to_text(r) == word) return r;
   return {};
 }

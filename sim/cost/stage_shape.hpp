@@ -11,8 +11,10 @@
 namespace stagecraft {
 
 /// What a stage does not keep from its forward to its backward: nothing; the inside of each attention (scores, softmax,
-/// context; Korthikanti et al., MLSys 2023); or everything but its input.
-enum class Recomputation : std::uint8_t { None, Selective, Full };
+/// context; Korthikanti et al., MLSys 2023); everything but its input, so that its whole forward runs once more before
+/// the backward; or everything but the inputs of its layers, each of which repeats its forward inside its backward, as
+/// Megatron-LM and PyTorch do.
+enum class Recomputation : std::uint8_t { None, Selective, Full, Layers };
 std::string_view to_text(Recomputation);
 std::optional<Recomputation> parse_recomputation(std::string_view word);  ///< Nothing for "auto".
 
@@ -25,10 +27,16 @@ enum class StageTask : std::uint8_t { Whole, Forward, InputGradient, WeightGradi
 struct StageShape {
   std::vector<LayerId> layers = {};  ///< Empty in plans made without a model.
   Degrees degrees = {};
+  StateSharding sharding = StateSharding::None;
+  bool reshard = false;  ///< Sharding of weights: each pass of a layer gathers them, and they are dropped after it.
+                         ///< Otherwise they are gathered once for an iteration.
+  ContextExchange exchange = ContextExchange::Ring;
+  ExpertDispatch dispatcher = ExpertDispatch::AllToAll;
   Recomputation recomputation = Recomputation::None;
   StageTask task = StageTask::Whole;
 
   bool recomputes_all() const { return recomputation == Recomputation::Full; }
+  bool recomputes_layers() const { return recomputation == Recomputation::Layers; }
   bool recomputes_attention() const { return recomputation == Recomputation::Selective; }
 };
 

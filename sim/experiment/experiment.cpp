@@ -4,6 +4,7 @@
 
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/profiles.hpp"
+#include "sim/experiment/software.hpp"
 #include "sim/weights/optimizer_state.hpp"
 
 namespace stagecraft {
@@ -39,7 +40,10 @@ void share(const Experiment& previous, const Value& tree, Experiment& e) {
   const bool same_profile = same_part(tree, earlier, "profile");
   if (same_optimizer && same_part(tree, earlier, "model")) e.model = previous.model;
   if (same_profile && same_part(tree, earlier, "cluster")) e.cluster = previous.cluster;
-  if (same_profile && e.model && e.cluster) e.costs = previous.costs;
+  const bool same_rules =
+      same_part(tree, earlier, "software") && same_part(tree.at("run"), earlier.at("run"), "precision");
+  if (e.cluster && same_rules) e.rules = previous.rules;
+  if (same_profile && e.model && e.cluster && same_rules) e.costs = previous.costs;
 }
 
 /// Replaces the model, and with it the cost table, if the optimizer keeps another number of bytes.
@@ -50,7 +54,7 @@ void set_optimizer_bytes(Experiment& e) {
   auto model = std::make_shared<ModelGraph>(*e.model);
   model->precision.optimizer = bytes;
   e.model = std::move(model);
-  if (e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile);
+  if (e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);
 }
 
 /// Puts the times of a profile into a cluster that has none yet.
@@ -104,8 +108,11 @@ Experiment read_experiment(const Scenario& scenario, const Experiment* previous)
                        [&](const Value& part) { e.cluster = std::make_shared<Cluster>(build_cluster(part)); });
     if (e.profile) e.cluster = profiled(*e.profile, *e.cluster, *tree);
   }
-  if (!e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile);
-  with_error_context(*tree, "plan", [&](const Value& part) { e.plan = read_plan_spec(part, *e.cluster); });
+  if (!e.rules) e.rules = read_cost_rules(*tree, *e.cluster);
+  if (!e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);
+  with_error_context(*tree, "plan", [&](const Value& part) {
+    e.plan = read_plan_spec(part, *e.cluster, tree->at("schema").text == "scenario/2");
+  });
   return e;
 }
 
@@ -160,7 +167,7 @@ Experiment with_profile(const Experiment& experiment, Profile profile) {
   Experiment variant = variant_of(experiment);
   variant.profile = std::make_shared<const Profile>(std::move(profile));
   variant.cluster = profiled(*variant.profile, *variant.cluster, *variant.source);
-  variant.costs = std::make_shared<const CostTable>(variant.model, variant.cluster, variant.profile);
+  variant.costs = std::make_shared<const CostTable>(variant.model, variant.cluster, variant.profile, variant.rules);
   return variant;
 }
 

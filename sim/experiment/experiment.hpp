@@ -46,6 +46,7 @@ struct Experiment {
   std::shared_ptr<const ModelGraph> model;  ///< With the bytes that the optimizer keeps.
   std::shared_ptr<const Cluster> cluster;
   std::shared_ptr<const Profile> profile;  ///< Measured costs; null if there are none.
+  std::shared_ptr<const CostRules> rules;  ///< Costs from shapes; null where layers cost what their amounts say.
   std::shared_ptr<const CostTable> costs;
   PlanSpec plan;
   ScheduleSpec schedule;

@@ -99,7 +99,27 @@ void require_whole_stages(const Plan& plan, const std::string& backend) {
 
 }  // namespace
 
+void check_group_policy(const PlannedExperiment& p) {
+  const Experiment& e = p.experiment;
+  const PlanSpec& plan = e.plan;
+  if (e.schedule.flushes() || (!plan.group.divides() && plan.sharding == StateSharding::None)) return;
+  if (!e.schedule.def->trains && plan.sharding == StateSharding::None) return;
+  throw InputError(
+      {{plan.where(plan.group.divides() ? "group" : "shard"), "plan",
+        fmt::format("the schedule '{}' updates weights while micro-batches are under way, and nothing says "
+                    "what a group or divided states do then",
+                    e.schedule.name()),
+        "a schedule with a flush, such as 1f1b", "group"}});
+}
+
 void check_real_run(const CompiledExperiment& c, const std::string& backend) {
+  const StageShape& shape = c.plan.stages.front().shape;
+  if (shape.degrees.divides() || shape.sharding != StateSharding::None)
+    throw InputError(fmt::format("the backend '{}' runs no groups of devices and no divided states yet", backend),
+                     "--backend ideal, fluid or simgrid; or take group and shard out of the plan");
+  if (shape.recomputes_layers())
+    throw InputError(fmt::format("the backend '{}' does not recompute layer by layer", backend),
+                     "recompute: full, selective or none");
   require_whole_stages(c.plan, backend);
   require_as_rated(c.experiment.source->at("cluster"), backend);
 }

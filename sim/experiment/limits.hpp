@@ -21,6 +21,9 @@ void check_finite(double seconds);
 /// Returns the costs unchanged when check_finite() accepts the time of each stage.
 StageCosts checked(StageCosts);
 
+/// InputError for a group, or divided states, under a weights policy that no reference run covers.
+void check_group_policy(const PlannedExperiment&);
+
 /// Refuses what no real machine does: changes and jitter of the cluster, and plans of single tasks.
 void check_real_run(const CompiledExperiment&, const std::string& backend);
 

@@ -176,7 +176,8 @@ bool check_schema_line(const Value& root, const std::string& kind, Problems& pro
     return false;
   }
   const std::string expected = kind + "/1";
-  if (line->text == expected) return true;
+  const std::string second = kind == "scenario" ? "scenario/2" : expected;  // The newest version.
+  if (line->text == expected || line->text == second) return true;
   const auto slash = line->text.find('/');
   const std::string other = line->text.substr(0, slash);
   const std::vector<std::string> kinds = {"scenario", "model", "cluster", "sweep", "profile"};
@@ -185,8 +186,9 @@ bool check_schema_line(const Value& root, const std::string& kind, Problems& pro
                  "schema");
   else if (other == kind)
     problems.add(line->where, "schema",
-                 fmt::format("version '{}' is not known to this stagecraft, which reads {}", line->text, expected), {},
-                 "schema");
+                 fmt::format("version '{}' is not known to this stagecraft, which reads {}", line->text,
+                             second == expected ? expected : expected + " and " + second),
+                 {}, "schema");
   else
     problems.add(line->where, "schema", fmt::format("'{}' is not a kind of file", line->text),
                  fmt::format("write {}", expected), "schema");

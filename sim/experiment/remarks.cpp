@@ -92,7 +92,7 @@ bool names_devices(const config::Value& plan) {
 
 void add_idle_devices(const PlannedExperiment& p, std::vector<std::string>& lines) {
   Devices used;
-  for (const Stage& stage : p.plan.stages) used.insert(stage.devices().begin(), stage.devices().end());
+  for (const Stage& stage : p.plan.stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
   const std::size_t total = p.cluster().devices.size();
   if (used.size() >= total || used.empty() || names_devices(p.experiment.source->at("plan"))) return;
   std::string line = fmt::format("{} of {} have nothing to do", total - used.size(),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -50,6 +51,26 @@ Schedule order(const PlannedExperiment& p) {
   });
 }
 
+/// Rates and classes of time of the whole model, where costs know them.
+void describe_work(CompiledExperiment& c) {
+  const Experiment& e = c.experiment;
+  c.program.group = c.plan.stages.front().shape.degrees.group();
+  if (!e.rules) return;
+  for (const StageId s : c.plan.stages.ids())
+    c.program.parts.push_back({c.costs.at(s, 0).passes, c.costs.at(s, 0).update_parts});
+  ModelWork& work = c.program.work;
+  for (const Layer& layer : e.model->layers) {
+    work.flops += layer.forward + (e.schedule.def->trains ? layer.input_gradient + layer.weight_gradient : Flops{});
+    for (const Operation& op : layer.operations)
+      if (op.kind == OperationKind::Embedding) work.tokens = op.rows;
+  }
+  std::set<DeviceId> used;
+  for (const Stage& stage : c.plan.stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  work.devices = static_cast<int>(used.size());
+  for (const DeviceId d : used)
+    work.peak += e.rules->accelerators[e.cluster->devices[d].type].formats[e.rules->format].peak;
+}
+
 }  // namespace
 
 PlannedExperiment plan_experiment(const Experiment& e) {
@@ -67,9 +88,11 @@ PlannedExperiment plan_experiment(const Experiment& e) {
     }
   });
   p.planning = Seconds{seconds_since(begin)};
+  check_group_policy(p);
   p.plan.reductions = derive_reductions(p.plan, *e.model);
   if (!e.schedule.flushes())
     erase_if(p.plan.reductions, [](const Reduction& r) { return r.source == ReductionSource::TiedParameters; });
+  if (e.rules && !e.run.collectives_flow) price_reductions(p.plan, *e.costs);
   with_error_context(*e.source, "plan", [&](const Value&) { p.costs = checked(stage_costs(p.plan, *e.costs)); });
   return p;
 }
@@ -85,6 +108,7 @@ CompiledExperiment compile(PlannedExperiment planned) {
     const Activity activity(fmt::format("lowering {} ops", c.schedule.op_count()));
     c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, e.run.lowering);
   });
+  describe_work(c);
   c.program.workload = std::make_shared<const Workload>(make_workload(*e.model, c.plan, e.weights.rule, e.training));
   check_program(c.program);
   with_error_context(*e.source, "plan", [&](const Value&) { check_memory(c.program, *e.cluster); });

@@ -62,6 +62,84 @@ void settle_weights(Value& tree, const ScheduleDef& schedule, Problems& problems
   check_weights(policy, rule_of(policy, weights), schedule, tree.at("run").at("schedule"), name.where, problems);
 }
 
+/// Samples of the largest micro-batch of all replicas together, as the plan is written; 0 where the planner chooses.
+std::int64_t written_micro_batch(const Value& plan, bool per_replica) {
+  const auto size_of = [&](const Value& part, std::int64_t replicas) -> std::int64_t {
+    const Value* size = part.find("micro_batch_size");
+    const Value* share = part.find("share");
+    const bool multiplies = per_replica && !(share && share->text == "micro_batches");
+    return size ? std::int64_t{config::as_int(*size)} * (multiplies ? replicas : 1) : 0;
+  };
+  const Value* stages = plan.find("stages");
+  if (!stages || stages->is_scalar()) {
+    const Value* replicas = plan.find("replicas");
+    return size_of(plan, replicas ? config::as_int(*replicas) : 1);
+  }
+  std::int64_t group = 1, largest = 0;
+  if (const Value* given = plan.find("group"))
+    group = std::int64_t{config::as_int(given->at("tensor"))} * config::as_int(given->at("context"));
+  for (const Value& stage : stages->items) {
+    const Value* devices = stage.find("devices");
+    const std::int64_t count = devices ? std::ssize(devices->items) : 1;
+    largest = std::max(largest, size_of(stage, std::max<std::int64_t>(1, count / group)));
+  }
+  return largest;
+}
+
+/// The number of micro-batches follows from the samples of an iteration.
+void settle_micro_batches(Value& tree, Problems& problems) {
+  Value& run = *tree.find("run");
+  const Value* batch = run.find("global_batch");
+  const Value* count = run.find("micro_batches");
+  if (!batch) {
+    if (!count)
+      problems.add(run.where, "run.micro_batches", "the field is missing", "write it, or global_batch: 512",
+                   "missing-field");
+    return;
+  }
+  const std::int64_t size = written_micro_batch(tree.at("plan"), tree.at("schema").text == "scenario/2");
+  const std::int64_t samples = config::as_int(*batch);
+  if (size == 0)
+    return problems.add(batch->where, "run.global_batch",
+                        "the planner chooses the samples of a micro-batch, so their number does not follow",
+                        "write micro_batches", "global-batch");
+  if (samples % size != 0)
+    return problems.add(batch->where, "run.global_batch",
+                        fmt::format("{} are no whole number of micro-batches of {}", pluralize(samples, "sample"),
+                                    pluralize(size, "sample")),
+                        fmt::format("a multiple of {}", size), "global-batch");
+  if (count && config::as_int(*count) != samples / size)
+    return problems.add(count->where, "run.micro_batches",
+                        fmt::format("{} of {} are {} samples, but global_batch is {}",
+                                    pluralize(config::as_int(*count), "micro-batch", "es"), size,
+                                    config::as_int(*count) * size, samples),
+                        "give one of them", "global-batch");
+  if (count) return;
+  // Before global_batch, in the order of the field table, so that the resolved text reads back as the same scenario.
+  const auto at = std::find_if(run.members.begin(), run.members.end(),
+                               [](const config::Member& m) { return m.key == "global_batch"; });
+  const Where where = batch->where;
+  run.members.insert(at, {"micro_batches", where, Value::scalar(fmt::format("{}", samples / size), where, "computed")});
+}
+
+/// A device of the model may stand for several GPUs already, as far as memory is concerned.
+void check_divided_once(const Value& tree, Problems& problems) {
+  const Value* divided = tree.at("model").find("tensor_parallel");
+  const Value* group = tree.at("plan").find("group");
+  if (divided && group && config::as_int(*divided) > 1 && config::as_int(group->at("tensor")) > 1)
+    problems.add(divided->where, "model.tensor_parallel",
+                 "plan.group divides the layers, and the model has divided their memory already",
+                 "write plan.group.tensor alone", "group");
+}
+
+/// A scenario of the second version prices layers by the shapes of their operations.
+void settle_software(Value& tree) {
+  if (tree.at("schema").text != "scenario/2" || tree.has("software")) return;
+  const auto run =
+      std::find_if(tree.members.begin(), tree.members.end(), [](const config::Member& m) { return m.key == "run"; });
+  tree.members.insert(std::next(run), {"software", tree.where, Value::scalar("plain", {}, "default")});
+}
+
 Value load_part(const std::string& file, FileKind kind, const char* key, const config::MapSpec& spec) {
   Problems problems;
   Value root = config::parse_yaml_file(file, problems);
@@ -136,6 +214,9 @@ Scenario settled_scenario(Value tree) {
   expand_platform(*tree.find("cluster"), problems);
   const ScheduleDef& def = get_from(schedules::catalog(), "schedule", schedule.at("name").text);
   settle_weights(tree, def, problems);
+  settle_micro_batches(tree, problems);
+  settle_software(tree);
+  check_divided_once(tree, problems);
   const Value& iterations = tree.at("run").at("iterations");
   check_iterations(config::as_int(iterations), def, schedule, iterations.where, problems);
   problems.throw_if_any();

@@ -5,6 +5,8 @@
 #include "sim/cluster/change_fields.hpp"
 #include "sim/cluster/generator.hpp"
 #include "sim/config/fields.hpp"
+#include "sim/core/number_format.hpp"
+#include "sim/cost/software.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/planner.hpp"
@@ -87,8 +89,12 @@ const MapSpec run_fields{
             variant("schedule", "name", [] { return variants_of(schedules::catalog()); })
                 .doc("Order of forwards and backwards: the pipeline schedule."),
             integer("micro_batches", 1, 1 << 20)
+                .optional()
                 .doc("Micro-batches of one iteration. If stages use different sizes, micro-batches of the largest one "
-                     "count."),
+                     "count. Either this or `global_batch` is needed."),
+            integer("global_batch", 1, 1e9)
+                .optional()
+                .doc("Samples of one iteration, from which `micro_batches` follows."),
             integer("iterations", 1, 1e6).fallback("3").doc("Number of iterations, which run back to back."),
             boolean("overlap").fallback("true").doc("Whether a device communicates while it computes. false: it does "
                                                     "one at a time, and neighboring messages are one batch."),
@@ -109,6 +115,15 @@ const MapSpec run_fields{
                 .doc("What real backends do: compute the model, or sleep for the time in the cost table, so that "
                      "pipelines larger than the machine can be tried."),
             map("gpu", gpu_fields).optional().doc("Options of the backend cuda."),
+            choice("precision", number_format_names())
+                .optional()
+                .doc(
+                    "Number format of matrix products, with `software`. Default: bf16, or fp16 on devices without it."),
+            choice("collectives", {"cost", "flows"})
+                .optional()
+                .doc("How sums of gradients run. cost: for the time that the rules of `software` give, next to the "
+                     "backward as far as it hides them. flows: as messages on the links, which share them with others. "
+                     "Default: cost with `software`, else flows."),
             integer("seed", 0, 9e15)
                 .fallback("1")
                 .doc("A number that results record. Random draws have their own seeds: training.seed, "
@@ -133,6 +148,12 @@ std::vector<Variant> policies() {
   return list;
 }
 
+std::vector<std::string> software_words() {
+  std::vector<std::string> words = software_stack_names();
+  words.insert(words.begin(), "none");
+  return words;
+}
+
 Field model_field() {
   return variant(
              "model", "builder", [] { return variants_of(model_builders::catalog()); }, &model_common)
@@ -152,11 +173,20 @@ Field cluster_field() {
 const MapSpec& scenario_fields() {
   static const MapSpec spec{
       .title = "One question: this model, on this cluster, with this pipeline.",
-      .fields = {choice("schema", {"scenario/1"}).doc("Kind and version of the file."),
+      .fields = {choice("schema", {"scenario/1", "scenario/2"})
+                     .doc(
+                         "Kind and version of the file. In scenario/2, plan.micro_batch_size counts the samples of one "
+                         "replica, as in Megatron-LM, and `software` is plain unless it is given; in scenario/1 it "
+                         "counts the samples of all replicas together."),
                  text("title").fallback("\"\"").doc("Title for people."), model_field(), cluster_field(),
                  variant("plan", "planner", [] { return variants_of(planners::catalog()); })
                      .doc("How the model is divided into stages, and which device runs which stage."),
                  map("run", run_fields).doc("How the plan is run."),
+                 choice("software", software_words)
+                     .optional()
+                     .doc("The training framework. With it, layers cost what the shapes of their operations say on the "
+                          "figures of the device types, and groups of devices can divide them: stagecraft list "
+                          "software. Default: none, a share of the peak rate for every layer."),
                  variant("weights", "policy", policies, &weights_fields())
                      .fallback("auto")
                      .doc("Which version of the weights each op uses. auto: the policy that belongs to the schedule."),
@@ -239,6 +269,7 @@ Settings read_settings(const Value& tree) {
   s.run.micro_batches = config::as_int(run.at("micro_batches"));
   s.run.seed = static_cast<std::uint64_t>(config::as_real(run.at("seed")));
   s.run.lowering = lowering_options(run);
+  if (const Value* collectives = run.find("collectives")) s.run.collectives_flow = collectives->text == "flows";
   s.run.emulated = run.at("compute").text == "emulated";
   if (const Value* gpu = run.find("gpu")) s.run.gpu = gpu_options(*gpu);
   const Value* training = tree.find("training");

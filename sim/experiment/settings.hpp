@@ -18,6 +18,7 @@ struct RunSpec {
   LoweringOptions lowering;
   bool emulated = false;  ///< Real backends sleep for the time of the cost table; messages are real.
   GpuOptions gpu;
+  bool collectives_flow = false;  ///< Sums of gradients are messages also where `software` gives their cost.
   std::uint64_t seed = 1;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -24,8 +25,11 @@ std::string_view to_text(StageTask task) {
 
 void Stage::place_on(std::vector<DeviceId> devices) {
   Degrees& d = shape.degrees;
-  d.replicas = static_cast<int>(devices.size()) / (d.tensor * d.context);
-  expert = expert_mesh(devices, d);
+  d.replicas = static_cast<int>(devices.size()) / d.group();
+  leaders.clear();
+  for (std::size_t first = 0; first < devices.size(); first += d.group()) leaders.push_back(devices[first]);
+  if (d.devices() % (d.expert * d.expert_tensor) == 0)
+    expert = expert_mesh(devices, d);  // check_group() refuses others.
   dense = dense_mesh(std::move(devices), d);
 }
 
@@ -51,8 +55,14 @@ int Plan::different_stages() const {
 int Plan::device_count() const {
   int count = 0;
   for (const Stage& stage : stages)
-    for (DeviceId device : stage.devices()) count = std::max(count, device.value + 1);
+    for (DeviceId device : stage.dense.devices) count = std::max(count, device.value + 1);
   return count;
+}
+
+int Plan::used_devices() const {
+  std::set<DeviceId> used;
+  for (const Stage& stage : stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  return static_cast<int>(used.size());
 }
 
 std::vector<DeviceId> devices_by_stage(const Plan& plan, int count) {
@@ -125,6 +135,7 @@ std::string to_text(const Plan& plan) {
     if (stage.group > 1) text += fmt::format(", group {}", stage.group);
     if (stage.shape.recomputes_all()) text += ", recompute";
     if (stage.shape.recomputes_attention()) text += ", selective recompute";
+    if (stage.shape.recomputes_layers()) text += ", recompute by layers";
     if (stage.twin.valid())
       text += fmt::format(", {} of {} micro-batches, the others in {}", stage.micros.size(),
                           plan.micro_batches(StageId{s}), stage.twin.value);

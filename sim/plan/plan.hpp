@@ -22,14 +22,18 @@ struct Stage {
   std::string name;
   StageShape shape;
   Mesh dense, expert;  ///< One set of devices: dense layers run on `dense`, experts on `expert`. place_on() sets both.
-  Share share = Share::Samples;  ///< What the data axis shares.
-  int micro_batch_size = 1;      ///< Samples.
-  int group = 1;                 ///< k of kFkB: micro-batches done forward, then backward, together.
-  std::vector<int> micros;       ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
-                                 ///< both directions divide an iteration.
+  std::vector<DeviceId> leaders;  ///< See devices(); place_on() sets it.
+  Share share = Share::Samples;   ///< What the data axis shares.
+  int micro_batch_size = 1;       ///< Samples.
+  int group = 1;                  ///< k of kFkB: micro-batches done forward, then backward, together.
+  std::vector<int> micros;        ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
+                                  ///< both directions divide an iteration.
   StageId twin;  ///< The stage that runs the other micro-batches with a copy of the same weights; usually not valid.
 
-  const std::vector<DeviceId>& devices() const { return dense.devices; }
+  /// One device for each replica. Where a group of devices computes a replica together, they all do the same work at
+  /// the same time, so the first of them stands for the others: it alone has instructions, and its memory and its
+  /// messages are what each of them has. `dense.devices` lists all of them.
+  const std::vector<DeviceId>& devices() const { return leaders; }
   /// Places both meshes on these devices, with the number of replicas that they allow.
   void place_on(std::vector<DeviceId> devices);
   int replicas() const { return shape.degrees.replicas; }
@@ -70,6 +74,8 @@ struct Plan {
   Digraph graph() const;
   /// Last device that any stage names, plus one.
   int device_count() const;
+  /// Devices that the stages use, those included that others stand for.
+  int used_devices() const;
 };
 
 /// All devices below `count`: first the devices of the stages, in the order in which the stages name them, then the

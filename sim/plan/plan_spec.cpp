@@ -6,6 +6,7 @@
 
 #include "sim/core/enum_array.hpp"
 #include "sim/core/text.hpp"
+#include "sim/plan/group.hpp"
 #include "sim/plan/planner.hpp"
 
 namespace stagecraft {
@@ -38,15 +39,29 @@ Where PlanSpec::where(std::string_view field) const {
   return value ? value->where : source->where;
 }
 
-bool PlanSpec::has_micro_batch_size() const { return planner->fields->find("micro_batch_size") != nullptr; }
-
-PlanSpec read_plan_spec(const Value& checked, const Cluster& cluster) {
-  return read_plan_spec(get_from(planners::catalog(), "planner", checked.at("planner").text),
-                        std::make_shared<const Value>(checked), cluster);
+StageShape PlanSpec::shape(int stage_count) const {
+  StageShape shape;
+  shape.degrees = group;
+  shape.degrees.replicas = replicas;
+  shape.sharding = sharding;
+  shape.reshard = sharding == StateSharding::Weights && reshard.value_or(stage_count == 1);
+  shape.exchange = exchange;
+  shape.dispatcher = dispatcher;
+  if (recompute) shape.recomputation = *recompute;
+  return shape;
 }
 
-PlanSpec read_plan_spec(const PlannerDef& def, std::shared_ptr<const Value> checked, const Cluster& cluster) {
+bool PlanSpec::has_micro_batch_size() const { return planner->fields->find("micro_batch_size") != nullptr; }
+
+PlanSpec read_plan_spec(const Value& checked, const Cluster& cluster, bool per_replica) {
+  return read_plan_spec(get_from(planners::catalog(), "planner", checked.at("planner").text),
+                        std::make_shared<const Value>(checked), cluster, per_replica);
+}
+
+PlanSpec read_plan_spec(const PlannerDef& def, std::shared_ptr<const Value> checked, const Cluster& cluster,
+                        bool per_replica) {
   PlanSpec spec;
+  spec.per_replica = per_replica;
   spec.planner = &def;
   const Value& map = *checked;
   const auto read = [&](const char* name, auto&& set) {
@@ -57,7 +72,10 @@ PlanSpec read_plan_spec(const PlannerDef& def, std::shared_ptr<const Value> chec
   });
   read("replicas", [&](const Value& v) { spec.replicas = config::as_int(v); });
   read("micro_batch_size", [&](const Value& v) { spec.micro_batch_size = config::as_int(v); });
+  read("group", [&](const Value& v) { read_group(v, spec); });
+  read("shard", [&](const Value& v) { read_sharding(v, spec); });
   read("share", [&](const Value& v) { spec.share = parse_share(v.text); });
+  if (per_replica && spec.share == Share::Samples) spec.micro_batch_size *= spec.replicas;
   read("recompute", [&](const Value& v) { spec.recompute = parse_recomputation(v.text); });
   read("placement", [&](const Value& v) { spec.placement = parse_placement(v.text); });
   read("sequential", [&](const Value& v) { spec.sequential = config::as_bool(v); });
@@ -96,18 +114,19 @@ PlanSpec plan_spec_for(const PlannerDef& def, const PlanSpec& other, int stages,
   config::Problems problems;
   map = config::check(map, *def.fields, "plan", problems);
   problems.throw_if_any();
-  return read_plan_spec(def, std::make_shared<const Value>(std::move(map)), cluster);
+  return read_plan_spec(def, std::make_shared<const Value>(std::move(map)), cluster, other.per_replica);
 }
 
 std::string to_text(const PlanSpec& spec, const Cluster& cluster) {
   const auto has = [&](const char* field) { return spec.planner->fields->find(field) != nullptr; };
   std::string text = fmt::format("{{planner: {}", spec.planner->name);
-  if (has("micro_batch_size")) text += fmt::format(", micro_batch_size: {}", spec.micro_batch_size);
+  if (has("micro_batch_size")) text += fmt::format(", micro_batch_size: {}", spec.written_micro_batch_size());
   if (has("recompute") && spec.recompute != default_plan_spec(*spec.planner, cluster).recompute)
     text += fmt::format(", recompute: {}", spec.recompute ? to_text(*spec.recompute) : "auto");
   if (spec.placement) text += fmt::format(", placement: {}", to_text(*spec.placement));
   if (spec.stages) text += fmt::format(", stages: {}", *spec.stages);
   if (has("replicas")) text += fmt::format(", replicas: {}", spec.replicas);
+  text += group_text(spec);
   if (spec.devices) {
     std::vector<std::string> names;
     for (const DeviceId d : *spec.devices) names.push_back(fmt::format("\"{}\"", cluster.devices[d].name));

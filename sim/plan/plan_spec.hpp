@@ -25,9 +25,16 @@ struct PlannerOptions {
 /// many plans set members. A planner ignores the members that it has no field for.
 struct PlanSpec {
   const PlannerDef* planner = nullptr;
-  std::optional<int> stages;     ///< Nothing: the planner decides, or the scenario lists the stages.
-  int replicas = 1;              ///< Devices of each stage.
-  int micro_batch_size = 1;      ///< Samples of one micro-batch.
+  std::optional<int> stages;  ///< Nothing: the planner decides, or the scenario lists the stages.
+  int replicas = 1;           ///< Copies of each stage, each on one device or one group.
+  Degrees group = {};         ///< How the devices of a group divide a replica; `replicas` is not read.
+  bool within_node = false;   ///< Tensor groups may not cross nodes.
+  ContextExchange exchange = ContextExchange::Ring;
+  ExpertDispatch dispatcher = ExpertDispatch::AllToAll;
+  StateSharding sharding = StateSharding::None;
+  std::optional<bool> reshard;   ///< Sharding of weights; nothing: only without a pipeline, as in PyTorch.
+  int micro_batch_size = 1;      ///< Samples of one micro-batch, of all replicas that share them together.
+  bool per_replica = false;      ///< A scenario writes the samples of one replica.
   Share share = Share::Samples;  ///< What replicas divide.
   std::optional<Recomputation> recompute = Recomputation::None;  ///< Nothing: the planner chooses.
   std::optional<Placement> placement;                            ///< Nothing: the placement of the schedule.
@@ -40,8 +47,14 @@ struct PlanSpec {
   std::shared_ptr<const PlannerOptions> planner_options;         ///< Options that this planner alone has; may be null.
   std::shared_ptr<const config::Value> source;  ///< The checked map it was read from; null if there is none.
 
+  /// Samples of a micro-batch as a scenario writes them.
+  int written_micro_batch_size() const {
+    return per_replica && share == Share::Samples ? micro_batch_size / replicas : micro_batch_size;
+  }
   /// Where a field was written, or else the whole map, for messages.
   Where where(std::string_view field) const;
+  /// Degrees, sharding and the kind of exchange of every stage of a plan of this many stages; without layers.
+  StageShape shape(int stage_count) const;
   bool has_micro_batch_size() const;  ///< The planner has this option.
 
   friend bool operator==(const PlanSpec&, const PlanSpec&) = default;
@@ -53,8 +66,9 @@ struct PlanSpec {
 };
 
 /// Reads a checked `plan:` map. InputError for devices that the cluster does not have.
-PlanSpec read_plan_spec(const config::Value& checked, const Cluster&);
-PlanSpec read_plan_spec(const PlannerDef&, std::shared_ptr<const config::Value> checked, const Cluster&);
+PlanSpec read_plan_spec(const config::Value& checked, const Cluster&, bool per_replica = false);
+PlanSpec read_plan_spec(const PlannerDef&, std::shared_ptr<const config::Value> checked, const Cluster&,
+                        bool per_replica = false);
 
 /// The planner with every option at its default.
 PlanSpec default_plan_spec(const PlannerDef&, const Cluster&);

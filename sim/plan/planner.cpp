@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "sim/core/text.hpp"
+#include "sim/plan/group.hpp"
 
 namespace stagecraft {
 namespace {
@@ -32,7 +33,9 @@ void add_data_edges(Plan& plan, const ModelGraph& model) {
       edges[{from, to}] += model.layers[input].output;
     }
   }
-  for (const auto& [ends, bytes] : edges) plan.edges.push_back({ends.first, ends.second, bytes});
+  // Each device of a group sends its part, to the device in its place.
+  for (const auto& [ends, bytes] : edges)
+    plan.edges.push_back({ends.first, ends.second, bytes / plan.stages[ends.first].shape.degrees.group()});
 }
 
 std::string room_text(const PlannerInput& input, Bytes room) {
@@ -65,6 +68,7 @@ void finish_plan(Plan& plan, const PlannerInput& input, bool sequential) {
       stage.shape.recomputation = Recomputation::None;
   }
   count_samples(plan, input);
+  check_group(input, plan);
   add_data_edges(plan, input.model);
   if (sequential) make_sequential(plan);
   check_plan(plan);
@@ -97,11 +101,16 @@ std::vector<DeviceId> available_devices(const PlannerInput& input) {
   return devices;
 }
 
-config::Field recompute_field(bool automatic) {
+config::Field recompute_field(bool automatic, bool by_layers) {
   std::vector<std::string> words{"none", "selective", "full"};
   std::string doc =
       "Which activations backward computes again, to save memory. none: it computes none again. selective: the inside "
-      "of each attention (scores, softmax, context), one layer at a time. full: the whole forward of the stage.";
+      "of each attention (scores, softmax, context), one layer at a time. full: the whole forward of the stage, before "
+      "its backward.";
+  if (by_layers) {
+    words.emplace_back("layers");
+    doc += " layers: the forward of each layer inside its backward, as Megatron-LM's full recomputation does.";
+  }
   if (automatic) {
     words.insert(words.begin(), "auto");
     doc += " auto: the fastest choice that fits.";
@@ -120,6 +129,7 @@ std::vector<Recomputation> recomputations(std::optional<Recomputation> asked, co
                                           const ModelGraph& model) {
   std::vector<Recomputation> possible = recomputations(model);
   if (!asked) return possible;
+  if (*asked == Recomputation::Layers) return {*asked};
   if (std::find(possible.begin(), possible.end(), *asked) == possible.end())
     throw InputError({{where, "recompute", "no layer of the model keeps the inside of an attention",
                        "write full or none; with flash_attention nothing of it is kept", "recompute"}});

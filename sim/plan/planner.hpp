@@ -63,8 +63,9 @@ void finish_plan(Plan&, const PlannerInput&, bool sequential);
 config::Field share_field();
 Share parse_share(std::string_view word);
 
-/// The option `recompute`: none, selective or full; with `automatic` also auto, which is then the default.
-config::Field recompute_field(bool automatic = false);
+/// The option `recompute`: none, selective or full; with `automatic` also auto, which is then the default; with
+/// `by_layers` also layers.
+config::Field recompute_field(bool automatic = false, bool by_layers = false);
 /// The kinds of recomputation that make a difference for the model, least first.
 std::vector<Recomputation> recomputations(const ModelGraph&);
 /// The kinds to try: the one of the option, or all if the planner chooses. InputError if the option is selective and

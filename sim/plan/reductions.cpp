@@ -108,7 +108,8 @@ class ReductionList {
 
   /// Nothing is added where one stage and its twin are the only holders: the sum of their replicas has it all.
   void add_tied(const TiedParameters& tie) {
-    Reduction r{ReductionSource::TiedParameters, tie.name, tie.stages, {}, tie.gradient, {}};
+    Reduction r{
+        .source = ReductionSource::TiedParameters, .name = tie.name, .stages = tie.stages, .bytes = tie.gradient};
     std::vector<Devices> holders;
     IdVector<StageId, bool> counted(plan_.stages.size(), false);
     for (const StageId s : tie.stages) {
@@ -136,7 +137,7 @@ class ReductionList {
 
   void add_replicas(StageId s) {
     const Stage& stage = plan_.stage(s);
-    Reduction r{ReductionSource::Replicas, {}, {s}, {}, {}, {}};
+    Reduction r{.stages = {s}};
     Devices devices = stage.devices();
     if (stage.twin.valid()) {
       r.stages.push_back(stage.twin);
@@ -199,11 +200,36 @@ IdVector<ReductionId, Reduction> derive_reductions(const Plan& plan, const Model
   ReductionList reductions(plan);
   for (Reduction& r : reductions.list) {
     const Stage& stage = plan.stage(r.stages.front());
-    if (stage.shape.task == StageTask::Whole)
-      r.bytes = {parameters_of(stage.shape.layers, model) * model.precision.gradient};
+    r.scatters = stage.shape.sharding != StateSharding::None;
+    if (stage.shape.task != StageTask::Whole) continue;
+    const DeviceParameters parts = device_parameters(stage.shape.layers, stage.shape.degrees, model);
+    const double parameters =
+        stage.shape.degrees.divides() ? parts.dense + parts.experts : parameters_of(stage.shape.layers, model);
+    r.bytes = {parameters * model.precision.gradient};
   }
   for (const TiedParameters& tie : tied_parameters(plan, model)) reductions.add_tied(tie);
   return std::move(reductions.list);
+}
+
+void price_reductions(Plan& plan, const CostTable& costs) {
+  const CostRules& rules = *costs.rules();
+  for (Reduction& r : plan.reductions) {
+    const Stage& stage = plan.stage(r.stages.front());
+    const DeviceTypeId type = costs.cluster().devices[stage.devices().front()].type;
+    if (r.source == ReductionSource::Replicas) {
+      StageShape shape = stage.shape;
+      shape.degrees.replicas *= static_cast<int>(std::ssize(r.stages));  // A twin has the same parameters.
+      const DeviceParameters p = device_parameters(shape.layers, shape.degrees, costs.model());
+      r.bytes = Bytes{(p.dense + p.experts) * rules.software.gradient_bytes};
+      r.cost = gradient_times(p.dense, p.experts, shape, rules, type).sum;
+    } else {
+      const double tensor = stage.shape.degrees.tensor;
+      const Bytes bytes = r.bytes / costs.model().precision.gradient * rules.software.gradient_bytes / tensor;
+      const GroupShape ends{r.groups.empty() ? 1 : static_cast<int>(std::ssize(r.groups.front())), 1};
+      r.cost = collective_time(CollectiveKind::AllReduce, ends, bytes, rules.accelerators[type].collectives,
+                               rules.node.card);
+    }
+  }
 }
 
 UpdateBarriers::UpdateBarriers(const Plan& plan)

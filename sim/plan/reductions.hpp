@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@ namespace stagecraft {
 
 struct Plan;
 struct ModelGraph;
+class CostTable;
 using ReductionId = Id<struct ReductionTag>;  ///< Index into Plan::reductions.
 
 /// Why several devices hold the same parameters. A class of parameters whose copies lie on other devices than the
@@ -20,17 +22,19 @@ enum class ReductionSource : std::uint8_t {
   TiedParameters  ///< Layers of several stages share parameters, and each of these stages holds a copy.
 };
 
-/// A sum of gradients that updates wait for. Sharded optimizer states will make it a reduce-scatter with a gather after
-/// the update, and buckets will divide its bytes; both change what a reduction issues, not which devices take part.
+/// A sum of gradients that updates wait for.
 struct Reduction {
   ReductionSource source = ReductionSource::Replicas;
-  std::string name;             ///< The tie of the layers; empty for replicas.
-  std::vector<StageId> stages;  ///< Ascending. Their updates wait for it, and for each other's gradients.
+  std::string name = {};             ///< The tie of the layers; empty for replicas.
+  std::vector<StageId> stages = {};  ///< Ascending. Their updates wait for it, and for each other's gradients.
   /// Disjoint process groups of at least two devices, in the order of their ranks. A device in no group has the whole
   /// sum as soon as the reductions in `after` have ended.
-  std::vector<std::vector<DeviceId>> groups;
-  Bytes bytes;                     ///< The array that each group sums; zero in plans made without a model.
-  std::vector<ReductionId> after;  ///< Reductions whose sums it adds up; they come earlier in the list.
+  std::vector<std::vector<DeviceId>> groups = {};
+  Bytes bytes = {};                     ///< The array that each group sums; zero in plans made without a model.
+  std::optional<Seconds> cost = {};     ///< What it takes beyond the end of the backward, where that does not depend on
+                                        ///< other messages; else the messages of a ring are played.
+  bool scatters = false;                ///< Each device needs the sum of its part alone.
+  std::vector<ReductionId> after = {};  ///< Reductions whose sums it adds up; they come earlier in the list.
 };
 
 /// Everything that is summed before the updates of a plan, later stages first, then what ties connect. Nothing else
@@ -38,6 +42,10 @@ struct Reduction {
 IdVector<ReductionId, Reduction> derive_reductions(const Plan&, const ModelGraph&);
 /// For plans made without a model: the sums of replicas and twins, of unknown size.
 IdVector<ReductionId, Reduction> derive_reductions(const Plan&);
+
+/// Gives every reduction its cost by the rules of the table, which it must have. A stage with one replica, whose
+/// context or expert group has copies of parameters, has no reduction: its update contains that sum.
+void price_reductions(Plan&, const CostTable&);
 
 /// Updates that reductions connect: none of them runs before every device has reached its own, because each device
 /// contributes its gradients by then.

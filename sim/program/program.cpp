@@ -54,6 +54,26 @@ Buffer Program::buffer(std::uint32_t number) const {
 
 void Instruction::throw_wrong_kind() { throw InternalError("an instruction of another kind has no such figure"); }
 
+const TimeByClass& StageParts::parts(InstructionKind kind) const {
+  static const TimeByClass none;
+  switch (kind) {
+    case InstructionKind::Forward:
+      return passes.forward;
+    case InstructionKind::Backward:
+      return passes.backward;
+    case InstructionKind::InputGradient:
+      return passes.input_gradient;
+    case InstructionKind::WeightGradient:
+      return passes.weight_gradient;
+    case InstructionKind::Recompute:
+      return passes.recompute;
+    case InstructionKind::Update:
+      return update;
+    default:
+      return none;
+  }
+}
+
 std::int32_t add_shape(Program& program, CollectiveKind kind, const CollectiveAlgorithm& algorithm,
                        const DeviceGroup& group, std::uint64_t bytes) {
   CollectiveShape shape{kind, bytes, static_cast<std::int32_t>(program.phases.size()), 0};

@@ -8,6 +8,7 @@
 
 #include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/cost/cost_rules.hpp"
 #include "sim/program/collective.hpp"
 #include "sim/weights/rule.hpp"
 
@@ -29,7 +30,8 @@ enum class InstructionKind : std::uint8_t {
 /// One entry of one stream of one device. `number` and `payload` have one meaning for each kind, so they are read
 /// through the accessors here and in Program, which check the kind.
 struct Instruction {
-  Seconds duration;  ///< Time of computation. Communication takes what the network gives it.
+  Seconds duration;  ///< Time of computation, and of a collective without phases, whose cost is known beforehand. Other
+                     ///< communication takes what the network gives it.
   StreamId stream;   ///< Not valid: in no stream, so bound by its dependencies alone.
   DeviceId device;
   StageId stage;            ///< For communication: the stage that made the data.
@@ -124,6 +126,22 @@ struct ResidentMemory {
 
 struct Workload;
 
+/// Where the planned time of each kind of op of a stage goes.
+struct StageParts {
+  LayerPasses passes;
+  TimeByClass update;
+
+  const TimeByClass& parts(InstructionKind) const;
+};
+
+/// What the model does for one sample, on what: for the rates by which people compare runs.
+struct ModelWork {
+  Flops flops;        ///< Forward and backward, without recomputation.
+  double tokens = 0;  ///< Zero where samples have none.
+  int devices = 0;    ///< All that take part.
+  FlopRate peak;      ///< Sum over these devices, in the number format of the run.
+};
+
 /// The event stream: the contract between planning and every backend.
 ///
 /// Instructions are numbered so that everything an instruction waits for has a smaller number; a backend may start one
@@ -152,6 +170,9 @@ struct Program {
   IdVector<StageId, int> updates;            ///< Count in one iteration.
   IdVector<StageId, int> delays;             ///< Most updates between a forward and its backward.
   std::shared_ptr<const Workload> workload;  ///< What is computed; null where nothing really is.
+  IdVector<StageId, StageParts> parts;       ///< Empty where costs do not tell classes of time apart.
+  ModelWork work;                            ///< Zero likewise.
+  int group = 1;  ///< Devices that each device with instructions stands for, itself included.
   int devices = 0;
   int iterations = 1;
   int mini_batch = 1;   ///< Samples in one iteration.

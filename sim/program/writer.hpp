@@ -91,8 +91,8 @@ class ProgramWriter {
   InstructionId gradient_on(StageId, DeviceId) const;
   InstructionId newest_sum(ReductionId, DeviceId) const;
   void wait_for_gradients(const Reduction&, DeviceId);
-  std::int32_t open_shape(Bytes, const std::vector<DeviceId>& group);
-  InstructionId begin_member(DeviceId, const std::vector<StageId>&, int number);
+  std::int32_t open_shape(const Reduction&, const std::vector<DeviceId>& group);
+  InstructionId begin_member(DeviceId, const Reduction&, int number);
   const StageCost& cost(StageId s, int replica) const { return costs_.at(s, replica); }
   Bytes traffic_of(const Op&, int replica) const;
   Instruction instruction_of(DeviceId, const Op&, int replica, const WeightRead&) const;

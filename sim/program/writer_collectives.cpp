@@ -46,19 +46,24 @@ void ProgramWriter::wait_for_gradients(const Reduction& reduction, DeviceId devi
 }
 
 /// The shape and the streams of a process group are made when it is first used.
-std::int32_t ProgramWriter::open_shape(Bytes bytes, const std::vector<DeviceId>& group) {
+std::int32_t ProgramWriter::open_shape(const Reduction& reduction, const std::vector<DeviceId>& group) {
   collective_stream_.resize(program_.devices);
   for (const DeviceId device : group) {
     StreamId& collective_stream = collective_stream_[device];
     if (!collective_stream.valid()) collective_stream = stream(device, StreamKind::Collective, DeviceId{});
   }
-  return add_shape(program_, CollectiveKind::AllReduce, collective_algorithms::ring, {group},
-                   static_cast<std::uint64_t>(bytes.value + 0.5));
+  const CollectiveKind kind = reduction.scatters ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce;
+  const auto bytes = static_cast<std::uint64_t>(reduction.bytes.value + 0.5);
+  if (!reduction.cost) return add_shape(program_, kind, collective_algorithms::ring, {group}, bytes);
+  program_.collective_shapes.push_back({kind, bytes, static_cast<std::int32_t>(program_.phases.size()), 0});
+  return static_cast<std::int32_t>(program_.collective_shapes.size()) - 1;
 }
 
 /// One member of the newest collective, whose waits are added afterwards.
-InstructionId ProgramWriter::begin_member(DeviceId device, const std::vector<StageId>& stages, int number) {
+InstructionId ProgramWriter::begin_member(DeviceId device, const Reduction& reduction, int number) {
+  const std::vector<StageId>& stages = reduction.stages;
   Instruction i;
+  i.duration = reduction.cost.value_or(Seconds{});
   i.kind = InstructionKind::Collective;
   i.stream = collective_stream_[device];
   i.device = device;
@@ -76,7 +81,7 @@ void ProgramWriter::reduce(ReductionId id, int number) {
   state.shapes.resize(reduction.groups.size(), -1);
   for (int g = 0; g < std::ssize(reduction.groups); ++g) {
     const std::vector<DeviceId>& group = reduction.groups[g];
-    if (state.shapes[g] < 0) state.shapes[g] = open_shape(reduction.bytes, group);
+    if (state.shapes[g] < 0) state.shapes[g] = open_shape(reduction, group);
     Collective collective;
     collective.first = InstructionId{std::ssize(program_.instructions)};
     collective.members = static_cast<std::int32_t>(std::ssize(group));
@@ -85,7 +90,7 @@ void ProgramWriter::reduce(ReductionId id, int number) {
     collective.purpose = state.tie < 0 ? Purpose::GradientSum : Purpose::TiedGradientSum;
     program_.collectives.push_back(collective);
     for (const DeviceId device : group) {
-      const InstructionId member = begin_member(device, reduction.stages, number);
+      const InstructionId member = begin_member(device, reduction, number);
       if (options_.overlap || state.tie >= 0) wait_for_gradients(reduction, device);
       if (!options_.overlap) wait(last_compute(device));
       follow(program_.at(member).stream);

@@ -66,8 +66,8 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
     case OpKind::Update:
       break;
   }
-  if (units.recompute_peak.value > 0 && passes_gradient(op.kind))
-    program_.buffers.push_back({units.recompute_peak, id, id, device, BufferKind::Boundary});
+  if (units.backward_peak().value > 0 && passes_gradient(op.kind))
+    program_.buffers.push_back({units.backward_peak(), id, id, device, BufferKind::Boundary});
 }
 
 }  // namespace stagecraft

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
 #include "sim/published/prediction_errors.hpp"
+#include "sim/published/simulated_predictions.hpp"
 
 namespace stagecraft {
 namespace {
@@ -109,6 +111,49 @@ std::string prediction_text(std::span<const PredictionSet> sets) {
     return set.ablation == PredictionSet::AblationGroup::Large;
   });
   if (has_ablation) text += "\n" + ablation_table(sets, devices);
+  return text;
+}
+
+std::string simulated_text(std::span<const PredictionSet> sets) {
+  const AcceleratorsByName devices = accelerators_of(sets);
+  std::string text = fmt::format(
+      "Predicted iterations, errors in %: simulated event by event on `ideal`; on the right the closed form for the "
+      "same\n"
+      "runs, how far both are apart in the mean, and runs that no scenario says\n\n"
+      "{:<{}}{:>5}{:>9}{:>8}{:>8}{:>8}{:>8}{:>8} |{:>9}{:>8}{:>8}{:>6}\n",
+      "runs", kNameWidth, "n", "median", "p90", "worst", "MAPE", "mean", "<=10 %", "median", "MAPE", "apart", "not");
+  std::vector<double> all_events, all_closed, all_apart;
+  std::map<std::string, int> reasons;
+  int all_left_out = 0;
+  const auto line = [&](const std::string& name, const std::vector<double>& events, const std::vector<double>& closed,
+                        const std::vector<double>& apart, int left_out) {
+    const ErrorSummary formula = summarize(closed);
+    text += fmt::format("{:<{}}{} |{:9.1f}{:8.1f}{:8.1f}{:6}\n", name, kNameWidth, summary_cells(summarize(events)),
+                        100 * formula.median, 100 * formula.mape, 100 * summarize(apart).mape, left_out);
+  };
+  for (const PredictionSet& set : sets) {
+    std::vector<double> events, closed, apart;
+    int left_out = 0;
+    for (const MeasuredRun& m : set.runs) {
+      std::string why;
+      const auto simulated = simulate(m, why);
+      if (!simulated) {
+        ++left_out, ++reasons[why];
+        continue;
+      }
+      const Seconds formula = iteration_time(m.run, devices.find(m.device)->second).total();
+      events.push_back(simulated->time / m.measured - 1);
+      closed.push_back(formula / m.measured - 1);
+      apart.push_back(simulated->time / formula - 1);
+    }
+    line(set.name, events, closed, apart, left_out);
+    all_events.insert(all_events.end(), events.begin(), events.end());
+    all_closed.insert(all_closed.end(), closed.begin(), closed.end());
+    all_apart.insert(all_apart.end(), apart.begin(), apart.end());
+    all_left_out += left_out;
+  }
+  line("all", all_events, all_closed, all_apart, all_left_out);
+  for (const auto& [why, count] : reasons) text += fmt::format("not simulated, {:>4}: {}\n", count, why);
   return text;
 }
 

@@ -17,7 +17,8 @@ constexpr double kSame = 1 + 1e-9;
 
 std::string cut_text(const Choice& c) {
   if (c.replicas == 1) return fmt::format("{}", c.stages);
-  const bool even = c.devices % c.replicas == 0 && c.stages % (c.devices / c.replicas) == 0;
+  const int each = c.replicas * c.group_devices;  // Devices of a stage.
+  const bool even = c.devices % each == 0 && c.stages % (c.devices / each) == 0;
   return fmt::format("{} x {}{}", c.stages, even ? "" : "<=", c.replicas);
 }
 
@@ -69,6 +70,9 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows) {
        &Row::limit},
       {{.key = result_column("set"), .files = InFiles::Json}, [](const Row& c) { return Json(c.sets); }},
   };
+  if (std::any_of(rows.begin(), rows.end(), [](const Row& c) { return !c.group.empty(); }))
+    columns.insert(columns.begin() + 8,
+                   {{.heading = "group", .width = 10, .align = TextAlign::Left, .widens = true}, &Row::group});
   add_replay_columns(columns, t.replay, "makespan_s");
   return make_table<Row>(columns, rows);
 }

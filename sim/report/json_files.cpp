@@ -137,6 +137,20 @@ Json change_times(const Cluster& cluster) {
   return changes;
 }
 
+Json classes_json(const TimeClasses& classes) {
+  const TimeByClass& t = classes.spent;
+  return JsonObject{{"products_s", t.products.value},
+                    {"attention_s", t.attention.value},
+                    {"memory_bound_s", t.memory_bound.value},
+                    {"other_s", t.other.value},
+                    {"launches_s", t.launches.value},
+                    {"tensor_s", t.tensor.value},
+                    {"context_s", t.context.value},
+                    {"expert_s", t.expert.value},
+                    {"data_s", t.data.value},
+                    {"pipeline_s", classes.waiting.value}};
+}
+
 }  // namespace
 
 Json search_json(const ScheduleSearch& s) {
@@ -179,6 +193,13 @@ std::string results_json(const std::string& title, const Program& program, const
   if (!cluster.changes.empty()) json["change_times"] = change_times(cluster);
   if (cluster.jitter.max_fraction > 0) json["jitter_most"] = cluster.jitter.max_fraction;
   if (search) json["search"] = search_json(*search);
+  if (report.rates)
+    json["rates"] = JsonObject{{"devices", program.work.devices},
+                               {"tokens_per_s_per_device", report.rates->tokens_per_second},
+                               {"model_flops_per_device", report.rates->model.value},
+                               {"mfu", report.rates->of_peak}};
+  if (program.group > 1) json["devices_per_group"] = program.group;
+  if (report.classes) json["time"] = classes_json(*report.classes);
   if (!timeline.instruction_times) json["not_timed"] = "instructions, so nothing within an iteration";
   if (timeline.enqueued) json["enqueued"] = enqueued_json(*timeline.enqueued);
   if (timeline.learnt) json["learnt"] = learnt_json(*timeline.learnt, cluster);

@@ -24,6 +24,8 @@ class Measurement {
     if (p_.iterations > 0 && p_.size() > 0) summary();
     links();
     critical_path();
+    report_.classes = time_classes(p_, t_);
+    report_.rates = device_rates(p_, report_.throughput);
     const IdVector<DeviceId, IdleTimes> idle = idle_times(p_, t_);
     for (const DeviceId d : idle.ids()) report_.devices[d].idle = idle[d];
     const MemoryHistory memory(p_, t_);
@@ -135,7 +137,7 @@ class Measurement {
       r.utilisation = length > 0 ? total[d] / length : 0;
       if (!r.used || !cluster_.devices.contains(d)) continue;
       const DeviceType& type = cluster_.type_of(d);
-      r.energy = type.busy * Seconds{total[d]} + type.idle * Seconds{length - total[d]};
+      r.energy = p_.group * (type.busy * Seconds{total[d]} + type.idle * Seconds{length - total[d]});
       report_.energy += r.energy;
     }
   }

@@ -141,6 +141,38 @@ const MapSpec& learnt_fields() {
   return spec;
 }
 
+const MapSpec& rates_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "What one device does at the period.",
+      .fields = {
+          count("devices").doc("Devices that take part, groups counted whole."),
+          amount("tokens_per_s_per_device").doc("Tokens per second of each device."),
+          amount("model_flops_per_device")
+              .doc("Operations of the model per second of each device, without "
+                   "recomputation."),
+          number("mfu").doc("Their share of the peak in the number format of the run; 0 where it is not known.")}};
+  return spec;
+}
+
+const MapSpec& time_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title =
+          "Where the time of the whole run goes, mean over the devices with instructions; what is hidden does not "
+          "count.",
+      .fields = {amount("products_s").doc("Matrix products."), amount("attention_s").doc("Core of attention."),
+                 amount("memory_bound_s").doc("Kernels that only move bytes, and the optimizer."),
+                 amount("other_s").doc("Layers with given or measured times."),
+                 amount("launches_s").doc("Waiting for launches of kernels."),
+                 amount("tensor_s").doc("Collectives of the tensor group."),
+                 amount("context_s").doc("Collectives of the context group."),
+                 amount("expert_s").doc("Collectives of the expert group."),
+                 amount("data_s").doc("Sums of gradients, and gathers of divided weights."),
+                 amount("pipeline_s").doc("The rest: messages between stages, and the bubble.")}};
+  return spec;
+}
+
 }  // namespace
 
 const config::MapSpec& provenance_fields() {
@@ -195,6 +227,9 @@ const MapSpec& results_fields() {
           list("change_times", map("change", change_fields())).optional().doc("The same as times."),
           amount("jitter_most").optional().doc("Largest random deviation of an instruction, as a share of its time."),
           map("search", search_fields()).optional().doc("How the schedule was found."),
+          map("rates", rates_fields()).optional().doc("Rates of one device, with `software`."),
+          count("devices_per_group").optional().doc("Devices that each listed device with a stage stands for."),
+          map("time", time_fields()).optional().doc("Where the time goes, with `software`."),
           text("not_timed").optional().doc("What the backend did not time."),
           map("enqueued", enqueued_fields()).optional().doc("Host time of the GPU backend."),
           map("learnt", learnt_fields()).optional().doc("The result of training."),

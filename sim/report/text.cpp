@@ -91,6 +91,13 @@ std::string period_text(const Program& program, const Report& report, const Clus
          row("whole run", to_text(report.length), pluralize(program.iterations, "iteration"));
 }
 
+std::string rates_text(const Program& program, const DeviceRates& rates) {
+  const std::string each = fmt::format("for each of {}; model {:.4g} TFLOP/s",
+                                       pluralize(program.work.devices, "device"), rates.model.value / 1e12);
+  return row("tokens", fmt::format("{:.4g}/s", rates.tokens_per_second),
+             each + (rates.of_peak > 0 ? fmt::format(", {} of the peak (MFU)", percent(rates.of_peak)) : ""));
+}
+
 std::string changes_text(const Cluster& cluster) {
   constexpr std::size_t kMost = 4;
   std::string text;
@@ -116,6 +123,10 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   text += period_text(program, report, cluster);
   text += row("throughput", fmt::format("{:.4g}/s", report.throughput),
               fmt::format("samples; {} in an iteration", program.mini_batch));
+  if (report.rates) text += rates_text(program, *report.rates);
+  if (program.group > 1)
+    text += row("group", fmt::format("{} devices", program.group), "each device below stands for one group");
+  if (report.classes) text += row("time", "", to_text(*report.classes));
   if (!report.instruction_times)
     return text + row("not timed", "", "instructions, so nothing within an iteration (run.gpu.timing: off)");
   text += row("bubble", percent(report.bubble),

@@ -8,11 +8,13 @@
 
 #include "sim/core/text.hpp"
 #include "sim/experiment/limits.hpp"
+#include "sim/plan/group.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr int kMostStates = 200'000, kMostSteps = 5'000'000;  // A planner takes a fraction of a second.
+constexpr int kRowsOfContext = 4096;   // Fewest rows of a sequence on a device of a context group.
 constexpr int kMostMicroBatches = 32;  // For each rank, or the scenario's own number; more hide little.
 
 /// 1, 2, 3 ... up to eight, then powers of two, and `limit`.
@@ -26,7 +28,8 @@ std::vector<int> counts_up_to(int limit) {
 /// The planner searches where to cut, and how often. `explicit` searches for nothing, `layerpipe` makes no stages, and
 /// `brute` finds what others find.
 bool is_tried(const PlannerDef& def) {
-  return def.name != "balanced" && def.name != "explicit" && def.name != "layerpipe" && def.name != "brute";
+  return def.name != "balanced" && def.name != "explicit" && def.name != "layout" && def.name != "layerpipe" &&
+         def.name != "brute";
 }
 
 /// Limits the search of a planner that has such an option.
@@ -96,9 +99,13 @@ class CandidateMaker {
   }
 
   Candidates make() {
-    even_cuts();
-    for (const PlannerDef* def : planners::catalog())
-      if (is_tried(*def)) plans_of(*def);
+    if (configured_.experiment.rules) {
+      groups();
+    } else {
+      even_cuts();
+      for (const PlannerDef* def : planners::catalog())
+        if (is_tried(*def)) plans_of(*def);
+    }
     std::stable_sort(made_.list.begin(), made_.list.end(),
                      [](const Candidate& a, const Candidate& b) { return a.bound.period < b.bound.period; });
     return std::move(made_);
@@ -140,6 +147,70 @@ class CandidateMaker {
             }
   }
 
+  /// Divisions of the whole cluster: tensor inside a node, context for long sequences, experts, stages, and replicas
+  /// for the rest, which divide the states of the optimizer.
+  void groups() {
+    const NodeShape& node = configured_.experiment.rules->node;
+    const ModelGraph& model = configured_.model();
+    int sequence = 0, experts = 1;
+    for (const Layer& layer : model.layers)
+      for (const Operation& op : layer.operations) {
+        if (op.kind == OperationKind::Attention) sequence = std::max(sequence, op.rows);
+        if (op.kind == OperationKind::GroupedLinear) experts = std::max(experts, op.experts);
+      }
+    const int devices = static_cast<int>(fastest_.size());
+    const int most_context = std::max(1, sequence / kRowsOfContext);
+    for (const int tensor : powers_of_two(node.devices))
+      for (const int context : powers_of_two(most_context))
+        for (const int expert : powers_of_two(experts))
+          for (const int ranks : divisors(devices / (tensor * context))) {
+            Degrees d{.replicas = devices / (tensor * context * ranks),
+                      .context = context,
+                      .tensor = tensor,
+                      .expert = expert};
+            d.sequence = tensor > 1;
+            if (d.replicas == 0 || d.devices() * ranks != devices || d.devices() % expert != 0) continue;
+            if (experts > 1 && expert == 1 && tensor > 1) continue;  // Experts are divided before products are.
+            stages_of(d, ranks);
+          }
+  }
+
+  void stages_of(const Degrees& degrees, int ranks) {
+    const PlanSpec defaults =
+        default_plan_spec(get_from(planners::catalog(), "planner", "balanced"), configured_.cluster());
+    for (const PlacementChoice& where : placements_) {
+      const bool once = where.first == Placement::Linear || where.first == Placement::Bidirectional;
+      const int stages = once ? ranks : 2 * ranks;
+      if (stages > layers_ || (ranks == 1 && !once)) continue;
+      for (const int each : {1, 2, 4, 8}) {
+        const std::int64_t size = std::int64_t{each} * degrees.replicas;
+        if (size > samples_ || samples_ % size != 0) continue;
+        for (const Recomputation recompute : {Recomputation::None, Recomputation::Selective, Recomputation::Layers}) {
+          progress_(fmt::format("tensor {}, {}, {}, micro-batches of {}", degrees.tensor, pluralize(stages, "stage"),
+                                pluralize(degrees.replicas, "replica"), each));
+          PlanSpec spec = defaults;
+          spec.stages = stages;
+          spec.group = degrees;
+          spec.replicas = degrees.replicas;
+          if (degrees.replicas * degrees.context > 1) spec.sharding = StateSharding::Optimizer;
+          add(std::move(spec), where, static_cast<int>(size), recompute);
+        }
+      }
+    }
+  }
+
+  static std::vector<int> powers_of_two(int limit) {
+    std::vector<int> powers;
+    for (int n = 1; n <= limit; n *= 2) powers.push_back(n);
+    return powers;
+  }
+  static std::vector<int> divisors(int number) {
+    std::vector<int> list;
+    for (int n = 1; n <= number; ++n)
+      if (number % n == 0) list.push_back(n);
+    return list;
+  }
+
   void plans_of(const PlannerDef& def) {
     const PlacementChoice linear{Placement::Linear, nullptr};
     if (std::find(placements_.begin(), placements_.end(), linear) == placements_.end() ||
@@ -171,6 +242,7 @@ class CandidateMaker {
     c.both_ways = where.second;
     c.plan = std::move(spec);
     c.plan.micro_batch_size = size;
+    c.plan.per_replica = configured_.experiment.plan.per_replica;
     // A planner that chooses for itself still does where nothing is recomputed.
     if (recompute != Recomputation::None) c.plan.recompute = recompute;
     if (c.placement != Placement::Linear && !c.both_ways) c.plan.placement = c.placement;
@@ -197,11 +269,14 @@ class CandidateMaker {
     }
     std::set<DeviceId> used;
     for (const Stage& stage : p.plan.stages) {
-      used.insert(stage.devices().begin(), stage.devices().end());
+      used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
       c.bound.replicas = std::max(c.bound.replicas, static_cast<int>(stage.devices().size()));
       if (stage.shape.recomputes_attention() && c.bound.recompute == "none") c.bound.recompute = "selective";
       if (stage.shape.recomputes_all()) c.bound.recompute = "full";
+      if (stage.shape.recomputes_layers()) c.bound.recompute = "layers";
     }
+    c.bound.group = group_words(c.plan);
+    c.bound.group_devices = c.plan.group.group();
     c.bound.devices = static_cast<int>(used.size());
     c.bound.stages = p.plan.different_stages();
     const Load load = load_of(p);

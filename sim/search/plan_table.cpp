@@ -20,7 +20,7 @@ std::vector<std::string> names_of(const std::string& words, const std::string& c
   std::vector<std::string> names;
   if (words == "all") {
     for (const PlannerDef* def : planners::catalog())
-      if (def->name != "explicit" || configured == "explicit") names.emplace_back(def->name);
+      if ((def->name != "explicit" && def->name != "layout") || configured == def->name) names.emplace_back(def->name);
     return names;
   }
   for (const std::string& word : split(words, ',')) {
@@ -35,7 +35,7 @@ int used_devices(const Experiment& configured) {
   std::set<DeviceId> used;
   try {
     for (const Stage& stage : plan_experiment(configured).plan.stages)
-      used.insert(stage.devices().begin(), stage.devices().end());
+      used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
     return static_cast<int>(used.size());
   } catch (const Infeasible&) {
   } catch (const InputError&) {
@@ -48,7 +48,7 @@ bool needs_stages(const std::vector<std::string>& names, const Experiment& confi
   if (configured.plan.stages) return false;
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
     const config::Field* field = get_from(planners::catalog(), "planner", name).fields->find("stages");
-    return name != "explicit" && name != configured.plan.planner->name && field && field->required;
+    return name != "explicit" && name != "layout" && name != configured.plan.planner->name && field && field->required;
   });
 }
 
@@ -102,7 +102,7 @@ PlanRow row_of(const std::string& name, const Experiment& configured, int own_de
     const CompiledExperiment c = compile(with_planner(name, configured, own_devices));
     Outcome o = run(c, asked.backend);
     std::set<DeviceId> devices;
-    for (const Stage& stage : c.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
+    for (const Stage& stage : c.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
     row.stages = c.plan.different_stages();
     row.devices = static_cast<int>(devices.size());
     row.predicted = c.report.predicted;

@@ -218,7 +218,8 @@ ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTabl
   table.micro_batches = configured.run.micro_batches;
   table.iterations = f.iterations;
   std::set<DeviceId> devices;
-  for (const Stage& stage : f.configured.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
+  for (const Stage& stage : f.configured.plan.stages)
+    devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
   table.devices = static_cast<int>(devices.size());
   for (const std::string& name : names) {
     progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));

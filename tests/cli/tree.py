@@ -33,10 +33,14 @@ def expect(holds, what, text=""):
         problems.append(f"{what}\n{text}")
 
 
+def is_kind(kind, lines):
+    return any(f"schema: {kind}/{version}" in lines for version in (1, 2))
+
+
 def files(kind):
     """A folder may hold files of other kinds: profiles, sweeps."""
     every = sorted(pathlib.Path(FOLDERS[kind]).rglob("*.yaml"))
-    return [f for f in every if f"schema: {kind}/1" in f.read_text().splitlines()]
+    return [f for f in every if is_kind(kind, f.read_text().splitlines())]
 
 
 def check(kind, file):
@@ -46,7 +50,7 @@ def check(kind, file):
 
 def check_scenario(file):
     done = stagecraft("resolve", str(file), "--format", "json")
-    expect(done.returncode == 0 and json.loads(done.stdout)["schema"] == "scenario/1", f"resolve {file}", done.stderr)
+    expect(done.returncode == 0 and json.loads(done.stdout)["schema"].startswith("scenario/"), f"resolve {file}", done.stderr)
     done = stagecraft("run", str(file), "--backend", "ideal", "--format", "json")
     expect(done.returncode == 0 and json.loads(done.stdout)["makespan_s"] > 0, f"run {file}", done.stderr)
 
@@ -76,7 +80,7 @@ def check_committed_schemas():
 def check_editor_line(file):
     """Editors with yaml-language-server find the schema by the first line, relative to the file."""
     first, *lines = file.read_text().splitlines()
-    kind = next((k for k in FOLDERS if f"schema: {k}/1" in lines), None)
+    kind = next((k for k in FOLDERS if is_kind(k, lines)), None)
     named = file.parent / first.removeprefix(EDITOR_LINE)
     wanted = pathlib.Path(f"scenarios/schema/{kind}.json")
     expect(first.startswith(EDITOR_LINE) and named.is_file() and named.resolve() == wanted.resolve(),

@@ -416,8 +416,8 @@ TEST_CASE("random: problems are reported with their place") {
   has(wrong("slowest: 1 GB/s, fastest: 1 GB/s, nearest: 1 ms"), "link.farthest: it is below 'nearest'");
   has(wrong_cluster("random", "{devices: 3, kinds: [], link: {slowest: 1 GB/s, fastest: 1 GB/s}}"),
       "kinds: there is no");
-  has(wrong_cluster("random", "{devices: 3, kinds: [h20], link: {slowest: 1 GB/s, fastest: 1 GB/s}}"),
-      "kinds[0]: 'h20' is not");
+  has(wrong_cluster("random", "{devices: 3, kinds: [h21], link: {slowest: 1 GB/s, fastest: 1 GB/s}}"),
+      "kinds[0]: 'h21' is not");
 }
 
 TEST_CASE("networks of sixteen thousand devices are built and routed") {

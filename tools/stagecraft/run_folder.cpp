@@ -66,7 +66,7 @@ std::string kept_file(const std::string& folder, const std::string& name, const 
 std::string results_of(const CompiledExperiment& c, const Outcome& o) {
   const Experiment& e = c.experiment;
   std::set<DeviceId> devices;
-  for (const Stage& stage : c.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
+  for (const Stage& stage : c.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
   const RunSetup setup{.scenario_file = e.source->where.file,
                        .model = e.model->name,
                        .cluster = e.cluster->name,

@@ -22,36 +22,25 @@
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/stage_cost.hpp"
+#include "sim/plan/chain_stages.hpp"
 #include "sim/plan/even_out.hpp"
+#include "sim/plan/group.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/plan/planner.hpp"
 
 namespace stagecraft::planners {
 namespace {
 
-const config::MapSpec kFields{
-    "Consecutive stages with the least time of the slowest one.",
-    {config::integer("stages", 1, 1e6).doc("Number of stages."),
-     config::choice("placement", std::vector<std::string>{"auto", "linear", "loop", "v", "wave"})
-         .fallback("auto")
-         .doc("Which device runs which stages. linear: one stage on each. loop: round-robin. v: forth over the devices "
-              "and back once. wave: forth and back repeatedly. auto: the placement of the schedule, which may include "
-              "a second copy of every stage in the opposite direction."),
-     config::integer("replicas", 1, 1e6).fallback("1").doc("Devices of each stage."), share_field(),
-     config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."), recompute_field(),
-     config::list("devices", config::text("device"))
-         .optional()
-         .doc("Device names in the order of the stages; replicas of a stage are consecutive. Default: the order of the "
-              "cluster."),
-     config::boolean("sequential").fallback("false").doc("Whether parallel branches run one after the other.")}};
+const config::MapSpec kFields = chain_fields("Consecutive stages with the least time of the slowest one.",
+                                             config::integer("stages", 1, 1e6).doc("Number of stages."));
 
 constexpr Bytes kLargestTable{double(1 << 30)};
 
-LayerSums sums_of(const CostTable& costs, DeviceTypeId type, double samples, Recomputation recomputation) {
+LayerSums sums_of(const CostTable& costs, const StageShape& shape, DeviceTypeId type, double samples) {
   LayerSums sums{0};
   for (const LayerId i : costs.model().layers.ids()) {
-    const LayerCost cost = costs.at(i, type, samples);
-    const Seconds time = cost.forward * (1 + recomputed_share(recomputation, cost)) + cost.backward();
+    const LayerCost cost = costs.at(i, shape, type, samples);
+    const Seconds time = cost.forward * (1 + recomputed_share(shape.recomputation, cost)) + cost.backward();
     sums.push_back(sums.back() + time.value);
   }
   return sums;
@@ -122,56 +111,6 @@ class Partition {
   std::vector<std::vector<double>> best_;  ///< f[s][l], s counted from 0: stages 0..s take layers 0..l-1.
 };
 
-/// The placement that was asked for, with as many stages on a device as it allows, or the schedule's own.
-Placing placing_of(const PlannerInput& input) {
-  const std::optional<Placement> asked = input.options.placement;
-  Placing placing = input.placing;
-  if (asked && *asked != placing.placement) placing = {*asked, chunks_of(*asked)};
-  if (placing.placement != Placement::Bidirectional) return placing;
-  if (input.micro_batches < 2)
-    throw Infeasible("micro-batches",
-                     "the schedule runs the model in both directions, but there is one micro-batch alone",
-                     "at least 2 in run.micro_batches");
-  placing.chunks = chunks_of(placing.placement);  // The stages of the model; their copies come with them.
-  return placing;
-}
-
-[[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int replicas, int there) {
-  const Where where = input.options.where("stages");
-  const int per_device = placing.chunks.min;
-  if (stages % per_device != 0)
-    throw InputError({{where, "plan.stages",
-                       fmt::format("the schedule wants {} on each device, and {} cannot be divided so", per_device,
-                                   pluralize(stages, "stage")),
-                       fmt::format("a multiple of {}", per_device), "placement"}});
-  const std::string each = replicas == 1 ? "" : fmt::format(" of {} devices each", replicas);
-  const std::int64_t needed = static_cast<std::int64_t>(stages) / per_device * replicas;
-  throw Infeasible(
-      {where, "plan.stages",
-       fmt::format("{}{}{} need{} {}, but {} {}", pluralize(stages, "stage"), each,
-                   per_device == 1 ? "" : fmt::format(", {} on each device,", per_device), stages == 1 ? "s" : "",
-                   pluralize(needed, "device"), input.options.devices ? "the plan lists" : "the cluster has", there),
-       fmt::format("at most {}, or {} more",
-                   there < replicas ? pluralize(there, "replica") : pluralize(there / replicas * per_device, "stage"),
-                   pluralize(needed - there, "device")),
-       "devices"});
-}
-
-/// Devices of each rank; replicas are consecutive.
-std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const Placing& placing, int stages,
-                                                int replicas) {
-  const std::vector<DeviceId> devices = available_devices(input);
-  const auto there = static_cast<int>(devices.size());
-  const int ranks = ranks_for(placing, stages, there / replicas);
-  if (ranks == 0) refuse(input, placing, stages, replicas, there);
-  std::vector<std::vector<DeviceId>> chosen;
-  for (int r = 0; r < ranks; ++r) {
-    const auto first = devices.begin() + static_cast<std::ptrdiff_t>(r) * replicas;
-    chosen.emplace_back(first, first + replicas);
-  }
-  return chosen;
-}
-
 struct Division {
   std::vector<int> bounds;  ///< First layer of each stage, and the end.
   double busiest = 0, lower_bound = 0;
@@ -196,7 +135,6 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
   std::map<std::pair<DeviceTypeId, std::int64_t>, LayerSums> sums_by_type;  // Key: type and number of samples.
   std::vector<std::vector<const LayerSums*>> sums(count);
   std::vector<std::vector<StageShare>> devices(input.cluster.devices.size());
-  const Recomputation recomputation = recomputations(input.options, input.model).front();
   bool shared = false;
   for (int s = 0; s < copies.stage_count(); ++s) {
     const Stage& stage = copies.stage(StageId{s});
@@ -206,7 +144,7 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
       const DeviceTypeId type = input.cluster.devices[device].type;
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       LayerSums& layer_sums = sums_by_type[{type, samples}];
-      if (layer_sums.empty()) layer_sums = sums_of(input.costs, type, static_cast<double>(samples), recomputation);
+      if (layer_sums.empty()) layer_sums = sums_of(input.costs, stage.shape, type, static_cast<double>(samples));
       sums[s % count].push_back(&layer_sums);
       devices[device.value].push_back({s % count, &layer_sums, part});
       shared |= devices[device.value].size() > 1;
@@ -221,45 +159,26 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
 }
 
 Planned plan_balanced(const PlannerInput& input) {
-  const PlanSpec& options = input.options;
-  const int count = *options.stages, replicas = options.replicas;
+  const int count = *input.options.stages;
   const int layers = static_cast<int>(input.model.layers.size());
-  const Placing placing = placing_of(input);
-  const auto ranks = choose_ranks(input, placing, count, replicas);
+  ChainStages chain = place_chain(input, count);
   if (layers < count)
-    throw Infeasible({options.where("stages"), "plan.stages",
+    throw Infeasible({input.options.where("stages"), "plan.stages",
                       fmt::format("{} need {} layers, but the model has {}", pluralize(count, "stage"), count, layers),
                       fmt::format("at most {}, or a model cut more finely", pluralize(layers, "stage")), "layers"});
   const Bytes table{static_cast<double>(count) * (layers + 1.0) * sizeof(double)};
   if (count < layers && table > kLargestTable)
-    throw Infeasible({options.where("stages"), "plan.stages",
+    throw Infeasible({input.options.where("stages"), "plan.stages",
                       fmt::format("the search among {} stages and {} layers needs a table of {}; {} is the most", count,
                                   layers, to_text(table), to_text(kLargestTable)),
                       "fewer stages, or the planner 'explicit'", "size"});
-
-  const bool both_ways = placing.placement == Placement::Bidirectional;
-  const int turn = placing.turn ? placing.turn(static_cast<int>(ranks.size()), input.micro_batches) : 0;
-  Plan plan;
-  for (int s = 0; s < count; ++s) {
-    Stage& stage = plan.stages.emplace_back();
-    stage.name = fmt::format("s{}", s);
-    stage.place_on(ranks[rank_of(placing.placement, s, static_cast<int>(ranks.size()))]);
-    stage.share = options.share;
-    stage.micro_batch_size = options.micro_batch_size;
-    stage.shape.recomputation = recomputations(options, input.model).front();
-  }
-  count_samples(plan, input);
-  Plan copies = plan;
-  if (both_ways) add_way_back(copies, turn);
+  Plan copies = chain.plan;
+  if (chain.both_ways) add_way_back(copies, chain.turn);
   const Division division = divide(copies, count, input);
-  for (std::size_t s = 0; s < plan.stages.size(); ++s)
+  for (std::size_t s = 0; s < chain.plan.stages.size(); ++s)
     for (int layer = division.bounds[s]; layer < division.bounds[s + 1]; ++layer)
-      plan.stages[StageId{s}].shape.layers.push_back(LayerId{layer});
-  finish_plan(plan, input, options.sequential);
-  if (both_ways) {
-    add_way_back(plan, turn);
-    check_plan(plan);
-  }
+      chain.plan.stages[StageId{s}].shape.layers.push_back(LayerId{layer});
+  Plan plan = finish_chain(std::move(chain), input);
   return {{.predicted = {division.busiest},
            .lower_bound = {division.lower_bound},
            .bound_reason = division.exact ? "the search was exhaustive" : "all work shared evenly"},

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "sim/core/text.hpp"
+#include "sim/plan/group.hpp"
 #include "sim/plan/planner.hpp"
 
 namespace stagecraft::planners {
@@ -28,13 +29,14 @@ const config::MapSpec& stage_fields() {
        config::integer("group", 1, 1e6)
            .fallback("1")
            .doc("k of kFkB: number of consecutive forwards, and of consecutive backwards."),
-       recompute_field()}};
+       recompute_field(false, true)}};
   return spec;
 }
 
 const config::MapSpec kFields{
     "Stages written out by hand.",
     {config::list("stages", config::map("stage", stage_fields())).doc("The stages. Every layer is in exactly one."),
+     device_group_field(), shard_field(),
      config::boolean("sequential").fallback("false").doc("Whether parallel branches run one after the other.")}};
 
 /// A layer, or a range of layers, as it is written.
@@ -123,9 +125,22 @@ class Reader {
       add_layers(written.layers[i], fmt::format("{}.layers[{}]", path, i), stage);
     if (written.layers.empty())
       problems_.add(written.layers_where, path + ".layers", "the stage has no layers", {}, "layers");
-    stage.place_on(written.devices);
+    stage.shape.degrees = input_.options.group;
+    const int group = stage.shape.degrees.group();
+    if (std::ssize(written.devices) % group != 0)
+      problems_.add(written.where, path + ".devices",
+                    fmt::format("{} cannot be divided into groups of {}",
+                                pluralize(std::ssize(written.devices), "device"), group),
+                    fmt::format("list a multiple of {}", group), "group");
+    else
+      stage.place_on(written.devices);
+    stage.shape.sharding = input_.options.sharding;
+    stage.shape.reshard = input_.options.shape(static_cast<int>(std::ssize(options_.stages))).reshard;
+    stage.shape.exchange = input_.options.exchange;
+    stage.shape.dispatcher = input_.options.dispatcher;
     stage.share = written.share;
     stage.micro_batch_size = written.micro_batch_size;
+    if (input_.options.per_replica && stage.share == Share::Samples) stage.micro_batch_size *= stage.replicas();
     stage.group = written.group;
     stage.shape.recomputation = recomputations(written.recompute, written.recompute_where, input_.model).front();
     plan_.stages.push_back(std::move(stage));

@@ -130,7 +130,7 @@ TEST_CASE("a device type has the memory, its rate and the 16-bit peak of the pre
     CHECK(device.busy == preset.type.busy);
     CHECK(device.idle == preset.type.idle);
   }
-  CHECK(both == 7);
+  CHECK(both == 20);
 }
 
 TEST_CASE("figures that no device can have are refused") {

@@ -7,7 +7,7 @@
 using namespace stagecraft;
 
 TEST_CASE("every preset is complete and names its source") {
-  CHECK(device_presets().size() == 11);
+  CHECK(device_presets().size() == 24);
   for (const DevicePreset& preset : device_presets()) {
     CAPTURE(preset.type.name);
     CHECK(preset.type.peak.value > 0);

@@ -78,7 +78,7 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
   const CompiledExperiment p = compile(load_experiment(file, sets));
   for (const std::string& note : remarks(p)) print_error("note: {}\n", note);
   std::set<DeviceId> devices;
-  for (const Stage& stage : p.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
+  for (const Stage& stage : p.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
   return fmt::format("scenario: {} on {}, {}, schedule {}, weights {}", pluralize(p.plan.stage_count(), "stage"),
                      pluralize(std::ssize(devices), "device"),
                      pluralize(std::ssize(p.program.instructions), "instruction"), p.experiment.schedule.name(),

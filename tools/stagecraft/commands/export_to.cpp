@@ -5,7 +5,7 @@
 
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/run.hpp"
+#include "sim/experiment/frameworks.hpp"
 #include "sim/report/chakra.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/schedule_file/check_file.hpp"
@@ -92,7 +92,11 @@ Order one_iteration(Plan plan, Schedule schedule, int slices) {
     for (DeviceId& device : devices) device = rank[device];
     return devices;
   };
-  for (Stage& stage : plan.stages) stage.place_on(renumbered(stage.devices()));
+  for (Stage& stage : plan.stages) {
+    const std::vector<DeviceId> devices = renumbered(stage.devices());
+    stage.shape.degrees = {};  // An order is for one device of each group.
+    stage.place_on(devices);
+  }
   plan.reductions = derive_reductions(plan);  // The order has no updates, so ties do not matter.
   return {std::move(plan), std::move(one), slices};
 }
@@ -140,11 +144,33 @@ void refuse_unused(const Arguments& a) {
   only(csv, {"slices"}, "a schedule X.csv, which does not say it itself");
 }
 
+using FrameworkText = std::string (*)(const PlannedExperiment&);
+
+/// The function that writes what a framework reads; null for other kinds.
+FrameworkText framework_text(const std::string& kind) {
+  return kind == "megatron"     ? megatron_arguments
+         : kind == "torchtitan" ? torchtitan_config
+         : kind == "deepspeed"  ? deepspeed_config
+                                : nullptr;
+}
+
+int export_framework(const Arguments& a, FrameworkText write) {
+  if (!a.has("FILE") || a.text("FILE").ends_with(".csv"))
+    throw InputError("options of a framework are made of a scenario", "stagecraft export megatron scenario.yaml");
+  const std::string text = write(compile(load_experiment(a.text("FILE"), a.list("set"))));
+  if (!a.has("out")) return print(text), 0;
+  write_output_of(a, "out", text, CommentStyle::None);
+  return print("wrote " + a.text("out") + "\n"), 0;
+}
+
 int execute(const Arguments& a) {
   const std::string kind = a.text("KIND");
-  if (kind != "pytorch-csv" && kind != "chakra" && kind != "simgrid-xml")
-    throw InputError("there is no kind '" + kind + "' to export", "write pytorch-csv, chakra or simgrid-xml");
+  const FrameworkText framework = framework_text(kind);
+  if (!framework && kind != "pytorch-csv" && kind != "chakra" && kind != "simgrid-xml")
+    throw InputError("there is no kind '" + kind + "' to export",
+                     "write megatron, torchtitan, deepspeed, pytorch-csv, chakra or simgrid-xml");
   refuse_unused(a);
+  if (framework) return export_framework(a, framework);
   if (kind == "chakra") return export_chakra(a);
   if (kind == "simgrid-xml") return export_simgrid(a);
   if (a.has("FILE") == a.has("schedule"))
@@ -168,12 +194,15 @@ int execute(const Arguments& a) {
 
 extern const Command export_to{
     .name = "export",
-    .summary = "Export a schedule to PyTorch, traces to ASTRA-sim, or a platform to SimGrid",
+    .summary =
+        "Export a plan to Megatron-LM, torchtitan or DeepSpeed, a schedule to PyTorch, traces to ASTRA-sim, or a "
+        "platform to SimGrid",
     .group = "Import and export",
     .example = "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8 --comms --out 1f1b.csv",
     .arguments = {{"KIND",
                    Argument::Kind::Text,
-                   "pytorch-csv; chakra: a scenario's program as traces, --out FOLDER; simgrid-xml: its cluster",
+                   "megatron, torchtitan, deepspeed: options that run a scenario; pytorch-csv; chakra: a scenario's "
+                   "program as traces, --out FOLDER; simgrid-xml: its cluster",
                    {},
                    true},
                   {"FILE", Argument::Kind::Text, "Scenario, or a schedule X.csv; simgrid-xml: scenario or cluster"},

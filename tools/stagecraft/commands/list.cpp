@@ -6,6 +6,7 @@
 #include "sim/cluster/device_presets.hpp"
 #include "sim/cluster/generator.hpp"
 #include "sim/cluster/phases.hpp"
+#include "sim/cost/software.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/planner.hpp"
@@ -40,9 +41,16 @@ void print_devices() {
   std::size_t widest = 0;
   for (const DevicePreset& d : device_presets()) widest = std::max(widest, d.type.name.size());
   for (const DevicePreset& d : device_presets())
-    print(fmt::format("{:<{}}  {:>7} at {:>10}  {:>12}, {:>2.0f} % of it reached  [{}]\n", d.type.name, widest,
+    print(fmt::format("{:<{}}  {:>10} at {:>10}  {:>12}, {:>2.0f} % of it reached  [{}]\n", d.type.name, widest,
                       to_text(d.type.memory), to_text(d.type.memory_bandwidth), to_text(d.type.peak),
                       100 * d.type.efficiency, d.source));
+}
+
+void print_software() {
+  std::size_t widest = 0;
+  for (const SoftwareStack& stack : software_stacks()) widest = std::max(widest, stack.name.size());
+  for (const SoftwareStack& stack : software_stacks())
+    print(fmt::format("{:<{}}  {}  [{}]\n", stack.name, widest, stack.summary, stack.source));
 }
 
 struct Kind {
@@ -56,6 +64,7 @@ const Kind kKinds[] = {{"schedules", [] { print_catalog(schedules::catalog()); }
                        {"backends", [] { print_catalog(backends::catalog()); }},
                        {"builders", [] { print_catalog(model_builders::catalog()); }},
                        {"devices", print_devices},
+                       {"software", print_software},
                        {"generators", [] { print_catalog(topology_generators::catalog()); }},
                        {"collectives", [] { print_catalog(collective_algorithms::catalog()); }},
                        {"tasks", [] { print_catalog(tasks::catalog()); }},
@@ -97,7 +106,8 @@ int execute(const Arguments& a) {
 extern const Command list{
     .name = "list",
     .summary =
-        "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, devices, collectives, "
+        "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, devices, software, "
+        "collectives, "
         "scenarios, sweeps, profiles or what is published",
     .group = "Inspect",
     .example = "stagecraft list schedules",

@@ -30,6 +30,11 @@ int execute_predictions(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "csv"});
   const std::vector<PredictionSet> sets = load_all_predictions();
+  if (a.flag("simulate")) {
+    if (format != "text") throw InputError("--simulate prints a table alone", "leave out --format");
+    print(simulated_text(sets));
+    return 0;
+  }
   print(format == "csv" ? prediction_csv(sets) : prediction_text(sets));
   return 0;
 }
@@ -37,6 +42,8 @@ int execute_predictions(const Arguments& a) {
 int execute(const Arguments& a) {
   const std::vector<std::string> names = a.list("NAME");
   if (std::find(names.begin(), names.end(), "predictions") != names.end()) return execute_predictions(a);
+  if (a.flag("simulate"))
+    throw InputError("--simulate is for predictions", "stagecraft reproduce predictions --simulate");
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
   if (a.has("html")) check_output_of(a, "html");
@@ -79,6 +86,7 @@ extern const Command reproduce{
     .arguments =
         {{"NAME", Argument::Kind::List,
           "Folders of scenarios/papers, or files; without one, all of them. predictions: errors of times from shapes"},
+         {"--simulate", Argument::Kind::Flag, "predictions: simulate every run too, which takes minutes"},
          {"--html", Argument::Kind::Text, "Write a page with plots to this file too"},
          force_argument(),
          {"--format", Argument::Kind::Text, "text, csv or json", "text"}},

@@ -8,6 +8,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/published/expected_error.hpp"
 #include "sim/report/drawings.hpp"
 #include "sim/report/files.hpp"
 #include "sim/report/text.hpp"
@@ -33,7 +34,7 @@ std::string headline(const CompiledExperiment& p, const Outcome& o) {
   const Experiment& e = p.experiment;
   const Provenance& from = o.timeline.provenance;
   std::set<DeviceId> devices;
-  for (const Stage& stage : p.plan.stages) devices.insert(stage.devices().begin(), stage.devices().end());
+  for (const Stage& stage : p.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
   return fmt::format("{}\n{} on {}: {}, {} on {}, {}\n{}{} {}, {}\n\n", e.title.empty() ? "(untitled)" : e.title,
                      e.model->name, e.cluster->name, e.schedule.name(), pluralize(p.plan.different_stages(), "stage"),
                      pluralize(static_cast<std::int64_t>(devices.size()), "device"),
@@ -92,6 +93,13 @@ void suggest_fluid(const Program& program, const std::string& backend) {
                 program.devices);
 }
 
+/// How far such predictions were off.
+std::string expected_error_text(const Experiment& e) {
+  const ExpectedError error = expected_error(e);
+  return fmt::format("  {:<22} {:>12}   {}\n", "expected error", fmt::format("{:.1f} %", 100 * error.errors.median),
+                     to_text(error));
+}
+
 int execute(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
@@ -113,6 +121,8 @@ int execute(const Arguments& a) {
   } else {
     print(headline(compiled, outcome) + summary_text(compiled.program, outcome.report, compiled.cluster(),
                                                      outcome.timeline.clock != Clock::Simulated));
+    if (compiled.experiment.rules && outcome.timeline.clock == Clock::Simulated)
+      print("\n" + expected_error_text(compiled.experiment));
     if (outcome.timeline.enqueued) print(enqueued_text(*outcome.timeline.enqueued));
     if (outcome.timeline.learnt) print(learnt_text(*outcome.timeline.learnt, compiled.cluster()));
     if (small(compiled) && outcome.timeline.instruction_times && !a.flag("no-gantt"))

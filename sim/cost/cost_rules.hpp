@@ -1,0 +1,68 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/cluster/accelerator.hpp"
+#include "sim/cluster/cluster.hpp"
+#include "sim/core/id_vector.hpp"
+#include "sim/cost/operation_collectives.hpp"
+#include "sim/cost/operation_kernels.hpp"
+#include "sim/cost/pass_time.hpp"
+#include "sim/model/model_graph.hpp"
+
+namespace stagecraft {
+
+/// Where the devices of a cluster are, as far as collectives depend on it. Groups fill nodes from a node's first
+/// device.
+struct NodeShape {
+  int devices = 1;   ///< Devices of one node; the smallest node counts.
+  Bandwidth card{};  ///< Rate of the way out of a node for each of its devices, when all use it at once.
+};
+NodeShape node_shape(const Cluster&);
+
+/// What prices the layers of a model from the shapes of their operations: a framework, a number format, and the figures
+/// of every device type of the cluster.
+struct CostRules {
+  SoftwareStack software;
+  NumberFormat format = NumberFormat::Bf16;
+  IdVector<DeviceTypeId, Accelerator> accelerators;
+  NodeShape node;
+
+  RunFormats formats(DeviceTypeId type) const { return {format, accelerators[type].wide_format()}; }
+};
+
+/// The figures of a device type that has no file of measured ones: a share of the peak for every product, the bandwidth
+/// of its memory, and collectives at the bandwidth and latency of the links inside a node.
+Accelerator accelerator_from_rates(const DeviceType&, NumberFormat, const Cluster&);
+
+/// Time of the passes of a layer by class. `backward` is both gradients in one pass, `recompute` what its recomputation
+/// repeats.
+struct LayerPasses {
+  TimeByClass forward, input_gradient, weight_gradient, backward, recompute;
+};
+
+/// The passes of operations on one device of a stage, for a micro-batch of `samples` samples of each replica.
+LayerPasses passes_of(const std::vector<Operation>&, const StageShape&, const CostRules&, DeviceTypeId,
+                      const Precision&, double samples);
+
+/// The groups of a stage over which an axis set spreads arrays, as collectives see them.
+GroupShape tensor_group(const Degrees&, const NodeShape&);
+GroupShape context_group(const Degrees&, const NodeShape&);
+GroupShape expert_group(const Degrees&, const NodeShape&);
+/// Devices that have the same part of the dense parameters: replicas and context ranks.
+GroupShape data_group(const Degrees&, const NodeShape&);
+/// Devices that have the same part of the experts.
+GroupShape expert_data_group(const Degrees&, const NodeShape&);
+
+/// Time of the sum of gradients before an update, and of the gather of updated weights after it.
+struct GradientTimes {
+  Seconds sum, gather;
+};
+
+/// For this many dense and expert parameters on a device. What the last backward hides is left out.
+GradientTimes gradient_times(double dense, double experts, const StageShape&, const CostRules&, DeviceTypeId);
+
+/// Time of one optimizer step on a device that has these parameters.
+Seconds optimizer_time(double dense, double experts, const StageShape&, const CostRules&, DeviceTypeId);
+
+}  // namespace stagecraft

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/cost/stage_shape.hpp"
+#include "sim/model/operation.hpp"
+
+namespace stagecraft {
+
+/// A collective that the division of a layer brings into one of its passes.
+struct LayerCollective {
+  Pass pass = Pass::Forward;
+  Axis axis = Axis::Tensor;
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  Bytes bytes{};      ///< The whole array, as phases_of() counts it.
+  bool ring = false;  ///< Parts go around a ring next to the attention on the part before them.
+  int active = 0;     ///< Expert axis: copies of each row, which go to different experts.
+  int nodes = 0;      ///< Expert axis: most nodes that the copies of a row go to; 0: any.
+
+  friend bool operator==(const LayerCollective&, const LayerCollective&) = default;
+};
+
+/// The collectives of a layer for a micro-batch of `samples` samples of each replica, in the order of its operations.
+///
+/// Arrays between operations are whole on each device of the tensor group or divided by rows (sequence parallelism), or
+/// they are divided by columns, heads or words. Where a divided operation reads an undivided array, the forward gathers
+/// its rows and the input gradient is summed; where a row-divided product or an embedding makes partial sums, these are
+/// summed and the gradient is gathered. With sequence parallelism a sum is a reduce-scatter, a gather an all-gather,
+/// and weight gradients need the gathered rows once more. Without it only the sums remain, as all-reduces: 2 for each
+/// pass of a transformer layer, against 2 + 2 and 2 + 2 + 2 (Korthikanti et al., MLSys 2023).
+///
+/// A loss over divided words needs three sums of one fp32 number for each row. Attention over a divided sequence brings
+/// in the keys and values of the other devices. Experts get their rows, and give them back, by all-to-alls; an
+/// expert-tensor group gathers these rows and sums the partial results.
+std::vector<LayerCollective> collectives_of(const std::vector<Operation>&, const StageShape&, double samples,
+                                            double number_bytes);
+
+}  // namespace stagecraft

@@ -1,0 +1,115 @@
+#include "sim/plan/chain_stages.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+#include "sim/plan/group.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// The placement that was asked for, with as many stages on a device as it allows, or the schedule's own.
+Placing placing_of(const PlannerInput& input) {
+  const std::optional<Placement> asked = input.options.placement;
+  Placing placing = input.placing;
+  if (asked && *asked != placing.placement) placing = {*asked, chunks_of(*asked)};
+  if (placing.placement != Placement::Bidirectional) return placing;
+  if (input.micro_batches < 2)
+    throw Infeasible("micro-batches",
+                     "the schedule runs the model in both directions, but there is one micro-batch alone",
+                     "at least 2 in run.micro_batches");
+  placing.chunks = chunks_of(placing.placement);  // The stages of the model; their copies come with them.
+  return placing;
+}
+
+[[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int replicas, int there) {
+  const Where where = input.options.where("stages");
+  const int per_device = placing.chunks.min;
+  if (stages % per_device != 0)
+    throw InputError({{where, "plan.stages",
+                       fmt::format("the schedule wants {} on each device, and {} cannot be divided so", per_device,
+                                   pluralize(stages, "stage")),
+                       fmt::format("a multiple of {}", per_device), "placement"}});
+  const std::string each = replicas == 1 ? "" : fmt::format(" of {} devices each", replicas);
+  const std::int64_t needed = static_cast<std::int64_t>(stages) / per_device * replicas;
+  throw Infeasible(
+      {where, "plan.stages",
+       fmt::format("{}{}{} need{} {}, but {} {}", pluralize(stages, "stage"), each,
+                   per_device == 1 ? "" : fmt::format(", {} on each device,", per_device), stages == 1 ? "s" : "",
+                   pluralize(needed, "device"), input.options.devices ? "the plan lists" : "the cluster has", there),
+       fmt::format("at most {}, or {} more",
+                   there < replicas ? pluralize(there, "replica") : pluralize(there / replicas * per_device, "stage"),
+                   pluralize(needed - there, "device")),
+       "devices"});
+}
+
+/// `each` devices of each rank; groups are consecutive, and replicas.
+std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const Placing& placing, int stages,
+                                                int each) {
+  const std::vector<DeviceId> devices = available_devices(input);
+  const auto there = static_cast<int>(devices.size());
+  const int ranks = ranks_for(placing, stages, there / each);
+  if (ranks == 0) refuse(input, placing, stages, each, there);
+  std::vector<std::vector<DeviceId>> chosen;
+  for (int r = 0; r < ranks; ++r) {
+    const auto first = devices.begin() + static_cast<std::ptrdiff_t>(r) * each;
+    chosen.emplace_back(first, first + each);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+config::MapSpec chain_fields(std::string title, config::Field division) {
+  return {
+      std::move(title),
+      {std::move(division),
+       config::choice("placement", std::vector<std::string>{"auto", "linear", "loop", "v", "wave"})
+           .fallback("auto")
+           .doc("Which device runs which stages. linear: one stage on each. loop: round-robin. v: forth over the "
+                "devices and back once. wave: forth and back repeatedly. auto: the placement of the schedule, which "
+                "may include a second copy of every stage in the opposite direction."),
+       config::integer("replicas", 1, 1e6).fallback("1").doc("Copies of each stage, each on one device or one group."),
+       share_field(), device_group_field(), shard_field(),
+       config::integer("micro_batch_size", 1, 1e6)
+           .fallback("1")
+           .doc("Samples of one micro-batch: of each replica in scenario/2, of all replicas together in scenario/1."),
+       recompute_field(false, true),
+       config::list("devices", config::text("device"))
+           .optional()
+           .doc("Device names in the order of the stages; devices of a group, and replicas of a stage, are "
+                "consecutive. Default: the order of the cluster."),
+       config::boolean("sequential").fallback("false").doc("Whether parallel branches run one after the other.")}};
+}
+
+ChainStages place_chain(const PlannerInput& input, int count) {
+  const PlanSpec& options = input.options;
+  const Placing placing = placing_of(input);
+  const auto ranks = choose_ranks(input, placing, count, options.replicas * options.group.group());
+  const int rank_count = static_cast<int>(ranks.size());
+  ChainStages chain{.plan = {}, .both_ways = placing.placement == Placement::Bidirectional};
+  if (placing.turn) chain.turn = placing.turn(rank_count, input.micro_batches);
+  for (int s = 0; s < count; ++s) {
+    Stage& stage = chain.plan.stages.emplace_back();
+    stage.name = fmt::format("s{}", s);
+    stage.shape = options.shape(rank_count);
+    stage.place_on(ranks[rank_of(placing.placement, s, rank_count)]);
+    stage.share = options.share;
+    stage.micro_batch_size = options.micro_batch_size;
+    stage.shape.recomputation = recomputations(options, input.model).front();
+  }
+  count_samples(chain.plan, input);
+  check_group(input, chain.plan);
+  return chain;
+}
+
+Plan finish_chain(ChainStages chain, const PlannerInput& input) {
+  finish_plan(chain.plan, input, input.options.sequential);
+  if (chain.both_ways) {
+    add_way_back(chain.plan, chain.turn);
+    check_plan(chain.plan);
+  }
+  return std::move(chain.plan);
+}
+
+}  // namespace stagecraft

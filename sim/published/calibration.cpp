@@ -1,0 +1,160 @@
+#include "sim/published/calibration.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "sim/core/file.hpp"
+#include "sim/core/text.hpp"
+#include "sim/experiment/library.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Value;
+using Runs = std::vector<const MeasuredRun*>;
+
+double error_with(double factor, const Runs& runs, const Accelerator& device, NumberFormat format) {
+  Accelerator scaled = device;
+  scaled.formats[format].share *= factor;
+  double sum = 0;
+  for (const MeasuredRun* m : runs) sum += std::abs(iteration_time(m->run, scaled).total() / m->measured - 1);
+  return sum / static_cast<double>(runs.size());
+}
+
+/// The factor on a share, between 1/4 and 4 and with a share of at most 1, with the smallest mean error: the best of a
+/// grid, then of finer grids around it.
+double best_factor(const Runs& runs, const Accelerator& device, NumberFormat format) {
+  double best = 1, min_error = error_with(1, runs, device, format);
+  for (double width = std::log(4); width > 1e-3; width /= 5) {
+    const double center = best;
+    for (int i = -10; i <= 10; ++i) {
+      const double factor = center * std::exp(width * i / 10);
+      if (device.formats[format].share * factor > 1) continue;
+      const double error = error_with(factor, runs, device, format);
+      if (error < min_error) best = factor, min_error = error;
+    }
+  }
+  return best;
+}
+
+ShareFit fit_share(const Runs& runs, const Accelerator& device, NumberFormat format) {
+  ShareFit fit{.format = format, .runs = static_cast<int>(runs.size()), .before = device.formats[format].share};
+  const double factor = best_factor(runs, device, format);
+  fit.after = fit.before * factor;
+  fit.error_before = error_with(1, runs, device, format);
+  fit.error_after = error_with(factor, runs, device, format);
+  double low = factor, high = factor;
+  for (const MeasuredRun* left_out : runs) {
+    Runs others;
+    for (const MeasuredRun* m : runs)
+      if (m != left_out) others.push_back(m);
+    const double without = best_factor(others, device, format);
+    fit.error_left_out += error_with(without, {left_out}, device, format) / static_cast<double>(runs.size());
+    low = std::min(low, without), high = std::max(high, without);
+  }
+  fit.spread = (high - low) / 2 / factor;
+  return fit;
+}
+
+/// Members of `from` that `to` lacks; maps are joined.
+void join_maps(Value& to, const Value& from) {
+  for (const config::Member& m : from.members) {
+    Value* member = to.find(m.key);
+    if (!member)
+      to.members.push_back(m);
+    else if (member->is_map() && m.value.is_map())
+      join_maps(*member, m.value);
+  }
+}
+
+/// The map of a device type with everything that its relatives add.
+Value complete_map(const std::string& device) {
+  const std::string file = find_file(FileKind::Device, device, "");
+  if (file.empty()) throw InputError("there is no device type '" + device + "'", "stagecraft list devices");
+  config::Problems problems;
+  Value map = config::parse_yaml_file(file, problems);
+  problems.throw_if_any();
+  const Value* like = map.find("like");
+  if (!like) return map;
+  const std::string relative = like->text;
+  std::erase_if(map.members, [](const config::Member& m) { return m.key == "like"; });
+  join_maps(map, complete_map(relative));
+  return map;
+}
+
+void set_member(Value& map, const char* key, std::string text) {
+  Value value = Value::scalar(std::move(text), {});
+  if (Value* member = map.find(key))
+    *member = std::move(value);
+  else
+    map.members.push_back({key, {}, std::move(value)});
+}
+
+}  // namespace
+
+PredictionSet read_runs_csv(const std::string& file, const std::string& device) {
+  std::vector<std::string> lines;
+  for (const std::string& line : split(read_file(file), '\n'))
+    if (!trim(line).empty()) lines.emplace_back(trim(line));
+  if (lines.size() < 2)
+    throw InputError({{{file, 1, 1},
+                       {},
+                       "there is no run",
+                       "a line with the names of columns, then a line for each run",
+                       "missing-field"}});
+  std::string yaml = fmt::format(
+      "schema: predictions/1\ntitle: {}\nsource: {}\ncalibration: none\nrun: {{device: {}}}\ncolumns: [{}]\nrows:\n",
+      "runs", "measured", device, lines.front());
+  for (std::size_t i = 1; i < lines.size(); ++i) yaml += "  - [" + lines[i] + "]\n";
+  // Row i of the text above begins on line 7 + i, and on line 1 + i of the file.
+  const auto in_file = [&](std::vector<Diagnostic> problems) {
+    for (Diagnostic& d : problems) d.where = {file, d.where.line > 7 ? d.where.line - 6 : 1, 1};
+    return InputError(std::move(problems));
+  };
+  config::Problems problems;
+  Value root = config::parse_yaml(yaml, file, problems);
+  if (problems.empty()) root = config::check(root, prediction_fields(), "", problems);
+  if (!problems.empty()) throw in_file(problems.list());
+  PredictionSet set;
+  try {
+    set = read_predictions(root);
+  } catch (const InputError& e) {
+    throw in_file(e.problems());
+  }
+  set.name = file;
+  return set;
+}
+
+std::vector<ShareFit> fit_shares(const PredictionSet& set, const Accelerator& device) {
+  std::map<NumberFormat, Runs> by_format;
+  for (const MeasuredRun& m : set.runs) by_format[m.run.format].push_back(&m);
+  std::vector<ShareFit> fits;
+  for (const auto& [format, runs] : by_format) {
+    if (!device.has(format))
+      throw InputError(fmt::format("{} has no figures for products in {}", device.name, name(format)),
+                       "a format of its file in topologies/devices");
+    if (runs.size() < 2)
+      throw InputError(fmt::format("there is one run in {}, and a fit to it would hide its error", name(format)),
+                       "at least two runs of each number format");
+    fits.push_back(fit_share(runs, device, format));
+  }
+  return fits;
+}
+
+std::string calibrated_device_file(const std::string& device, const std::vector<ShareFit>& fits,
+                                   const std::string& origin) {
+  Value map = complete_map(device);
+  for (const ShareFit& fit : fits) {
+    Value& format = *map.find("formats")->find(name(fit.format));
+    set_member(format, "share", fmt::format("{:.4g}", fit.after));
+    std::erase_if(format.members, [](const config::Member& m) { return m.key == "assumed" || m.key == "known"; });
+    set_member(format, "measured", fmt::format("fitted to {} of {}", pluralize(fit.runs, "run"), origin));
+  }
+  set_member(map, "calibrated", "true");
+  return config::to_yaml(map, false);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/cluster/collective_curve.hpp"
+#include "sim/core/file.hpp"
+#include "sim/core/text.hpp"
+#include "sim/experiment/library.hpp"
+#include "sim/published/calibration.hpp"
+#include "tools/stagecraft/command.hpp"
+
+namespace stagecraft::commands {
+namespace {
+
+Accelerator device_named(const std::string& name) {
+  const std::string file = find_file(FileKind::Device, name, "");
+  if (!file.empty()) return load_accelerator(file);
+  std::vector<std::string> names;
+  for (const NamedFile& f : named_files(FileKind::Device)) names.push_back(f.name);
+  throw InputError("there is no device type '" + name + "'", suggest(name, names));
+}
+
+/// The constants of one collective, from what a program of nccl-tests prints.
+int fit_collective(const std::string& file, const std::string& text) {
+  const CollectiveCurve curve = read_nccl_tests(text, file);
+  const CurveFit constants = fit(curve);
+  double worst = 0;
+  for (const CollectiveCurve::Point& p : curve.points)
+    worst = std::max(worst, std::abs(constants.time_of(p.bytes) / p.time - 1));
+  print(fmt::format("{} of {} devices on {}, {} sizes: {} + S / {} + {:.4g} ns sqrt(S / byte), at most {:.1f} % off\n",
+                    name(curve.kind), curve.ranks, pluralize(curve.nodes, "node"), curve.points.size(),
+                    to_text(constants.alpha), to_text(constants.rate), constants.root * 1e9, 100 * worst));
+  return 0;
+}
+
+int execute(const Arguments& a) {
+  const std::string file = a.text("FILE");
+  const std::string text = read_file(file);
+  if (!file.ends_with(".csv")) {
+    if (a.has("device") || a.has("out"))
+      throw InputError("a log of nccl-tests gives constants to print, and no device file",
+                       "leave out --device and --out");
+    return fit_collective(file, text);
+  }
+  if (!a.has("device")) throw InputError("whose runs are these?", "--device h100-sxm; stagecraft list devices");
+  const Accelerator device = device_named(a.text("device"));
+  const std::vector<ShareFit> fits = fit_shares(read_runs_csv(file, device.name), device);
+  print(fmt::format("{:<8}{:>6}{:>10}{:>10}{:>10}{:>14}{:>13}{:>15}\n", "format", "runs", "share", "fitted", "spread",
+                    "error before", "error after", "when left out"));
+  for (const ShareFit& f : fits)
+    print(fmt::format("{:<8}{:>6}{:>10.4g}{:>10.4g}{:>8.1f} %{:>12.1f} %{:>11.1f} %{:>13.1f} %\n", name(f.format),
+                      f.runs, f.before, f.after, 100 * f.spread, 100 * f.error_before, 100 * f.error_after,
+                      100 * f.error_left_out));
+  if (!a.has("out")) return 0;
+  write_output_of(a, "out", calibrated_device_file(device.name, fits, file), CommentStyle::None);
+  return print("wrote " + a.text("out") + "\n"), 0;
+}
+
+}  // namespace
+
+extern const Command calibrate{
+    .name = "calibrate",
+    .summary = "Fit the share of the peak that a device type reaches to measured iterations",
+    .group = "Run",
+    .example = "stagecraft calibrate runs.csv --device h100-sxm --out mine/topologies/devices/h100-sxm.yaml",
+    .arguments =
+        {{"FILE",
+          Argument::Kind::Text,
+          "X.csv: a run on each line, columns as in scenarios/predictions; other files: output of nccl-tests, "
+          "whose constants are printed",
+          {},
+          true},
+         {"--device", Argument::Kind::Text, "Device type of the runs, as stagecraft list devices shows it"},
+         {"--out", Argument::Kind::Text,
+          "Device file to write; scenarios read it from FOLDER/topologies/devices with STAGECRAFT_PATH=FOLDER"},
+         force_argument()},
+    .run = execute,
+};
+
+}  // namespace stagecraft::commands
