@@ -161,18 +161,33 @@ Value load_part(const std::string& file, FileKind kind, const char* key, const c
   return wrapped.at(key);
 }
 
-/// "report.trace=false" and "run.gpu.messages=nccl" are about parts that the file may leave out.
+/// The fields of the variant that a map picks, or null.
+const config::MapSpec* variant_fields(const config::Field& f, const Value& map) {
+  const Value* word = map.find(f.selector);
+  if (!word) return nullptr;
+  for (const config::Variant& variant : f.variants())
+    if (variant.name == word->text) return variant.fields;
+  return nullptr;
+}
+
+/// "report.trace=false", "run.gpu.messages=nccl" and "plan.group.tensor=8" are about parts that the file may leave out.
 void add_parts_of(std::string_view path, const Where& where, const config::MapSpec& spec, Value& tree) {
   for (const config::Field& f : spec.fields) {
-    if (f.kind != config::Field::Kind::Map || !path.starts_with(f.name + ".")) continue;
+    if (!path.starts_with(f.name + ".")) continue;
+    const std::string_view rest = path.substr(f.name.size() + 1);
+    if (f.kind == config::Field::Kind::Variant) {
+      Value* const part = tree.find(f.name);
+      const config::MapSpec* fields = part && part->is_map() ? variant_fields(f, *part) : nullptr;
+      if (fields) add_parts_of(rest, where, *fields, *part);
+    }
+    if (f.kind != config::Field::Kind::Map) continue;
     if (!f.required && !tree.has(f.name)) {
       Value part;
       part.kind = Value::Kind::Map;
       part.where = where;
       tree.members.push_back({f.name, where, std::move(part)});
     }
-    if (Value* const part = tree.find(f.name); part && part->is_map())
-      add_parts_of(path.substr(f.name.size() + 1), where, *f.map, *part);
+    if (Value* const part = tree.find(f.name); part && part->is_map()) add_parts_of(rest, where, *f.map, *part);
   }
 }
 
