@@ -99,7 +99,7 @@ class PassBuilder {
         }
         case Axis::Expert: {
           const bool exchanges = c.kind == CollectiveKind::AllToAll;
-          const Seconds time = exchanges ? exchange_time(c) : one(c, GroupShape{d.expert_tensor});
+          const Seconds time = exchanges ? exchange_time(c) : one(c, spread(d.expert_tensor, 1, rules_.node));
           sum.expert += (1 - software.expert_overlap) * time;
           break;
         }

@@ -143,6 +143,10 @@ LayerCost CostTable::at(LayerId id, const StageShape& shape, DeviceTypeId type, 
   return cost;
 }
 
+Traffic CostTable::traffic(LayerId id, DeviceTypeId type, double samples) const {
+  return has_shapes(id, type, samples) ? Traffic{} : at(id, type, samples).traffic;
+}
+
 LayerPasses CostTable::passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
   if (has_shapes(id, type, samples))
     return passes_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, samples);

@@ -15,6 +15,11 @@ namespace stagecraft {
 /// Bytes that are read from and written to memory that devices share. Zero on a device with its own memory.
 struct Traffic {
   Bytes forward{}, input_gradient{}, weight_gradient{};
+
+  Traffic& operator+=(const Traffic& t) {
+    forward += t.forward, input_gradient += t.input_gradient, weight_gradient += t.weight_gradient;
+    return *this;
+  }
 };
 
 /// What one layer costs on one device for one micro-batch.
@@ -52,6 +57,10 @@ class CostTable {
   LayerCost at(LayerId layer, const StageShape&, DeviceTypeId device_type, double samples) const;
   /// The passes of a layer by class of time; for layers without operations everything is `other`.
   LayerPasses passes(LayerId layer, const StageShape&, DeviceTypeId device_type, double samples) const;
+  /// Traffic of shared memory of a layer that is not priced by its shapes; zero otherwise.
+  Traffic traffic(LayerId layer, DeviceTypeId device_type, double samples) const;
+  /// Whether updates and ops of the device type were measured.
+  bool is_profiled(DeviceTypeId device_type) const { return profile_of(device_type) != nullptr; }
   /// Null where layers cost what their amounts say.
   const CostRules* rules() const { return rules_.get(); }
   /// Time of one optimizer step on `parameters` numbers, memory traffic only: gradients read, weights and optimizer

@@ -78,16 +78,18 @@ DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Deg
 
 namespace {
 
-/// The share of what a layer keeps that is on each device: arrays are divided as the operations that read them.
-double kept_share(const Layer& layer, const Degrees& d) {
+/// The share of what a layer keeps that is on each device: arrays are divided as the operations that read them. The
+/// inside of attention, which selective recomputation drops, is divided by heads.
+double kept_share(const Layer& layer, const Degrees& d, bool core) {
   if (d.group() == 1) return 1;
   const double rows = d.context * (d.sequence ? d.tensor : 1), parts = d.context * d.tensor;
   double total = 0, here = 0;
   for (const KeptArray& array : kept_arrays(layer.operations)) {
+    if (array.probabilities != core) continue;
     total += array.numbers;
     here += array.numbers / (array.division == ArrayDivision::Sequence ? rows : parts);
   }
-  return total > 0 ? here / total : 1 / rows;
+  return total > 0 ? here / total : 1 / (core ? parts : rows);
 }
 
 /// The gradient of the largest matrix in fp32, and an fp32 copy of the scores of words.
@@ -119,12 +121,21 @@ MemoryUnits divided_memory(const StageShape& stage, const ModelGraph& model, con
   Bytes largest_layer;
   for (const LayerId id : stage.layers) {
     const Layer& layer = model.layers[id];
-    MemoryUnits one = layer_memory(model, id, stage.recomputation, samples);
-    const double share = kept_share(layer, d);
+    const Bytes core = layer.core.stash * samples * kept_share(layer, d, true);
+    const Bytes rest = (layer.stash - layer.core.stash) * samples * kept_share(layer, d, false);
     const double rows = d.context * (d.sequence ? d.tensor : 1);
-    const bool repeats = stage.recomputes_layers();  // It keeps its input, which is divided by rows alone.
-    memory.stash += one.stash * (repeats ? 1 / rows : share);
-    memory.recompute_peak = std::max(memory.recompute_peak, one.recompute_peak * share);
+    if (stage.recomputes_layers()) {  // It keeps its input, which is divided by rows alone.
+      Bytes inputs;
+      for (const LayerId from : layer.inputs) inputs += model.layers[from].output * (samples / rows);
+      const Bytes input_stash = std::min(inputs, core + rest);
+      memory.stash += input_stash;
+      memory.recompute_peak = std::max(memory.recompute_peak, core + rest - input_stash);
+    } else if (stage.recomputes_attention()) {
+      memory.stash += rest;
+      memory.recompute_peak = std::max(memory.recompute_peak, core);
+    } else {
+      memory.stash += core + rest;
+    }
     memory.workspace = std::max(memory.workspace, workspace(layer, d, samples));
     const DeviceParameters of_layer = device_parameters({id}, d, model);
     largest_layer = std::max(largest_layer, Bytes{p.weight * (of_layer.dense + of_layer.experts)});
@@ -168,6 +179,43 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
   return cost;
 }
 
+/// Without sequence parallelism each device of a tensor group gets its part of a message, and the group gathers it in
+/// front of the op that needs it, where the stack does not hide messages.
+void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
+                 LayerPasses& passes) {
+  const Degrees& d = stage.degrees;
+  const CostRules& rules = *costs.rules();
+  if (d.tensor == 1 || d.sequence || rules.software.exposed_messages == 0) return;
+  const ModelGraph& model = costs.model();
+  const std::set<LayerId> inside(stage.layers.begin(), stage.layers.end());
+  std::set<LayerId> enters, leaves;
+  for (const LayerId id : model.layers.ids())
+    for (const LayerId input : model.layers[id].inputs) {
+      if (inside.count(id) > 0 && inside.count(input) == 0) enters.insert(input);
+      if (inside.count(id) == 0 && inside.count(input) > 0) leaves.insert(input);
+    }
+  const auto gather = [&](const std::set<LayerId>& layers) {
+    Bytes bytes;
+    for (const LayerId id : layers) bytes += model.layers[id].output * (samples / d.context);
+    return collective_time(CollectiveKind::AllGather, tensor_group(d, rules.node), bytes,
+                           rules.accelerators[type].collectives, rules.node.card);
+  };
+  passes.forward.tensor += gather(enters);
+  const Seconds back = gather(leaves);
+  passes.input_gradient.tensor += back;
+  passes.backward.tensor += back;
+}
+
+StageCost task_cost_by_rules(StageTask task, const StageCost& whole) {
+  StageCost cost = task_cost(task, whole);
+  const LayerPasses& p = whole.passes;
+  if (task == StageTask::Forward) cost.passes.forward = p.forward;
+  if (task == StageTask::InputGradient) cost.passes.forward = p.input_gradient;
+  if (task == StageTask::WeightGradient) cost.passes.forward = p.weight_gradient;
+  if (task == StageTask::Update) cost.passes.forward = whole.update_parts;
+  return cost;
+}
+
 StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples) {
   const ModelGraph& model = costs.model();
   const CostRules& rules = *costs.rules();
@@ -179,23 +227,29 @@ StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceT
     sum.input_gradient += one.input_gradient;
     sum.weight_gradient += one.weight_gradient;
     sum.backward += one.backward;
-    sum.recompute += one.recompute;
+    cost.traffic += costs.traffic(id, type, samples);
     if (stage.recomputes_all()) continue;  // A whole forward of the stage that runs again is an op.
     sum.input_gradient += one.recompute;
     sum.backward += one.recompute;
   }
+  add_gathers(costs, stage, type, samples, sum);
+  sum.recompute = sum.forward;  // As an op, which repeats the whole forward.
+  for (TimeByClass* pass :
+       {&sum.forward, &sum.input_gradient, &sum.weight_gradient, &sum.backward, &sum.recompute, &cost.update_parts})
+    pass->other += costs.operation(type);
   const DeviceParameters parameters = device_parameters(stage.layers, stage.degrees, model);
-  cost.update_parts.memory_bound = optimizer_time(parameters.dense, parameters.experts, stage, rules, type);
-  const GradientTimes gradients = gradient_times(parameters.dense, parameters.experts, stage, rules, type);
-  cost.update_parts.data = gradients.gather;
-  if (stage.degrees.replicas == 1) cost.update_parts.data += gradients.sum;  // No replica has a part in it.
+  const double count = parameters.dense + parameters.experts;
+  if (costs.is_profiled(type))
+    cost.update_parts.other = costs.update(count, type);
+  else
+    cost.update_parts.memory_bound = optimizer_time(parameters.dense, parameters.experts, stage, rules, type);
+  cost.update_parts.data = gradient_times(parameters.dense, parameters.experts, stage, rules, type).gather;
   cost.forward = sum.forward.total();
   cost.input_gradient = sum.input_gradient.total();
   cost.weight_gradient = sum.weight_gradient.total();
   cost.backward = sum.backward.total();
   cost.recompute = sum.recompute.total();
   cost.update = cost.update_parts.total();
-  const double count = parameters.dense + parameters.experts;
   cost.touch = costs.touch(count, type);
   cost.update_traffic = costs.update_traffic(count, type);
   cost.touch_traffic = costs.touch_traffic(count, type);
@@ -207,7 +261,7 @@ StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceT
     cost.memory.stash = input_stash;
     cost.memory.recompute_stash = whole - input_stash;
   }
-  return cost;
+  return stage.task == StageTask::Whole ? cost : task_cost_by_rules(stage.task, cost);
 }
 
 }  // namespace

@@ -16,13 +16,22 @@ struct TransformerFacts {
       vocabulary = 0;
   int experts = 0, active = 0, expert_width = 0;
   bool gated = false, rms = false, rotary = false, tied = true, bias = false, latent = false;
+  bool query_bias = false, query_norm = false;
+  bool next_tokens = false, shared = false;  ///< Next-token modules; layers with experts and dense products.
 };
+
+/// Whether the operation makes queries, keys or values.
+bool before_attention(const std::vector<Operation>& ops, std::size_t i) {
+  return std::any_of(ops.begin() + static_cast<std::ptrdiff_t>(i), ops.end(),
+                     [](const Operation& op) { return op.kind == OperationKind::Attention; });
+}
 
 TransformerFacts facts_of(const ModelGraph& model) {
   TransformerFacts f;
   bool owns_head = false;
   for (const Layer& layer : model.layers) {
     const std::vector<Operation>& ops = layer.operations;
+    f.next_tokens = f.next_tokens || layer.name.starts_with("mtp");
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Operation& op = ops[i];
       switch (op.kind) {
@@ -40,10 +49,13 @@ TransformerFacts facts_of(const ModelGraph& model) {
           f.gated = true;
           break;
         case OperationKind::Linear:
-          f.bias = f.bias || op.bias;
+          (before_attention(ops, i) ? f.query_bias : f.bias) |= op.bias && op.division != Division::Vocabulary;
           if (op.division == Division::Vocabulary) owns_head = layer.tie.empty();
           if (op.division == Division::Row && i > 0 && ops[i - 1].kind != OperationKind::Attention)
             f.feed_forward = op.inner;
+          break;
+        case OperationKind::HeadNorm:
+          f.query_norm = true;
           break;
         case OperationKind::RmsNorm:
           f.rms = true;
@@ -61,6 +73,7 @@ TransformerFacts facts_of(const ModelGraph& model) {
     }
   }
   f.tied = !owns_head;
+  f.shared = f.experts > 0 && f.feed_forward > 0;
   return f;
 }
 
@@ -86,6 +99,9 @@ class Refusals {
   void require_transformer(const TransformerFacts& f) {
     if (f.layers == 0 || f.hidden == 0)
       add("the model is no transformer with an embedding", "a model of the builder transformer");
+    if (f.next_tokens) add("arguments of next-token modules are not written", "next_tokens: 0");
+    if (f.shared)
+      add("arguments of shared experts and of first dense layers are not written", "a model whose layers are alike");
     if (f.latent) add("arguments of latent attention are not written", "a model without latent attention");
   }
   void require_even(const PlannedExperiment& p) {
@@ -168,11 +184,21 @@ std::string megatron_arguments(const PlannedExperiment& p) {
   if (f.rms) add("normalization RMSNorm");
   if (f.rotary) add("position-embedding-type rope");
   if (!f.bias) add("disable-bias-linear");
+  if (!f.bias && f.query_bias) add("add-qkv-bias");
+  if (f.query_norm) add("qk-layernorm");
+  if (p.experiment.rules && !p.experiment.rules->software.dropout) {
+    add("hidden-dropout 0");
+    add("attention-dropout 0");
+  }
   if (!f.tied) add("untie-embeddings-and-output-weights");
   if (f.experts > 0) {
     add(fmt::format("num-experts {}", f.experts));
     add(fmt::format("moe-router-topk {}", f.active));
     add(fmt::format("moe-ffn-hidden-size {}", f.expert_width));
+    add("moe-grouped-gemm");
+    const bool once = shape.dispatcher == ExpertDispatch::PerNode;
+    add(fmt::format("moe-token-dispatcher-type {}", once ? "flex" : "alltoall"));
+    if (once) add("moe-enable-deepep");
   }
   add(fmt::format("tensor-model-parallel-size {}", d.tensor));
   if (d.sequence) add("sequence-parallel");
@@ -242,8 +268,9 @@ std::string torchtitan_config(const PlannedExperiment& p) {
     refusals.add("torchtitan recomputes layer by layer", "recompute: layers");
   refusals.throw_if_any();
   const bool shards = shape.sharding == StateSharding::Weights;
-  std::string text = fmt::format("[training]\nlocal_batch_size = {}\nglobal_batch_size = {}\nseq_len = {}\n",
-                                 p.plan.mini_batch / d.replicas, p.plan.mini_batch, f.sequence);
+  std::string text =
+      fmt::format("[training]\nlocal_batch_size = {}\nglobal_batch_size = {}\nseq_len = {}\n",
+                  ranks > 1 ? p.plan.mini_batch / d.replicas : samples_per_replica(p), p.plan.mini_batch, f.sequence);
   text += fmt::format(
       "\n[parallelism]\ndata_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}\n"
       "fsdp_reshard_after_forward = \"{}\"\ntensor_parallel_degree = {}\ncontext_parallel_degree = {}\n"

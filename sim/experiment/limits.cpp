@@ -102,8 +102,14 @@ void require_whole_stages(const Plan& plan, const std::string& backend) {
 void check_group_policy(const PlannedExperiment& p) {
   const Experiment& e = p.experiment;
   const PlanSpec& plan = e.plan;
+  if (e.run.collectives_flow && (plan.group.context > 1 || plan.group.expert > 1 || plan.group.expert_tensor > 1 ||
+                                 plan.sharding > StateSharding::Optimizer))
+    throw InputError({{plan.where(plan.group.divides() ? "group" : "shard"), "plan",
+                       "sums of gradients over context and expert groups, and sums in each pass, are not played as "
+                       "messages yet",
+                       "run.collectives: cost", "collectives"}});
   if (e.schedule.flushes() || (!plan.group.divides() && plan.sharding == StateSharding::None)) return;
-  if (!e.schedule.def->trains && plan.sharding == StateSharding::None) return;
+  if (!e.schedule.def->trains) return;
   throw InputError(
       {{plan.where(plan.group.divides() ? "group" : "shard"), "plan",
         fmt::format("the schedule '{}' updates weights while micro-batches are under way, and nothing says "

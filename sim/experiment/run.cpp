@@ -61,8 +61,12 @@ void describe_work(CompiledExperiment& c) {
   ModelWork& work = c.program.work;
   for (const Layer& layer : e.model->layers) {
     work.flops += layer.forward + (e.schedule.def->trains ? layer.input_gradient + layer.weight_gradient : Flops{});
-    for (const Operation& op : layer.operations)
+    for (const Operation& op : layer.operations) {
       if (op.kind == OperationKind::Embedding) work.tokens = op.rows;
+      // What a fused attention computes again is no work of the model.
+      if (op.kind == OperationKind::Attention && op.fused && e.schedule.def->trains)
+        work.flops -= flops(op, Pass::InputGradient) - 2 * flops(op, Pass::Forward);
+    }
   }
   std::set<DeviceId> used;
   for (const Stage& stage : c.plan.stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());

@@ -62,6 +62,8 @@ void settle_weights(Value& tree, const ScheduleDef& schedule, Problems& problems
   check_weights(policy, rule_of(policy, weights), schedule, tree.at("run").at("schedule"), name.where, problems);
 }
 
+constexpr std::int64_t kMostMicroBatches = 1 << 20;  // As in the field table.
+
 /// Samples of the largest micro-batch of all replicas together, as the plan is written; 0 where the planner chooses.
 std::int64_t written_micro_batch(const Value& plan, bool per_replica) {
   const auto size_of = [&](const Value& part, std::int64_t replicas) -> std::int64_t {
@@ -114,6 +116,11 @@ void settle_micro_batches(Value& tree, Problems& problems) {
                                     pluralize(config::as_int(*count), "micro-batch", "es"), size,
                                     config::as_int(*count) * size, samples),
                         "give one of them", "global-batch");
+  if (samples / size > kMostMicroBatches)
+    return problems.add(
+        batch->where, "run.global_batch",
+        fmt::format("{} are {} micro-batches of {}", pluralize(samples, "sample"), samples / size, size),
+        fmt::format("at most {} micro-batches", kMostMicroBatches), "global-batch");
   if (count) return;
   // Before global_batch, in the order of the field table, so that the resolved text reads back as the same scenario.
   const auto at = std::find_if(run.members.begin(), run.members.end(),

@@ -176,7 +176,8 @@ const MapSpec& scenario_fields() {
       .fields = {choice("schema", {"scenario/1", "scenario/2"})
                      .doc(
                          "Kind and version of the file. In scenario/2, plan.micro_batch_size counts the samples of one "
-                         "replica, as in Megatron-LM, and `software` is plain unless it is given; in scenario/1 it "
+                         "replica, as in Megatron-LM, where the plan says how many there are, and `software` is plain "
+                         "unless it is given; in scenario/1 it "
                          "counts the samples of all replicas together."),
                  text("title").fallback("\"\"").doc("Title for people."), model_field(), cluster_field(),
                  variant("plan", "planner", [] { return variants_of(planners::catalog()); })

@@ -1,7 +1,10 @@
 #include "sim/experiment/software.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "sim/cluster/device_presets.hpp"
 #include "sim/experiment/library.hpp"
 
 namespace stagecraft {
@@ -10,9 +13,26 @@ using config::Value;
 
 namespace {
 
+/// What a cluster says of a device type otherwise than its preset: rates scale the figures of the file, and an
+/// efficiency takes the place of all shares of products.
+Accelerator with_changes(const DeviceType& type, Accelerator a) {
+  const DeviceType& preset = find_device_preset(type.preset)->type;
+  for (FormatFacts& f : a.formats) f.peak = f.peak * (type.peak / preset.peak);
+  a.memory_rate = a.memory_rate * (type.memory_bandwidth / preset.memory_bandwidth);
+  if (type.launch != preset.launch) a.launch = type.launch;
+  if (type.efficiency == preset.efficiency) return a;
+  for (FormatFacts& f : a.formats) f.share = type.efficiency, f.half_depth = 0, f.calibrated = false;
+  a.multiprocessors = 0;
+  return a;
+}
+
 NumberFormat format_of(const Value& run, const IdVector<DeviceTypeId, Accelerator>& accelerators) {
   const Value* precision = run.find("precision");
-  if (!precision) return accelerators[DeviceTypeId{0}].wide_format();
+  if (!precision)
+    return std::all_of(accelerators.begin(), accelerators.end(),
+                       [](const Accelerator& a) { return a.has(NumberFormat::Bf16); })
+               ? NumberFormat::Bf16
+               : NumberFormat::Fp16;
   const NumberFormat format = *parse_number_format(precision->text);
   for (const Accelerator& a : accelerators)
     if (!a.has(format))
@@ -39,7 +59,8 @@ std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const Cluste
   const NumberFormat asked = precision ? *parse_number_format(precision->text) : NumberFormat::Bf16;
   for (const DeviceType& type : cluster.types) {
     const std::string file = type.preset.empty() ? "" : find_file(FileKind::Device, type.preset, "");
-    rules->accelerators.push_back(file.empty() ? accelerator_from_rates(type, asked, cluster) : load_accelerator(file));
+    rules->accelerators.push_back(file.empty() ? accelerator_from_rates(type, asked, cluster)
+                                               : with_changes(type, load_accelerator(file)));
   }
   rules->format = format_of(tree.at("run"), rules->accelerators);
   rules->node = node_shape(cluster);

@@ -107,7 +107,11 @@ PlanSpec plan_spec_for(const PlannerDef& def, const PlanSpec& other, int stages,
   map.kind = Value::Kind::Map;
   for (const config::Member& m : other.source->members) {
     const bool written = m.value.origin.empty() && !(m.key == "stages" && !is_count(m.value));
-    if (m.key != "planner" && written && def.fields->find(m.key)) map.members.push_back(m);
+    if (m.key == "planner" || !written || !def.fields->find(m.key)) continue;
+    map.members.push_back(m);
+    // A planner that chooses the replicas counts the samples of all of them.
+    if (m.key == "micro_batch_size" && other.per_replica && !def.fields->find("replicas"))
+      map.members.back().value.text = fmt::format("{}", other.micro_batch_size);
   }
   if (needs_count(def) && !map.has("stages"))
     map.members.push_back({"stages", {}, Value::scalar(fmt::format("{}", stages), {}, "computed")});

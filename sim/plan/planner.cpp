@@ -132,7 +132,7 @@ std::vector<Recomputation> recomputations(std::optional<Recomputation> asked, co
   if (*asked == Recomputation::Layers) return {*asked};
   if (std::find(possible.begin(), possible.end(), *asked) == possible.end())
     throw InputError({{where, "recompute", "no layer of the model keeps the inside of an attention",
-                       "write full or none; with flash_attention nothing of it is kept", "recompute"}});
+                       "write none, full or layers; with flash_attention nothing of it is kept", "recompute"}});
   return {*asked};
 }
 

@@ -1,6 +1,8 @@
 #include "sim/plan/reductions.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/cost/stage_cost.hpp"
@@ -211,6 +213,20 @@ IdVector<ReductionId, Reduction> derive_reductions(const Plan& plan, const Model
   return std::move(reductions.list);
 }
 
+namespace {
+
+/// The members, and how many of them share the fullest node.
+GroupShape shape_of(const Devices& group, const Cluster& cluster) {
+  std::map<std::string, int> members;  // By host; a device without one is a node by itself.
+  for (const DeviceId d : group)
+    ++members[cluster.devices[d].host.empty() ? cluster.devices[d].name : cluster.devices[d].host];
+  int fullest = 1;
+  for (const auto& [host, count] : members) fullest = std::max(fullest, count);
+  return {static_cast<int>(std::ssize(group)), members.size() == 1 ? 0 : fullest};
+}
+
+}  // namespace
+
 void price_reductions(Plan& plan, const CostTable& costs) {
   const CostRules& rules = *costs.rules();
   for (Reduction& r : plan.reductions) {
@@ -225,7 +241,8 @@ void price_reductions(Plan& plan, const CostTable& costs) {
     } else {
       const double tensor = stage.shape.degrees.tensor;
       const Bytes bytes = r.bytes / costs.model().precision.gradient * rules.software.gradient_bytes / tensor;
-      const GroupShape ends{r.groups.empty() ? 1 : static_cast<int>(std::ssize(r.groups.front())), 1};
+      r.bytes = bytes;
+      const GroupShape ends = r.groups.empty() ? GroupShape{} : shape_of(r.groups.front(), costs.cluster());
       r.cost = collective_time(CollectiveKind::AllReduce, ends, bytes, rules.accelerators[type].collectives,
                                rules.node.card);
     }

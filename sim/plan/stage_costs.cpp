@@ -5,6 +5,19 @@
 #include "sim/plan/overlap.hpp"
 
 namespace stagecraft {
+namespace {
+
+/// Where no other stage has a part in the sum of gradients over a context or an expert group, the update contains it.
+void add_sum_in_group(const CostTable& costs, const StageShape& shape, DeviceTypeId type, StageCost& cost) {
+  if (shape.task != StageTask::Whole) return;
+  const DeviceParameters p = device_parameters(shape.layers, shape.degrees, costs.model());
+  const Seconds sum = gradient_times(p.dense, p.experts, shape, *costs.rules(), type).sum;
+  cost.update_parts.data += sum;
+  cost.update += sum;
+}
+
+}  // namespace
+
 StageCosts stage_costs(const Plan& plan, const CostTable& costs) {
   StageCosts result;
   for (const Stage& stage : plan.stages) {
@@ -14,7 +27,11 @@ StageCosts stage_costs(const Plan& plan, const CostTable& costs) {
       const DeviceTypeId type = costs.cluster().devices[stage.devices()[r]].type;
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       const auto [entry, is_new] = cost_of.try_emplace({type, samples});
-      if (is_new) entry->second = stage_cost(costs, stage.shape, type, static_cast<double>(samples));
+      if (is_new) {
+        entry->second = stage_cost(costs, stage.shape, type, static_cast<double>(samples));
+        if (costs.rules() && stage.replicas() == 1 && !stage.twin.valid())
+          add_sum_in_group(costs, stage.shape, type, entry->second);
+      }
       replicas.push_back(entry->second);
     }
     result.add(replicas);

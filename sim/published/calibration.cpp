@@ -97,8 +97,14 @@ void set_member(Value& map, const char* key, std::string text) {
 
 PredictionSet read_runs_csv(const std::string& file, const std::string& device) {
   std::vector<std::string> lines;
-  for (const std::string& line : split(read_file(file), '\n'))
-    if (!trim(line).empty()) lines.emplace_back(trim(line));
+  std::vector<int> numbers;  // Numbers of these lines in the file.
+  int number = 0;
+  for (const std::string& line : split(read_file(file), '\n')) {
+    ++number;
+    if (trim(line).empty()) continue;
+    lines.emplace_back(trim(line));
+    numbers.push_back(number);
+  }
   if (lines.size() < 2)
     throw InputError({{{file, 1, 1},
                        {},
@@ -109,9 +115,10 @@ PredictionSet read_runs_csv(const std::string& file, const std::string& device) 
       "schema: predictions/1\ntitle: {}\nsource: {}\ncalibration: none\nrun: {{device: {}}}\ncolumns: [{}]\nrows:\n",
       "runs", "measured", device, lines.front());
   for (std::size_t i = 1; i < lines.size(); ++i) yaml += "  - [" + lines[i] + "]\n";
-  // Row i of the text above begins on line 7 + i, and on line 1 + i of the file.
+  // Line i of the list is on line 7 + i of the text above.
   const auto in_file = [&](std::vector<Diagnostic> problems) {
-    for (Diagnostic& d : problems) d.where = {file, d.where.line > 7 ? d.where.line - 6 : 1, 1};
+    for (Diagnostic& d : problems)
+      d.where = {file, numbers[std::clamp<std::ptrdiff_t>(d.where.line - 7, 0, std::ssize(numbers) - 1)], 1};
     return InputError(std::move(problems));
   };
   config::Problems problems;

@@ -70,9 +70,15 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows) {
        &Row::limit},
       {{.key = result_column("set"), .files = InFiles::Json}, [](const Row& c) { return Json(c.sets); }},
   };
-  if (std::any_of(rows.begin(), rows.end(), [](const Row& c) { return !c.group.empty(); }))
-    columns.insert(columns.begin() + 8,
-                   {{.heading = "group", .width = 10, .align = TextAlign::Left, .widens = true}, &Row::group});
+  const bool grouped = std::any_of(rows.begin(), rows.end(), [](const Row& c) { return !c.group.empty(); });
+  columns.insert(columns.begin() + 8,
+                 grouped ? TableColumns<Row>::value_type{{.key = result_column("group"),
+                                                          .heading = "group",
+                                                          .width = 10,
+                                                          .align = TextAlign::Left,
+                                                          .widens = true},
+                                                         &Row::group}
+                         : TableColumns<Row>::value_type{{.key = result_column("group")}, &Row::group});
   add_replay_columns(columns, t.replay, "makespan_s");
   return make_table<Row>(columns, rows);
 }

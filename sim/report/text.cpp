@@ -123,7 +123,7 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   text += period_text(program, report, cluster);
   text += row("throughput", fmt::format("{:.4g}/s", report.throughput),
               fmt::format("samples; {} in an iteration", program.mini_batch));
-  if (report.rates) text += rates_text(program, *report.rates);
+  if (report.rates && report.rates->tokens_per_second > 0) text += rates_text(program, *report.rates);
   if (program.group > 1)
     text += row("group", fmt::format("{} devices", program.group), "each device below stands for one group");
   if (report.classes) text += row("time", "", to_text(*report.classes));

@@ -135,6 +135,7 @@ class CandidateMaker {
               const bool once = where.first == Placement::Linear || where.first == Placement::Bidirectional;
               const int stages = once ? ranks : 2 * ranks;
               if (size < replicas || stages > layers_) continue;
+              if (configured_.experiment.plan.per_replica && size % replicas != 0) continue;
               if (samples_ / size > std::max(configured_.experiment.run.micro_batches, kMostMicroBatches * ranks))
                 continue;
               progress_(fmt::format("{}, {}, micro-batches of {}", pluralize(stages, "stage"),
@@ -188,15 +189,25 @@ class CandidateMaker {
         for (const Recomputation recompute : {Recomputation::None, Recomputation::Selective, Recomputation::Layers}) {
           progress_(fmt::format("tensor {}, {}, {}, micro-batches of {}", degrees.tensor, pluralize(stages, "stage"),
                                 pluralize(degrees.replicas, "replica"), each));
-          PlanSpec spec = defaults;
-          spec.stages = stages;
-          spec.group = degrees;
-          spec.replicas = degrees.replicas;
-          if (degrees.replicas * degrees.context > 1) spec.sharding = StateSharding::Optimizer;
-          add(std::move(spec), where, static_cast<int>(size), recompute);
+          for (const StateSharding sharding : shardings_of(degrees, ranks)) {
+            PlanSpec spec = defaults;
+            spec.stages = stages;
+            spec.group = degrees;
+            spec.replicas = degrees.replicas;
+            spec.sharding = sharding;
+            add(std::move(spec), where, static_cast<int>(size), recompute);
+          }
         }
       }
     }
+  }
+
+  /// With a pipeline, weights that stay gathered save nothing over divided states of the optimizer, and gradients that
+  /// are summed after each backward cost more.
+  static std::vector<StateSharding> shardings_of(const Degrees& degrees, int ranks) {
+    if (degrees.replicas * degrees.context == 1) return {StateSharding::None};
+    if (ranks > 1) return {StateSharding::Optimizer};
+    return {StateSharding::Optimizer, StateSharding::Gradients, StateSharding::Weights};
   }
 
   static std::vector<int> powers_of_two(int limit) {

@@ -22,6 +22,7 @@ using Strings = std::vector<std::string>;
 
 const Strings kUsual = {"1f1b",   "gpipe",       "eager-1f1b",     "zb-h1", "zb-2p",
                         "v-half", "interleaved", "interleaved-zb", "zb-v",  "v-min"};
+const Strings kMegatron = {"1f1b", "interleaved"};  // All that Megatron-LM and what builds on it run.
 const Strings kUnflushed = {"pipedream", "2bw"};
 constexpr int kIterations = 5;
 constexpr double kMostInstructions = 1e6;  // One simulation takes less than a second.
@@ -45,8 +46,10 @@ const ScheduleDef& schedule_named(const std::string& name) {
 }
 
 /// A policy that needs a flush goes with the schedules that have one, any other with those that have none.
-std::vector<SchedulingPolicy> policies_of(const ChoiceOptions& asked) {
-  Strings names = asked.schedules.empty() ? kUsual : asked.schedules;
+std::vector<SchedulingPolicy> policies_of(const ChoiceOptions& asked, const CostRules* rules) {
+  const bool megatron = rules && (rules->software.name.starts_with("megatron") || rules->software.name == "bloom" ||
+                                  rules->software.name.starts_with("nemo"));
+  Strings names = !asked.schedules.empty() ? asked.schedules : megatron ? kMegatron : kUsual;
   if (asked.schedules.empty() && !asked.weights.empty())
     names.insert(names.end(), kUnflushed.begin(), kUnflushed.end());
   std::vector<SchedulingPolicy> policies;
@@ -108,7 +111,7 @@ class ChoiceSearch {
                const std::function<void(const std::string&)>& progress)
       : asked_(asked),
         progress_(progress),
-        policies_(policies_of(asked)),
+        policies_(policies_of(asked, configured.rules.get())),
         configured_(plan_trained(configured)),
         shortest_(3 * static_cast<std::size_t>(asked.replay)) {
     table_.title = configured.title.empty() ? "(untitled)" : configured.title;
@@ -132,7 +135,8 @@ class ChoiceSearch {
       for (const SchedulingPolicy& policy : policies_)
         if (placement_of(*policy.schedule) == c.placement && (!c.both_ways || c.both_ways == policy.schedule))
           consider(c, policy);
-    if (asked_.schedules.empty()) search_orders(candidates.list);
+    // No training framework runs an order that was searched for, and with groups there are many plans.
+    if (asked_.schedules.empty() && !configured_.experiment.rules) search_orders(candidates.list);
     std::stable_sort(table_.front.begin(), table_.front.end(),
                      [](const Choice& a, const Choice& b) { return a.period < b.period; });
     if (asked_.replay > 0) simulate_again();

@@ -46,6 +46,26 @@ constexpr Term kTerms[] = {
      "The chain of instructions, each waiting for the one before, that determines the length of the run. Only what is "
      "on it can shorten the run."},
     {"jitter", "Random deviation of the time of each instruction."},
+    // Groups of devices.
+    {"group|model parallelism",
+     "Devices that compute one replica of a stage together: plan.group. The first of them stands for the others in "
+     "tables."},
+    {"tensor parallelism|TP", "Devices that divide the matrices of each layer: plan.group.tensor."},
+    {"sequence parallelism|SP",
+     "Devices of a tensor group that also divide the rows of norms and sums: plan.group.sequence."},
+    {"context parallelism|CP", "Devices that divide each sequence: plan.group.context."},
+    {"expert parallelism|EP", "Devices that divide the experts of a layer: plan.group.expert."},
+    {"data parallelism|DP", "Replicas of a stage, which divide the samples: plan.replicas."},
+    {"ZeRO|FSDP|distributed optimizer",
+     "States of the optimizer, gradients or weights that replicas divide among them: plan.shard with optimizer "
+     "(ZeRO-1), "
+     "gradients (ZeRO-2) or weights (ZeRO-3, FSDP)."},
+    {"MFU|model FLOPs utilization",
+     "Floating-point operations of the model in a second, without recomputation, as a share of the peak of the "
+     "devices."},
+    {"expected error",
+     "How far predictions of published runs on the same device type were off, as a median. It says nothing about how "
+     "well two plans are told apart."},
     // Idle time.
     {"bubble",
      "Share of an iteration in which the compute streams of the devices with a stage are idle, as a mean over these "

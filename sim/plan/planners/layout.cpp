@@ -48,6 +48,8 @@ class LayoutReader {
           "letters E, t, m and L, | between stages, (...) and *N", "layout"}});
   }
 
+  static constexpr int kDeepest = 100;
+
   std::string sequence(bool inside) {
     constexpr std::size_t kMostLetters = 1 << 20;
     std::string letters;
@@ -56,7 +58,9 @@ class LayoutReader {
       if (c == ',' || c == ' ') continue;
       std::string one(1, c);
       if (c == '(') {
+        if (++depth_ > kDeepest) refuse(at_ - 1, "parentheses are nested too deep");
         one = sequence(true);
+        --depth_;
         ++at_;
       } else if (std::string_view("EtmL|").find(c) == std::string_view::npos) {
         refuse(at_ - 1, fmt::format("'{}' is no part of a layout", c));
@@ -82,6 +86,7 @@ class LayoutReader {
   const PlannerInput& input_;
   const std::string& text_;
   std::size_t at_ = 0;
+  int depth_ = 0;
 };
 
 /// The layers of the model by the letter that stands for them, in their order.

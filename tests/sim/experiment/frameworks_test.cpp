@@ -83,8 +83,9 @@ TEST_CASE("experts have their own arguments") {
   const std::string text = megatron_arguments(
       planned("stages: 1, replicas: 16, group: {tensor: 2, sequence: true, expert: 8}, recompute: layers", "1f1b",
               "{base: mixtral-8x7b, override: {sequence: 4096}}"));
-  for (const char* line : {"--num-experts 8", "--moe-router-topk 2", "--moe-ffn-hidden-size 14336",
-                           "--expert-model-parallel-size 8", "--expert-tensor-parallel-size 1"}) {
+  for (const char* line :
+       {"--num-experts 8", "--moe-token-dispatcher-type alltoall", "--moe-router-topk 2", "--moe-ffn-hidden-size 14336",
+        "--expert-model-parallel-size 8", "--expert-tensor-parallel-size 1"}) {
     CAPTURE(line);
     CHECK(has(text, line));
   }

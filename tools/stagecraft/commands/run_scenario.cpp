@@ -121,7 +121,7 @@ int execute(const Arguments& a) {
   } else {
     print(headline(compiled, outcome) + summary_text(compiled.program, outcome.report, compiled.cluster(),
                                                      outcome.timeline.clock != Clock::Simulated));
-    if (compiled.experiment.rules && outcome.timeline.clock == Clock::Simulated)
+    if (compiled.program.work.tokens > 0 && outcome.timeline.clock == Clock::Simulated)
       print("\n" + expected_error_text(compiled.experiment));
     if (outcome.timeline.enqueued) print(enqueued_text(*outcome.timeline.enqueued));
     if (outcome.timeline.learnt) print(learnt_text(*outcome.timeline.learnt, compiled.cluster()));

@@ -44,7 +44,8 @@ extern const Command search{
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario: its model, cluster and samples in an iteration", {}, true},
                   {"--schedules", Argument::Kind::Text,
                    "Names with commas between. chimera and other bidirectional schedules are tried only if named "
-                   "(default: the usual synchronous schedules, then synthesised)"},
+                   "(default: the usual synchronous schedules, then synthesised; with software of Megatron-LM 1f1b and "
+                   "interleaved)"},
                   {"--weights", Argument::Kind::Text,
                    "Weights policies with commas between, or all; stale ones are included (default: the policy that "
                    "belongs to each schedule)"},
