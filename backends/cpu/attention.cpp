@@ -15,7 +15,7 @@ T scale(const Operation& op) {
 
 /// Head `head` of sample `sample` in the output.
 template <class T>
-View<T> head_view(const real::Tensor& tensor, const Operation& op, std::int64_t sample, std::int64_t head) {
+MatrixView<T> head_view(const real::Tensor& tensor, const Operation& op, std::int64_t sample, std::int64_t head) {
   const std::int64_t width = op.columns / op.heads;
   return view(numbers<T>(tensor) + sample * op.rows * op.columns + head * width, op.rows, width, op.columns);
 }
@@ -26,7 +26,7 @@ std::int64_t sharing(const Operation& op) { return op.heads / head_shape(op).key
 /// Q of one head, and K and V that it uses, or their gradients.
 template <class T>
 struct Parts {
-  View<T> q, k, v;
+  MatrixView<T> q, k, v;
 };
 template <class T>
 Parts<T> parts(const real::Tensor& tensor, const Operation& op, std::int64_t sample, std::int64_t head) {
@@ -87,9 +87,9 @@ void forward(const real::Call& call) {
     for (std::int64_t head = 0; head < op.heads; ++head) {
       const Parts<T> x = parts<T>(call.inputs[0], op, sample, head);
       T* const p = probabilities<T>(call, sample, head);
-      put(false, view(p, op.rows, op.rows), x.q * x.k.transpose());
+      multiply_second_transposed(false, view(p, op.rows, op.rows), x.q, x.k);
       normalise(op, p);
-      put(false, head_view<T>(call.output, op, sample, head), view(p, op.rows, op.rows) * x.v);
+      multiply(false, head_view<T>(call.output, op, sample, head), view(p, op.rows, op.rows), x.v);
     }
 }
 
@@ -100,18 +100,18 @@ void input_gradient(const real::Call& call, const real::Tensor& d_output, std::s
   if (!to.tensor) return;
   const Operation& op = *call.operation;
   const Scratch<T> scratch(pool, std::int64_t{op.rows} * op.rows);
-  const View<T> d_scores = view(scratch.data(), op.rows, op.rows);
+  const MatrixView<T> d_scores = view(scratch.data(), op.rows, op.rows);
   for (std::int64_t sample = 0; sample < call.samples; ++sample)
     for (std::int64_t head = 0; head < op.heads; ++head) {
       const Parts<T> x = parts<T>(call.inputs[0], op, sample, head), d = parts<T>(to.tensor, op, sample, head);
-      const View<T> dy = head_view<T>(d_output, op, sample, head);
+      const MatrixView<T> dy = head_view<T>(d_output, op, sample, head);
       T* const p = probabilities<T>(call, sample, head);
       const bool add = to.add || head % sharing(op) > 0;  // Heads of Q that share K and V sum their gradients.
-      put(add, d.v, view(p, op.rows, op.rows).transpose() * dy);
-      put(false, d_scores, dy * x.v.transpose());
+      multiply_first_transposed(add, d.v, view(p, op.rows, op.rows), dy);
+      multiply_second_transposed(false, d_scores, dy, x.v);
       through_softmax<T>(op, p, scratch.data());
-      put(to.add, d.q, d_scores * x.k);
-      put(add, d.k, d_scores.transpose() * x.q);
+      multiply(to.add, d.q, d_scores, x.k);
+      multiply_first_transposed(add, d.k, d_scores, x.q);
     }
 }
 

@@ -1,9 +1,7 @@
 #include "backends/backend.hpp"
 
-#include <fmt/format.h>
-#include <Eigen/Core>
-
 #include "backends/cpu/kernels.hpp"
+#include "backends/cpu/matrix.hpp"
 #include "backends/real/execute.hpp"
 #include "backends/real/measure.hpp"
 #include "backends/real/required_kernels.hpp"
@@ -11,10 +9,6 @@
 
 namespace stagecraft::backends {
 namespace {
-
-std::string eigen_version() {
-  return fmt::format("Eigen {}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION);
-}
 
 Timeline run(const Program& program, const Cluster&, const RunOptions& options) {
   real::ExecutorOptions executor_options;
@@ -39,7 +33,7 @@ const BackendDef cpu{
     .summary = "Really runs it: one thread a device, kernels on Eigen",
     .source = "Guennebaud, Jacob et al., Eigen v3, 2010",
     .clock = Clock::Host,
-    .version = eigen_version,
+    .version = stagecraft::cpu::eigen_version,
     .why_not = [] { return std::string(); },
     .run = run,
     .profile = profile,

@@ -17,9 +17,8 @@ void forward(const real::Call& call) {
   if (op.bias)
     for (std::int64_t row = 0; row < rows; ++row)
       std::memcpy(output + row * op.columns, bias, sizeof(T) * static_cast<std::size_t>(op.columns));
-  put(op.bias, view(output, rows, op.columns),
-      const_view<T>(numbers<T>(call.inputs[0]), rows, op.inner) *
-          const_view<T>(weights, op.columns, op.inner).transpose());
+  multiply_second_transposed(op.bias, view(output, rows, op.columns), view(numbers<T>(call.inputs[0]), rows, op.inner),
+                             view(weights, op.columns, op.inner));
 }
 
 template <class T>
@@ -28,9 +27,9 @@ void input_gradient(const real::Call& call, const real::Tensor& d_output, std::s
   if (!d_inputs[0].tensor) return;
   const Operation& op = *call.operation;
   const std::int64_t rows = d_output.rows;
-  put(d_inputs[0].add, view(numbers<T>(d_inputs[0].tensor), rows, op.inner),
-      const_view<T>(numbers<T>(d_output), rows, op.columns) *
-          const_view<T>(static_cast<const T*>(call.weights), op.columns, op.inner));
+  multiply(d_inputs[0].add, view(numbers<T>(d_inputs[0].tensor), rows, op.inner),
+           view(numbers<T>(d_output), rows, op.columns),
+           view(static_cast<const T*>(call.weights), op.columns, op.inner));
 }
 
 template <class T>
@@ -38,9 +37,8 @@ void weight_gradient(const real::Call& call, const real::Tensor& d_output, void*
   const Operation& op = *call.operation;
   const std::int64_t rows = d_output.rows;
   const T* const gradient = numbers<T>(d_output);
-  put(true, view(static_cast<T*>(d_weights), op.columns, op.inner),
-      const_view<T>(gradient, rows, op.columns).transpose() *
-          const_view<T>(numbers<T>(call.inputs[0]), rows, op.inner));
+  multiply_first_transposed(true, view(static_cast<T*>(d_weights), op.columns, op.inner),
+                            view(gradient, rows, op.columns), view(numbers<T>(call.inputs[0]), rows, op.inner));
   if (!op.bias) return;
   T* const d_bias = static_cast<T*>(d_weights) + real::second_block(op, sizeof(T));
   for (std::int64_t row = 0; row < rows; ++row)

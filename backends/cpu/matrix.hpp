@@ -1,35 +1,42 @@
 #pragma once
 
 #include <cstdint>
-
-#include <Eigen/Core>
+#include <string>
+#include <type_traits>
 
 namespace stagecraft::cpu {
 
+/// Row-major numbers that lie elsewhere; `stride` is the distance of rows, where they are part of wider ones.
 template <class T>
-using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class T>
-using View = Eigen::Map<RowMajor<T>, Eigen::Unaligned, Eigen::OuterStride<>>;
-template <class T>
-using ConstView = Eigen::Map<const RowMajor<T>, Eigen::Unaligned, Eigen::OuterStride<>>;
+struct MatrixView {
+  T* data = nullptr;
+  std::int64_t rows = 0, columns = 0, stride = 0;
 
-/// `stride` is the distance of rows, where they are part of wider ones.
+  operator MatrixView<const T>() const { return {data, rows, columns, stride}; }
+};
+
 template <class T>
-View<T> view(T* data, std::int64_t rows, std::int64_t columns, std::int64_t stride = 0) {
-  return {data, rows, columns, Eigen::OuterStride<>(stride ? stride : columns)};
-}
-template <class T>
-ConstView<T> const_view(const T* data, std::int64_t rows, std::int64_t columns, std::int64_t stride = 0) {
-  return {data, rows, columns, Eigen::OuterStride<>(stride ? stride : columns)};
+MatrixView<T> view(T* data, std::int64_t rows, std::int64_t columns, std::int64_t stride = 0) {
+  return {data, rows, columns, stride ? stride : columns};
 }
 
-/// to = product, or to += product.
-template <class T, class Product>
-void put(bool add, View<T> to, const Product& product) {
-  if (add)
-    to.noalias() += product;
-  else
-    to.noalias() = product;
-}
+/// A matrix that a product only reads.
+template <class T>
+using Factor = std::type_identity_t<MatrixView<const T>>;
+
+std::string eigen_version();  ///< "Eigen 3.4.0"
+
+// Products by Eigen for float and double: to = product, or to += product with `add`. They are compiled once, since each
+// use of Eigen takes seconds to compile.
+
+/// a b
+template <class T>
+void multiply(bool add, MatrixView<T> to, Factor<T> a, Factor<T> b);
+/// a b^T
+template <class T>
+void multiply_second_transposed(bool add, MatrixView<T> to, Factor<T> a, Factor<T> b);
+/// a^T b
+template <class T>
+void multiply_first_transposed(bool add, MatrixView<T> to, Factor<T> a, Factor<T> b);
 
 }  // namespace stagecraft::cpu

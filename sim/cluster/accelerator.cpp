@@ -82,9 +82,9 @@ const MapSpec& collective_fields() {
 constexpr double kLeast = 1e-30, kLargest = 1e30;  // In base units: seconds, bytes, FLOP/s, watts.
 
 /// Copies what the file says over what the relative has.
-class Reader {
+class AcceleratorReader {
  public:
-  Reader(const Value& map, Accelerator& target) : map_(map), target_(target) {}
+  AcceleratorReader(const Value& map, Accelerator& target) : map_(map), target_(target) {}
 
   void read_formats() {
     for (const config::Member& m : map_.at("formats").members) {
@@ -282,7 +282,7 @@ Accelerator read_accelerator(const Value& checked, const Accelerator* relative) 
   const Value* like = checked.find("like");
   result.like = like ? like->text : std::string{};
   result.calibrated = config::as_bool(checked.at("calibrated"));
-  Reader reader(checked, result);
+  AcceleratorReader reader(checked, result);
   reader.read_formats();
   reader.read_memory();
   reader.read_products();

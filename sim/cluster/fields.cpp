@@ -9,12 +9,12 @@ namespace {
 using config::Dimension;
 using config::Value;
 
-constexpr double kLargest = 1e30;  // In base units: seconds, bytes, FLOP/s, watts.
+constexpr double kLargestAmount = 1e30;  // In base units: seconds, bytes, FLOP/s, watts.
 
 /// Reads the fields that are there, and keeps the places of those that make no sense.
-class Reader {
+class FieldsReader {
  public:
-  Reader(const Value& map, std::string path) : map_(&map), path_(std::move(path)) {}
+  FieldsReader(const Value& map, std::string path) : map_(&map), path_(std::move(path)) {}
 
   /// A member read by `read` that has to be above zero, or at least zero.
   template <class Read, class Target>
@@ -22,7 +22,7 @@ class Reader {
     const Value* value = map_->find(key);
     if (!value) return;
     target = read(*value);
-    if (target.value > kLargest) {
+    if (target.value > kLargestAmount) {
       problems_.add(value->where, fmt::format("{}.{}", path_, key),
                     fmt::format("{} is beyond any machine", value->text), {}, "range");
       return;
@@ -115,7 +115,7 @@ DeviceType read_device_type(const Value& map, const std::string& name) {
   if (preset) type = find_device_preset(preset->text)->type;
   type.name = name;
 
-  Reader reader(map, name);
+  FieldsReader reader(map, name);
   for (const char* key : {"peak", "memory_bandwidth", "memory"}) reader.require(key, preset != nullptr);
   reader.take("peak", config::as_flop_rate, type.peak, false);
   reader.take("memory_bandwidth", config::as_bandwidth, type.memory_bandwidth, false);
@@ -134,7 +134,7 @@ DeviceType read_device_type(const Value& map, const std::string& name) {
 Link read_link(const Value& map, const std::string& name) {
   Link link;
   link.name = name;
-  Reader reader(map, name);
+  FieldsReader reader(map, name);
   reader.take("bandwidth", config::as_bandwidth, link.bandwidth, false);
   reader.take("latency", config::as_seconds, link.latency, true);
   reader.finish();

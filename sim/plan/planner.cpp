@@ -101,6 +101,15 @@ std::vector<DeviceId> available_devices(const PlannerInput& input) {
   return devices;
 }
 
+std::vector<DeviceId> distinct_devices(const PlannerInput& input) {
+  std::vector<DeviceId> devices = available_devices(input);
+  const std::set<DeviceId> different(devices.begin(), devices.end());
+  if (!devices.empty() && different.size() == devices.size()) return devices;
+  throw InputError({{input.options.where("devices"), "plan.devices",
+                     devices.empty() ? "there is no device to use" : "a device is named twice",
+                     "name each device once, or leave plan.devices out", "devices"}});
+}
+
 config::Field recompute_field(bool automatic, bool by_layers) {
   std::vector<std::string> words{"none", "selective", "full"};
   std::string doc =

@@ -11,7 +11,7 @@ namespace stagecraft {
 namespace {
 
 enum { F, I };  // The legs.
-constexpr Leg kLegs[] = {{OpKind::Forward, 0, true}, {OpKind::InputGradient, 0, false}};
+constexpr Leg kZeroBubbleLegs[] = {{OpKind::Forward, 0, true}, {OpKind::InputGradient, 0, false}};
 
 struct TieBreaks {
   bool bubble_before_first_gradient, gradient_first, fill_any_gap;
@@ -20,7 +20,8 @@ struct TieBreaks {
 /// The schedule that one way of breaking ties gives.
 class ZeroBubbleTrial {
  public:
-  ZeroBubbleTrial(const ZeroBubbleWork& work, TieBreaks ties) : work_(work), ties_(ties), rows_(work, kLegs) {}
+  ZeroBubbleTrial(const ZeroBubbleWork& work, TieBreaks ties)
+      : work_(work), ties_(ties), rows_(work, kZeroBubbleLegs) {}
 
   /// False when there is too little memory.
   bool run() {

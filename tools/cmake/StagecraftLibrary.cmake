@@ -1,5 +1,5 @@
-# g++ reads once, in sim/core, what most files include, for all that is compiled with the same flags. A file still
-# includes what it uses: clang reads each without.
+# g++ reads what most files include once for each set of flags. A file still includes what it uses: clang reads each
+# without.
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
@@ -10,21 +10,30 @@ set(STAGECRAFT_STD_HEADERS <algorithm> <cmath> <functional> <map> <memory> <opti
 # place of 42 s. After a change of one file it has more to do, so the preset for daily work does without.
 option(STAGECRAFT_UNITY "Compile several files of a room at once" OFF)
 
-# stagecraft_unity(<target> <sources>): these files of the target are compiled eight at a time. They must not use one name
-# for different things in their anonymous namespaces; entries of catalogs may, so they are compiled alone.
-function(stagecraft_unity target)
+# stagecraft_unity(<target> <folder> <sources>): these files of one folder are compiled eight at a time. They must not use
+# one name for different things in their anonymous namespaces, so names in entries of a catalog carry the entry's name.
+function(stagecraft_unity target folder)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${STAGECRAFT_UNITY} UNITY_BUILD_MODE GROUP)
   set(index 0)
   foreach(source IN LISTS ARGN)
     math(EXPR group "${index} / 8")
     math(EXPR index "${index} + 1")
-    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP ${group})
+    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${group}")
   endforeach()
 endfunction()
 
 # What reads files, prints and draws, and never computes for long, is compiled with little optimization, in about half
 # the time.
 set(STAGECRAFT_QUICK_FLAGS $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Og>)
+
+# The precompiled headers of rooms that compute, and of QUICK rooms: g++ 12 fails when these are mixed.
+file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp" CONTENT "")
+foreach(headers stagecraft_headers stagecraft_quick_headers)
+  add_library(${headers} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
+  target_link_libraries(${headers} PRIVATE fmt::fmt stagecraft_warnings)
+  target_precompile_headers(${headers} PRIVATE ${STAGECRAFT_STD_HEADERS} <fmt/format.h>)
+endforeach()
+target_compile_options(stagecraft_quick_headers PRIVATE ${STAGECRAFT_QUICK_FLAGS})
 
 # stagecraft_library(<room> [QUICK] USES <rooms> LINKS <libraries>)
 # One static library of the .cpp files in the current folder. A room sees only what it uses. QUICK: see above.
@@ -37,13 +46,21 @@ function(stagecraft_library room)
   set_property(GLOBAL APPEND PROPERTY STAGECRAFT_ROOMS stagecraft_${room})
   list(TRANSFORM A_USES PREPEND "stagecraft::")
   target_link_libraries(stagecraft_${room} PUBLIC ${A_USES} fmt::fmt PRIVATE ${A_LINKS} $<BUILD_INTERFACE:stagecraft_warnings>)
-  stagecraft_unity(stagecraft_${room} ${sources})
+  stagecraft_unity(stagecraft_${room} room ${sources})
   if(A_QUICK)
     target_compile_options(stagecraft_${room} PRIVATE ${STAGECRAFT_QUICK_FLAGS})
-  endif()
-  if(room STREQUAL "core")
-    target_precompile_headers(stagecraft_core PRIVATE ${STAGECRAFT_STD_HEADERS} <fmt/format.h>)
+    target_precompile_headers(stagecraft_${room} REUSE_FROM stagecraft_quick_headers)
   else()
-    target_precompile_headers(stagecraft_${room} REUSE_FROM stagecraft_core)
+    target_precompile_headers(stagecraft_${room} REUSE_FROM stagecraft_headers)
   endif()
+endfunction()
+
+# stagecraft_folders(<room> <folders>): the .cpp files in these folders below the current one belong to the room too.
+function(stagecraft_folders room)
+  foreach(folder IN LISTS ARGN)
+    file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+    target_sources(stagecraft_${room} PRIVATE ${sources})
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    stagecraft_unity(stagecraft_${room} ${group} ${sources})
+  endforeach()
 endfunction()

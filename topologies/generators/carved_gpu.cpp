@@ -30,7 +30,7 @@ const config::MapSpec& message_fields() {
   return spec;
 }
 
-const config::MapSpec kFields{
+const config::MapSpec kCarvedGpuFields{
     "One GPU, divided.",
     {type_field(), config::integer("multiprocessors", 1, 1e6).doc("Multiprocessors of the whole GPU."),
      config::integer("group", 1, 1e6)
@@ -77,7 +77,7 @@ void join(ClusterWriter& writer, const Link& messages, Bandwidth memory, int par
       if (from != to) writer.fix({DeviceId{from}, DeviceId{to}, {{LinkId{0}, from < to}, {LinkId{1}, from < to}}});
 }
 
-Cluster build(const config::Value& map) {
+Cluster build_carved_gpu(const config::Value& map) {
   ClusterWriter writer(map);
   config::Problems& problems = writer.problems();
   const DeviceTypeId type = writer.type(map.at("type"), "type", "gpu");
@@ -123,8 +123,8 @@ extern const TopologyGenerator carved_gpu{
     .name = "carved_gpu",
     .summary = "One GPU divided into virtual devices that share its memory.",
     .source = "CUDA driver API 13.0, green contexts",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kCarvedGpuFields,
+    .build = build_carved_gpu,
 };
 
 }  // namespace stagecraft::topology_generators

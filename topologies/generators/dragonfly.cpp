@@ -11,7 +11,7 @@
 namespace stagecraft::topology_generators {
 namespace {
 
-const config::MapSpec kFields{
+const config::MapSpec kDragonflyFields{
     "Groups of routers that are all joined, and joined groups.",
     {config::integer("groups", 1, 1e5).doc("Number of them."),
      config::integer("routers", 1, 1e5).doc("Routers of one group."),
@@ -22,7 +22,7 @@ const config::MapSpec kFields{
      link_field("local", "Links between routers of one group."), link_field("global", "Links between groups."),
      types_field()}};
 
-Cluster build(const config::Value& map) {
+Cluster build_dragonfly(const config::Value& map) {
   ClusterWriter writer(map);
   const int groups = config::as_int(map.at("groups")), routers = config::as_int(map.at("routers"));
   const int each = config::as_int(map.at("devices")), cables = config::as_int(map.at("cables"));
@@ -68,8 +68,8 @@ extern const TopologyGenerator dragonfly{
     .name = "dragonfly",
     .summary = "A dragonfly: groups of connected routers, and cables between every two groups.",
     .source = "Kim et al., ISCA 2008",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kDragonflyFields,
+    .build = build_dragonfly,
 };
 
 }  // namespace stagecraft::topology_generators

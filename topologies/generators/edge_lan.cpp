@@ -17,7 +17,7 @@ const config::MapSpec kMediumFields{
     {config::quantity("bandwidth", Dimension::Bandwidth).doc("Bandwidth that all transfers share."),
      config::quantity("latency", Dimension::Time).fallback("0").doc("Time from one station to another.")}};
 
-const config::MapSpec& group_fields() {
+const config::MapSpec& edge_lan_group_fields() {
   static const config::MapSpec spec{
       "Equal devices with equal adapters.",
       {config::text("name").doc("Name of the devices; each gets a number."), type_field(),
@@ -28,12 +28,13 @@ const config::MapSpec& group_fields() {
   return spec;
 }
 
-const config::MapSpec kFields{
+const config::MapSpec kEdgeLanFields{
     "Groups of devices on one shared half-duplex medium.",
-    {config::list("groups", config::map("group", group_fields())).doc("The devices, in the order of the cluster."),
+    {config::list("groups", config::map("group", edge_lan_group_fields()))
+         .doc("The devices, in the order of the cluster."),
      config::map("medium", kMediumFields).doc("The radio channel or the hub."), types_field()}};
 
-Cluster build(const config::Value& map) {
+Cluster build_edge_lan(const config::Value& map) {
   ClusterWriter writer(map);
   Link medium = writer.link(map.at("medium"), "medium");
   medium.duplex = Duplex::Half;
@@ -68,8 +69,8 @@ extern const TopologyGenerator edge_lan{
     .name = "edge_lan",
     .summary = "Groups of devices on one shared half-duplex medium, each with its own adapter.",
     .source = "wireless or hubbed LAN",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kEdgeLanFields,
+    .build = build_edge_lan,
 };
 
 }  // namespace stagecraft::topology_generators

@@ -43,7 +43,7 @@ const config::MapSpec& named_link_fields() {
   return spec;
 }
 
-const config::MapSpec kFields{
+const config::MapSpec kExplicitGraphFields{
     "Every device, switch and link by name.",
     {config::list("devices", config::map("device", device_fields())).doc("The devices, in order."),
      config::list("switches", config::text("switch"))
@@ -207,7 +207,7 @@ class Builder {
   std::set<std::pair<std::int32_t, std::int32_t>> fixed_;
 };
 
-Cluster build(const Value& map) { return Builder(map).build(); }
+Cluster build_explicit_graph(const Value& map) { return Builder(map).build(); }
 
 }  // namespace
 
@@ -215,8 +215,8 @@ extern const TopologyGenerator explicit_graph{
     .name = "explicit",
     .summary = "Every device, switch and link by name.",
     .source = "no particular machine",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kExplicitGraphFields,
+    .build = build_explicit_graph,
 };
 
 }  // namespace stagecraft::topology_generators

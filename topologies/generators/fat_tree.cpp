@@ -17,7 +17,7 @@ namespace {
 
 using config::Value;
 
-const config::MapSpec kFields{
+const config::MapSpec kFatTreeFields{
     "Levels of switches above the devices, with any oversubscription.",
     {config::list("down", config::integer("count", 1, 1e6))
          .doc("Number of devices below a lowest-level switch, then of switches below a switch of each higher level."),
@@ -75,7 +75,7 @@ Level add_level_above(const Level& below, std::size_t number, int down, int ups,
   return above;
 }
 
-Cluster build(const Value& map) {
+Cluster build_fat_tree(const Value& map) {
   ClusterWriter writer(map);
   const Value& list = map.at("down");
   if (list.items.empty()) throw InputError({{list.where, "down", "there is no level", "such as [16, 8]", "down"}});
@@ -107,8 +107,8 @@ extern const TopologyGenerator fat_tree{
     .name = "fat_tree",
     .summary = "A fat tree of any height, with or without oversubscription.",
     .source = "Ohring et al., IPPS 1995; Zahavi, JPDC 2012",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kFatTreeFields,
+    .build = build_fat_tree,
 };
 
 }  // namespace stagecraft::topology_generators

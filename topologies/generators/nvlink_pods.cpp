@@ -33,10 +33,10 @@ const config::MapSpec& node_fields() {
   return spec;
 }
 
-const config::MapSpec kFields{"Nodes of GPUs with NVLink inside and a fabric between them.",
-                              {config::list("nodes", config::map("node", node_fields()))
-                                   .doc("Groups of equal nodes, in the order of the cluster."),
-                               links_field(), types_field()}};
+const config::MapSpec kNvlinkPodsFields{"Nodes of GPUs with NVLink inside and a fabric between them.",
+                                        {config::list("nodes", config::map("node", node_fields()))
+                                             .doc("Groups of equal nodes, in the order of the cluster."),
+                                         links_field(), types_field()}};
 
 struct Node {
   std::string name;
@@ -94,7 +94,7 @@ std::vector<VertexId> join_inside(const Node& node, bool fabric, ClusterWriter& 
   return hosts;
 }
 
-Cluster build(const Value& map) {
+Cluster build_nvlink_pods(const Value& map) {
   ClusterWriter writer(map);
   const Value& groups = map.at("nodes");
   int total = 0;
@@ -133,8 +133,8 @@ extern const TopologyGenerator nvlink_pods{
     .name = "nvlink_pods",
     .summary = "Nodes of GPUs with NVLink or PCIe inside, network cards and a fabric switch.",
     .source = "NVIDIA HGX and DGX reference designs",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kNvlinkPodsFields,
+    .build = build_nvlink_pods,
 };
 
 }  // namespace stagecraft::topology_generators

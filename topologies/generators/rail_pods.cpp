@@ -12,7 +12,7 @@
 namespace stagecraft::topology_generators {
 namespace {
 
-const config::MapSpec kFields{
+const config::MapSpec kRailPodsFields{
     "Pods of GPU nodes with a leaf switch for each rail, and spines above all leaves.",
     {config::integer("pods", 1, 1e5).fallback("1").doc("Number of them."),
      config::integer("nodes", 1, 1e5).doc("Nodes of one pod."),
@@ -25,7 +25,7 @@ const config::MapSpec kFields{
      link_field("nic", "Link from each GPU to the leaf switch of its rail."),
      link_field("trunk", "Links between leaves and spines. Default: the same as `nic`.").optional(), types_field()}};
 
-Cluster build(const config::Value& map) {
+Cluster build_rail_pods(const config::Value& map) {
   ClusterWriter writer(map);
   const int pods = config::as_int(map.at("pods")), nodes = config::as_int(map.at("nodes"));
   const int gpus = config::as_int(map.at("gpus")), devices = writer.count({pods, nodes, gpus});
@@ -76,8 +76,8 @@ extern const TopologyGenerator rail_pods{
     .name = "rail_pods",
     .summary = "Pods of GPU nodes with a leaf switch for each rail, and spines.",
     .source = "NVIDIA DGX SuperPOD reference architecture",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kRailPodsFields,
+    .build = build_rail_pods,
 };
 
 }  // namespace stagecraft::topology_generators

@@ -22,7 +22,7 @@ const config::MapSpec& bounds_fields() {
   return spec;
 }
 
-const config::MapSpec kFields{
+const config::MapSpec kRandomFields{
     "Devices and links drawn from a seed.",
     {config::integer("devices", 1, 1e6).doc("Number of them."),
      config::integer("seed", 0, 2e9).fallback("1").doc("Seed of the draw."),
@@ -64,7 +64,7 @@ class Links {
   double slowest_ = 0, fastest_ = 0, nearest_ = 0, farthest_ = 0;
 };
 
-Cluster build(const Value& map) {
+Cluster build_random(const Value& map) {
   ClusterWriter writer(map);
   const int count = config::as_int(map.at("devices")), seed = config::as_int(map.at("seed"));
   const bool star = map.at("network").text == "star";
@@ -98,8 +98,8 @@ extern const TopologyGenerator random{
     .name = "random",
     .summary = "Devices and links drawn from a seed.",
     .source = "no particular machine",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kRandomFields,
+    .build = build_random,
 };
 
 }  // namespace stagecraft::topology_generators

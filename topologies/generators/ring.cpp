@@ -6,7 +6,7 @@
 namespace stagecraft::topology_generators {
 namespace {
 
-const config::MapSpec& fields() {
+const config::MapSpec& ring_fields() {
   static const config::MapSpec spec = [] {
     config::MapSpec derived{"Devices in a circle, each with a router of its own.",
                             {config::integer("devices", 1, 1e6).doc("Number of them.")}};
@@ -16,7 +16,7 @@ const config::MapSpec& fields() {
   return spec;
 }
 
-Cluster build(const config::Value& map) { return grid(map, {config::as_int(map.at("devices"))}, true); }
+Cluster build_ring(const config::Value& map) { return grid(map, {config::as_int(map.at("devices"))}, true); }
 
 }  // namespace
 
@@ -24,8 +24,8 @@ extern const TopologyGenerator ring{
     .name = "ring",
     .summary = "Devices in a circle, each joined to two neighbors.",
     .source = "no particular machine",
-    .fields = &fields(),
-    .build = build,
+    .fields = &ring_fields(),
+    .build = build_ring,
 };
 
 }  // namespace stagecraft::topology_generators

@@ -7,7 +7,7 @@
 namespace stagecraft::topology_generators {
 namespace {
 
-const config::MapSpec kFields{
+const config::MapSpec kSimgridXmlFields{
     "A platform file of SimGrid: hosts become devices, links and routes are taken as SimGrid has them.",
     {config::text("simgrid_xml").doc("Path of the file, relative to the folder of the file that names it."),
      config::list("hosts", config::text("host"))
@@ -27,7 +27,7 @@ extern const TopologyGenerator simgrid_xml{
     .name = "simgrid_xml",
     .summary = "A platform file of SimGrid, with all kinds of zones that have routes.",
     .source = "Casanova et al., Versatile, scalable and accurate simulation of distributed applications, JPDC 2014",
-    .fields = &kFields,
+    .fields = &kSimgridXmlFields,
     .build = [](const config::Value&) -> Cluster {
       throw InternalError("a platform file was not replaced by what is in it");
     },

@@ -9,7 +9,7 @@
 namespace stagecraft::topology_generators {
 namespace {
 
-const config::MapSpec& group_fields() {
+const config::MapSpec& star_group_fields() {
   static const config::MapSpec spec{
       "Equal devices on equal links.",
       {config::text("name").doc("Name of the devices; each gets a number."), type_field(),
@@ -18,12 +18,12 @@ const config::MapSpec& group_fields() {
   return spec;
 }
 
-const config::MapSpec kFields{
+const config::MapSpec kStarFields{
     "Groups of devices around one switch, one link each.",
-    {config::list("groups", config::map("group", group_fields())).doc("The devices, in the order of the cluster."),
+    {config::list("groups", config::map("group", star_group_fields())).doc("The devices, in the order of the cluster."),
      links_field(), types_field()}};
 
-Cluster build(const config::Value& map) {
+Cluster build_star(const config::Value& map) {
   ClusterWriter writer(map);
   const config::Value& groups = map.at("groups");
   std::map<std::string, int> used;  // Groups may share a name: their numbers go on.
@@ -51,8 +51,8 @@ extern const TopologyGenerator star{
     .name = "star",
     .summary = "Groups of devices around one switch, one link each.",
     .source = "switched LAN",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kStarFields,
+    .build = build_star,
 };
 
 }  // namespace stagecraft::topology_generators

@@ -6,7 +6,7 @@
 namespace stagecraft::topology_generators {
 namespace {
 
-const config::MapSpec& fields() {
+const config::MapSpec& torus_fields() {
   static const config::MapSpec spec = [] {
     config::MapSpec derived{
         "Devices at the points of a grid, each with a router of its own.",
@@ -18,7 +18,7 @@ const config::MapSpec& fields() {
   return spec;
 }
 
-Cluster build(const config::Value& map) {
+Cluster build_torus(const config::Value& map) {
   const config::Value& list = map.at("sizes");
   if (list.items.empty())
     throw InputError({{list.where, "sizes", "there is no dimension", "such as [4, 4, 4]", "sizes"}});
@@ -33,8 +33,8 @@ extern const TopologyGenerator torus{
     .name = "torus",
     .summary = "A grid of any dimensions whose ends are joined, or a mesh.",
     .source = "Jouppi et al., TPU v4, ISCA 2023",
-    .fields = &fields(),
-    .build = build,
+    .fields = &torus_fields(),
+    .build = build_torus,
 };
 
 }  // namespace stagecraft::topology_generators

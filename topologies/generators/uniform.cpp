@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kLargestMesh = 2048;  // Above it the links alone would need gigabytes.
 
-const config::MapSpec kFields{
+const config::MapSpec kUniformFields{
     "Equal devices, each pair at the same distance.",
     {config::integer("devices", 1, 1e6).doc("Number of devices."), type_field(),
      config::text("prefix").fallback("gpu").doc("Name of the devices; each gets a number."),
@@ -19,7 +19,7 @@ const config::MapSpec kFields{
          .doc("dedicated: a link for each pair; star: a link from each device to one switch."),
      config::map("link", link_fields()).doc("Every link of the network."), types_field()}};
 
-Cluster build(const config::Value& map) {
+Cluster build_uniform(const config::Value& map) {
   ClusterWriter writer(map);
   const int count = config::as_int(map.at("devices"));
   const bool star = map.at("network").text == "star";
@@ -53,8 +53,8 @@ extern const TopologyGenerator uniform{
     .name = "uniform",
     .summary = "Equal devices with a link for each pair, or around one switch.",
     .source = "no particular machine",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kUniformFields,
+    .build = build_uniform,
 };
 
 }  // namespace stagecraft::topology_generators

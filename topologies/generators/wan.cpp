@@ -29,7 +29,7 @@ const config::MapSpec kPairFields{"The link between two sites, where it is not `
                                   {config::list("between", config::text("site")).doc("The two sites."),
                                    config::text("link").doc("Entry of `links`.")}};
 
-const config::MapSpec kFields{
+const config::MapSpec kWanFields{
     "Sites of devices, and a long link between every two sites.",
     {config::list("sites", config::map("site", site_fields())).doc("The sites, in the order of the cluster."),
      config::text("wan").fallback("wan").doc("Entry of `links`: the link between two sites."),
@@ -77,7 +77,7 @@ std::map<Pair, Link> read_pairs(const Value& map, const std::vector<std::string>
   return kinds;
 }
 
-Cluster build(const Value& map) {
+Cluster build_wan(const Value& map) {
   ClusterWriter writer(map);
   const Value& sites = map.at("sites");
   std::vector<std::string> names;
@@ -121,8 +121,8 @@ extern const TopologyGenerator wan{
     .name = "wan",
     .summary = "Sites with a LAN each, and a long link between every two.",
     .source = "data centres of several regions",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kWanFields,
+    .build = build_wan,
 };
 
 }  // namespace stagecraft::topology_generators

@@ -30,7 +30,7 @@ void send_from_root(PhaseWriter& w) {
   for (std::size_t i = 1; i < members.size(); ++i) w.add(i == 1 ? 1 : 0, w.bytes(), {{members[0], members[i]}});
 }
 
-void write(CollectiveKind kind, PhaseWriter& w) {
+void write_direct(CollectiveKind kind, PhaseWriter& w) {
   if (kind == CollectiveKind::Broadcast) return send_from_root(w);
   std::vector<Members> nodes = w.nodes();
   if (!are_equally_large(nodes)) nodes = {w.members()};
@@ -45,7 +45,7 @@ extern const CollectiveAlgorithm direct{
     .name = "direct",
     .summary = "Every member sends to each other one and pays one latency; serves every kind on every group",
     .source = "pairwise exchange of MPICH, grouped messages of NCCL",
-    .write = write,
+    .write = write_direct,
 };
 
 }  // namespace stagecraft::collective_algorithms

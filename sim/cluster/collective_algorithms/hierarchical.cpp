@@ -35,7 +35,7 @@ void exchange_inside(const std::vector<Members>& groups, double bytes, PhaseWrit
   }
 }
 
-void write(CollectiveKind kind, PhaseWriter& w) {
+void write_hierarchical(CollectiveKind kind, PhaseWriter& w) {
   const std::vector<Members> nodes = w.nodes();
   if (!are_equally_large(nodes)) w.refuse("the nodes have different numbers of members");
   const std::vector<Members> columns = members_by_place(nodes);
@@ -66,7 +66,7 @@ extern const CollectiveAlgorithm hierarchical{
     .name = "hierarchical",
     .summary = "Rings inside the nodes and rings across them; serves every kind on nodes with equally many members",
     .source = "Mikami et al., arXiv:1811.05233",
-    .write = write,
+    .write = write_hierarchical,
 };
 
 }  // namespace stagecraft::collective_algorithms

@@ -6,7 +6,7 @@
 namespace stagecraft::collective_algorithms {
 namespace {
 
-void write(CollectiveKind, PhaseWriter& w) { w.refuse("its times on NVSwitch are not modeled yet"); }
+void write_nvls(CollectiveKind, PhaseWriter& w) { w.refuse("its times on NVSwitch are not modeled yet"); }
 
 }  // namespace
 
@@ -14,7 +14,7 @@ extern const CollectiveAlgorithm nvls{
     .name = "NVLS",
     .summary = "NVSwitch sums and copies arrays; refused, because its times are not modeled yet",
     .source = "NCCL's NVLink SHARP",
-    .write = write,
+    .write = write_nvls,
 };
 
 }  // namespace stagecraft::collective_algorithms

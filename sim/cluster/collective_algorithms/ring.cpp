@@ -12,7 +12,7 @@
 namespace stagecraft::collective_algorithms {
 namespace {
 
-void write(CollectiveKind kind, PhaseWriter& w) {
+void write_ring(CollectiveKind kind, PhaseWriter& w) {
   const int n = static_cast<int>(w.members().size());
   switch (kind) {
     case CollectiveKind::AllReduce:
@@ -33,7 +33,7 @@ extern const CollectiveAlgorithm ring{
     .name = "ring",
     .summary = "Chunks go around a ring of all members; serves every kind of collective on every group",
     .source = "Patarasuk and Yuan, 2009",
-    .write = write,
+    .write = write_ring,
 };
 
 }  // namespace stagecraft::collective_algorithms

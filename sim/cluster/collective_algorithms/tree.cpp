@@ -20,7 +20,7 @@ std::vector<RouteEnds> routes_up(const Members& members, std::size_t distance) {
   return routes;
 }
 
-void write(CollectiveKind kind, PhaseWriter& w) {
+void write_tree(CollectiveKind kind, PhaseWriter& w) {
   if (kind != CollectiveKind::AllReduce && kind != CollectiveKind::Broadcast)
     w.refuse("a tree moves whole arrays, for all_reduce and broadcast");
   std::vector<std::size_t> distances;  // One for each level, from the root down.
@@ -36,7 +36,7 @@ extern const CollectiveAlgorithm tree{
     .name = "tree",
     .summary = "Whole arrays go up and down a binomial tree; serves all-reduce and broadcast",
     .source = "Thakur, Rabenseifner and Gropp, 2005",
-    .write = write,
+    .write = write_tree,
 };
 
 }  // namespace stagecraft::collective_algorithms

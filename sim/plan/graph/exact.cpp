@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kSlack = 1 + 1e-12;  // A sum of equal numbers in another order does not count as worse.
 
-using Layers = std::bitset<kMostLayers>;
+using LayerSet = std::bitset<kMostLayers>;
 
 /// A layer that is not placed yet although a reader of it is, with the depth and path of the pipeline after it.
 struct ReadyLayer {
@@ -31,7 +31,7 @@ struct Label {
   double slowest = 0, path = 0;
   std::vector<ReadyLayer> next;     ///< Sorted by layer.
   int parent = -1;                  ///< The label without the stage that was placed last.
-  Layers stage;                     ///< Layers of the stage that was placed last, in the numbering of the parent.
+  LayerSet stage;                   ///< Layers of the stage that was placed last, in the numbering of the parent.
   ReplicaChoice option = {};        ///< Devices of the stage that was placed last.
   std::vector<std::uint8_t> moved;  ///< The parent's number of each exchangeable chain; empty: all keep their numbers.
   double bound = 0;                 ///< Lower bound on every complete partition that continues this label.
@@ -62,7 +62,7 @@ class ExactPartitionSearch {
     Label none;
     for (int layer = 0; layer < p_.size() && !options_.sequential; ++layer)
       if (p_.layers.next[layer].empty()) none.next.push_back({layer, 0, 0});
-    keep(Layers{}, std::move(none));
+    keep(LayerSet{}, std::move(none));
     for (std::size_t size = 0; size + 1 < by_size_.size(); ++size)
       for (const int set : by_size_[size]) extend(set);
     if (by_size_.back().empty()) return {};
@@ -108,14 +108,14 @@ class ExactPartitionSearch {
     rest_ = {total_work_, total_least_};
     for (int layer = 0; layer < p_.size(); ++layer)
       if (set_.test(layer)) rest_.work -= work_[layer], rest_.min_seconds -= least_[layer];
-    grow(Layers{}, p_.size(), Sums{});
+    grow(LayerSet{}, p_.size(), Sums{});
   }
 
   /// Adds layers to a stage from the end of the model, each once, so that every stage is made once.
-  void grow(const Layers& stage, int above, const Sums& sums) {
+  void grow(const LayerSet& stage, int above, const Sums& sums) {
     for (int layer = above - 1; layer >= 0; --layer) {
       if (set_.test(layer) || !readers_in(layer, set_ | stage)) continue;
-      Layers larger = stage;
+      LayerSet larger = stage;
       larger.set(layer);
       Sums more = sums;
       add(more, p_.amounts[layer], p_.choices());
@@ -126,7 +126,7 @@ class ExactPartitionSearch {
     }
   }
 
-  bool readers_in(int layer, const Layers& layers) const {
+  bool readers_in(int layer, const LayerSet& layers) const {
     for (const int reader : p_.layers.next[layer])
       if (!layers.test(reader)) return false;
     return true;
@@ -139,8 +139,8 @@ class ExactPartitionSearch {
     return false;
   }
 
-  void place(const Layers& stage, Sums sums) {
-    Layers inputs;
+  void place(const LayerSet& stage, Sums sums) {
+    LayerSet inputs;
     double work = 0, min_seconds = 0;
     for (int layer = 0; layer < p_.size(); ++layer) {
       if (!stage.test(layer)) continue;
@@ -151,7 +151,7 @@ class ExactPartitionSearch {
     for (int layer = 0; layer < p_.size(); ++layer)
       if (inputs.test(layer)) sums.entering += p_.output[layer];
     const Rest rest{rest_.work - work, rest_.min_seconds - min_seconds};
-    const Layers covered = set_ | stage;
+    const LayerSet covered = set_ | stage;
     const bool complete = static_cast<int>(covered.count()) == p_.size();
     for (const ReplicaChoice& option : mixes_.choices()) {
       const Times times = times_of(p_, sums, option.choice);
@@ -160,7 +160,7 @@ class ExactPartitionSearch {
     }
   }
 
-  void attach(int from, const Layers& stage, const Layers& inputs, const Layers& covered, const Sums& sums,
+  void attach(int from, const LayerSet& stage, const LayerSet& inputs, const LayerSet& covered, const Sums& sums,
               const Times& times, const ReplicaChoice& option, const Rest& rest, bool complete) {
     const Label& before = labels_[from];
     const int left = mixes_.full() - before.used, used = before.used + option.mix;
@@ -195,12 +195,12 @@ class ExactPartitionSearch {
     label.stage = stage;
     label.option = option;
     if (complete) incumbent_ = std::min(incumbent_, value(label.slowest, label.path));
-    Layers set = covered;
+    LayerSet set = covered;
     label.moved = exchange(set, label.next);
     keep(set, std::move(label));
   }
 
-  static std::vector<ReadyLayer> next_of(const Label& before, const Layers& stage, const Layers& inputs, int depth,
+  static std::vector<ReadyLayer> next_of(const Label& before, const LayerSet& stage, const LayerSet& inputs, int depth,
                                          double path) {
     std::vector<ReadyLayer> ready;
     for (const ReadyLayer& next : before.next) {
@@ -222,11 +222,11 @@ class ExactPartitionSearch {
 
   /// Sorts exchangeable chains by the number of placed layers, then by the pipeline after the next layer. Returns the
   /// old number of each chain; empty if the order stays.
-  std::vector<std::uint8_t> exchange(Layers& set, std::vector<ReadyLayer>& next) const {
+  std::vector<std::uint8_t> exchange(LayerSet& set, std::vector<ReadyLayer>& next) const {
     std::vector<std::uint8_t> moved;
     bool any = false;
     for (const TwinChains& chains : twins_) {
-      const Layers before = set;
+      const LayerSet before = set;
       std::vector<State> states;
       for (std::size_t c = 0; c < chains.size(); ++c) states.push_back(state_of(chains[c], before, next, c));
       std::stable_sort(states.begin(), states.end(), [](const State& a, const State& b) {
@@ -251,7 +251,7 @@ class ExactPartitionSearch {
     std::size_t chain = 0, placed = 0, place = 0;
     ReadyLayer next;
   };
-  static State state_of(const std::vector<int>& chain, const Layers& set, const std::vector<ReadyLayer>& next,
+  static State state_of(const std::vector<int>& chain, const LayerSet& set, const std::vector<ReadyLayer>& next,
                         std::size_t index) {
     State state{index, 0, next.size(), {}};
     while (state.placed < chain.size() && set.test(chain[state.placed])) ++state.placed;
@@ -263,7 +263,7 @@ class ExactPartitionSearch {
 
   bool promising(const Label& label) const { return label.bound <= incumbent_ * kSlack; }
 
-  void keep(const Layers& set, Label label) {
+  void keep(const LayerSet& set, Label label) {
     const auto entry = index_.emplace(set, static_cast<int>(sets_.size()));
     if (entry.second) {
       sets_.push_back(set);
@@ -329,12 +329,12 @@ class ExactPartitionSearch {
   double total_work_ = 0, total_least_ = 0, critical_ = 0;
 
   std::vector<Label> labels_;
-  std::vector<Layers> sets_;
+  std::vector<LayerSet> sets_;
   std::vector<std::vector<int>> labels_of_, by_size_;
-  std::unordered_map<Layers, int> index_;
+  std::unordered_map<LayerSet, int> index_;
   std::int64_t states_ = 0;
 
-  Layers set_;             ///< The set that extend() works on.
+  LayerSet set_;           ///< The set that extend() works on.
   std::vector<int> live_;  ///< The promising labels of set_.
   Rest rest_;              ///< Amounts of the layers outside set_.
 };

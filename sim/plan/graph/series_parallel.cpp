@@ -8,7 +8,7 @@
 namespace stagecraft::graph {
 namespace {
 
-using Layers = std::vector<int>;  ///< In topological order.
+using LayerList = std::vector<int>;  ///< In topological order.
 
 /// Which layer needs which, also by way of others.
 class Order {
@@ -31,8 +31,8 @@ class Order {
 };
 
 /// Groups of layers that no order joins, each in the order given.
-std::vector<Layers> side_by_side(const Order& order, const Layers& layers) {
-  std::vector<Layers> groups;
+std::vector<LayerList> side_by_side(const Order& order, const LayerList& layers) {
+  std::vector<LayerList> groups;
   std::vector<bool> taken(layers.size(), false);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (taken[i]) continue;
@@ -42,14 +42,14 @@ std::vector<Layers> side_by_side(const Order& order, const Layers& layers) {
       for (std::size_t j = 0; j < layers.size(); ++j)
         if (!taken[j] && order.ordered(layers[component[f]], layers[j])) taken[j] = true, component.push_back(j);
     std::sort(component.begin(), component.end());
-    Layers& group = groups.emplace_back();
+    LayerList& group = groups.emplace_back();
     for (const std::size_t f : component) group.push_back(layers[f]);
   }
   return groups;
 }
 
 /// How many of `layers` each of them needs.
-std::vector<int> needs_of(const Order& order, const Layers& layers) {
+std::vector<int> needs_of(const Order& order, const LayerList& layers) {
   std::vector<int> needs(layers.size(), 0);
   for (std::size_t i = 0; i < layers.size(); ++i)
     for (const int other : layers) needs[i] += order.before(other, layers[i]);
@@ -58,12 +58,12 @@ std::vector<int> needs_of(const Order& order, const Layers& layers) {
 
 /// Cuts wherever all later layers need all earlier ones. Sorted by the number of layers that each needs, the first k
 /// layers precede such a cut when every other layer needs all k of them.
-std::vector<Layers> one_after_other(const Order& order, const Layers& layers) {
+std::vector<LayerList> one_after_other(const Order& order, const LayerList& layers) {
   const std::vector<int> needs = needs_of(order, layers);
   std::vector<std::size_t> sorted(layers.size());
   std::iota(sorted.begin(), sorted.end(), std::size_t{0});
   std::stable_sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) { return needs[a] < needs[b]; });
-  std::vector<Layers> pieces(1);
+  std::vector<LayerList> pieces(1);
   // common[k]: how many layers all of sorted[k..] need; k of them are sorted[..k) when no later one is among them.
   std::vector<std::size_t> common(sorted.size() + 1, 0);
   std::vector<bool> needed(layers.size(), true);
@@ -76,7 +76,7 @@ std::vector<Layers> one_after_other(const Order& order, const Layers& layers) {
     if (k > 0 && common[k] == k) pieces.emplace_back();
     pieces.back().push_back(layers[sorted[k]]);
   }
-  for (Layers& piece : pieces) std::sort(piece.begin(), piece.end());
+  for (LayerList& piece : pieces) std::sort(piece.begin(), piece.end());
   return pieces;
 }
 
@@ -84,7 +84,7 @@ class Builder {
  public:
   explicit Builder(const Digraph& graph) : order_(graph) {}
 
-  Tree tree(const Layers& layers) {
+  Tree tree(const LayerList& layers) {
     if (layers.size() == 1) return {Tree::Kind::Layer, layers.front(), {}};
     if (const auto groups = side_by_side(order_, layers); groups.size() > 1) return join(Tree::Kind::Parallel, groups);
     if (const auto pieces = one_after_other(order_, layers); pieces.size() > 1) return join(Tree::Kind::Series, pieces);
@@ -93,9 +93,9 @@ class Builder {
   long added() const { return added_; }
 
  private:
-  Tree join(Tree::Kind kind, const std::vector<Layers>& groups) {
+  Tree join(Tree::Kind kind, const std::vector<LayerList>& groups) {
     Tree result{kind, -1, {}};
-    for (const Layers& group : groups) {
+    for (const LayerList& group : groups) {
       Tree part = tree(group);
       if (part.kind == kind)
         std::move(part.parts.begin(), part.parts.end(), std::back_inserter(result.parts));
@@ -106,7 +106,7 @@ class Builder {
   }
 
   /// The cut by depth that puts the fewest pairs in an order they do not have.
-  std::vector<Layers> forced(const Layers& layers) {
+  std::vector<LayerList> forced(const LayerList& layers) {
     std::vector<int> depth(layers.size(), 0);
     for (std::size_t i = 0; i < layers.size(); ++i)
       for (std::size_t j = 0; j < i; ++j)
@@ -121,7 +121,7 @@ class Builder {
       if (fewest < 0 || pairs < fewest) fewest = pairs, best = last;
     }
     added_ += fewest;
-    std::vector<Layers> halves(2);
+    std::vector<LayerList> halves(2);
     for (std::size_t i = 0; i < layers.size(); ++i) halves[depth[i] > best].push_back(layers[i]);
     return halves;
   }
@@ -144,7 +144,7 @@ std::vector<int> layers_of(const Tree& tree) {
 }
 
 Decomposition decompose(const Digraph& graph) {
-  Layers layers(graph.size());
+  LayerList layers(graph.size());
   std::iota(layers.begin(), layers.end(), 0);
   Builder builder(graph);
   Decomposition result;

@@ -10,8 +10,8 @@
 namespace stagecraft::msr {
 namespace {
 
-constexpr double kMostSteps = 3e9;   // A minute.
-constexpr double kMostStates = 3e7;  // 480 MB.
+constexpr double kMixedMostSteps = 3e9;   // A minute.
+constexpr double kMixedMostStates = 3e7;  // 480 MB.
 constexpr std::size_t kMostTypes = 16;
 
 class MixedStageSearch {
@@ -92,10 +92,11 @@ void refuse_too_long(const Cuts& cuts, const std::vector<int>& counts) {
   double stages = 0;
   for (int to = 1; to < cuts.count(); ++to)
     for (int from = 0; from < to; ++from) stages += cuts.contains(to, from);
-  if (counts.size() <= kMostTypes && states * cuts.count() <= kMostStates && stages * pairs <= kMostSteps) return;
+  if (counts.size() <= kMostTypes && states * cuts.count() <= kMixedMostStates && stages * pairs <= kMixedMostSteps)
+    return;
   throw Infeasible("size",
                    fmt::format("the search over {} types of devices has {:.2g} steps; {:.2g} are the most",
-                               counts.size(), stages * pairs, kMostSteps),
+                               counts.size(), stages * pairs, kMixedMostSteps),
                    "merge layers, name devices of fewer types in plan.devices, or take the planner 'spp'");
 }
 

@@ -22,7 +22,7 @@
 namespace stagecraft::msr {
 namespace {
 
-constexpr double kMostSteps = 3e11;  ///< A few minutes.
+constexpr double kPipedreamMostSteps = 3e11;  ///< A few minutes.
 
 /// A step is one cut tried for one number of machines and replicas.
 void refuse_too_long(const Workload& work, const PipeDreamOptions& options) {
@@ -34,8 +34,9 @@ void refuse_too_long(const Workload& work, const PipeDreamOptions& options) {
     const double starts = l + 1 == options.levels.size() ? 1 : cuts / 3;
     steps += starts * cuts * cuts / 2 * replicas * (level.machines - replicas / 2);
   }
-  if (steps <= kMostSteps) return;
-  throw Infeasible("size", fmt::format("the search needs some {:.0e} steps; {:.0e} is the most", steps, kMostSteps),
+  if (steps <= kPipedreamMostSteps) return;
+  throw Infeasible("size",
+                   fmt::format("the search needs some {:.0e} steps; {:.0e} is the most", steps, kPipedreamMostSteps),
                    "merge layers, group the devices with `machines`, or choose smaller micro-batches (fewer replicas)");
 }
 

@@ -27,7 +27,7 @@ namespace stagecraft::msr {
 namespace {
 
 constexpr std::size_t kMostOptions = 5'000'000;
-constexpr double kMostStates = 1e12;  ///< Some minutes.
+constexpr double kPiperMostStates = 1e12;  ///< Some minutes.
 constexpr int kUnreachable = 1 << 29;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
@@ -90,10 +90,11 @@ class PiperSearch {
     const std::size_t options = stages * degrees_.size() * tensors;
     // Each step of the bisection fills a row of `most_degrees_` numbers from every option.
     const double rows = static_cast<double>(options) * (1 + std::log2(static_cast<double>(options) + 1));
-    if (rows * most_degrees_ > kMostStates)
+    if (rows * most_degrees_ > kPiperMostStates)
       throw Infeasible(
           "size",
-          fmt::format("the search needs up to {:.0e} states; {:.0e} is the most", rows * most_degrees_, kMostStates),
+          fmt::format("the search needs up to {:.0e} states; {:.0e} is the most", rows * most_degrees_,
+                      kPiperMostStates),
           "merge layers, cut along the order of the model with `cuts: listed`, or use fewer micro-batches");
     if (options <= kMostOptions) return;
     throw Infeasible(

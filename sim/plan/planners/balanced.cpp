@@ -31,8 +31,8 @@
 namespace stagecraft::planners {
 namespace {
 
-const config::MapSpec kFields = chain_fields("Consecutive stages with the least time of the slowest one.",
-                                             config::integer("stages", 1, 1e6).doc("Number of stages."));
+const config::MapSpec kBalancedFields = chain_fields("Consecutive stages with the least time of the slowest one.",
+                                                     config::integer("stages", 1, 1e6).doc("Number of stages."));
 
 constexpr Bytes kLargestTable{double(1 << 30)};
 
@@ -191,7 +191,7 @@ extern const PlannerDef balanced{
     .name = "balanced",
     .summary = "Consecutive stages in the order of the model that minimize the time of the slowest stage or device.",
     .source = "Pinar and Aykanat, JPDC 2004",
-    .fields = &kFields,
+    .fields = &kBalancedFields,
     .plan = plan_balanced,
 };
 

@@ -6,8 +6,8 @@ namespace {
 
 constexpr std::int64_t kMostDivisions = 5'000'000;
 
-const config::MapSpec kFields{"Every division into stages and replicas, by PipeDream's costs on one level.",
-                              msr::pipedream_fields()};
+const config::MapSpec kBruteFields{"Every division into stages and replicas, by PipeDream's costs on one level.",
+                                   msr::pipedream_fields()};
 
 Planned plan_brute(const PlannerInput& input) {
   const std::vector<DeviceId> devices = msr::devices_of(input);
@@ -31,7 +31,7 @@ extern const PlannerDef brute{
     .name = "brute",
     .summary = "Tries every division into stages and replicas; for small models, and to check other planners.",
     .source = "PipeDream's costs (Narayanan et al., SOSP 2019), no pruning",
-    .fields = &kFields,
+    .fields = &kBruteFields,
     .plan = plan_brute,
     .read = msr::read_pipedream,
 };

@@ -24,7 +24,7 @@ using edgepipe::ChainProblem;
 using edgepipe::Objective;
 using edgepipe::Runs;
 
-const config::MapSpec kFields{
+const config::MapSpec kEdgepipeFields{
     "Consecutive stages of a forward pass on any of the devices in any order, exactly the best for inference.",
     {config::choice("objective", std::vector<std::string>{"bottleneck", "latency", "finite", "shared"})
          .fallback("bottleneck")
@@ -45,7 +45,7 @@ const config::MapSpec kFields{
 
 constexpr double kLargestTables = 1 << 30;  // Bytes.
 
-struct Options : PlannerOptions {
+struct EdgepipeOptions : PlannerOptions {
   Objective objective = Objective::Bottleneck;
   double buffers_in = 2, buffers_out = 2;  ///< Items.
   Bytes input;                             ///< What one sample brings into the first stage.
@@ -58,8 +58,8 @@ Objective objective_of(const std::string& word) {
   return word == "shared" ? Objective::Shared : Objective::Bottleneck;
 }
 
-std::shared_ptr<const PlannerOptions> read_options(const config::Value& checked, const Cluster& cluster) {
-  auto read = std::make_shared<Options>();
+std::shared_ptr<const PlannerOptions> read_edgepipe_options(const config::Value& checked, const Cluster& cluster) {
+  auto read = std::make_shared<EdgepipeOptions>();
   read->objective = objective_of(checked.at("objective").text);
   read->buffers_in = config::as_real(checked.at("buffers_in"));
   read->buffers_out = config::as_real(checked.at("buffers_out"));
@@ -71,15 +71,6 @@ std::shared_ptr<const PlannerOptions> read_options(const config::Value& checked,
     read->data_device = devices.front();
   }
   return read;
-}
-
-std::vector<DeviceId> different_devices(const PlannerInput& input) {
-  std::vector<DeviceId> devices = available_devices(input);
-  const std::set<DeviceId> different(devices.begin(), devices.end());
-  if (!devices.empty() && different.size() == devices.size()) return devices;
-  throw InputError({{input.options.where("devices"), "plan.devices",
-                     devices.empty() ? "there is no device to use" : "a device is named twice",
-                     "name each device once, or leave plan.devices out", "devices"}});
 }
 
 /// The fastest that each device reaches another with; 0: it reaches none. A pair has to have the slower of the two.
@@ -175,9 +166,9 @@ struct Asked {
 };
 
 Asked problem_of(const PlannerInput& input) {
-  const auto& options = input.options.options<Options>();
+  const auto& options = input.options.options<EdgepipeOptions>();
   const int size = input.options.micro_batch_size;
-  const std::vector<DeviceId> devices = different_devices(input);
+  const std::vector<DeviceId> devices = distinct_devices(input);
   const std::vector<double> bandwidths = bandwidths_of(input, devices);
 
   using Kind = std::tuple<DeviceTypeId, double, bool>;
@@ -243,9 +234,9 @@ std::string reason_of(Objective objective) {
 }
 
 Planned plan_edgepipe(const PlannerInput& input) {
-  const Objective objective = input.options.options<Options>().objective;
+  const Objective objective = input.options.options<EdgepipeOptions>().objective;
   const Asked asked = problem_of(input);
-  if (objective == Objective::Shared) require_one_medium(input, different_devices(input));
+  if (objective == Objective::Shared) require_one_medium(input, distinct_devices(input));
   const std::optional<ChainPlan> chain_plan = edgepipe::search(asked.problem, objective, input.micro_batches);
   if (!chain_plan) refuse(input, asked.problem);
 
@@ -276,9 +267,9 @@ extern const PlannerDef edgepipe{
     .summary =
         "Stages of a forward pass on any devices in any order, with the exact optimum of period, latency or both.",
     .source = "Hu et al., PipeEdge, DSD 2022",
-    .fields = &kFields,
+    .fields = &kEdgepipeFields,
     .plan = plan_edgepipe,
-    .read = read_options,
+    .read = read_edgepipe_options,
 };
 
 }  // namespace stagecraft::planners

@@ -33,7 +33,7 @@ const config::MapSpec& stage_fields() {
   return spec;
 }
 
-const config::MapSpec kFields{
+const config::MapSpec kExplicitStagesFields{
     "Stages written out by hand.",
     {config::list("stages", config::map("stage", stage_fields())).doc("The stages. Every layer is in exactly one."),
      device_group_field(), shard_field(),
@@ -55,7 +55,7 @@ struct WrittenStage {
   Where where, layers_where, recompute_where;
 };
 
-struct Options : PlannerOptions {
+struct ExplicitStagesOptions : PlannerOptions {
   std::vector<WrittenStage> stages;
   config::Problems problems;  ///< Problems of the devices, which are thrown together with problems of the layers.
 };
@@ -82,8 +82,8 @@ WrittenStage read_stage(const Value& value, const std::string& path, const Clust
   return stage;
 }
 
-std::shared_ptr<const PlannerOptions> read_options(const Value& checked, const Cluster& cluster) {
-  auto read = std::make_shared<Options>();
+std::shared_ptr<const PlannerOptions> read_explicit_stages_options(const Value& checked, const Cluster& cluster) {
+  auto read = std::make_shared<ExplicitStagesOptions>();
   if (const Value* stages = checked.find("stages"))
     for (std::size_t s = 0; s < stages->items.size(); ++s)
       read->stages.push_back(read_stage(stages->items[s], fmt::format("stages[{}]", s), cluster, read->problems));
@@ -94,7 +94,7 @@ class Reader {
  public:
   explicit Reader(const PlannerInput& input)
       : input_(input),
-        options_(input.options.options<Options>()),
+        options_(input.options.options<ExplicitStagesOptions>()),
         problems_(options_.problems),
         owner_(input.model.layers.size(), -1) {
     for (const LayerId i : input.model.layers.ids()) {
@@ -224,7 +224,7 @@ class Reader {
   }
 
   const PlannerInput& input_;
-  const Options& options_;
+  const ExplicitStagesOptions& options_;
   Plan plan_;
   config::Problems problems_;
   std::vector<std::string> names_;
@@ -246,9 +246,9 @@ extern const PlannerDef explicit_stages{
     .name = "explicit",
     .summary = "The stages as they are written in the file.",
     .source = "no search",
-    .fields = &kFields,
+    .fields = &kExplicitStagesFields,
     .plan = plan_explicit,
-    .read = read_options,
+    .read = read_explicit_stages_options,
 };
 
 }  // namespace stagecraft::planners

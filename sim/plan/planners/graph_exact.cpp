@@ -13,7 +13,7 @@
 namespace stagecraft::planners {
 namespace {
 
-config::MapSpec fields() {
+config::MapSpec graph_exact_fields() {
   config::MapSpec spec{"The best of all graphs of stages.", graph::common_fields()};
   spec.fields.push_back(config::boolean("sequential")
                             .fallback("false")
@@ -28,14 +28,14 @@ config::MapSpec fields() {
   return spec;
 }
 
-const config::MapSpec kFields = fields();
+const config::MapSpec kGraphExactFields = graph_exact_fields();
 
-struct Options : PlannerOptions {
+struct GraphExactOptions : PlannerOptions {
   std::optional<int> blocks;
 };
 
-std::shared_ptr<const PlannerOptions> read_options(const config::Value& checked, const Cluster&) {
-  auto read = std::make_shared<Options>();
+std::shared_ptr<const PlannerOptions> read_graph_exact_options(const config::Value& checked, const Cluster&) {
+  auto read = std::make_shared<GraphExactOptions>();
   if (const config::Value* blocks = checked.find("blocks")) read->blocks = config::as_int(*blocks);
   return read;
 }
@@ -56,7 +56,7 @@ double known_iteration(const graph::GraphProblem& p, bool sequential, std::int64
 Planned plan_exactly(const PlannerInput& input) {
   const graph::GraphPlanInput plan_input = graph::plan_input_of(input);
   const bool sequential = input.options.sequential;
-  const std::optional<int> blocks = input.options.options<Options>().blocks;
+  const std::optional<int> blocks = input.options.options<GraphExactOptions>().blocks;
   const graph::GraphProblem& p = plan_input.problem;
   const graph::Coarse coarse = graph::fuse_chains(p, blocks.value_or(p.size()));
   graph::ExactOptions options;
@@ -86,9 +86,9 @@ extern const PlannerDef graph_exact{
     .name = "graph-exact",
     .summary = "The graph or sequence of stages with the shortest iteration, on devices of up to four types; exact.",
     .source = "ideals: Tarnawski et al., NeurIPS 2020; in flight: Jeon et al., GraphPipe, ASPLOS 2025",
-    .fields = &kFields,
+    .fields = &kGraphExactFields,
     .plan = plan_exactly,
-    .read = read_options,
+    .read = read_graph_exact_options,
 };
 
 }  // namespace stagecraft::planners

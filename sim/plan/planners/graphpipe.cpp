@@ -7,7 +7,7 @@
 namespace stagecraft::planners {
 namespace {
 
-config::MapSpec fields() {
+config::MapSpec graphpipe_fields() {
   config::MapSpec spec{"A graph of stages with the least time of the slowest one.", graph::common_fields()};
   spec.fields.push_back(
       config::integer("steps", 1, 1e15)
@@ -16,7 +16,7 @@ config::MapSpec fields() {
   return spec;
 }
 
-const config::MapSpec kFields = fields();
+const config::MapSpec kGraphpipeFields = graphpipe_fields();
 
 Planned plan_graphpipe(const PlannerInput& input) {
   const graph::GraphPlanInput plan_input = graph::plan_input_of(input);
@@ -40,7 +40,7 @@ extern const PlannerDef graphpipe{
         "A graph of stages with replicas for parallel branches that minimizes the slowest stage within memory, on up "
         "to four types.",
     .source = "Jeon et al., GraphPipe, ASPLOS 2025",
-    .fields = &kFields,
+    .fields = &kGraphpipeFields,
     .plan = plan_graphpipe,
 };
 

@@ -19,7 +19,7 @@
 namespace stagecraft::planners {
 namespace {
 
-const config::MapSpec kFields{
+const config::MapSpec kLayerpipeFields{
     "The forward and both gradients of each layer as tasks of their own, each on the device that ends it first.",
     {config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."),
      config::list("devices", config::text("device"))
@@ -141,19 +141,10 @@ double seconds_of(const Stage& stage, DeviceId device, const CostTable& costs) {
   return (task + costs.operation(type)).value;
 }
 
-std::vector<DeviceId> different_devices(const PlannerInput& input) {
-  const std::vector<DeviceId> devices = available_devices(input);
-  const std::set<DeviceId> different(devices.begin(), devices.end());
-  if (!devices.empty() && different.size() == devices.size()) return devices;
-  throw InputError({{input.options.where("devices"), "plan.devices",
-                     devices.empty() ? "there is no device to use" : "a device is named twice",
-                     "name each device once, or leave plan.devices out", "devices"}});
-}
-
 /// The longest task first, by its time on the device that is quickest with it; each to the device that ends it first,
 /// and of equal ones to the first.
 void assign(Plan& plan, const PlannerInput& input) {
-  const std::vector<DeviceId> devices = different_devices(input);
+  const std::vector<DeviceId> devices = distinct_devices(input);
   std::vector<std::vector<double>> seconds;  // [task][device]
   std::vector<double> quickest;
   for (const Stage& stage : plan.stages) {
@@ -193,7 +184,7 @@ extern const PlannerDef layerpipe{
         "Places forward, input gradient and weight gradient of each layer separately: longest first, on the device "
         "that ends it first.",
     .source = "Unnikrishnan and Parhi, LayerPipe, ICCAD 2021",
-    .fields = &kFields,
+    .fields = &kLayerpipeFields,
     .plan = plan_layerpipe,
 };
 

@@ -10,17 +10,17 @@
 namespace stagecraft::planners {
 namespace {
 
-const config::MapSpec kFields = chain_fields(
+const config::MapSpec kLayoutFields = chain_fields(
     "Stages as a layout of Megatron-LM lists them.",
     config::text("layout").doc("Letters of each stage, such as Et*3|(tt|)*29,m|L: E embedding, t layer, m module for "
                                "the token after next, L scores and loss, | between stages, *N repeats."));
 
-struct Options : PlannerOptions {
+struct LayoutOptions : PlannerOptions {
   std::string layout;
 };
 
-std::shared_ptr<const PlannerOptions> read_options(const config::Value& checked, const Cluster&) {
-  auto read = std::make_shared<Options>();
+std::shared_ptr<const PlannerOptions> read_layout_options(const config::Value& checked, const Cluster&) {
+  auto read = std::make_shared<LayoutOptions>();
   if (const config::Value* layout = checked.find("layout")) read->layout = layout->text;
   return read;
 }
@@ -120,7 +120,7 @@ Parts parts_of(const ModelGraph& model) {
 }
 
 Planned plan_layout(const PlannerInput& input) {
-  const std::string& text = input.options.options<Options>().layout;
+  const std::string& text = input.options.options<LayoutOptions>().layout;
   const std::vector<std::string> stages = LayoutReader(input, text).stages();
   Parts parts = parts_of(input.model);
   const auto refuse = [&](const std::string& why, const std::string& help) {
@@ -154,9 +154,9 @@ extern const PlannerDef layout{
     .name = "layout",
     .summary = "Stages as a layout string of Megatron-LM lists them.",
     .source = "NVIDIA/Megatron-LM, --pipeline-model-parallel-layout",
-    .fields = &kFields,
+    .fields = &kLayoutFields,
     .plan = plan_layout,
-    .read = read_options,
+    .read = read_layout_options,
 };
 
 }  // namespace stagecraft::planners

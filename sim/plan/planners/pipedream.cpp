@@ -11,7 +11,7 @@
 namespace stagecraft::planners {
 namespace {
 
-config::MapSpec fields() {
+config::MapSpec pipedream_fields() {
   config::MapSpec spec{"Stages with replicas by PipeDream's dynamic program.", msr::pipedream_fields()};
   spec.fields.push_back(config::list("machines", config::integer("count", 1, 1e6))
                             .optional()
@@ -23,7 +23,7 @@ config::MapSpec fields() {
   return spec;
 }
 
-const config::MapSpec kFields = fields();
+const config::MapSpec kPipedreamFields = pipedream_fields();
 
 const msr::PipeDreamPlannerOptions& own_options(const PlannerInput& input) {
   return input.options.options<msr::PipeDreamPlannerOptions>();
@@ -143,7 +143,7 @@ extern const PlannerDef pipedream{
     .summary =
         "PipeDream's search: stages with replicas that minimize the slowest stage, on servers of devices of any types.",
     .source = "Narayanan et al., PipeDream, SOSP 2019; msr-fiddle/pipedream",
-    .fields = &kFields,
+    .fields = &kPipedreamFields,
     .plan = plan_pipedream,
     .read = msr::read_pipedream,
 };

@@ -15,7 +15,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-const config::MapSpec kFields{
+const config::MapSpec kPiperFields{
     "Stages with replicas that fit into memory, by Piper's search.",
     {msr::micro_batch_field(), msr::devices_field(),
      config::choice("cuts", Strings{"all", "listed"})
@@ -107,7 +107,7 @@ std::vector<DeviceId> next_devices(const msr::PiperStage& stage, const std::vect
   return chosen;
 }
 
-std::shared_ptr<const PlannerOptions> read_options(const config::Value& checked, const Cluster&) {
+std::shared_ptr<const PlannerOptions> read_piper_options(const config::Value& checked, const Cluster&) {
   auto read = std::make_shared<msr::CutOptions>();
   read->cuts = msr::read_cuts(checked);
   return read;
@@ -145,9 +145,9 @@ extern const PlannerDef piper{
     .name = "piper",
     .summary = "Piper's search: stages with replicas and recomputation that fit into memory, on devices of any types.",
     .source = "Tarnawski, Narayanan and Phanishayee, Piper, NeurIPS 2021",
-    .fields = &kFields,
+    .fields = &kPiperFields,
     .plan = plan_piper,
-    .read = read_options,
+    .read = read_piper_options,
 };
 
 }  // namespace stagecraft::planners

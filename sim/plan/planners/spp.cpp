@@ -16,7 +16,7 @@
 namespace stagecraft::planners {
 namespace {
 
-const config::MapSpec kFields{
+const config::MapSpec kSppFields{
     "Optimal synchronous pipelining over the links that are there.",
     {config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch."),
      config::integer("stages", 1, 1e6)
@@ -148,7 +148,7 @@ extern const PlannerDef spp{
         "SPP's search: orders devices by minimum cuts, divides layers by the slowest stage, and chooses the number of "
         "stages by the end of the iteration.",
     .source = "Luo et al., Efficient Pipeline Planning for Expedited Distributed DNN Training, INFOCOM 2022",
-    .fields = &kFields,
+    .fields = &kSppFields,
     .plan = plan_spp,
 };
 

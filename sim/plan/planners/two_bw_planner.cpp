@@ -18,7 +18,7 @@
 namespace stagecraft::planners {
 namespace {
 
-const config::MapSpec kFields{
+const config::MapSpec kTwoBwFields{
     "Equal parallel pipelines by PipeDream-2BW's search.",
     {msr::devices_field(),
      config::integer("largest_micro_batch", 1, 1 << 20)
@@ -33,13 +33,13 @@ const config::MapSpec kFields{
          .optional()
          .doc("Memory limit of a device. Default: the memory of its type, or no limit if that is unknown.")}};
 
-struct Options : PlannerOptions {
+struct TwoBwOptions : PlannerOptions {
   int largest_micro_batch = 64;
   std::optional<int> batch;  ///< Samples in one iteration.
 };
 
-std::shared_ptr<const PlannerOptions> read_options(const config::Value& checked, const Cluster&) {
-  auto read = std::make_shared<Options>();
+std::shared_ptr<const PlannerOptions> read_two_bw_options(const config::Value& checked, const Cluster&) {
+  auto read = std::make_shared<TwoBwOptions>();
   read->largest_micro_batch = config::as_int(checked.at("largest_micro_batch"));
   if (const config::Value* batch = checked.find("batch")) read->batch = config::as_int(*batch);
   return read;
@@ -79,7 +79,7 @@ class TwoBwSearch {
 
   Planned run() {
     const auto count = static_cast<int>(devices_.size()), layers = static_cast<int>(input_.model.layers.size());
-    const int largest = input_.options.options<Options>().largest_micro_batch;
+    const int largest = input_.options.options<TwoBwOptions>().largest_micro_batch;
     for (int width = 1; width <= count; ++width)
       for (int depth = 1; depth <= std::min({count / width, layers, input_.micro_batches}); ++depth)
         for (int size = 1; size <= largest; size *= 2)
@@ -125,7 +125,7 @@ class TwoBwSearch {
   }
 
   void try_candidate(int width, int depth, int size, const std::vector<int>& order) {
-    const std::optional<int> batch = input_.options.options<Options>().batch;
+    const std::optional<int> batch = input_.options.options<TwoBwOptions>().batch;
     if (batch && static_cast<double>(width) * size * input_.micro_batches != *batch) return;
     Candidate candidate{width, depth, size, {}, {}, {}, {}, 0, 0};
     candidate.devices = fastest(order, width * depth, size);
@@ -279,7 +279,7 @@ class TwoBwSearch {
   }
 
   [[noreturn]] void refuse() const {
-    const std::optional<int> batch = input_.options.options<Options>().batch;
+    const std::optional<int> batch = input_.options.options<TwoBwOptions>().batch;
     if (states_ == 0 && batch)
       throw Infeasible(
           {input_.options.where("batch"), "plan.batch",
@@ -316,9 +316,9 @@ extern const PlannerDef two_bw_planner{
     .name = "2bw",
     .summary = "PipeDream-2BW's search: width, depth, micro-batch size and recomputation of equal parallel pipelines.",
     .source = "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
-    .fields = &kFields,
+    .fields = &kTwoBwFields,
     .plan = plan_two_bw,
-    .read = read_options,
+    .read = read_two_bw_options,
 };
 
 }  // namespace stagecraft::planners

@@ -96,8 +96,8 @@ std::size_t choice_of(const LineProblem& p, int replicas) {
   return std::find(p.replicas.begin(), p.replicas.end(), replicas) - p.replicas.begin();
 }
 
-constexpr double kMostCells = 6e7;    ///< 1 GB.
-constexpr double kMostStates = 3e12;  ///< An upper bound; most of them are pruned.
+constexpr double kMostCells = 6e7;             ///< 1 GB.
+constexpr double kPartitionMostStates = 3e12;  ///< An upper bound; most of them are pruned.
 
 class DynamicProgram {
  public:
@@ -136,11 +136,11 @@ class DynamicProgram {
   void refuse_too_large(int most_parts) const {
     const double cells = 1.0 * most_parts * (p_.layers() + 1) * choices_ * (p_.devices() + 1);
     const double states = cells * choices_ * p_.layers() / 2;
-    if (cells <= kMostCells && states <= kMostStates) return;
+    if (cells <= kMostCells && states <= kPartitionMostStates) return;
     throw Infeasible("size",
                      fmt::format("the search needs a table of {:.0e} cells and up to {:.0e} states; {:.0e} and {:.0e} "
                                  "are the most",
-                                 cells, states, kMostCells, kMostStates),
+                                 cells, states, kMostCells, kPartitionMostStates),
                      "fewer layers or devices, or the planner 'balanced'");
   }
   std::size_t index(int layers, int choice, int used) const {

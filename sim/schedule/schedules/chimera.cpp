@@ -6,21 +6,21 @@
 namespace stagecraft::schedules {
 namespace {
 
-struct Slot {
+struct ChimeraSlot {
   int time;
   OpKind kind;
   int chunk, micro;
 };
 
-int turn(int ranks, int micro_batches) { return std::max(1, std::min(ranks, micro_batches) / 2); }
+int chimera_turn(int ranks, int micro_batches) { return std::max(1, std::min(ranks, micro_batches) / 2); }
 
 // In steps of one op, a stage s of either direction runs micro-batch j of group g forward at 2pg + 2j + s and backward
 // at 2pg + 2j + 2p - 1 - s. With p even and p/2 micro-batches in a group, the two directions take the even and the odd
 // steps of a rank in turn, and the groups follow each other without a gap, however many there are.
-void order(const RankInput& r, RankOps& ops) {
+void chimera_order(const RankInput& r, RankOps& ops) {
   const int p = r.ranks;
   require_even_ranks(p, "chimera");
-  std::vector<Slot> slots;
+  std::vector<ChimeraSlot> slots;
   for (const int chunk : {0, 1}) {
     const StageId stage = r.in.layout.stages[r.rank][chunk];
     const int s = chunk == 0 ? r.rank : p - 1 - r.rank, group = p / 2;
@@ -31,8 +31,8 @@ void order(const RankInput& r, RankOps& ops) {
       slots.push_back({entry + 2 * p - 1 - s, OpKind::Backward, chunk, micro});
     }
   }
-  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) { return a.time < b.time; });
-  for (const Slot& slot : slots) ops.add(slot.kind, slot.chunk, slot.micro);
+  std::sort(slots.begin(), slots.end(), [](const ChimeraSlot& a, const ChimeraSlot& b) { return a.time < b.time; });
+  for (const ChimeraSlot& slot : slots) ops.add(slot.kind, slot.chunk, slot.micro);
 }
 
 }  // namespace
@@ -43,8 +43,8 @@ extern const ScheduleDef chimera{
     .source = "Li and Hoefler, Chimera, SC 2021",
     .placement = Placement::Bidirectional,
     .chunks = {2, 2},
-    .turn = turn,
-    .rank = order,
+    .turn = chimera_turn,
+    .rank = chimera_order,
 };
 
 }  // namespace stagecraft::schedules

@@ -9,7 +9,7 @@ namespace stagecraft::schedules {
 namespace {
 
 // Ranks r and p - 1 - r mirror each other: for each, the direction that it is nearer the beginning of comes first.
-void order(const RankInput& r, RankOps& ops) {
+void dualpipe_order(const RankInput& r, RankOps& ops) {
   const int p = r.ranks, m = r.micro_batches;
   require_even_ranks(p, "dualpipe");
   require_micro_batches(m % 2 == 0 && m >= 2 * p, "dualpipe", fmt::format("an even number from {} on", 2 * p), m);
@@ -26,7 +26,7 @@ extern const ScheduleDef dualpipe{
     .source = "DeepSeek-AI, DeepSeek-V3, 2024; deepseek-ai/DualPipe, dualpipe.py",
     .placement = Placement::Bidirectional,
     .chunks = {2, 2},
-    .rank = order,
+    .rank = dualpipe_order,
 };
 
 }  // namespace stagecraft::schedules

@@ -6,7 +6,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-void order(const RankInput& r, RankOps& ops) {
+void dualpipev_order(const RankInput& r, RankOps& ops) {
   require_micro_batches(r.micro_batches >= 2 * r.ranks, "dualpipev", fmt::format("at least {}", 2 * r.ranks),
                         r.micro_batches);
   dual_pipe(r.rank, r.ranks, r.micro_batches, {0, 1}, {0, 0}, ops);
@@ -20,7 +20,7 @@ extern const ScheduleDef dualpipev{
     .source = "deepseek-ai/DualPipe, dualpipev.py; PyTorch's ScheduleDualPipeV",
     .placement = Placement::V,
     .chunks = {2, 2},
-    .rank = order,
+    .rank = dualpipev_order,
 };
 
 }  // namespace stagecraft::schedules

@@ -5,10 +5,10 @@
 namespace stagecraft::schedules {
 namespace {
 
-int turn(int, int) { return 1; }
+int gems_turn(int, int) { return 1; }
 
 // Pairs of micro-batches: one forward each way, then both back, so that no more than two are ever alive.
-void order(const RankInput& r, RankOps& ops) {
+void gems_order(const RankInput& r, RankOps& ops) {
   for (int first = 0; first < r.micro_batches; first += 2) {
     const int last = std::min(first + 1, r.micro_batches - 1);
     for (int m = first; m <= last; ++m) ops.forward(m - first, m);
@@ -25,8 +25,8 @@ extern const ScheduleDef gems{
     .source = "Jain et al., GEMS, SC 2020",
     .placement = Placement::Bidirectional,
     .chunks = {2, 2},
-    .turn = turn,
-    .rank = order,
+    .turn = gems_turn,
+    .rank = gems_order,
 };
 
 }  // namespace stagecraft::schedules

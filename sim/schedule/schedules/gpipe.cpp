@@ -3,7 +3,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{
+const config::MapSpec gpipe_fields{
     .title = "All forwards, then all backwards.",
     .fields = {
         config::choice("backward", std::vector<std::string>{"forward", "reverse"})
@@ -19,12 +19,12 @@ struct GpipeOptions {
   friend bool operator==(const GpipeOptions&, const GpipeOptions&) = default;
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
+void read_gpipe(const config::Value& map, ScheduleOptions& options) {
   options.keep(GpipeOptions{option_is(map, "backward", "reverse"), option_is(map, "keep_last", "true")});
 }
 
 // Everything forward, then everything backward: every activation is alive in between.
-void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
+void gpipe_order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
   const auto [reverse, keep_last] = in.options.as<GpipeOptions>();
   if (keep_last && in.plan.stage(stage).shape.recomputes_all())
     throw InputError("gpipe with keep_last recomputes by itself", "write plan.recompute: none");
@@ -42,9 +42,9 @@ extern const ScheduleDef gpipe{
     .name = "gpipe",
     .summary = "All forwards, then all backwards, then a flush",
     .source = "Huang et al., GPipe, NeurIPS 2019; Kim et al., torchgpipe, 2020",
-    .fields = &fields,
-    .read = read,
-    .stage = order,
+    .fields = &gpipe_fields,
+    .read = read_gpipe,
+    .stage = gpipe_order,
 };
 
 }  // namespace stagecraft::schedules

@@ -8,7 +8,7 @@ namespace {
 
 using config::integer;
 
-const config::MapSpec fields{
+const config::MapSpec graph_fields{
     .title = "kFkB on a DAG of stages.",
     .fields = {integer("extra_in_flight", 0, 1 << 20)
                    .fallback("0")
@@ -21,13 +21,13 @@ struct GraphOptions {
   friend bool operator==(const GraphOptions&, const GraphOptions&) = default;
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
+void read_graph(const config::Value& map, ScheduleOptions& options) {
   options.keep(GraphOptions{option_or(map, "extra_in_flight", 0)});
 }
 
 // Each stage runs ahead by the in-flight rule, then `group` backwards and `group` forwards in turn. On a chain of equal
 // stages this is 1F1B; on any DAG of equal stages it cannot deadlock and has makespan 2(m + D - 1) at unit costs.
-Schedule whole(const ScheduleInput& in) {
+Schedule graph_whole(const ScheduleInput& in) {
   const int extra = in.options.as<GraphOptions>().extra_in_flight;
   const auto samples = in_flight_samples(in.plan, std::vector<double>(in.plan.edges.size(), extra));
   return by_stage(in.plan, "graph", false, [&](StageId s, OpList& ops) {
@@ -44,9 +44,9 @@ extern const ScheduleDef graph{
     .summary = "kFkB on a DAG of stages: branches run in parallel, and each stage has its own micro-batch size",
     .source = "Jeon et al., GraphPipe, ASPLOS 2025",
     .equal_sizes = false,
-    .fields = &fields,
-    .read = read,
-    .whole = whole,
+    .fields = &graph_fields,
+    .read = read_graph,
+    .whole = graph_whole,
 };
 
 }  // namespace stagecraft::schedules

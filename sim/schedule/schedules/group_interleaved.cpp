@@ -7,7 +7,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{
+const config::MapSpec group_interleaved_fields{
     .title = "Interleaved 1F1B in small groups.",
     .fields = {
         chunks_field(),
@@ -25,11 +25,11 @@ struct GroupInterleavedOptions {
   friend bool operator==(const GroupInterleavedOptions&, const GroupInterleavedOptions&) = default;
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
+void read_group_interleaved(const config::Value& map, ScheduleOptions& options) {
   options.keep(GroupInterleavedOptions{option_or(map, "group", 0), option_or(map, "recompute_chunks", 0)});
 }
 
-struct Slot {
+struct GroupInterleavedSlot {
   int time;
   bool forward;
   int chunk, micro;
@@ -51,10 +51,10 @@ struct Block {
   }
 };
 
-void order(const RankInput& r, RankOps& ops) {
+void group_interleaved_order(const RankInput& r, RankOps& ops) {
   const auto [group, recompute] = r.in.options.as<GroupInterleavedOptions>();
   const Block block{r.ranks, r.chunks, group > 0 ? group : (r.ranks + 1) / 2};
-  std::vector<Slot> slots;
+  std::vector<GroupInterleavedSlot> slots;
   for (int micro = 0; micro < r.micro_batches; ++micro) {
     const int start = micro / block.group * block.period(), index = micro % block.group;
     for (int chunk = 0; chunk < r.chunks; ++chunk) {
@@ -62,7 +62,8 @@ void order(const RankInput& r, RankOps& ops) {
       slots.push_back({start + block.backward(r.rank, chunk, index), false, chunk, micro});
     }
   }
-  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) { return a.time < b.time; });
+  std::sort(slots.begin(), slots.end(),
+            [](const GroupInterleavedSlot& a, const GroupInterleavedSlot& b) { return a.time < b.time; });
   for (const auto& [time, forward, chunk, micro] : slots) {
     if (forward) {
       ops.forward(chunk, micro);
@@ -82,9 +83,9 @@ extern const ScheduleDef group_interleaved{
     .source = "Wan et al., PipeOffload, 2025; sail-sg/zero-bubble-pipeline-parallelism, group_interleaved_1f1b.py",
     .placement = Placement::Loop,
     .chunks = {2, kManyChunks},
-    .fields = &fields,
-    .read = read,
-    .rank = order,
+    .fields = &group_interleaved_fields,
+    .read = read_group_interleaved,
+    .rank = group_interleaved_order,
 };
 
 }  // namespace stagecraft::schedules

@@ -13,7 +13,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{.title = "Waves: the stages zigzag over the devices.", .fields = {chunks_field()}};
+const config::MapSpec hanayo_fields{.title = "Waves: the stages zigzag over the devices.", .fields = {chunks_field()}};
 
 struct WaveOp {
   bool forward;
@@ -73,7 +73,7 @@ class WaveScheduler {
   RankClock<int> clock_;
 };
 
-Schedule whole(const ScheduleInput& in) {
+Schedule hanayo_whole(const ScheduleInput& in) {
   const auto rows = WaveScheduler(in).run();
   return by_rank(in, in.plan.micro_batches(StageId{0}), [&](const RankInput& r, RankOps& ops) {
     for (const WaveOp& op : rows[r.rank])
@@ -89,8 +89,8 @@ extern const ScheduleDef hanayo{
     .source = "Liu et al., Hanayo, SC 2023 (placement; the order is ours)",
     .placement = Placement::Wave,
     .chunks = {2, kManyChunks, 2},
-    .fields = &fields,
-    .whole = whole,
+    .fields = &hanayo_fields,
+    .whole = hanayo_whole,
 };
 
 }  // namespace stagecraft::schedules

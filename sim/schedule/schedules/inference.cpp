@@ -3,7 +3,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-void order(const ScheduleInput&, StageId, int micro_batches, OpList& ops) {
+void inference_order(const ScheduleInput&, StageId, int micro_batches, OpList& ops) {
   for (int m = 0; m < micro_batches; ++m) ops.forward(m);
 }
 
@@ -14,7 +14,7 @@ extern const ScheduleDef inference{
     .summary = "Forward only, one micro-batch after the other",
     .source = "Hu et al., PipeEdge, DSD 2022",
     .trains = false,
-    .stage = order,
+    .stage = inference_order,
 };
 
 }  // namespace stagecraft::schedules

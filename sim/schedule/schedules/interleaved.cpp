@@ -3,7 +3,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{
+const config::MapSpec interleaved_fields{
     .title = "1F1B over several stages on each device.",
     .fields = {chunks_field(), group_field(),
                config::boolean("overlap_moe")
@@ -17,13 +17,13 @@ struct InterleavedOptions {
   friend bool operator==(const InterleavedOptions&, const InterleavedOptions&) = default;
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
+void read_interleaved(const config::Value& map, ScheduleOptions& options) {
   options.keep(InterleavedOptions{option_or(map, "group", 0), option_is(map, "overlap_moe", "true")});
 }
 
 // Rank r runs 2(p - 1 - r) + (v - 1) group forwards ahead, so that the micro-batch that comes back from the last chunk
 // finds it free.
-void order(const RankInput& r, RankOps& ops) {
+void interleaved_order(const RankInput& r, RankOps& ops) {
   const auto [group, overlap] = r.in.options.as<InterleavedOptions>();
   const Rounds rounds = rounds_of(r, "interleaved", group);
   whole_backward(rounds, 2 * (r.ranks - 1 - r.rank) + (r.chunks - 1) * rounds.group() + overlap, overlap, ops);
@@ -38,9 +38,9 @@ extern const ScheduleDef interleaved{
     .source = "Narayanan et al., Efficient Large-Scale Language Model Training (Megatron-LM), SC 2021",
     .placement = Placement::Loop,
     .chunks = {2, kManyChunks},
-    .fields = &fields,
-    .read = read,
-    .rank = order,
+    .fields = &interleaved_fields,
+    .read = read_interleaved,
+    .rank = interleaved_order,
 };
 
 }  // namespace stagecraft::schedules

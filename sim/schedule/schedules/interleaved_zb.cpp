@@ -3,19 +3,19 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{.title = "Interleaved 1F1B with the weight gradients apart.",
-                             .fields = {chunks_field(), group_field()}};
+const config::MapSpec interleaved_zb_fields{.title = "Interleaved 1F1B with the weight gradients apart.",
+                                            .fields = {chunks_field(), group_field()}};
 
 struct InterleavedZbOptions {
   int group = 0;
   friend bool operator==(const InterleavedZbOptions&, const InterleavedZbOptions&) = default;
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
+void read_interleaved_zb(const config::Value& map, ScheduleOptions& options) {
   options.keep(InterleavedZbOptions{option_or(map, "group", 0)});
 }
 
-void order(const RankInput& r, RankOps& ops) {
+void interleaved_zb_order(const RankInput& r, RankOps& ops) {
   split_backward(r, rounds_of(r, "interleaved-zb", r.in.options.as<InterleavedZbOptions>().group), ops);
 }
 
@@ -27,9 +27,9 @@ extern const ScheduleDef interleaved_zb{
     .source = "torch.distributed.pipelining, ScheduleInterleavedZeroBubble; Qi et al., Zero Bubble, ICLR 2024",
     .placement = Placement::Loop,
     .chunks = {2, kManyChunks},
-    .fields = &fields,
-    .read = read,
-    .rank = order,
+    .fields = &interleaved_zb_fields,
+    .read = read_interleaved_zb,
+    .rank = interleaved_zb_order,
 };
 
 }  // namespace stagecraft::schedules

@@ -11,7 +11,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{
+const config::MapSpec layerpipe_fields{
     .title = "A modulo schedule of tasks: every device runs each of its tasks once in every interval.",
     .fields = {
         config::integer("slack", 0, 1000)
@@ -23,7 +23,7 @@ struct LayerPipeOptions {
   friend bool operator==(const LayerPipeOptions&, const LayerPipeOptions&) = default;
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
+void read_layerpipe(const config::Value& map, ScheduleOptions& options) {
   options.keep(LayerPipeOptions{option_or(map, "slack", 1)});
 }
 
@@ -55,7 +55,7 @@ std::vector<int> interval_offsets(const Plan& plan, const std::vector<int>& orde
 // In every interval each device runs its tasks in the order of the graph, each on its next micro-batch, and
 // updates after the last of an iteration. No task waits for one of its own interval on another device, so an interval
 // lasts as long as the busiest device works.
-Schedule order(const ScheduleInput& in) {
+Schedule layerpipe_order(const ScheduleInput& in) {
   require_tasks(in.plan);
   const std::vector<int> sorted = topological_order(in.plan.graph()).value();
   const std::vector<int> offset = interval_offsets(in.plan, sorted, in.options.as<LayerPipeOptions>().slack);
@@ -92,9 +92,9 @@ extern const ScheduleDef layerpipe{
     .trains = false,
     .tasks = true,
     .equal_sizes = false,
-    .fields = &fields,
-    .read = read,
-    .whole = order,
+    .fields = &layerpipe_fields,
+    .read = read_layerpipe,
+    .whole = layerpipe_order,
 };
 
 }  // namespace stagecraft::schedules

@@ -3,7 +3,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{
+const config::MapSpec looped_bfs_fields{
     .title = "All micro-batches through one chunk, then through the next.",
     .fields = {chunks_field(), config::choice("backward", std::vector<std::string>{"forward", "reverse"})
                                    .fallback("forward")
@@ -15,12 +15,12 @@ struct LoopedBfsOptions {
   friend bool operator==(const LoopedBfsOptions&, const LoopedBfsOptions&) = default;
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
+void read_looped_bfs(const config::Value& map, ScheduleOptions& options) {
   options.keep(LoopedBfsOptions{option_is(map, "backward", "reverse")});
 }
 
 // Weights of a chunk are needed once forward and once backward, which suits weights that are gathered for use.
-void order(const RankInput& r, RankOps& ops) {
+void looped_bfs_order(const RankInput& r, RankOps& ops) {
   const bool reverse = r.in.options.as<LoopedBfsOptions>().reverse;
   const int m = r.micro_batches;
   for (int chunk = 0; chunk < r.chunks; ++chunk)
@@ -38,9 +38,9 @@ extern const ScheduleDef looped_bfs{
     .source = "Lamy-Poirier, Breadth-First Pipeline Parallelism, MLSys 2023",
     .placement = Placement::Loop,
     .chunks = {1, kManyChunks},
-    .fields = &fields,
-    .read = read,
-    .rank = order,
+    .fields = &looped_bfs_fields,
+    .read = read_looped_bfs,
+    .rank = looped_bfs_order,
 };
 
 }  // namespace stagecraft::schedules

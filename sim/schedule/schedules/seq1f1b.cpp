@@ -7,7 +7,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{
+const config::MapSpec seq1f1b_fields{
     .title = "1F1B over slices of sequences.",
     .fields = {config::integer("slices", 1, 1 << 16)
                    .fallback("2")
@@ -18,13 +18,13 @@ struct SliceOptions {
   friend bool operator==(const SliceOptions&, const SliceOptions&) = default;
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
+void read_seq1f1b(const config::Value& map, ScheduleOptions& options) {
   options.keep(SliceOptions{option_or(map, "slices", 2)});
 }
 
 // Slices go forward in order. Attention of a later slice reads the keys and values of the earlier, so the gradients of
 // a sequence come back last slice first, and a rank runs ahead by one whole sequence more than 1F1B less one slice.
-void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
+void seq1f1b_order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
   const int slices = in.options.as<SliceOptions>().slices;
   require_micro_batches(micro_batches % slices == 0, "seq1f1b", fmt::format("a multiple of {} slices", slices),
                         micro_batches);
@@ -43,9 +43,9 @@ extern const ScheduleDef seq1f1b{
     .summary = "1F1B over slices of sequences: the bubble and the activations of a slice instead of a micro-batch",
     .source = "Sun et al., Seq1F1B, 2024; sail-sg/zero-bubble-pipeline-parallelism, seq1f1b.py",
     .turns = false,
-    .fields = &fields,
-    .read = read,
-    .stage = order,
+    .fields = &seq1f1b_fields,
+    .read = read_seq1f1b,
+    .stage = seq1f1b_order,
 };
 
 }  // namespace stagecraft::schedules

@@ -14,7 +14,7 @@ namespace {
 using namespace synthesis;
 using config::Value;
 
-const config::MapSpec fields{
+const config::MapSpec synthesised_fields{
     .title = "An order made for the costs and the memory at hand.",
     .fields = {
         config::choice("objective", std::vector<std::string>{"period", "makespan"})
@@ -53,7 +53,7 @@ struct SynthesisOptions {
   friend bool operator==(const SynthesisOptions&, const SynthesisOptions&) = default;
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
+void read_synthesised(const config::Value& map, ScheduleOptions& options) {
   SynthesisOptions synthesis;
   synthesis.period = !option_is(map, "objective", "makespan");
   synthesis.split = !option_is(map, "split", "false");
@@ -270,7 +270,7 @@ class ScheduleSynthesis {
   std::vector<Candidate> candidates_;
 };
 
-Schedule whole(const ScheduleInput& in) { return ScheduleSynthesis(in).run(); }
+Schedule synthesised_whole(const ScheduleInput& in) { return ScheduleSynthesis(in).run(); }
 
 }  // namespace
 
@@ -279,9 +279,9 @@ extern const ScheduleDef synthesised{
     .summary = "Found by search; on `ideal` never slower than another synchronous schedule on the same stages",
     .source = "list scheduling with the banker's rule, simulated annealing on critical blocks, building blocks",
     .equal_sizes = false,
-    .fields = &fields,
-    .read = read,
-    .whole = whole,
+    .fields = &synthesised_fields,
+    .read = read_synthesised,
+    .whole = synthesised_whole,
 };
 
 }  // namespace stagecraft::schedules

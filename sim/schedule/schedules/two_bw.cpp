@@ -7,11 +7,12 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{.title = "1F1B without a flush, on two weight versions.", .fields = {drain_every_field()}};
+const config::MapSpec two_bw_fields{.title = "1F1B without a flush, on two weight versions.",
+                                    .fields = {drain_every_field()}};
 
 // 1F1B that never drains: micro-batches run on through the iterations. Two weight versions are enough when the
 // micro-batches of an iteration are at least the forwards a stage runs ahead (PipeDream-2BW, section 3.1).
-void order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
+void two_bw_order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
   const int depth = in.depth[stage];
   if (in.plan.micro_batches_run(stage) < depth - 1)
     throw Infeasible("micro-batches",
@@ -31,8 +32,8 @@ extern const ScheduleDef two_bw{
     .source = "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
     .weights = "2bw",
     .flushes = false,
-    .fields = &fields,
-    .stage = order,
+    .fields = &two_bw_fields,
+    .stage = two_bw_order,
 };
 
 }  // namespace stagecraft::schedules

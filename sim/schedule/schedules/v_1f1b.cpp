@@ -69,7 +69,7 @@ class StepTable {
     const std::vector<int> order = in_order(time_);
     peak_ = peak(order);
     const bool binds = peak_ < 2 * micro_batches_;
-    const std::vector<Step> steps(time_[order.back()] + 2, Step::Free);
+    const std::vector<StepState> steps(time_[order.back()] + 2, StepState::Free);
     if (binds) memory_.assign(ranks_, StepTree<Activations>(steps));
     for (const int op : order) move(op);
   }
@@ -153,9 +153,9 @@ class StepTable {
     ++placed_[r][its_leg];
     if (memory_.empty()) return;
     if (forward)
-      memory_[r].set(to, {Step::Takes});
+      memory_[r].set(to, {StepState::Takes});
     else
-      memory_[r].set(to, {Step::Busy, Step::Frees});
+      memory_[r].set(to, {StepState::Busy, StepState::Frees});
   }
 
   int ranks_, micro_batches_, peak_ = 0;
@@ -164,7 +164,7 @@ class StepTable {
   std::vector<StepTree<Activations>> memory_;  ///< [rank]; empty when memory is no limit.
 };
 
-Schedule whole(const ScheduleInput& in) {
+Schedule v_1f1b_whole(const ScheduleInput& in) {
   const int m = in.plan.micro_batches(StageId{0});
   StepTable table(in.layout.ranks(), m);
   table.squeeze();
@@ -183,7 +183,7 @@ extern const ScheduleDef v_1f1b{
     .source = "Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024; sail-sg, v1f1b.py",
     .placement = Placement::V,
     .chunks = {2, 2},
-    .whole = whole,
+    .whole = v_1f1b_whole,
 };
 
 }  // namespace stagecraft::schedules

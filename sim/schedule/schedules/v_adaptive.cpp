@@ -7,21 +7,21 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{.title = "The shortest V-shaped order within a memory limit.",
-                             .fields = {memory_field("1")}};
+const config::MapSpec v_adaptive_fields{.title = "The shortest V-shaped order within a memory limit.",
+                                        .fields = {memory_field("1")}};
 
-struct MemoryOption {
+struct VAdaptiveMemoryOption {
   double memory = 1;
-  friend bool operator==(const MemoryOption&, const MemoryOption&) = default;
+  friend bool operator==(const VAdaptiveMemoryOption&, const VAdaptiveMemoryOption&) = default;
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
-  options.keep(MemoryOption{option_or(map, "memory", 1.0)});
+void read_v_adaptive(const config::Value& map, ScheduleOptions& options) {
+  options.keep(VAdaptiveMemoryOption{option_or(map, "memory", 1.0)});
 }
 
-Schedule whole(const ScheduleInput& in) {
+Schedule v_adaptive_whole(const ScheduleInput& in) {
   const int m = in.plan.micro_batches(StageId{0}), ranks = in.layout.ranks();
-  const double memory = in.options.as<MemoryOption>().memory;
+  const double memory = in.options.as<VAdaptiveMemoryOption>().memory;
   const VWork work{.costs = rank_costs(in), .hop = slowest_hop(in).value, .micro_batches = m};
   const VRows best = shortest_rows(work, static_cast<int>(std::min(memory, 1.0) * 2 * ranks + 1e-9));
   if (best.empty())
@@ -46,9 +46,9 @@ extern const ScheduleDef v_adaptive{
     .source = "Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024; sail-sg, v_auto_schedule.py",
     .placement = Placement::V,
     .chunks = {2, 2},
-    .fields = &fields,
-    .read = read,
-    .whole = whole,
+    .fields = &v_adaptive_fields,
+    .read = read_v_adaptive,
+    .whole = v_adaptive_whole,
 };
 
 }  // namespace stagecraft::schedules

@@ -4,7 +4,7 @@ namespace stagecraft::schedules {
 namespace {
 
 // One step a rank on every way: no activation can live shorter.
-Schedule whole(const ScheduleInput& in) {
+Schedule v_min_whole(const ScheduleInput& in) {
   const int p = in.layout.ranks(), gap = p % 3 == 0 ? 2 : 0;  // A multiple of three would collide.
   std::vector<VBlock> blocks;
   for (int r = 0; r < p; ++r) blocks.push_back({r, 2 * p - r - 1, 2 * p + gap + r, 4 * p + gap - r - 1});
@@ -19,7 +19,7 @@ extern const ScheduleDef v_min{
     .source = "Qi et al., Pipeline Parallelism with Controllable Memory, NeurIPS 2024; sail-sg, zbv_greedy.py",
     .placement = Placement::V,
     .chunks = {2, 2},
-    .whole = whole,
+    .whole = v_min_whole,
 };
 
 }  // namespace stagecraft::schedules

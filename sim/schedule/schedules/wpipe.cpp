@@ -5,14 +5,14 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{.title = "Two groups of stages, updated in turn, without a flush.",
-                             .fields = {drain_every_field()}};
+const config::MapSpec wpipe_fields{.title = "Two groups of stages, updated in turn, without a flush.",
+                                   .fields = {drain_every_field()}};
 
 // The interleaved order in groups of all micro-batches of an iteration. Rank r runs 2(p - 1 - r) + m forwards ahead.
 // From m = 2(p - 1) on, each forward of the second group comes after the update of the previous iteration, so it uses
 // the newest weights; each forward of the first group comes between that update and the one before it, so its weights
 // are one update old.
-void order(const RankInput& r, RankOps& ops) {
+void wpipe_order(const RankInput& r, RankOps& ops) {
   const int m = r.in.plan.micro_batches(StageId{0}), min_micro_batches = 2 * (r.ranks - 1);
   require_micro_batches(
       m >= min_micro_batches, "wpipe",
@@ -32,8 +32,8 @@ extern const ScheduleDef wpipe{
     .flushes = false,
     .placement = Placement::Loop,
     .chunks = {2, 2},
-    .fields = &fields,
-    .rank = order,
+    .fields = &wpipe_fields,
+    .rank = wpipe_order,
 };
 
 }  // namespace stagecraft::schedules

@@ -4,19 +4,19 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{.title = "Zero bubble from the costs.", .fields = {memory_field("1")}};
+const config::MapSpec zb_1p_fields{.title = "Zero bubble from the costs.", .fields = {memory_field("1")}};
 
-struct MemoryOption {
+struct Zb1pMemoryOption {
   double memory = 1;
-  friend bool operator==(const MemoryOption&, const MemoryOption&) = default;
+  friend bool operator==(const Zb1pMemoryOption&, const Zb1pMemoryOption&) = default;
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
-  options.keep(MemoryOption{option_or(map, "memory", 1.0)});
+void read_zb_1p(const config::Value& map, ScheduleOptions& options) {
+  options.keep(Zb1pMemoryOption{option_or(map, "memory", 1.0)});
 }
 
-Schedule whole(const ScheduleInput& in) {
-  return automatic_zero_bubble(in, "zb-1p", in.options.as<MemoryOption>().memory);
+Schedule zb_1p_whole(const ScheduleInput& in) {
+  return automatic_zero_bubble(in, "zb-1p", in.options.as<Zb1pMemoryOption>().memory);
 }
 
 }  // namespace
@@ -26,9 +26,9 @@ extern const ScheduleDef zb_1p{
     .summary = "Order found from the costs: p activations on a rank, if an input gradient frees half of one",
     .source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 3",
     .placement = Placement::Linear,
-    .fields = &fields,
-    .read = read,
-    .whole = whole,
+    .fields = &zb_1p_fields,
+    .read = read_zb_1p,
+    .whole = zb_1p_whole,
 };
 
 }  // namespace stagecraft::schedules

@@ -4,19 +4,19 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{.title = "Zero bubble from the costs.", .fields = {memory_field("2")}};
+const config::MapSpec zb_2p_fields{.title = "Zero bubble from the costs.", .fields = {memory_field("2")}};
 
-struct MemoryOption {
+struct Zb2pMemoryOption {
   double memory = 2;
-  friend bool operator==(const MemoryOption&, const MemoryOption&) = default;
+  friend bool operator==(const Zb2pMemoryOption&, const Zb2pMemoryOption&) = default;
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
-  options.keep(MemoryOption{option_or(map, "memory", 2.0)});
+void read_zb_2p(const config::Value& map, ScheduleOptions& options) {
+  options.keep(Zb2pMemoryOption{option_or(map, "memory", 2.0)});
 }
 
-Schedule whole(const ScheduleInput& in) {
-  return automatic_zero_bubble(in, "zb-2p", in.options.as<MemoryOption>().memory);
+Schedule zb_2p_whole(const ScheduleInput& in) {
+  return automatic_zero_bubble(in, "zb-2p", in.options.as<Zb2pMemoryOption>().memory);
 }
 
 }  // namespace
@@ -28,9 +28,9 @@ extern const ScheduleDef zb_2p{
         "bubble",
     .source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 3",
     .placement = Placement::Linear,
-    .fields = &fields,
-    .read = read,
-    .whole = whole,
+    .fields = &zb_2p_fields,
+    .read = read_zb_2p,
+    .whole = zb_2p_whole,
 };
 
 }  // namespace stagecraft::schedules

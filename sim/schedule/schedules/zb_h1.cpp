@@ -3,7 +3,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-void order(const RankInput& r, RankOps& ops) { split_backward(r, {1, r.micro_batches, r.micro_batches}, ops); }
+void zb_h1_order(const RankInput& r, RankOps& ops) { split_backward(r, {1, r.micro_batches, r.micro_batches}, ops); }
 
 }  // namespace
 
@@ -13,7 +13,7 @@ extern const ScheduleDef zb_h1{
     .source =
         "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024; order of PyTorch's ScheduleInterleavedZeroBubble",
     .placement = Placement::Linear,
-    .rank = order,
+    .rank = zb_h1_order,
 };
 
 }  // namespace stagecraft::schedules

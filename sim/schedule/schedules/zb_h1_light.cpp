@@ -9,7 +9,7 @@ namespace {
 // 1F1B in which rank r delays its first r weight gradients to the end, the latest first. A weight gradient right after
 // its input gradient runs as one backward with it, which delays the message by W; the halves stay apart only after the
 // last forward, and on all ranks but the first.
-void order(const RankInput& r, RankOps& ops) {
+void zb_h1_light_order(const RankInput& r, RankOps& ops) {
   const int m = r.micro_batches, ahead = std::min(r.ranks - 1 - r.rank, m);
   std::vector<int> delayed;
   for (int k = 0; k < m + ahead; ++k) {
@@ -37,7 +37,7 @@ extern const ScheduleDef zb_h1_light{
     .summary = "ZB-H1 as released for Megatron-LM: most backwards whole, so less exact than zb-h1",
     .source = "sail-sg/zero-bubble-pipeline-parallelism, zbpp_light, 2023",
     .placement = Placement::Linear,
-    .rank = order,
+    .rank = zb_h1_light_order,
 };
 
 }  // namespace stagecraft::schedules

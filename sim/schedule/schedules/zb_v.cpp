@@ -41,7 +41,7 @@ class TurnCounter {
 
 // Made by hand for F = I = W. Warm-up: as deep as the memory of 1F1B allows, then the second chunk comes back; steady
 // state: one of everything; then the remaining input gradients and weight gradients.
-void order(const RankInput& r, RankOps& ops) {
+void zb_v_order(const RankInput& r, RankOps& ops) {
   const int p = r.ranks, rank = r.rank, slots = std::max(2 * p - 1, r.micro_batches);
   constexpr Turn F[] = {{OpKind::Forward, 0}, {OpKind::Forward, 1}};
   constexpr Turn I[] = {{OpKind::InputGradient, 0}, {OpKind::InputGradient, 1}};
@@ -64,7 +64,7 @@ extern const ScheduleDef zb_v{
     .source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 6; PyTorch's ScheduleZBVZeroBubble",
     .placement = Placement::V,
     .chunks = {2, 2},
-    .rank = order,
+    .rank = zb_v_order,
 };
 
 }  // namespace stagecraft::schedules

@@ -14,22 +14,22 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{.title = "Zero bubble from the costs, in a V.", .fields = {memory_field("1")}};
+const config::MapSpec zb_v_auto_fields{.title = "Zero bubble from the costs, in a V.", .fields = {memory_field("1")}};
 
-struct MemoryOption {
+struct ZbVAutoMemoryOption {
   double memory = 1;
-  friend bool operator==(const MemoryOption&, const MemoryOption&) = default;
+  friend bool operator==(const ZbVAutoMemoryOption&, const ZbVAutoMemoryOption&) = default;
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
-  options.keep(MemoryOption{option_or(map, "memory", 1.0)});
+void read_zb_v_auto(const config::Value& map, ScheduleOptions& options) {
+  options.keep(ZbVAutoMemoryOption{option_or(map, "memory", 1.0)});
 }
 
 enum { ForwardDown, ForwardUp, GradientDown, GradientUp };
-constexpr Leg kLegs[] = {{OpKind::Forward, 0, true},
-                         {OpKind::Forward, 1, false},
-                         {OpKind::InputGradient, 1, true},
-                         {OpKind::InputGradient, 0, false}};
+constexpr Leg kZbVAutoLegs[] = {{OpKind::Forward, 0, true},
+                                {OpKind::Forward, 1, false},
+                                {OpKind::InputGradient, 1, true},
+                                {OpKind::InputGradient, 0, false}};
 
 /// One schedule. `approved` has the bubbles of an earlier one: a rank may have as much more as the worst rank had.
 class ZbVTrial {
@@ -38,7 +38,7 @@ class ZbVTrial {
       : work_(work),
         fill_forward_(fill_forward),
         fill_gradient_(fill_gradient),
-        rows_(work, kLegs),
+        rows_(work, kZbVAutoLegs),
         allowance_(work.costs.size(), 0) {
     if (!approved) return;
     const double worst = *std::max_element(approved->begin(), approved->end());
@@ -172,8 +172,8 @@ std::optional<ZbVTrial> improved(const ZeroBubbleWork& work, bool fill_forward, 
   }
 }
 
-Schedule whole(const ScheduleInput& in) {
-  const double memory = in.options.as<MemoryOption>().memory;
+Schedule zb_v_auto_whole(const ScheduleInput& in) {
+  const double memory = in.options.as<ZbVAutoMemoryOption>().memory;
   const ZeroBubbleWork work{rank_costs(in), in.plan.micro_batches(StageId{0}), slowest_hop(in).value,
                             memory * 4 * in.layout.ranks()};
   std::optional<ZbVTrial> best;
@@ -197,9 +197,9 @@ extern const ScheduleDef zb_v_auto{
     .source = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 6; sail-sg, zbv.py",
     .placement = Placement::V,
     .chunks = {2, 2},
-    .fields = &fields,
-    .read = read,
-    .whole = whole,
+    .fields = &zb_v_auto_fields,
+    .read = read_zb_v_auto,
+    .whole = zb_v_auto_whole,
 };
 
 }  // namespace stagecraft::schedules

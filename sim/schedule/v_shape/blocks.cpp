@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kPeriod = 6, kLegs = 4, kWeights = 4;  // The fifth leg is weight gradients.
+constexpr int kBlockPeriod = 6, kLegs = 4, kWeights = 4;  // The fifth leg is weight gradients.
 
 /// The times of one rank, [leg][micro-batch]; with or without the leg of weight gradients.
 using Legs = std::vector<std::vector<int>>;
@@ -92,15 +92,15 @@ int inputs_at(const Times& times, const Pass& p) {
   return latest;
 }
 
-Step step_of(int leg, bool has_weights) {
-  if (leg == kWeights) return Step::Frees;
-  return leg < 2 ? Step::Takes : has_weights ? Step::Busy : Step::Due;
+StepState step_of(int leg, bool has_weights) {
+  if (leg == kWeights) return StepState::Frees;
+  return leg < 2 ? StepState::Takes : has_weights ? StepState::Busy : StepState::Due;
 }
 
 /// The activations of one rank, which weight gradients free. Without a leg of their own, weight gradients are assumed
 /// to run in the free steps.
 StepTree<ActivationsAndDue> memory_of(const Legs& legs) {
-  std::vector<Step> steps(last_time(legs) + 1, Step::Free);
+  std::vector<StepState> steps(last_time(legs) + 1, StepState::Free);
   each_pass({legs}, [&](const Pass& p) { steps[p.time] = step_of(p.leg, legs.size() > kLegs); });
   return StepTree<ActivationsAndDue>(std::move(steps));
 }
@@ -176,10 +176,10 @@ class Reordering {
     if (memory_.empty()) return taken_[p.rank].insert(to).second && taken_[p.rank].erase(time) > 0;
     StepTree<ActivationsAndDue>& memory = memory_[p.rank];
     if (!memory.free(to)) return false;
-    const Step step = step_of(p.leg, times_[p.rank].size() > kLegs);
-    memory.set(time, {Step::Free}), memory.set(to, {step});
+    const StepState step = step_of(p.leg, times_[p.rank].size() > kLegs);
+    memory.set(time, {StepState::Free}), memory.set(to, {step});
     if (memory.whole().peak() <= peak_) return true;
-    memory.set(to, {Step::Free}), memory.set(time, {step});
+    memory.set(to, {StepState::Free}), memory.set(time, {step});
     return false;
   }
 
@@ -224,7 +224,7 @@ Schedule from_v_blocks(const ScheduleInput& in, const std::vector<VBlock>& block
   for (const VBlock& block : blocks) {
     Legs& legs = times.emplace_back(kLegs);
     for (int leg = 0; leg < kLegs; ++leg)
-      for (int k = 0; k < m; ++k) legs[leg].push_back(block[leg] + kPeriod * k);
+      for (int k = 0; k < m; ++k) legs[leg].push_back(block[leg] + kBlockPeriod * k);
   }
   for (Legs& legs : times) add_weights(legs);
   Reordering(times, true).run();
@@ -257,17 +257,18 @@ std::vector<std::vector<VBlock>> v_block_shapes(int ranks, double max_alive) {
     double alive = 0;
     for (const VBlock& b : block) {
       unsigned taken = 0;
-      for (const int t : b) taken |= 1U << (t % kPeriod);
+      for (const int t : b) taken |= 1U << (t % kBlockPeriod);
       if (std::popcount(taken) < kLegs) return;
-      alive = std::max(alive, static_cast<double>(b[3] - b[0] + b[2] - b[1]) / kPeriod);
+      alive = std::max(alive, static_cast<double>(b[3] - b[0] + b[2] - b[1]) / kBlockPeriod);
     }
     if (alive <= max_alive) shapes.push_back({alive, std::move(block)});
   };
   for (int first = 1; first <= kSlowest; ++first)
     for (int second = 1; second <= kSlowest; ++second)
       for (int turn = first == second ? ranks : 1; turn <= ranks; ++turn)
-        for (int gaps = 0; gaps < kPeriod * kPeriod * kPeriod; ++gaps)
-          add(first, second, turn, {gaps % kPeriod, gaps / kPeriod % kPeriod, gaps / kPeriod / kPeriod});
+        for (int gaps = 0; gaps < kBlockPeriod * kBlockPeriod * kBlockPeriod; ++gaps)
+          add(first, second, turn,
+              {gaps % kBlockPeriod, gaps / kBlockPeriod % kBlockPeriod, gaps / kBlockPeriod / kBlockPeriod});
   std::stable_sort(shapes.begin(), shapes.end(), [](const Shape& a, const Shape& b) { return a.alive > b.alive; });
   std::vector<std::vector<VBlock>> blocks;
   for (Shape& s : shapes) blocks.push_back(std::move(s.block));

@@ -13,11 +13,11 @@ namespace {
 using enum VPass;
 using PassCounts = EnumArray<VPass, int, kVPasses>;
 
-constexpr int kPeriod = 6;
+constexpr int kPatternPeriod = 6;
 
 /// Puts both weight gradients on the first free step after their gradients; nothing when two passes share a step.
 std::optional<VPattern> with_weights(VPattern p) {
-  std::array<bool, kPeriod> taken{};
+  std::array<bool, kPatternPeriod> taken{};
   for (const VPass pass : {VPass::F0, VPass::F1, VPass::I1, VPass::I0}) {
     bool& step = taken[p[pass]];
     if (step) return {};
@@ -25,7 +25,7 @@ std::optional<VPattern> with_weights(VPattern p) {
   }
   for (const auto& [gradient, weight] : {std::pair{VPass::I1, VPass::W1}, std::pair{VPass::I0, VPass::W0}}) {
     int step = p[gradient];
-    while (taken[step]) step = (step + 1) % kPeriod;
+    while (taken[step]) step = (step + 1) % kPatternPeriod;
     p[weight] = step, taken[step] = true;
   }
   return p;
@@ -33,14 +33,14 @@ std::optional<VPattern> with_weights(VPattern p) {
 
 /// The pattern that is `ranks` ranks further down, without weight gradients.
 VPattern moved(VPattern p, int down, int ranks) {
-  for (const VPass pass : {VPass::F0, VPass::I1}) p[pass] = (p[pass] + down * ranks) % kPeriod;
-  for (const VPass pass : {VPass::F1, VPass::I0}) p[pass] = (p[pass] + (kPeriod - 1) * ranks) % kPeriod;
+  for (const VPass pass : {VPass::F0, VPass::I1}) p[pass] = (p[pass] + down * ranks) % kPatternPeriod;
+  for (const VPass pass : {VPass::F1, VPass::I0}) p[pass] = (p[pass] + (kPatternPeriod - 1) * ranks) % kPatternPeriod;
   return p;
 }
 
 /// Whether `ranks` ranks may follow: after a period of them the patterns repeat.
 bool fit_together(const VPattern& p, int down, int ranks) {
-  for (int r = 1; r <= std::min(ranks, kPeriod); ++r)
+  for (int r = 1; r <= std::min(ranks, kPatternPeriod); ++r)
     if (!with_weights(moved(p, down, r))) return false;
   return true;
 }
@@ -51,7 +51,7 @@ std::vector<PassCounts> first_steps(const std::vector<VPattern>& patterns) {
   std::vector<PassCounts> first(patterns.size());
   const auto put = [&](int r, VPass pass, int from) {
     const int place = patterns[r][pass];
-    return first[r][pass] = from + (place - from % kPeriod + kPeriod) % kPeriod;
+    return first[r][pass] = from + (place - from % kPatternPeriod + kPatternPeriod) % kPatternPeriod;
   };
   int time = 0;
   for (const VPass pass : {F0, F1, I1, I0})
@@ -72,8 +72,8 @@ VRow repeated(const PassCounts& first, int micro_batches) {
     const VPass pass = kAllVPasses[std::min_element(next.begin(), next.end()) - next.begin()];
     int& time = next[pass];
     row.push_back({time, pass});
-    time += kPeriod;
-    if (time == first[pass] + kPeriod * micro_batches) time = std::numeric_limits<int>::max();
+    time += kPatternPeriod;
+    if (time == first[pass] + kPatternPeriod * micro_batches) time = std::numeric_limits<int>::max();
   }
   return row;
 }
@@ -90,9 +90,9 @@ std::optional<VRows> repeated(const std::vector<VPattern>& patterns, int micro_b
 
 std::vector<VPattern> v_tops() {
   std::vector<VPattern> patterns;
-  for (int f = 1; f < kPeriod; ++f)
-    for (int down = 1; down < kPeriod; ++down)
-      for (int up = 1; up < kPeriod; ++up)
+  for (int f = 1; f < kPatternPeriod; ++f)
+    for (int down = 1; down < kPatternPeriod; ++down)
+      for (int up = 1; up < kPatternPeriod; ++up)
         if (const auto whole = with_weights({0, f, down, up, 0, 0})) patterns.push_back(*whole);
   return patterns;
 }
@@ -119,17 +119,17 @@ int repetitions(int ranks, int micro_batches) {
 }
 
 int peak_of(const std::vector<VPattern>& patterns, int micro_batches) {
-  const int length = kPeriod * micro_batches;
+  const int length = kPatternPeriod * micro_batches;
   int peak = 0;
   for (const PassCounts& first : first_steps(patterns)) {
     // After the third of these steps the rank takes fewer activations in a period than it frees, before it no fewer.
     std::array<int, 4> turns{first[W1], first[W0], first[F0] + length, first[F1] + length};
     std::sort(turns.begin(), turns.end());
-    for (int t = turns[2] - kPeriod; t < turns[2]; ++t) {
+    for (int t = turns[2] - kPatternPeriod; t < turns[2]; ++t) {
       int alive = 0;
       for (const VPass pass : {F0, F1, W1, W0}) {
         const int since = t - first[pass];
-        if (since >= 0) alive += activations(pass) * std::min(since / kPeriod + 1, micro_batches);
+        if (since >= 0) alive += activations(pass) * std::min(since / kPatternPeriod + 1, micro_batches);
       }
       peak = std::max(peak, alive);
     }

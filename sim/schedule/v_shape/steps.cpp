@@ -4,17 +4,17 @@
 
 namespace stagecraft {
 
-ActivationsAndDue ActivationsAndDue::from_step(Step step) {
+ActivationsAndDue ActivationsAndDue::from_step(StepState step) {
   switch (step) {
-    case Step::Takes:
+    case StepState::Takes:
       return {1, 0, 0, 1, 1};
-    case Step::Frees:
+    case StepState::Frees:
       return {-1, 0, 0, -1, -1};
-    case Step::Due:
+    case StepState::Due:
       return {-1, 1, 1, 0, 0};
-    case Step::Free:
+    case StepState::Free:
       return {0, -1, 0, -1, 0};
-    case Step::Busy:
+    case StepState::Busy:
       break;
   }
   return {};

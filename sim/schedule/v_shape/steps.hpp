@@ -10,13 +10,13 @@ namespace stagecraft {
 
 /// What a rank does in one step, as far as memory is concerned: it takes an activation, frees one, or runs an input
 /// gradient after which a weight gradient is due.
-enum class Step : std::int8_t { Free, Busy, Takes, Frees, Due };
+enum class StepState : std::int8_t { Free, Busy, Takes, Frees, Due };
 
 /// Activations over a stretch of steps: how many more there are after it, and the most after any of its steps.
 struct Activations {
   int change = 0, highest = 0;
-  static Activations from_step(Step step) {
-    const int change = step == Step::Takes ? 1 : step == Step::Frees ? -1 : 0;
+  static Activations from_step(StepState step) {
+    const int change = step == StepState::Takes ? 1 : step == StepState::Frees ? -1 : 0;
     return {change, change};
   }
   static Activations joined(const Activations& a, const Activations& b) {
@@ -29,7 +29,7 @@ struct Activations {
 /// The most of both in between is what there was without a gradient, plus max(d + most, most_of_least).
 struct ActivationsAndDue {
   int change = 0, due = 0, lowest = 0, highest = 0, highest_after_lowest = 0;
-  static ActivationsAndDue from_step(Step);
+  static ActivationsAndDue from_step(StepState);
   static ActivationsAndDue joined(const ActivationsAndDue& a, const ActivationsAndDue& b) {
     return {a.change + b.change, a.due + b.due, std::max(a.lowest + b.due, b.lowest),
             std::max(a.highest, a.change + a.due + b.highest),
@@ -42,7 +42,7 @@ struct ActivationsAndDue {
 template <class Stretch>
 class StepTree {
  public:
-  explicit StepTree(std::vector<Step> steps) : steps_(std::move(steps)) {
+  explicit StepTree(std::vector<StepState> steps) : steps_(std::move(steps)) {
     const std::size_t blocks = (steps_.size() + kBlock - 1) / kBlock;
     while (leaves_ < blocks) leaves_ *= 2;
     tree_.resize(2 * leaves_);
@@ -50,11 +50,11 @@ class StepTree {
     for (std::size_t i = leaves_; i-- > 1;) tree_[i] = Stretch::joined(tree_[2 * i], tree_[2 * i + 1]);
   }
 
-  bool free(int step) const { return steps_[step] == Step::Free; }
+  bool free(int step) const { return steps_[step] == StepState::Free; }
   const Stretch& whole() const { return tree_[1]; }
 
   /// Replaces the steps from `step` on.
-  void set(int step, std::initializer_list<Step> what) {
+  void set(int step, std::initializer_list<StepState> what) {
     const std::size_t first = step, last = first + what.size() - 1;
     std::copy(what.begin(), what.end(), steps_.begin() + step);
     renew(first / kBlock);
@@ -95,7 +95,7 @@ class StepTree {
     return last;
   }
 
-  std::vector<Step> steps_;
+  std::vector<StepState> steps_;
   std::size_t leaves_ = 1;
   std::vector<Stretch> tree_;  ///< The root is 1.
 };

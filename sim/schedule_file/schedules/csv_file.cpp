@@ -9,7 +9,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec fields{
+const config::MapSpec csv_file_fields{
     .title = "An order read from a file.",
     .fields = {config::text("csv").optional().doc(
                    "File with a compute-only schedule in PyTorch's CSV format, one row for each rank."),
@@ -30,7 +30,7 @@ struct CsvRows {
   }
 };
 
-void read(const config::Value& map, ScheduleOptions& options) {
+void read_csv_file(const config::Value& map, ScheduleOptions& options) {
   const config::Value* rows = map.find("rows");
   if (rows == nullptr) return;
   CsvRows file_rows{{}, rows->where};
@@ -56,7 +56,7 @@ CsvSchedule read_rows(const CsvRows& csv) {
 }
 
 // The file gives one iteration; rows are devices 0, 1, ... of the cluster.
-Schedule whole(const ScheduleInput& in) {
+Schedule csv_file_whole(const ScheduleInput& in) {
   const CsvRows rows = in.options.as<CsvRows>();
   CsvSchedule csv = read_rows(rows);
   if (csv.stages != in.plan.stage_count())
@@ -82,9 +82,9 @@ extern const ScheduleDef csv_file{
     .summary = "Any order, read from PyTorch's compute-only CSV",
     .source = "torch.distributed.pipelining, _dump_csv and _load_csv",
     .equal_sizes = false,
-    .fields = &fields,
-    .read = read,
-    .whole = whole,
+    .fields = &csv_file_fields,
+    .read = read_csv_file,
+    .whole = csv_file_whole,
 };
 
 }  // namespace stagecraft::schedules

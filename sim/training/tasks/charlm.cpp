@@ -86,7 +86,7 @@ class CharLm final : public Dataset {
   Epochs epochs_;
 };
 
-std::unique_ptr<Dataset> make(const TaskShape& shape, std::uint64_t seed) {
+std::unique_ptr<Dataset> make_charlm(const TaskShape& shape, std::uint64_t seed) {
   constexpr const char* help = "take a gpt with a vocabulary of at least 29, or the task random";
   constexpr int characters = static_cast<int>(kAlphabet.size());
   const Operation& loss = one_loss(shape, "charlm");
@@ -108,7 +108,7 @@ extern const TaskDef charlm{
     .name = "charlm",
     .summary = "The next character of 2600 that a small grammar makes",
     .source = "written for this project",
-    .make = make,
+    .make = make_charlm,
 };
 
 }  // namespace stagecraft::tasks

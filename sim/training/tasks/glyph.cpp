@@ -13,7 +13,7 @@ namespace stagecraft::tasks {
 namespace {
 
 constexpr int kSide = 8, kWidth = 5, kHeight = 7, kClasses = 10;
-constexpr double kDarkest = 0.7, kBrightest = 1.3, kNoise = 0.35;
+constexpr double kDarkest = 0.7, kBrightest = 1.3, kPixelNoise = 0.35;
 
 constexpr std::array<std::string_view, kClasses> kDigits = {
     ".###."
@@ -107,7 +107,7 @@ class Glyph final : public Rows {
     Rng rng = stream(seed_, "glyph", {row});
     const int right = rng.integer(0, kSide - kWidth), down = rng.integer(0, kSide - kHeight);
     const double brightness = rng.uniform(kDarkest, kBrightest);
-    for (double& pixel : out) pixel = kNoise * normal(rng);
+    for (double& pixel : out) pixel = kPixelNoise * normal(rng);
     for (int y = 0; y < kHeight; ++y)
       for (int x = 0; x < kWidth; ++x)
         if (digit[y * kWidth + x] == '#') out[(y + down) * kSide + x + right] += brightness;
@@ -121,7 +121,7 @@ class Glyph final : public Rows {
   std::uint64_t seed_;
 };
 
-std::unique_ptr<Dataset> make(const TaskShape& shape, std::uint64_t seed) {
+std::unique_ptr<Dataset> make_glyph(const TaskShape& shape, std::uint64_t seed) {
   constexpr const char* help = "such as {builder: mlp, widths: [64, 32, 10]}; or take the task random";
   need_numbers(shape, "glyph");
   const Operation& loss = one_loss(shape, "glyph");
@@ -138,7 +138,7 @@ extern const TaskDef glyph{
     .name = "glyph",
     .summary = "Ten digits in pictures of 8 x 8, moved, dimmed and in noise; 2048 samples",
     .source = "drawn for this project",
-    .make = make,
+    .make = make_glyph,
 };
 
 }  // namespace stagecraft::tasks

@@ -28,7 +28,7 @@ class Integers final : public Rows {
   std::size_t inputs_;
 };
 
-std::unique_ptr<Dataset> make(const TaskShape& shape, std::uint64_t seed) {
+std::unique_ptr<Dataset> make_integers(const TaskShape& shape, std::uint64_t seed) {
   need_numbers(shape, "integers");
   if (one_loss(shape, "integers").kind != OperationKind::SumSquare)
     refuse("integers", "a mean divides, and whole numbers would not stay whole", "give it the loss sum_square");
@@ -41,7 +41,7 @@ extern const TaskDef integers{
     .name = "integers",
     .summary = "Sums of two whole numbers from -2 to 2, for arithmetic without rounding; 2048 samples",
     .source = "no particular paper",
-    .make = make,
+    .make = make_integers,
 };
 
 }  // namespace stagecraft::tasks

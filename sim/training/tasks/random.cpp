@@ -37,7 +37,7 @@ class Random final : public Dataset {
 };
 
 // Without a loss the model only computes, and no target is needed.
-std::unique_ptr<Dataset> make(const TaskShape& shape, std::uint64_t seed) {
+std::unique_ptr<Dataset> make_random(const TaskShape& shape, std::uint64_t seed) {
   if (shape.inputs.empty()) refuse("random", "it has no input", "let it start with an input");
   if (!shape.losses.empty()) one_loss(shape, "random");
   return std::make_unique<Random>(shape, seed);
@@ -49,7 +49,7 @@ extern const TaskDef random{
     .name = "random",
     .summary = "Random inputs and targets of any shape, never twice the same; nothing can be learnt from them",
     .source = "no particular paper",
-    .make = make,
+    .make = make_random,
 };
 
 }  // namespace stagecraft::tasks

@@ -13,7 +13,7 @@ namespace stagecraft::tasks {
 namespace {
 
 constexpr std::int64_t kHidden = 24, kMostNumbers = 1 << 14;
-constexpr double kFirstGain = 1, kSecondGain = 1.15, kDeviation = 2.08, kNoise = 0.1;
+constexpr double kFirstGain = 1, kSecondGain = 1.15, kDeviation = 2.08, kTargetNoise = 0.1;
 
 /// Rows of weights for `inputs` numbers.
 struct Matrix {
@@ -69,7 +69,7 @@ class Teacher final : public Rows {
   void target_of(std::int64_t row, std::span<double> out) const override {
     const std::vector<double> right = answer(row);
     Rng noise = stream(seed_, "teacher noise", {row});
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = right[i] + kNoise * normal(noise);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = right[i] + kTargetNoise * normal(noise);
   }
 
  private:
@@ -88,7 +88,7 @@ class Teacher final : public Rows {
   Matrix first_, second_, last_;
 };
 
-std::unique_ptr<Dataset> make(const TaskShape& shape, std::uint64_t seed) {
+std::unique_ptr<Dataset> make_teacher(const TaskShape& shape, std::uint64_t seed) {
   need_numbers(shape, "teacher");
   const Operation& loss = one_loss(shape, "teacher");
   if (loss.kind == OperationKind::CrossEntropy)
@@ -105,7 +105,7 @@ extern const TaskDef teacher{
     .name = "teacher",
     .summary = "What a random tanh network of two layers of 24 computes, from normal numbers; 2048 samples",
     .source = "Saad and Solla, Phys. Rev. Lett. 74 (1995)",
-    .make = make,
+    .make = make_teacher,
 };
 
 }  // namespace stagecraft::tasks

@@ -34,7 +34,7 @@ int fit_collective(const std::string& file, const std::string& text) {
   return 0;
 }
 
-int execute(const Arguments& a) {
+int execute_calibrate(const Arguments& a) {
   const std::string file = a.text("FILE");
   const std::string text = read_file(file);
   if (!file.ends_with(".csv")) {
@@ -75,7 +75,7 @@ extern const Command calibrate{
          {"--out", Argument::Kind::Text,
           "Device file to write; scenarios read it from FOLDER/topologies/devices with STAGECRAFT_PATH=FOLDER"},
          force_argument()},
-    .run = execute,
+    .run = execute_calibrate,
 };
 
 }  // namespace stagecraft::commands

@@ -34,7 +34,7 @@ std::optional<std::string> check_data_file(const std::string& kind, const std::s
 }
 
 /// One line about a file that is right; throws what is wrong with it.
-std::string check_file(const std::string& given, const std::vector<std::string>& sets) {
+std::string check_one(const std::string& given, const std::vector<std::string>& sets) {
   const std::string file = scenario_file(given);
   std::error_code error;
   if (std::filesystem::is_fifo(file, error))
@@ -85,7 +85,7 @@ std::string check_file(const std::string& given, const std::vector<std::string>&
                      p.experiment.weights.name());
 }
 
-int execute(const Arguments& a) {
+int execute_check(const Arguments& a) {
   check_format(a.text("format"), {"text", "json"});
   const bool json = a.text("format") == "json";
   std::vector<Diagnostic> problems;
@@ -93,7 +93,7 @@ int execute(const Arguments& a) {
   int code = 0;
   for (const std::string& file : a.list("FILE")) {
     try {
-      good += fmt::format("{}: ok, {}\n", file, check_file(file, a.list("set")));
+      good += fmt::format("{}: ok, {}\n", file, check_one(file, a.list("set")));
     } catch (const InputError& e) {
       problems.insert(problems.end(), e.problems().begin(), e.problems().end());
       code = 2;
@@ -122,7 +122,7 @@ extern const Command check{
     .arguments = {{"FILE", Argument::Kind::List, "Files", {}, true},
                   {"-s,--set", Argument::Kind::List, "path=value, applied to each scenario"},
                   {"--format", Argument::Kind::Text, "text or json", "text"}},
-    .run = execute,
+    .run = execute_check,
 };
 
 }  // namespace stagecraft::commands

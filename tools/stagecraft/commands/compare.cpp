@@ -16,7 +16,7 @@
 namespace stagecraft {
 namespace {
 
-Json results_in(const std::string& given) {
+Json compare_results_in(const std::string& given) {
   std::error_code error;
   const std::string file = std::filesystem::is_directory(given, error) ? given + "/results.json" : given;
   if (!std::filesystem::exists(file, error))
@@ -33,7 +33,7 @@ int print_table(const Arguments& a) {
   const auto files = a.list("RUN");
   if (files.size() < 2) throw InputError("two runs or more are needed", "stagecraft compare out/a out/b");
   std::vector<NamedResults> runs;
-  for (const std::string& f : files) runs.push_back({f, results_in(f)});
+  for (const std::string& f : files) runs.push_back({f, compare_results_in(f)});
   const Table table = run_table(runs);
   if (const std::string note = devices_note(runs); !note.empty()) print_error("note: {}\n", note);
   print(a.text("format") == "csv" ? to_csv(table) : to_text(table));
@@ -46,7 +46,7 @@ int compare_runs(const Arguments& a) try { return print_table(a); } catch (const
 }
 
 constexpr int kWidth = 100;
-constexpr const char* kReplay = "all";
+constexpr const char* kCompareReplay = "all";
 
 std::string scenario_of(const Arguments& a) {
   const auto given = a.list("RUN");
@@ -59,7 +59,7 @@ ScheduleTable table_of(const Arguments& a, const std::string& file, SortKey by) 
   ScheduleTableOptions o{.schedules = a.text("schedules")};
   if (a.has("backend")) o.backend = a.text("backend");
   o.by = by;
-  o.replay = replay_rows(a, o.backend, kReplay);
+  o.replay = replay_rows(a, o.backend, kCompareReplay);
   o.keep = a.flag("gantt") || a.has("svg");
   ScheduleTable table = compare_schedules(load_experiment(file, a.list("set")), o, show_progress);
   hide_progress();
@@ -79,7 +79,7 @@ std::vector<Argument> compare_schedules_arguments() {
            "Compare schedules on one scenario, over 5 iterations or more: all, or names with commas between"},
           {"-s,--set", Kind::List, "With --schedules: path=value, such as run.micro_batches=16; may be repeated"},
           {"-b,--backend", Kind::Text, "With --schedules: what simulates it (default: ideal)"},
-          replay_argument(kReplay, "With --schedules"),
+          replay_argument(kCompareReplay, "With --schedules"),
           {"--by", Kind::Text, "With --schedules: sort by time, period, memory or traffic (default: period)"},
           {"--gantt", Kind::Flag, "With --schedules: draw the first iteration of each schedule, all on one time scale"},
           {"--width", Kind::Count, "With --gantt: width of the longest line in characters (default: 100)"},
@@ -119,19 +119,19 @@ int compare_schedules(const Arguments& a) {
 namespace stagecraft::commands {
 namespace {
 
-std::vector<Argument> arguments() {
-  std::vector<Argument> arguments{
+std::vector<Argument> compare_arguments() {
+  std::vector<Argument> compare_arguments{
       {"RUN",
        Argument::Kind::List,
        "Folders that run --out wrote; the first is the baseline. With --schedules, a scenario",
        {},
        true}};
-  for (Argument& a : compare_schedules_arguments()) arguments.push_back(std::move(a));
-  arguments.push_back({"--format", Argument::Kind::Text, "text or csv; with --schedules also json", "text"});
-  return arguments;
+  for (Argument& a : compare_schedules_arguments()) compare_arguments.push_back(std::move(a));
+  compare_arguments.push_back({"--format", Argument::Kind::Text, "text or csv; with --schedules also json", "text"});
+  return compare_arguments;
 }
 
-int execute(const Arguments& a) {
+int execute_compare(const Arguments& a) {
   if (a.has("schedules")) return compare_schedules(a);
   for (const char* name : {"set", "backend", "replay", "by", "gantt", "width", "svg", "force"})
     if (a.has(name)) throw InputError(fmt::format("--{} needs --schedules", name), "add --schedules all");
@@ -146,8 +146,8 @@ extern const Command compare{
     .group = "Run",
     .example =
         "stagecraft compare out/a out/b\n  stagecraft compare --schedules all scenarios/examples/quickstart.yaml",
-    .arguments = arguments(),
-    .run = execute,
+    .arguments = compare_arguments(),
+    .run = execute_compare,
 };
 
 }  // namespace stagecraft::commands

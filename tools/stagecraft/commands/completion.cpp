@@ -215,7 +215,7 @@ std::string fish() {
   return text;
 }
 
-int execute(const Arguments& a) {
+int execute_completion(const Arguments& a) {
   const std::string shell = a.text("SHELL");
   const std::vector<std::string> shells{"bash", "zsh", "fish"};
   if (shell == "bash")
@@ -237,7 +237,7 @@ extern const Command completion{
     .group = "Utilities",
     .example = "source <(stagecraft completion bash)",
     .arguments = {{"SHELL", Argument::Kind::Text, "bash, zsh or fish", {}, true}},
-    .run = execute,
+    .run = execute_completion,
 };
 
 }  // namespace stagecraft::commands

@@ -23,7 +23,7 @@ std::vector<double> targets_of(const Arguments& a) {
   return targets;
 }
 
-int execute(const Arguments& a) {
+int execute_convergence(const Arguments& a) {
   ConvergenceOptions o;
   o.methods = split(a.text("methods"), ',');
   o.backend = a.text("backend");
@@ -75,7 +75,7 @@ extern const Command convergence{
                   {"--no-measure", Argument::Kind::Flag, "Leave out the time of an update on threads"},
                   {"-o,--out", Argument::Kind::Text, "Folder for convergence.csv, tta.csv and convergence.svg"},
                   force_argument()},
-    .run = execute,
+    .run = execute_convergence,
 };
 
 }  // namespace stagecraft::commands

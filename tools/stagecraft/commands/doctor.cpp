@@ -32,7 +32,7 @@ std::string backends_text() {
   return text;
 }
 
-int execute(const Arguments&) {
+int execute_doctor(const Arguments&) {
   print(backends_text());
   const std::string mpi = mpi_version();
   print(fmt::format("  mpi      {}\n",
@@ -58,7 +58,7 @@ extern const Command doctor{
     .group = "Utilities",
     .example = "stagecraft doctor",
     .arguments = {},
-    .run = execute,
+    .run = execute_doctor,
 };
 
 }  // namespace stagecraft::commands

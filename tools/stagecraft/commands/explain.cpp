@@ -12,7 +12,7 @@
 namespace stagecraft::commands {
 namespace {
 
-int execute(const Arguments& a) {
+int execute_explain(const Arguments& a) {
   if (a.flag("reference")) return print(config::reference(scenario_fields(), "Scenario")), 0;
   const std::string path = a.text("PATH");
   const bool sweep = path == "sweep" || path.starts_with("sweep.");
@@ -44,7 +44,7 @@ extern const Command explain{
     .example = "stagecraft explain run.schedule",
     .arguments = {{"PATH", Argument::Kind::Text, "Dotted path, term or name; without one, the top of the file"},
                   {"--reference", Argument::Kind::Flag, "Print every field, as Markdown"}},
-    .run = execute,
+    .run = execute_explain,
 };
 
 }  // namespace stagecraft::commands

@@ -114,7 +114,7 @@ Order from_catalogue(const Arguments& a) {
 }
 
 /// Reads an order with or without messages. Messages of the file are dropped; the export adds its own.
-Order from_file(const Arguments& a) {
+Order order_from_file(const Arguments& a) {
   const std::string file = a.text("FILE");
   const int slices = a.has("slices") ? a.count("slices", 1, 1 << 20) : 1;
   const CheckedFile f = check_file(read_file(file), file, {.slices = slices});
@@ -166,7 +166,7 @@ int export_framework(const Arguments& a, FrameworkText write) {
   return print("wrote " + a.text("out") + "\n"), 0;
 }
 
-int execute(const Arguments& a) {
+int execute_export_to(const Arguments& a) {
   const std::string kind = a.text("KIND");
   const FrameworkText framework = framework_text(kind);
   if (!framework && kind != "pytorch-csv" && kind != "chakra" && kind != "simgrid-xml")
@@ -181,7 +181,7 @@ int execute(const Arguments& a) {
                      "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8");
   const TorchVersion version = a.has("torch") ? torch_version(a.text("torch")) : TorchVersion::V2_11;
   const Order order = !a.has("FILE")                     ? from_catalogue(a)
-                      : a.text("FILE").ends_with(".csv") ? from_file(a)
+                      : a.text("FILE").ends_with(".csv") ? order_from_file(a)
                                                          : from_scenario(a);
   const std::string name = a.has("FILE") ? a.text("FILE") : a.text("schedule");
   throw_if_any(validate(order.schedule, order.plan, {}), name);
@@ -221,7 +221,7 @@ extern const Command export_to{
                   {"--comms", Argument::Kind::Flag, "Write messages too, as compute_comms (default: compute_only)"},
                   {"--out", Argument::Kind::Text, "File to write (default: print it)"},
                   force_argument()},
-    .run = execute,
+    .run = execute_export_to,
 };
 
 }  // namespace stagecraft::commands

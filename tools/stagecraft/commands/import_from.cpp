@@ -169,7 +169,7 @@ Argument only(std::string kind, std::string flags, Argument::Kind type, std::str
   return {std::move(flags), type, std::move(doc), {}, false, std::move(kind)};
 }
 
-int execute(const Arguments& a) {
+int execute_import_from(const Arguments& a) {
   check_kind(a, find_in(commands::catalog(), "import")->arguments);
   if (a.text("KIND") == "pipeedge") return import_pipeedge(a);
   if (a.list("FILE").size() > 1) throw InputError("one FILE is enough", "only pipeedge reads three");
@@ -219,7 +219,7 @@ extern const Command import_from{
               "Network of the hosts: switch, or shared for one shared medium (default: switch)"),
          only("pipeedge", "--data-host", Argument::Kind::Text,
               "Name of the host that has the data; it runs the first stage or none")},
-    .run = execute,
+    .run = execute_import_from,
 };
 
 }  // namespace stagecraft::commands

@@ -90,7 +90,7 @@ std::string kinds_text() {
   return join(names) + " or " + last;
 }
 
-int execute(const Arguments& a) {
+int execute_list(const Arguments& a) {
   const std::string kind = a.text("KIND");
   for (const Kind& k : kKinds)
     if (k.name == kind) {
@@ -112,7 +112,7 @@ extern const Command list{
     .group = "Inspect",
     .example = "stagecraft list schedules",
     .arguments = {{"KIND", Argument::Kind::Text, kinds_text(), {}, true}},
-    .run = execute,
+    .run = execute_list,
 };
 
 }  // namespace stagecraft::commands

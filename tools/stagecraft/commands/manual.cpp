@@ -39,7 +39,7 @@ std::string argument(const Argument& a) {
                      a.fallback.empty() ? "" : fmt::format(" (default: {})", troff(a.fallback)));
 }
 
-int execute(const Arguments&) {
+int execute_manual(const Arguments&) {
   std::string text = fmt::format(
       ".TH STAGECRAFT 1 \"\" \"stagecraft {}\"\n.SH NAME\nstagecraft \\- simulate, measure and compare "
       "pipeline\\-parallel training\n.SH SYNOPSIS\n\\fBstagecraft\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR] "
@@ -68,7 +68,7 @@ extern const Command manual{
     .group = "Utilities",
     .example = "stagecraft manual | man -l -",
     .arguments = {},
-    .run = execute,
+    .run = execute_manual,
 };
 
 }  // namespace stagecraft::commands

@@ -8,15 +8,15 @@
 namespace stagecraft::commands {
 namespace {
 
-constexpr const char* kReplay = "all";
+constexpr const char* kPlanReplay = "all";
 
-int execute(const Arguments& a) {
+int execute_plan(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
   const PlanTableOptions options{.planners = a.text("planner"),
                                  .backend = a.text("backend"),
                                  .show = a.flag("show") && format == "text",
-                                 .replay = replay_rows(a, a.text("backend"), kReplay)};
+                                 .replay = replay_rows(a, a.text("backend"), kPlanReplay)};
   const PlanTable table = compare_plans(load_experiment(a.text("FILE"), a.list("set")), options, show_progress);
   hide_progress();
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
@@ -35,11 +35,11 @@ extern const Command plan{
                   {"--planner", Argument::Kind::Text, "all, or names with commas between: stagecraft list planners",
                    "all"},
                   {"-b,--backend", Argument::Kind::Text, "Backend that simulates the plans", "ideal"},
-                  replay_argument(kReplay),
+                  replay_argument(kPlanReplay),
                   {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
                   {"--show", Argument::Kind::Flag, "Print the plans too"},
                   {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
-    .run = execute,
+    .run = execute_plan,
 };
 
 }  // namespace stagecraft::commands

@@ -11,7 +11,7 @@
 namespace stagecraft::commands {
 namespace {
 
-int execute(const Arguments& a) {
+int execute_profile(const Arguments& a) {
   const std::string backend = a.text("backend");
   if (a.has("out")) {
     if (const auto folder = std::filesystem::path(a.text("out")).parent_path(); !folder.empty())
@@ -45,7 +45,7 @@ extern const Command profile{
                   {"--seconds", Argument::Kind::Number, "Time to measure, for each micro-batch size", "1"},
                   {"-o,--out", Argument::Kind::Text, "File to write (default: print it)"},
                   force_argument()},
-    .run = execute,
+    .run = execute_profile,
 };
 
 }  // namespace stagecraft::commands

@@ -123,7 +123,7 @@ SweepPage sweep_page(const SweepTable& table, const std::string& results, const 
 namespace stagecraft::commands {
 namespace {
 
-constexpr int kInterrupted = 130;
+constexpr int kReportInterrupted = 130;
 
 bool is_folder(const std::string& given) {
   std::error_code error;
@@ -178,7 +178,7 @@ int run_and_write_sweep(const Arguments& a, const std::string& given) {
   if (!end.stopped) return write_sweep(a, results_in(plan.out), plan.out, plan.sweep.base_file);
   print_error("interrupted: {} to go, which the same command does\n",
               end.progress.total - end.progress.there - end.progress.done);
-  return kInterrupted;
+  return kReportInterrupted;
 }
 
 int execute_sweep(const Arguments& a, const std::string& given) {
@@ -192,7 +192,7 @@ int execute_sweep(const Arguments& a, const std::string& given) {
   return write_sweep(a, results_in(given), given, "");
 }
 
-int execute(const Arguments& a) {
+int execute_report(const Arguments& a) {
   check_output_of(a, "out");
   for (const std::string& given : a.list("RUN"))
     if (means_results(given) || is_sweep_file(given)) return execute_sweep(a, given);
@@ -237,7 +237,7 @@ extern const Command report{
                   {"-o,--out", Argument::Kind::Text, "File to write", "report.html"},
                   {"--title", Argument::Kind::Text, "Title of the page (default: the title of the first run)"},
                   force_argument()},
-    .run = execute,
+    .run = execute_report,
 };
 
 }  // namespace stagecraft::commands

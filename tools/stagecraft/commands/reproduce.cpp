@@ -39,7 +39,7 @@ int execute_predictions(const Arguments& a) {
   return 0;
 }
 
-int execute(const Arguments& a) {
+int execute_reproduce(const Arguments& a) {
   const std::vector<std::string> names = a.list("NAME");
   if (std::find(names.begin(), names.end(), "predictions") != names.end()) return execute_predictions(a);
   if (a.flag("simulate"))
@@ -90,7 +90,7 @@ extern const Command reproduce{
          {"--html", Argument::Kind::Text, "Write a page with plots to this file too"},
          force_argument(),
          {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
-    .run = execute,
+    .run = execute_reproduce,
 };
 
 }  // namespace stagecraft::commands

@@ -4,7 +4,7 @@
 namespace stagecraft::commands {
 namespace {
 
-int execute(const Arguments& a) {
+int execute_resolve(const Arguments& a) {
   check_format(a.text("format"), {"yaml", "json"});
   const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
   print(a.text("format") == "json" ? config::to_json(scenario.tree) + "\n" : config::to_yaml(scenario.tree, true));
@@ -21,7 +21,7 @@ extern const Command resolve{
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
                   {"-s,--set", Argument::Kind::List, "path=value; may be repeated"},
                   {"--format", Argument::Kind::Text, "yaml or json", "yaml"}},
-    .run = execute,
+    .run = execute_resolve,
 };
 
 }  // namespace stagecraft::commands

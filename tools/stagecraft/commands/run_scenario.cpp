@@ -100,7 +100,7 @@ std::string expected_error_text(const Experiment& e) {
                      to_text(error));
 }
 
-int execute(const Arguments& a) {
+int execute_run_scenario(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
   get_from(backends::catalog(), "backend", a.text("backend"));  // Reports a wrong name before planning starts.
@@ -159,7 +159,7 @@ extern const Command run_scenario{
                   force_argument(),
                   {"--no-gantt", Argument::Kind::Flag, "Do not draw the timeline of small runs"},
                   {"--format", Argument::Kind::Text, "text or json", "text"}},
-    .run = execute,
+    .run = execute_run_scenario,
     .shared =
         [](const Arguments& a) {
           return get_from(backends::catalog(), "backend", a.text("backend")).clock != Clock::Simulated;

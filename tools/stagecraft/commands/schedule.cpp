@@ -88,7 +88,7 @@ bool has_messages(const ActionTable& table) {
   return false;
 }
 
-int execute(const Arguments& a) {
+int execute_schedule(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"grid", "csv", "json", "gantt"});
   const AskedOrder q = asked_order(a, kIterations);
@@ -119,7 +119,7 @@ int execute(const Arguments& a) {
   return print(text + warnings_text(q.checked)), 0;
 }
 
-std::vector<Argument> arguments() {
+std::vector<Argument> schedule_arguments() {
   using Kind = Argument::Kind;
   std::vector<Argument> list = {
       {"NAME", Kind::Text, "Name of a schedule"},
@@ -148,8 +148,8 @@ extern const Command schedule{
     .summary = "Print and time a schedule without a scenario",
     .group = "Inspect",
     .example = "stagecraft schedule 1f1b -p 4 -m 8 --f 1 --b 2",
-    .arguments = arguments(),
-    .run = execute,
+    .arguments = schedule_arguments(),
+    .run = execute_schedule,
 };
 
 }  // namespace stagecraft::commands

@@ -17,7 +17,7 @@ std::string list_text(bool read) {
   return text;
 }
 
-int execute(const Arguments& a) {
+int execute_schema(const Arguments& a) {
   if (a.has("KIND"))
     print(file_schema(a.text("KIND")).text());
   else
@@ -36,7 +36,7 @@ extern const Command schema{
     .example = "stagecraft schema scenario > scenario.schema.json\n  stagecraft schema spans.csv",
     .arguments = {{"KIND", Argument::Kind::Text,
                    "scenario, results.json, spans.csv, ...; without one, the list of all"}},
-    .run = execute,
+    .run = execute_schema,
 };
 
 }  // namespace stagecraft::commands

@@ -7,9 +7,9 @@
 namespace stagecraft::commands {
 namespace {
 
-constexpr const char* kReplay = "10";
+constexpr const char* kSearchReplay = "10";
 
-int execute(const Arguments& a) {
+int execute_search(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
   ChoiceOptions options{.backend = a.text("backend")};
@@ -22,7 +22,7 @@ int execute(const Arguments& a) {
     for (const std::string& word : split(a.text("weights"), ',')) options.weights.emplace_back(trim(word));
   }
   options.max_simulations = a.count("most", 1, 1000000);
-  options.replay = replay_rows(a, options.backend, kReplay);
+  options.replay = replay_rows(a, options.backend, kSearchReplay);
   const ChoiceTable table = search_choices(load_experiment(a.text("FILE"), a.list("set")), options, show_progress);
   hide_progress();
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
@@ -52,10 +52,10 @@ extern const Command search{
                   {"--all", Argument::Kind::Flag, "Print the whole Pareto front of time, memory and devices"},
                   {"--most", Argument::Kind::Count, "Most simulations", "2000"},
                   {"-b,--backend", Argument::Kind::Text, "Backend that simulates them", "ideal"},
-                  replay_argument(kReplay),
+                  replay_argument(kSearchReplay),
                   {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
                   {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
-    .run = execute,
+    .run = execute_search,
 };
 
 }  // namespace stagecraft::commands

@@ -45,7 +45,7 @@ Schedule one_iteration(const CompiledExperiment& p) {
   return one;
 }
 
-int execute(const Arguments& a) {
+int execute_show(const Arguments& a) {
   const std::string what = a.text("what");
   const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
   const std::vector<std::string> words = {"model", "plan", "costs", "schedule", "csv", "program"};
@@ -71,7 +71,7 @@ extern const Command show{
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
                   {"-w,--what", Argument::Kind::Text, "model, plan, costs, schedule, csv or program", "plan"},
                   {"-s,--set", Argument::Kind::List, "path=value; may be repeated"}},
-    .run = execute,
+    .run = execute_show,
 };
 
 }  // namespace stagecraft::commands

@@ -10,7 +10,7 @@
 namespace stagecraft::commands {
 namespace {
 
-constexpr int kInterrupted = 130, kSomeFailed = 3;
+constexpr int kSweepInterrupted = 130, kSomeFailed = 3;
 
 SweepOptions options_of(const Arguments& a) {
   SweepOptions o;
@@ -62,7 +62,7 @@ Asked read_together(const Arguments& a) {
   }
 }
 
-int execute(const Arguments& a) {
+int execute_sweep(const Arguments& a) {
   const std::string format = a.text("format");
   const auto& [options, plan] = a.flag("list") ? read(a) : read_together(a);
   if (launched().rank == 0) warn(plan.warnings);
@@ -85,7 +85,7 @@ int execute(const Arguments& a) {
               p.done, plan.out);
   if (end.stopped) {
     print_error("interrupted: {} to go, which the same command does\n", p.total - p.there - p.done);
-    return kInterrupted;
+    return kSweepInterrupted;
   }
   print(format == "csv" ? sweep_csv(end.table) : format == "json" ? sweep_json(end.table) + "\n" : to_text(end.table));
   flush();
@@ -121,7 +121,7 @@ extern const Command sweep{
                   {"-o,--out", Argument::Kind::Text,
                    "SQLite file for the results (default: the sweep's name with .db)"},
                   {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
-    .run = execute,
+    .run = execute_sweep,
     .shared = [](const Arguments& a) { return !a.flag("list"); },
     .joins = true,
 };

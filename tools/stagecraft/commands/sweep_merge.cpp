@@ -7,7 +7,7 @@
 namespace stagecraft::commands {
 namespace {
 
-int execute(const Arguments& a) {
+int execute_sweep_merge(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
   for (const std::string& file : a.list("RESULTS")) check_results(file);
@@ -31,7 +31,7 @@ extern const Command sweep_merge{
     .arguments = {{"RESULTS", Argument::Kind::List, "Files that sweep --out wrote, of one sweep", {}, true},
                   {"--into", Argument::Kind::Text, "File for all results; it may exist", {}, true},
                   {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
-    .run = execute,
+    .run = execute_sweep_merge,
 };
 
 }  // namespace stagecraft::commands

@@ -23,7 +23,7 @@ Experiment undivided(const Experiment& experiment) {
   return e;
 }
 
-int execute(const Arguments& a) {
+int execute_validate(const Arguments& a) {
   if (a.has("out")) make_folder(a, {"profile.yaml", "validation.json"});
   std::vector<std::string> sets = a.list("set");
   sets.push_back(fmt::format("run.iterations={}", a.count("iterations", kFewest, 10000)));
@@ -76,7 +76,7 @@ extern const Command validate{
                    "Do not run the control: the same model in one stage on one device"},
                   {"-o,--out", Argument::Kind::Text, "Folder for profile.yaml and validation.json"},
                   force_argument()},
-    .run = execute,
+    .run = execute_validate,
 };
 
 }  // namespace stagecraft::commands
