@@ -9,52 +9,52 @@
 
 namespace stagecraft {
 
-/// Turns the facts of a config.json into fields of the builder `transformer`. A fact that is null counts as absent.
+/// Converts the values of a config.json to fields of the builder `transformer`. A null counts as absent.
 class ConfigurationReader {
  public:
   ConfigurationReader(const config::Value& configuration, config::Problems& problems);
 
-  /// The fact `theirs` becomes the field `ours`; a dotted name is a field inside a map, such as "experts.count". The
-  /// first is a problem where it is absent; the second does nothing then.
-  void require(const char* theirs, const char* ours);
-  void take(const char* theirs, const char* ours);
-  /// A field that no single fact says.
-  void set(const char* ours, std::string text);
-  void set(const char* ours, std::string text, const Where& where);
+  /// Copies the value of `key` to the field `field`; a dotted field is inside a map, such as "experts.count". If the
+  /// key is absent, copy_required() adds a problem and copy_optional() does nothing.
+  void copy_required(const char* key, const char* field);
+  void copy_optional(const char* key, const char* field);
+  /// Sets a field that no single key determines.
+  void set(const char* field, std::string text);
+  void set(const char* field, std::string text, const Where& where);
 
-  /// The fact, or nullptr where it is absent or null.
-  const config::Value* fact(std::string_view name) const;
-  bool flag(const char* theirs, bool fallback);
-  /// A whole number; `fallback` where it is absent, or is a problem.
-  int number(const char* theirs, int fallback);
-  /// The fact must be one of these words, or absent.
-  void expect_word(const char* theirs, const std::vector<std::string>& words);
-  void refuse(const char* theirs, const std::string& message, const std::string& help);
+  /// The value of a key; null if it is absent or null.
+  const config::Value* find(std::string_view name) const;
+  bool flag(const char* key, bool fallback);
+  /// A whole number; `fallback` if it is absent. Anything else adds a problem and gives `fallback`.
+  int number(const char* key, int fallback);
+  /// Adds a problem unless the value is one of these words or absent.
+  void expect_word(const char* key, const std::vector<std::string>& words);
+  void refuse(const char* key, const std::string& message, const std::string& help);
 
-  /// Shape, vocabulary, precision and length of a sample, which all decoders with RMS norm, rotation and SwiGLU name
-  /// alike. Embedding and scores are tied only if the configuration says so.
+  /// Reads shape, vocabulary, precision and sequence length, whose keys are equal in all decoders with RMS norm, rotary
+  /// positions and SwiGLU. Embedding and logits are tied only if the configuration says so.
   void read_llama_shape();
-  /// Heads of keys and values, and the width of a head.
+  /// Reads the heads of keys and values, and the width of a head.
   void read_grouped_heads();
-  /// Multi-head latent attention.
+  /// Reads multi-head latent attention.
   void read_latent_attention();
-  /// The `layer_types`: full attention in each n-th layer or in all, a sliding window elsewhere.
+  /// Reads `layer_types`: full attention in each n-th layer or in all, a sliding window in the others.
   void read_layer_types();
-  /// A sliding window that `use_sliding_window` switches on, in the layers that `layer_types` or `max_window_layers`
-  /// say.
+  /// Reads a sliding window that `use_sliding_window` enables, in the layers that `layer_types` or `max_window_layers`
+  /// select.
   void read_switched_window();
-  /// Routed and shared experts as DeepSeek names them.
+  /// Reads routed and shared experts by DeepSeek's keys.
   void read_deepseek_experts();
-  /// The decoder of DeepSeek-V2, on which V3 and Kimi K2 build: latent attention and experts, without biases.
+  /// Reads the decoder of DeepSeek-V2, on which V3 and Kimi K2 build: latent attention and experts, without biases.
   void read_deepseek_shape();
-  /// The number format of the weights; 16 bits are trained in mixed precision.
+  /// Reads the number format of the weights; models with 16 bits are trained in mixed precision.
   void read_precision();
 
   config::Value finish() { return std::move(model_); }
 
  private:
   void read_sequence();
-  void put(std::string_view ours, config::Value value);
+  void put(std::string_view field, config::Value value);
 
   const config::Value& configuration_;
   config::Problems& problems_;

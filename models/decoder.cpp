@@ -27,7 +27,9 @@ class LayerWriter {
     return add({.kind = Add, .inputs = std::move(inputs), .rows = n_.sequence, .columns = n_.hidden});
   }
 
-  int attention(int from, int layer) { return n_.latent_attention ? latent(from, layer) : grouped(from, layer); }
+  int attention(int from, int layer) {
+    return n_.latent_attention ? write_latent_attention(from, layer) : write_grouped_attention(from, layer);
+  }
 
   int dense(int from, int width) {
     const int up = product(from, n_.hidden, (n_.gated ? 2 : 1) * width, Division::Column, n_.bias);
@@ -43,8 +45,8 @@ class LayerWriter {
     const int scores = add(router);
     const int copies = add(expert_rows(Dispatch, {from, scores}, sent, n_.hidden));
     const int up = grouped_linear(copies, sent, n_.hidden, (n_.gated ? 2 : 1) * e.width, Division::Column);
-    const int bent = activation(up, sent, e.width, Division::Experts);
-    const int down = grouped_linear(bent, sent, e.width, n_.hidden, Division::Row);
+    const int activated = activation(up, sent, e.width, Division::Experts);
+    const int down = grouped_linear(activated, sent, e.width, n_.hidden, Division::Row);
     std::vector<int> parts{add(expert_rows(Combine, {down, scores}, n_.sequence, n_.hidden))};
     if (e.shared > 0) parts.push_back(dense(from, e.shared * e.width));
     return parts;
@@ -78,10 +80,10 @@ class LayerWriter {
     return add(op);
   }
 
-  /// The first `heads` heads of its input; with latent attention only a part of each head.
-  int rotary(int from, int columns, int heads, int width, int turned, Division division) {
+  /// Rotates the first `heads` heads of the input; with latent attention, only a part of each head.
+  int rotary(int from, int columns, int heads, int width, int rotated, Division division) {
     Operation op{.kind = Rotary, .inputs = {from}, .rows = n_.sequence, .columns = columns};
-    op.heads = heads, op.head_width = width, op.rotary = turned, op.division = division;
+    op.heads = heads, op.head_width = width, op.rotary = rotated, op.division = division;
     return add(op);
   }
 
@@ -92,16 +94,16 @@ class LayerWriter {
     return op;
   }
 
-  int grouped(int from, int layer) {
-    const int width = n_.head_width, all = (n_.heads + 2 * n_.key_value_heads) * width;
-    int last = product(from, n_.hidden, all, Division::Column, n_.query_key_value_bias);
+  int write_grouped_attention(int from, int layer) {
+    const int width = n_.head_width, projected = (n_.heads + 2 * n_.key_value_heads) * width;
+    int last = product(from, n_.hidden, projected, Division::Column, n_.query_key_value_bias);
     if (n_.query_key_norm) {
-      Operation op{.kind = HeadNorm, .inputs = {last}, .rows = n_.sequence, .columns = all, .heads = n_.heads};
+      Operation op{.kind = HeadNorm, .inputs = {last}, .rows = n_.sequence, .columns = projected, .heads = n_.heads};
       op.key_value_heads = n_.key_value_heads, op.head_width = width, op.division = Division::Heads;
       last = add(op);
     }
     if (n_.positions == PositionKind::Rotary)
-      last = rotary(last, all, n_.heads + n_.key_value_heads, width, width, Division::Heads);
+      last = rotary(last, projected, n_.heads + n_.key_value_heads, width, width, Division::Heads);
     Operation op = core({last}, n_.heads * width, layer);
     op.key_value_heads = n_.key_value_heads, op.head_width = width;
     return product(add(op), n_.heads * width, n_.hidden, Division::Row, n_.attention_bias);
@@ -112,7 +114,7 @@ class LayerWriter {
   }
 
   // The projections to short vectors are replicated, as in Megatron-LM.
-  int latent(int from, int layer) {
+  int write_latent_attention(int from, int layer) {
     const LatentShape& m = n_.latent;
     const int head = m.nope + m.rope;
     int query = from, query_inner = n_.hidden;
@@ -179,7 +181,7 @@ Operation embedding_operation(const DecoderShape& n) {
   return op;
 }
 
-Operation scores_operation(const DecoderShape& n) {
+Operation logits_operation(const DecoderShape& n) {
   Operation op = linear(n.sequence, n.hidden, n.vocabulary);
   op.bias = false, op.division = Division::Vocabulary;
   return op;

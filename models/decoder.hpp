@@ -54,8 +54,8 @@ Operations decoder_operations(const DecoderShape&, int layer);
 /// The norm after the last layer.
 Operations final_norm_operations(const DecoderShape&);
 Operation embedding_operation(const DecoderShape&);
-/// Scores of every token over the vocabulary.
-Operation scores_operation(const DecoderShape&);
+/// The logits of every token over the vocabulary.
+Operation logits_operation(const DecoderShape&);
 /// How a module that predicts a later token begins: norms of the residual stream (input 0) and of the embedding of the
 /// next token (input 1), side by side through one matrix (DeepSeek-AI, DeepSeek-V3, 2024, section 2.2).
 Operations next_token_operations(const DecoderShape&);

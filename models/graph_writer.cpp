@@ -33,7 +33,7 @@ LayerAmounts square_error(double numbers) { return {0, 3 * numbers, numbers, 0, 
 
 LayerAmounts source(double output) { return {0, 0, 0, 0, output, 0}; }
 
-LayerAmounts derived(const Operations& operations) {
+LayerAmounts amounts_of(const Operations& operations) {
   LayerAmounts a;
   for (const Operation& op : operations) {
     a.parameters += op.parameters();

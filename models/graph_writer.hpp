@@ -28,9 +28,9 @@ LayerAmounts cross_entropy(double rows, double classes);
 /// Three operations for each number forward, one backward.
 LayerAmounts square_error(double numbers);
 LayerAmounts source(double output);
-/// What follows from the operations of a layer: the sums of their parameters and floating-point operations, the output
-/// of the last one, and the arrays that they keep.
-LayerAmounts derived(const Operations&);
+/// The amounts of a layer from its operations: the sums of their parameters and floating-point operations, the output
+/// of the last one, and the arrays that they stash.
+LayerAmounts amounts_of(const Operations&);
 
 /// `precision: fp32|fp64|mixed`, which every builder has.
 config::Field precision_field();

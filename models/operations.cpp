@@ -7,7 +7,7 @@
 namespace stagecraft {
 
 void LayerNames::add(const std::string& name, LayerId id) {
-  known_.emplace(name, id);
+  id_of_.emplace(name, id);
   names_.push_back(name);
   last_ = {id};
 }
@@ -19,9 +19,9 @@ std::vector<LayerId> LayerNames::inputs_of(const config::Value& layer, const std
   std::vector<LayerId> layers;
   for (std::size_t i = 0; i < list->items.size(); ++i) {
     const config::Value& word = list->items[i];
-    const auto found = known_.find(word.text);
-    if (found != known_.end())
-      layers.push_back(found->second);
+    const auto it = id_of_.find(word.text);
+    if (it != id_of_.end())
+      layers.push_back(it->second);
     else
       problems.add(word.where, fmt::format("{}.inputs[{}]", path, i),
                    fmt::format("no layer in front of this one is called '{}'", word.text), suggest(word.text, names_),
@@ -49,12 +49,12 @@ Operation loss_of(OperationKind kind, int rows, int columns) {
 }
 
 Operations dense_operations(int rows, int inputs, int outputs, const std::string& activation) {
-  Operations all{linear(rows, inputs, outputs)};
+  Operations operations{linear(rows, inputs, outputs)};
   if (activation != "none") {
     const OperationKind kind = activation == "relu" ? Relu : activation == "tanh" ? Tanh : Gelu;
-    all.push_back({.kind = kind, .inputs = {0}, .rows = rows, .columns = outputs});
+    operations.push_back({.kind = kind, .inputs = {0}, .rows = rows, .columns = outputs});
   }
-  return all;
+  return operations;
 }
 
 Operations norm_operations(int rows, int width) {

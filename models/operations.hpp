@@ -10,7 +10,7 @@
 
 namespace stagecraft {
 
-/// Layers that are written out one by one and name those in front of them.
+/// Resolves the inputs of layers that are written one by one, by the names of earlier layers.
 class LayerNames {
  public:
   void add(const std::string& name, LayerId id);
@@ -21,7 +21,7 @@ class LayerNames {
  private:
   std::vector<LayerId> last_;
   std::vector<std::string> names_;
-  std::unordered_map<std::string, LayerId> known_;
+  std::unordered_map<std::string, LayerId> id_of_;
 };
 
 using Operations = std::vector<Operation>;
@@ -31,10 +31,10 @@ Operation divided_linear(int rows, int inputs, int outputs, int from, Division);
 Operation source_of(int rows, int columns);
 Operation loss_of(OperationKind, int rows, int columns);
 
-/// A dense layer and what bends it: none, relu, tanh or gelu.
+/// A dense layer and its activation: none, relu, tanh or gelu.
 Operations dense_operations(int rows, int inputs, int outputs, const std::string& activation = "none");
 Operations norm_operations(int rows, int width);
-/// Q, K and V, the attention itself, and the projection of its outcome.
+/// The projection to Q, K and V, the attention, and the projection of its output.
 Operations attention_operations(int rows, int width, int heads, bool causal);
 /// Norm, attention, sum, norm, two dense layers around GELU, sum (Radford et al., 2019).
 Operations transformer_operations(int rows, int width, int feed_forward, int heads, bool causal, bool fused);

@@ -18,13 +18,13 @@ namespace {
 constexpr double kParameterBytes = 4;     // The profiler counts single precision.
 constexpr double kMostParameters = 1e15;  // The builder `timed` has the same limit.
 
-struct Node {
+struct ProfileNode {
   std::string name, description;
   double forward = 0, backward = 0;   ///< Milliseconds.
   double output = 0, parameters = 0;  ///< Bytes.
 };
 
-/// The parts between " -- ": a description may hold commas and brackets, but not that.
+/// Splits a line at " -- ". A description may contain commas and brackets, but not this separator.
 std::vector<std::string_view> parts_of(std::string_view line) {
   constexpr std::string_view kBetween = " -- ";
   std::vector<std::string_view> parts;
@@ -36,9 +36,9 @@ std::vector<std::string_view> parts_of(std::string_view line) {
   }
 }
 
-class Reader {
+class GraphTextReader {
  public:
-  Reader(std::string_view text, const std::string& file) : file_(file) {
+  GraphTextReader(std::string_view text, const std::string& file) : file_(file) {
     if (const std::size_t odd = config::first_odd_byte(text); odd != std::string_view::npos)
       fail(fmt::format("this is not a text file: byte {} is not UTF-8 text", odd + 1), "save it as UTF-8");
     for (const std::string& line : split(text, '\n')) {
@@ -54,7 +54,7 @@ class Reader {
     for (const auto& [from, to] : edges_) graph_.add(from, to);
   }
 
-  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<ProfileNode>& nodes() const { return nodes_; }
   const Digraph& graph() const { return graph_; }
   [[noreturn]] void fail(const std::string& message, const std::string& help) const {
     throw InputError({{{file_, line_, 1}, {}, message, help, "graph-txt"}});
@@ -65,7 +65,7 @@ class Reader {
     const auto parts = parts_of(line);
     if (parts.size() < 3)
       fail("a layer is a name, a description and its figures, with ` -- ` between", "lines of edges begin with a tab");
-    Node node{std::string(parts[0]), std::string(parts[1])};
+    ProfileNode node{std::string(parts[0]), std::string(parts[1])};
     node.forward = figure(parts[2], "forward_compute_time=");
     node.backward = figure(parts[2], "backward_compute_time=");
     node.output = figure(parts[2], "activation_size=");
@@ -86,9 +86,9 @@ class Reader {
   }
 
   int look_up(std::string_view name) const {
-    const auto found = index_.find(std::string(name));
-    if (found == index_.end()) fail(fmt::format("no layer is called '{}'", name), "layers come before edges");
-    return found->second;
+    const auto it = index_.find(std::string(name));
+    if (it == index_.end()) fail(fmt::format("no layer is called '{}'", name), "layers come before edges");
+    return it->second;
   }
 
   /// One number, or the sum of a list: "[6291456.0; 131072.0]".
@@ -113,26 +113,26 @@ class Reader {
 
   std::string file_;
   int line_ = 0;
-  std::vector<Node> nodes_;
+  std::vector<ProfileNode> nodes_;
   std::vector<std::pair<int, int>> edges_;
   std::unordered_map<std::string, int> index_;
   Digraph graph_;
 };
 
-bool is_left_out(const Node& node, const std::vector<int>& inputs, const std::vector<int>& users) {
+bool is_left_out(const ProfileNode& node, const std::vector<int>& inputs, const std::vector<int>& users) {
   return (inputs.empty() && node.description.starts_with("Input")) ||
          (users.empty() && node.description.starts_with("__getitem__"));
 }
 
-/// The profile has one backward time; both gradients share it where both are wanted.
-LayerTimes times_of(const Node& node, bool has_inputs, int samples) {
+/// Divides the profile's single backward time between both gradients, if both are needed.
+LayerTimes times_of(const ProfileNode& node, bool has_inputs, int samples) {
   const Seconds forward{node.forward / 1000 / samples}, backward{node.backward / 1000 / samples};
   if (node.parameters == 0) return {forward, backward, {}};
   if (!has_inputs) return {forward, {}, backward};
   return {forward, backward / 2, backward / 2};
 }
 
-/// In quotes unless YAML surely reads it as a word.
+/// Quotes a text unless YAML certainly reads it as a plain scalar.
 std::string quoted_name(const std::string& name) {
   const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   const bool word = std::isalpha(static_cast<unsigned char>(name.front())) != 0 &&
@@ -147,7 +147,7 @@ std::string quoted_name(const std::string& name) {
 }  // namespace
 
 ModelGraph read_pipedream_graph(std::string_view text, const std::string& file, int samples) {
-  const Reader reader(text, file);
+  const GraphTextReader reader(text, file);
   const auto order = topological_order(reader.graph());
   if (!order) reader.fail("the layers wait for each other in a circle", "the edges of a model lead one way");
 
@@ -156,7 +156,7 @@ ModelGraph read_pipedream_graph(std::string_view text, const std::string& file, 
   std::vector<LayerId> ids(reader.nodes().size());
   for (const int n : *order) {
     const std::size_t i = n;
-    const Node& node = reader.nodes()[i];
+    const ProfileNode& node = reader.nodes()[i];
     if (is_left_out(node, reader.graph().previous[i], reader.graph().next[i])) continue;
     ids[i] = LayerId{model.layers.size()};
     Layer layer;

@@ -38,9 +38,10 @@ const config::MapSpec kFields{
      config::list("top", config::integer("width", 1, 1e7)).doc("Width of each dense layer after the concatenation."),
      config::boolean("bias").fallback("true").doc("Whether dense layers have a bias."), precision_field()}};
 
-class Builder {
+class BranchedMlpWriter {
  public:
-  explicit Builder(const Value& map) : map_(map), bias_(config::as_bool(map.at("bias"))), writer_("branches", map) {}
+  explicit BranchedMlpWriter(const Value& map)
+      : map_(map), bias_(config::as_bool(map.at("bias"))), writer_("branches", map) {}
 
   ModelGraph build() {
     each("dense", [&](const Value& group, const std::string& name) { add_dense_branch(group, name); });
@@ -125,7 +126,7 @@ class Builder {
   int joined_ = 0;
 };
 
-ModelGraph build(const Value& map) { return Builder(map).build(); }
+ModelGraph build(const Value& map) { return BranchedMlpWriter(map).build(); }
 
 }  // namespace
 

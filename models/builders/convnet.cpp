@@ -1,7 +1,7 @@
 // Convolutional networks, described from the image to the classes. Amounts of a convolution with a kernel of k x k from
-// c to d channels on an outcome of n x n: parameters k^2 cd + d, flops 2 k^2 cd n^2. With batch normalization it has no
-// bias but two parameters for each channel, and four operations more for each number of the outcome; what came out of
-// the convolution is kept, and what came out of the norm where a ReLU follows.
+// c to d channels on an output of n x n: parameters k^2 cd + d, flops 2 k^2 cd n^2. With batch normalization it has no
+// bias but two parameters for each channel, and four operations more for each number of the output. The output of the
+// convolution is stashed, and the output of the norm if a ReLU follows.
 
 #include <fmt/format.h>
 
@@ -59,22 +59,22 @@ const config::MapSpec kFields{"Convolutions, pooling, residual blocks and dense 
                                precision_field()}};
 
 /// The last layer so far and the shape of its output.
-struct Head {
+struct LayerOutput {
   LayerId layer;
   int side = 0, channels = 0;
 
   double numbers() const { return 1.0 * side * side * channels; }
 };
 
-class Builder {
+class ConvNetWriter {
  public:
-  explicit Builder(const Value& map)
+  explicit ConvNetWriter(const Value& map)
       : map_(map), norm_(config::as_bool(map.at("batch_norm"))), writer_("convnet", map) {}
 
   ModelGraph build() {
     const Value& layers = map_.at("layers");
     if (layers.items.empty()) throw InputError({{layers.where, "layers", "there is no layer", {}, "layers"}});
-    Head head{{}, config::as_int(map_.at("image")), config::as_int(map_.at("channels"))};
+    LayerOutput head{{}, config::as_int(map_.at("image")), config::as_int(map_.at("channels"))};
     head.layer = writer_.add("img", "input", {}, source(head.numbers()));
     for (const Value& layer : layers.items) {
       const std::string& kind = layer.at("kind").text;
@@ -90,8 +90,8 @@ class Builder {
  private:
   static int narrowed(int side, int stride) { return (side + stride - 1) / stride; }
 
-  Head convolution(const std::string& name, Head from, int channels, int kernel, int stride, bool relu) {
-    Head to{{}, narrowed(from.side, stride), channels};
+  LayerOutput convolution(const std::string& name, LayerOutput from, int channels, int kernel, int stride, bool relu) {
+    LayerOutput to{{}, narrowed(from.side, stride), channels};
     const double weights = 1.0 * kernel * kernel * from.channels * channels, outcome = to.numbers();
     const double flops = 2 * weights * to.side * to.side;
     const LayerAmounts amounts = norm_ ? weighted(weights + 2 * channels, flops + 4 * outcome, outcome,
@@ -102,7 +102,7 @@ class Builder {
     return to;
   }
 
-  Head convolutions(Head head, const Value& layer) {
+  LayerOutput convolutions(LayerOutput head, const Value& layer) {
     for (int i = 0; i < config::as_int(layer.at("repeat")); ++i)
       head = convolution(fmt::format("conv{}", ++convolutions_), head, config::as_int(layer.at("conv")),
                          config::as_int(layer.at("kernel")), i == 0 ? config::as_int(layer.at("stride")) : 1, true);
@@ -110,14 +110,14 @@ class Builder {
   }
 
   // Reads every number of every window; the places of the largest ones are kept.
-  Head pool(const Head& from, const Value& layer) {
+  LayerOutput pool(const LayerOutput& from, const Value& layer) {
     const bool max = layer.at("pool").text == "max", whole = !layer.has("kernel");
     const int kernel = whole ? from.side : config::as_int(layer.at("kernel"));
     const int stride = config::as_int(layer.at("stride"));
     if (whole && stride > 1)
       throw InputError({{layer.at("stride").where, "layers.stride", "a window over the whole image takes no step",
                          "give a kernel, or leave the stride out", "stride"}});
-    Head to{{}, whole ? 1 : narrowed(from.side, stride), from.channels};
+    LayerOutput to{{}, whole ? 1 : narrowed(from.side, stride), from.channels};
     LayerAmounts amounts{.forward = 1.0 * kernel * kernel * to.numbers(),
                          .input_gradient = from.numbers(),
                          .output = to.numbers(),
@@ -128,13 +128,13 @@ class Builder {
 
   // He et al., Deep Residual Learning for Image Recognition, CVPR 2016, with the stride in the 3 x 3 convolution as the
   // reference implementations have it.
-  Head bottlenecks(Head head, const Value& layer) {
+  LayerOutput bottlenecks(LayerOutput head, const Value& layer) {
     const int narrow = config::as_int(layer.at("bottleneck")), wide = 4 * narrow;
     ++stages_;
     for (int b = 0; b < config::as_int(layer.at("repeat")); ++b) {
       const std::string name = fmt::format("s{}.b{}.", stages_, b);
       const int stride = b == 0 ? config::as_int(layer.at("stride")) : 1;
-      Head inner = convolution(name + "c1", head, narrow, 1, 1, true);
+      LayerOutput inner = convolution(name + "c1", head, narrow, 1, 1, true);
       inner = convolution(name + "c2", inner, narrow, 3, stride, true);
       inner = convolution(name + "c3", inner, wide, 1, 1, false);
       if (stride > 1 || head.channels != wide) head = convolution(name + "down", head, wide, 1, stride, false);
@@ -146,7 +146,7 @@ class Builder {
     return head;
   }
 
-  Head dense_layer(const Head& from, int width) {
+  LayerOutput dense_layer(const LayerOutput& from, int width) {
     return {writer_.add(fmt::format("fc{}", ++dense_), "dense", {from.layer}, dense(1, from.numbers(), width)), 1,
             width};
   }
@@ -157,7 +157,7 @@ class Builder {
   int convolutions_ = 0, pools_ = 0, stages_ = 0, dense_ = 0;
 };
 
-ModelGraph build(const Value& map) { return Builder(map).build(); }
+ModelGraph build(const Value& map) { return ConvNetWriter(map).build(); }
 
 }  // namespace
 

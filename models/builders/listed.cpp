@@ -57,22 +57,22 @@ ModelGraph build(const Value& map) {
     const Value& value = layers.items[l];
     const std::string at = fmt::format("layers[{}]", l);
     const std::vector<LayerId> inputs = names.inputs_of(value, at, problems);
-    Bytes kept;
-    for (const LayerId input : inputs) kept += writer.layer(input).output;
+    Bytes default_stash;
+    for (const LayerId input : inputs) default_stash += writer.layer(input).output;
     const std::string& name = value.at("name").text;
     const LayerId id = writer.add(name, "listed", inputs, {});
     names.add(name, id);
     Layer& layer = writer.layer(id);
     const auto gradient = [&](const char* key, Flops fallback) {
-      const Value* own = value.find(key);
-      return own ? config::as_flops(*own) : fallback;
+      const Value* written = value.find(key);
+      return written ? config::as_flops(*written) : fallback;
     };
     layer.forward = config::as_flops(value.at("forward"));
     layer.input_gradient = gradient("input_gradient", inputs.empty() ? Flops{0} : layer.forward);
     layer.weight_gradient = gradient("weight_gradient", layer.forward);
     layer.parameters = config::as_real(value.at("parameters"));
     layer.output = config::as_bytes(value.at("output"));
-    layer.stash = value.has("stash") ? config::as_bytes(value.at("stash")) : kept;
+    layer.stash = value.has("stash") ? config::as_bytes(value.at("stash")) : default_stash;
     if (value.has("core_forward")) layer.core.forward = config::as_flops(value.at("core_forward"));
     if (value.has("core_stash")) layer.core.stash = config::as_bytes(value.at("core_stash"));
     if (layer.core.forward > layer.forward)

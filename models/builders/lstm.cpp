@@ -1,4 +1,4 @@
-// GNMT: an encoder and a decoder of LSTM layers, with attention from the first decoder layer to the encoder's outcome,
+// GNMT: an encoder and a decoder of LSTM layers, with attention from the first decoder layer to the encoder's output,
 // which every further decoder layer reads. The first encoder layer reads both ways; sums around a layer start with the
 // third. Amounts for T tokens, inputs i and width h:
 // clang-format off
@@ -20,9 +20,9 @@ const config::MapSpec kFields{
      config::integer("vocabulary", 1, 1e8).doc("Size of the vocabulary, which both languages share."),
      config::integer("sequence", 1, 1e7).doc("Tokens of one sentence, in each language."), precision_field()}};
 
-class Builder {
+class LstmGraphWriter {
  public:
-  explicit Builder(const config::Value& map)
+  explicit LstmGraphWriter(const config::Value& map)
       : layers_(config::as_int(map.at("layers"))),
         h_(config::as_real(map.at("hidden"))),
         words_(config::as_real(map.at("vocabulary"))),
@@ -50,7 +50,7 @@ class Builder {
                     tokens_ * (inputs + 6 * h_));
   }
 
-  /// The sum of a layer and what went past it.
+  /// Adds the residual connection around a layer.
   LayerId residual(const std::string& name, LayerId layer, LayerId past) {
     const double numbers = tokens_ * h_;
     return writer_.add(name + ".res", "add", {layer, past}, {.forward = numbers, .output = numbers});
@@ -87,7 +87,7 @@ class Builder {
   GraphWriter writer_;
 };
 
-ModelGraph build(const config::Value& map) { return Builder(map).build(); }
+ModelGraph build(const config::Value& map) { return LstmGraphWriter(map).build(); }
 
 }  // namespace
 

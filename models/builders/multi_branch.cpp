@@ -20,13 +20,13 @@ const config::MapSpec kFields{
          .doc("Width inside the dense layers. Default: 4 times `hidden`."),
      config::integer("sequence", 1, 1e7).doc("Tokens of one sample in each branch."), precision_field()}};
 
-struct Sizes {
+struct MultiBranchShape {
   double hidden = 0, heads = 0, feed_forward = 0, sequence = 0;
 };
 
 // Four projections of h x h, and scores and context of every pair of tokens. Kept for backward: the input, Q, K, V, the
 // context and the probabilities.
-LayerAmounts attention(const Sizes& n) {
+LayerAmounts attention(const MultiBranchShape& n) {
   const double h = n.hidden, s = n.sequence;
   LayerAmounts layer = weighted(4 * h * h + 4 * h, 8 * s * h * h + 4 * s * s * h, s * h, 5 * s * h + n.heads * s * s);
   layer.core_forward = 4 * s * s * h, layer.core_stash = n.heads * s * s;
@@ -34,7 +34,7 @@ LayerAmounts attention(const Sizes& n) {
 }
 
 ModelGraph build(const config::Value& map) {
-  Sizes n;
+  MultiBranchShape n;
   n.hidden = config::as_real(map.at("hidden"));
   n.heads = config::as_real(map.at("heads"));
   n.feed_forward = map.has("feed_forward") ? config::as_real(map.at("feed_forward")) : 4 * n.hidden;

@@ -65,7 +65,7 @@ config::MapSpec make_fields() {
 
 const config::MapSpec kFields = make_fields();
 
-struct Shape {
+struct TransformerShape {
   DecoderShape decoder;  ///< Whole numbers, and all that GPT-2 does not have.
   double layers = 0, hidden = 0, heads = 0, feed_forward = 0, sequence = 0, vocabulary = 0;
   double probabilities = 1;  ///< Numbers kept for each probability: more with dropout, none if backward recomputes it.
@@ -73,7 +73,7 @@ struct Shape {
   bool tied = true;
 };
 
-LayerAmounts transformer_layer(const Shape& n) {
+LayerAmounts transformer_layer(const TransformerShape& n) {
   const double s = n.sequence, h = n.hidden, f = n.feed_forward, inside = n.probabilities * n.heads * s * s;
   LayerAmounts layer = weighted(4 * h * h + 2 * h * f + 9 * h + f, 8 * s * h * h + 4 * s * s * h + 4 * s * h * f, s * h,
                                 (5 * n.copies + 4) * s * h + 2 * s * f + inside);
@@ -81,7 +81,7 @@ LayerAmounts transformer_layer(const Shape& n) {
   return layer;
 }
 
-LayerId add_layers(GraphWriter& writer, const Shape& n, LayerId last, bool causal) {
+LayerId add_layers(GraphWriter& writer, const TransformerShape& n, LayerId last, bool causal) {
   const Operations operations =
       transformer_operations(static_cast<int>(n.sequence), static_cast<int>(n.hidden), static_cast<int>(n.feed_forward),
                              static_cast<int>(n.heads), causal, n.decoder.flash_attention);
@@ -90,8 +90,8 @@ LayerId add_layers(GraphWriter& writer, const Shape& n, LayerId last, bool causa
   return last;
 }
 
-// Scores of every token over the vocabulary, with the weights of the embedding.
-LayerAmounts tied_head(const Shape& n, double own_parameters) {
+// The logits of every token over the vocabulary, with the weights of the embedding.
+LayerAmounts tied_head(const TransformerShape& n, double own_parameters) {
   LayerAmounts head = weighted(own_parameters, 2 * n.sequence * n.hidden * n.vocabulary, n.sequence * n.vocabulary,
                                n.sequence * n.hidden);
   head.tie = "wte";
@@ -105,8 +105,8 @@ LayerAmounts tied_to(std::string word, LayerAmounts amounts, bool owns) {
 }
 
 /// The amounts of a layer of a decoder that is not GPT-2, from its operations.
-LayerAmounts decoder_layer(const Shape& n, const Operations& operations) {
-  LayerAmounts amounts = derived(operations);
+LayerAmounts decoder_layer(const TransformerShape& n, const Operations& operations) {
+  LayerAmounts amounts = amounts_of(operations);
   amounts.stash = 0;
   for (const KeptArray& array : kept_arrays(operations)) {
     const double copies = array.division == ArrayDivision::Sequence ? n.copies : 1;
@@ -116,7 +116,7 @@ LayerAmounts decoder_layer(const Shape& n, const Operations& operations) {
   return amounts;
 }
 
-LayerId add_decoder_layers(GraphWriter& writer, const Shape& n, LayerId last) {
+LayerId add_decoder_layers(GraphWriter& writer, const TransformerShape& n, LayerId last) {
   for (int l = 0; l < n.decoder.layers; ++l) {
     const Operations operations = decoder_operations(n.decoder, l);
     const char* type = n.decoder.layer_has_experts(l) ? "experts_layer" : "transformer_layer";
@@ -125,47 +125,48 @@ LayerId add_decoder_layers(GraphWriter& writer, const Shape& n, LayerId last) {
   return last;
 }
 
-LayerId add_embedding(GraphWriter& writer, const Shape& n, const std::string& prefix, const std::string& tie) {
+LayerId add_embedding(GraphWriter& writer, const TransformerShape& n, const std::string& prefix,
+                      const std::string& tie) {
   const double s = n.sequence;
-  const Operations tokens{source_of(n.decoder.sequence, 1)}, look_up{embedding_operation(n.decoder)};
+  const Operations tokens{source_of(n.decoder.sequence, 1)}, embedding{embedding_operation(n.decoder)};
   const LayerId source_id = writer.add(prefix + "tok", "input", {}, source(s), tokens);
-  return writer.add(prefix + "embed", "embedding", {source_id}, tied_to(tie, derived(look_up), prefix.empty()),
-                    look_up);
+  return writer.add(prefix + "embed", "embedding", {source_id}, tied_to(tie, amounts_of(embedding), prefix.empty()),
+                    embedding);
 }
 
-void add_scores(GraphWriter& writer, const Shape& n, const std::string& prefix, LayerId last, const std::string& tie,
-                bool owns) {
-  const Operations scores{scores_operation(n.decoder)};
+void add_logits(GraphWriter& writer, const TransformerShape& n, const std::string& prefix, LayerId last,
+                const std::string& tie, bool owns) {
+  const Operations scores{logits_operation(n.decoder)};
   Operations loss{loss_of(OperationKind::CrossEntropy, n.decoder.sequence, n.decoder.vocabulary)};
   loss.front().division = Division::Vocabulary;
-  last = writer.add(prefix + "lnf", "norm", {last}, derived(final_norm_operations(n.decoder)),
+  last = writer.add(prefix + "lnf", "norm", {last}, amounts_of(final_norm_operations(n.decoder)),
                     final_norm_operations(n.decoder));
-  last = writer.add(prefix + "lm_head", "dense", {last}, tied_to(tie, derived(scores), owns), scores);
-  writer.add(prefix + "loss", "softmax_xent", {last}, derived(loss), loss);
+  last = writer.add(prefix + "lm_head", "dense", {last}, tied_to(tie, amounts_of(scores), owns), scores);
+  writer.add(prefix + "loss", "softmax_xent", {last}, amounts_of(loss), loss);
 }
 
 // Touvron et al., Llama 2, 2023; Jiang et al., Mixtral of Experts, 2024; DeepSeek-AI, DeepSeek-V3, 2024. A module for
-// the token after next reads its own tokens, so that no stage passes them on, and shares embedding and
-// scores.
-void build_decoder(GraphWriter& writer, const Shape& n) {
+// the token after next reads its own tokens, so that no stage passes them on, and shares the weights of
+// embedding and logits.
+void build_decoder(GraphWriter& writer, const TransformerShape& n) {
   const bool shares = n.decoder.next_tokens > 0;
   const std::string words = n.tied || shares ? "wte" : "", scores = n.tied ? "wte" : shares ? "lm_head" : "";
   LayerId last = add_decoder_layers(writer, n, add_embedding(writer, n, "", words));
-  add_scores(writer, n, "", last, scores, !n.tied);
+  add_logits(writer, n, "", last, scores, !n.tied);
   for (int i = 0; i < n.decoder.next_tokens; ++i) {
     const std::string prefix = fmt::format("mtp{}.", i);
     const LayerId next = add_embedding(writer, n, prefix, words);
     const Operations join = next_token_operations(n.decoder);
-    last = writer.add(prefix + "join", "dense", {last, next}, derived(join), join);
+    last = writer.add(prefix + "join", "dense", {last, next}, amounts_of(join), join);
     const Operations layer = decoder_operations(n.decoder, n.decoder.layers + i);
     last = writer.add(prefix + "l", n.decoder.has_experts ? "experts_layer" : "transformer_layer", {last},
                       decoder_layer(n, layer), layer);
-    add_scores(writer, n, prefix, last, scores, false);
+    add_logits(writer, n, prefix, last, scores, false);
   }
 }
 
 // Radford et al., Language Models are Unsupervised Multitask Learners, 2019; Brown et al., NeurIPS 2020.
-void build_gpt(GraphWriter& writer, const Shape& n) {
+void build_gpt(GraphWriter& writer, const TransformerShape& n) {
   if (!n.decoder.is_plain_gpt()) return build_decoder(writer, n);
   const double s = n.sequence, h = n.hidden;
   const int rows = static_cast<int>(s), width = static_cast<int>(h), words = static_cast<int>(n.vocabulary);
@@ -176,14 +177,14 @@ void build_gpt(GraphWriter& writer, const Shape& n) {
                     {embedding_operation(n.decoder)});
   last = add_layers(writer, n, last, true);
   last = writer.add("lnf", "layernorm", {last}, layer_norm(s, h), norm_operations(rows, width));
-  last = writer.add("lm_head", "dense", {last}, head, {scores_operation(n.decoder)});
+  last = writer.add("lm_head", "dense", {last}, head, {logits_operation(n.decoder)});
   Operation loss = loss_of(OperationKind::CrossEntropy, rows, words);
   loss.division = Division::Vocabulary;
   writer.add("loss", "softmax_xent", {last}, cross_entropy(s, n.vocabulary), {loss});
 }
 
 // Devlin et al., NAACL 2019: token, position and two segment embeddings with a norm; masked words and next sentence.
-void build_bert(GraphWriter& writer, const Shape& n) {
+void build_bert(GraphWriter& writer, const TransformerShape& n) {
   const double s = n.sequence, h = n.hidden;
   LayerId last = writer.add("tok", "input", {}, source(2 * s));
   last = writer.add("embed", "embedding", {last},
@@ -200,7 +201,7 @@ void build_bert(GraphWriter& writer, const Shape& n) {
 }
 
 // Dosovitskiy et al., ICLR 2021: patches through one matrix, a class token, learnt positions.
-void build_vit(GraphWriter& writer, const Shape& n, const Value& map) {
+void build_vit(GraphWriter& writer, const TransformerShape& n, const Value& map) {
   const double h = n.hidden, channels = config::as_real(map.at("channels"));
   const double pixels = config::as_real(map.at("image")), side = config::as_real(map.at("patch"));
   const double patches = n.sequence - 1, patch = side * side * channels, numbers = pixels * pixels * channels;
@@ -214,9 +215,9 @@ void build_vit(GraphWriter& writer, const Shape& n, const Value& map) {
   writer.add("loss", "softmax_xent", {last}, cross_entropy(1, classes));
 }
 
-Shape read_shape(const Value& map) {
+TransformerShape read_shape(const Value& map) {
   config::Problems problems;
-  Shape n;
+  TransformerShape n;
   n.layers = config::as_real(map.at("layers"));
   n.hidden = config::as_real(map.at("hidden"));
   n.heads = config::as_real(map.at("heads"));
@@ -250,7 +251,7 @@ Shape read_shape(const Value& map) {
 }
 
 ModelGraph build(const Value& map) {
-  const Shape shape = read_shape(map);
+  const TransformerShape shape = read_shape(map);
   const std::string& kind = map.at("kind").text;
   GraphWriter writer(kind, map);
   if (kind == "gpt") build_gpt(writer, shape);

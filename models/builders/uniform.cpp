@@ -48,9 +48,9 @@ LayerTimes read_times(const Value& map) {
   return {forward, config::as_seconds(map.at("input_gradient")), config::as_seconds(map.at("weight_gradient"))};
 }
 
-class Chain {
+class UniformChainWriter {
  public:
-  explicit Chain(const Value& map)
+  explicit UniformChainWriter(const Value& map)
       : writer_("uniform", map),
         times_(read_times(map)),
         output_(config::as_bytes(map.at("output"))),
@@ -77,7 +77,7 @@ class Chain {
 
 ModelGraph build(const Value& map) {
   const int layers = config::as_int(map.at("layers")), branches = config::as_int(map.at("branches"));
-  Chain chain(map);
+  UniformChainWriter chain(map);
   std::vector<LayerId> ends;
   for (int b = 0; b < branches; ++b) {
     std::vector<LayerId> inputs;

@@ -6,7 +6,7 @@ namespace {
 config::Value read(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
   r.read_deepseek_shape();
-  r.take("num_nextn_predict_layers", "next_tokens");
+  r.copy_optional("num_nextn_predict_layers", "next_tokens");
   return r.finish();
 }
 

@@ -5,12 +5,12 @@ namespace {
 
 config::Value read(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
-  r.require("n_layer", "layers");
-  r.require("n_embd", "hidden");
-  r.require("n_head", "heads");
-  r.take("n_inner", "feed_forward");
-  r.require("n_positions", "sequence");
-  r.require("vocab_size", "vocabulary");
+  r.copy_required("n_layer", "layers");
+  r.copy_required("n_embd", "hidden");
+  r.copy_required("n_head", "heads");
+  r.copy_optional("n_inner", "feed_forward");
+  r.copy_required("n_positions", "sequence");
+  r.copy_required("vocab_size", "vocabulary");
   r.expect_word("activation_function", {"gelu_new", "gelu", "gelu_pytorch_tanh"});
   r.set("tied", r.flag("tie_word_embeddings", true) ? "true" : "false");
   r.read_precision();

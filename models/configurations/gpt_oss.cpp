@@ -10,13 +10,13 @@ config::Value read(const config::Value& configuration, config::Problems& problem
   r.set("bias", "true");
   r.set("attention_bias", r.flag("attention_bias", true) ? "true" : "false");
   r.set("sinks", "true");
-  r.require("num_local_experts", "experts.count");
-  r.require(r.fact("experts_per_token") ? "experts_per_token" : "num_experts_per_tok", "experts.active");
-  r.require("intermediate_size", "experts.width");
-  if (r.fact("layer_types")) {
+  r.copy_required("num_local_experts", "experts.count");
+  r.copy_required(r.find("experts_per_token") ? "experts_per_token" : "num_experts_per_tok", "experts.active");
+  r.copy_required("intermediate_size", "experts.width");
+  if (r.find("layer_types")) {
     r.read_layer_types();
   } else {  // Every second layer looks at all tokens.
-    r.require("sliding_window", "window");
+    r.copy_required("sliding_window", "window");
     r.set("full_every", "2");
   }
   return r.finish();

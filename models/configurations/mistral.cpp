@@ -8,7 +8,7 @@ config::Value read(const config::Value& configuration, config::Problems& problem
   r.read_llama_shape();
   r.read_grouped_heads();
   r.set("bias", "false");
-  r.take("sliding_window", "window");
+  r.copy_optional("sliding_window", "window");
   if (!configuration.has("sliding_window")) r.set("window", "4096");  // The default of MistralConfig.
   return r.finish();
 }

@@ -8,10 +8,10 @@ config::Value read(const config::Value& configuration, config::Problems& problem
   r.read_llama_shape();
   r.read_grouped_heads();
   r.set("bias", "false");
-  r.take("sliding_window", "window");
-  r.require("num_local_experts", "experts.count");
-  r.require("num_experts_per_tok", "experts.active");
-  r.require("intermediate_size", "experts.width");
+  r.copy_optional("sliding_window", "window");
+  r.copy_required("num_local_experts", "experts.count");
+  r.copy_required("num_experts_per_tok", "experts.active");
+  r.copy_required("intermediate_size", "experts.width");
   return r.finish();
 }
 

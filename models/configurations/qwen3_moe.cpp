@@ -5,7 +5,7 @@ namespace {
 
 /// The layers that `mlp_only_layers` keeps dense must be the first ones.
 void read_dense_layers(ConfigurationReader& r) {
-  const config::Value* dense = r.fact("mlp_only_layers");
+  const config::Value* dense = r.find("mlp_only_layers");
   if (!dense || (dense->is_list() && dense->items.empty())) return;
   for (std::size_t i = 0; dense->is_list() && i < dense->items.size(); ++i)
     if (dense->items[i].text != std::to_string(i))
@@ -23,10 +23,10 @@ config::Value read(const config::Value& configuration, config::Problems& problem
   r.set("query_key_norm", "true");
   if (r.flag("use_sliding_window", false))
     r.refuse("use_sliding_window", "a sliding window of this type of model cannot be read", "write false");
-  r.require("num_experts", "experts.count");
-  r.require("num_experts_per_tok", "experts.active");
-  r.require("moe_intermediate_size", "experts.width");
-  r.take("decoder_sparse_step", "experts.every");
+  r.copy_required("num_experts", "experts.count");
+  r.copy_required("num_experts_per_tok", "experts.active");
+  r.copy_required("moe_intermediate_size", "experts.width");
+  r.copy_optional("decoder_sparse_step", "experts.every");
   read_dense_layers(r);
   return r.finish();
 }

@@ -13,7 +13,7 @@ namespace stagecraft::onnx {
 namespace {
 
 /// A dimension of an input without a size.
-struct Open {
+struct OpenDimension {
   std::string name, input;
   bool first = false;
 };
@@ -23,8 +23,8 @@ std::string name_of(const ValueInfo& input, std::size_t d) {
   return dimension.name.empty() ? fmt::format("{}.{}", input.name, d) : dimension.name;
 }
 
-std::vector<Open> open_dimensions(const std::vector<ValueInfo>& inputs) {
-  std::vector<Open> open;
+std::vector<OpenDimension> open_dimensions(const std::vector<ValueInfo>& inputs) {
+  std::vector<OpenDimension> open;
   for (const ValueInfo& input : inputs)
     for (std::size_t d = 0; d < input.shape->size(); ++d)
       if ((*input.shape)[d].size < 0) open.push_back({name_of(input, d), input.name, d == 0});
@@ -37,15 +37,16 @@ bool counts_samples(const std::string& name) {
   return lower == "n" || lower.find("batch") != std::string::npos;
 }
 
-std::set<std::string> sample_names(const std::vector<Open>& open) {
-  const bool said = std::any_of(open.begin(), open.end(), [](const Open& o) { return counts_samples(o.name); });
+std::set<std::string> sample_names(const std::vector<OpenDimension>& open) {
+  const bool has_sample_name =
+      std::any_of(open.begin(), open.end(), [](const OpenDimension& o) { return counts_samples(o.name); });
   std::set<std::string> names;
-  for (const Open& o : open)
-    if (said ? counts_samples(o.name) : o.first) names.insert(o.name);
+  for (const OpenDimension& o : open)
+    if (has_sample_name ? counts_samples(o.name) : o.first) names.insert(o.name);
   return names;
 }
 
-std::string shown(const ValueInfo& input) {
+std::string shape_text(const ValueInfo& input) {
   std::vector<std::string> words;
   for (std::size_t d = 0; d < input.shape->size(); ++d) {
     const std::int64_t size = (*input.shape)[d].size;
@@ -66,10 +67,11 @@ void check_inputs(const std::vector<ValueInfo>& inputs) {
 }
 
 /// Each name must be one of the inputs, and each open dimension must get a size.
-void fill_sizes(const std::vector<Open>& open, const std::map<std::string, std::int64_t>& given, Dimensions& known) {
+void fill_sizes(const std::vector<OpenDimension>& open, const std::map<std::string, std::int64_t>& given,
+                Dimensions& dimensions) {
   std::vector<Diagnostic> problems;
   std::set<std::string> names;
-  for (const Open& o : open) names.insert(o.name);
+  for (const OpenDimension& o : open) names.insert(o.name);
   for (const auto& [name, size] : given) {
     if (!names.count(name))
       problems.push_back({{},
@@ -78,10 +80,10 @@ void fill_sizes(const std::vector<Open>& open, const std::map<std::string, std::
                           names.empty() ? "all sizes are fixed in the file"
                                         : suggest(name, std::vector<std::string>(names.begin(), names.end())),
                           "unknown-dimension"});
-    known.sizes[name] = size;
+    dimensions.sizes[name] = size;
   }
-  for (const Open& o : open)
-    if (known.sizes.emplace(o.name, 1).second)
+  for (const OpenDimension& o : open)
+    if (dimensions.sizes.emplace(o.name, 1).second)
       problems.push_back({{},
                           {},
                           fmt::format("the dimension '{}' of the input '{}' has no size", o.name, o.input),
@@ -92,22 +94,22 @@ void fill_sizes(const std::vector<Open>& open, const std::map<std::string, std::
 
 /// The number of samples of a file without open dimensions for them.
 std::int64_t fixed_samples(const std::vector<ValueInfo>& inputs, std::optional<std::int64_t> batch,
-                           const Dimensions& known) {
-  const Shape first = known.bind(inputs.front()).value();
+                           const Dimensions& dimensions) {
+  const Shape first = dimensions.bind(inputs.front()).value();
   if (!batch) return first.empty() ? 1 : std::max<std::int64_t>(1, first.front());
   for (const ValueInfo& input : inputs) {
-    const Shape shape = known.bind(input).value();
+    const Shape shape = dimensions.bind(input).value();
     if (std::find(shape.begin(), shape.end(), *batch) != shape.end()) return *batch;
   }
-  throw InputError(
-      fmt::format("no input has a dimension of {}, the samples said with --batch; {}", *batch, shown(inputs.front())),
-      "export the model with this size, or with an open one");
+  throw InputError(fmt::format("no input has a dimension of {}, the samples said with --batch; {}", *batch,
+                               shape_text(inputs.front())),
+                   "export the model with this size, or with an open one");
 }
 
 /// A size for a name such as batch is the number of samples; a size for a first dimension means it counts other things.
-std::optional<std::int64_t> samples_said(std::optional<std::int64_t> batch,
-                                         const std::map<std::string, std::int64_t>& sizes,
-                                         std::set<std::string>& samples) {
+std::optional<std::int64_t> resolve_samples(std::optional<std::int64_t> batch,
+                                            const std::map<std::string, std::int64_t>& sizes,
+                                            std::set<std::string>& samples) {
   for (const auto& [name, size] : sizes) {
     if (!samples.count(name)) continue;
     if (!counts_samples(name)) {
@@ -129,9 +131,9 @@ std::optional<Shape> Dimensions::bind(const ValueInfo& value) const {
   Shape shape;
   for (std::size_t d = 0; d < value.shape->size(); ++d) {
     const Dimension& dimension = (*value.shape)[d];
-    const auto found = sizes.find(name_of(value, d));
-    if (dimension.size < 0 && found == sizes.end()) return {};
-    shape.push_back(dimension.size >= 0 ? dimension.size : found->second);
+    const auto it = sizes.find(name_of(value, d));
+    if (dimension.size < 0 && it == sizes.end()) return {};
+    shape.push_back(dimension.size >= 0 ? dimension.size : it->second);
   }
   return shape;
 }
@@ -149,18 +151,19 @@ Dimensions bind_dimensions(const File& file, std::optional<std::int64_t> batch,
                            const std::map<std::string, std::int64_t>& sizes) {
   const std::vector<ValueInfo> inputs = data_inputs(file);
   check_inputs(inputs);
-  const std::vector<Open> open = open_dimensions(inputs);
+  const std::vector<OpenDimension> open = open_dimensions(inputs);
   std::set<std::string> samples = sample_names(open);
-  batch = samples_said(batch, sizes, samples);
-  Dimensions known;
-  for (const std::string& name : samples) known.sizes[name] = batch.value_or(1);
-  fill_sizes(open, sizes, known);
-  known.samples = samples.empty() ? fixed_samples(inputs, batch, known) : batch.value_or(1);
-  for (const auto& [name, size] : known.sizes)
-    known.notes.push_back(
+  batch = resolve_samples(batch, sizes, samples);
+  Dimensions dimensions;
+  for (const std::string& name : samples) dimensions.sizes[name] = batch.value_or(1);
+  fill_sizes(open, sizes, dimensions);
+  dimensions.samples = samples.empty() ? fixed_samples(inputs, batch, dimensions) : batch.value_or(1);
+  for (const auto& [name, size] : dimensions.sizes)
+    dimensions.notes.push_back(
         fmt::format("the dimension '{}' is {}{}", name, size, samples.count(name) ? ", samples" : ""));
-  if (samples.empty()) known.notes.push_back(fmt::format("the sizes are for {}", pluralize(known.samples, "sample")));
-  return known;
+  if (samples.empty())
+    dimensions.notes.push_back(fmt::format("the sizes are for {}", pluralize(dimensions.samples, "sample")));
+  return dimensions;
 }
 
 }  // namespace stagecraft::onnx

@@ -34,20 +34,20 @@ class MessageReader {
   MessageReader message() const { return {bytes(), *origin_}; }
 
   /// Calls `take` for each number of a repeated field, packed or not.
-  template <class Take>
-  void integers(Take take) const {
-    if (has(Kind::varint)) return take(integer());
-    packed<&protozero::pbf_reader::get_packed_int64>(take);
+  template <class Visitor>
+  void integers(Visitor visit) const {
+    if (has(Kind::varint)) return visit(integer());
+    packed<&protozero::pbf_reader::get_packed_int64>(visit);
   }
-  template <class Take>
-  void floats(Take take) const {
-    if (has(Kind::fixed32)) return take(float_value());
-    packed<&protozero::pbf_reader::get_packed_float>(take);
+  template <class Visitor>
+  void floats(Visitor visit) const {
+    if (has(Kind::fixed32)) return visit(float_value());
+    packed<&protozero::pbf_reader::get_packed_float>(visit);
   }
-  template <class Take>
-  void doubles(Take take) const {
-    if (has(Kind::fixed64)) return take(protozero::pbf_reader(value_).get_double());
-    packed<&protozero::pbf_reader::get_packed_double>(take);
+  template <class Visitor>
+  void doubles(Visitor visit) const {
+    if (has(Kind::fixed64)) return visit(protozero::pbf_reader(value_).get_double());
+    packed<&protozero::pbf_reader::get_packed_double>(visit);
   }
 
   /// Throws InputError with the file and the byte after the current field.
@@ -58,12 +58,12 @@ class MessageReader {
 
   bool has(Kind kind) const { return value_.has_wire_type(kind); }
 
-  template <auto get, class Take>
-  void packed(Take take) const {
+  template <auto get, class Visitor>
+  void packed(Visitor visit) const {
     bytes();  // Checks the kind.
     protozero::pbf_reader value = value_;
     try {
-      for (const auto number : (value.*get)()) take(number);
+      for (const auto number : (value.*get)()) visit(number);
     } catch (const protozero::exception&) {
       fail_packed();
     }

@@ -65,7 +65,7 @@ class GraphAnalysis {
 
   Graph run() {
     for (const Node& node : file_.nodes) add_step(node);
-    for (const ValueInfo& output : file_.outputs) graph_.outputs.push_back(look_up(output.name, "the graph's output"));
+    for (const ValueInfo& output : file_.outputs) graph_.outputs.push_back(id_of(output.name, "the graph's output"));
     if (differing_ > 0)
       graph_.warnings.push_back(fmt::format("{} shapes in the file are other than its operators make, the first: {}",
                                             differing_, first_difference_));
@@ -81,12 +81,12 @@ class GraphAnalysis {
     return id;
   }
 
-  int look_up(const std::string& name, const std::string& reader) const {
-    const auto found = ids_.find(name);
-    if (found == ids_.end())
+  int id_of(const std::string& name, const std::string& reader) const {
+    const auto it = ids_.find(name);
+    if (it == ids_.end())
       throw InputError(fmt::format("{} reads '{}', which no node before it writes", reader, name),
                        "a node comes after the nodes whose outputs it reads");
-    return found->second;
+    return it->second;
   }
 
   Value& value(int id) { return graph_.values[id]; }
@@ -95,29 +95,29 @@ class GraphAnalysis {
     const Operator* op = find_operator(node.domain, node.type);
     Step step{&node, {}, {}, {}, false};
     std::vector<const Tensor*> inputs;
-    const Call named{kUnknown, node, {}, file_.opset};
-    for (const std::string& name : node.inputs) step.inputs.push_back(name.empty() ? -1 : look_up(name, named.name()));
+    const OperatorCall named{kUnknown, node, {}, file_.opset};
+    for (const std::string& name : node.inputs) step.inputs.push_back(name.empty() ? -1 : id_of(name, named.name()));
     for (const int id : step.inputs) inputs.push_back(id < 0 ? nullptr : &value(id).tensor);
-    step.work = op ? op->apply(Call{*op, node, std::move(inputs), file_.opset}) : unknown(node, named);
-    finish(std::move(step), named);
+    step.work = op ? op->apply(OperatorCall{*op, node, std::move(inputs), file_.opset}) : unknown(node, named);
+    add_outputs(std::move(step), named);
   }
 
-  Outcome unknown(const Node& node, const Call& call) {
-    Outcome outcome;
+  OperatorResult unknown(const Node& node, const OperatorCall& call) {
+    OperatorResult result;
     for (const std::string& name : node.outputs) {
-      const auto found = infos_.find(name);
-      const auto shape = found == infos_.end() ? std::nullopt : dimensions_.bind(*found->second);
+      const auto it = infos_.find(name);
+      const auto shape = it == infos_.end() ? std::nullopt : dimensions_.bind(*it->second);
       if (!shape)
         call.fail(fmt::format("the operator is not known, and the file has no shape for '{}'", name),
                   "let onnx.shape_inference write the shapes, or take the operator out");
-      outcome.outputs.push_back(sized(call, found->second->type, *shape));
+      result.outputs.push_back(sized(call, it->second->type, *shape));
     }
-    outcome.gradients.assign(node.inputs.size(), Gradient{});
-    return outcome;
+    result.gradients.assign(node.inputs.size(), Gradient{});
+    return result;
   }
 
   /// Adds the outputs of a step as values.
-  void finish(Step step, const Call& call) {
+  void add_outputs(Step step, const OperatorCall& call) {
     std::vector<Tensor> outputs = std::move(step.work.outputs);
     if (outputs.size() < step.node->outputs.size())
       call.fail(fmt::format("it has {} outputs; {} are known here", step.node->outputs.size(), outputs.size()));
@@ -131,12 +131,12 @@ class GraphAnalysis {
     for (std::size_t o = 0; o < step.node->outputs.size(); ++o) {
       Tensor& tensor = outputs[o];
       tensor.constant = step.constant;
-      compare(step.node->outputs[o], tensor);
+      compare_shape(step.node->outputs[o], tensor);
       const bool carries = is_float(tensor.type) && reached;
-      const bool made = step.inputs.empty() && are_weights(tensor.type, tensor.shape);  // A Constant.
+      const bool is_weight_constant = step.inputs.empty() && are_weights(tensor.type, tensor.shape);  // A Constant.
       const int id = add(step.node->outputs[o], std::move(tensor), index);
-      value(id).weights = step.constant && (carries || made);
-      value(id).learnt = !step.constant && carries;
+      value(id).weights = step.constant && (carries || is_weight_constant);
+      value(id).learned = !step.constant && carries;
       if (step.work.view && !step.constant) set_source(id, step.inputs.front());
       step.outputs.push_back(id);
     }
@@ -145,14 +145,14 @@ class GraphAnalysis {
 
   /// A view shows all the numbers of its input, or a part of them.
   void set_source(int id, int input) {
-    const Tensor &own = value(id).tensor, &from = value(input).tensor;
-    if (own.numbers() >= from.numbers() && own.type == from.type) value(id).same = value(input).same;
-    value(id).part_of = value(input).part_of;
+    const Tensor &view = value(id).tensor, &from = value(input).tensor;
+    if (view.numbers() >= from.numbers() && view.type == from.type) value(id).storage = value(input).storage;
+    value(id).view_source = value(input).view_source;
   }
 
-  void compare(const std::string& name, const Tensor& tensor) {
-    const auto found = infos_.find(name);
-    const auto shape = found == infos_.end() ? std::nullopt : dimensions_.bind(*found->second);
+  void compare_shape(const std::string& name, const Tensor& tensor) {
+    const auto it = infos_.find(name);
+    const auto shape = it == infos_.end() ? std::nullopt : dimensions_.bind(*it->second);
     if (!shape || *shape == tensor.shape || differing_++ > 0) return;
     first_difference_ = fmt::format("'{}' is {}, not {}", name, to_text(tensor.shape), to_text(*shape));
   }
@@ -172,15 +172,15 @@ bool Graph::wants_gradient(const Step& step, std::size_t input) const {
   if (input >= step.work.gradients.size() || !step.work.gradients[input] || input >= step.inputs.size()) return false;
   if (step.inputs[input] < 0) return false;
   const Value& value = values[step.inputs[input]];
-  return value.learnt || value.weights;
+  return value.learned || value.weights;
 }
 
 Graph analyze_graph(const File& file, const Dimensions& dimensions, bool unknown_is_zero) {
   std::vector<Diagnostic> unknown = unknown_operators(file);
   if (!unknown.empty() && !unknown_is_zero) throw InputError(std::move(unknown));
-  Graph result = GraphAnalysis(file, dimensions).run();
-  for (const Diagnostic& problem : unknown) result.warnings.push_back(problem.message + "; it counts as no work");
-  return result;
+  Graph graph = GraphAnalysis(file, dimensions).run();
+  for (const Diagnostic& problem : unknown) graph.warnings.push_back(problem.message + "; it counts as no work");
+  return graph;
 }
 
 }  // namespace stagecraft::onnx

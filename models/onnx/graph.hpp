@@ -38,15 +38,15 @@ struct Value {
   int step = -1;  ///< The step whose output it is.
   /// Whether training changes it: an initializer (or Constant) of floats with a dimension and more than one number.
   bool weights = false;
-  bool learnt = false;  ///< Depends on data and on weights, so a gradient flows back to it.
-  int same = -1;        ///< The value that stores its numbers: itself, unless a view shows all of another one.
-  int part_of = -1;     ///< The value that its numbers come from: itself, unless it is a view.
+  bool learned = false;  ///< Depends on data and on weights, so a gradient flows back to it.
+  int storage = -1;      ///< The value that stores its numbers: itself, unless a view shows all of another one.
+  int view_source = -1;  ///< The value that its numbers come from: itself, unless it is a view.
 };
 
 /// A node with its work.
 struct Step {
   const Node* node = nullptr;
-  Outcome work;                      ///< Without outputs, which are values.
+  OperatorResult work;               ///< Without outputs, which are values.
   std::vector<int> inputs, outputs;  ///< Values; -1: not given.
   bool constant = false;             ///< It does not depend on data.
 };

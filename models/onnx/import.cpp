@@ -15,31 +15,31 @@ namespace {
 
 /// The initializers that the inputs of a step with a gradient depend on, each once.
 std::vector<int> weights_of(const Graph& graph, const Step& step) {
-  std::vector<int> found, open;
+  std::vector<int> weights, pending;
   std::map<int, bool> seen;
   const auto visit = [&](const Step& from) {
     for (std::size_t i = 0; i < from.inputs.size(); ++i) {
       const int id = from.inputs[i];
       if (!graph.wants_gradient(from, i) || !graph.values[id].weights) continue;
-      if (seen.emplace(id, true).second) open.push_back(id);
+      if (seen.emplace(id, true).second) pending.push_back(id);
     }
   };
   visit(step);
-  while (!open.empty()) {
-    const int id = open.back();
-    open.pop_back();
-    const int made_by = graph.values[id].step;
-    if (made_by < 0 || graph.steps[made_by].inputs.empty())
-      found.push_back(id);
+  while (!pending.empty()) {
+    const int id = pending.back();
+    pending.pop_back();
+    const int producer = graph.values[id].step;
+    if (producer < 0 || graph.steps[producer].inputs.empty())
+      weights.push_back(id);
     else
-      visit(graph.steps[made_by]);
+      visit(graph.steps[producer]);
   }
-  return found;
+  return weights;
 }
 
 /// Counts each initializer in the layer of the first step that depends on it. The layers of later steps that depend on
 /// it are tied to that layer, by the largest initializer that they share with it.
-void give_weights(const Graph& graph, const std::vector<const Step*>& steps, Layer* layers) {
+void assign_weights(const Graph& graph, const std::vector<const Step*>& steps, Layer* layers) {
   std::map<int, std::vector<std::size_t>> users;
   for (std::size_t s = 0; s < steps.size(); ++s)
     for (const int id : weights_of(graph, *steps[s])) users[id].push_back(s);
@@ -67,7 +67,7 @@ class LayerBuilder {
     mark_live();
   }
 
-  Layers make() {
+  ImportedLayers build() {
     for (const int id : graph_.inputs)
       if (live_[id]) add_input(id);
     if (result_.model.layers.empty()) throw InputError("no output of the graph depends on its inputs");
@@ -79,7 +79,7 @@ class LayerBuilder {
       }
     count_outputs();
     count_stash(steps);
-    give_weights(graph_, steps, &result_.model.layers[LayerId{result_.model.layers.size() - steps.size()}]);
+    assign_weights(graph_, steps, &result_.model.layers[LayerId{result_.model.layers.size() - steps.size()}]);
     check_graph(result_.model);
     return std::move(result_);
   }
@@ -88,7 +88,7 @@ class LayerBuilder {
   const Value& value(int id) const { return graph_.values[id]; }
   bool reads_data(int id) const { return id >= 0 && !value(id).tensor.constant; }
   /// The value that a layer sends if `id` is read.
-  int source(int id) const { return keep_all_ ? id : value(id).part_of; }
+  int source(int id) const { return keep_all_ ? id : value(id).view_source; }
   Layer& layer_of(int id) { return result_.model.layers[LayerId{layers_.at(source(id))}]; }
 
   void mark_live() {
@@ -157,7 +157,7 @@ class LayerBuilder {
       if (reads_data(id)) read_[source(id)].insert(id);
     for (const auto& [from, readers] : read_) {
       std::map<int, double> parts;
-      for (const int id : readers) parts[value(id).same] = value(id).tensor.bytes();
+      for (const int id : readers) parts[value(id).storage] = value(id).tensor.bytes();
       double bytes = 0;
       for (const auto& [part, size] : parts) bytes += size;
       layer_of(from).output += {std::min(bytes, value(from).tensor.bytes()) / samples_};
@@ -165,10 +165,10 @@ class LayerBuilder {
   }
 
   void count_stash(const std::vector<const Step*>& steps) {
-    std::set<int> kept;
-    const auto keep = [&](int id, Layer& layer) {
-      if (reads_data(id) && kept.insert(value(id).same).second)
-        layer.stash += {value(value(id).same).tensor.bytes() / samples_};
+    std::set<int> stashed;
+    const auto stash = [&](int id, Layer& layer) {
+      if (reads_data(id) && stashed.insert(value(id).storage).second)
+        layer.stash += {value(value(id).storage).tensor.bytes() / samples_};
     };
     for (const bool outputs : {false, true})
       for (const Step* step : steps) {
@@ -178,11 +178,11 @@ class LayerBuilder {
           if (!graph_.wants_gradient(*step, g)) continue;
           learns = true;
           const std::uint32_t reads = step->work.gradients[g]->reads;
-          if (outputs && (reads & kReadsOutput) != 0) keep(step->outputs.front(), layer);
+          if (outputs && (reads & kReadsOutput) != 0) stash(step->outputs.front(), layer);
           for (std::size_t i = 0; i < step->inputs.size() && !outputs; ++i)
-            if ((reads & reads_input(i)) != 0) keep(step->inputs[i], layer);
+            if ((reads & reads_input(i)) != 0) stash(step->inputs[i], layer);
         }
-        if (learns && outputs) layer.stash += {step->work.kept / samples_};
+        if (learns && outputs) layer.stash += {step->work.extra_stash / samples_};
       }
   }
 
@@ -190,7 +190,7 @@ class LayerBuilder {
   double samples_;
   bool keep_all_;
   std::vector<bool> live_;
-  Layers result_;
+  ImportedLayers result_;
   std::map<int, int> layers_;          ///< The layer that computes a value.
   std::map<int, std::set<int>> read_;  ///< The views of a value that are read, and itself.
   std::map<std::string, int> used_;
@@ -207,8 +207,8 @@ std::string readable(const std::string& text) {
   return clean;
 }
 
-Layers make_layers(const Graph& graph, std::int64_t samples, bool keep_all) {
-  return LayerBuilder(graph, samples, keep_all).make();
+ImportedLayers make_layers(const Graph& graph, std::int64_t samples, bool keep_all) {
+  return LayerBuilder(graph, samples, keep_all).build();
 }
 
 namespace {
@@ -225,12 +225,12 @@ Precision precision_of(const File& file) {
 
 }  // namespace
 
-Imported import_model(std::string_view bytes, const std::string& name, const ImportOptions& options) {
+ImportedModel import_model(std::string_view bytes, const std::string& name, const ImportOptions& options) {
   const File file = read_file(bytes, name);
   const Dimensions dimensions = bind_dimensions(file, options.batch, options.sizes);
   Graph graph = analyze_graph(file, dimensions, options.unknown_is_zero);
-  Layers layers = make_layers(graph, dimensions.samples, options.keep_all);
-  Imported imported{std::move(layers.model), std::move(layers.notes), dimensions.notes, std::move(graph.warnings)};
+  ImportedLayers layers = make_layers(graph, dimensions.samples, options.keep_all);
+  ImportedModel imported{std::move(layers.model), std::move(layers.notes), dimensions.notes, std::move(graph.warnings)};
   imported.model.name = file.graph.empty() ? "onnx" : file.graph;
   imported.model.precision = precision_of(file);
   const auto tied = std::count_if(imported.model.layers.begin(), imported.model.layers.end(),
@@ -239,7 +239,7 @@ Imported import_model(std::string_view bytes, const std::string& name, const Imp
   return imported;
 }
 
-std::string to_yaml(const Imported& imported) {
+std::string to_yaml(const ImportedModel& imported) {
   std::vector<std::string> comments{
       "Amounts are for one sample; a multiplication with an addition is two operations. Weights are floats with a",
       "dimension and more than one number; running statistics of norms are none. Dropout counts nothing."};

@@ -18,7 +18,7 @@ struct ImportOptions {
   bool keep_all = false;                           ///< Views are layers too.
 };
 
-struct Imported {
+struct ImportedModel {
   ModelGraph model;
   std::vector<std::string> notes;        ///< The operator and shape of each layer.
   std::vector<std::string> assumptions;  ///< One sentence each.
@@ -26,12 +26,12 @@ struct Imported {
 };
 
 /// Reads a model from the bytes of an ONNX file. Throws InputError.
-Imported import_model(std::string_view bytes, const std::string& file, const ImportOptions&);
+ImportedModel import_model(std::string_view bytes, const std::string& file, const ImportOptions&);
 
 /// A model/1 file for the builder `listed`, which gives the same model.
-std::string to_yaml(const Imported&);
+std::string to_yaml(const ImportedModel&);
 
-struct Layers {
+struct ImportedLayers {
   ModelGraph model;
   std::vector<std::string> notes;  ///< One per layer, such as "Conv 1x64x112x112".
 };
@@ -44,7 +44,7 @@ struct Layers {
 ///   output       the outputs that other layers read; each of these receives all of them
 ///   stash        each tensor that a gradient reads, counted once: in the first layer that reads it, or in the one that
 ///                computes it if only its own gradient reads it
-Layers make_layers(const Graph&, std::int64_t samples, bool keep_all);
+ImportedLayers make_layers(const Graph&, std::int64_t samples, bool keep_all);
 
 /// A text of the file in printable ASCII and at most 200 characters, safe in YAML and on a terminal.
 std::string readable(const std::string& text);

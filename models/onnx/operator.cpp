@@ -11,71 +11,72 @@ namespace stagecraft::onnx {
 namespace {
 
 std::vector<Operators> families() {
-  return {activations(), arithmetic(), products(),   windows(), norms(), reductions(),
-          recurrent(),   attention(),  selections(), views(),   makers()};
+  return {activations(), arithmetic(), products(),   windows(), norms(),     reductions(),
+          recurrent(),   attention(),  selections(), views(),   generators()};
 }
 
 }  // namespace
 
-const Tensor& Call::in(std::size_t i) const {
+const Tensor& OperatorCall::input(std::size_t i) const {
   if (!has(i)) fail(fmt::format("input {} is missing", i));
   return *inputs[i];
 }
 
-const std::vector<double>& Call::values(std::size_t i) const {
-  if (!in(i).values)
+const std::vector<double>& OperatorCall::values(std::size_t i) const {
+  if (!input(i).values)
     fail(
         fmt::format("its input {} ('{}') decides on a shape, but is only known when the model runs", i, node.inputs[i]),
         "export the model with fixed sizes, or simplify the file first");
-  return *in(i).values;
+  return *input(i).values;
 }
 
-std::vector<std::int64_t> Call::whole(std::size_t i) const {
+std::vector<std::int64_t> OperatorCall::integer_values(std::size_t i) const {
   std::vector<std::int64_t> numbers;
-  for (const double value : values(i)) numbers.push_back(to_whole(value));
+  for (const double value : values(i)) numbers.push_back(to_integer(value));
   return numbers;
 }
 
-const Attribute* Call::attribute(std::string_view wanted) const {
+const Attribute* OperatorCall::attribute(std::string_view wanted) const {
   for (const Attribute& a : node.attributes)
     if (a.name == wanted) return &a;
   return nullptr;
 }
 
-std::int64_t Call::integer(std::string_view wanted, std::int64_t fallback) const {
+std::int64_t OperatorCall::integer(std::string_view wanted, std::int64_t fallback) const {
   const Attribute* a = attribute(wanted);
   return a && a->integer ? *a->integer : fallback;
 }
 
-std::string Call::text(std::string_view wanted, const std::string& fallback) const {
+std::string OperatorCall::text(std::string_view wanted, const std::string& fallback) const {
   const Attribute* a = attribute(wanted);
   return a && !a->text.empty() ? a->text : fallback;
 }
 
-std::vector<std::int64_t> Call::integers(std::string_view wanted) const {
+std::vector<std::int64_t> OperatorCall::integers(std::string_view wanted) const {
   const Attribute* a = attribute(wanted);
   return a ? a->integers : std::vector<std::int64_t>{};
 }
 
-std::optional<std::vector<std::int64_t>> Call::list(std::string_view wanted, std::size_t i) const {
-  if (has(i)) return whole(i);
+std::optional<std::vector<std::int64_t>> OperatorCall::attribute_or_input(std::string_view wanted,
+                                                                          std::size_t i) const {
+  if (has(i)) return integer_values(i);
   if (const Attribute* a = attribute(wanted)) return a->integers;
   return {};
 }
 
-std::size_t Call::axis(std::int64_t written, std::size_t rank) const {
-  const auto most = static_cast<std::int64_t>(rank);
-  if (written < -most || written >= most) fail(fmt::format("axis {} of {} dimensions", written, rank));
-  return written < 0 ? written + most : written;
+std::size_t OperatorCall::axis(std::int64_t written, std::size_t rank) const {
+  const auto signed_rank = static_cast<std::int64_t>(rank);
+  if (written < -signed_rank || written >= signed_rank) fail(fmt::format("axis {} of {} dimensions", written, rank));
+  return written < 0 ? written + signed_rank : written;
 }
 
-std::string Call::name() const {
-  std::string made = node.name;
-  if (made.empty() && !node.outputs.empty()) made = node.outputs.front();
-  return fmt::format("{} '{}'", node.type, made);
+std::string OperatorCall::name() const {
+  std::string label = node.name;
+  if (label.empty() && !node.outputs.empty()) label = node.outputs.front();
+  return fmt::format("{} '{}'", node.type, label);
 }
 
-void Call::fail(const std::string& message, const std::string& help) const {
+void OperatorCall::fail(const std::string& message, const std::string& help) const {
   throw InputError(name() + ": " + message, help);
 }
 
@@ -94,13 +95,13 @@ std::vector<std::string> operator_names() {
   return names;
 }
 
-std::int64_t to_whole(double value) {
+std::int64_t to_integer(double value) {
   constexpr double kLimit = 9.2e18;
   if (std::isnan(value)) return 0;
   return static_cast<std::int64_t>(std::clamp(value, -kLimit, kLimit));
 }
 
-Tensor sized(const Call& c, Type type, Shape shape) {
+Tensor sized(const OperatorCall& c, Type type, Shape shape) {
   for (const std::int64_t size : shape)
     if (size < 0)
       c.fail(fmt::format("it makes a dimension of {}", size),
@@ -109,7 +110,7 @@ Tensor sized(const Call& c, Type type, Shape shape) {
   return {type, std::move(shape)};
 }
 
-Shape broadcast(const Call& c, const Shape& a, const Shape& b) {
+Shape broadcast(const OperatorCall& c, const Shape& a, const Shape& b) {
   Shape shape(std::max(a.size(), b.size()), 1);
   for (std::size_t back = 0; back < shape.size(); ++back) {
     const std::int64_t x = back < a.size() ? a[a.size() - 1 - back] : 1;

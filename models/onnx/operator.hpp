@@ -33,18 +33,18 @@ struct Gradient {
 };
 
 /// What an operator computes from its inputs, for all samples together.
-struct Outcome {
+struct OperatorResult {
   std::vector<Tensor> outputs;
   double forward = 0;                                   ///< Floating-point operations.
   std::vector<std::optional<Gradient>> gradients = {};  ///< One per input; absent: no gradient flows to it.
-  double kept = 0;                                      ///< Bytes that backward reads in addition to inputs and output.
+  double extra_stash = 0;                               ///< Bytes that backward reads in addition to inputs and output.
   bool view = false;                                    ///< The output has numbers of input 0 and no others.
 };
 
 struct Operator;
 
 /// A node with what is known of its inputs, for the function of its operator. It throws InputError that names the node.
-struct Call {
+struct OperatorCall {
   const Operator& op;
   const Node& node;
   std::vector<const Tensor*> inputs;  ///< nullptr: not given.
@@ -52,19 +52,19 @@ struct Call {
 
   std::size_t size() const { return inputs.size(); }
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i]; }
-  const Tensor& in(std::size_t i) const;
-  std::size_t rank(std::size_t i) const { return in(i).shape.size(); }
+  const Tensor& input(std::size_t i) const;
+  std::size_t rank(std::size_t i) const { return input(i).shape.size(); }
   /// The numbers of an input; they must follow from the file.
   const std::vector<double>& values(std::size_t i) const;
   /// The numbers of an input as integers.
-  std::vector<std::int64_t> whole(std::size_t i) const;
+  std::vector<std::int64_t> integer_values(std::size_t i) const;
 
   const Attribute* attribute(std::string_view name) const;
   std::int64_t integer(std::string_view name, std::int64_t fallback) const;
   std::string text(std::string_view name, const std::string& fallback) const;
   std::vector<std::int64_t> integers(std::string_view name) const;  ///< Empty if not given.
   /// Integers that old operator sets have in an attribute and newer ones in input i; nothing if in neither.
-  std::optional<std::vector<std::int64_t>> list(std::string_view name, std::size_t i) const;
+  std::optional<std::vector<std::int64_t>> attribute_or_input(std::string_view name, std::size_t i) const;
 
   /// An axis from -rank to rank - 1, counted from 0.
   std::size_t axis(std::int64_t written, std::size_t rank) const;
@@ -75,7 +75,7 @@ struct Call {
 /// An operator: its shapes, its work and what backward keeps.
 struct Operator {
   std::string_view name;
-  Outcome (*apply)(const Call&);
+  OperatorResult (*apply)(const OperatorCall&);
   /// Families with one shape rule use these: operations per number of the forward, and of each gradient with its reads.
   double forward = 0;
   std::optional<Gradient> gradient = {};
@@ -94,7 +94,7 @@ Operators reductions();
 Operators recurrent();
 Operators attention();
 Operators views();
-Operators makers();
+Operators generators();
 Operators selections();
 
 /// Finds an operator by domain (empty or com.microsoft) and name; nullptr if there is none.
@@ -102,31 +102,31 @@ const Operator* find_operator(std::string_view domain, std::string_view name);
 std::vector<std::string> operator_names();
 
 /// Rounds toward zero and clamps to 64 bits; NaN gives 0.
-std::int64_t to_whole(double);
+std::int64_t to_integer(double);
 /// A tensor of this shape; InputError that names the node if a size is negative or the tensor too large.
-Tensor sized(const Call&, Type, Shape);
-Shape broadcast(const Call&, const Shape&, const Shape&);
+Tensor sized(const OperatorCall&, Type, Shape);
+Shape broadcast(const OperatorCall&, const Shape&, const Shape&);
 
 /// Fills the values of a small tensor: `value` gets the index along each dimension. A large tensor has no values.
 template <class Value>
 void fill(Tensor& y, Value value) {
   if (y.numbers() > kMostValues) return;
   y.values.emplace(static_cast<std::size_t>(y.numbers()));
-  Shape place(y.shape.size(), 0);
+  Shape index(y.shape.size(), 0);
   for (double& number : *y.values) {
-    number = value(place);
-    for (std::size_t d = place.size(); d-- > 0;) {
-      if (++place[d] < y.shape[d]) break;
-      place[d] = 0;
+    number = value(index);
+    for (std::size_t d = index.size(); d-- > 0;) {
+      if (++index[d] < y.shape[d]) break;
+      index[d] = 0;
     }
   }
 }
 
 /// The number at an index of a tensor whose values are known.
-inline double value_at(const Tensor& t, const Shape& place) {
-  std::int64_t at = 0;
-  for (std::size_t d = 0; d < place.size(); ++d) at = at * t.shape[d] + place[d];
-  return t.values->at(at);
+inline double value_at(const Tensor& t, const Shape& index) {
+  std::int64_t offset = 0;
+  for (std::size_t d = 0; d < index.size(); ++d) offset = offset * t.shape[d] + index[d];
+  return t.values->at(offset);
 }
 
 }  // namespace stagecraft::onnx

@@ -41,15 +41,15 @@ void check_shape(const MessageReader& message, const Constant& tensor) {
     message.fail(fmt::format("the tensor '{}' has {}", tensor.name, why));
 }
 
-struct Data {
+struct TensorData {
   std::string_view raw;
   std::vector<double> listed;
   bool external = false;
 };
 
 /// The field numbers come from TensorProto in onnx.proto.
-Data read_fields(MessageReader& message, Constant& tensor) {
-  Data data;
+TensorData read_fields(MessageReader& message, Constant& tensor) {
+  TensorData data;
   const auto keep = [&](auto number) {
     if (static_cast<double>(data.listed.size()) <= kMostValues) data.listed.push_back(static_cast<double>(number));
   };
@@ -143,7 +143,7 @@ std::string too_large(const Shape& shape) {
 
 Constant read_tensor(MessageReader message) {
   Constant tensor;
-  const Data data = read_fields(message, tensor);
+  const TensorData data = read_fields(message, tensor);
   check_shape(message, tensor);
   const double numbers = numbers_of(tensor.shape);
   if (!data.raw.empty() && !data.external &&

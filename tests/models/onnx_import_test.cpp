@@ -12,7 +12,7 @@ using test::OnnxWriter;
 
 namespace {
 
-onnx::Imported import_all(const OnnxWriter& file, const onnx::ImportOptions& options = {}) {
+onnx::ImportedModel import_all(const OnnxWriter& file, const onnx::ImportOptions& options = {}) {
   return onnx::import_model(file.bytes(), "test.onnx", options);
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("onnx: shapes that exporters compute from shapes are known") {
   file.node("Transpose", {"split"}, "turned", {{"perm", Shape{0, 2, 3, 1}}});
   file.node("Transpose", {"split"}, "other", {{"perm", Shape{0, 2, 1, 3}}});
   file.output(file.node("MatMul", {"other", "turned"}, "scores"));
-  const onnx::Imported imported = import_all(file, {.batch = 3, .sizes = {{"sequence", 5}}});
+  const onnx::ImportedModel imported = import_all(file, {.batch = 3, .sizes = {{"sequence", 5}}});
   CHECK(names(imported.model) == "x a scores");
   CHECK(imported.notes.back() == "MatMul 3x2x5x5");
   const Layer& scores = imported.model.layers.back();
@@ -158,7 +158,7 @@ TEST_CASE("onnx: arithmetic on shapes is computed") {
   file.node("Where", {"is_open", "ones", "six"}, "rows");  // 6
   file.node("Concat", {"rows", "minus"}, "sizes", {{"axis", 0}});
   file.output(file.node("Reshape", {"a", "sizes"}, "y"));
-  const onnx::Imported imported = import_all(file, {.keep_all = true});
+  const onnx::ImportedModel imported = import_all(file, {.keep_all = true});
   CHECK(names(imported.model) == "x a y");
   CHECK(imported.notes.back() == "Reshape 6x4");
 }
@@ -260,7 +260,7 @@ TEST_CASE("onnx: unknown operators are refused, or count as no work if asked") {
   file.function = "Mystery";
   CHECK(error_of(file).find("the file defines it itself; onnx.inliner") != std::string::npos);
   file.info("r", {1, 8}).info("m", {1, 8});
-  const onnx::Imported imported = import_all(file, {.unknown_is_zero = true});
+  const onnx::ImportedModel imported = import_all(file, {.unknown_is_zero = true});
   REQUIRE(imported.warnings.size() == 2);
   CHECK(imported.warnings[0].find("'Rellu' is not known; 1 node of it, the first 'r'; it counts as no work") !=
         std::string::npos);
@@ -271,7 +271,7 @@ TEST_CASE("onnx: unknown operators are refused, or count as no work if asked") {
 TEST_CASE("onnx: shapes in the file that contradict its operators are a warning") {
   OnnxWriter file = mlp({"batch", 8});
   file.info("b", {"batch", 17}).info("a", {"batch", 16}).info("c", {"elsewhere", 4});
-  const onnx::Imported imported = import_all(file);
+  const onnx::ImportedModel imported = import_all(file);
   REQUIRE(imported.warnings.size() == 1);
   CHECK(imported.warnings[0] ==
         "1 shapes in the file are other than its operators make, the first: 'b' is 1x16, not 1x17");
@@ -307,7 +307,7 @@ TEST_CASE("onnx: the model file reads back to the same model") {
   file.node("Gather", {"e", "null"}, "a: \"b\", [c\\\n\xfe");
   file.node("Concat", {"a: \"b\", [c\\\n\xff", "a: \"b\", [c\\\n\xfe"}, "1.5", {{"axis", 1}});
   file.output("1.5");
-  const onnx::Imported imported = import_all(file);
+  const onnx::ImportedModel imported = import_all(file);
   config::Problems problems;
   const config::Value tree = config::parse_yaml(onnx::to_yaml(imported), "model.yaml", problems);
   problems.throw_if_any();

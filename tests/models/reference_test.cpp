@@ -9,9 +9,9 @@ using namespace stagecraft;
 
 namespace {
 
-std::string names(const IdVector<LayerId, std::string>& known, const Layer& layer) {
+std::string names(const IdVector<LayerId, std::string>& layer_names, const Layer& layer) {
   std::vector<std::string> inputs;
-  for (LayerId id : layer.inputs) inputs.push_back(known[id]);
+  for (LayerId id : layer.inputs) inputs.push_back(layer_names[id]);
   return join(inputs, ";");
 }
 
@@ -21,8 +21,8 @@ void compare(const std::string& file, const ModelGraph& model, Names name) {
   std::vector<test::ReferenceRow> rows = test::reference_rows("layer_graphs.csv");
   std::erase_if(rows, [&](const test::ReferenceRow& row) { return row.text("model") != file; });
   REQUIRE(rows.size() == model.layers.size());
-  IdVector<LayerId, std::string> known;
-  for (const test::ReferenceRow& row : rows) known.push_back(row.text("name"));
+  IdVector<LayerId, std::string> layer_names;
+  for (const test::ReferenceRow& row : rows) layer_names.push_back(row.text("name"));
   const double bytes = model.precision.activation;
   for (const LayerId i : model.layers.ids()) {
     const Layer& layer = model.layers[i];
@@ -31,7 +31,7 @@ void compare(const std::string& file, const ModelGraph& model, Names name) {
     CAPTURE(row.line);
     if (name == Names::Equal) CHECK(layer.name == row.text("name"));
     CHECK(layer.type == row.text("type"));
-    CHECK(names(known, layer) == row.text("inputs"));
+    CHECK(names(layer_names, layer) == row.text("inputs"));
     CHECK(layer.output.value / bytes == row.number("output"));
     CHECK(layer.parameters == row.number("parameters"));
     CHECK(layer.forward.value == row.number("forward"));

@@ -25,13 +25,13 @@ struct Pipeline {
   int micro_batches = 1;
 };
 
-Pipeline drawn(double spread, double delay, Rng& random) {
+Pipeline random_pipeline(double spread, double delay, Rng& random) {
   const int stages = 4 << random.integer(0, 2);
-  Pipeline made;
-  made.micro_batches = stages << random.integer(0, 3);
-  for (int s = 0; s < stages; ++s) made.forward.push_back(random.uniform(1, spread));
-  for (int s = 0; s + 1 < stages; ++s) made.delay.push_back(delay * random.uniform(0.5, 1.5));
-  return made;
+  Pipeline pipeline;
+  pipeline.micro_batches = stages << random.integer(0, 3);
+  for (int s = 0; s < stages; ++s) pipeline.forward.push_back(random.uniform(1, spread));
+  for (int s = 0; s + 1 < stages; ++s) pipeline.delay.push_back(delay * random.uniform(0.5, 1.5));
+  return pipeline;
 }
 
 double simulated(const Pipeline& pipeline) {
@@ -47,12 +47,12 @@ double simulated(const Pipeline& pipeline) {
 
 /// (m - 1) * the longest stage with its messages + all stages and messages (Sailor, runtime_simulator.py).
 double with_messages(const Pipeline& pipeline) {
-  double longest = 0, all = 0;
+  double longest = 0, total = 0;
   for (std::size_t s = 0; s < pipeline.forward.size(); ++s) {
     const double stage = 3 * pipeline.forward[s] + (s < pipeline.delay.size() ? 2 * pipeline.delay[s] : 0);
-    longest = std::max(longest, stage), all += stage;
+    longest = std::max(longest, stage), total += stage;
   }
-  return (pipeline.micro_batches - 1) * longest + all;
+  return (pipeline.micro_batches - 1) * longest + total;
 }
 
 /// (m + p - 1) * the longest stage.
@@ -63,17 +63,17 @@ double of_equal_stages(const Pipeline& pipeline) {
 
 /// Errors of a sample of pipelines, in percent.
 struct Errors {
-  std::vector<double> all;
+  std::vector<double> percentages;
   double mean() const {
     double sum = 0;
-    for (const double e : all) sum += e;
-    return sum / static_cast<double>(all.size());
+    for (const double e : percentages) sum += e;
+    return sum / static_cast<double>(percentages.size());
   }
   /// Standard error of the mean of `count` such errors.
   double error_of_mean(double count) const {
     double squares = 0;
-    for (const double e : all) squares += (e - mean()) * (e - mean());
-    return std::sqrt(squares / static_cast<double>(all.size() - 1) / count);
+    for (const double e : percentages) squares += (e - mean()) * (e - mean());
+    return std::sqrt(squares / static_cast<double>(percentages.size() - 1) / count);
   }
 };
 
@@ -95,10 +95,10 @@ TEST_CASE("closed forms of 1F1B are as far from the event simulation as others f
     CHECK(row.integer("pipelines") == kTheirs);
     Errors first, second;
     for (int i = 0; i < kOurs; ++i) {
-      const Pipeline pipeline = drawn(spread, delay, random);
+      const Pipeline pipeline = random_pipeline(spread, delay, random);
       const double time = simulated(pipeline);
-      first.all.push_back(100 * (with_messages(pipeline) / time - 1));
-      second.all.push_back(100 * (of_equal_stages(pipeline) / time - 1));
+      first.percentages.push_back(100 * (with_messages(pipeline) / time - 1));
+      second.percentages.push_back(100 * (of_equal_stages(pipeline) / time - 1));
     }
     CAPTURE(first.mean());
     CAPTURE(second.mean());

@@ -60,10 +60,10 @@ AutomaticOrder automatic_order(int ranks, int micro_batches, const std::string& 
   unit.input_gradient = unit.weight_gradient = Seconds{1};
   const StageCosts costs = uniform_costs(plan, unit);
   const Cluster cluster = test::delay_cluster(ranks, 0);
-  Schedule made =
+  Schedule schedule =
       build_schedule(def, {.plan = plan, .costs = costs, .options = read_options(def, &options), .cluster = &cluster});
-  for (auto& row : made.ranks) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
-  return {plan, std::move(made)};
+  for (auto& row : schedule.ranks) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
+  return {plan, std::move(schedule)};
 }
 
 /// A lowered file with one action dropped, moved or repeated, and the code and rank that the check must report.
@@ -186,12 +186,12 @@ TEST_CASE("peaks of stashed activations equal the reference's, freed at I or at 
       const auto peaks = stash_peaks(f.csv.actions, f.plan, model);
       const ParsedJson& expected = entry[share == 0 ? "peaks" : "peaks_half_freed"];
       for (std::size_t r = 0; r < peaks.size(); ++r) CHECK(peaks[r].size == expected[r].get<double>());
-      double most = 0;
-      for (const StashPeak& p : peaks) most = std::max(most, p.size);
+      double peak = 0;
+      for (const StashPeak& p : peaks) peak = std::max(peak, p.size);
       StashModel tight = model;
-      tight.capacity = most;
+      tight.capacity = peak;
       CHECK(check_stash(f.csv.actions, f.plan, tight).empty());
-      tight.capacity = most - 0.5;
+      tight.capacity = peak - 0.5;
       CHECK_FALSE(check_stash(f.csv.actions, f.plan, tight).empty());
       ++compared;
     }
@@ -316,7 +316,7 @@ TEST_CASE("DualPipe's batches pass as batches, and block as single messages") {
 }
 
 TEST_CASE("a good file with one broken action is refused with the right code and rank") {
-  std::map<std::string, int> found;
+  std::map<std::string, int> counts;
   int broken = 0;
   const ParsedJson data = test::reference_json("schedules.json");
   for (const ParsedJson& entry : data["schedules"]) {
@@ -332,11 +332,11 @@ TEST_CASE("a good file with one broken action is refused with the right code and
       CAPTURE(to_text(f.problems.front()));
       CHECK(f.problems.front().code == m.code);
       CHECK(f.problems.front().rank == m.rank);
-      ++found[m.code];
+      ++counts[m.code];
       ++broken;
     }
   }
-  MESSAGE(broken << " broken files, " << found.size() << " codes");
-  CHECK(found.size() == 12);
+  MESSAGE(broken << " broken files, " << counts.size() << " codes");
+  CHECK(counts.size() == 12);
   CHECK(broken > 2000);
 }

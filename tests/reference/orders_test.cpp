@@ -116,13 +116,13 @@ Schedule ours_of(const Family& family, const std::string& name, const ParsedJson
   const StageCosts costs = costs_of(plan, entry);
   const Cluster cluster =
       test::delay_cluster(p, name == "zb_auto_measured_het" ? entry["costs"]["comm"].get<double>() : 0);
-  Schedule made = build_schedule(def, {.plan = plan,
-                                       .costs = costs,
-                                       .options = read_options(def, text.empty() ? nullptr : &options),
-                                       .cluster = &cluster});
-  for (auto& row : made.ranks) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
-  made.search = {};
-  return made;
+  Schedule schedule = build_schedule(def, {.plan = plan,
+                                           .costs = costs,
+                                           .options = read_options(def, text.empty() ? nullptr : &options),
+                                           .cluster = &cluster});
+  for (auto& row : schedule.ranks) std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
+  schedule.search = {};
+  return schedule;
 }
 
 }  // namespace

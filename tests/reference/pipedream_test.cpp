@@ -97,12 +97,13 @@ TEST_CASE("order, weight versions and in-flight counts of every worker equal Pip
     const auto makespans = vector["makespans"].get<std::vector<double>>();
     REQUIRE(makespans.size() == 3);  // Forward and backward of 1 and 2; 1 and 1; s + 1 and 2 s + 2 in stage s.
     for (std::size_t k = 0; k < makespans.size(); ++k) {
-      StageCosts own;
+      StageCosts makespan_costs;
       for (int s = 0; s < c.plan.stage_count(); ++s) {
         const double forward = k == 2 ? s + 1 : 1;
-        own.add({test::times(forward, k == 1 ? forward : 2 * forward)});
+        makespan_costs.add({test::times(forward, k == 1 ? forward : 2 * forward)});
       }
-      const Program program = test::lowered(schedule, c.plan, own, test::pure_delays(c.iterations), c.def->weights);
+      const Program program =
+          test::lowered(schedule, c.plan, makespan_costs, test::pure_delays(c.iterations), c.def->weights);
       const Cluster cluster = test::delay_cluster(program.devices, 0);
       const Timeline timeline = get_from(backends::catalog(), "backend", "ideal").run(program, cluster, {});
       CHECK(*std::max_element(timeline.end.begin(), timeline.end.end()) == doctest::Approx(makespans[k]));

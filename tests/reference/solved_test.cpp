@@ -28,9 +28,9 @@ StageCost times(double forward, double input, double weight, double stash = 1) {
 }
 
 /// The cost of a stage: one number for all stages, or a list with one for each.
-double at(const ParsedJson& value, int stage) { return value.is_array() ? value[stage] : value; }
+double value_of(const ParsedJson& value, int stage) { return value.is_array() ? value[stage] : value; }
 
-struct Made {
+struct SimulatedOrder {
   Schedule order;
   Program program;
   Timeline timeline;
@@ -52,63 +52,64 @@ struct Made {
   }
 };
 
-void play(Made& m, const Plan& plan, const StageCosts& costs, int iterations = 1) {
+void simulate_order(SimulatedOrder& m, const Plan& plan, const StageCosts& costs, int iterations = 1) {
   m.program = test::lowered(m.order, plan, costs, test::pure_delays(iterations));
   m.timeline = test::run_ideal(m.program, m.cluster);
 }
 
-Made made(std::string_view name, const std::string& options, const Plan& plan, const StageCosts& costs, double hop,
-          int iterations = 1) {
+SimulatedOrder simulate_schedule(std::string_view name, const std::string& options, const Plan& plan,
+                                 const StageCosts& costs, double hop, int iterations = 1) {
   const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
   const config::Value map = def.fields ? test::checked(options, *def.fields) : config::Value{};
-  Made m;
+  SimulatedOrder m;
   m.cluster = test::delay_cluster(plan.device_count(), hop);
   m.order = build_schedule(def, {.plan = plan,
                                  .costs = costs,
                                  .iterations = iterations,
                                  .options = read_options(def, def.fields ? &map : nullptr),
                                  .cluster = &m.cluster});
-  play(m, plan, costs, iterations);
+  simulate_order(m, plan, costs, iterations);
   return m;
 }
 
 StageCosts stage_costs(const ParsedJson& used, int stages) {
   StageCosts costs;
-  for (int s = 0; s < stages; ++s) costs.add({times(at(used["F"], s), at(used["I"], s), at(used["W"], s))});
+  for (int s = 0; s < stages; ++s)
+    costs.add({times(value_of(used["F"], s), value_of(used["I"], s), value_of(used["W"], s))});
   return costs;
 }
 
 /// Whether a rank keeps at most `limit` units: a forward takes two, and each gradient frees one.
 bool fits(const std::vector<Op>& row, int limit) {
-  int kept = 0, most = 0;
-  for (const Op& op : row) most = std::max(most, kept += op.kind == OpKind::Forward ? 2 : -1);
-  return most <= limit;
+  int stashed = 0, peak = 0;
+  for (const Op& op : row) peak = std::max(peak, stashed += op.kind == OpKind::Forward ? 2 : -1);
+  return peak <= limit;
 }
 
 /// Counts, up to two, the orders that differ from this one by a swap of two neighbors and are no longer and no larger.
-int equal_neighbours(const Schedule& order, const Plan& plan, const StageCosts& costs, double hop, int limit) {
-  Made m;
+int count_equal_neighbors(const Schedule& order, const Plan& plan, const StageCosts& costs, double hop, int limit) {
+  SimulatedOrder m;
   m.cluster = test::delay_cluster(plan.device_count(), hop);
   m.order = complete(order, plan, 1);
-  play(m, plan, costs);
+  simulate_order(m, plan, costs);
   const double span = m.span();
-  int found = 0;
+  int count = 0;
   for (int d = 0; d < order.device_count(); ++d)
-    for (std::size_t i = 1; i < order.row(DeviceId{d}).size() && found < 2; ++i) {
+    for (std::size_t i = 1; i < order.row(DeviceId{d}).size() && count < 2; ++i) {
       Schedule other = order;
       std::swap(other.ranks[RankId{d}][i - 1], other.ranks[RankId{d}][i]);
       m.order = complete(other, plan, 1);
       if (!validate(m.order, plan, {}).empty() || !fits(other.row(DeviceId{d}), limit)) continue;
-      play(m, plan, costs);
-      found += m.span() <= span + 1e-9;
+      simulate_order(m, plan, costs);
+      count += m.span() <= span + 1e-9;
     }
-  return found;
+  return count;
 }
 
 std::string memory(double limit, int ranks) { return "{memory: " + std::to_string(limit / (2.0 * ranks)) + "}"; }
 
 /// The schedules of one family.
-std::vector<ParsedJson> family(std::string_view name) {
+std::vector<ParsedJson> entries_of_family(std::string_view name) {
   ParsedJson data = test::reference_json("schedules.json");
   std::vector<ParsedJson> entries;
   for (ParsedJson& entry : data["schedules"])
@@ -141,7 +142,7 @@ TEST_CASE("uniform costs: our span is the optimum of the integer program in 10 o
   for (const Point& point : points) {
     CAPTURE(point.optimum);
     const std::string options = memory(point.memory, point.plan.device_count());
-    const Made ours = made("zb-2p", options, point.plan, point.costs, point.message);
+    const SimulatedOrder ours = simulate_schedule("zb-2p", options, point.plan, point.costs, point.message);
     CHECK(ours.span() == doctest::Approx(point.optimum).epsilon(1e-12));
   }
   CHECK(points.size() >= 10);
@@ -149,14 +150,14 @@ TEST_CASE("uniform costs: our span is the optimum of the integer program in 10 o
 
 TEST_CASE("unequal stages: our span is the published heuristic's, the optimum in 6 of these 12 points") {
   int points = 0, optimal = 0;
-  for (const ParsedJson& entry : family("zb_ILP_het")) {
+  for (const ParsedJson& entry : entries_of_family("zb_ILP_het")) {
     const std::string file = entry["name"];
     CAPTURE(file);
     const int p = entry["p"], m = entry["m"];
     const ParsedJson &used = entry["costs"], &spans = entry["spans"];
     const Plan plan = chain_plan(p, p, m);
     const StageCosts costs = stage_costs(used, p);
-    const double span = made("zb-2p", memory(used["limit"], p), plan, costs, used["comm"]).span();
+    const double span = simulate_schedule("zb-2p", memory(used["limit"], p), plan, costs, used["comm"]).span();
     CHECK(span <= spans["heuristic"].get<double>() + 1e-9);
     CHECK(span >= spans["optimum"].get<double>() - 1e-9);
     optimal += span <= spans["optimum"].get<double>() + 1e-9;
@@ -170,14 +171,14 @@ TEST_CASE("unequal stages: our span is the published heuristic's, the optimum in
 TEST_CASE("no order of the integer program is the only optimum") {
   int points = 0;
   for (const char* name : {"zb_ILP", "zb_ILP_het"})
-    for (const ParsedJson& entry : family(name)) {
+    for (const ParsedJson& entry : entries_of_family(name)) {
       const std::string file = entry["name"];
       CAPTURE(file);
       const int p = entry["p"];
       const ParsedJson& used = entry["costs"];
       const Schedule order = parse_schedule_csv(test::csv_of(entry), file).schedule;
       const Plan plan = chain_plan(p, p, entry["m"]);
-      CHECK(equal_neighbours(order, plan, stage_costs(used, p), used["comm"], used["limit"]) == 2);
+      CHECK(count_equal_neighbors(order, plan, stage_costs(used, p), used["comm"], used["limit"]) == 2);
       ++points;
     }
   CHECK(points >= 18);
@@ -185,12 +186,13 @@ TEST_CASE("no order of the integer program is the only optimum") {
 
 TEST_CASE("v-adaptive has the period and memory of the orders searched under a memory limit") {
   int points = 0;
-  for (const ParsedJson& entry : family("zb_v_adaptive")) {
+  for (const ParsedJson& entry : entries_of_family("zb_v_adaptive")) {
     const std::string file = entry["name"];
     CAPTURE(file);
     const int p = entry["p"], limit = entry["limit"];
     const Plan plan = placed_plan(Placement::V, p, 2, entry["m"]);
-    const Made ours = made("v-adaptive", memory(limit, p), plan, uniform_costs(plan, times(1, 1, 1)), 0, 4);
+    const SimulatedOrder ours =
+        simulate_schedule("v-adaptive", memory(limit, p), plan, uniform_costs(plan, times(1, 1, 1)), 0, 4);
     const Report report = measure(ours.program, ours.timeline, ours.cluster);
     CHECK(report.period.value == doctest::Approx(entry["times"]["unit_c0"][3].get<double>()));
     for (const DeviceReport& d : report.devices) CHECK(d.memory.activations <= limit);
@@ -200,7 +202,7 @@ TEST_CASE("v-adaptive has the period and memory of the orders searched under a m
 }
 
 TEST_CASE("measured stages: the order is no longer than the heuristic's, in no more memory") {
-  const std::vector<ParsedJson> entries = family("zb_auto_measured_het");
+  const std::vector<ParsedJson> entries = entries_of_family("zb_auto_measured_het");
   CHECK(entries.size() == 1);
   for (const ParsedJson& entry : entries) {
     const int p = entry["p"], m = entry["m"];
@@ -209,12 +211,12 @@ TEST_CASE("measured stages: the order is no longer than the heuristic's, in no m
     StageCosts costs;
     double largest = 0;
     for (int s = 0; s < p; ++s) {
-      const double stash = at(used["mem_f"], s);
+      const double stash = value_of(used["mem_f"], s);
       largest = std::max(largest, stash);
-      costs.add({times(at(used["F"], s), at(used["I"], s), at(used["W"], s), stash)});
+      costs.add({times(value_of(used["F"], s), value_of(used["I"], s), value_of(used["W"], s), stash)});
     }
     const double limit = used["limit"].get<double>() / largest * 2;  // ours has 2 for the largest forward
-    const Made ours = made("zb-2p", memory(limit, p), plan, costs, used["comm"]);
+    const SimulatedOrder ours = simulate_schedule("zb-2p", memory(limit, p), plan, costs, used["comm"]);
     CHECK(ours.span() <= entry["spans"]["longest"].get<double>() + 1e-6);
   }
 }
@@ -222,7 +224,7 @@ TEST_CASE("measured stages: the order is no longer than the heuristic's, in no m
 TEST_CASE("the search is no longer than the integer program on all 22 points") {
   const auto period = [](const Plan& plan, const StageCosts& costs, double hop, double limit) {
     const std::string options = fmt::format("{{activations: {}, freed_at_input: 0.5, effort: 5}}", limit / 2);
-    const Made ours = made("synthesised", options, plan, costs, hop, 6);
+    const SimulatedOrder ours = simulate_schedule("synthesised", options, plan, costs, hop, 6);
     return measure(ours.program, ours.timeline, ours.cluster).period.value;
   };
   int points = 0;
@@ -231,7 +233,7 @@ TEST_CASE("the search is no longer than the integer program on all 22 points") {
     CHECK(period(point.plan, point.costs, point.message, point.memory) <= point.optimum + 1e-9);
     ++points;
   }
-  for (const ParsedJson& entry : family("zb_ILP_het")) {
+  for (const ParsedJson& entry : entries_of_family("zb_ILP_het")) {
     CAPTURE(entry["name"].get<std::string>());
     const int p = entry["p"], m = entry["m"];
     const ParsedJson &used = entry["costs"], &spans = entry["spans"];

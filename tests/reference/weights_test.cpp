@@ -16,12 +16,12 @@ using test::ReferenceRow;
 
 /// Rows by the number of stages and of micro-batches for each update.
 std::map<std::pair<int, int>, std::vector<ReferenceRow>> versions() {
-  std::map<std::pair<int, int>, std::vector<ReferenceRow>> all;
+  std::map<std::pair<int, int>, std::vector<ReferenceRow>> rows_by_key;
   for (ReferenceRow& row : test::reference_rows("weight_versions.csv")) {
     const std::pair<int, int> key{row.integer("stages"), row.integer("each")};
-    all[key].push_back(std::move(row));
+    rows_by_key[key].push_back(std::move(row));
   }
-  return all;
+  return rows_by_key;
 }
 
 /// Reads of one policy, by stage, kind and micro-batch.
@@ -49,8 +49,8 @@ class Reads {
 
 TEST_CASE("versions and horizons of every policy equal the reference, cell by cell") {
   int rows = 0, cells = 0;
-  const auto same = [&](int found, int expected) {
-    CHECK(found == expected);
+  const auto same = [&](int actual, int expected) {
+    CHECK(actual == expected);
     ++cells;
   };
   for (const auto& [key, list] : versions()) {

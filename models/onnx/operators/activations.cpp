@@ -12,36 +12,36 @@ namespace {
 constexpr std::uint32_t kIn = reads_input(0), kOut = kReadsOutput;
 constexpr std::string_view kMicrosoft = "com.microsoft";
 
-Outcome apply(const Call& c) {
-  Tensor y = sized(c, c.in(0).type, c.in(0).shape);
-  if (c.op.value && c.in(0).values) {
-    y.values = *c.in(0).values;
+OperatorResult apply(const OperatorCall& c) {
+  Tensor y = sized(c, c.input(0).type, c.input(0).shape);
+  if (c.op.value && c.input(0).values) {
+    y.values = *c.input(0).values;
     for (double& number : *y.values) number = c.op.value(number, 0);
   }
   const double n = y.numbers();
-  Outcome outcome{{std::move(y)}, c.op.forward * n};
-  if (c.op.gradient) outcome.gradients = {Gradient{c.op.gradient->work * n, c.op.gradient->reads}};
-  return outcome;
+  OperatorResult result{{std::move(y)}, c.op.forward * n};
+  if (c.op.gradient) result.gradients = {Gradient{c.op.gradient->work * n, c.op.gradient->reads}};
+  return result;
 }
 
-Outcome logic(const Call& c) {
-  Outcome outcome = apply(c);
-  outcome.outputs.front().type = Type::Bool;
-  return outcome;
+OperatorResult logic(const OperatorCall& c) {
+  OperatorResult result = apply(c);
+  result.outputs.front().type = Type::Bool;
+  return result;
 }
 
 /// x * tanh(...) instead of erf: nine operations (Hendrycks and Gimpel, 2016).
-Outcome gelu(const Call& c) {
-  Outcome outcome = apply(c);
-  if (c.text("approximate", "none") == "tanh") outcome.forward = 9 * outcome.outputs.front().numbers();
-  return outcome;
+OperatorResult gelu(const OperatorCall& c) {
+  OperatorResult result = apply(c);
+  if (c.text("approximate", "none") == "tanh") result.forward = 9 * result.outputs.front().numbers();
+  return result;
 }
 
 /// Adds a bias before the activation.
-Outcome with_bias(const Call& c) {
-  Outcome outcome = apply(c);
-  if (c.has(1)) outcome.gradients.emplace_back(Gradient{outcome.outputs.front().numbers(), 0});
-  return outcome;
+OperatorResult with_bias(const OperatorCall& c) {
+  OperatorResult result = apply(c);
+  if (c.has(1)) result.gradients.emplace_back(Gradient{result.outputs.front().numbers(), 0});
+  return result;
 }
 
 const Operator kOperators[] = {

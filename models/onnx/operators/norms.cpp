@@ -10,55 +10,55 @@ namespace {
 constexpr std::uint32_t kIn = reads_input(0), kOut = kReadsOutput;
 
 /// All outputs but the first are statistics with one number for each `per` numbers of the input.
-void add_statistics(const Call& c, Outcome& outcome, const Shape& shape) {
-  for (std::size_t i = 1; i < c.node.outputs.size(); ++i) outcome.outputs.push_back({Type::Float, shape});
+void add_statistics(const OperatorCall& c, OperatorResult& result, const Shape& shape) {
+  for (std::size_t i = 1; i < c.node.outputs.size(); ++i) result.outputs.push_back({Type::Float, shape});
 }
 
 /// The norm, then scale and bias, which are inputs 1 and 2 if given.
-Outcome norm(const Call& c) {
-  Tensor y = sized(c, c.in(0).type, c.in(0).shape);
+OperatorResult norm(const OperatorCall& c) {
+  Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   const double n = y.numbers(), work = c.op.forward * n;
-  Outcome outcome{{std::move(y)}, work, {Gradient{work, kIn}}};
-  if (c.has(1)) outcome.gradients.emplace_back(Gradient{work, kIn});
-  if (c.has(2)) outcome.gradients.emplace_back(Gradient{});
-  return outcome;
+  OperatorResult result{{std::move(y)}, work, {Gradient{work, kIn}}};
+  if (c.has(1)) result.gradients.emplace_back(Gradient{work, kIn});
+  if (c.has(2)) result.gradients.emplace_back(Gradient{});
+  return result;
 }
 
 /// Inputs 3 and 4, the running mean and variance, are not weights.
-Outcome batch_norm(const Call& c) {
-  Outcome outcome = norm(c);
-  add_statistics(c, outcome, c.in(3).shape);
-  return outcome;
+OperatorResult batch_norm(const OperatorCall& c) {
+  OperatorResult result = norm(c);
+  add_statistics(c, result, c.input(3).shape);
+  return result;
 }
 
-Outcome layer_norm(const Call& c) {
-  Outcome outcome = norm(c);
+OperatorResult layer_norm(const OperatorCall& c) {
+  OperatorResult result = norm(c);
   const std::size_t axis = c.axis(c.integer("axis", -1), c.rank(0));
-  Shape shape = c.in(0).shape;
+  Shape shape = c.input(0).shape;
   for (std::size_t d = axis; d < shape.size(); ++d) shape[d] = 1;
-  add_statistics(c, outcome, shape);
-  return outcome;
+  add_statistics(c, result, shape);
+  return result;
 }
 
 /// The norm of a sum of two inputs and a bias; weights are inputs 2 and 3. The fourth output is the sum.
-Outcome skip_layer_norm(const Call& c) {
-  Tensor y = sized(c, c.in(0).type, c.in(0).shape);
+OperatorResult skip_layer_norm(const OperatorCall& c) {
+  Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   const double n = y.numbers(), work = 5 * n;
-  Outcome outcome{{y}, work + n, {Gradient{work, kIn}, Gradient{}, Gradient{work, kIn}}};
-  for (std::size_t i = 3; i < c.size(); ++i) outcome.gradients.emplace_back(Gradient{});
-  for (std::size_t i = 1; i < c.node.outputs.size(); ++i) outcome.outputs.push_back(y);
-  return outcome;
+  OperatorResult result{{y}, work + n, {Gradient{work, kIn}, Gradient{}, Gradient{work, kIn}}};
+  for (std::size_t i = 3; i < c.size(); ++i) result.gradients.emplace_back(Gradient{});
+  for (std::size_t i = 1; i < c.node.outputs.size(); ++i) result.outputs.push_back(y);
+  return result;
 }
 
-Outcome softmax(const Call& c) {
-  Tensor y = sized(c, c.in(0).type, c.in(0).shape);
+OperatorResult softmax(const OperatorCall& c) {
+  Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   const double n = y.numbers();
   return {{std::move(y)}, c.op.forward * n, {Gradient{4 * n, kOut}}};
 }
 
 /// Normalizes over a window of neighboring channels.
-Outcome local_response(const Call& c) {
-  Tensor y = sized(c, c.in(0).type, c.in(0).shape);
+OperatorResult local_response(const OperatorCall& c) {
+  Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   const double work = (2 * static_cast<double>(c.integer("size", 1)) + 4) * y.numbers();
   return {{std::move(y)}, work, {Gradient{work, kIn | kOut}}};
 }

@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::uint32_t kFirst = reads_input(0), kSecond = reads_input(1);
 
-Outcome multiplied(Tensor y, double inner) {
+OperatorResult multiplied(Tensor y, double inner) {
   const double work = 2 * y.numbers() * inner;
   return {{std::move(y)}, work, {Gradient{work, kSecond}, Gradient{work, kFirst}}};
 }
 
-[[noreturn]] void refuse(const Call& c, const Shape& a, const Shape& b) {
+[[noreturn]] void refuse(const OperatorCall& c, const Shape& a, const Shape& b) {
   c.fail(fmt::format("{} times {}", to_text(a), to_text(b)),
          "do the sizes given with --set and --batch fit the model?");
 }
@@ -26,7 +26,7 @@ void transpose_last(Shape& shape, bool wanted) {
   if (wanted && shape.size() > 1) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
 }
 
-Outcome matrices(const Call& c, Shape a, Shape b) {
+OperatorResult matrices(const OperatorCall& c, Shape a, Shape b) {
   const Shape first = a, second = b;
   if (a.empty() || b.empty()) refuse(c, a, b);
   const bool row = a.size() == 1, column = b.size() == 1;
@@ -37,42 +37,43 @@ Outcome matrices(const Call& c, Shape a, Shape b) {
   Shape shape = broadcast(c, {a.begin(), a.end() - 2}, {b.begin(), b.end() - 2});
   if (!row) shape.push_back(rows);
   if (!column) shape.push_back(columns);
-  return multiplied(sized(c, c.in(0).type, std::move(shape)), static_cast<double>(inner));
+  return multiplied(sized(c, c.input(0).type, std::move(shape)), static_cast<double>(inner));
 }
 
-Outcome mat_mul(const Call& c) { return matrices(c, c.in(0).shape, c.in(1).shape); }
+OperatorResult mat_mul(const OperatorCall& c) { return matrices(c, c.input(0).shape, c.input(1).shape); }
 
-Outcome fused_mat_mul(const Call& c) {
-  Shape a = c.in(0).shape, b = c.in(1).shape;
+OperatorResult fused_mat_mul(const OperatorCall& c) {
+  Shape a = c.input(0).shape, b = c.input(1).shape;
   transpose_last(a, c.integer("transA", 0) != 0);
   transpose_last(b, c.integer("transB", 0) != 0);
   return matrices(c, a, b);
 }
 
-Outcome gemm(const Call& c) {
-  Shape a = c.in(0).shape, b = c.in(1).shape;
+OperatorResult gemm(const OperatorCall& c) {
+  Shape a = c.input(0).shape, b = c.input(1).shape;
   if (a.size() != 2 || b.size() != 2) refuse(c, a, b);
   transpose_last(a, c.integer("transA", 0) != 0);
   transpose_last(b, c.integer("transB", 0) != 0);
   if (a[1] != b[0]) refuse(c, a, b);
-  Outcome outcome = multiplied(sized(c, c.in(0).type, {a[0], b[1]}), static_cast<double>(a[1]));
-  if (c.has(2)) outcome.gradients.emplace_back(Gradient{});
-  return outcome;
+  OperatorResult result = multiplied(sized(c, c.input(0).type, {a[0], b[1]}), static_cast<double>(a[1]));
+  if (c.has(2)) result.gradients.emplace_back(Gradient{});
+  return result;
 }
 
 /// Sets the sizes of the letters of one term. An ellipsis is not supported.
-void read_term(const Call& c, const std::string& term, const Shape& shape, std::map<char, std::int64_t>& sizes) {
+void read_term(const OperatorCall& c, const std::string& term, const Shape& shape,
+               std::map<char, std::int64_t>& sizes) {
   if (term.size() != shape.size()) c.fail(fmt::format("'{}' for an input of {}", term, to_text(shape)));
   for (std::size_t i = 0; i < term.size(); ++i) {
-    const auto [place, fresh] = sizes.emplace(term[i], shape[i]);
-    if (!fresh && place->second == 1) place->second = shape[i];
-    if (place->second != shape[i] && shape[i] != 1)
-      c.fail(fmt::format("'{}' is {} and {}", term[i], place->second, shape[i]));
+    const auto [it, fresh] = sizes.emplace(term[i], shape[i]);
+    if (!fresh && it->second == 1) it->second = shape[i];
+    if (it->second != shape[i] && shape[i] != 1)
+      c.fail(fmt::format("'{}' is {} and {}", term[i], it->second, shape[i]));
   }
 }
 
 /// One or two inputs without ellipsis: each combination of the letters is a multiply-add.
-Outcome einsum(const Call& c) {
+OperatorResult einsum(const OperatorCall& c) {
   std::string equation;
   for (const char letter : c.text("equation", ""))
     if (letter != ' ') equation += letter;
@@ -82,20 +83,20 @@ Outcome einsum(const Call& c) {
     c.fail(fmt::format("the equation '{}' is not understood", equation),
            "write one or two terms without dots and an ->");
   std::map<char, std::int64_t> sizes;
-  read_term(c, equation.substr(0, std::min(comma, arrow)), c.in(0).shape, sizes);
-  if (two) read_term(c, equation.substr(comma + 1, arrow - comma - 1), c.in(1).shape, sizes);
-  Shape shape, all;
+  read_term(c, equation.substr(0, std::min(comma, arrow)), c.input(0).shape, sizes);
+  if (two) read_term(c, equation.substr(comma + 1, arrow - comma - 1), c.input(1).shape, sizes);
+  Shape shape, iteration_space;
   for (const char letter : equation.substr(arrow + 2)) {
     if (!sizes.count(letter)) c.fail(fmt::format("'{}' of '{}' is in no input", letter, equation));
     shape.push_back(sizes.at(letter));
   }
-  for (const auto& [letter, size] : sizes) all.push_back(size);
-  Tensor y = sized(c, c.in(0).type, std::move(shape));
+  for (const auto& [letter, size] : sizes) iteration_space.push_back(size);
+  Tensor y = sized(c, c.input(0).type, std::move(shape));
   if (!two) {
-    const double n = c.in(0).numbers();
+    const double n = c.input(0).numbers();
     return {{std::move(y)}, n, {Gradient{n, 0}}};
   }
-  const double inner = y.numbers() > 0 ? numbers_of(all) / y.numbers() : 0;
+  const double inner = y.numbers() > 0 ? numbers_of(iteration_space) / y.numbers() : 0;
   return multiplied(std::move(y), inner);
 }
 

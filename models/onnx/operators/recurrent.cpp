@@ -11,41 +11,41 @@
 namespace stagecraft::onnx {
 namespace {
 
-struct Cell {
-  double gates, work, kept;  ///< `work` (without matrix products) and `kept` are per unit and step.
+struct RecurrentCell {
+  double gates, work, extra_stash;  ///< `work` (without matrix products) and `extra_stash` are per unit and step.
 };
 
-Outcome recurrent(const Call& c, const Cell& cell) {
-  const Shape &x = c.in(0).shape, &state = c.in(2).shape;
+OperatorResult recurrent(const OperatorCall& c, const RecurrentCell& cell) {
+  const Shape &x = c.input(0).shape, &state = c.input(2).shape;
   if (x.size() != 3 || state.size() != 3 || c.rank(1) != 3)
     c.fail(fmt::format("an input of {} and weights of {} and {}; each has three dimensions", to_text(x),
-                       to_text(c.in(1).shape), to_text(state)));
+                       to_text(c.input(1).shape), to_text(state)));
   const bool samples_first = c.integer("layout", 0) != 0;
   const std::int64_t steps = x[samples_first ? 1 : 0], samples = x[samples_first ? 0 : 1];
   const std::int64_t directions = state[0], width = c.integer("hidden_size", state[2]);
-  if (c.in(1).shape[2] != x[2])
-    c.fail(fmt::format("weights of {} on an input of {}", to_text(c.in(1).shape), to_text(x)));
-  const Type type = c.in(0).type;
+  if (c.input(1).shape[2] != x[2])
+    c.fail(fmt::format("weights of {} on an input of {}", to_text(c.input(1).shape), to_text(x)));
+  const Type type = c.input(0).type;
   const Shape last = samples_first ? Shape{samples, directions, width} : Shape{directions, samples, width};
-  Outcome outcome;
-  outcome.outputs.push_back(sized(
+  OperatorResult result;
+  result.outputs.push_back(sized(
       c, type, samples_first ? Shape{samples, steps, directions, width} : Shape{steps, directions, samples, width}));
-  for (std::size_t i = 1; i < c.node.outputs.size(); ++i) outcome.outputs.push_back(sized(c, type, last));
-  const double units = outcome.outputs.front().numbers(), h = static_cast<double>(width);
+  for (std::size_t i = 1; i < c.node.outputs.size(); ++i) result.outputs.push_back(sized(c, type, last));
+  const double units = result.outputs.front().numbers(), h = static_cast<double>(width);
   const double inputs = 2 * cell.gates * units * static_cast<double>(x[2]), states = 2 * cell.gates * units * h;
-  outcome.forward = inputs + states + cell.work * units;
+  result.forward = inputs + states + cell.work * units;
   // The backward work of the cells counts once with the gradient of the input and once with that of the state's
   // weights.
   const std::uint32_t reads = reads_input(0) | kReadsOutput;
-  outcome.gradients = {Gradient{outcome.forward, reads}, Gradient{inputs, reads},
-                       Gradient{states + cell.work * units, reads}, Gradient{}};
-  outcome.kept = cell.kept * units * bytes_of(type);
-  return outcome;
+  result.gradients = {Gradient{result.forward, reads}, Gradient{inputs, reads},
+                      Gradient{states + cell.work * units, reads}, Gradient{}};
+  result.extra_stash = cell.extra_stash * units * bytes_of(type);
+  return result;
 }
 
-Outcome lstm(const Call& c) { return recurrent(c, {4, 30, 5}); }
-Outcome gru(const Call& c) { return recurrent(c, {3, 20, 4}); }
-Outcome rnn(const Call& c) { return recurrent(c, {1, 4, 0}); }
+OperatorResult lstm(const OperatorCall& c) { return recurrent(c, {4, 30, 5}); }
+OperatorResult gru(const OperatorCall& c) { return recurrent(c, {3, 20, 4}); }
+OperatorResult rnn(const OperatorCall& c) { return recurrent(c, {1, 4, 0}); }
 
 const Operator kOperators[] = {{"LSTM", lstm}, {"GRU", gru}, {"RNN", rnn}};
 

@@ -11,51 +11,51 @@ namespace {
 
 constexpr std::uint32_t kIn = reads_input(0);
 
-Shape reduced(const Call& c, const std::vector<std::int64_t>& axes, bool keep) {
-  std::vector<bool> gone(c.rank(0), false);
-  for (const std::int64_t axis : axes) gone[c.axis(axis, c.rank(0))] = true;
+Shape reduced(const OperatorCall& c, const std::vector<std::int64_t>& axes, bool keep) {
+  std::vector<bool> removed(c.rank(0), false);
+  for (const std::int64_t axis : axes) removed[c.axis(axis, c.rank(0))] = true;
   Shape shape;
-  for (std::size_t d = 0; d < gone.size(); ++d)
-    if (!gone[d] || keep) shape.push_back(gone[d] ? 1 : c.in(0).shape[d]);
+  for (std::size_t d = 0; d < removed.size(); ++d)
+    if (!removed[d] || keep) shape.push_back(removed[d] ? 1 : c.input(0).shape[d]);
   return shape;
 }
 
-Outcome reduce(const Call& c) {
-  std::vector<std::int64_t> axes = c.list("axes", 1).value_or(std::vector<std::int64_t>{});
+OperatorResult reduce(const OperatorCall& c) {
+  std::vector<std::int64_t> axes = c.attribute_or_input("axes", 1).value_or(std::vector<std::int64_t>{});
   if (axes.empty() && c.integer("noop_with_empty_axes", 0) == 0) {
     axes.resize(c.rank(0));
     std::iota(axes.begin(), axes.end(), 0);
   }
-  Tensor y = sized(c, c.in(0).type, reduced(c, axes, c.integer("keepdims", 1) != 0));
-  const auto& values = c.in(0).values;
+  Tensor y = sized(c, c.input(0).type, reduced(c, axes, c.integer("keepdims", 1) != 0));
+  const auto& values = c.input(0).values;
   if (c.op.value && values && !values->empty() && y.numbers() == 1) {
     double total = values->front();
     for (std::size_t i = 1; i < values->size(); ++i) total = c.op.value(total, (*values)[i]);
     y.values = {total};
   }
-  const double n = c.in(0).numbers();
+  const double n = c.input(0).numbers();
   return {{std::move(y)}, c.op.forward * n, {Gradient{n, c.op.gradient->reads}}};
 }
 
-Outcome arg(const Call& c) {
+OperatorResult arg(const OperatorCall& c) {
   const Shape shape = reduced(c, {c.integer("axis", 0)}, c.integer("keepdims", 1) != 0);
-  return {{sized(c, Type::Int64, shape)}, c.in(0).numbers()};
+  return {{sized(c, Type::Int64, shape)}, c.input(0).numbers()};
 }
 
-Outcome cumulative(const Call& c) {
-  const double n = c.in(0).numbers();
-  return {{sized(c, c.in(0).type, c.in(0).shape)}, n, {Gradient{n, 0}}};
+OperatorResult cumulative(const OperatorCall& c) {
+  const double n = c.input(0).numbers();
+  return {{sized(c, c.input(0).type, c.input(0).shape)}, n, {Gradient{n, 0}}};
 }
 
 /// One comparison for each number. The indices carry the gradient back.
-Outcome top_k(const Call& c) {
+OperatorResult top_k(const OperatorCall& c) {
   if (c.rank(0) == 0) c.fail("its input is a single number");
-  const std::int64_t k = c.has(1) ? c.whole(1).empty() ? 0 : c.whole(1).front() : c.integer("k", 1);
-  Shape shape = c.in(0).shape;
+  const std::int64_t k = c.has(1) ? c.integer_values(1).empty() ? 0 : c.integer_values(1).front() : c.integer("k", 1);
+  Shape shape = c.input(0).shape;
   shape[c.axis(c.integer("axis", -1), shape.size())] = k;
-  Tensor y = sized(c, c.in(0).type, shape);
+  Tensor y = sized(c, c.input(0).type, shape);
   const Tensor places{Type::Int64, shape};
-  return {{std::move(y), places}, c.in(0).numbers(), {Gradient{0, 0}}, places.bytes()};
+  return {{std::move(y), places}, c.input(0).numbers(), {Gradient{0, 0}}, places.bytes()};
 }
 
 double sum(double a, double b) { return a + b; }

@@ -12,159 +12,161 @@
 namespace stagecraft::onnx {
 namespace {
 
-Outcome view(std::vector<Tensor> outputs) {
+OperatorResult view(std::vector<Tensor> outputs) {
   return {.outputs = std::move(outputs), .gradients = {Gradient{}}, .view = true};
 }
 
 /// A view with another shape; the numbers and their order stay.
-Outcome reshaped(const Call& c, Shape shape) {
-  Tensor y = sized(c, c.in(0).type, std::move(shape));
-  if (y.numbers() != c.in(0).numbers())
-    c.fail(fmt::format("{} cannot be read as {}", to_text(c.in(0).shape), to_text(y.shape)),
+OperatorResult reshaped(const OperatorCall& c, Shape shape) {
+  Tensor y = sized(c, c.input(0).type, std::move(shape));
+  if (y.numbers() != c.input(0).numbers())
+    c.fail(fmt::format("{} cannot be read as {}", to_text(c.input(0).shape), to_text(y.shape)),
            "do the sizes given with --set and --batch fit the model?");
-  y.values = c.in(0).values;
+  y.values = c.input(0).values;
   return view({std::move(y)});
 }
 
-Outcome reshape(const Call& c) {
-  Shape shape = c.list("shape", 1).value_or(Shape{});
+OperatorResult reshape(const OperatorCall& c) {
+  Shape shape = c.attribute_or_input("shape", 1).value_or(Shape{});
   const bool zeros = c.integer("allowzero", 0) != 0;
-  double known = 1;
+  double given = 1;
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == 0 && !zeros && d < c.rank(0)) shape[d] = c.in(0).shape[d];
-    if (shape[d] != -1) known *= static_cast<double>(shape[d]);
+    if (shape[d] == 0 && !zeros && d < c.rank(0)) shape[d] = c.input(0).shape[d];
+    if (shape[d] != -1) given *= static_cast<double>(shape[d]);
   }
   const auto open = std::find(shape.begin(), shape.end(), -1);
-  if (open != shape.end() && known != 0) *open = to_whole(c.in(0).numbers() / known);
+  if (open != shape.end() && given != 0) *open = to_integer(c.input(0).numbers() / given);
   return reshaped(c, std::move(shape));
 }
 
-Outcome flatten(const Call& c) {
+OperatorResult flatten(const OperatorCall& c) {
   const std::int64_t written = c.integer("axis", 1);
   const auto rank = static_cast<std::int64_t>(c.rank(0));
   const std::size_t axis = written == rank ? c.rank(0) : c.axis(written, c.rank(0));
-  const Shape& x = c.in(0).shape;
+  const Shape& x = c.input(0).shape;
   const Shape front(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(axis));
   const Shape back(x.begin() + static_cast<std::ptrdiff_t>(axis), x.end());
-  return reshaped(c, {to_whole(numbers_of(front)), to_whole(numbers_of(back))});
+  return reshaped(c, {to_integer(numbers_of(front)), to_integer(numbers_of(back))});
 }
 
-Outcome squeeze(const Call& c) {
-  const auto axes = c.list("axes", 1);
-  std::vector<bool> gone(c.rank(0), false);
-  for (std::size_t d = 0; d < gone.size(); ++d) gone[d] = !axes && c.in(0).shape[d] == 1;
+OperatorResult squeeze(const OperatorCall& c) {
+  const auto axes = c.attribute_or_input("axes", 1);
+  std::vector<bool> removed(c.rank(0), false);
+  for (std::size_t d = 0; d < removed.size(); ++d) removed[d] = !axes && c.input(0).shape[d] == 1;
   if (axes)
-    for (const std::int64_t axis : *axes) gone[c.axis(axis, c.rank(0))] = true;
+    for (const std::int64_t axis : *axes) removed[c.axis(axis, c.rank(0))] = true;
   Shape shape;
-  for (std::size_t d = 0; d < gone.size(); ++d)
-    if (!gone[d]) shape.push_back(c.in(0).shape[d]);
+  for (std::size_t d = 0; d < removed.size(); ++d)
+    if (!removed[d]) shape.push_back(c.input(0).shape[d]);
   return reshaped(c, std::move(shape));
 }
 
-Outcome unsqueeze(const Call& c) {
-  const auto axes = c.list("axes", 1).value_or(Shape{});
+OperatorResult unsqueeze(const OperatorCall& c) {
+  const auto axes = c.attribute_or_input("axes", 1).value_or(Shape{});
   const std::size_t rank = c.rank(0) + axes.size();
-  std::vector<bool> fresh(rank, false);
-  for (const std::int64_t axis : axes) fresh[c.axis(axis, rank)] = true;
+  std::vector<bool> inserted(rank, false);
+  for (const std::int64_t axis : axes) inserted[c.axis(axis, rank)] = true;
   Shape shape;
   std::size_t next = 0;
   for (std::size_t d = 0; d < rank; ++d) {
-    if (!fresh[d] && next == c.rank(0)) c.fail("an axis is named twice");
-    shape.push_back(fresh[d] ? 1 : c.in(0).shape[next++]);
+    if (!inserted[d] && next == c.rank(0)) c.fail("an axis is named twice");
+    shape.push_back(inserted[d] ? 1 : c.input(0).shape[next++]);
   }
   return reshaped(c, std::move(shape));
 }
 
-Outcome transpose(const Call& c) {
+OperatorResult transpose(const OperatorCall& c) {
   Shape order = c.integers("perm");
   if (order.empty()) {
     order.resize(c.rank(0));
     std::iota(order.rbegin(), order.rend(), std::int64_t{0});
   }
   if (order.size() != c.rank(0))
-    c.fail(fmt::format("perm has {} numbers, its input is {}", order.size(), to_text(c.in(0).shape)));
+    c.fail(fmt::format("perm has {} numbers, its input is {}", order.size(), to_text(c.input(0).shape)));
   Shape shape, seen(order.size(), 0);
   for (const std::int64_t axis : order) {
     const std::size_t d = c.axis(axis, order.size());
     if (seen[d]++ != 0) c.fail(fmt::format("perm names the dimension {} twice", d));
-    shape.push_back(c.in(0).shape[d]);
+    shape.push_back(c.input(0).shape[d]);
   }
-  Tensor y = sized(c, c.in(0).type, std::move(shape));
-  if (c.in(0).values)
-    fill(y, [&](const Shape& place) {
-      Shape from(place.size());
-      for (std::size_t d = 0; d < place.size(); ++d) from[c.axis(order[d], order.size())] = place[d];
-      return value_at(c.in(0), from);
+  Tensor y = sized(c, c.input(0).type, std::move(shape));
+  if (c.input(0).values)
+    fill(y, [&](const Shape& index) {
+      Shape from(index.size());
+      for (std::size_t d = 0; d < index.size(); ++d) from[c.axis(order[d], order.size())] = index[d];
+      return value_at(c.input(0), from);
     });
   return view({std::move(y)});
 }
 
-Outcome same(const Call& c) { return reshaped(c, c.in(0).shape); }
+OperatorResult unchanged(const OperatorCall& c) { return reshaped(c, c.input(0).shape); }
 
-Outcome dropout(const Call& c) {
-  Outcome outcome = same(c);
-  for (std::size_t i = 1; i < c.node.outputs.size(); ++i) outcome.outputs.push_back({Type::Bool, c.in(0).shape});
-  return outcome;
+OperatorResult dropout(const OperatorCall& c) {
+  OperatorResult result = unchanged(c);
+  for (std::size_t i = 1; i < c.node.outputs.size(); ++i) result.outputs.push_back({Type::Bool, c.input(0).shape});
+  return result;
 }
 
-Outcome cast(const Call& c) {
-  Outcome outcome = same(c);
-  Tensor& y = outcome.outputs.front();
-  y.type = c.op.name == "CastLike" ? c.in(1).type : static_cast<Type>(c.integer("to", 1));
-  if (!y.values || is_float(y.type)) return outcome;
+OperatorResult cast(const OperatorCall& c) {
+  OperatorResult result = unchanged(c);
+  Tensor& y = result.outputs.front();
+  y.type = c.op.name == "CastLike" ? c.input(1).type : static_cast<Type>(c.integer("to", 1));
+  if (!y.values || is_float(y.type)) return result;
   for (double& number : *y.values) number = y.type == Type::Bool ? (number != 0 ? 1 : 0) : std::trunc(number);
-  return outcome;
+  return result;
 }
 
-struct Range {
+struct SliceRange {
   std::int64_t start = 0, step = 1, count = 0;
 };
 
 /// A slice as in Python: negative bounds count from the end, and bounds outside are clamped.
-Range range_of(const Call& c, std::int64_t start, std::int64_t end, std::int64_t step, std::int64_t size) {
+SliceRange range_of(const OperatorCall& c, std::int64_t start, std::int64_t end, std::int64_t step, std::int64_t size) {
   if (step == 0 || step == std::numeric_limits<std::int64_t>::min()) c.fail(fmt::format("a step of {}", step));
-  const auto placed = [&](std::int64_t at, std::int64_t low, std::int64_t high) {
+  const auto clamped = [&](std::int64_t at, std::int64_t low, std::int64_t high) {
     return std::clamp(at < 0 ? std::max(at, -size - 1) + size : at, low, high);
   };
   const bool up = step > 0;
-  start = placed(start, 0, std::max<std::int64_t>(0, up ? size : size - 1));
-  end = placed(end, up ? 0 : -1, size);
+  start = clamped(start, 0, std::max<std::int64_t>(0, up ? size : size - 1));
+  end = clamped(end, up ? 0 : -1, size);
   const std::int64_t room = up ? end - start : start - end, by = up ? step : -step;
   return {start, step, room <= 0 ? 0 : (room - 1) / by + 1};
 }
 
-Outcome slice(const Call& c) {
-  const Shape& x = c.in(0).shape;
-  const Shape starts = c.list("starts", 1).value_or(Shape{}), ends = c.list("ends", 2).value_or(Shape{});
-  Shape axes = c.list("axes", 3).value_or(Shape{}), steps = c.has(4) ? c.whole(4) : Shape(starts.size(), 1);
+OperatorResult slice(const OperatorCall& c) {
+  const Shape& x = c.input(0).shape;
+  const Shape starts = c.attribute_or_input("starts", 1).value_or(Shape{}),
+              ends = c.attribute_or_input("ends", 2).value_or(Shape{});
+  Shape axes = c.attribute_or_input("axes", 3).value_or(Shape{}),
+        steps = c.has(4) ? c.integer_values(4) : Shape(starts.size(), 1);
   if (axes.empty()) {
     axes.resize(starts.size());
     std::iota(axes.begin(), axes.end(), std::int64_t{0});
   }
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
     c.fail("starts, ends, axes and steps differ in number");
-  std::vector<Range> ranges;
+  std::vector<SliceRange> ranges;
   for (const std::int64_t size : x) ranges.push_back({0, 1, size});
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const std::size_t d = c.axis(axes[i], x.size());
     ranges[d] = range_of(c, starts[i], ends[i], steps[i], x[d]);
   }
   Shape shape;
-  for (const Range& range : ranges) shape.push_back(range.count);
-  Tensor y = sized(c, c.in(0).type, std::move(shape));
-  if (c.in(0).values)
-    fill(y, [&](Shape place) {
-      for (std::size_t d = 0; d < place.size(); ++d) place[d] = ranges[d].start + place[d] * ranges[d].step;
-      return value_at(c.in(0), place);
+  for (const SliceRange& range : ranges) shape.push_back(range.count);
+  Tensor y = sized(c, c.input(0).type, std::move(shape));
+  if (c.input(0).values)
+    fill(y, [&](Shape index) {
+      for (std::size_t d = 0; d < index.size(); ++d) index[d] = ranges[d].start + index[d] * ranges[d].step;
+      return value_at(c.input(0), index);
     });
   return view({std::move(y)});
 }
 
-Outcome split(const Call& c) {
-  const Shape& x = c.in(0).shape;
+OperatorResult split(const OperatorCall& c) {
+  const Shape& x = c.input(0).shape;
   const std::size_t axis = c.axis(c.integer("axis", 0), x.size());
   const auto pieces = static_cast<std::int64_t>(std::max<std::size_t>(1, c.node.outputs.size()));
-  Shape sizes = c.list("split", 1).value_or(Shape{});
+  Shape sizes = c.attribute_or_input("split", 1).value_or(Shape{});
   const std::int64_t each = (x[axis] + pieces - 1) / pieces;
   for (std::int64_t i = 0, left = x[axis]; sizes.size() < c.node.outputs.size(); ++i, left -= each)
     sizes.push_back(std::clamp<std::int64_t>(left, 0, each));
@@ -176,11 +178,11 @@ Outcome split(const Call& c) {
   for (const std::int64_t size : sizes) {
     Shape shape = x;
     shape[axis] = size;
-    outputs.push_back(sized(c, c.in(0).type, std::move(shape)));
-    if (c.in(0).values)
-      fill(outputs.back(), [&](Shape place) {
-        place[axis] += start;
-        return value_at(c.in(0), place);
+    outputs.push_back(sized(c, c.input(0).type, std::move(shape)));
+    if (c.input(0).values)
+      fill(outputs.back(), [&](Shape index) {
+        index[axis] += start;
+        return value_at(c.input(0), index);
       });
     start += size;
   }
@@ -188,63 +190,69 @@ Outcome split(const Call& c) {
 }
 
 /// A view that repeats the numbers of the input, as Expand and Tile do.
-Outcome repeated(const Call& c, Shape shape) {
-  Tensor y = sized(c, c.in(0).type, std::move(shape));
-  const Shape& x = c.in(0).shape;
-  if (c.in(0).values)
-    fill(y, [&](const Shape& place) {
+OperatorResult repeated(const OperatorCall& c, Shape shape) {
+  Tensor y = sized(c, c.input(0).type, std::move(shape));
+  const Shape& x = c.input(0).shape;
+  if (c.input(0).values)
+    fill(y, [&](const Shape& index) {
       Shape from(x.size());
-      for (std::size_t d = 0; d < x.size(); ++d) from[d] = place[place.size() - x.size() + d] % x[d];
-      return value_at(c.in(0), from);
+      for (std::size_t d = 0; d < x.size(); ++d) from[d] = index[index.size() - x.size() + d] % x[d];
+      return value_at(c.input(0), from);
     });
   return view({std::move(y)});
 }
 
-Outcome expand(const Call& c) { return repeated(c, broadcast(c, c.in(0).shape, c.whole(1))); }
+OperatorResult expand(const OperatorCall& c) {
+  return repeated(c, broadcast(c, c.input(0).shape, c.integer_values(1)));
+}
 
-Outcome tile(const Call& c) {
-  const Shape repeats = c.whole(1);
-  Shape shape = c.in(0).shape;
+OperatorResult tile(const OperatorCall& c) {
+  const Shape repeats = c.integer_values(1);
+  Shape shape = c.input(0).shape;
   if (repeats.size() != shape.size()) c.fail(fmt::format("{} repeats for {}", repeats.size(), to_text(shape)));
   for (std::size_t d = 0; d < shape.size(); ++d)
-    shape[d] = to_whole(static_cast<double>(shape[d]) * static_cast<double>(repeats[d]));
+    shape[d] = to_integer(static_cast<double>(shape[d]) * static_cast<double>(repeats[d]));
   return repeated(c, std::move(shape));
 }
 
-Outcome pad(const Call& c) {
-  Shape pads = c.list("pads", 1).value_or(Shape{}), shape = c.in(0).shape;
-  const Shape axes = c.has(3) ? c.whole(3) : Shape{};
+OperatorResult pad(const OperatorCall& c) {
+  Shape pads = c.attribute_or_input("pads", 1).value_or(Shape{}), shape = c.input(0).shape;
+  const Shape axes = c.has(3) ? c.integer_values(3) : Shape{};
   const std::size_t count = axes.empty() ? shape.size() : axes.size();
   if (pads.size() != 2 * count) c.fail(fmt::format("{} pads for {} dimensions", pads.size(), count));
   for (std::size_t i = 0; i < count; ++i) {
     std::int64_t& size = shape[axes.empty() ? i : c.axis(axes[i], shape.size())];
-    size = to_whole(static_cast<double>(size) + static_cast<double>(pads[i]) + static_cast<double>(pads[count + i]));
+    size = to_integer(static_cast<double>(size) + static_cast<double>(pads[i]) + static_cast<double>(pads[count + i]));
   }
-  return view({sized(c, c.in(0).type, std::move(shape))});
+  return view({sized(c, c.input(0).type, std::move(shape))});
 }
 
 /// Moves blocks of pixels into channels, or back.
-Outcome blocks(const Call& c) {
+OperatorResult blocks(const OperatorCall& c) {
   const std::int64_t side = c.integer("blocksize", 1);
-  Shape shape = c.in(0).shape;
+  Shape shape = c.input(0).shape;
   if (shape.size() != 4 || side < 1 || side > (1 << 20))
     c.fail(fmt::format("blocks of {} of {}", side, to_text(shape)));
   if (c.op.name == "DepthToSpace")
     return reshaped(
-        c, {shape[0], shape[1] / (side * side), to_whole(static_cast<double>(shape[2]) * static_cast<double>(side)),
-            to_whole(static_cast<double>(shape[3]) * static_cast<double>(side))});
-  return reshaped(c, {shape[0], to_whole(static_cast<double>(shape[1]) * static_cast<double>(side * side)),
+        c, {shape[0], shape[1] / (side * side), to_integer(static_cast<double>(shape[2]) * static_cast<double>(side)),
+            to_integer(static_cast<double>(shape[3]) * static_cast<double>(side))});
+  return reshaped(c, {shape[0], to_integer(static_cast<double>(shape[1]) * static_cast<double>(side * side)),
                       shape[2] / side, shape[3] / side});
 }
 
-/// The other numbers become zero. Shapes never depend on the result.
-Outcome triangle(const Call& c) { return view({sized(c, c.in(0).type, c.in(0).shape)}); }
+/// Trilu sets the numbers outside of a triangle to zero. Shapes never depend on the result.
+OperatorResult triangle(const OperatorCall& c) { return view({sized(c, c.input(0).type, c.input(0).shape)}); }
 
 const Operator kOperators[] = {
-    {"Reshape", reshape},     {"Flatten", flatten}, {"Squeeze", squeeze},     {"Unsqueeze", unsqueeze},
-    {"Transpose", transpose}, {"Identity", same},   {"Dropout", dropout},     {"Cast", cast},
-    {"CastLike", cast},       {"Slice", slice},     {"Split", split},         {"Expand", expand},
-    {"Tile", tile},           {"Pad", pad},         {"DepthToSpace", blocks}, {"SpaceToDepth", blocks},
+    {"Reshape", reshape},     {"Flatten", flatten},
+    {"Squeeze", squeeze},     {"Unsqueeze", unsqueeze},
+    {"Transpose", transpose}, {"Identity", unchanged},
+    {"Dropout", dropout},     {"Cast", cast},
+    {"CastLike", cast},       {"Slice", slice},
+    {"Split", split},         {"Expand", expand},
+    {"Tile", tile},           {"Pad", pad},
+    {"DepthToSpace", blocks}, {"SpaceToDepth", blocks},
     {"Trilu", triangle},
 };
 

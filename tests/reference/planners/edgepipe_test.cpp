@@ -30,10 +30,10 @@ struct Case {
 
 std::vector<Case> cases_of(const std::string& file) {
   const test::PipeEdgeFolder scratch;
-  const ParsedJson all = test::reference_json(file);
+  const ParsedJson data = test::reference_json(file);
   std::vector<Case> cases;
-  for (const ParsedJson& c : all["cases"]) {
-    scratch.write(c, all);
+  for (const ParsedJson& c : data["cases"]) {
+    scratch.write(c, data);
     const pipeedge::Profiles profiles = pipeedge::read(scratch.files, {.model = c["model"]});
     Case& one = cases.emplace_back(Case{c["name"], pipeedge::problem_of(profiles, c["buffers"], c["buffers"]), {}, {}});
     if (!c["optimum"].is_null()) one.optimum = c["optimum"];
@@ -51,15 +51,15 @@ TEST_CASE("PipeEdge: every case has the expected optimum") {
   for (const Case& c : cases_of("edgepipe.json")) {
     CAPTURE(c.name);
     const auto start = std::chrono::steady_clock::now();
-    const auto found = edgepipe::search(c.problem, Objective::Bottleneck, 1);
+    const auto solution = edgepipe::search(c.problem, Objective::Bottleneck, 1);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     if (took.count() > slowest) slowest = took.count(), slowest_name = c.name;
-    REQUIRE(found.has_value() == c.optimum.has_value());
-    ++(found ? feasible : infeasible);
-    if (!found) continue;
-    CHECK(found->period == doctest::Approx(*c.optimum).epsilon(1e-9));
-    const edgepipe::ChainFigures figures = edgepipe::figures_of(c.problem, found->chain);
-    CHECK(std::max(figures.slowest_stage, figures.slowest_hop) == found->period);
+    REQUIRE(solution.has_value() == c.optimum.has_value());
+    ++(solution ? feasible : infeasible);
+    if (!solution) continue;
+    CHECK(solution->period == doctest::Approx(*c.optimum).epsilon(1e-9));
+    const edgepipe::ChainFigures figures = edgepipe::figures_of(c.problem, solution->chain);
+    CHECK(std::max(figures.slowest_stage, figures.slowest_hop) == solution->period);
     CHECK(figures.latency <= c.latency.value() * (1 + 1e-9));
   }
   MESSAGE(feasible << " optima, " << infeasible << " infeasible; slowest " << slowest_name << " " << slowest << " s");
@@ -70,10 +70,10 @@ TEST_CASE("PipeEdge: random instances have the exact optimum") {
   int feasible = 0, infeasible = 0;
   for (const Case& c : cases_of("edgepipe_random.json")) {
     CAPTURE(c.name);
-    const auto found = edgepipe::search(c.problem, Objective::Bottleneck, 1);
-    REQUIRE(found.has_value() == c.optimum.has_value());
-    ++(found ? feasible : infeasible);
-    if (found) CHECK(found->period == doctest::Approx(*c.optimum).epsilon(1e-9));
+    const auto solution = edgepipe::search(c.problem, Objective::Bottleneck, 1);
+    REQUIRE(solution.has_value() == c.optimum.has_value());
+    ++(solution ? feasible : infeasible);
+    if (solution) CHECK(solution->period == doctest::Approx(*c.optimum).epsilon(1e-9));
   }
   MESSAGE(feasible << " optima, " << infeasible << " infeasible");
   CHECK(feasible + infeasible >= 180);
@@ -142,21 +142,21 @@ TEST_CASE("PipeEdge: every odd input is accepted, warned about or refused with a
     CAPTURE(join(profiles.warnings, "\n"));
     REQUIRE(profiles.warnings.empty() == answer.warning.empty());
     if (!answer.warning.empty()) CHECK(profiles.warnings.front().find(answer.warning) != std::string::npos);
-    const auto found = edgepipe::search(pipeedge::problem_of(profiles, 2, 2), Objective::Bottleneck, 1);
-    CHECK((found ? found->period : 0) == answer.period);
+    const auto solution = edgepipe::search(pipeedge::problem_of(profiles, 2, 2), Objective::Bottleneck, 1);
+    CHECK((solution ? solution->period : 0) == answer.period);
   }
   CHECK(tried >= 27);
 }
 
 TEST_CASE("PipeEdge: the two files of its documentation are refused because they do not match") {
-  const ParsedJson all = test::reference_json("edgepipe.json");
-  ParsedJson c = *std::find_if(all["cases"].begin(), all["cases"].end(),
+  const ParsedJson file = test::reference_json("edgepipe.json");
+  ParsedJson c = *std::find_if(file["cases"].begin(), file["cases"].end(),
                                [](const ParsedJson& one) { return one["name"] == "vitb_mb4_rcc4"; });
   const test::PipeEdgeFolder scratch;
-  scratch.write(c, all);
+  scratch.write(c, file);
   const std::string devices = read_file(scratch.files.devices);
   c["types"][1][0] = "RCC-VE-C2000";  // The documentation has this name in one file, and RCC-VE-C2558 in the other.
-  scratch.write(c, all);
+  scratch.write(c, file);
   const std::string fixed_devices = read_file(scratch.files.devices);
   const pipeedge::Request request{.model = c["model"]};
   test::write_file(scratch.files.devices, devices);
@@ -178,14 +178,14 @@ namespace {
 Cluster network_of(const edgepipe::ChainProblem& p, const edgepipe::Chain& chain, bool medium) {
   const int stages = static_cast<int>(chain.size());
   Cluster cluster = test::bare_cluster(stages, medium ? 0 : 1);
-  std::vector<int> all;
+  std::vector<int> endpoints;
   for (int s = 0; s < stages; ++s) {
-    all.push_back(s);
+    endpoints.push_back(s);
     const double bandwidth = p.machines[chain[s].machines].bandwidth;
     if (!medium)
       test::connect(cluster, {s, stages}, bandwidth, 0);
     else if (s + 1 == stages && stages > 1)
-      test::connect(cluster, all, bandwidth, 0, Duplex::Half);
+      test::connect(cluster, endpoints, bandwidth, 0, Duplex::Half);
   }
   return cluster;
 }
@@ -221,14 +221,14 @@ TEST_CASE("PipeEdge: on a switch the plan takes the predicted period") {
   double worst = 0;
   for (const Case& c : cases_of("edgepipe.json")) {
     for (const Objective objective : {Objective::Bottleneck, Objective::Latency}) {
-      const auto found = edgepipe::search(c.problem, objective, 1);
-      if (!found) continue;
+      const auto solution = edgepipe::search(c.problem, objective, 1);
+      if (!solution) continue;
       for (const std::string& backend : simulators()) {
         CAPTURE(c.name);
         CAPTURE(backend);
-        const double period = simulate(backend, c.problem, found->chain, false, 16, 5).period.value / 16;
-        CHECK(period == doctest::Approx(found->period).epsilon(1e-6));
-        worst = std::max(worst, std::abs(period / found->period - 1));
+        const double period = simulate(backend, c.problem, solution->chain, false, 16, 5).period.value / 16;
+        CHECK(period == doctest::Approx(solution->period).epsilon(1e-6));
+        worst = std::max(worst, std::abs(period / solution->period - 1));
         ++plans;
       }
     }
@@ -242,7 +242,7 @@ TEST_CASE(
   if (simulators().size() == 1) return;
   constexpr int kItems = 400;
   int plans = 0, close = 0;
-  double worst = 0, most = 0;
+  double worst = 0, longest = 0;
   for (const Case& c : cases_of("edgepipe.json")) {
     std::set<double> bandwidths;
     for (const edgepipe::MachineKind& m : c.problem.machines) bandwidths.insert(m.bandwidth);
@@ -261,12 +261,12 @@ TEST_CASE(
     close += std::abs(ratio - 1) < 1e-3 ? 1 : 0;
     worst = std::max(worst, ratio);
     const auto alone = edgepipe::search(c.problem, Objective::Bottleneck, 1);
-    most = std::max(most, length(alone->chain, kItems) / first);
+    longest = std::max(longest, length(alone->chain, kItems) / first);
     ++plans;
   }
   MESSAGE(plans << " plans, " << close << " as predicted within 0.1 %, the others up to " << worst
-                << " of it; a plan for a switch took up to " << most << " times as long");
+                << " of it; a plan for a switch took up to " << longest << " times as long");
   CHECK(plans >= 37);
   CHECK(close >= plans - 4);
-  CHECK(most > 3.6);
+  CHECK(longest > 3.6);
 }

@@ -74,15 +74,15 @@ struct PipeEdgeFolder {
   PipeEdgeFolder() { std::filesystem::create_directories(path); }
   ~PipeEdgeFolder() { std::filesystem::remove_all(path); }
 
-  /// Writes the files of a case. `all` has the models and times by the names that the case uses.
-  void write(const ParsedJson& c, const ParsedJson& all) const {
+  /// Writes the files of a case. `data` has the models and times by the names that the case uses.
+  void write(const ParsedJson& c, const ParsedJson& data) const {
     const std::string name = c["model"];
-    const ParsedJson& model = all["models"][name];
+    const ParsedJson& model = data["models"][name];
     ParsedJson types = ParsedJson::object(), devices = types;
     for (const ParsedJson& type : c["types"]) {
       const std::string kind = type[0], times = type[3];
       ParsedJson profiles = {{name, ParsedJson::array()}};
-      profiles[name].push_back({{"batch_size", 8}, {"dtype", "torch.float32"}, {"time_s", all["times"][times]}});
+      profiles[name].push_back({{"batch_size", 8}, {"dtype", "torch.float32"}, {"time_s", data["times"][times]}});
       types[kind] = {{"bw_Mbps", type[1]}, {"mem_MB", type[2]}, {"model_profiles", profiles}};
       for (int host = 0; host < type[4]; ++host) devices[kind].push_back(fmt::format("{}-{}", kind, host));
     }

@@ -71,16 +71,16 @@ TEST_CASE("pipedream: every bottleneck equals the released optimizer's") {
     const msr::Workload work = workload(row.text("model"), row.number("batch_scale"));
     if (!row.text("states").empty()) CHECK(work.cuts.count() - 1 == row.integer("states"));
     const auto start = std::chrono::steady_clock::now();
-    const auto found = msr::search_pipedream(work, options_of(row));
+    const auto pipeline = msr::search_pipedream(work, options_of(row));
     const double took = seconds_since(start);
-    REQUIRE(found);
+    REQUIRE(pipeline);
     if (row.text("seconds").empty()) {  // It stopped with an error, or after 200 s.
       if (took > 0.1)
-        MESSAGE(name, ": ", found->seconds, " s a mini-batch, found in ", took, " s; there ", row.text("error"));
+        MESSAGE(name, ": ", pipeline->seconds, " s a mini-batch, found in ", took, " s; there ", row.text("error"));
       ++unfinished;
       continue;
     }
-    CHECK(found->seconds == doctest::Approx(row.number("seconds")).epsilon(1e-6));
+    CHECK(pipeline->seconds == doctest::Approx(row.number("seconds")).epsilon(1e-6));
     ++compared;
     if (const msr::PipeDreamOptions options = options_of(row); options.levels.size() == 1)
       CHECK(msr::period_of(work, {data_parallel(work, options)}, options) ==
@@ -100,15 +100,15 @@ TEST_CASE("pipedream: VGG-16 on 4 machines is cut where the released runtime cut
   const Cluster cluster = test::star(4, 1e9, 0);
   const config::Value options = test::checked("{micro_batch_size: 128}", *def.fields);
   const CostTable costs(model, cluster);
-  const Planned made = def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), 4});
-  REQUIRE(made.plan.stage_count() == 2);
-  CHECK(made.plan.stages[StageId{0}].devices().size() == 3);
-  CHECK(made.plan.stages[StageId{1}].devices().size() == 1);
+  const Planned planned = def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), 4});
+  REQUIRE(planned.plan.stage_count() == 2);
+  CHECK(planned.plan.stages[StageId{0}].devices().size() == 3);
+  CHECK(planned.plan.stages[StageId{1}].devices().size() == 1);
   // gpus=4 of runtime/image_classification/models/vgg16: nodes 2 to 18, and 19 to 41.
-  CHECK(model.layers[made.plan.stages[StageId{0}].shape.layers.back()].name == "node18");
-  CHECK(model.layers[made.plan.stages[StageId{1}].shape.layers.front()].name == "node19");
-  CHECK(made.predicted.value == doctest::Approx(0.205520896).epsilon(1e-9));
-  CHECK(made.lower_bound == made.predicted);
+  CHECK(model.layers[planned.plan.stages[StageId{0}].shape.layers.back()].name == "node18");
+  CHECK(model.layers[planned.plan.stages[StageId{1}].shape.layers.front()].name == "node19");
+  CHECK(planned.predicted.value == doctest::Approx(0.205520896).epsilon(1e-9));
+  CHECK(planned.lower_bound == planned.predicted);
 }
 
 TEST_CASE("pipedream: choices equal those that Table 1 of the paper reports") {
@@ -153,8 +153,8 @@ void insert_layer(msr::PiperInput& input) {
   for (int l = 0; l < input.graph.size(); ++l)
     if (is_transformer(l)) ids.insert(l);
   const auto neighbor = [&](const std::vector<int>& list) {
-    const auto found = std::find_if(list.begin(), list.end(), is_transformer);
-    return found == list.end() ? -1 : static_cast<int>(found - list.begin());
+    const auto it = std::find_if(list.begin(), list.end(), is_transformer);
+    return it == list.end() ? -1 : static_cast<int>(it - list.begin());
   };
   for (const int v : ids) {
     const auto l = static_cast<std::size_t>(v);
@@ -196,11 +196,11 @@ TEST_CASE("piper: every answer equals the released code's") {
     CHECK(cuts.count() == row.integer("cuts"));
     CAPTURE(row.line);
     const auto start = std::chrono::steady_clock::now();
-    const auto check = [&](const msr::PiperInput& question, const std::string& expected) {
-      const auto found = msr::search_piper(question, cuts);
-      REQUIRE(found.has_value() == (expected != "1e+30"));
-      if (!found) return;
-      CHECK(found->seconds == doctest::Approx(std::stod(expected)).epsilon(1e-8));
+    const auto check = [&](const msr::PiperInput& problem, const std::string& expected) {
+      const auto pipeline = msr::search_piper(problem, cuts);
+      REQUIRE(pipeline.has_value() == (expected != "1e+30"));
+      if (!pipeline) return;
+      CHECK(pipeline->seconds == doctest::Approx(std::stod(expected)).epsilon(1e-8));
       ++compared;
     };
     check(input, row.text("seconds"));

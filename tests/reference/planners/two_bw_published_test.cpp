@@ -70,10 +70,10 @@ TEST_CASE("2BW's paper: its claims agree with our formulas") {
 
   // Eight stages one after the other take eight times as long as pipelined, but for messages: no claim is above that.
   const msr::TwoBwPipeline eight = pipeline(8, 64);
-  const double most = one_after_the_other(eight) / without_flush(eight);
-  CHECK(most == doctest::Approx(8).epsilon(1e-12));
+  const double limit = one_after_the_other(eight) / without_flush(eight);
+  CHECK(limit == doctest::Approx(8).epsilon(1e-12));
   const double inter = value_of(rows, "2BW vs inter-layer MP", "up to");
-  CHECK(inter <= most);
+  CHECK(inter <= limit);
 }
 
 TEST_CASE("2BW's paper: its claims agree with each other to one tenth") {

@@ -7,21 +7,21 @@
 
 #include "sim/core/file.hpp"
 #include "sim/core/numbers.hpp"
-#include "tests/reference/weights/questions.hpp"
+#include "tests/reference/weights/comparison.hpp"
 
 using namespace stagecraft;
 using namespace stagecraft::test;
 
 namespace {
 
-std::map<Setting, Losses> theirs() {
-  std::map<Setting, Losses> all;
+std::map<Setting, Losses> reference_losses() {
+  std::map<Setting, Losses> settings;
   for (const ReferenceRow& row : reference_rows("weight_losses.csv")) {
     const Setting s{row.text("task"),       row.integer("depth"),   row.text("optimizer"), row.number("rate"),
                     row.number("momentum"), row.integer("samples"), row.integer("updates")};
-    all[s][row.text("method")] = numbers(row.text("losses"));
+    settings[s][row.text("method")] = numbers(row.text("losses"));
   }
-  return all;
+  return settings;
 }
 
 /// The mean of the last four evaluations.
@@ -33,17 +33,17 @@ double last_loss(const Curve& c) {
   return sum / 4;
 }
 
-Losses ours(const Setting& s, const std::vector<std::string>& methods, int seeds) {
+Losses train_losses(const Setting& s, const std::vector<std::string>& methods, int seeds) {
   Losses losses;
-  for (const MethodRuns& m : test::converge(question(s, methods, seeds), [](const std::string&) {}).methods)
+  for (const MethodRuns& m : test::converge(convergence_question(s, methods, seeds), [](const std::string&) {}).methods)
     for (const Curve& c : m.curves) losses[m.name].push_back(last_loss(c));
   return losses;
 }
 
-std::vector<std::string> names(const Losses& losses) {
-  std::vector<std::string> all;
-  for (const auto& [name, seeds] : losses) all.push_back(name);
-  return all;
+std::vector<std::string> names_of(const Losses& losses) {
+  std::vector<std::string> method_names;
+  for (const auto& [name, seeds] : losses) method_names.push_back(name);
+  return method_names;
 }
 
 /// Share of the extra loss from stale weights that each method recovers, seed by seed:
@@ -54,21 +54,21 @@ Losses shares(const Losses& losses) {
     return losses.count(name) ? losses.at(name) : losses.at(name + "@1");
   };
   const Seeds sync = first("sync"), naive = first("naive");
-  Losses all;
+  Losses shares_by_method;
   for (const auto& [name, seeds] : losses)
     for (std::size_t i = 0; i < seeds.size(); ++i) {
       if (!(naive[i] > sync[i])) return {};
       if (seeds == naive || seeds == sync) continue;
-      all[name].push_back((naive[i] - seeds[i]) / (naive[i] - sync[i]));
+      shares_by_method[name].push_back((naive[i] - seeds[i]) / (naive[i] - sync[i]));
     }
-  return all;
+  return shares_by_method;
 }
 
-std::string text(const Setting& s, const Losses& theirs, const Losses& ours) {
+std::string text(const Setting& s, const Losses& reference, const Losses& actual) {
   std::string lines = fmt::format("{}, {} stages, {} at {}, momentum {}, {} updates\n", s.task, s.depth, s.optimizer,
                                   s.rate, s.momentum, s.updates);
-  for (const auto& [name, seeds] : ours)
-    lines += fmt::format("  {:<24}{}   data {}\n", name, in_words(seeds), in_words(theirs.at(name)));
+  for (const auto& [name, seeds] : actual)
+    lines += fmt::format("  {:<24}{}   data {}\n", name, in_words(seeds), in_words(reference.at(name)));
   return lines;
 }
 
@@ -80,15 +80,16 @@ const std::set<std::string> kMethods{"sync", "naive", "stash", "pipeoptim"};
 
 TEST_CASE("losses of weights policies stand in the order that the data separates") {
   int settings = 0, orders = 0, of_shares = 0;
-  for (auto [setting, data] : theirs()) {
+  for (auto [setting, data] : reference_losses()) {
     if (!all_trials() && setting != kInEveryRun) continue;
     if (!all_trials()) std::erase_if(data, [](const auto& method) { return !kMethods.contains(method.first); });
-    const Losses found = ours(setting, names(data), static_cast<int>(data.begin()->second.size()));
-    const std::string known = text(setting, data, found);
-    MESSAGE(known);
-    INFO(known);
-    orders += check_less(data, found);
-    if (const Losses all = shares(data); !all.empty()) of_shares += check_less(all, shares(found));
+    const Losses losses = train_losses(setting, names_of(data), static_cast<int>(data.begin()->second.size()));
+    const std::string lines = text(setting, data, losses);
+    MESSAGE(lines);
+    INFO(lines);
+    orders += check_less(data, losses);
+    if (const Losses data_shares = shares(data); !data_shares.empty())
+      of_shares += check_less(data_shares, shares(losses));
     ++settings;
   }
   MESSAGE(settings << " settings, " << orders << " orders of losses, " << of_shares << " of shares");

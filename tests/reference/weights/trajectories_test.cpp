@@ -2,7 +2,7 @@
 // prototype: ||W - W_sync|| / ||W_naive - W_sync||.
 
 #include "tests/convergence/methods.hpp"
-#include "tests/reference/weights/questions.hpp"
+#include "tests/reference/weights/comparison.hpp"
 
 using namespace stagecraft;
 using namespace stagecraft::test;
@@ -11,20 +11,20 @@ namespace {
 
 constexpr int kUpdates = 100, kSeeds = 5;
 
-struct Course {
+struct TrainingSetting {
   std::string task, optimizer;
   double rate = 0;
 
-  friend auto operator<=>(const Course&, const Course&) = default;
+  friend auto operator<=>(const TrainingSetting&, const TrainingSetting&) = default;
 };
 
 /// Least, median and most of 20 seeds.
-std::map<Course, Losses> their_ratios() {
-  std::map<Course, Losses> all;
+std::map<TrainingSetting, Losses> reference_ratios() {
+  std::map<TrainingSetting, Losses> ratios;
   for (const ReferenceRow& row : reference_rows("weight_distances.csv"))
-    all[{row.text("task"), row.text("optimizer"), row.number("rate")}][row.text("method")] = {
+    ratios[{row.text("task"), row.text("optimizer"), row.number("rate")}][row.text("method")] = {
         row.number("least"), row.number("median"), row.number("most")};
-  return all;
+  return ratios;
 }
 
 test::Method method_of(const std::string& name) {
@@ -32,48 +32,48 @@ test::Method method_of(const std::string& name) {
   return {name.substr(0, colon), colon != name.npos};
 }
 
-std::vector<double> weights_of(const test::Method& method, const Course& course, int seed) {
-  Training training = training_of(course.optimizer == "sgdm"    ? OptimizerKind::Momentum
-                                  : course.optimizer == "adamw" ? OptimizerKind::AdamW
-                                                                : OptimizerKind::RmsProp,
-                                  course.rate, course.task);
-  if (course.optimizer == "adamw") training.optimizer.weight_decay = 0.01;
+std::vector<double> weights_of(const test::Method& method, const TrainingSetting& setting, int seed) {
+  Training training = training_of(setting.optimizer == "sgdm"    ? OptimizerKind::Momentum
+                                  : setting.optimizer == "adamw" ? OptimizerKind::AdamW
+                                                                 : OptimizerKind::RmsProp,
+                                  setting.rate, setting.task);
+  if (setting.optimizer == "adamw") training.optimizer.weight_decay = 0.01;
   training.seed = static_cast<std::uint64_t>(seed);
-  const Case c(method.policy, course.task);
+  const Case c(method.policy, setting.task);
   const WeightsRule rule = method.rule();
   const Program program = real_program(c.schedule, c.plan, rule, kUpdates);
   const Learnt learnt = really_run(program, c.model, c.plan, rule, training, true).learnt();
-  std::vector<double> all;
-  for (const auto& stage : learnt.weights) all.insert(all.end(), stage.begin(), stage.end());
-  return all;
+  std::vector<double> weights;
+  for (const auto& stage : learnt.weights) weights.insert(weights.end(), stage.begin(), stage.end());
+  return weights;
 }
 
-Losses our_ratios(const Course& course, const Losses& methods) {
-  Losses all;
+Losses train_ratios(const TrainingSetting& setting, const Losses& methods) {
+  Losses ratios_by_method;
   for (int seed = 1; seed <= kSeeds; ++seed) {
-    const auto sync = weights_of({"flush"}, course, seed);
-    const double naive = distance(weights_of({"naive"}, course, seed), sync);
+    const auto sync = weights_of({"flush"}, setting, seed);
+    const double naive = distance(weights_of({"naive"}, setting, seed), sync);
     for (const auto& [name, ratios] : methods)
-      all[name].push_back(distance(weights_of(method_of(name), course, seed), sync) / naive);
+      ratios_by_method[name].push_back(distance(weights_of(method_of(name), setting, seed), sync) / naive);
   }
-  return all;
+  return ratios_by_method;
 }
 
 }  // namespace
 
 TEST_CASE("distances from training without a pipeline stand in the order that the data separates") {
   int pairs = 0;
-  const auto courses = their_ratios();
-  int tested = trials(static_cast<int>(courses.size()));
-  for (const auto& [course, theirs] : courses) {
+  const auto settings = reference_ratios();
+  int tested = trials(static_cast<int>(settings.size()));
+  for (const auto& [setting, reference] : settings) {
     if (tested-- == 0) break;
-    const Losses ours = our_ratios(course, theirs);
-    std::string text = fmt::format("{}, {} at {}\n", course.task, course.optimizer, course.rate);
-    for (const auto& [name, ratios] : ours)
-      text += fmt::format("  {:<24}{}   data {}\n", name, in_words(ratios), in_words(theirs.at(name)));
+    const Losses actual = train_ratios(setting, reference);
+    std::string text = fmt::format("{}, {} at {}\n", setting.task, setting.optimizer, setting.rate);
+    for (const auto& [name, ratios] : actual)
+      text += fmt::format("  {:<24}{}   data {}\n", name, in_words(ratios), in_words(reference.at(name)));
     MESSAGE(text);
     INFO(text);
-    pairs += check_less(theirs, ours);
+    pairs += check_less(reference, actual);
   }
   MESSAGE(pairs << " orders");
   CHECK(pairs > (all_trials() ? 50 : 5));

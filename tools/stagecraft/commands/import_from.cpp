@@ -88,7 +88,7 @@ std::string import_onnx(const Arguments& a) {
   options.keep_all = a.flag("keep-all");
   const std::string file = a.text("FILE");
   const MappedFile mapped(file);
-  const onnx::Imported imported = onnx::import_model(mapped.bytes(), file, options);
+  const onnx::ImportedModel imported = onnx::import_model(mapped.bytes(), file, options);
   for (const std::string& warning : imported.warnings) print_error("{}: warning: {}\n", file, warning);
   return onnx::to_yaml(imported);
 }

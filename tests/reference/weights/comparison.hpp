@@ -31,7 +31,7 @@ struct Setting {
   friend auto operator<=>(const Setting&, const Setting&) = default;
 };
 
-inline test::ConvergenceQuestion question(const Setting& s, std::vector<std::string> methods, int seeds) {
+inline test::ConvergenceQuestion convergence_question(const Setting& s, std::vector<std::string> methods, int seeds) {
   test::ConvergenceQuestion o;
   o.file = s.task == "glyph"    ? "papers/pipeoptim/glyph"
            : s.task == "charlm" ? "papers/pipeoptim/characters"
@@ -61,9 +61,9 @@ inline test::ConvergenceQuestion question(const Setting& s, std::vector<std::str
 
 /// Numbers with spaces between; "inf" is infinite.
 inline Seeds numbers(const std::string& text) {
-  Seeds all;
-  for (const std::string& word : split(text, ' ')) all.push_back(std::stod(word));
-  return all;
+  Seeds values;
+  for (const std::string& word : split(text, ' ')) values.push_back(std::stod(word));
+  return values;
 }
 
 inline double lowest(const Seeds& seeds) { return *std::min_element(seeds.begin(), seeds.end()); }
@@ -73,14 +73,14 @@ inline std::string in_words(const Seeds& s) {
   return fmt::format("{:7.4f} [{:.4f}-{:.4f}]", median(s), lowest(s), highest(s));
 }
 
-/// Checks that our medians are ordered wherever all seeds of the data are, and returns the number of comparisons.
-inline int check_less(const Losses& theirs, const Losses& ours) {
+/// Checks that the actual medians are ordered wherever all reference seeds are. Returns the number of comparisons.
+inline int check_less(const Losses& reference, const Losses& actual) {
   int pairs = 0;
-  for (const auto& [one, low] : theirs)
-    for (const auto& [other, high] : theirs) {
+  for (const auto& [one, low] : reference)
+    for (const auto& [other, high] : reference) {
       if (highest(low) >= lowest(high)) continue;
       const std::string pair = one + " before " + other;
-      CHECK_MESSAGE(median(ours.at(one)) < median(ours.at(other)), pair);
+      CHECK_MESSAGE(median(actual.at(one)) < median(actual.at(other)), pair);
       ++pairs;
     }
   return pairs;
