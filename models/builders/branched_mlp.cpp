@@ -12,7 +12,7 @@ namespace {
 
 using config::Value;
 
-const config::MapSpec kDenseFields{
+const config::MapSpec kBranchedMlpDenseFields{
     "Equal branches of dense layers.",
     {config::text("name").doc("Name of the branches; several branches get a number each."),
      config::integer("count", 1, 1e5).fallback("1").doc("Number of them."),
@@ -29,9 +29,11 @@ const config::MapSpec kBagFields{
      config::integer("width", 1, 1e6).doc("Numbers for each word: the columns of the table."),
      config::integer("bag", 1, 1e6).doc("Words that a sample looks up. Their rows are concatenated.")}};
 
-const config::MapSpec kFields{
+const config::MapSpec kBranchedMlpFields{
     "Branches of dense layers and of embeddings, concatenated, with dense layers after them.",
-    {config::list("dense", config::map("branch", kDenseFields)).optional().doc("Branches whose input is numbers."),
+    {config::list("dense", config::map("branch", kBranchedMlpDenseFields))
+         .optional()
+         .doc("Branches whose input is numbers."),
      config::list("bags", config::map("branch", kBagFields))
          .optional()
          .doc("Branches whose input is words: embedding tables."),
@@ -126,7 +128,7 @@ class BranchedMlpWriter {
   int joined_ = 0;
 };
 
-ModelGraph build(const Value& map) { return BranchedMlpWriter(map).build(); }
+ModelGraph build_branched_mlp(const Value& map) { return BranchedMlpWriter(map).build(); }
 
 }  // namespace
 
@@ -134,8 +136,8 @@ extern const ModelBuilder branched_mlp{
     .name = "branched_mlp",
     .summary = "Branches of dense layers and embedding tables, concatenated: DLRM, CANDLE-Uno.",
     .source = "Naumov et al., 2019; Wozniak et al., 2018; Jeon et al., GraphPipe, ASPLOS 2025",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kBranchedMlpFields,
+    .build = build_branched_mlp,
 };
 
 }  // namespace stagecraft::model_builders

@@ -9,7 +9,7 @@ namespace {
 
 using namespace config;
 
-const MapSpec kFields{
+const MapSpec kConfigFields{
     "The model that a config.json of Hugging Face describes: Llama, Mistral, Mixtral, Qwen, DeepSeek, Kimi, GPT.",
     {text("config").doc("Path of the config.json, from the folder of the file that names it."),
      integer("sequence", 1, 1e8)
@@ -20,7 +20,7 @@ const MapSpec kFields{
          .optional()
          .doc("As of the builder transformer; left out: mixed, or fp32 if the weights are.")}};
 
-ModelGraph build(const Value&) { throw InternalError("a configuration was built before it was read"); }
+ModelGraph build_config(const Value&) { throw InternalError("a configuration was built before it was read"); }
 
 }  // namespace
 
@@ -28,8 +28,8 @@ extern const ModelBuilder config{
     .name = "config",
     .summary = "What a config.json of Hugging Face describes.",
     .source = "Wolf et al., Transformers, EMNLP 2020",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kConfigFields,
+    .build = build_config,
 };
 
 }  // namespace stagecraft::model_builders

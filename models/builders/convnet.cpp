@@ -39,24 +39,26 @@ const config::MapSpec kBottleneckFields{
     {config::integer("bottleneck", 1, 1e6).doc("Channels of the narrow convolutions."), stride_field(),
      repeat_field("Number of blocks in a row; only the first has the stride.")}};
 
-const config::MapSpec kDenseFields{"A dense layer.", {config::integer("dense", 1, 1e8).doc("Width of the output.")}};
+const config::MapSpec kConvnetDenseFields{"A dense layer.",
+                                          {config::integer("dense", 1, 1e8).doc("Width of the output.")}};
 
 std::vector<config::Variant> kinds() {
   return {{"conv", "Convolutions with a ReLU.", &kConvFields},
           {"pool", "Maximum or mean of each window.", &kPoolFields},
           {"bottleneck", "Residual blocks.", &kBottleneckFields},
-          {"dense", "A dense layer.", &kDenseFields}};
+          {"dense", "A dense layer.", &kConvnetDenseFields}};
 }
 
-const config::MapSpec kFields{"Convolutions, pooling, residual blocks and dense layers, with a softmax at the end.",
-                              {config::integer("image", 1, 1e5).fallback("224").doc("Side of the image in pixels."),
-                               config::integer("channels", 1, 1e4).fallback("3").doc("Color channels of an image."),
-                               config::list("layers", config::variant("layer", "kind", kinds))
-                                   .doc("Layers in order, from the image to the classes."),
-                               config::boolean("batch_norm")
-                                   .fallback("false")
-                                   .doc("Whether each convolution is followed by batch normalization."),
-                               precision_field()}};
+const config::MapSpec kConvnetFields{
+    "Convolutions, pooling, residual blocks and dense layers, with a softmax at the end.",
+    {config::integer("image", 1, 1e5).fallback("224").doc("Side of the image in pixels."),
+     config::integer("channels", 1, 1e4).fallback("3").doc("Color channels of an image."),
+     config::list("layers", config::variant("layer", "kind", kinds))
+         .doc("Layers in order, from the image to the classes."),
+     config::boolean("batch_norm")
+         .fallback("false")
+         .doc("Whether each convolution is followed by batch normalization."),
+     precision_field()}};
 
 /// The last layer so far and the shape of its output.
 struct LayerOutput {
@@ -157,7 +159,7 @@ class ConvNetWriter {
   int convolutions_ = 0, pools_ = 0, stages_ = 0, dense_ = 0;
 };
 
-ModelGraph build(const Value& map) { return ConvNetWriter(map).build(); }
+ModelGraph build_convnet(const Value& map) { return ConvNetWriter(map).build(); }
 
 }  // namespace
 
@@ -165,8 +167,8 @@ extern const ModelBuilder convnet{
     .name = "convnet",
     .summary = "Convolutions, pooling, residual blocks and dense layers: VGG, ResNet.",
     .source = "Simonyan and Zisserman, ICLR 2015; He et al., CVPR 2016",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kConvnetFields,
+    .build = build_convnet,
 };
 
 }  // namespace stagecraft::model_builders

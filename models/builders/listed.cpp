@@ -11,7 +11,7 @@ namespace {
 using config::Dimension;
 using config::Value;
 
-const config::MapSpec kLayerFields{
+const config::MapSpec kListedLayerFields{
     "One layer; all amounts are for one sample.",
     {config::text("name").doc("What plans and reports call it."),
      config::list("inputs", config::text("layer"))
@@ -42,12 +42,12 @@ const config::MapSpec kLayerFields{
      config::text("tie").optional().doc(
          "Layers with the same word share their parameters, which belong to one of them.")}};
 
-const config::MapSpec kFields{"Layers written out one by one.",
-                              {config::list("layers", config::map("layer", kLayerFields))
-                                   .doc("The layers; each comes after the layers whose output it reads."),
-                               precision_field()}};
+const config::MapSpec kListedFields{"Layers written out one by one.",
+                                    {config::list("layers", config::map("layer", kListedLayerFields))
+                                         .doc("The layers; each comes after the layers whose output it reads."),
+                                     precision_field()}};
 
-ModelGraph build(const Value& map) {
+ModelGraph build_listed(const Value& map) {
   GraphWriter writer("listed", map);
   config::Problems problems;
   LayerNames names;
@@ -100,8 +100,8 @@ extern const ModelBuilder listed{
     .name = "listed",
     .summary = "Layers written out one by one, with their operations, parameters and sizes.",
     .source = "no particular model",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kListedFields,
+    .build = build_listed,
 };
 
 }  // namespace stagecraft::model_builders

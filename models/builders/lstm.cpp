@@ -13,7 +13,7 @@
 namespace stagecraft::model_builders {
 namespace {
 
-const config::MapSpec kFields{
+const config::MapSpec kLstmFields{
     "An encoder and a decoder of LSTM layers with attention between them.",
     {config::integer("layers", 2, 1e4).doc("LSTM layers of the encoder, and of the decoder."),
      config::integer("hidden", 1, 1e6).doc("Width of the model."),
@@ -87,7 +87,7 @@ class LstmGraphWriter {
   GraphWriter writer_;
 };
 
-ModelGraph build(const config::Value& map) { return LstmGraphWriter(map).build(); }
+ModelGraph build_lstm(const config::Value& map) { return LstmGraphWriter(map).build(); }
 
 }  // namespace
 
@@ -95,8 +95,8 @@ extern const ModelBuilder lstm{
     .name = "lstm",
     .summary = "An encoder and a decoder of LSTM layers with attention: GNMT.",
     .source = "Wu et al., Google's Neural Machine Translation System, 2016",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kLstmFields,
+    .build = build_lstm,
 };
 
 }  // namespace stagecraft::model_builders

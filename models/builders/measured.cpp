@@ -10,21 +10,22 @@ namespace {
 using config::Dimension;
 using config::Value;
 
-const config::MapSpec kLayerFields{"One layer, which reads the one before; all amounts are for one sample.",
-                                   {config::text("name").doc("What plans and reports call it."),
-                                    config::table("forward", config::quantity("type", Dimension::Time))
-                                        .doc("Forward time on each device type of the cluster, by name of the type."),
-                                    config::real("parameters", 0, 1e15).fallback("0").doc("Number of its parameters."),
-                                    config::quantity("output", Dimension::Size)
-                                        .fallback("0")
-                                        .doc("Size of its output, which is sent to the next layer.")}};
+const config::MapSpec kMeasuredLayerFields{
+    "One layer, which reads the one before; all amounts are for one sample.",
+    {config::text("name").doc("What plans and reports call it."),
+     config::table("forward", config::quantity("type", Dimension::Time))
+         .doc("Forward time on each device type of the cluster, by name of the type."),
+     config::real("parameters", 0, 1e15).fallback("0").doc("Number of its parameters."),
+     config::quantity("output", Dimension::Size)
+         .fallback("0")
+         .doc("Size of its output, which is sent to the next layer.")}};
 
-const config::MapSpec kFields{
-    "A chain of layers with the measured forward time on each type of device.",
-    {config::list("layers", config::map("layer", kLayerFields)).doc("The layers, in the order in which they run."),
-     precision_field()}};
+const config::MapSpec kMeasuredFields{"A chain of layers with the measured forward time on each type of device.",
+                                      {config::list("layers", config::map("layer", kMeasuredLayerFields))
+                                           .doc("The layers, in the order in which they run."),
+                                       precision_field()}};
 
-ModelGraph build(const Value& map) {
+ModelGraph build_measured(const Value& map) {
   GraphWriter writer("measured", map);
   const Value& layers = map.at("layers");
   config::Problems problems;
@@ -48,8 +49,8 @@ extern const ModelBuilder measured{
     .name = "measured",
     .summary = "A chain of layers with the measured forward time on each type of device.",
     .source = "no particular model",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kMeasuredFields,
+    .build = build_measured,
 };
 
 }  // namespace stagecraft::model_builders

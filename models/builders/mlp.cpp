@@ -8,7 +8,7 @@
 namespace stagecraft::model_builders {
 namespace {
 
-const config::MapSpec kFields{
+const config::MapSpec kMlpFields{
     "A multi-layer perceptron with a softmax at its end.",
     {config::list("widths", config::integer("width", 1, 1e7))
          .doc("Width of the input, then of each dense layer; at least two."),
@@ -25,7 +25,7 @@ OperationKind loss_kind(const std::string& word) {
   return word == "sum_square" ? OperationKind::SumSquare : OperationKind::CrossEntropy;
 }
 
-ModelGraph build(const config::Value& map) {
+ModelGraph build_mlp(const config::Value& map) {
   const config::Value& widths = map.at("widths");
   config::Problems problems;
   if (widths.items.size() < 2)
@@ -57,8 +57,8 @@ extern const ModelBuilder mlp{
     .name = "mlp",
     .summary = "Dense layers one after the other.",
     .source = "no particular model",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kMlpFields,
+    .build = build_mlp,
 };
 
 }  // namespace stagecraft::model_builders

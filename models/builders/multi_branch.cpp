@@ -8,7 +8,7 @@
 namespace stagecraft::model_builders {
 namespace {
 
-const config::MapSpec kFields{
+const config::MapSpec kMultiBranchFields{
     "Equal branches of Transformer layers, concatenated at the end.",
     {config::integer("branches", 1, 1024).doc("Number of branches."),
      config::integer("layers", 1, 1e4)
@@ -33,7 +33,7 @@ LayerAmounts attention(const MultiBranchShape& n) {
   return layer;
 }
 
-ModelGraph build(const config::Value& map) {
+ModelGraph build_multi_branch(const config::Value& map) {
   MultiBranchShape n;
   n.hidden = config::as_real(map.at("hidden"));
   n.heads = config::as_real(map.at("heads"));
@@ -74,8 +74,8 @@ extern const ModelBuilder multi_branch{
     .name = "multi_branch",
     .summary = "Equal Transformer branches joined by a concatenation: the Multi-Modal Transformer.",
     .source = "Jeon et al., GraphPipe, ASPLOS 2025",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kMultiBranchFields,
+    .build = build_multi_branch,
 };
 
 }  // namespace stagecraft::model_builders

@@ -11,7 +11,7 @@ namespace {
 using config::Dimension;
 using config::Value;
 
-const config::MapSpec kLayerFields{
+const config::MapSpec kTimedLayerFields{
     "One layer; all amounts are for one sample.",
     {config::text("name").doc("What plans and reports call it."),
      config::list("inputs", config::text("layer"))
@@ -28,12 +28,12 @@ const config::MapSpec kLayerFields{
          .fallback("0")
          .doc("Activations that it keeps from forward to backward.")}};
 
-const config::MapSpec kFields{"Layers written out one by one with the times they take.",
-                              {config::list("layers", config::map("layer", kLayerFields))
-                                   .doc("The layers; each comes after the layers whose output it reads."),
-                               precision_field()}};
+const config::MapSpec kTimedFields{"Layers written out one by one with the times they take.",
+                                   {config::list("layers", config::map("layer", kTimedLayerFields))
+                                        .doc("The layers; each comes after the layers whose output it reads."),
+                                    precision_field()}};
 
-ModelGraph build(const Value& map) {
+ModelGraph build_timed(const Value& map) {
   GraphWriter writer("timed", map);
   config::Problems problems;
   LayerNames names;
@@ -61,8 +61,8 @@ extern const ModelBuilder timed{
     .name = "timed",
     .summary = "Layers written out one by one, with the times they take and their sizes.",
     .source = "no particular model",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kTimedFields,
+    .build = build_timed,
 };
 
 }  // namespace stagecraft::model_builders

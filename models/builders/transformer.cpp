@@ -63,7 +63,7 @@ config::MapSpec make_fields() {
   return spec;
 }
 
-const config::MapSpec kFields = make_fields();
+const config::MapSpec kTransformerFields = make_fields();
 
 struct TransformerShape {
   DecoderShape decoder;  ///< Whole numbers, and all that GPT-2 does not have.
@@ -250,7 +250,7 @@ TransformerShape read_shape(const Value& map) {
   return n;
 }
 
-ModelGraph build(const Value& map) {
+ModelGraph build_transformer(const Value& map) {
   const TransformerShape shape = read_shape(map);
   const std::string& kind = map.at("kind").text;
   GraphWriter writer(kind, map);
@@ -266,8 +266,8 @@ extern const ModelBuilder transformer{
     .name = "transformer",
     .summary = "GPT, BERT or ViT by layers, width, heads and sequence.",
     .source = "Vaswani et al., NIPS 2017; Narayanan et al., SC 2021",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kTransformerFields,
+    .build = build_transformer,
 };
 
 }  // namespace stagecraft::model_builders

@@ -10,7 +10,7 @@ namespace {
 using config::Dimension;
 using config::Value;
 
-const config::MapSpec kFields{
+const config::MapSpec kUniformFields{
     "Equal layers with given times for one sample, in one chain or in equal branches.",
     {config::integer("layers", 1, 1e6).doc("Layers of each branch."),
      config::integer("branches", 1, 1e5).fallback("1").doc("Number of parallel chains."),
@@ -75,7 +75,7 @@ class UniformChainWriter {
   double parameters_;
 };
 
-ModelGraph build(const Value& map) {
+ModelGraph build_uniform(const Value& map) {
   const int layers = config::as_int(map.at("layers")), branches = config::as_int(map.at("branches"));
   UniformChainWriter chain(map);
   std::vector<LayerId> ends;
@@ -97,8 +97,8 @@ extern const ModelBuilder uniform{
     .name = "uniform",
     .summary = "Equal layers with given times, in one chain or in equal branches.",
     .source = "no particular model",
-    .fields = &kFields,
-    .build = build,
+    .fields = &kUniformFields,
+    .build = build_uniform,
 };
 
 }  // namespace stagecraft::model_builders

@@ -3,7 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read(const config::Value& configuration, config::Problems& problems) {
+config::Value read_deepseek_v2(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
   r.read_deepseek_shape();
   return r.finish();
@@ -15,7 +15,7 @@ extern const ConfigurationFamily deepseek_v2{
     .name = "deepseek_v2",
     .summary = "DeepSeek-V2: latent attention, shared and routed experts",
     .source = "DeepSeek-AI, DeepSeek-V2, 2024; DeepseekV2Config of transformers",
-    .read = read,
+    .read = read_deepseek_v2,
 };
 
 }  // namespace stagecraft::model_configurations

@@ -3,7 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read(const config::Value& configuration, config::Problems& problems) {
+config::Value read_deepseek_v3(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
   r.read_deepseek_shape();
   r.copy_optional("num_nextn_predict_layers", "next_tokens");
@@ -16,7 +16,7 @@ extern const ConfigurationFamily deepseek_v3{
     .name = "deepseek_v3",
     .summary = "DeepSeek-V3 and R1: DeepSeek-V2 with prediction of later tokens",
     .source = "DeepSeek-AI, DeepSeek-V3, 2024; DeepseekV3Config of transformers",
-    .read = read,
+    .read = read_deepseek_v3,
 };
 
 }  // namespace stagecraft::model_configurations

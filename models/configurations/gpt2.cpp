@@ -3,7 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read(const config::Value& configuration, config::Problems& problems) {
+config::Value read_gpt2(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
   r.copy_required("n_layer", "layers");
   r.copy_required("n_embd", "hidden");
@@ -23,7 +23,7 @@ extern const ConfigurationFamily gpt2{
     .name = "gpt2",
     .summary = "GPT-2: learned positions, layer norm, GELU",
     .source = "Radford et al., 2019; GPT2Config of transformers",
-    .read = read,
+    .read = read_gpt2,
 };
 
 }  // namespace stagecraft::model_configurations

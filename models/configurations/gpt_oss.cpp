@@ -3,7 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read(const config::Value& configuration, config::Problems& problems) {
+config::Value read_gpt_oss(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
   r.read_llama_shape();
   r.read_grouped_heads();
@@ -28,7 +28,7 @@ extern const ConfigurationFamily gpt_oss{
     .name = "gpt_oss",
     .summary = "GPT-OSS: experts, and a sliding window in every second layer",
     .source = "OpenAI, gpt-oss model card, 2025; GptOssConfig of transformers",
-    .read = read,
+    .read = read_gpt_oss,
 };
 
 }  // namespace stagecraft::model_configurations

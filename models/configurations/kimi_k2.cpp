@@ -3,7 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read(const config::Value& configuration, config::Problems& problems) {
+config::Value read_kimi_k2(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
   r.read_deepseek_shape();
   r.copy_optional("num_nextn_predict_layers", "next_tokens");
@@ -16,7 +16,7 @@ extern const ConfigurationFamily kimi_k2{
     .name = "kimi_k2",
     .summary = "Kimi K2: the shape of DeepSeek-V3 with more experts and fewer heads",
     .source = "Kimi Team, Kimi K2, 2025; the config.json of its weights",
-    .read = read,
+    .read = read_kimi_k2,
 };
 
 }  // namespace stagecraft::model_configurations

@@ -3,7 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read(const config::Value& configuration, config::Problems& problems) {
+config::Value read_llama(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
   r.read_llama_shape();
   r.read_grouped_heads();
@@ -18,7 +18,7 @@ extern const ConfigurationFamily llama{
     .name = "llama",
     .summary = "Llama: RMS norm, rotation, grouped queries, SwiGLU",
     .source = "Touvron et al., Llama 2, 2023; LlamaConfig of transformers",
-    .read = read,
+    .read = read_llama,
 };
 
 }  // namespace stagecraft::model_configurations

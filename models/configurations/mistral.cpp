@@ -3,7 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read(const config::Value& configuration, config::Problems& problems) {
+config::Value read_mistral(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
   r.read_llama_shape();
   r.read_grouped_heads();
@@ -19,7 +19,7 @@ extern const ConfigurationFamily mistral{
     .name = "mistral",
     .summary = "Mistral: Llama with a sliding window",
     .source = "Jiang et al., Mistral 7B, 2023; MistralConfig of transformers",
-    .read = read,
+    .read = read_mistral,
 };
 
 }  // namespace stagecraft::model_configurations

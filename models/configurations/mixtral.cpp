@@ -3,7 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read(const config::Value& configuration, config::Problems& problems) {
+config::Value read_mixtral(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
   r.read_llama_shape();
   r.read_grouped_heads();
@@ -21,7 +21,7 @@ extern const ConfigurationFamily mixtral{
     .name = "mixtral",
     .summary = "Mixtral: Llama with experts",
     .source = "Jiang et al., Mixtral of Experts, 2024; MixtralConfig of transformers",
-    .read = read,
+    .read = read_mixtral,
 };
 
 }  // namespace stagecraft::model_configurations

@@ -3,7 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read(const config::Value& configuration, config::Problems& problems) {
+config::Value read_qwen2(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
   r.read_llama_shape();
   r.read_grouped_heads();
@@ -19,7 +19,7 @@ extern const ConfigurationFamily qwen2{
     .name = "qwen2",
     .summary = "Qwen2 and Qwen2.5: Llama with a bias at queries, keys and values",
     .source = "Qwen Team, Qwen2 Technical Report, 2024; Qwen2Config of transformers",
-    .read = read,
+    .read = read_qwen2,
 };
 
 }  // namespace stagecraft::model_configurations

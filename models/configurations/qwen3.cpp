@@ -3,7 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read(const config::Value& configuration, config::Problems& problems) {
+config::Value read_qwen3(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
   r.read_llama_shape();
   r.read_grouped_heads();
@@ -20,7 +20,7 @@ extern const ConfigurationFamily qwen3{
     .name = "qwen3",
     .summary = "Qwen3: Llama with normalized heads of queries and keys",
     .source = "Qwen Team, Qwen3 Technical Report, 2025; Qwen3Config of transformers",
-    .read = read,
+    .read = read_qwen3,
 };
 
 }  // namespace stagecraft::model_configurations

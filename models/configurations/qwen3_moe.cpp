@@ -14,7 +14,7 @@ void read_dense_layers(ConfigurationReader& r) {
   r.set("experts.first_dense", std::to_string(dense->items.size()), dense->where);
 }
 
-config::Value read(const config::Value& configuration, config::Problems& problems) {
+config::Value read_qwen3_moe(const config::Value& configuration, config::Problems& problems) {
   ConfigurationReader r(configuration, problems);
   r.read_llama_shape();
   r.read_grouped_heads();
@@ -37,7 +37,7 @@ extern const ConfigurationFamily qwen3_moe{
     .name = "qwen3_moe",
     .summary = "Qwen3 with experts",
     .source = "Qwen Team, Qwen3 Technical Report, 2025; Qwen3MoeConfig of transformers",
-    .read = read,
+    .read = read_qwen3_moe,
 };
 
 }  // namespace stagecraft::model_configurations

@@ -25,6 +25,7 @@ struct Tensor {
 /// Bits for what a gradient reads from the forward pass: input i, or the output.
 constexpr std::uint32_t kReadsOutput = std::uint32_t{1} << 31;
 constexpr std::uint32_t reads_input(std::size_t i) { return i < 31 ? std::uint32_t{1} << i : 0; }
+constexpr std::uint32_t kReadsFirst = reads_input(0), kReadsSecond = reads_input(1);
 
 /// The work for the gradient of one input, and what it reads besides the gradient of the output.
 struct Gradient {
@@ -71,6 +72,8 @@ struct OperatorCall {
   std::string name() const;  ///< "Conv 'conv1'"
   [[noreturn]] void fail(const std::string& message, const std::string& help = {}) const;
 };
+
+constexpr std::string_view kMicrosoft = "com.microsoft";  ///< The domain of operators that ONNX Runtime adds.
 
 /// An operator: its shapes, its work and what backward keeps.
 struct Operator {

@@ -9,9 +9,6 @@
 namespace stagecraft::onnx {
 namespace {
 
-constexpr std::uint32_t kIn = reads_input(0), kOut = kReadsOutput;
-constexpr std::string_view kMicrosoft = "com.microsoft";
-
 OperatorResult apply(const OperatorCall& c) {
   Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   if (c.op.value && c.input(0).values) {
@@ -24,7 +21,7 @@ OperatorResult apply(const OperatorCall& c) {
   return result;
 }
 
-OperatorResult logic(const OperatorCall& c) {
+OperatorResult logic_of_one(const OperatorCall& c) {
   OperatorResult result = apply(c);
   result.outputs.front().type = Type::Bool;
   return result;
@@ -44,49 +41,49 @@ OperatorResult with_bias(const OperatorCall& c) {
   return result;
 }
 
-const Operator kOperators[] = {
-    {"Relu", apply, 1, Gradient{1, kOut}, [](double x, double) { return std::max(x, 0.0); }},
-    {"LeakyRelu", apply, 2, Gradient{2, kOut}},
-    {"ThresholdedRelu", apply, 1, Gradient{1, kOut}},
-    {"Elu", apply, 4, Gradient{3, kOut}},
-    {"Selu", apply, 5, Gradient{3, kOut}},
-    {"Celu", apply, 5, Gradient{3, kOut}},
-    {"Sigmoid", apply, 4, Gradient{3, kOut}},
-    {"HardSigmoid", apply, 4, Gradient{3, kOut}},
-    {"HardSwish", apply, 5, Gradient{5, kIn}},
-    {"Swish", apply, 5, Gradient{6, kIn}},
-    {"Mish", apply, 5, Gradient{10, kIn}},
-    {"Softplus", apply, 3, Gradient{5, kIn}},
-    {"Softsign", apply, 3, Gradient{4, kIn}},
-    {"Tanh", apply, 1, Gradient{3, kOut}},
-    {"Erf", apply, 1, Gradient{5, kIn}},
-    {"Gelu", gelu, 5, Gradient{11, kIn}},
-    {"Gelu", apply, 5, Gradient{11, kIn}, nullptr, kMicrosoft},
-    {"FastGelu", with_bias, 10, Gradient{12, kIn}, nullptr, kMicrosoft},
-    {"BiasGelu", with_bias, 6, Gradient{12, kIn}, nullptr, kMicrosoft},
-    {"QuickGelu", apply, 6, Gradient{7, kIn}, nullptr, kMicrosoft},
-    {"Exp", apply, 1, Gradient{1, kOut}, [](double x, double) { return std::exp(x); }},
-    {"Log", apply, 1, Gradient{1, kIn}, [](double x, double) { return std::log(x); }},
-    {"Sqrt", apply, 1, Gradient{2, kOut}, [](double x, double) { return std::sqrt(x); }},
-    {"Abs", apply, 1, Gradient{1, kIn}, [](double x, double) { return std::abs(x); }},
+const Operator activations_table[] = {
+    {"Relu", apply, 1, Gradient{1, kReadsOutput}, [](double x, double) { return std::max(x, 0.0); }},
+    {"LeakyRelu", apply, 2, Gradient{2, kReadsOutput}},
+    {"ThresholdedRelu", apply, 1, Gradient{1, kReadsOutput}},
+    {"Elu", apply, 4, Gradient{3, kReadsOutput}},
+    {"Selu", apply, 5, Gradient{3, kReadsOutput}},
+    {"Celu", apply, 5, Gradient{3, kReadsOutput}},
+    {"Sigmoid", apply, 4, Gradient{3, kReadsOutput}},
+    {"HardSigmoid", apply, 4, Gradient{3, kReadsOutput}},
+    {"HardSwish", apply, 5, Gradient{5, kReadsFirst}},
+    {"Swish", apply, 5, Gradient{6, kReadsFirst}},
+    {"Mish", apply, 5, Gradient{10, kReadsFirst}},
+    {"Softplus", apply, 3, Gradient{5, kReadsFirst}},
+    {"Softsign", apply, 3, Gradient{4, kReadsFirst}},
+    {"Tanh", apply, 1, Gradient{3, kReadsOutput}},
+    {"Erf", apply, 1, Gradient{5, kReadsFirst}},
+    {"Gelu", gelu, 5, Gradient{11, kReadsFirst}},
+    {"Gelu", apply, 5, Gradient{11, kReadsFirst}, nullptr, kMicrosoft},
+    {"FastGelu", with_bias, 10, Gradient{12, kReadsFirst}, nullptr, kMicrosoft},
+    {"BiasGelu", with_bias, 6, Gradient{12, kReadsFirst}, nullptr, kMicrosoft},
+    {"QuickGelu", apply, 6, Gradient{7, kReadsFirst}, nullptr, kMicrosoft},
+    {"Exp", apply, 1, Gradient{1, kReadsOutput}, [](double x, double) { return std::exp(x); }},
+    {"Log", apply, 1, Gradient{1, kReadsFirst}, [](double x, double) { return std::log(x); }},
+    {"Sqrt", apply, 1, Gradient{2, kReadsOutput}, [](double x, double) { return std::sqrt(x); }},
+    {"Abs", apply, 1, Gradient{1, kReadsFirst}, [](double x, double) { return std::abs(x); }},
     {"Neg", apply, 1, Gradient{1, 0}, [](double x, double) { return -x; }},
-    {"Reciprocal", apply, 1, Gradient{3, kOut}, [](double x, double) { return 1 / x; }},
-    {"Sin", apply, 1, Gradient{2, kIn}},
-    {"Cos", apply, 1, Gradient{3, kIn}},
-    {"Clip", apply, 2, Gradient{2, kIn}},
+    {"Reciprocal", apply, 1, Gradient{3, kReadsOutput}, [](double x, double) { return 1 / x; }},
+    {"Sin", apply, 1, Gradient{2, kReadsFirst}},
+    {"Cos", apply, 1, Gradient{3, kReadsFirst}},
+    {"Clip", apply, 2, Gradient{2, kReadsFirst}},
     {"Floor", apply, 1, {}, [](double x, double) { return std::floor(x); }},
     {"Ceil", apply, 1, {}, [](double x, double) { return std::ceil(x); }},
     {"Round", apply, 1, {}, [](double x, double) { return std::nearbyint(x); }},
     {"Sign", apply, 1, {}, [](double x, double) { return x > 0   ? 1.0
                                                          : x < 0 ? -1.0
                                                                  : 0.0; }},
-    {"Not", logic, 1, {}, [](double x, double) { return x == 0 ? 1.0 : 0.0; }},
-    {"IsNaN", logic, 1},
-    {"IsInf", logic, 1},
+    {"Not", logic_of_one, 1, {}, [](double x, double) { return x == 0 ? 1.0 : 0.0; }},
+    {"IsNaN", logic_of_one, 1},
+    {"IsInf", logic_of_one, 1},
 };
 
 }  // namespace
 
-Operators activations() { return kOperators; }
+Operators activations() { return activations_table; }
 
 }  // namespace stagecraft::onnx

@@ -9,8 +9,6 @@
 namespace stagecraft::onnx {
 namespace {
 
-constexpr std::uint32_t kFirst = reads_input(0), kSecond = reads_input(1);
-
 /// The number of `t` at index `i` of the shape to which it is broadcast.
 double broadcast_value(const Tensor& t, const Shape& shape, std::size_t i) {
   std::size_t offset = 0, step = 1;
@@ -60,7 +58,7 @@ OperatorResult sums(const OperatorCall& c) {
   return result;
 }
 
-OperatorResult logic(const OperatorCall& c) {
+OperatorResult logic_of_two(const OperatorCall& c) {
   Tensor y = broadcast_result(c, true);
   const double n = y.numbers();
   return {{std::move(y)}, n};
@@ -78,28 +76,31 @@ OperatorResult product(const OperatorCall& c) {
   Tensor y = broadcast_result(c, false);
   const double n = y.numbers();
   OperatorResult result{{std::move(y)}, n};
-  result.gradients = {Gradient{n + summed(c.input(0), n), kSecond}, Gradient{n + summed(c.input(1), n), kFirst}};
+  result.gradients = {Gradient{n + summed(c.input(0), n), kReadsSecond},
+                      Gradient{n + summed(c.input(1), n), kReadsFirst}};
   return result;
 }
 
 /// d(a/b) = da/b - db a/b^2.
 OperatorResult quotient(const OperatorCall& c) {
   OperatorResult result = product(c);
-  result.gradients[1] = Gradient{3 * result.forward + summed(c.input(1), result.forward), kFirst | kSecond};
+  result.gradients[1] = Gradient{3 * result.forward + summed(c.input(1), result.forward), kReadsFirst | kReadsSecond};
   return result;
 }
 
 /// The exponent is taken as given.
 OperatorResult power(const OperatorCall& c) {
   OperatorResult result = product(c);
-  result.gradients = {Gradient{3 * result.forward, kFirst}};
+  result.gradients = {Gradient{3 * result.forward, kReadsFirst}};
   return result;
 }
 
 /// x, or a learned slope times x.
 OperatorResult prelu(const OperatorCall& c) {
   const double n = c.input(0).numbers();
-  return {{sized(c, c.input(0).type, c.input(0).shape)}, 2 * n, {Gradient{2 * n, kFirst}, Gradient{2 * n, kFirst}}};
+  return {{sized(c, c.input(0).type, c.input(0).shape)},
+          2 * n,
+          {Gradient{2 * n, kReadsFirst}, Gradient{2 * n, kReadsFirst}}};
 }
 
 OperatorResult where(const OperatorCall& c) {
@@ -113,18 +114,18 @@ OperatorResult where(const OperatorCall& c) {
   }
   return {{std::move(y)},
           n,
-          {{}, Gradient{n + summed(c.input(1), n), kFirst}, Gradient{n + summed(c.input(2), n), kFirst}}};
+          {{}, Gradient{n + summed(c.input(1), n), kReadsFirst}, Gradient{n + summed(c.input(2), n), kReadsFirst}}};
 }
 
 double remainder_of(double a, double b) { return b == 0 ? 0 : a - b * std::floor(a / b); }
 double quotient_of(double a, double b) { return b == 0 ? 0 : a / b; }
 
-const Operator kOperators[] = {
+const Operator arithmetic_table[] = {
     {"Add", sums, 1, Gradient{}, [](double a, double b) { return a + b; }},
     {"Sum", sums, 1, Gradient{}, [](double a, double b) { return a + b; }},
     {"Mean", sums, 1, Gradient{1, 0}},
-    {"Max", sums, 1, Gradient{1, kFirst}, [](double a, double b) { return std::max(a, b); }},
-    {"Min", sums, 1, Gradient{1, kFirst}, [](double a, double b) { return std::min(a, b); }},
+    {"Max", sums, 1, Gradient{1, kReadsFirst}, [](double a, double b) { return std::max(a, b); }},
+    {"Min", sums, 1, Gradient{1, kReadsFirst}, [](double a, double b) { return std::min(a, b); }},
     {"Sub", difference, 1, Gradient{}, [](double a, double b) { return a - b; }},
     {"Mul", product, 1, Gradient{}, [](double a, double b) { return a * b; }},
     {"Div", quotient, 1, Gradient{}, quotient_of},
@@ -132,18 +133,18 @@ const Operator kOperators[] = {
     {"Mod", sums, 1, {}, remainder_of},
     {"PRelu", prelu},
     {"Where", where},
-    {"And", logic, 1, {}, [](double a, double b) { return a != 0 && b != 0 ? 1.0 : 0.0; }},
-    {"Or", logic, 1, {}, [](double a, double b) { return a != 0 || b != 0 ? 1.0 : 0.0; }},
-    {"Xor", logic, 1, {}, [](double a, double b) { return (a != 0) != (b != 0) ? 1.0 : 0.0; }},
-    {"Equal", logic, 1, {}, [](double a, double b) { return a == b ? 1.0 : 0.0; }},
-    {"Greater", logic, 1, {}, [](double a, double b) { return a > b ? 1.0 : 0.0; }},
-    {"Less", logic, 1, {}, [](double a, double b) { return a < b ? 1.0 : 0.0; }},
-    {"GreaterOrEqual", logic, 1, {}, [](double a, double b) { return a >= b ? 1.0 : 0.0; }},
-    {"LessOrEqual", logic, 1, {}, [](double a, double b) { return a <= b ? 1.0 : 0.0; }},
+    {"And", logic_of_two, 1, {}, [](double a, double b) { return a != 0 && b != 0 ? 1.0 : 0.0; }},
+    {"Or", logic_of_two, 1, {}, [](double a, double b) { return a != 0 || b != 0 ? 1.0 : 0.0; }},
+    {"Xor", logic_of_two, 1, {}, [](double a, double b) { return (a != 0) != (b != 0) ? 1.0 : 0.0; }},
+    {"Equal", logic_of_two, 1, {}, [](double a, double b) { return a == b ? 1.0 : 0.0; }},
+    {"Greater", logic_of_two, 1, {}, [](double a, double b) { return a > b ? 1.0 : 0.0; }},
+    {"Less", logic_of_two, 1, {}, [](double a, double b) { return a < b ? 1.0 : 0.0; }},
+    {"GreaterOrEqual", logic_of_two, 1, {}, [](double a, double b) { return a >= b ? 1.0 : 0.0; }},
+    {"LessOrEqual", logic_of_two, 1, {}, [](double a, double b) { return a <= b ? 1.0 : 0.0; }},
 };
 
 }  // namespace
 
-Operators arithmetic() { return kOperators; }
+Operators arithmetic() { return arithmetic_table; }
 
 }  // namespace stagecraft::onnx

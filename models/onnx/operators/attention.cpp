@@ -102,8 +102,7 @@ OperatorResult rotary(const OperatorCall& c) {
   return {{std::move(y)}, work, {Gradient{work, 0}}};
 }
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
-const Operator kOperators[] = {
+const Operator attention_table[] = {
     {"Attention", separate_attention},
     {"RotaryEmbedding", rotary},
     {.name = "Attention", .apply = projected_attention, .domain = kMicrosoft},
@@ -114,6 +113,6 @@ const Operator kOperators[] = {
 
 }  // namespace
 
-Operators attention() { return kOperators; }
+Operators attention() { return attention_table; }
 
 }  // namespace stagecraft::onnx

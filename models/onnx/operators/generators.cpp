@@ -75,12 +75,12 @@ OperatorResult eye(const OperatorCall& c) {
   return constant_result(sized(c, static_cast<Type>(c.integer("dtype", 1)), c.input(0).shape));
 }
 
-const Operator kOperators[] = {{"Shape", shape},       {"Size", size},
-                               {"Constant", constant}, {"ConstantOfShape", constant_of_shape},
-                               {"Range", range},       {"EyeLike", eye}};
+const Operator generators_table[] = {{"Shape", shape},       {"Size", size},
+                                     {"Constant", constant}, {"ConstantOfShape", constant_of_shape},
+                                     {"Range", range},       {"EyeLike", eye}};
 
 }  // namespace
 
-Operators generators() { return kOperators; }
+Operators generators() { return generators_table; }
 
 }  // namespace stagecraft::onnx

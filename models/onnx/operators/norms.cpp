@@ -7,8 +7,6 @@
 namespace stagecraft::onnx {
 namespace {
 
-constexpr std::uint32_t kIn = reads_input(0), kOut = kReadsOutput;
-
 /// All outputs but the first are statistics with one number for each `per` numbers of the input.
 void add_statistics(const OperatorCall& c, OperatorResult& result, const Shape& shape) {
   for (std::size_t i = 1; i < c.node.outputs.size(); ++i) result.outputs.push_back({Type::Float, shape});
@@ -18,8 +16,8 @@ void add_statistics(const OperatorCall& c, OperatorResult& result, const Shape& 
 OperatorResult norm(const OperatorCall& c) {
   Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   const double n = y.numbers(), work = c.op.forward * n;
-  OperatorResult result{{std::move(y)}, work, {Gradient{work, kIn}}};
-  if (c.has(1)) result.gradients.emplace_back(Gradient{work, kIn});
+  OperatorResult result{{std::move(y)}, work, {Gradient{work, kReadsFirst}}};
+  if (c.has(1)) result.gradients.emplace_back(Gradient{work, kReadsFirst});
   if (c.has(2)) result.gradients.emplace_back(Gradient{});
   return result;
 }
@@ -44,7 +42,7 @@ OperatorResult layer_norm(const OperatorCall& c) {
 OperatorResult skip_layer_norm(const OperatorCall& c) {
   Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   const double n = y.numbers(), work = 5 * n;
-  OperatorResult result{{y}, work + n, {Gradient{work, kIn}, Gradient{}, Gradient{work, kIn}}};
+  OperatorResult result{{y}, work + n, {Gradient{work, kReadsFirst}, Gradient{}, Gradient{work, kReadsFirst}}};
   for (std::size_t i = 3; i < c.size(); ++i) result.gradients.emplace_back(Gradient{});
   for (std::size_t i = 1; i < c.node.outputs.size(); ++i) result.outputs.push_back(y);
   return result;
@@ -53,17 +51,17 @@ OperatorResult skip_layer_norm(const OperatorCall& c) {
 OperatorResult softmax(const OperatorCall& c) {
   Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   const double n = y.numbers();
-  return {{std::move(y)}, c.op.forward * n, {Gradient{4 * n, kOut}}};
+  return {{std::move(y)}, c.op.forward * n, {Gradient{4 * n, kReadsOutput}}};
 }
 
 /// Normalizes over a window of neighboring channels.
 OperatorResult local_response(const OperatorCall& c) {
   Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   const double work = (2 * static_cast<double>(c.integer("size", 1)) + 4) * y.numbers();
-  return {{std::move(y)}, work, {Gradient{work, kIn | kOut}}};
+  return {{std::move(y)}, work, {Gradient{work, kReadsFirst | kReadsOutput}}};
 }
 
-const Operator kOperators[] = {
+const Operator norms_table[] = {
     {"BatchNormalization", batch_norm, 4},
     {"InstanceNormalization", norm, 5},
     {"GroupNormalization", norm, 5},
@@ -80,6 +78,6 @@ const Operator kOperators[] = {
 
 }  // namespace
 
-Operators norms() { return kOperators; }
+Operators norms() { return norms_table; }
 
 }  // namespace stagecraft::onnx

@@ -10,11 +10,9 @@
 namespace stagecraft::onnx {
 namespace {
 
-constexpr std::uint32_t kFirst = reads_input(0), kSecond = reads_input(1);
-
 OperatorResult multiplied(Tensor y, double inner) {
   const double work = 2 * y.numbers() * inner;
-  return {{std::move(y)}, work, {Gradient{work, kSecond}, Gradient{work, kFirst}}};
+  return {{std::move(y)}, work, {Gradient{work, kReadsSecond}, Gradient{work, kReadsFirst}}};
 }
 
 [[noreturn]] void refuse(const OperatorCall& c, const Shape& a, const Shape& b) {
@@ -100,7 +98,7 @@ OperatorResult einsum(const OperatorCall& c) {
   return multiplied(std::move(y), inner);
 }
 
-const Operator kOperators[] = {
+const Operator products_table[] = {
     {"MatMul", mat_mul},
     {"Gemm", gemm},
     {"Einsum", einsum},
@@ -109,6 +107,6 @@ const Operator kOperators[] = {
 
 }  // namespace
 
-Operators products() { return kOperators; }
+Operators products() { return products_table; }
 
 }  // namespace stagecraft::onnx

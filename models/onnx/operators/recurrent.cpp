@@ -47,10 +47,10 @@ OperatorResult lstm(const OperatorCall& c) { return recurrent(c, {4, 30, 5}); }
 OperatorResult gru(const OperatorCall& c) { return recurrent(c, {3, 20, 4}); }
 OperatorResult rnn(const OperatorCall& c) { return recurrent(c, {1, 4, 0}); }
 
-const Operator kOperators[] = {{"LSTM", lstm}, {"GRU", gru}, {"RNN", rnn}};
+const Operator recurrent_table[] = {{"LSTM", lstm}, {"GRU", gru}, {"RNN", rnn}};
 
 }  // namespace
 
-Operators recurrent() { return kOperators; }
+Operators recurrent() { return recurrent_table; }
 
 }  // namespace stagecraft::onnx

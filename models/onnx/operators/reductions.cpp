@@ -9,8 +9,6 @@
 namespace stagecraft::onnx {
 namespace {
 
-constexpr std::uint32_t kIn = reads_input(0);
-
 Shape reduced(const OperatorCall& c, const std::vector<std::int64_t>& axes, bool keep) {
   std::vector<bool> removed(c.rank(0), false);
   for (const std::int64_t axis : axes) removed[c.axis(axis, c.rank(0))] = true;
@@ -63,17 +61,17 @@ double product(double a, double b) { return a * b; }
 double largest(double a, double b) { return std::max(a, b); }
 double smallest(double a, double b) { return std::min(a, b); }
 
-const Operator kOperators[] = {
+const Operator reductions_table[] = {
     {"ReduceSum", reduce, 1, Gradient{1, 0}, sum},
     {"ReduceMean", reduce, 1, Gradient{1, 0}},
-    {"ReduceProd", reduce, 1, Gradient{1, kIn}, product},
-    {"ReduceMax", reduce, 1, Gradient{1, kIn}, largest},
-    {"ReduceMin", reduce, 1, Gradient{1, kIn}, smallest},
-    {"ReduceL1", reduce, 2, Gradient{1, kIn}},
-    {"ReduceL2", reduce, 2, Gradient{1, kIn}},
-    {"ReduceSumSquare", reduce, 2, Gradient{1, kIn}},
-    {"ReduceLogSum", reduce, 1, Gradient{1, kIn}},
-    {"ReduceLogSumExp", reduce, 2, Gradient{1, kIn}},
+    {"ReduceProd", reduce, 1, Gradient{1, kReadsFirst}, product},
+    {"ReduceMax", reduce, 1, Gradient{1, kReadsFirst}, largest},
+    {"ReduceMin", reduce, 1, Gradient{1, kReadsFirst}, smallest},
+    {"ReduceL1", reduce, 2, Gradient{1, kReadsFirst}},
+    {"ReduceL2", reduce, 2, Gradient{1, kReadsFirst}},
+    {"ReduceSumSquare", reduce, 2, Gradient{1, kReadsFirst}},
+    {"ReduceLogSum", reduce, 1, Gradient{1, kReadsFirst}},
+    {"ReduceLogSumExp", reduce, 2, Gradient{1, kReadsFirst}},
     {"ArgMax", arg},
     {"ArgMin", arg},
     {"CumSum", cumulative},
@@ -82,6 +80,6 @@ const Operator kOperators[] = {
 
 }  // namespace
 
-Operators reductions() { return kOperators; }
+Operators reductions() { return reductions_table; }
 
 }  // namespace stagecraft::onnx

@@ -122,7 +122,7 @@ OperatorResult resized(const OperatorCall& c, std::size_t scales, std::size_t si
 OperatorResult resize(const OperatorCall& c) { return c.opset < 11 ? resized(c, 1, 99) : resized(c, 2, 3); }
 OperatorResult upsample(const OperatorCall& c) { return resized(c, 1, 99); }
 
-const Operator kOperators[] = {
+const Operator selections_table[] = {
     {"Gather", gather},      {"GatherElements", like_indices},
     {"GatherND", gather_nd}, {"ScatterElements", scatter},
     {"ScatterND", scatter},  {"Scatter", scatter},
@@ -132,6 +132,6 @@ const Operator kOperators[] = {
 
 }  // namespace
 
-Operators selections() { return kOperators; }
+Operators selections() { return selections_table; }
 
 }  // namespace stagecraft::onnx

@@ -244,7 +244,7 @@ OperatorResult blocks(const OperatorCall& c) {
 /// Trilu sets the numbers outside of a triangle to zero. Shapes never depend on the result.
 OperatorResult triangle(const OperatorCall& c) { return view({sized(c, c.input(0).type, c.input(0).shape)}); }
 
-const Operator kOperators[] = {
+const Operator views_table[] = {
     {"Reshape", reshape},     {"Flatten", flatten},
     {"Squeeze", squeeze},     {"Unsqueeze", unsqueeze},
     {"Transpose", transpose}, {"Identity", unchanged},
@@ -258,6 +258,6 @@ const Operator kOperators[] = {
 
 }  // namespace
 
-Operators views() { return kOperators; }
+Operators views() { return views_table; }
 
 }  // namespace stagecraft::onnx

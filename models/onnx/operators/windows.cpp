@@ -183,13 +183,13 @@ OperatorResult global_pool(const OperatorCall& c) {
   return pooled(c, std::move(y), window, c.op.name == "GlobalMaxPool");
 }
 
-const Operator kOperators[] = {
+const Operator windows_table[] = {
     {"Conv", convolution},          {"ConvTranspose", transposed_convolution}, {"MaxPool", pool}, {"AveragePool", pool},
     {"GlobalMaxPool", global_pool}, {"GlobalAveragePool", global_pool},
 };
 
 }  // namespace
 
-Operators windows() { return kOperators; }
+Operators windows() { return windows_table; }
 
 }  // namespace stagecraft::onnx
