@@ -82,7 +82,7 @@ std::vector<DeviceId> read_devices(const config::Value& names, const Cluster&, c
                                    config::Problems&);
 /// The devices of the option `devices`, or all devices of the cluster without it.
 std::vector<DeviceId> available_devices(const PlannerInput&);
-/// The result of available_devices(), for planners that use each once. InputError when there is none, or one is named twice.
+/// available_devices(), for planners that use each device once. InputError when there is none, or one is named twice.
 std::vector<DeviceId> distinct_devices(const PlannerInput&);
 
 }  // namespace stagecraft

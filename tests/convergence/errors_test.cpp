@@ -11,8 +11,7 @@
 
 #include "tests/convergence/predicted.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::errors_test {
 namespace {
 
 constexpr int kUpdates = 1000;
@@ -92,3 +91,5 @@ TEST_CASE("the error grows with the depth, and from twelve stages on no predicti
 TEST_CASE("the released code predicts worse than none at large rates") {
   CHECK(shown("released, rate 0.005", test::prediction_error(momentum(0.005), kUpdates, 8, true)) > 1);
 }
+
+}  // namespace stagecraft::errors_test

@@ -13,8 +13,7 @@
 #include "tests/convergence/predicted.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::gates_test {
 namespace {
 
 using test::Case;
@@ -173,3 +172,5 @@ TEST_CASE("a horizon that assumes old weights is wrong after a drain, and only t
     CHECK(weights(exact, "drain_every: 0") != weights(exact, "drain_every: 25"));
   }
 }
+
+}  // namespace stagecraft::gates_test

@@ -8,7 +8,7 @@
 #include "tests/support/program_builder.hpp"
 #include "tests/support/random_cases.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::changes_test {
 using test::ProgramBuilder;
 
 namespace {
@@ -215,3 +215,5 @@ TEST_CASE("links that change repeatedly do not end a run") {
     CHECK(run(backend, program, cluster).last_end().value == near(100));
   }
 }
+
+}  // namespace stagecraft::changes_test

@@ -13,7 +13,7 @@
 #include "tests/support/random_cases.hpp"
 #include "tests/support/random_changes.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::collectives_test {
 using test::difference;
 
 namespace {
@@ -140,3 +140,5 @@ TEST_CASE("collectives of 8 devices take the seconds of their formulas on every 
       }
     }
 }
+
+}  // namespace stagecraft::collectives_test

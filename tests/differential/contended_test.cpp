@@ -7,8 +7,7 @@
 #include "sim/report/report.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::contended_test {
 namespace {
 
 constexpr double kBandwidth = 1e9, kLatency = 5e-6;  // of one link; a route has two
@@ -166,3 +165,5 @@ TEST_CASE("no period is shorter than the time its messages keep a shared medium 
     CHECK(report.period.value == near(8));
   }
 }
+
+}  // namespace stagecraft::contended_test

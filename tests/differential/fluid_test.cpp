@@ -14,8 +14,7 @@
 #include "tests/support/random_changes.hpp"
 #include "tests/support/trials.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::fluid_test {
 namespace {
 
 Timeline run(const char* backend, const Program& program, const Cluster& cluster) {
@@ -264,3 +263,5 @@ TEST_CASE("with many transfers on each card the means of many runs agree within 
     MESSAGE(mean(*samples) << " s, from " << *low << " to " << *high);
   }
 }
+
+}  // namespace stagecraft::fluid_test

@@ -11,7 +11,7 @@
 #include "tests/support/random_cases.hpp"
 #include "tests/support/random_changes.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::uncontended_test {
 using test::difference;
 
 namespace {
@@ -168,3 +168,5 @@ TEST_CASE("a long run does not drift") {
   const Cluster cluster = cables(program, draw);
   CHECK(difference(program, run("ideal", program, cluster), run("simgrid", program, cluster)) == "");
 }
+
+}  // namespace stagecraft::uncontended_test

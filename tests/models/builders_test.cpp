@@ -5,8 +5,7 @@
 #include "sim/model/builder.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::builders_test {
 namespace {
 
 ModelGraph make(const std::string& builder, const std::string& yaml) {
@@ -179,3 +178,5 @@ TEST_CASE("lstm: two layers have no sum around them; one is refused") {
           make("lstm", "{layers: 1, hidden: 3, vocabulary: 5, sequence: 7}");
         }).find("layers") != std::string::npos);
 }
+
+}  // namespace stagecraft::builders_test

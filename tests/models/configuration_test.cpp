@@ -5,8 +5,7 @@
 #include "sim/model/configuration.hpp"
 #include "tests/support/presets.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::configuration_test {
 namespace {
 
 config::Value read(const std::string& json) {
@@ -201,3 +200,5 @@ TEST_CASE("what cannot be read is refused with its place") {
   CHECK(error_of(with(kLlama, R"("layers": 1, "num_hidden_layers": 2)")).find("num_hidden_layers") !=
         std::string::npos);  // Twice the same fact.
 }
+
+}  // namespace stagecraft::configuration_test

@@ -8,8 +8,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/presets.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::decoder_test {
 namespace {
 
 ModelGraph make(const std::string& fields) {
@@ -202,3 +201,5 @@ TEST_CASE("what does not fit together is refused where it stands") {
                  "width: 8}")
             .find("rows to experts, which is too much") != std::string::npos);
 }
+
+}  // namespace stagecraft::decoder_test

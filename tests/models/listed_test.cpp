@@ -2,8 +2,7 @@
 
 #include "tests/support/presets.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::listed_test {
 namespace {
 
 ModelGraph make(const std::string& yaml) {
@@ -89,3 +88,5 @@ TEST_CASE("listed: the inside of an attention is a part of its layer") {
   CHECK(test::input_error_of([] { make("layers: [{name: a, forward: 1 MFLOP, core_forward: 1 MFLOP}]"); }) ==
         "1: layers[0]: core_forward without core_stash: work for no memory saved [give both or neither]\n");
 }
+
+}  // namespace stagecraft::listed_test

@@ -3,7 +3,7 @@
 #include "sim/model/builder.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::measured_test {
 
 TEST_CASE("measured: a chain has times by type of device") {
   const ModelBuilder& def = get_from(model_builders::catalog(), "builder", "measured");
@@ -25,3 +25,5 @@ TEST_CASE("measured: a chain has times by type of device") {
   CHECK(test::input_error_of([&] { def.build(test::checked("layers: []", *def.fields)); }).find("there is no layer") !=
         std::string::npos);
 }
+
+}  // namespace stagecraft::measured_test

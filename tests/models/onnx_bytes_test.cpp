@@ -6,7 +6,7 @@
 #include "tests/support/damage.hpp"
 #include "tests/support/onnx_writer.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::onnx_bytes_test {
 using onnx::Shape;
 using test::OnnxWriter;
 
@@ -87,3 +87,5 @@ TEST_CASE("onnx: ten thousand damaged files are read or refused") {
   for (int i = 0; i < 10000; ++i) read += reads(test::damaged(bytes, random)) ? 1 : 0;
   CHECK(read > 100);  // Otherwise only the reader itself was tested.
 }
+
+}  // namespace stagecraft::onnx_bytes_test

@@ -5,7 +5,7 @@
 #include "tests/support/onnx_writer.hpp"
 #include "tests/support/presets.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::onnx_import_test {
 using onnx::Shape;
 using onnx::Type;
 using test::OnnxWriter;
@@ -327,3 +327,5 @@ TEST_CASE("onnx: the model file reads back to the same model") {
   }
   CHECK(again.layers[*again.find("a: \"b\", [c\\___1")].tie == "e");
 }
+
+}  // namespace stagecraft::onnx_import_test

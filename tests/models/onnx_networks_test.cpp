@@ -7,7 +7,7 @@
 #include "tests/support/onnx_writer.hpp"
 #include "tests/support/presets.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::onnx_networks_test {
 using onnx::Shape;
 using onnx::Type;
 using test::OnnxWriter;
@@ -202,3 +202,5 @@ TEST_CASE("onnx: BERT base equals the model of its builder") {
   CHECK(!model.find("l0q.sizes"));
   CHECK(!model.find("l0q.split"));
 }
+
+}  // namespace stagecraft::onnx_networks_test

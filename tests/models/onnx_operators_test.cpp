@@ -7,7 +7,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/onnx_writer.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::onnx_operators_test {
 using onnx::Shape;
 using test::OnnxWriter;
 
@@ -197,3 +197,5 @@ TEST_CASE("onnx: views and selections do no arithmetic") {
   CHECK(error_of({"Transpose", {{2, 3}}, {{"perm", Shape{0, 0}}}}).find("names the dimension 0 twice") !=
         std::string::npos);
 }
+
+}  // namespace stagecraft::onnx_operators_test

@@ -7,8 +7,7 @@
 
 #include "sim/model/operation.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::operation_amounts_test {
 namespace {
 
 using enum OperationKind;
@@ -242,3 +241,5 @@ TEST_CASE("a view and a rotation cost no operations and keep nothing") {
     CHECK(kept_arrays({op}).empty());
   }
 }
+
+}  // namespace stagecraft::operation_amounts_test

@@ -9,8 +9,7 @@
 #include "sim/cost/operation_collectives.hpp"
 #include "tests/support/presets.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::operation_collectives_test {
 namespace {
 
 using Count = std::map<std::tuple<Pass, CollectiveKind>, int>;
@@ -98,3 +97,5 @@ TEST_CASE("experts get and give back each copy of a row once in each direction")
   }
   FAIL("there is no layer with experts");
 }
+
+}  // namespace stagecraft::operation_collectives_test

@@ -5,8 +5,7 @@
 #include "sim/model/builder.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::operations_test {
 namespace {
 
 ModelGraph make(const std::string& builder, const std::string& yaml) {
@@ -75,3 +74,5 @@ TEST_CASE("precision: 8 bytes everywhere, and two moments") {
   CHECK(model.precision.activation == 8);
   CHECK(model.precision.optimizer == 16);
 }
+
+}  // namespace stagecraft::operations_test

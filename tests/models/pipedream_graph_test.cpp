@@ -4,8 +4,7 @@
 #include "sim/model/builder.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::pipedream_graph_test {
 namespace {
 
 const std::string kGraph =
@@ -108,3 +107,5 @@ TEST_CASE("timed: inputs are given by name, or are the layer before") {
         }).find("no layer in front of this one is called 'b'") != std::string::npos);
   CHECK(test::input_error_of([&] { make("layers: []"); }).find("there is no layer") != std::string::npos);
 }
+
+}  // namespace stagecraft::pipedream_graph_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/presets.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::presets_test {
 
 TEST_CASE("every model preset has the parameters that it expects") {
   int seen = 0;
@@ -81,3 +81,5 @@ TEST_CASE("the module of DeepSeek-V3 for the token after next adds 11.5 billion 
   tree.members.push_back({"next_tokens", {}, config::Value::scalar("1", {})});
   CHECK((test::model_of(tree).parameters() - without) / kBillion == doctest::Approx(11.5).epsilon(0.01));
 }
+
+}  // namespace stagecraft::presets_test

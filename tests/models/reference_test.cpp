@@ -5,8 +5,7 @@
 #include "tests/support/presets.hpp"
 #include "tests/support/reference.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::reference_test {
 namespace {
 
 std::string names(const IdVector<LayerId, std::string>& layer_names, const Layer& layer) {
@@ -107,3 +106,5 @@ TEST_CASE("GNMT equals the reference layer by layer") {
   compare_preset("gnmt8", "gnmt-8");
   compare_preset("gnmt16", "gnmt-16");
 }
+
+}  // namespace stagecraft::reference_test

@@ -10,8 +10,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/planning.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::selective_recomputation_test {
 namespace {
 
 constexpr double s = 2048, h = 6144, a = 64, b = 4;  // The 22B network of the paper.
@@ -169,3 +168,5 @@ TEST_CASE("2bw recomputes selectively if all does not fit, and fully if this doe
   CHECK(chosen(0.99 * selective) == 'f');
   CHECK(chosen(full + embedding) == 'f');
 }
+
+}  // namespace stagecraft::selective_recomputation_test

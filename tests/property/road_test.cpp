@@ -11,8 +11,7 @@
 #include "tests/support/properties.hpp"
 #include "tests/support/random_changes.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::road_test {
 namespace {
 
 struct Run {
@@ -209,3 +208,5 @@ TEST_CASE("weights: a version is read only when it is there and still kept") {
     }
   }));
 }
+
+}  // namespace stagecraft::road_test

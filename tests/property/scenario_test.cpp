@@ -16,8 +16,7 @@
 #include "sim/schedule/builder.hpp"
 #include "tests/support/differences.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::scenario_test {
 namespace {
 
 constexpr const char* kFile = "scenarios/examples/quickstart.yaml";
@@ -173,3 +172,5 @@ TEST_CASE("every schedule keeps the laws of time, memory and critical path, and 
   };
   CHECK(refusals == expected);
 }
+
+}  // namespace stagecraft::scenario_test

@@ -13,8 +13,7 @@
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::synthesis_test {
 namespace {
 
 struct Instance {
@@ -177,3 +176,5 @@ TEST_CASE("on 60 random machines with tied weights no known schedule is shorter 
   CHECK(on_machines(40, rng, {Placement::Linear, Placement::Loop, Placement::V}, true).shorter > 10);
   CHECK(on_machines(20, rng, {Placement::Bidirectional}, true).shorter > 10);
 }
+
+}  // namespace stagecraft::synthesis_test

@@ -16,8 +16,7 @@
 #include "tests/support/reference.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::closed_form_test {
 namespace {
 
 struct Pipeline {
@@ -120,3 +119,5 @@ TEST_CASE("closed forms of 1F1B: both are exact for equal stages and free messag
       CHECK(of_equal_stages(pipeline) == time);
     }
 }
+
+}  // namespace stagecraft::closed_form_test

@@ -9,7 +9,7 @@
 #include "tests/reference/schedules.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::graphpipe_test {
 using test::ParsedJson;
 
 namespace {
@@ -82,3 +82,5 @@ TEST_CASE("buffer sizes equal those in the prototype's strategy files") {
   }
   CHECK(count >= 5);
 }
+
+}  // namespace stagecraft::graphpipe_test

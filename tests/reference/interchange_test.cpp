@@ -12,7 +12,7 @@
 #include "tests/support/road.hpp"
 #include "tests/support/schedules.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::interchange_test {
 using test::ParsedJson;
 
 namespace {
@@ -340,3 +340,5 @@ TEST_CASE("a good file with one broken action is refused with the right code and
   CHECK(counts.size() == 12);
   CHECK(broken > 2000);
 }
+
+}  // namespace stagecraft::interchange_test

@@ -11,8 +11,7 @@
 #include "sim/cost/kernel.hpp"
 #include "tests/support/reference.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::kernel_table_test {
 namespace {
 
 /// Relative errors of the law of products on the rows of a system.
@@ -73,3 +72,5 @@ TEST_CASE("the shipped sizes of vTrain's table predict all of its sizes") {
   CHECK(median(errors) < 0.01);
   CHECK(quantile(errors, 0.9) < 0.03);
 }
+
+}  // namespace stagecraft::kernel_table_test

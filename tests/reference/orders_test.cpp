@@ -13,7 +13,7 @@
 #include "tests/support/road.hpp"
 #include "tests/support/schedules.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::orders_test {
 using test::ParsedJson;
 
 namespace {
@@ -156,3 +156,5 @@ TEST_CASE("every order of our generators equals the reference's, op by op") {
     CHECK(kWithout.contains(family.first));
   }
 }
+
+}  // namespace stagecraft::orders_test

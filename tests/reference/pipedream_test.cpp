@@ -7,7 +7,7 @@
 #include "tests/reference/schedules.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::pipedream_test {
 using test::ParsedJson;
 
 namespace {
@@ -115,3 +115,5 @@ TEST_CASE("order, weight versions and in-flight counts of every worker equal Pip
   CHECK(workers > 80);
   CHECK(spans > 40);
 }
+
+}  // namespace stagecraft::pipedream_test

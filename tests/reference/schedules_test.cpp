@@ -11,7 +11,7 @@
 #include "tests/reference/schedules.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::schedules_test {
 using test::ParsedJson;
 
 namespace {
@@ -115,3 +115,5 @@ TEST_CASE("bad schedules are refused for their reason, also those that PyTorch's
     CHECK(checked.problems.front().level == c.level);
   }
 }
+
+}  // namespace stagecraft::schedules_test

@@ -12,7 +12,7 @@
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::solved_test {
 using test::ParsedJson;
 
 namespace {
@@ -244,3 +244,5 @@ TEST_CASE("the search is no longer than the integer program on all 22 points") {
   }
   CHECK(points >= 22);
 }
+
+}  // namespace stagecraft::solved_test

@@ -8,8 +8,7 @@
 #include "tests/support/reference.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::weights_test {
 namespace {
 
 using test::ReferenceRow;
@@ -93,3 +92,5 @@ TEST_CASE("versions and horizons of every policy equal the reference, cell by ce
   CHECK(cells >= rows * 8 + 80);
   MESSAGE(rows << " rows, " << cells << " cells");
 }
+
+}  // namespace stagecraft::weights_test

@@ -2,8 +2,7 @@
 
 #include "tests/support/topologies.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::generators_test {
 namespace {
 
 constexpr auto make = test::make_cluster;
@@ -270,3 +269,5 @@ TEST_CASE("carved_gpu: a GPU that cannot be divided is refused") {
       "is not possible here");
   has(wrong("carved_gpu", "{multiprocessors: 132, parts: 2, type: h201" + kRest), "not a known device type");
 }
+
+}  // namespace stagecraft::generators_test

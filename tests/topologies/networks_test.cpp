@@ -11,7 +11,7 @@
 #include "sim/core/text.hpp"
 #include "tests/support/topologies.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::networks_test {
 using test::busiest;
 using test::make_cluster;
 using test::places_of;
@@ -428,3 +428,5 @@ TEST_CASE("networks of sixteen thousand devices are built and routed") {
   const Cluster grid = make_cluster("torus", "{sizes: [16, 32, 32], " + kType + kLink + "}");
   CHECK(Router(grid).require(DeviceId{0}, DeviceId{8 * 1024 + 16 * 32 + 16}).hops.size() == 2 + 8 + 16 + 16);
 }
+
+}  // namespace stagecraft::networks_test

@@ -7,7 +7,7 @@
 #include "sim/cluster/generator.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::presets_test {
 
 TEST_CASE("every cluster preset builds, and its devices reach each other") {
   int seen = 0;
@@ -33,3 +33,5 @@ TEST_CASE("every cluster preset builds, and its devices reach each other") {
   }
   CHECK(seen >= 23);
 }
+
+}  // namespace stagecraft::presets_test

@@ -7,7 +7,7 @@
 #include "backends/real/formulas/elementary.hpp"
 #include "tests/backends/cpu/trial.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::bits_test {
 using namespace stagecraft::test;
 
 namespace {
@@ -139,3 +139,5 @@ TEST_CASE("equal numbers have equal probabilities") {
       for (std::size_t i = 2; i < count; ++i) CHECK(gradient[i] == gradient[1]);
     }
 }
+
+}  // namespace stagecraft::bits_test

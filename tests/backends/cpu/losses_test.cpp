@@ -6,7 +6,7 @@
 #include "tests/backends/cpu/trial.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::losses_test {
 using namespace stagecraft::test;
 
 namespace {
@@ -88,3 +88,5 @@ TEST_CASE("words and classes that do not exist are errors of the input") {
   CHECK_THROWS_AS(run(loss(OperationKind::CrossEntropy, 1, 3, 1, 1), {0, 0, 0}, {3}), InputError);
   CHECK_THROWS_AS(run(loss(OperationKind::CrossEntropy, 1, 3, 1, 1), {0, 0, 0}, {-1}), InputError);
 }
+
+}  // namespace stagecraft::losses_test

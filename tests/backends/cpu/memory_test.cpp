@@ -9,7 +9,7 @@
 #include "sim/core/numbers.hpp"
 #include "tests/backends/cpu/trial.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::memory_test {
 
 TEST_CASE("blocks lie at multiples of 64 bytes and do not overlap") {
   cpu::MemoryPool pool;
@@ -120,3 +120,5 @@ TEST_CASE("there are kernels in two number types") {
   CHECK_THROWS_AS(cpu::make_kernels(2), InternalError);
   CHECK_THROWS_AS(cpu::make_kernels(16), InternalError);
 }
+
+}  // namespace stagecraft::memory_test

@@ -5,7 +5,7 @@
 
 #include "tests/backends/cpu/reference.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::operations_test {
 using namespace stagecraft::test;
 
 namespace {
@@ -136,3 +136,5 @@ TEST_CASE("operations that have no kernel say so") {
   call.operation = &input;
   CHECK_THROWS_AS(kernels->forward(call), InternalError);
 }
+
+}  // namespace stagecraft::operations_test

@@ -7,7 +7,7 @@
 #include "sim/core/random.hpp"
 #include "tests/backends/cpu/optimizer_state.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::optimizer_test {
 using test::Trained;
 
 namespace {
@@ -263,3 +263,5 @@ TEST_CASE("before the first update nothing is predicted") {
       CHECK(trained.predicted(rule_of(kind), direction, 3) == trained.weights);
     }
 }
+
+}  // namespace stagecraft::optimizer_test

@@ -9,8 +9,7 @@
 #include "tests/backends/cpu/optimizer_state.hpp"
 #include "tests/support/reference.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::predictions_test {
 namespace {
 
 // The file does not say them: they follow from its rows of plain momentum 0.9 with s = 0.
@@ -56,3 +55,5 @@ TEST_CASE("predictions equal the golden file") {
   CHECK(rows.size() == kKinds.size() * kFlavours.size());
   CHECK(numbers >= 768);
 }
+
+}  // namespace stagecraft::predictions_test

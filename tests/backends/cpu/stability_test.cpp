@@ -9,8 +9,7 @@
 #include "tests/backends/cpu/optimizer_state.hpp"
 #include "tests/support/reference.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::stability_test {
 namespace {
 
 struct Case {
@@ -77,3 +76,5 @@ TEST_CASE("limits with momentum, prediction and spike compensation equal the ref
   }
   CHECK(rows >= 10);
 }
+
+}  // namespace stagecraft::stability_test

@@ -12,7 +12,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/program_builder.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::core_test {
 using test::ProgramBuilder;
 
 namespace {
@@ -211,3 +211,5 @@ TEST_CASE("time never runs backwards") {
   CHECK(end[slow.value] == 2.5);
   CHECK(start[3] == 2.5);
 }
+
+}  // namespace stagecraft::core_test

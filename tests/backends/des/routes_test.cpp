@@ -9,8 +9,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/program_builder.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::routes_test {
 namespace {
 
 Program one_message() {
@@ -49,3 +48,5 @@ TEST_CASE("a link that is used must make sense") {
 TEST_CASE("devices without a way between them cannot talk") {
   CHECK_THROWS_AS(des::routes_of(one_message(), test::bare_cluster(3)), Infeasible);
 }
+
+}  // namespace stagecraft::routes_test

@@ -12,7 +12,7 @@
 
 #include "sim/core/random.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::fair_share_test {
 using fluid::FairShare;
 using fluid::Paths;
 
@@ -238,3 +238,5 @@ TEST_CASE("a million changes accumulate no error") {
   CHECK(shares.rate(one) == doctest::Approx(1.0 / 3).epsilon(1e-15));
   CHECK(shares.rate(two) == doctest::Approx(1.0 / 3).epsilon(1e-15));
 }
+
+}  // namespace stagecraft::fair_share_test

@@ -9,7 +9,7 @@
 #include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::finish_queue_test {
 
 TEST_CASE("whatever is put in, moved and taken out, the soonest comes first") {
   Rng rng(73, "finish queue");
@@ -37,3 +37,5 @@ TEST_CASE("whatever is put in, moved and taken out, the soonest comes first") {
   CHECK(moved > 10'000);
   CHECK(taken > 10'000);
 }
+
+}  // namespace stagecraft::finish_queue_test

@@ -6,8 +6,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/program_builder.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::paths_test {
 namespace {
 
 /// Routes both ways over: device 0 - cable of `duplex` - switch - full-duplex cable - device 1.
@@ -56,3 +55,5 @@ TEST_CASE("all stations of a medium are on one channel") {
   CHECK(channels(paths, 1) == std::vector<std::int32_t>{0});
   CHECK(channels(paths, 2).empty());
 }
+
+}  // namespace stagecraft::paths_test

@@ -6,8 +6,7 @@
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::catalogue_test {
 namespace {
 
 struct Point {
@@ -132,3 +131,5 @@ TEST_CASE("more freedom never costs time: eager under rendezvous, more streams u
       CHECK(length(true, streams, true) >= length(false, streams, true) - 1e-9);
   }
 }
+
+}  // namespace stagecraft::catalogue_test

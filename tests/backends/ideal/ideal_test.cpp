@@ -7,7 +7,7 @@
 #include "tests/support/program_builder.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::ideal_test {
 using test::ProgramBuilder;
 
 namespace {
@@ -121,3 +121,5 @@ TEST_CASE("the same program gives the same times, and no path is an error") {
   CHECK_THROWS_AS(run(program, test::bare_cluster(2)), Infeasible);
   CHECK(run(ProgramBuilder(1).build(), star(1)).end.empty());
 }
+
+}  // namespace stagecraft::ideal_test

@@ -6,8 +6,7 @@
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::weights_test {
 namespace {
 
 constexpr int kIterations = 4;
@@ -117,3 +116,5 @@ TEST_CASE("a prediction runs while the inputs of its op travel") {
   CHECK(timeline.end[predict] == 1);
   CHECK(timeline.start[forward] == doctest::Approx(7).epsilon(1e-12));  // 0PF0, 0F0 and the message
 }
+
+}  // namespace stagecraft::weights_test

@@ -7,8 +7,7 @@
 #include "tests/backends/real/run_case.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::async_test {
 namespace {
 
 struct Policy {
@@ -102,3 +101,5 @@ TEST_CASE("policies differ: the comparison can fail") {
     seen.push_back(run.learnt().weights);
   }
 }
+
+}  // namespace stagecraft::async_test

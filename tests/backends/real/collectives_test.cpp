@@ -11,7 +11,7 @@
 #include "tests/support/collective_steps.hpp"
 #include "tests/support/nets.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::collectives_test {
 
 TEST_CASE("on threads each kind of collective gives the sums and permutations of its definition") {
   Rng rng(71, "collectives");
@@ -70,3 +70,5 @@ TEST_CASE("gradients that are scattered, gathered, exchanged or broadcast equal 
       }
   }
 }
+
+}  // namespace stagecraft::collectives_test

@@ -7,8 +7,7 @@
 #include "tests/backends/real/oracle.hpp"
 #include "tests/backends/real/run_case.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::in_turn_test {
 namespace {
 
 /// PipeDream with replicas as formulas: stage s with r of its own and n devices from it on has w = floor((n - 1) / r)
@@ -161,3 +160,5 @@ TEST_CASE("with a flush, replicas in turn train as one device does") {
     }
   }
 }
+
+}  // namespace stagecraft::in_turn_test

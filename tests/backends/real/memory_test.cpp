@@ -7,8 +7,7 @@
 #include "sim/experiment/run.hpp"
 #include "sim/weights/policy.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::memory_test {
 namespace {
 
 constexpr int kDepth = 8, kBatch = 32, kWidth = 32;
@@ -111,3 +110,5 @@ TEST_CASE("activations: two tensors for each micro-batch in flight, and three mo
   for (std::size_t d = 1; d + 1 < static_cast<std::size_t>(kDepth); ++d)
     CHECK(flush.learnt.memory[DeviceId{d}].activations.value == 4 * tensor);
 }
+
+}  // namespace stagecraft::memory_test

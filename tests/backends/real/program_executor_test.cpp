@@ -9,8 +9,7 @@
 #include "tests/support/random_cases.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::program_executor_test {
 namespace {
 
 /// Notes the order in which things happen; every action may take a random while.
@@ -122,3 +121,5 @@ TEST_CASE("a run in which nothing moves ends and says what every device waits fo
     CHECK(text.find("device 0: 0B0 waits for 0<1:1B0") != std::string::npos);
   }
 }
+
+}  // namespace stagecraft::program_executor_test

@@ -4,8 +4,7 @@
 
 #include "sim/experiment/run.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::selective_test {
 namespace {
 
 constexpr double kLayers = 2, kHeads = 4, kWidth = 16, kTokens = 64, kSamples = 2, kNumber = 4;
@@ -40,3 +39,5 @@ TEST_CASE("selective recomputation changes no bit, and memory holds the attentio
     CHECK(saved <= there * kInside);
   }
 }
+
+}  // namespace stagecraft::selective_test

@@ -6,8 +6,7 @@
 #include "tests/backends/real/oracle.hpp"
 #include "tests/backends/real/run_case.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::sync_test {
 namespace {
 
 const WeightsRule& flush() { return test::policy("flush"); }
@@ -180,3 +179,5 @@ TEST_CASE("whole numbers: no difference at all, whatever the order, the stages a
   CHECK(run.learnt().losses == expected.losses);
   CHECK(flat(run.learnt().weights) == flat(expected.weights));
 }
+
+}  // namespace stagecraft::sync_test

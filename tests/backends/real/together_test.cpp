@@ -13,8 +13,7 @@
 #include "tests/support/collective_steps.hpp"
 #include "tests/support/nets.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::together_test {
 namespace {
 
 struct ProcessResults {
@@ -190,3 +189,5 @@ TEST_CASE("gradients of replicas in several processes that are scattered, gather
       CHECK(together.learnt.weights == alone.learnt().weights);
     }
 }
+
+}  // namespace stagecraft::together_test

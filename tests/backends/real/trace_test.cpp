@@ -9,8 +9,7 @@
 #include "tests/backends/real/oracle.hpp"
 #include "tests/backends/real/run_case.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::trace_test {
 namespace {
 
 constexpr int kDepth = 4;
@@ -121,3 +120,5 @@ TEST_CASE("unequal stages: other times under every simulator and for real, the s
     CHECK(trace_of(run.program, run.learnt().versions) == planned(even));
   }
 }
+
+}  // namespace stagecraft::trace_test

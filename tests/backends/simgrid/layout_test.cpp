@@ -6,8 +6,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/program_builder.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::layout_test {
 namespace {
 
 sg::Layout build_layout(const Program& program, const Cluster& cluster) {
@@ -57,3 +56,5 @@ TEST_CASE("routes over more than one switch go up and down too") {
   CHECK(layout.links.size() == 6);
   CHECK(layout.exceptions.size() <= 1);
 }
+
+}  // namespace stagecraft::layout_test

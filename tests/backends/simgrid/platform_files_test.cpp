@@ -25,8 +25,7 @@
 #include "tests/support/program_builder.hpp"
 #include "topologies/simgrid_xml.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::platform_files_test {
 namespace {
 
 namespace s4u = sg::s4u;
@@ -378,3 +377,5 @@ TEST_CASE("links have names of their own without spaces, and a preset counts whe
   }
   std::filesystem::remove(file);
 }
+
+}  // namespace stagecraft::platform_files_test

@@ -11,8 +11,7 @@
 
 #include "sim/core/diagnostic.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::sandbox_test {
 namespace {
 
 std::string failure(const std::function<void()>& work, Seconds timeout = {}) {
@@ -80,3 +79,5 @@ TEST_CASE("errors of ours keep their kind") {
     CHECK(contains(error.what(), "too big"));
   }
 }
+
+}  // namespace stagecraft::sandbox_test

@@ -16,7 +16,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::edgepipe_test {
 using edgepipe::Objective;
 using test::ParsedJson;
 
@@ -270,3 +270,5 @@ TEST_CASE(
   CHECK(close >= plans - 4);
   CHECK(longest > 3.6);
 }
+
+}  // namespace stagecraft::edgepipe_test

@@ -16,7 +16,7 @@
 #include "tests/support/planning.hpp"
 #include "tests/support/trials.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::msr_test {
 using test::ReferenceRow;
 
 namespace {
@@ -254,3 +254,5 @@ TEST_CASE("piper: shipped profiles in milliseconds are detected") {
     CHECK(as_piper(1000).warnings.size() == 1);
   }
 }
+
+}  // namespace stagecraft::msr_test

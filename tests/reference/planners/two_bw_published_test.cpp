@@ -10,7 +10,7 @@
 #include "sim/plan/msr/two_bw.hpp"
 #include "tests/support/reference.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::two_bw_published_test {
 using test::ReferenceRow;
 
 namespace {
@@ -121,3 +121,5 @@ TEST_CASE("2BW's paper: every row is accounted for") {
   CHECK(figures == 4);
   CHECK(left_out == 10);
 }
+
+}  // namespace stagecraft::two_bw_published_test

@@ -9,7 +9,7 @@
 #include "sim/core/numbers.hpp"
 #include "tests/reference/weights/comparison.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::losses_test {
 using namespace stagecraft::test;
 
 namespace {
@@ -96,3 +96,5 @@ TEST_CASE("losses of weights policies stand in the order that the data separates
   CHECK(settings == (all_trials() ? 15 : 1));
   CHECK(orders >= (all_trials() ? 454 : 4));
 }
+
+}  // namespace stagecraft::losses_test

@@ -9,7 +9,7 @@
 
 #include "tests/reference/weights/comparison.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::times_test {
 using namespace stagecraft::test;
 
 namespace {
@@ -101,3 +101,5 @@ TEST_CASE("times to a loss stand in the order that the data separates") {
   MESSAGE(pairs << " orders");
   CHECK(pairs > (all_trials() ? 50 : 2));
 }
+
+}  // namespace stagecraft::times_test

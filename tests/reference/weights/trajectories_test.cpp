@@ -4,7 +4,7 @@
 #include "tests/convergence/methods.hpp"
 #include "tests/reference/weights/comparison.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::trajectories_test {
 using namespace stagecraft::test;
 
 namespace {
@@ -78,3 +78,5 @@ TEST_CASE("distances from training without a pipeline stand in the order that th
   MESSAGE(pairs << " orders");
   CHECK(pairs > (all_trials() ? 50 : 5));
 }
+
+}  // namespace stagecraft::trajectories_test

@@ -8,8 +8,7 @@
 #include "sim/cluster/device_presets.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::accelerator_test {
 namespace {
 
 constexpr const char* kComplete = R"(
@@ -145,3 +144,5 @@ TEST_CASE("figures that no device can have are refused") {
     CHECK(test::input_error_of([&] { read(yaml); }).find("is not possible here") != std::string::npos);
   }
 }
+
+}  // namespace stagecraft::accelerator_test

@@ -6,8 +6,7 @@
 
 #include "sim/cluster/accelerator.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::collective_cost_test {
 namespace {
 
 constexpr CollectiveConstants kConstants{Seconds{10e-6}, Seconds{2e-6}, Bandwidth{100e9}, 4e-9};
@@ -52,3 +51,5 @@ TEST_CASE("over nodes, a ring has the cards of its members in a node, and never 
 TEST_CASE("an all-to-all over nodes has one card for each member") {
   CHECK(time(CollectiveKind::AllToAll, {16, 8}, 1e9) == doctest::Approx(0.5 * 1e9 / 8.5e9 + 20e-6));
 }
+
+}  // namespace stagecraft::collective_cost_test

@@ -8,8 +8,7 @@
 #include "sim/core/numbers.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::collective_curve_test {
 namespace {
 
 std::vector<CollectiveCurve> curves(const char* file) {
@@ -160,3 +159,5 @@ TEST_CASE("other texts are refused with what they lack") {
   CHECK(error(kOutput).find("does not name the collective") != std::string::npos);
   CHECK(error(std::string("all_reduce_perf\n") + kOutput + kOutput).find("twice") != std::string::npos);
 }
+
+}  // namespace stagecraft::collective_curve_test

@@ -6,8 +6,7 @@
 
 #include "tests/support/clusters.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::conditions_test {
 namespace {
 
 Change of_device(double from, double until, double rate) {
@@ -158,3 +157,5 @@ TEST_CASE("a change prints its device or link, rate and times") {
   CHECK(to_text(down(0, 5), cluster) == "d0 down until 5 s");
   CHECK(to_text(repeated(of_link(1, kForEver, 0.1), 1, 0.1), cluster) == "l0 at 10 % from 1 s for 100 ms of every 1 s");
 }
+
+}  // namespace stagecraft::conditions_test

@@ -4,7 +4,7 @@
 #include "sim/cluster/generator.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::device_type_test {
 
 TEST_CASE("every preset is complete and names its source") {
   CHECK(device_presets().size() == 24);
@@ -54,3 +54,5 @@ TEST_CASE("links have defaults and duplex words, and a bandwidth of zero is refu
   CHECK(test::input_error_of([&] { test::checked("{bandwidth: -1 GB/s}", link_fields()); }).find("negative") !=
         std::string::npos);
 }
+
+}  // namespace stagecraft::device_type_test

@@ -9,7 +9,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "tests/support/clusters.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::phases_test {
 using namespace stagecraft::collective_algorithms;
 using Algorithm = CollectiveAlgorithm;
 using Kind = CollectiveKind;
@@ -204,3 +204,5 @@ TEST_CASE("NVLS is refused until its times are modeled") {
                        doctest::Contains("the NVLS algorithm cannot run all_reduce"), InputError);
   CHECK(phases_of(Kind::AllReduce, nvls, group({1}), kBytes).empty());
 }
+
+}  // namespace stagecraft::phases_test

@@ -7,7 +7,7 @@
 #include "sim/core/random.hpp"
 #include "tests/support/clusters.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::router_test {
 using test::bare_cluster;
 using test::connect;
 
@@ -220,3 +220,5 @@ TEST_CASE("a star of 16,384 devices is routed without walking its links") {
   CHECK(hops == 2 * (devices - 1));
   CHECK(took.count() < 1.0);  // 270 million steps if every route walked every link.
 }
+
+}  // namespace stagecraft::router_test

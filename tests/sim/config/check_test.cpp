@@ -3,7 +3,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "toy.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::check_test {
 using config::Problems;
 using config::Value;
 
@@ -185,3 +185,5 @@ TEST_CASE("a default that does not fit its own field is a bug of ours") {
   Problems problems;
   CHECK_THROWS_AS(config::check(config::parse_yaml("{}", "t.yaml", problems), wrong, "", problems), InternalError);
 }
+
+}  // namespace stagecraft::check_test

@@ -3,7 +3,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "toy.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::explain_test {
 
 TEST_CASE("a field is explained with its type, default and sentence") {
   CHECK(config::explain(toy::root, "run.micro_batch_size") ==
@@ -63,3 +63,5 @@ TEST_CASE("the reference has every table once") {
     CHECK(text.find(part) == text.rfind(part));
   }
 }
+
+}  // namespace stagecraft::explain_test

@@ -4,7 +4,7 @@
 
 #include "toy.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::override_test {
 using config::Problems;
 using config::Value;
 
@@ -131,3 +131,5 @@ TEST_CASE("get_path returns nullptr for a path that does not exist") {
   }
   CHECK(config::get_path(root, "") == &root);
 }
+
+}  // namespace stagecraft::override_test

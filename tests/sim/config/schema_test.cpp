@@ -4,7 +4,7 @@
 
 #include "toy.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::schema_test {
 using config::Problems;
 using config::Value;
 
@@ -69,3 +69,5 @@ TEST_CASE("a recursive table has a finite schema and reference") {
   CHECK(schema.at("$defs").at("map").at("properties").has("children"));
   CHECK(config::reference(tree, "Tree").find("children") != std::string::npos);
 }
+
+}  // namespace stagecraft::schema_test

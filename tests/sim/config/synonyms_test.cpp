@@ -6,8 +6,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "toy.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::synonyms_test {
 namespace {
 
 std::string help_for(const std::string& text) {
@@ -50,3 +49,5 @@ TEST_CASE("a synonym of a field that belongs elsewhere names the field and the p
   CHECK(help_for(kCluster + "run: {schedule: {name: gpipe, vpp: 2}, micro_batches: 4}") ==
         "'vpp' is called 'chunks' here; 'chunks' is a field of interleaved, not of gpipe");
 }
+
+}  // namespace stagecraft::synonyms_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace stagecraft;
+namespace stagecraft::units_test {
 using config::Dimension;
 
 namespace {
@@ -112,3 +112,5 @@ TEST_CASE("bare numbers follow YAML 1.2, without octal, hexadecimal, inf and nan
   config::parse_number("85%", why);
   CHECK(why == "'85%' is a percentage; write the ratio 0.85");
 }
+
+}  // namespace stagecraft::units_test

@@ -4,7 +4,7 @@
 
 #include "sim/core/random.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::value_test {
 using config::Problems;
 using config::Value;
 
@@ -108,3 +108,5 @@ TEST_CASE("JSON keeps numbers and booleans, and nothing else, without quotes") {
         "  \"g\": \"yes\",\n  \"h\": null,\n  \"i\": [],\n  \"j\": {},\n  \"k\": \"\\u0001\\\"\"\n}");
   CHECK(config::to_json(parse("[[1], 5.]")) == "[\n  [\n    1\n  ],\n  5.0\n]");
 }
+
+}  // namespace stagecraft::value_test

@@ -5,7 +5,7 @@
 #include "sim/config/value.hpp"
 #include "sim/core/text.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::yaml_test {
 using config::parse_yaml;
 using config::Problems;
 using config::Value;
@@ -186,3 +186,5 @@ TEST_CASE("a map of many keys is read in reasonable time") {
   for (int i = 0; i < 50000; ++i) text += "k" + std::to_string(i) + ": 1\n";
   CHECK(good(text).members.size() == 50000);
 }
+
+}  // namespace stagecraft::yaml_test

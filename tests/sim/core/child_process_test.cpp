@@ -10,8 +10,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-using namespace stagecraft;
-
+namespace stagecraft::child_process_test {
 namespace {
 
 /// How a child ends that only runs `work`.
@@ -108,3 +107,5 @@ TEST_CASE("a child without files has its socket and /dev/null only") {
   CHECK(child.errors() == "captured");
   close(file);
 }
+
+}  // namespace stagecraft::child_process_test

@@ -7,8 +7,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/random.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::dag_test {
 namespace {
 
 using Edges = std::vector<std::pair<int, int>>;
@@ -94,3 +93,5 @@ TEST_CASE("random graphs: order and cycle agree with their definitions") {
     CHECK(is_cycle(g, cycle));
   }
 }
+
+}  // namespace stagecraft::dag_test

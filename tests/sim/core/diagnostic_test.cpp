@@ -8,8 +8,7 @@
 #include "sim/core/text.hpp"
 #include "tests/support/files.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::diagnostic_test {
 namespace {
 
 Diagnostic problem(Where where, std::string message = "wrong", std::string help = {}) {
@@ -71,3 +70,5 @@ TEST_CASE("a catalog suggests the entry that was meant") {
   CHECK_THROWS_WITH_AS(get_from<Entry>(entries, "schedule", "gpip"),
                        "error: 'gpip' is not a known schedule\n      = help: did you mean 'gpipe'?", InputError);
 }
+
+}  // namespace stagecraft::diagnostic_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-using namespace stagecraft;
+namespace stagecraft::json_test {
 
 TEST_CASE("a JSON document is written with its members in order") {
   Json json = JsonObject{{"name", "a \"b\"\n"}, {"count", 3}, {"share", 1.0}, {"small", 1e-7}, {"yes", true}};
@@ -52,3 +52,5 @@ TEST_CASE("text that is not JSON, or nested too deeply, is refused") {
   CHECK(!Json::parse(deep));
   CHECK(Json::parse(std::string(100, '[') + std::string(100, ']')));
 }
+
+}  // namespace stagecraft::json_test

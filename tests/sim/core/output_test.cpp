@@ -13,8 +13,7 @@
 #include "sim/core/file.hpp"
 #include "tests/support/files.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::output_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -135,3 +134,5 @@ TEST_CASE("a link stays a link, and a file keeps its permissions") {
   CHECK(read_output(folder / "far/a") == "# Written by stagecraft.\nb");
   CHECK(fs::status(folder / "far/a").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
 }
+
+}  // namespace stagecraft::output_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-using namespace stagecraft;
+namespace stagecraft::quantity_test {
 
 TEST_CASE("quantities print four significant digits and the word of their unit") {
   CHECK(to_text(Seconds{0.05731}) == "57.31 ms");
@@ -45,3 +45,5 @@ TEST_CASE("dimensions divide into each other") {
   CHECK(Watts{3} * Seconds{4} == Joules{12});
   CHECK(Seconds{6} / Seconds{4} == 1.5);
 }
+
+}  // namespace stagecraft::quantity_test

@@ -8,8 +8,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::text_test {
 namespace {
 const std::vector<std::string> kWords{"stages", "schedule", "1f1b", "gpipe"};
 }
@@ -142,3 +141,5 @@ TEST_CASE("* stands for any letters") {
   CHECK_FALSE(matches("a*b*a", "aba-"));
   CHECK_FALSE(matches("", "a"));
 }
+
+}  // namespace stagecraft::text_test

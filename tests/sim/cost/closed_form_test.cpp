@@ -6,8 +6,7 @@
 
 #include <cmath>
 
-using namespace stagecraft;
-
+namespace stagecraft::closed_form_test {
 namespace {
 
 Accelerator device(const std::string& name) { return load_accelerator("topologies/devices/" + name + ".yaml"); }
@@ -247,3 +246,5 @@ TEST_CASE("layers are divided as frameworks do it") {
   run.ends_count = false;
   CHECK(layers_per_stage(run).front() == 126 / 8.0);
 }
+
+}  // namespace stagecraft::closed_form_test

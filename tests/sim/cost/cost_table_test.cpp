@@ -5,8 +5,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::cost_table_test {
 namespace {
 
 Cluster one_type() {
@@ -113,3 +112,5 @@ TEST_CASE("touching the weights takes their bytes over the memory bandwidth, or 
   cluster.types.front().memory_bandwidth.value = 0;
   CHECK(CostTable(model, cluster).touch(5, DeviceTypeId{0}).value == 0);
 }
+
+}  // namespace stagecraft::cost_table_test

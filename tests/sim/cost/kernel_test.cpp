@@ -5,8 +5,7 @@
 #include "sim/cost/layer_kernels.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::kernel_test {
 namespace {
 
 Accelerator device(const std::string& name) { return load_accelerator("topologies/devices/" + name + ".yaml"); }
@@ -105,3 +104,5 @@ TEST_CASE("backward of attention that is not fused has one product over the widt
   CHECK(over_width == 1);
   CHECK(over_keys == 3);
 }
+
+}  // namespace stagecraft::kernel_test

@@ -4,8 +4,7 @@
 
 #include "sim/cost/closed_form.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::operation_kernels_test {
 namespace {
 
 using enum OperationKind;
@@ -176,3 +175,5 @@ TEST_CASE("scores of words stay in 16 bits, and views have no kernels") {
   CHECK(head.forward.front().n == 128256 / 4);
   CHECK(kernels_of(replicated(Slice), {}, 1, {}, software_stack("plain")).forward.empty());
 }
+
+}  // namespace stagecraft::operation_kernels_test

@@ -6,8 +6,7 @@
 
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::pass_time_test {
 namespace {
 
 Accelerator simple() {
@@ -67,3 +66,5 @@ TEST_CASE("software stacks have different names, a summary and a source") {
   }
   CHECK(test::input_error_of([] { software_stack("megatron-brige"); }).find("megatron-bridge") != std::string::npos);
 }
+
+}  // namespace stagecraft::pass_time_test

@@ -5,8 +5,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/nets.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::profile_test {
 namespace {
 
 Profile two_sizes() {
@@ -212,3 +211,5 @@ TEST_CASE("without a profile the traffic is the bytes of the roofline") {
         doctest::Approx(costs.update(100, DeviceTypeId{0}).value * 6e9));
   CHECK(costs.touch_traffic(100, DeviceTypeId{0}).value == doctest::Approx(100 * model.precision.weight));
 }
+
+}  // namespace stagecraft::profile_test

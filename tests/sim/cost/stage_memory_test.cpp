@@ -7,8 +7,7 @@
 #include "sim/cost/stage_cost.hpp"
 #include "tests/support/clusters.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::stage_memory_test {
 namespace {
 
 /// A chain of three layers with 100 parameters each, in half precision with Adam: 2 + 2 + 12 bytes each. Per sample
@@ -102,3 +101,5 @@ TEST_CASE("a layer that recomputes all keeps its inputs, or its stash if that is
   CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, 2).stash.value == 160);
   CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, 2).recompute_stash.value == 0);
 }
+
+}  // namespace stagecraft::stage_memory_test

@@ -14,8 +14,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::both_ways_test {
 namespace {
 
 /// Times of one layer on one micro-batch, in seconds; dyadic, so that sums are exact.
@@ -162,3 +161,5 @@ TEST_CASE("a refusal says why, and what would help") {
   CHECK(refusal(scenario("chimera", 4, 4, t, {"cluster.devices=2"})).find("4 stages need 4 devices") !=
         std::string::npos);
 }
+
+}  // namespace stagecraft::both_ways_test

@@ -10,8 +10,7 @@
 #include "sim/experiment/run.hpp"
 #include "tests/support/files.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::changes_test {
 namespace {
 
 constexpr const char* kFile = "scenarios/examples/quickstart.yaml";
@@ -140,3 +139,5 @@ TEST_CASE("while the cluster changes the period is the mean of the iterations af
   CHECK(report.period.value > one + 0.1);
   CHECK(report.period.value < one + 0.126);  // 0.25 s in one of two, less what messages did meanwhile
 }
+
+}  // namespace stagecraft::changes_test

@@ -9,8 +9,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/convergence.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::convergence_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -165,3 +164,5 @@ TEST_CASE("scenarios that cannot converge are refused before anything is trained
   CHECK_THROWS_AS(test::converge(small({"sync", "pipeoptim:released"}), count), InputError);
   CHECK(trained == 0);
 }
+
+}  // namespace stagecraft::convergence_test

@@ -11,8 +11,7 @@
 #include "sim/plan/msr/piper_file.hpp"
 #include "tests/support/damage.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::damaged_files_test {
 namespace {
 
 constexpr int kFiles = 10000;
@@ -97,3 +96,5 @@ TEST_CASE("damaged files: YAML of PipeEdge") {
   CHECK(fine > 0);
   CHECK(fine < kFiles / 3 * 3);
 }
+
+}  // namespace stagecraft::damaged_files_test

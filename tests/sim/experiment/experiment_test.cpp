@@ -9,8 +9,7 @@
 #include "sim/search/schedule_table.hpp"
 #include "sim/weights/optimizer_state.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::experiment_test {
 namespace {
 
 const auto kQuiet = [](const std::string&) {};
@@ -127,3 +126,5 @@ TEST_CASE("a plan as text reads back to the same plan") {
   const Experiment again = load_experiment("examples/quickstart", {"plan=" + text});
   CHECK(to_text(again.plan, *again.cluster) == text);
 }
+
+}  // namespace stagecraft::experiment_test

@@ -4,8 +4,7 @@
 
 #include "sim/experiment/frameworks.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::frameworks_test {
 namespace {
 
 PlannedExperiment planned(const std::string& plan, const std::string& schedule = "1f1b",
@@ -121,3 +120,5 @@ TEST_CASE("what a framework cannot express is refused with the reason") {
   CHECK(refusal(deepspeed_config, planned("stages: 2, replicas: 16, shard: gradients", "1f1b", "gpt2-xl")) ==
         "DeepSpeed's pipeline takes no ZeRO-2 or ZeRO-3");
 }
+
+}  // namespace stagecraft::frameworks_test

@@ -7,7 +7,7 @@
 #include "sim/experiment/run.hpp"
 #include "sim/schedule/in_flight.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::graph_pipelines_test {
 
 TEST_CASE("graph pipelines: a run has as many micro-batches in flight as the planners assumed") {
   for (const char* planner : {"graphpipe", "graph-exact"}) {
@@ -30,3 +30,5 @@ TEST_CASE("graph pipelines: a run has as many micro-batches in flight as the pla
     CHECK(fullest_device_memory(run(p, "ideal").report, p.cluster()) >= largest);
   }
 }
+
+}  // namespace stagecraft::graph_pipelines_test

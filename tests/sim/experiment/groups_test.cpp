@@ -11,8 +11,7 @@
 #include "sim/experiment/run.hpp"
 #include "tests/support/files.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::groups_test {
 namespace {
 
 Experiment scenario(const std::string& plan, const std::string& more = {}, const std::string& model = "llama-3-8b",
@@ -165,3 +164,5 @@ TEST_CASE("groups that cannot be are refused with the rule they break") {
   CHECK(refusal("stages: 1, shard: optimizer", "software: none\n") ==
         "only costs from the shapes of operations know groups and divided states");
 }
+
+}  // namespace stagecraft::groups_test

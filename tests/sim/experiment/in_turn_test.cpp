@@ -11,8 +11,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::in_turn_test {
 namespace {
 
 Schedule pipedream(const Plan& plan, int iterations, const char* update) {
@@ -155,3 +154,5 @@ TEST_CASE("plans, orders and weights that cannot have replicas in turn are refus
                        doctest::Contains("follow from the number of stages"), InputError);
   CHECK_NOTHROW(WeightReads(schedule, plan, test::policy("stash")));
 }
+
+}  // namespace stagecraft::in_turn_test

@@ -10,8 +10,7 @@
 #include "sim/experiment/run.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::layerpipe_test {
 namespace {
 
 constexpr int kMicroBatches = 8;  // of an iteration, as the scenarios have it
@@ -193,3 +192,5 @@ TEST_CASE("layerpipe: a plan of tasks needs a schedule of tasks, and stages need
   CHECK(refusal("vgg16-stages.yaml", "run.schedule=layerpipe").find("[write plan: {planner: layerpipe}]") !=
         std::string::npos);
 }
+
+}  // namespace stagecraft::layerpipe_test

@@ -6,8 +6,7 @@
 
 #include "sim/experiment/run.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::layout_test {
 namespace {
 
 Plan plan_of(const std::string& layout, const std::string& schedule = "1f1b", const std::string& model = "llama-3-8b") {
@@ -62,3 +61,5 @@ TEST_CASE("a layout that does not fit the model is refused at its place") {
   CHECK(refusal("Et*32)|L") == "a parenthesis was not opened at character 6 of 'Et*32)|L'");
   CHECK(refusal("Et*|L") == "a number from 1 on has to follow at character 3 of 'Et*|L'");
 }
+
+}  // namespace stagecraft::layout_test

@@ -15,8 +15,7 @@
 #include "sim/schedule/builder.hpp"
 #include "sim/schedule/validate.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::limits_test {
 namespace {
 
 constexpr int kStages = 256, kMicroBatches = 2048;
@@ -95,3 +94,5 @@ TEST_CASE("the estimated memory of a run is at least what it takes, and at most 
   CHECK(fluid <= said);
   CHECK(said <= 1.25 * fluid);
 }
+
+}  // namespace stagecraft::limits_test

@@ -7,8 +7,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/ideal.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::placement_test {
 namespace {
 
 constexpr const char* kFile = "scenarios/papers/zero-bubble/1.5b-m24.yaml";  // 8 layers, 8 devices
@@ -89,3 +88,5 @@ TEST_CASE("stages that do not divide into chunks are refused") {
   CHECK(refusal({"run.schedule={name: hanayo, chunks: 3}"}).find("cannot have 3 stages") != std::string::npos);
   CHECK_THROWS_AS(plan_of({"run.schedule=zb-v", "plan.devices=[gpu0, gpu1, gpu2]"}), Infeasible);
 }
+
+}  // namespace stagecraft::placement_test

@@ -12,8 +12,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/files.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::profiles_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -228,3 +227,5 @@ TEST_CASE("validate simulates with the profile that it took, or with that of the
   CHECK(to_yaml(validate_experiment(with_profile(scenario, by_hand()), "cpu", "ideal", 0).profile) ==
         to_yaml(by_hand()));
 }
+
+}  // namespace stagecraft::profiles_test

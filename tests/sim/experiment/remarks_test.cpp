@@ -4,8 +4,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace stagecraft;
-
+namespace stagecraft::remarks_test {
 namespace {
 
 std::vector<std::string> remarks_of(const std::string& file, const std::vector<std::string>& sets) {
@@ -67,3 +66,5 @@ TEST_CASE("a scenario without a plan still has remarks on odd magnitudes of its 
   REQUIRE(remarks(s).size() == 1);
   CHECK(remarks(s).front().find("peak of 1 FLOP/s is less than machines have") != std::string::npos);
 }
+
+}  // namespace stagecraft::remarks_test

@@ -8,8 +8,7 @@
 #include "sim/search/choices.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::reserve_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -124,3 +123,5 @@ TEST_CASE("the report has the whole memory, the reserve, and whether the rest is
   CHECK(peak.reserved.value == 0x1p20);
   CHECK(peak.fits());
 }
+
+}  // namespace stagecraft::reserve_test

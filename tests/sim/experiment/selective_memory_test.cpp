@@ -8,8 +8,7 @@
 
 #include "sim/experiment/run.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::selective_memory_test {
 namespace {
 
 constexpr double s = 64, b = 2, h = 32, a = 4;
@@ -95,3 +94,5 @@ TEST_CASE("piper and 2bw plan for no less than a run counts without messages") {
       CHECK((d.memory.resident + d.memory.stash).value <= c.report.memory.value * (1 + 1e-12));
   }
 }
+
+}  // namespace stagecraft::selective_memory_test

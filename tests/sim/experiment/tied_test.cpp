@@ -13,8 +13,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::tied_test {
 namespace {
 
 constexpr double kLatency = 3e-3, kBandwidth = 1e9;
@@ -215,3 +214,5 @@ TEST_CASE("every flushing schedule: the simulators agree, and without a tie ther
   CHECK(schedules >= 2 * 20);
   CHECK(exchanged >= 2 * 10);
 }
+
+}  // namespace stagecraft::tied_test

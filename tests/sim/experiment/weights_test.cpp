@@ -6,8 +6,7 @@
 #include "sim/weights/policy.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::weights_test {
 namespace {
 
 Experiment loaded(const std::string& schedule, const std::string& weights, const std::vector<std::string>& more = {}) {
@@ -119,3 +118,5 @@ TEST_CASE("versions and weight buffers of a real run equal the plan") {
       }
   CHECK(runs == (12 * 4 + 2) * 2);
 }
+
+}  // namespace stagecraft::weights_test

@@ -8,8 +8,7 @@
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::wpipe_test {
 namespace {
 
 Plan two_groups(int ranks, int micro_batches) {
@@ -119,3 +118,5 @@ TEST_CASE("wpipe: a real run uses the planned versions and buffers") {
     if (const Instruction& i = p.program.instructions[n]; i.is_compute())
       CHECK(timeline.learnt->versions[n] == i.version());
 }
+
+}  // namespace stagecraft::wpipe_test

@@ -4,8 +4,7 @@
 
 #include "sim/core/diagnostic.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::model_graph_test {
 namespace {
 
 Layer layer(std::string name, std::vector<LayerId> inputs = {}) {
@@ -39,3 +38,5 @@ TEST_CASE("a graph with two equal names, or a layer before its input, is a bug")
   early.layers[LayerId{0}].inputs = {LayerId{0}};
   CHECK_THROWS_AS(check_graph(early), InternalError);
 }
+
+}  // namespace stagecraft::model_graph_test

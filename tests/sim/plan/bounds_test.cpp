@@ -11,8 +11,7 @@
 #include "tests/sim/plan/random_graph.hpp"
 #include "tests/support/clusters.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::bounds_test {
 namespace {
 
 /// Layers with separate times on each type, in proportion to the samples.
@@ -233,3 +232,5 @@ TEST_CASE("bounds: the properties of a plan decide which bounds hold for it") {
   plan.stages[StageId{0}].shape.task = StageTask::Forward;
   CHECK_FALSE(bounds::kind_of(plan, true).whole_stages);
 }
+
+}  // namespace stagecraft::bounds_test

@@ -3,7 +3,7 @@
 #include "sim/core/random.hpp"
 #include "sim/plan/device_mix.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::device_mix_test {
 
 TEST_CASE("mixes of 2 and 1 devices are listed with the first type counted fastest") {
   const std::vector<DeviceMix> mixes = DeviceMixes({2, 1}).list();
@@ -43,3 +43,5 @@ TEST_CASE("the number of two mixes together is the sum of their numbers, on 200 
     CHECK(mixes.number_of(part) + mixes.number_of(rest) == whole);
   }
 }
+
+}  // namespace stagecraft::device_mix_test

@@ -13,7 +13,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/planning.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::edgepipe_test {
 using namespace stagecraft::edgepipe;
 
 namespace {
@@ -380,3 +380,5 @@ TEST_CASE("edgepipe plans: impossible and wrong options are refused") {
   CHECK(refused(5, 23).find("memory: layer 'l0' alone needs 23 B with its buffers, and no device has more than 23 B") ==
         0);
 }
+
+}  // namespace stagecraft::edgepipe_test

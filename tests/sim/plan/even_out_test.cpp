@@ -9,8 +9,7 @@
 #include "sim/core/random.hpp"
 #include "sim/plan/placement.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::even_out_test {
 namespace {
 
 /// Layers on ranks of different speeds.
@@ -154,3 +153,5 @@ TEST_CASE("the lower bound of the busiest device is never above an exhaustive se
     CHECK(least_load({{{0, &a, 1}}, {{1, &b, 1}}}) <= best * (1 + 1e-12));
   }
 }
+
+}  // namespace stagecraft::even_out_test

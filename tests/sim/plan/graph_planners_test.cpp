@@ -11,8 +11,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/planning.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::graph_planners_test {
 namespace {
 
 /// Branches of layers that take a second for the forward and for each gradient, and a layer without work that joins
@@ -172,3 +171,5 @@ TEST_CASE("planners: graph-exact fuses chains and refuses searches that are too 
   CHECK(planned("graph-exact", model, cluster, "{}").predicted <= fused.predicted);
   CHECK_THROWS_AS(planned("graph-exact", model, cluster, "{states: 10}"), Infeasible);
 }
+
+}  // namespace stagecraft::graph_planners_test

@@ -15,7 +15,7 @@
 #include "sim/plan/graph/structure.hpp"
 #include "tests/sim/plan/graph_brute.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::graph_search_test {
 using namespace stagecraft::graph;
 using namespace stagecraft::test;
 
@@ -333,3 +333,5 @@ TEST_CASE("fused chains have the same work in fewer blocks, and equal branches s
   const PartitionFigures f = figures_of(p, parts, false);
   CHECK(iteration_of(p, f.bottleneck, f.path) == doctest::Approx(blocks->value).epsilon(1e-12));
 }
+
+}  // namespace stagecraft::graph_search_test

@@ -9,7 +9,7 @@
 #include "sim/plan/graph/partition.hpp"
 #include "tests/sim/plan/graph_brute.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::graph_types_test {
 using namespace stagecraft::graph;
 using namespace stagecraft::test;
 
@@ -92,3 +92,5 @@ TEST_CASE("graph-exact: two types that differ only in name do not change the res
     if (parts) CHECK(typed->bottleneck == doctest::Approx(parts->bottleneck).epsilon(1e-12));
   }
 }
+
+}  // namespace stagecraft::graph_types_test

@@ -12,8 +12,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/planning.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::layerpipe_test {
 namespace {
 
 // Multiplications of VGG-16 forward, in millions (Simonyan and Zisserman, ICLR 2015, configuration D).
@@ -200,3 +199,5 @@ TEST_CASE("layerpipe: layers that share weights have one update with all gradien
   CHECK(std::count_if(built.stages.begin(), built.stages.end(),
                       [](const Stage& s) { return s.shape.task == StageTask::Update; }) == 1);
 }
+
+}  // namespace stagecraft::layerpipe_test

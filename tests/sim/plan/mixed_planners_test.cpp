@@ -10,8 +10,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/planning.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::mixed_planners_test {
 namespace {
 
 /// A chain whose layers take these seconds on a device of speed 1, for the forward and for each gradient.
@@ -99,3 +98,5 @@ TEST_CASE("2bw on two types orders stages by type, mostly as good as any order o
   MESSAGE("2bw: ", best, " of ", count, " as good as the best of all orders");
   CHECK(best * 10 > count * 9);
 }
+
+}  // namespace stagecraft::mixed_planners_test

@@ -11,8 +11,7 @@
 #include "sim/plan/msr/piper.hpp"
 #include "tests/sim/plan/random_graph.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::mixed_types_test {
 namespace {
 
 /// Layers with a random time on each type, so that no type is always faster.
@@ -312,3 +311,5 @@ TEST_CASE("piper on several types finds the best of all plans, on 400 random mod
   CHECK(feasible > 150);
   CHECK(infeasible > 30);
 }
+
+}  // namespace stagecraft::mixed_types_test

@@ -7,8 +7,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/planning.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::msr_planners_test {
 namespace {
 
 /// A chain of layers with these seconds forward and backward.
@@ -134,3 +133,5 @@ TEST_CASE("planners: 2bw chooses width where weights are cheap to exchange, dept
   // No more stages than micro-batches: two versions of the weights are not enough else (section 3.1).
   CHECK(planned("2bw", model, cluster, "{memory: 200 B}", 2).plan.stage_count() <= 2);
 }
+
+}  // namespace stagecraft::msr_planners_test

@@ -8,8 +8,7 @@
 #include "sim/plan/msr/brute.hpp"
 #include "tests/sim/plan/random_graph.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::pipedream_search_test {
 namespace {
 
 msr::Workload random_work(Rng& rng, int layers, bool chain) {
@@ -146,3 +145,5 @@ TEST_CASE("pipedream: a search that would take hours is refused before it starts
   options.levels = {{4, 1, 4}};
   CHECK(msr::search_pipedream(work, options).has_value());
 }
+
+}  // namespace stagecraft::pipedream_search_test

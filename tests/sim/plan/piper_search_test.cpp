@@ -9,8 +9,7 @@
 #include "tests/sim/plan/random_graph.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::piper_search_test {
 namespace {
 
 msr::PiperInput random_piper(Rng& rng) {
@@ -174,3 +173,5 @@ TEST_CASE("piper: a search with too many stages is refused before it starts") {
   input.devices = input.micro_batches = 4;
   CHECK_THROWS_AS(msr::search_piper(input, msr::listed_cuts(3000)), Infeasible);
 }
+
+}  // namespace stagecraft::piper_search_test

@@ -3,8 +3,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace stagecraft;
-
+namespace stagecraft::placement_test {
 namespace {
 
 std::vector<int> ranks(Placement placement, int stages, int ranks) {
@@ -95,3 +94,5 @@ TEST_CASE("a plan with the V placement is one chain") {
   CHECK(plan.device_count() == 3);
   CHECK(plan.stages[StageId{5}].micros.empty());
 }
+
+}  // namespace stagecraft::placement_test

@@ -5,8 +5,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::plan_test {
 namespace {
 
 void edge(Plan& plan, int from, int to) { plan.edges.push_back({StageId{from}, StageId{to}, {}}); }
@@ -85,3 +84,5 @@ TEST_CASE("all problems of a plan are reported at once") {
   CHECK(says(plan, "at least 1"));
   CHECK(says(Plan{}, "no stages"));
 }
+
+}  // namespace stagecraft::plan_test

@@ -11,8 +11,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/planning.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::planners_test {
 namespace {
 
 /// A chain of layers with these seconds forward and no backward.
@@ -274,3 +273,5 @@ TEST_CASE("explicit: branches run in parallel, or in sequence if asked") {
   CHECK(plan("explicit", model, cluster, stages).edges.size() == 2);
   CHECK(plan("explicit", model, cluster, stages + "sequential: true\n").edges.size() == 3);
 }
+
+}  // namespace stagecraft::planners_test

@@ -12,8 +12,7 @@
 #include "sim/plan/placement.hpp"
 #include "tests/support/reductions.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::reductions_test {
 namespace {
 
 using Devices = std::vector<DeviceId>;
@@ -443,3 +442,5 @@ TEST_CASE("no update after a barrier runs before every device that contributes h
     }
   }
 }
+
+}  // namespace stagecraft::reductions_test

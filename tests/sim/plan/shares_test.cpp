@@ -8,8 +8,7 @@
 #include "sim/plan/overlap.hpp"
 #include "tests/support/devices.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::shares_test {
 namespace {
 
 Stage stage(int size, int replicas, Share share) {
@@ -93,3 +92,5 @@ TEST_CASE("a device is found at any position, and a missing one is not") {
     }
   }
 }
+
+}  // namespace stagecraft::shares_test

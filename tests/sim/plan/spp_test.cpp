@@ -10,7 +10,7 @@
 #include "sim/core/random.hpp"
 #include "sim/plan/spp/partition.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::spp_test {
 using namespace stagecraft::spp;
 
 namespace {
@@ -159,7 +159,7 @@ TEST_CASE("an iteration in list order is within (1 + (4 S - 4) / M) of the bottl
     for (double& g : p.gradients) g = 0;  // The all-reduce comes on top.
     std::int64_t states = 0;
     const auto divisions = divide(p, states);
-    const Division& d = divisions[rng.integer(0, static_cast<int>(divisions.size()) - 1)];
+    const spp::Division& d = divisions[rng.integer(0, static_cast<int>(divisions.size()) - 1)];
     const double parts = static_cast<double>(d.parts.size()), m = p.micro_batches;
     const double time = play(p, d.parts);
     CHECK(time >= m * d.bottleneck * (1 - 1e-12));
@@ -178,3 +178,5 @@ TEST_CASE("one part never waits") {
   REQUIRE(divisions.size() == 1);
   CHECK(play(p, divisions[0].parts) == doctest::Approx(p.micro_batches * divisions[0].bottleneck).epsilon(1e-12));
 }
+
+}  // namespace stagecraft::spp_test

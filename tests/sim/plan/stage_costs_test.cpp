@@ -5,8 +5,7 @@
 #include "sim/plan/planner.hpp"
 #include "tests/support/clusters.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::stage_costs_test {
 namespace {
 
 /// a feeds b and c, which both feed d; one second for everything.
@@ -114,3 +113,5 @@ TEST_CASE("uniform costs are equal for every stage and replica") {
   CHECK(costs.stages() == 3);
   CHECK(costs.at(StageId{2}, 0).forward.value == 3);
 }
+
+}  // namespace stagecraft::stage_costs_test

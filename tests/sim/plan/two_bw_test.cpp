@@ -10,7 +10,7 @@
 #include "sim/core/random.hpp"
 #include "sim/plan/msr/two_bw.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::two_bw_test {
 
 TEST_CASE("2bw: equal stages follow the paper's formulas") {
   // Appendix A.1.2 with |W| = 24, A = 60, A_in = 3 in 4 stages: 2|W|/d + A + d A_in, and A/d when it recomputes.
@@ -53,3 +53,5 @@ TEST_CASE("2bw: an even cut has the smallest maximum of all cuts") {
     CHECK(largest(cut) == best);
   }
 }
+
+}  // namespace stagecraft::two_bw_test

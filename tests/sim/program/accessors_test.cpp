@@ -5,8 +5,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::accessors_test {
 namespace {
 
 Program two_replicas() {
@@ -61,3 +60,5 @@ TEST_CASE("messages of the same samples share a shape, whatever their micro-batc
   CHECK(to_text(p, second.producer) == "0F3");
   CHECK(to_text(p, second.consumer) == "1F3");
 }
+
+}  // namespace stagecraft::accessors_test

@@ -5,8 +5,7 @@
 #include "tests/support/listing.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::blocking_test {
 namespace {
 
 LoweringOptions blocking(bool rendezvous, int iterations = 1) {
@@ -122,3 +121,5 @@ TEST_CASE("a replica may be an iteration ahead of the other") {
     CHECK(program.size() == 3 * 2 * 4);
   }
 }
+
+}  // namespace stagecraft::blocking_test

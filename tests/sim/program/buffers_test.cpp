@@ -5,8 +5,7 @@
 #include "tests/support/listing.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::buffers_test {
 namespace {
 
 StageCost sized() {
@@ -154,3 +153,5 @@ TEST_CASE("2bw: forward and backward on every stage read the version that is one
         "1F0:0 1B0:0 1F1:0 1B1:0 1U0>1 1F2:0 1B2:0 1F3:0 1B3:0 1U1>2 1F4:1 1B4:1 1F5:1 1B5:1 1U2>3 1F6:2 1B6:2 1F7:2 "
         "1B7:2 1U3>4");
 }
+
+}  // namespace stagecraft::buffers_test

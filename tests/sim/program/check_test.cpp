@@ -9,8 +9,7 @@
 
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::check_test {
 namespace {
 
 /// Two stages, the second on two devices, two micro-batches.
@@ -205,3 +204,5 @@ TEST_CASE("data that no op uses is refused, and data that is sent before it is m
   redirect(unmade, "1>0:1B0", "1B0", test::find(unmade, "0F0"));
   CHECK(verdict(unmade).find("1>0:1B0 does not wait for the op that makes its data") != std::string::npos);
 }
+
+}  // namespace stagecraft::check_test

@@ -4,7 +4,7 @@
 #include "sim/program/program.hpp"
 #include "tests/support/program_builder.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::collective_test {
 
 TEST_CASE("a collective is written with the letters of its kind") {
   const struct {
@@ -38,3 +38,5 @@ TEST_CASE("a program has the phases of each shape, and their routes in a row") {
   for (std::size_t r = 0; r < expected.size(); ++r)
     CHECK(program.routes[r] == RouteEnds{DeviceId{expected[r].first}, DeviceId{expected[r].second}});
 }
+
+}  // namespace stagecraft::collective_test

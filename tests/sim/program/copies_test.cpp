@@ -7,8 +7,7 @@
 #include "tests/support/listing.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::copies_test {
 namespace {
 
 constexpr const char* kBothWays[] = {"chimera", "gems", "dualpipe"};
@@ -154,3 +153,5 @@ TEST_CASE("updates in an order that the other copy cannot follow are a cycle wit
         "3U0 (rank 0) waits for 1U0 (rank 1), which comes after 2U0; 2U0 (rank 1) waits for 0U0 (rank 0), which comes "
         "after 3U0");
 }
+
+}  // namespace stagecraft::copies_test

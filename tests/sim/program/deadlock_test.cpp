@@ -7,8 +7,7 @@
 #include "sim/plan/overlap.hpp"
 #include "tests/support/random_cases.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::deadlock_test {
 namespace {
 
 /// Every device stands before a slot (an op) and has posted a group: sends of the previous slot and receives of the
@@ -169,3 +168,5 @@ TEST_CASE("with two stages on each rank, inference blocks from 2 micro-batches p
       CHECK(verdict(schedule, c) == "fine");
     }
 }
+
+}  // namespace stagecraft::deadlock_test

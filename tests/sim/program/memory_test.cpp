@@ -2,8 +2,7 @@
 
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::memory_test {
 namespace {
 
 constexpr double kGiB = 1 << 30;
@@ -113,3 +112,5 @@ TEST_CASE("the memory check finds the same peak with any communication") {
       CHECK(says(refusal(program, cluster_with(6.9 * kGiB, 3)), "d0 needs 7.125 GiB at 0B0"));
     }
 }
+
+}  // namespace stagecraft::memory_test

@@ -7,8 +7,7 @@
 #include "tests/support/listing.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::overlap_test {
 namespace {
 
 Program two_stages(bool rendezvous, StreamModel streams, bool fifo) {
@@ -171,3 +170,5 @@ TEST_CASE("a program has the counts, sizes and numbers of its plan") {
   CHECK(program.iteration_of(program.at(test::find(program, "1>0:1B3"))) == 1);
   CHECK(program.iteration_of(program.at(test::find(program, "1U1"))) == 1);
 }
+
+}  // namespace stagecraft::overlap_test

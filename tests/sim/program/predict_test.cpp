@@ -6,8 +6,7 @@
 #include "tests/support/listing.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::predict_test {
 namespace {
 
 StageCost with_weights() {
@@ -179,3 +178,5 @@ TEST_CASE("a message has its edge, and the micro-batch of the consumer that it i
   std::sort(back.begin(), back.end());
   CHECK(back == std::vector<std::pair<int, int>>{{0, 0}, {0, 1}, {1, 0}, {1, 1}});
 }
+
+}  // namespace stagecraft::predict_test

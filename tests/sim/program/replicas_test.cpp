@@ -9,8 +9,7 @@
 #include "tests/support/listing.hpp"
 #include "tests/support/random_cases.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::replicas_test {
 namespace {
 
 Plan replicated(int size_a, int replicas_a, int size_b, int replicas_b, int mini_batch, double bytes) {
@@ -187,3 +186,5 @@ TEST_CASE("a share that stays on its device is not sent") {
   plan.stages[StageId{1}].place_on({plan.stages[StageId{0}].devices()[1], plan.stages[StageId{0}].devices()[0]});
   CHECK(sends(test::program_of("inference", plan, uniform_costs(plan, test::times(1, 1)))) == "0>1:0F0=10 1>0:0F0=10 ");
 }
+
+}  // namespace stagecraft::replicas_test

@@ -11,8 +11,7 @@
 #include "tests/support/road.hpp"
 #include "tests/support/tasks.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::task_memory_test {
 namespace {
 
 Program program_of(const test::Tasks& tasks, int slack, int iterations) {
@@ -146,3 +145,5 @@ TEST_CASE("tasks keep as many copies as intervals from the first task to the las
   }
   CHECK(tensors > 300);
 }
+
+}  // namespace stagecraft::task_memory_test

@@ -10,8 +10,7 @@
 #include "tests/support/listing.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::tied_test {
 namespace {
 
 constexpr double kBytes = 100;
@@ -352,3 +351,5 @@ TEST_CASE("a plan without a tie has no all-reduce") {
     CHECK(test::listing(program_of("1f1b", plan, overlap)).find("AR") == std::string::npos);
   }
 }
+
+}  // namespace stagecraft::tied_test

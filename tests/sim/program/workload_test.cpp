@@ -10,8 +10,7 @@
 #include "tests/support/nets.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::workload_test {
 namespace {
 
 Workload workload_of(const ModelGraph& model, const Plan& plan) { return make_workload(model, plan, {}, {}); }
@@ -135,3 +134,5 @@ TEST_CASE("the plan as one stage has all layers on the first device") {
   CHECK(one.stages[StageId{0}].samples(0, 0) == RowRange{0, 6});
   CHECK(one.edges.empty());
 }
+
+}  // namespace stagecraft::workload_test

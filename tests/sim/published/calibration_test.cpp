@@ -11,8 +11,7 @@
 #include "sim/published/calibration.hpp"
 #include "tests/support/files.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::calibration_test {
 namespace {
 
 constexpr const char* kColumns =
@@ -98,3 +97,5 @@ TEST_CASE("the file of a calibrated type is complete and has the new share") {
     CHECK(mine.formats[NumberFormat::Fp8].share == doctest::Approx(base.formats[NumberFormat::Fp8].share));
   }
 }
+
+}  // namespace stagecraft::calibration_test

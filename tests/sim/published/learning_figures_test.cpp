@@ -9,8 +9,7 @@
 
 #include "sim/core/diagnostic.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::learning_figures_test {
 namespace {
 
 CompiledExperiment stages(int p, const std::string& schedule, int micro_batches) {
@@ -58,3 +57,5 @@ TEST_CASE("the target is half of the first loss, as a mean of three evaluations"
   CHECK(std::isnan(evaluated_loss({}, learnt({8, 6, 5}))));
   CHECK(std::isnan(evaluated_loss({}, {})));
 }
+
+}  // namespace stagecraft::learning_figures_test

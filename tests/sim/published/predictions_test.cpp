@@ -8,8 +8,7 @@
 #include "sim/published/prediction_errors.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::predictions_test {
 namespace {
 
 struct Expected {
@@ -196,3 +195,5 @@ TEST_CASE("files with a wrong row, column or model are refused with the place") 
   CHECK(error("model", "none").find("no model 'none'") != std::string::npos);
   CHECK(error("layer", "1").find("layers") != std::string::npos);
 }
+
+}  // namespace stagecraft::predictions_test

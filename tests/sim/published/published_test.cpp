@@ -14,7 +14,7 @@
 #include "sim/published/table.hpp"
 #include "tests/support/files.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::published_test {
 using Verdict = Reproduced::Verdict;
 
 namespace {
@@ -321,3 +321,5 @@ TEST_CASE("published: a figure is close within its tolerance") {
 TEST_CASE("published: every metric has a name and can be computed") {
   for (const std::string& name : figure_names()) CHECK(static_cast<bool>(named_figure(name).value_of));
 }
+
+}  // namespace stagecraft::published_test

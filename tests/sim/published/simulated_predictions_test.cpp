@@ -7,8 +7,7 @@
 #include "sim/published/prediction_errors.hpp"
 #include "sim/published/simulated_predictions.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::simulated_predictions_test {
 namespace {
 
 struct Errors {
@@ -68,3 +67,5 @@ TEST_CASE("what no scenario says is left out with a reason") {
   CHECK(e.left_out > 0);
   CHECK(e.runs > 0);
 }
+
+}  // namespace stagecraft::simulated_predictions_test

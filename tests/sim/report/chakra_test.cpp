@@ -15,7 +15,7 @@
 #include "tests/support/reference.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::chakra_test {
 using protozero::pbf_reader;
 
 namespace {
@@ -228,3 +228,5 @@ TEST_CASE("chakra: each instruction is there once, after its dependencies; messa
   CHECK(count == program.size());
   for (const auto& [tag, ends] : tags) CHECK(ends == std::pair{1, 1});
 }
+
+}  // namespace stagecraft::chakra_test

@@ -6,8 +6,7 @@
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::closed_forms_test {
 namespace {
 
 struct Times {
@@ -151,3 +150,5 @@ TEST_CASE("recomputation adds a forward to each backward, hidden in the bubble i
     CHECK(d.memory.activations == 1);
   }
 }
+
+}  // namespace stagecraft::closed_forms_test

@@ -8,8 +8,7 @@
 
 #include "sim/core/text.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::convergence_test {
 namespace {
 
 /// A curve with evaluations 10 updates apart, starting at 0.
@@ -185,3 +184,5 @@ TEST_CASE("the picture has a line for each method in each panel") {
   CHECK(count(empty, "<polyline") == 2);
   CHECK(empty.find("nan") == std::string::npos);
 }
+
+}  // namespace stagecraft::convergence_test

@@ -4,8 +4,7 @@
 
 #include "tests/support/families.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::families_test {
 namespace {
 
 using test::figures;
@@ -219,3 +218,5 @@ TEST_CASE("seq1f1b: (p - 1)(F + B) of a slice, p - 1 - r + slices alive") {
         for (int r = 0; r < p; ++r) CHECK(f.activations[r] == p - 1 - r + slices);
       }
 }
+
+}  // namespace stagecraft::families_test

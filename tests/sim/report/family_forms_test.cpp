@@ -4,7 +4,7 @@
 
 #include "tests/support/families.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::family_forms_test {
 using test::figures;
 using test::ScheduleFigures;
 using Times = test::OpTimes;
@@ -191,3 +191,5 @@ TEST_CASE("v-adaptive keeps its limit, and is no longer than v-half, v-min and z
       }
     }
 }
+
+}  // namespace stagecraft::family_forms_test

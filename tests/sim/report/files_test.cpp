@@ -12,7 +12,7 @@
 #include "tests/support/ideal.hpp"
 #include "tests/support/random_cases.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::files_test {
 using ParsedJson = nlohmann::json;
 
 namespace {
@@ -177,3 +177,5 @@ TEST_CASE("names are escaped in JSON files") {
     matched = matched || (e["name"] == "process_name" && e["args"]["name"] == cluster.devices[DeviceId{0}].name);
   CHECK(matched);
 }
+
+}  // namespace stagecraft::files_test

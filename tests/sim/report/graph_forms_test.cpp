@@ -8,8 +8,7 @@
 #include "tests/support/ideal.hpp"
 #include "tests/support/random_cases.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::graph_forms_test {
 namespace {
 
 double makespan(const Schedule& schedule, const Plan& plan, const StageCosts& costs) {
@@ -160,3 +159,5 @@ TEST_CASE("nested sizes and groups never deadlock, and unequal costs stay within
     CHECK(length >= busiest * (1 - 1e-12));
   }
 }
+
+}  // namespace stagecraft::graph_forms_test

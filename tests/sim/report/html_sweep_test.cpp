@@ -7,7 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-using namespace stagecraft;
+namespace stagecraft::html_sweep_test {
 using ParsedJson = nlohmann::json;
 
 namespace {
@@ -68,3 +68,5 @@ TEST_CASE("no name can end the data or the title") {
   CHECK(page.find("<!--", data) == page.npos);
   CHECK(page.find("{{") == page.npos);
 }
+
+}  // namespace stagecraft::html_sweep_test

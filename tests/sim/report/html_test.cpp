@@ -20,7 +20,7 @@
 #include "tests/support/page_data.hpp"
 #include "tests/support/random_cases.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::html_test {
 using ParsedJson = nlohmann::json;
 
 namespace {
@@ -459,3 +459,5 @@ TEST_CASE("a run without memory.csv has no curve; one with too many instructions
   run.results = results_with(run, 500'001);
   CHECK_THROWS_AS(html_page(std::vector{run, run}, "t"), Infeasible);
 }
+
+}  // namespace stagecraft::html_test

@@ -11,8 +11,7 @@
 #include "tests/support/random_cases.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::idle_test {
 namespace {
 
 struct Times {
@@ -123,3 +122,5 @@ TEST_CASE("work and the causes of idle time sum to the length of the run, and on
   CHECK(seen > 150);
   CHECK(not_taken > 0);
 }
+
+}  // namespace stagecraft::idle_test

@@ -15,7 +15,7 @@
 #include "tests/support/program_builder.hpp"
 #include "tests/support/random_cases.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::link_use_test {
 using ParsedJson = nlohmann::json;
 
 namespace {
@@ -169,3 +169,5 @@ TEST_CASE("results have the use of links in percent, with changes as times") {
         ParsedJson::parse(R"([{"devices": ["d1"], "links": [], "from_s": 2.0, "until_s": 3.0},
                         {"devices": [], "links": ["l0"], "from_s": 0.0, "every_s": 4.0, "lasts_s": 1.0}])"));
 }
+
+}  // namespace stagecraft::link_use_test

@@ -12,8 +12,7 @@
 #include "tests/support/program_builder.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::measure_test {
 namespace {
 
 struct Run {
@@ -223,3 +222,5 @@ TEST_CASE("devices without a stage do not count in means and energy") {
   CHECK_FALSE(r.devices[DeviceId{1}].used);
   CHECK(r.energy.value == near(2 * (6 * 10 + 3 * 1)));
 }
+
+}  // namespace stagecraft::measure_test

@@ -6,8 +6,7 @@
 
 #include <limits>
 
-using namespace stagecraft;
-
+namespace stagecraft::table_test {
 namespace {
 
 struct Run {
@@ -83,3 +82,5 @@ TEST_CASE("null is a member of JSON and an empty cell of CSV; an absent value is
   CHECK(to_csv(table) == "null,absent,list,yes,nan\n,,\"[1,2]\",1,nan\n");
   CHECK(Json(to_json(table)).dump() == R"([{"null":null,"list":[1,2],"yes":true,"nan":null}])");
 }
+
+}  // namespace stagecraft::table_test

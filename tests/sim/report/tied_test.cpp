@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace stagecraft;
+namespace stagecraft::tied_test {
 
 TEST_CASE("rows without the exchange of tied gradients are named once each, with its bytes") {
   constexpr Bytes kNone{0}, kOne{1 << 20}, kThree{3 << 20};
@@ -17,3 +17,5 @@ TEST_CASE("rows without the exchange of tied gradients are named once each, with
         "without the exchange of tied weights' gradients (1 MiB to 3 MiB for each update), which is simulated only "
         "where a schedule flushes: 2bw, pipedream");
 }
+
+}  // namespace stagecraft::tied_test

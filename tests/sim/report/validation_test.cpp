@@ -5,8 +5,7 @@
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::validation_test {
 namespace {
 
 struct Case {
@@ -70,3 +69,5 @@ TEST_CASE("a verdict that noise of the machine could reverse is not sure") {
     CHECK(text.find(fmt::format("readings spread by +-{:.1f} %", 100 * n.spread)) != std::string::npos);
   }
 }
+
+}  // namespace stagecraft::validation_test

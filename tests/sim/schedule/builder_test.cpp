@@ -5,7 +5,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/schedules.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::builder_test {
 using Rows = std::vector<std::string>;
 using test::build;
 using test::rows_of;
@@ -85,3 +85,5 @@ TEST_CASE("pipedream takes any number of micro-batches") {
 TEST_CASE("an unknown schedule is refused with a suggestion") {
   CHECK(test::input_error_of([] { build("1fb1", chain_plan(1, 1, 1)); }).find("1f1b") != std::string::npos);
 }
+
+}  // namespace stagecraft::builder_test

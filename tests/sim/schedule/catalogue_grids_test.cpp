@@ -8,7 +8,7 @@
 #include "sim/schedule/validate.hpp"
 #include "tests/support/schedules.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::catalogue_grids_test {
 using Rows = std::vector<std::string>;
 using test::build;
 using test::rows_of;
@@ -134,3 +134,5 @@ TEST_CASE("every entry names its source, and its weights and options exist once"
   std::sort(names.begin(), names.end());
   CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
 }
+
+}  // namespace stagecraft::catalogue_grids_test

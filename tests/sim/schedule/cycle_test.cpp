@@ -6,7 +6,7 @@
 #include "sim/schedule/validate.hpp"
 #include "tests/support/schedules.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::cycle_test {
 using test::schedule_from;
 
 namespace {
@@ -140,3 +140,5 @@ TEST_CASE("random orders have a cycle exactly if a plain simulation gets stuck")
   CHECK(ended > 50);
   CHECK(blocked > 50);
 }
+
+}  // namespace stagecraft::cycle_test

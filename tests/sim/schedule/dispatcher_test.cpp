@@ -12,7 +12,7 @@
 #include "sim/schedule/dispatcher.hpp"
 #include "sim/schedule/wait_graph.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::dispatcher_test {
 
 TEST_CASE("turns: the smallest row comes first, then rows woken in this pass, then the next pass") {
   std::mt19937 random(5);
@@ -93,3 +93,5 @@ TEST_CASE("wait graph: a deadlock is its shortest cycle, with the first reason o
   REQUIRE(cycle.size() == 2);
   CHECK(joined_reasons(cycle) == (cycle.front().node == 2 ? "d; e" : "e; d"));
 }
+
+}  // namespace stagecraft::dispatcher_test

@@ -6,7 +6,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/schedules.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::layerpipe_test {
 using Rows = std::vector<std::string>;
 
 namespace {
@@ -60,3 +60,5 @@ TEST_CASE("layerpipe: no schedule of whole stages runs a plan of tasks") {
           std::string::npos);
   }
 }
+
+}  // namespace stagecraft::layerpipe_test

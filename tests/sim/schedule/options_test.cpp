@@ -4,8 +4,7 @@
 
 #include "tests/support/schedules.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::options_test {
 namespace {
 
 ScheduleOptions options(std::string_view schedule, const std::vector<std::string>& sets) {
@@ -45,3 +44,5 @@ TEST_CASE("options: without a map the schedule is built with its defaults") {
           build_schedule(*def, {.plan = plan, .costs = costs, .options = read_options(*def, &*map)}));
   }
 }
+
+}  // namespace stagecraft::options_test

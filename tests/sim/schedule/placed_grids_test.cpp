@@ -6,7 +6,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/schedules.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::placed_grids_test {
 using Rows = std::vector<std::string>;
 
 namespace {
@@ -130,3 +130,5 @@ TEST_CASE("a plan with another placement is refused") {
           test::build("zb-h1", test::dag_plan(2, 2, {{1, 0}}));
         }).find("stage 1 feeds stage 0") != std::string::npos);
 }
+
+}  // namespace stagecraft::placed_grids_test

@@ -7,20 +7,19 @@
 #include "sim/schedule/v_shape/patterns.hpp"
 #include "sim/schedule/v_shape/steps.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::steps_test {
 namespace {
 
-constexpr Step kSteps[] = {Step::Free, Step::Busy, Step::Takes, Step::Frees, Step::Due};
+constexpr StepState kSteps[] = {StepState::Free, StepState::Busy, StepState::Takes, StepState::Frees, StepState::Due};
 
 /// Activations alive after each step. With `free_steps_free` a free step runs a weight gradient if one is due.
-std::vector<int> alive(const std::vector<Step>& steps, bool free_steps_free) {
+std::vector<int> alive(const std::vector<StepState>& steps, bool free_steps_free) {
   std::vector<int> counts;
   int now = 0, due = 0;
-  for (const Step step : steps) {
-    now += step == Step::Takes ? 1 : step == Step::Frees ? -1 : 0;
-    due += step == Step::Due;
-    if (step == Step::Free && free_steps_free && due > 0) --due, --now;
+  for (const StepState step : steps) {
+    now += step == StepState::Takes ? 1 : step == StepState::Frees ? -1 : 0;
+    due += step == StepState::Due;
+    if (step == StepState::Free && free_steps_free && due > 0) --due, --now;
     counts.push_back(now);
   }
   return counts;
@@ -32,8 +31,8 @@ TEST_CASE("steps: the peak and its last step are known after every change") {
   std::mt19937 random(3);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   for (int trial = 0; trial < 200; ++trial) {
-    std::vector<Step> steps(1 + below(100));
-    for (Step& step : steps) step = kSteps[below(5)];
+    std::vector<StepState> steps(1 + below(100));
+    for (StepState& step : steps) step = kSteps[below(5)];
     StepTree<Activations> tree(steps);
     StepTree<ActivationsAndDue> due(steps);
     for (int change = 0; change < 20; ++change) {
@@ -54,12 +53,12 @@ TEST_CASE("steps: the peak and its last step are known after every change") {
 }
 
 TEST_CASE("steps: two changes at once may cross the border of a block") {
-  StepTree<Activations> row(std::vector<Step>(20, Step::Free));
+  StepTree<Activations> row(std::vector<StepState>(20, StepState::Free));
   for (int first = 0; first < 19; ++first) {
-    row.set(first, {Step::Takes, Step::Takes});
+    row.set(first, {StepState::Takes, StepState::Takes});
     CHECK(row.whole().highest == 2);
     CHECK_FALSE(row.free(first + 1));
-    row.set(first, {Step::Free, Step::Free});
+    row.set(first, {StepState::Free, StepState::Free});
     CHECK(row.whole().highest == 0);
   }
 }
@@ -78,3 +77,5 @@ TEST_CASE("the peak of activations of repeated patterns equals the one by hand")
   CHECK(peak_of({VPattern{1, 0, 2, 4, 3, 5}}, 9) == 3);
   CHECK(peak_of({VPattern{1, 0, 2, 4, 3, 5}}, 1) == 2);
 }
+
+}  // namespace stagecraft::steps_test

@@ -12,7 +12,7 @@
 #include "tests/support/road.hpp"
 #include "tests/support/synthesis.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::synthesis_bounds_test {
 using namespace stagecraft::synthesis;
 using test::at_most;
 using test::halves;
@@ -187,3 +187,5 @@ TEST_CASE("room for one and a half activations is room for one: micro-batches ru
   CHECK(halved(1.25) == halved(1));
   CHECK(halved(1.5) < halved(1));
 }
+
+}  // namespace stagecraft::synthesis_bounds_test

@@ -17,7 +17,7 @@
 #include "tests/support/clusters.hpp"
 #include "tests/support/synthesis.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::synthesis_test {
 using namespace stagecraft::synthesis;
 using test::at_most;
 using test::halves;
@@ -323,3 +323,5 @@ TEST_CASE("a graph of stages may have different micro-batches and recompute") {
   const Schedule s = synthesised(plan, costs, "{effort: 1}");
   for (const ScheduleProblem& problem : validate(s, plan, {})) FAIL_CHECK(to_text(problem));
 }
+
+}  // namespace stagecraft::synthesis_test

@@ -2,7 +2,7 @@
 
 #include "sim/schedule/schedule.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::text_test {
 
 TEST_CASE("an op is stage, letter and micro-batch, and reads back") {
   const struct {
@@ -65,3 +65,5 @@ TEST_CASE("the gap of an order is printed without an exponent") {
   CHECK(text_of(3.6) == "period t, at most 260 % too long: no order is shorter than t (work)");
   CHECK(text_of(1 + 1e-8) == "period t, at most 0.0001 % too long: no order is shorter than t (work)");
 }
+
+}  // namespace stagecraft::text_test

@@ -6,8 +6,7 @@
 #include "sim/schedule/v_shape/patterns.hpp"
 #include "sim/schedule/v_shape/reshape.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::v_rows_test {
 namespace {
 
 using enum VPass;
@@ -74,3 +73,5 @@ TEST_CASE("rows: each rank has two repetitions, up to 64 beyond the micro-batche
   CHECK(repetitions(256, 500) == 512);
   CHECK(repetitions(4, 9) == 9);
 }
+
+}  // namespace stagecraft::v_rows_test

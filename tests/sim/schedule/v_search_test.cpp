@@ -6,8 +6,7 @@
 #include "sim/schedule/v_shape/patterns.hpp"
 #include "sim/schedule/v_shape/search.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::v_search_test {
 namespace {
 
 /// Random work: every pass of every stage takes between 1 and `spread` seconds.
@@ -83,3 +82,5 @@ TEST_CASE("few slopes: 33 ranks of equal times reach the floor, as 32 do") {
     CHECK(span_of(shortest_rows(work, 2 * ranks), work) == 6 * 2 * ranks);  // No bubble: the work of a rank.
   }
 }
+
+}  // namespace stagecraft::v_search_test

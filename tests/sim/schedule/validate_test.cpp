@@ -6,7 +6,7 @@
 
 #include "tests/support/schedules.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::validate_test {
 using test::schedule_from;
 
 namespace {
@@ -170,3 +170,5 @@ TEST_CASE("problems become one line each, and the right kind of exception") {
     CHECK_THROWS_AS(throw_if_any({{"x", level, 0, 0, "0F0", "x"}}, "x"), InputError);
   for (const int level : {4, 6, 7, 9}) CHECK_THROWS_AS(throw_if_any({{"x", level, 0, 0, "0F0", "x"}}, "x"), Infeasible);
 }
+
+}  // namespace stagecraft::validate_test

@@ -8,7 +8,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/schedules.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::comms_test {
 using test::schedule_from;
 
 namespace {
@@ -175,3 +175,5 @@ TEST_CASE("a lowered file has no empty cells, a compute-only one may") {
   refuses("0UNSHARD,0F0,0B0,\n", "empty-cell", 1, 0, 3, "");
   CHECK(checked("0F0,0B0,0REDUCE_GRAD\n\n").good());  // A rank without work.
 }
+
+}  // namespace stagecraft::comms_test

@@ -5,7 +5,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/schedules.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::csv_test {
 using Rows = std::vector<std::string>;
 using test::build;
 using test::rows_of;
@@ -229,3 +229,5 @@ TEST_CASE("cells that torch's reader accepts or misreads are refused") {
     CHECK(problems.front().problem.op == text);
   }
 }
+
+}  // namespace stagecraft::csv_test

@@ -6,8 +6,7 @@
 
 #include "sim/schedule_file/check_file.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::lint_test {
 namespace {
 
 std::vector<ScheduleProblem> warnings(const char* text) {
@@ -61,3 +60,5 @@ TEST_CASE("messages without UNSHARD are a warning") {
   CHECK(codes("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n") == Codes{"exposed", "unsharded"});
   CHECK(codes("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0\n1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0\n") == Codes{"exposed"});
 }
+
+}  // namespace stagecraft::lint_test

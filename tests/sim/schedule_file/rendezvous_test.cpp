@@ -7,8 +7,7 @@
 #include "sim/schedule_file/check_file.hpp"
 #include "tests/support/schedules.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::rendezvous_test {
 namespace {
 
 std::vector<ScheduleProblem> run(const ActionTable& table, const Plan& plan, RendezvousOptions options) {
@@ -96,3 +95,5 @@ TEST_CASE("the messages in the file are simulated, in its columns") {
   const CheckedFile bare = check_file("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", "x.csv", options);
   CHECK(bare.good());
 }
+
+}  // namespace stagecraft::rendezvous_test

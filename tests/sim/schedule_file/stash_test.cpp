@@ -7,8 +7,7 @@
 #include "sim/schedule_file/check_file.hpp"
 #include "tests/support/schedules.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::stash_test {
 namespace {
 
 StashPeak peak(const char* row, const StashModel& model, int micro_batches = 2) {
@@ -62,3 +61,5 @@ TEST_CASE("level 7: the first action that does not fit is named, with the excess
   CHECK(check_file(text, "x.csv", options).problems.front().message ==
         "0.6 are needed here and 0.4 are there, 0.2 too many");
 }
+
+}  // namespace stagecraft::stash_test

@@ -11,8 +11,7 @@
 #include "sim/search/choices.hpp"
 #include "sim/search/plan_table.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::choices_test {
 namespace {
 
 const std::string kFile = "scenarios/examples/quickstart.yaml";
@@ -194,3 +193,5 @@ TEST_CASE("a search is never worse than any planner alone, on 30 scenarios, with
   MESSAGE(compared << " plans compared; the shortest was another planner's than balanced in " << by_another);
   CHECK(compared > 100);
 }
+
+}  // namespace stagecraft::choices_test

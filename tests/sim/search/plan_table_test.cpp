@@ -12,8 +12,7 @@
 #include "sim/schedule/builder.hpp"
 #include "sim/search/plan_table.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::plan_table_test {
 namespace {
 
 const std::string kFile = "scenarios/examples/quickstart.yaml";
@@ -176,3 +175,5 @@ TEST_CASE("unknown planners and backends that do not simulate are refused") {
   CHECK_THROWS_AS(compare("balancd"), InputError);
   CHECK_THROWS_AS(compare_plans(load_experiment(kFile, {}), {.backend = "cpu"}, [](const std::string&) {}), InputError);
 }
+
+}  // namespace stagecraft::plan_table_test

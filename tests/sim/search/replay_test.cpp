@@ -14,8 +14,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/files.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::replay_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -233,3 +232,5 @@ TEST_CASE("the shortest times so far include the shortest of all") {
     if (limit == 0) CHECK(taken.empty());
   }
 }
+
+}  // namespace stagecraft::replay_test

@@ -16,8 +16,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/files.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::schedule_table_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -327,3 +326,5 @@ TEST_CASE("impossible comparisons are refused") {
           compare_schedules(load_experiment(scenario(), {}), {.backend = "cpu"}, [](const std::string&) {});
         }).find("'cpu' measures times") != std::string::npos);
 }
+
+}  // namespace stagecraft::schedule_table_test

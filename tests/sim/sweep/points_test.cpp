@@ -11,7 +11,7 @@
 #include "tests/sim/sweep/files.hpp"
 #include "tests/support/files.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::points_test {
 using Labels = std::vector<std::string>;
 
 namespace {
@@ -241,3 +241,5 @@ TEST_CASE("shards are disjoint, complete, even, and keep a scenario together") {
   for (const char* bad : {"", "2", "0/4", "5/4", "2/", "/4", "2/4/6", "-1/4", "a/b"})
     CHECK_THROWS_AS(parse_shard(bad), InputError);
 }
+
+}  // namespace stagecraft::points_test

@@ -15,8 +15,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/files.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::run_sweep_test {
 namespace {
 
 const std::string kAxes = "axes:\n  run.schedule: [gpipe, 1f1b]\n  run.micro_batches: [2, 4]\n";
@@ -188,3 +187,5 @@ TEST_CASE("progress has the number of points, their rate and the remaining time"
   CHECK(progress_text({.total = 10, .there = 4, .done = 1, .failed = 1, .seconds = 100}, true) ==
         "[###############...............] 5 of 10 points, 0.01/s, 8 min 20 s left, 1 failed");
 }
+
+}  // namespace stagecraft::run_sweep_test

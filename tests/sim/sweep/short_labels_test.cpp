@@ -4,8 +4,7 @@
 
 #include "sim/sweep/table.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::short_labels_test {
 namespace {
 
 std::vector<std::string> labels(const std::vector<std::string>& settings) {
@@ -39,3 +38,5 @@ TEST_CASE("labels stay as they are if values are no maps, or short labels would 
   CHECK(labels({R"({"plan": {"a": 1}})", R"({"plan": {"a": 1, "b": 2}})"}) == same);  // One would have no name.
   CHECK(labels({R"({"plan": {"a": 1}})", R"({"plan": {"a": 1}})"}) == same);
 }
+
+}  // namespace stagecraft::short_labels_test

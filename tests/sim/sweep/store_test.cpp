@@ -13,8 +13,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/files.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::store_test {
 namespace {
 
 const Origin kOrigin{"ideal", "1"};
@@ -234,3 +233,5 @@ TEST_CASE("merged parts have all results, and results that ran replace those tha
     CHECK(statuses(store.table()) == "ooio");
   }
 }
+
+}  // namespace stagecraft::store_test

@@ -19,7 +19,7 @@
 #include "sim/sweep/distribute_jobs.hpp"
 #include "sim/sweep/worker_pool.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::worker_pool_test {
 using How = JobEnd::How;
 
 namespace {
@@ -230,3 +230,5 @@ TEST_CASE("a remote pool whose process has died throws, and a silent one does no
   kill(std::stoi(ends_of(pool, 1).at(0).text), SIGKILL);
   CHECK_THROWS_AS(for (int i = 0; i < 100; ++i) pool.wait(100), BackendError);
 }
+
+}  // namespace stagecraft::worker_pool_test

@@ -3,8 +3,7 @@
 #include "sim/training/training.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::fields_test {
 namespace {
 
 Training read(std::string_view yaml) { return read_training(test::checked(yaml, training_fields())); }
@@ -83,3 +82,5 @@ TEST_CASE("problems of training are reported with their place") {
   CHECK(says(error_of("{evaluate_every: 0.5}"), "evaluate_every"));
   CHECK(says(error_of("{gradient_sum: slot}"), "did you mean 'slots'?"));
 }
+
+}  // namespace stagecraft::fields_test

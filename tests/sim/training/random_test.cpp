@@ -7,7 +7,7 @@
 #include "sim/training/random.hpp"
 #include "sim/training/rows.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::random_test {
 
 TEST_CASE("shuffled is a permutation for every count") {
   for (std::int64_t count = 1; count <= 70; ++count) {
@@ -60,3 +60,5 @@ TEST_CASE("mini-batches may end inside an epoch") {
   for (int draw = 10; draw < 20; ++draw) second.insert(epochs.row(draw / 4, draw % 4));
   CHECK(second.size() == 10);
 }
+
+}  // namespace stagecraft::random_test

@@ -2,7 +2,7 @@
 
 #include "tests/sim/training/shapes.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::task_shape_test {
 using namespace stagecraft::test;
 using enum OperationKind;
 
@@ -49,3 +49,5 @@ TEST_CASE("a model may have no embedding and no loss") {
   CHECK(s.losses.empty());
   CHECK(s.words == 0);
 }
+
+}  // namespace stagecraft::task_shape_test

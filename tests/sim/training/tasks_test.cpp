@@ -7,7 +7,7 @@
 #include "tests/sim/training/shapes.hpp"
 #include "tests/support/checked.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::tasks_test {
 using namespace stagecraft::test;
 using enum OperationKind;
 
@@ -203,3 +203,5 @@ TEST_CASE("every task has a name, a description and a source") {
   }
   CHECK(names == std::set<std::string_view>{"charlm", "glyph", "integers", "random", "teacher"});
 }
+
+}  // namespace stagecraft::tasks_test

@@ -6,8 +6,7 @@
 
 #include "tests/support/weights.hpp"
 
-using namespace stagecraft;
-
+namespace stagecraft::buffers_test {
 namespace {
 
 struct Case {
@@ -115,3 +114,5 @@ TEST_CASE("a run too short for the steady state needs less") {
   CHECK(first_stage(2) == 2);
   CHECK(first_stage(20) == 4);
 }
+
+}  // namespace stagecraft::buffers_test

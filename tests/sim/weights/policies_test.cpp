@@ -5,7 +5,7 @@
 #include "tests/support/checked.hpp"
 #include "tests/support/weights.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::policies_test {
 using config::Value;
 
 namespace {
@@ -130,3 +130,5 @@ TEST_CASE("unknown policies and fields are refused") {
   says("{policy: pipemare, shrink_updates: some}", "weights.shrink_updates");
   says("{fidelity: paper}", "weights.policy: this field is missing");
 }
+
+}  // namespace stagecraft::policies_test

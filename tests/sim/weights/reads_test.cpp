@@ -9,7 +9,7 @@
 
 #include "tests/support/weights.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::reads_test {
 using test::policy;
 using test::reads_text;
 
@@ -229,3 +229,5 @@ TEST_CASE("2bw on an order that runs too far ahead is refused with the micro-bat
       }
     }
 }
+
+}  // namespace stagecraft::reads_test

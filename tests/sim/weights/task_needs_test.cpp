@@ -8,7 +8,7 @@
 #include "tests/support/tasks.hpp"
 #include "tests/support/weights.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::task_needs_test {
 using test::TaskCosts;
 using test::Tasks;
 using test::tasks_of;
@@ -96,3 +96,5 @@ TEST_CASE("the newest weights are one copy, LayerPipe2's three, and some policie
           std::string::npos);
   }
 }
+
+}  // namespace stagecraft::task_needs_test
