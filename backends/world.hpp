@@ -27,10 +27,10 @@ struct Ending {
 /// What this process is to print and return, after hearing how the others ended: all fail when one does, and the first
 /// of them says why. Of processes that never joined only the first has anything to say.
 Ending finish_all(const Ending& ending);
-/// Called after everything that finish_all() said to print; may not return after a failure.
+/// Call it after printing the text of finish_all(). After a failure it may not return.
 void leave_world(int code);
 
-/// Waits until all have come this far; FailedElsewhere when one has failed instead.
+/// Waits until all processes have called it. Throws FailedElsewhere if another process has failed.
 void barrier();
 
 /// Some bytes from another process.

@@ -33,8 +33,8 @@ class GpuRuntime {
   int compute_queue(int device) const { return device; }
   /// Kernels of the stream, made on first use. While a recorder is set, they write to it.
   real::Kernels& kernels(int queue);
-  /// Records work instead of enqueuing it, until null is given. Everything enqueued before has to be over for what
-  /// comes after the recorded commands.
+  /// Records work instead of enqueuing it, until null is passed. All work enqueued earlier must end before the work
+  /// that follows the recorded commands.
   void write_to(CommandRecorder*);
   CommandRecorder* recorder() { return recorder_; }
 

@@ -237,7 +237,7 @@ Profile measure(const ProfileRequest& request, const KernelMaker& maker) {
   profile.threads = request.threads;
   auto runtime = std::make_unique<GpuRuntime>(request.threads, maker, real::width_of(request.workload), false);
   try {
-    if (runtime->devices().count() > 1 && runtime->devices().carve() != Carve::Gpus)
+    if (runtime->devices().count() > 1 && runtime->devices().partitioning() != GpuPartitioning::Gpus)
       profile.gpu = measure_gpu(*runtime);
     for (const int samples : request.samples) measure_layers(request, samples, *runtime, profile);
     put_updates(request, *queue_kernels(*runtime, 0), device_seconds_of(*runtime), profile);

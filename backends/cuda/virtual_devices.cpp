@@ -46,13 +46,13 @@ std::unique_ptr<Partitions> divided(int gpu, int count, std::string& why_not) {
 
 }  // namespace
 
-const char* to_text(Carve carve) {
-  switch (carve) {
-    case Carve::Gpus:
+const char* to_text(GpuPartitioning partitioning) {
+  switch (partitioning) {
+    case GpuPartitioning::Gpus:
       return "gpus";
-    case Carve::Green:
+    case GpuPartitioning::Green:
       return "green";
-    case Carve::None:
+    case GpuPartitioning::None:
       return "none";
   }
   return "";
@@ -65,10 +65,10 @@ VirtualDevices::VirtualDevices(int count, std::vector<int> gpus) : count_(count)
   check(cudaSetDevice(gpus_.front()), "cudaSetDevice");
   check(cudaGetDeviceProperties(&properties_, gpus_.front()), "cudaGetDeviceProperties");
   if (gpus_.size() >= static_cast<std::size_t>(count)) {
-    carve_ = Carve::Gpus;
+    partitioning_ = GpuPartitioning::Gpus;
     join_memories();
   } else if ((partitions_ = divided(gpus_.front(), count, why_undivided_))) {
-    carve_ = Carve::Green;
+    partitioning_ = GpuPartitioning::Green;
   }
 }
 
@@ -103,13 +103,13 @@ cudaStream_t VirtualDevices::new_stream(int device, bool for_messages) {
 }
 
 std::string VirtualDevices::description() const {
-  switch (carve_) {
-    case Carve::Gpus:
+  switch (partitioning_) {
+    case GpuPartitioning::Gpus:
       return count_ == 1 ? fmt::format("{}", properties_.name) : fmt::format("{} x {}", count_, properties_.name);
-    case Carve::Green:
+    case GpuPartitioning::Green:
       return fmt::format("{} partitions of {} of the {} multiprocessors of {}", count_, multiprocessors(0),
                          properties_.multiProcessorCount, properties_.name);
-    case Carve::None:
+    case GpuPartitioning::None:
       return fmt::format("{} devices that share {} undivided ({})", count_, properties_.name, why_undivided_);
   }
   return {};

@@ -11,12 +11,12 @@
 namespace stagecraft::cuda {
 
 /// How the devices of a plan are made from the GPUs of this machine.
-enum class Carve : std::uint8_t {
+enum class GpuPartitioning : std::uint8_t {
   Gpus,   ///< Each device is a whole GPU.
   Green,  ///< Each device is a partition (green context) of one GPU.
   None,   ///< All devices share one GPU: the driver does not divide it, or there are more devices than groups.
 };
-const char* to_text(Carve);
+const char* to_text(GpuPartitioning);
 
 /// The devices of a plan, made from GPUs.
 class VirtualDevices {
@@ -28,8 +28,10 @@ class VirtualDevices {
   ~VirtualDevices();
 
   int count() const { return count_; }
-  Carve carve() const { return carve_; }
-  int gpu(int device) const { return gpus_[carve_ == Carve::Gpus ? static_cast<std::size_t>(device) : 0]; }
+  GpuPartitioning partitioning() const { return partitioning_; }
+  int gpu(int device) const {
+    return gpus_[partitioning_ == GpuPartitioning::Gpus ? static_cast<std::size_t>(device) : 0];
+  }
   /// Whether work of the first may use the memory of the second.
   bool reaches(int device, int other) const;
   int multiprocessors(int device) const;
@@ -45,7 +47,7 @@ class VirtualDevices {
   int count_ = 0;
   std::vector<int> gpus_;
   std::vector<std::pair<int, int>> strangers_;  ///< GPUs of which the first does not reach the memory of the second.
-  Carve carve_ = Carve::None;
+  GpuPartitioning partitioning_ = GpuPartitioning::None;
   cudaDeviceProp properties_{};
   std::string why_undivided_;
   std::unique_ptr<Partitions> partitions_;

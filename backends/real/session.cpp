@@ -25,7 +25,8 @@ void require_memory(const Program& program, const std::function<bool(DeviceId)>&
       "a smaller model, or fewer or smaller micro-batches; run.compute: emulated sleeps in place of computing");
 }
 
-/// Gradients meet between devices, so two copies on one device would each learn from half of the samples.
+/// Throws if a device has two copies of the same weights: all-reduces connect different devices, so each copy would
+/// train on half of the samples.
 void require_copies_apart(const Workload& workload) {
   for (const StageWorkload& stage : workload.stages)
     for (const StageReplica& replica : stage.replicas)

@@ -69,7 +69,7 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   IdVector<DeviceId, std::unique_ptr<DeviceMemory>> memories_;
   std::unique_ptr<TensorExchange> exchange_;
   IdVector<StageId, std::vector<std::unique_ptr<StageExecutor>>> stages_;  ///< [stage][replica]
-  IdVector<StageId, std::vector<double>> starts_;                          ///< Weights, while they are needed.
+  IdVector<StageId, std::vector<double>> starts_;  ///< Initial weights, as long as a store or rewind() needs them.
   IdVector<InstructionId, std::int32_t> versions_;
 };
 

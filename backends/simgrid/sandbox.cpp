@@ -90,8 +90,8 @@ std::string last_words(const std::string& text) {
 SharedMemory::SharedMemory(std::size_t bytes) : bytes_(bytes) {
   address_ = mmap(nullptr, bytes == 0 ? 1 : bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (address_ == MAP_FAILED)
-    throw BackendError(fmt::format("no shared memory of {} for results: {}", to_text(Bytes{static_cast<double>(bytes)}),
-                                   std::strerror(errno)));
+    throw BackendError(fmt::format("cannot allocate {} of shared memory for results: {}",
+                                   to_text(Bytes{static_cast<double>(bytes)}), std::strerror(errno)));
 }
 
 SharedMemory::~SharedMemory() { munmap(address_, bytes_ == 0 ? 1 : bytes_); }

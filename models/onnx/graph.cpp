@@ -112,7 +112,7 @@ class GraphAnalysis {
                   "let onnx.shape_inference write the shapes, or take the operator out");
       result.outputs.push_back(sized(call, it->second->type, *shape));
     }
-    result.gradients.assign(node.inputs.size(), Gradient{});
+    result.gradients.assign(node.inputs.size(), GradientWork{});
     return result;
   }
 

@@ -28,7 +28,7 @@ constexpr std::uint32_t reads_input(std::size_t i) { return i < 31 ? std::uint32
 constexpr std::uint32_t kReadsFirst = reads_input(0), kReadsSecond = reads_input(1);
 
 /// The work for the gradient of one input, and what it reads besides the gradient of the output.
-struct Gradient {
+struct GradientWork {
   double work = 0;
   std::uint32_t reads = 0;
 };
@@ -36,10 +36,10 @@ struct Gradient {
 /// What an operator computes from its inputs, for all samples together.
 struct OperatorResult {
   std::vector<Tensor> outputs;
-  double forward = 0;                                   ///< Floating-point operations.
-  std::vector<std::optional<Gradient>> gradients = {};  ///< One per input; absent: no gradient flows to it.
-  double extra_stash = 0;                               ///< Bytes that backward reads in addition to inputs and output.
-  bool view = false;                                    ///< The output has numbers of input 0 and no others.
+  double forward = 0;                                       ///< Floating-point operations.
+  std::vector<std::optional<GradientWork>> gradients = {};  ///< One per input; absent: no gradient flows to it.
+  double extra_stash = 0;  ///< Bytes that backward reads in addition to inputs and output.
+  bool view = false;       ///< The output has numbers of input 0 and no others.
 };
 
 struct Operator;
@@ -81,7 +81,7 @@ struct Operator {
   OperatorResult (*apply)(const OperatorCall&);
   /// Families with one shape rule use these: operations per number of the forward, and of each gradient with its reads.
   double forward = 0;
-  std::optional<Gradient> gradient = {};
+  std::optional<GradientWork> gradient = {};
   double (*value)(double, double) = nullptr;  ///< Computes numbers that shapes may depend on.
   std::string_view domain = {};
 };

@@ -14,7 +14,7 @@ struct Cluster;
 
 inline constexpr double kForEver = kInfinity;
 
-/// Devices or links that are less than rated for a while. conditions.hpp defines the effect of a Change.
+/// A temporary slowdown or failure of devices or links. conditions.hpp defines its effect.
 struct Change {
   std::vector<DeviceId> devices;
   std::vector<LinkId> links;

@@ -89,7 +89,7 @@ class SchemaWriter {
   Value whole(const Field& field) { return schema_of(field); }
   Value whole(const MapSpec& spec) { return of_fields(fields_of(spec), false); }
 
-  /// The schema that `make` writes, or a reference to it where it stands several times. `name` is used for `$defs`.
+  /// The schema that `make` writes, or a reference to `name` in `$defs` if the schema uses it several times.
   template <class Make>
   Value shared(const SharedSchema& part, std::string name, const Make& make) {
     if (counting_) {

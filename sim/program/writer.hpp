@@ -31,11 +31,11 @@ class ProgramWriter {
  public:
   ProgramWriter(const Schedule&, const Plan&, const StageCosts&, const WeightsRule&, const LoweringOptions&);
 
-  /// Ops [first, end) of the device's list, which run as one. The first waits for the device's last computation and
-  /// `inputs`; returns the last. A prediction stands before the op that it is for; with overlap it does not wait for
-  /// the inputs.
+  /// Appends ops [first, end) of the device's list, which run as one, and returns the last one. The first one waits for
+  /// the device's last computation and for `inputs`. A prediction precedes the op that uses it; with overlap, it does
+  /// not wait for `inputs`.
   InstructionId compute(DeviceId, std::size_t first, std::size_t end, std::span<const InstructionId> inputs);
-  /// The two ends of a message; each also waits for what its stream and the order of sends ask.
+  /// Appends the two ends of a message. Each also waits for its stream and for the order of sends.
   InstructionId send(const Message&, InstructionId producer);
   InstructionId receive(const Message&, InstructionId send, InstructionId after);
   /// The collectives of a reduction for the update of this number, unless they are written. With overlap they wait for
@@ -43,9 +43,9 @@ class ProgramWriter {
   void reduce(ReductionId, int number);
   /// Writes all reductions that the stage's update waits for and that are not written yet.
   void reduce_before_update(StageId, int number);
-  /// Appends the newest sums that the update of a stage on a device has to wait for.
+  /// Adds to `inputs` the newest reductions that the update of a stage on a device waits for.
   void add_reduced(StageId, DeviceId, std::vector<InstructionId>& inputs) const;
-  /// The consumer of a received message has been written: its buffer ends there.
+  /// Ends the buffer of a received message after its consumer was written.
   void consume(InstructionId receive, InstructionId consumer);
 
   /// Every message that `op` on `device` sends, in the order of the plan's edges.

@@ -10,7 +10,7 @@
 
 namespace stagecraft {
 
-/// Instructions that differ in nothing but their micro-batch, iteration, version and time.
+/// Instructions that differ only in micro-batch, iteration, version and time.
 struct HtmlOp {
   std::string text;  ///< "2F", "0>1:0F": the instruction without its micro-batch.
   std::string kind;

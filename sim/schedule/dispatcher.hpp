@@ -39,17 +39,18 @@ class TurnQueue {
   }
 
  private:
-  /// A bit for each row, and a bit for each word of them that has any: a pass of few rows looks at few words.
-  struct Members {
+  /// A two-level bit set of rows: one bit per row, and one bit per non-empty word, so a pass of few rows reads few
+  /// words.
+  struct RowSet {
     std::vector<std::uint64_t> words, blocks;
-    explicit Members(std::size_t rows) : words(rows / 64 + 1, 0), blocks(words.size() / 64 + 1, 0) {}
+    explicit RowSet(std::size_t rows) : words(rows / 64 + 1, 0), blocks(words.size() / 64 + 1, 0) {}
     void add(std::size_t row) {
       words[row / 64] |= 1ULL << (row % 64);
       blocks[row / 4096] |= 1ULL << (row / 64 % 64);
     }
   };
 
-  Members now_, next_;
+  RowSet now_, next_;
 };
 
 /// Advances rows of items against each other: in each pass every row that can go on takes one item, or one group of

@@ -22,7 +22,7 @@ namespace {
 struct Frame {
   const ScheduleTableOptions& asked;
   const PlannedExperiment configured;  ///< The experiment as it stands. Its order of work need not fit into memory.
-  int ranks = 0;                       ///< Devices; replicas count once.
+  int ranks = 0;                       ///< Number of devices without replicas.
   int iterations = 0;
   Shortest shortest;  ///< The rows to be simulated again.
 };

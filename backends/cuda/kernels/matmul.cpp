@@ -36,8 +36,9 @@ cublasLtHandle_t handle_of_device() {
   cublasLtHandle_t& handle = handles[device];
   if (handle) return handle;
   if (const cublasStatus_t status = lt().cublasLtCreate(&handle); status != CUBLAS_STATUS_SUCCESS)
-    throw CudaError(fmt::format("{} (version {}) does not start on GPU {}: {}; is the driver older than it?",
-                                lt().library.where(), lt().cublasLtGetVersion(), device, to_text(lt(), status)));
+    throw CudaError(fmt::format(
+        "{} (version {}) cannot be initialized on GPU {}: {}; update the driver if it is older than the library",
+        lt().library.where(), lt().cublasLtGetVersion(), device, to_text(lt(), status)));
   return handle;
 }
 

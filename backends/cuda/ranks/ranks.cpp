@@ -29,7 +29,7 @@ Key key_of(const Program& p, const Transfer& t) {
 Ranks::Ranks(const Program& program, std::vector<GpuSlot> slots, int process, ByNccl by_nccl, const Exchange& exchange)
     : p_(program), slots_(std::move(slots)), process_(process), by_nccl_(by_nccl) {
   plan_links();
-  name_links(exchange);
+  exchange_unique_ids(exchange);
 }
 
 Ranks::~Ranks() {
@@ -118,7 +118,7 @@ void Ranks::require_gpus(const Collective& c) const {
 }
 
 /// The process of a link's first rank makes its unique id and sends it to the others.
-void Ranks::name_links(const Exchange& exchange) {
+void Ranks::exchange_unique_ids(const Exchange& exchange) {
   std::string ids;
   for (const Link& link : links_) {
     if (link.slots.front().process != process_) continue;

@@ -82,7 +82,7 @@ class Ranks {
   };
   const GpuSlot& slot(DeviceId d) const { return slots_[d]; }
   void plan_links();
-  void name_links(const Exchange&);
+  void exchange_unique_ids(const Exchange&);
   void open(Link&);
   bool needs_ring(const Collective&) const;
   void require_gpus(const Collective&) const;

@@ -17,7 +17,7 @@ OperatorResult apply(const OperatorCall& c) {
   }
   const double n = y.numbers();
   OperatorResult result{{std::move(y)}, c.op.forward * n};
-  if (c.op.gradient) result.gradients = {Gradient{c.op.gradient->work * n, c.op.gradient->reads}};
+  if (c.op.gradient) result.gradients = {GradientWork{c.op.gradient->work * n, c.op.gradient->reads}};
   return result;
 }
 
@@ -37,40 +37,40 @@ OperatorResult gelu(const OperatorCall& c) {
 /// Adds a bias before the activation.
 OperatorResult with_bias(const OperatorCall& c) {
   OperatorResult result = apply(c);
-  if (c.has(1)) result.gradients.emplace_back(Gradient{result.outputs.front().numbers(), 0});
+  if (c.has(1)) result.gradients.emplace_back(GradientWork{result.outputs.front().numbers(), 0});
   return result;
 }
 
 const Operator activations_table[] = {
-    {"Relu", apply, 1, Gradient{1, kReadsOutput}, [](double x, double) { return std::max(x, 0.0); }},
-    {"LeakyRelu", apply, 2, Gradient{2, kReadsOutput}},
-    {"ThresholdedRelu", apply, 1, Gradient{1, kReadsOutput}},
-    {"Elu", apply, 4, Gradient{3, kReadsOutput}},
-    {"Selu", apply, 5, Gradient{3, kReadsOutput}},
-    {"Celu", apply, 5, Gradient{3, kReadsOutput}},
-    {"Sigmoid", apply, 4, Gradient{3, kReadsOutput}},
-    {"HardSigmoid", apply, 4, Gradient{3, kReadsOutput}},
-    {"HardSwish", apply, 5, Gradient{5, kReadsFirst}},
-    {"Swish", apply, 5, Gradient{6, kReadsFirst}},
-    {"Mish", apply, 5, Gradient{10, kReadsFirst}},
-    {"Softplus", apply, 3, Gradient{5, kReadsFirst}},
-    {"Softsign", apply, 3, Gradient{4, kReadsFirst}},
-    {"Tanh", apply, 1, Gradient{3, kReadsOutput}},
-    {"Erf", apply, 1, Gradient{5, kReadsFirst}},
-    {"Gelu", gelu, 5, Gradient{11, kReadsFirst}},
-    {"Gelu", apply, 5, Gradient{11, kReadsFirst}, nullptr, kMicrosoft},
-    {"FastGelu", with_bias, 10, Gradient{12, kReadsFirst}, nullptr, kMicrosoft},
-    {"BiasGelu", with_bias, 6, Gradient{12, kReadsFirst}, nullptr, kMicrosoft},
-    {"QuickGelu", apply, 6, Gradient{7, kReadsFirst}, nullptr, kMicrosoft},
-    {"Exp", apply, 1, Gradient{1, kReadsOutput}, [](double x, double) { return std::exp(x); }},
-    {"Log", apply, 1, Gradient{1, kReadsFirst}, [](double x, double) { return std::log(x); }},
-    {"Sqrt", apply, 1, Gradient{2, kReadsOutput}, [](double x, double) { return std::sqrt(x); }},
-    {"Abs", apply, 1, Gradient{1, kReadsFirst}, [](double x, double) { return std::abs(x); }},
-    {"Neg", apply, 1, Gradient{1, 0}, [](double x, double) { return -x; }},
-    {"Reciprocal", apply, 1, Gradient{3, kReadsOutput}, [](double x, double) { return 1 / x; }},
-    {"Sin", apply, 1, Gradient{2, kReadsFirst}},
-    {"Cos", apply, 1, Gradient{3, kReadsFirst}},
-    {"Clip", apply, 2, Gradient{2, kReadsFirst}},
+    {"Relu", apply, 1, GradientWork{1, kReadsOutput}, [](double x, double) { return std::max(x, 0.0); }},
+    {"LeakyRelu", apply, 2, GradientWork{2, kReadsOutput}},
+    {"ThresholdedRelu", apply, 1, GradientWork{1, kReadsOutput}},
+    {"Elu", apply, 4, GradientWork{3, kReadsOutput}},
+    {"Selu", apply, 5, GradientWork{3, kReadsOutput}},
+    {"Celu", apply, 5, GradientWork{3, kReadsOutput}},
+    {"Sigmoid", apply, 4, GradientWork{3, kReadsOutput}},
+    {"HardSigmoid", apply, 4, GradientWork{3, kReadsOutput}},
+    {"HardSwish", apply, 5, GradientWork{5, kReadsFirst}},
+    {"Swish", apply, 5, GradientWork{6, kReadsFirst}},
+    {"Mish", apply, 5, GradientWork{10, kReadsFirst}},
+    {"Softplus", apply, 3, GradientWork{5, kReadsFirst}},
+    {"Softsign", apply, 3, GradientWork{4, kReadsFirst}},
+    {"Tanh", apply, 1, GradientWork{3, kReadsOutput}},
+    {"Erf", apply, 1, GradientWork{5, kReadsFirst}},
+    {"Gelu", gelu, 5, GradientWork{11, kReadsFirst}},
+    {"Gelu", apply, 5, GradientWork{11, kReadsFirst}, nullptr, kMicrosoft},
+    {"FastGelu", with_bias, 10, GradientWork{12, kReadsFirst}, nullptr, kMicrosoft},
+    {"BiasGelu", with_bias, 6, GradientWork{12, kReadsFirst}, nullptr, kMicrosoft},
+    {"QuickGelu", apply, 6, GradientWork{7, kReadsFirst}, nullptr, kMicrosoft},
+    {"Exp", apply, 1, GradientWork{1, kReadsOutput}, [](double x, double) { return std::exp(x); }},
+    {"Log", apply, 1, GradientWork{1, kReadsFirst}, [](double x, double) { return std::log(x); }},
+    {"Sqrt", apply, 1, GradientWork{2, kReadsOutput}, [](double x, double) { return std::sqrt(x); }},
+    {"Abs", apply, 1, GradientWork{1, kReadsFirst}, [](double x, double) { return std::abs(x); }},
+    {"Neg", apply, 1, GradientWork{1, 0}, [](double x, double) { return -x; }},
+    {"Reciprocal", apply, 1, GradientWork{3, kReadsOutput}, [](double x, double) { return 1 / x; }},
+    {"Sin", apply, 1, GradientWork{2, kReadsFirst}},
+    {"Cos", apply, 1, GradientWork{3, kReadsFirst}},
+    {"Clip", apply, 2, GradientWork{2, kReadsFirst}},
     {"Floor", apply, 1, {}, [](double x, double) { return std::floor(x); }},
     {"Ceil", apply, 1, {}, [](double x, double) { return std::ceil(x); }},
     {"Round", apply, 1, {}, [](double x, double) { return std::nearbyint(x); }},

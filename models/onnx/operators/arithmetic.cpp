@@ -54,7 +54,7 @@ OperatorResult sums(const OperatorCall& c) {
   if (!c.op.gradient) return result;
   for (std::size_t i = 0; i < c.size(); ++i)
     result.gradients.emplace_back(
-        Gradient{c.op.gradient->work * n + summed(c.input(i), n), c.op.gradient->reads ? reads_input(i) : 0});
+        GradientWork{c.op.gradient->work * n + summed(c.input(i), n), c.op.gradient->reads ? reads_input(i) : 0});
   return result;
 }
 
@@ -76,22 +76,23 @@ OperatorResult product(const OperatorCall& c) {
   Tensor y = broadcast_result(c, false);
   const double n = y.numbers();
   OperatorResult result{{std::move(y)}, n};
-  result.gradients = {Gradient{n + summed(c.input(0), n), kReadsSecond},
-                      Gradient{n + summed(c.input(1), n), kReadsFirst}};
+  result.gradients = {GradientWork{n + summed(c.input(0), n), kReadsSecond},
+                      GradientWork{n + summed(c.input(1), n), kReadsFirst}};
   return result;
 }
 
 /// d(a/b) = da/b - db a/b^2.
 OperatorResult quotient(const OperatorCall& c) {
   OperatorResult result = product(c);
-  result.gradients[1] = Gradient{3 * result.forward + summed(c.input(1), result.forward), kReadsFirst | kReadsSecond};
+  result.gradients[1] =
+      GradientWork{3 * result.forward + summed(c.input(1), result.forward), kReadsFirst | kReadsSecond};
   return result;
 }
 
 /// The exponent is taken as given.
 OperatorResult power(const OperatorCall& c) {
   OperatorResult result = product(c);
-  result.gradients = {Gradient{3 * result.forward, kReadsFirst}};
+  result.gradients = {GradientWork{3 * result.forward, kReadsFirst}};
   return result;
 }
 
@@ -100,7 +101,7 @@ OperatorResult prelu(const OperatorCall& c) {
   const double n = c.input(0).numbers();
   return {{sized(c, c.input(0).type, c.input(0).shape)},
           2 * n,
-          {Gradient{2 * n, kReadsFirst}, Gradient{2 * n, kReadsFirst}}};
+          {GradientWork{2 * n, kReadsFirst}, GradientWork{2 * n, kReadsFirst}}};
 }
 
 OperatorResult where(const OperatorCall& c) {
@@ -112,24 +113,25 @@ OperatorResult where(const OperatorCall& c) {
     for (std::size_t i = 0; i < y.values->size(); ++i)
       (*y.values)[i] = broadcast_value(c.input(broadcast_value(c.input(0), y.shape, i) != 0 ? 1 : 2), y.shape, i);
   }
-  return {{std::move(y)},
-          n,
-          {{}, Gradient{n + summed(c.input(1), n), kReadsFirst}, Gradient{n + summed(c.input(2), n), kReadsFirst}}};
+  return {
+      {std::move(y)},
+      n,
+      {{}, GradientWork{n + summed(c.input(1), n), kReadsFirst}, GradientWork{n + summed(c.input(2), n), kReadsFirst}}};
 }
 
 double remainder_of(double a, double b) { return b == 0 ? 0 : a - b * std::floor(a / b); }
 double quotient_of(double a, double b) { return b == 0 ? 0 : a / b; }
 
 const Operator arithmetic_table[] = {
-    {"Add", sums, 1, Gradient{}, [](double a, double b) { return a + b; }},
-    {"Sum", sums, 1, Gradient{}, [](double a, double b) { return a + b; }},
-    {"Mean", sums, 1, Gradient{1, 0}},
-    {"Max", sums, 1, Gradient{1, kReadsFirst}, [](double a, double b) { return std::max(a, b); }},
-    {"Min", sums, 1, Gradient{1, kReadsFirst}, [](double a, double b) { return std::min(a, b); }},
-    {"Sub", difference, 1, Gradient{}, [](double a, double b) { return a - b; }},
-    {"Mul", product, 1, Gradient{}, [](double a, double b) { return a * b; }},
-    {"Div", quotient, 1, Gradient{}, quotient_of},
-    {"Pow", power, 1, Gradient{}, [](double a, double b) { return std::pow(a, b); }},
+    {"Add", sums, 1, GradientWork{}, [](double a, double b) { return a + b; }},
+    {"Sum", sums, 1, GradientWork{}, [](double a, double b) { return a + b; }},
+    {"Mean", sums, 1, GradientWork{1, 0}},
+    {"Max", sums, 1, GradientWork{1, kReadsFirst}, [](double a, double b) { return std::max(a, b); }},
+    {"Min", sums, 1, GradientWork{1, kReadsFirst}, [](double a, double b) { return std::min(a, b); }},
+    {"Sub", difference, 1, GradientWork{}, [](double a, double b) { return a - b; }},
+    {"Mul", product, 1, GradientWork{}, [](double a, double b) { return a * b; }},
+    {"Div", quotient, 1, GradientWork{}, quotient_of},
+    {"Pow", power, 1, GradientWork{}, [](double a, double b) { return std::pow(a, b); }},
     {"Mod", sums, 1, {}, remainder_of},
     {"PRelu", prelu},
     {"Where", where},

@@ -45,7 +45,7 @@ OperatorResult projected_attention(const OperatorCall& c) {
   Tensor y = sized(c, c.input(0).type, {x[0], x[1], widths[2]});
   const double projected = d(x[0]) * d(x[1]) * d(c.input(1).shape[1]), product = 2 * projected * d(x[2]);
   OperatorResult result{{std::move(y)}, product + h.work()};
-  result.gradients = {Gradient{product + 2 * h.work(), 0}, Gradient{product, reads_input(0)}, Gradient{}};
+  result.gradients = {GradientWork{product + 2 * h.work(), 0}, GradientWork{product, reads_input(0)}, GradientWork{}};
   result.extra_stash = (projected + h.scores()) * bytes_of(c.input(0).type);
   return result;
 }
@@ -54,8 +54,8 @@ OperatorResult attention_result(const OperatorCall& c, const AttentionShape& h, 
   OperatorResult result{{sized(c, c.input(0).type, std::move(shape))}, h.work()};
   const std::uint32_t reads = reads_input(0) | reads_input(1) | reads_input(2);
   const double product = 2 * h.scores();
-  result.gradients = {Gradient{product * h.width + 5 * h.scores(), reads}, Gradient{product * h.width, reads},
-                      Gradient{product * h.values, reads}};
+  result.gradients = {GradientWork{product * h.width + 5 * h.scores(), reads}, GradientWork{product * h.width, reads},
+                      GradientWork{product * h.values, reads}};
   // The gradient of the probabilities, which all three go through.
   result.gradients[0]->work += product * h.values;
   result.extra_stash = h.scores() * bytes_of(c.input(0).type);
@@ -90,7 +90,8 @@ OperatorResult embedding(const OperatorCall& c) {
   const double n = y.numbers(), bytes = y.bytes();
   OperatorResult result{{std::move(y)}, 7 * n};
   for (std::size_t i = 1; i < c.node.outputs.size(); ++i) result.outputs.push_back({Type::Int32, {words[0]}});
-  result.gradients = {{}, {}, Gradient{0, reads_input(0)}, Gradient{}, Gradient{}, Gradient{5 * n, 0}, Gradient{}};
+  result.gradients = {
+      {}, {}, GradientWork{0, reads_input(0)}, GradientWork{}, GradientWork{}, GradientWork{5 * n, 0}, GradientWork{}};
   result.extra_stash = bytes;
   return result;
 }
@@ -99,7 +100,7 @@ OperatorResult embedding(const OperatorCall& c) {
 OperatorResult rotary(const OperatorCall& c) {
   Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   const double work = 3 * y.numbers();
-  return {{std::move(y)}, work, {Gradient{work, 0}}};
+  return {{std::move(y)}, work, {GradientWork{work, 0}}};
 }
 
 const Operator attention_table[] = {

@@ -16,9 +16,9 @@ void add_statistics(const OperatorCall& c, OperatorResult& result, const Shape& 
 OperatorResult norm(const OperatorCall& c) {
   Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   const double n = y.numbers(), work = c.op.forward * n;
-  OperatorResult result{{std::move(y)}, work, {Gradient{work, kReadsFirst}}};
-  if (c.has(1)) result.gradients.emplace_back(Gradient{work, kReadsFirst});
-  if (c.has(2)) result.gradients.emplace_back(Gradient{});
+  OperatorResult result{{std::move(y)}, work, {GradientWork{work, kReadsFirst}}};
+  if (c.has(1)) result.gradients.emplace_back(GradientWork{work, kReadsFirst});
+  if (c.has(2)) result.gradients.emplace_back(GradientWork{});
   return result;
 }
 
@@ -42,8 +42,9 @@ OperatorResult layer_norm(const OperatorCall& c) {
 OperatorResult skip_layer_norm(const OperatorCall& c) {
   Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   const double n = y.numbers(), work = 5 * n;
-  OperatorResult result{{y}, work + n, {Gradient{work, kReadsFirst}, Gradient{}, Gradient{work, kReadsFirst}}};
-  for (std::size_t i = 3; i < c.size(); ++i) result.gradients.emplace_back(Gradient{});
+  OperatorResult result{
+      {y}, work + n, {GradientWork{work, kReadsFirst}, GradientWork{}, GradientWork{work, kReadsFirst}}};
+  for (std::size_t i = 3; i < c.size(); ++i) result.gradients.emplace_back(GradientWork{});
   for (std::size_t i = 1; i < c.node.outputs.size(); ++i) result.outputs.push_back(y);
   return result;
 }
@@ -51,14 +52,14 @@ OperatorResult skip_layer_norm(const OperatorCall& c) {
 OperatorResult softmax(const OperatorCall& c) {
   Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   const double n = y.numbers();
-  return {{std::move(y)}, c.op.forward * n, {Gradient{4 * n, kReadsOutput}}};
+  return {{std::move(y)}, c.op.forward * n, {GradientWork{4 * n, kReadsOutput}}};
 }
 
 /// Normalizes over a window of neighboring channels.
 OperatorResult local_response(const OperatorCall& c) {
   Tensor y = sized(c, c.input(0).type, c.input(0).shape);
   const double work = (2 * static_cast<double>(c.integer("size", 1)) + 4) * y.numbers();
-  return {{std::move(y)}, work, {Gradient{work, kReadsFirst | kReadsOutput}}};
+  return {{std::move(y)}, work, {GradientWork{work, kReadsFirst | kReadsOutput}}};
 }
 
 const Operator norms_table[] = {

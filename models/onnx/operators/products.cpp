@@ -12,7 +12,7 @@ namespace {
 
 OperatorResult multiplied(Tensor y, double inner) {
   const double work = 2 * y.numbers() * inner;
-  return {{std::move(y)}, work, {Gradient{work, kReadsSecond}, Gradient{work, kReadsFirst}}};
+  return {{std::move(y)}, work, {GradientWork{work, kReadsSecond}, GradientWork{work, kReadsFirst}}};
 }
 
 [[noreturn]] void refuse(const OperatorCall& c, const Shape& a, const Shape& b) {
@@ -54,7 +54,7 @@ OperatorResult gemm(const OperatorCall& c) {
   transpose_last(b, c.integer("transB", 0) != 0);
   if (a[1] != b[0]) refuse(c, a, b);
   OperatorResult result = multiplied(sized(c, c.input(0).type, {a[0], b[1]}), static_cast<double>(a[1]));
-  if (c.has(2)) result.gradients.emplace_back(Gradient{});
+  if (c.has(2)) result.gradients.emplace_back(GradientWork{});
   return result;
 }
 
@@ -92,7 +92,7 @@ OperatorResult einsum(const OperatorCall& c) {
   Tensor y = sized(c, c.input(0).type, std::move(shape));
   if (!two) {
     const double n = c.input(0).numbers();
-    return {{std::move(y)}, n, {Gradient{n, 0}}};
+    return {{std::move(y)}, n, {GradientWork{n, 0}}};
   }
   const double inner = y.numbers() > 0 ? numbers_of(iteration_space) / y.numbers() : 0;
   return multiplied(std::move(y), inner);

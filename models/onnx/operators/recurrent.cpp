@@ -37,8 +37,8 @@ OperatorResult recurrent(const OperatorCall& c, const RecurrentCell& cell) {
   // The backward work of the cells counts once with the gradient of the input and once with that of the state's
   // weights.
   const std::uint32_t reads = reads_input(0) | kReadsOutput;
-  result.gradients = {Gradient{result.forward, reads}, Gradient{inputs, reads},
-                      Gradient{states + cell.work * units, reads}, Gradient{}};
+  result.gradients = {GradientWork{result.forward, reads}, GradientWork{inputs, reads},
+                      GradientWork{states + cell.work * units, reads}, GradientWork{}};
   result.extra_stash = cell.extra_stash * units * bytes_of(type);
   return result;
 }

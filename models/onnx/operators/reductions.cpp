@@ -32,7 +32,7 @@ OperatorResult reduce(const OperatorCall& c) {
     y.values = {total};
   }
   const double n = c.input(0).numbers();
-  return {{std::move(y)}, c.op.forward * n, {Gradient{n, c.op.gradient->reads}}};
+  return {{std::move(y)}, c.op.forward * n, {GradientWork{n, c.op.gradient->reads}}};
 }
 
 OperatorResult arg(const OperatorCall& c) {
@@ -42,7 +42,7 @@ OperatorResult arg(const OperatorCall& c) {
 
 OperatorResult cumulative(const OperatorCall& c) {
   const double n = c.input(0).numbers();
-  return {{sized(c, c.input(0).type, c.input(0).shape)}, n, {Gradient{n, 0}}};
+  return {{sized(c, c.input(0).type, c.input(0).shape)}, n, {GradientWork{n, 0}}};
 }
 
 /// One comparison for each number. The indices carry the gradient back.
@@ -53,7 +53,7 @@ OperatorResult top_k(const OperatorCall& c) {
   shape[c.axis(c.integer("axis", -1), shape.size())] = k;
   Tensor y = sized(c, c.input(0).type, shape);
   const Tensor places{Type::Int64, shape};
-  return {{std::move(y), places}, c.input(0).numbers(), {Gradient{0, 0}}, places.bytes()};
+  return {{std::move(y), places}, c.input(0).numbers(), {GradientWork{0, 0}}, places.bytes()};
 }
 
 double sum(double a, double b) { return a + b; }
@@ -62,16 +62,16 @@ double largest(double a, double b) { return std::max(a, b); }
 double smallest(double a, double b) { return std::min(a, b); }
 
 const Operator reductions_table[] = {
-    {"ReduceSum", reduce, 1, Gradient{1, 0}, sum},
-    {"ReduceMean", reduce, 1, Gradient{1, 0}},
-    {"ReduceProd", reduce, 1, Gradient{1, kReadsFirst}, product},
-    {"ReduceMax", reduce, 1, Gradient{1, kReadsFirst}, largest},
-    {"ReduceMin", reduce, 1, Gradient{1, kReadsFirst}, smallest},
-    {"ReduceL1", reduce, 2, Gradient{1, kReadsFirst}},
-    {"ReduceL2", reduce, 2, Gradient{1, kReadsFirst}},
-    {"ReduceSumSquare", reduce, 2, Gradient{1, kReadsFirst}},
-    {"ReduceLogSum", reduce, 1, Gradient{1, kReadsFirst}},
-    {"ReduceLogSumExp", reduce, 2, Gradient{1, kReadsFirst}},
+    {"ReduceSum", reduce, 1, GradientWork{1, 0}, sum},
+    {"ReduceMean", reduce, 1, GradientWork{1, 0}},
+    {"ReduceProd", reduce, 1, GradientWork{1, kReadsFirst}, product},
+    {"ReduceMax", reduce, 1, GradientWork{1, kReadsFirst}, largest},
+    {"ReduceMin", reduce, 1, GradientWork{1, kReadsFirst}, smallest},
+    {"ReduceL1", reduce, 2, GradientWork{1, kReadsFirst}},
+    {"ReduceL2", reduce, 2, GradientWork{1, kReadsFirst}},
+    {"ReduceSumSquare", reduce, 2, GradientWork{1, kReadsFirst}},
+    {"ReduceLogSum", reduce, 1, GradientWork{1, kReadsFirst}},
+    {"ReduceLogSumExp", reduce, 2, GradientWork{1, kReadsFirst}},
     {"ArgMax", arg},
     {"ArgMin", arg},
     {"CumSum", cumulative},

@@ -35,11 +35,11 @@ OperatorResult gather(const OperatorCall& c) {
       from.insert(from.end(), last, index.end());
       return value_at(c.input(0), from);
     });
-  return {.outputs = {std::move(y)}, .gradients = {Gradient{0, kIndices}}, .view = c.input(1).constant};
+  return {.outputs = {std::move(y)}, .gradients = {GradientWork{0, kIndices}}, .view = c.input(1).constant};
 }
 
 OperatorResult like_indices(const OperatorCall& c) {
-  return {.outputs = {sized(c, c.input(0).type, c.input(1).shape)}, .gradients = {Gradient{0, kIndices}}};
+  return {.outputs = {sized(c, c.input(0).type, c.input(1).shape)}, .gradients = {GradientWork{0, kIndices}}};
 }
 
 OperatorResult gather_nd(const OperatorCall& c) {
@@ -51,13 +51,13 @@ OperatorResult gather_nd(const OperatorCall& c) {
     c.fail(fmt::format("indices of {} into {}", to_text(indices), to_text(x)));
   Shape shape(indices.begin(), indices.end() - 1);
   shape.insert(shape.end(), x.begin() + batch + depth, x.end());
-  return {.outputs = {sized(c, c.input(0).type, std::move(shape))}, .gradients = {Gradient{0, kIndices}}};
+  return {.outputs = {sized(c, c.input(0).type, std::move(shape))}, .gradients = {GradientWork{0, kIndices}}};
 }
 
 /// Data with some numbers replaced by updates. Gradients flow to both.
 OperatorResult scatter(const OperatorCall& c) {
   return {.outputs = {sized(c, c.input(0).type, c.input(0).shape)},
-          .gradients = {Gradient{0, kIndices}, {}, Gradient{0, kIndices}}};
+          .gradients = {GradientWork{0, kIndices}, {}, GradientWork{0, kIndices}}};
 }
 
 OperatorResult concat(const OperatorCall& c) {
@@ -81,7 +81,7 @@ OperatorResult concat(const OperatorCall& c) {
       return value_at(c.input(i), index);
     });
   OperatorResult result{{std::move(y)}};
-  result.gradients.assign(c.size(), Gradient{});
+  result.gradients.assign(c.size(), GradientWork{});
   return result;
 }
 
@@ -115,7 +115,7 @@ OperatorResult resized(const OperatorCall& c, std::size_t scales, std::size_t si
     if (shape[d] != x[d] && neighbors > 0) work *= neighbors;
   Tensor y = sized(c, c.input(0).type, std::move(shape));
   work *= y.numbers();
-  return {{std::move(y)}, work, {Gradient{work, 0}}};
+  return {{std::move(y)}, work, {GradientWork{work, 0}}};
 }
 
 /// Scales are input 1 in opset 10; since opset 11 that is the region of interest.

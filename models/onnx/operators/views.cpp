@@ -13,7 +13,7 @@ namespace stagecraft::onnx {
 namespace {
 
 OperatorResult view(std::vector<Tensor> outputs) {
-  return {.outputs = std::move(outputs), .gradients = {Gradient{}}, .view = true};
+  return {.outputs = std::move(outputs), .gradients = {GradientWork{}}, .view = true};
 }
 
 /// A view with another shape; the numbers and their order stay.

@@ -99,8 +99,8 @@ constexpr std::int64_t kMost = 1 << 24;
 constexpr std::uint32_t kData = reads_input(0), kWeights = reads_input(1);
 
 OperatorResult convolved(const OperatorCall& c, Tensor y, double work) {
-  OperatorResult result{{std::move(y)}, work, {Gradient{work, kWeights}, Gradient{work, kData}}};
-  if (c.has(2)) result.gradients.emplace_back(Gradient{});
+  OperatorResult result{{std::move(y)}, work, {GradientWork{work, kWeights}, GradientWork{work, kData}}};
+  if (c.has(2)) result.gradients.emplace_back(GradientWork{});
   return result;
 }
 
@@ -162,7 +162,7 @@ OperatorResult transposed_convolution(const OperatorCall& c) {
 }
 
 OperatorResult pooled(const OperatorCall& c, Tensor y, double window, bool largest) {
-  OperatorResult result{{y}, window * y.numbers(), {Gradient{c.input(0).numbers(), 0}}};
+  OperatorResult result{{y}, window * y.numbers(), {GradientWork{c.input(0).numbers(), 0}}};
   if (largest) result.extra_stash = y.bytes();
   if (c.node.outputs.size() > 1) result.outputs.push_back({Type::Int64, y.shape});
   return result;

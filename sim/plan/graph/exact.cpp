@@ -95,7 +95,7 @@ class ExactPartitionSearch {
   double longest_stage() const { return steady_ > 0 ? (incumbent_ - fill_ * critical_) / steady_ * kSlack : kInfinity; }
 
   /// Amounts of the layers outside a set.
-  struct Rest {
+  struct RemainingAmounts {
     double work = 0, min_seconds = 0;
   };
 
@@ -105,9 +105,9 @@ class ExactPartitionSearch {
     for (const int label : labels_of_[set])
       if (promising(labels_[label])) live_.push_back(label);
     if (live_.empty()) return;
-    rest_ = {total_work_, total_least_};
+    remaining_ = {total_work_, total_least_};
     for (int layer = 0; layer < p_.size(); ++layer)
-      if (set_.test(layer)) rest_.work -= work_[layer], rest_.min_seconds -= least_[layer];
+      if (set_.test(layer)) remaining_.work -= work_[layer], remaining_.min_seconds -= least_[layer];
     grow(LayerSet{}, p_.size(), Sums{});
   }
 
@@ -150,7 +150,7 @@ class ExactPartitionSearch {
     inputs &= ~stage;
     for (int layer = 0; layer < p_.size(); ++layer)
       if (inputs.test(layer)) sums.entering += p_.output[layer];
-    const Rest rest{rest_.work - work, rest_.min_seconds - min_seconds};
+    const RemainingAmounts rest{remaining_.work - work, remaining_.min_seconds - min_seconds};
     const LayerSet covered = set_ | stage;
     const bool complete = static_cast<int>(covered.count()) == p_.size();
     for (const ReplicaChoice& option : mixes_.choices()) {
@@ -161,7 +161,7 @@ class ExactPartitionSearch {
   }
 
   void attach(int from, const LayerSet& stage, const LayerSet& inputs, const LayerSet& covered, const Sums& sums,
-              const Times& times, const ReplicaChoice& option, const Rest& rest, bool complete) {
+              const Times& times, const ReplicaChoice& option, const RemainingAmounts& rest, bool complete) {
     const Label& before = labels_[from];
     const int left = mixes_.full() - before.used, used = before.used + option.mix;
     count();
@@ -336,7 +336,7 @@ class ExactPartitionSearch {
 
   LayerSet set_;           ///< The set that extend() works on.
   std::vector<int> live_;  ///< The promising labels of set_.
-  Rest rest_;              ///< Amounts of the layers outside set_.
+  RemainingAmounts remaining_;  ///< Amounts of the layers outside set_.
 };
 
 }  // namespace

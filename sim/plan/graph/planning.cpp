@@ -157,12 +157,12 @@ GraphPlanInput plan_input_of(const PlannerInput& input) {
     for (const DeviceTypeId type : any[c]) {
       p.own_operations[c] = std::max(p.own_operations[c], 2 * input.costs.operation(type).value);  // F and B.
       const Bytes usable = input.cluster.types[type].usable_memory();
-      if (!memory && usable.value > 0) p.room[c] = std::min(p.room[c], usable.value);
+      if (!memory && usable.value > 0) p.memory_by_choice[c] = std::min(p.memory_by_choice[c], usable.value);
     }
     p.among_replicas[c] = rate ? rate->value : among(input, plan_input, c);
   }
   p.memory = memory ? memory->value : 0;
-  for (int c = 0; c < p.choices() && !memory; ++c) p.memory = std::max(p.memory, p.room[c]);
+  for (int c = 0; c < p.choices() && !memory; ++c) p.memory = std::max(p.memory, p.memory_by_choice[c]);
   p.bandwidth = rate                ? rate->value
                 : p.of_type.empty() ? slowest_in_groups(input, plan_input.devices, p.devices)
                                     : msr::slowest_between(input.cluster, plan_input.devices);

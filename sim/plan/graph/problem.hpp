@@ -45,7 +45,7 @@ struct GraphProblem {
   double memory = kInfinity;     ///< Bytes of a device.
   double bandwidth = kInfinity;  ///< Bytes a second between stages.
   ByChoice among_replicas = all_choices(bandwidth);  ///< Bytes a second between neighboring replicas of each choice.
-  ByChoice room = all_choices(memory);               ///< Bytes of a device of each choice, if less than `memory`.
+  ByChoice memory_by_choice = all_choices(memory);   ///< Bytes of a device of each choice, if less than `memory`.
   ByChoice own_operations = all_choices(0);          ///< Overhead of each choice in addition to `operations`.
 
   int size() const { return layers.size(); }
@@ -56,7 +56,7 @@ constexpr int kAnyType = -1;  ///< Marks a choice whose replicas may have any ty
 
 /// Whether a stage of this choice may keep this number of bytes.
 inline bool fits(const GraphProblem& p, double bytes, int choice) {
-  return bytes <= p.memory && bytes <= p.room[choice];
+  return bytes <= p.memory && bytes <= p.memory_by_choice[choice];
 }
 
 /// Adds all amounts of a layer except `entering`.

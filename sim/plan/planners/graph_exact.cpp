@@ -40,8 +40,9 @@ std::shared_ptr<const PlannerOptions> read_graph_exact_options(const config::Val
   return read;
 }
 
-/// An iteration that is known to be possible: GraphPipe's partition, where it is found in as many steps.
-double known_iteration(const graph::GraphProblem& p, bool sequential, std::int64_t most_steps) {
+/// An upper bound for the search: the iteration of GraphPipe's partition, if it needs at most `most_steps` steps;
+/// otherwise infinite.
+double feasible_iteration(const graph::GraphProblem& p, bool sequential, std::int64_t most_steps) {
   constexpr double kNone = kInfinity, kRounding = 1 + 1e-9;
   try {
     const auto division = graph::partition(p, most_steps);
@@ -62,7 +63,7 @@ Planned plan_exactly(const PlannerInput& input) {
   graph::ExactOptions options;
   options.sequential = sequential;
   options.most_states = *input.options.effort;
-  options.incumbent = known_iteration(coarse.problem, sequential, options.most_states);
+  options.incumbent = feasible_iteration(coarse.problem, sequential, options.most_states);
   const auto division = graph::search_exact(coarse.problem, options);
   if (!division)
     graph::refuse(input, plan_input, blocks ? "stages of these blocks" : "stages",

@@ -24,17 +24,17 @@ constexpr WordList kPlaces = {"by the mill",   "at noon",          "in the yard"
                               "before dawn",   "under the bridge", "near the wall",  "without a word",
                               "every evening", "in the rain",      "with some care", "on the far side"};
 
-std::string_view pick(const WordList& words, Rng& rng) { return words[rng.integer(0, 11)]; }
+std::string_view random_word(const WordList& words, Rng& rng) { return words[rng.integer(0, 11)]; }
 
 std::string noun_phrase(Rng& rng) {
   const bool bare = rng.integer(0, 1) == 0;
-  const std::string_view kind = bare ? "" : pick(kKinds, rng);
-  return fmt::format("the {}{}{}", kind, bare ? "" : " ", pick(kThings, rng));
+  const std::string_view kind = bare ? "" : random_word(kKinds, rng);
+  return fmt::format("the {}{}{}", kind, bare ? "" : " ", random_word(kThings, rng));
 }
 
 std::string clause(Rng& rng) {
   std::string text = noun_phrase(rng);
-  text += fmt::format(" {} ", pick(kActs, rng));
+  text += fmt::format(" {} ", random_word(kActs, rng));
   return text += noun_phrase(rng);
 }
 
@@ -42,7 +42,7 @@ std::string sentence(Rng& rng) {
   const int pattern = rng.integer(0, 2);
   if (pattern == 0) return clause(rng) + ". ";
   std::string text = clause(rng);
-  if (pattern == 1) return text += fmt::format(" {}. ", pick(kPlaces, rng));
+  if (pattern == 1) return text += fmt::format(" {}. ", random_word(kPlaces, rng));
   return text += ", and " + clause(rng) + ". ";
 }
 

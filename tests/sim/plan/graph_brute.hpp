@@ -151,7 +151,7 @@ class BruteForce {
       depth[s] = below + 1;
       path[s] = previous_path = after + seconds + channel;
       const double bytes = resident + stash * std::min(below + 1, p_.micro_batches);
-      if (bytes > p_.memory || bytes > p_.room[choice[s]]) return;
+      if (bytes > p_.memory || bytes > p_.memory_by_choice[choice[s]]) return;
       slowest = std::max({slowest, seconds, channel});
       longest = std::max(longest, path[s]);
     }

@@ -28,7 +28,8 @@ GraphProblem random_types(Rng& rng, Digraph graph) {
     for (int c = 0; c < 5; ++c) sums.stash[c] = stash / p.replicas[c];
   }
   p.among_replicas[4] = std::min(p.among_replicas[2], p.among_replicas[3]);
-  if (rng.integer(0, 1) == 0) p.room[0] = p.room[2] = p.room[4] = rng.integer(15, 60);
+  if (rng.integer(0, 1) == 0)
+    p.memory_by_choice[0] = p.memory_by_choice[2] = p.memory_by_choice[4] = rng.integer(15, 60);
   return p;
 }
 

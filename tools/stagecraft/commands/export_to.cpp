@@ -18,11 +18,12 @@
 namespace stagecraft {
 namespace {
 
-/// The program of a scenario becomes a folder --out with rank.N.et for each device and, where replicas reduce
-/// gradients, groups.json, as ASTRA-sim reads them. What is different there goes to stderr. Returns the exit code.
+/// Writes the program of a scenario to the folder --out: rank.N.et for each device and, if replicas reduce gradients,
+/// groups.json, as ASTRA-sim reads them. Prints the differences to stderr. Returns the exit code.
 int export_chakra(const Arguments& a) {
   const char* const example = "stagecraft export chakra scenarios/examples/quickstart.yaml --out traces";
-  if (!a.has("FILE") || a.text("FILE").ends_with(".csv")) throw InputError("chakra is made of a scenario", example);
+  if (!a.has("FILE") || a.text("FILE").ends_with(".csv"))
+    throw InputError("export chakra needs a scenario file", example);
   if (!a.has("out")) throw InputError("chakra needs a folder to write to", example);
   const CompiledExperiment c = compile(load_experiment(a.text("FILE"), a.list("set")));
   const ChakraTraces chakra = chakra_traces(c.program);
