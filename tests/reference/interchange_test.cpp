@@ -158,7 +158,7 @@ TEST_CASE("every file reads back as written, and our lowering equals PyTorch's, 
     const bool refused = !why_not_torch(f.csv.actions, f.plan, entry["slices"], TorchVersion::V2_11).empty();
     CHECK(refused == !loadable);
     if (!entry.contains("lowered")) continue;
-    const std::string text = to_csv(::lowered(f));
+    const std::string text = to_csv(interchange_test::lowered(f));
     check_digests(text, entry["lowered"]);
     const CheckedFile comms = check_file(text, name, {.torch = TorchVersion::V2_11});
     REQUIRE(comms.good());

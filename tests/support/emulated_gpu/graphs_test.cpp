@@ -6,7 +6,7 @@
 #include "backends/cuda/capture.hpp"
 #include "tests/support/emulated_gpu/streams.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::graphs_test {
 
 namespace {
 
@@ -100,3 +100,5 @@ TEST_CASE("arguments are taken at the capture, and work that hangs hangs in a gr
   hangs.launch(a);
   for (int i = 0; i < 50; ++i) CHECK(cudaStreamQuery(a) == cudaErrorNotReady);
 }
+
+}  // namespace stagecraft::graphs_test

@@ -10,7 +10,7 @@
 #include "backends/cuda/capture.hpp"
 #include "backends/cuda/partitions.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::streams_test {
 using emulated_gpu::Machine;
 using emulated_gpu::Order;
 
@@ -220,3 +220,5 @@ TEST_CASE("a look lets little work go on, and looks that follow at once let more
     CHECK(done <= kItems + 7);
   }
 }
+
+}  // namespace stagecraft::streams_test

@@ -10,7 +10,7 @@
 #include "tests/backends/cpu/trial.hpp"
 #include "tests/backends/cuda/kernels/gpu.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::matmul_test {
 using cuda::Precision;
 using test::Gpu;
 
@@ -168,3 +168,5 @@ TEST_CASE("a product of sizes that do not fit, or beyond its memory, is found") 
   CHECK_THROWS_AS(cudaStreamSynchronize(gpu.stream()), emulated_gpu::Misuse);
 }
 #endif
+
+}  // namespace stagecraft::matmul_test

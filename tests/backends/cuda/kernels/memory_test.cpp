@@ -16,7 +16,7 @@
 #include "tests/support/emulated_gpu/machine.hpp"
 #endif
 
-using namespace stagecraft;
+namespace stagecraft::memory_test {
 using test::Gpu;
 
 namespace {
@@ -169,3 +169,5 @@ TEST_CASE("one number that is not finite is found") {
       kernels.release(data, size * width);
     }
 }
+
+}  // namespace stagecraft::memory_test

@@ -8,7 +8,7 @@
 #include "tests/backends/cuda/kernels/gpu.hpp"
 #include "tests/backends/cuda/kernels/shapes.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::operations_test {
 using namespace stagecraft::test;
 
 namespace {
@@ -220,3 +220,5 @@ TEST_CASE("operations that have no kernel say so") {
   call.operation = &input;
   CHECK_THROWS_AS(gpu.kernels().forward(call), InternalError);
 }
+
+}  // namespace stagecraft::operations_test

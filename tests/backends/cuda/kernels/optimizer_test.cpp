@@ -6,7 +6,7 @@
 #include "tests/backends/cpu/trial.hpp"
 #include "tests/backends/cuda/kernels/gpu.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::optimizer_test {
 using test::Gpu;
 
 namespace {
@@ -172,3 +172,5 @@ TEST_CASE("a step of Adam that the device counts has the bits of one that it is 
       }
     }
 }
+
+}  // namespace stagecraft::optimizer_test

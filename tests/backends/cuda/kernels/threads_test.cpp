@@ -6,7 +6,7 @@
 #include "backends/cuda/kernels/launch.hpp"
 #include "tests/backends/cuda/kernels/gpu.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::threads_test {
 using emulated_gpu::Misuse;
 using test::Gpu;
 
@@ -92,3 +92,5 @@ TEST_CASE("what would hang or break a GPU is found") {
       run_alone([](cudaStream_t stream) { cuda::launch(beyond_kernel, dim3(1), dim3(2048), 16, stream, 0U); }),
       doctest::Contains("2048 threads"), Misuse);
 }
+
+}  // namespace stagecraft::threads_test

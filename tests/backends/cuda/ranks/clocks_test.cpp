@@ -4,7 +4,7 @@
 #include "backends/cuda/ranks/together.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::clocks_test {
 
 namespace {
 
@@ -67,3 +67,5 @@ TEST_CASE("an iteration ends with the last of its GPUs, also where the gate of o
             doctest::Approx(first ? 9 : 14).epsilon(1e-5));  // 14 s after the earlier one.
   }
 }
+
+}  // namespace stagecraft::clocks_test

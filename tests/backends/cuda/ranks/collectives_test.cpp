@@ -5,7 +5,7 @@
 #include "tests/backends/cuda/run/gpu_case.hpp"
 #include "tests/support/collective_steps.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::collectives_test {
 
 namespace {
 
@@ -45,3 +45,5 @@ TEST_CASE("gradients that are scattered, gathered, exchanged or broadcast on GPU
     }
   }
 }
+
+}  // namespace stagecraft::collectives_test

@@ -5,7 +5,7 @@
 
 #include "sim/core/diagnostic.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::gpu_slots_test {
 using cuda::GpuInventory;
 using Shares = std::vector<std::vector<int>>;
 
@@ -48,3 +48,5 @@ TEST_CASE("what a process sees, as bytes and back") {
   CHECK(again.devices == 3);
   CHECK(again.nccl == 22809);
 }
+
+}  // namespace stagecraft::gpu_slots_test

@@ -5,7 +5,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::several_gpus_test {
 
 namespace {
 
@@ -117,3 +117,5 @@ TEST_CASE("a kernel that copies has to reach the other GPU") {
   CHECK_THROWS_WITH_AS(test::on_gpu(c, c.program(), machine), doctest::Contains("cannot reach the memory of GPU"),
                        BackendError);
 }
+
+}  // namespace stagecraft::several_gpus_test

@@ -14,7 +14,7 @@
 #include "tests/backends/cuda/run/gpu_case.hpp"
 #include "tests/support/devices.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::sums_test {
 
 namespace {
 
@@ -271,3 +271,5 @@ TEST_CASE("a wait that is left out around a sum makes other numbers, whichever i
     CHECK(noticed);
   }
 }
+
+}  // namespace stagecraft::sums_test

@@ -12,7 +12,7 @@
 #include "tests/support/emulated_gpu/streams.hpp"
 #endif
 
-using namespace stagecraft;
+namespace stagecraft::device_test {
 
 namespace {
 
@@ -129,3 +129,5 @@ TEST_CASE("messages by a kernel, and iterations as graphs") {
     compare(t, 1e-12);
   }
 }
+
+}  // namespace stagecraft::device_test

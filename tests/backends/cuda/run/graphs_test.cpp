@@ -5,7 +5,7 @@
 
 #include "tests/backends/cuda/run/gpu_case.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::graphs_test {
 
 namespace {
 
@@ -216,3 +216,5 @@ TEST_CASE("iterations take as long without events as with them, to an emulated m
   CHECK(off <= with);
   CHECK(with - off <= 3e-6 * static_cast<double>(program.size()));
 }
+
+}  // namespace stagecraft::graphs_test

@@ -7,7 +7,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "tests/support/emulated_gpu/streams.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::memory_test {
 using cuda::Arena;
 using cuda::VectorClock;
 
@@ -126,3 +126,5 @@ TEST_CASE("a wait is enqueued once, and not for what is implied by another") {
   CHECK(queues.reached(2) == VectorClock{1, 1, 1});
   CHECK_THROWS_AS(queues.wait(0, cuda::Point{2, 1}), InternalError);  // Not ended: a wait would do nothing.
 }
+
+}  // namespace stagecraft::memory_test

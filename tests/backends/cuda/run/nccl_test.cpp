@@ -8,7 +8,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::nccl_test {
 
 TEST_CASE("messages by NCCL: the same bits, however the streams are laid out") {
   test::Case c;
@@ -69,3 +69,5 @@ TEST_CASE("more streams on a GPU than it has hardware queues are refused before 
   add();
   CHECK_THROWS_AS(cuda::require_queues(queues, {0, 0}), InputError);
 }
+
+}  // namespace stagecraft::nccl_test

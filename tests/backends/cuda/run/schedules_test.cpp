@@ -3,7 +3,7 @@
 
 #include "tests/backends/cuda/run/gpu_case.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::schedules_test {
 
 namespace {
 
@@ -138,3 +138,5 @@ TEST_CASE("weights that two layers of a stage share") {
   test::connect(c.plan, c.model);
   compare(c);
 }
+
+}  // namespace stagecraft::schedules_test

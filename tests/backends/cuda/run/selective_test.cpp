@@ -4,7 +4,7 @@
 
 #include "tests/backends/cuda/run/gpu_case.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::selective_test {
 
 namespace {
 
@@ -58,3 +58,5 @@ TEST_CASE("selective recomputation on the GPU gives the bits of the CPU without 
     }
   }
 }
+
+}  // namespace stagecraft::selective_test

@@ -6,7 +6,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
 
-using namespace stagecraft;
+namespace stagecraft::waits_test {
 
 namespace {
 
@@ -204,3 +204,5 @@ TEST_CASE("numbers beyond all bounds are noticed at the end") {
   const Program program = c.program();
   CHECK_THROWS_WITH_AS(test::on_gpu(c, program, {}), doctest::Contains("the loss is not a finite number"), Infeasible);
 }
+
+}  // namespace stagecraft::waits_test
