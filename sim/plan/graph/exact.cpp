@@ -334,8 +334,8 @@ class ExactPartitionSearch {
   std::unordered_map<LayerSet, int> index_;
   std::int64_t states_ = 0;
 
-  LayerSet set_;           ///< The set that extend() works on.
-  std::vector<int> live_;  ///< The promising labels of set_.
+  LayerSet set_;                ///< The set that extend() works on.
+  std::vector<int> live_;       ///< The promising labels of set_.
   RemainingAmounts remaining_;  ///< Amounts of the layers outside set_.
 };
 
