@@ -6,17 +6,30 @@
 namespace stagecraft::cpu {
 namespace {
 
+/// The row of a word in the weights that are here; -1: another device has it.
+template <class T>
+std::int64_t row_of_word(const real::Call& call, T number) {
+  const Operation& op = *call.operation;
+  if (call.words == 0) return whole_number(number, op.inner, "word", op);
+  const std::int64_t word = whole_number(number, call.words, "word", op) - call.first_word;
+  return word >= 0 && word < op.inner ? word : -1;
+}
+
 template <class T>
 void forward(const real::Call& call) {
   const Operation& op = *call.operation;
   const T* const input = numbers<T>(call.inputs[0]);
   const T* const words = static_cast<const T*>(call.weights);
   const T* const positions = words + real::second_block(op, sizeof(T));
-  for (std::int64_t row = 0; row < call.samples * op.rows; ++row) {
-    const T* const word = words + whole_number(input[row], op.inner, "word", op) * op.columns;
+  const std::int64_t rows = call.output.rows / call.samples;
+  for (std::int64_t row = 0; row < call.output.rows; ++row) {
+    const std::int64_t number = row_of_word(call, input[row]);
+    const T* const word = words + number * op.columns;
     T* const to = numbers<T>(call.output) + row * op.columns;
-    const T* const position = positions + row % op.rows * op.columns;
-    if (op.positions)
+    const T* const position = positions + (call.first_row + row % rows) * op.columns;
+    if (number < 0)
+      put(false, op.columns, to, [=](std::int64_t i) { return op.positions ? position[i] : T{0}; });
+    else if (op.positions)
       put(false, op.columns, to, [=](std::int64_t i) { return word[i] + position[i]; });
     else
       put(false, op.columns, to, [=](std::int64_t i) { return word[i]; });
@@ -36,11 +49,13 @@ void weight_gradient(const real::Call& call, const real::Tensor& d_output, void*
   const T* const input = numbers<T>(call.inputs[0]);
   T* const d_words = static_cast<T*>(d_weights);
   T* const d_positions = d_words + real::second_block(op, sizeof(T));
-  for (std::int64_t row = 0; row < call.samples * op.rows; ++row) {
+  const std::int64_t rows = d_output.rows / call.samples;
+  for (std::int64_t row = 0; row < d_output.rows; ++row) {
     const T* const gradient = numbers<T>(d_output) + row * op.columns;
     const auto value = [=](std::int64_t i) { return gradient[i]; };
-    put(true, op.columns, d_words + whole_number(input[row], op.inner, "word", op) * op.columns, value);
-    if (op.positions) put(true, op.columns, d_positions + row % op.rows * op.columns, value);
+    if (const std::int64_t number = row_of_word(call, input[row]); number >= 0)
+      put(true, op.columns, d_words + number * op.columns, value);
+    if (op.positions) put(true, op.columns, d_positions + (call.first_row + row % rows) * op.columns, value);
   }
 }
 

@@ -109,6 +109,21 @@ class CpuKernels final : public real::Kernels {
     put(false, t.size(), x, [=, f = static_cast<T>(factor)](std::int64_t i) { return f * x[i]; });
   }
 
+  void maximum(real::Tensor from, real::Tensor to) override {
+    T* const x = numbers<T>(to);
+    put(false, to.size(), x, [x, y = numbers<T>(from)](std::int64_t i) { return x[i] < y[i] ? y[i] : x[i]; });
+  }
+  void attention_part(const real::Call& call, const real::KeyPart& part) override {
+    cpu::attention_part<T>(call, part, pool_);
+  }
+  void attention_part_gradient(const real::Call& call, const real::KeyPart& part, real::Tensor d_output,
+                               real::Tensor d_input, real::Tensor d_keys) override {
+    cpu::attention_part_gradient<T>(call, part, d_output, d_input, d_keys, pool_);
+  }
+  void divided_loss(real::DividedLossStep step, const real::Call& call, const real::DividedLoss& rows) override {
+    divided_cross_entropy<T>(step, call, rows);
+  }
+
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
     cpu::update<T>(rule, options, count, as<const T>(gradient), state, as<const T>(from), as<T>(to));

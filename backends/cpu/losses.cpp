@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "backends/cpu/loops.hpp"
 #include "backends/cpu/operations.hpp"
@@ -23,6 +24,51 @@ void cross_entropy(const real::Call& call) {
     gradient[target] -= static_cast<T>(weight);
   }
   *numbers<T>(call.output) = static_cast<T>(weight * total);
+}
+
+/// The sums over all classes are in `rows`; the largest score is a term of the loss that the targets have without.
+template <class T>
+void divided_gradient(const real::Call& call, const real::DividedLoss& rows) {
+  const Operation& op = *call.operation;
+  const double weight = call.scale / op.rows;
+  double total = 0;
+  for (std::int64_t row = 0; row < call.samples * op.rows; ++row) {
+    T* const gradient = numbers<T>(call.saved) + row * op.columns;
+    const auto all_classes = static_cast<double>(numbers<T>(rows.sums)[row]);
+    total += std::log(all_classes) - static_cast<double>(numbers<T>(rows.targets)[row]);
+    const T factor = static_cast<T>(weight / all_classes);
+    put(false, op.columns, gradient, [=](std::int64_t i) { return gradient[i] * factor; });
+    const std::int64_t target =
+        whole_number(numbers<T>(call.inputs[1])[row], call.words, "class", op) - call.first_word;
+    if (target >= 0 && target < op.columns) gradient[target] -= static_cast<T>(weight);
+  }
+  *numbers<T>(call.output) = static_cast<T>(weight * total);
+}
+
+template <class T>
+void divided_sums(const real::Call& call, const real::DividedLoss& rows) {
+  const Operation& op = *call.operation;
+  for (std::int64_t row = 0; row < call.samples * op.rows; ++row) {
+    const T* const x = numbers<T>(call.inputs[0]) + row * op.columns;
+    T* const to = numbers<T>(call.saved) + row * op.columns;
+    const T largest = numbers<T>(rows.largest)[row];
+    put(false, op.columns, to, [=](std::int64_t i) { return real::exponential(x[i] - largest); });
+    numbers<T>(rows.sums)[row] = sum<T>(op.columns, [to](std::int64_t i) { return to[i]; });
+    const std::int64_t target =
+        whole_number(numbers<T>(call.inputs[1])[row], call.words, "class", op) - call.first_word;
+    numbers<T>(rows.targets)[row] = target >= 0 && target < op.columns ? x[target] - largest : T{0};
+  }
+}
+
+template <class T>
+void divided_largest(const real::Call& call, const real::DividedLoss& rows) {
+  const Operation& op = *call.operation;
+  for (std::int64_t row = 0; row < call.samples * op.rows; ++row) {
+    const T* const x = numbers<T>(call.inputs[0]) + row * op.columns;
+    numbers<T>(rows.largest)[row] = joined(
+        op.columns, -std::numeric_limits<T>::infinity(), [x](std::int64_t i) { return x[i]; },
+        [](T a, T b) { return a < b ? b : a; });
+  }
 }
 
 /// weight * sum (y - t)^2, and its gradient.
@@ -59,6 +105,20 @@ void input_gradient(const real::Call& call, const real::Tensor&, std::span<const
 }
 
 }  // namespace
+
+template <class T>
+void divided_cross_entropy(real::DividedLossStep step, const real::Call& call, const real::DividedLoss& rows) {
+  switch (step) {
+    case real::DividedLossStep::Largest:
+      return divided_largest<T>(call, rows);
+    case real::DividedLossStep::Sums:
+      return divided_sums<T>(call, rows);
+    case real::DividedLossStep::Gradient:
+      return divided_gradient<T>(call, rows);
+  }
+}
+template void divided_cross_entropy<float>(real::DividedLossStep, const real::Call&, const real::DividedLoss&);
+template void divided_cross_entropy<double>(real::DividedLossStep, const real::Call&, const real::DividedLoss&);
 
 template <class T>
 OperationKernels cross_entropy_kernels() {

@@ -12,6 +12,7 @@ struct MatrixView {
   T* data = nullptr;
   std::int64_t rows = 0, columns = 0, stride = 0;
 
+  T* row(std::int64_t r) const { return data + r * stride; }
   operator MatrixView<const T>() const { return {data, rows, columns, stride}; }
 };
 

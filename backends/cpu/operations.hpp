@@ -54,6 +54,17 @@ OperationKernels mean_square_kernels();
 template <class T>
 OperationKernels sum_square_kernels();
 
+/// Attention over one part of the keys; see real::KeyPart.
+template <class T>
+void attention_part(const real::Call&, const real::KeyPart&, MemoryPool& scratch);
+template <class T>
+void attention_part_gradient(const real::Call&, const real::KeyPart&, const real::Tensor& d_output,
+                             const real::Tensor& d_input, const real::Tensor& d_keys, MemoryPool& scratch);
+
+/// One step of a cross entropy over classes that devices divide; see real::DividedLoss.
+template <class T>
+void divided_cross_entropy(real::DividedLossStep, const real::Call&, const real::DividedLoss&);
+
 template <class T>
 T* numbers(const real::Tensor& tensor) {
   return static_cast<T*>(tensor.data);

@@ -22,11 +22,12 @@ struct Turn {
 
 /// Copies rows and turns the pairs of each head by their angle, or back: (x, y) becomes (x c - y s, y c + x s).
 template <class T>
-void turn_rows(const Operation& op, std::int64_t rows, bool back, bool add, const T* from, T* to) {
+void turn_rows(const Operation& op, std::int64_t first_row, std::int64_t rows, bool back, bool add, const T* from,
+               T* to) {
   const std::int64_t columns = op.columns, half = op.rotary / 2;
   std::vector<Turn<T>> turns;
   for (std::int64_t row = 0; row < op.rows; ++row)
-    for (std::int64_t pair = 0; pair < half; ++pair) turns.emplace_back(op, row, pair);
+    for (std::int64_t pair = 0; pair < half; ++pair) turns.emplace_back(op, first_row + row, pair);
   for (std::int64_t row = 0; row < rows; ++row, from += columns, to += columns) {
     const Turn<T>* const angles = turns.data() + row % op.rows * half;
     const T side = back ? T{-1} : T{1};
@@ -47,7 +48,8 @@ void turn_rows(const Operation& op, std::int64_t rows, bool back, bool add, cons
 
 template <class T>
 void forward(const real::Call& call) {
-  turn_rows<T>(*call.operation, call.output.rows, false, false, numbers<T>(call.inputs[0]), numbers<T>(call.output));
+  turn_rows<T>(*call.operation, call.first_row, call.output.rows, false, false, numbers<T>(call.inputs[0]),
+               numbers<T>(call.output));
 }
 
 /// A rotation back: its matrix is the transposed one.
@@ -56,7 +58,8 @@ void input_gradient(const real::Call& call, const real::Tensor& d_output, std::s
                     MemoryPool&) {
   const real::Gradient& to = d_inputs[0];
   if (to.tensor)
-    turn_rows<T>(*call.operation, d_output.rows, true, to.add, numbers<T>(d_output), numbers<T>(to.tensor));
+    turn_rows<T>(*call.operation, call.first_row, d_output.rows, true, to.add, numbers<T>(d_output),
+                 numbers<T>(to.tensor));
 }
 
 }  // namespace

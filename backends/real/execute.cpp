@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "backends/real/session.hpp"
 #include "backends/real/together.hpp"
 #include "sim/core/diagnostic.hpp"
@@ -81,16 +83,38 @@ Timeline timeline_of(Joint joint) {
   return timeline;
 }
 
+/// Devices that exchange arrays inside of instructions have to be in one process. All processes see the same, so all of
+/// them say so.
+void require_whole_groups(const Workload& workload, const DevicePlacement& placement) {
+  for (const StageWorkload& stage : workload.stages)
+    for (int r = 0; r < std::ssize(stage.replicas); ++r) {
+      // Divided states make one group of all devices with a tensor rank; tensor and context groups start with a leader.
+      const bool divides_states = stage.shards(StateSharding::Optimizer);
+      const int leader = divides_states ? 0 : r - r % stage.degrees.group();
+      const DeviceId first = stage.replicas[leader].device, device = stage.replicas[r].device;
+      if (placement.owner(first) == placement.owner(device)) continue;
+      throw InputError(
+          fmt::format("stage '{}': devices {} and {} exchange arrays inside of instructions ({}), but they are in "
+                      "different processes",
+                      stage.name, first.value, device.value, divides_states ? "divided states" : "one group"),
+          divides_states ? "as many processes as stages, or a divisor of that number; or shard: none"
+                         : "fewer processes, so that each has whole groups");
+    }
+}
+
 }  // namespace
 
 Timeline execute(const Program& program, const KernelFactory& factory, const ExecutorOptions& options) {
   const DevicePlacement placement(program, world());
+  if (world().size > 1) require_whole_groups(*program.workload, placement);
   Session session(program, factory, [&](DeviceId d) { return placement.here(d); });
   if (world().size == 1) {
     bool diverged = false;
     Times times;
     try {
-      times = run_program(program, session, nullptr, options);
+      ExecutorOptions threads = options;
+      threads.one_thread = options.one_thread && !session.has_groups();
+      times = run_program(program, session, nullptr, threads);
     } catch (const Infeasible& e) {
       // Runs for their losses alone, on one thread, end there.
       diverged = options.one_thread && e.problem().code == "diverged";

@@ -1,5 +1,7 @@
 #include "backends/real/kernels.hpp"
 
+#include "sim/core/diagnostic.hpp"
+
 namespace stagecraft::real {
 namespace {
 
@@ -85,5 +87,19 @@ Blocks blocks(const Operation& op, std::size_t width) {
 }
 
 std::int64_t second_block(const Operation& op, std::size_t width) { return aligned(blocks(op, width).first, width); }
+
+void Kernels::maximum(Tensor, Tensor) { throw InternalError("this backend has no kernel 'maximum'"); }
+
+void Kernels::attention_part(const Call&, const KeyPart&) {
+  throw InternalError("this backend has no kernel for attention over parts of the keys");
+}
+
+void Kernels::attention_part_gradient(const Call& call, const KeyPart& part, Tensor, Tensor, Tensor) {
+  attention_part(call, part);
+}
+
+void Kernels::divided_loss(DividedLossStep, const Call&, const DividedLoss&) {
+  throw InternalError("this backend has no kernel for a loss over divided classes");
+}
 
 }  // namespace stagecraft::real

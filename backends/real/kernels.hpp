@@ -49,6 +49,27 @@ struct Call {
   Tensor output;                   ///< A loss writes one number.
   Tensor saved;                    ///< `keeps(operation).numbers` for each sample, in one row a sample.
   double scale = 1;                ///< For a loss: 1 / samples that one update averages; 1 for SumSquare.
+  int first_row = 0;               ///< Where devices divide the rows of a sample: the first row that is here.
+  int first_word = 0, words = 0;   ///< Where devices divide the words of an embedding or the classes of a loss: the
+                                   ///< first one that is here, and how many there are in all; 0: they are not divided.
+};
+
+/// Cross entropy over divided classes, in three steps. Between them the devices join `largest` (the maximum), then
+/// `sums` and `targets` (the sum). All three have a number for each row.
+struct DividedLoss {
+  Tensor largest;  ///< Largest score.
+  Tensor sums;     ///< Sum of exp(score - largest).
+  Tensor targets;  ///< Score of the target less the largest; 0 where another device has it.
+};
+enum class DividedLossStep : std::uint8_t { Largest, Sums, Gradient };
+
+/// Attention over one part of the keys and values after another (Milakov and Gimelshein, 2018; Liu et al., Ring
+/// Attention, ICLR 2024). For each sample and head, `saved` has the largest score of each row, then the sum of
+/// exp(score - largest), over the parts so far; the output is not divided by that sum before the last part.
+struct KeyPart {
+  Tensor keys;                               ///< Keys and values of the rows of this part, of each sample.
+  std::int64_t first_row = 0, all_rows = 0;  ///< Its first row, and the rows of a sample on all devices.
+  bool is_first = false, is_last = false;
 };
 
 /// Gradient of an input, written or added to. A tensor without data: the gradient is not needed.
@@ -95,6 +116,12 @@ class Kernels {
   virtual void weight_gradient(const Call&, Tensor d_output, void* d_weights) = 0;
   virtual void add(Tensor from, Tensor to) = 0;
   virtual void scale(double factor, Tensor) = 0;
+  /// to = max(from, to), number by number. This and what follows is only for backends that run groups of devices.
+  virtual void maximum(Tensor from, Tensor to);
+  virtual void attention_part(const Call&, const KeyPart&);
+  /// Adds to the gradients of Q, in the columns of the input that Q has, and of the keys and values of this part.
+  virtual void attention_part_gradient(const Call&, const KeyPart&, Tensor d_output, Tensor d_input, Tensor d_keys);
+  virtual void divided_loss(DividedLossStep, const Call&, const DividedLoss&);
 
   /// `to` may be `from`: then in place.
   virtual void update(const OptimizerRule&, const UpdateOptions&, std::int64_t count, const void* gradient,

@@ -25,12 +25,15 @@ class Lap {
 
 }  // namespace
 
-double NetRun::scale(const Operation& op, const Samples& s) const {
-  return op.kind == OperationKind::SumSquare ? 1 : 1.0 / static_cast<double>(s.mini_batch);
+/// The kernels take the mean over the rows that are here; where devices divide rows, that is a part of the mean.
+double NetRun::scale(const Node& node, const Samples& s) const {
+  if (node.operation->kind == OperationKind::SumSquare) return 1;
+  const double parts = node.all_rows > 0 ? node.all_rows / node.rows : 1;
+  return 1.0 / static_cast<double>(s.mini_batch) / parts;
 }
 
 /// Inputs that are not kept any more have their shape, but no data.
-Call NetRun::call(std::size_t n, const Samples& s, const void* weights, const Activations& a) const {
+Call NetRun::call(std::size_t n, const Samples& s, const void* node_weights, const Activations& a) const {
   const Node& node = net_->nodes[n];
   inputs_.clear();
   for (const int v : node.inputs) {
@@ -41,13 +44,15 @@ Call NetRun::call(std::size_t n, const Samples& s, const void* weights, const Ac
   c.operation = node.operation;
   c.samples = s.count;
   c.inputs = inputs_;
-  c.weights = node.count == 0 ? nullptr : static_cast<const char*>(weights) + node.weights * memory_->kernels().width();
+  c.weights = node_weights;
   if (node.output >= 0) {
     const Value& out = net_->values[node.output];
     c.output = {a.values[node.output].data(), s.count * out.rows, out.columns};
   }
   c.saved = a.saved[n].tensor();
-  c.scale = scale(*node.operation, s);
+  c.scale = scale(node, s);
+  c.first_row = node.first_row;
+  c.first_word = node.first_word, c.words = node.words;
   return c;
 }
 
@@ -60,16 +65,21 @@ std::int64_t NetRun::data_numbers(const Node& node) const {
 }
 
 void NetRun::make_data(const Node& node, const Samples& s, Array& into) const {
-  const std::size_t numbers = data_numbers(node);
+  const std::size_t numbers = data_numbers(node), rows = node.operation->rows;
   std::vector<double> host(numbers * static_cast<std::size_t>(s.count));
+  std::vector<double> all_rows(node.all_rows > node.operation->rows ? numbers / rows * node.all_rows : 0);
   for (std::int64_t i = 0; i < s.count; ++i) {
     const std::int64_t at = s.first + i, sample = s.evaluation ? at : at % s.mini_batch;
     const int iteration = s.evaluation ? -1 : static_cast<int>(at / s.mini_batch);
-    const std::span<double> row{host.data() + i * numbers, numbers};
+    const std::span<double> part{host.data() + i * numbers, numbers};
+    const std::span<double> row = all_rows.empty() ? part : std::span(all_rows);
     if (node.operation->kind == OperationKind::Input)
       data_->input(node.input_number, iteration, sample, row);
     else
       data_->target(iteration, sample, row);
+    if (all_rows.empty()) continue;
+    const auto first = all_rows.begin() + static_cast<std::ptrdiff_t>(numbers / rows * node.first_row);
+    std::copy_n(first, numbers, part.begin());
   }
   memory_->kernels().upload(host, into.data());
 }
@@ -115,22 +125,34 @@ Array NetRun::targets(std::size_t n, const Samples& s) const {
   return array;
 }
 
+/// Probabilities of attention are for the keys of all rows, of which a context group has divided the queries.
+std::int64_t NetRun::saved_numbers(const Node& node) const {
+  const std::int64_t numbers = keeps(*node.operation).numbers;
+  if (node.exchange == Exchange::RingKeys) return std::int64_t{2} * node.operation->heads * node.rows;
+  return node.operation->kind == OperationKind::Attention && node.all_rows > 0 ? numbers / node.rows * node.all_rows
+                                                                               : numbers;
+}
+
 void NetRun::run_node(const Node& node, std::size_t n, const Samples& s, const void* weights, Activations& a) const {
   const Operation& op = *node.operation;
-  if (const std::int64_t saved = keeps(op).numbers; saved > 0)
+  if (only_exchanges(node)) return exchange(node, s, a);
+  if (const std::int64_t saved = saved_numbers(node); saved > 0)
     a.saved[n] = Array(*memory_, s.count, saved, Use::Activations);
   if (node.output >= 0) {
     const Value& out = net_->values[node.output];
     a.values[node.output] = Array(*memory_, s.count * out.rows, out.columns, Use::Activations);
   }
   if (op.kind == OperationKind::Input) return load(n, s, a.values[node.output]);
-  Call c = call(n, s, weights, a);
+  Array gathered;
+  Call c = call(n, s, weights_of(node, weights, gathered), a);
+  if (node.exchange == Exchange::RingKeys) return ring_attention(node, c);
   if (!op.is_loss()) return memory_->kernels().forward(c);
   const Array target = targets(n, s);
   const Array& number = a.losses.emplace_back(*memory_, 1, 1, Use::Activations);
   inputs_.push_back(target.tensor());
   c.inputs = inputs_;
   c.output = number.tensor();
+  if (node.exchange == Exchange::DividedLoss) return divided_loss(c);
   memory_->kernels().forward(c);
 }
 
@@ -168,9 +190,10 @@ void NetRun::forward(const Samples& s, const void* weights, bool keep, Activatio
 void NetRun::remake(std::size_t n, const Samples& s, const void* weights, Activations& a) const {
   const Node& node = net_->nodes[n];
   const Value& out = net_->values[node.output];
-  a.saved[n] = Array(*memory_, s.count, keeps(*node.operation).numbers, Use::Activations);
+  a.saved[n] = Array(*memory_, s.count, saved_numbers(node), Use::Activations);
   const Array output(*memory_, s.count * out.rows, out.columns, Use::Activations);
-  Call c = call(n, s, weights, a);
+  Array gathered;
+  Call c = call(n, s, weights_of(node, weights, gathered), a);
   c.output = output.tensor();
   memory_->kernels().forward(c);
 }
@@ -193,6 +216,7 @@ void NetRun::input_side_of(std::size_t n, const Call& c, Activations& a) const {
   }
   if (!wanted) return;
   const Tensor from = node.output >= 0 ? a.gradients[node.output].tensor() : Tensor{};
+  if (node.exchange == Exchange::RingKeys) return ring_attention_gradient(node, c, from, gradients.front());
   memory_->kernels().input_gradient(c, from, gradients);
 }
 
@@ -203,9 +227,15 @@ void NetRun::backward(const Samples& s, const void* weights, bool input_side, vo
     if (node.operation->kind == OperationKind::Input) continue;
     const bool flows = node.output < 0 || a.gradients[node.output];
     if (!flows) continue;
+    if (only_exchanges(node)) {
+      if (input_side) exchange_back(node, s, a);
+      a.gradients[node.output] = {};
+      continue;
+    }
     const bool again = input_side && remakes(node);
     if (again) remake(n, s, weights, a);
-    const Call c = call(n, s, weights, a);
+    Array gathered;
+    const Call c = call(n, s, input_side ? weights_of(node, weights, gathered) : nullptr, a);
     if (input_side) {
       const Lap lap(watch_, LayerPass::InputGradient, n);
       input_side_of(n, c, a);
@@ -213,8 +243,7 @@ void NetRun::backward(const Samples& s, const void* weights, bool input_side, vo
     if (again) a.saved[n] = {};
     if (sum != nullptr && node.count > 0) {
       const Lap lap(watch_, LayerPass::WeightGradient, n);
-      void* const place = static_cast<char*>(sum) + node.weights * memory_->kernels().width();
-      memory_->kernels().weight_gradient(c, a.gradients[node.output].tensor(), place);
+      add_weight_gradient(node, c, a.gradients[node.output].tensor(), sum);
     }
     // The weights of the node may still wait for it.
     if (node.output >= 0 && (sum != nullptr || node.count == 0)) a.gradients[node.output] = {};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/real/array.hpp"
+#include "backends/real/group_communicator.hpp"
 #include "backends/real/stage_net.hpp"
 #include "sim/training/task.hpp"
 
@@ -35,13 +36,26 @@ class Stopwatch {
   virtual void stop() = 0;
 };
 
-/// The operations of a stage on some samples, in one device's memory.
+/// Weights or gradients of a stage that the devices of a data group divide: each has its part of the whole array, and
+/// the operations gather or scatter what they need, one after the other.
+struct ShardedArrays {
+  bool weights = false, gradients = false;
+};
+
+/// The operations of a stage on some samples, in one device's memory. Where groups of devices divide the stage, every
+/// member runs the same operations in the same order and meets the others in them.
 class NetRun {
  public:
   /// `remakes`: what attentions keep is dropped after a forward, and a backward recomputes it.
   NetRun(const StageNet& net, DeviceMemory& memory, const Dataset& data, Stopwatch* watch = nullptr,
-         bool remakes = false)
-      : net_(&net), memory_(&memory), data_(&data), watch_(watch), remakes_(remakes) {}
+         bool remakes = false, const MemberGroups& groups = {}, const ShardedArrays& sharded = {})
+      : net_(&net),
+        memory_(&memory),
+        data_(&data),
+        watch_(watch),
+        remakes_(remakes),
+        groups_(groups),
+        sharded_(sharded) {}
 
   /// Makes now what the data set gives for these samples, in other memory of the device, so that a forward copies it;
   /// gives the bytes.
@@ -64,17 +78,36 @@ class NetRun {
   void make_data(const Node&, const Samples&, Array& into) const;
   void load(std::size_t n, const Samples&, Array& into) const;
   Array targets(std::size_t n, const Samples&) const;
-  Call call(std::size_t n, const Samples&, const void* weights, const Activations&) const;
-  bool remakes(const Node& node) const { return remakes_ && node.operation->kind == OperationKind::Attention; }
+  Call call(std::size_t n, const Samples&, const void* node_weights, const Activations&) const;
+  const void* weights_of(const Node&, const void* weights, Array& gathered) const;
+  void add_weight_gradient(const Node&, const Call&, const Tensor& d_output, void* sum) const;
+  std::int64_t saved_numbers(const Node&) const;
+  static bool only_exchanges(const Node& n) {
+    return n.exchange != Exchange::None && n.exchange != Exchange::DividedLoss && n.exchange != Exchange::RingKeys;
+  }
+  void exchange(const Node&, const Samples&, Activations&) const;
+  void gather_keys(const Samples&, const Tensor& in, const Tensor& keys) const;
+  void return_keys(const Samples&, const Tensor& d_keys, const Tensor& d_in) const;
+  void exchange_back(const Node&, const Samples&, Activations&) const;
+  void divided_loss(Call&) const;
+  void ring_attention(const Node&, const Call&) const;
+  void ring_attention_gradient(const Node&, const Call&, const Tensor& d_output, const Gradient&) const;
+  KeyPart key_part(const Node&, const Tensor& keys, int step) const;
+  void pass_on(Array& part) const;
+  bool remakes(const Node& node) const {
+    return remakes_ && node.operation->kind == OperationKind::Attention && node.exchange != Exchange::RingKeys;
+  }
   void remake(std::size_t n, const Samples&, const void* weights, Activations&) const;
   void input_side_of(std::size_t n, const Call&, Activations&) const;
-  double scale(const Operation&, const Samples&) const;
+  double scale(const Node&, const Samples&) const;
 
   const StageNet* net_;
   DeviceMemory* memory_;
   const Dataset* data_;
   Stopwatch* watch_;
   bool remakes_;
+  MemberGroups groups_;
+  ShardedArrays sharded_;
   std::map<std::pair<std::size_t, std::int64_t>, Array> prepared_;  ///< By node and first sample.
   std::map<std::pair<std::size_t, std::int64_t>, Array> staged_;    ///< By node and first sample of the iteration.
   mutable std::vector<Tensor> inputs_;                              ///< Inputs of the call being made.

@@ -91,6 +91,7 @@ class ProgramExecutor {
       if (busy[d] && here(DeviceId{d})) devices.emplace_back(d);
     return devices;
   }
+  bool is_computing() const { return computing_.load() > actions_.waiting(); }
   bool here(DeviceId d) const { return !transport_ || transport_->here(d); }
   double now() const { return steady_seconds() - times_.origin; }
 
@@ -121,6 +122,7 @@ class ProgramExecutor {
       stopped_ = true;
     }
     over_.notify_all();
+    actions_.interrupt();
     for (int d = 0; d < p_.devices; ++d) {
       next_[d].ready = kStop;
       next_[d].ready.notify_all();
@@ -300,7 +302,7 @@ class ProgramExecutor {
       over_.wait_for(lock, std::chrono::milliseconds(20));
       const std::int64_t progress = progress_.load();
       const auto moment = std::chrono::steady_clock::now();
-      if (progress != seen || computing_.load() > 0) {
+      if (progress != seen || is_computing()) {
         seen = progress;
         since = moment;
       }
@@ -361,7 +363,7 @@ class ProgramExecutor {
 
   Transport::Pulse pulse_of(std::int64_t& reported, bool still) {
     const std::int64_t progress = progress_.load();
-    const bool moving = std::exchange(reported, progress) != progress || computing_.load() > 0;
+    const bool moving = std::exchange(reported, progress) != progress || is_computing();
     const std::lock_guard lock(mutex_);
     return {moving, error_ != nullptr, still && !moving && left_.load() > 0, left_.load() > 0};
   }

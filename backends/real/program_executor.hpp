@@ -16,6 +16,9 @@ class Actions {
   virtual void compute(InstructionId) = 0;
   virtual void carry(int transfer) = 0;
   virtual void collective(int index) = 0;  ///< All of its members are ready.
+  /// Threads in compute() that wait for other devices of their group, which is no progress.
+  virtual int waiting() const { return 0; }
+  virtual void interrupt() {}  ///< The run has ended or failed: no thread may wait in compute() any more.
 };
 
 struct ExecutorOptions {

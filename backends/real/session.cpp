@@ -64,10 +64,8 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
   if (!queued) require_memory(program, here);
   kernels_.resize(program.devices);
   memories_.resize(kernels_.size());
-  nets_.reserve(w_.stages.size());
-  std::vector<const StageNet*> nets;
+  compile_nets();
   for (const StageId s : w_.stages.ids()) {
-    nets.push_back(&nets_.emplace_back(compile_stage(w_, s, width_)));
     for (const auto& [device, samples] : w_.stages[s].replicas) {
       if (kernels_[device] || !here(device)) continue;
       kernels_[device] = factory(width_, device);
@@ -83,32 +81,103 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
   data_ = task.make(shape, w_.training.seed);
   std::vector<DeviceMemory*> memories;
   for (const auto& m : memories_) memories.push_back(m.get());
-  exchange_ = std::make_unique<TensorExchange>(program, nets, memories, width_);
+  exchange_ = std::make_unique<TensorExchange>(
+      program, [this](StageId s, int replica) -> const StageNet& { return net(s, replica); }, memories, width_);
   const bool whole = w_.training.optimizer.kind == OptimizerKind::Integer;
   const bool mean = !shape.losses.empty() && shape.losses.front().kind != OperationKind::SumSquare;
   for (const StageId id : w_.stages.ids()) {
     const StageWorkload& stage = w_.stages[id];
-    const StageNet& net = nets_[id];
     const bool learns = trains(program, id);
-    starts_.push_back(initial_weights(net, w_, whole));
+    starts_.push_back(initial_weights(whole_nets_[id], w_, whole));
     auto& replicas = stages_.emplace_back(stage.replicas.size());
     for (int r = 0; r < std::ssize(replicas); ++r) {
       const DeviceId device = stage.replicas[r].device;
       if (!here(device)) continue;
       DeviceMemory& memory = *memories_[device];
-      const StagePlace place{
-          id, r, learns && !stage.recomputes, learns, queued, stage.recomputes_cores, mean ? program.updates[id] : 1.0};
+      const StagePlace place{id,
+                             r,
+                             learns && !stage.recomputes,
+                             learns,
+                             queued,
+                             stage.recomputes_cores,
+                             mean ? program.updates[id] : 1.0,
+                             groups_of(id, r, here),
+                             stage.data_ranks() > 1 ? stage.sharding : StateSharding::None,
+                             stage.degrees.context > 1 && stage.degrees.context == stage.data_ranks(),
+                             stage.reshard};
       replicas[r] =
-          std::make_unique<StageExecutor>(net, place, program, memory, *exchange_, *data_, new_store(id, device));
+          std::make_unique<StageExecutor>(net(id, r), place, program, memory, *exchange_, *data_, new_store(id, r));
     }
     if (!queued) starts_.back() = {};
   }
   if (queued) prepare_data();
 }
 
-std::unique_ptr<WeightStore> Session::new_store(StageId stage, DeviceId device) const {
-  return std::make_unique<WeightStore>(*memories_[device], starts_[stage], w_.training, w_.weights, trains(p_, stage),
-                                       count_readers(p_, stage, device), p_.delays[stage]);
+/// Devices at the same place of their groups have equal nets.
+void Session::compile_nets() {
+  whole_nets_.reserve(w_.stages.size());
+  nets_.reserve(w_.stages.size());
+  for (const StageId s : w_.stages.ids()) {
+    const StageWorkload& stage = w_.stages[s];
+    whole_nets_.push_back(compile_stage(w_, s, width_));
+    auto& members = nets_.emplace_back();
+    if (stage.degrees.group() == 1) members.push_back(compile_stage(w_, s, width_));
+    for (int m = 0; m < stage.degrees.group() && stage.degrees.group() > 1; ++m)
+      members.push_back(compile_part(w_, s, stage.place(m), width_));
+  }
+}
+
+GroupMember Session::group_of(StageId stage, const std::vector<DeviceId>& devices, DeviceId member,
+                              const std::function<bool(DeviceId)>& here) {
+  if (devices.size() < 2) return {};
+  for (const DeviceId d : devices) STAGECRAFT_CHECK(here(d));  // execute() refuses other placements.
+  auto& group = groups_[{stage, devices}];
+  if (!group) group = std::make_unique<GroupCommunicator>(static_cast<int>(devices.size()), waits_);
+  return {group.get(), static_cast<int>(std::find(devices.begin(), devices.end(), member) - devices.begin())};
+}
+
+/// The data group meets inside of instructions where it divides states, or where no collective of the program sums its
+/// gradients.
+MemberGroups Session::groups_of(StageId s, int replica, const std::function<bool(DeviceId)>& here) {
+  const StageWorkload& stage = w_.stages[s];
+  const GroupPlace place = stage.place(replica);
+  std::vector<DeviceId> tensor, context, data;
+  for (int r = 0; r < std::ssize(stage.replicas); ++r) {
+    const GroupPlace other = stage.place(r);
+    const DeviceId device = stage.replicas[r].device;
+    const bool same_replica = other.replica == place.replica;
+    if (same_replica && other.context == place.context) tensor.push_back(device);
+    if (same_replica && other.tensor == place.tensor) context.push_back(device);
+    if (other.tensor == place.tensor) data.push_back(device);
+  }
+  const DeviceId device = stage.replicas[replica].device;
+  const bool meets = stage.sharding != StateSharding::None || data.size() == context.size();
+  MemberGroups groups;
+  groups.tensor = group_of(s, tensor, device, here);
+  groups.context = group_of(s, context, device, here);
+  if (meets) groups.data = group_of(s, data, device, here);
+  return groups;
+}
+
+std::unique_ptr<WeightStore> Session::new_store(StageId s, int replica) const {
+  const StageWorkload& stage = w_.stages[s];
+  const DeviceId device = stage.replicas[replica].device;
+  std::vector<double> start = starts_[s];
+  if (stage.degrees.group() > 1) start = part_of_weights(net(s, replica), whole_nets_[s], start);
+  ShardRange updated{0, std::ssize(start)};
+  if (stage.shards(StateSharding::Optimizer))
+    updated = shard_of(std::ssize(start), stage.data_ranks(), stage.data_rank(replica));
+  if (stage.shards(StateSharding::Weights)) {
+    start = std::vector(start.begin() + updated.first, start.begin() + updated.first + updated.count);
+    updated.first = 0;
+  }
+  return std::make_unique<WeightStore>(*memories_[device], start, updated, w_.training, w_.weights, trains(p_, s),
+                                       count_readers(p_, s, device), p_.delays[s]);
+}
+
+void Session::interrupt() {
+  waits_.interrupted = true;
+  for (const auto& [devices, group] : groups_) group->interrupt();
 }
 
 void Session::rewind(bool again) {
@@ -121,7 +190,7 @@ void Session::rewind(bool again) {
   std::fill(versions_.begin(), versions_.end(), -1);
   for (const StageId s : stages_.ids())
     for (std::size_t r = 0; r < stages_[s].size(); ++r)
-      if (stages_[s][r]) stages_[s][r]->start(new_store(s, w_.stages[s].replicas[r].device));
+      if (stages_[s][r]) stages_[s][r]->start(new_store(s, static_cast<int>(r)));
   if (!again) starts_.clear();
 }
 
@@ -163,7 +232,14 @@ void Session::carry(int transfer) {
   carry(transfer, [&](const void* from, void* to, std::size_t bytes) { kernels.copy(from, to, bytes); });
 }
 
-std::int64_t Session::numbers(const Collective& c) { return nets_[p_.at(c.first).stage].weights; }
+/// Divided gradients are summed in every backward, so nothing is left for the collective but that all members wait.
+void Session::collective(int index) {
+  const Collective& c = p_.collectives[index];
+  if (w_.stages[p_.at(c.first).stage].shards(StateSharding::Gradients)) return;
+  run_collective(p_, c, *this);
+}
+
+std::int64_t Session::numbers(const Collective& c) { return net_on(p_.at(c.first)).weights; }
 
 MemberArrays Session::arrays(InstructionId member) {
   const Instruction& i = p_.at(member);
@@ -188,6 +264,36 @@ void Session::require_finite() const {
       if (stage) stage->require_finite_losses();
 }
 
+/// One replica is enough, unless its devices have parts of the weights.
+bool Session::records_weights(StageId s, int replica) const {
+  const GroupPlace place = w_.stages[s].place(replica);
+  return w_.stages[s].shards(StateSharding::Weights) || (place.replica == 0 && place.context == 0);
+}
+
+/// The weights of the undivided stage, from what its devices have; nothing where one has none.
+std::optional<std::vector<double>> Session::whole_weights(StageId s, const Records& records,
+                                                          const NumbersOf& numbers_of) const {
+  const StageWorkload& stage = w_.stages[s];
+  std::vector<std::vector<double>> members(stage.degrees.tensor);  // By tensor rank.
+  for (const ReplicaRecord& record : records.replicas) {
+    if (record.stage != s || !records_weights(s, record.replica)) continue;
+    const std::vector<double>* const numbers = numbers_of(record);
+    if (numbers == nullptr) return {};
+    std::vector<double>& member = members[stage.place(record.replica).tensor];
+    if (!stage.shards(StateSharding::Weights)) {
+      member = *numbers;
+      continue;
+    }
+    member.resize(net(s, record.replica).weights);
+    const ShardRange shard = shard_of(std::ssize(member), stage.data_ranks(), stage.data_rank(record.replica));
+    std::copy(numbers->begin(), numbers->end(), member.begin() + shard.first);
+  }
+  if (stage.degrees.group() == 1) return std::move(members.front());
+  std::vector<double> weights(whole_nets_[s].weights, 0);
+  for (int t = 0; t < stage.degrees.tensor; ++t) add_part(net(s, t), whole_nets_[s], members[t], weights);
+  return weights;
+}
+
 Records Session::records() const {
   Records records;
   for (const StageId s : stages_.ids())
@@ -198,8 +304,8 @@ Records Session::records() const {
       record.stage = s;
       record.replica = static_cast<int>(r);
       record.weight_buffers = stage->weights().most_buffers();
-      record.losses = stage->losses();
-      if (r > 0) continue;
+      if (stage->net().counts_losses) record.losses = stage->losses();
+      if (!records_weights(s, record.replica)) continue;
       record.snapshots = stage->snapshots();
       record.weights = stage->weights().download();
     }
@@ -222,8 +328,9 @@ Learnt Session::learnt(const Records& records) const {
     const int micro_batches = p_.micro_batches[record.stage];
     for (const auto& [micro, loss] : record.losses) learnt.losses[micro / micro_batches] += loss;
     learnt.memory[w_.stages[record.stage].replicas[record.replica].device].weight_buffers += record.weight_buffers;
-    if (record.replica == 0) learnt.weights[record.stage] = record.weights;
   }
+  for (const StageId s : stages_.ids())
+    learnt.weights[s] = *whole_weights(s, records, [](const ReplicaRecord& r) { return &r.weights; });
   learnt.evaluations = evaluations(records);
   return learnt;
 }
@@ -235,20 +342,22 @@ std::vector<Evaluation> Session::evaluations(const Records& records) const {
   const Workload whole = as_one_stage(w_);
   const StageNet net = compile_stage(whole, StageId{0}, width_);
   const std::unique_ptr<Kernels> kernels = factory_(width_, w_.stages.front().replicas.front().device);
-  std::vector<const ReplicaRecord*> first;
-  for (const ReplicaRecord& record : records.replicas)
-    if (record.replica == 0) first.push_back(&record);
-  for (const auto& [updates, unused] : first.front()->snapshots) {
+  const auto first = std::find_if(records.replicas.begin(), records.replicas.end(),
+                                  [&](const ReplicaRecord& r) { return records_weights(r.stage, r.replica); });
+  for (const auto& [updates, unused] : first->snapshots) {
     std::vector<double> numbers(net.weights, 0);
     bool complete = true;
-    for (const ReplicaRecord* record : first) {
-      const auto it = record->snapshots.find(updates);
-      complete = complete && it != record->snapshots.end();
+    for (const StageId s : w_.stages.ids()) {
+      const auto weights = whole_weights(s, records, [at = updates](const ReplicaRecord& r) {
+        const auto it = r.snapshots.find(at);
+        return it == r.snapshots.end() ? nullptr : &it->second;
+      });
+      complete = complete && weights;
       if (!complete) break;
-      for (const Node& from : nets_[record->stage].nodes)
+      for (const Node& from : whole_nets_[s].nodes)
         for (const Node& to : net.nodes)
           if (to.owns_weights && from.owns_weights && from.layer == to.layer && from.place == to.place)
-            std::copy_n(it->second.begin() + from.weights, from.count, numbers.begin() + to.weights);
+            std::copy_n(weights->begin() + from.weights, from.count, numbers.begin() + to.weights);
     }
     if (complete) result.push_back({updates, evaluate(*data_, *kernels, net, numbers)});
   }

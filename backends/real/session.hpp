@@ -1,6 +1,9 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "backends/backend.hpp"
@@ -21,11 +24,15 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   Session(const Program&, const KernelFactory&, const std::function<bool(DeviceId)>& here, bool queued = false);
 
   void compute(InstructionId) override;
+  int waiting() const override { return waits_.waiting; }
+  void interrupt() override;
+  /// Whether devices meet inside of instructions, so that each needs a thread.
+  bool has_groups() const { return !groups_.empty(); }
   void carry(int transfer) override;
   void carry(int transfer, const Copier& copy) { exchange_->carry(transfer, copy); }
   void give(int transfer, const Piece& piece) { exchange_->give(transfer, piece); }
   void take(int transfer, const Piece& piece) { exchange_->take(transfer, piece); }
-  void collective(int index) override { run_collective(p_, p_.collectives[index], *this); }
+  void collective(int index) override;
 
   std::size_t bytes(int transfer) const override { return exchange_->bytes(transfer); }
   void pack(int transfer, void* into) override { exchange_->pack(transfer, into); }
@@ -56,7 +63,16 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
 
  private:
   void prepare_data();
-  std::unique_ptr<WeightStore> new_store(StageId, DeviceId) const;
+  void compile_nets();
+  GroupMember group_of(StageId, const std::vector<DeviceId>& devices, DeviceId member,
+                       const std::function<bool(DeviceId)>& here);
+  MemberGroups groups_of(StageId, int replica, const std::function<bool(DeviceId)>& here);
+  const StageNet& net(StageId s, int replica) const { return nets_[s][replica % nets_[s].size()]; }
+  const StageNet& net_on(const Instruction& i) const { return net(i.stage, w_.stages[i.stage].replica_on(i.device)); }
+  std::unique_ptr<WeightStore> new_store(StageId, int replica) const;
+  bool records_weights(StageId, int replica) const;
+  using NumbersOf = std::function<const std::vector<double>*(const ReplicaRecord&)>;
+  std::optional<std::vector<double>> whole_weights(StageId, const Records&, const NumbersOf&) const;
   std::vector<Evaluation> evaluations(const Records&) const;
 
   const Program& p_;
@@ -64,12 +80,16 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   KernelFactory factory_;
   std::size_t width_;
   std::unique_ptr<Dataset> data_;
-  IdVector<StageId, StageNet> nets_;
+  IdVector<StageId, StageNet> whole_nets_;         ///< Undivided stages.
+  IdVector<StageId, std::vector<StageNet>> nets_;  ///< [stage][member of a group]
+  GroupWaits waits_;
+  std::map<std::pair<StageId, std::vector<DeviceId>>, std::unique_ptr<GroupCommunicator>> groups_;
   IdVector<DeviceId, std::unique_ptr<Kernels>> kernels_;  ///< Null where nothing runs here.
   IdVector<DeviceId, std::unique_ptr<DeviceMemory>> memories_;
   std::unique_ptr<TensorExchange> exchange_;
   IdVector<StageId, std::vector<std::unique_ptr<StageExecutor>>> stages_;  ///< [stage][replica]
-  IdVector<StageId, std::vector<double>> starts_;  ///< Initial weights, as long as a store or rewind() needs them.
+  IdVector<StageId, std::vector<double>> starts_;  ///< Initial weights of undivided stages, until no store or rewind()
+                                                   ///< needs them.
   IdVector<InstructionId, std::int32_t> versions_;
 };
 

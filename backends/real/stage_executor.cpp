@@ -17,7 +17,8 @@ StageExecutor::StageExecutor(const StageNet& net, StagePlace place, const Progra
       mail_(mail),
       training_(program.workload->training),
       prepared_(memory.kernels()),
-      run_(net, memory, data, nullptr, place.remakes) {
+      run_(net, memory, data, nullptr, place.remakes, place.groups,
+           {place.shards(StateSharding::Weights) && place.reshard, place.shards(StateSharding::Gradients)}) {
   start(std::move(weights));
 }
 
@@ -32,6 +33,7 @@ void StageExecutor::let_go() {
   losses_.clear();
   snapshots_.clear();
   weights_.reset();
+  gathered_ = {};
   last_version_ = -1;
 }
 
@@ -99,7 +101,7 @@ void StageExecutor::forward(const Instruction& i, bool again) {
 
   const Weights weights = weights_->read(i);
   last_version_ = weights.version;
-  run_.forward(samples(i.micro_batch()), weights.numbers.data(), keep, a);
+  run_.forward(samples(i.micro_batch()), numbers_of(weights), keep, a);
   weights_->done(i);
 
   if (!again) {
@@ -150,7 +152,7 @@ void StageExecutor::backward(const Instruction& i) {
   const Weights weights = weights_->read(i);
   last_version_ = weights.version;
   void* const sum = weight_side ? slot(i.micro_batch()).data() : nullptr;
-  run_.backward(samples(i.micro_batch()), weights.numbers.data(), input_side, sum, a);
+  run_.backward(samples(i.micro_batch()), numbers_of(weights), input_side, sum, a);
   weights_->done(i);
   if (input_side) {
     for (const Crossing& c : net_.inputs)
@@ -166,13 +168,44 @@ void StageExecutor::backward(const Instruction& i) {
   if (weight_side) alive_.erase(i.micro_batch());
 }
 
+/// Divided weights that stay gathered are gathered by all members in the first instruction that reads a version.
+const void* StageExecutor::numbers_of(const Weights& weights) {
+  if (!place_.shards(StateSharding::Weights) || place_.reshard) return weights.numbers.data();
+  if (!gathered_.numbers || gathered_.version != weights.version) {
+    gathered_ = {};
+    gathered_ = {Array(memory_, 1, net_.weights, Use::Weights), weights.version};
+    gather_range(place_.groups.data, memory_, net_.weights, weights.numbers.tensor(), {0, net_.weights},
+                 gathered_.numbers.data());
+  }
+  return gathered_.numbers.data();
+}
+
 Array& StageExecutor::slot(int micro) {
   Array& array = slots_[training_.slots ? micro : 0];
   if (!array) {
-    array = Array(memory_, 1, net_.weights, Use::Gradients);
-    memory_.kernels().zero(array.data(), net_.weights * memory_.kernels().width());
+    const std::int64_t numbers = has_divided_gradients() ? shard().count : net_.weights;
+    array = Array(memory_, 1, numbers, Use::Gradients);
+    memory_.kernels().zero(array.data(), numbers * memory_.kernels().width());
   }
   return array;
+}
+
+/// Where states are divided, each device needs the sum of its part alone.
+void StageExecutor::sum_over_data(const Tensor& sum) {
+  scatter_sum(place_.groups.data, memory_, sum);
+  if (place_.shards(StateSharding::Optimizer)) return;
+  const ShardRange part = shard();
+  void* const first = static_cast<char*>(sum.data) + part.first * memory_.kernels().width();
+  gather_range(place_.groups.data, memory_, net_.weights, {first, 1, part.count}, {0, net_.weights}, sum.data);
+}
+
+/// Every device of the data group has updated its part of the weights; now it gets the parts of the others.
+void StageExecutor::gather_updated() {
+  if (!place_.shards(StateSharding::Optimizer) || place_.shards(StateSharding::Weights)) return;
+  const Tensor& numbers = weights_->newest().tensor();
+  const ShardRange part = shard();
+  void* const first = static_cast<char*>(numbers.data) + part.first * memory_.kernels().width();
+  gather_range(place_.groups.data, memory_, net_.weights, {first, 1, part.count}, {0, net_.weights}, numbers.data);
 }
 
 Tensor StageExecutor::gradient() {
@@ -184,8 +217,13 @@ Tensor StageExecutor::gradient() {
 
 void StageExecutor::update(const Instruction& i) {
   const Tensor sum = gradient();
+  if (place_.sums_gradient && !has_divided_gradients()) sum_over_data(sum);
   if (place_.gradient_scale != 1) memory_.kernels().scale(place_.gradient_scale, sum);
-  weights_->update(i, sum.data);
+  const bool is_part = place_.sharding == StateSharding::None || has_divided_gradients();
+  const std::size_t first = is_part ? 0 : shard().first * memory_.kernels().width();
+  weights_->update(i, static_cast<const char*>(sum.data) + first);
+  gathered_ = {};
+  gather_updated();
   if (training_.slots)
     slots_.clear();
   else

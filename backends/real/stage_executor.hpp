@@ -19,6 +19,12 @@ struct StagePlace {
   bool queued = false;        ///< Kernels may return before they are done: losses are read only when asked for.
   bool remakes = false;       ///< Selective recomputation: the backward recomputes what attentions keep.
   double gradient_scale = 1;  ///< Turns a mean over an iteration into a mean over the samples of one update.
+  MemberGroups groups;
+  StateSharding sharding = StateSharding::None;  ///< What the data group divides; nothing without one.
+  bool sums_gradient = false;                    ///< No collective of the program sums the gradients of the data group.
+  bool reshard = false;  ///< Divided weights are gathered for each operation; else once for a version.
+
+  bool shards(StateSharding level) const { return sharding >= level; }
 };
 
 /// One stage on one device: does what each compute instruction says.
@@ -38,8 +44,10 @@ class StageExecutor {
   /// Forgets everything but the data; `start` is to follow, when all stages have done so.
   void let_go();
   void start(std::unique_ptr<WeightStore>);
-  /// The gradient of the weights, summed over all micro-batches so far; for the all-reduce among replicas.
+  /// The gradient of the weights, summed over all micro-batches so far; for the sum over replicas. Where gradients are
+  /// divided, it is the part of this device, and that sum is in it.
   Tensor gradient();
+  bool has_divided_gradients() const { return place_.shards(StateSharding::Gradients); }
 
   const WeightStore& weights() const { return *weights_; }
   /// The number of updates in the weights that the newest instruction used.
@@ -60,6 +68,10 @@ class StageExecutor {
   [[noreturn]] void diverged(int micro, int updates, const std::string& where) const;
   void post(const Instruction&, bool gradient, std::vector<Array>& values);
   Array& slot(int micro);
+  const void* numbers_of(const Weights&);
+  void gather_updated();
+  void sum_over_data(const Tensor& sum);
+  ShardRange shard() const { return shard_of(net_.weights, place_.groups.data.size(), place_.groups.data.rank); }
   Samples samples(int micro) const;
 
   const StageNet& net_;
@@ -73,6 +85,7 @@ class StageExecutor {
   NetRun run_;
   std::map<int, Activations> alive_;  ///< By micro-batch.
   std::map<int, Array> slots_;        ///< Sums of gradients: one, or one for each micro-batch.
+  Weights gathered_;                  ///< All numbers of weights that the data group divides.
   struct Loss {
     double value = 0;
     std::vector<Array> numbers;       ///< Parts of the loss that are still on the device.

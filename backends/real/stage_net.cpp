@@ -14,8 +14,13 @@ namespace {
 
 class Compiler {
  public:
-  Compiler(const Workload& workload, StageId stage, std::size_t width)
-      : workload_(workload), own_(workload.stages[stage]), stage_(stage), width_(width) {}
+  Compiler(const Workload& workload, StageId stage, std::size_t width, const Degrees& degrees, const GroupPlace& place)
+      : workload_(workload),
+        own_(workload.stages[stage]),
+        stage_(stage),
+        width_(width),
+        degrees_(degrees),
+        place_(place) {}
 
   StageNet run() {
     inputs();
@@ -31,8 +36,11 @@ class Compiler {
 
   int add_value(const Operation& op, bool needs_gradient) {
     net_.values.push_back({op.rows, op.columns, false, needs_gradient, 0});
+    layouts_.push_back(Layout::Whole);
     return static_cast<int>(net_.values.size()) - 1;
   }
+  bool is_divided() const { return degrees_.group() > 1; }
+  bool sequence() const { return degrees_.sequence && degrees_.tensor > 1; }
 
   void require_operations(const WorkloadLayer& layer) const {
     if (!layer.operations.empty()) return;
@@ -49,11 +57,25 @@ class Compiler {
       c.edge = e;
       for (const LayerId layer : workload_.tensors[e]) {
         require_operations(layer_of(layer.value));
-        c.values.push_back(add_value(layer_of(layer.value).operations.back(), true));
+        c.values.push_back(add_arriving(layer_of(layer.value).operations.back()));
         c.numbers += net_.values.back().numbers();
         output_of_[layer] = c.values.back();
       }
     }
+  }
+
+  /// A value that another stage made, in the layout that its last operation leaves.
+  int add_arriving(const Operation& op) {
+    if (!is_divided()) return add_value(op, true);
+    Operation part = divide(op, {op.columns}, degrees_, place_, width_).operation;
+    const Layout layout = degrees_.tensor > 1 ? output_layout(op, sequence()) : Layout::Whole;
+    part.rows = rows_in(layout, op.rows);
+    const int value = add_value(part, true);
+    layouts_[value] = layout;
+    return value;
+  }
+  int rows_in(Layout layout, int rows) const {
+    return rows / degrees_.context / (layout == Layout::Rows ? degrees_.tensor : 1);
   }
 
   void outputs() {
@@ -84,12 +106,147 @@ class Compiler {
       for (const int input : op.inputs)
         node.inputs.push_back(input < 0 ? output_of_.at(layer.inputs[-1 - input]) : local[input]);
       if (op.kind == OperationKind::Input) node.input_number = number_of_input(id, node.place);
+      if (is_divided()) divide_node(node, layer);
       place_weights(node, layer);
       read(node);
-      local.push_back(node.output);
+      int output = node.output;
       net_.nodes.push_back(std::move(node));
+      if (is_divided() && output >= 0) output = leave(op, output);
+      local.push_back(output);
     }
     if (!local.empty()) output_of_[id] = local.back();
+  }
+
+  /// Replaces the operation by the part of this device, and its inputs by what that part reads.
+  void divide_node(Node& node, const WorkloadLayer& layer) {
+    const Operation& op = layer.operations[node.place];
+    DividedOperation part = divide(op, column_blocks(layer.operations, node.place), degrees_, place_, width_);
+    node.operation = keep(std::move(part.operation));
+    node.slices = std::move(part.slices);
+    node.first_word = part.first_word, node.words = part.words;
+    node.all_rows = op.rows;
+    node.rows = part.rows;
+    const int rows = part.rows, whole_rows = op.rows / degrees_.context;
+    node.first_row = place_.context * whole_rows + (rows < whole_rows ? place_.tensor * rows : 0);
+    if (degrees_.tensor > 1) {
+      const Layout layout = input_layout(op, sequence());
+      for (int& v : node.inputs) v = enter(op, layer, v, layout);
+      node.sums_gradient = layout == Layout::Rows;
+      if (op.kind == OperationKind::CrossEntropy && op.division == Division::Vocabulary)
+        node.exchange = Exchange::DividedLoss;
+    }
+    if (op.kind == OperationKind::Attention && degrees_.context > 1) divide_attention(node);
+    if (op.is_loss()) net_.counts_losses = place_.tensor == 0 || node.sums_gradient;
+  }
+
+  void divide_attention(Node& node) {
+    switch (own_.exchange) {
+      case ContextExchange::Ring:
+        node.exchange = Exchange::RingKeys;
+        return;
+      case ContextExchange::AllGather:
+        node.inputs.push_back(add_keys(node.inputs.front(), *node.operation));
+        return;
+      case ContextExchange::AllToAll:
+        return exchange_heads(node);
+    }
+  }
+
+  /// The attention gets all rows of a part of the heads; leave() gives back the rows of all heads.
+  void exchange_heads(Node& node) {
+    const int context = degrees_.context;
+    Operation op = *node.operation;
+    const HeadShape s = head_shape(op);
+    node.inputs.front() = add_exchange(node.inputs.front(), Exchange::RowsToHeads,
+                                       {.kind = OperationKind::Add,
+                                        .inputs = {0},
+                                        .rows = op.rows * context,
+                                        .columns = query_key_value_columns(s) / context},
+                                       layouts_[node.inputs.front()]);
+    net_.nodes.back().blocks = {s.heads * s.query, s.key_value_heads * s.query, s.key_value_heads * s.value};
+    op.rows *= context;
+    op.heads /= context;
+    op.key_value_heads = s.key_value_heads / context;
+    op.head_width = s.query;
+    op.columns /= context;
+    node.operation = keep(op);
+    node.rows = op.rows;
+    node.first_row = 0;
+  }
+
+  int return_heads(const Operation& op, int value) {
+    const int columns = static_cast<int>(net_.values[value].columns) * degrees_.context;
+    value = add_exchange(
+        value, Exchange::HeadsToRows,
+        {.kind = OperationKind::Add, .inputs = {0}, .rows = op.rows / degrees_.context, .columns = columns},
+        Layout::Whole);
+    net_.nodes.back().blocks = {columns};
+    return value;
+  }
+
+  /// Keys and values of all rows of a sample.
+  int add_keys(int value, const Operation& attention) {
+    const HeadShape s = head_shape(attention);
+    Operation op{.kind = OperationKind::Add, .inputs = {0}};
+    op.rows = attention.rows * degrees_.context;
+    op.columns = s.key_value_heads * (s.query + s.value);
+    return add_exchange(value, Exchange::GatherKeys, op, layouts_[value]);
+  }
+
+  const Operation* keep(Operation op) {
+    return net_.divided.emplace_back(std::make_shared<const Operation>(std::move(op))).get();
+  }
+
+  /// The value in the layout that an operation reads; several that read it so share what is made for them.
+  int enter(const Operation& op, const WorkloadLayer& layer, int value, Layout wanted) {
+    const Layout layout = layouts_[value];
+    if (layout == wanted && (layout != Layout::Whole || op.division == Division::Replicated)) return value;
+    if (layout == Layout::Whole && wanted == Layout::Whole && !net_.values[value].needs_gradient) return value;
+    if (layout == Layout::Columns || wanted == Layout::Columns)
+      throw InputError(
+          fmt::format("layer '{}' of the model '{}': '{}' reads {} columns, but its input has {} of them", layer.name,
+                      workload_.name, to_text(op), wanted == Layout::Columns ? "some" : "all",
+                      layout == Layout::Columns ? "some" : "all"),
+          "divide the operations of the layer by columns, then by rows; or --backend ideal, fluid or simgrid");
+    const auto [entry, is_new] = entered_.try_emplace({value, wanted}, -1);
+    if (is_new) {
+      const Exchange exchange = wanted == Layout::Rows    ? Exchange::TakeRows
+                                : layout == Layout::Whole ? Exchange::Copy
+                                                          : Exchange::GatherRows;
+      entry->second = add_exchange(value, exchange, wanted);
+    }
+    return entry->second;
+  }
+
+  /// Adds up the partial sums of an operation.
+  int leave(const Operation& op, int value) {
+    if (op.kind == OperationKind::Attention && degrees_.context > 1 && own_.exchange == ContextExchange::AllToAll)
+      value = return_heads(op, value);
+    if (degrees_.tensor == 1) return value;
+    layouts_[value] = makes_partial_sums(op) ? Layout::Whole : output_layout(op, sequence());
+    if (!makes_partial_sums(op)) return value;
+    return sequence() ? add_exchange(value, Exchange::SumRows, Layout::Rows)
+                      : add_exchange(value, Exchange::Sum, Layout::Whole);
+  }
+
+  int add_exchange(int value, Exchange exchange, Layout layout) {
+    const Value& from = net_.values[value];
+    Operation op{.kind = OperationKind::Add, .inputs = {0}, .columns = static_cast<int>(from.columns)};
+    op.rows = static_cast<int>(from.rows);
+    if (exchange == Exchange::GatherRows) op.rows *= degrees_.tensor;
+    if (exchange == Exchange::TakeRows || exchange == Exchange::SumRows) op.rows /= degrees_.tensor;
+    return add_exchange(value, exchange, op, layout);
+  }
+  int add_exchange(int value, Exchange exchange, const Operation& op, Layout layout) {
+    ++net_.values[value].users;
+    Node node;
+    node.operation = keep(op);
+    node.inputs = {value};
+    node.exchange = exchange;
+    node.output = add_value(op, net_.values[value].needs_gradient);
+    layouts_[node.output] = layout;
+    net_.nodes.push_back(node);
+    return node.output;
   }
 
   /// Marks what the node reads, and makes its output.
@@ -104,7 +261,8 @@ class Compiler {
     }
     if (node.operation->is_loss()) return;
     node.output = add_value(*node.operation, gradient);
-    net_.values.back().is_saved = needs.output;
+    net_.values.back().is_saved = needs.output || node.exchange == Exchange::RingKeys;
+    if (node.rows > 0) net_.values.back().rows = node.rows;
   }
 
   void place_weights(Node& node, const WorkloadLayer& layer) {
@@ -149,6 +307,10 @@ class Compiler {
   std::size_t width_;
   std::map<LayerId, int> output_of_;          ///< Value of each layer.
   std::map<std::string, std::int64_t> tied_;  ///< Tie to place of weights.
+  Degrees degrees_;
+  GroupPlace place_;
+  std::vector<Layout> layouts_;                    ///< By value; all are whole without a tensor group.
+  std::map<std::pair<int, Layout>, int> entered_;  ///< The value in another layout, by value and layout.
   StageNet net_;
 };
 
@@ -166,7 +328,43 @@ std::size_t width_of(const Workload& workload) {
 }
 
 StageNet compile_stage(const Workload& workload, StageId stage, std::size_t width) {
-  return Compiler(workload, stage, width).run();
+  return Compiler(workload, stage, width, {}, {}).run();
+}
+
+StageNet compile_part(const Workload& workload, StageId stage, const GroupPlace& place, std::size_t width) {
+  return Compiler(workload, stage, width, workload.stages[stage].degrees, place).run();
+}
+
+namespace {
+
+/// Calls visit(offset in the undivided weights, offset in the weights of the part, count).
+template <class Visit>
+void for_each_slice(const StageNet& part, const StageNet& whole, Visit&& visit) {
+  for (const Node& to : part.nodes) {
+    if (!to.owns_weights) continue;
+    const auto from = std::find_if(whole.nodes.begin(), whole.nodes.end(), [&](const Node& n) {
+      return n.owns_weights && n.layer == to.layer && n.place == to.place;
+    });
+    STAGECRAFT_CHECK(from != whole.nodes.end());
+    for (const WeightSlice& s : to.slices) visit(from->weights + s.whole, to.weights + s.part, s.count);
+  }
+}
+
+}  // namespace
+
+std::vector<double> part_of_weights(const StageNet& part, const StageNet& whole, const std::vector<double>& weights) {
+  std::vector<double> numbers(part.weights, 0);
+  for_each_slice(part, whole, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+    std::copy_n(weights.begin() + from, count, numbers.begin() + to);
+  });
+  return numbers;
+}
+
+void add_part(const StageNet& part, const StageNet& whole, const std::vector<double>& weights,
+              std::vector<double>& whole_weights) {
+  for_each_slice(part, whole, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
+    std::copy_n(weights.begin() + from, count, whole_weights.begin() + to);
+  });
 }
 
 // Variance 1 / inputs (Glorot and Bengio, 2010), 2 / inputs before a ReLU (He et al., 2015); embeddings 0.02 as GPT-2.

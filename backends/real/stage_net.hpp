@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "backends/real/divided_operation.hpp"
 #include "backends/real/kernels.hpp"
 #include "sim/program/workload.hpp"
 
@@ -18,6 +20,22 @@ struct Value {
   std::int64_t numbers() const { return rows * columns; }
 };
 
+/// What a node does between the devices of a tensor or context group, and its gradient in the backward (Megatron-LM's f
+/// and g).
+enum class Exchange : std::uint8_t {
+  None,
+  Copy,         ///< Nothing; gradients are summed.
+  GatherRows,   ///< The rows of all devices; gradients are summed, and each device keeps its rows.
+  TakeRows,     ///< The rows of this device; gradients are gathered.
+  Sum,          ///< The sum over all devices; gradients pass.
+  SumRows,      ///< The sum over all devices, of which each keeps its rows; gradients are gathered.
+  GatherKeys,   ///< Keys and values of all rows from the context group; gradients are summed, and each keeps its rows.
+  RowsToHeads,  ///< From a part of the rows to a part of the heads of the context group; gradients go back.
+  HeadsToRows,  ///< The way back after an attention.
+  RingKeys,     ///< No copy of an array: an attention, around whose context group keys and values go.
+  DividedLoss,  ///< No copy of an array: a cross entropy whose classes are divided.
+};
+
 /// An operation with the places of what it reads and writes.
 struct Node {
   const Operation* operation = nullptr;
@@ -27,6 +45,14 @@ struct Node {
   int input_number = -1;                ///< For input operations: their number, counted through the model.
   std::int64_t weights = 0, count = 0;  ///< Offset and number of its weights in the stage's weights.
   bool owns_weights = false;            ///< False when tied to the weights of an earlier node.
+
+  // What only a device in a group has.
+  Exchange exchange = Exchange::None;
+  bool sums_gradient = false;  ///< Each device has other rows but equal weights: the tensor group sums their gradients.
+  int all_rows = 0, rows = 0, first_row = 0;  ///< Rows of a sample on all devices and here, and the first one here.
+  std::vector<int> blocks = {};               ///< RowsToHeads, HeadsToRows: widths of the blocks of columns.
+  int first_word = 0, words = 0;              ///< See Call.
+  std::vector<WeightSlice> slices = {};       ///< Offsets within the weights of the undivided and of this node.
 };
 
 /// What flows over one edge of the program: tensors, one after the other.
@@ -44,6 +70,8 @@ struct StageNet {
   std::vector<Crossing> outputs;  ///< One for each edge that leaves, later target stages first: gradients are added in
                                   ///< this order, which is the order of a run without stages.
   std::int64_t weights = 0;       ///< Numbers of all weights, padding included.
+  bool counts_losses = true;      ///< False where another device of the group has the whole loss already.
+  std::vector<std::shared_ptr<const Operation>> divided;  ///< Operations of nodes that the workload does not have.
 };
 
 /// Bytes of a number, where all numbers of the model have the same; else InputError.
@@ -52,6 +80,13 @@ std::size_t width_of(const Workload&);
 /// The result points into the workload. `width`: bytes of a number. Throws InputError when a layer is known only by its
 /// amounts, or shares its weights with a layer of another stage.
 StageNet compile_stage(const Workload&, StageId, std::size_t width);
+/// The part of a stage that a device of its tensor and context groups computes.
+StageNet compile_part(const Workload&, StageId, const GroupPlace&, std::size_t width);
+
+/// Weights of a device from the weights of the undivided stage; add_part() is the way back.
+std::vector<double> part_of_weights(const StageNet& part, const StageNet& whole, const std::vector<double>& weights);
+void add_part(const StageNet& part, const StageNet& whole, const std::vector<double>& weights,
+              std::vector<double>& whole_weights);
 
 /// Weights at the start, each operation's drawn for itself: the same whatever the plan. `whole`: from {-1, 0, 1}.
 std::vector<double> initial_weights(const StageNet&, const Workload&, bool whole);

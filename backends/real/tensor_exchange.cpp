@@ -5,11 +5,11 @@
 
 namespace stagecraft::real {
 
-TensorExchange::TensorExchange(const Program& program, std::vector<const StageNet*> nets,
-                               std::vector<DeviceMemory*> memories, std::size_t width)
+TensorExchange::TensorExchange(const Program& program, NetOf net_of, std::vector<DeviceMemory*> memories,
+                               std::size_t width)
     : p_(program),
       w_(*program.workload),
-      nets_(std::move(nets)),
+      net_of_(std::move(net_of)),
       memories_(std::move(memories)),
       width_(width),
       first_key_{0} {
@@ -43,9 +43,8 @@ TensorExchange::TransferLayout TensorExchange::layout(int edge, const MessageEnd
   return {edge, from, to, first_at(from), first_at(to), rows.count};
 }
 
-const Crossing& TensorExchange::crossing(StageId stage, int edge, bool enters) const {
-  const StageNet& net = *nets_[stage];
-  const auto& list = enters ? net.inputs : net.outputs;
+const Crossing& TensorExchange::crossing(const MessageEnd& end, int edge, bool enters) const {
+  const auto& list = enters ? net(end).inputs : net(end).outputs;
   return *std::find_if(list.begin(), list.end(), [&](const Crossing& c) { return c.edge == edge; });
 }
 
@@ -72,10 +71,10 @@ std::vector<Array>& TensorExchange::box(const TransferLayout& l) {
   const std::lock_guard lock(mutex_);
   auto& arrays = boxes_[box_name(l.to, l.edge)];
   if (!arrays.empty()) return arrays;
-  const StageNet& net = *nets_[l.to.stage];
+  const StageNet& net = this->net(l.to);
   const StageReplica& replica = stage(l.to.stage).replicas[l.to.replica];
   DeviceMemory& memory = *memories_[replica.device];
-  for (const int v : crossing(l.to.stage, l.edge, !l.to.gradient).values) {
+  for (const int v : crossing(l.to, l.edge, !l.to.gradient).values) {
     const Value& value = net.values[v];
     arrays.emplace_back(memory, replica.samples.count * value.rows, value.columns, Use::Activations);
   }
@@ -84,9 +83,9 @@ std::vector<Array>& TensorExchange::box(const TransferLayout& l) {
 
 void TensorExchange::deliver(const TransferLayout& l, const Copier& copy) {
   const Posted& posted = this->posted(l);
-  const StageNet& from = *nets_[l.from.stage];
+  const StageNet& from = this->net(l.from);
   auto& arrays = box(l);
-  const auto& values = crossing(l.from.stage, l.edge, l.from.gradient).values;
+  const auto& values = crossing(l.from, l.edge, l.from.gradient).values;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t v = values[i];
     const std::size_t sample = from.values[v].numbers() * width_;
@@ -103,7 +102,7 @@ void TensorExchange::carry(int transfer, const Copier& copy) {
 
 std::size_t TensorExchange::bytes(int transfer) const {
   const TransferLayout l = layout(transfer);
-  return (crossing(l.from.stage, l.edge, l.from.gradient).numbers * l.samples) * width_;
+  return (crossing(l.from, l.edge, l.from.gradient).numbers * l.samples) * width_;
 }
 
 void TensorExchange::pack(int transfer, void* into) {
@@ -120,8 +119,8 @@ void TensorExchange::pack(int transfer, void* into) {
 void TensorExchange::give(int transfer, const Piece& piece) {
   const TransferLayout l = layout(transfer);
   Posted& posted = this->posted(l);
-  const StageNet& net = *nets_[l.from.stage];
-  for (const int v : crossing(l.from.stage, l.edge, l.from.gradient).values) {
+  const StageNet& net = this->net(l.from);
+  for (const int v : crossing(l.from, l.edge, l.from.gradient).values) {
     const std::size_t sample = net.values[v].numbers() * width_;
     piece(static_cast<char*>(posted.values[v].data()) + l.from_first * sample, l.samples * sample);
   }
@@ -142,8 +141,8 @@ void TensorExchange::unpack(int transfer, const void* from) {
 void TensorExchange::take(int transfer, const Piece& piece) {
   const TransferLayout l = layout(transfer);
   auto& arrays = box(l);
-  const StageNet& net = *nets_[l.to.stage];
-  const auto& values = crossing(l.to.stage, l.edge, !l.to.gradient).values;
+  const StageNet& net = this->net(l.to);
+  const auto& values = crossing(l.to, l.edge, !l.to.gradient).values;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t sample = net.values[values[i]].numbers() * width_;
     piece(static_cast<char*>(arrays[i].data()) + l.to_first * sample, l.samples * sample);

@@ -25,9 +25,10 @@ using Piece = std::function<void(void* data, std::size_t bytes)>;
 /// other. Samples of a message are those that its two pieces share.
 class TensorExchange {
  public:
-  /// `nets` by stage, `memories` by device; null for other processes. `width`: bytes of a number.
-  TensorExchange(const Program&, std::vector<const StageNet*> nets, std::vector<DeviceMemory*> memories,
-                 std::size_t width);
+  using NetOf = std::function<const StageNet&(StageId, int replica)>;
+
+  /// `memories` by device; null for other processes. `width`: bytes of a number.
+  TensorExchange(const Program&, NetOf net_of, std::vector<DeviceMemory*> memories, std::size_t width);
 
   /// Tensors (by value of the stage's net) that the op of a piece sends on; pieces on the same device get theirs at
   /// once.
@@ -66,7 +67,8 @@ class TensorExchange {
   std::vector<Array>& box(const TransferLayout&);
   Posted& posted(const TransferLayout& l) { return posted_[key(l.from)]; }
   void read(Posted&);
-  const Crossing& crossing(StageId, int edge, bool enters) const;
+  const StageNet& net(const MessageEnd& e) const { return net_of_(e.stage, e.replica); }
+  const Crossing& crossing(const MessageEnd&, int edge, bool enters) const;
   const StageWorkload& stage(StageId s) const { return w_.stages[s]; }
   std::size_t key(const MessageEnd&) const;
   std::uint64_t box_name(const MessageEnd& to, int edge) const {
@@ -75,7 +77,7 @@ class TensorExchange {
 
   const Program& p_;
   const Workload& w_;
-  IdVector<StageId, const StageNet*> nets_;
+  NetOf net_of_;
   IdVector<DeviceId, DeviceMemory*> memories_;
   std::size_t width_;
   IdVector<StageId, std::size_t> first_key_;  ///< First key of each stage; one more at the end.

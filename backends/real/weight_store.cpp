@@ -39,21 +39,22 @@ Readers count_readers(const Program& program, StageId stage, DeviceId device) {
   return readers;
 }
 
-WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, const Training& training,
-                         const WeightsRule& rule, bool learns, Readers readers, int delay)
+WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, const ShardRange& updated,
+                         const Training& training, const WeightsRule& rule, bool learns, Readers readers, int delay)
     : memory_(&memory),
       training_(&training),
       rule_(&rule),
       readers_(std::move(readers)),
       delay_(delay),
-      size_(static_cast<std::int64_t>(start.size())) {
+      size_(static_cast<std::int64_t>(start.size())),
+      updated_(updated) {
   Array first(memory, 1, size_, Use::Weights);
   memory.kernels().upload(start, first.data());
   versions_[0] = first;
   const auto state = [&](bool wanted, Use use) -> void* {
     if (!wanted || !learns) return nullptr;
-    Array array(memory, 1, size_, use);
-    memory.kernels().zero(array.data(), size_ * memory.kernels().width());
+    Array array(memory, 1, updated_.count, use);
+    memory.kernels().zero(array.data(), updated_.count * memory.kernels().width());
     state_arrays_.push_back(array);
     return array.data();
   };
@@ -135,7 +136,9 @@ void WeightStore::update(const Instruction& i, const void* gradient) {
   const bool wanted = v < readers_.of_version.size() && readers_.of_version[v] > 0;
   // Predictions that kept the tensor itself hold it too.
   Array to = wanted ? Array(*memory_, 1, size_, Use::Weights) : from;
-  memory_->kernels().update(training_->optimizer, options, size_, gradient, state_, from.data(), to.data());
+  const auto first = updated_.first * static_cast<std::int64_t>(memory_->kernels().width());
+  memory_->kernels().update(training_->optimizer, options, updated_.count, gradient, state_,
+                            static_cast<const char*>(from.data()) + first, static_cast<char*>(to.data()) + first);
   const int old = newest_++;
   if (newest_ != i.version())
     throw InternalError(

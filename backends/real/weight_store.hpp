@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/real/array.hpp"
+#include "backends/real/group_communicator.hpp"
 #include "sim/program/program.hpp"
 #include "sim/training/training.hpp"
 #include "sim/weights/rule.hpp"
@@ -25,19 +26,22 @@ struct Weights {
   int version = 0;
 };
 
-/// The weights of one stage on one device: its versions, predictions, and the state of the optimizer.
+/// The weights of one stage on one device: its versions, predictions, and the state of the optimizer. Where the states
+/// of the optimizer are divided, the device updates one part of the weights and has the state of that part alone.
 class WeightStore {
  public:
-  /// Without `learns` there is no state of an optimizer.
-  WeightStore(DeviceMemory&, std::span<const double> start, const Training&, const WeightsRule&, bool learns, Readers,
-              int delay);
+  /// Without `learns` there is no state of an optimizer. `updated`: the numbers of `start` that it updates.
+  WeightStore(DeviceMemory&, std::span<const double> start, const ShardRange& updated, const Training&,
+              const WeightsRule&, bool learns, Readers, int delay);
 
   /// Weights for an op, as the Program says; `done` when the op has ended.
   Weights read(const Instruction&);
   void done(const Instruction&);
   void predict(InstructionId, const Prediction&);
-  /// One step from the newest version with this gradient, which becomes the next version.
+  /// One step from the newest version with this gradient, of the numbers that it updates. The result becomes the next
+  /// version.
   void update(const Instruction&, const void* gradient);
+  const Array& newest() const { return versions_.at(newest_); }
 
   int updates() const { return newest_; }
   int delay() const { return delay_; }
@@ -58,6 +62,7 @@ class WeightStore {
   Readers readers_;
   int delay_ = 0, newest_ = 0, most_buffers_ = 0;
   std::int64_t size_ = 0;
+  ShardRange updated_;
   std::map<int, Array> versions_;
   Predicted predicted_[2];       ///< [0] for forwards, [1] for backwards.
   std::map<int, Weights> kept_;  ///< By micro-batch.

@@ -10,6 +10,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/host.hpp"
 #include "sim/experiment/version.hpp"
+#include "sim/program/unfold.hpp"
 
 namespace stagecraft {
 namespace {
@@ -118,11 +119,37 @@ void check_group_policy(const PlannedExperiment& p) {
         "a schedule with a flush, such as 1f1b", "group"}});
 }
 
+namespace {
+
+/// Each message says what exactly is missing.
+void check_real_groups(const CompiledExperiment& c, const std::string& backend) {
+  if (!has_groups(c.plan)) return;
+  const PlanSpec& plan = c.experiment.plan;
+  const auto refuse = [&](const std::string& what, const std::string& help) {
+    throw InputError({{plan.where(plan.group.divides() ? "group" : "shard"), "plan",
+                       fmt::format("the backend '{}' {}", backend, what), help, "group"}});
+  };
+  if (backend != "cpu")
+    refuse("runs no groups of devices and no divided states yet",
+           "--backend cpu, ideal, fluid or simgrid; or take group and shard out of the plan");
+  if (c.experiment.run.emulated) return;
+  const StageShape& shape = c.plan.stages.front().shape;
+  if (shape.degrees.expert > 1 || shape.degrees.expert_tensor > 1)
+    refuse("has no kernels for routed experts, so it runs no groups that divide them",
+           "--backend ideal, fluid or simgrid; or run.compute: emulated");
+  for (const Layer& layer : c.experiment.model->layers)
+    for (const Operation& op : layer.operations)
+      if (op.kind == OperationKind::Attention && head_shape(op).key_value_heads % shape.degrees.tensor != 0)
+        refuse(fmt::format("copies no key-value heads, and tensor {} does not divide the {} of layer '{}'",
+                           shape.degrees.tensor, head_shape(op).key_value_heads, layer.name),
+               fmt::format("a divisor of {}; or --backend ideal, fluid or simgrid", head_shape(op).key_value_heads));
+}
+
+}  // namespace
+
 void check_real_run(const CompiledExperiment& c, const std::string& backend) {
   const StageShape& shape = c.plan.stages.front().shape;
-  if (shape.degrees.divides() || shape.sharding != StateSharding::None)
-    throw InputError(fmt::format("the backend '{}' runs no groups of devices and no divided states yet", backend),
-                     "--backend ideal, fluid or simgrid; or take group and shard out of the plan");
+  check_real_groups(c, backend);
   if (shape.recomputes_layers())
     throw InputError(fmt::format("the backend '{}' does not recompute layer by layer", backend),
                      "recompute: full, selective or none");

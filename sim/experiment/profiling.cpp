@@ -7,8 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "sim/experiment/limits.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/plan/overlap.hpp"
+#include "sim/program/unfold.hpp"
 
 namespace stagecraft {
 namespace {
@@ -21,6 +23,8 @@ std::string today() {
   std::strftime(text, sizeof text, "%Y-%m-%d", &utc);
   return text;
 }
+
+int cores() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
 
 }  // namespace
 
@@ -58,9 +62,8 @@ Profile take_profile(const CompiledExperiment& p, const std::string& backend, do
                                    cluster.type_of(*devices.begin()).name, cluster.type_of(d).name),
                        "take a cluster of equal devices, such as threads-8");
   ProfileRequest request{*p.program.workload, {sizes.begin(), sizes.end()}};
-  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   request.threads = static_cast<int>(devices.size());
-  if (def.clock == Clock::Host) request.threads = std::min(cores, request.threads);
+  if (def.clock == Clock::Host) request.threads = std::min(cores(), request.threads);
   request.gpu = e.run.gpu;
   request.seconds = seconds;
   Profile profile = def.profile(request);
@@ -75,6 +78,18 @@ Profile take_profile(const CompiledExperiment& p, const std::string& backend, do
   return profile;
 }
 
+namespace {
+
+/// A profile has times of whole layers, which say nothing about the parts that the devices of a group compute.
+Profile without_measurements(const Plan& plan) {
+  Profile profile;
+  profile.machine = machine();
+  profile.threads = std::min(cores(), plan.used_devices());
+  return profile;
+}
+
+}  // namespace
+
 Validated validate_experiment(const Experiment& experiment, const std::string& backend, const std::string& simulator,
                               double seconds) {
   real_backend(backend);
@@ -84,12 +99,17 @@ Validated validate_experiment(const Experiment& experiment, const std::string& b
                      "run.compute: real");
   Experiment e = experiment;
   e.training.evaluate_every = 0;  // Looking at the weights takes time that no simulation knows.
-  if (!e.profile) {
+  Profile profile;
+  if (CompiledExperiment c = compile(e); has_groups(c.plan)) {
+    check_real_run(c, backend);
+    profile = without_measurements(c.plan);
+  } else if (!e.profile) {
     const std::string hash = e.scenario_hash;
-    e = with_profile(e, take_profile(compile(e), backend, seconds));
+    e = with_profile(e, take_profile(c, backend, seconds));
     e.scenario_hash = hash;
   }
-  Validated v{.profile = *e.profile, .compiled = compile(e), .simulated = {}, .measured = {}, .validation = {}};
+  if (e.profile) profile = *e.profile;
+  Validated v{.profile = std::move(profile), .compiled = compile(e), .simulated = {}, .measured = {}, .validation = {}};
   for (const Layer& layer : v.compiled.model().layers) {
     ++v.layers;
     v.layers_measured += v.profile.find(signature(layer.operations, v.compiled.model().precision), 1).has_value();

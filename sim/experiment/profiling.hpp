@@ -25,7 +25,8 @@ struct Validated {
   int layers_measured = 0, layers = 0;  ///< Layers of the model that the profile knows, and all layers of the model.
 };
 
-/// Profiles (unless the experiment has a profile), simulates, runs, compares.
+/// Profiles (unless the experiment has a profile), simulates, runs, compares. Groups of devices and divided states are
+/// simulated with the costs of their shapes, because a profile knows whole layers alone.
 Validated validate_experiment(const Experiment&, const std::string& backend, const std::string& simulator,
                               double seconds);
 

@@ -14,6 +14,7 @@
 #include "sim/experiment/play.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/program/check.hpp"
+#include "sim/program/unfold.hpp"
 #include "sim/schedule/validate.hpp"
 
 namespace stagecraft {
@@ -121,6 +122,25 @@ CompiledExperiment compile(PlannedExperiment planned) {
 
 CompiledExperiment compile(const Experiment& e) { return compile(plan_experiment(e)); }
 
+namespace {
+
+/// Times of the first device of each group, which stands for the others in the program; memory of all devices.
+Timeline folded(Timeline timeline, const IdVector<InstructionId, InstructionId>& leaders) {
+  const auto fold = [&](auto& column) {
+    if (column.empty()) return;
+    auto leading = column;
+    leading.clear();
+    for (const InstructionId leader : leaders) leading.push_back(column[leader]);
+    column = std::move(leading);
+  };
+  fold(timeline.start);
+  fold(timeline.end);
+  if (timeline.learnt) fold(timeline.learnt->versions);
+  return timeline;
+}
+
+}  // namespace
+
 Timeline execute(const CompiledExperiment& c, const std::string& backend, bool one_thread) {
   const Experiment& e = c.experiment;
   const BackendDef& def = get_from(backends::catalog(), "backend", backend);
@@ -128,9 +148,15 @@ Timeline execute(const CompiledExperiment& c, const std::string& backend, bool o
   const bool simulated = def.clock == Clock::Simulated;
   if (!simulated) check_real_run(c, backend);
   const Activity activity(fmt::format("running {} instructions on '{}'", c.program.size(), backend));
-  Timeline timeline =
-      def.run(c.program, *e.cluster,
-              {.seed = e.run.seed, .one_thread = one_thread, .emulated = e.run.emulated, .gpu = e.run.gpu});
+  const RunOptions options{.seed = e.run.seed, .one_thread = one_thread, .emulated = e.run.emulated, .gpu = e.run.gpu};
+  Timeline timeline;
+  if (!simulated && has_groups(c.plan)) {
+    const UnfoldedProgram unfolded =
+        with_error_context(*e.source, "plan", [&](const Value&) { return unfold(c.program, c.plan); });
+    timeline = folded(def.run(unfolded.program, *e.cluster, options), unfolded.leaders);
+  } else {
+    timeline = def.run(c.program, *e.cluster, options);
+  }
   timeline.clock = def.clock;
   timeline.provenance = {.backend = backend,
                          .backend_version = def.version(),

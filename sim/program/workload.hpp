@@ -20,10 +20,16 @@ struct WorkloadLayer {
   std::string tie;                    ///< Layers with the same word share their weights.
 };
 
-/// A device that runs a stage, and the samples of a micro-batch that it works on, counted from the first of them.
+/// A device that runs a stage, and the samples of a micro-batch that it works on, counted from the first of them. The
+/// devices of a tensor or context group work on equal samples and have an entry each.
 struct StageReplica {
   DeviceId device;
   RowRange samples;
+};
+
+/// The place of a device in the mesh of its stage.
+struct GroupPlace {
+  int replica = 0, context = 0, tensor = 0;
 };
 
 /// What the instructions of one stage compute.
@@ -36,6 +42,22 @@ struct StageWorkload {
   bool recomputes = false;        ///< Its forward runs again before backward.
   bool recomputes_cores = false;  ///< Backward recomputes the inside of each attention, one layer at a time.
   StageId twin;                   ///< The stage that holds a copy of the same weights; mostly there is none.
+
+  // How groups of devices divide the stage. A folded Program, in which the first device of a group stands for the
+  // others, has a Workload without groups; unfold() fills these in.
+  Degrees degrees;
+  StateSharding sharding = StateSharding::None;
+  bool reshard = false;  ///< See StageShape::reshard.
+  ContextExchange exchange = ContextExchange::Ring;
+
+  GroupPlace place(int replica) const {
+    const int group = degrees.group();
+    return {replica / group, replica % group / degrees.tensor, replica % degrees.tensor};
+  }
+  /// Devices with the same part of the parameters, which divide the samples and the sequence among them.
+  int data_ranks() const { return static_cast<int>(replicas.size()) / degrees.tensor; }
+  int data_rank(int replica) const { return replica / degrees.tensor; }
+  bool shards(StateSharding level) const { return sharding >= level && data_ranks() > 1; }
 
   int replica_on(DeviceId) const;  ///< -1: the stage does not run there.
   /// Samples of a micro-batch that a replica works on, counted through the run.

@@ -20,6 +20,8 @@ Experiment undivided(const Experiment& experiment) {
       with_order(experiment, schedule_spec(get_from(schedules::catalog(), "schedule", "gpipe")), weights_spec("flush"));
   e.plan = plan_spec_for(planner, e.plan, 1, *e.cluster);
   e.plan.stages = 1;
+  e.plan.group = {};
+  e.plan.sharding = StateSharding::None;
   return e;
 }
 

@@ -52,6 +52,16 @@ run: {schedule: graph, micro_batches: 4, iterations: 6}
 training: {task: random, optimizer: momentum, learning_rate: 0.01}
 """
 
+groups = """
+schema: scenario/2
+model: {base: gpt2-small, override: {layers: 4, hidden: 32, heads: 4, sequence: 16, vocabulary: 37, tied: false, precision: fp64}}
+software: plain
+cluster: threads-8
+plan: {planner: balanced, stages: 2, replicas: 2, group: {tensor: 2, sequence: true}}
+run: {schedule: 1f1b, micro_batches: 4, iterations: 3}
+training: {task: random, optimizer: adam, evaluate_every: 2}
+"""
+
 
 def on(ranks, *words):
     return [*mpirun, "-n", str(ranks), *words]
@@ -103,7 +113,8 @@ def same_numbers(folder, name, ranks, *sets):
         check(got["instructions"] == expected["instructions"], f"{what} on {n}: another program")
         check(f"{n} processes ran it together" in done.stderr, f"{what} on {n}: not together", done.stderr)
         used = [m for m in got["learnt"]["memory"] if m["total_bytes"] > 0]
-        check(len(used) == len([d for d in got["devices"] if d["used"]]), f"{what} on {n}: memory is missing")
+        group = 2 if name == "groups" else 1  # Devices that each device of the report stands for.
+        check(len(used) == group * len([d for d in got["devices"] if d["used"]]), f"{what} on {n}: memory is missing")
         spans_are_sane(out, f"{what} on {n}", done.stderr)
 
 
@@ -187,6 +198,13 @@ def with_mpi(folder):
                   (("run.schedule=pipedream", "run.micro_batches=1", "weights=stash", "run.streams=pair"), (2, 4))]
     jobs = [lambda s=s, n=n: same_numbers(folder, "chain", n, *s) for s, n in chain_sets]
     jobs += [lambda: same_numbers(folder, "forked", (3,)),
+             lambda: same_numbers(folder, "groups", (2, 4)),
+             lambda: same_numbers(folder, "groups", (2,), "plan.shard=optimizer"),
+             lambda: same_numbers(folder, "groups", (2,), "plan.shard={state: weights, reshard: true}"),
+             lambda: fails("divided group", on(3, *scenario_run(folder, "groups")), 2,
+                           "devices 2 and 3 exchange arrays inside of instructions (one group), but they are in different processes"),
+             lambda: fails("divided states", on(4, *scenario_run(folder, "groups", "plan.shard=optimizer")), 2,
+                           "devices 0 and 2 exchange arrays inside of instructions (divided states)"),
              lambda: same_numbers(folder, "whole", (3,)),
              lambda: same_numbers(folder, "whole", (4,), "run.transfers=eager", "model.precision=fp32"),
              lambda: fails("diverged", on(4, *scenario_run(folder, "chain", "training.learning_rate=1000000",
@@ -205,7 +223,7 @@ def with_mpi(folder):
 
 
 with tempfile.TemporaryDirectory() as name:
-    for title, text in (("chain", chain), ("whole", whole), ("forked", forked)):
+    for title, text in (("chain", chain), ("whole", whole), ("forked", forked), ("groups", groups)):
         (pathlib.Path(name) / f"{title}.yaml").write_text(text)
     with_mpi(pathlib.Path(name)) if mpirun else without_mpi()
 finish()

@@ -1,0 +1,215 @@
+#include "backends/real/group_communicator.hpp"
+
+#include <algorithm>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::real {
+
+void GroupCommunicator::barrier() {
+  const std::uint32_t generation = generation_.load();
+  if (arrived_.fetch_add(1) + 1 == size_) {
+    arrived_ = 0;
+    generation_.fetch_add(1);
+    generation_.notify_all();
+  } else {
+    ++waits_->waiting;
+    while (generation_.load() == generation && !waits_->interrupted) generation_.wait(generation);
+    --waits_->waiting;
+  }
+  if (waits_->interrupted) throw BackendError("another device of the group has failed");
+}
+
+void GroupCommunicator::exchange(int rank, const Tensor& array,
+                                 const std::function<void(std::span<const Tensor>)>& use) {
+  arrays_[rank] = array;
+  barrier();
+  use(arrays_);
+  barrier();
+}
+
+void GroupCommunicator::interrupt() {
+  generation_.fetch_add(1);
+  generation_.notify_all();
+}
+
+ShardRange shard_of(std::int64_t numbers, int ranks, int rank) {
+  const std::int64_t first = numbers * rank / ranks;
+  return {first, numbers * (rank + 1) / ranks - first};
+}
+
+namespace {
+
+char* number_at(void* data, std::int64_t numbers, std::size_t width) {
+  return static_cast<char*>(data) + numbers * static_cast<std::int64_t>(width);
+}
+
+Tensor part_of(const Tensor& array, std::int64_t first, std::int64_t count, std::size_t width) {
+  return {number_at(array.data, first, width), 1, count};
+}
+
+void copy_numbers(Kernels& kernels, const Tensor& from, const Tensor& to) {
+  kernels.copy(from.data, to.data, static_cast<std::size_t>(to.size()) * kernels.width());
+}
+
+/// Numbers of one sample in an array of whole samples.
+std::int64_t sample_size(const Tensor& array, std::int64_t samples) { return array.size() / samples; }
+
+}  // namespace
+
+void sum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in, const Tensor& sum) {
+  Kernels& kernels = memory.kernels();
+  member.group->exchange(member.rank, in, [&](std::span<const Tensor> all_members) {
+    copy_numbers(kernels, all_members[0], sum);
+    for (const Tensor& next : all_members.subspan(1)) kernels.add({next.data, sum.rows, sum.columns}, sum);
+  });
+}
+
+void scatter_sum(const GroupMember& member, DeviceMemory& memory, const Tensor& array) {
+  Kernels& kernels = memory.kernels();
+  const ShardRange shard = shard_of(array.size(), member.size(), member.rank);
+  if (shard.count == 0) return member.group->exchange(member.rank, array, [](auto) {});
+  const auto part = [&](const Tensor& whole) { return part_of(whole, shard.first, shard.count, kernels.width()); };
+  member.group->exchange(member.rank, array, [&](std::span<const Tensor> arrays) {
+    const Array sum(memory, 1, shard.count, Use::Gradients);
+    copy_numbers(kernels, part(arrays[0]), sum.tensor());
+    for (const Tensor& next : arrays.subspan(1)) kernels.add(part(next), sum.tensor());
+    copy_numbers(kernels, sum.tensor(), part(array));
+  });
+}
+
+void maximum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in, const Tensor& largest) {
+  Kernels& kernels = memory.kernels();
+  member.group->exchange(member.rank, in, [&](std::span<const Tensor> all_members) {
+    copy_numbers(kernels, all_members[0], largest);
+    for (const Tensor& next : all_members.subspan(1)) kernels.maximum(next, largest);
+  });
+}
+
+void gather_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t samples, const Tensor& part,
+                 const Tensor& whole) {
+  Kernels& kernels = memory.kernels();
+  const std::size_t width = kernels.width();
+  const std::int64_t each = sample_size(part, samples);
+  member.group->exchange(member.rank, part, [&](std::span<const Tensor> parts) {
+    std::int64_t next = 0;
+    for (std::int64_t s = 0; s < samples; ++s)
+      for (const Tensor& from : parts) {
+        copy_numbers(kernels, part_of(from, s * each, each, width), part_of(whole, next, each, width));
+        next += each;
+      }
+  });
+}
+
+void scatter_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t samples, const Tensor& whole,
+                  const Tensor& part) {
+  Kernels& kernels = memory.kernels();
+  const std::size_t width = kernels.width();
+  const std::int64_t each = sample_size(part, samples);
+  member.group->exchange(member.rank, whole, [&](std::span<const Tensor> wholes) {
+    for (std::int64_t s = 0; s < samples; ++s) {
+      const std::int64_t first = (s * member.size() + member.rank) * each;
+      const Tensor to = part_of(part, s * each, each, width);
+      copy_numbers(kernels, part_of(wholes[0], first, each, width), to);
+      for (const Tensor& next : wholes.subspan(1)) kernels.add(part_of(next, first, each, width), to);
+    }
+  });
+}
+
+void take_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t samples, const Tensor& whole,
+               const Tensor& part) {
+  Kernels& kernels = memory.kernels();
+  const std::size_t width = kernels.width();
+  const std::int64_t each = sample_size(part, samples);
+  for (std::int64_t s = 0; s < samples; ++s)
+    copy_numbers(kernels, part_of(whole, (s * member.size() + member.rank) * each, each, width),
+                 part_of(part, s * each, each, width));
+}
+
+namespace {
+
+/// Calls visit(row with all columns, its first column, row with a part of the columns, its first column, count) for all
+/// numbers that the rows of member `of_rows` and the columns of member `of_columns` have in common.
+template <class Visit>
+void for_each_common(const GroupMember& group, std::int64_t samples, const std::vector<int>& blocks,
+                     std::int64_t rows_of_sample, int of_rows, int of_columns, Visit&& visit) {
+  const std::int64_t size = group.size();
+  for (std::int64_t s = 0; s < samples; ++s)
+    for (std::int64_t row = 0; row < rows_of_sample; ++row) {
+      std::int64_t begin = 0, next = 0;
+      for (const std::int64_t block : blocks) {
+        const std::int64_t each = block / size;
+        visit(s * rows_of_sample + row, begin + of_columns * each, (s * size + of_rows) * rows_of_sample + row, next,
+              each);
+        begin += block;
+        next += each;
+      }
+    }
+}
+
+}  // namespace
+
+void rows_to_heads(const GroupMember& member, DeviceMemory& memory, std::int64_t samples,
+                   const std::vector<int>& blocks, const Tensor& rows, const Tensor& heads) {
+  Kernels& kernels = memory.kernels();
+  const std::size_t width = kernels.width();
+  member.group->exchange(member.rank, rows, [&](std::span<const Tensor> members) {
+    for (int m = 0; m < member.size(); ++m)
+      for_each_common(member, samples, blocks, rows.rows / samples, m, member.rank,
+                      [&](std::int64_t row, std::int64_t column, std::int64_t to_row, std::int64_t to, std::int64_t n) {
+                        copy_numbers(kernels, part_of(members[m], row * rows.columns + column, n, width),
+                                     part_of(heads, to_row * heads.columns + to, n, width));
+                      });
+  });
+}
+
+void heads_to_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t samples,
+                   const std::vector<int>& blocks, const Tensor& heads, const Tensor& rows) {
+  Kernels& kernels = memory.kernels();
+  const std::size_t width = kernels.width();
+  member.group->exchange(member.rank, heads, [&](std::span<const Tensor> members) {
+    for (int m = 0; m < member.size(); ++m)
+      for_each_common(
+          member, samples, blocks, rows.rows / samples, member.rank, m,
+          [&](std::int64_t row, std::int64_t to, std::int64_t from_row, std::int64_t column, std::int64_t n) {
+            copy_numbers(kernels, part_of(members[m], from_row * heads.columns + column, n, width),
+                         part_of(rows, row * rows.columns + to, n, width));
+          });
+  });
+}
+
+void gather_range(const GroupMember& member, DeviceMemory& memory, std::int64_t numbers, const Tensor& part,
+                  const ShardRange& range, void* to) {
+  Kernels& kernels = memory.kernels();
+  const std::size_t width = kernels.width();
+  member.group->exchange(member.rank, part, [&](std::span<const Tensor> parts) {
+    for (int rank = 0; rank < member.size(); ++rank) {
+      const ShardRange shard = shard_of(numbers, member.size(), rank);
+      const std::int64_t low = std::max(shard.first, range.first);
+      const std::int64_t high = std::min(shard.first + shard.count, range.first + range.count);
+      if (low >= high) continue;
+      const void* const from = number_at(parts[rank].data, low - shard.first, width);
+      void* const there = number_at(to, low - range.first, width);
+      if (from != there) kernels.copy(from, there, static_cast<std::size_t>(high - low) * width);
+    }
+  });
+}
+
+void scatter_range(const GroupMember& member, DeviceMemory& memory, std::int64_t numbers, const Tensor& in,
+                   const ShardRange& range, void* part) {
+  Kernels& kernels = memory.kernels();
+  const std::size_t width = kernels.width();
+  member.group->exchange(member.rank, in, [&](std::span<const Tensor> arrays) {
+    const ShardRange shard = shard_of(numbers, member.size(), member.rank);
+    const std::int64_t low = std::max(shard.first, range.first);
+    const std::int64_t high = std::min(shard.first + shard.count, range.first + range.count);
+    if (low >= high) return;
+    const Array sum(memory, 1, high - low, Use::Gradients);
+    copy_numbers(kernels, part_of(arrays[0], low - range.first, high - low, width), sum.tensor());
+    for (const Tensor& next : arrays.subspan(1))
+      kernels.add(part_of(next, low - range.first, high - low, width), sum.tensor());
+    kernels.add(sum.tensor(), {number_at(part, low - shard.first, width), 1, high - low});
+  });
+}
+
+}  // namespace stagecraft::real

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends/real/array.hpp"
+#include "sim/core/parallel.hpp"
+
+namespace stagecraft::real {
+
+/// What all communicators of a run share: how many threads wait for others, and whether they have to give up.
+struct GroupWaits {
+  std::atomic<int> waiting{0};
+  std::atomic<bool> interrupted{false};
+};
+
+/// The devices of one process that compute the same instructions together and exchange arrays inside of them. Each has
+/// a thread; all of them call the same functions in the same order.
+class GroupCommunicator {
+ public:
+  GroupCommunicator(int size, GroupWaits& waits) : size_(size), waits_(&waits), arrays_(size) {}
+
+  int size() const { return size_; }
+  /// Calls use() with the arrays of all members in the order of their ranks, and returns when every member's use() has
+  /// ended. Throws BackendError when the run is interrupted meanwhile.
+  void exchange(int rank, const Tensor& array, const std::function<void(std::span<const Tensor>)>& use);
+  /// Wakes the threads that wait here, after GroupWaits::interrupted was set.
+  void interrupt();
+
+ private:
+  void barrier();
+
+  int size_;
+  GroupWaits* waits_;
+  std::vector<Tensor> arrays_;
+  std::atomic<int> arrived_{0};
+  std::atomic<std::uint32_t> generation_{0};
+};
+
+/// One member of a group. A default one is alone: its communication does nothing.
+struct GroupMember {
+  GroupCommunicator* group = nullptr;
+  int rank = 0;
+
+  int size() const { return group ? group->size() : 1; }
+  explicit operator bool() const { return group != nullptr; }
+};
+
+/// The communicators of the tensor, context and data groups that a device belongs to. The data group are the devices
+/// with equal parameters, of all replicas and context ranks.
+struct MemberGroups {
+  GroupMember tensor, context, data;
+};
+
+/// Numbers [first, first + count) of an array that a group divides, in parts as equal as whole numbers allow.
+struct ShardRange {
+  std::int64_t first = 0, count = 0;
+};
+ShardRange shard_of(std::int64_t numbers, int ranks, int rank);
+
+/// Every member gets the sum, added up in the order of the ranks, so all of them get the same bits.
+void sum_over(const GroupMember&, DeviceMemory&, const Tensor& in, const Tensor& sum);
+/// Each member gets the sum of its part of an array, shard_of(numbers, ...), in place; the rest stays.
+void scatter_sum(const GroupMember&, DeviceMemory&, const Tensor& array);
+/// Every member gets the largest numbers.
+void maximum_over(const GroupMember&, DeviceMemory&, const Tensor& in, const Tensor& largest);
+
+/// Arrays of `samples` blocks of rows, of which the members have equal parts, in the order of their ranks.
+/// gather_rows() puts the parts together; scatter_rows() sums whole arrays and keeps the rows of this member.
+void gather_rows(const GroupMember&, DeviceMemory&, std::int64_t samples, const Tensor& part, const Tensor& whole);
+void scatter_rows(const GroupMember&, DeviceMemory&, std::int64_t samples, const Tensor& whole, const Tensor& part);
+/// The rows of this member, without communication.
+void take_rows(const GroupMember&, DeviceMemory&, std::int64_t samples, const Tensor& whole, const Tensor& part);
+
+/// Exchanges rows for heads (DeepSpeed-Ulysses). Before, each member has its rows of all columns; after, it has all
+/// rows and its part of each of the blocks of columns, whose widths are given. heads_to_rows() is the way back.
+void rows_to_heads(const GroupMember&, DeviceMemory&, std::int64_t samples, const std::vector<int>& blocks,
+                   const Tensor& rows, const Tensor& heads);
+void heads_to_rows(const GroupMember&, DeviceMemory&, std::int64_t samples, const std::vector<int>& blocks,
+                   const Tensor& heads, const Tensor& rows);
+
+/// Numbers `range` of an array of `numbers` numbers, of which each member brings its part, shard_of(numbers, ...).
+void gather_range(const GroupMember&, DeviceMemory&, std::int64_t numbers, const Tensor& part, const ShardRange& range,
+                  void* to);
+/// Adds the sum over all members of numbers `range` of an array to this member's part of that array, as far as they lie
+/// in it.
+void scatter_range(const GroupMember&, DeviceMemory&, std::int64_t numbers, const Tensor& in, const ShardRange& range,
+                   void* part);
+
+}  // namespace stagecraft::real

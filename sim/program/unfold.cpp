@@ -1,0 +1,266 @@
+#include "sim/program/unfold.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/program/workload.hpp"
+
+namespace stagecraft {
+namespace {
+
+void require_equal_groups(const Plan& plan) {
+  const Stage& first = plan.stages.front();
+  for (const Stage& stage : plan.stages) {
+    if (stage.twin.valid() || stage.turns() > 1)
+      throw InputError(fmt::format("stage '{}' {}, and real runs with groups of devices or divided states do not "
+                                   "know that",
+                                   stage.name,
+                                   stage.twin.valid() ? "has a twin that runs the other half of the micro-batches"
+                                                      : "takes micro-batches in turn with its replicas"),
+                       "a schedule with one direction, such as 1f1b; or --backend ideal, fluid or simgrid");
+    if (stage.shape.degrees.tensor == first.shape.degrees.tensor &&
+        stage.shape.degrees.context == first.shape.degrees.context)
+      continue;
+    throw InputError(fmt::format("stages '{}' and '{}' have groups of different shapes, and real runs send messages "
+                                 "between equal groups only",
+                                 first.name, stage.name),
+                     "one group for all stages; or --backend ideal, fluid or simgrid");
+  }
+}
+
+/// The devices that each device of a folded program stands for, itself first.
+class GroupMembers {
+ public:
+  explicit GroupMembers(const Plan& plan, int devices) : size_(plan.stages.front().shape.degrees.group()) {
+    members_.resize(std::max(devices, plan.device_count()));
+    for (const Stage& stage : plan.stages)
+      for (int r = 0; r < std::ssize(stage.devices()); ++r) {
+        const auto first = stage.dense.devices.begin() + static_cast<std::ptrdiff_t>(r) * size_;
+        add(stage, {first, first + size_});
+      }
+  }
+
+  int size() const { return size_; }
+  int devices() const { return static_cast<int>(members_.size()); }
+  DeviceId at(DeviceId leader, int member) const {
+    return members_[leader].empty() ? leader : members_[leader][member];
+  }
+
+ private:
+  void add(const Stage& stage, std::vector<DeviceId> group) {
+    std::vector<DeviceId>& members = members_[group.front()];
+    if (members.empty()) members = group;
+    if (members != group)
+      throw InputError(fmt::format("stage '{}' and another stage have different groups that share devices", stage.name),
+                       "give stages that share devices equal groups; or --backend ideal, fluid or simgrid");
+  }
+
+  int size_;
+  IdVector<DeviceId, std::vector<DeviceId>> members_;
+};
+
+class Unfolder {
+ public:
+  Unfolder(const Program& folded, const Plan& plan)
+      : p_(folded), plan_(plan), members_(plan, folded.devices), size_(members_.size()) {}
+
+  UnfoldedProgram run() {
+    Program& u = out_.program;
+    u.predictions = p_.predictions;
+    u.edges = p_.edges;
+    u.micro_batches = p_.micro_batches;
+    u.updates = p_.updates;
+    u.delays = p_.delays;
+    u.parts = p_.parts;
+    u.work = p_.work;
+    u.devices = members_.devices();
+    u.iterations = p_.iterations;
+    u.mini_batch = p_.mini_batch;
+    u.drain_every = p_.drain_every;
+    u.rendezvous = p_.rendezvous;
+    streams();
+    messages();
+    memory();
+    instructions();
+    buffers();
+    if (p_.workload) workload();
+    return std::move(out_);
+  }
+
+ private:
+  /// Every device has a stream for its computations; these come first.
+  void streams() {
+    IdVector<StreamId, Stream>& streams = out_.program.streams;
+    for (int d = 0; d < members_.devices(); ++d) streams.push_back({DeviceId{d}, StreamKind::Compute, DeviceId{}});
+    for (const Stream& s : p_.streams) {
+      auto& copies = streams_.emplace_back();
+      for (int m = 0; m < size_; ++m) {
+        const DeviceId device = members_.at(s.device, m);
+        copies.push_back(
+            s.kind == StreamKind::Compute
+                ? StreamId{device.value}
+                : streams.push_back({device, s.kind, s.peer.valid() ? members_.at(s.peer, m) : DeviceId{}}));
+      }
+    }
+  }
+
+  /// Copy m of number n of any list is number n * size + m.
+  std::int32_t copy_of(std::int32_t number, int member) const { return number * size_ + member; }
+  InstructionId copy_of(InstructionId old, int member) const {
+    return old.valid() ? copies_[old][member] : InstructionId{};
+  }
+
+  void messages() {
+    for (const RouteEnds& route : p_.routes)
+      for (int m = 0; m < size_; ++m)
+        out_.program.routes.push_back({members_.at(route.from, m), members_.at(route.to, m)});
+    for (const TransferShape& shape : p_.transfer_shapes)
+      for (int m = 0; m < size_; ++m) {
+        TransferShape& copy = out_.program.transfer_shapes.emplace_back(shape);
+        copy.route = copy_of(shape.route, m);
+      }
+    for (const Transfer& t : p_.transfers)
+      for (int m = 0; m < size_; ++m) out_.program.transfers.emplace_back(t).shape = copy_of(t.shape, m);
+  }
+
+  void memory() {
+    out_.program.memory.resize(members_.devices());
+    for (const DeviceId leader : p_.memory.ids())
+      for (int m = 0; m < size_; ++m) {
+        const DeviceId device = members_.at(leader, m);
+        if (device == leader || p_.memory[leader].total().value > 0) out_.program.memory[device] = p_.memory[leader];
+      }
+  }
+
+  InstructionId emit(InstructionId old, int member, std::int32_t payload) {
+    Program& u = out_.program;
+    Instruction i = p_.at(old);
+    i.device = members_.at(i.device, member);
+    if (i.stream.valid()) i.stream = streams_[i.stream][member];
+    i.payload = payload;
+    const InstructionId id = u.instructions.push_back(i);
+    for (const InstructionId w : p_.waits_for(old)) u.waits.push_back(copy_of(w, member));
+    u.first_wait.push_back(static_cast<std::uint32_t>(u.waits.size()));
+    if (!p_.traffic.empty()) u.traffic.push_back(p_.traffic[old]);
+    copies_[old][member] = id;
+    return id;
+  }
+
+  void instructions() {
+    out_.program.first_wait.push_back(0);
+    copies_.assign(p_.size(), std::vector<InstructionId>(size_));
+    for (const InstructionId old : p_.instructions.ids()) {
+      const Instruction& i = p_.at(old);
+      if (i.kind == InstructionKind::Collective) {
+        if (p_.collective(i).first == old) collective(i);
+      } else if (i.is_message()) {
+        message(old);
+      } else {
+        for (int m = 0; m < size_; ++m) emit(old, m, i.payload);
+      }
+    }
+    for (const InstructionId old : p_.instructions.ids()) out_.leaders.push_back(copies_[old][0]);
+    for (Transfer& t : out_.program.transfers) {
+      const int member = static_cast<int>(&t - out_.program.transfers.data()) % size_;
+      t.producer = copy_of(t.producer, member);
+      t.consumer = copy_of(t.consumer, member);
+    }
+  }
+
+  /// With rendezvous each receive is next to its send.
+  void message(InstructionId old) {
+    const Instruction& i = p_.at(old);
+    if (i.kind == InstructionKind::Receive && p_.rendezvous) return;
+    for (int m = 0; m < size_; ++m) {
+      Transfer& t = out_.program.transfers[copy_of(i.payload, m)];
+      if (i.kind == InstructionKind::Receive) {
+        t.receive = emit(old, m, copy_of(i.payload, m));
+        continue;
+      }
+      t.send = emit(old, m, copy_of(i.payload, m));
+      if (p_.rendezvous) t.receive = emit(p_.transfers[i.payload].receive, m, copy_of(i.payload, m));
+    }
+  }
+
+  /// One collective for each tensor rank; its ranks are the replicas, and in each of them the context ranks.
+  void collective(const Instruction& first) {
+    const Collective& c = p_.collective(first);
+    const StageShape& shape = plan_.stage(first.stage).shape;
+    Program& u = out_.program;
+    const int tensor = shape.degrees.tensor, context = shape.degrees.context;
+    for (int t = 0; t < tensor; ++t) {
+      Collective copy = c;
+      copy.first = u.instructions.next_id();
+      copy.members = c.members * context;
+      copy.shape = shape_of(c.shape, t, shape.sharding != StateSharding::None && c.purpose == Purpose::GradientSum);
+      u.collectives.push_back(copy);
+      const auto payload = static_cast<std::int32_t>(std::ssize(u.collectives)) - 1;
+      for (int rank = 0; rank < c.members; ++rank)
+        for (int k = 0; k < context; ++k) emit(c.member(rank), k * tensor + t, payload);
+    }
+  }
+
+  std::int32_t shape_of(std::int32_t old, int tensor, bool scatters) {
+    shapes_.resize(p_.collective_shapes.size() * size_, -1);
+    std::int32_t& index = shapes_[copy_of(old, tensor)];
+    if (index >= 0) return index;
+    CollectiveShape shape = p_.collective_shapes[old];
+    if (scatters) shape.kind = CollectiveKind::ReduceScatter;
+    shape.first_phase = shape.phases = 0;
+    out_.program.collective_shapes.push_back(shape);
+    return index = static_cast<std::int32_t>(std::ssize(out_.program.collective_shapes)) - 1;
+  }
+
+  void buffers() {
+    std::vector<Buffer>& buffers = out_.program.buffers;
+    for (const Buffer& b : p_.buffers)
+      for (int m = 0; m < size_; ++m)
+        buffers.push_back(
+            {b.size, copy_of(b.allocated_by, m), copy_of(b.freed_by, m), members_.at(b.device, m), b.kind});
+    std::stable_sort(buffers.begin(), buffers.end(),
+                     [](const Buffer& a, const Buffer& b) { return a.freed_by < b.freed_by; });
+  }
+
+  void workload() {
+    auto copy = std::make_shared<Workload>(*p_.workload);
+    for (const StageId s : copy->stages.ids()) {
+      StageWorkload& stage = copy->stages[s];
+      const StageShape& shape = plan_.stage(s).shape;
+      std::vector<StageReplica> replicas;
+      for (const StageReplica& replica : stage.replicas)
+        for (int m = 0; m < size_; ++m) replicas.push_back({members_.at(replica.device, m), replica.samples});
+      stage.replicas = std::move(replicas);
+      stage.degrees = shape.degrees;
+      stage.sharding = shape.sharding;
+      stage.reshard = shape.reshard;
+      stage.exchange = shape.exchange;
+    }
+    out_.program.workload = std::move(copy);
+  }
+
+  const Program& p_;
+  const Plan& plan_;
+  GroupMembers members_;
+  int size_;
+  IdVector<StreamId, std::vector<StreamId>> streams_;           ///< [folded stream][member]
+  IdVector<InstructionId, std::vector<InstructionId>> copies_;  ///< [folded instruction][member]
+  std::vector<std::int32_t> shapes_;                            ///< [copy of a shape of collectives]; -1: not made yet.
+  UnfoldedProgram out_;
+};
+
+}  // namespace
+
+bool has_groups(const Plan& plan) {
+  return std::any_of(plan.stages.begin(), plan.stages.end(), [](const Stage& s) {
+    return s.shape.degrees.divides() || s.shape.sharding != StateSharding::None;
+  });
+}
+
+UnfoldedProgram unfold(const Program& program, const Plan& plan) {
+  require_equal_groups(plan);
+  return Unfolder(program, plan).run();
+}
+
+}  // namespace stagecraft
