@@ -1,203 +1,26 @@
-#include <fmt/format.h>
-#include <algorithm>
-#include <csignal>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <utility>
 #include <vector>
 
 #include "backends/backend.hpp"
-#include "backends/des/core.hpp"
 #include "backends/des/routes.hpp"
-#include "backends/simgrid/layout.hpp"
-#include "backends/simgrid/platform.hpp"
 #include "backends/simgrid/sandbox.hpp"
 #include "backends/simgrid/simulate.hpp"
 #include "sim/core/diagnostic.hpp"
-#include "sim/core/numbers.hpp"
-
-// SimGrid carries bytes and nothing else: computation and latencies are in the heap of des::Core, and one timer of
-// SimGrid's kernel stands at the heap's next event. A transfer exists in SimGrid only while its bytes flow, because the
-// time for each completion grows with what is alive (linearly before version 3.34).
-
-namespace stagecraft::sg {
-namespace {
-
-class Carrier final : public des::Network {
- public:
-  Carrier(const Program& program, const Cluster& cluster, std::span<const Route> routes, Platform platform,
-          std::span<double> start, std::span<double> end)
-      : program_(program),
-        cluster_(cluster),
-        routes_(routes),
-        platform_(std::move(platform)),
-        conditions_(cluster),
-        rates_(conditions_),
-        rate_(cluster.links.size(), 1),
-        memory_(des::memory_routes(program, cluster)),
-        core_(program, routes, *this, start, end, &conditions_, memory_) {}
-
-  void run(s4u::Engine& engine) {
-    on_transfer_end([this](const s4u::Activity& activity) { arrived(activity); });
-    // An activity may not be freed inside its own callback.
-    s4u::Engine::on_time_advance_cb([this](double) { release(); });
-    core_.begin(0);
-    follow_links(0);
-    core_.advance(0);
-    arm();
-    engine.run();
-    release();
-    core_.require_finished(cluster_);
-  }
-
-  void start(int flow, std::int32_t route, std::uint64_t bytes, double max_rate) override {
-    const HostPair& ends = ends_for(flow, route, max_rate);
-    const s4u::CommPtr comm = s4u::Comm::sendto_init(ends.from, ends.to)->set_payload_size(bytes);
-    comm->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(flow) + 1));
-    comm->add_ref();
-    if (!rates_.any()) return start_activity(comm);
-    alive_[flow] = route;
-    // SimGrid never lets a transfer have more than the least bandwidth that it finds at its start.
-    for_changed(route, [this](LinkId link) { set_bandwidth(link, 1); });
-    start_activity(comm);
-    for_changed(route, [this](LinkId link) { set_bandwidth(link, rate_[link]); });
-  }
-
- private:
-  /// A device has one op at a time, so its own link can be as fast as that op goes alone.
-  const HostPair& ends_for(int flow, std::int32_t route, double max_rate) {
-    if (static_cast<std::size_t>(route) < program_.routes.size()) return platform_.ends[route];
-    const DeviceId device = program_.at(InstructionId{flow}).device;
-    const Pace& pace = platform_.paces[device];
-    pace.link->set_bandwidth(max_rate);
-    return pace.ends;
-  }
-
-  void arrived(const s4u::Activity& activity) {
-    const int flow = static_cast<int>(reinterpret_cast<std::intptr_t>(activity.get_data<void>()) - 1);
-    if (activity.get_state() != s4u::Activity::State::FINISHED)
-      throw BackendError(fmt::format("SimGrid lost transfer {}", to_text(program_, InstructionId{flow})));
-    done_.push_back(const_cast<s4u::Activity*>(&activity));
-    if (const auto alive = alive_.find(flow); alive != alive_.end()) {
-      if (is_down(alive->second)) return trickled_.push_back(flow);
-      alive_.erase(alive);
-    }
-    idle_ = 0;
-    core_.flow_done(flow, s4u::Engine::get_clock());
-    arm();
-  }
-
-  bool is_down(std::int32_t route) const {
-    const auto& hops = routes_[route].hops;
-    return std::any_of(hops.begin(), hops.end(), [&](const Hop& hop) { return rate_[hop.link] <= 0; });
-  }
-
-  void set_bandwidth(LinkId link, double rate) {
-    const double bandwidth = rate * cluster_.links[link].bandwidth.value;
-    for (s4u::Link* one : platform_.links[link]) one->set_bandwidth(std::max(bandwidth, kTrickle));
-  }
-
-  template <class Use>
-  void for_changed(std::int32_t route, Use use) {
-    for (const Hop& hop : routes_[route].hops)
-      if (const LinkId link = hop.link; rate_[link] < 1) use(link);
-  }
-
-  void follow_links(double now) {
-    bool changed = false;
-    rates_.advance(now, [&](LinkId link, double rate) {
-      rate_[link] = rate;
-      set_bandwidth(link, rate);
-      changed = true;
-    });
-    if (!changed) return;
-    for (const int flow : std::exchange(trickled_, {})) {
-      if (is_down(alive_.at(flow))) {
-        trickled_.push_back(flow);
-        continue;
-      }
-      alive_.erase(flow);
-      core_.flow_done(flow, now);
-    }
-  }
-
-  bool nothing_moves() const {
-    return core_.next_time() == kInfinity &&
-           std::all_of(alive_.begin(), alive_.end(), [this](const auto& flow) { return is_down(flow.second); });
-  }
-
-  double next_time() const {
-    return alive_.empty() ? core_.next_time() : std::min(core_.next_time(), rates_.next_time());
-  }
-
-  void arm() {
-    if (next_time() >= armed_for_ || idle_ > kPatience) return;
-    if (timer_ != nullptr) timer_->remove();
-    armed_for_ = std::max(next_time(), s4u::Engine::get_clock());
-    timer_ = Timer::set(armed_for_, [this] { fire(); });
-  }
-
-  void fire() {
-    timer_ = nullptr;
-    armed_for_ = kInfinity;
-    const double now = s4u::Engine::get_clock();
-    idle_ = nothing_moves() ? idle_ + 1 : 0;
-    follow_links(now);
-    core_.advance(now);
-    arm();
-  }
-
-  void release() {
-    for (s4u::Activity* activity : done_) activity->unref();
-    done_.clear();
-  }
-
-  /// SimGrid refuses a bandwidth of zero, loses what is on a link that is off, and suspends a transfer only once
-  /// (3.32). So a link that is down carries next to nothing, in bytes per second, and what comes through waits here.
-  static constexpr double kTrickle = 1e-3;
-  static constexpr int kPatience = 1'000'000;  ///< Changes of links while nothing moves.
-
-  const Program& program_;
-  const Cluster& cluster_;
-  std::span<const Route> routes_;
-  Platform platform_;
-  Conditions conditions_;
-  des::LinkRates rates_;
-  IdVector<LinkId, double> rate_;      ///< The current ones.
-  std::map<int, std::int32_t> alive_;  ///< Routes of transfers that are not there yet, where links change.
-  std::vector<int> trickled_;          ///< Transfers that came through a link that is down.
-  int idle_ = 0;
-  std::vector<std::int32_t> memory_;
-  des::Core core_;
-  Timer* timer_ = nullptr;
-  double armed_for_ = kInfinity;
-  std::vector<s4u::Activity*> done_;
-};
-
-}  // namespace
-
-void simulate(const Program& program, const Cluster& cluster, std::span<const Route> routes, std::span<double> start,
-              std::span<double> end) {
-  s4u::Engine& engine = make_engine();
-  std::signal(SIGINT, SIG_DFL);  // SimGrid's handler would list its actors and exit
-  Platform platform = build_platform(engine, build_layout(program, cluster, routes), program, cluster, routes);
-  Carrier(program, cluster, routes, std::move(platform), start, end).run(engine);
-}
-
-std::string library_version() {
-  int major = 0, minor = 0, patch = 0;
-  sg_version_get(&major, &minor, &patch);
-  return patch == 0 ? fmt::format("{}.{}", major, minor) : fmt::format("{}.{}.{}", major, minor, patch);
-}
-
-}  // namespace stagecraft::sg
 
 namespace stagecraft::backends {
 namespace {
 
+std::string why_not() {
+  try {
+    sg::library_version();
+    return {};
+  } catch (const BackendError& error) {
+    return error.what();
+  }
+}
+
 Timeline run(const Program& program, const Cluster& cluster, const RunOptions& options) {
   const std::vector<Route> routes = des::routes_of(program, cluster);
+  sg::load_library();  // Here, and not in each child.
   const std::size_t size = program.size();
   const sg::SharedMemory memory(2 * size * sizeof(double));
   const std::span<double> start = memory.as<double>().first(size), end = memory.as<double>().last(size);
@@ -222,7 +45,7 @@ const BackendDef simgrid{
     .source = "Casanova et al., Versatile, scalable and accurate simulation of distributed applications, JPDC 2014",
     .clock = Clock::Simulated,
     .version = sg::library_version,
-    .why_not = [] { return std::string(); },
+    .why_not = why_not,
     .run = run,
 };
 

@@ -3,19 +3,21 @@
 #include <span>
 #include <string>
 
+#include "backends/simgrid/engine/tasks.hpp"
 #include "sim/cluster/cluster.hpp"
 #include "sim/program/program.hpp"
 
 namespace stagecraft::sg {
 
-/// Plays `program` in this process from time 0 and writes the start and end of every instruction.
+/// Loads the module that calls SimGrid, once in a process. BackendError if it or SimGrid is not found.
 ///
-/// `routes` come from des::routes_of, which has checked the links. SimGrid is a singleton whose clock never goes
-/// back and which aborts on its own errors: call this once in a process, or in run_in_child.
+/// It is not linked, because SimGrid and the 30 libraries that Debian's SimGrid needs take 80 ms of CPU time to load,
+/// and most commands do not need them.
+const Tasks& load_library();
+
+/// See Tasks.
 void simulate(const Program& program, const Cluster& cluster, std::span<const Route> routes, std::span<double> start,
               std::span<double> end);
-
-/// Version of the SimGrid library in use, such as "3.32".
 std::string library_version();
 
 }  // namespace stagecraft::sg

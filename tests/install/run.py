@@ -13,6 +13,7 @@ import tempfile
 build, compiler = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
 consumer = pathlib.Path("tests/install/consumer").resolve()
 scenario = "examples/quickstart"
+with_simgrid = (build / "lib/stagecraft").is_dir()  # The module that calls SimGrid, which programs load.
 
 
 def out(*words, folder=None, **more):
@@ -28,6 +29,10 @@ def check_program(prefix, folder):
     assert f"{prefix.relative_to(folder)}/share/stagecraft/scenarios" in first, first
     facts = json.loads(out(program, "run", scenario, "--set", "run.micro_batches=8", "--backend", "ideal", "--format", "json",
                            folder=folder))
+    if with_simgrid:
+        with_links = json.loads(out(program, "run", scenario, "--set", "run.micro_batches=8", "--backend", "simgrid",
+                                    "--format", "json", folder=folder))
+        assert with_links["makespan_s"] >= facts["makespan_s"] * (1 - 1e-9), with_links["makespan_s"]
     return facts["makespan_s"]
 
 
@@ -53,6 +58,8 @@ def check_consumers(prefix, folder, makespan):
     out(compiler, "-std=c++20", *own, consumer / "main.cpp", *flags, "-o", folder / "p")
     for program in (folder / "c/consumer", folder / "p"):
         assert float(out(program, data, folder=folder)) == makespan, f"{program} computes another makespan"
+        if with_simgrid:
+            assert float(out(program, data, "simgrid", folder=folder)) >= makespan * (1 - 1e-9), program
 
 
 def check_pages(prefix):

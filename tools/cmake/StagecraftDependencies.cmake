@@ -52,6 +52,12 @@ if(NOT ENABLE_SIMGRID STREQUAL "OFF")
   pkg_check_modules(SIMGRID IMPORTED_TARGET simgrid>=3.32)
 endif()
 stagecraft_optional(SIMGRID "${SIMGRID_FOUND}" "contention is simulated by fluid alone")
+if(STAGECRAFT_WITH_SIMGRID)
+  # Where programs find the module that uses SimGrid, in the build folder and installed.
+  set(STAGECRAFT_MODULES "${PROJECT_BINARY_DIR}/lib/stagecraft")
+  set(CMAKE_BUILD_RPATH "${STAGECRAFT_MODULES}")
+  set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/stagecraft")
+endif()
 
 if(NOT ENABLE_MPI STREQUAL "OFF")
   set(MPI_CXX_SKIP_MPICXX ON)

@@ -1,6 +1,5 @@
 # What is installed: the program with its files, completions and page of the manual; one static library of all rooms with
 # its headers, for find_package(stagecraft) and pkg-config. `cpack -G DEB` makes a Debian package of all that.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(rooms GLOBAL PROPERTY STAGECRAFT_ROOMS)
@@ -10,11 +9,7 @@ set_target_properties(stagecraft_all PROPERTIES OUTPUT_NAME stagecraft EXPORT_NA
 target_include_directories(stagecraft_all INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/stagecraft>")
 target_compile_features(stagecraft_all INTERFACE cxx_std_20)
 set(needs fmt yaml-cpp SQLiteCpp sqlite3 pthread dl)
-if(STAGECRAFT_WITH_SIMGRID)
-  list(APPEND needs simgrid)
-endif()
 if(STAGECRAFT_WITH_MPI)
-  # Before libsimgrid, as in StagecraftDependencies.cmake.
   list(JOIN MPI_CXX_LIBRARIES "," mpi)
   list(PREPEND needs "-Wl,--push-state,--no-as-needed,${mpi},--pop-state")
 endif()
@@ -22,6 +17,14 @@ if(STAGECRAFT_WITH_CUDA)
   list(APPEND needs "${CUDA_cudart_static_LIBRARY}" rt)
 endif()
 list(TRANSFORM needs REPLACE "(.+)" "$<INSTALL_INTERFACE:\\1>" OUTPUT_VARIABLE links)
+set(modules "${CMAKE_INSTALL_LIBDIR}/stagecraft")
+if(STAGECRAFT_WITH_SIMGRID)
+  # A program that links the library finds the module, which calls the program.
+  target_link_options(stagecraft_all INTERFACE
+    "$<INSTALL_INTERFACE:-rdynamic>" "$<INSTALL_INTERFACE:LINKER:-rpath,$<INSTALL_PREFIX>/${modules}>")
+  set(module_flags " -rdynamic -Wl,-rpath,\${prefix}/${modules}")
+  install(TARGETS stagecraft_simgrid_module LIBRARY DESTINATION "${modules}")
+endif()
 target_link_libraries(stagecraft_all INTERFACE ${links})
 
 # Pages that the program writes about itself.
@@ -59,7 +62,7 @@ Name: stagecraft
 Description: ${PROJECT_DESCRIPTION}
 Version: ${PROJECT_VERSION}
 Cflags: -I\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}/stagecraft
-Libs: -L\${prefix}/${CMAKE_INSTALL_LIBDIR} -lstagecraft ${flags}
+Libs: -L\${prefix}/${CMAKE_INSTALL_LIBDIR} -lstagecraft ${flags}${module_flags}
 ")
 install(FILES "${pages}/stagecraft.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 

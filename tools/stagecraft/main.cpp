@@ -123,7 +123,7 @@ void add_command(CLI::App& app, const Command& command, Arguments& arguments) {
 
 int run(int argc, char** argv) {
   CLI::App app{"Simulate, measure and compare pipeline-parallel training.", "stagecraft"};
-  app.set_version_flag("--version", version_text());
+  app.set_version_flag("--version", version_text);  // Only when asked: it loads what the backends need.
   app.require_subcommand(0, 1);
   app.footer("stagecraft COMMAND --help shows the options of a command.");
   std::vector<Arguments> arguments(commands::catalog().size());

@@ -1,4 +1,4 @@
-#include "backends/simgrid/layout.hpp"
+#include "backends/simgrid/engine/layout.hpp"
 
 #include <doctest/doctest.h>
 

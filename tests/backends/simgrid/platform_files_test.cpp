@@ -11,7 +11,7 @@
 
 #include "backends/backend.hpp"
 #include "backends/platform.hpp"
-#include "backends/simgrid/platform.hpp"
+#include "backends/simgrid/engine/platform.hpp"
 #include "backends/simgrid/platform_xml.hpp"
 #include "backends/simgrid/sandbox.hpp"
 #include "sim/cluster/device_presets.hpp"

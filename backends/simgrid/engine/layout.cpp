@@ -1,4 +1,4 @@
-#include "backends/simgrid/layout.hpp"
+#include "backends/simgrid/engine/layout.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "backends/simgrid/platform.hpp"
+#include "backends/simgrid/engine/platform.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

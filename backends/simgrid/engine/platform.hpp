@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "backends/simgrid/compat.hpp"
-#include "backends/simgrid/layout.hpp"
+#include "backends/simgrid/engine/compat.hpp"
+#include "backends/simgrid/engine/layout.hpp"
 #include "sim/cluster/cluster.hpp"
 #include "sim/program/program.hpp"
 
