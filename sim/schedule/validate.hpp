@@ -20,10 +20,13 @@ struct ScheduleProblem {
   std::string message;  ///< One sentence.
 };
 
+/// Problems of one kind that are listed.
+inline constexpr std::size_t kMaxListedProblems = 20;
+
 struct ValidateOptions {
   int iterations = 1;
-  bool trains = true;             ///< Every forward needs its backward.
-  std::size_t max_problems = 20;  ///< The number of problems after which checking stops.
+  bool trains = true;                             ///< Every forward needs its backward.
+  std::size_t max_problems = kMaxListedProblems;  ///< The number of problems after which checking stops.
   int slices = 1;  ///< Slices of a micro-batch along the sequence: forward in order, backward in reverse.
 };
 

@@ -9,8 +9,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMost = 20;
-
 /// The place of an action in its table.
 struct Position {
   int rank = -1, index = -1;
@@ -36,7 +34,7 @@ class CommsCheck {
   void each(Visit&& visit) {
     for (int r = 0; r < std::ssize(table_.ranks); ++r)
       for (int i = 0; i < std::ssize(table_.ranks[r]); ++i)
-        if (problems_.size() < kMost) visit(Position{r, i}, table_.ranks[r][i]);
+        if (problems_.size() < kMaxListedProblems) visit(Position{r, i}, table_.ranks[r][i]);
   }
   const Action& at(Position p) const { return table_.ranks[p.rank][p.index]; }
   void bad(const char* code, Position p, std::string message) {

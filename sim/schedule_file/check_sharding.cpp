@@ -15,14 +15,14 @@ class ShardCheck {
     for (const Action& a : row)
       if (a.kind == ActionKind::Unshard || a.kind == ActionKind::Reshard) state(a).shards = true;
     for (int i = 0; i < std::ssize(row); ++i)
-      if (const char* code = step(row[i]); code && problems_.size() < kMost)
+      if (const char* code = step(row[i]); code && problems_.size() < kMaxListedProblems)
         problems_.push_back({code, 8, rank, i, to_text(row[i]), what(code)});
   }
 
   void at_end(StageId stage) {
     const State& s = seen_[stage];
     const auto bad = [&](const char* code, ActionKind kind, std::string message) {
-      if (problems_.size() < kMost)
+      if (problems_.size() < kMaxListedProblems)
         problems_.push_back({code, 8, plan_.stage(stage).devices().front().value, -1,
                              to_text(Action{kind, false, stage, 0}), std::move(message)});
     };
@@ -39,7 +39,6 @@ class ShardCheck {
     bool shards = false, gathered = false, reduced = false;
     int finished = 0;
   };
-  static constexpr std::size_t kMost = 20;
   State& state(const Action& a) { return seen_[a.stage]; }
 
   const char* step(const Action& a) {

@@ -9,7 +9,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMost = 20;        // Problems that are listed.
 constexpr std::size_t kMostChains = 64;  // Pieces are numbered for every stage, so more short chains would take
                                          // memory that grows with the square of the file.
 
@@ -37,7 +36,7 @@ Micros place_stages(const CsvSchedule& csv, Plan& plan, std::vector<ScheduleProb
     const auto& ops = csv.schedule.row(DeviceId{rank});
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const auto& devices = plan.stages[ops[i].stage].devices();
-      if (devices.front().value != rank && problems.size() < kMost)
+      if (devices.front().value != rank && problems.size() < kMaxListedProblems)
         problems.push_back(
             {"wrong-rank", 2, rank, csv.columns[rank][i], to_text(ops[i]),
              fmt::format("stage {} runs on rank {} and on rank {}", ops[i].stage.value, devices.front().value, rank)});
@@ -55,7 +54,7 @@ Micros place_stages(const CsvSchedule& csv, Plan& plan, std::vector<ScheduleProb
 /// once.
 void report_missing(const std::vector<bool>& starts, const CsvSchedule& csv, std::vector<ScheduleProblem>& problems) {
   const auto end = std::find(starts.rbegin(), starts.rend(), true).base() - starts.begin();
-  for (int m = 0; m < end && problems.size() < kMost; ++m)
+  for (int m = 0; m < end && problems.size() < kMaxListedProblems; ++m)
     if (!starts[m]) problems.push_back({"missing", 2, -1, -1, {}, fmt::format("micro-batch {} never starts", m)});
   for (int rank = 0; rank < csv.schedule.device_count() && end < csv.micro_batches; ++rank) {
     const auto& ops = csv.schedule.row(DeviceId{rank});
@@ -163,7 +162,7 @@ bool join_chain(int s, const Micros& micros, Plan& plan, const CsvSchedule& csv,
     std::set_symmetric_difference(current.begin(), current.end(), before.begin(), before.end(),
                                   std::back_inserter(odd));
     const bool follows = !problems.empty() && problems.front().code == "wrong-rank";
-    if (problems.size() < kMost && !follows) problems.push_back(broken_chain(s, odd, micros, plan, csv));
+    if (problems.size() < kMaxListedProblems && !follows) problems.push_back(broken_chain(s, odd, micros, plan, csv));
   }
   plan.edges.push_back({StageId{s - 1}, StageId{s}, {}});
   return true;
@@ -181,7 +180,7 @@ Plan implied_plan(const CsvSchedule& csv, std::vector<ScheduleProblem>& problems
     auto& stage = plan.stages[StageId{s}];
     const auto& current = micros[s];
     if (current.empty()) {
-      if (problems.size() < kMost) problems.push_back(no_forward(s, csv));
+      if (problems.size() < kMaxListedProblems) problems.push_back(no_forward(s, csv));
       if (stage.devices().empty()) stage.place_on({DeviceId{0}});
       continue;
     }

@@ -13,7 +13,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMaxProblems = 20;  // Problems that are listed.
 constexpr std::size_t kActiveStages = 3;
 
 /// For each action the next three stages that are used from it on, nearest first.
@@ -102,7 +101,7 @@ std::vector<ScheduleProblem> why_not_torch(const ActionTable& table, const Plan&
       break;
     }
   for (int r = 0; r < std::ssize(table.ranks); ++r)
-    for (int i = 0; i < std::ssize(table.ranks[r]) && problems.size() < kMaxProblems; ++i) {
+    for (int i = 0; i < std::ssize(table.ranks[r]) && problems.size() < kMaxListedProblems; ++i) {
       const Action& a = table.ranks[r][i];
       const auto bad = [&](const char* why) { problems.push_back({"torch", 1, r, i, to_text(a), why}); };
       if (a.kind == ActionKind::Recompute) bad("PyTorch has no op for recomputation");
