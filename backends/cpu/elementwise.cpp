@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backends/cpu/loops.hpp"
 #include "backends/cpu/operations.hpp"
 #include "backends/real/formulas/elementary.hpp"
@@ -97,7 +99,31 @@ void concat_input_gradient(const real::Call& call, const real::Tensor& d_output,
   }
 }
 
+template <class T>
+void slice_forward(const real::Call& call) {
+  const real::Tensor &from = call.inputs[0], &to = call.output;
+  copy_rows<T>(false, to.rows, to.columns, numbers<T>(from) + call.operation->inner, from.columns, numbers<T>(to),
+               to.columns);
+}
+
+template <class T>
+void slice_input_gradient(const real::Call& call, const real::Tensor& d_output,
+                          std::span<const real::Gradient> d_inputs, MemoryPool&) {
+  const real::Gradient& to = d_inputs[0];
+  if (!to.tensor) return;
+  if (!to.add) std::fill_n(numbers<T>(to.tensor), to.tensor.size(), T{0});
+  copy_rows<T>(true, d_output.rows, d_output.columns, numbers<T>(d_output), d_output.columns,
+               numbers<T>(to.tensor) + call.operation->inner, to.tensor.columns);
+}
+
 }  // namespace
+
+template <class T>
+OperationKernels slice_kernels() {
+  return {slice_forward<T>, slice_input_gradient<T>, nullptr};
+}
+template OperationKernels slice_kernels<float>();
+template OperationKernels slice_kernels<double>();
 
 template <class T>
 OperationKernels add_kernels() {

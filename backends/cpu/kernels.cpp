@@ -19,6 +19,7 @@ template <class T>
 OperationKernels kernels_of(OperationKind kind) {
   switch (kind) {
     case OperationKind::Linear:
+    case OperationKind::Router:  // It is a linear operation; others choose.
       return linear_kernels<T>();
     case OperationKind::LayerNorm:
       return layer_norm_kernels<T>();
@@ -38,6 +39,16 @@ OperationKernels kernels_of(OperationKind kind) {
       return concat_kernels<T>();
     case OperationKind::RmsNorm:
       return rms_norm_kernels<T>();
+    case OperationKind::HeadNorm:
+      return head_norm_kernels<T>();
+    case OperationKind::Slice:
+      return slice_kernels<T>();
+    case OperationKind::Dispatch:
+      return dispatch_kernels<T>();
+    case OperationKind::GroupedLinear:
+      return grouped_linear_kernels<T>();
+    case OperationKind::Combine:
+      return combine_kernels<T>();
     case OperationKind::Silu:
       return silu_kernels<T>();
     case OperationKind::GatedSilu:
@@ -109,6 +120,12 @@ class CpuKernels final : public real::Kernels {
     put(false, t.size(), x, [=, f = static_cast<T>(factor)](std::int64_t i) { return f * x[i]; });
   }
 
+  void choose_experts(const Operation& op, real::Tensor scores, std::span<std::int32_t> experts) override {
+    STAGECRAFT_CHECK(std::ssize(experts) == scores.rows * op.active);
+    for (std::int64_t row = 0; row < scores.rows; ++row)
+      cpu::choose_experts(numbers<T>(scores) + row * scores.columns, op.experts, op.active,
+                          experts.data() + row * op.active);
+  }
   void maximum(real::Tensor from, real::Tensor to) override {
     T* const x = numbers<T>(to);
     put(false, to.size(), x, [x, y = numbers<T>(from)](std::int64_t i) { return x[i] < y[i] ? y[i] : x[i]; });
@@ -148,17 +165,24 @@ class CpuKernels final : public real::Kernels {
 
 }  // namespace
 
-// Attention with a mask of a window is always causal; sinks and latent attention have no kernel.
+// Attention with a mask of a window is always causal; sinks and routing limited to some nodes have no kernel.
 bool has_kernel(const Operation& op) {
   switch (op.kind) {
     case OperationKind::RmsNorm:
+    case OperationKind::HeadNorm:
     case OperationKind::Silu:
     case OperationKind::GatedSilu:
     case OperationKind::Rotary:
+    case OperationKind::Slice:
     case OperationKind::Embedding:
+    case OperationKind::Router:
+    case OperationKind::GroupedLinear:
+    case OperationKind::Combine:
       return true;
+    case OperationKind::Dispatch:
+      return op.nodes == 0;
     case OperationKind::Attention:
-      return op.inputs.size() <= 1 && !op.sinks && (op.window == 0 || op.causal);
+      return !op.sinks && (op.window == 0 || op.causal);
     default:
       return real::has_kernel(op);
   }

@@ -28,6 +28,16 @@ OperationKernels layer_norm_kernels();
 template <class T>
 OperationKernels rms_norm_kernels();
 template <class T>
+OperationKernels head_norm_kernels();
+template <class T>
+OperationKernels slice_kernels();
+template <class T>
+OperationKernels dispatch_kernels();
+template <class T>
+OperationKernels grouped_linear_kernels();
+template <class T>
+OperationKernels combine_kernels();
+template <class T>
 OperationKernels silu_kernels();
 template <class T>
 OperationKernels gated_silu_kernels();
@@ -53,6 +63,17 @@ template <class T>
 OperationKernels mean_square_kernels();
 template <class T>
 OperationKernels sum_square_kernels();
+
+/// The `active` experts with the largest scores, the best one first; of equal scores, the first.
+template <class T>
+void choose_experts(const T* scores, int experts, int active, std::int32_t* chosen);
+
+/// Attention whose keys and values are made from short vectors; it has three inputs.
+template <class T>
+void latent_attention(const real::Call&);
+template <class T>
+void latent_attention_gradient(const real::Call&, const real::Tensor& d_output, std::span<const real::Gradient>,
+                               MemoryPool& scratch);
 
 /// Attention over one part of the keys; see real::KeyPart.
 template <class T>

@@ -29,11 +29,17 @@ class OperationDivider {
   DividedOperation run(const std::vector<int>& blocks) {
     Operation& op = divided_.operation;
     const Layout in = input_layout(whole_, degrees_.sequence);
-    op.rows = part(op.rows, degrees_.context, "row", "context");
-    if (in == Layout::Rows) op.rows = part(op.rows, degrees_.tensor, "row", "tensor");
+    if (in != Layout::Experts) {  // Rows that were sent to experts are as many as the router says.
+      op.rows = part(op.rows, degrees_.context, "row", "context");
+      if (in == Layout::Rows) op.rows = part(op.rows, degrees_.tensor, "row", "tensor");
+    }
     divided_.rows = op.rows;
     if (op.kind == OperationKind::Embedding) op.rows = whole_.rows;
-    if (degrees_.tensor > 1) divide_columns();
+    if (whole_.division == Division::Experts) {
+      divide_experts();
+    } else if (degrees_.tensor > 1) {
+      divide_columns();
+    }
     slices(blocks);
     return std::move(divided_);
   }
@@ -63,7 +69,6 @@ class OperationDivider {
         op.bias = op.bias && is_first();
         return;
       case Division::Heads:
-        if (op.kind != OperationKind::Attention && op.kind != OperationKind::Rotary) break;
         op.head_width = op.kind == OperationKind::Attention ? head_shape(whole_).query : op.head_width;
         op.heads = part(op.heads, degrees_.tensor, "head", "tensor");
         if (op.key_value_heads > 0)
@@ -73,9 +78,28 @@ class OperationDivider {
       case Division::Vocabulary:
         return divide_words();
       case Division::Experts:
-        break;
+        return;  // See divide_experts().
     }
     refuse(whole_, fmt::format("is divided by {}, which real backends do not compute yet", to_text(whole_.division)));
+  }
+
+  int expert_columns(int amount) const { return part(amount, degrees_.expert_tensor, "column", "expert_tensor"); }
+
+  /// A Dispatch and a Combine know all experts.
+  void divide_experts() {
+    if (degrees_.tensor > 1 && !degrees_.sequence)
+      refuse(whole_, "gets each row once, which takes sequence parallelism in the tensor group");
+    Operation& op = divided_.operation;
+    if (op.kind == OperationKind::GroupedLinear) {
+      op.experts = part(op.experts, degrees_.expert, "expert", "expert");
+      if (op.within_expert == Division::Column) op.columns = expert_columns(op.columns);
+      if (op.within_expert != Division::Row) return;
+      op.inner = expert_columns(op.inner);
+      op.bias = op.bias && place_.expert_tensor == 0;
+    } else if (is_activation(op)) {
+      op.columns = expert_columns(op.columns);
+      if (op.kind == OperationKind::GatedSilu) op.inner = expert_columns(op.inner);
+    }
   }
 
   void divide_words() {
@@ -100,7 +124,10 @@ class OperationDivider {
     if (part.total == 0) return;
     const std::int64_t second_whole = second_block(whole_, width_), second_part = second_block(op, width_);
     const std::int64_t inner = whole_.inner, part_inner = op.inner;
-    if (degrees_.tensor == 1 || whole_.division == Division::Replicated) {
+    if (whole_.division == Division::Experts) {
+      expert_slices(blocks, second_whole, second_part);
+    } else if (degrees_.tensor == 1 || whole_.division == Division::Replicated ||
+               whole_.kind == OperationKind::HeadNorm) {
       add(0, 0, part.first);
       add(second_whole, second_part, part.second);
     } else if (whole_.kind == OperationKind::Embedding) {
@@ -114,15 +141,38 @@ class OperationDivider {
       add(divided_.first_word * inner, 0, part.first);
       add(second_whole + divided_.first_word, second_part, part.second);
     } else {
-      column_slices(blocks, inner, second_whole, second_part);
+      column_slices(blocks, degrees_.tensor, place_.tensor, {0, 0}, second_whole, second_part);
     }
   }
 
-  void column_slices(const std::vector<int>& blocks, std::int64_t inner, std::int64_t second_whole,
-                     std::int64_t second_part) {
-    std::int64_t begin = 0, next = 0;
+  /// The first column of a matrix, counted through all matrices of the operation, there and here.
+  struct FirstColumn {
+    std::int64_t whole = 0, part = 0;
+  };
+
+  void expert_slices(const std::vector<int>& blocks, std::int64_t second_whole, std::int64_t second_part) {
+    const Operation& op = divided_.operation;
+    const std::int64_t inner = whole_.inner, part_inner = op.inner;
+    for (std::int64_t e = 0; e < op.experts; ++e) {
+      const std::int64_t there = place_.expert * op.experts + e;
+      const FirstColumn first{there * whole_.columns, e * op.columns};
+      if (whole_.within_expert != Division::Row) {
+        column_slices(blocks, degrees_.expert_tensor, place_.expert_tensor, first, second_whole, second_part);
+        continue;
+      }
+      for (std::int64_t row = 0; row < op.columns; ++row)
+        add((first.whole + row) * inner + place_.expert_tensor * part_inner, (first.part + row) * part_inner,
+            part_inner);
+      if (op.bias) add(second_whole + first.whole, second_part + first.part, op.columns);
+    }
+  }
+
+  void column_slices(const std::vector<int>& blocks, int ranks, int rank, const FirstColumn& matrix,
+                     std::int64_t second_whole, std::int64_t second_part) {
+    const std::int64_t inner = whole_.inner;
+    std::int64_t begin = matrix.whole, next = matrix.part;
     for (const int block : blocks) {
-      const std::int64_t each = columns(block), first = begin + place_.tensor * each;
+      const std::int64_t each = part(block, ranks, "column", "the group of"), first = begin + rank * each;
       add(first * inner, next * inner, each * inner);
       if (whole_.bias) add(second_whole + first, second_part + next, each);
       begin += block;
@@ -157,11 +207,13 @@ Layout input_layout(const Operation& op, bool sequence) {
     case Division::Experts:
       break;
   }
-  return Layout::Whole;
+  const bool has_tokens = op.kind == OperationKind::Dispatch || op.kind == OperationKind::Combine;
+  if (!has_tokens) return Layout::Experts;
+  return sequence ? Layout::Rows : Layout::Whole;
 }
 
 Layout output_layout(const Operation& op, bool sequence) {
-  if (op.division == Division::Replicated) return input_layout(op, sequence);
+  if (op.division == Division::Replicated || op.division == Division::Experts) return input_layout(op, sequence);
   if (makes_partial_sums(op)) return sequence ? Layout::Rows : Layout::Whole;
   return Layout::Columns;
 }
@@ -177,7 +229,8 @@ std::vector<int> column_blocks(const std::vector<Operation>& operations, int pla
     const Operation& other = operations[reader];
     if (std::find(other.inputs.begin(), other.inputs.end(), place) == other.inputs.end()) continue;
     if (other.kind == OperationKind::GatedSilu) return {other.columns, other.columns};
-    if (other.kind == OperationKind::Rotary) return column_blocks(operations, static_cast<int>(reader));
+    if (other.kind == OperationKind::Rotary || other.kind == OperationKind::HeadNorm)
+      return column_blocks(operations, static_cast<int>(reader));
     if (other.kind != OperationKind::Attention || other.inputs.size() != 1) continue;
     const HeadShape s = head_shape(other);
     return {s.heads * s.query, s.key_value_heads * s.query, s.key_value_heads * s.value};

@@ -15,9 +15,10 @@ struct WeightSlice {
 
 /// How the rows or columns of an array lie on a tensor group. Without sequence parallelism, rows are never divided.
 enum class Layout : std::uint8_t {
-  Whole,   ///< Each device has all rows and columns (of its context rank).
-  Rows,    ///< Sequence parallelism: each device has the next part of the rows of each sample.
-  Columns  ///< Each device has some columns, heads or words.
+  Whole,    ///< Each device has all rows and columns (of its context rank).
+  Rows,     ///< Sequence parallelism: each device has the next part of the rows of each sample.
+  Columns,  ///< Each device has some columns, heads or words.
+  Experts   ///< Each device has the rows that were sent to its experts.
 };
 
 /// Where an operation reads its inputs and leaves its output; `sequence` as in Degrees.
@@ -32,7 +33,8 @@ bool makes_partial_sums(const Operation&);
 /// Column-divided products give each device its share of every block of columns: of Q, K and V, or of both halves of a
 /// gated activation. What a row-divided product adds once, its bias, and the positions of an embedding are with the
 /// first device of the group alone: its part of the sum then has them. (Megatron-LM keeps a copy on each device and
-/// adds it after the sum; weights and gradients are equal.) Words are divided as equally as whole numbers allow.
+/// adds it after the sum; weights and gradients are equal.) Words are divided as equally as whole numbers allow. Each
+/// rank of experts has the next part of all experts, and their products are divided over the expert-tensor group.
 struct DividedOperation {
   Operation operation;
   std::vector<WeightSlice> slices;  ///< Offsets within the weights of the operation; `whole` in the undivided ones.

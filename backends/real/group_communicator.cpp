@@ -59,7 +59,7 @@ std::int64_t sample_size(const Tensor& array, std::int64_t samples) { return arr
 
 void sum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in, const Tensor& sum) {
   Kernels& kernels = memory.kernels();
-  member.group->exchange(member.rank, in, [&](std::span<const Tensor> all_members) {
+  member.exchange(in, [&](std::span<const Tensor> all_members) {
     copy_numbers(kernels, all_members[0], sum);
     for (const Tensor& next : all_members.subspan(1)) kernels.add({next.data, sum.rows, sum.columns}, sum);
   });
@@ -68,9 +68,9 @@ void sum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in,
 void scatter_sum(const GroupMember& member, DeviceMemory& memory, const Tensor& array) {
   Kernels& kernels = memory.kernels();
   const ShardRange shard = shard_of(array.size(), member.size(), member.rank);
-  if (shard.count == 0) return member.group->exchange(member.rank, array, [](auto) {});
+  if (shard.count == 0) return member.exchange(array, [](auto) {});
   const auto part = [&](const Tensor& whole) { return part_of(whole, shard.first, shard.count, kernels.width()); };
-  member.group->exchange(member.rank, array, [&](std::span<const Tensor> arrays) {
+  member.exchange(array, [&](std::span<const Tensor> arrays) {
     const Array sum(memory, 1, shard.count, Use::Gradients);
     copy_numbers(kernels, part(arrays[0]), sum.tensor());
     for (const Tensor& next : arrays.subspan(1)) kernels.add(part(next), sum.tensor());
@@ -80,7 +80,7 @@ void scatter_sum(const GroupMember& member, DeviceMemory& memory, const Tensor& 
 
 void maximum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in, const Tensor& largest) {
   Kernels& kernels = memory.kernels();
-  member.group->exchange(member.rank, in, [&](std::span<const Tensor> all_members) {
+  member.exchange(in, [&](std::span<const Tensor> all_members) {
     copy_numbers(kernels, all_members[0], largest);
     for (const Tensor& next : all_members.subspan(1)) kernels.maximum(next, largest);
   });
@@ -91,7 +91,7 @@ void gather_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t s
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
   const std::int64_t each = sample_size(part, samples);
-  member.group->exchange(member.rank, part, [&](std::span<const Tensor> parts) {
+  member.exchange(part, [&](std::span<const Tensor> parts) {
     std::int64_t next = 0;
     for (std::int64_t s = 0; s < samples; ++s)
       for (const Tensor& from : parts) {
@@ -106,7 +106,7 @@ void scatter_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t 
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
   const std::int64_t each = sample_size(part, samples);
-  member.group->exchange(member.rank, whole, [&](std::span<const Tensor> wholes) {
+  member.exchange(whole, [&](std::span<const Tensor> wholes) {
     for (std::int64_t s = 0; s < samples; ++s) {
       const std::int64_t first = (s * member.size() + member.rank) * each;
       const Tensor to = part_of(part, s * each, each, width);
@@ -153,7 +153,7 @@ void rows_to_heads(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const std::vector<int>& blocks, const Tensor& rows, const Tensor& heads) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.group->exchange(member.rank, rows, [&](std::span<const Tensor> members) {
+  member.exchange(rows, [&](std::span<const Tensor> members) {
     for (int m = 0; m < member.size(); ++m)
       for_each_common(member, samples, blocks, rows.rows / samples, m, member.rank,
                       [&](std::int64_t row, std::int64_t column, std::int64_t to_row, std::int64_t to, std::int64_t n) {
@@ -167,7 +167,7 @@ void heads_to_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const std::vector<int>& blocks, const Tensor& heads, const Tensor& rows) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.group->exchange(member.rank, heads, [&](std::span<const Tensor> members) {
+  member.exchange(heads, [&](std::span<const Tensor> members) {
     for (int m = 0; m < member.size(); ++m)
       for_each_common(
           member, samples, blocks, rows.rows / samples, member.rank, m,
@@ -182,7 +182,7 @@ void gather_range(const GroupMember& member, DeviceMemory& memory, std::int64_t 
                   const ShardRange& range, void* to) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.group->exchange(member.rank, part, [&](std::span<const Tensor> parts) {
+  member.exchange(part, [&](std::span<const Tensor> parts) {
     for (int rank = 0; rank < member.size(); ++rank) {
       const ShardRange shard = shard_of(numbers, member.size(), rank);
       const std::int64_t low = std::max(shard.first, range.first);
@@ -199,7 +199,7 @@ void scatter_range(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const ShardRange& range, void* part) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.group->exchange(member.rank, in, [&](std::span<const Tensor> arrays) {
+  member.exchange(in, [&](std::span<const Tensor> arrays) {
     const ShardRange shard = shard_of(numbers, member.size(), member.rank);
     const std::int64_t low = std::max(shard.first, range.first);
     const std::int64_t high = std::min(shard.first + shard.count, range.first + range.count);

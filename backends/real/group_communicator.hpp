@@ -48,12 +48,16 @@ struct GroupMember {
 
   int size() const { return group ? group->size() : 1; }
   explicit operator bool() const { return group != nullptr; }
+  /// See GroupCommunicator::exchange().
+  void exchange(const Tensor& array, const std::function<void(std::span<const Tensor>)>& use) const {
+    if (group) return group->exchange(rank, array, use);
+    use({&array, 1});
+  }
 };
 
-/// The communicators of the tensor, context and data groups that a device belongs to. The data group are the devices
-/// with equal parameters, of all replicas and context ranks.
+/// The communicators of the tensor, context and expert groups that a device belongs to.
 struct MemberGroups {
-  GroupMember tensor, context, data;
+  GroupMember tensor, context, experts;
 };
 
 /// Numbers [first, first + count) of an array that a group divides, in parts as equal as whole numbers allow.

@@ -16,6 +16,9 @@ Keeps keeps(const Operation& op) {
   const std::int64_t rows = op.rows, numbers = rows * op.columns;
   switch (op.kind) {
     case OperationKind::Linear:
+    case OperationKind::Router:
+    case OperationKind::GroupedLinear:
+    case OperationKind::Combine:
     case OperationKind::Gelu:
     case OperationKind::Silu:
     case OperationKind::GatedSilu:
@@ -27,6 +30,10 @@ Keeps keeps(const Operation& op) {
     case OperationKind::LayerNorm:
     case OperationKind::RmsNorm:
       return {.numbers = numbers + rows};  // The normalised rows, and one over each standard deviation.
+    case OperationKind::HeadNorm: {
+      const HeadShape shape = head_shape(op);  // Each normalized head of Q and K, and one number for it.
+      return {.numbers = rows * (shape.heads + shape.key_value_heads) * (shape.query + 1)};
+    }
     case OperationKind::Attention:
       return {.inputs = true, .numbers = op.heads * rows * rows};  // The probabilities.
     case OperationKind::CrossEntropy:
@@ -67,8 +74,16 @@ Blocks blocks(const Operation& op, std::size_t width) {
   std::int64_t first = 0, second = 0;
   switch (op.kind) {
     case OperationKind::Linear:
+    case OperationKind::Router:
       first = static_cast<std::int64_t>(op.columns) * op.inner;
       second = op.bias ? op.columns : 0;
+      break;
+    case OperationKind::GroupedLinear:
+      first = static_cast<std::int64_t>(op.experts) * op.columns * op.inner;
+      second = op.bias ? static_cast<std::int64_t>(op.experts) * op.columns : 0;
+      break;
+    case OperationKind::HeadNorm:
+      first = second = head_shape(op).query;
       break;
     case OperationKind::LayerNorm:
       first = second = op.columns;
@@ -87,6 +102,10 @@ Blocks blocks(const Operation& op, std::size_t width) {
 }
 
 std::int64_t second_block(const Operation& op, std::size_t width) { return aligned(blocks(op, width).first, width); }
+
+void Kernels::choose_experts(const Operation&, Tensor, std::span<std::int32_t>) {
+  throw InternalError("this backend has no kernel that chooses experts");
+}
 
 void Kernels::maximum(Tensor, Tensor) { throw InternalError("this backend has no kernel 'maximum'"); }
 

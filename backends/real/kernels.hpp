@@ -33,7 +33,8 @@ Keeps keeps(const Operation&);
 bool has_kernel(const Operation&);
 
 /// Where the weights of an operation lie inside the weights of its stage: every block starts at a multiple of 64 bytes,
-/// counted in numbers of `width` bytes. Linear: W, bias. LayerNorm: gamma, beta. Embedding: words, positions.
+/// counted in numbers of `width` bytes. Linear, Router: W, bias. GroupedLinear: W of each expert, bias of each expert.
+/// LayerNorm: gamma, beta. HeadNorm: gamma of Q, gamma of K. Embedding: words, positions.
 struct Blocks {
   std::int64_t first = 0, second = 0, total = 0;
 };
@@ -52,6 +53,7 @@ struct Call {
   int first_row = 0;               ///< Where devices divide the rows of a sample: the first row that is here.
   int first_word = 0, words = 0;   ///< Where devices divide the words of an embedding or the classes of a loss: the
                                    ///< first one that is here, and how many there are in all; 0: they are not divided.
+  std::span<const std::int64_t> expert_rows;  ///< GroupedLinear: the first row of each expert, then the number of rows.
 };
 
 /// Cross entropy over divided classes, in three steps. Between them the devices join `largest` (the maximum), then
@@ -116,6 +118,9 @@ class Kernels {
   virtual void weight_gradient(const Call&, Tensor d_output, void* d_weights) = 0;
   virtual void add(Tensor from, Tensor to) = 0;
   virtual void scale(double factor, Tensor) = 0;
+  /// The experts of each row of scores, the one with the largest score first: as many a row as the operation has active
+  /// experts. Waits for the scores. Only for backends that have kernels for experts.
+  virtual void choose_experts(const Operation&, Tensor scores, std::span<std::int32_t> experts);
   /// to = max(from, to), number by number. This and what follows is only for backends that run groups of devices.
   virtual void maximum(Tensor from, Tensor to);
   virtual void attention_part(const Call&, const KeyPart&);

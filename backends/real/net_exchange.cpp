@@ -16,15 +16,21 @@ void copy_columns(Kernels& kernels, const Tensor& from, std::int64_t first, cons
 
 }  // namespace
 
+/// The part of a section that this device has, in an array of its parts.
+Tensor NetRun::part_of(const WeightSection& section, void* parts) const {
+  const auto first = section.part * static_cast<std::int64_t>(memory_->kernels().width());
+  return {static_cast<char*>(parts) + first, 1, section.shard.count};
+}
+
 /// Divided weights are gathered for one operation at a time, by every member at the same operation.
 const void* NetRun::weights_of(const Node& node, const void* weights, Array& gathered) const {
   if (node.count == 0) return nullptr;
   if (!sharded_.weights)
     return static_cast<const char*>(weights) + node.weights * static_cast<std::int64_t>(memory_->kernels().width());
   gathered = Array(*memory_, 1, node.count, Use::Weights);
-  const ShardRange shard = shard_of(net_->weights, groups_.data.size(), groups_.data.rank);
-  gather_range(groups_.data, *memory_, net_->weights, {const_cast<void*>(weights), 1, shard.count},
-               {node.weights, node.count}, gathered.data());
+  const WeightSection& section = section_at(sharded_.sections, node.weights);
+  gather_range(section.group, *memory_, section.count, part_of(section, const_cast<void*>(weights)),
+               {node.weights - section.first, node.count}, gathered.data());
   return gathered.data();
 }
 
@@ -44,7 +50,9 @@ void NetRun::add_weight_gradient(const Node& node, const Call& c, const Tensor& 
     fresh = joined;
   }
   if (place != nullptr) return kernels.add(fresh.tensor(), {place, 1, node.count});
-  scatter_range(groups_.data, *memory_, net_->weights, fresh.tensor(), {node.weights, node.count}, sum);
+  const WeightSection& section = section_at(sharded_.sections, node.weights);
+  scatter_range(section.group, *memory_, section.count, fresh.tensor(), {node.weights - section.first, node.count},
+                part_of(section, sum).data);
 }
 
 void NetRun::exchange(const Node& node, const Samples& s, Activations& a) const {
@@ -55,7 +63,8 @@ void NetRun::exchange(const Node& node, const Samples& s, Activations& a) const 
     return;
   }
   const Value& value = net_->values[node.output];
-  out = Array(*memory_, s.count * value.rows, value.columns, Use::Activations);
+  if (node.exchange == Exchange::SendRows) a.routings[node.routing] = route(node, a);
+  out = Array(*memory_, rows_of(value, s, a), value.columns, Use::Activations);
   const GroupMember& group = groups_.tensor;
   switch (node.exchange) {
     case Exchange::GatherRows:
@@ -72,6 +81,10 @@ void NetRun::exchange(const Node& node, const Samples& s, Activations& a) const 
       return heads_to_rows(groups_.context, *memory_, s.count, node.blocks, in.tensor(), out.tensor());
     case Exchange::GatherKeys:
       return gather_keys(s, in.tensor(), out.tensor());
+    case Exchange::SendRows:
+      return send_rows(node, a, in.tensor(), out.tensor());
+    case Exchange::ReturnRows:
+      return return_rows(node, a, in.tensor(), out.tensor());
     case Exchange::None:
     case Exchange::Copy:
     case Exchange::RingKeys:
@@ -109,8 +122,10 @@ void NetRun::exchange_back(const Node& node, const Samples& s, Activations& a) c
     return;
   }
   if (node.exchange == Exchange::GatherKeys) return return_keys(s, d_out.tensor(), d_in.tensor());
-  const Array fresh(*memory_, s.count * value.rows, value.columns, Use::Activations);
+  const Array fresh(*memory_, rows_of(value, s, a), value.columns, Use::Activations);
   const GroupMember& group = groups_.tensor;
+  if (node.exchange == Exchange::SendRows) return_rows(node, a, d_out.tensor(), fresh.tensor());
+  if (node.exchange == Exchange::ReturnRows) send_rows(node, a, d_out.tensor(), fresh.tensor());
   if (node.exchange == Exchange::RowsToHeads)
     heads_to_rows(groups_.context, *memory_, s.count, node.blocks, d_out.tensor(), fresh.tensor());
   if (node.exchange == Exchange::HeadsToRows)

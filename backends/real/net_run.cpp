@@ -38,7 +38,7 @@ Call NetRun::call(std::size_t n, const Samples& s, const void* node_weights, con
   inputs_.clear();
   for (const int v : node.inputs) {
     const Value& value = net_->values[v];
-    inputs_.push_back({a.values[v].data(), s.count * value.rows, value.columns});
+    inputs_.push_back({a.values[v].data(), rows_of(value, s, a), value.columns});
   }
   Call c;
   c.operation = node.operation;
@@ -47,12 +47,13 @@ Call NetRun::call(std::size_t n, const Samples& s, const void* node_weights, con
   c.weights = node_weights;
   if (node.output >= 0) {
     const Value& out = net_->values[node.output];
-    c.output = {a.values[node.output].data(), s.count * out.rows, out.columns};
+    c.output = {a.values[node.output].data(), rows_of(out, s, a), out.columns};
   }
   c.saved = a.saved[n].tensor();
   c.scale = scale(node, s);
   c.first_row = node.first_row;
   c.first_word = node.first_word, c.words = node.words;
+  if (node.routing >= 0) c.expert_rows = a.routings.at(node.routing).expert_rows;
   return c;
 }
 
@@ -140,7 +141,7 @@ void NetRun::run_node(const Node& node, std::size_t n, const Samples& s, const v
     a.saved[n] = Array(*memory_, s.count, saved, Use::Activations);
   if (node.output >= 0) {
     const Value& out = net_->values[node.output];
-    a.values[node.output] = Array(*memory_, s.count * out.rows, out.columns, Use::Activations);
+    a.values[node.output] = Array(*memory_, rows_of(out, s, a), out.columns, Use::Activations);
   }
   if (op.kind == OperationKind::Input) return load(n, s, a.values[node.output]);
   Array gathered;
@@ -198,7 +199,7 @@ void NetRun::remake(std::size_t n, const Samples& s, const void* weights, Activa
   memory_->kernels().forward(c);
 }
 
-void NetRun::input_side_of(std::size_t n, const Call& c, Activations& a) const {
+void NetRun::input_side_of(std::size_t n, const Samples& s, const Call& c, Activations& a) const {
   const Node& node = net_->nodes[n];
   std::vector<Gradient> gradients;
   bool wanted = false;
@@ -208,7 +209,7 @@ void NetRun::input_side_of(std::size_t n, const Call& c, Activations& a) const {
     Gradient g;
     if (value.needs_gradient) {
       g.add = static_cast<bool>(gradient);
-      if (!gradient) gradient = Array(*memory_, c.samples * value.rows, value.columns, Use::Activations);
+      if (!gradient) gradient = Array(*memory_, rows_of(value, s, a), value.columns, Use::Activations);
       g.tensor = gradient.tensor();
       wanted = true;
     }
@@ -238,7 +239,7 @@ void NetRun::backward(const Samples& s, const void* weights, bool input_side, vo
     const Call c = call(n, s, input_side ? weights_of(node, weights, gathered) : nullptr, a);
     if (input_side) {
       const Lap lap(watch_, LayerPass::InputGradient, n);
-      input_side_of(n, c, a);
+      input_side_of(n, s, c, a);
     }
     if (again) a.saved[n] = {};
     if (sum != nullptr && node.count > 0) {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "backends/real/array.hpp"
-#include "backends/real/group_communicator.hpp"
-#include "backends/real/stage_net.hpp"
+#include "backends/real/expert_routing.hpp"
+#include "backends/real/weight_section.hpp"
 #include "sim/training/task.hpp"
 
 namespace stagecraft::real {
@@ -20,10 +20,11 @@ struct Samples {
 
 /// What lives from the forward of a micro-batch to its backward.
 struct Activations {
-  std::vector<Array> values;     ///< By value; values from other stages are put there before the forward.
-  std::vector<Array> saved;      ///< By node.
-  std::vector<Array> gradients;  ///< By value.
-  std::vector<Array> losses;     ///< One number of each loss operation.
+  std::vector<Array> values;              ///< By value; values from other stages are put there before the forward.
+  std::vector<Array> saved;               ///< By node.
+  std::vector<Array> gradients;           ///< By value.
+  std::vector<Array> losses;              ///< One number of each loss operation.
+  std::map<int, ExpertRouting> routings;  ///< By the node that sends rows to experts.
 };
 
 enum class LayerPass : std::uint8_t { Forward, InputGradient, WeightGradient };
@@ -36,10 +37,11 @@ class Stopwatch {
   virtual void stop() = 0;
 };
 
-/// Weights or gradients of a stage that the devices of a data group divide: each has its part of the whole array, and
-/// the operations gather or scatter what they need, one after the other.
+/// Weights or gradients of a stage that devices with equal weights divide: each has its part of each section, and the
+/// operations gather or scatter what they need, one after the other.
 struct ShardedArrays {
   bool weights = false, gradients = false;
+  std::vector<WeightSection> sections = {};
 };
 
 /// The operations of a stage on some samples, in one device's memory. Where groups of devices divide the stage, every
@@ -48,14 +50,16 @@ class NetRun {
  public:
   /// `remakes`: what attentions keep is dropped after a forward, and a backward recomputes it.
   NetRun(const StageNet& net, DeviceMemory& memory, const Dataset& data, Stopwatch* watch = nullptr,
-         bool remakes = false, const MemberGroups& groups = {}, const ShardedArrays& sharded = {})
+         bool remakes = false, const MemberGroups& groups = {}, ShardedArrays sharded = {},
+         const ExpertPlace& place = {})
       : net_(&net),
         memory_(&memory),
         data_(&data),
         watch_(watch),
         remakes_(remakes),
         groups_(groups),
-        sharded_(sharded) {}
+        sharded_(std::move(sharded)),
+        expert_place_(place) {}
 
   /// Makes now what the data set gives for these samples, in other memory of the device, so that a forward copies it;
   /// gives the bytes.
@@ -79,12 +83,20 @@ class NetRun {
   void load(std::size_t n, const Samples&, Array& into) const;
   Array targets(std::size_t n, const Samples&) const;
   Call call(std::size_t n, const Samples&, const void* node_weights, const Activations&) const;
+  Tensor part_of(const WeightSection&, void* parts) const;
   const void* weights_of(const Node&, const void* weights, Array& gathered) const;
   void add_weight_gradient(const Node&, const Call&, const Tensor& d_output, void* sum) const;
   std::int64_t saved_numbers(const Node&) const;
   static bool only_exchanges(const Node& n) {
     return n.exchange != Exchange::None && n.exchange != Exchange::DividedLoss && n.exchange != Exchange::RingKeys;
   }
+  /// Rows of a value in all samples.
+  std::int64_t rows_of(const Value& value, const Samples& s, const Activations& a) const {
+    return value.routing >= 0 ? std::ssize(a.routings.at(value.routing).rows) : s.count * value.rows;
+  }
+  ExpertRouting route(const Node&, const Activations&) const;
+  void send_rows(const Node&, const Activations&, const Tensor& in, const Tensor& out) const;
+  void return_rows(const Node&, const Activations&, const Tensor& in, const Tensor& out) const;
   void exchange(const Node&, const Samples&, Activations&) const;
   void gather_keys(const Samples&, const Tensor& in, const Tensor& keys) const;
   void return_keys(const Samples&, const Tensor& d_keys, const Tensor& d_in) const;
@@ -98,7 +110,7 @@ class NetRun {
     return remakes_ && node.operation->kind == OperationKind::Attention && node.exchange != Exchange::RingKeys;
   }
   void remake(std::size_t n, const Samples&, const void* weights, Activations&) const;
-  void input_side_of(std::size_t n, const Call&, Activations&) const;
+  void input_side_of(std::size_t n, const Samples&, const Call&, Activations&) const;
   double scale(const Node&, const Samples&) const;
 
   const StageNet* net_;
@@ -108,6 +120,7 @@ class NetRun {
   bool remakes_;
   MemberGroups groups_;
   ShardedArrays sharded_;
+  ExpertPlace expert_place_;
   std::map<std::pair<std::size_t, std::int64_t>, Array> prepared_;  ///< By node and first sample.
   std::map<std::pair<std::size_t, std::int64_t>, Array> staged_;    ///< By node and first sample of the iteration.
   mutable std::vector<Tensor> inputs_;                              ///< Inputs of the call being made.

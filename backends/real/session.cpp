@@ -1,6 +1,7 @@
 #include "backends/real/session.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -36,6 +37,11 @@ void require_copies_apart(const Workload& workload) {
                                      "when it really runs",
                                      replica.device.value, stage.name),
                          "an even number of stages; --backend ideal or simgrid");
+}
+
+/// Whether two devices of a stage have equal weights of dense layers or, where these lie apart, of experts.
+bool has_copy(const GroupPlace& a, const GroupPlace& b, bool of_experts) {
+  return of_experts ? a.expert == b.expert && a.expert_tensor == b.expert_tensor : a.tensor == b.tensor;
 }
 
 bool trains(const Program& program, StageId stage) {
@@ -94,17 +100,19 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
       const DeviceId device = stage.replicas[r].device;
       if (!here(device)) continue;
       DeviceMemory& memory = *memories_[device];
-      const StagePlace place{id,
-                             r,
-                             learns && !stage.recomputes,
-                             learns,
-                             queued,
-                             stage.recomputes_cores,
-                             mean ? program.updates[id] : 1.0,
-                             groups_of(id, r, here),
-                             stage.data_ranks() > 1 ? stage.sharding : StateSharding::None,
-                             stage.degrees.context > 1 && stage.degrees.context == stage.data_ranks(),
-                             stage.reshard};
+      const StagePlace place{
+          id,
+          r,
+          learns && !stage.recomputes,
+          learns,
+          queued,
+          stage.recomputes_cores,
+          mean ? program.updates[id] : 1.0,
+          groups_of(id, r, here),
+          sections_of(id, r, here),
+          {stage.degrees.expert, stage.degrees.expert_tensor, stage.place(r).expert, stage.place(r).expert_tensor},
+          stage.data_ranks() > 1 ? stage.sharding : StateSharding::None,
+          stage.reshard};
       replicas[r] =
           std::make_unique<StageExecutor>(net(id, r), place, program, memory, *exchange_, *data_, new_store(id, r));
     }
@@ -121,8 +129,9 @@ void Session::compile_nets() {
     const StageWorkload& stage = w_.stages[s];
     whole_nets_.push_back(compile_stage(w_, s, width_));
     auto& members = nets_.emplace_back();
-    if (stage.degrees.group() == 1) members.push_back(compile_stage(w_, s, width_));
-    for (int m = 0; m < stage.degrees.group() && stage.degrees.group() > 1; ++m)
+    const Degrees& d = stage.degrees;
+    if (!d.divides()) members.push_back(compile_stage(w_, s, width_));
+    for (int m = 0; m < std::lcm(d.group(), d.expert * d.expert_tensor) && d.divides(); ++m)
       members.push_back(compile_part(w_, s, stage.place(m), width_));
   }
 }
@@ -136,42 +145,59 @@ GroupMember Session::group_of(StageId stage, const std::vector<DeviceId>& device
   return {group.get(), static_cast<int>(std::find(devices.begin(), devices.end(), member) - devices.begin())};
 }
 
-/// The data group meets inside of instructions where it divides states, or where no collective of the program sums its
-/// gradients.
 MemberGroups Session::groups_of(StageId s, int replica, const std::function<bool(DeviceId)>& here) {
   const StageWorkload& stage = w_.stages[s];
   const GroupPlace place = stage.place(replica);
-  std::vector<DeviceId> tensor, context, data;
+  std::vector<DeviceId> tensor, context, experts;
   for (int r = 0; r < std::ssize(stage.replicas); ++r) {
     const GroupPlace other = stage.place(r);
     const DeviceId device = stage.replicas[r].device;
     const bool same_replica = other.replica == place.replica;
     if (same_replica && other.context == place.context) tensor.push_back(device);
     if (same_replica && other.tensor == place.tensor) context.push_back(device);
-    if (other.tensor == place.tensor) data.push_back(device);
+    if (other.expert_replica == place.expert_replica) experts.push_back(device);
   }
   const DeviceId device = stage.replicas[replica].device;
-  const bool meets = stage.sharding != StateSharding::None || data.size() == context.size();
-  MemberGroups groups;
-  groups.tensor = group_of(s, tensor, device, here);
-  groups.context = group_of(s, context, device, here);
-  if (meets) groups.data = group_of(s, data, device, here);
-  return groups;
+  return {group_of(s, tensor, device, here), group_of(s, context, device, here), group_of(s, experts, device, here)};
+}
+
+/// Devices with equal weights meet inside of instructions where they divide states, or where no collective of the
+/// program sums their gradients: collectives are for the replicas of dense layers.
+std::vector<WeightSection> Session::sections_of(StageId s, int replica, const std::function<bool(DeviceId)>& here) {
+  const StageWorkload& stage = w_.stages[s];
+  const GroupPlace place = stage.place(replica);
+  std::vector<DeviceId> data, expert_data;
+  for (int r = 0; r < std::ssize(stage.replicas); ++r) {
+    const GroupPlace other = stage.place(r);
+    const DeviceId device = stage.replicas[r].device;
+    if (other.tensor == place.tensor) data.push_back(device);
+    if (other.expert == place.expert && other.expert_tensor == place.expert_tensor) expert_data.push_back(device);
+  }
+  const DeviceId device = stage.replicas[replica].device;
+  std::vector<WeightSection> sections = weight_sections(net(s, replica), stage, replica);
+  sections.front().sums_here = stage.degrees.context > 1 && stage.degrees.context == stage.data_ranks();
+  if (stage.sharding != StateSharding::None || sections.front().sums_here)
+    sections.front().group = group_of(s, data, device, here);
+  if (sections.size() == 1) return sections;
+  sections.back().sums_here = sections.back().ranks > 1;
+  sections.back().group = group_of(s, expert_data, device, here);
+  return sections;
 }
 
 std::unique_ptr<WeightStore> Session::new_store(StageId s, int replica) const {
   const StageWorkload& stage = w_.stages[s];
   const DeviceId device = stage.replicas[replica].device;
-  std::vector<double> start = starts_[s];
-  if (stage.degrees.group() > 1) start = part_of_weights(net(s, replica), whole_nets_[s], start);
-  ShardRange updated{0, std::ssize(start)};
-  if (stage.shards(StateSharding::Optimizer))
-    updated = shard_of(std::ssize(start), stage.data_ranks(), stage.data_rank(replica));
-  if (stage.shards(StateSharding::Weights)) {
-    start = std::vector(start.begin() + updated.first, start.begin() + updated.first + updated.count);
-    updated.first = 0;
+  std::vector<double> start = starts_[s], parts;
+  if (stage.degrees.divides()) start = part_of_weights(net(s, replica), whole_nets_[s], start);
+  std::vector<UpdatedRange> updated;
+  for (const WeightSection& section : weight_sections(net(s, replica), stage, replica)) {
+    const std::int64_t first = section.first + section.shard.first, count = section.shard.count;
+    updated.push_back({stage.shards(StateSharding::Weights) ? section.part : first,
+                       stage.shards(StateSharding::Gradients) ? section.part : first, section.part, count});
+    parts.insert(parts.end(), start.begin() + first, start.begin() + first + count);
   }
-  return std::make_unique<WeightStore>(*memories_[device], start, updated, w_.training, w_.weights, trains(p_, s),
+  return std::make_unique<WeightStore>(*memories_[device], stage.shards(StateSharding::Weights) ? parts : start,
+                                       std::move(updated), w_.training, w_.weights, trains(p_, s),
                                        count_readers(p_, s, device), p_.delays[s]);
 }
 
@@ -239,13 +265,14 @@ void Session::collective(int index) {
   run_collective(p_, c, *this);
 }
 
-std::int64_t Session::numbers(const Collective& c) { return net_on(p_.at(c.first)).weights; }
+/// Gradients of experts are summed in the update, where other devices have copies of experts.
+std::int64_t Session::numbers(const Collective& c) { return net_on(p_.at(c.first)).dense_weights; }
 
 MemberArrays Session::arrays(InstructionId member) {
   const Instruction& i = p_.at(member);
   const Collective& c = p_.collective(i);
-  return in_place(p_.shape(c).kind, c.members, member.value - c.first.value, stage_on(i.stage, i.device).gradient(),
-                  width_);
+  const Tensor dense{stage_on(i.stage, i.device).gradient().data, 1, numbers(c)};
+  return in_place(p_.shape(c).kind, c.members, member.value - c.first.value, dense, width_);
 }
 
 std::size_t Session::share_bytes(InstructionId member) {
@@ -266,31 +293,38 @@ void Session::require_finite() const {
 
 /// One replica is enough, unless its devices have parts of the weights.
 bool Session::records_weights(StageId s, int replica) const {
-  const GroupPlace place = w_.stages[s].place(replica);
-  return w_.stages[s].shards(StateSharding::Weights) || (place.replica == 0 && place.context == 0);
+  const StageWorkload& stage = w_.stages[s];
+  const GroupPlace place = stage.place(replica);
+  if (stage.shards(StateSharding::Weights) || (place.replica == 0 && place.context == 0)) return true;
+  return place.expert_replica == 0 && net(s, replica).weights > net(s, replica).dense_weights;
 }
 
 /// The weights of the undivided stage, from what its devices have; nothing where one has none.
 std::optional<std::vector<double>> Session::whole_weights(StageId s, const Records& records,
                                                           const NumbersOf& numbers_of) const {
   const StageWorkload& stage = w_.stages[s];
-  std::vector<std::vector<double>> members(stage.degrees.tensor);  // By tensor rank.
+  const bool is_part = stage.shards(StateSharding::Weights);
+  std::vector<std::vector<double>> members;  // By the place in both meshes.
+  for (const StageNet& member : nets_[s]) members.emplace_back(member.weights, 0);
   for (const ReplicaRecord& record : records.replicas) {
     if (record.stage != s || !records_weights(s, record.replica)) continue;
     const std::vector<double>* const numbers = numbers_of(record);
     if (numbers == nullptr) return {};
-    std::vector<double>& member = members[stage.place(record.replica).tensor];
-    if (!stage.shards(StateSharding::Weights)) {
-      member = *numbers;
-      continue;
+    for (const WeightSection& section : weight_sections(net(s, record.replica), stage, record.replica)) {
+      const bool of_experts = section.first > 0;
+      const ShardRange range = is_part ? section.shard : ShardRange{0, section.count};
+      const std::int64_t from = is_part ? section.part : section.first;
+      for (int m = 0; m < std::ssize(members); ++m) {
+        if (!has_copy(stage.place(m), stage.place(record.replica), of_experts)) continue;
+        // Tensor ranks have other numbers of dense weights, so copies of experts begin elsewhere.
+        const std::int64_t to = (of_experts ? net(s, m).dense_weights : 0) + range.first;
+        std::copy_n(numbers->begin() + from, range.count, members[m].begin() + to);
+      }
     }
-    member.resize(net(s, record.replica).weights);
-    const ShardRange shard = shard_of(std::ssize(member), stage.data_ranks(), stage.data_rank(record.replica));
-    std::copy(numbers->begin(), numbers->end(), member.begin() + shard.first);
   }
-  if (stage.degrees.group() == 1) return std::move(members.front());
+  if (!stage.degrees.divides()) return std::move(members.front());
   std::vector<double> weights(whole_nets_[s].weights, 0);
-  for (int t = 0; t < stage.degrees.tensor; ++t) add_part(net(s, t), whole_nets_[s], members[t], weights);
+  for (int m = 0; m < std::ssize(members); ++m) add_part(net(s, m), whole_nets_[s], members[m], weights);
   return weights;
 }
 

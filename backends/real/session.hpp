@@ -67,6 +67,7 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   GroupMember group_of(StageId, const std::vector<DeviceId>& devices, DeviceId member,
                        const std::function<bool(DeviceId)>& here);
   MemberGroups groups_of(StageId, int replica, const std::function<bool(DeviceId)>& here);
+  std::vector<WeightSection> sections_of(StageId, int replica, const std::function<bool(DeviceId)>& here);
   const StageNet& net(StageId s, int replica) const { return nets_[s][replica % nets_[s].size()]; }
   const StageNet& net_on(const Instruction& i) const { return net(i.stage, w_.stages[i.stage].replica_on(i.device)); }
   std::unique_ptr<WeightStore> new_store(StageId, int replica) const;
@@ -81,7 +82,7 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   std::size_t width_;
   std::unique_ptr<Dataset> data_;
   IdVector<StageId, StageNet> whole_nets_;         ///< Undivided stages.
-  IdVector<StageId, std::vector<StageNet>> nets_;  ///< [stage][member of a group]
+  IdVector<StageId, std::vector<StageNet>> nets_;  ///< [stage][replica, until the places in both meshes repeat]
   GroupWaits waits_;
   std::map<std::pair<StageId, std::vector<DeviceId>>, std::unique_ptr<GroupCommunicator>> groups_;
   IdVector<DeviceId, std::unique_ptr<Kernels>> kernels_;  ///< Null where nothing runs here.

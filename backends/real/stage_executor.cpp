@@ -18,7 +18,9 @@ StageExecutor::StageExecutor(const StageNet& net, StagePlace place, const Progra
       training_(program.workload->training),
       prepared_(memory.kernels()),
       run_(net, memory, data, nullptr, place.remakes, place.groups,
-           {place.shards(StateSharding::Weights) && place.reshard, place.shards(StateSharding::Gradients)}) {
+           {place.shards(StateSharding::Weights) && place.reshard, place.shards(StateSharding::Gradients),
+            place.sections},
+           place.expert_place) {
   start(std::move(weights));
 }
 
@@ -174,8 +176,9 @@ const void* StageExecutor::numbers_of(const Weights& weights) {
   if (!gathered_.numbers || gathered_.version != weights.version) {
     gathered_ = {};
     gathered_ = {Array(memory_, 1, net_.weights, Use::Weights), weights.version};
-    gather_range(place_.groups.data, memory_, net_.weights, weights.numbers.tensor(), {0, net_.weights},
-                 gathered_.numbers.data());
+    for (const WeightSection& s : place_.sections)
+      gather_range(s.group, memory_, s.count, range(weights.numbers.tensor(), s.part, s.shard.count), {0, s.count},
+                   range(gathered_.numbers.tensor(), s.first, s.count).data);
   }
   return gathered_.numbers.data();
 }
@@ -183,7 +186,7 @@ const void* StageExecutor::numbers_of(const Weights& weights) {
 Array& StageExecutor::slot(int micro) {
   Array& array = slots_[training_.slots ? micro : 0];
   if (!array) {
-    const std::int64_t numbers = has_divided_gradients() ? shard().count : net_.weights;
+    const std::int64_t numbers = has_divided_gradients() ? part_numbers(place_.sections) : net_.weights;
     array = Array(memory_, 1, numbers, Use::Gradients);
     memory_.kernels().zero(array.data(), numbers * memory_.kernels().width());
   }
@@ -191,21 +194,21 @@ Array& StageExecutor::slot(int micro) {
 }
 
 /// Where states are divided, each device needs the sum of its part alone.
-void StageExecutor::sum_over_data(const Tensor& sum) {
-  scatter_sum(place_.groups.data, memory_, sum);
-  if (place_.shards(StateSharding::Optimizer)) return;
-  const ShardRange part = shard();
-  void* const first = static_cast<char*>(sum.data) + part.first * memory_.kernels().width();
-  gather_range(place_.groups.data, memory_, net_.weights, {first, 1, part.count}, {0, net_.weights}, sum.data);
+void StageExecutor::sum_section(const WeightSection& s, const Tensor& sum) {
+  scatter_sum(s.group, memory_, range(sum, s.first, s.count));
+  if (!place_.shards(StateSharding::Optimizer)) gather_section(s, sum);
 }
 
-/// Every device of the data group has updated its part of the weights; now it gets the parts of the others.
+/// Every device with these weights has its part of an array; now it gets the parts of the others.
+void StageExecutor::gather_section(const WeightSection& s, const Tensor& numbers) {
+  const Tensor whole = range(numbers, s.first, s.count);
+  const ShardRange part = shard_of(s.count, s.ranks, s.rank);
+  gather_range(s.group, memory_, s.count, range(whole, part.first, part.count), {0, s.count}, whole.data);
+}
+
 void StageExecutor::gather_updated() {
   if (!place_.shards(StateSharding::Optimizer) || place_.shards(StateSharding::Weights)) return;
-  const Tensor& numbers = weights_->newest().tensor();
-  const ShardRange part = shard();
-  void* const first = static_cast<char*>(numbers.data) + part.first * memory_.kernels().width();
-  gather_range(place_.groups.data, memory_, net_.weights, {first, 1, part.count}, {0, net_.weights}, numbers.data);
+  for (const WeightSection& s : place_.sections) gather_section(s, weights_->newest().tensor());
 }
 
 Tensor StageExecutor::gradient() {
@@ -217,11 +220,10 @@ Tensor StageExecutor::gradient() {
 
 void StageExecutor::update(const Instruction& i) {
   const Tensor sum = gradient();
-  if (place_.sums_gradient && !has_divided_gradients()) sum_over_data(sum);
+  for (const WeightSection& s : place_.sections)
+    if (s.sums_here && !has_divided_gradients()) sum_section(s, sum);
   if (place_.gradient_scale != 1) memory_.kernels().scale(place_.gradient_scale, sum);
-  const bool is_part = place_.sharding == StateSharding::None || has_divided_gradients();
-  const std::size_t first = is_part ? 0 : shard().first * memory_.kernels().width();
-  weights_->update(i, static_cast<const char*>(sum.data) + first);
+  weights_->update(i, sum.data);
   gathered_ = {};
   gather_updated();
   if (training_.slots)

@@ -20,8 +20,9 @@ struct StagePlace {
   bool remakes = false;       ///< Selective recomputation: the backward recomputes what attentions keep.
   double gradient_scale = 1;  ///< Turns a mean over an iteration into a mean over the samples of one update.
   MemberGroups groups;
+  std::vector<WeightSection> sections;
+  ExpertPlace expert_place;
   StateSharding sharding = StateSharding::None;  ///< What the data group divides; nothing without one.
-  bool sums_gradient = false;                    ///< No collective of the program sums the gradients of the data group.
   bool reshard = false;  ///< Divided weights are gathered for each operation; else once for a version.
 
   bool shards(StateSharding level) const { return sharding >= level; }
@@ -70,8 +71,13 @@ class StageExecutor {
   Array& slot(int micro);
   const void* numbers_of(const Weights&);
   void gather_updated();
-  void sum_over_data(const Tensor& sum);
-  ShardRange shard() const { return shard_of(net_.weights, place_.groups.data.size(), place_.groups.data.rank); }
+  void sum_section(const WeightSection&, const Tensor& sum);
+  void gather_section(const WeightSection&, const Tensor& numbers);
+  /// Numbers of an array from number `first` on.
+  Tensor range(const Tensor& array, std::int64_t first, std::int64_t count) const {
+    const auto width = static_cast<std::int64_t>(memory_.kernels().width());
+    return {static_cast<char*>(array.data) + first * width, 1, count};
+  }
   Samples samples(int micro) const;
 
   const StageNet& net_;

@@ -28,6 +28,8 @@ class Compiler {
     outputs();
     // A stage without weights has a few that no operation reads, so that it is no special case.
     if (net_.weights == 0) net_.weights = static_cast<std::int64_t>(64 / width_);
+    put_experts_last();
+    net_.width = width_;
     return std::move(net_);
   }
 
@@ -35,11 +37,12 @@ class Compiler {
   const WorkloadLayer& layer_of(int id) const { return workload_.layers[LayerId{id}]; }
 
   int add_value(const Operation& op, bool needs_gradient) {
-    net_.values.push_back({op.rows, op.columns, false, needs_gradient, 0});
+    net_.values.push_back({op.rows, op.columns, false, needs_gradient, 0, -1});
     layouts_.push_back(Layout::Whole);
     return static_cast<int>(net_.values.size()) - 1;
   }
-  bool is_divided() const { return degrees_.group() > 1; }
+  bool is_divided() const { return degrees_.divides(); }
+  static bool is_latent(const Operation& op) { return op.kind == OperationKind::Attention && op.inputs.size() == 3; }
   bool sequence() const { return degrees_.sequence && degrees_.tensor > 1; }
 
   void require_operations(const WorkloadLayer& layer) const {
@@ -106,12 +109,16 @@ class Compiler {
       for (const int input : op.inputs)
         node.inputs.push_back(input < 0 ? output_of_.at(layer.inputs[-1 - input]) : local[input]);
       if (op.kind == OperationKind::Input) node.input_number = number_of_input(id, node.place);
+      if (op.kind == OperationKind::Combine) node.inputs.front() = return_rows(node.inputs.front(), op.active);
       if (is_divided()) divide_node(node, layer);
       place_weights(node, layer);
       read(node);
+      if (op.kind == OperationKind::Dispatch) require_all_rows(node, layer);
       int output = node.output;
+      const std::vector<int> inputs = node.inputs;
       net_.nodes.push_back(std::move(node));
       if (is_divided() && output >= 0) output = leave(op, output);
+      if (op.kind == OperationKind::Dispatch) output = send_rows(output, inputs[1], op);
       local.push_back(output);
     }
     if (!local.empty()) output_of_[id] = local.back();
@@ -130,8 +137,10 @@ class Compiler {
     node.first_row = place_.context * whole_rows + (rows < whole_rows ? place_.tensor * rows : 0);
     if (degrees_.tensor > 1) {
       const Layout layout = input_layout(op, sequence());
-      for (int& v : node.inputs) v = enter(op, layer, v, layout);
-      node.sums_gradient = layout == Layout::Rows;
+      // All heads of a latent attention read the rotated numbers of K.
+      for (int& v : node.inputs)
+        v = enter(op, layer, v, &v - node.inputs.data() == 2 && is_latent(op) ? Layout::Whole : layout);
+      node.sums_gradient = layout == Layout::Rows || op.kind == OperationKind::HeadNorm;
       if (op.kind == OperationKind::CrossEntropy && op.division == Division::Vocabulary)
         node.exchange = Exchange::DividedLoss;
     }
@@ -140,6 +149,11 @@ class Compiler {
   }
 
   void divide_attention(Node& node) {
+    if (node.inputs.size() > 1)
+      throw InputError(fmt::format("'{}' has keys from short vectors, which real backends do not divide over a context "
+                                   "group",
+                                   to_text(*node.operation)),
+                       "context: 1; or --backend ideal, fluid or simgrid");
     switch (own_.exchange) {
       case ContextExchange::Ring:
         node.exchange = Exchange::RingKeys;
@@ -191,6 +205,41 @@ class Compiler {
     op.rows = attention.rows * degrees_.context;
     op.columns = s.key_value_heads * (s.query + s.value);
     return add_exchange(value, Exchange::GatherKeys, op, layouts_[value]);
+  }
+
+  /// Copies of rows, one for each active expert, go to the devices of these experts.
+  int send_rows(int copies, int scores, const Operation& dispatch) {
+    Operation op{.kind = OperationKind::Add, .inputs = {0}, .columns = static_cast<int>(net_.values[copies].columns)};
+    op.rows = static_cast<int>(net_.values[copies].rows);
+    op.experts = dispatch.experts, op.active = dispatch.active;
+    const int value = add_exchange(copies, Exchange::SendRows, op, Layout::Experts);
+    Node& node = net_.nodes.back();
+    node.inputs.push_back(scores);
+    ++net_.values[scores].users;
+    node.routing = static_cast<int>(net_.nodes.size()) - 1;
+    net_.values[value].routing = node.routing;
+    return value;
+  }
+
+  int return_rows(int value, int active) {
+    const int routing = net_.values[value].routing;
+    STAGECRAFT_CHECK(routing >= 0);
+    Operation op{.kind = OperationKind::Add, .inputs = {0}, .columns = static_cast<int>(net_.values[value].columns)};
+    op.active = active;
+    op.rows = static_cast<int>(net_.values[net_.nodes[routing].inputs.front()].rows);
+    const int output = add_exchange(value, Exchange::ReturnRows, op, sequence() ? Layout::Rows : Layout::Whole);
+    net_.nodes.back().routing = routing;
+    return output;
+  }
+
+  /// Padding up to a capacity, and rows that are dropped above it, are for simulations alone.
+  void require_all_rows(const Node& node, const WorkloadLayer& layer) const {
+    const std::int64_t rows = net_.values[node.inputs.front()].rows, sent = net_.values[node.output].rows;
+    if (sent == rows * node.operation->active) return;
+    throw InputError(fmt::format("layer '{}' of the model '{}' sends {} in place of {} x {} to its experts: real "
+                                 "backends neither drop nor pad rows",
+                                 layer.name, workload_.name, pluralize(sent, "row"), node.operation->active, rows),
+                     "take `capacity` out of the experts; or --backend ideal, fluid or simgrid");
   }
 
   const Operation* keep(Operation op) {
@@ -253,6 +302,7 @@ class Compiler {
   void read(Node& node) {
     const Keeps needs = keeps(*node.operation);
     bool gradient = node.count > 0;
+    if (!node.inputs.empty()) node.routing = net_.values[node.inputs.front()].routing;
     for (const int v : node.inputs) {
       Value& value = net_.values[v];
       ++value.users;
@@ -262,6 +312,7 @@ class Compiler {
     if (node.operation->is_loss()) return;
     node.output = add_value(*node.operation, gradient);
     net_.values.back().is_saved = needs.output || node.exchange == Exchange::RingKeys;
+    net_.values.back().routing = node.routing;
     if (node.rows > 0) net_.values.back().rows = node.rows;
   }
 
@@ -278,8 +329,22 @@ class Compiler {
       tied_[layer.tie] = net_.weights;
     }
     node.owns_weights = true;
-    node.weights = net_.weights;
-    net_.weights += b.total;
+    std::int64_t& end = is_apart(node) ? expert_weights_ : net_.weights;
+    node.weights = end;
+    end += b.total;
+  }
+
+  /// Whether these weights are of experts, whose copies are on other devices than the copies of dense layers.
+  bool is_apart(const Node& node) const {
+    const bool experts_differ = degrees_.tensor > 1 || degrees_.expert > 1 || degrees_.expert_tensor > 1;
+    return experts_differ && node.operation->division == Division::Experts;
+  }
+
+  void put_experts_last() {
+    net_.dense_weights = net_.weights;
+    for (Node& node : net_.nodes)
+      if (node.count > 0 && is_apart(node)) node.weights += net_.dense_weights;
+    net_.weights += expert_weights_;
   }
 
   void require_ties_here(const WorkloadLayer& layer) const {
@@ -311,6 +376,7 @@ class Compiler {
   GroupPlace place_;
   std::vector<Layout> layouts_;                    ///< By value; all are whole without a tensor group.
   std::map<std::pair<int, Layout>, int> entered_;  ///< The value in another layout, by value and layout.
+  std::int64_t expert_weights_ = 0;                ///< Numbers of weights of experts that lie apart.
   StageNet net_;
 };
 
@@ -382,10 +448,16 @@ std::vector<double> initial_weights(const StageNet& net, const Workload& workloa
       std::fill_n(numbers, columns, 1.0);
       continue;
     }
+    if (op.kind == OperationKind::HeadNorm) {
+      for (const std::int64_t first : {std::int64_t{0}, second_block(op, net.width)})
+        std::fill_n(numbers + first, head_shape(op).query, 1.0);
+      continue;
+    }
     const bool relu = n + 1 < net.nodes.size() && net.nodes[n + 1].operation->kind == OperationKind::Relu;
     const bool words = op.kind == OperationKind::Embedding;
     const double deviation = words ? 0.02 : std::sqrt((relu ? 2.0 : 1.0) / static_cast<double>(inner));
-    const std::int64_t drawn = words ? node.count : inner * columns;
+    const std::int64_t matrices = op.kind == OperationKind::GroupedLinear ? op.experts : 1;
+    const std::int64_t drawn = words ? node.count : matrices * inner * columns;
     for (std::int64_t i = 0; i < drawn; ++i) numbers[i] = whole ? rng.integer(-1, 1) : deviation * normal(rng);
   }
   return weights;

@@ -15,13 +15,14 @@ struct Value {
   std::int64_t rows = 0, columns = 0;
   bool is_saved = false;  ///< Its own operation or a user needs it again in the backward.
   bool needs_gradient = false;
-  int users = 0;  ///< Operations of the stage that read it.
+  int users = 0;     ///< Operations of the stage that read it.
+  int routing = -1;  ///< The node that sent these rows to experts, which knows how many there are; -1: `rows`.
 
   std::int64_t numbers() const { return rows * columns; }
 };
 
-/// What a node does between the devices of a tensor or context group, and its gradient in the backward (Megatron-LM's f
-/// and g).
+/// What a node does between the devices of a tensor, context or expert group, and its gradient in the backward
+/// (Megatron-LM's f and g).
 enum class Exchange : std::uint8_t {
   None,
   Copy,         ///< Nothing; gradients are summed.
@@ -34,6 +35,9 @@ enum class Exchange : std::uint8_t {
   HeadsToRows,  ///< The way back after an attention.
   RingKeys,     ///< No copy of an array: an attention, around whose context group keys and values go.
   DividedLoss,  ///< No copy of an array: a cross entropy whose classes are divided.
+  SendRows,     ///< Each row goes to the devices of its expert, where rows lie by expert; gradients are summed over the
+                ///< devices of an expert and go back.
+  ReturnRows,   ///< The way back: the sum over the devices of the expert; gradients go to all of them.
 };
 
 /// An operation with the places of what it reads and writes.
@@ -46,8 +50,10 @@ struct Node {
   std::int64_t weights = 0, count = 0;  ///< Offset and number of its weights in the stage's weights.
   bool owns_weights = false;            ///< False when tied to the weights of an earlier node.
 
-  // What only a device in a group has.
   Exchange exchange = Exchange::None;
+  int routing = -1;  ///< The node that sent the rows to experts that this node works on.
+
+  // What only a device in a group has.
   bool sums_gradient = false;  ///< Each device has other rows but equal weights: the tensor group sums their gradients.
   int all_rows = 0, rows = 0, first_row = 0;  ///< Rows of a sample on all devices and here, and the first one here.
   std::vector<int> blocks = {};               ///< RowsToHeads, HeadsToRows: widths of the blocks of columns.
@@ -66,11 +72,14 @@ struct Crossing {
 struct StageNet {
   std::vector<Value> values;
   std::vector<Node> nodes;
-  std::vector<Crossing> inputs;   ///< One for each edge that enters, in the order of the edges.
-  std::vector<Crossing> outputs;  ///< One for each edge that leaves, later target stages first: gradients are added in
-                                  ///< this order, which is the order of a run without stages.
-  std::int64_t weights = 0;       ///< Numbers of all weights, padding included.
-  bool counts_losses = true;      ///< False where another device of the group has the whole loss already.
+  std::vector<Crossing> inputs;    ///< One for each edge that enters, in the order of the edges.
+  std::vector<Crossing> outputs;   ///< One for each edge that leaves, later target stages first: gradients are added in
+                                   ///< this order, which is the order of a run without stages.
+  std::int64_t weights = 0;        ///< Numbers of all weights, padding included.
+  std::int64_t dense_weights = 0;  ///< Numbers before the weights of experts, where copies of experts are on other
+                                   ///< devices than copies of dense layers; else all.
+  std::size_t width = 8;           ///< Bytes of a number.
+  bool counts_losses = true;       ///< False where another device of the group has the whole loss already.
   std::vector<std::shared_ptr<const Operation>> divided;  ///< Operations of nodes that the workload does not have.
 };
 

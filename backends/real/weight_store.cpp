@@ -39,7 +39,7 @@ Readers count_readers(const Program& program, StageId stage, DeviceId device) {
   return readers;
 }
 
-WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, const ShardRange& updated,
+WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, std::vector<UpdatedRange> updated,
                          const Training& training, const WeightsRule& rule, bool learns, Readers readers, int delay)
     : memory_(&memory),
       training_(&training),
@@ -47,14 +47,15 @@ WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, co
       readers_(std::move(readers)),
       delay_(delay),
       size_(static_cast<std::int64_t>(start.size())),
-      updated_(updated) {
+      updated_(std::move(updated)) {
   Array first(memory, 1, size_, Use::Weights);
   memory.kernels().upload(start, first.data());
   versions_[0] = first;
   const auto state = [&](bool wanted, Use use) -> void* {
     if (!wanted || !learns) return nullptr;
-    Array array(memory, 1, updated_.count, use);
-    memory.kernels().zero(array.data(), updated_.count * memory.kernels().width());
+    const std::int64_t numbers = updated_.back().state + updated_.back().count;
+    Array array(memory, 1, numbers, use);
+    memory.kernels().zero(array.data(), numbers * memory.kernels().width());
     state_arrays_.push_back(array);
     return array.data();
   };
@@ -136,9 +137,7 @@ void WeightStore::update(const Instruction& i, const void* gradient) {
   const bool wanted = v < readers_.of_version.size() && readers_.of_version[v] > 0;
   // Predictions that kept the tensor itself hold it too.
   Array to = wanted ? Array(*memory_, 1, size_, Use::Weights) : from;
-  const auto first = updated_.first * static_cast<std::int64_t>(memory_->kernels().width());
-  memory_->kernels().update(training_->optimizer, options, updated_.count, gradient, state_,
-                            static_cast<const char*>(from.data()) + first, static_cast<char*>(to.data()) + first);
+  update_ranges(options, gradient, from.data(), to.data());
   const int old = newest_++;
   if (newest_ != i.version())
     throw InternalError(
@@ -146,6 +145,21 @@ void WeightStore::update(const Instruction& i, const void* gradient) {
   versions_[newest_] = to;
   release(old);
   count();
+}
+
+/// All ranges are of the same step.
+void WeightStore::update_ranges(const UpdateOptions& options, const void* gradient, const void* from, void* to) {
+  const auto width = static_cast<std::int64_t>(memory_->kernels().width());
+  const OptimizerState before = state_;
+  for (const UpdatedRange& range : updated_) {
+    OptimizerState part = before;
+    for (void** array : {&part.first, &part.second, &part.last, &part.bare, &part.average})
+      if (*array) *array = static_cast<char*>(*array) + range.state * width;
+    memory_->kernels().update(
+        training_->optimizer, options, range.count, static_cast<const char*>(gradient) + range.gradient * width, part,
+        static_cast<const char*>(from) + range.weights * width, static_cast<char*>(to) + range.weights * width);
+    state_.steps = part.steps, state_.counter = part.counter;
+  }
 }
 
 void WeightStore::count() {

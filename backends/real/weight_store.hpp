@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "backends/real/array.hpp"
-#include "backends/real/group_communicator.hpp"
 #include "sim/program/program.hpp"
 #include "sim/training/training.hpp"
 #include "sim/weights/rule.hpp"
@@ -26,12 +25,18 @@ struct Weights {
   int version = 0;
 };
 
+/// Numbers that a device updates: where they begin in its weights, in its gradients and in its states.
+struct UpdatedRange {
+  std::int64_t weights = 0, gradient = 0, state = 0, count = 0;
+};
+
 /// The weights of one stage on one device: its versions, predictions, and the state of the optimizer. Where the states
 /// of the optimizer are divided, the device updates one part of the weights and has the state of that part alone.
 class WeightStore {
  public:
-  /// Without `learns` there is no state of an optimizer. `updated`: the numbers of `start` that it updates.
-  WeightStore(DeviceMemory&, std::span<const double> start, const ShardRange& updated, const Training&,
+  /// Without `learns` there is no state of an optimizer. `updated`: the numbers of `start` that it updates, one range
+  /// after another in the states.
+  WeightStore(DeviceMemory&, std::span<const double> start, std::vector<UpdatedRange> updated, const Training&,
               const WeightsRule&, bool learns, Readers, int delay);
 
   /// Weights for an op, as the Program says; `done` when the op has ended.
@@ -53,6 +58,7 @@ class WeightStore {
     Weights weights;
     int readers = 0;
   };
+  void update_ranges(const UpdateOptions&, const void* gradient, const void* from, void* to);
   void count();
   void release(int version);
 
@@ -62,7 +68,7 @@ class WeightStore {
   Readers readers_;
   int delay_ = 0, newest_ = 0, most_buffers_ = 0;
   std::int64_t size_ = 0;
-  ShardRange updated_;
+  std::vector<UpdatedRange> updated_;
   std::map<int, Array> versions_;
   Predicted predicted_[2];       ///< [0] for forwards, [1] for backwards.
   std::map<int, Weights> kept_;  ///< By micro-batch.

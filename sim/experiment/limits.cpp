@@ -134,9 +134,6 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
            "--backend cpu, ideal, fluid or simgrid; or take group and shard out of the plan");
   if (c.experiment.run.emulated) return;
   const StageShape& shape = c.plan.stages.front().shape;
-  if (shape.degrees.expert > 1 || shape.degrees.expert_tensor > 1)
-    refuse("has no kernels for routed experts, so it runs no groups that divide them",
-           "--backend ideal, fluid or simgrid; or run.compute: emulated");
   for (const Layer& layer : c.experiment.model->layers)
     for (const Operation& op : layer.operations)
       if (op.kind == OperationKind::Attention && head_shape(op).key_value_heads % shape.degrees.tensor != 0)

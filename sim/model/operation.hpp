@@ -29,10 +29,12 @@ enum class OperationKind : std::uint8_t {
   GatedSilu,  ///< SwiGLU: silu(left half of the input) * right half; `inner` = 2 columns. Shazeer, 2020.
   Rotary,     ///< Turns the last `rotary` numbers of the first `heads` heads by the position: Su et al., 2021.
   Slice,      ///< Columns of its input from column `inner` on. It is a view: no work, no memory.
-  Router,     ///< Scores of `experts` experts from `inner` numbers, and the choice of `active` experts for each row.
+  Router,     ///< Scores of `experts` experts from `inner` numbers. A row goes to the `active` ones with the largest
+              ///< scores; of equal scores, the first experts.
   Dispatch,   ///< Copies each row to its `active` experts; input 1 is the router. It has `active` times the rows.
   GroupedLinear,  ///< A linear operation for each of `experts` experts, on the rows of that expert.
-  Combine,        ///< The sum of the rows of the experts of each token, weighted by the router, which is input 1.
+  Combine,        ///< The sum of the rows of the experts of each token, weighted by the softmax of their scores alone.
+                  ///< Input 1 is the router: Jiang et al., Mixtral of Experts, 2024.
   CrossEntropy,   ///< Cross entropy of softmax; each row has a class as target. Mean over the rows of a sample.
   MeanSquare,     ///< Mean over the numbers of a sample.
   SumSquare,      ///< Sum over the numbers of a sample: whole numbers stay whole.

@@ -27,9 +27,10 @@ struct StageReplica {
   RowRange samples;
 };
 
-/// The place of a device in the mesh of its stage.
+/// The place of a device in the two meshes of its stage: of dense layers, and of experts.
 struct GroupPlace {
   int replica = 0, context = 0, tensor = 0;
+  int expert_replica = 0, expert = 0, expert_tensor = 0;
 };
 
 /// What the instructions of one stage compute.
@@ -51,8 +52,9 @@ struct StageWorkload {
   ContextExchange exchange = ContextExchange::Ring;
 
   GroupPlace place(int replica) const {
-    const int group = degrees.group();
-    return {replica / group, replica % group / degrees.tensor, replica % degrees.tensor};
+    const int group = degrees.group(), experts = degrees.expert * degrees.expert_tensor;
+    return {replica / group,   replica % group / degrees.tensor,          replica % degrees.tensor,
+            replica / experts, replica % experts / degrees.expert_tensor, replica % degrees.expert_tensor};
   }
   /// Devices with the same part of the parameters, which divide the samples and the sequence among them.
   int data_ranks() const { return static_cast<int>(replicas.size()) / degrees.tensor; }

@@ -61,7 +61,8 @@ void check(const Trial& t, std::size_t width, bool whole, double allowed, double
 
 bool exact_in_whole_numbers(OperationKind kind) {
   using enum OperationKind;
-  return kind == Linear || kind == Relu || kind == Add || kind == Concat || kind == SumSquare || kind == Embedding;
+  return kind == Linear || kind == Relu || kind == Add || kind == Concat || kind == SumSquare || kind == Embedding ||
+         kind == Slice || kind == Router || kind == Dispatch || kind == GroupedLinear;
 }
 
 }  // namespace
@@ -115,18 +116,26 @@ TEST_CASE("gradients that are not needed are not written") {
   }
 }
 
-TEST_CASE("the operations of Llama have kernels, latent attention, sinks and experts have none") {
+TEST_CASE("decoders have kernels, but for sinks, windows without a mask and routing to some nodes") {
   using enum OperationKind;
   for (const Trial& t : cpu_trials()) CHECK(cpu::has_kernel(t.op));
-  for (const OperationKind kind : {HeadNorm, Slice, Router, Dispatch, GroupedLinear, Combine})
-    CHECK_FALSE(cpu::has_kernel({.kind = kind}));
-  Operation latent{.kind = Attention, .inputs = {0, 1, 2}}, sinks{.kind = Attention}, window{.kind = Attention};
-  sinks.sinks = true, window.window = 3;
-  CHECK_FALSE(cpu::has_kernel(latent));
+  Operation sinks{.kind = Attention}, window{.kind = Attention}, to_some_nodes{.kind = Dispatch};
+  sinks.sinks = true, window.window = 3, to_some_nodes.nodes = 2;
   CHECK_FALSE(cpu::has_kernel(sinks));
   CHECK_FALSE(cpu::has_kernel(window));
+  CHECK_FALSE(cpu::has_kernel(to_some_nodes));
   for (const Trial& t : all_trials()) CHECK(real::has_kernel(t.op));
   for (const Trial& t : llama_trials()) CHECK_FALSE(real::has_kernel(t.op));
+  for (const Trial& t : expert_trials()) CHECK_FALSE(real::has_kernel(t.op));
+}
+
+TEST_CASE("experts are chosen by falling scores, and the first of equal ones") {
+  const auto kernels = cpu::make_kernels(8);
+  const Operation op{.kind = OperationKind::Router, .experts = 4, .active = 3};
+  const DeviceTensor scores(*kernels, {1, 3, 3, 2, 0, 0, 0, 0, -5, -2, -7, -1}, 4);
+  std::vector<std::int32_t> chosen(9);
+  kernels->choose_experts(op, scores.tensor, chosen);
+  CHECK(chosen == std::vector<std::int32_t>{1, 2, 3, 0, 1, 2, 3, 1, 0});
 }
 
 TEST_CASE("operations that have no kernel say so") {

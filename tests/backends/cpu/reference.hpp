@@ -1,44 +1,11 @@
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <complex>
-#include <cstddef>
-#include <vector>
 
-#include "tests/backends/cpu/trial.hpp"
+#include "tests/backends/cpu/reference_experts.hpp"
 
 /// Every operation again, as its definition in sim/model/operation.hpp says, one number after the other.
 namespace stagecraft::test {
-
-using Real = long double;
-
-/// What an operation reads: rows and columns of each input, and its weights.
-struct ReferenceData {
-  std::vector<std::vector<Real>> inputs;
-  std::vector<Real> weights;
-  std::size_t second = 0;  ///< Where the second block of the weights starts.
-};
-
-inline std::vector<Real> widened(const std::vector<double>& numbers) { return {numbers.begin(), numbers.end()}; }
-
-inline ReferenceData reference_data_of(const Trial& t, const TrialData& data) {
-  ReferenceData d;
-  for (const auto& input : data.inputs) d.inputs.push_back(widened(input));
-  d.weights = widened(data.weights);
-  const std::size_t step = 64 / data.width;
-  d.second = (static_cast<std::size_t>(real::blocks(t.op, data.width).first) + step - 1) / step * step;
-  return d;
-}
-
-/// The exponentials of numbers over their sum.
-inline std::vector<Real> softmax(const std::vector<Real>& x) {
-  std::vector<Real> p;
-  Real sum = 0;
-  for (const Real number : x) sum += p.emplace_back(std::exp(number));
-  for (Real& number : p) number /= sum;
-  return p;
-}
 
 inline std::vector<Real> reference_linear(const Trial& t, const ReferenceData& d) {
   const auto columns = static_cast<std::size_t>(t.op.columns), inner = static_cast<std::size_t>(t.op.inner);
@@ -213,7 +180,18 @@ inline Real reference_loss(const Trial& t, const ReferenceData& d) {
 inline std::vector<Real> reference_forward(const Trial& t, const ReferenceData& d) {
   switch (t.op.kind) {
     case OperationKind::Linear:
+    case OperationKind::Router:
       return reference_linear(t, d);
+    case OperationKind::HeadNorm:
+      return reference_head_norm(t, d);
+    case OperationKind::Slice:
+      return reference_slice(t, d);
+    case OperationKind::Dispatch:
+      return reference_dispatch(t, d);
+    case OperationKind::GroupedLinear:
+      return reference_grouped_linear(t, d);
+    case OperationKind::Combine:
+      return reference_combine(t, d);
     case OperationKind::LayerNorm:
       return reference_layer_norm(t, d);
     case OperationKind::RmsNorm:
@@ -223,7 +201,7 @@ inline std::vector<Real> reference_forward(const Trial& t, const ReferenceData& 
     case OperationKind::Rotary:
       return reference_rotary(t, d);
     case OperationKind::Attention:
-      return reference_attention(t, d);
+      return d.inputs.size() == 3 ? reference_latent_attention(t, d) : reference_attention(t, d);
     case OperationKind::Embedding:
       return reference_embedding(t, d);
     case OperationKind::Add:

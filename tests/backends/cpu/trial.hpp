@@ -18,8 +18,9 @@ struct Trial {
   std::string name;
   Operation op;
   std::int64_t samples = 1;
-  std::vector<int> columns;  ///< Columns of each input.
-  double scale = 1;          ///< real::Call::scale, for a loss.
+  std::vector<int> columns;                    ///< Columns of each input.
+  double scale = 1;                            ///< real::Call::scale, for a loss.
+  std::vector<std::int64_t> expert_rows = {};  ///< real::Call::expert_rows.
 
   std::int64_t rows() const { return samples * op.rows; }
   std::size_t gradients() const { return op.is_loss() ? 1 : columns.size(); }
@@ -117,7 +118,8 @@ class Device {
       inputs_.emplace_back(kernels, data.inputs[i], t.columns[i], shift);
       tensors_.push_back(inputs_.back().tensor);
     }
-    call_ = {&trial_.op, t.samples, tensors_, weights_.tensor.data, output_.tensor, saved_.tensor, t.scale};
+    call_ = {&trial_.op, t.samples, tensors_, weights_.tensor.data, output_.tensor, saved_.tensor, t.scale,
+             0,          0,         0,        trial_.expert_rows};
     kernels.forward(call_);
     output = output_.download();
     const real::Keeps keeps = real::keeps(t.op);
@@ -255,10 +257,49 @@ inline std::vector<Trial> llama_trials() {
   };
 }
 
+/// Norms of heads, attention with keys from short vectors, and experts. Copies of rows are as many as the numbers of
+/// all rows of the input, so a Dispatch reads narrower rows and a Combine wider ones.
+inline std::vector<Trial> expert_trials() {
+  using enum OperationKind;
+  const auto norm = [](int columns, int heads, int shared, int width) {
+    Operation o{.kind = HeadNorm, .rows = 3, .columns = columns, .heads = heads};
+    o.key_value_heads = shared, o.head_width = width;
+    return o;
+  };
+  const auto latent = [](int rows, int heads, int query, int value) {
+    Operation o{.kind = Attention, .inputs = {0, 1, 2}, .rows = rows, .columns = heads * value, .heads = heads};
+    o.causal = true, o.head_width = query;
+    return o;
+  };
+  const auto experts = [](OperationKind kind, int rows, int columns, int inner, int count, int active) {
+    Operation o{.kind = kind, .inputs = {0, 1}, .rows = rows, .columns = columns, .inner = inner};
+    o.experts = count, o.active = active;
+    return o;
+  };
+  Operation router = experts(Router, 3, 5, 7, 5, 2), bare = experts(GroupedLinear, 3, 33, 19, 3, 1);
+  bare.bias = false;
+  return {
+      {"head_norm", norm(2 * 5 + 5 + 4, 2, 1, 5), 2, {19}},
+      {"head_norm, one row of each head", norm(3 * 3 * 8, 3, 3, 8), 1, {72}},
+      {"slice", {.kind = Slice, .rows = 3, .columns = 5, .inner = 4}, 2, {11}},
+      {"latent attention", latent(5, 3, 6, 4), 2, {18, 3 * (4 + 4), 2}},
+      {"latent attention, longer", latent(19, 2, 5, 7), 1, {10, 2 * (2 + 7), 3}},
+      {"router", router, 2, {7}},
+      {"dispatch", experts(Dispatch, 6, 8, 0, 5, 2), 2, {4, 5}},
+      {"dispatch to one expert", experts(Dispatch, 3, 7, 0, 4, 1), 1, {7, 4}},
+      {"grouped_linear", experts(GroupedLinear, 6, 4, 5, 4, 2), 2, {5}, 1, {0, 5, 5, 11, 12}},
+      {"grouped_linear without bias", bare, 1, {19}, 1, {0, 0, 2, 3}},
+      {"combine", experts(Combine, 3, 9, 0, 5, 2), 2, {18, 5}},
+      {"combine of three", experts(Combine, 2, 33, 0, 6, 3), 1, {99, 6}},
+      {"combine of one expert", experts(Combine, 4, 5, 0, 3, 1), 2, {5, 3}},
+  };
+}
+
 /// Every operation for which the CPU has a kernel.
 inline std::vector<Trial> cpu_trials() {
   std::vector<Trial> trials = all_trials();
   for (Trial& t : llama_trials()) trials.push_back(std::move(t));
+  for (Trial& t : expert_trials()) trials.push_back(std::move(t));
   return trials;
 }
 

@@ -26,10 +26,11 @@ struct GroupCase {
 
 inline std::string to_text(const GroupCase& c) {
   return fmt::format(
-      "{}, {} stages, replicas {}, tensor {}{}, context {}, shard {}{}, exchange {}, recomputation {}, loops {}",
+      "{}, {} stages, replicas {}, tensor {}{}, context {}, expert {} x {}, shard {}{}, exchange {}, recomputation {}, "
+      "loops {}",
       c.schedule, c.stages, c.degrees.replicas, c.degrees.tensor, c.degrees.sequence ? " with sequence" : "",
-      c.degrees.context, static_cast<int>(c.sharding), c.reshard ? " with reshard" : "", static_cast<int>(c.exchange),
-      static_cast<int>(c.recomputation), c.loops);
+      c.degrees.context, c.degrees.expert, c.degrees.expert_tensor, static_cast<int>(c.sharding),
+      c.reshard ? " with reshard" : "", static_cast<int>(c.exchange), static_cast<int>(c.recomputation), c.loops);
 }
 
 /// The layers in order, as equally over the stages as whole numbers allow, the input with the first and the loss with
@@ -85,8 +86,40 @@ inline ModelGraph divided_net(int layers, int rows, int width, int inner, Operat
   return model;
 }
 
-/// A decoder of text: GPT with learned positions, or Llama with rotations, gates and keys that heads share.
-inline ModelGraph decoder_net(int layers, bool llama, bool tied = false, int vocabulary = 37) {
+/// Eight experts a layer, one for each row: its weight is one, so whole numbers stay whole. A column of the input is a
+/// number from the data, so rows go to different experts in each sample.
+inline ModelGraph experts_net(int layers, int rows, int width, int inner) {
+  ModelGraph model;
+  model.name = "experts";
+  model.precision = {8, 8, 16, 8};
+  model.layers.push_back(layer_of("input", {}, {source_of(rows, width)}, 8));
+  const auto expert_op = [&](OperationKind kind, std::vector<int> inputs, int columns, int inner_columns) {
+    Operation op{.kind = kind, .inputs = std::move(inputs), .rows = rows, .columns = columns, .inner = inner_columns};
+    op.experts = 8, op.active = 1, op.division = Division::Experts;
+    return op;
+  };
+  for (int l = 0; l < layers; ++l) {
+    Operation router = expert_op(OperationKind::Router, {-1}, 8, width);
+    router.division = Division::Replicated;
+    Operation up = expert_op(OperationKind::GroupedLinear, {1}, inner, width), down = up;
+    up.within_expert = Division::Column;
+    down.inputs = {3}, down.columns = width, down.inner = inner, down.within_expert = Division::Row;
+    model.layers.push_back(layer_of(fmt::format("e{}", l), {LayerId{l}},
+                                    {router,
+                                     expert_op(OperationKind::Dispatch, {-1, 0}, width, 0),
+                                     up,
+                                     expert_op(OperationKind::Relu, {2}, inner, 0),
+                                     down,
+                                     expert_op(OperationKind::Combine, {4, 0}, width, 0),
+                                     {.kind = OperationKind::Add, .inputs = {-1, 5}, .rows = rows, .columns = width}},
+                                    8));
+  }
+  model.layers.push_back(layer_of("loss", {LayerId{layers}}, {loss_of(OperationKind::SumSquare, rows, width)}, 8));
+  return model;
+}
+
+/// The shape of a small decoder: GPT with learned positions, or Llama with rotations, gates and keys that heads share.
+inline DecoderShape decoder_shape(int layers, bool llama, int vocabulary = 37) {
   DecoderShape n;
   n.layers = layers, n.hidden = 16, n.heads = 8, n.feed_forward = 24, n.sequence = 8, n.vocabulary = vocabulary;
   n.key_value_heads = llama ? 4 : 8, n.head_width = 2;
@@ -94,8 +127,12 @@ inline ModelGraph decoder_net(int layers, bool llama, bool tied = false, int voc
     n.positions = PositionKind::Rotary, n.rms_norm = n.gated = true;
     n.bias = n.attention_bias = n.query_key_value_bias = false;
   }
+  return n;
+}
+
+inline ModelGraph decoder_of(const DecoderShape& n, std::string model_name, bool tied = false) {
   ModelGraph model;
-  model.name = llama ? "llama" : "gpt";
+  model.name = std::move(model_name);
   model.precision = {8, 8, 16, 8};
   model.layers.push_back(layer_of("tok", {}, {source_of(n.sequence, 1)}, 8));
   const auto add = [&](const std::string& name, Operations operations) -> Layer& {
@@ -104,13 +141,25 @@ inline ModelGraph decoder_net(int layers, bool llama, bool tied = false, int voc
     return model.layers.back();
   };
   if (Layer& embedding = add("embed", {embedding_operation(n)}); tied) embedding.tie = "words";
-  for (int l = 0; l < layers; ++l) add(fmt::format("l{}", l), decoder_operations(n, l));
+  for (int l = 0; l < n.layers; ++l) add(fmt::format("l{}", l), decoder_operations(n, l));
   add("lnf", final_norm_operations(n));
   if (Layer& scores = add("lm_head", {logits_operation(n)}); tied) scores.tie = "words";
-  Operation loss = loss_of(OperationKind::CrossEntropy, n.sequence, vocabulary);
+  Operation loss = loss_of(OperationKind::CrossEntropy, n.sequence, n.vocabulary);
   loss.division = Division::Vocabulary;
   add("loss", {loss});
   return model;
+}
+
+inline ModelGraph decoder_net(int layers, bool llama, bool tied = false, int vocabulary = 37) {
+  return decoder_of(decoder_shape(layers, llama, vocabulary), llama ? "llama" : "gpt", tied);
+}
+
+/// A decoder whose layers have eight experts, two for each token, and one that works on all; with biases for GPT.
+inline ModelGraph mixture_net(int layers, bool llama) {
+  DecoderShape n = decoder_shape(layers, llama);
+  n.has_experts = true;
+  n.experts = {.count = 8, .active = 2, .width = 12, .shared = 1};
+  return decoder_of(n, llama ? "mixtral" : "gpt with experts");
 }
 
 struct GroupRun {

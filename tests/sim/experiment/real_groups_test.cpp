@@ -12,9 +12,16 @@ namespace stagecraft::real_groups_test {
 
 namespace {
 
-Experiment scenario(const std::vector<std::string>& sets) { return load_experiment("examples/cpu-groups", sets); }
+constexpr const char* kGroups = "examples/cpu-groups";
+constexpr const char* kExperts = "examples/cpu-experts";
 
-Learnt learn(const std::vector<std::string>& sets) { return *execute(compile(scenario(sets)), "cpu").learnt; }
+Experiment scenario(const std::vector<std::string>& sets, const std::string& file = kGroups) {
+  return load_experiment(file, sets);
+}
+
+Learnt learn(const std::vector<std::string>& sets, const std::string& file = kGroups) {
+  return *execute(compile(scenario(sets, file)), "cpu").learnt;
+}
 
 double largest_difference(const std::vector<double>& ours, const std::vector<double>& theirs) {
   REQUIRE(ours.size() == theirs.size());
@@ -30,7 +37,7 @@ std::vector<double> all_weights(const Learnt& learnt) {
   return weights;
 }
 
-std::string refusal(const std::vector<std::string>& sets, const std::string& file = "examples/cpu-groups") {
+std::string refusal(const std::vector<std::string>& sets, const std::string& file = kGroups) {
   try {
     execute(compile(load_experiment(file, sets)), "cpu");
   } catch (const InputError& e) {
@@ -52,6 +59,23 @@ TEST_CASE("a scenario with groups and divided states learns what it does without
         "stages: 1, replicas: 2, group: {tensor: 2, context: 2, context_type: a2a}"}) {
     CAPTURE(plan);
     const Learnt learnt = learn({"plan={planner: balanced, " + plan + "}"});
+    CHECK(largest_difference(learnt.losses, expected.losses) < 1e-12);
+    CHECK(largest_difference(all_weights(learnt), all_weights(expected)) < 1e-12);
+  }
+}
+
+TEST_CASE("a scenario with experts on several devices learns what it does on one") {
+  const Learnt expected = learn({"plan={planner: balanced, stages: 1, micro_batch_size: 4}"}, kExperts);
+  for (const std::string plan :
+       {"stages: 2, replicas: 2, group: {tensor: 2, sequence: true, expert: 4}",
+        "stages: 2, replicas: 4, micro_batch_size: 1, group: {expert: 2}, shard: optimizer",
+        "stages: 1, replicas: 2, group: {tensor: 4, sequence: true, expert: 2, expert_tensor: 2}, shard: gradients",
+        "stages: 1, replicas: 2, group: {tensor: 2, sequence: true, context: 2, context_type: p2p, expert: 8}",
+        "stages: 2, replicas: 2, group: {context: 2, context_type: all_gather, expert: 4}, shard: weights"}) {
+    CAPTURE(plan);
+    const bool small = plan.find("micro_batch_size") != std::string::npos;
+    const Learnt learnt =
+        learn({"plan={planner: balanced, " + plan + (small ? "}" : ", micro_batch_size: 2}")}, kExperts);
     CHECK(largest_difference(learnt.losses, expected.losses) < 1e-12);
     CHECK(largest_difference(all_weights(learnt), all_weights(expected)) < 1e-12);
   }
@@ -91,17 +115,20 @@ TEST_CASE("weights, gradients and states of the optimizer take what the simulati
 }
 
 TEST_CASE("a validation simulates groups by their shapes") {
-  const Validated v = validate_experiment(scenario({"run.iterations=5"}), "cpu", "ideal", 0.1);
-  CHECK(v.layers_measured == 0);
-  CHECK(!v.validation.memory.empty());
-  CHECK(v.measured.report.makespan.value > 0);
+  for (const char* file : {kGroups, kExperts}) {
+    const Validated v = validate_experiment(scenario({"run.iterations=5"}, file), "cpu", "ideal", 0.1);
+    CHECK(v.layers_measured == 0);
+    CHECK(!v.validation.memory.empty());
+    CHECK(v.measured.report.makespan.value > 0);
+  }
 }
 
 TEST_CASE("what a real run of groups cannot do is refused with a reason") {
   CHECK(refusal({"plan.replicas=1", "plan.group={tensor: 8, sequence: true}", "plan.stages=1"}) ==
         "the backend 'cpu' copies no key-value heads, and tensor 8 does not divide the 4 of layer 'l0'");
-  CHECK(refusal({"run.iterations=1"}, "examples/mixtral-8x7b-experts") ==
-        "the backend 'cpu' has no kernels for routed experts, so it runs no groups that divide them");
+  CHECK(refusal({"model.experts.capacity=1.25"}, kExperts) ==
+        "layer 'l0' of the model 'model' sends 80 rows in place of 2 x 32 to its experts: real backends neither drop nor "
+        "pad rows");
 }
 
 }  // namespace stagecraft::real_groups_test

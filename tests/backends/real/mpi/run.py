@@ -62,6 +62,18 @@ run: {schedule: 1f1b, micro_batches: 4, iterations: 3}
 training: {task: random, optimizer: adam, evaluate_every: 2}
 """
 
+experts = """
+schema: scenario/2
+model:
+  {builder: transformer, kind: gpt, layers: 4, hidden: 32, heads: 4, sequence: 16, vocabulary: 37, positions: rotary, norm: rms,
+   gated: true, bias: false, tied: false, precision: fp64, experts: {count: 4, active: 2, width: 16}}
+software: plain
+cluster: threads-8
+plan: {planner: balanced, stages: 2, replicas: 2, group: {tensor: 2, sequence: true, expert: 4}}
+run: {schedule: 1f1b, micro_batches: 4, iterations: 3}
+training: {task: random, optimizer: adam, evaluate_every: 2}
+"""
+
 
 def on(ranks, *words):
     return [*mpirun, "-n", str(ranks), *words]
@@ -113,7 +125,7 @@ def same_numbers(folder, name, ranks, *sets):
         check(got["instructions"] == expected["instructions"], f"{what} on {n}: another program")
         check(f"{n} processes ran it together" in done.stderr, f"{what} on {n}: not together", done.stderr)
         used = [m for m in got["learnt"]["memory"] if m["total_bytes"] > 0]
-        group = 2 if name == "groups" else 1  # Devices that each device of the report stands for.
+        group = 2 if name in ("groups", "experts") else 1  # Devices that each device of the report stands for.
         check(len(used) == group * len([d for d in got["devices"] if d["used"]]), f"{what} on {n}: memory is missing")
         spans_are_sane(out, f"{what} on {n}", done.stderr)
 
@@ -201,6 +213,11 @@ def with_mpi(folder):
              lambda: same_numbers(folder, "groups", (2, 4)),
              lambda: same_numbers(folder, "groups", (2,), "plan.shard=optimizer"),
              lambda: same_numbers(folder, "groups", (2,), "plan.shard={state: weights, reshard: true}"),
+             lambda: same_numbers(folder, "experts", (2,)),
+             lambda: same_numbers(folder, "experts", (2,), "run.schedule=zb-h1", "plan.shard=gradients",
+                                  "plan.group={tensor: 2, sequence: true, expert: 2, expert_tensor: 2}"),
+             lambda: fails("divided experts", on(4, *scenario_run(folder, "experts")), 2,
+                           "devices 0 and 2 exchange arrays inside of instructions (experts), but they are in different processes"),
              lambda: fails("divided group", on(3, *scenario_run(folder, "groups")), 2,
                            "devices 2 and 3 exchange arrays inside of instructions (one group), but they are in different processes"),
              lambda: fails("divided states", on(4, *scenario_run(folder, "groups", "plan.shard=optimizer")), 2,
@@ -223,7 +240,7 @@ def with_mpi(folder):
 
 
 with tempfile.TemporaryDirectory() as name:
-    for title, text in (("chain", chain), ("whole", whole), ("forked", forked), ("groups", groups)):
+    for title, text in (("chain", chain), ("whole", whole), ("forked", forked), ("groups", groups), ("experts", experts)):
         (pathlib.Path(name) / f"{title}.yaml").write_text(text)
     with_mpi(pathlib.Path(name)) if mpirun else without_mpi()
 finish()
