@@ -160,6 +160,13 @@ class Expander {
 
 }  // namespace
 
+namespace {
+
+/// What the first line of a new file of this kind says.
+std::string newest_version(const std::string& kind) { return kind + (kind == "scenario" ? "/2" : "/1"); }
+
+}  // namespace
+
 void drop_facts(Value& model) {
   std::erase_if(model.members, [](const config::Member& m) { return m.key == "expect"; });
 }
@@ -172,11 +179,11 @@ bool check_schema_line(const Value& root, const std::string& kind, Problems& pro
   const Value* line = root.is_map() ? root.find("schema") : nullptr;
   if (!line) {
     problems.add(root.where, "schema", "the first line must say what kind of file this is",
-                 fmt::format("write schema: {}/1", kind), "schema");
+                 fmt::format("write schema: {}", newest_version(kind)), "schema");
     return false;
   }
   const std::string expected = kind + "/1";
-  const std::string second = kind == "scenario" ? "scenario/2" : expected;  // The newest version.
+  const std::string second = newest_version(kind);
   if (line->text == expected || line->text == second) return true;
   const auto slash = line->text.find('/');
   const std::string other = line->text.substr(0, slash);
@@ -191,7 +198,7 @@ bool check_schema_line(const Value& root, const std::string& kind, Problems& pro
                  {}, "schema");
   else
     problems.add(line->where, "schema", fmt::format("'{}' is not a kind of file", line->text),
-                 fmt::format("write {}", expected), "schema");
+                 fmt::format("write {}", second), "schema");
   return false;
 }
 

@@ -69,7 +69,7 @@ class Runs {
         if (!best || (figure_.more_is_better ? value > *best : value < *best)) best = value;
       } catch (const Infeasible&) {
         problem = std::current_exception();
-      } catch (const InputError&) {  // Fewer samples than replicas.
+      } catch (const InputError&) {  // More samples than an iteration has.
         problem = std::current_exception();
       }
     }

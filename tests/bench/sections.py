@@ -151,7 +151,8 @@ def schedules(setting):
 
 def scenario_for(folder, devices, model="resnet50", bandwidth="100 Gbit/s"):
     file = pathlib.Path(folder) / f"{devices}.yaml"
-    file.write_text(f"""schema: scenario/1
+    file.write_text(f"""schema: scenario/2
+software: none
 title: Planners timed
 model: {model}
 cluster: {{generator: uniform, devices: {devices}, type: h100-sxm, link: {{bandwidth: {bandwidth}, latency: 5 us}}}}
@@ -209,7 +210,8 @@ def sweeps(setting):
                       seconds[1] / seconds[2], "one worker; same table")
 
 
-MILLION = """schema: scenario/1
+MILLION = """schema: scenario/2
+software: none
 title: A million spans
 model: {builder: uniform, layers: 256, forward: 1 ms, backward: 2 ms, output: 16 MiB, stash: 1 MiB}
 cluster: {generator: uniform, devices: 256, network: star, type: a100-80, link: {bandwidth: 50 GB/s, latency: 2.5 us}}

@@ -37,12 +37,13 @@ MEMORY = 4 << 30
 place = pathlib.Path(tempfile.mkdtemp(prefix="stagecraft-hostile-"))
 ENVIRONMENT = {**os.environ, "STAGECRAFT_QUIET": "1", "LC_ALL": "C.UTF-8"}
 
-SCENARIO = """schema: scenario/1
+SCENARIO = """schema: scenario/2
 title: a name
 model: m.yaml
 cluster: c.yaml
 plan: {planner: balanced, stages: 2, micro_batch_size: 2, replicas: 1}
 run: {schedule: 1f1b, micro_batches: 4, iterations: 2}
+software: none
 """
 MODEL = """schema: model/1
 title: two layers

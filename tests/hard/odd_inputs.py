@@ -49,9 +49,9 @@ def fed(words, text):
 
 
 for words in (["run", "/dev/stdin", "--backend", "ideal"], ["resolve", "/dev/stdin"], ["sweep", "/dev/stdin"], ["show", "/dev/stdin"]):
-    code, _, errors, _ = fed(words, "schema: scenario/1\nmodel: [\n")
+    code, _, errors, _ = fed(words, "schema: scenario/2\nmodel: [\n")
     check(code == 2 and "/dev/stdin:" in errors, f"{words}: {code} {errors}")
-code, _, errors, _ = fed(["check", "/dev/stdin"], "schema: scenario/1\n")
+code, _, errors, _ = fed(["check", "/dev/stdin"], "schema: scenario/2\n")
 check(code == 2 and "read once" in errors, f"check of a pipe: {code} {errors}")
 code, out, errors, _ = fed(["sweep", "/dev/stdin", "--only", "run.schedule=gpipe", "--out", "of_pipe.db"],
                            (root / "scenarios/sweeps/schedules.yaml").read_text().replace("../", f"{root}/scenarios/"))

@@ -88,6 +88,8 @@ def random_scenario(draw):
                  "micro_batch_size": micro}
         if counts[s] > 1 and draw.random() < 0.5:
             stage["share"] = "micro_batches"
+        else:
+            stage["micro_batch_size"] = micro // counts[s]
         plan.append(stage)
     cable = lambda name, a, b: {"name": name, "between": [a, b], "latency": seconds(0, 1e-4),
                                 "bandwidth": Quantity(float(draw.randint(100, 20_000)) * 1e6, "B/s")}
@@ -103,8 +105,8 @@ def random_scenario(draw):
     run = {"schedule": draw.choice(("1f1b", "gpipe", "eager-1f1b")), "micro_batches": 6 * draw.randint(1, 2),
            "iterations": draw.randint(2, 3), "streams": draw.choice(STREAMS), "overlap": draw.random() < 0.8,
            "transfers": draw.choice(("rendezvous", "eager")), "sends": draw.choice(("fifo", "shared"))}
-    return {"schema": "scenario/1", "title": "Random", "model": {"builder": "timed", "layers": layers},
-            "cluster": cluster, "plan": {"planner": "explicit", "stages": plan}, "run": run}
+    return {"schema": "scenario/2", "title": "Random", "model": {"builder": "timed", "layers": layers},
+            "cluster": cluster, "plan": {"planner": "explicit", "stages": plan}, "run": run, "software": "none"}
 
 
 def text_of(scenario):

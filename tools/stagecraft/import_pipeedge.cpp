@@ -86,9 +86,9 @@ std::string scenario_yaml(const Profiles& p, const edgepipe::ChainProblem& probl
   for (const HostType& type : p.types)
     if (type.has_data) data = fmt::format("  data_device: {}\n", quoted(type.hosts.front()));
   return fmt::format(
-      "schema: scenario/1\ntitle: {}\nmodel: model.yaml\ncluster: cluster.yaml\nplan:\n  planner: edgepipe\n"
+      "schema: scenario/2\ntitle: {}\nmodel: model.yaml\ncluster: cluster.yaml\nplan:\n  planner: edgepipe\n"
       "  objective: {}\n  micro_batch_size: {}\n  buffers_in: {}\n  buffers_out: {}\n  input: {} B\n{}"
-      "run:\n  schedule: inference\n  micro_batches: 16\n",
+      "run:\n  schedule: inference\n  micro_batches: 16\nsoftware: none\n",
       quoted(p.model + " on PipeEdge's hosts"), medium ? "shared" : "bottleneck", p.batch, shortest(problem.buffers_in),
       shortest(problem.buffers_out), shortest(p.input), data);
 }

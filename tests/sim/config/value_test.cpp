@@ -61,7 +61,7 @@ Value quoted_where_needed(Value value) {
 
 TEST_CASE("a tree is written as people write it") {
   const std::string text =
-      "schema: scenario/1\n"
+      "schema: scenario/2\n"
       "run:\n"
       "  schedule: 1f1b\n"
       "  sizes: [1, 2, \"3\"]\n"

@@ -27,7 +27,8 @@ Experiment scenario(std::string_view schedule, int p, int micro_batches, Times t
                     const std::vector<std::string>& sets = {}) {
   const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_both_ways_test.yaml").string();
   test::write_file(file,
-                   fmt::format("schema: scenario/1\n"
+                   fmt::format("schema: scenario/2\n"
+                               "software: none\n"
                                "model: {{builder: uniform, layers: {}, forward: {} s, input_gradient: {} s, "
                                "weight_gradient: {} s, stash: 1 MiB}}\n"
                                "cluster: {{generator: uniform, devices: {}, type: any, link: {{bandwidth: 4 GB/s}},\n"

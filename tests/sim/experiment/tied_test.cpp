@@ -33,7 +33,8 @@ Experiment scenario(const std::string& schedule, int layers, const std::vector<i
   }
   const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_tied_test.yaml").string();
   test::write_file(file,
-                   fmt::format("schema: scenario/1\n"
+                   fmt::format("schema: scenario/2\n"
+                               "software: none\n"
                                "model:\n  builder: listed\n  layers:\n{}"
                                "cluster: {{generator: uniform, devices: 16, type: any, link: {{bandwidth: 1 GB/s, "
                                "latency: 3 ms}},\n"

@@ -22,7 +22,7 @@ namespace {
 const std::filesystem::path kFolder = std::filesystem::temp_directory_path() / "stagecraft-published";
 
 /// Two stages that take 2 ms forward and 4 ms backward for each of m micro-batches, and messages that take no time.
-constexpr const char* kScenario = R"(schema: scenario/1
+constexpr const char* kScenario = R"(schema: scenario/2
 model: {builder: uniform, layers: 2, forward: 2 ms, input_gradient: 2 ms, weight_gradient: 2 ms}
 cluster:
   generator: uniform
@@ -32,6 +32,7 @@ cluster:
   link: {bandwidth: 1 TB/s, latency: 0 s}
 plan: {planner: balanced, stages: 2}
 run: {schedule: gpipe, micro_batches: 4}
+software: none
 )";
 
 Published published(const std::string& tables) {

@@ -35,7 +35,7 @@ struct Run {
   KeptRun kept_run(const std::string& name = "a run") const {
     return {name, results_json("a title", program, timeline, report, cluster),
             spans_csv(program, timeline, report, cluster), memory_csv(program, timeline, report, cluster),
-            "schema: scenario/1\n"};
+            "schema: scenario/2\n"};
   }
 };
 

@@ -27,7 +27,8 @@ std::string two_pipelines(const std::string& uplink = "5 GB/s", const std::strin
   for (const char* name : {"a0", "a1", "b0", "b1"})
     cards += fmt::format("{{name: {}-card, between: [{}, {}], bandwidth: 1000000 TB/s}}, ", name, name, name[0]);
   test::write_file(file,
-                   fmt::format("schema: scenario/1\n"
+                   fmt::format("schema: scenario/2\n"
+                               "software: none\n"
                                "title: by hand\n"
                                "model: {{builder: uniform, layers: 4, forward: 500 ms, input_gradient: 250 ms, "
                                "weight_gradient: 250 ms, stash: 1 KiB, output: 1 GB}}\n"
@@ -38,7 +39,7 @@ std::string two_pipelines(const std::string& uplink = "5 GB/s", const std::strin
                                "{{name: b1, type: any}}]\n"
                                "  switches: [a, b]\n"
                                "  links: [{}{{name: uplink, between: [a, b], bandwidth: {}}}]\n"
-                               "plan: {{planner: balanced, stages: 2, replicas: 2, micro_batch_size: 2, "
+                               "plan: {{planner: balanced, stages: 2, replicas: 2, micro_batch_size: 1, "
                                "devices: [a0, a1, b0, b1]}}\n"
                                "run: {{schedule: 1f1b, micro_batches: 2}}\n",
                                memory, cards, uplink));

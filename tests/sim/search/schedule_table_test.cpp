@@ -28,7 +28,8 @@ std::string scenario(const std::string& run = "{schedule: 1f1b, micro_batches: 8
                      const std::string& memory = "1 GiB", int layers = 16) {
   const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_schedule_table_test.yaml").string();
   test::write_file(
-      file, fmt::format("schema: scenario/1\n"
+      file, fmt::format("schema: scenario/2\n"
+                        "software: none\n"
                         "title: by hand\n"
                         "model: {{builder: uniform, layers: {}, forward: 250 ms, input_gradient: 250 ms, "
                         "weight_gradient: 250 ms, stash: 256 KiB, output: 1 KiB}}\n"

@@ -134,7 +134,7 @@ TEST_CASE("repeat sets every seed of the cluster that draws something, unless th
         "cluster.jitter.most=1 % run.seed=3 cluster.jitter.seed=3 ");
   CHECK(last("base: examples/straggler\nalso: [{cluster.jitter.seed: 7}]\n") == "cluster.jitter.seed=7 run.seed=3 ");
   test::write_file(folder / "own.yaml",
-                   "schema: scenario/1\nmodel: gpt2-medium\ncluster: {base: two-node-mixed, changes: "
+                   "schema: scenario/2\nsoftware: none\nmodel: gpt2-medium\ncluster: {base: two-node-mixed, changes: "
                    "[{devices: [h100-0.gpu0], speed: 70 %}, {share: 50 %, speed: 70 %}]}\n"
                    "plan: {stages: 4}\nrun: {micro_batches: 8}\n");
   CHECK(last("base: own.yaml\n") == "run.seed=3 cluster.changes[1].seed=3 ");

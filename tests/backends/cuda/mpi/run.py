@@ -18,10 +18,11 @@ environment.update(STAGECRAFT_CUDA_LIBRARIES=libraries, STAGECRAFT_EMULATED_CLOC
 SOON = 15 * SLOWER  # Seconds in which a failure has to be over: it is said at once, mpirun takes two, the machine may be busy.
 
 whole = """
-schema: scenario/1
+schema: scenario/2
+software: none
 model: {builder: mlp, widths: [6, 12, 12, 12, 4], activation: relu, loss: sum_square, precision: fp64}
 cluster: threads-8
-plan: {planner: balanced, stages: 2, replicas: 2, micro_batch_size: 4}
+plan: {planner: balanced, stages: 2, replicas: 2, micro_batch_size: 2}
 run: {schedule: 1f1b, micro_batches: 4, iterations: 4}
 training: {task: integers, optimizer: integer, learning_rate: 1}
 """

@@ -23,7 +23,8 @@ together = sys.argv[3:4]
 SOON = 10 * SLOWER  # Seconds in which a failure has to be over: it is said at once, mpirun takes two, the machine may be busy.
 
 chain = """
-schema: scenario/1
+schema: scenario/2
+software: none
 model: {builder: mlp, widths: [12, 24, 20, 16, 4], activation: tanh, loss: mean_square, precision: fp64}
 cluster: threads-8
 plan: {planner: balanced, stages: 4, micro_batch_size: 4}
@@ -31,15 +32,17 @@ run: {schedule: 1f1b, micro_batches: 6, iterations: 12}
 training: {task: teacher, optimizer: adam, learning_rate: 0.01, evaluate_every: 5}
 """
 whole = """
-schema: scenario/1
+schema: scenario/2
+software: none
 model: {builder: mlp, widths: [6, 12, 12, 12, 4], activation: relu, loss: sum_square, precision: fp64}
 cluster: threads-8
-plan: {planner: balanced, stages: 2, replicas: 4, micro_batch_size: 4}
+plan: {planner: balanced, stages: 2, replicas: 4, micro_batch_size: 1}
 run: {schedule: 1f1b, micro_batches: 4, iterations: 12}
 training: {task: integers, optimizer: integer, learning_rate: 1}
 """
 forked = """
-schema: scenario/1
+schema: scenario/2
+software: none
 model: {builder: multi_branch, branches: 2, layers: 1, hidden: 16, heads: 2, sequence: 4, precision: fp32}
 cluster: threads-8
 plan:
