@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "sim/core/rank_order.hpp"
+
 namespace stagecraft {
 
 // Words of parallel training that model, cluster, cost, plan and program share; model and cluster must not include each
@@ -34,12 +36,17 @@ struct Degrees {
   int replicas = 1;  ///< Megatron-LM's data-parallel size of dense layers.
   int context = 1, tensor = 1, expert = 1, expert_tensor = 1;
   bool sequence = false;  ///< What the tensor group does not divide is divided by rows (sequence parallelism).
+  RankOrder order = {};   ///< How the devices of all stages are numbered.
+  int pipeline = 1;       ///< Pipeline ranks that are numbered with them; 1 where each stage lists its devices.
 
   int devices() const { return replicas * context * tensor; }
   /// Devices that compute each replica together.
   int group() const { return context * tensor; }
   bool divides() const { return group() > 1 || expert > 1 || expert_tensor > 1; }
   int expert_replicas() const { return devices() / (expert * expert_tensor); }
+  /// Sizes of the axes in the numbering of ranks, of dense layers and of experts.
+  RankSizes dense_sizes() const { return {tensor, context, 1, replicas, pipeline}; }
+  RankSizes expert_sizes() const { return {expert_tensor, 1, expert, expert_replicas(), pipeline}; }
   friend bool operator==(const Degrees&, const Degrees&) = default;
 };
 

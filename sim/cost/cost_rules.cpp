@@ -14,6 +14,14 @@ GroupShape spread(int ranks, int stride, const NodeShape& node) {
   return {ranks, std::clamp(node.devices / stride, 1, std::max(1, ranks))};
 }
 
+/// `far` groups of `near` members each. A node has all members that lie whole strides from its first device.
+GroupShape spread_twice(int near, int near_stride, int far, int far_stride, const NodeShape& node) {
+  int there = 0;
+  for (int i = 0; i < far && i * far_stride < node.devices; ++i)
+    there += std::clamp((node.devices - i * far_stride) / near_stride, 0, near);
+  return {near * far, std::clamp(there, 1, std::max(1, near * far))};
+}
+
 /// The first device of each host, and of two hosts if there are as many.
 std::vector<DeviceId> first_devices(const Cluster& cluster) {
   std::vector<DeviceId> first;
@@ -99,7 +107,7 @@ class PassBuilder {
         }
         case Axis::Expert: {
           const bool exchanges = c.kind == CollectiveKind::AllToAll;
-          const Seconds time = exchanges ? exchange_time(c) : one(c, spread(d.expert_tensor, 1, rules_.node));
+          const Seconds time = exchanges ? exchange_time(c) : one(c, expert_tensor_group(d, rules_.node));
           sum.expert += (1 - software.expert_overlap) * time;
           break;
         }
@@ -124,9 +132,9 @@ class PassBuilder {
       dense += counts[ParameterClass::Divided] / shape_.degrees.tensor + counts[ParameterClass::Replicated];
     }
     const auto over = [&](CollectiveKind kind, double bytes) {
-      return collective_time(kind, data_group(shape_.degrees, rules_.node), Bytes{bytes * dense}, device_.collectives,
+      return collective_time(kind, shard_groups(shape_, rules_.node).inner, Bytes{bytes * dense}, device_.collectives,
                              rules_.node.card) +
-             collective_time(kind, expert_data_group(shape_.degrees, rules_.node), Bytes{bytes * experts},
+             collective_time(kind, expert_shard_groups(shape_, rules_.node).inner, Bytes{bytes * experts},
                              device_.collectives, rules_.node.card);
     };
     const Seconds gather = gathers ? over(CollectiveKind::AllGather, 2) : Seconds{};
@@ -170,14 +178,45 @@ NodeShape node_shape(const Cluster& cluster) {
   return node;
 }
 
-GroupShape tensor_group(const Degrees& d, const NodeShape& node) { return spread(d.tensor, 1, node); }
-GroupShape context_group(const Degrees& d, const NodeShape& node) { return spread(d.context, d.tensor, node); }
-GroupShape expert_group(const Degrees& d, const NodeShape& node) { return spread(d.expert, d.expert_tensor, node); }
+GroupShape tensor_group(const Degrees& d, const NodeShape& node) {
+  return spread(d.tensor, d.order.stride(RankAxis::Tensor, d.dense_sizes()), node);
+}
+GroupShape context_group(const Degrees& d, const NodeShape& node) {
+  return spread(d.context, d.order.stride(RankAxis::Context, d.dense_sizes()), node);
+}
+GroupShape expert_group(const Degrees& d, const NodeShape& node) {
+  return spread(d.expert, d.order.stride(RankAxis::Expert, d.expert_sizes()), node);
+}
+GroupShape expert_tensor_group(const Degrees& d, const NodeShape& node) {
+  return spread(d.expert_tensor, d.order.stride(RankAxis::Tensor, d.expert_sizes()), node);
+}
 GroupShape data_group(const Degrees& d, const NodeShape& node) {
-  return spread(d.replicas * d.context, d.tensor, node);
+  const RankSizes sizes = d.dense_sizes();
+  const int replica = d.order.stride(RankAxis::Data, sizes), context = d.order.stride(RankAxis::Context, sizes);
+  const bool context_first = context < replica || d.replicas == 1;
+  const int near = context_first ? d.context : d.replicas, far = context_first ? d.replicas : d.context;
+  return spread_twice(near, context_first ? context : replica, far, context_first ? replica : context, node);
 }
 GroupShape expert_data_group(const Degrees& d, const NodeShape& node) {
-  return spread(d.expert_replicas(), d.expert * d.expert_tensor, node);
+  return spread(d.expert_replicas(), d.order.stride(RankAxis::Data, d.expert_sizes()), node);
+}
+
+namespace {
+
+/// Without a state to divide, or with one group, the whole group is the inner one.
+ShardGroups cut(const GroupShape& whole, int copies) {
+  const int inner = whole.ranks / copies;
+  return {{inner, std::min(whole.local(), inner)}, {copies, std::clamp(whole.local() / std::max(1, inner), 1, copies)}};
+}
+
+}  // namespace
+
+ShardGroups shard_groups(const StageShape& shape, const NodeShape& node) {
+  return cut(data_group(shape.degrees, node), shape.shard_copies());
+}
+
+ShardGroups expert_shard_groups(const StageShape& shape, const NodeShape& node) {
+  return cut(expert_data_group(shape.degrees, node), shape.shard_copies());
 }
 
 Accelerator accelerator_from_rates(const DeviceType& type, NumberFormat format, const Cluster& cluster) {
@@ -207,26 +246,29 @@ LayerPasses passes_of(const std::vector<Operation>& operations, const StageShape
 GradientTimes gradient_times(double dense, double experts, const StageShape& shape, const CostRules& rules,
                              DeviceTypeId type) {
   const Accelerator& device = rules.accelerators[type];
-  const auto over = [&](CollectiveKind kind, double bytes) {
+  const ShardGroups groups = shard_groups(shape, rules.node), expert_groups = expert_shard_groups(shape, rules.node);
+  const auto exposed = [&](CollectiveKind kind, const GroupShape& group, const GroupShape& expert_group, double bytes,
+                           double expert_bytes) {
     return (1 - rules.software.data_overlap) *
-           (collective_time(kind, data_group(shape.degrees, rules.node), Bytes{bytes * dense}, device.collectives,
-                            rules.node.card) +
-            collective_time(kind, expert_data_group(shape.degrees, rules.node), Bytes{bytes * experts},
-                            device.collectives, rules.node.card));
+           (collective_time(kind, group, Bytes{bytes * dense}, device.collectives, rules.node.card) +
+            collective_time(kind, expert_group, Bytes{expert_bytes * experts}, device.collectives, rules.node.card));
+  };
+  const auto over = [&](CollectiveKind kind, double bytes) {
+    return exposed(kind, groups.inner, expert_groups.inner, bytes, bytes);
   };
   const double gradient = rules.software.gradient_bytes;
   if (shape.sharding == StateSharding::None) return {over(CollectiveKind::AllReduce, gradient), {}};
+  const Seconds copies = exposed(CollectiveKind::AllReduce, groups.outer, expert_groups.outer,
+                                 gradient / shape.shards(), gradient / shape.expert_shards());
   const bool each_pass = shape.sharding == StateSharding::Weights && shape.reshard;
   const bool summed = each_pass || shape.sharding == StateSharding::Gradients;  // After each backward.
-  return {summed ? Seconds{} : over(CollectiveKind::ReduceScatter, gradient),
+  return {(summed ? Seconds{} : over(CollectiveKind::ReduceScatter, gradient)) + copies,
           each_pass ? Seconds{} : over(CollectiveKind::AllGather, 2)};
 }
 
 Seconds optimizer_time(double dense, double experts, const StageShape& shape, const CostRules& rules,
                        DeviceTypeId type) {
-  const double shards = shape.sharding == StateSharding::None ? 1 : shape.degrees.replicas * shape.degrees.context;
-  const double expert_shards = shape.sharding == StateSharding::None ? 1 : shape.degrees.expert_replicas();
-  const double updated = dense / shards + experts / expert_shards;
+  const double updated = dense / shape.shards() + experts / shape.expert_shards();
   return Bytes{updated * rules.software.optimizer_traffic + (dense + experts) * rules.software.gradient_traffic} /
          rules.accelerators[type].streaming_rate();
 }

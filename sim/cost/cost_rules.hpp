@@ -49,17 +49,29 @@ LayerPasses passes_of(const std::vector<Operation>&, const StageShape&, const Co
 GroupShape tensor_group(const Degrees&, const NodeShape&);
 GroupShape context_group(const Degrees&, const NodeShape&);
 GroupShape expert_group(const Degrees&, const NodeShape&);
+/// Devices that divide each expert.
+GroupShape expert_tensor_group(const Degrees&, const NodeShape&);
 /// Devices that have the same part of the dense parameters: replicas and context ranks.
 GroupShape data_group(const Degrees&, const NodeShape&);
 /// Devices that have the same part of the experts.
 GroupShape expert_data_group(const Degrees&, const NodeShape&);
+
+/// The group of a device that divides states, and the group with its part in all copies of them: the devices with the
+/// same part of the dense parameters, or of the experts, cut into runs of shard_within.
+struct ShardGroups {
+  GroupShape inner, outer;
+};
+ShardGroups shard_groups(const StageShape&, const NodeShape&);
+ShardGroups expert_shard_groups(const StageShape&, const NodeShape&);
 
 /// Time of the sum of gradients before an update, and of the gather of updated weights after it.
 struct GradientTimes {
   Seconds sum, gather;
 };
 
-/// For this many dense and expert parameters on a device. What the last backward hides is left out.
+/// For this many dense and expert parameters on a device. What the last backward hides is left out. Divided states are
+/// summed by a reduce-scatter inside a group, whose parts an all-reduce sums over the copies once in an iteration
+/// (PyTorch's HSDP, Megatron-LM's num-distributed-optimizer-instances).
 GradientTimes gradient_times(double dense, double experts, const StageShape&, const CostRules&, DeviceTypeId);
 
 /// Time of one optimizer step on a device that has these parameters.

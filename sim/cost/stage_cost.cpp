@@ -109,7 +109,7 @@ MemoryUnits divided_memory(const StageShape& stage, const ModelGraph& model, con
   const Precision& p = model.precision;
   const DeviceParameters parameters = device_parameters(stage.layers, d, model);
   const auto bytes = [&](double each, bool sharded) {
-    const double dense = sharded ? double(d.replicas) * d.context : 1, experts = sharded ? d.expert_replicas() : 1;
+    const double dense = sharded ? stage.shards() : 1, experts = sharded ? stage.expert_shards() : 1;
     return Bytes{each * (parameters.dense / dense + parameters.experts / experts)};
   };
   const double gradient = std::max(p.gradient, software.gradient_bytes + software.gradient_copy_bytes);

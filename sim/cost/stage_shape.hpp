@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -30,11 +31,22 @@ struct StageShape {
   StateSharding sharding = StateSharding::None;
   bool reshard = false;  ///< Sharding of weights: each pass of a layer gathers them, and they are dropped after it.
                          ///< Otherwise they are gathered once for an iteration.
+  int shard_within = 0;  ///< Devices that divide a state among them; groups of them have copies (HSDP). 0: all that
+                         ///< have the same part of the dense parameters.
   ContextExchange exchange = ContextExchange::Ring;
   ExpertDispatch dispatcher = ExpertDispatch::AllToAll;
   Recomputation recomputation = Recomputation::None;
   StageTask task = StageTask::Whole;
 
+  /// Groups with a copy of the divided state each; for experts too, as in Megatron-LM and PyTorch.
+  int shard_copies() const {
+    return shard_within > 0 ? std::max(1, degrees.replicas * degrees.context / shard_within) : 1;
+  }
+  /// Devices that divide a state of dense parameters, and of experts.
+  int shards() const {
+    return sharding == StateSharding::None ? 1 : degrees.replicas * degrees.context / shard_copies();
+  }
+  int expert_shards() const { return sharding == StateSharding::None ? 1 : degrees.expert_replicas() / shard_copies(); }
   bool recomputes_all() const { return recomputation == Recomputation::Full; }
   bool recomputes_layers() const { return recomputation == Recomputation::Layers; }
   bool recomputes_attention() const { return recomputation == Recomputation::Selective; }

@@ -4,6 +4,7 @@
 
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/profiles.hpp"
+#include "sim/experiment/scenario_version.hpp"
 #include "sim/experiment/software.hpp"
 #include "sim/weights/optimizer_state.hpp"
 
@@ -110,9 +111,8 @@ Experiment read_experiment(const Scenario& scenario, const Experiment* previous)
   }
   if (!e.rules) e.rules = read_cost_rules(*tree, *e.cluster);
   if (!e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);
-  with_error_context(*tree, "plan", [&](const Value& part) {
-    e.plan = read_plan_spec(part, *e.cluster, tree->at("schema").text == "scenario/2");
-  });
+  with_error_context(*tree, "plan",
+                     [&](const Value& part) { e.plan = read_plan_spec(part, *e.cluster, counts_per_replica(*tree)); });
   return e;
 }
 

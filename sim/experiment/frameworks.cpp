@@ -96,6 +96,12 @@ class Refusals {
   void add(std::string why, std::string help) {
     problems_.push_back({{}, framework_, std::move(why), std::move(help), "framework"});
   }
+  void require_usual_order(const Degrees& d) {
+    if (d.order.axes != RankOrder{}.axes)
+      add(fmt::format("{} numbers devices in one order alone, not as {}", framework_.substr(framework_.find(' ') + 1),
+                      to_text(d.order)),
+          "order: tp-cp-ep-dp-pp");
+  }
   void require_transformer(const TransformerFacts& f) {
     if (f.layers == 0 || f.hidden == 0)
       add("the model is no transformer with an embedding", "a model of the builder transformer");
@@ -157,6 +163,10 @@ std::string megatron_arguments(const PlannedExperiment& p) {
   Refusals refusals("export megatron");
   refusals.require_transformer(f);
   refusals.require_even(p);
+  const bool pipeline_last = to_text(d.order) == "tp-cp-ep-dp-pp";
+  if (!pipeline_last && to_text(d.order) != "tp-cp-ep-pp-dp")
+    refusals.add(fmt::format("Megatron-LM's arguments do not say the order {}", to_text(d.order)),
+                 "order: tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp");
   const bool runs = schedule == "1f1b" || schedule == "interleaved" || ranks == 1;
   if (!runs)
     refusals.add(fmt::format("Megatron-LM does not run the schedule '{}'", schedule),
@@ -203,6 +213,7 @@ std::string megatron_arguments(const PlannedExperiment& p) {
   add(fmt::format("tensor-model-parallel-size {}", d.tensor));
   if (d.sequence) add("sequence-parallel");
   add(fmt::format("pipeline-model-parallel-size {}", ranks));
+  if (!pipeline_last) add("use-tp-pp-dp-mapping");
   const std::vector<int> layers = layers_of(p);
   const bool even = std::all_of(layers.begin(), layers.end(), [&](int n) { return n == layers.front(); });
   if (ranks > 1 && !even) {
@@ -225,6 +236,7 @@ std::string megatron_arguments(const PlannedExperiment& p) {
     add(fmt::format("data-parallel-sharding-strategy {}",
                     shape.sharding == StateSharding::Gradients ? "optim_grads" : "optim_grads_params"));
   }
+  if (shape.shard_copies() > 1) add(fmt::format("num-distributed-optimizer-instances {}", shape.shard_copies()));
   if (shape.recomputes_attention()) add("recompute-granularity selective");
   if (shape.recomputes_layers()) {
     add("recompute-granularity full");
@@ -255,6 +267,7 @@ std::string torchtitan_config(const PlannedExperiment& p) {
   const auto entry =
       std::find_if(std::begin(kSchedules), std::end(kSchedules), [&](const auto& s) { return schedule == s.first; });
   Refusals refusals("export torchtitan");
+  refusals.require_usual_order(d);
   refusals.require_transformer(f);
   refusals.require_even(p);
   if (ranks > 1 && entry == std::end(kSchedules))
@@ -262,6 +275,9 @@ std::string torchtitan_config(const PlannedExperiment& p) {
                  "1f1b, gpipe, interleaved, interleaved-zb or zb-v");
   if (shape.sharding == StateSharding::Optimizer || shape.sharding == StateSharding::Gradients)
     refusals.add("torchtitan divides weights with everything else, or nothing", "shard: weights, or none");
+  if (shape.shard_within % d.context != 0)
+    refusals.add(fmt::format("torchtitan divides weights over whole context groups of {}", d.context),
+                 fmt::format("shard: within a multiple of {}", d.context));
   if (d.tensor > 1 && !d.sequence)
     refusals.add("torchtitan's tensor parallelism divides rows too", "group: {sequence: true}");
   if (shape.recomputation == Recomputation::Full)
@@ -275,7 +291,8 @@ std::string torchtitan_config(const PlannedExperiment& p) {
       "\n[parallelism]\ndata_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}\n"
       "fsdp_reshard_after_forward = \"{}\"\ntensor_parallel_degree = {}\ncontext_parallel_degree = {}\n"
       "pipeline_parallel_degree = {}\n",
-      shards ? 1 : d.replicas, shards ? d.replicas : 1, shape.reshard ? "always" : "never", d.tensor, d.context, ranks);
+      shards ? shape.shard_copies() : d.replicas, shards ? d.replicas / shape.shard_copies() : 1,
+      shape.reshard ? "always" : "never", d.tensor, d.context, ranks);
   if (ranks > 1)
     text += fmt::format("pipeline_parallel_schedule = \"{}\"\npipeline_parallel_microbatch_size = {}\n", entry->second,
                         samples_per_replica(p));
@@ -290,6 +307,7 @@ std::string deepspeed_config(const PlannedExperiment& p) {
   const Degrees& d = shape.degrees;
   const int ranks = rank_count(p);
   Refusals refusals("export deepspeed");
+  refusals.require_usual_order(d);
   refusals.require_even(p);
   if (d.divides())
     refusals.add("DeepSpeed's configuration has no tensor, context or expert group: the model's code makes them",
@@ -297,6 +315,7 @@ std::string deepspeed_config(const PlannedExperiment& p) {
   if (ranks > 1 && p.experiment.schedule.name() != "1f1b")
     refusals.add(fmt::format("DeepSpeed's pipeline does not run the schedule '{}'", p.experiment.schedule.name()),
                  "run.schedule: 1f1b");
+  if (shape.shard_copies() > 1) refusals.add("DeepSpeed's ZeRO divides over all replicas", "shard without within");
   if (ranks > 1 && shape.sharding > StateSharding::Optimizer)
     refusals.add("DeepSpeed's pipeline takes no ZeRO-2 or ZeRO-3", "shard: optimizer, or one stage");
   refusals.throw_if_any();

@@ -103,13 +103,22 @@ void require_whole_stages(const Plan& plan, const std::string& backend) {
 void check_group_policy(const PlannedExperiment& p) {
   const Experiment& e = p.experiment;
   const PlanSpec& plan = e.plan;
-  if (e.run.collectives_flow && (plan.group.context > 1 || plan.group.expert > 1 || plan.group.expert_tensor > 1 ||
-                                 plan.sharding > StateSharding::Optimizer))
+  const auto any_stage = [&](auto&& has) {
+    return std::any_of(p.plan.stages.begin(), p.plan.stages.end(), [&](const Stage& s) { return has(s.shape); });
+  };
+  if (e.run.collectives_flow && any_stage([](const StageShape& s) {
+        return s.degrees.context > 1 || s.degrees.expert > 1 || s.degrees.expert_tensor > 1 ||
+               s.sharding > StateSharding::Optimizer;
+      }))
     throw InputError({{plan.where(plan.group.divides() ? "group" : "shard"), "plan",
                        "sums of gradients over context and expert groups, and sums in each pass, are not played as "
                        "messages yet",
                        "run.collectives: cost", "collectives"}});
-  if (e.schedule.flushes() || (!plan.group.divides() && plan.sharding == StateSharding::None)) return;
+  if (e.run.collectives_flow && any_stage([](const StageShape& s) { return s.shard_within > 0; }))
+    throw InputError({{plan.where("shard"), "plan.shard.within",
+                       "sums within groups, and then over their copies, are not played as messages yet",
+                       "run.collectives: cost", "collectives"}});
+  if (e.schedule.flushes() || !has_groups(p.plan)) return;
   if (!e.schedule.def->trains) return;
   throw InputError(
       {{plan.where(plan.group.divides() ? "group" : "shard"), "plan",
@@ -132,6 +141,9 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
   if (backend != "cpu")
     refuse("runs no groups of devices and no divided states yet",
            "--backend cpu, ideal, fluid or simgrid; or take group and shard out of the plan");
+  if (std::any_of(c.plan.stages.begin(), c.plan.stages.end(), [](const Stage& s) { return s.shape.shard_within > 0; }))
+    refuse("divides states over all replicas alone, not within groups of them",
+           "shard without within; or --backend ideal, fluid or simgrid");
   if (c.experiment.run.emulated) return;
   const StageShape& shape = c.plan.stages.front().shape;
   for (const Layer& layer : c.experiment.model->layers)

@@ -7,6 +7,7 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/scenario_version.hpp"
 
 namespace stagecraft {
 namespace {
@@ -119,8 +120,20 @@ Bytes unexchanged_gradients(const PlannedExperiment& p, bool trains) {
   return apart;
 }
 
+void add_old_names(const Experiment& e, std::vector<std::string>& lines) {
+  const config::Value* stages = e.source->at("plan").find("stages");
+  if (!stages) return;
+  for (const config::Value& stage : stages->items) {
+    const config::Value* value = stage.find("consecutive");
+    if (!value || value->origin != kOldName) continue;
+    lines.push_back(fmt::format("group: {} of a stage is called consecutive: {} now", value->text, value->text));
+    return;
+  }
+}
+
 std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
   std::vector<std::string> lines = suspicious_units(p.cluster());
+  add_old_names(p.experiment, lines);
   add_idle_devices(p, lines);
   if (const Bytes apart = unexchanged_gradients(p, trains); apart.value > 0)
     lines.push_back(

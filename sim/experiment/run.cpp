@@ -52,10 +52,22 @@ Schedule order(const PlannedExperiment& p) {
   });
 }
 
+void set_group_sizes(CompiledExperiment& c) {
+  IdVector<DeviceId, int> sizes(c.program.devices, 1);
+  int smallest = c.plan.stages.front().shape.degrees.group();
+  for (const Stage& stage : c.plan.stages) {
+    const int group = stage.shape.degrees.group();
+    for (const DeviceId d : stage.devices()) sizes[d] = group;
+    c.program.group = std::max(c.program.group, group);
+    smallest = std::min(smallest, group);
+  }
+  if (smallest != c.program.group) c.program.group_sizes = std::move(sizes);
+}
+
 /// Rates and classes of time of the whole model, where costs know them.
 void describe_work(CompiledExperiment& c) {
   const Experiment& e = c.experiment;
-  c.program.group = c.plan.stages.front().shape.degrees.group();
+  set_group_sizes(c);
   if (!e.rules) return;
   for (const StageId s : c.plan.stages.ids())
     c.program.parts.push_back({c.costs.at(s, 0).passes, c.costs.at(s, 0).update_parts});

@@ -14,9 +14,11 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/references.hpp"
+#include "sim/experiment/scenario_version.hpp"
 #include "sim/experiment/settings.hpp"
 #include "sim/experiment/simgrid_xml.hpp"
 #include "sim/model/builder.hpp"
+#include "sim/plan/group.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/weights/policy.hpp"
 
@@ -64,30 +66,6 @@ void settle_weights(Value& tree, const ScheduleDef& schedule, Problems& problems
 
 constexpr std::int64_t kMostMicroBatches = 1 << 20;  // As in the field table.
 
-/// Samples of the largest micro-batch of all replicas together, as the plan is written; 0 where the planner chooses.
-std::int64_t written_micro_batch(const Value& plan, bool per_replica) {
-  const auto size_of = [&](const Value& part, std::int64_t replicas) -> std::int64_t {
-    const Value* size = part.find("micro_batch_size");
-    const Value* share = part.find("share");
-    const bool multiplies = per_replica && !(share && share->text == "micro_batches");
-    return size ? std::int64_t{config::as_int(*size)} * (multiplies ? replicas : 1) : 0;
-  };
-  const Value* stages = plan.find("stages");
-  if (!stages || stages->is_scalar()) {
-    const Value* replicas = plan.find("replicas");
-    return size_of(plan, replicas ? config::as_int(*replicas) : 1);
-  }
-  std::int64_t group = 1, largest = 0;
-  if (const Value* given = plan.find("group"))
-    group = std::int64_t{config::as_int(given->at("tensor"))} * config::as_int(given->at("context"));
-  for (const Value& stage : stages->items) {
-    const Value* devices = stage.find("devices");
-    const std::int64_t count = devices ? std::ssize(devices->items) : 1;
-    largest = std::max(largest, size_of(stage, std::max<std::int64_t>(1, count / group)));
-  }
-  return largest;
-}
-
 /// The number of micro-batches follows from the samples of an iteration.
 void settle_micro_batches(Value& tree, Problems& problems) {
   Value& run = *tree.find("run");
@@ -99,7 +77,7 @@ void settle_micro_batches(Value& tree, Problems& problems) {
                    "missing-field");
     return;
   }
-  const std::int64_t size = written_micro_batch(tree.at("plan"), tree.at("schema").text == "scenario/2");
+  const std::int64_t size = written_micro_batch(tree.at("plan"), counts_per_replica(tree));
   const std::int64_t samples = config::as_int(*batch);
   if (size == 0)
     return problems.add(batch->where, "run.global_batch",
@@ -141,10 +119,22 @@ void check_divided_once(const Value& tree, Problems& problems) {
 
 /// A scenario of the second version prices layers by the shapes of their operations.
 void settle_software(Value& tree) {
-  if (tree.at("schema").text != "scenario/2" || tree.has("software")) return;
-  const auto run =
-      std::find_if(tree.members.begin(), tree.members.end(), [](const config::Member& m) { return m.key == "run"; });
-  tree.members.insert(std::next(run), {"software", tree.where, Value::scalar("plain", {}, "default")});
+  if (counts_per_replica(tree) && !tree.has("software")) add_software(tree, Value::scalar("plain", {}, "default"));
+}
+
+/// Most planners know no groups of devices; check() would only say that they have no such field.
+void refuse_groups(Value& tree, Problems& problems) {
+  Value* plan = tree.find("plan");
+  const Value* name = plan ? plan->find("planner") : nullptr;
+  const PlannerDef* def = name && name->is_scalar() ? find_in(planners::catalog(), name->text) : nullptr;
+  if (!def) return;
+  for (const std::string option : {"group", "shard"}) {
+    const Value* value = plan->find(option);
+    if (!value || def->fields->find(option)) continue;
+    const Diagnostic d = no_groups(*def, option, value->where);
+    problems.add(d.where, d.path, d.message, d.help, d.code);
+    std::erase_if(plan->members, [&](const config::Member& m) { return m.key == option; });
+  }
 }
 
 Value load_part(const std::string& file, FileKind kind, const char* key, const config::MapSpec& spec) {
@@ -224,6 +214,8 @@ Value scenario_tree(const std::string& file, Problems& problems) {
 
 Value checked_scenario(Value tree, const std::vector<config::Member>& overrides, Problems& problems) {
   for (const config::Member& set : overrides) apply(set, tree, problems);
+  rename_old_fields(tree);
+  refuse_groups(tree, problems);
   tree = config::check(tree, scenario_fields(), "", problems);
   if (Value* profile = tree.find("profile")) expand_profile(*profile, problems);
   return tree;

@@ -43,7 +43,7 @@ Placing placing_of(const PlannerInput& input) {
        "devices"});
 }
 
-/// `each` devices of each rank; groups are consecutive, and replicas.
+/// `each` devices of each rank, by ascending position in the list of devices.
 std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const Placing& placing, int stages,
                                                 int each) {
   const std::vector<DeviceId> devices = available_devices(input);
@@ -51,9 +51,9 @@ std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const
   const int ranks = ranks_for(placing, stages, there / each);
   if (ranks == 0) refuse(input, placing, stages, each, there);
   std::vector<std::vector<DeviceId>> chosen;
-  for (int r = 0; r < ranks; ++r) {
-    const auto first = devices.begin() + static_cast<std::ptrdiff_t>(r) * each;
-    chosen.emplace_back(first, first + each);
+  for (const std::vector<int>& positions : positions_of_ranks(input.options.shape(ranks).degrees)) {
+    std::vector<DeviceId>& rank = chosen.emplace_back();
+    for (const int i : positions) rank.push_back(devices[i]);
   }
   return chosen;
 }

@@ -42,149 +42,55 @@ const MapSpec& group_fields() {
            .doc("How rows reach their experts. alltoall: a copy for each expert. per_node: one copy for each node, "
                 "which "
                 "spreads it over its devices (DeepEP)."),
-       choice("within", {"node", "cluster"}).fallback("cluster").doc("node: a tensor group has to be inside a node.")}};
+       choice("within", {"node", "cluster"}).fallback("cluster").doc("node: a tensor group has to be inside a node."),
+       text("order")
+           .fallback("tp-cp-ep-dp-pp")
+           .doc("The order in which devices are numbered, as in Megatron-LM: between neighbors the first axis differs. "
+                "tp: tensor, or expert_tensor of experts. cp: context. ep: expert. dp: replicas. pp: stages.")}};
+  return spec;
+}
+
+Field shard_within_field() {
+  return integer("within", 1, 1 << 20)
+      .optional()
+      .doc(
+          "Devices that divide what is divided; each group of them has a copy (PyTorch's HSDP). Default: all devices "
+          "with "
+          "the same part of the parameters, replicas times context.");
+}
+
+const MapSpec& states_fields() {
+  static const MapSpec spec{"States, or gradients too, are divided.", {shard_within_field()}};
   return spec;
 }
 
 const MapSpec& weights_fields() {
   static const MapSpec spec{
       "Weights are divided too.",
-      {boolean("reshard").optional().doc(
-          "Whether each pass of a layer gathers its weights and drops them again. Otherwise they are gathered once for "
-          "an iteration. Default: true without a pipeline, false with one.")}};
+      {shard_within_field(),
+       boolean("reshard").optional().doc("Whether each pass of a layer gathers its weights and drops them again. "
+                                         "Otherwise they are gathered once for "
+                                         "an iteration. Default: true without a pipeline, false with one.")}};
   return spec;
 }
 
 std::vector<Variant> shardings() {
-  return {
-      {"none", "Each device keeps everything.", nullptr},
-      {"optimizer", "The states of the optimizer are divided (ZeRO-1, Megatron-LM's distributed optimizer).", nullptr},
-      {"gradients", "Gradients too (ZeRO-2): they are summed after each backward.", nullptr},
-      {"weights", "Weights too (ZeRO-3, FSDP).", &weights_fields()}};
+  return {{"none", "Each device keeps everything.", nullptr},
+          {"optimizer", "The states of the optimizer are divided (ZeRO-1, Megatron-LM's distributed optimizer).",
+           &states_fields()},
+          {"gradients", "Gradients too (ZeRO-2): they are summed after each backward.", &states_fields()},
+          {"weights", "Weights too (ZeRO-3, FSDP).", &weights_fields()}};
 }
 
 constexpr std::string_view kShardings[] = {"none", "optimizer", "gradients", "weights"};
 constexpr std::string_view kExchanges[] = {"p2p", "all_gather", "a2a"};
-
-/// What the operations of a model allow a group to divide.
-class GroupCheck {
- public:
-  GroupCheck(const PlannerInput& input, const Plan& plan) : input_(input), plan_(plan), degrees_(input.options.group) {}
-
-  void run() {
-    if (input_.costs.rules()) {
-      check_operations();
-      check_nodes();
-      for (const Stage& stage : plan_.stages) check_stage(stage);
-    } else {
-      add("only costs from the shapes of operations know groups and divided states",
-          "write software: plain, or another name of `stagecraft list software`", "software");
-    }
-    problems_.throw_if_any();
-  }
-
- private:
-  void add(std::string message, std::string help, std::string code) {
-    for (const std::string& earlier : messages_)
-      if (earlier == message) return;
-    messages_.push_back(message);
-    const char* field = degrees_.divides() ? "group" : "shard";
-    problems_.add(input_.options.where(field), std::string("plan.") + field, std::move(message), std::move(help),
-                  std::move(code));
-  }
-
-  void divide(double amount, int degree, const char* what, const char* field) {
-    const auto whole = static_cast<std::int64_t>(amount);
-    if (degree > 1 && whole % degree != 0)
-      add(fmt::format("{} of the model cannot be divided by {} {}", pluralize(whole, what), field, degree),
-          fmt::format("a divisor of {}", whole), "group");
-  }
-
-  void check_operations() {
-    bool has_experts = false;
-    for (const Layer& layer : input_.model.layers) {
-      for (const Operation& op : layer.operations) {
-        check_operation(op);
-        has_experts = has_experts || op.division == Division::Experts;
-      }
-      if (layer.operations.empty() && degrees_.divides())
-        add(fmt::format("layer '{}' is known by its amounts or times alone, so a group cannot divide it", layer.name),
-            "a model that lists its operations", "group");
-    }
-    if (!has_experts && (degrees_.expert > 1 || degrees_.expert_tensor > 1))
-      add("the model has no experts, but a group divides them", "write expert: 1", "group");
-    if (has_experts && degrees_.tensor > 1 && !degrees_.sequence)
-      add("experts get each row once, so the tensor group has to divide rows outside of products",
-          "write sequence: true", "group");
-  }
-
-  void check_operation(const Operation& op) {
-    const int tensor = degrees_.tensor, context = degrees_.context;
-    if (op.kind == OperationKind::Attention) {
-      const HeadShape heads = head_shape(op);
-      divide(heads.heads, tensor, "head", "tensor");
-      if (tensor % heads.key_value_heads != 0) divide(heads.key_value_heads, tensor, "key-value head", "tensor");
-      // A ring gives each device an early and a late part.
-      const bool ring = input_.options.exchange == ContextExchange::Ring;
-      if (context > 1) divide(op.rows, ring ? 2 * context : context, "row", ring ? "2 x context =" : "context");
-      if (context > 1 && input_.options.exchange == ContextExchange::AllToAll)
-        divide(heads.key_value_heads, tensor * context, "key-value head", "tensor x context =");
-      if (degrees_.sequence) divide(op.rows, tensor * context, "row", "tensor x context =");
-    }
-    if (op.kind == OperationKind::Linear && op.division == Division::Column)
-      divide(op.columns, tensor, "column", "tensor");
-    if (op.kind == OperationKind::Linear && op.division == Division::Row) divide(op.inner, tensor, "column", "tensor");
-    if (op.kind == OperationKind::GroupedLinear) {
-      divide(op.experts, degrees_.expert, "expert", "expert");
-      divide(op.within_expert == Division::Row ? op.inner : op.columns, degrees_.expert_tensor, "column of an expert",
-             "expert_tensor");
-    }
-  }
-
-  void check_nodes() {
-    const int tensor = degrees_.tensor, node = input_.costs.rules()->node.devices;
-    if (input_.options.within_node && (tensor > node || node % tensor != 0))
-      add(fmt::format("a tensor group of {} has to be inside a node, and a node has {}", tensor,
-                      pluralize(node, "device")),
-          fmt::format("a divisor of {}, or within: cluster", node), "group");
-  }
-
-  void check_stage(const Stage& stage) {
-    const Degrees& d = stage.shape.degrees;
-    const int parts = d.expert * d.expert_tensor;
-    if (d.devices() % parts != 0)
-      add(fmt::format(
-              "expert {} x expert_tensor {} = {} does not divide the {} of stage '{}' (tensor {} x context {} x "
-              "replicas {})",
-              d.expert, d.expert_tensor, parts, pluralize(d.devices(), "device"), stage.name, d.tensor, d.context,
-              d.replicas),
-          "more replicas, or a smaller degree of experts", "group");
-    const std::vector<DeviceId>& devices = stage.dense.devices;
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-      const DeviceId leader = devices[i - i % d.group()];
-      if (input_.cluster.devices[devices[i]].type == input_.cluster.devices[leader].type) continue;
-      add(fmt::format("{} and {} are in one group of stage '{}', but they are of different types",
-                      input_.cluster.devices[leader].name, input_.cluster.devices[devices[i]].name, stage.name),
-          "list devices of one type next to each other", "group");
-      return;
-    }
-  }
-
-  const PlannerInput& input_;
-  const Plan& plan_;
-  const Degrees& degrees_;
-  Problems problems_;
-  std::vector<std::string> messages_;
-};
 
 }  // namespace
 
 Field device_group_field() {
   return map("group", group_fields())
       .optional()
-      .doc(
-          "Devices that compute each replica together. Default: one device. Groups are consecutive devices; tensor "
-          "groups are innermost, then context, then data (Megatron-LM's order tp-cp-ep-dp-pp).");
+      .doc("Devices that compute each replica together. Default: one device. `order` says which devices these are.");
 }
 
 Field shard_field() {
@@ -195,6 +101,17 @@ Field shard_field() {
           "Default: none.");
 }
 
+Diagnostic no_groups(const PlannerDef& def, const std::string& option, const Where& where) {
+  std::vector<std::string> others;
+  for (const PlannerDef* planner : planners::catalog())
+    if (planner->fields->find(option)) others.emplace_back(planner->name);
+  return {where, "plan." + option,
+          fmt::format("the planner '{}' {}", def.name,
+                      option == "group" ? "gives each replica of a stage one device, not a group of them"
+                                        : "has every device keep whole states, and divides none"),
+          fmt::format("planner: {}; or take {} out of the plan", join(others), option), "group"};
+}
+
 void read_group(const Value& v, PlanSpec& spec) {
   Degrees& g = spec.group;
   g.tensor = as_int(v.at("tensor"));
@@ -203,6 +120,12 @@ void read_group(const Value& v, PlanSpec& spec) {
   g.expert = as_int(v.at("expert"));
   g.expert_tensor = as_int(v.at("expert_tensor"));
   spec.within_node = v.at("within").text == "node";
+  const Value& order = v.at("order");
+  const std::optional<RankOrder> read = parse_rank_order(order.text);
+  if (!read)
+    throw InputError({{order.where, "group.order", fmt::format("'{}' is no order of ranks", order.text),
+                       "tp, cp, ep, dp and pp, each once, with - between them", "order"}});
+  spec.order = *read;
   if (v.at("dispatcher").text == "per_node") spec.dispatcher = ExpertDispatch::PerNode;
   for (int i = 0; i < std::ssize(kExchanges); ++i)
     if (v.at("context_type").text == kExchanges[i]) spec.exchange = static_cast<ContextExchange>(i);
@@ -212,6 +135,12 @@ void read_sharding(const Value& v, PlanSpec& spec) {
   for (int i = 0; i < std::ssize(kShardings); ++i)
     if (v.at("state").text == kShardings[i]) spec.sharding = static_cast<StateSharding>(i);
   if (const Value* reshard = v.find("reshard")) spec.reshard = as_bool(*reshard);
+  if (const Value* within = v.find("within")) spec.shard_within = as_int(*within);
+}
+
+void set_shard_within(StageShape& shape, int devices) {
+  const bool cuts = shape.sharding != StateSharding::None && devices != shape.degrees.replicas * shape.degrees.context;
+  shape.shard_within = cuts ? devices : 0;
 }
 
 std::string group_text(const PlanSpec& spec) {
@@ -228,10 +157,15 @@ std::string group_text(const PlanSpec& spec) {
   add("expert", g.expert);
   add("expert_tensor", g.expert_tensor);
   if (g.expert > 1 && spec.dispatcher == ExpertDispatch::PerNode) group += ", dispatcher: per_node";
+  if (spec.order.axes != RankOrder{}.axes)
+    group += fmt::format("{}order: {}", group.empty() ? "" : ", ", to_text(spec.order));
   std::string text = group.empty() ? "" : fmt::format(", group: {{{}}}", group);
   const std::string_view state = kShardings[static_cast<int>(spec.sharding)];
-  if (spec.reshard)
-    text += fmt::format(", shard: {{state: {}, reshard: {}}}", state, *spec.reshard);
+  const bool within = spec.sharding != StateSharding::None && spec.shard_within > 0;
+  if (spec.reshard || within)
+    text +=
+        fmt::format(", shard: {{state: {}{}{}}}", state, within ? fmt::format(", within: {}", spec.shard_within) : "",
+                    spec.reshard ? fmt::format(", reshard: {}", *spec.reshard) : "");
   else if (spec.sharding != StateSharding::None)
     text += fmt::format(", shard: {}", state);
   return text;
@@ -247,12 +181,6 @@ std::string group_words(const PlanSpec& spec) {
   if (g.expert_tensor > 1) add(fmt::format("expert tensor {}", g.expert_tensor));
   if (spec.sharding != StateSharding::None) add(fmt::format("shard {}", kShardings[static_cast<int>(spec.sharding)]));
   return words;
-}
-
-void check_group(const PlannerInput& input, const Plan& plan) {
-  const PlanSpec& options = input.options;
-  if (!options.group.divides() && options.sharding == StateSharding::None) return;
-  GroupCheck(input, plan).run();
 }
 
 }  // namespace stagecraft

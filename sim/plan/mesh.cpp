@@ -11,11 +11,21 @@ namespace {
 /// From the axis on which neighbors in the list differ to the one on which they are farthest apart.
 constexpr Axis kInnermostFirst[] = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data};
 
-Mesh mesh_of(std::vector<DeviceId> devices, const Mesh::Coordinates& extent) {
+/// `sizes` count one pipeline rank: a stage has no others.
+Mesh mesh_of(const std::vector<DeviceId>& devices, const RankOrder& order, RankSizes sizes) {
+  sizes[RankAxis::Pipeline] = 1;
+  Mesh mesh{{}, {sizes[RankAxis::Data], sizes[RankAxis::Context], sizes[RankAxis::Expert], sizes[RankAxis::Tensor]}};
+  const auto stride = [&](RankAxis axis) { return order.stride(axis, sizes); };
   int product = 1;
-  for (const int e : extent) product *= e;
+  for (const int e : mesh.extent) product *= e;
   STAGECRAFT_CHECK(product == std::ssize(devices));
-  return {std::move(devices), extent};
+  for (int position = 0; position < product; ++position) {
+    const Mesh::Coordinates at = mesh.at(position);
+    mesh.devices.push_back(
+        devices[at[Axis::Tensor] * stride(RankAxis::Tensor) + at[Axis::Context] * stride(RankAxis::Context) +
+                at[Axis::Expert] * stride(RankAxis::Expert) + at[Axis::Data] * stride(RankAxis::Data)]);
+  }
+  return mesh;
 }
 
 }  // namespace
@@ -43,12 +53,19 @@ std::vector<std::vector<DeviceId>> Mesh::groups(AxisSet axes) const {
   return groups;
 }
 
-Mesh dense_mesh(std::vector<DeviceId> devices, const Degrees& d) {
-  return mesh_of(std::move(devices), {d.replicas, d.context, 1, d.tensor});
+Mesh dense_mesh(const std::vector<DeviceId>& devices, const Degrees& d) {
+  return mesh_of(devices, d.order, d.dense_sizes());
 }
 
-Mesh expert_mesh(std::vector<DeviceId> devices, const Degrees& d) {
-  return mesh_of(std::move(devices), {d.expert_replicas(), 1, d.expert, d.expert_tensor});
+Mesh expert_mesh(const std::vector<DeviceId>& devices, const Degrees& d) {
+  return mesh_of(devices, d.order, d.expert_sizes());
+}
+
+std::vector<std::vector<int>> positions_of_ranks(const Degrees& d) {
+  std::vector<std::vector<int>> positions(d.pipeline);
+  const int stride = d.order.stride(RankAxis::Pipeline, d.dense_sizes());
+  for (int i = 0; i < d.pipeline * d.devices(); ++i) positions[i / stride % d.pipeline].push_back(i);
+  return positions;
 }
 
 }  // namespace stagecraft

@@ -9,7 +9,7 @@
 namespace stagecraft {
 
 /// The devices of a stage as a grid. Neighbors on the tensor axis are neighbors in the list of devices; then come
-/// context, expert and data (Megatron-LM's order tp-cp-ep-dp).
+/// context, expert and data.
 struct Mesh {
   using Coordinates = EnumArray<Axis, int, 4>;
 
@@ -22,9 +22,13 @@ struct Mesh {
   std::vector<std::vector<DeviceId>> groups(AxisSet) const;
 };
 
-/// The grid of the dense layers: replicas x context x tensor.
-Mesh dense_mesh(std::vector<DeviceId> devices, const Degrees&);
+/// The grid of the dense layers: replicas x context x tensor. `devices` belong to the stage and ascend by rank; the
+/// order of ranks says where each belongs.
+Mesh dense_mesh(const std::vector<DeviceId>& devices, const Degrees&);
 /// The grid of routed experts over the same devices: expert_replicas() x expert x expert_tensor.
-Mesh expert_mesh(std::vector<DeviceId> devices, const Degrees&);
+Mesh expert_mesh(const std::vector<DeviceId>& devices, const Degrees&);
+
+/// The positions, in a list of devices, of those with each pipeline rank.
+std::vector<std::vector<int>> positions_of_ranks(const Degrees&);
 
 }  // namespace stagecraft

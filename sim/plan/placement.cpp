@@ -57,7 +57,7 @@ void add_way_back(Plan& plan, int turn) {
   for (int s = 0; s < stages; ++s) {
     Stage copy = plan.stage(StageId{s});
     copy.name = "s" + std::to_string(stages + s);
-    copy.place_on(plan.stage(StageId{rank_of(Placement::Bidirectional, stages + s, stages)}).dense.devices);
+    copy.place_with(plan.stage(StageId{rank_of(Placement::Bidirectional, stages + s, stages)}));
     copy.micros = up;
     copy.twin = StageId{s};
     plan.stages.push_back(std::move(copy));

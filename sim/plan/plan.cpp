@@ -23,14 +23,21 @@ std::string_view to_text(StageTask task) {
 
 }  // namespace
 
-void Stage::place_on(std::vector<DeviceId> devices) {
+void Stage::place_on(const std::vector<DeviceId>& devices) {
   Degrees& d = shape.degrees;
   d.replicas = static_cast<int>(devices.size()) / d.group();
-  leaders.clear();
-  for (std::size_t first = 0; first < devices.size(); first += d.group()) leaders.push_back(devices[first]);
   if (d.devices() % (d.expert * d.expert_tensor) == 0)
     expert = expert_mesh(devices, d);  // check_group() refuses others.
-  dense = dense_mesh(std::move(devices), d);
+  dense = dense_mesh(devices, d);
+  leaders.clear();
+  for (std::size_t first = 0; first < devices.size(); first += d.group()) leaders.push_back(dense.devices[first]);
+}
+
+void Stage::place_with(const Stage& other) {
+  shape.degrees = other.shape.degrees;
+  dense = other.dense;
+  expert = other.expert;
+  leaders = other.leaders;
 }
 
 Stage on_one_device(Stage stage) {

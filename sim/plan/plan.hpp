@@ -23,6 +23,7 @@ struct Stage {
   StageShape shape;
   Mesh dense, expert;  ///< One set of devices: dense layers run on `dense`, experts on `expert`. place_on() sets both.
   std::vector<DeviceId> leaders;  ///< See devices(); place_on() sets it.
+  bool divides_itself = false;    ///< It has a group or a sharding of its own, not the plan's.
   Share share = Share::Samples;   ///< What the data axis shares.
   int micro_batch_size = 1;       ///< Samples.
   int group = 1;                  ///< k of kFkB: micro-batches done forward, then backward, together.
@@ -34,8 +35,10 @@ struct Stage {
   /// the same time, so the first of them stands for the others: it alone has instructions, and its memory and its
   /// messages are what each of them has. `dense.devices` lists all of them.
   const std::vector<DeviceId>& devices() const { return leaders; }
-  /// Places both meshes on these devices, with the number of replicas that they allow.
-  void place_on(std::vector<DeviceId> devices);
+  /// Places both meshes on these devices, with the number of replicas that they allow. `devices` ascend by rank.
+  void place_on(const std::vector<DeviceId>& devices);
+  /// Places both meshes where another stage has them.
+  void place_with(const Stage& other);
   int replicas() const { return shape.degrees.replicas; }
   /// Micro-batches that its replicas run in parallel: replica r has a part in every turns()-th, from number r on.
   int turns() const { return share == Share::MicroBatches ? replicas() : 1; }

@@ -43,8 +43,11 @@ StageShape PlanSpec::shape(int stage_count) const {
   StageShape shape;
   shape.degrees = group;
   shape.degrees.replicas = replicas;
+  shape.degrees.order = order;
+  shape.degrees.pipeline = stage_count;
   shape.sharding = sharding;
   shape.reshard = sharding == StateSharding::Weights && reshard.value_or(stage_count == 1);
+  set_shard_within(shape, shard_within);
   shape.exchange = exchange;
   shape.dispatcher = dispatcher;
   if (recompute) shape.recomputation = *recompute;
@@ -103,6 +106,10 @@ PlanSpec default_plan_spec(const PlannerDef& def, const Cluster& cluster) {
 }
 
 PlanSpec plan_spec_for(const PlannerDef& def, const PlanSpec& other, int stages, const Cluster& cluster) {
+  if (other.group.divides() && !def.fields->find("group"))
+    throw InputError(std::vector<Diagnostic>{no_groups(def, "group", other.where("group"))});
+  if (other.sharding != StateSharding::None && !def.fields->find("shard"))
+    throw InputError(std::vector<Diagnostic>{no_groups(def, "shard", other.where("shard"))});
   Value map;
   map.kind = Value::Kind::Map;
   for (const config::Member& m : other.source->members) {

@@ -28,10 +28,12 @@ struct PlanSpec {
   std::optional<int> stages;  ///< Nothing: the planner decides, or the scenario lists the stages.
   int replicas = 1;           ///< Copies of each stage, each on one device or one group.
   Degrees group = {};         ///< How the devices of a group divide a replica; `replicas` is not read.
+  RankOrder order = {};       ///< How the devices are numbered.
   bool within_node = false;   ///< Tensor groups may not cross nodes.
   ContextExchange exchange = ContextExchange::Ring;
   ExpertDispatch dispatcher = ExpertDispatch::AllToAll;
   StateSharding sharding = StateSharding::None;
+  int shard_within = 0;          ///< Devices that divide a state; 0: all with the same part of the parameters.
   std::optional<bool> reshard;   ///< Sharding of weights; nothing: only without a pipeline, as in PyTorch.
   int micro_batch_size = 1;      ///< Samples of one micro-batch, of all replicas that share them together.
   bool per_replica = false;      ///< A scenario writes the samples of one replica.

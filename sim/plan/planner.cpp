@@ -33,9 +33,12 @@ void add_data_edges(Plan& plan, const ModelGraph& model) {
       edges[{from, to}] += model.layers[input].output;
     }
   }
-  // Each device of a group sends its part, to the device in its place.
+  // Each device of a group sends its part, to the device in its place. Between groups of g and h devices each of the g
+  // has 1/g of the array to send, and each of the h gets 1/h of it, from or to several, over its own card: the smaller
+  // group is busy for 1/min(g, h).
+  const auto group = [&](StageId s) { return plan.stages[s].shape.degrees.group(); };
   for (const auto& [ends, bytes] : edges)
-    plan.edges.push_back({ends.first, ends.second, bytes / plan.stages[ends.first].shape.degrees.group()});
+    plan.edges.push_back({ends.first, ends.second, bytes / std::min(group(ends.first), group(ends.second))});
 }
 
 std::string room_text(const PlannerInput& input, Bytes room) {

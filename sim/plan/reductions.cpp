@@ -239,7 +239,9 @@ void price_reductions(Plan& plan, const CostTable& costs) {
       r.bytes = Bytes{(p.dense + p.experts) * rules.software.gradient_bytes};
       r.cost = gradient_times(p.dense, p.experts, shape, rules, type).sum;
     } else {
-      const double tensor = stage.shape.degrees.tensor;
+      // Where holders are divided differently, the largest part takes the longest.
+      int tensor = stage.shape.degrees.tensor;
+      for (const StageId s : r.stages) tensor = std::min(tensor, plan.stage(s).shape.degrees.tensor);
       const Bytes bytes = r.bytes / costs.model().precision.gradient * rules.software.gradient_bytes / tensor;
       r.bytes = bytes;
       const GroupShape ends = r.groups.empty() ? GroupShape{} : shape_of(r.groups.front(), costs.cluster());

@@ -172,7 +172,8 @@ struct Program {
   std::shared_ptr<const Workload> workload;  ///< What is computed; null where nothing really is.
   IdVector<StageId, StageParts> parts;       ///< Empty where costs do not tell classes of time apart.
   ModelWork work;                            ///< Zero likewise.
-  int group = 1;  ///< Devices that each device with instructions stands for, itself included.
+  int group = 1;  ///< Devices that a device with instructions stands for, itself included: the most of any.
+  IdVector<DeviceId, int> group_sizes;  ///< That number for each device; empty where all have one number.
   int devices = 0;
   int iterations = 1;
   int mini_batch = 1;   ///< Samples in one iteration.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -26,10 +28,15 @@ const config::MapSpec& stage_fields() {
            .doc("Several devices, one for each replica, instead of `device`."),
        share_field(),
        config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch on this stage."),
-       config::integer("group", 1, 1e6)
+       config::integer("consecutive", 1, 1e6)
            .fallback("1")
-           .doc("k of kFkB: number of consecutive forwards, and of consecutive backwards."),
-       recompute_field(false, true)}};
+           .doc("k of kFkB: number of consecutive forwards, and of consecutive backwards. A number in `group` means "
+                "this "
+                "too, as it used to."),
+       recompute_field(false, true), device_group_field(), shard_field(),
+       config::integer("replicas", 1, 1e6)
+           .optional()
+           .doc("Replicas of the stage, to check its list of devices. Default: as many as the devices make groups.")}};
   return spec;
 }
 
@@ -50,7 +57,10 @@ struct WrittenStage {
   std::vector<LayerName> layers;
   std::vector<DeviceId> devices;
   Share share = Share::Samples;
-  int micro_batch_size = 1, group = 1;
+  int micro_batch_size = 1, consecutive = 1;
+  std::optional<int> replicas;
+  bool has_group = false, has_shard = false;
+  PlanSpec division;  ///< Its group and its sharding, where it has them.
   std::optional<Recomputation> recompute;
   Where where, layers_where, recompute_where;
 };
@@ -76,7 +86,11 @@ WrittenStage read_stage(const Value& value, const std::string& path, const Clust
   if (devices && !device) stage.devices = read_devices(*devices, cluster, path + ".devices", problems);
   stage.share = parse_share(value.at("share").text);
   stage.micro_batch_size = config::as_int(value.at("micro_batch_size"));
-  stage.group = config::as_int(value.at("group"));
+  stage.consecutive = config::as_int(value.at("consecutive"));
+  if (const Value* replicas = value.find("replicas")) stage.replicas = config::as_int(*replicas);
+  if (const Value* group = value.find("group")) stage.has_group = true, read_group(*group, stage.division);
+  if (const Value* shard = value.find("shard")) stage.has_shard = true, read_sharding(*shard, stage.division);
+  stage.division.source = std::make_shared<const Value>(value);
   stage.recompute = parse_recomputation(value.at("recompute").text);
   stage.recompute_where = value.at("recompute").where;
   return stage;
@@ -125,25 +139,78 @@ class Reader {
       add_layers(written.layers[i], fmt::format("{}.layers[{}]", path, i), stage);
     if (written.layers.empty())
       problems_.add(written.layers_where, path + ".layers", "the stage has no layers", {}, "layers");
-    stage.shape.degrees = input_.options.group;
-    const int group = stage.shape.degrees.group();
-    if (std::ssize(written.devices) % group != 0)
-      problems_.add(written.where, path + ".devices",
-                    fmt::format("{} cannot be divided into groups of {}",
-                                pluralize(std::ssize(written.devices), "device"), group),
-                    fmt::format("list a multiple of {}", group), "group");
-    else
-      stage.place_on(written.devices);
-    stage.shape.sharding = input_.options.sharding;
-    stage.shape.reshard = input_.options.shape(static_cast<int>(std::ssize(options_.stages))).reshard;
-    stage.shape.exchange = input_.options.exchange;
-    stage.shape.dispatcher = input_.options.dispatcher;
+    place(written, path, stage);
     stage.share = written.share;
     stage.micro_batch_size = written.micro_batch_size;
     if (input_.options.per_replica && stage.share == Share::Samples) stage.micro_batch_size *= stage.replicas();
-    stage.group = written.group;
+    stage.group = written.consecutive;
     stage.shape.recomputation = recomputations(written.recompute, written.recompute_where, input_.model).front();
     plan_.stages.push_back(std::move(stage));
+  }
+
+  /// How the stage is divided: as it says, or else as the plan says.
+  PlanSpec division_of(const WrittenStage& written) const {
+    const PlanSpec& plan = input_.options;
+    PlanSpec division = written.division;
+    if (!written.has_group) {
+      division.group = plan.group;
+      division.order = plan.order;
+      division.within_node = plan.within_node;
+      division.exchange = plan.exchange;
+      division.dispatcher = plan.dispatcher;
+    }
+    if (!written.has_shard) {
+      division.sharding = plan.sharding;
+      division.shard_within = plan.shard_within;
+      division.reshard = plan.reshard;
+    }
+    return division;
+  }
+
+  void place(const WrittenStage& written, const std::string& path, Stage& stage) {
+    PlanSpec division = division_of(written);
+    const int count = static_cast<int>(std::ssize(written.devices)), group = division.group.group();
+    division.replicas = std::max(1, count / group);
+    const std::vector<LayerId> layers = std::move(stage.shape.layers);
+    stage.shape = division.shape(static_cast<int>(std::ssize(options_.stages)));
+    stage.shape.layers = layers;
+    stage.shape.degrees.pipeline = 1;  // The stage lists its devices.
+    stage.divides_itself = written.has_group || written.has_shard;
+    if (count % group != 0)
+      return problems_.add(written.where, path + ".devices",
+                           fmt::format("{} cannot be divided into groups of {}", pluralize(count, "device"), group),
+                           fmt::format("list a multiple of {}", group), "group");
+    if (written.replicas && *written.replicas * group != count)
+      problems_.add(written.where, path + ".replicas",
+                    fmt::format("{} in groups of {} make {}, not {}", pluralize(count, "device"), group,
+                                pluralize(count / group, "replica"), *written.replicas),
+                    fmt::format("list {}", pluralize(std::int64_t{*written.replicas} * group, "device")), "replicas");
+    stage.place_on(written.devices);
+    if (stage.divides_itself && count > 0) check_own_group(input_, stage, division, path);
+    check_nodes(written, path, stage);
+  }
+
+  /// Costs take it that groups fill nodes as the order of ranks says; a list of devices may say otherwise.
+  void check_nodes(const WrittenStage& written, const std::string& path, const Stage& stage) {
+    const CostRules* rules = input_.costs.rules();
+    if (!rules) return;
+    const Degrees& d = stage.shape.degrees;
+    const std::pair<Axis, GroupShape> expected[] = {{Axis::Tensor, tensor_group(d, rules->node)},
+                                                    {Axis::Context, context_group(d, rules->node)}};
+    for (const auto& [axis, shape] : expected)
+      for (const std::vector<DeviceId>& group : stage.dense.groups({axis})) {
+        std::map<std::string, int> members;
+        int fullest = 1;
+        for (const DeviceId device : group) fullest = std::max(fullest, ++members[input_.cluster.devices[device].host]);
+        if (fullest >= shape.local()) continue;
+        problems_.add(
+            written.where, path + ".devices",
+            fmt::format("the {} group of {} has {} on a node, and costs count {}",
+                        axis == Axis::Tensor ? "tensor" : "context", input_.cluster.devices[group.front()].name,
+                        pluralize(fullest, "device"), shape.local()),
+            "list the devices node by node, with the order of ranks in group.order", "group");
+        return;
+      }
   }
 
   void add_layers(const LayerName& name, const std::string& path, Stage& stage) {

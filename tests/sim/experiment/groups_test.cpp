@@ -23,6 +23,24 @@ Experiment scenario(const std::string& plan, const std::string& more = {}, const
   return load_experiment(file, {});
 }
 
+/// Stages that are written out on a cluster of nodes with eight devices.
+Experiment explicit_stages(const std::string& stages, const std::string& more = {}) {
+  const std::string file = "build/groups_test_explicit.yaml";
+  test::write_file(
+      file, "schema: scenario/2\nmodel: llama-3-8b\ncluster: superpod-h100-256\nplan: {planner: explicit, " + more +
+                "stages: [" + stages +
+                "]}\nrun: {schedule: 1f1b, micro_batches: 8, iterations: 2}\nsoftware: megatron-core\n");
+  return load_experiment(file, {});
+}
+
+/// "devices: [pod0.node0.gpu4, pod0.node0.gpu5]".
+std::string gpus(int node, int first, int count) {
+  std::string names;
+  for (int g = first; g < first + count; ++g)
+    names += fmt::format("{}pod0.node{}.gpu{}", g == first ? "" : ", ", node, g);
+  return "devices: [" + names + "]";
+}
+
 Outcome outcome(const Experiment& e) { return run(compile(e), "ideal"); }
 
 std::string refusal(const std::string& plan, const std::string& more = {}, const std::string& model = "llama-3-8b") {
@@ -141,6 +159,169 @@ TEST_CASE("samples count by replica in the second version of scenarios, and by s
   CHECK(batch.run.micro_batches == 8);
 }
 
+TEST_CASE("an order that takes a tensor group out of its node takes longer by its collectives alone") {
+  const auto planned = [](const std::string& order) {
+    return scenario("stages: 2, replicas: 8, group: {tensor: 8, sequence: true, order: " + order + "}",
+                    "software: megatron-core\n");
+  };
+  const Experiment inside = planned("tp-cp-ep-dp-pp"), across = planned("dp-cp-ep-tp-pp");
+  // Nodes have eight devices: the tensor group is one of them, or has one device in each of eight.
+  const StageShape shape = across.plan.shape(2);
+  const GroupShape group = tensor_group(shape.degrees, across.rules->node);
+  CHECK(group.local() == 1);
+  CHECK(data_group(shape.degrees, across.rules->node).local() == 8);
+  CHECK(tensor_group(inside.plan.shape(2).degrees, inside.rules->node).local() == 8);
+  CHECK(data_group(inside.plan.shape(2).degrees, inside.rules->node).local() == 1);
+  // A layer gathers and scatters its input twice in the forward. This stack hides a share of that.
+  const Accelerator& device = across.rules->accelerators[DeviceTypeId{0}];
+  const Bytes input{8192.0 * 4096 * 2};
+  Seconds expected;
+  for (const CollectiveKind kind : {CollectiveKind::AllGather, CollectiveKind::ReduceScatter})
+    expected += 2 * collective_time(kind, group, input, device.collectives, across.rules->node.card);
+  expected = (1 - across.rules->software.tensor_overlap) * expected;
+  CHECK(across.costs->passes(LayerId{2}, shape, DeviceTypeId{0}, 1).forward.tensor.value ==
+        doctest::Approx(expected.value));
+
+  const Outcome near = outcome(inside), far = outcome(across);
+  CHECK(far.report.period > near.report.period);
+  CHECK(far.report.classes->spent.tensor > near.report.classes->spent.tensor);
+  CHECK(far.report.classes->spent.data < near.report.classes->spent.data);
+  CHECK(far.report.classes->spent.products.value == doctest::Approx(near.report.classes->spent.products.value));
+}
+
+TEST_CASE("an order with stages first has neighbors send to each other inside a node") {
+  const auto sends = [](const std::string& order) {
+    const PlannedExperiment p =
+        plan_experiment(scenario("stages: 8, replicas: 8, group: {tensor: 2, order: " + order + "}"));
+    const auto host = [&](int stage) {
+      return p.experiment.cluster->devices[p.plan.stages[StageId{stage}].devices().front()].host;
+    };
+    return host(0) == host(1);
+  };
+  CHECK(sends("pp-tp-cp-ep-dp"));
+  CHECK_FALSE(sends("tp-cp-ep-dp-pp"));
+}
+
+TEST_CASE(
+    "states divided within groups: a reduce-scatter inside, an all-reduce of the parts outside, a gather inside") {
+  // 16 replicas of two devices: a node of eight has four of the devices with the same part of the parameters.
+  const auto planned = [](const std::string& shard) {
+    return scenario("stages: 1, replicas: 16, group: {tensor: 2, sequence: true}, shard: " + shard,
+                    "software: megatron-core\n", "gpt2-medium");
+  };
+  const auto shape_of = [](const Experiment& e) { return plan_experiment(e).plan.stages.front().shape; };
+  for (const int within : {2, 4, 8}) {
+    CAPTURE(within);
+    const Experiment e = planned(fmt::format("{{state: optimizer, within: {}}}", within));
+    const CostRules& rules = *e.rules;
+    const Accelerator& device = rules.accelerators[DeviceTypeId{0}];
+    const GroupShape inner{within, std::min(within, 4)}, outer{16 / within, std::max(1, 4 / within)};
+    const auto time = [&](CollectiveKind kind, const GroupShape& group, double bytes) {
+      return (1 - rules.software.data_overlap) *
+             collective_time(kind, group, Bytes{bytes}, device.collectives, rules.node.card).value;
+    };
+    const StageShape shape = shape_of(e);
+    const double parameters = 1e9, gradient = rules.software.gradient_bytes * parameters;
+    const GradientTimes times = gradient_times(parameters, 0, shape, rules, DeviceTypeId{0});
+    CHECK(times.sum.value == doctest::Approx(time(CollectiveKind::ReduceScatter, inner, gradient) +
+                                             time(CollectiveKind::AllReduce, outer, gradient / within)));
+    CHECK(times.gather.value == doctest::Approx(time(CollectiveKind::AllGather, inner, 2 * parameters)));
+    // Memory: each device has one of `within` parts of the states of the optimizer.
+    const DeviceParameters counts = device_parameters(shape.layers, shape.degrees, *e.model);
+    CHECK(stage_cost(*e.costs, shape, DeviceTypeId{0}, 1).memory.optimizer.value ==
+          doctest::Approx(e.model->precision.optimizer * counts.dense / within));
+  }
+  // Gradients that are summed after each backward are summed over the copies once.
+  StageShape each = shape_of(planned("{state: gradients, within: 4}"));
+  const Experiment e = planned("gradients");
+  const Accelerator& device = e.rules->accelerators[DeviceTypeId{0}];
+  CHECK(gradient_times(1e9, 0, shape_of(e), *e.rules, DeviceTypeId{0}).sum.value == 0);
+  CHECK(gradient_times(1e9, 0, each, *e.rules, DeviceTypeId{0}).sum.value ==
+        doctest::Approx((1 - e.rules->software.data_overlap) *
+                        collective_time(CollectiveKind::AllReduce, {4, 1},
+                                        Bytes{e.rules->software.gradient_bytes * 1e9 / 4}, device.collectives,
+                                        e.rules->node.card)
+                            .value));
+}
+
+TEST_CASE("states divided within all devices are those divided without a word, to the bit") {
+  for (const std::string state : {"optimizer", "gradients", "weights"}) {
+    CAPTURE(state);
+    const std::string plan = "stages: 1, replicas: 8, group: {tensor: 2, sequence: true, context: 2}, shard: ";
+    const Outcome whole = outcome(scenario(plan + state, "software: megatron-core\n"));
+    const Outcome within = outcome(scenario(plan + "{state: " + state + ", within: 16}", "software: megatron-core\n"));
+    const Outcome half = outcome(scenario(plan + "{state: " + state + ", within: 8}", "software: megatron-core\n"));
+    CHECK(whole.report.period.value == within.report.period.value);
+    CHECK(whole.report.devices[DeviceId{0}].memory.total.value ==
+          within.report.devices[DeviceId{0}].memory.total.value);
+    CHECK(half.report.devices[DeviceId{0}].memory.resident > whole.report.devices[DeviceId{0}].memory.resident);
+  }
+}
+
+TEST_CASE("stages with groups of their own cost what they cost in a plan of such groups") {
+  const std::string first = "{layers: [tok..l15], " + gpus(0, 0, 2), last = "{layers: [l16..loss], " + gpus(1, 0, 8);
+  const PlannedExperiment mixed = plan_experiment(
+      explicit_stages(first + ", group: {tensor: 2, sequence: true}}, " + last +
+                      ", micro_batch_size: 1, replicas: 2, group: {tensor: 4, sequence: true}, shard: optimizer}"));
+  const PlannedExperiment two =
+                              plan_experiment(explicit_stages(first + "}, {layers: [l16..loss], " + gpus(0, 2, 2) + "}",
+                                                              "group: {tensor: 2, sequence: true}, ")),
+                          four = plan_experiment(
+                              explicit_stages("{layers: [tok..l15], " + gpus(0, 0, 8) + "}, " + last + "}",
+                                              "group: {tensor: 4, sequence: true}, shard: optimizer, "));
+  const StageId s0{0}, s1{1};
+  CHECK(mixed.costs.at(s0, 0).forward.value == two.costs.at(s0, 0).forward.value);
+  CHECK(mixed.costs.at(s1, 0).backward.value == four.costs.at(s1, 0).backward.value);
+  CHECK(mixed.costs.at(s1, 1).memory.optimizer.value == four.costs.at(s1, 1).memory.optimizer.value);
+  CHECK(mixed.plan.stage(s1).replicas() == 2);
+  CHECK(mixed.plan.stage(s1).micro_batch_size == 2);  // One sample of each replica.
+  // A sample of 8192 rows of 4096 numbers in bf16: the two devices of the first stage send half of it each.
+  CHECK(mixed.plan.edges.front().bytes.value == 8192.0 * 4096 * 2 / 2);
+  CHECK(four.plan.edges.front().bytes.value == 8192.0 * 4096 * 2 / 4);
+}
+
+TEST_CASE("simulators agree on stages with different groups, and energy counts the devices of each") {
+  const std::string stages = "{layers: [tok..l15], " + gpus(0, 0, 2) + ", group: {tensor: 2}}, {layers: [l16..loss], " +
+                             gpus(0, 4, 4) + ", group: {tensor: 4, context: 1, sequence: true}, shard: none}";
+  const CompiledExperiment c = compile(explicit_stages(stages));
+  CHECK(c.program.group == 4);
+  CHECK(c.program.group_sizes[DeviceId{0}] == 2);
+  CHECK(c.program.group_sizes[DeviceId{4}] == 4);
+  const double ideal = run(c, "ideal").report.length.value;
+  CHECK(run(c, "fluid").report.length.value == doctest::Approx(ideal).epsilon(1e-9));
+  CHECK(run(c, "simgrid").report.length.value == doctest::Approx(ideal).epsilon(1e-9));
+  CHECK(c.program.work.devices == 6);
+}
+
+TEST_CASE("divisions of single stages that cannot be are refused with the rule they break") {
+  const auto refused = [](const std::string& stages, const std::string& more = {}) {
+    try {
+      compile(explicit_stages(stages, more));
+    } catch (const InputError& e) {
+      return e.problems().front().path + ": " + e.problems().front().message;
+    }
+    return std::string("accepted");
+  };
+  const std::string first = "{layers: [tok..l15], " + gpus(0, 0, 2) + ", group: {tensor: 2}}, ";
+  CHECK(refused(first + "{layers: [l16..loss], " + gpus(0, 4, 3) + ", group: {tensor: 3}}") ==
+        "plan.stages[1].group: 32 heads of the model cannot be divided by tensor 3");
+  CHECK(refused(first + "{layers: [l16..loss], " + gpus(0, 4, 3) + ", group: {tensor: 2}}") ==
+        "plan.stages[1].devices: 3 devices cannot be divided into groups of 2");
+  CHECK(refused(first + "{layers: [l16..loss], " + gpus(0, 4, 4) + ", group: {tensor: 2}, replicas: 4}") ==
+        "plan.stages[1].replicas: 4 devices in groups of 2 make 2 replicas, not 4");
+  CHECK(refused(first + "{layers: [l16..loss], " + gpus(0, 1, 4) + ", group: {tensor: 4}}") ==
+        "plan.stages: pod0.node0.gpu1 is in different groups of stages 's0' and 's1'");
+  CHECK(refused(first + "{layers: [l16..loss], devices: [pod0.node1.gpu0, pod0.node2.gpu0], group: {tensor: 2}}") ==
+        "plan.stages[1].devices: the tensor group of pod0.node1.gpu0 has 1 device on a node, and costs count 2");
+  CHECK(refused(first + "{layers: [l16..loss], " + gpus(0, 4, 4) +
+                ", group: {tensor: 2}, shard: {state: weights, within: 3}}") ==
+        "plan.stages[1].group: shard within 3 does not divide the 2 devices with the same part of the parameters of "
+        "stage "
+        "'s1' (replicas 2 x context 1)");
+  CHECK(refused(first + "{layers: [l16..loss], " + gpus(0, 4, 4) + ", group: {order: tp-xx}}") ==
+        "plan.group.order: 'tp-xx' is no order of ranks");
+}
+
 TEST_CASE("groups that cannot be are refused with the rule they break") {
   CHECK(refusal("stages: 1, group: {tensor: 3}") == "32 heads of the model cannot be divided by tensor 3");
   CHECK(refusal("stages: 1, group: {tensor: 16, within: node}") ==
@@ -163,6 +344,60 @@ TEST_CASE("groups that cannot be are refused with the rule they break") {
         "only costs from the shapes of operations know groups and divided states");
   CHECK(refusal("stages: 1, shard: optimizer", "software: none\n") ==
         "only costs from the shapes of operations know groups and divided states");
+  CHECK(refusal("stages: 1, group: {tensor: 2, order: tp-xp}") == "'tp-xp' is no order of ranks");
+  CHECK(refusal("stages: 1, group: {tensor: 2, order: tp-dp-tp}") == "'tp-dp-tp' is no order of ranks");
+  CHECK(refusal("stages: 2, replicas: 2, group: {tensor: 2, order: tp-dp}") ==
+        "the order leaves out pp, which has 2 ranks");
+  CHECK(refusal("stages: 1, replicas: 8, group: {expert: 8, order: tp-dp-pp}", "", "mixtral-8x7b") ==
+        "the order leaves out ep, which has 8 ranks");
+  CHECK(refusal("stages: 1, replicas: 2, group: {tensor: 8, within: node, order: dp-tp-cp-ep-pp}") ==
+        "a tensor group of 8, whose members are 2 devices apart, has to be inside a node, and a node has 8 devices");
+  CHECK(refusal("stages: 2, replicas: 4, group: {tensor: 2, sequence: true, expert: 4, order: tp-cp-ep-pp-dp}", "",
+                "mixtral-8x7b") ==
+        "with order tp-cp-ep-pp-dp the next stage is 2 devices further for dense layers, and 4 devices for experts");
+  CHECK(refusal("stages: 1, replicas: 8, shard: {state: optimizer, within: 3}") ==
+        "shard within 3 does not divide the 8 devices with the same part of the parameters of stage 's0' (replicas 8 x "
+        "context 1)");
+  CHECK(
+      refusal("stages: 1, replicas: 8, shard: {state: optimizer, within: 16}") ==
+      "shard within 16 does not divide the 8 devices with the same part of the parameters of stage 's0' (replicas 8 x "
+      "context 1)");
+  CHECK(
+      refusal("stages: 1, replicas: 8, group: {expert: 8}, shard: {state: optimizer, within: 4}", "", "mixtral-8x7b") ==
+      "shard within 4 makes 2 copies of the states, which do not divide the 1 device with the same experts of stage "
+      "'s0'");
+}
+
+TEST_CASE("a planner without groups says so, in its own plan and in the place of another") {
+  const Experiment grouped = scenario("stages: 2, replicas: 2, group: {tensor: 2}");
+  const Experiment sharded = scenario("stages: 2, replicas: 2, shard: optimizer");
+  int without = 0;
+  for (const PlannerDef* def : planners::catalog()) {
+    CAPTURE(def->name);
+    const bool takes_groups = def->fields->find("group");
+    CHECK(takes_groups == (def->fields->find("shard") != nullptr));
+    if (takes_groups) continue;
+    ++without;
+    for (const bool group : {true, false}) {
+      const std::string expected = fmt::format("the planner '{}' {}", def->name,
+                                               group ? "gives each replica of a stage one device, not a group of them"
+                                                     : "has every device keep whole states, and divides none");
+      const std::vector<std::string> sets = {
+          fmt::format("plan={{planner: {}, {}}}", def->name, group ? "group: {tensor: 2}" : "shard: weights")};
+      const auto message = [](auto&& act) {
+        try {
+          act();
+        } catch (const InputError& e) {
+          return e.problems().front().message;
+        }
+        return std::string("accepted");
+      };
+      CHECK(message([&] { load_experiment("examples/llama-3-8b-4x8", sets); }) == expected);
+      const Experiment& e = group ? grouped : sharded;
+      CHECK(message([&] { plan_spec_for(*def, e.plan, 4, *e.cluster); }) == expected);
+    }
+  }
+  CHECK(without == 9);  // balanced, explicit and layout are the others of 12.
 }
 
 }  // namespace stagecraft::groups_test

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -64,6 +65,82 @@ TEST_CASE("mesh: the groups of any axes hold each device once") {
       for (const DeviceId d : group) CHECK(seen.insert(d).second);
     CHECK(seen.size() == 12);
   }
+}
+
+namespace {
+
+RankOrder order(const char* text) {
+  const std::optional<RankOrder> order = parse_rank_order(text);
+  REQUIRE(order);
+  return *order;
+}
+
+/// The stage of each pipeline rank on devices 0, 1, ...
+std::vector<Stage> stages_of(const Degrees& d) {
+  std::vector<Stage> stages;
+  for (const std::vector<int>& positions : positions_of_ranks(d)) {
+    std::vector<DeviceId> devices;
+    for (const int i : positions) devices.emplace_back(i);
+    Stage& stage = stages.emplace_back();
+    stage.shape.degrees = d;
+    stage.place_on(devices);
+  }
+  return stages;
+}
+
+}  // namespace
+
+TEST_CASE("order: the first axis differs between neighbors") {
+  const auto tensor = [](const Stage& s) { return text(s.dense.groups({Axis::Tensor})); };
+  const auto context = [](const Stage& s) { return text(s.dense.groups({Axis::Context})); };
+  const auto leaders = [](const Stage& s) { return text(std::vector<std::vector<DeviceId>>{s.devices()}); };
+  const auto data = [](const Stage& s) { return text(s.dense.groups({Axis::Data})); };
+  Degrees d{.replicas = 2, .context = 2, .tensor = 2, .pipeline = 2};
+  // Device tp + 2 cp + 4 dp + 8 pp.
+  std::vector<Stage> stages = stages_of(d);
+  CHECK(tensor(stages[1]) == "8 9 | 10 11 | 12 13 | 14 15");
+  CHECK(leaders(stages[1]) == "8 12");
+  // Device tp + 2 cp + 4 pp + 8 dp.
+  d.order = order("tp-cp-ep-pp-dp");
+  stages = stages_of(d);
+  CHECK(tensor(stages[0]) == "0 1 | 2 3 | 8 9 | 10 11");
+  CHECK(context(stages[0]) == "0 2 | 1 3 | 8 10 | 9 11");
+  CHECK(data(stages[0]) == "0 8 | 1 9 | 2 10 | 3 11");
+  CHECK(data(stages[1]) == "4 12 | 5 13 | 6 14 | 7 15");
+  CHECK(leaders(stages[1]) == "4 12");
+  // Device dp + 2 cp + 4 tp + 8 pp.
+  d.order = order("dp-cp-tp-ep-pp");
+  stages = stages_of(d);
+  CHECK(tensor(stages[0]) == "0 4 | 2 6 | 1 5 | 3 7");
+  CHECK(context(stages[0]) == "0 2 | 4 6 | 1 3 | 5 7");
+  CHECK(data(stages[0]) == "0 1 | 4 5 | 2 3 | 6 7");
+  CHECK(leaders(stages[0]) == "0 1");
+  // Device pp + 2 tp + 4 cp + 8 dp.
+  d.order = order("pp-tp-cp-ep-dp");
+  stages = stages_of(d);
+  CHECK(tensor(stages[0]) == "0 2 | 4 6 | 8 10 | 12 14");
+  CHECK(data(stages[1]) == "1 9 | 3 11 | 5 13 | 7 15");
+  // The example in Megatron-LM's generate_masked_orthogonal_rank_groups(): tp-pp-dp of 2 x 2 x 2.
+  d = {.replicas = 2, .tensor = 2, .order = order("tp-pp-dp"), .pipeline = 2};
+  stages = stages_of(d);
+  CHECK(data(stages[0]) == "0 4 | 1 5");
+  CHECK(data(stages[1]) == "2 6 | 3 7");
+}
+
+TEST_CASE("order: experts number the devices of a stage by their own degrees") {
+  // Device dp + 2 ep in a stage of 8: two replicas of 4 x 1 devices.
+  const Degrees d{.replicas = 4, .tensor = 2, .expert = 4, .order = order("tp-dp-cp-ep-pp")};
+  const Stage stage = stages_of(d).front();
+  CHECK(text(stage.expert.groups({Axis::Expert})) == "0 2 4 6 | 1 3 5 7");
+  CHECK(text(stage.expert.groups({Axis::Data})) == "0 1 | 2 3 | 4 5 | 6 7");
+  CHECK(text(stage.dense.groups({Axis::Tensor})) == "0 1 | 2 3 | 4 5 | 6 7");
+}
+
+TEST_CASE("order: text and back, and words that are no order") {
+  CHECK(to_text(order("tp-cp-ep-dp-pp")) == "tp-cp-ep-dp-pp");
+  CHECK(to_text(order("pp-dp")) == "pp-dp-tp-cp-ep");
+  CHECK(order("pp-dp").written == 2);
+  for (const char* wrong : {"", "tp-tp", "tp-", "tp cp", "tensor-dp", "TP"}) CHECK_FALSE(parse_rank_order(wrong));
 }
 
 TEST_CASE("ranks: replicas that divide samples are one rank, replicas that take turns are a rank each") {

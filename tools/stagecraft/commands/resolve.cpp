@@ -1,4 +1,5 @@
 #include "sim/experiment/scenario.hpp"
+#include "sim/experiment/scenario_version.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
@@ -6,8 +7,8 @@ namespace {
 
 int execute_resolve(const Arguments& a) {
   check_format(a.text("format"), {"yaml", "json"});
-  const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
-  print(a.text("format") == "json" ? config::to_json(scenario.tree) + "\n" : config::to_yaml(scenario.tree, true));
+  const config::Value tree = in_second_version(load_scenario(a.text("FILE"), a.list("set")).tree);
+  print(a.text("format") == "json" ? config::to_json(tree) + "\n" : config::to_yaml(tree, true));
   return 0;
 }
 
@@ -15,7 +16,7 @@ int execute_resolve(const Arguments& a) {
 
 extern const Command resolve{
     .name = "resolve",
-    .summary = "Print a scenario with every default and reference filled in",
+    .summary = "Print a scenario with every default and reference filled in, as scenario/2",
     .group = "Inspect",
     .example = "stagecraft resolve scenarios/examples/quickstart.yaml",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},

@@ -21,6 +21,7 @@ Experiment undivided(const Experiment& experiment) {
   e.plan = plan_spec_for(planner, e.plan, 1, *e.cluster);
   e.plan.stages = 1;
   e.plan.group = {};
+  e.plan.order = {};
   e.plan.sharding = StateSharding::None;
   return e;
 }
