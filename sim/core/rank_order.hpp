@@ -11,7 +11,7 @@
 namespace stagecraft {
 
 /// What the rank of a device counts: the axes of a mesh, and the ranks of the pipeline. Experts number the devices of a
-/// stage anew, where Tensor is their expert-tensor axis and Data their replicas.
+/// stage again, where Tensor is their expert-tensor axis and Data their replicas.
 enum class RankAxis : std::uint8_t { Tensor, Context, Expert, Data, Pipeline };
 
 using RankSizes = EnumArray<RankAxis, int, 5>;

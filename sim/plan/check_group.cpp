@@ -160,14 +160,14 @@ class GroupCheck {
 
   void check_shards(const Stage& stage) {
     const Degrees& d = stage.shape.degrees;
-    const int within = stage.shape.shard_within, all = d.replicas * d.context;
+    const int within = stage.shape.shard_within, holders = d.replicas * d.context;
     if (within == 0) return;
-    if (within > all || all % within != 0)
+    if (within > holders || holders % within != 0)
       return add(
           fmt::format("shard within {} does not divide the {} with the same part of the parameters of stage '{}' "
                       "(replicas {} x context {})",
-                      within, pluralize(all, "device"), stage.name, d.replicas, d.context),
-          fmt::format("a divisor of {}", all), "shard");
+                      within, pluralize(holders, "device"), stage.name, d.replicas, d.context),
+          fmt::format("a divisor of {}", holders), "shard");
     const int copies = stage.shape.shard_copies();
     if (d.expert * d.expert_tensor > 1 && d.expert_replicas() % copies != 0)
       add(fmt::format(
