@@ -111,11 +111,14 @@ class Refusals {
     if (f.latent) add("arguments of latent attention are not written", "a model without latent attention");
   }
   void require_even(const PlannedExperiment& p) {
-    for (const Stage& stage : p.plan.stages)
+    for (const Stage& stage : p.plan.stages) {
+      if (stage.divides_itself)
+        return add("stages have groups or divided states of their own", "one group and shard for the plan");
       if (stage.share != Share::Samples || stage.micro_batch_size != p.plan.stages.front().micro_batch_size ||
           stage.replicas() != p.plan.stages.front().replicas() ||
           stage.shape.recomputation != p.plan.stages.front().shape.recomputation)
         return add("stages differ in replicas, micro-batches or recomputation", "a plan of the planner balanced");
+    }
   }
   void throw_if_any() const {
     if (!problems_.empty()) throw InputError(problems_);

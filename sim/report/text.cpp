@@ -125,8 +125,9 @@ std::string summary_text(const Program& program, const Report& report, const Clu
               fmt::format("samples; {} in an iteration", program.mini_batch));
   if (report.rates && report.rates->tokens_per_second > 0) text += rates_text(program, *report.rates);
   if (program.group > 1)
-    text += row("group", fmt::format("{}{} devices", program.group_sizes.empty() ? "" : "at most ", program.group),
-                "each device below stands for one group");
+    text += row("group", fmt::format("{} devices", program.group),
+                program.group_sizes.empty() ? "each device below stands for one group"
+                                            : "at most; each device below stands for one group");
   if (report.classes) text += row("time", "", to_text(*report.classes));
   if (!report.instruction_times)
     return text + row("not timed", "", "instructions, so nothing within an iteration (run.gpu.timing: off)");
