@@ -6,6 +6,7 @@
 
 #include "sim/core/enum_array.hpp"
 #include "sim/core/text.hpp"
+#include "sim/plan/device_ranges.hpp"
 #include "sim/plan/group.hpp"
 #include "sim/plan/planner.hpp"
 
@@ -140,7 +141,7 @@ std::string to_text(const PlanSpec& spec, const Cluster& cluster) {
   text += group_text(spec);
   if (spec.devices) {
     std::vector<std::string> names;
-    for (const DeviceId d : *spec.devices) names.push_back(fmt::format("\"{}\"", cluster.devices[d].name));
+    for (const std::string& name : device_ranges(*spec.devices, cluster)) names.push_back(fmt::format("\"{}\"", name));
     text += fmt::format(", devices: [{}]", join(names));
   }
   if (spec.effort) text += fmt::format(", {}: {}", has("states") ? "states" : "steps", *spec.effort);

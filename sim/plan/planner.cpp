@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "sim/core/text.hpp"
+#include "sim/plan/device_ranges.hpp"
 #include "sim/plan/group.hpp"
 
 namespace stagecraft {
@@ -86,11 +87,19 @@ std::vector<DeviceId> read_devices(const config::Value& names, const Cluster& cl
     device_names.push_back(device.name);
   }
   std::vector<DeviceId> devices;
+  const auto look_up_one = [&](const std::string& name, const Where& where, const std::string& place) {
+    const auto it = by_name.find(name);
+    if (it == by_name.end())
+      problems.add(where, place, fmt::format("the cluster has no device '{}'", name), suggest(name, device_names),
+                   "unknown-device");
+    else
+      devices.push_back(it->second);
+    return it != by_name.end();
+  };
   const auto look_up = [&](const config::Value& name, const std::string& place) {
-    const auto it = by_name.find(name.text);
-    if (it != by_name.end()) return devices.push_back(it->second);
-    problems.add(name.where, place, fmt::format("the cluster has no device '{}'", name.text),
-                 suggest(name.text, device_names), "unknown-device");
+    if (by_name.contains(name.text)) return devices.push_back(by_name.at(name.text));
+    for (const std::string& one : expand_device_range(name.text))
+      if (!look_up_one(one, name.where, place)) return;  // One message for a range.
   };
   if (names.is_scalar()) look_up(names, path);
   for (std::size_t i = 0; i < names.items.size(); ++i) look_up(names.items[i], fmt::format("{}[{}]", path, i));

@@ -146,6 +146,11 @@ bool covers(const Choice& a, const Choice& b) {
   return a.period.value <= b.period.value * kSame && a.memory.value <= b.memory.value * kSame && a.devices <= b.devices;
 }
 
+bool covers_when_known(Choice a, Choice b) {
+  a.period = known_period(a), b.period = known_period(b);
+  return covers(a, b);
+}
+
 namespace {
 
 std::string nothing_found(const ChoiceTable& t) {
@@ -162,6 +167,22 @@ std::string nothing_found(const ChoiceTable& t) {
 
 }  // namespace
 
+namespace {
+
+/// What is known about choices that were not simulated.
+std::string proved_text(const ChoiceTable& t) {
+  const std::string why = t.stopped.empty() ? "" : fmt::format(" ({})", t.stopped);
+  if (t.untried > 0)
+    return fmt::format("{} that could have a shorter period {} not simulated{}", pluralize(t.untried, "other"),
+                       t.untried == 1 ? "was" : "were", why);
+  if (t.cut_short)
+    return fmt::format("no other has a shorter period; smaller ones, or on fewer devices, were not all simulated{}",
+                       why.empty() ? " (--all)" : why);
+  return "no other is shorter, smaller or on fewer devices";
+}
+
+}  // namespace
+
 std::string to_text(const ChoiceTable& t, bool whole_front) {
   std::string text =
       fmt::format("{}\n{} on {}: {} in an iteration\n\n", t.title, t.model, t.cluster, pluralize(t.samples, "sample"));
@@ -170,9 +191,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front) {
   text += to_text(printed(t, shown));
   const Choice& best = t.front.front();
   text += fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
-                      pluralize(t.simulated, "simulation"), t.unfit,
-                      t.cut_short ? "some that could be better were not simulated (--most, or too many micro-batches)"
-                                  : "of these plans no other is shorter, smaller or on fewer devices");
+                      pluralize(t.simulated, "simulation"), t.unfit, proved_text(t));
   if (t.bound.value > 0)
     text += fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {} % above\n",
                         to_text(t.bound), two_digits(std::max(0.0, 100 * (known_period(best) / t.bound - 1))));
@@ -183,6 +202,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front) {
     text += "with stale weights it takes more updates to learn as much: stagecraft convergence\n";
   if (const std::string line = unexchanged(shown); !line.empty()) text += line + "\n";
   text += about_replay(t) + about_memory(best);
+  for (const std::string& line : t.reasons) text += line + "\n";
   if (t.configured_period.value > 0) text += about_own(t, best);
   text += "the first, as options  ";
   for (const std::string& set : best.sets) text += fmt::format(" --set '{}'", set);

@@ -22,6 +22,8 @@ struct Choice {
   double filled = 0;                        ///< Largest share of its memory that a device without a reserve uses.
   Bytes unexchanged;                        ///< Gradients of tied weights whose exchange is not simulated.
   std::string limit;                        ///< The bottleneck, in words.
+  std::string device_types;                 ///< "a100-80 and h100-sxm".
+  Seconds work;                             ///< Work of the busiest device in a period.
   int id = 0;                               ///< Index among the combinations that were tried.
   std::vector<std::string> sets;  ///< Options (path=value) that turn the scenario into this choice, for printed rows.
 };
@@ -32,16 +34,23 @@ Seconds known_period(const Choice&);
 /// Whether a is not worse than b in period, memory and devices. Times that agree to nine digits are equal.
 bool covers(const Choice& a, const Choice& b);
 
+/// The same with the periods with contention where they are known.
+bool covers_when_known(Choice a, Choice b);
+
 struct ChoiceTable {
   std::string title, model, cluster;
   int samples = 0;
+  int iterations = 1;                           ///< Iterations of each simulation.
   int plans = 0, simulated = 0, unfit = 0;      ///< Plans, their simulations, and simulations that exceeded memory.
   int too_large = 0;                            ///< Plans whose weights alone exceed the memory of a device.
   Bytes least_memory;                           ///< Smallest need of the fullest device among the `too_large` plans.
   bool cut_short = false;                       ///< Some choices that could be better were not simulated.
   Seconds configured_period;                    ///< Period of the scenario as it is written; 0 where it cannot run.
   std::optional<ContendedResult> own_replayed;  ///< Makespan and period of the scenario as written, with contention.
-  Seconds bound;                                ///< Least work of the busiest device over all plans.
+  Seconds bound;                                ///< No order of work makes any of the plans shorter.
+  int untried = 0;      ///< Choices that could have a shorter period than the first and were not simulated.
+  std::string stopped;  ///< Why the search ended early: "the time is over", "interrupted"; empty: it did not.
+  std::vector<std::string> reasons;                          ///< Why the first is the first, and what was not tried.
   std::vector<std::pair<std::string, std::string>> refused;  ///< Schedules that run none of the plans, and why.
   std::vector<std::string> notes;                            ///< Remarks on the scenario as it is written.
   Replay replay;

@@ -1,166 +1,115 @@
 #include "sim/search/choices.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
+#include <thread>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/core/numbers.hpp"
+#include "sim/core/random.hpp"
+#include "sim/core/sha256.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
-#include "sim/schedule/builder.hpp"
-#include "sim/search/candidates.hpp"
+#include "sim/experiment/version.hpp"
+#include "sim/search/choice_reasons.hpp"
+#include "sim/search/evaluation.hpp"
+#include "sim/search/parallel_tasks.hpp"
 #include "sim/search/replay.hpp"
-#include "sim/weights/policy.hpp"
+#include "sim/search/saved_trials.hpp"
 
 namespace stagecraft {
 namespace {
 
-using Strings = std::vector<std::string>;
+using SteadyClock = std::chrono::steady_clock;
 
-const Strings kUsual = {"1f1b",   "gpipe",       "eager-1f1b",     "zb-h1", "zb-2p",
-                        "v-half", "interleaved", "interleaved-zb", "zb-v",  "v-min"};
-const Strings kMegatron = {"1f1b", "interleaved"};  // All that Megatron-LM and what builds on it run.
-const Strings kUnflushed = {"pipedream", "2bw"};
 constexpr int kIterations = 5;
-constexpr double kMostInstructions = 1e6;  // One simulation takes less than a second.
+constexpr double kMostInstructions = 3e6;  // One simulation takes about a second.
+// What is decided after a batch does not depend on the number of threads. Orders are searched for in smaller batches,
+// because each takes long and may make the next superfluous.
+constexpr int kBatch = 32, kBatchOfOrders = 8;
+constexpr double kLess = 1 - 1e-9;
+constexpr int kPlansOfSimulation = 10;  // A plan takes about a tenth of the time of a simulation.
 
-/// An order of work, and the weights it reads.
-struct SchedulingPolicy {
-  const ScheduleDef* schedule;
-  std::string weights = "auto";
+/// A plan to make, or a combination to simulate.
+struct SearchTask {
+  const PlanVariant* variant = nullptr;  ///< Null for a combination.
+  Combination combination = {};
+  Seconds bound = {};
+  Bytes memory = {};
+  int devices = 0, effort = 0;
+  std::uint64_t tie = 0;
 };
 
-const ScheduleDef& schedule_named(const std::string& name) {
-  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
-  const char* why = def.tasks           ? "needs a plan of tasks"
-                    : !def.trains       ? "does not train"
-                    : def.name == "csv" ? "is the order of one plan, from a file"
-                                        : nullptr;
-  if (why)
-    throw InputError(fmt::format("the schedule '{}' {}, so there is nothing to search for", name, why),
-                     "leave --schedules out, or name others");
-  return def;
-}
-
-/// A policy that needs a flush goes with the schedules that have one, any other with those that have none.
-std::vector<SchedulingPolicy> policies_of(const ChoiceOptions& asked, const CostRules* rules) {
-  const bool megatron = rules && (rules->software.name.starts_with("megatron") || rules->software.name == "bloom" ||
-                                  rules->software.name.starts_with("nemo"));
-  Strings names = !asked.schedules.empty() ? asked.schedules : megatron ? kMegatron : kUsual;
-  if (asked.schedules.empty() && !asked.weights.empty())
-    names.insert(names.end(), kUnflushed.begin(), kUnflushed.end());
-  std::vector<SchedulingPolicy> policies;
-  for (const std::string& name : names) {
-    const ScheduleDef& def = schedule_named(name);
-    if (asked.weights.empty()) policies.push_back({&def});
-    for (const std::string& weights : asked.weights)
-      if (get_from(weights::catalog(), "weights policy", weights).needs_flush == def.flushes)
-        policies.push_back({&def, weights});
-  }
-  if (policies.empty())
-    throw InputError("none of these schedules goes with any of these weights",
-                     "flush is for schedules with a flush such as 1f1b, the others for pipedream and 2bw");
-  return policies;
-}
-
-std::string limit_of(const Report& report, const Cluster& cluster) {
-  constexpr double kMuch = 0.9;
-  if (1 - report.steady_bubble >= kMuch) {
-    const auto busiest =
-        std::max_element(report.devices.begin(), report.devices.end(),
-                         [](const DeviceReport& a, const DeviceReport& b) { return a.utilisation < b.utilisation; });
-    return fmt::format("the work of {}", cluster.devices[DeviceId{busiest - report.devices.begin()}].name);
-  }
-  if (!report.links.empty() && report.links.front().utilisation >= kMuch)
-    return fmt::format("the link {}", cluster.links[report.links.front().link].name);
-  if (report.critical_transfer.value > report.critical_compute.value) return "messages one after the other";
-  return "waiting for each other";
-}
-
-/// The plans of one candidate for the policies that want the same of them: a planner answers once.
-class PlanCache {
- public:
-  PlannedExperiment plan(const Candidate& candidate, const Experiment& e) {
-    if (candidate_ != &candidate) plans_.clear(), candidate_ = &candidate;
-    for (const PlannedExperiment& cached : plans_)
-      if (same_questions(cached.experiment, e)) {
-        PlannedExperiment planned = cached;
-        planned.experiment = e;
-        return planned;
-      }
-    return plans_.emplace_back(plan_experiment(e));
-  }
-
- private:
-  /// A planner sees where the schedule wants the stages, and a plan has ties where the schedule flushes.
-  static bool same_questions(const Experiment& a, const Experiment& b) {
-    const auto placing = [](const Experiment& e) { return placing_of(*e.schedule.def, e.schedule.options.get()); };
-    return a.costs == b.costs && a.schedule.flushes() == b.schedule.flushes() && placing(a) == placing(b);
-  }
-
-  const Candidate* candidate_ = nullptr;
-  std::vector<PlannedExperiment> plans_;
+struct TaskResult {
+  bool done = false, too_large_to_simulate = false;
+  std::shared_ptr<const Candidate> candidate = {};
+  std::optional<Trial> trial = {};
 };
+
+PlannedExperiment plan_trained(const Experiment& configured) {
+  const ScheduleDef& def = *configured.schedule.def;
+  if (!def.trains)
+    throw InputError(fmt::format("the scenario's schedule '{}' {}, and ways to train stages are searched for", def.name,
+                                 def.tasks ? "needs a plan of tasks" : "does not train"),
+                     "set run.schedule to one that does");
+  return plan_experiment(configured);
+}
+
+/// A plan may need other micro-batches than the scenario, whose own plan need not exist.
+std::string question_of(const Experiment& e, const ChoiceOptions& asked) {
+  std::string text = fmt::format("{} {} {} {} {} {} {} {}", version(), e.scenario_hash, asked.backend, asked.contended,
+                                 asked.max_simulations, asked.front_simulations, asked.max_orders, asked.seed);
+  for (const std::string& name : asked.schedules) text += " schedule " + name;
+  for (const std::string& name : asked.weights) text += " weights " + name;
+  return sha256(text);
+}
 
 class ChoiceSearch {
  public:
   ChoiceSearch(const Experiment& configured, const ChoiceOptions& asked,
-               const std::function<void(const std::string&)>& progress)
+               const std::function<void(const SearchProgress&)>& progress)
       : asked_(asked),
         progress_(progress),
-        policies_(policies_of(asked, configured.rules.get())),
+        threads_(thread_count(asked.threads)),
+        policies_(scheduling_policies(asked.schedules, asked.weights, configured.rules.get())),
         configured_(plan_trained(configured)),
-        shortest_(3 * static_cast<std::size_t>(asked.replay)) {
+        runner_(configured_.experiment, policies_, asked.backend, kIterations),
+        saved_(asked.resume, asked.resume.empty() ? std::string() : question_of(configured, asked)) {
     table_.title = configured.title.empty() ? "(untitled)" : configured.title;
     table_.model = configured.model->name;
     table_.cluster = configured.cluster->name;
     table_.samples = configured_.plan.mini_batch;
+    table_.iterations = kIterations;
     table_.notes = remarks(configured_);
+    std::erase_if(policies_, [&](const SchedulingPolicy& p) { return !runner_.can_run(p); });
+    for (const auto& [name, why] : runner_.refused()) refused_.emplace(name, why);
   }
 
   ChoiceTable run() {
     own_period();
-    CandidateOptions options{{}, kIterations, kMostInstructions};
-    for (const SchedulingPolicy& policy : policies_) options.schedules.push_back(policy.schedule);
-    const Candidates candidates = candidate_plans(configured_, options, progress_);
-    table_.plans = candidates.plans;
-    table_.too_large = candidates.too_large;
-    table_.least_memory = candidates.least_memory;
-    table_.cut_short = candidates.cut_short;
-    if (!candidates.list.empty()) table_.bound = candidates.list.front().bound.period;
-    for (const Candidate& c : candidates.list)
-      for (const SchedulingPolicy& policy : policies_)
-        if (placement_of(*policy.schedule) == c.placement && (!c.both_ways || c.both_ways == policy.schedule))
-          consider(c, policy);
-    // No training framework runs an order that was searched for, and with groups there are many plans.
-    if (asked_.schedules.empty() && !configured_.experiment.rules) search_orders(candidates.list);
-    std::stable_sort(table_.front.begin(), table_.front.end(),
-                     [](const Choice& a, const Choice& b) { return a.period < b.period; });
-    if (asked_.replay > 0) simulate_again();
-    for (Choice& c : table_.front) c.sets = sets_of(tried_[c.id]);
-    for (const auto& [name, why] : refused_)
-      if (!ran_.contains(name)) table_.refused.emplace_back(name, why);
+    std::vector<const ScheduleDef*> schedules;
+    for (const SchedulingPolicy& policy : policies_) schedules.push_back(policy.schedule);
+    variants_ = plan_variants(configured_, schedules);
+    for (const PlanVariant& v : variants_.list)
+      add({.variant = &v, .bound = v.bound, .memory = v.memory, .devices = v.devices, .effort = v.searches});
+    phase_ = "shortest period";
+    find_shortest();
+    phase_ = "orders of work";
+    find_orders();
+    table_.untried = count_untried();
+    phase_ = "less memory, fewer devices";
+    find_front();
+    saved_.save(true);
+    finish();
     return std::move(table_);
   }
 
  private:
-  struct Combination {
-    const Candidate* candidate;
-    SchedulingPolicy policy;
-  };
-
-  static PlannedExperiment plan_trained(const Experiment& configured) {
-    const ScheduleDef& def = *configured.schedule.def;
-    if (!def.trains)
-      throw InputError(fmt::format("the scenario's schedule '{}' {}, and ways to train stages are searched for",
-                                   def.name, def.tasks ? "needs a plan of tasks" : "does not train"),
-                       "set run.schedule to one that does");
-    return plan_experiment(configured);
-  }
-
   void own_period() {
     try {
       Experiment e = variant_of(configured_.experiment);
@@ -169,153 +118,328 @@ class ChoiceSearch {
       planned.experiment = std::move(e);
       const CompiledExperiment c = compile(std::move(planned));
       table_.configured_period = stagecraft::run(c, asked_.backend).report.period;
-      if (asked_.replay > 0) table_.own_replayed = contended_result(c);
+      if (asked_.contended) table_.own_replayed = contended_result(c);
     } catch (const Infeasible&) {  // The scenario as it stands is what is to be improved.
     }
   }
 
-  /// Searches for an order on the plans of the fronts of each kind of recomputation: another order may make up for the
-  /// time that more recomputation costs.
-  void search_orders(const std::vector<Candidate>& candidates) {
-    const SchedulingPolicy policy{&get_from(schedules::catalog(), "schedule", "synthesised")};
-    std::vector<const PlanSpec*> plans;
-    for (const auto& [recompute, front] : fronts_)
-      for (const Choice& c : front) plans.push_back(&tried_[c.id].candidate->plan);
-    for (const Candidate& c : candidates)
-      if (std::any_of(plans.begin(), plans.end(), [&](const PlanSpec* plan) { return *plan == c.plan; }))
-        consider(c, policy);
+  void add(SearchTask task) {
+    const auto number = static_cast<int>(tasks_.size());
+    Rng rng(asked_.seed, fmt::format("{}", number));
+    if (asked_.seed != ChoiceOptions{}.seed) task.tie = static_cast<std::uint64_t>(rng.integer(0, 1 << 30));
+    waiting_.emplace(task.effort, task.bound, task.tie, number);
+    tasks_.push_back(std::move(task));
   }
 
-  static bool is_placed(const Combination& c) {
-    return c.policy.schedule->name == "synthesised" && c.candidate->placement != Placement::Linear;
+  bool may_be_shorter(Seconds bound) const { return !best_ || bound.value < known_period(*best_).value * kLess; }
+
+  bool is_covered(Seconds bound, Bytes memory, int devices) const {
+    Choice c;
+    c.period = bound, c.memory = memory, c.devices = devices;
+    return is_covered(c);
+  }
+  bool is_covered(const Choice& c) const {
+    return std::any_of(table_.front.begin(), table_.front.end(),
+                       [&](const Choice& other) { return covers_when_known(other, c); });
   }
 
-  /// The settings on the command line that make the combination of the scenario.
-  Strings sets_of(const Combination& c) const {
-    const std::string_view name = c.policy.schedule->name;
-    return {"plan=" + to_text(c.candidate->plan, configured_.cluster()),
-            is_placed(c) ? fmt::format("run.schedule={{name: {}, placement: {}, chunks: 2}}", name,
-                                       to_text(c.candidate->placement))
-                         : fmt::format("run.schedule={}", name),
-            fmt::format("run.micro_batches={}", c.candidate->bound.micro_batches), "weights=" + c.policy.weights};
+  bool stopping() {
+    if (!table_.stopped.empty()) return true;
+    if (asked_.stop()) table_.stopped = "interrupted";
+    if (asked_.time && seconds() >= asked_.time->value) table_.stopped = "the time is over";
+    if (table_.stopped.empty() && table_.simulated >= asked_.max_simulations) table_.stopped = "--most";
+    return !table_.stopped.empty();
   }
+  bool must_hurry() const { return asked_.stop() || (asked_.time && seconds() >= asked_.time->value); }
+  double seconds() const { return std::chrono::duration<double>(SteadyClock::now() - begin_).count(); }
 
-  /// The experiment with the order of a combination; made once for all combinations that have it.
-  const Experiment& ordered(const Combination& c) {
-    const Placement placement = is_placed(c) ? c.candidate->placement : Placement::Any;
-    const auto [entry, is_new] = ordered_.try_emplace({c.policy.schedule, c.policy.weights, placement});
-    if (!is_new) return entry->second;
-    std::vector<config::Member> options;
-    const auto add = [&](const char* key, std::string_view value) {
-      options.push_back({key, {}, config::Value::scalar(std::string(value), {})});
-    };
-    if (is_placed(c)) add("placement", to_text(placement)), add("chunks", "2");
-    Experiment e = configured_.experiment;
-    e.run.lowering.iterations = kIterations;
-    try {
-      entry->second =
-          with_order(e, schedule_spec(*c.policy.schedule, std::move(options)), weights_spec(c.policy.weights));
-    } catch (...) {
-      ordered_.erase(entry);
-      throw;
+  void find_shortest() {
+    while (!waiting_.empty() && !stopping()) {
+      std::vector<int> batch;
+      while (!waiting_.empty() && batch.size() < kBatch) {
+        const int number = std::get<3>(*waiting_.begin());
+        // A task of another effort has to wait until what this batch finds is known.
+        if (!batch.empty() && tasks_[batch.front()].effort != tasks_[number].effort) break;
+        waiting_.erase(waiting_.begin());
+        (may_be_shorter(tasks_[number].bound) ? batch : aside_).push_back(number);
+      }
+      run_batch(batch);
     }
-    return entry->second;
+    for (const auto& entry : waiting_) aside_.push_back(std::get<3>(entry));
+    waiting_.clear();
   }
 
-  Experiment experiment_of(const Combination& c) {
-    Experiment e = ordered(c);
-    e.plan = c.candidate->plan;
-    e.run.micro_batches = c.candidate->bound.micro_batches;
-    return e;
+  void run_batch(const std::vector<int>& batch) {
+    std::vector<TaskResult> results(batch.size());
+    const std::thread::id main = std::this_thread::get_id();
+    run_tasks(static_cast<int>(batch.size()), threads_, [&](int i) {
+      if (!must_hurry()) results[i] = result_of(tasks_[batch[i]]);
+      if (std::this_thread::get_id() == main) show();
+    });
+    for (std::size_t i = 0; i < batch.size(); ++i)
+      if (results[i].done)
+        take_in(batch[i], results[i]);
+      else
+        aside_.push_back(batch[i]);
+    saved_.save(false);
   }
 
-  void consider(const Candidate& candidate, const SchedulingPolicy& policy) {
-    for (const Choice& c : table_.front)
-      if (covers(c, candidate.bound)) return;
-    if (table_.simulated >= asked_.max_simulations) {
-      table_.cut_short = true;
+  TaskResult result_of(const SearchTask& task) const {
+    TaskResult result{.done = true};
+    if (task.variant) {
+      result.candidate = runner_.candidate(*task.variant, kMostInstructions, result.too_large_to_simulate);
+      return result;
+    }
+    result.trial = trial_of(task.combination);
+    return result;
+  }
+
+  Trial trial_of(const Combination& combination) const {
+    const auto worth = [this](const Choice& c) { return may_be_shorter(c.period) || !is_covered(c); };
+    if (!asked_.resume.empty())
+      if (std::optional<Trial> saved = saved_.find(join(runner_.sets_of(combination)))) {
+        Choice c = combination.candidate->properties;
+        const Choice& s = saved->choice;
+        c.schedule = combination.policy.schedule->name;
+        c.period = s.period, c.makespan = s.makespan, c.throughput = s.throughput, c.memory = s.memory;
+        c.filled = s.filled, c.work = s.work, c.unexchanged = s.unexchanged, c.weights = s.weights;
+        c.limit = s.limit, c.replayed = s.replayed;
+        const bool complete = !asked_.contended || c.replayed || saved->result != TrialResult::Ran || !worth(c);
+        saved->choice = std::move(c);
+        if (complete) return *saved;
+      }
+    return runner_.run(combination, asked_.contended, worth);
+  }
+
+  void take_in(int number, const TaskResult& result) {
+    ++done_;
+    const SearchTask task = tasks_[number];  // A copy, because add() makes the list grow.
+    if (task.variant)
+      take_in_plan(task, result);
+    else
+      take_in_trial(task, *result.trial);
+  }
+
+  void take_in_plan(const SearchTask& task, const TaskResult& result) {
+    ++table_.plans;
+    table_.cut_short |= result.too_large_to_simulate;
+    if (!result.candidate) return;
+    const Candidate& c = *result.candidate;
+    if (!c.bound.fits) {
+      if (table_.too_large++ == 0 || c.bound.memory < table_.least_memory) table_.least_memory = c.bound.memory;
       return;
     }
-    progress_(fmt::format("{} simulated, a period of {} so far", table_.simulated,
-                          table_.front.empty() ? std::string("-") : to_text(shortest())));
-    ++table_.simulated;
-    try {
-      keep(simulated({&candidate, policy}));
-      ran_.emplace(policy.schedule->name);
-    } catch (const Infeasible& e) {
-      if (e.problem().code == "memory")
-        ++table_.unfit, ran_.emplace(policy.schedule->name);
+    shortest_bound_ = std::min(shortest_bound_, c.properties.period);
+    const PlanVariant& v = c.variant;
+    for (const SchedulingPolicy& policy : policies_) {
+      const bool any_placement = policy.effort == 2 && !v.both_ways;
+      if (!any_placement && placement_of(*policy.schedule) != v.placement) continue;
+      if (v.both_ways && v.both_ways != policy.schedule) continue;
+      if (v.chunks > 1 && !any_placement && !policy.schedule->chunks.has(v.chunks)) continue;
+      const Seconds bound = policy.splits ? c.properties.period : std::max(c.properties.period, c.bound.unsplit);
+      SearchTask next{.combination = {result.candidate, policy},
+                      .bound = bound,
+                      .memory = c.bound.memory,
+                      .devices = c.properties.devices,
+                      .effort = std::max(task.effort, policy.effort)};
+      if (policy.effort < 2)
+        add(std::move(next));
       else
-        refuse(policy, e.problem().message);
-    } catch (const InputError& e) {
-      refuse(policy, e.problems().front().message);
+        orders_.push_back(std::move(next));
     }
   }
 
-  /// The schedule wants other numbers of stages or micro-batches.
-  void refuse(const SchedulingPolicy& policy, const std::string& why) {
-    --table_.simulated;
-    refused_.emplace(policy.schedule->name, why);
+  void take_in_trial(const SearchTask& task, const Trial& trial) {
+    saved_.add(join(runner_.sets_of(task.combination)), trial);
+    const std::string name(task.combination.policy.schedule->name);
+    if (trial.result == TrialResult::Refused) {  // The schedule wants other numbers of stages or micro-batches.
+      refused_.emplace(name, trial.why);
+      return;
+    }
+    ++table_.simulated;
+    ran_.emplace(name);
+    if (trial.result == TrialResult::Unfit) {
+      ++table_.unfit;
+      reasons_.add_unfit(trial.choice);
+      return;
+    }
+    keep(task.combination, trial.choice);
   }
 
-  Seconds shortest() const {
-    Seconds fastest = table_.front.front().period;
-    for (const Choice& c : table_.front) fastest = std::min(fastest, c.period);
-    return fastest;
-  }
-
-  /// Compiles programs again: keeping the programs of a few rows would take more memory than the rest of the search.
-  void simulate_again() {
-    table_.replay.backend = kReplayBackend;
-    int count = 0;
-    replay_choices(table_, asked_.replay, shortest_.list(), [&](const Choice& c) {
-      progress_(fmt::format("{} simulated again on {}", count++, kReplayBackend));
-      return contended_result(compile(experiment_of(tried_[c.id])));
-    });
-  }
-
-  Choice simulated(const Combination& combination) {
-    Choice c = combination.candidate->bound;
-    const CompiledExperiment p = compile(plans_.plan(*combination.candidate, experiment_of(combination)));
-    const Report report = stagecraft::run(p, asked_.backend).report;
-    c.schedule = combination.policy.schedule->name;
-    c.weights = p.experiment.weights.name();
-    c.unexchanged = unexchanged_gradients(p);
-    c.period = report.period;
-    c.makespan = report.makespan;
-    c.throughput = report.throughput;
-    c.memory = fullest_device_memory(report, p.cluster());
-    for (const DeviceReport& d : report.devices)
-      if (d.memory.reserved.value == 0 && d.memory.capacity.value > 0)
-        c.filled = std::max(c.filled, d.memory.total / d.memory.capacity);
-    c.limit = limit_of(report, p.cluster());
+  void keep(const Combination& combination, Choice c) {
     c.id = static_cast<int>(tried_.size());
     tried_.push_back(combination);
-    return c;
+    reasons_.add(c);
+    const auto [entry, is_new] = shortest_of_plan_.try_emplace(combination.candidate.get(), known_period(c));
+    if (!is_new) entry->second = std::min(entry->second, known_period(c));
+    if (may_be_shorter(known_period(c)) && (!asked_.contended || c.replayed)) best_ = c;
+    if (asked_.contended && !c.replayed) return;  // Another covers it even without contention.
+    put(c, table_.front);
+    put(c, fronts_[c.recompute]);
   }
 
   static void put(const Choice& c, std::vector<Choice>& front) {
     for (const Choice& other : front)
-      if (covers(other, c)) return;
-    std::erase_if(front, [&](const Choice& other) { return covers(c, other); });
+      if (covers_when_known(other, c)) return;
+    std::erase_if(front, [&](const Choice& other) { return covers_when_known(c, other); });
     front.push_back(c);
   }
 
-  void keep(const Choice& c) {
-    shortest_.add(c);
-    put(c, fronts_[c.recompute]);
-    put(c, table_.front);
+  /// Searches for an order on the plans that could be shorter than the best, those first on which others are shortest.
+  void find_orders() {
+    std::vector<std::tuple<Seconds, Seconds, int>> plans;
+    for (std::size_t i = 0; i < orders_.size(); ++i) {
+      const auto at = shortest_of_plan_.find(orders_[i].combination.candidate.get());
+      plans.emplace_back(at == shortest_of_plan_.end() ? Seconds{kInfinity} : at->second, orders_[i].bound, i);
+    }
+    std::sort(plans.begin(), plans.end());
+    int searched = 0;
+    std::vector<int> batch;
+    const auto flush = [&] {
+      run_batch(batch);
+      batch.clear();
+    };
+    for (const auto& [known, bound, i] : plans) {
+      if (stopping() || searched >= asked_.max_orders) break;
+      if (!may_be_shorter(bound)) continue;
+      batch.push_back(static_cast<int>(tasks_.size()));
+      tasks_.push_back(orders_[i]);
+      ordered_plans_.insert(orders_[i].combination.candidate.get());
+      ++searched;
+      if (batch.size() == kBatchOfOrders) flush();
+    }
+    flush();
+  }
+
+  int count_untried() {
+    int count = 0;
+    for (const int number : aside_) {
+      const SearchTask& task = tasks_[number];
+      if (!may_be_shorter(task.bound)) continue;
+      ++count;
+      if (task.variant) shortest_bound_ = std::min(shortest_bound_, task.bound);
+    }
+    int orders = 0;
+    for (const SearchTask& task : orders_)
+      orders += may_be_shorter(task.bound) && !ordered_plans_.contains(task.combination.candidate.get());
+    if (orders > 0)
+      reasons_.note(
+          fmt::format("no order was searched for on {} that could have shorter ones", pluralize(orders, "other plan")));
+    if (best_) shortest_bound_ = std::min(shortest_bound_, known_period(*best_));
+    return count + orders;
+  }
+
+  /// Takes up what was set aside: of each number of devices the shortest bound first.
+  void find_front() {
+    if (!best_) return;
+    int simulations = table_.simulated + std::min(asked_.front_simulations, asked_.max_simulations);
+    std::int64_t steps = std::int64_t{kPlansOfSimulation} * asked_.front_simulations;
+    std::map<int, std::set<std::tuple<Seconds, std::uint64_t, int>>> by_devices;
+    const auto sort_in = [&] {
+      for (const int number : aside_)
+        by_devices[tasks_[number].devices].emplace(tasks_[number].bound, tasks_[number].tie, number);
+      aside_.clear();
+      for (const auto& entry : waiting_) {
+        const int number = std::get<3>(entry);
+        by_devices[tasks_[number].devices].emplace(tasks_[number].bound, tasks_[number].tie, number);
+      }
+      waiting_.clear();
+    };
+    sort_in();
+    while (!stopping() && table_.simulated < simulations && steps > 0) {
+      std::vector<int> batch;
+      for (bool more = true; more && batch.size() < kBatch;) {
+        more = false;
+        for (auto& [devices, tasks] : by_devices) {
+          while (!tasks.empty()) {
+            const int number = std::get<2>(*tasks.begin());
+            tasks.erase(tasks.begin());
+            const SearchTask& task = tasks_[number];
+            if (is_covered(task.bound, task.memory, task.devices)) continue;
+            batch.push_back(number), more = true;
+            break;
+          }
+        }
+      }
+      if (batch.empty()) break;
+      steps -= static_cast<std::int64_t>(batch.size());
+      run_batch(batch);
+      sort_in();
+    }
+    for (const auto& [devices, tasks] : by_devices)
+      for (const auto& [bound, tie, number] : tasks)
+        table_.cut_short |= !is_covered(bound, tasks_[number].memory, devices);
+    if (asked_.max_orders == std::numeric_limits<int>::max()) find_orders_on_fronts();
+  }
+
+  /// Searches for an order on the plans of the fronts of each kind of recomputation: another order may make up for the
+  /// time that more recomputation costs.
+  void find_orders_on_fronts() {
+    std::set<const Candidate*> plans;
+    for (const auto& [recompute, front] : fronts_)
+      for (const Choice& c : front) plans.insert(tried_[c.id].candidate.get());
+    std::vector<int> batch;
+    for (const SearchTask& task : orders_) {
+      const Candidate* plan = task.combination.candidate.get();
+      if (!plans.contains(plan) || ordered_plans_.contains(plan) || stopping()) continue;
+      batch.push_back(static_cast<int>(tasks_.size()));
+      tasks_.push_back(task);
+      if (batch.size() == kBatchOfOrders) run_batch(batch), batch.clear();
+    }
+    run_batch(batch);
+  }
+
+  void show() {
+    SearchProgress p{.simulated = table_.simulated, .seconds = seconds(), .best = best_, .phase = phase_};
+    for (const auto& entry : waiting_) {
+      if (std::get<0>(entry) == 0 && !may_be_shorter(std::get<1>(entry))) continue;
+      p.waiting += may_be_shorter(std::get<1>(entry));
+    }
+    p.rate = static_cast<double>(done_) / std::max(1e-3, p.seconds);
+    progress_(p);
+  }
+
+  void finish() {
+    table_.bound = shortest_bound_.value < kInfinity ? shortest_bound_ : Seconds{};
+    table_.cut_short |= !table_.stopped.empty();
+    std::stable_sort(table_.front.begin(), table_.front.end(), [](const Choice& a, const Choice& b) {
+      return std::tuple(known_period(a), a.memory, a.devices, a.id) <
+             std::tuple(known_period(b), b.memory, b.devices, b.id);
+    });
+    if (asked_.contended) {
+      table_.replay.backend = kReplayBackend;
+      for (const Choice& c : table_.front) count(table_.replay, c.period, c.replayed);
+      order_by_replay(table_.front, table_.replay, [](const ContendedResult& r) { return r.period; });
+    }
+    for (Choice& c : table_.front) c.sets = runner_.sets_of(tried_[c.id]);
+    for (const auto& [name, why] : refused_)
+      if (!ran_.contains(name)) table_.refused.emplace_back(name, why);
+    if (variants_.limited) reasons_.note("micro-batches so small that there are more than 32 for each stage");
+    table_.reasons = reasons_.lines(table_);
   }
 
   const ChoiceOptions& asked_;
-  const std::function<void(const std::string&)>& progress_;
+  const std::function<void(const SearchProgress&)>& progress_;
+  const SteadyClock::time_point begin_ = SteadyClock::now();
+  int threads_;
   std::vector<SchedulingPolicy> policies_;
   PlannedExperiment configured_;
+  CombinationRunner runner_;
+  SavedTrials saved_;
   ChoiceTable table_;
+  PlanVariants variants_;
+  std::vector<SearchTask> tasks_;
+  std::set<std::tuple<int, Seconds, std::uint64_t, int>> waiting_;  ///< Effort, bound, tie, number.
+  std::vector<int> aside_;                                          ///< Tasks that cannot be shorter than the best.
+  std::vector<SearchTask> orders_;                                  ///< One for each plan.
+  std::set<const Candidate*> ordered_plans_;
+  std::map<const Candidate*, Seconds> shortest_of_plan_;
   std::vector<Combination> tried_;  ///< [Choice::id]
-  PlanCache plans_;
-  std::map<std::tuple<const ScheduleDef*, std::string, Placement>, Experiment> ordered_;
-  ShortestChoices shortest_;
+  std::optional<Choice> best_;
+  Seconds shortest_bound_{kInfinity};
+  ChoiceReasons reasons_;
+  std::int64_t done_ = 0;
+  const char* phase_ = "";
   std::map<std::string, std::vector<Choice>> fronts_;  ///< Recomputation -> its Pareto front.
   std::set<std::string> ran_;                          ///< Schedules that could run one of the plans.
   std::map<std::string, std::string> refused_;         ///< Schedule -> why it could not run the first plan that failed.
@@ -324,7 +448,7 @@ class ChoiceSearch {
 }  // namespace
 
 ChoiceTable search_choices(const Experiment& configured, const ChoiceOptions& asked,
-                           const std::function<void(const std::string&)>& progress) {
+                           const std::function<void(const SearchProgress&)>& progress) {
   if (get_from(backends::catalog(), "backend", asked.backend).clock != Clock::Simulated)
     throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", asked.backend),
                      "--backend ideal, or simgrid");

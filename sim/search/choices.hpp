@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,16 +16,34 @@ struct ChoiceOptions {
   std::vector<std::string> schedules = {};  ///< Empty: the usual ones.
   std::vector<std::string> weights = {};    ///< Policies; empty: each schedule brings its own.
   std::string backend = "ideal";            ///< A backend that simulates.
-  int max_simulations = 2000;               ///< Simulations.
-  int replay = 0;                           ///< Rows that are simulated again on `fluid`.
+  int max_simulations = 20000;
+  bool contended = false;  ///< Simulates on `fluid` too, and ranks by that.
+  /// Simulations after the shortest period is known, for choices that need less memory or fewer devices.
+  int front_simulations = std::numeric_limits<int>::max();
+  int max_orders = std::numeric_limits<int>::max();  ///< Plans for which an order is searched for.
+  int threads = 1;                                   ///< 0: one for each core. The answer is the same with any number.
+  std::uint64_t seed = 1;                            ///< Shuffles choices with equal bounds.
+  std::optional<Seconds> time = {};                  ///< The search stops after this time.
+  std::string resume = {};                           ///< File for the state of the search; empty: none.
+  std::function<bool()> stop = [] { return false; };
+};
+
+/// How far a search is.
+struct SearchProgress {
+  int simulated = 0, waiting = 0;  ///< `waiting`: those that could still be better.
+  double rate = 0;                 ///< Simulations and plans of a second.
+  double seconds = 0;
+  std::optional<Choice> best;
+  const char* phase = "";
 };
 
 /// How to train the model of an experiment on its cluster with as many samples in an iteration: stages, replicas,
-/// placement, schedule, micro-batch size, recomputation and weights are tried together, on the plans of candidates.hpp.
-/// Each combination that could still be better in time, memory or devices is simulated, shortest bound first; then an
-/// order is searched for on the plans of the front, and the first rows are simulated again where messages share links.
-/// Without policies or schedules that say otherwise weights are never stale. Deterministic.
+/// devices, placement, schedule, micro-batch size, recomputation and weights are tried together. Best first: what
+/// waits is sorted by a lower bound on its period, first without and then with the plan. What cannot be shorter than
+/// the best so far is set aside. When nothing waits, the shortest period is known; then choices that need less memory
+/// or fewer devices are taken up again. Deterministic, whatever the number of threads, unless time ends the search.
+/// Without policies or schedules that say otherwise weights are never stale.
 ChoiceTable search_choices(const Experiment&, const ChoiceOptions&,
-                           const std::function<void(const std::string&)>& progress);
+                           const std::function<void(const SearchProgress&)>& progress);
 
 }  // namespace stagecraft

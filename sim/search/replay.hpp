@@ -31,22 +31,4 @@ class Shortest {
   std::multiset<Seconds> times_;
 };
 
-/// Keeps the `limit` fastest of all simulated choices, dominated ones included, because contention may reorder them.
-class ShortestChoices {
- public:
-  explicit ShortestChoices(std::size_t limit) : limit_(limit) {}
-  void add(const Choice&);
-  const std::vector<Choice>& list() const { return list_; }
-
- private:
-  std::size_t limit_;
-  std::vector<Choice> list_;  ///< Sorted by period; of equally fast choices the smaller one comes first.
-};
-
-/// Replays the first `rows` rows of the front, the first `rows` rows that stand out, and the first `rows` of
-/// `shortest`. Adds each choice of `shortest` that no row covers with contention, and sorts the front by the replayed
-/// periods.
-void replay_choices(ChoiceTable&, int rows, const std::vector<Choice>& shortest,
-                    const std::function<ContendedResult(const Choice&)>& replay);
-
 }  // namespace stagecraft

@@ -1,7 +1,5 @@
 #include "tools/stagecraft/sweep_progress.hpp"
 
-#include <csignal>
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,7 +11,6 @@ namespace {
 using namespace std::chrono_literals;
 
 volatile std::sig_atomic_t interrupted = 0;
-struct sigaction before;
 
 void note(int) { interrupted = 1; }
 
@@ -33,15 +30,22 @@ void SweepProgressLine::show(const SweepProgress& p) {
     print_error("{}\n", progress_text(p, false));
 }
 
-NotedInterrupt::NotedInterrupt() {
-  struct sigaction noted {};
-  noted.sa_handler = note;
+NotedInterrupt::NotedInterrupt(std::vector<int> signals) {
   interrupted = 0;
-  sigaction(SIGINT, nullptr, &before);
-  if (before.sa_handler != SIG_IGN) sigaction(SIGINT, &noted, nullptr);
+  for (const int signal : signals) {
+    struct sigaction before {
+    }, noted{};
+    noted.sa_handler = note;
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler == SIG_IGN) continue;
+    sigaction(signal, &noted, nullptr);
+    before_.emplace_back(signal, before);
+  }
 }
 
-NotedInterrupt::~NotedInterrupt() { sigaction(SIGINT, &before, nullptr); }
+NotedInterrupt::~NotedInterrupt() {
+  for (const auto& [signal, before] : before_) sigaction(signal, &before, nullptr);
+}
 
 bool NotedInterrupt::came() { return interrupted != 0; }
 

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
+#include <utility>
+#include <vector>
 
 #include "sim/sweep/run_sweep.hpp"
 
@@ -21,15 +24,19 @@ class SweepProgressLine {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-/// While it lives, Ctrl-C is noted and does not end the process; a signal that was ignored before stays ignored.
+/// While it lives, Ctrl-C (or each of the signals) is noted and does not end the process; a signal that was ignored
+/// before stays ignored.
 class NotedInterrupt {
  public:
-  NotedInterrupt();
+  explicit NotedInterrupt(std::vector<int> signals = {SIGINT});
   ~NotedInterrupt();
   NotedInterrupt(const NotedInterrupt&) = delete;
   NotedInterrupt& operator=(const NotedInterrupt&) = delete;
 
   static bool came();
+
+ private:
+  std::vector<std::pair<int, struct sigaction>> before_;
 };
 
 }  // namespace stagecraft

@@ -1,47 +1,109 @@
+#include <csignal>
+
 #include <fmt/format.h>
 
+#include "sim/config/units.hpp"
 #include "sim/search/choices.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/search_progress.hpp"
+#include "tools/stagecraft/sweep_progress.hpp"
 
 namespace stagecraft::commands {
 namespace {
 
-constexpr const char* kSearchReplay = "10";
+constexpr int kSearchInterrupted = 130, kNoPlanFits = 3;
+constexpr int kOrdersByDefault = 40, kFrontByDefault = 300;
+
+std::vector<std::string> option_words(const Arguments& a, const char* option) {
+  std::vector<std::string> words;
+  if (a.has(option))
+    for (const std::string& word : split(a.text(option), ',')) words.emplace_back(trim(word));
+  return words;
+}
+
+Seconds time_limit_of(const std::string& text) {
+  std::string why;
+  const std::optional<double> seconds = config::parse_quantity(config::Dimension::Time, text, why);
+  if (!seconds || *seconds <= 0)
+    throw InputError(fmt::format("--time: '{}' is not a time: {}", text, seconds ? "it is not above zero" : why),
+                     "such as 60s or 5min");
+  return Seconds{*seconds};
+}
+
+ChoiceOptions search_options(const Arguments& a) {
+  ChoiceOptions options{.schedules = option_words(a, "schedules"), .backend = a.text("backend")};
+  if (a.has("weights") && a.text("weights") == "all") {
+    for (const WeightsDef* def : weights::catalog())
+      if (def->name != "custom") options.weights.emplace_back(def->name);
+  } else {
+    options.weights = option_words(a, "weights");
+  }
+  options.max_simulations = a.count("most", 1, 1000000);
+  options.contended = replay_rows(a, options.backend, "all") > 0;
+  if (!a.flag("all")) options.front_simulations = kFrontByDefault;
+  if (!a.flag("all") && !a.has("time")) options.max_orders = kOrdersByDefault;
+  options.threads = a.has("jobs") ? a.count("jobs", 1, 1024) : 0;
+  options.seed = static_cast<std::uint64_t>(a.count("seed", 0, 1 << 30));
+  if (a.has("time")) options.time = time_limit_of(a.text("time"));
+  options.resume = a.text("resume");
+  options.stop = NotedInterrupt::came;
+  return options;
+}
+
+/// The scenario whose `run` shows the first row.
+std::string best_scenario(const Arguments& a, const Choice& first, int iterations) {
+  std::vector<std::string> sets = a.list("set");
+  sets.insert(sets.end(), first.sets.begin(), first.sets.end());
+  sets.push_back(fmt::format("run.iterations={}", iterations));
+  return config::to_yaml(load_scenario(a.text("FILE"), sets).tree, true);
+}
 
 int execute_search(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
-  ChoiceOptions options{.backend = a.text("backend")};
-  if (a.has("schedules"))
-    for (const std::string& word : split(a.text("schedules"), ',')) options.schedules.emplace_back(trim(word));
-  if (a.has("weights") && a.text("weights") == "all") {
-    for (const WeightsDef* def : weights::catalog())
-      if (def->name != "custom") options.weights.emplace_back(def->name);
-  } else if (a.has("weights")) {
-    for (const std::string& word : split(a.text("weights"), ',')) options.weights.emplace_back(trim(word));
+  if (a.has("out")) check_output_of(a, "out");
+  const ChoiceOptions options = search_options(a);
+  const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
+  ChoiceTable table;
+  {
+    const NotedInterrupt noted({SIGINT, SIGTERM});
+    SearchProgressLine line(a.flag("quiet"));
+    table = search_choices(experiment, options, [&](const SearchProgress& p) { line.show(p); });
   }
-  options.max_simulations = a.count("most", 1, 1000000);
-  options.replay = replay_rows(a, options.backend, kSearchReplay);
-  const ChoiceTable table = search_choices(load_experiment(a.text("FILE"), a.list("set")), options, show_progress);
-  hide_progress();
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
   if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
     print_error("note: {}\n", line);
   print(format == "csv"    ? choices_csv(table)
         : format == "json" ? choices_json(table) + "\n"
                            : to_text(table, a.flag("all")));
-  return table.front.empty() ? 3 : 0;
+  flush();
+  if (a.has("out") && !table.front.empty())
+    write_output_of(a, "out", best_scenario(a, table.front.front(), table.iterations), CommentStyle::Hash);
+  if (table.stopped == "interrupted") {
+    print_error("interrupted; {}\n", options.resume.empty() ? "with --resume FILE the next search would go on from here"
+                                                            : "the same command resumes the search");
+    return kSearchInterrupted;
+  }
+  return table.front.empty() ? kNoPlanFits : 0;
 }
 
 }  // namespace
 
 extern const Command search{
     .name = "search",
-    .summary = "Search plans, schedules, micro-batches, recomputation and weights together for the best ways to train",
+    .summary = "Search plans, devices, schedules, micro-batches, recomputation and weights together for the fastest",
     .group = "Run",
-    .example = "stagecraft search scenarios/examples/quickstart.yaml",
+    .example = "stagecraft search scenarios/examples/quickstart.yaml --time 60s --out best.yaml",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario: its model, cluster and samples in an iteration", {}, true},
+                  {"--time", Argument::Kind::Text,
+                   "Stop after this time with the best so far: 60s, 5min (default: when nothing else can be shorter)"},
+                  {"-o,--out", Argument::Kind::Text, "File for a scenario whose run shows the first row"},
+                  {"--resume", Argument::Kind::Text,
+                   "File for the state of the search; if it exists, the search resumes with the same answer"},
+                  {"-j,--jobs", Argument::Kind::Count,
+                   "Threads; the answer is the same with any number (default: one for each core)"},
+                  {"--seed", Argument::Kind::Count, "Order of choices with equal bounds", "1"},
                   {"--schedules", Argument::Kind::Text,
                    "Names with commas between. chimera and other bidirectional schedules are tried only if named "
                    "(default: the usual synchronous schedules, then synthesised; with software of Megatron-LM 1f1b and "
@@ -49,11 +111,16 @@ extern const Command search{
                   {"--weights", Argument::Kind::Text,
                    "Weights policies with commas between, or all; stale ones are included (default: the policy that "
                    "belongs to each schedule)"},
-                  {"--all", Argument::Kind::Flag, "Print the whole Pareto front of time, memory and devices"},
-                  {"--most", Argument::Kind::Count, "Most simulations", "2000"},
-                  {"-b,--backend", Argument::Kind::Text, "Backend that simulates them", "ideal"},
-                  replay_argument(kSearchReplay),
+                  {"--all", Argument::Kind::Flag,
+                   "Search for and print the whole Pareto front of time, memory and devices"},
+                  {"--most", Argument::Kind::Count, "Most simulations", "20000"},
+                  {"-b,--backend", Argument::Kind::Text, "Backend that simulates them first", "ideal"},
+                  {"--replay", Argument::Kind::Text,
+                   "0: rank without network contention. Otherwise whatever may be best is simulated on fluid too, and "
+                   "ranked by that (default: all; 0 with a backend other than ideal)"},
                   {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
+                  {"-q,--quiet", Argument::Kind::Flag, "Show no progress"},
+                  force_argument(),
                   {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
     .run = execute_search,
 };

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/report/choice_table.hpp"
+
+namespace stagecraft {
+
+/// Collects what explains the first row of a search.
+class ChoiceReasons {
+ public:
+  void add(const Choice&);
+  void add_unfit(const Choice&);
+  void note(const std::string& not_tried) { not_tried_.push_back(not_tried); }
+
+  /// Why the first row wins, why the next best loses, what devices of other types bring, which faster one does not
+  /// fit, and what was not tried.
+  std::vector<std::string> lines(const ChoiceTable&) const;
+
+ private:
+  std::vector<Choice> shortest_;            ///< The two shortest with different plans or orders.
+  std::map<std::string, Choice> by_types_;  ///< The shortest on devices of these types.
+  std::optional<Choice> shortest_unfit_;    ///< Without contention.
+  std::vector<std::string> not_tried_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,66 @@
+#include "sim/search/device_orders.hpp"
+
+#include <algorithm>
+
+#include "sim/cluster/link_table.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kFewRanks = 16, kSteps = 8;
+
+/// The same devices, with `ranks` replicas one after the other in place of `each` stages.
+std::vector<DeviceId> transposed(const std::vector<DeviceId>& devices, int ranks, int each) {
+  std::vector<DeviceId> result;
+  for (int r = 0; r < ranks; ++r)
+    for (int k = 0; k < each; ++k) result.push_back(devices[static_cast<std::size_t>(k * ranks + r)]);
+  return result;
+}
+
+}  // namespace
+
+DeviceOrders::DeviceOrders(const Cluster& cluster) {
+  for (const DeviceId d : cluster.devices.ids()) fastest_.push_back(d);
+  std::stable_sort(fastest_.begin(), fastest_.end(),
+                   [&](DeviceId a, DeviceId b) { return cluster.type_of(a).peak > cluster.type_of(b).peak; });
+  std::vector<DeviceTypeId> seen;
+  for (const DeviceId d : fastest_) {
+    const DeviceTypeId type = cluster.devices[d].type;
+    const auto at = std::find(seen.begin(), seen.end(), type) - seen.begin();
+    if (at == static_cast<std::ptrdiff_t>(seen.size())) seen.push_back(type), types_.emplace_back();
+    types_[static_cast<std::size_t>(at)].push_back(d);
+  }
+  const LinkTable links(cluster);
+  const DeviceId first{0}, last{cluster.devices.size() - 1};
+  if (cluster.devices.size() > 2) {
+    const auto near = links.find(first, DeviceId{1}), far = links.find(first, last);
+    uneven_ = near && far && near->bandwidth.value > far->bandwidth.value;
+  }
+}
+
+std::vector<std::vector<DeviceId>> DeviceOrders::lists(int ranks, int each) const {
+  const auto count = static_cast<std::size_t>(ranks) * static_cast<std::size_t>(each);
+  std::vector<std::vector<DeviceId>> result;
+  std::vector<DeviceId> fast(fastest_.begin(), fastest_.begin() + static_cast<std::ptrdiff_t>(count));
+  std::sort(fast.begin(), fast.end());
+  result.push_back(std::move(fast));
+  for (const std::vector<DeviceId>& type : types_)
+    if (type.size() >= count) result.emplace_back(type.begin(), type.begin() + static_cast<std::ptrdiff_t>(count));
+  const int step = ranks <= kFewRanks ? 1 : ranks / kSteps;
+  for (const std::vector<DeviceId>& a : types_)
+    for (const std::vector<DeviceId>& b : types_)
+      for (int second = step; &a != &b && second < ranks; second += step) {
+        const auto of_a = static_cast<std::ptrdiff_t>(ranks - second) * each, of_b = std::ptrdiff_t{second} * each;
+        if (of_a > std::ssize(a) || of_b > std::ssize(b)) continue;
+        result.emplace_back(a.begin(), a.begin() + of_a);
+        result.back().insert(result.back().end(), b.begin(), b.begin() + of_b);
+      }
+  if (uneven_ && ranks > 1 && each > 1)
+    for (std::size_t i = 0, lists = result.size(); i < lists; ++i) result.push_back(transposed(result[i], ranks, each));
+  std::vector<std::vector<DeviceId>> different;
+  for (std::vector<DeviceId>& list : result)
+    if (std::find(different.begin(), different.end(), list) == different.end()) different.push_back(std::move(list));
+  return different;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/cluster/cluster.hpp"
+
+namespace stagecraft {
+
+/// The devices of a cluster by type, and whether some of its messages are slower than others.
+class DeviceOrders {
+ public:
+  explicit DeviceOrders(const Cluster&);
+
+  /// Lists of devices for `ranks` ranks of `each` devices, the devices of a rank consecutive: the fastest devices in
+  /// the order of the cluster; the devices of one type; and the devices of two types, each rank with one type, either
+  /// type first, with each number of ranks on the second (eight numbers of more than 16). Where devices are not equally
+  /// far from each other, also the order in which the replicas of a rank are far apart and its neighbors near.
+  std::vector<std::vector<DeviceId>> lists(int ranks, int each) const;
+
+ private:
+  std::vector<DeviceId> fastest_;             ///< Highest peak first.
+  std::vector<std::vector<DeviceId>> types_;  ///< Devices of each type, the fastest type first.
+  bool uneven_ = false;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,191 @@
+#include "sim/search/evaluation.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "sim/experiment/limits.hpp"
+#include "sim/experiment/remarks.hpp"
+#include "sim/plan/group.hpp"
+#include "sim/schedule/builder.hpp"
+#include "sim/search/replay.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kSmallPlan = 2e5;  // Instructions of a simulation whose plan is cheap to keep.
+
+std::string limit_of(const Report& report, const Cluster& cluster) {
+  constexpr double kMuch = 0.9;
+  if (1 - report.steady_bubble >= kMuch) {
+    const auto busiest =
+        std::max_element(report.devices.begin(), report.devices.end(),
+                         [](const DeviceReport& a, const DeviceReport& b) { return a.utilisation < b.utilisation; });
+    return fmt::format("the work of {}", cluster.devices[DeviceId{busiest - report.devices.begin()}].name);
+  }
+  if (!report.links.empty() && report.links.front().utilisation >= kMuch)
+    return fmt::format("the link {}", cluster.links[report.links.front().link].name);
+  if (report.critical_transfer.value > report.critical_compute.value) return "messages one after the other";
+  return "waiting for each other";
+}
+
+/// The synthesised schedule goes with any placement, and has options that say which.
+bool is_placed(const PlanVariant& v, const SchedulingPolicy& policy) {
+  return policy.schedule->name == "synthesised" && v.placement != Placement::Linear;
+}
+
+void describe(const PlannedExperiment& p, const PlanVariant& v, Choice& c) {
+  std::set<DeviceId> used;
+  for (const Stage& stage : p.plan.stages) {
+    used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+    c.replicas = std::max(c.replicas, static_cast<int>(stage.devices().size()));
+    if (stage.shape.recomputes_attention() && c.recompute == "none") c.recompute = "selective";
+    if (stage.shape.recomputes_all()) c.recompute = "full";
+    if (stage.shape.recomputes_layers()) c.recompute = "layers";
+  }
+  std::set<std::string> types;
+  for (const DeviceId d : used) types.insert(p.cluster().type_of(d).name);
+  for (const std::string& type : types) c.device_types += (c.device_types.empty() ? "" : " and ") + type;
+  c.planner = v.plan.planner->name;
+  c.micro_batch_size = v.plan.micro_batch_size;
+  c.micro_batches = v.micro_batches;
+  c.placement = to_text(v.placement);
+  c.group = group_words(v.plan);
+  c.group_devices = v.plan.group.group();
+  c.devices = static_cast<int>(used.size());
+  c.stages = p.plan.different_stages();
+}
+
+}  // namespace
+
+CombinationRunner::CombinationRunner(const Experiment& configured, const std::vector<SchedulingPolicy>& policies,
+                                     std::string backend, int iterations)
+    : configured_(configured), backend_(std::move(backend)), iterations_(iterations) {
+  for (const SchedulingPolicy& policy : policies) {
+    if (can_run(policy)) continue;
+    Experiment e = variant_of(configured_);
+    e.run.lowering.iterations = iterations_;
+    try {
+      ordered_.emplace_back(policy, with_order(e, schedule_spec(*policy.schedule), weights_spec(policy.weights)));
+    } catch (const InputError& problem) {
+      refused_.emplace_back(policy.schedule->name, problem.problems().front().message);
+    }
+  }
+}
+
+const CombinationRunner::OrderedExperiment* CombinationRunner::find(const SchedulingPolicy& policy) const {
+  const auto at = std::find_if(ordered_.begin(), ordered_.end(), [&](const OrderedExperiment& entry) {
+    return entry.first.schedule == policy.schedule && entry.first.weights == policy.weights;
+  });
+  return at == ordered_.end() ? nullptr : &*at;
+}
+
+Experiment CombinationRunner::experiment_of(const Combination& c) const {
+  const PlanVariant& v = c.candidate->variant;
+  Experiment e = find(c.policy)->second;
+  if (is_placed(v, c.policy)) {
+    const auto option = [](const char* key, std::string value) {
+      return config::Member{key, {}, config::Value::scalar(std::move(value), {})};
+    };
+    e.schedule = schedule_spec(*c.policy.schedule, {option("placement", std::string(to_text(v.placement))),
+                                                    option("chunks", fmt::format("{}", std::max(2, v.chunks)))});
+  }
+  e.plan = v.plan;
+  e.run.micro_batches = v.micro_batches;
+  return e;
+}
+
+std::vector<std::string> CombinationRunner::sets_of(const Combination& c) const {
+  const PlanVariant& v = c.candidate->variant;
+  const std::string_view name = c.policy.schedule->name;
+  return {"plan=" + to_text(v.plan, *configured_.cluster),
+          is_placed(v, c.policy) ? fmt::format("run.schedule={{name: {}, placement: {}, chunks: {}}}", name,
+                                               to_text(v.placement), std::max(2, v.chunks))
+                                 : fmt::format("run.schedule={}", name),
+          fmt::format("run.micro_batches={}", v.micro_batches), "weights=" + c.policy.weights};
+}
+
+std::shared_ptr<const Candidate> CombinationRunner::candidate(const PlanVariant& v, double max_instructions,
+                                                              bool& too_large_to_simulate) const {
+  const auto at = std::find_if(ordered_.begin(), ordered_.end(), [&](const auto& entry) {
+    const ScheduleDef& def = *entry.first.schedule;
+    return v.both_ways ? &def == v.both_ways : def.name != "synthesised" && placement_of(def) == v.placement;
+  });
+  auto c = std::make_shared<Candidate>();
+  c->variant = v;
+  Experiment e = at != ordered_.end() ? at->second : ordered_.front().second;
+  e.plan = v.plan;
+  e.run.micro_batches = v.micro_batches;
+  try {
+    auto planned = std::make_shared<const PlannedExperiment>(plan_experiment(e));
+    const double instructions = instructions_of(planned->plan, iterations_, true);
+    too_large_to_simulate = instructions > max_instructions;
+    if (too_large_to_simulate) return nullptr;
+    describe(*planned, v, c->properties);
+    c->flushes = e.schedule.flushes();
+    c->bound = plan_bound(*planned);
+    c->properties.period = std::max(c->bound.period, v.bound);
+    c->properties.memory = c->bound.memory;
+    if (instructions < kSmallPlan) c->planned = std::move(planned);
+    return c;
+  } catch (const Infeasible&) {
+  } catch (const InputError&) {  // The planner wants other devices, or more micro-batches than can be counted.
+  }
+  return nullptr;
+}
+
+namespace {
+
+/// The plan of the candidate for an order: as it is, unless that order wants its stages elsewhere, or has no flush.
+PlannedExperiment planned_for(const Candidate& candidate, const Experiment& e) {
+  const auto placing = [](const Experiment& x) { return placing_of(*x.schedule.def, x.schedule.options.get()); };
+  if (!candidate.planned) return plan_experiment(e);
+  const Experiment& made_for = candidate.planned->experiment;
+  const bool same = made_for.costs == e.costs && made_for.schedule.flushes() == e.schedule.flushes() &&
+                    placing(made_for) == placing(e);
+  if (!same) return plan_experiment(e);
+  PlannedExperiment planned = *candidate.planned;
+  planned.experiment = e;
+  return planned;
+}
+
+void measure_choice(const Report& report, const CompiledExperiment& p, Choice& c) {
+  c.weights = p.experiment.weights.name();
+  c.unexchanged = unexchanged_gradients(p);
+  c.period = report.period;
+  c.makespan = report.makespan;
+  c.throughput = report.throughput;
+  c.memory = fullest_device_memory(report, p.cluster());
+  for (const DeviceReport& d : report.devices) {
+    if (d.memory.reserved.value == 0 && d.memory.capacity.value > 0)
+      c.filled = std::max(c.filled, d.memory.total / d.memory.capacity);
+    c.work = std::max(c.work, (1 - report.steady_bubble) * report.period);
+  }
+  c.limit = limit_of(report, p.cluster());
+}
+
+}  // namespace
+
+Trial CombinationRunner::run(const Combination& combination, bool contended,
+                             const std::function<bool(const Choice&)>& worth) const {
+  Trial trial{TrialResult::Ran, {}, combination.candidate->properties};
+  trial.choice.schedule = combination.policy.schedule->name;
+  try {
+    const CompiledExperiment p = compile(planned_for(*combination.candidate, experiment_of(combination)));
+    measure_choice(stagecraft::run(p, backend_).report, p, trial.choice);
+    if (!contended || !worth(trial.choice)) return trial;
+    trial.choice.replayed = contended_result(p);
+    if (!trial.choice.replayed->ran()) trial.result = TrialResult::Unfit;
+  } catch (const Infeasible& e) {
+    trial.result = e.problem().code == "memory" ? TrialResult::Unfit : TrialResult::Refused;
+    trial.why = e.problem().message;
+  } catch (const InputError& e) {
+    trial.result = TrialResult::Refused;
+    trial.why = e.problems().front().message;
+  }
+  return trial;
+}
+
+}  // namespace stagecraft

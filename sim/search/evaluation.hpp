@@ -1,0 +1,72 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/experiment/run.hpp"
+#include "sim/report/choice_table.hpp"
+#include "sim/search/plan_variants.hpp"
+#include "sim/search/policies.hpp"
+#include "sim/search/work_bound.hpp"
+
+namespace stagecraft {
+
+/// A plan, before an order of work is chosen for it.
+struct Candidate {
+  PlanVariant variant;
+  Choice properties;  ///< What the plan is made of, with the bounds as period and memory.
+  PlanBound bound;
+  bool flushes = true;  ///< The policy that it was made for flushes, which decides about ties.
+  std::shared_ptr<const PlannedExperiment> planned;  ///< Dropped to save memory; then the planner runs again.
+};
+
+struct Combination {
+  std::shared_ptr<const Candidate> candidate;
+  SchedulingPolicy policy;
+};
+
+enum class TrialResult { Ran, Unfit, Refused };
+
+/// What a simulation of a combination showed.
+struct Trial {
+  TrialResult result = TrialResult::Refused;
+  std::string why;  ///< Of a refusal.
+  Choice choice;
+};
+
+/// Makes the experiments of combinations, and simulates them. Several threads may use one at a time.
+class CombinationRunner {
+ public:
+  CombinationRunner(const Experiment& configured, const std::vector<SchedulingPolicy>&, std::string backend,
+                    int iterations);
+
+  /// The plan of a variant; nothing if the planner finds none. `max_instructions`: limit of one simulation; a larger
+  /// plan sets `too_large_to_simulate`.
+  std::shared_ptr<const Candidate> candidate(const PlanVariant&, double max_instructions,
+                                             bool& too_large_to_simulate) const;
+
+  /// Simulates a combination on the backend, and if `worth` says so of the result, on `fluid` too.
+  Trial run(const Combination&, bool contended, const std::function<bool(const Choice&)>& worth) const;
+
+  Experiment experiment_of(const Combination&) const;
+  /// The settings on the command line that make the combination of the scenario.
+  std::vector<std::string> sets_of(const Combination&) const;
+
+  bool can_run(const SchedulingPolicy& policy) const { return find(policy) != nullptr; }
+  /// Schedules that cannot run whatever the plan, and why.
+  const std::vector<std::pair<std::string, std::string>>& refused() const { return refused_; }
+
+ private:
+  using OrderedExperiment = std::pair<SchedulingPolicy, Experiment>;
+  const OrderedExperiment* find(const SchedulingPolicy&) const;
+
+  const Experiment& configured_;
+  std::string backend_;
+  int iterations_;
+  std::vector<OrderedExperiment> ordered_;  ///< The experiment with the order of each policy.
+  std::vector<std::pair<std::string, std::string>> refused_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,269 @@
+#include "sim/search/plan_variants.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "sim/plan/bounds.hpp"
+#include "sim/search/device_orders.hpp"
+#include "sim/search/work_bound.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kMostStates = 200'000, kMostSteps = 5'000'000;  // A planner takes a fraction of a second.
+constexpr int kRowsOfContext = 4096;   // Fewest rows of a sequence on a device of a context group.
+constexpr int kMostMicroBatches = 32;  // For each rank, or the scenario's own number; more hide little.
+constexpr int kEveryCount = 32;        // Up to so many devices every number of stages and replicas is tried.
+constexpr int kMostChunks = 4;         // Stages on a rank; more have more messages than they save.
+
+/// Numbers of ranks or replicas: all up to kEveryCount, then those that divide the devices, powers of two, and `limit`.
+std::vector<int> counts_up_to(int limit, int devices) {
+  std::vector<int> counts;
+  for (int n = 1; n <= limit; ++n)
+    if (n == limit || devices <= kEveryCount || n <= 8 || (devices % n == 0) || (n & (n - 1)) == 0) counts.push_back(n);
+  return counts;
+}
+
+std::vector<int> divisors_of(int number) {
+  std::vector<int> list;
+  for (int n = 1; n <= number; ++n)
+    if (number % n == 0) list.push_back(n);
+  return list;
+}
+
+std::vector<int> powers_of_two_up_to(int limit) {
+  std::vector<int> powers;
+  for (int n = 1; n <= limit; n *= 2) powers.push_back(n);
+  return powers;
+}
+
+/// The planner searches where to cut, and how often. `explicit` searches for nothing, `layerpipe` makes no stages, and
+/// `brute` finds what others find.
+bool is_tried(const PlannerDef& def) {
+  return def.name != "balanced" && def.name != "explicit" && def.name != "layout" && def.name != "layerpipe" &&
+         def.name != "brute";
+}
+
+/// Limits the search of a planner that has such an option.
+void limit_effort(PlanSpec& spec) {
+  if (spec.planner->fields->find("states")) spec.effort = kMostStates;
+  if (spec.planner->fields->find("steps")) spec.effort = kMostSteps;
+}
+
+/// A placement, and for both directions the schedule that divides the micro-batches.
+struct PlacementChoice {
+  Placement placement;
+  const ScheduleDef* both_ways = nullptr;
+
+  std::pair<Placement, std::string_view> key() const {
+    return {placement, both_ways ? both_ways->name : std::string_view()};
+  }
+};
+
+std::vector<PlacementChoice> placements_of(const std::vector<const ScheduleDef*>& schedules) {
+  std::vector<PlacementChoice> list;
+  for (const ScheduleDef* def : schedules) {
+    const Placement placement = placement_of(*def);
+    list.push_back({placement, placement == Placement::Bidirectional ? def : nullptr});
+  }
+  std::sort(list.begin(), list.end(),
+            [](const PlacementChoice& a, const PlacementChoice& b) { return a.key() < b.key(); });
+  list.erase(std::unique(list.begin(), list.end(),
+                         [](const PlacementChoice& a, const PlacementChoice& b) { return a.key() == b.key(); }),
+             list.end());
+  return list;
+}
+
+class VariantMaker {
+ public:
+  VariantMaker(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules)
+      : configured_(configured),
+        samples_(configured.plan.mini_batch),
+        layers_(static_cast<int>(configured.model().layers.size())),
+        devices_(static_cast<int>(configured.cluster().devices.size())),
+        recomputations_(recomputations(configured.model())),
+        placements_(placements_of(schedules)),
+        balanced_(default_plan_spec(get_from(planners::catalog(), "planner", "balanced"), configured.cluster())),
+        orders_(configured.cluster()),
+        work_(configured) {}
+
+  PlanVariants make() {
+    if (configured_.experiment.rules) {
+      groups();
+    } else {
+      chains();
+      for (const PlannerDef* def : planners::catalog())
+        if (is_tried(*def)) plans_of(*def);
+    }
+    std::stable_sort(made_.list.begin(), made_.list.end(),
+                     [](const PlanVariant& a, const PlanVariant& b) { return a.bound < b.bound; });
+    return std::move(made_);
+  }
+
+ private:
+  /// Numbers of stages on a rank.
+  std::vector<int> chunks_in(const PlacementChoice& where, int ranks) const {
+    if (where.placement == Placement::Linear || where.placement == Placement::Bidirectional) return {1};
+    if (ranks == 1) return {};
+    std::vector<int> list;
+    for (int chunks = 2; chunks <= kMostChunks && chunks * ranks <= layers_; ++chunks)
+      if (chunks == 2 || where.placement == Placement::Loop || (where.placement == Placement::Wave && chunks % 2 == 0))
+        list.push_back(chunks);
+    return list;
+  }
+
+  bool too_many(int micro_batches, int ranks) {
+    const bool too_many = micro_batches > std::max(configured_.experiment.run.micro_batches, kMostMicroBatches * ranks);
+    made_.limited |= too_many;
+    return too_many;
+  }
+
+  void chains() {
+    const std::vector<int> sizes = divisors_of(samples_);
+    for (const int ranks : counts_up_to(std::min(devices_, layers_), devices_))
+      for (const int replicas : counts_up_to(std::min(devices_ / ranks, samples_), devices_))
+        for (const std::vector<DeviceId>& devices : orders_.lists(ranks, replicas))
+          for (const int size : sizes) {
+            if (size < replicas || too_many(samples_ / size, ranks)) continue;
+            if (configured_.experiment.plan.per_replica && size % replicas != 0) continue;
+            PlanSpec spec = balanced_;
+            spec.replicas = replicas;
+            spec.devices = devices;
+            placed(std::move(spec), ranks, size, recomputations_);
+          }
+  }
+
+  void placed(PlanSpec spec, int ranks, int size, const std::vector<Recomputation>& kinds) {
+    for (const PlacementChoice& where : placements_)
+      for (const int chunks : chunks_in(where, ranks)) {
+        if (ranks * chunks > layers_) continue;
+        for (const Recomputation recompute : kinds) {
+          PlanVariant v{.plan = spec, .placement = where.placement, .chunks = chunks, .both_ways = where.both_ways};
+          v.plan.stages = ranks * chunks;
+          if (where.placement != Placement::Linear && !where.both_ways) v.plan.placement = where.placement;
+          add(std::move(v), ranks, size, recompute);
+        }
+      }
+  }
+
+  /// Divisions of the whole cluster: tensor inside a node, context for long sequences, experts, stages, and replicas
+  /// for the rest, which divide the states of the optimizer.
+  void groups() {
+    int sequence = 0, experts = 1;
+    for (const Layer& layer : configured_.model().layers)
+      for (const Operation& op : layer.operations) {
+        if (op.kind == OperationKind::Attention) sequence = std::max(sequence, op.rows);
+        if (op.kind == OperationKind::GroupedLinear) experts = std::max(experts, op.experts);
+      }
+    const int most_context = std::max(1, sequence / kRowsOfContext);
+    for (const int tensor : powers_of_two_up_to(configured_.experiment.rules->node.devices))
+      for (const int context : powers_of_two_up_to(most_context))
+        for (const int expert : powers_of_two_up_to(experts))
+          for (const int ranks : divisors_of(devices_ / (tensor * context))) {
+            Degrees d{.replicas = devices_ / (tensor * context * ranks),
+                      .context = context,
+                      .tensor = tensor,
+                      .expert = expert};
+            d.sequence = tensor > 1;
+            if (d.replicas == 0 || d.devices() * ranks != devices_ || d.devices() % expert != 0) continue;
+            if (experts > 1 && expert == 1 && tensor > 1) continue;  // Experts are divided before products are.
+            group_stages(d, ranks);
+          }
+  }
+
+  void group_stages(const Degrees& degrees, int ranks) {
+    const std::vector<Recomputation> kinds{Recomputation::None, Recomputation::Selective, Recomputation::Layers};
+    for (const int each : {1, 2, 3, 4, 6, 8}) {
+      const std::int64_t size = std::int64_t{each} * degrees.replicas;
+      if (size > samples_ || samples_ % size != 0) continue;
+      for (const StateSharding sharding : shardings_of(degrees, ranks)) {
+        PlanSpec spec = balanced_;
+        spec.group = degrees;
+        spec.replicas = degrees.replicas;
+        spec.sharding = sharding;
+        placed(std::move(spec), ranks, static_cast<int>(size), kinds);
+      }
+    }
+  }
+
+  /// With a pipeline, weights that stay gathered save nothing over divided states of the optimizer, and gradients that
+  /// are summed after each backward cost more.
+  static std::vector<StateSharding> shardings_of(const Degrees& degrees, int ranks) {
+    if (degrees.replicas * degrees.context == 1) return {StateSharding::None};
+    if (ranks > 1) return {StateSharding::Optimizer};
+    return {StateSharding::Optimizer, StateSharding::Gradients, StateSharding::Weights};
+  }
+
+  void plans_of(const PlannerDef& def) {
+    const auto is_linear = [](const PlacementChoice& c) { return c.placement == Placement::Linear; };
+    if (std::none_of(placements_.begin(), placements_.end(), is_linear) || !def.fields->find("micro_batch_size"))
+      return;
+    PlanSpec spec = default_plan_spec(def, configured_.cluster());
+    limit_effort(spec);
+    for (const int size : divisors_of(samples_))
+      for (const Recomputation recompute : recomputations_) {
+        if (recompute != Recomputation::None && !def.fields->find("recompute")) continue;
+        if (too_many(samples_ / size, devices_)) continue;
+        PlanVariant v{.plan = spec, .searches = true};
+        add(std::move(v), 0, size, recompute);
+      }
+  }
+
+  /// `ranks`: 0 for a planner that chooses the stages itself.
+  void add(PlanVariant v, int ranks, int size, Recomputation recompute) {
+    v.micro_batches = samples_ / size;
+    v.plan.micro_batch_size = size;
+    v.plan.per_replica = configured_.experiment.plan.per_replica;
+    // A planner that chooses for itself still does where nothing is recomputed.
+    if (recompute != Recomputation::None) v.plan.recompute = recompute;
+    const std::vector<DeviceId> devices = v.plan.devices ? *v.plan.devices : all_devices();
+    v.devices = static_cast<int>(devices.size());
+    try {
+      v.bound = v.micro_batches * (ranks > 0 ? work_.micro_batch(v.plan, ranks, devices) : any_plan(devices, v));
+    } catch (const InputError&) {  // A layer cannot be divided so.
+      return;
+    }
+    if (ranks > 0 && v.plan.group.group() == 1) v.memory = work_.memory(v.plan, ranks);
+    made_.list.push_back(std::move(v));
+  }
+
+  Seconds any_plan(const std::vector<DeviceId>& devices, const PlanVariant& v) {
+    const auto [entry, is_new] = any_.try_emplace(v.plan.micro_batch_size);
+    if (is_new)
+      entry->second = bounds::work({.costs = *configured_.experiment.costs,
+                                    .devices = devices,
+                                    .micro_batch = v.plan.micro_batch_size,
+                                    .micro_batches = v.micro_batches})
+                          .each;
+    return entry->second;
+  }
+
+  std::vector<DeviceId> all_devices() const {
+    std::vector<DeviceId> list;
+    for (const DeviceId d : configured_.cluster().devices.ids()) list.push_back(d);
+    return list;
+  }
+
+  const PlannedExperiment& configured_;
+  PlanVariants made_;
+  int samples_, layers_, devices_;
+  std::vector<Recomputation> recomputations_;
+  std::vector<PlacementChoice> placements_;
+  PlanSpec balanced_;
+  DeviceOrders orders_;
+  WorkBound work_;
+  std::map<int, Seconds> any_;  ///< Samples of a micro-batch -> bound of a plan of any planner.
+};
+
+}  // namespace
+
+Placement placement_of(const ScheduleDef& def) {
+  return def.placement == Placement::Any ? Placement::Linear : def.placement;
+}
+
+PlanVariants plan_variants(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules) {
+  return VariantMaker(configured, schedules).make();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/experiment/run.hpp"
+
+namespace stagecraft {
+
+/// Where a schedule wants the stages: Linear if any place will do.
+Placement placement_of(const ScheduleDef&);
+
+/// Options of a planner, before it makes a plan of them.
+struct PlanVariant {
+  PlanSpec plan;
+  Placement placement = Placement::Linear;
+  int chunks = 1;  ///< Stages of each rank; 1 for other planners than `balanced`.
+  /// The schedule that divides the micro-batches between two directions; null for pipelines in one direction.
+  const ScheduleDef* both_ways = nullptr;
+  int micro_batches = 1;
+  Seconds bound = {};     ///< No such plan has a shorter period with any order of work.
+  Bytes memory = {};      ///< The fullest device needs at least so much.
+  int devices = 0;        ///< Devices that it may use.
+  bool searches = false;  ///< Its planner searches, which takes longer.
+};
+
+struct PlanVariants {
+  std::vector<PlanVariant> list;  ///< Shortest bound first.
+  bool limited = false;           ///< Micro-batches are so small that there are too many of them to be useful.
+};
+
+/// Plans for the model, the cluster and the samples in an iteration of an experiment, with every sensible number of
+/// stages, replicas and samples in a micro-batch, with and without recomputation: `balanced` on the lists of
+/// DeviceOrders for each placement of the schedules, and each other planner on all devices. With costs from shapes:
+/// divisions of the whole cluster into groups instead.
+PlanVariants plan_variants(const PlannedExperiment&, const std::vector<const ScheduleDef*>& schedules);
+
+}  // namespace stagecraft

@@ -1,0 +1,69 @@
+#include "sim/search/policies.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/schedule/builder.hpp"
+#include "sim/weights/policy.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+const Strings kUsual = {"1f1b",   "gpipe",       "eager-1f1b",     "zb-h1",     "zb-h2",
+                        "v-half", "interleaved", "interleaved-zb", "zb-v",      "v-min",
+                        "1f1b-v", "looped-bfs",  "zb-2p",          "zb-v-auto", "hanayo"};
+const Strings kMegatron = {"1f1b", "interleaved"};  // All that Megatron-LM and what builds on it run.
+const Strings kUnflushed = {"pipedream", "2bw"};
+const Strings kFoundFromCosts = {"zb-1p", "zb-2p", "zb-v-auto", "v-adaptive", "hanayo", "spp-pe"};
+/// Their backwards compute both gradients at once.
+const Strings kUnsplit = {"1f1b", "gpipe", "eager-1f1b", "interleaved", "1f1b-v", "looped-bfs", "hanayo"};
+
+bool is_in(const Strings& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+const ScheduleDef& schedule_named(const std::string& name) {
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
+  const char* why = def.tasks           ? "needs a plan of tasks"
+                    : !def.trains       ? "does not train"
+                    : def.name == "csv" ? "is the order of one plan, from a file"
+                                        : nullptr;
+  if (why)
+    throw InputError(fmt::format("the schedule '{}' {}, so there is nothing to search for", name, why),
+                     "leave --schedules out, or name others");
+  return def;
+}
+
+SchedulingPolicy policy_of(const ScheduleDef& def, const std::string& weights) {
+  const int effort = def.name == "synthesised" ? 2 : is_in(kFoundFromCosts, def.name) ? 1 : 0;
+  return {&def, weights, effort, !is_in(kUnsplit, def.name)};
+}
+
+}  // namespace
+
+std::vector<SchedulingPolicy> scheduling_policies(const Strings& schedules, const Strings& weights,
+                                                  const CostRules* rules) {
+  const bool megatron = rules && (rules->software.name.starts_with("megatron") || rules->software.name == "bloom" ||
+                                  rules->software.name.starts_with("nemo"));
+  Strings names = !schedules.empty() ? schedules : megatron ? kMegatron : kUsual;
+  if (schedules.empty() && !weights.empty()) names.insert(names.end(), kUnflushed.begin(), kUnflushed.end());
+  // No training framework runs an order that was searched for, and with groups there are many plans.
+  if (schedules.empty() && !rules) names.emplace_back("synthesised");
+  std::vector<SchedulingPolicy> policies;
+  for (const std::string& name : names) {
+    const ScheduleDef& def = schedule_named(name);
+    if (weights.empty()) policies.push_back(policy_of(def, "auto"));
+    for (const std::string& word : weights)
+      if (get_from(weights::catalog(), "weights policy", word).needs_flush == def.flushes)
+        policies.push_back(policy_of(def, word));
+  }
+  if (policies.empty())
+    throw InputError("none of these schedules goes with any of these weights",
+                     "flush is for schedules with a flush such as 1f1b, the others for pipedream and 2bw");
+  return policies;
+}
+
+}  // namespace stagecraft

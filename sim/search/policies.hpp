@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/experiment/run.hpp"
+
+namespace stagecraft {
+
+/// An order of work, and the weights it reads.
+struct SchedulingPolicy {
+  const ScheduleDef* schedule;
+  std::string weights = "auto";
+  int effort = 0;      ///< 0: the order is written down; 1: it is found from the costs; 2: it is searched for.
+  bool splits = true;  ///< Backwards may be split in two halves.
+};
+
+/// The policies that a search tries. A weights policy that needs a flush goes with the schedules that have one, any
+/// other with those that have none. Without names the usual synchronous schedules and `synthesised`, and for software
+/// of Megatron-LM what it runs. InputError for schedules that are not searched.
+std::vector<SchedulingPolicy> scheduling_policies(const std::vector<std::string>& schedules,
+                                                  const std::vector<std::string>& weights, const CostRules*);
+
+}  // namespace stagecraft

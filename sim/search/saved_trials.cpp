@@ -1,0 +1,114 @@
+#include "sim/search/saved_trials.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/json.hpp"
+#include "sim/core/output.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr const char* kSchema = "search-state/1";
+constexpr std::chrono::seconds kBetweenSaves{2};
+
+Json json_of(const std::string& settings, const Trial& t) {
+  const Choice& c = t.choice;
+  Json json = JsonObject{{"settings", settings},
+                         {"result", static_cast<int>(t.result)},
+                         {"why", t.why},
+                         {"period_s", c.period.value},
+                         {"makespan_s", c.makespan.value},
+                         {"throughput", c.throughput},
+                         {"memory", c.memory.value},
+                         {"filled", c.filled},
+                         {"work_s", c.work.value},
+                         {"unexchanged", c.unexchanged.value},
+                         {"weights", c.weights},
+                         {"limit", c.limit}};
+  if (c.replayed)
+    json["contended"] = JsonObject{{"period_s", c.replayed->period.value},
+                                   {"makespan_s", c.replayed->makespan.value},
+                                   {"why_not", c.replayed->why_not}};
+  return json;
+}
+
+Trial trial_of(const Json& json) {
+  Trial t;
+  t.result = static_cast<TrialResult>(static_cast<int>(json.at("result").number()));
+  t.why = json.at("why").text();
+  Choice& c = t.choice;
+  c.period = Seconds{json.at("period_s").number()};
+  c.makespan = Seconds{json.at("makespan_s").number()};
+  c.throughput = json.at("throughput").number();
+  c.memory = Bytes{json.at("memory").number()};
+  c.filled = json.at("filled").number();
+  c.work = Seconds{json.at("work_s").number()};
+  c.unexchanged = Bytes{json.at("unexchanged").number()};
+  c.weights = json.at("weights").text();
+  c.limit = json.at("limit").text();
+  if (const Json* contended = json.find("contended"))
+    c.replayed = ContendedResult{Seconds{contended->at("makespan_s").number()},
+                                 Seconds{contended->at("period_s").number()}, contended->at("why_not").text()};
+  return t;
+}
+
+}  // namespace
+
+SavedTrials::SavedTrials(std::string file, std::string question)
+    : file_(std::move(file)), question_(std::move(question)) {
+  if (file_.empty()) return;
+  check_output(file_, Overwrite::Ours);
+  if (std::filesystem::exists(file_)) read();
+}
+
+void SavedTrials::read() {
+  std::ifstream in(file_);
+  std::string line, question;
+  try {
+    while (std::getline(in, line)) {
+      if (line.empty() || line.front() == '#') continue;
+      const std::optional<Json> json = Json::parse(line);
+      if (!json) throw JsonError("a line is not JSON");
+      if (question.empty() && json->at("schema").text() == kSchema)
+        question = json->at("question").text();
+      else
+        trials_[json->at("settings").text()] = trial_of(*json);
+    }
+  } catch (const JsonError& e) {
+    throw InputError(fmt::format("--resume: '{}' is not the state of a search: {}", file_, e.what()),
+                     "name another file, or delete this one");
+  }
+  if (question != question_)
+    throw InputError(fmt::format("--resume: '{}' has the state of another search: the scenario, the options or the "
+                                 "version of Stagecraft differ",
+                                 file_),
+                     "name another file, or delete this one");
+  loaded_ = saved_ = trials_.size();
+}
+
+std::optional<Trial> SavedTrials::find(const std::string& settings) const {
+  const auto at = trials_.find(settings);
+  if (at == trials_.end()) return {};
+  return at->second;
+}
+
+void SavedTrials::add(const std::string& settings, const Trial& trial) {
+  if (!file_.empty()) trials_[settings] = trial;
+}
+
+void SavedTrials::save(bool now) {
+  const auto time = std::chrono::steady_clock::now();
+  if (file_.empty() || (!now && (time - last_ < kBetweenSaves || saved_ == trials_.size()))) return;
+  std::string text = Json(JsonObject{{"schema", kSchema}, {"question", question_}}).dump() + "\n";
+  for (const auto& [settings, trial] : trials_) text += json_of(settings, trial).dump() + "\n";
+  write_output(file_, text, Overwrite::Ours, CommentStyle::Hash);
+  saved_ = trials_.size();
+  last_ = time;
+}
+
+}  // namespace stagecraft

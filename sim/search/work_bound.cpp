@@ -1,0 +1,168 @@
+#include "sim/search/work_bound.hpp"
+
+#include <algorithm>
+
+#include "sim/core/numbers.hpp"
+#include "sim/cost/stage_cost.hpp"
+#include "sim/plan/bounds.hpp"
+#include "sim/plan/group.hpp"
+
+namespace stagecraft {
+namespace {
+
+Seconds backward_of(const StageCost& c) { return std::min(c.backward, c.input_gradient + c.weight_gradient); }
+
+/// The least times that a micro-batch spends on stages.
+struct StageTimes {
+  Seconds forward, whole_backward, input_gradient;
+};
+
+StageTimes fastest_replica(const PlannedExperiment& p, StageId s) {
+  StageTimes least{Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}};
+  for (std::size_t r = 0; r < p.plan.stage(s).devices().size(); ++r) {
+    const StageCost& c = p.costs.at(s, static_cast<int>(r));
+    least.forward = std::min(least.forward, c.forward);
+    least.whole_backward = std::min(least.whole_backward, backward_of(c));
+    least.input_gradient = std::min({least.input_gradient, c.input_gradient, backward_of(c)});
+  }
+  return least;
+}
+
+/// What one device does in an iteration.
+struct DeviceLoad {
+  Seconds work, weight_gradients;
+  Bytes in_use, largest_turn;
+  Seconds wait_whole, wait_split;  ///< For the stages in front of its first stage.
+  bool used = false;
+};
+
+/// Whether the bound with waits holds: a chain in one direction, in which every replica has a part of each micro-batch.
+bool has_waits(const PlannedExperiment& p) {
+  if (!p.experiment.schedule.flushes()) return false;
+  for (const StageId s : p.plan.stages.ids()) {
+    const Stage& stage = p.plan.stage(s);
+    if (stage.twin.valid() || stage.turns() > 1 || !stage.micros.empty()) return false;
+    if (stage.micro_batch_size != p.plan.stages.front().micro_batch_size) return false;
+    if (stage.shape.task != StageTask::Whole) return false;
+  }
+  std::vector<std::pair<int, int>> chain;
+  for (const StageEdge& e : p.plan.edges)
+    if (e.to.value == e.from.value + 1) chain.emplace_back(e.from.value, e.to.value);
+  std::sort(chain.begin(), chain.end());
+  chain.erase(std::unique(chain.begin(), chain.end()), chain.end());
+  return static_cast<int>(chain.size()) == p.plan.stage_count() - 1;
+}
+
+void add_stage(const PlannedExperiment& p, StageId s, IdVector<DeviceId, DeviceLoad>& loads) {
+  const Stage& stage = p.plan.stage(s);
+  // One recomputing stage at a time has all of its stash, and only one of two copies may have a micro-batch.
+  const bool in_turn = stage.shape.recomputes_all() || stage.twin.valid();
+  for (std::size_t r = 0; r < stage.devices().size(); ++r) {
+    const StageCost& c = p.costs.at(s, static_cast<int>(r));
+    DeviceLoad& load = loads[stage.devices()[r]];
+    load.used = true;
+    const int count = p.plan.micro_batches_per_replica(s);
+    const Seconds again = stage.shape.recomputes_all() ? c.recompute : Seconds{0};
+    load.work += count * (c.forward + backward_of(c) + again) + c.update;
+    load.weight_gradients += count * std::max(Seconds{0}, backward_of(c) - c.input_gradient);
+    const StageMemory memory = stage_memory(c.memory, in_turn ? 0 : 1);
+    load.in_use += memory.resident() + memory.stash;
+    if (in_turn) load.largest_turn = std::max(load.largest_turn, c.memory.whole_stash());
+  }
+}
+
+/// Sets the waits of the devices, each from its first stage.
+void add_waits(const PlannedExperiment& p, IdVector<DeviceId, DeviceLoad>& loads) {
+  Seconds whole, split;
+  IdVector<DeviceId, char> seen(loads.size(), 0);
+  for (const StageId s : p.plan.stages.ids()) {
+    for (const DeviceId d : p.plan.stage(s).devices()) {
+      if (seen[d] != 0) continue;
+      seen[d] = 1;
+      loads[d].wait_whole = whole, loads[d].wait_split = split;
+    }
+    const StageTimes least = fastest_replica(p, s);
+    whole += least.forward + least.whole_backward;
+    split += least.forward + least.input_gradient;
+  }
+}
+
+}  // namespace
+
+PlanBound plan_bound(const PlannedExperiment& p) {
+  IdVector<DeviceId, DeviceLoad> loads(p.cluster().devices.size());
+  for (const StageId s : p.plan.stages.ids()) add_stage(p, s, loads);
+  if (has_waits(p)) add_waits(p, loads);
+  PlanBound bound;
+  for (const DeviceId d : loads.ids()) {
+    const DeviceLoad& load = loads[d];
+    if (!load.used) continue;
+    const Seconds split = load.work - load.weight_gradients + std::max(load.weight_gradients, load.wait_split);
+    bound.period = std::max(bound.period, split);
+    bound.unsplit = std::max({bound.unsplit, split, load.work + load.wait_whole});
+    const Bytes in_use = load.in_use + load.largest_turn, there = p.cluster().type_of(d).usable_memory();
+    bound.memory = std::max(bound.memory, in_use);
+    if (there.value > 0 && in_use > there) bound.fits = false;
+  }
+  return bound;
+}
+
+WorkBound::WorkBound(const PlannedExperiment& configured) : configured_(configured) {
+  const ModelGraph& model = configured.model();
+  std::vector<LayerId> everything;
+  for (const LayerId l : model.layers.ids()) everything.push_back(l);
+  const MemoryUnits units = parameter_memory(parameters_of(everything, model), model.precision);
+  resident_ = units.weights + units.gradients + units.optimizer;
+}
+
+Bytes WorkBound::memory(const PlanSpec& spec, int ranks) {
+  const int samples = spec.micro_batch_size / std::max(1, spec.replicas);
+  const Recomputation recomputation = spec.recompute.value_or(Recomputation::None);
+  const auto [entry, is_new] = stashes_.try_emplace({samples, static_cast<int>(recomputation)});
+  // A stage that recomputes all keeps what enters it, which its layers do not say.
+  if (is_new && recomputation != Recomputation::Full)
+    for (const LayerId l : configured_.model().layers.ids())
+      entry->second += layer_memory(configured_.model(), l, recomputation, samples).stash;
+  return (resident_ + entry->second) * (1.0 / ranks);
+}
+
+const WorkBound::LayerSeconds& WorkBound::layers(const PlanSpec& spec, int samples, DeviceTypeId type) {
+  const Recomputation recomputation = spec.recompute.value_or(Recomputation::None);
+  LayerSeconds& times = layers_[{samples, static_cast<int>(recomputation), group_text(spec), type}];
+  if (!times.empty()) return times;
+  StageShape shape = spec.shape(1);
+  shape.recomputation = recomputation;
+  for (const LayerId l : configured_.model().layers.ids()) {
+    const LayerCost c = configured_.experiment.costs->at(l, shape, type, samples);
+    times.push_back((c.forward + std::min(c.backward(), c.input_gradient + c.weight_gradient)).value);
+  }
+  return times;
+}
+
+Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, const std::vector<DeviceId>& devices) {
+  const Cluster& cluster = configured_.cluster();
+  std::vector<int> counts(cluster.types.size());  // Ranks by the type of their first device.
+  const std::size_t each = devices.size() / static_cast<std::size_t>(ranks);
+  bool mixed = false;
+  for (std::size_t i = 0; i < devices.size(); i += each) {
+    const DeviceTypeId type = cluster.devices[devices[i]].type;
+    ++counts[type.value];
+    for (std::size_t k = i; k < i + each; ++k) mixed |= cluster.devices[devices[k]].type != type;
+  }
+  // The first replica has the fewest samples; where all have one type, the one with the most counts.
+  const int replicas = std::max(1, spec.replicas);
+  const int samples = std::max(1, (spec.micro_batch_size + (mixed ? 0 : replicas - 1)) / replicas);
+  const auto [entry, is_new] = bounds_.try_emplace(
+      {samples, static_cast<int>(spec.recompute.value_or(Recomputation::None)), group_text(spec), counts});
+  if (!is_new) return entry->second;
+  std::vector<std::vector<double>> seconds;
+  std::vector<int> used;
+  for (std::size_t t = 0; t < counts.size(); ++t) {
+    if (counts[t] == 0) continue;
+    seconds.push_back(layers(spec, samples, DeviceTypeId{t}));
+    used.push_back(counts[t]);
+  }
+  return entry->second = Seconds{bounds::shared_work(seconds, used)};
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/experiment/run.hpp"
+
+namespace stagecraft {
+
+/// Lower bounds on the period of plans that are not made yet: all work of the model, divided among the ranks as if
+/// layers could be split. It needs no planner, so that thousands of plans can wait in a queue until it is their turn.
+class WorkBound {
+ public:
+  explicit WorkBound(const PlannedExperiment&);
+
+  /// A chain of stages on `ranks` equal shares of these devices, in this order, for one micro-batch.
+  Seconds micro_batch(const PlanSpec&, int ranks, const std::vector<DeviceId>& devices);
+
+  /// The fullest of `ranks` devices without groups keeps at least its share of all weights, gradients and states of the
+  /// optimizer, and of the stash of a micro-batch.
+  Bytes memory(const PlanSpec&, int ranks);
+
+ private:
+  using LayerSeconds = std::vector<double>;
+  const LayerSeconds& layers(const PlanSpec&, int samples, DeviceTypeId);
+
+  const PlannedExperiment& configured_;
+  /// [samples of a replica, kind of recomputation, degrees and sharding, type]
+  std::map<std::tuple<int, int, std::string, DeviceTypeId>, LayerSeconds> layers_;
+  std::map<std::tuple<int, int, std::string, std::vector<int>>, Seconds> bounds_;
+  std::map<std::pair<int, int>, Bytes> stashes_;  ///< [samples, kind of recomputation]
+  Bytes resident_;                                ///< Of the whole model.
+};
+
+/// What the devices of a plan do and keep whatever the order of work.
+struct PlanBound {
+  Seconds period;    ///< No order of work has a shorter period.
+  Seconds unsplit;   ///< No order whose backwards compute both gradients at once has a shorter period.
+  Bytes memory;      ///< The fullest device needs at least so much.
+  bool fits = true;  ///< No device needs more than it has.
+};
+
+/// Every device runs its computations and its updates. If every iteration starts with the weights of the one before, a
+/// device also waits, between its last gradient and the next forward of its first stage, for the gradient on its way
+/// down and the next micro-batch on its way up through the stages in front of it:
+///
+///   period >= work of the device + sum over stages in front of it of (forward + input gradient)
+///
+/// With split backwards, weight gradients may fill this wait; then the larger of the two counts.
+PlanBound plan_bound(const PlannedExperiment&);
+
+}  // namespace stagecraft
