@@ -34,10 +34,14 @@ std::string parts(const Choice& c) {
 }  // namespace
 
 void ChoiceReasons::add(const Choice& c) {
-  if (const auto [entry, is_new] = by_types_.try_emplace(c.device_types, c); !is_new && is_shorter(c, entry->second))
-    entry->second = c;
+  add_bound(c.device_types, known_period(c));
   shortest_.insert(std::upper_bound(shortest_.begin(), shortest_.end(), c, is_shorter), c);
   if (shortest_.size() > 2) shortest_.pop_back();
+}
+
+void ChoiceReasons::add_bound(const std::string& device_types, Seconds bound) {
+  const auto [entry, is_new] = by_types_.try_emplace(device_types, bound);
+  if (!is_new) entry->second = std::min(entry->second, bound);
 }
 
 void ChoiceReasons::add_unfit(const Choice& c) {
@@ -54,9 +58,8 @@ std::vector<std::string> ChoiceReasons::lines(const ChoiceTable& table) const {
       lines.push_back(fmt::format("the next: {} at {}; {}", words(c), to_text(known_period(c)), parts(c)));
       break;
     }
-  for (const auto& [types, c] : by_types_)
-    if (types != first.device_types)
-      lines.push_back(fmt::format("on {}: {} at best, {}", types, to_text(known_period(c)), words(c)));
+  for (const auto& [types, bound] : by_types_)
+    if (types != first.device_types) lines.push_back(fmt::format("on {}: no shorter than {}", types, to_text(bound)));
   if (shortest_unfit_ && shortest_unfit_->period < known_period(first))
     lines.push_back(fmt::format("does not fit in memory with its messages: {} at {}", words(*shortest_unfit_),
                                 to_text(shortest_unfit_->period)));

@@ -13,6 +13,8 @@ namespace stagecraft {
 class ChoiceReasons {
  public:
   void add(const Choice&);
+  /// Plans on devices of these types were not simulated, because none has a shorter period.
+  void add_bound(const std::string& device_types, Seconds);
   void add_unfit(const Choice&);
   void note(const std::string& not_tried) { not_tried_.push_back(not_tried); }
 
@@ -21,9 +23,9 @@ class ChoiceReasons {
   std::vector<std::string> lines(const ChoiceTable&) const;
 
  private:
-  std::vector<Choice> shortest_;            ///< The two shortest with different plans or orders.
-  std::map<std::string, Choice> by_types_;  ///< The shortest on devices of these types.
-  std::optional<Choice> shortest_unfit_;    ///< Without contention.
+  std::vector<Choice> shortest_;             ///< The two shortest with different plans or orders.
+  std::map<std::string, Seconds> by_types_;  ///< On devices of these types no period is shorter.
+  std::optional<Choice> shortest_unfit_;     ///< Without contention.
   std::vector<std::string> not_tried_;
 };
 

@@ -31,9 +31,10 @@ constexpr int kIterations = 5;
 constexpr double kMostInstructions = 3e6;  // One simulation takes about a second.
 // What is decided after a batch does not depend on the number of threads. Orders are searched for in smaller batches,
 // because each takes long and may make the next superfluous.
-constexpr int kBatch = 32, kBatchOfOrders = 8;
+constexpr std::size_t kBatch = 32, kTrialsOfBatch = 8, kBatchOfOrders = 8;
 constexpr double kLess = 1 - 1e-9;
-constexpr int kPlansOfSimulation = 10;  // A plan takes about a tenth of the time of a simulation.
+constexpr double kBetweenProgress = 0.1;  // Seconds.
+constexpr int kPlansOfSimulation = 10;    // A plan takes about a tenth of the time of a simulation.
 
 /// A plan to make, or a combination to simulate.
 struct SearchTask {
@@ -44,6 +45,9 @@ struct SearchTask {
   int devices = 0, effort = 0;
   std::uint64_t tie = 0;
 };
+
+/// Effort, bound, tie, number.
+using TaskQueue = std::set<std::tuple<int, Seconds, std::uint64_t, int>>;
 
 struct TaskResult {
   bool done = false, too_large_to_simulate = false;
@@ -127,7 +131,7 @@ class ChoiceSearch {
     const auto number = static_cast<int>(tasks_.size());
     Rng rng(asked_.seed, fmt::format("{}", number));
     if (asked_.seed != ChoiceOptions{}.seed) task.tie = static_cast<std::uint64_t>(rng.integer(0, 1 << 30));
-    waiting_.emplace(task.effort, task.bound, task.tie, number);
+    (task.variant ? plans_ : trials_).emplace(task.effort, task.bound, task.tie, number);
     tasks_.push_back(std::move(task));
   }
 
@@ -153,20 +157,33 @@ class ChoiceSearch {
   bool must_hurry() const { return asked_.stop() || (asked_.time && seconds() >= asked_.time->value); }
   double seconds() const { return std::chrono::duration<double>(SteadyClock::now() - begin_).count(); }
 
+  /// A batch has plans and simulations: plans alone would never end before the first simulation, because their bounds
+  /// are lower, and without a first result nothing can be set aside.
   void find_shortest() {
-    while (!waiting_.empty() && !stopping()) {
+    while (!(plans_.empty() && trials_.empty()) && !stopping()) {
+      const auto effort_of = [](const TaskQueue& queue) {
+        return queue.empty() ? kInfinity : static_cast<double>(std::get<0>(*queue.begin()));
+      };
+      const double effort = std::min(effort_of(plans_), effort_of(trials_));
       std::vector<int> batch;
-      while (!waiting_.empty() && batch.size() < kBatch) {
-        const int number = std::get<3>(*waiting_.begin());
-        // A task of another effort has to wait until what this batch finds is known.
-        if (!batch.empty() && tasks_[batch.front()].effort != tasks_[number].effort) break;
-        waiting_.erase(waiting_.begin());
-        (may_be_shorter(tasks_[number].bound) ? batch : aside_).push_back(number);
-      }
+      take(trials_, effort, kTrialsOfBatch, batch);
+      take(plans_, effort, kBatch, batch);
+      take(trials_, effort, kBatch, batch);
       run_batch(batch);
     }
-    for (const auto& entry : waiting_) aside_.push_back(std::get<3>(entry));
-    waiting_.clear();
+    for (TaskQueue* queue : {&plans_, &trials_}) {
+      for (const auto& entry : *queue) aside_.push_back(std::get<3>(entry));
+      queue->clear();
+    }
+  }
+
+  /// Fills the batch up to `size` tasks. Tasks of more effort wait until what this batch finds is known.
+  void take(TaskQueue& queue, double effort, std::size_t size, std::vector<int>& batch) {
+    while (!queue.empty() && batch.size() < size && std::get<0>(*queue.begin()) <= effort) {
+      const int number = std::get<3>(*queue.begin());
+      queue.erase(queue.begin());
+      (may_be_shorter(tasks_[number].bound) ? batch : aside_).push_back(number);
+    }
   }
 
   void run_batch(const std::vector<int>& batch) {
@@ -241,7 +258,8 @@ class ChoiceSearch {
                       .bound = bound,
                       .memory = c.bound.memory,
                       .devices = c.properties.devices,
-                      .effort = std::max(task.effort, policy.effort)};
+                      .effort = std::max(task.effort, policy.effort),
+                      .tie = static_cast<std::uint64_t>(&policy - policies_.data())};
       if (policy.effort < 2)
         add(std::move(next));
       else
@@ -315,6 +333,8 @@ class ChoiceSearch {
     int count = 0;
     for (const int number : aside_) {
       const SearchTask& task = tasks_[number];
+      reasons_.add_bound(
+          task.variant ? task.variant->device_types : task.combination.candidate->properties.device_types, task.bound);
       if (!may_be_shorter(task.bound)) continue;
       ++count;
       if (task.variant) shortest_bound_ = std::min(shortest_bound_, task.bound);
@@ -336,14 +356,13 @@ class ChoiceSearch {
     std::int64_t steps = std::int64_t{kPlansOfSimulation} * asked_.front_simulations;
     std::map<int, std::set<std::tuple<Seconds, std::uint64_t, int>>> by_devices;
     const auto sort_in = [&] {
+      for (TaskQueue* queue : {&plans_, &trials_}) {
+        for (const auto& entry : *queue) aside_.push_back(std::get<3>(entry));
+        queue->clear();
+      }
       for (const int number : aside_)
         by_devices[tasks_[number].devices].emplace(tasks_[number].bound, tasks_[number].tie, number);
       aside_.clear();
-      for (const auto& entry : waiting_) {
-        const int number = std::get<3>(entry);
-        by_devices[tasks_[number].devices].emplace(tasks_[number].bound, tasks_[number].tie, number);
-      }
-      waiting_.clear();
     };
     sort_in();
     while (!stopping() && table_.simulated < simulations && steps > 0) {
@@ -391,11 +410,11 @@ class ChoiceSearch {
 
   void show() {
     SearchProgress p{.simulated = table_.simulated, .seconds = seconds(), .best = best_, .phase = phase_};
-    for (const auto& entry : waiting_) {
-      if (std::get<0>(entry) == 0 && !may_be_shorter(std::get<1>(entry))) continue;
-      p.waiting += may_be_shorter(std::get<1>(entry));
-    }
-    p.rate = static_cast<double>(done_) / std::max(1e-3, p.seconds);
+    if (p.seconds - shown_ < kBetweenProgress) return;
+    shown_ = p.seconds;
+    for (const TaskQueue* queue : {&plans_, &trials_})
+      for (const auto& entry : *queue) p.waiting += may_be_shorter(std::get<1>(entry));
+    p.rate = static_cast<double>(done_) / p.seconds;
     progress_(p);
   }
 
@@ -429,9 +448,9 @@ class ChoiceSearch {
   ChoiceTable table_;
   PlanVariants variants_;
   std::vector<SearchTask> tasks_;
-  std::set<std::tuple<int, Seconds, std::uint64_t, int>> waiting_;  ///< Effort, bound, tie, number.
-  std::vector<int> aside_;                                          ///< Tasks that cannot be shorter than the best.
-  std::vector<SearchTask> orders_;                                  ///< One for each plan.
+  TaskQueue plans_, trials_;
+  std::vector<int> aside_;          ///< Tasks that cannot be shorter than the best.
+  std::vector<SearchTask> orders_;  ///< One for each plan.
   std::set<const Candidate*> ordered_plans_;
   std::map<const Candidate*, Seconds> shortest_of_plan_;
   std::vector<Combination> tried_;  ///< [Choice::id]
@@ -439,6 +458,7 @@ class ChoiceSearch {
   Seconds shortest_bound_{kInfinity};
   ChoiceReasons reasons_;
   std::int64_t done_ = 0;
+  double shown_ = 0;
   const char* phase_ = "";
   std::map<std::string, std::vector<Choice>> fronts_;  ///< Recomputation -> its Pareto front.
   std::set<std::string> ran_;                          ///< Schedules that could run one of the plans.

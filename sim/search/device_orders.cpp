@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "sim/cluster/link_table.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr int kFewRanks = 16, kSteps = 8;
+constexpr std::size_t kMostOrdered = 128;  // Links between all pairs are looked at.
 
 /// The same devices, with `ranks` replicas one after the other in place of `each` stages.
 std::vector<DeviceId> transposed(const std::vector<DeviceId>& devices, int ranks, int each) {
@@ -15,6 +17,32 @@ std::vector<DeviceId> transposed(const std::vector<DeviceId>& devices, int ranks
   for (int r = 0; r < ranks; ++r)
     for (int k = 0; k < each; ++k) result.push_back(devices[static_cast<std::size_t>(k * ranks + r)]);
   return result;
+}
+
+/// From the first device on always the one that the fastest link leads to, the first of equals. `uneven`: links differ.
+std::vector<DeviceId> nearest_next(const Cluster& cluster, bool& uneven) {
+  const LinkTable links(cluster);
+  std::vector<DeviceId> left, order{DeviceId{0}};
+  for (const DeviceId d : cluster.devices.ids())
+    if (d.value > 0) left.push_back(d);
+  double slowest = kInfinity, fastest = 0;
+  while (!left.empty()) {
+    const auto rate = [&](DeviceId d) {
+      const auto link = links.find(order.back(), d);
+      return link ? link->bandwidth.value : 0;
+    };
+    auto next = left.begin();
+    double highest = -1;
+    for (auto d = left.begin(); d != left.end(); ++d) {
+      const double r = rate(*d);
+      slowest = std::min(slowest, r), fastest = std::max(fastest, r);
+      if (r > highest) highest = r, next = d;
+    }
+    order.push_back(*next);
+    left.erase(next);
+  }
+  uneven = slowest < fastest;
+  return order;
 }
 
 }  // namespace
@@ -30,12 +58,15 @@ DeviceOrders::DeviceOrders(const Cluster& cluster) {
     if (at == static_cast<std::ptrdiff_t>(seen.size())) seen.push_back(type), types_.emplace_back();
     types_[static_cast<std::size_t>(at)].push_back(d);
   }
-  const LinkTable links(cluster);
-  const DeviceId first{0}, last{cluster.devices.size() - 1};
-  if (cluster.devices.size() > 2) {
-    const auto near = links.find(first, DeviceId{1}), far = links.find(first, last);
+  if (cluster.devices.size() > 2 && cluster.devices.size() <= kMostOrdered) near_ = nearest_next(cluster, uneven_);
+  if (cluster.devices.size() > kMostOrdered) {
+    const LinkTable links(cluster);
+    const auto near = links.find(DeviceId{0}, DeviceId{1}),
+               far = links.find(DeviceId{0}, DeviceId{cluster.devices.size() - 1});
     uneven_ = near && far && near->bandwidth.value > far->bandwidth.value;
   }
+  if (!std::is_sorted(near_.begin(), near_.end())) return;
+  near_.clear();  // It is the order of the cluster.
 }
 
 std::vector<std::vector<DeviceId>> DeviceOrders::lists(int ranks, int each) const {
@@ -44,6 +75,7 @@ std::vector<std::vector<DeviceId>> DeviceOrders::lists(int ranks, int each) cons
   std::vector<DeviceId> fast(fastest_.begin(), fastest_.begin() + static_cast<std::ptrdiff_t>(count));
   std::sort(fast.begin(), fast.end());
   result.push_back(std::move(fast));
+  if (near_.size() >= count) result.emplace_back(near_.begin(), near_.begin() + static_cast<std::ptrdiff_t>(count));
   for (const std::vector<DeviceId>& type : types_)
     if (type.size() >= count) result.emplace_back(type.begin(), type.begin() + static_cast<std::ptrdiff_t>(count));
   const int step = ranks <= kFewRanks ? 1 : ranks / kSteps;

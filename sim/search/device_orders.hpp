@@ -12,14 +12,16 @@ class DeviceOrders {
   explicit DeviceOrders(const Cluster&);
 
   /// Lists of devices for `ranks` ranks of `each` devices, the devices of a rank consecutive: the fastest devices in
-  /// the order of the cluster; the devices of one type; and the devices of two types, each rank with one type, either
-  /// type first, with each number of ranks on the second (eight numbers of more than 16). Where devices are not equally
-  /// far from each other, also the order in which the replicas of a rank are far apart and its neighbors near.
+  /// the order of the cluster; devices that fast links connect, one after the other; the devices of one type; and the
+  /// devices of two types, each rank with one type, either type first, with each number of ranks on the second (eight
+  /// numbers of more than 16). Where devices are not equally far from each other, also the order in which the replicas
+  /// of a rank are far apart and its neighbors near.
   std::vector<std::vector<DeviceId>> lists(int ranks, int each) const;
 
  private:
   std::vector<DeviceId> fastest_;             ///< Highest peak first.
   std::vector<std::vector<DeviceId>> types_;  ///< Devices of each type, the fastest type first.
+  std::vector<DeviceId> near_;                ///< Each next device is the nearest to the one before; empty: all are.
   bool uneven_ = false;
 };
 

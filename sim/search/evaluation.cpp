@@ -45,9 +45,7 @@ void describe(const PlannedExperiment& p, const PlanVariant& v, Choice& c) {
     if (stage.shape.recomputes_all()) c.recompute = "full";
     if (stage.shape.recomputes_layers()) c.recompute = "layers";
   }
-  std::set<std::string> types;
-  for (const DeviceId d : used) types.insert(p.cluster().type_of(d).name);
-  for (const std::string& type : types) c.device_types += (c.device_types.empty() ? "" : " and ") + type;
+  c.device_types = device_types_text({used.begin(), used.end()}, p.cluster());
   c.planner = v.plan.planner->name;
   c.micro_batch_size = v.plan.micro_batch_size;
   c.micro_batches = v.micro_batches;

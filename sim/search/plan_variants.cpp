@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "sim/plan/bounds.hpp"
@@ -219,6 +220,7 @@ class VariantMaker {
     if (recompute != Recomputation::None) v.plan.recompute = recompute;
     const std::vector<DeviceId> devices = v.plan.devices ? *v.plan.devices : all_devices();
     v.devices = static_cast<int>(devices.size());
+    v.device_types = device_types_text(devices, configured_.cluster());
     try {
       v.bound = v.micro_batches * (ranks > 0 ? work_.micro_batch(v.plan, ranks, devices) : any_plan(devices, v));
     } catch (const InputError&) {  // A layer cannot be divided so.
@@ -260,6 +262,14 @@ class VariantMaker {
 
 Placement placement_of(const ScheduleDef& def) {
   return def.placement == Placement::Any ? Placement::Linear : def.placement;
+}
+
+std::string device_types_text(const std::vector<DeviceId>& devices, const Cluster& cluster) {
+  std::set<std::string> names;
+  for (const DeviceId d : devices) names.insert(cluster.type_of(d).name);
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : " and ") + name;
+  return text;
 }
 
 PlanVariants plan_variants(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "sim/experiment/run.hpp"
@@ -19,6 +20,7 @@ struct PlanVariant {
   int micro_batches = 1;
   Seconds bound = {};     ///< No such plan has a shorter period with any order of work.
   Bytes memory = {};      ///< The fullest device needs at least so much.
+  std::string device_types = {};  ///< "a100-80 and h100-sxm".
   int devices = 0;        ///< Devices that it may use.
   bool searches = false;  ///< Its planner searches, which takes longer.
 };
@@ -27,6 +29,9 @@ struct PlanVariants {
   std::vector<PlanVariant> list;  ///< Shortest bound first.
   bool limited = false;           ///< Micro-batches are so small that there are too many of them to be useful.
 };
+
+/// The names of the types of these devices.
+std::string device_types_text(const std::vector<DeviceId>&, const Cluster&);
 
 /// Plans for the model, the cluster and the samples in an iteration of an experiment, with every sensible number of
 /// stages, replicas and samples in a micro-batch, with and without recomputation: `balanced` on the lists of

@@ -162,7 +162,13 @@ Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, const std::vecto
     seconds.push_back(layers(spec, samples, DeviceTypeId{t}));
     used.push_back(counts[t]);
   }
-  return entry->second = Seconds{bounds::shared_work(seconds, used)};
+  double longest = 0;  // A layer is not split.
+  for (std::size_t l = 0; l < seconds.front().size(); ++l) {
+    double fastest = kInfinity;
+    for (const LayerSeconds& type : seconds) fastest = std::min(fastest, type[l]);
+    longest = std::max(longest, fastest);
+  }
+  return entry->second = Seconds{std::max(longest, bounds::shared_work(seconds, used))};
 }
 
 }  // namespace stagecraft

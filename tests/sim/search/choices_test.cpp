@@ -3,13 +3,17 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 
 #include "sim/core/random.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/search/choices.hpp"
+#include "sim/search/evaluation.hpp"
 #include "sim/search/plan_table.hpp"
+#include "sim/search/plan_variants.hpp"
+#include "sim/search/policies.hpp"
 
 namespace stagecraft::choices_test {
 namespace {
@@ -32,7 +36,7 @@ std::vector<std::string> with_attention() {
 
 ChoiceTable search(std::vector<std::string> schedules, std::vector<std::string> sets = kSmall) {
   return search_choices(load_experiment(kFile, std::move(sets)), {.schedules = std::move(schedules)},
-                        [](const std::string&) {});
+                        [](const SearchProgress&) {});
 }
 
 Report report_of(const Choice& c) {
@@ -118,8 +122,9 @@ TEST_CASE("no plan outside the front is shorter, smaller or on fewer devices") {
 }
 
 TEST_CASE("an order is searched for with each recomputation, also on plans that others cover") {
-  const std::vector<std::string> usual = {"1f1b",   "gpipe",       "eager-1f1b",     "zb-h1", "zb-2p",
-                                          "v-half", "interleaved", "interleaved-zb", "zb-v",  "v-min"};
+  std::vector<std::string> usual;
+  for (const SchedulingPolicy& policy : scheduling_policies({}, {}, nullptr))
+    if (policy.effort < 2) usual.emplace_back(policy.schedule->name);
   const ChoiceTable without = search(usual), table = search({});
   std::set<std::string> plans;
   for (const Choice& c : without.front) plans.insert(c.sets.front());
@@ -142,6 +147,66 @@ TEST_CASE("bidirectional schedules have a plan for each even number of ranks, or
   REQUIRE(none.refused.size() == 1);
   CHECK(none.refused[0].first == "dualpipe");
   CHECK(to_text(none, true).find("dualpipe runs none of these plans: ") != std::string::npos);
+}
+
+TEST_CASE("the answer is the same with any number of threads and after any interruption") {
+  const Experiment experiment = load_experiment(kFile, kSmall);
+  const auto ignore = [](const SearchProgress&) {};
+  const std::string whole = to_text(search_choices(experiment, {.contended = true}, ignore), true);
+  CHECK(to_text(search_choices(experiment, {.contended = true, .threads = 4}, ignore), true) == whole);
+  for (const int after : {0, 3, 40}) {
+    const std::string file =
+        (std::filesystem::temp_directory_path() / ("stagecraft_search_state_" + std::to_string(after))).string();
+    std::filesystem::remove(file);
+    ChoiceOptions options{.contended = true, .threads = 2, .resume = file};
+    int left = after;
+    options.stop = [&] { return --left < 0; };
+    const ChoiceTable part = search_choices(experiment, options, ignore);
+    CHECK(part.stopped == "interrupted");
+    options.stop = [] { return false; };
+    CHECK(to_text(search_choices(experiment, options, ignore), true) == whole);
+    options.seed = 7;  // Another question.
+    CHECK_THROWS_AS(search_choices(experiment, options, ignore), InputError);
+    std::filesystem::remove(file);
+  }
+}
+
+TEST_CASE("no order of work is faster than the bound of its plan, and none needs less memory") {
+  Rng rng(11, "bounds");
+  int checked = 0;
+  for (int trial = 0; trial < 12; ++trial) {
+    std::string widths = std::to_string(64 * rng.integer(1, 8));
+    for (int l = rng.integer(3, 7); l > 0; --l) widths += ", " + std::to_string(64 * rng.integer(1, 8));
+    std::vector<std::string> sets = kSmall;
+    sets[0] = "model={builder: mlp, widths: [" + widths + "]}";
+    const Experiment experiment = load_experiment(kFile, sets);
+    const PlannedExperiment configured = plan_experiment(experiment);
+    const std::vector<SchedulingPolicy> policies = scheduling_policies({}, {}, nullptr);
+    std::vector<const ScheduleDef*> schedules;
+    for (const SchedulingPolicy& policy : policies) schedules.push_back(policy.schedule);
+    const CombinationRunner runner(configured.experiment, policies, "ideal", 5);
+    for (const PlanVariant& v : plan_variants(configured, schedules).list) {
+      if (rng.integer(0, 9) > 0) continue;
+      bool too_large = false;
+      const auto candidate = runner.candidate(v, 1e6, too_large);
+      if (!candidate) continue;
+      CHECK(v.bound.value <= candidate->bound.unsplit.value * (1 + 1e-9));
+      for (const SchedulingPolicy& policy : policies) {
+        if (policy.effort == 2 || placement_of(*policy.schedule) != v.placement) continue;
+        const Trial t = runner.run({candidate, policy}, false, [](const Choice&) { return true; });
+        if (t.result != TrialResult::Ran) continue;
+        ++checked;
+        CAPTURE(policy.schedule->name);
+        CAPTURE(runner.sets_of({candidate, policy}));
+        const Seconds bound = policy.splits ? candidate->bound.period : candidate->bound.unsplit;
+        CHECK(bound.value <= t.choice.period.value * (1 + 1e-9));
+        CHECK(v.bound.value <= t.choice.period.value * (1 + 1e-9));
+        CHECK(v.memory.value <= t.choice.memory.value * (1 + 1e-9));
+        CHECK(candidate->bound.memory.value <= t.choice.memory.value * (1 + 1e-9));
+      }
+    }
+  }
+  CHECK(checked > 500);
 }
 
 TEST_CASE("a search repeats exactly, and without enough memory it has no plan") {
@@ -178,7 +243,7 @@ TEST_CASE("a search is never worse than any planner alone, on 30 scenarios, with
     std::vector<std::string> schedules = {"1f1b", "zb-h1"}, weights;
     if (stale) schedules.insert(schedules.end(), {"pipedream", "2bw"}), weights = {"flush", "stash", "2bw"};
     const ChoiceTable searched = search_choices(
-        load_experiment(kFile, sets), {.schedules = schedules, .weights = weights}, [](const std::string&) {});
+        load_experiment(kFile, sets), {.schedules = schedules, .weights = weights}, [](const SearchProgress&) {});
     REQUIRE(!searched.front.empty());
     CHECK(!searched.cut_short);
     by_another += searched.front.front().planner != "balanced";

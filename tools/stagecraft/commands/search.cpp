@@ -13,7 +13,7 @@ namespace stagecraft::commands {
 namespace {
 
 constexpr int kSearchInterrupted = 130, kNoPlanFits = 3;
-constexpr int kOrdersByDefault = 40, kFrontByDefault = 300;
+constexpr int kOrdersByDefault = 16, kFrontByDefault = 300;
 
 std::vector<std::string> option_words(const Arguments& a, const char* option) {
   std::vector<std::string> words;
