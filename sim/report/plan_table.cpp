@@ -122,6 +122,9 @@ std::string to_text(const PlanTable& table) {
       "it\n";
   text += least_text(table) + about_replay(table);
   for (const PlanRow& r : table.rows)
+    if (!r.change.empty())
+      text += fmt::format("{} does not fit in memory as the scenario has it: {}\n", r.planner, r.change);
+  for (const PlanRow& r : table.rows)
     if (!r.plan.empty()) text += fmt::format("\n{}\n{}", r.planner, r.plan);
   return text;
 }

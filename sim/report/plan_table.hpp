@@ -11,6 +11,7 @@ namespace stagecraft {
 struct PlanRow {
   std::string planner;
   std::string why_not;   ///< One line; empty when it ran.
+  std::string change;    ///< What makes the plan fit in memory, in words; empty: nothing had to change.
   std::string schedule;  ///< The schedule that it was simulated with.
   int stages = 0, devices = 0;
   Seconds predicted;    ///< Time of one micro-batch in the planner's own model; 0 where it has none.

@@ -45,7 +45,7 @@ void ChoiceReasons::add_bound(const std::string& device_types, Seconds bound) {
 }
 
 void ChoiceReasons::add_unfit(const Choice& c) {
-  if (c.period.value > 0 && (!shortest_unfit_ || c.period < shortest_unfit_->period)) shortest_unfit_ = c;
+  if (c.replayed && (!shortest_unfit_ || c.period < shortest_unfit_->period)) shortest_unfit_ = c;
 }
 
 std::vector<std::string> ChoiceReasons::lines(const ChoiceTable& table) const {

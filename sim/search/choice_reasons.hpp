@@ -15,6 +15,7 @@ class ChoiceReasons {
   void add(const Choice&);
   /// Plans on devices of these types were not simulated, because none has a shorter period.
   void add_bound(const std::string& device_types, Seconds);
+  /// It fits in memory unless messages share links. Others that do not fit were not simulated.
   void add_unfit(const Choice&);
   void note(const std::string& not_tried) { not_tried_.push_back(not_tried); }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/plan/bounds.hpp"
 #include "sim/plan/planner.hpp"
@@ -94,32 +95,94 @@ Experiment with_planner(const std::string& name, const Experiment& configured, i
   return e;
 }
 
+/// A change that may make a plan fit in memory.
+struct MemoryRemedy {
+  std::string change;  ///< In words; empty: none.
+  Experiment experiment;
+};
+
+/// The experiment as it is, then what makes its plan need less memory, least change first: the planner plans for less
+/// memory than there is, because it does not see the messages in flight; recomputation; smaller micro-batches.
+std::vector<MemoryRemedy> memory_remedies(const Experiment& e) {
+  std::vector<MemoryRemedy> remedies{{"", e}};
+  const PlannerDef& planner = *e.plan.planner;
+  const auto has = [&](const char* field) { return planner.fields->find(field) != nullptr; };
+  Bytes least{kInfinity};
+  for (const DeviceId d : devices_to_use(e.plan, *e.cluster)) {
+    const Bytes there = e.cluster->type_of(d).usable_memory();
+    if (there.value > 0) least = std::min(least, there);
+  }
+  if (has("memory") && !e.plan.memory && least.value < kInfinity)
+    for (const double share : {0.95, 0.85, 0.7}) {
+      remedies.push_back({fmt::format("planned for {:.0f} % of the memory", 100 * share), e});
+      remedies.back().experiment.plan.memory = share * least;
+    }
+  std::vector<MemoryRemedy> recomputing;
+  if (has("recompute") && e.plan.recompute == Recomputation::None)
+    for (const Recomputation kind : recomputations(*e.model)) {
+      if (kind == Recomputation::None) continue;
+      recomputing.push_back({fmt::format("recompute: {}", to_text(kind)), e});
+      recomputing.back().experiment.plan.recompute = kind;
+    }
+  remedies.insert(remedies.end(), recomputing.begin(), recomputing.end());
+  if (!e.plan.has_micro_batch_size()) return remedies;
+  const MemoryRemedy smallest = recomputing.empty() ? remedies.front() : recomputing.back();
+  for (int size = e.plan.micro_batch_size, count = e.run.micro_batches; size % 2 == 0;) {
+    size /= 2, count *= 2;
+    if (size < e.plan.replicas) break;
+    remedies.push_back(
+        {fmt::format("{}{}micro_batch_size: {}", smallest.change, smallest.change.empty() ? "" : ", ", size),
+         smallest.experiment});
+    remedies.back().experiment.plan.micro_batch_size = size;
+    remedies.back().experiment.run.micro_batches = count;
+  }
+  return remedies;
+}
+
+/// Plans and simulates. Infeasible with the code "memory" where it does not fit, with contention too if that is asked.
+PlanRow simulated_row(const Experiment& e, const PlanTableOptions& asked, bounds::BoundCache& cache,
+                      Shortest& shortest) {
+  PlanRow row;
+  const CompiledExperiment c = compile(e);
+  Outcome o = run(c, asked.backend);
+  std::set<DeviceId> devices;
+  for (const Stage& stage : c.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  row.stages = c.plan.different_stages();
+  row.devices = static_cast<int>(devices.size());
+  row.predicted = c.report.predicted;
+  row.lower_bound = c.report.lower_bound;
+  row.bound_reason = c.report.bound_reason;
+  row.states = c.report.states;
+  set_least(c, cache, row);
+  row.seconds = c.planning.value;
+  row.makespan = o.report.makespan;
+  row.period = o.report.period;
+  row.throughput = o.report.throughput;
+  row.each = o.report.period / static_cast<double>(c.experiment.run.micro_batches);
+  row.memory = fullest_device_memory(o.report, c.cluster());
+  row.schedule = c.experiment.schedule.name();
+  if (asked.show) row.plan = to_text(c.plan);
+  o.timeline = {};
+  if (!shortest.takes(row.period)) return row;
+  row.replayed = contended_result(c);
+  if (!row.replayed->ran()) throw Infeasible("memory", row.replayed->why_not);
+  return row;
+}
+
 PlanRow row_of(const std::string& name, const Experiment& configured, int own_devices, const PlanTableOptions& asked,
                bounds::BoundCache& cache, Shortest& shortest) {
   PlanRow row;
-  row.planner = name;
   try {
-    const CompiledExperiment c = compile(with_planner(name, configured, own_devices));
-    Outcome o = run(c, asked.backend);
-    std::set<DeviceId> devices;
-    for (const Stage& stage : c.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
-    row.stages = c.plan.different_stages();
-    row.devices = static_cast<int>(devices.size());
-    row.predicted = c.report.predicted;
-    row.lower_bound = c.report.lower_bound;
-    row.bound_reason = c.report.bound_reason;
-    row.states = c.report.states;
-    set_least(c, cache, row);
-    row.seconds = c.planning.value;
-    row.makespan = o.report.makespan;
-    row.period = o.report.period;
-    row.throughput = o.report.throughput;
-    row.each = o.report.period / static_cast<double>(c.experiment.run.micro_batches);
-    row.memory = fullest_device_memory(o.report, c.cluster());
-    row.schedule = c.experiment.schedule.name();
-    if (asked.show) row.plan = to_text(c.plan);
-    o.timeline = {};
-    if (shortest.takes(row.period)) row.replayed = contended_result(c);
+    for (const MemoryRemedy& remedy : memory_remedies(with_planner(name, configured, own_devices))) {
+      try {
+        row = simulated_row(remedy.experiment, asked, cache, shortest);
+        row.change = remedy.change;
+        break;
+      } catch (const Infeasible& e) {
+        if (row.why_not.empty()) row.why_not = e.problem().message.substr(0, e.problem().message.find(": "));
+        if (e.problem().code != "memory") break;
+      }
+    }
   } catch (const InputError& e) {
     row.why_not = e.problems().front().message;
   } catch (const Infeasible& e) {
@@ -127,6 +190,7 @@ PlanRow row_of(const std::string& name, const Experiment& configured, int own_de
   } catch (const BackendError& e) {
     row.why_not = e.what();
   }
+  row.planner = name;
   return row;
 }
 

@@ -30,7 +30,7 @@ StageTimes fastest_replica(const PlannedExperiment& p, StageId s) {
 
 /// What one device does in an iteration.
 struct DeviceLoad {
-  Seconds work, weight_gradients;
+  Seconds work, weight_gradients, updates;
   Bytes in_use, largest_turn;
   Seconds wait_whole, wait_split;  ///< For the stages in front of its first stage.
   bool used = false;
@@ -64,6 +64,7 @@ void add_stage(const PlannedExperiment& p, StageId s, IdVector<DeviceId, DeviceL
     const int count = p.plan.micro_batches_per_replica(s);
     const Seconds again = stage.shape.recomputes_all() ? c.recompute : Seconds{0};
     load.work += count * (c.forward + backward_of(c) + again) + c.update;
+    load.updates += c.update;
     load.weight_gradients += count * std::max(Seconds{0}, backward_of(c) - c.input_gradient);
     const StageMemory memory = stage_memory(c.memory, in_turn ? 0 : 1);
     load.in_use += memory.resident() + memory.stash;
@@ -97,9 +98,11 @@ PlanBound plan_bound(const PlannedExperiment& p) {
   for (const DeviceId d : loads.ids()) {
     const DeviceLoad& load = loads[d];
     if (!load.used) continue;
-    const Seconds split = load.work - load.weight_gradients + std::max(load.weight_gradients, load.wait_split);
+    const Seconds late = load.weight_gradients + load.updates;
+    const Seconds split = load.work - late + std::max(late, load.wait_split);
     bound.period = std::max(bound.period, split);
-    bound.unsplit = std::max({bound.unsplit, split, load.work + load.wait_whole});
+    bound.unsplit =
+        std::max({bound.unsplit, split, load.work - load.updates + std::max(load.updates, load.wait_whole)});
     const Bytes in_use = load.in_use + load.largest_turn, there = p.cluster().type_of(d).usable_memory();
     bound.memory = std::max(bound.memory, in_use);
     if (there.value > 0 && in_use > there) bound.fits = false;

@@ -46,9 +46,9 @@ struct PlanBound {
 /// device also waits, between its last gradient and the next forward of its first stage, for the gradient on its way
 /// down and the next micro-batch on its way up through the stages in front of it:
 ///
-///   period >= work of the device + sum over stages in front of it of (forward + input gradient)
+///   period >= computations of the device + sum over stages in front of it of (forward + backward)
 ///
-/// With split backwards, weight gradients may fill this wait; then the larger of the two counts.
+/// Its update may fill this wait, and with split backwards weight gradients too; then the larger of the two counts.
 PlanBound plan_bound(const PlannedExperiment&);
 
 }  // namespace stagecraft

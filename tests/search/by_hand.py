@@ -4,7 +4,7 @@
     by_hand.py STAGECRAFT [SETTINGS [SCENARIO ...]]
 
 For each scenario, draws settings (stages, replicas, devices and their order, micro-batch size, schedule, recomputation,
-groups) with as many samples in an iteration until SETTINGS of them run, and compares the period of each on `fluid` with
+groups), any or near the first row of the search, with as many samples in an iteration until SETTINGS of them run, and compares the period of each on `fluid` with
 that of the scenario that `search --out` writes, by the same `run`. The draws depend on the name of the scenario alone.
 """
 
@@ -93,8 +93,35 @@ class Question:
                 f"shard: {r.choice(['none', 'optimizer'] if replicas > 1 else ['none'])}}}")
         return [f"plan={plan}", f"run.schedule={schedule}", f"run.global_batch={self.samples}"]
 
-    def settings(self):
-        return self.group() if self.groups else self.chain()
+    def neighbor(self, best):
+        """The first row of the search with one thing or two changed, as a person would go on from it."""
+        r = self.random
+        ranks = max(1, best["devices"] // max(1, best["replicas"]))
+        replicas, size, schedule = best["replicas"], best["micro_batch_size"], best["schedule"]
+        placed = best["placement"] != "linear"
+        recompute = best["recompute"]
+        for _ in range(r.randint(1, 2)):
+            kind = r.randrange(4)
+            if kind == 0:
+                size = r.choice(divisors(self.samples))
+            elif kind == 1:
+                schedule = r.choice(sorted(CHUNKED if placed else PLAIN))
+            elif kind == 2:
+                ranks = r.randint(max(1, ranks - 2), min(len(self.devices), ranks + 2))
+                replicas = min(replicas, len(self.devices) // ranks)
+            else:
+                recompute = r.choice(["none", "selective"])
+        chunks = 2 if schedule in CHUNKED or (placed and schedule == "synthesised") else 1
+        if schedule == "synthesised" and placed:
+            schedule = f"{{name: synthesised, placement: {best['placement']}, chunks: 2}}"
+        plan = (f"{{planner: balanced, stages: {ranks * chunks}, replicas: {replicas}, micro_batch_size: {size}, "
+                f"recompute: {recompute}, devices: [{self.device_list(ranks * replicas)}]}}")
+        return [f"plan={plan}", f"run.schedule={schedule}", f"run.micro_batches={self.samples // size}"]
+
+    def settings(self, best):
+        if self.groups:
+            return self.group()
+        return self.neighbor(best) if self.random.randrange(2) else self.chain()
 
 
 def compare(stagecraft, name, wanted):
@@ -105,13 +132,14 @@ def compare(stagecraft, name, wanted):
         if search.returncode != 0:
             sys.exit(f"search {question.file}: {search.stderr}")
         found = period(stagecraft, best)
-        first = json.loads(search.stdout)["choices"][0]["replayed"]["period_s"]
+        choice = json.loads(search.stdout)["choices"][0]
+        first = choice["replayed"]["period_s"]
     if found is None or abs(found - first) > 1e-9 * first:
         sys.exit(f"{name}: search says {first} s, and the scenario of --out takes {found}")
     shortest, which, ran, tried = float("inf"), None, 0, 0
     while ran < wanted and tried < 50 * wanted:
         tried += 1
-        settings = question.settings()
+        settings = question.settings(choice)
         seconds = period(stagecraft, question.file, settings) if settings else None
         if seconds is None:
             continue

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sim/core/random.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/search/choices.hpp"
 #include "sim/search/evaluation.hpp"
@@ -197,7 +198,7 @@ TEST_CASE("no order of work is faster than the bound of its plan, and none needs
         if (t.result != TrialResult::Ran) continue;
         ++checked;
         CAPTURE(policy.schedule->name);
-        CAPTURE(runner.sets_of({candidate, policy}));
+        CAPTURE(join(runner.sets_of({candidate, policy})));
         const Seconds bound = policy.splits ? candidate->bound.period : candidate->bound.unsplit;
         CHECK(bound.value <= t.choice.period.value * (1 + 1e-9));
         CHECK(v.bound.value <= t.choice.period.value * (1 + 1e-9));
