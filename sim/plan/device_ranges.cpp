@@ -1,7 +1,9 @@
 #include "sim/plan/device_ranges.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -19,20 +21,26 @@ bool parse_index(std::string_view text, int& number) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-/// A name around its last number.
-struct NumberedName {
+/// What two names have in common around the only number in which they differ.
+struct CommonName {
   std::string_view before, after;
-  int number = -1;  ///< -1: none.
+  int first = 0, second = 0;
 };
 
-NumberedName numbered(std::string_view name) {
-  const std::size_t last = name.find_last_of(kDigits);
-  if (last == std::string_view::npos) return {};
-  const std::size_t before = name.substr(0, last + 1).find_last_not_of(kDigits);
-  const std::size_t first = before == std::string_view::npos ? 0 : before + 1;
-  NumberedName result{name.substr(0, first), name.substr(last + 1)};
-  if (!parse_index(name.substr(first, last + 1 - first), result.number)) return {};
-  return result;
+bool is_digit(char c) { return kDigits.find(c) != std::string_view::npos; }
+
+std::optional<CommonName> common_name(std::string_view a, std::string_view b) {
+  const std::size_t shorter = std::min(a.size(), b.size());
+  std::size_t before = 0, after = 0;
+  while (before < shorter && a[before] == b[before]) ++before;
+  while (before > 0 && is_digit(a[before - 1])) --before;
+  while (after < shorter - before && a[a.size() - 1 - after] == b[b.size() - 1 - after]) ++after;
+  while (after > 0 && is_digit(a[a.size() - after])) --after;
+  CommonName name{a.substr(0, before), a.substr(a.size() - after)};
+  if (!parse_index(a.substr(before, a.size() - after - before), name.first) ||
+      !parse_index(b.substr(before, b.size() - after - before), name.second))
+    return {};
+  return name;
 }
 
 }  // namespace
@@ -52,23 +60,19 @@ std::vector<std::string> expand_device_range(std::string_view text) {
 
 std::vector<std::string> device_ranges(const std::vector<DeviceId>& devices, const Cluster& cluster) {
   std::vector<std::string> result;
+  const auto name = [&](std::size_t i) -> std::string_view { return cluster.devices[devices[i]].name; };
   for (std::size_t i = 0; i < devices.size();) {
-    const NumberedName first = numbered(cluster.devices[devices[i]].name);
     std::size_t count = 1;
-    int step = 0;
-    while (first.number >= 0 && i + count < devices.size()) {
-      const NumberedName next = numbered(cluster.devices[devices[i + count]].name);
-      const int distance = next.number - first.number, each = distance / static_cast<int>(count);
-      if (next.number < 0 || next.before != first.before || next.after != first.after) break;
-      if (count == 1 && std::abs(distance) == 1) step = distance;
-      if (step == 0 || each != step || distance != step * static_cast<int>(count)) break;
-      ++count;
-    }
+    const std::optional<CommonName> range = i + 1 < devices.size() ? common_name(name(i), name(i + 1)) : std::nullopt;
+    const int step = range ? range->second - range->first : 0;
+    int last = range ? range->first : 0;
+    while (std::abs(step) == 1 && i + count < devices.size() &&
+           name(i + count) == fmt::format("{}{}{}", range->before, last + step, range->after))
+      ++count, last += step;
     if (count >= kFewestInRange)
-      result.push_back(fmt::format("{}[{}-{}]{}", first.before, first.number,
-                                   first.number + step * (static_cast<int>(count) - 1), first.after));
+      result.push_back(fmt::format("{}[{}-{}]{}", range->before, range->first, last, range->after));
     else
-      result.push_back(cluster.devices[devices[i]].name), count = 1;
+      result.emplace_back(name(i)), count = 1;
     i += count;
   }
   return result;

@@ -144,6 +144,11 @@ std::string to_text(const PlanSpec& spec, const Cluster& cluster) {
     for (const std::string& name : device_ranges(*spec.devices, cluster)) names.push_back(fmt::format("\"{}\"", name));
     text += fmt::format(", devices: [{}]", join(names));
   }
+  if (spec.memory && has("memory")) text += fmt::format(", memory: {:.0f} B", spec.memory->value);
+  if (has("share") && spec.share != default_plan_spec(*spec.planner, cluster).share)
+    text += fmt::format(", share: {}", spec.share == Share::Samples ? "samples" : "micro_batches");
+  if (spec.sequential && has("sequential")) text += ", sequential: true";
+  if (spec.straight && has("straight")) text += ", straight: true";
   if (spec.effort) text += fmt::format(", {}: {}", has("states") ? "states" : "steps", *spec.effort);
   return text + "}";
 }

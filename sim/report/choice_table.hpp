@@ -34,7 +34,7 @@ Seconds known_period(const Choice&);
 /// Whether a is not worse than b in period, memory and devices. Times that agree to nine digits are equal.
 bool covers(const Choice& a, const Choice& b);
 
-/// The same with the periods with contention where they are known.
+/// covers() with the periods with contention where they are known.
 bool covers_when_known(Choice a, Choice b);
 
 struct ChoiceTable {

@@ -91,6 +91,8 @@ Table printed(const PlanTable& table) {
       {{.key = result_column("search_s"), .heading = "search", .width = 9},
        [](const Row& r) { return Seconds{r.seconds}; }},
       {{.key = result_column("least_s"), .files = InFiles::Csv}, [](const Row& r) { return r.time_bound.value; }},
+      {{.key = result_column("change"), .files = InFiles::Json}, &Row::change},
+      {{.key = result_column("set"), .files = InFiles::Json}, [](const Row& r) { return Json(r.sets); }},
       {{.key = result_column("reason"), .rows = InRows::Failed, .quoted = true}, &Row::why_not},
   };
   add_replay_columns(columns, table.replay, "makespan_s");
@@ -123,7 +125,7 @@ std::string to_text(const PlanTable& table) {
   text += least_text(table) + about_replay(table);
   for (const PlanRow& r : table.rows)
     if (!r.change.empty())
-      text += fmt::format("{} does not fit in memory as the scenario has it: {}\n", r.planner, r.change);
+      text += fmt::format("{} does not fit in memory as the scenario has it, but with {}\n", r.planner, r.change);
   for (const PlanRow& r : table.rows)
     if (!r.plan.empty()) text += fmt::format("\n{}\n{}", r.planner, r.plan);
   return text;

@@ -10,9 +10,10 @@ namespace stagecraft {
 /// The result of one planner on a scenario; only its name and the reason when it has no plan, or one that cannot run.
 struct PlanRow {
   std::string planner;
-  std::string why_not;   ///< One line; empty when it ran.
-  std::string change;    ///< What makes the plan fit in memory, in words; empty: nothing had to change.
-  std::string schedule;  ///< The schedule that it was simulated with.
+  std::string why_not;            ///< One line; empty when it ran.
+  std::string change;             ///< Options that make the plan fit in memory; empty: nothing had to change.
+  std::vector<std::string> sets;  ///< Options (path=value) that turn the scenario into this row.
+  std::string schedule;           ///< The schedule that it was simulated with.
   int stages = 0, devices = 0;
   Seconds predicted;    ///< Time of one micro-batch in the planner's own model; 0 where it has none.
   Seconds lower_bound;  ///< Lower bound in that model; 0 where none is known.

@@ -60,6 +60,7 @@ const std::vector<FileColumn>& setting_columns() {
       whole_column("devices", "Devices that have a stage."),
       whole_column("micro_batches", "Micro-batches of an iteration."),
       whole_column("micro_batch_size", "Samples of a micro-batch."),
+      word_column("change", "Options that make the plan fit in memory; empty where nothing had to change."),
       nested_column(list("set", text("option")), "Options path=value that turn the scenario into this row."),
   };
   return columns;

@@ -27,7 +27,6 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr int kIterations = 5;
 constexpr double kMostInstructions = 3e6;  // One simulation takes about a second.
 // What is decided after a batch does not depend on the number of threads. Orders are searched for in smaller batches,
 // because each takes long and may make the next superfluous.
@@ -54,6 +53,13 @@ struct TaskResult {
   std::shared_ptr<const Candidate> candidate = {};
   std::optional<Trial> trial = {};
 };
+
+/// Enough to show the steady state. On many devices programs are long, and every schedule that is tried by default
+/// repeats its iterations from the first on.
+int iterations_of(const Experiment& e) {
+  constexpr std::size_t kManyDevices = 128;
+  return std::max(e.cluster->devices.size() > kManyDevices ? 3 : kFewestIterations, e.run.lowering.iterations);
+}
 
 PlannedExperiment plan_trained(const Experiment& configured) {
   const ScheduleDef& def = *configured.schedule.def;
@@ -82,13 +88,13 @@ class ChoiceSearch {
         threads_(thread_count(asked.threads)),
         policies_(scheduling_policies(asked.schedules, asked.weights, configured.rules.get())),
         configured_(plan_trained(configured)),
-        runner_(configured_.experiment, policies_, asked.backend, kIterations),
+        runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured)),
         saved_(asked.resume, asked.resume.empty() ? std::string() : question_of(configured, asked)) {
     table_.title = configured.title.empty() ? "(untitled)" : configured.title;
     table_.model = configured.model->name;
     table_.cluster = configured.cluster->name;
     table_.samples = configured_.plan.mini_batch;
-    table_.iterations = kIterations;
+    table_.iterations = iterations_of(configured);
     table_.notes = remarks(configured_);
     std::erase_if(policies_, [&](const SchedulingPolicy& p) { return !runner_.can_run(p); });
     for (const auto& [name, why] : runner_.refused()) refused_.emplace(name, why);
@@ -117,7 +123,7 @@ class ChoiceSearch {
   void own_period() {
     try {
       Experiment e = variant_of(configured_.experiment);
-      e.run.lowering.iterations = std::max(kIterations, e.run.lowering.iterations);
+      e.run.lowering.iterations = table_.iterations;
       PlannedExperiment planned = configured_;
       planned.experiment = std::move(e);
       const CompiledExperiment c = compile(std::move(planned));
@@ -248,7 +254,10 @@ class ChoiceSearch {
     }
     shortest_bound_ = std::min(shortest_bound_, c.properties.period);
     const PlanVariant& v = c.variant;
+    // A single stage never waits, so no order is shorter than 1F1B's, or keeps less.
+    const bool alone = c.properties.stages == 1 && !v.both_ways && has_policy("1f1b", "auto");
     for (const SchedulingPolicy& policy : policies_) {
+      if (alone && policy.schedule->name != "1f1b") continue;
       const bool any_placement = policy.effort == 2 && !v.both_ways;
       if (!any_placement && placement_of(*policy.schedule) != v.placement) continue;
       if (v.both_ways && v.both_ways != policy.schedule) continue;
@@ -265,6 +274,12 @@ class ChoiceSearch {
       else
         orders_.push_back(std::move(next));
     }
+  }
+
+  bool has_policy(std::string_view schedule, std::string_view weights) const {
+    return std::any_of(policies_.begin(), policies_.end(), [&](const SchedulingPolicy& policy) {
+      return policy.schedule->name == schedule && policy.weights == weights;
+    });
   }
 
   void take_in_trial(const SearchTask& task, const Trial& trial) {
@@ -317,7 +332,7 @@ class ChoiceSearch {
       run_batch(batch);
       batch.clear();
     };
-    for (const auto& [known, bound, i] : plans) {
+    for (const auto& [shortest, bound, i] : plans) {
       if (stopping() || searched >= asked_.max_orders) break;
       if (!may_be_shorter(bound)) continue;
       batch.push_back(static_cast<int>(tasks_.size()));

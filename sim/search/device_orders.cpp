@@ -11,7 +11,7 @@ namespace {
 constexpr int kFewRanks = 16, kSteps = 8;
 constexpr std::size_t kMostOrdered = 128;  // Links between all pairs are looked at.
 
-/// The same devices, with `ranks` replicas one after the other in place of `each` stages.
+/// Reorders the devices so that consecutive ones are of `ranks` stages instead of `each` replicas.
 std::vector<DeviceId> transposed(const std::vector<DeviceId>& devices, int ranks, int each) {
   std::vector<DeviceId> result;
   for (int r = 0; r < ranks; ++r)

@@ -32,7 +32,7 @@ enum class TrialResult { Ran, Unfit, Refused };
 /// What a simulation of a combination showed.
 struct Trial {
   TrialResult result = TrialResult::Refused;
-  std::string why;  ///< Of a refusal.
+  std::string why;  ///< The reason for a refusal.
   Choice choice;
 };
 

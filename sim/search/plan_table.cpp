@@ -1,12 +1,14 @@
 #include "sim/search/plan_table.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/plan/bounds.hpp"
 #include "sim/plan/planner.hpp"
@@ -97,31 +99,32 @@ Experiment with_planner(const std::string& name, const Experiment& configured, i
 
 /// A change that may make a plan fit in memory.
 struct MemoryRemedy {
-  std::string change;  ///< In words; empty: none.
+  std::vector<std::string> sets;  ///< As options path=value; empty: none.
   Experiment experiment;
 };
 
 /// The experiment as it is, then what makes its plan need less memory, least change first: the planner plans for less
 /// memory than there is, because it does not see the messages in flight; recomputation; smaller micro-batches.
 std::vector<MemoryRemedy> memory_remedies(const Experiment& e) {
-  std::vector<MemoryRemedy> remedies{{"", e}};
+  std::vector<MemoryRemedy> remedies{{{}, e}};
   const PlannerDef& planner = *e.plan.planner;
   const auto has = [&](const char* field) { return planner.fields->find(field) != nullptr; };
-  Bytes least{kInfinity};
+  Bytes smallest_memory{kInfinity};
   for (const DeviceId d : devices_to_use(e.plan, *e.cluster)) {
     const Bytes there = e.cluster->type_of(d).usable_memory();
-    if (there.value > 0) least = std::min(least, there);
+    if (there.value > 0) smallest_memory = std::min(smallest_memory, there);
   }
-  if (has("memory") && !e.plan.memory && least.value < kInfinity)
+  if (has("memory") && !e.plan.memory && smallest_memory.value < kInfinity)
     for (const double share : {0.95, 0.85, 0.7}) {
-      remedies.push_back({fmt::format("planned for {:.0f} % of the memory", 100 * share), e});
-      remedies.back().experiment.plan.memory = share * least;
+      const Bytes memory{std::floor(share * smallest_memory.value)};
+      remedies.push_back({{fmt::format("plan.memory={:.0f} B", memory.value)}, e});
+      remedies.back().experiment.plan.memory = memory;
     }
   std::vector<MemoryRemedy> recomputing;
   if (has("recompute") && e.plan.recompute == Recomputation::None)
     for (const Recomputation kind : recomputations(*e.model)) {
       if (kind == Recomputation::None) continue;
-      recomputing.push_back({fmt::format("recompute: {}", to_text(kind)), e});
+      recomputing.push_back({{fmt::format("plan.recompute={}", to_text(kind))}, e});
       recomputing.back().experiment.plan.recompute = kind;
     }
   remedies.insert(remedies.end(), recomputing.begin(), recomputing.end());
@@ -130,9 +133,10 @@ std::vector<MemoryRemedy> memory_remedies(const Experiment& e) {
   for (int size = e.plan.micro_batch_size, count = e.run.micro_batches; size % 2 == 0;) {
     size /= 2, count *= 2;
     if (size < e.plan.replicas) break;
-    remedies.push_back(
-        {fmt::format("{}{}micro_batch_size: {}", smallest.change, smallest.change.empty() ? "" : ", ", size),
-         smallest.experiment});
+    remedies.push_back(smallest);
+    const int written = e.plan.per_replica ? size / e.plan.replicas : size;
+    remedies.back().sets.push_back(fmt::format("plan.micro_batch_size={}", written));
+    remedies.back().sets.push_back(fmt::format("run.micro_batches={}", count));
     remedies.back().experiment.plan.micro_batch_size = size;
     remedies.back().experiment.run.micro_batches = count;
   }
@@ -176,7 +180,12 @@ PlanRow row_of(const std::string& name, const Experiment& configured, int own_de
     for (const MemoryRemedy& remedy : memory_remedies(with_planner(name, configured, own_devices))) {
       try {
         row = simulated_row(remedy.experiment, asked, cache, shortest);
-        row.change = remedy.change;
+        row.change = join(remedy.sets);
+        const Experiment& e = remedy.experiment;
+        const bool is_own = e.plan.planner == configured.plan.planner;
+        row.sets = is_own ? remedy.sets
+                          : std::vector<std::string>{"plan=" + to_text(e.plan, *e.cluster),
+                                                     fmt::format("run.micro_batches={}", e.run.micro_batches)};
         break;
       } catch (const Infeasible& e) {
         if (row.why_not.empty()) row.why_not = e.problem().message.substr(0, e.problem().message.find(": "));

@@ -15,7 +15,7 @@ namespace {
 constexpr int kMostStates = 200'000, kMostSteps = 5'000'000;  // A planner takes a fraction of a second.
 constexpr int kRowsOfContext = 4096;   // Fewest rows of a sequence on a device of a context group.
 constexpr int kMostMicroBatches = 32;  // For each rank, or the scenario's own number; more hide little.
-constexpr int kEveryCount = 32;        // Up to so many devices every number of stages and replicas is tried.
+constexpr int kEveryCount = 32;        // On at most 32 devices every number of stages and replicas is tried.
 constexpr int kMostChunks = 4;         // Stages on a rank; more have more messages than they save.
 
 /// Numbers of ranks or replicas: all up to kEveryCount, then those that divide the devices, powers of two, and `limit`.
@@ -106,7 +106,8 @@ class VariantMaker {
   /// Numbers of stages on a rank.
   std::vector<int> chunks_in(const PlacementChoice& where, int ranks) const {
     if (where.placement == Placement::Linear || where.placement == Placement::Bidirectional) return {1};
-    if (ranks == 1) return {};
+    // On one rank chunks save memory where a stage recomputes all, and groups recompute by layers.
+    if (ranks == 1) return configured_.experiment.rules ? std::vector<int>{} : std::vector<int>{2};
     std::vector<int> list;
     for (int chunks = 2; chunks <= kMostChunks && chunks * ranks <= layers_; ++chunks)
       if (chunks == 2 || where.placement == Placement::Loop || (where.placement == Placement::Wave && chunks % 2 == 0))

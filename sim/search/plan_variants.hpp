@@ -18,11 +18,11 @@ struct PlanVariant {
   /// The schedule that divides the micro-batches between two directions; null for pipelines in one direction.
   const ScheduleDef* both_ways = nullptr;
   int micro_batches = 1;
-  Seconds bound = {};     ///< No such plan has a shorter period with any order of work.
-  Bytes memory = {};      ///< The fullest device needs at least so much.
+  Seconds bound = {};             ///< No such plan has a shorter period with any order of work.
+  Bytes memory = {};              ///< The fullest device needs at least so much.
   std::string device_types = {};  ///< "a100-80 and h100-sxm".
-  int devices = 0;        ///< Devices that it may use.
-  bool searches = false;  ///< Its planner searches, which takes longer.
+  int devices = 0;                ///< Devices that it may use.
+  bool searches = false;          ///< Its planner searches, which takes longer.
 };
 
 struct PlanVariants {

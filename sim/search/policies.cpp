@@ -12,7 +12,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// Of schedules with equal bounds, those come first that are often the shortest.
+// Schedules that are often the shortest come first among equal bounds.
 const Strings kUsual = {"zb-v-auto",  "zb-v",  "zb-h2",       "interleaved-zb", "zb-h1",
                         "v-half",     "zb-2p", "interleaved", "1f1b-v",         "1f1b",
                         "eager-1f1b", "gpipe", "hanayo",      "v-min",          "looped-bfs"};

@@ -12,20 +12,20 @@ namespace {
 
 Seconds backward_of(const StageCost& c) { return std::min(c.backward, c.input_gradient + c.weight_gradient); }
 
-/// The least times that a micro-batch spends on stages.
+/// The fastest times that a micro-batch spends on stages.
 struct StageTimes {
   Seconds forward, whole_backward, input_gradient;
 };
 
 StageTimes fastest_replica(const PlannedExperiment& p, StageId s) {
-  StageTimes least{Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}};
+  StageTimes fastest{Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}};
   for (std::size_t r = 0; r < p.plan.stage(s).devices().size(); ++r) {
     const StageCost& c = p.costs.at(s, static_cast<int>(r));
-    least.forward = std::min(least.forward, c.forward);
-    least.whole_backward = std::min(least.whole_backward, backward_of(c));
-    least.input_gradient = std::min({least.input_gradient, c.input_gradient, backward_of(c)});
+    fastest.forward = std::min(fastest.forward, c.forward);
+    fastest.whole_backward = std::min(fastest.whole_backward, backward_of(c));
+    fastest.input_gradient = std::min({fastest.input_gradient, c.input_gradient, backward_of(c)});
   }
-  return least;
+  return fastest;
 }
 
 /// What one device does in an iteration.
@@ -82,9 +82,9 @@ void add_waits(const PlannedExperiment& p, IdVector<DeviceId, DeviceLoad>& loads
       seen[d] = 1;
       loads[d].wait_whole = whole, loads[d].wait_split = split;
     }
-    const StageTimes least = fastest_replica(p, s);
-    whole += least.forward + least.whole_backward;
-    split += least.forward + least.input_gradient;
+    const StageTimes fastest = fastest_replica(p, s);
+    whole += fastest.forward + fastest.whole_backward;
+    split += fastest.forward + fastest.input_gradient;
   }
 }
 

@@ -31,7 +31,7 @@ class WorkBound {
   std::map<std::tuple<int, int, std::string, DeviceTypeId>, LayerSeconds> layers_;
   std::map<std::tuple<int, int, std::string, std::vector<int>>, Seconds> bounds_;
   std::map<std::pair<int, int>, Bytes> stashes_;  ///< [samples, kind of recomputation]
-  Bytes resident_;                                ///< Of the whole model.
+  Bytes resident_;                                ///< Weights, gradients and optimizer states of the whole model.
 };
 
 /// What the devices of a plan do and keep whatever the order of work.
