@@ -15,8 +15,11 @@ Cluster two_nodes(int nodes, int each) {
   Cluster cluster;
   cluster.types.push_back({});
   for (int n = 0; n < nodes; ++n)
-    for (int g = 0; g < each; ++g)
-      cluster.devices.push_back({.name = "node" + std::to_string(n) + ".gpu" + std::to_string(g)});
+    for (int g = 0; g < each; ++g) {
+      Device device;
+      device.name = "node" + std::to_string(n) + ".gpu" + std::to_string(g);
+      cluster.devices.push_back(std::move(device));
+    }
   return cluster;
 }
 
