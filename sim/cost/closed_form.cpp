@@ -147,7 +147,7 @@ IterationTime iteration_time(const TrainingRun& run, const Accelerator& device, 
   if (terms.memory_bound) time.optimizer = optimizer_time(run, device, parameters);
   time.spent = m * slowest;
   time.spent.data += time.gradients;
-  time.spent.memory_bound += time.optimizer;
+  time.spent.optimizer = time.optimizer;
   time.spent.messages = exposed * time.message;
   return time;
 }

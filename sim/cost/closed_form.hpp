@@ -82,8 +82,8 @@ struct IterationTime {
   TimeByClass head_forward, head_backward;
   Seconds slowest_stage, all_stages;  ///< Forward and backward of one micro-batch: the slowest stage, and the sum.
   Seconds message;                    ///< One message between two stages.
-  TimeByClass spent;  ///< Where the time of a device of the slowest stage goes: `data` has the gradients,
-                      ///< `memory_bound` the optimizer, `messages` what its micro-batches wait for.
+  TimeByClass spent;  ///< Where the time of a device of the slowest stage goes: `data` has the gradients, `messages`
+                      ///< what its micro-batches wait for.
 
   Seconds total() const { return pipeline + gradients + optimizer; }
   /// What a device of the slowest stage waits for others: the bubble.

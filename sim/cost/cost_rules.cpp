@@ -67,6 +67,9 @@ class PassBuilder {
   TimeByClass recompute(PassCollectives forward) const {
     forward.weights = {};  // The backward gathers the weights anyway.
     if (shape_.recomputes_attention()) return time(core_of(kernels_.forward), {});
+    if (shape_.recomputes_half())
+      return pass_time(0.5 * kernel_time(kernels_.forward, device_), launch_count(kernels_.forward),
+                       {.launches = forward.launches}, device_, rules_.software);
     return shape_.recomputes_layers() || shape_.recomputes_all() ? time(kernels_.forward, forward) : TimeByClass{};
   }
 
@@ -142,8 +145,9 @@ class PassBuilder {
     forward.weights = input.weights = gather;
     weight.weights = scatter;
     backward.weights = gather + scatter;
-    if (shape_.recomputes_layers())  // The recomputation hides them too.
-      backward.weights = std::max(Seconds{}, backward.weights - kernel_time(kernels_.forward, device_).total());
+    if (shape_.recomputes_layers() || shape_.recomputes_half())  // The recomputation hides them too.
+      backward.weights = std::max(Seconds{}, backward.weights - (shape_.recomputes_half() ? 0.5 : 1) *
+                                                                    kernel_time(kernels_.forward, device_).total());
   }
 
   const std::vector<Operation>& operations_;

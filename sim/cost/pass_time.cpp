@@ -4,24 +4,30 @@
 
 namespace stagecraft {
 
+std::span<const TimeClass> time_class_list() {
+  using T = TimeByClass;
+  static constexpr TimeClass classes[] = {
+      {"products", "products_s", "Matrix products.", &T::products},
+      {"attention", "attention_s", "Core of attention.", &T::attention},
+      {"memory-bound kernels", "memory_bound_s", "Kernels that only move bytes.", &T::memory_bound},
+      {"other", "other_s", "Layers with given or measured times.", &T::other},
+      {"launches", "launches_s", "Waiting for launches of kernels.", &T::launches},
+      {"tensor", "tensor_s", "Collectives of the tensor group.", &T::tensor},
+      {"context", "context_s", "Collectives of the context group.", &T::context},
+      {"expert", "expert_s", "Collectives of the expert group.", &T::expert},
+      {"data", "data_s", "Sums of gradients, and gathers of divided weights.", &T::data},
+      {"messages", "messages_s", "Waiting for messages between stages that are on the wire.", &T::messages},
+      {"optimizer", "optimizer_s", "Updates of the weights.", &T::optimizer}};
+  return classes;
+}
+
 TimeByClass& TimeByClass::operator+=(const TimeByClass& t) {
-  products += t.products;
-  attention += t.attention;
-  memory_bound += t.memory_bound;
-  other += t.other;
-  launches += t.launches;
-  tensor += t.tensor;
-  context += t.context;
-  expert += t.expert;
-  data += t.data;
-  messages += t.messages;
+  for (const TimeClass& c : time_class_list()) this->*c.part += t.*c.part;
   return *this;
 }
 
 TimeByClass operator*(double factor, TimeByClass t) {
-  for (Seconds* part : {&t.products, &t.attention, &t.memory_bound, &t.other, &t.launches, &t.tensor, &t.context,
-                        &t.expert, &t.data, &t.messages})
-    *part = factor * *part;
+  for (const TimeClass& c : time_class_list()) t.*c.part = factor * t.*c.part;
   return t;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "sim/cost/kernel.hpp"
 #include "sim/cost/software.hpp"
@@ -15,15 +16,24 @@ struct TimeByClass {
   Seconds launches;  ///< What the device waits for the host, in addition to all other times.
   Seconds tensor, context, expert, data;
   Seconds messages;
+  Seconds optimizer;  ///< Updates of the weights.
 
   Seconds kernels() const { return products + attention + memory_bound + other; }
   Seconds collectives() const { return tensor + context + expert + data; }
-  Seconds total() const { return kernels() + launches + collectives() + messages; }
+  Seconds total() const { return kernels() + launches + collectives() + messages + optimizer; }
 
   TimeByClass& operator+=(const TimeByClass&);
   friend TimeByClass operator+(TimeByClass a, const TimeByClass& b) { return a += b; }
   friend TimeByClass operator*(double factor, TimeByClass);
 };
+
+/// One class: its name in text, its key in files and what it contains.
+struct TimeClass {
+  std::string_view name, key, contents;
+  Seconds TimeByClass::*part;
+};
+/// All classes. Their parts sum to the total.
+std::span<const TimeClass> time_class_list();
 
 /// Collectives of one pass.
 struct PassCollectives {

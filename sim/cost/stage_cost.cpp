@@ -124,12 +124,13 @@ MemoryUnits divided_memory(const StageShape& stage, const ModelGraph& model, con
     const Bytes core = layer.core.stash * samples * kept_share(layer, d, true);
     const Bytes rest = (layer.stash - layer.core.stash) * samples * kept_share(layer, d, false);
     const double rows = d.context * (d.sequence ? d.tensor : 1);
-    if (stage.recomputes_layers()) {  // It keeps its input, which is divided by rows alone.
+    if (stage.recomputes_layers() || stage.recomputes_half()) {  // It keeps its input, which is divided by rows alone.
       Bytes inputs;
       for (const LayerId from : layer.inputs) inputs += model.layers[from].output * (samples / rows);
       const Bytes input_stash = std::min(inputs, core + rest);
-      memory.stash += input_stash;
-      memory.recompute_peak = std::max(memory.recompute_peak, core + rest - input_stash);
+      const Bytes dropped = (stage.recomputes_half() ? 0.5 : 1) * (core + rest - input_stash);
+      memory.stash += core + rest - dropped;
+      memory.recompute_peak = std::max(memory.recompute_peak, dropped);
     } else if (stage.recomputes_attention()) {
       memory.stash += rest;
       memory.recompute_peak = std::max(memory.recompute_peak, core);
@@ -240,9 +241,9 @@ StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceT
   const DeviceParameters parameters = device_parameters(stage.layers, stage.degrees, model);
   const double count = parameters.dense + parameters.experts;
   if (costs.is_profiled(type))
-    cost.update_parts.other = costs.update(count, type);
+    cost.update_parts.optimizer = costs.update(count, type);
   else
-    cost.update_parts.memory_bound = optimizer_time(parameters.dense, parameters.experts, stage, rules, type);
+    cost.update_parts.optimizer = optimizer_time(parameters.dense, parameters.experts, stage, rules, type);
   cost.update_parts.data = gradient_times(parameters.dense, parameters.experts, stage, rules, type).gather;
   cost.forward = sum.forward.total();
   cost.input_gradient = sum.input_gradient.total();
@@ -316,15 +317,16 @@ MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation reco
     Bytes inputs;
     for (const LayerId from : layer.inputs) inputs += model.layers[from].output * samples;
     const Bytes input_stash = std::min(inputs, memory.stash);
-    (recomputation == Recomputation::Full ? memory.recompute_stash : memory.recompute_peak) =
-        memory.stash - input_stash;
-    memory.stash = input_stash;
+    const Bytes dropped = (recomputation == Recomputation::Half ? 0.5 : 1) * (memory.stash - input_stash);
+    (recomputation == Recomputation::Full ? memory.recompute_stash : memory.recompute_peak) = dropped;
+    memory.stash -= dropped;
   }
   return memory;
 }
 
 double recomputed_share(Recomputation recomputation, const LayerCost& cost) {
   if (recomputation == Recomputation::Full || recomputation == Recomputation::Layers) return 1;
+  if (recomputation == Recomputation::Half) return 0.5;
   return recomputation == Recomputation::Selective ? cost.core : 0;
 }
 

@@ -5,7 +5,8 @@
 namespace stagecraft {
 namespace {
 
-constexpr EnumArray<Recomputation, std::string_view, 4> kRecomputations = {"none", "selective", "full", "layers"};
+constexpr EnumArray<Recomputation, std::string_view, 5> kRecomputations = {"none", "selective", "full", "layers",
+                                                                           "half"};
 
 }  // namespace
 
@@ -13,7 +14,7 @@ std::string_view to_text(Recomputation r) { return kRecomputations[r]; }
 
 std::optional<Recomputation> parse_recomputation(std::string_view word) {
   for (const Recomputation r :
-       {Recomputation::None, Recomputation::Selective, Recomputation::Full, Recomputation::Layers})
+       {Recomputation::None, Recomputation::Selective, Recomputation::Full, Recomputation::Layers, Recomputation::Half})
     if (to_text(r) == word) return r;
   return {};
 }

@@ -14,8 +14,9 @@ namespace stagecraft {
 /// What a stage does not keep from its forward to its backward: nothing; the inside of each attention (scores, softmax,
 /// context; Korthikanti et al., MLSys 2023); everything but its input, so that its whole forward runs once more before
 /// the backward; or everything but the inputs of its layers, each of which repeats its forward inside its backward, as
-/// Megatron-LM and PyTorch do.
-enum class Recomputation : std::uint8_t { None, Selective, Full, Layers };
+/// Megatron-LM and PyTorch do; or half of what a layer keeps in addition to its input, which repeats half of each
+/// kernel and no collective, as torchtitan's choice by operation does, which keeps every second product.
+enum class Recomputation : std::uint8_t { None, Selective, Full, Layers, Half };
 std::string_view to_text(Recomputation);
 std::optional<Recomputation> parse_recomputation(std::string_view word);  ///< Nothing for "auto".
 
@@ -49,6 +50,7 @@ struct StageShape {
   int expert_shards() const { return sharding == StateSharding::None ? 1 : degrees.expert_replicas() / shard_copies(); }
   bool recomputes_all() const { return recomputation == Recomputation::Full; }
   bool recomputes_layers() const { return recomputation == Recomputation::Layers; }
+  bool recomputes_half() const { return recomputation == Recomputation::Half; }
   bool recomputes_attention() const { return recomputation == Recomputation::Selective; }
 };
 

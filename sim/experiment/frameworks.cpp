@@ -176,6 +176,8 @@ std::string megatron_arguments(const PlannedExperiment& p) {
                  "run.schedule: 1f1b, or interleaved");
   if (shape.recomputation == Recomputation::Full)
     refusals.add("Megatron-LM recomputes layer by layer, not a whole stage before its backward", "recompute: layers");
+  if (shape.recomputes_half())
+    refusals.add("Megatron-LM does not recompute half of a layer", "recompute: layers, selective or none");
   if (!p.experiment.schedule.flushes()) refusals.add("Megatron-LM flushes the pipeline", "weights: flush");
   refusals.throw_if_any();
 
@@ -301,8 +303,11 @@ std::string torchtitan_config(const PlannedExperiment& p) {
                         samples_per_replica(p));
   if (f.experts > 0)
     text += fmt::format("expert_parallel_degree = {}\nexpert_tensor_parallel_degree = {}\n", d.expert, d.expert_tensor);
-  const char* mode = shape.recomputes_layers() ? "full" : shape.recomputes_attention() ? "selective" : "none";
-  return text + fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n", mode);
+  const char* mode = shape.recomputes_layers()                                 ? "full"
+                     : shape.recomputes_attention() || shape.recomputes_half() ? "selective"
+                                                                               : "none";
+  text += fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n", mode);
+  return shape.recomputes_half() ? text + "selective_ac_option = \"op\"\n" : text;
 }
 
 std::string deepspeed_config(const PlannedExperiment& p) {

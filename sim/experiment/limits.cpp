@@ -159,7 +159,7 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
 void check_real_run(const CompiledExperiment& c, const std::string& backend) {
   const StageShape& shape = c.plan.stages.front().shape;
   check_real_groups(c, backend);
-  if (shape.recomputes_layers())
+  if (shape.recomputes_layers() || shape.recomputes_half())
     throw InputError(fmt::format("the backend '{}' does not recompute layer by layer", backend),
                      "recompute: full, selective or none");
   require_whole_stages(c.plan, backend);

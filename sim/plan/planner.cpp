@@ -130,7 +130,11 @@ config::Field recompute_field(bool automatic, bool by_layers) {
       "its backward.";
   if (by_layers) {
     words.emplace_back("layers");
-    doc += " layers: the forward of each layer inside its backward, as Megatron-LM's full recomputation does.";
+    words.emplace_back("half");
+    doc +=
+        " layers: the forward of each layer inside its backward, after its gradient has arrived, as Megatron-LM's "
+        "full recomputation does. half: half of each kernel of a layer there, and half of what the layer keeps, as "
+        "torchtitan's selective recomputation by operation does.";
   }
   if (automatic) {
     words.insert(words.begin(), "auto");
@@ -150,10 +154,10 @@ std::vector<Recomputation> recomputations(std::optional<Recomputation> asked, co
                                           const ModelGraph& model) {
   std::vector<Recomputation> possible = recomputations(model);
   if (!asked) return possible;
-  if (*asked == Recomputation::Layers) return {*asked};
+  if (*asked == Recomputation::Layers || *asked == Recomputation::Half) return {*asked};
   if (std::find(possible.begin(), possible.end(), *asked) == possible.end())
     throw InputError({{where, "recompute", "no layer of the model keeps the inside of an attention",
-                       "write none, full or layers; with flash_attention nothing of it is kept", "recompute"}});
+                       "write none, full, layers or half; with flash_attention nothing of it is kept", "recompute"}});
   return {*asked};
 }
 

@@ -13,8 +13,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kSameDivision = 1e-9;        // Predictions so close are of one division that was measured twice.
-constexpr double kSmallestDifference = 0.02;  // A share of the faster run; below it, noise may decide.
+constexpr double kSameDivision = 1e-9;  // Predictions so close are of one division that was measured twice.
 
 std::pair<std::string, NumberFormat> rate_key(const MeasuredRun& m) {
   const NumberFormat format = m.run.format;
@@ -145,7 +144,7 @@ std::vector<double> OneConstantFormula::errors(const PredictionSet& set) const {
   return errors;
 }
 
-PairRanking rank_pairs(const PredictionSet& set, const std::vector<double>& errors) {
+PairRanking rank_pairs(const PredictionSet& set, const std::vector<double>& errors, double smallest_predicted) {
   std::map<PairKey, std::vector<std::pair<double, double>>> groups;  // Measured and predicted times.
   for (std::size_t i = 0; i < set.runs.size(); ++i) {
     const double measured = set.runs[i].measured.value;
@@ -158,11 +157,46 @@ PairRanking rank_pairs(const PredictionSet& set, const std::vector<double>& erro
         const auto& [a, predicted_a] = runs[i];
         const auto& [b, predicted_b] = runs[k];
         if (std::abs(a - b) <= kSmallestDifference * std::min(a, b)) continue;
-        if (std::abs(predicted_a - predicted_b) <= kSameDivision * predicted_a) continue;
+        const double apart = std::abs(predicted_a - predicted_b);
+        if (apart <= std::max(kSameDivision, smallest_predicted) * std::min(predicted_a, predicted_b)) continue;
         ++ranking.pairs;
         ranking.right += (a < b) == (predicted_a < predicted_b);
       }
   return ranking;
+}
+
+namespace {
+
+/// Ranks from 1; equal values share the mean of their ranks.
+std::vector<double> ranks_of(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<double> ranks(values.size());
+  for (std::size_t first = 0, last = 0; first < order.size(); first = last) {
+    while (last < order.size() && values[order[last]] == values[order[first]]) ++last;
+    for (std::size_t i = first; i < last; ++i) ranks[order[i]] = 0.5 * static_cast<double>(first + 1 + last);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+double rank_correlation(const PredictionSet& set, const std::vector<double>& errors) {
+  std::vector<double> measured, predicted;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    measured.push_back(set.runs[i].measured.value);
+    predicted.push_back(set.runs[i].measured.value * (1 + errors[i]));
+  }
+  const std::vector<double> a = ranks_of(measured), b = ranks_of(predicted);
+  const double mean = 0.5 * static_cast<double>(a.size() + 1);
+  double both = 0, square_a = 0, square_b = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    both += (a[i] - mean) * (b[i] - mean);
+    square_a += (a[i] - mean) * (a[i] - mean);
+    square_b += (b[i] - mean) * (b[i] - mean);
+  }
+  return square_a * square_b > 0 ? both / std::sqrt(square_a * square_b) : 0;
 }
 
 AcceleratorsByName with_shares_fitted(std::span<const PredictionSet> sets, PredictionSet::AblationGroup group,

@@ -50,7 +50,14 @@ struct PairRanking {
   int pairs = 0, right = 0;
   double share() const { return pairs == 0 ? 0 : double(right) / pairs; }
 };
-PairRanking rank_pairs(const PredictionSet&, const std::vector<double>& errors);
+/// `smallest_predicted`: predicted times have to differ by more than this share, too.
+PairRanking rank_pairs(const PredictionSet&, const std::vector<double>& errors, double smallest_predicted = 0);
+/// Times that differ by less, as a share of the shorter one, may differ by noise.
+inline constexpr double kSmallestDifference = 0.02;
+
+/// Correlation of the ranks of predicted and of measured times (Spearman), from the errors of predictions. Networks of
+/// different sizes make it large, so pairs of one network say more.
+double rank_correlation(const PredictionSet&, const std::vector<double>& errors);
 
 /// A variant of the formula without one of its terms.
 struct Ablation {
@@ -73,5 +80,7 @@ std::string simulated_text(std::span<const PredictionSet>);
 /// A line for each run: set, name, measured and predicted seconds, error, and where the time of its slowest stage goes.
 std::string prediction_csv(std::span<const PredictionSet>);
 std::vector<FileColumn> prediction_columns();
+/// Predicted against measured times on logarithmic axes.
+std::string prediction_svg(std::span<const PredictionSet>);
 
 }  // namespace stagecraft

@@ -213,6 +213,7 @@ const MapSpec& prediction_fields() {
           choice("schema", {"predictions/1"}).doc("Kind and version of the file."),
           text("title").doc("Title for people."), text("source").doc("Authors, title, where and when."),
           text("calibration").doc("Which constants of the model were fitted to these rows."),
+          text("peers").fallback("\"\"").doc("Errors that other simulators publish for runs of this source."),
           choice("ablation", {"none", "large", "small"})
               .fallback("none")
               .doc("Group of runs with which terms of the formula are judged."),
@@ -241,6 +242,7 @@ PredictionSet read_predictions(const Value& root) {
   set.title = root.at("title").text;
   set.source = root.at("source").text;
   set.calibration = root.at("calibration").text;
+  set.peers = root.at("peers").text;
   set.ablation = read_word<PredictionSet::AblationGroup>(root.at("ablation"), {"none", "large", "small"});
   for (const Value& row : root.at("rows").items) {
     Problems problems;

@@ -20,6 +20,7 @@ struct MeasuredRun {
 struct PredictionSet {
   std::string name, title, source;
   std::string calibration;  ///< Which constants of the model were fitted to these runs.
+  std::string peers;        ///< Errors that other simulators publish for runs of this source; may be empty.
   /// Group of the ablation that its runs belong to; none where it takes no part.
   enum class AblationGroup { None, Large, Small } ablation = AblationGroup::None;
   std::vector<MeasuredRun> runs;

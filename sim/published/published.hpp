@@ -29,6 +29,12 @@ struct MatchRule {
   bool holds(double published, double ours) const;
 };
 
+/// What a figure that comes out as published proves.
+enum class Claim { Identity, Direction, Prediction };
+/// Identity: equal to the last published digit, so a closed form, a count or a definition. Direction: a bound, a side
+/// or an order. Prediction: within a tolerance.
+Claim claim_of(const MatchRule&);
+
 /// How several figures become one.
 enum class Aggregate { Mean, Largest, Smallest };
 

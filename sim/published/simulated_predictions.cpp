@@ -19,6 +19,7 @@ std::string model_text(const TrainingRun& run) {
       "{{builder: transformer, kind: gpt, layers: {}, hidden: {}, heads: {}, feed_forward: {}, sequence: {}, "
       "vocabulary: {}, tied: {}, flash_attention: {}, precision: mixed",
       m.layers, m.hidden, m.heads, m.width, m.sequence, m.vocabulary, m.tied, run.software.fused_attention);
+  if (run.software.dropout && !run.software.fused_attention) text += ", attention_dropout: true";
   if (m.gated) text += ", gated: true, norm: rms, positions: rotary, bias: false";
   if (m.latent.key == 0 && m.key_value_heads != m.heads)
     text += fmt::format(", key_value_heads: {}", m.key_value_heads);
@@ -76,7 +77,8 @@ std::string plan_text(const TrainingRun& run) {
     layout += (c > 0 ? "|" : "") + (counts[c] > 0 ? fmt::format("t*{}", counts[c]) : std::string());
   const Degrees& d = run.degrees;
   constexpr const char* kShards[] = {"none", "optimizer", "gradients", "weights"};
-  const char* recompute = run.recompute == LayerRecomputation::Full ? "layers"
+  const char* recompute = run.recompute == LayerRecomputation::Full   ? "layers"
+                          : run.recompute == LayerRecomputation::Half ? "half"
                           : run.recompute == LayerRecomputation::Selective && !run.software.fused_attention
                               ? "selective"
                               : "none";
@@ -89,10 +91,8 @@ std::string plan_text(const TrainingRun& run) {
 
 }  // namespace
 
-Experiment experiment_of(const MeasuredRun& measured) {
+Experiment experiment_of(const MeasuredRun& measured, double share_factor) {
   const TrainingRun& run = measured.run;
-  if (run.recompute == LayerRecomputation::Half)
-    throw InputError("no scenario recomputes half of a layer", "recompute: layers");
   const Accelerator device = load_accelerator(find_file(FileKind::Device, measured.device, ""));
   const std::string text = fmt::format(
       "schema: scenario/2\nmodel: {}\ncluster: {}\nsoftware: {}\nplan: {}\nrun: {{schedule: {}, "
@@ -107,15 +107,16 @@ Experiment experiment_of(const MeasuredRun& measured) {
   Experiment e = read_experiment(settled_scenario(std::move(tree)));
   auto rules = std::make_shared<CostRules>(*e.rules);
   rules->software = run.software;  // A row may replace some of its members.
+  for (Accelerator& a : rules->accelerators) a.formats[run.format].share *= share_factor;
   rules->node = {.devices = device.domain, .card = run.card};
   e.rules = std::move(rules);
   e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);
   return e;
 }
 
-std::optional<SimulatedRun> simulate(const MeasuredRun& measured, std::string& why_not) {
+std::optional<SimulatedRun> simulate(const MeasuredRun& measured, std::string& why_not, double share_factor) {
   try {
-    const CompiledExperiment c = compile(experiment_of(measured));
+    const CompiledExperiment c = compile(experiment_of(measured, share_factor));
     const Report report = run(c, "ideal").report;
     SimulatedRun result{report.makespan, {}};
     for (const DeviceReport& d : report.devices) result.memory = std::max(result.memory, d.memory.total);

@@ -10,8 +10,8 @@ namespace stagecraft {
 
 /// A measured run as an experiment: its model with operations, a cluster of its device type with one card for each
 /// device, and its layers divided as the closed form divides them. Devices have enough memory for every division,
-/// because these runs fitted. InputError for what a scenario cannot say: recomputation of half of a layer.
-Experiment experiment_of(const MeasuredRun&);
+/// because these runs fitted. `share_factor` multiplies the share of products in the number format of the run.
+Experiment experiment_of(const MeasuredRun&, double share_factor = 1);
 
 /// Time of an iteration by simulation on `ideal`, and memory of the fullest device.
 struct SimulatedRun {
@@ -20,6 +20,6 @@ struct SimulatedRun {
 };
 
 /// Nothing, and why, where a scenario cannot say the run, or a schedule cannot run it.
-std::optional<SimulatedRun> simulate(const MeasuredRun&, std::string& why_not);
+std::optional<SimulatedRun> simulate(const MeasuredRun&, std::string& why_not, double share_factor = 1);
 
 }  // namespace stagecraft

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/table.hpp"
 
@@ -224,12 +225,54 @@ std::string unexpected_text(const Reproduction& r) {
   return text;
 }
 
+namespace {
+
+/// Judged figures of one kind of claim.
+struct ClaimCount {
+  int met = 0, judged = 0;
+  std::vector<double> deviations;  ///< Without signs.
+};
+
+std::string claims_text(std::span<const Reproduction> reproductions) {
+  std::map<Claim, ClaimCount> claims;
+  for (const Reproduction& r : reproductions)
+    for (const Reproduced& c : r.cells) {
+      if (c.verdict == Verdict::Shown) continue;
+      ClaimCount& count = claims[claim_of(table_of(r, c).match_rule)];
+      ++count.judged;
+      count.met += c.verdict == Verdict::Met;
+      if (c.verdict != Verdict::Failed) count.deviations.push_back(std::abs(c.deviation()));
+    }
+  std::string text;
+  const auto line = [&](Claim claim, const char* name, const char* what) {
+    const ClaimCount& count = claims[claim];
+    if (count.judged == 0) return;
+    text += fmt::format("{:<22}{:>4} of {:<4} met", name, count.met, count.judged);
+    if (claim == Claim::Prediction && !count.deviations.empty())
+      text += fmt::format(", median deviation {:.1f} %", 100 * median(count.deviations));
+    text += fmt::format(": {}\n", what);
+  };
+  line(Claim::Identity, "identities", "closed forms, counts and memory by definition, exactly");
+  line(Claim::Direction, "bounds and directions", "which is faster, and what nothing exceeds");
+  line(Claim::Prediction, "predictions", "figures that were measured or simulated by others, within a tolerance");
+  return text;
+}
+
+}  // namespace
+
+Claim claim_of(const MatchRule& rule) {
+  constexpr double kExact = 1e-6;
+  if (rule.decimals || (rule.tolerance && *rule.tolerance < kExact)) return Claim::Identity;
+  return rule.tolerance ? Claim::Prediction : Claim::Direction;
+}
+
 std::string summary_text(std::span<const Reproduction> reproductions) {
   std::size_t width = 0;
   for (const Reproduction& r : reproductions) width = std::max(width, r.published.name.size());
   std::string text;
   for (const Reproduction& r : reproductions) text += fmt::format("{:<{}}  {}\n", r.published.name, width, counts(r));
-  return text;
+  return text + "\n" + claims_text(reproductions) +
+         "Predictions of measured iterations from shapes: stagecraft reproduce predictions\n";
 }
 
 std::string reproduced_csv(std::span<const Reproduction> reproductions) {

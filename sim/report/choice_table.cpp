@@ -44,7 +44,8 @@ std::vector<Choice> thinned(const std::vector<Choice>& front) {
 Table printed(const ChoiceTable& t, const std::vector<Choice>& rows) {
   using Row = Choice;
   TableColumns<Row> columns{
-      {{.key = result_column("period_s"), .heading = "period", .width = 9}, &Row::period},
+      {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
+       [&](const Row& c) { return TableCell(c.period.value, to_text(c.period, t.interval)); }},
       {{.key = result_column("makespan_s")}, &Row::makespan},
       {{.key = result_column("throughput_samples_per_s"), .heading = "throughput", .width = 10},
        [](const Row& c) { return TableCell(c.throughput, fmt::format("{:.4g}/s", c.throughput)); }},
@@ -192,6 +193,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front) {
   const Choice& best = t.front.front();
   text += fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
                       pluralize(t.simulated, "simulation"), t.unfit, proved_text(t));
+  text += interval_line(t.interval);
   if (t.bound.value > 0)
     text += fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {} % above\n",
                         to_text(t.bound), two_digits(std::max(0.0, 100 * (known_period(best) / t.bound - 1))));
@@ -228,6 +230,7 @@ std::string choices_json(const ChoiceTable& t) {
                          {"bound_s", t.bound.value},
                          {"refused", std::move(refused)},
                          {"choices", to_json(printed(t, t.front))}};
+  if (t.interval) json["interval"] = interval_json(*t.interval);
   if (t.replay.asked()) {
     json["replay"] = replay_json(t.replay);
     json["own_replayed"] = replayed_json(t.own_replayed);
@@ -272,7 +275,7 @@ const config::MapSpec& choices_fields() {
                  real("bound_s", 0, kInfinity).doc("No order of work makes any of the plans shorter, in seconds."),
                  table("refused", text("reason")).doc("Schedules that run none of the plans, and why."),
                  list("choices", map("choice", row)).positional().doc("The front, shortest period first."),
-                 replay_field(), own_replayed}};
+                 interval_field(), replay_field(), own_replayed}};
   return spec;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/report/interval.hpp"
 #include "sim/report/replay.hpp"
 
 namespace stagecraft {
@@ -54,6 +55,7 @@ struct ChoiceTable {
   std::vector<std::pair<std::string, std::string>> refused;  ///< Schedules that run none of the plans, and why.
   std::vector<std::string> notes;                            ///< Remarks on the scenario as it is written.
   Replay replay;
+  std::optional<PredictionInterval> interval;  ///< The interval of simulated times.
   /// The Pareto front, shortest period first: no choice is covered by another. Choices that were simulated with
   /// contention are compared and sorted by that result.
   std::vector<Choice> front;

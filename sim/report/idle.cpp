@@ -76,7 +76,8 @@ class Accounting {
  private:
   struct Message {
     double begin, end;
-    bool is_outgoing;  ///< Sent from here.
+    bool is_outgoing;    ///< Sent from here.
+    bool is_collective;  ///< A collective of this device and others.
   };
 
   void bounds() {
@@ -100,8 +101,11 @@ class Accounting {
         if (at > from && at < t_.start[n]) cuts_.push_back(at);
     std::sort(cuts_.begin(), cuts_.end());
     IdleTimes& idle = idle_[p_.at(n).device];
-    for (std::size_t k = 1; k < cuts_.size(); ++k)
-      cause(idle, cuts_[k - 1], cuts_[k] <= emptied, phases_[n]) += Seconds{cuts_[k] - cuts_[k - 1]};
+    for (std::size_t k = 1; k < cuts_.size(); ++k) {
+      const Seconds length{cuts_[k] - cuts_[k - 1]};
+      cause(idle, cuts_[k - 1], cuts_[k] <= emptied, phases_[n]) += length;
+      if (in_collective(cuts_[k - 1])) idle.collective += length;
+    }
   }
 
   /// Collects the messages that n waits for, and earlier messages of the same stream.
@@ -117,10 +121,16 @@ class Accounting {
         if (i.is_compute() || t_.end[w] <= from) continue;
         const bool received = i.kind == InstructionKind::Receive;
         const InstructionId begins = received ? p_.transfer(i).send : w;
-        messages_.push_back({t_.start[begins], t_.end[w], i.kind == InstructionKind::Send});
+        messages_.push_back(
+            {t_.start[begins], t_.end[w], i.kind == InstructionKind::Send, i.kind == InstructionKind::Collective});
         if (i.stream.valid() && i.stream == p_.at(n).stream) left.push_back(w);
       }
     }
+  }
+
+  bool in_collective(double at) const {
+    return std::any_of(messages_.begin(), messages_.end(),
+                       [&](const Message& m) { return m.is_collective && m.begin <= at && at < m.end; });
   }
 
   /// What it waits for from `at` to the next cut: what is on the wire, else the first message that is not there yet.

@@ -13,9 +13,11 @@ struct IdleTimes {
   Seconds start_up;  ///< Input, before its first backward after a drain: the pipeline fills.
   Seconds input;     ///< Input that another device has yet to make, between start-up and drain.
   Seconds drain;     ///< Input, or nothing, after its last forward before a drain: the pipeline empties.
-  Seconds transfer;  ///< Messages on the wire.
+  Seconds transfer;  ///< Messages and collectives on the wire.
   Seconds receiver;  ///< A receiver that does not take the device's own message yet.
   Seconds other;     ///< Nothing that the Program knows: a real machine, or a device that stands still.
+
+  Seconds collective;  ///< The part of `transfer` in which a collective is on the wire.
 
   Seconds total() const { return start_up + input + drain + transfer + receiver + other; }
 };

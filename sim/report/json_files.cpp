@@ -137,20 +137,6 @@ Json change_times(const Cluster& cluster) {
   return changes;
 }
 
-Json classes_json(const TimeClasses& classes) {
-  const TimeByClass& t = classes.spent;
-  return JsonObject{{"products_s", t.products.value},
-                    {"attention_s", t.attention.value},
-                    {"memory_bound_s", t.memory_bound.value},
-                    {"other_s", t.other.value},
-                    {"launches_s", t.launches.value},
-                    {"tensor_s", t.tensor.value},
-                    {"context_s", t.context.value},
-                    {"expert_s", t.expert.value},
-                    {"data_s", t.data.value},
-                    {"pipeline_s", classes.waiting.value}};
-}
-
 }  // namespace
 
 Json search_json(const ScheduleSearch& s) {
@@ -199,7 +185,9 @@ std::string results_json(const std::string& title, const Program& program, const
                                {"model_flops_per_device", report.rates->model.value},
                                {"mfu", report.rates->of_peak}};
   if (program.group > 1) json["devices_per_group"] = program.group;
+  if (report.interval) json["interval"] = interval_json(*report.interval);
   if (report.classes) json["time"] = classes_json(*report.classes);
+  if (report.classes) json["passes"] = passes_json(program);
   if (!timeline.instruction_times) json["not_timed"] = "instructions, so nothing within an iteration";
   if (timeline.enqueued) json["enqueued"] = enqueued_json(*timeline.enqueued);
   if (timeline.learnt) json["learnt"] = learnt_json(*timeline.learnt, cluster);

@@ -24,9 +24,9 @@ class Measurement {
     if (p_.iterations > 0 && p_.size() > 0) summary();
     links();
     critical_path();
-    report_.classes = time_classes(p_, t_);
     report_.rates = device_rates(p_, report_.throughput);
     const IdVector<DeviceId, IdleTimes> idle = idle_times(p_, t_);
+    report_.classes = time_classes(p_, t_, idle);
     for (const DeviceId d : idle.ids()) report_.devices[d].idle = idle[d];
     const MemoryHistory memory(p_, t_);
     for (const DeviceId d : report_.devices.ids())
@@ -48,7 +48,7 @@ class Measurement {
       if (!d.used) continue;
       d.busy = d.exposed = {unknown};
       d.utilisation = d.energy.value = d.memory.total.value = unknown;
-      d.idle = {d.busy, d.busy, d.busy, d.busy, d.busy, d.busy};
+      d.idle = {d.busy, d.busy, d.busy, d.busy, d.busy, d.busy, d.busy};
     }
     return std::move(report_);
   }

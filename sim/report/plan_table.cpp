@@ -82,7 +82,8 @@ Table printed(const PlanTable& table) {
       {{.key = result_column("simulated_s"), .heading = "simulated", .width = 9}, &Row::each},
       {{.heading = "off", .width = 8}, off_text},
       {{.heading = "room", .width = 6}, [](const Row& r) { return above_text(r.each, r.time_bound); }},
-      {{.key = result_column("period_s"), .heading = "period", .width = 9}, &Row::period},
+      {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
+       [&](const Row& r) { return TableCell(r.period.value, to_text(r.period, table.interval)); }},
       {{.key = result_column("throughput_samples_per_s"), .heading = "throughput", .width = 10},
        [](const Row& r) { return TableCell(r.throughput, fmt::format("{:.4g}/s", r.throughput)); }},
       {{.key = result_column("makespan_s")}, &Row::makespan},
@@ -122,7 +123,7 @@ std::string to_text(const PlanTable& table) {
       "iteration\n"
       "room       how far the simulated time is above what no plan with such micro-batches can beat, whoever makes "
       "it\n";
-  text += least_text(table) + about_replay(table);
+  text += interval_line(table.interval) + least_text(table) + about_replay(table);
   for (const PlanRow& r : table.rows)
     if (!r.change.empty())
       text += fmt::format("{} does not fit in memory as the scenario has it, but with {}\n", r.planner, r.change);
@@ -141,6 +142,7 @@ std::string plans_json(const PlanTable& table) {
                          {"schedule", table.schedule},
                          {"micro_batches", table.micro_batches},
                          {"plans", to_json(printed(table))}};
+  if (table.interval) json["interval"] = interval_json(*table.interval);
   if (table.replay.asked()) json["replay"] = replay_json(table.replay);
   return json.dump(2);
 }
@@ -168,7 +170,7 @@ const config::MapSpec& plans_fields() {
                  text("cluster").doc("Name of the cluster."), text("schedule").doc("Schedule of the scenario."),
                  integer("micro_batches", 0, kInfinity).doc("Micro-batches of an iteration."),
                  list("plans", map("plan", row)).positional().doc("The plans, shortest period first."),
-                 replay_field()}};
+                 interval_field(), replay_field()}};
   return spec;
 }
 

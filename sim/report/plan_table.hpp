@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/report/interval.hpp"
 #include "sim/report/replay.hpp"
 
 namespace stagecraft {
@@ -38,6 +39,7 @@ struct PlanTable {
   int micro_batches = 0;
   std::vector<std::string> notes;  ///< Remarks on the scenario as it is written.
   Replay replay;
+  std::optional<PredictionInterval> interval;  ///< The interval of simulated times.
   std::vector<PlanRow> rows;
 };
 

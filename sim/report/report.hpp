@@ -6,6 +6,7 @@
 #include "sim/cluster/cluster.hpp"
 #include "sim/program/program.hpp"
 #include "sim/report/idle.hpp"
+#include "sim/report/interval.hpp"
 #include "sim/report/time_classes.hpp"
 #include "sim/timeline/timeline.hpp"
 
@@ -56,9 +57,10 @@ struct Report {
   double throughput = 0;          ///< Samples per second at the period.
   Joules energy;                  ///< Zero when the cluster gives no power figures.
   IdVector<DeviceId, DeviceReport> devices;
-  std::vector<LinkReport> links;       ///< Busiest first; only links with traffic.
-  std::optional<TimeClasses> classes;  ///< Where the time goes, as far as the costs know.
-  std::optional<DeviceRates> rates;    ///< What one device does at the period.
+  std::vector<LinkReport> links;               ///< Busiest first; only links with traffic.
+  std::optional<TimeClasses> classes;          ///< Where the time goes, as far as the costs know.
+  std::optional<DeviceRates> rates;            ///< What one device does at the period.
+  std::optional<PredictionInterval> interval;  ///< The interval of predicted times; the caller of run() adds it.
   std::vector<InstructionId> critical_path;
   Seconds critical_compute, critical_transfer, critical_wait;  ///< Sum to `length`.
 };

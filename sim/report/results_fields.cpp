@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/report/interval.hpp"
+#include "sim/report/time_classes.hpp"
 
 namespace stagecraft {
 namespace {
@@ -155,24 +157,6 @@ const MapSpec& rates_fields() {
   return spec;
 }
 
-const MapSpec& time_fields() {
-  using namespace config;
-  static const MapSpec spec{
-      .title =
-          "Where the time of the whole run goes, mean over the devices with instructions; what is hidden does not "
-          "count.",
-      .fields = {amount("products_s").doc("Matrix products."), amount("attention_s").doc("Core of attention."),
-                 amount("memory_bound_s").doc("Kernels that only move bytes, and the optimizer."),
-                 amount("other_s").doc("Layers with given or measured times."),
-                 amount("launches_s").doc("Waiting for launches of kernels."),
-                 amount("tensor_s").doc("Collectives of the tensor group."),
-                 amount("context_s").doc("Collectives of the context group."),
-                 amount("expert_s").doc("Collectives of the expert group."),
-                 amount("data_s").doc("Sums of gradients, and gathers of divided weights."),
-                 amount("pipeline_s").doc("The rest: messages between stages, and the bubble.")}};
-  return spec;
-}
-
 }  // namespace
 
 const config::MapSpec& provenance_fields() {
@@ -229,7 +213,9 @@ const MapSpec& results_fields() {
           map("search", search_fields()).optional().doc("How the schedule was found."),
           map("rates", rates_fields()).optional().doc("Rates of one device, with `software`."),
           count("devices_per_group").optional().doc("Devices that each listed device with a stage stands for."),
-          map("time", time_fields()).optional().doc("Where the time goes, with `software`."),
+          interval_field(),
+          classes_field(),
+          passes_field(),
           text("not_timed").optional().doc("What the backend did not time."),
           map("enqueued", enqueued_fields()).optional().doc("Host time of the GPU backend."),
           map("learnt", learnt_fields()).optional().doc("The result of training."),

@@ -155,7 +155,8 @@ Table printed(const ScheduleTable& table) {
       {{.key = result_column("ran"), .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
       {{.key = result_column("stages"), .heading = "stages", .width = 6}, &Row::stages},
       {{.key = result_column("makespan_s"), .heading = "iteration", .width = 9}, &Row::makespan},
-      {{.key = result_column("period_s"), .heading = "period", .width = 9}, &Row::period},
+      {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
+       [&](const Row& r) { return TableCell(r.period.value, to_text(r.period, table.interval)); }},
       {{.key = result_column("bubble"), .heading = "bubble", .width = 6},
        [](const Row& r) { return TableCell(r.bubble, share_text(r.bubble)); }},
       {{.key = result_column("steady_bubble"), .heading = "steady", .width = 6},
@@ -231,7 +232,7 @@ std::string answer(const ScheduleTable& table) {
     if (marked[i]) front.push_back(table.rows[i].name);
   text += line("best trade-offs", join(front));
   if (const std::string without = unexchanged_text(table); !without.empty()) text += line("tied weights", without);
-  return text + kNotes + about_replay(table);
+  return text + kNotes + interval_line(table.interval) + about_replay(table);
 }
 
 }  // namespace
@@ -266,6 +267,7 @@ std::string schedules_json(const ScheduleTable& table) {
                          {"fastest_synchronous", name(best.synchronous)},
                          {"fastest", name(best.fastest)},
                          {"least_memory", name(best.smallest)}};
+  if (table.interval) json["interval"] = interval_json(*table.interval);
   if (table.replay.asked()) json["replay"] = replay_json(table.replay);
   json["schedules"] = to_json(printed(table));
   return json.dump(2);
@@ -298,7 +300,7 @@ const config::MapSpec& schedules_fields() {
                  text("scenario_schedule").doc("The schedule that the scenario asks for."),
                  text("fastest_synchronous").nullable().doc("Shortest period without stale weights; null: none ran."),
                  text("fastest").nullable().doc("Shortest period of all; null: none ran."),
-                 text("least_memory").nullable().doc("Least memory; null: none ran."), replay_field(),
+                 text("least_memory").nullable().doc("Least memory; null: none ran."), interval_field(), replay_field(),
                  list("schedules", map("schedule", row)).positional().doc("One entry for each schedule, as sorted.")}};
   return spec;
 }

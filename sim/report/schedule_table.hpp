@@ -7,6 +7,7 @@
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/report/drawings.hpp"
+#include "sim/report/interval.hpp"
 #include "sim/report/replay.hpp"
 #include "sim/schedule/schedule.hpp"
 
@@ -48,6 +49,7 @@ struct ScheduleTable {
   int devices = 0, micro_batches = 0, iterations = 0;
   std::vector<std::string> notes;  ///< Remarks on the scenario as it is written.
   Replay replay;
+  std::optional<PredictionInterval> interval;  ///< The interval of simulated times.
   std::vector<ScheduleRow> rows;
 };
 

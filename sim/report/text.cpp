@@ -82,7 +82,8 @@ bool changes_once(const Cluster& cluster) {
 
 std::string period_text(const Program& program, const Report& report, const Cluster& cluster) {
   if (program.iterations < 2) return {};
-  if (!changes_once(cluster)) return row("period", to_text(report.period), "one more iteration, back to back");
+  if (!changes_once(cluster))
+    return row("period", to_text(report.period, report.interval), "one more iteration, back to back");
   const double after_first = report.length.value - report.makespan.value, count = program.iterations - 1;
   const bool is_steady = std::abs(after_first - count * report.period.value) <= 1e-9 * after_first;
   return row("period", to_text(report.period),
@@ -118,7 +119,7 @@ std::string summary_text(const Program& program, const Report& report, const Clu
       std::max_element(report.devices.begin(), report.devices.end(),
                        [](const DeviceReport& a, const DeviceReport& b) { return a.memory.total < b.memory.total; });
   std::string text;
-  text += row("one iteration", to_text(report.makespan),
+  text += row("one iteration", to_text(report.makespan, report.interval),
               report.drains ? "fill and drain included" : "the first; the next is already under way");
   text += period_text(program, report, cluster);
   text += row("throughput", fmt::format("{:.4g}/s", report.throughput),
@@ -128,6 +129,7 @@ std::string summary_text(const Program& program, const Report& report, const Clu
     text += row("group", fmt::format("{} devices", program.group),
                 program.group_sizes.empty() ? "each device below stands for one group"
                                             : "at most; each device below stands for one group");
+  if (report.interval) text += row("interval", half_width_text(*report.interval), to_text(*report.interval));
   if (report.classes) text += row("time", "", to_text(*report.classes));
   if (!report.instruction_times)
     return text + row("not timed", "", "instructions, so nothing within an iteration (run.gpu.timing: off)");

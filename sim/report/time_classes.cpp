@@ -8,18 +8,15 @@
 
 namespace stagecraft {
 
-std::optional<TimeClasses> time_classes(const Program& program, const Timeline& timeline) {
+std::optional<TimeClasses> time_classes(const Program& program, const Timeline& timeline,
+                                        const IdVector<DeviceId, IdleTimes>& idle) {
   if (program.parts.empty() || !timeline.instruction_times || program.size() == 0) return {};
   TimeClasses classes;
   IdVector<DeviceId, bool> used(program.devices, false);
-  double begin = timeline.start[InstructionId{0}], end = begin;
   for (const InstructionId n : program.instructions.ids()) {
     const Instruction& i = program.at(n);
-    const double lasted = timeline.end[n] - timeline.start[n];
-    begin = std::min(begin, timeline.start[n]);
-    end = std::max(end, timeline.end[n]);
-    if (i.kind == InstructionKind::Collective) classes.spent.data += Seconds{lasted};
     if (!i.is_compute()) continue;
+    const double lasted = timeline.end[n] - timeline.start[n];
     used[i.device] = true;
     const TimeByClass& planned = program.parts[i.stage].parts(i.kind);
     if (planned.total().value > 0)
@@ -27,10 +24,17 @@ std::optional<TimeClasses> time_classes(const Program& program, const Timeline& 
     else
       classes.spent.other += Seconds{lasted};
   }
-  const auto devices = static_cast<double>(std::count(used.begin(), used.end(), true));
-  classes.spent = (1 / devices) * classes.spent;
-  classes.length = {end - begin};
-  classes.waiting = std::max(Seconds{}, classes.length - classes.spent.total());
+  Seconds waiting;
+  for (const DeviceId d : used.ids()) {
+    if (!used[d]) continue;
+    classes.spent.data += idle[d].collective;
+    classes.spent.messages += idle[d].transfer - idle[d].collective;
+    waiting += idle[d].total() - idle[d].transfer;
+  }
+  const double share = 1.0 / static_cast<double>(std::count(used.begin(), used.end(), true));
+  classes.spent = share * classes.spent;
+  classes.bubble = share * waiting;
+  classes.length = classes.spent.total() + classes.bubble;
   return classes;
 }
 
@@ -44,18 +48,80 @@ std::optional<DeviceRates> device_rates(const Program& program, double samples_p
 }
 
 std::string to_text(const TimeClasses& c) {
-  const TimeByClass& t = c.spent;
-  std::vector<std::pair<Seconds, const char*>> parts = {
-      {t.products, "products"}, {t.attention, "attention"}, {t.memory_bound, "memory-bound kernels"},
-      {t.other, "other"},       {t.launches, "launches"},   {t.tensor, "tensor"},
-      {t.context, "context"},   {t.expert, "expert"},       {t.data, "data"},
-      {c.waiting, "pipeline"}};
+  std::vector<std::pair<Seconds, std::string_view>> parts;
+  for (const TimeClass& one : time_class_list()) parts.emplace_back(c.spent.*one.part, one.name);
+  parts.emplace_back(c.bubble, "bubble");
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
   for (const auto& [time, name] : parts)
     if (time / c.length >= 5e-4)
       text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", name, 100 * (time / c.length));
   return text;
+}
+
+Json classes_json(const TimeClasses& classes) {
+  Json json = JsonObject{};
+  for (const TimeClass& c : time_class_list()) json[std::string(c.key)] = (classes.spent.*c.part).value;
+  json["bubble_s"] = classes.bubble.value;
+  return json;
+}
+
+namespace {
+
+constexpr std::pair<std::string_view, InstructionKind> kPasses[] = {
+    {"forward", InstructionKind::Forward},
+    {"backward", InstructionKind::Backward},
+    {"input_gradient", InstructionKind::InputGradient},
+    {"weight_gradient", InstructionKind::WeightGradient},
+    {"update", InstructionKind::Update}};
+
+std::vector<config::Field> class_fields() {
+  std::vector<config::Field> fields;
+  for (const TimeClass& c : time_class_list())
+    fields.push_back(config::real(std::string(c.key), 0, kInfinity).doc(std::string(c.contents)));
+  return fields;
+}
+
+}  // namespace
+
+Json passes_json(const Program& program) {
+  Json passes = JsonArray();
+  for (const StageId stage : program.parts.ids())
+    for (const auto& [name, kind] : kPasses) {
+      const TimeByClass& parts = program.parts[stage].parts(kind);
+      Json json = JsonObject{{"stage", stage.value}, {"pass", std::string(name)}, {"total_s", parts.total().value}};
+      for (const TimeClass& c : time_class_list()) json[std::string(c.key)] = (parts.*c.part).value;
+      passes.push_back(std::move(json));
+    }
+  return passes;
+}
+
+config::Field classes_field() {
+  using namespace config;
+  static const MapSpec spec = [] {
+    MapSpec map_spec{
+        .title =
+            "Where the time of the whole run goes, mean over the devices with instructions; what is hidden "
+            "does not count. The parts sum to the length of the run.",
+        .fields = class_fields()};
+    map_spec.fields.push_back(real("bubble_s", 0, kInfinity).doc("Waiting for other stages: the rest of the run."));
+    return map_spec;
+  }();
+  return map("time", spec).optional().doc("Where the time goes, with `software`.");
+}
+
+config::Field passes_field() {
+  using namespace config;
+  static const MapSpec spec = [] {
+    std::vector<std::string> names;
+    for (const auto& [name, kind] : kPasses) names.emplace_back(name);
+    MapSpec map_spec{.title = "The planned time of a pass of a stage for one micro-batch, or of its update.",
+                     .fields = {integer("stage", 0, 1e9).doc("Stage."), choice("pass", names).doc("Pass."),
+                                real("total_s", 0, kInfinity).doc("Sum of the parts.")}};
+    for (Field& field : class_fields()) map_spec.fields.push_back(std::move(field));
+    return map_spec;
+  }();
+  return list("passes", map("pass", spec)).optional().doc("Where the time of each pass goes, with `software`.");
 }
 
 }  // namespace stagecraft

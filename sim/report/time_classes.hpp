@@ -3,24 +3,25 @@
 #include <optional>
 #include <string>
 
+#include "sim/config/fields.hpp"
+#include "sim/core/json.hpp"
 #include "sim/program/program.hpp"
+#include "sim/report/idle.hpp"
 #include "sim/timeline/timeline.hpp"
 
 namespace stagecraft {
-
-struct Report;
 
 /// Where the time of a whole run goes, on the mean of the devices with instructions. What nothing hides counts; what
 /// runs next to computation is not in it.
 struct TimeClasses {
   TimeByClass spent;  ///< `data` has the sums of gradients, for which updates wait.
-  Seconds waiting;    ///< The rest of the run: messages between stages, and the bubble.
-  Seconds length;
+  Seconds bubble;     ///< The rest of the run: waiting for other stages, and for nothing that is on the wire.
+  Seconds length;     ///< The sum of all.
 };
 
-/// Nothing where the program does not tell classes apart, or the run did not time instructions. The classes of an op
-/// have the shares of its time that were planned.
-std::optional<TimeClasses> time_classes(const Program&, const Timeline&);
+/// `idle` is what each device waits for. Nothing where the program does not tell classes apart, or the run did not time
+/// instructions. The classes of an op have the shares of its time that were planned.
+std::optional<TimeClasses> time_classes(const Program&, const Timeline&, const IdVector<DeviceId, IdleTimes>& idle);
 
 /// Rates for one device, at the period of a run.
 struct DeviceRates {
@@ -33,5 +34,12 @@ std::optional<DeviceRates> device_rates(const Program&, double samples_per_secon
 
 /// "products 61.2 %, tensor 12.0 %, ...": the largest first.
 std::string to_text(const TimeClasses&);
+
+/// Members such as `products_s`, and `bubble_s`. They sum to the length of the run.
+Json classes_json(const TimeClasses&);
+/// The planned time of each pass of each stage by class.
+Json passes_json(const Program&);
+config::Field classes_field();
+config::Field passes_field();
 
 }  // namespace stagecraft

@@ -44,6 +44,7 @@ void describe(const PlannedExperiment& p, const PlanVariant& v, Choice& c) {
     if (stage.shape.recomputes_attention() && c.recompute == "none") c.recompute = "selective";
     if (stage.shape.recomputes_all()) c.recompute = "full";
     if (stage.shape.recomputes_layers()) c.recompute = "layers";
+    if (stage.shape.recomputes_half()) c.recompute = "half";
   }
   c.device_types = device_types_text({used.begin(), used.end()}, p.cluster());
   c.planner = v.plan.planner->name;

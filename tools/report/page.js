@@ -239,6 +239,7 @@ arrange();
 listen();
 requestAnimationFrame(paintEarly);
 document.addEventListener('DOMContentLoaded', () => {
+  fillTimes($('times-section'), $('times'), runs);
   fillDevices($('devices'), runs);
   fillIdle($('idle'), runs);
   fillLinks(runs, '');

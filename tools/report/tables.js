@@ -60,10 +60,15 @@ function periodNote(runs) {
   return (runs.every(changesOnce) ? '' : 'one more iteration, back to back; ') + 'the mean of those after the first where the machine changes';
 }
 
+/** A predicted time, with the interval of published runs like it. */
+function intervalText(seconds, { interval }) {
+  return secondsText(seconds) + (interval ? ` \u00b1 ${(100 * interval.half_width).toFixed(interval.half_width < 0.0995 ? 1 : 0)} %` : '');
+}
+
 /** name, definition (or what makes it), value in the results (undefined: there is none), text, and whether it is a share. */
 const FIGURES = [
-  ['one iteration', 'the first, from its first start to its last end, fill and drain included', r => r.makespan_s, secondsText],
-  ['period', periodNote, r => r.period_s, secondsText],
+  ['one iteration', 'the first, from its first start to its last end, fill and drain included', r => r.makespan_s, intervalText],
+  ['period', periodNote, r => r.period_s, intervalText],
   ['whole run', 'all iterations', r => r.length_s, secondsText],
   ['throughput', 'samples per second at the period', r => r.throughput_samples_per_s, v => numberText(v) + '/s'],
   ['bubble', 'idle share of the devices within one iteration', r => r.bubble, percentText, true],
@@ -83,7 +88,7 @@ function figureRows(runs) {
   for (const [name, note, of, text, isShare] of FIGURES) {
     const values = runs.map(run => of(run.results));
     if (values.every(v => v === undefined)) continue;
-    const cells = values.map(v => (v === undefined ? '\u2013' : text(v)));
+    const cells = values.map((v, k) => (v === undefined ? '\u2013' : text(v, runs[k].results)));
     for (const v of values.slice(1))
       cells.push(v === undefined || values[0] === undefined ? '' : changeText(v, values[0], isShare));
     rows.push({ name, note: typeof note === 'function' ? note(runs) : note, cells });
@@ -165,6 +170,22 @@ function stack(parts) {
     bar.append(piece);
   }
   return bar;
+}
+
+/** Classes of time, in the words of the field; they sum to the length of the run. */
+const TIME_CLASSES = [
+  ['products_s', 'matrix products'], ['attention_s', 'attention'], ['memory_bound_s', 'memory-bound kernels'], ['launches_s', 'launches'],
+  ['tensor_s', 'tensor collectives'], ['context_s', 'context collectives'], ['expert_s', 'expert collectives'], ['data_s', 'data collectives'],
+  ['messages_s', 'messages'], ['bubble_s', 'bubble'], ['optimizer_s', 'optimizer'], ['other_s', 'other'],
+];
+/** The classes that take time in a run: [{name, seconds, share}]. */
+function timeParts({ results: { time, length_s: length } }) {
+  if (!time) return [];
+  return TIME_CLASSES.map(([key, name]) => ({ name, seconds: time[key], share: share(time[key], length) })).filter(part => part.seconds > 0);
+}
+function fillTimes(section, table, runs) {
+  section.hidden = runs.every(run => !run.results.time);
+  if (!section.hidden) fillBeside(table, runs, timeParts, part => part.name, [['time', part => secondsText(part.seconds)], ['share', part => busyCell(part.share)]]);
 }
 
 const LINKS_SHOWN = 24;

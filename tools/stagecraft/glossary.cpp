@@ -63,9 +63,11 @@ constexpr Term kTerms[] = {
     {"MFU|model FLOPs utilization",
      "Floating-point operations of the model in a second, without recomputation, as a share of the peak of the "
      "devices."},
-    {"expected error",
-     "How far predictions of published runs on the same device type were off, as a median. It says nothing about how "
-     "well two plans are told apart."},
+    {"interval",
+     "How far a measured time may be from the predicted one: 80 % of the published runs on the same device type, in "
+     "the "
+     "same number format and with a model of the same kind and size, are so close to their prediction. It says nothing "
+     "about how well two plans are told apart, because most errors are common to both."},
     // Idle time.
     {"bubble",
      "Share of an iteration in which the compute streams of the devices with a stage are idle, as a mean over these "

@@ -9,6 +9,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/json.hpp"
+#include "sim/published/error_classes.hpp"
 #include "sim/report/files.hpp"
 #include "sim/report/json_files.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -62,6 +63,10 @@ std::string kept_file(const std::string& folder, const std::string& name, const 
 }
 
 }  // namespace
+
+void add_interval(const CompiledExperiment& c, Outcome& o) {
+  if (o.timeline.clock == Clock::Simulated) o.report.interval = prediction_interval(c.experiment);
+}
 
 std::string results_of(const CompiledExperiment& c, const Outcome& o) {
   const Experiment& e = c.experiment;

@@ -22,6 +22,9 @@ void make_run_folder(const std::string& folder, Overwrite);
 /// Removes the files that a run may write there, and nothing else, then writes `files`; the last is results.json.
 void write_run(const std::string& folder, const std::vector<RunFile>& files, Overwrite);
 
+/// Adds the interval of predicted times to a report, unless the run was measured.
+void add_interval(const CompiledExperiment&, Outcome&);
+
 /// results.json of a run, with what it is of.
 std::string results_of(const CompiledExperiment&, const Outcome&);
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
+#include "sim/report/interval.hpp"
 
 namespace stagecraft {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 struct NumberRow {
   std::string name, unit;
   std::vector<double> values;
+  std::vector<std::string> intervals = {};  ///< [run]: "± 5 %" of predicted times; empty elsewhere.
 };
 
 /// A number of results.json, with its name and unit for people and the factor of that unit.
@@ -24,9 +26,10 @@ struct ShownNumber {
   const char* key;
   const char* unit;
   double factor;
+  bool is_time = false;
 };
 constexpr ShownNumber kNumbers[] = {
-    {"one iteration", "makespan_s", "ms", 1e3},          {"period", "period_s", "ms", 1e3},
+    {"one iteration", "makespan_s", "ms", 1e3, true},    {"period", "period_s", "ms", 1e3, true},
     {"throughput", "throughput_samples_per_s", "/s", 1}, {"bubble", "bubble", "%", 100},
     {"steady bubble", "steady_bubble", "%", 100},        {"energy", "energy_J", "J", 1}};
 
@@ -34,6 +37,13 @@ constexpr ShownNumber kNumbers[] = {
 double number(const Json& json, const char* key) {
   const Json& value = json.at(key);
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.number();
+}
+
+/// " ± 5 %" where results have an interval.
+std::string interval_in(const Json& results) {
+  const Json* interval = results.find("interval");
+  return interval ? " " + half_width_text({.half_width = interval->at("half_width").number(), .class_name = {}})
+                  : std::string();
 }
 
 double peak_memory(const Json& json) {
@@ -49,11 +59,15 @@ double peak_memory(const Json& json) {
 std::vector<NumberRow> number_rows(const std::vector<NamedResults>& runs) {
   std::vector<NumberRow> rows;
   const auto add = [&](const char* name, const char* unit, auto&& value) {
-    NumberRow& row = rows.emplace_back(NumberRow{name, unit, {}});
+    NumberRow& row = rows.emplace_back(NumberRow{.name = name, .unit = unit, .values = {}});
     for (const NamedResults& run : runs) row.values.push_back(value(run.results));
   };
   if (runs.empty()) return rows;
-  for (const ShownNumber& n : kNumbers) add(n.name, n.unit, [&](const Json& j) { return number(j, n.key) * n.factor; });
+  for (const ShownNumber& n : kNumbers) {
+    add(n.name, n.unit, [&](const Json& j) { return number(j, n.key) * n.factor; });
+    if (n.is_time)
+      for (const NamedResults& run : runs) rows.back().intervals.push_back(interval_in(run.results));
+  }
   constexpr double kMebibyte = 1024.0 * 1024, kGibibyte = 1024 * kMebibyte;
   const bool large = peak_memory(runs.front().results) >= kGibibyte / 16;
   add("peak memory", large ? "GiB" : "MiB",
@@ -68,7 +82,9 @@ std::string change(double value, double base) {
 TableCell cell_of(const NumberRow& row, std::size_t run) {
   const double value = row.values[run];
   const std::string difference = run == 0 ? "" : change(value, row.values.front());
-  return {value, std::isnan(value) ? "not timed" : fmt::format("{:.5g} {}{:>11}", value, row.unit, difference)};
+  if (std::isnan(value)) return {value, "not timed"};
+  const std::string interval = row.intervals.empty() ? "" : row.intervals[run];
+  return {value, fmt::format("{:.5g} {}{}{:>11}", value, row.unit, interval, difference)};
 }
 
 TableColumns<NumberRow> columns_of(const std::vector<std::string>& runs) {

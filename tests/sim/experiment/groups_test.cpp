@@ -102,8 +102,39 @@ TEST_CASE("a group of one costs what its stack says without collectives") {
   const Experiment e = scenario("stages: 4");
   const Outcome o = outcome(e);
   CHECK(o.report.classes->spent.tensor.value == 0);
-  CHECK(o.report.classes->spent.total().value + o.report.classes->waiting.value ==
-        doctest::Approx(o.report.classes->length.value));
+}
+
+TEST_CASE("the parts of an iteration sum to its length, and the parts of a pass to its time, to 1e-9") {
+  struct Case {
+    const char *plan, *run;
+  };
+  const Case cases[] = {
+      {"stages: 4, replicas: 2, group: {tensor: 4, sequence: true}, shard: optimizer",
+       "schedule: 1f1b, micro_batches: 8, iterations: 2"},
+      {"stages: 2, replicas: 4, group: {tensor: 4, context: 2}", "schedule: 1f1b, micro_batches: 4, iterations: 1"},
+      {"stages: 4, placement: loop, recompute: layers, group: {tensor: 8}",
+       "schedule: interleaved, micro_batches: 8, iterations: 1"}};
+  for (const Case& each : cases)
+    for (const char* backend : {"ideal", "fluid"}) {
+      CAPTURE(each.plan);
+      CAPTURE(backend);
+      const CompiledExperiment c = compile(scenario(each.plan, "software: megatron-2021\n", "llama-3-8b", each.run));
+      const Report report = run(c, backend).report;
+      REQUIRE(report.classes);
+      const TimeByClass& spent = report.classes->spent;
+      double sum = report.classes->bubble.value;
+      for (const TimeClass& part : time_class_list()) sum += (spent.*part.part).value;
+      CHECK(sum == doctest::Approx(report.length.value).epsilon(1e-9));
+      CHECK(spent.optimizer.value > 0);
+      CHECK(spent.messages.value > 0);
+      CHECK(spent.data.value > 0);
+      for (const InstructionId n : c.program.instructions.ids()) {
+        const Instruction& i = c.program.at(n);
+        if (i.is_compute())
+          CHECK(c.program.parts[i.stage].parts(i.kind).total().value ==
+                doctest::Approx(i.duration.value).epsilon(1e-9));
+      }
+    }
 }
 
 TEST_CASE("dividing states over replicas moves memory, not work") {

@@ -319,6 +319,14 @@ TEST_CASE("published: a figure is close within its tolerance") {
   CHECK_FALSE(MatchRule{{}, 0.05}.holds(100, std::numeric_limits<double>::quiet_NaN()));
 }
 
+TEST_CASE("published: a rule tells identities, directions and predictions apart") {
+  CHECK(claim_of({.decimals = 3}) == Claim::Identity);
+  CHECK(claim_of({.tolerance = 1e-9}) == Claim::Identity);
+  CHECK(claim_of({.side = 1.0}) == Claim::Direction);
+  CHECK(claim_of({.bound = MatchRule::Bound::AtLeast}) == Claim::Direction);
+  CHECK(claim_of({.tolerance = 0.08, .side = 1.0}) == Claim::Prediction);
+}
+
 TEST_CASE("published: every metric has a name and can be computed") {
   for (const std::string& name : figure_names()) CHECK(static_cast<bool>(named_figure(name).value_of));
 }

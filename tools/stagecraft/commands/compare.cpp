@@ -7,6 +7,7 @@
 #include "sim/core/file.hpp"
 #include "sim/core/json.hpp"
 #include "sim/core/text.hpp"
+#include "sim/published/error_classes.hpp"
 #include "sim/report/drawings.hpp"
 #include "sim/report/results_fields.hpp"
 #include "sim/search/schedule_table.hpp"
@@ -61,7 +62,9 @@ ScheduleTable table_of(const Arguments& a, const std::string& file, SortKey by) 
   o.by = by;
   o.replay = replay_rows(a, o.backend, kCompareReplay);
   o.keep = a.flag("gantt") || a.has("svg");
-  ScheduleTable table = compare_schedules(load_experiment(file, a.list("set")), o, show_progress);
+  const Experiment experiment = load_experiment(file, a.list("set"));
+  ScheduleTable table = compare_schedules(experiment, o, show_progress);
+  table.interval = prediction_interval(experiment);
   hide_progress();
   return table;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/published/error_classes.hpp"
 #include "sim/search/plan_table.hpp"
 #include "tools/stagecraft/command.hpp"
 
@@ -17,7 +18,9 @@ int execute_plan(const Arguments& a) {
                                  .backend = a.text("backend"),
                                  .show = a.flag("show") && format == "text",
                                  .replay = replay_rows(a, a.text("backend"), kPlanReplay)};
-  const PlanTable table = compare_plans(load_experiment(a.text("FILE"), a.list("set")), options, show_progress);
+  const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
+  PlanTable table = compare_plans(experiment, options, show_progress);
+  table.interval = prediction_interval(experiment);
   hide_progress();
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
   print(format == "csv" ? plans_csv(table) : format == "json" ? plans_json(table) + "\n" : to_text(table));

@@ -146,8 +146,11 @@ void add_scenario(const std::string& given, const Arguments& a, std::vector<Kept
   const std::vector<std::string> backends = a.has("backend") ? a.list("backend") : std::vector<std::string>{"simgrid"};
   for (const std::string& backend : backends) get_from(backends::catalog(), "backend", backend);
   const CompiledExperiment compiled = compile(load_experiment(given, a.list("set")));
-  for (const std::string& backend : backends)
-    runs.push_back(kept_run(backends.size() > 1 ? given + " on " + backend : given, compiled, run(compiled, backend)));
+  for (const std::string& backend : backends) {
+    Outcome outcome = run(compiled, backend);
+    add_interval(compiled, outcome);
+    runs.push_back(kept_run(backends.size() > 1 ? given + " on " + backend : given, compiled, outcome));
+  }
 }
 
 void write_page(const Arguments& a, const std::string& page) {

@@ -4,6 +4,7 @@
 
 #include "sim/core/file.hpp"
 #include "sim/experiment/library.hpp"
+#include "sim/published/event_calibration.hpp"
 #include "sim/published/prediction_errors.hpp"
 #include "sim/published/table.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -29,13 +30,24 @@ int execute_predictions(const Arguments& a) {
   if (a.has("html")) throw InputError("predictions has no page", "leave out --html");
   const std::string format = a.text("format");
   check_format(format, {"text", "csv"});
+  if (a.has("svg")) check_output_of(a, "svg");
   const std::vector<PredictionSet> sets = load_all_predictions();
+  if (a.flag("refit")) {
+    print(to_text(fit_with_events(sets, accelerators_of(sets), show_progress)));
+    hide_progress();
+    return 0;
+  }
   if (a.flag("simulate")) {
-    if (format != "text") throw InputError("--simulate prints a table alone", "leave out --format");
+    if (format != "text" || a.has("svg"))
+      throw InputError("--simulate prints a table alone", "leave out --format and --svg");
     print(simulated_text(sets));
     return 0;
   }
   print(format == "csv" ? prediction_csv(sets) : prediction_text(sets));
+  if (a.has("svg")) {
+    write_output_of(a, "svg", prediction_svg(sets), CommentStyle::Markup);
+    print_error("wrote {}\n", a.text("svg"));
+  }
   return 0;
 }
 
@@ -44,6 +56,8 @@ int execute_reproduce(const Arguments& a) {
   if (std::find(names.begin(), names.end(), "predictions") != names.end()) return execute_predictions(a);
   if (a.flag("simulate"))
     throw InputError("--simulate is for predictions", "stagecraft reproduce predictions --simulate");
+  if (a.flag("refit")) throw InputError("--refit is for predictions", "stagecraft reproduce predictions --refit");
+  if (a.has("svg")) throw InputError("--svg is for predictions", "stagecraft reproduce predictions --svg FILE");
   const std::string format = a.text("format");
   check_format(format, {"text", "csv", "json"});
   if (a.has("html")) check_output_of(a, "html");
@@ -87,6 +101,9 @@ extern const Command reproduce{
         {{"NAME", Argument::Kind::List,
           "Folders of scenarios/papers, or files; without one, all of them. predictions: errors of times from shapes"},
          {"--simulate", Argument::Kind::Flag, "predictions: simulate every run too, which takes minutes"},
+         {"--refit", Argument::Kind::Flag,
+          "predictions: fit one share for each device type and format to simulated runs, which takes many minutes"},
+         {"--svg", Argument::Kind::Text, "predictions: draw predicted against measured times to this SVG file"},
          {"--html", Argument::Kind::Text, "Write a page with plots to this file too"},
          force_argument(),
          {"--format", Argument::Kind::Text, "text, csv or json", "text"}},

@@ -8,7 +8,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
-#include "sim/published/expected_error.hpp"
+#include "sim/published/error_classes.hpp"
 #include "sim/report/drawings.hpp"
 #include "sim/report/files.hpp"
 #include "sim/report/text.hpp"
@@ -93,13 +93,6 @@ void suggest_fluid(const Program& program, const std::string& backend) {
                 program.devices);
 }
 
-/// How far such predictions were off.
-std::string expected_error_text(const Experiment& e) {
-  const ExpectedError error = expected_error(e);
-  return fmt::format("  {:<22} {:>12}   {}\n", "expected error", fmt::format("{:.1f} %", 100 * error.errors.median),
-                     to_text(error));
-}
-
 int execute_run_scenario(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
@@ -109,8 +102,9 @@ int execute_run_scenario(const Arguments& a) {
   if (a.has("html")) check_page_size(compiled.program.size());
   suggest_fluid(compiled.program, a.text("backend"));
   if (a.has("out") && world().rank == 0) make_run_folder(a.text("out"), overwrite_of(a));
-  const Outcome outcome = run(compiled, a.text("backend"));
+  Outcome outcome = run(compiled, a.text("backend"));
   if (outcome.timeline.elsewhere) return 0;
+  add_interval(compiled, outcome);
   for (const std::string& line : remarks(compiled)) print_error("note: {}\n", line);
   if (outcome.timeline.processes > 1)
     print_error("{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
@@ -121,8 +115,6 @@ int execute_run_scenario(const Arguments& a) {
   } else {
     print(headline(compiled, outcome) + summary_text(compiled.program, outcome.report, compiled.cluster(),
                                                      outcome.timeline.clock != Clock::Simulated));
-    if (compiled.program.work.tokens > 0 && outcome.timeline.clock == Clock::Simulated)
-      print("\n" + expected_error_text(compiled.experiment));
     if (outcome.timeline.enqueued) print(enqueued_text(*outcome.timeline.enqueued));
     if (outcome.timeline.learnt) print(learnt_text(*outcome.timeline.learnt, compiled.cluster()));
     if (small(compiled) && outcome.timeline.instruction_times && !a.flag("no-gantt"))

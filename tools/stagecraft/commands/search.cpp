@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/config/units.hpp"
+#include "sim/published/error_classes.hpp"
 #include "sim/search/choices.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -71,6 +72,7 @@ int execute_search(const Arguments& a) {
     SearchProgressLine line(a.flag("quiet"));
     table = search_choices(experiment, options, [&](const SearchProgress& p) { line.show(p); });
   }
+  table.interval = prediction_interval(experiment);
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
   if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
     print_error("note: {}\n", line);

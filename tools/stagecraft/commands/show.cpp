@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "sim/experiment/run.hpp"
@@ -34,6 +38,33 @@ std::string costs_text(const CompiledExperiment& p) {
   return text;
 }
 
+/// Where the planned time of each pass goes: classes that take time in any of them, as shares.
+std::string passes_text(const Program& program) {
+  constexpr std::pair<InstructionKind, const char*> kinds[] = {{InstructionKind::Forward, "forward"},
+                                                               {InstructionKind::Backward, "backward"},
+                                                               {InstructionKind::Update, "update"}};
+  std::vector<TimeClass> classes;
+  for (const TimeClass& c : time_class_list())
+    if (std::any_of(program.parts.begin(), program.parts.end(), [&](const StageParts& stage) {
+          return std::any_of(std::begin(kinds), std::end(kinds),
+                             [&](const auto& kind) { return (stage.parts(kind.first).*c.part).value > 0; });
+        }))
+      classes.push_back(c);
+  std::string text = fmt::format("\n{:<6} {:<10} {:>12}", "stage", "pass", "time");
+  const auto width = [](const TimeClass& c) { return std::max<std::size_t>(8, c.name.size()); };
+  for (const TimeClass& c : classes) text += fmt::format("  {:>{}}", c.name, width(c));
+  text += "\n";
+  for (const StageId stage : program.parts.ids())
+    for (const auto& [kind, name] : kinds) {
+      const TimeByClass& parts = program.parts[stage].parts(kind);
+      text += fmt::format("{:<6} {:<10} {:>12}", stage.value, name, to_text(parts.total()));
+      for (const TimeClass& c : classes)
+        text += fmt::format("  {:>{}}", fmt::format("{:.1f} %", 100 * (parts.*c.part / parts.total())), width(c));
+      text += "\n";
+    }
+  return text;
+}
+
 /// The first iteration as PyTorch's text has it: without updates.
 Schedule one_iteration(const CompiledExperiment& p) {
   Schedule one;
@@ -54,7 +85,7 @@ int execute_show(const Arguments& a) {
   if (what == "model") return print(model_text(build_model(scenario.tree.at("model")))), 0;
   const CompiledExperiment p = compile(read_experiment(scenario));
   if (what == "plan") print(to_text(p.plan));
-  if (what == "costs") print(costs_text(p));
+  if (what == "costs") print(costs_text(p) + (p.program.parts.empty() ? "" : passes_text(p.program)));
   if (what == "schedule") print(to_grid(p.schedule));
   if (what == "csv") print(to_csv(one_iteration(p)));
   if (what == "program") print(to_text(p.program));

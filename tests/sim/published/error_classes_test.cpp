@@ -1,0 +1,123 @@
+// Intervals of predicted times: what share of the published runs they hold.
+
+#include "sim/published/error_classes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <tuple>
+
+#include "tests/support/files.hpp"
+
+namespace stagecraft::error_classes_test {
+namespace {
+
+const std::vector<PredictionSet>& sets() {
+  static const std::vector<PredictionSet> loaded = load_all_predictions();
+  return loaded;
+}
+
+const AcceleratorsByName& devices() {
+  static const AcceleratorsByName loaded = accelerators_of(sets());
+  return loaded;
+}
+
+const ErrorDistribution& distribution() {
+  static const ErrorDistribution distances(sets(), devices());
+  return distances;
+}
+
+Experiment experiment(const std::string& device, const std::string& software = "megatron-bridge",
+                      const std::string& model = "llama-3-8b") {
+  const std::string file = "build/error_classes_test.yaml";
+  test::write_file(
+      file, "schema: scenario/2\nmodel: " + model +
+                "\ncluster: {generator: nvlink_pods, types: {gpu: {preset: " + device +
+                ", memory: 1000 GB}}, nodes: [{name: n, count: 1, gpus: 2, type: gpu, inside: nvswitch, nics: each}], "
+                "links: {nvlink: {bandwidth: 450 GB/s, latency: 1 us}, nic: {bandwidth: 50 GB/s, latency: 5 us}}}\n"
+                "software: " +
+                software +
+                "\nplan: {planner: balanced, stages: 2, micro_batch_size: 1}\n"
+                "run: {schedule: 1f1b, micro_batches: 4}\n");
+  return load_experiment(file, {});
+}
+
+}  // namespace
+
+TEST_CASE("an interval holds the share of runs that it claims when it is made without the run") {
+  // An interval covers the ceil(0.8 n) closest of n runs in a class; a wrong rank covers fewer, or every run.
+  std::map<std::tuple<std::string, NumberFormat, bool, bool>, std::pair<int, int>> by_class;
+  int total = 0, covered = 0;
+  for (const PredictionSet& set : sets())
+    for (const MeasuredRun& m : set.runs) {
+      const ErrorClass c = error_class(m);
+      const auto interval = distribution().interval_without(c, m);
+      if (!interval) continue;
+      const bool is_covered = prediction_distance(m, devices().find(m.device)->second) <= interval->half_width;
+      auto& [runs, count] = by_class[{c.device, c.format, c.small, c.experts}];
+      ++runs, count += is_covered;
+      ++total, covered += is_covered;
+    }
+  CHECK(total >= 1140);
+  CHECK(covered >= kIntervalCoverage * total);
+  CHECK(covered <= (kIntervalCoverage + 0.02) * total);
+  int large_classes = 0;
+  for (const auto& [key, counts] : by_class) {
+    if (counts.first < 6) continue;  // A run left out of five leaves too few in the format, so others count too.
+    ++large_classes;
+    CAPTURE(std::get<0>(key));
+    CAPTURE(counts.first);
+    CHECK(counts.second >= kIntervalCoverage * counts.first);
+    CHECK(counts.second <= kIntervalCoverage * counts.first + 1);
+  }
+  CHECK(large_classes == 12);
+}
+
+TEST_CASE("classes differ by device type, format, size and experts") {
+  const auto interval = [](const ErrorClass& c) { return distribution().interval(c, true); };
+  CHECK(interval({"a100-80", NumberFormat::Bf16, false, false}).runs == 151);
+  CHECK(interval({"a100-80", NumberFormat::Bf16, true, false}).runs == 872);
+  CHECK(interval({"b200", NumberFormat::Bf16, false, false}).runs == 19);
+  CHECK(interval({"b200", NumberFormat::Bf16, false, true}).runs == 6);
+  CHECK(interval({"b200", NumberFormat::Fp8, false, false}).runs == 21);  // Two in fp8 are too few.
+  CHECK(interval({"b200", NumberFormat::Bf16, false, true}).half_width >
+        interval({"b200", NumberFormat::Bf16, false, false}).half_width);
+}
+
+TEST_CASE("the interval of five runs is the largest distance, and of nine the eighth") {
+  // ceil(0.8 x 6) = 5, ceil(0.8 x 10) = 8.
+  PredictionSet set = sets().front();
+  set.runs.resize(9, set.runs.front());
+  const Accelerator& device = devices().find(set.runs.front().device)->second;
+  const Seconds predicted = iteration_time(set.runs.front().run, device).total();
+  for (int i = 0; i < 9; ++i) {
+    set.runs[i] = set.runs.front();
+    set.runs[i].measured = (1 + 0.01 * (i + 1)) * predicted;
+  }
+  const ErrorClass c = error_class(set.runs.front());
+  CHECK(ErrorDistribution(std::vector{set}, devices()).interval(c, true).half_width == doctest::Approx(0.08));
+  set.runs.resize(5);
+  CHECK(ErrorDistribution(std::vector{set}, devices()).interval(c, true).half_width == doctest::Approx(0.05));
+}
+
+TEST_CASE("only times from shapes have an interval, and a type that is not calibrated has a wide one") {
+  const auto calibrated = prediction_interval(experiment("h100-sxm"));
+  REQUIRE(calibrated);
+  CHECK(calibrated->calibrated);
+  CHECK(calibrated->runs == 23);
+  const auto other = prediction_interval(experiment("h20"));
+  REQUIRE(other);
+  CHECK_FALSE(other->calibrated);
+  CHECK(other->half_width > 2 * calibrated->half_width);
+  CHECK_FALSE(prediction_interval(experiment("h100-sxm", "none")));
+  CHECK_FALSE(prediction_interval(
+      experiment("h100-sxm", "plain", "{builder: uniform, layers: 4, forward: 1 ms, backward: 2 ms, output: 1 MB}")));
+}
+
+TEST_CASE("an interval is written behind the time") {
+  CHECK(to_text(Seconds{0.058}, PredictionInterval{.half_width = 0.05, .class_name = {}}) == "58 ms ± 5.0 %");
+  CHECK(to_text(Seconds{0.058}, PredictionInterval{.half_width = 0.123, .class_name = {}}) == "58 ms ± 12 %");
+  CHECK(to_text(Seconds{0.058}, {}) == "58 ms");
+}
+
+}  // namespace stagecraft::error_classes_test
