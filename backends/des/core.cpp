@@ -105,8 +105,8 @@ void Core::next_phase(std::int32_t id) {
   const std::span<const Route> ways = ways_of(phase);
   const bool remote = std::any_of(ways.begin(), ways.end(), [](const Route& way) { return !way.hops.empty(); });
   node.flows = remote && phase.bytes > 0;
-  const double ready = conditions_ == nullptr ? now_ + collective.rounds * seconds_[node.partner]
-                                              : ready_to_flow(node, ways, double(collective.rounds) * phase.latencies);
+  const double ready = conditions_ == nullptr ? now_ + collective.repeats() * seconds_[node.partner]
+                                              : ready_to_flow(node, ways, collective.repeats() * phase.latencies);
   if (ready < kForEver) push(id, ready);
 }
 
@@ -207,11 +207,11 @@ void Core::start_bytes(std::int32_t id) {
     return network_.start(id, shape.route, shape.bytes, kInfinity);
   }
   const CollectivePhase& phase = program_.phases[node.partner];
-  const std::uint64_t bytes = program_.collectives[node.link].rounds * phase.bytes;
+  const std::uint64_t bytes = program_.collectives[node.link].bytes(phase);
   for (std::int32_t k = 0; k < phase.routes; ++k) {
     if (routes_[phase.first_route + k].hops.empty()) continue;
     ++node.left;
-    network_.start(id + k, phase.first_route + k, bytes, kInfinity);
+    network_.start(id, phase.first_route + k, bytes, kInfinity);
   }
 }
 

@@ -16,7 +16,8 @@ class Network {
  public:
   virtual ~Network() = default;
   /// `bytes` (never zero) leave now over `route`, an index into the routes that has hops, at most `max_rate` bytes in a
-  /// second. `flow` is the number of the instruction that sends, or of the op whose traffic it is. When the last byte
+  /// second. `flow` is the number of the instruction that sends, of the first
+  /// member of a collective, whose flows share it, or of the op whose traffic it is. When the last byte
   /// is there the network calls Core::flow_done, but not from in here.
   virtual void start(int flow, std::int32_t route, std::uint64_t bytes, double max_rate) = 0;
 };

@@ -132,13 +132,13 @@ class LongestPath {
     double start = 0;
     for (int m = 0; m < c.members; ++m) start = std::max(start, ready(i + m));
     double now = start + p_.at(InstructionId{i}).duration.value;
-    for (const CollectivePhase& phase : p_.phases_of(c)) now = end_of(phase, c.rounds, now);
+    for (const CollectivePhase& phase : p_.phases_of(c)) now = end_of(phase, c, now);
     for (int m = 0; m < c.members; ++m) set(i + m, start, now);
     return c.members;
   }
 
-  double end_of(const CollectivePhase& phase, int rounds, double start) const {
-    const double latencies = double(rounds) * phase.latencies, bytes = static_cast<double>(rounds * phase.bytes);
+  double end_of(const CollectivePhase& phase, const Collective& c, double start) const {
+    const double latencies = c.repeats() * phase.latencies, bytes = static_cast<double>(c.bytes(phase));
     const std::int32_t last = phase.first_route + phase.routes;
     double latency = 0, end = start;
     for (std::int32_t r = phase.first_route; r < last; ++r)

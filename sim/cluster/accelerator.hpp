@@ -56,6 +56,7 @@ struct Accelerator {
   GroupedFacts grouped;
   Seconds launch{};  ///< Time of the host for one kernel in the framework of the measured runs.
   CollectiveConstants collectives;
+  bool collectives_by_links = false;  ///< Nothing was measured: a collective takes what its phases take on the links.
   int domain = 1;        ///< Devices that NVLink, or its like, connects at full rate.
   Watts idle{}, busy{};  ///< Zero where not known.
 

@@ -22,7 +22,16 @@ struct CollectiveConstants {
 struct GroupShape {
   int ranks = 1;
   int ranks_per_node = 0;  ///< Members that share a node; 0 where all do.
+  int stride = 1;          ///< Distance of neighbors in the list of devices.
+  int near = 0;            ///< Members of a run, and runs are `far_stride` apart; 0: all members are in one run.
+  int far_stride = 0;
+  int step = 1;            ///< Only every step-th of these members belongs to the group.
 
+  /// Place of a member in the list of devices, from the first.
+  int place(int rank) const {
+    const int member = rank * step;
+    return near > 0 ? member % near * stride + member / near * far_stride : member * stride;
+  }
   int local() const { return ranks_per_node > 0 && ranks_per_node < ranks ? ranks_per_node : ranks; }
   int nodes() const { return (ranks + local() - 1) / local(); }
 };

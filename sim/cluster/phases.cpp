@@ -7,6 +7,12 @@
 
 namespace stagecraft {
 
+std::vector<int> node_of(const Cluster& cluster) {
+  std::vector<DeviceId> devices;
+  for (const DeviceId d : cluster.devices.ids()) devices.push_back(d);
+  return group_of(std::move(devices), cluster).nodes;
+}
+
 DeviceGroup group_of(std::vector<DeviceId> devices, const Cluster& cluster) {
   DeviceGroup group{std::move(devices)};
   std::map<std::string, int> node_of_host;
@@ -32,6 +38,29 @@ const CollectiveAlgorithm& choose_algorithm(CollectiveKind kind, const DeviceGro
   const std::vector<Members> nodes = members_by_node(group);
   const bool has_levels = nodes.size() > 1 && nodes.front().size() > 1 && are_equally_large(nodes);
   return has_levels ? collective_algorithms::hierarchical : collective_algorithms::ring;
+}
+
+const CollectiveAlgorithm& choose_algorithm(CollectiveKind kind, const std::vector<DeviceGroup>& groups) {
+  const CollectiveAlgorithm& first = choose_algorithm(kind, groups.front());
+  const std::size_t nodes = members_by_node(groups.front()).size();
+  for (const DeviceGroup& group : groups)
+    if (&choose_algorithm(kind, group) != &first || members_by_node(group).size() != nodes)
+      return kind == CollectiveKind::AllToAll ? first : collective_algorithms::ring;
+  return first;
+}
+
+std::vector<Phase> phases_of(CollectiveKind kind, const CollectiveAlgorithm& algorithm,
+                             const std::vector<DeviceGroup>& groups, std::uint64_t bytes) {
+  std::vector<Phase> together = phases_of(kind, algorithm, groups.front(), bytes);
+  for (std::size_t g = 1; g < groups.size(); ++g) {
+    const std::vector<Phase> phases = phases_of(kind, algorithm, groups[g], bytes);
+    STAGECRAFT_CHECK(phases.size() == together.size());
+    for (std::size_t i = 0; i < phases.size(); ++i) {
+      STAGECRAFT_CHECK(phases[i].bytes == together[i].bytes && phases[i].latencies == together[i].latencies);
+      together[i].routes.insert(together[i].routes.end(), phases[i].routes.begin(), phases[i].routes.end());
+    }
+  }
+  return together;
 }
 
 Seconds time_of(const Phase& phase, const LinkTable& links) {

@@ -16,6 +16,8 @@ struct DeviceGroup {
   std::vector<int> nodes = {};
 };
 
+/// The node of each device of a cluster.
+std::vector<int> node_of(const Cluster&);
 /// Devices of one host share a node; a device without a host is a node by itself.
 DeviceGroup group_of(std::vector<DeviceId> devices, const Cluster&);
 
@@ -60,6 +62,13 @@ std::vector<Phase> phases_of(CollectiveKind, const CollectiveAlgorithm&, const D
 
 /// Direct for all-to-all, hierarchical where several nodes have the same number, above one, of members, else ring.
 const CollectiveAlgorithm& choose_algorithm(CollectiveKind, const DeviceGroup&);
+/// One for several groups of the same size: what each of them would get, or ring where they differ.
+const CollectiveAlgorithm& choose_algorithm(CollectiveKind, const std::vector<DeviceGroup>&);
+
+/// The collectives of several groups of the same size that run at the same time, as one: each phase has the routes of
+/// all groups.
+std::vector<Phase> phases_of(CollectiveKind, const CollectiveAlgorithm&, const std::vector<DeviceGroup>&,
+                             std::uint64_t bytes);
 
 /// The steps of a ring in `passes` trips: 2 for an all-reduce, 1 for a reduce-scatter or an all-gather.
 constexpr double ring_steps(int members, int passes = 2) { return double(passes) * (members - 1); }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/cluster/link_collectives.hpp"
 #include "sim/cluster/link_table.hpp"
 
 namespace stagecraft {
@@ -11,7 +12,7 @@ namespace {
 
 /// Members of a group that stand `stride` devices apart, with as many on a node as fit there.
 GroupShape spread(int ranks, int stride, const NodeShape& node) {
-  return {ranks, std::clamp(node.devices / stride, 1, std::max(1, ranks))};
+  return {.ranks = ranks, .ranks_per_node = std::clamp(node.devices / stride, 1, std::max(1, ranks)), .stride = stride};
 }
 
 /// `far` groups of `near` members each. A node has all members that lie whole strides from its first device.
@@ -19,7 +20,11 @@ GroupShape spread_twice(int near, int near_stride, int far, int far_stride, cons
   int there = 0;
   for (int i = 0; i < far && i * far_stride < node.devices; ++i)
     there += std::clamp((node.devices - i * far_stride) / near_stride, 0, near);
-  return {near * far, std::clamp(there, 1, std::max(1, near * far))};
+  return {.ranks = near * far,
+          .ranks_per_node = std::clamp(there, 1, std::max(1, near * far)),
+          .stride = near_stride,
+          .near = near,
+          .far_stride = far_stride};
 }
 
 /// The first device of each host, and of two hosts if there are as many.
@@ -38,8 +43,9 @@ class PassBuilder {
       : operations_(operations),
         shape_(shape),
         rules_(rules),
+        type_(type),
         device_(rules.accelerators[type]),
-        collectives_(collectives_of(operations, shape, samples, precision.activation)) {
+        collectives_(collectives_of(operations, shape, samples, precision.activation, rules.software.dispatch_bytes)) {
     const Degrees& d = shape.degrees;
     kernels_ = kernels_of(operations, {d.tensor, d.sequence, d.context, d.expert, d.expert_tensor}, samples,
                           rules.formats(type), rules.software);
@@ -59,6 +65,16 @@ class PassBuilder {
             .recompute = recompute(forward)};
   }
 
+  EachPass<OpCollectives> op_collectives() const {
+    EachPass<OpCollectives> lists{.forward = op_collectives(Pass::Forward),
+                                  .input_gradient = op_collectives(Pass::InputGradient),
+                                  .weight_gradient = op_collectives(Pass::WeightGradient)};
+    lists.backward = lists.input_gradient;
+    lists.backward.insert(lists.backward.end(), lists.weight_gradient.begin(), lists.weight_gradient.end());
+    if (shape_.recomputes_layers() || shape_.recomputes_all()) lists.recompute = lists.forward;
+    return lists;
+  }
+
  private:
   TimeByClass time(const std::vector<Kernel>& kernels, const PassCollectives& collectives) const {
     return pass_time(kernels, collectives, device_, rules_.software);
@@ -74,51 +90,114 @@ class PassBuilder {
   }
 
   Seconds one(const LayerCollective& c, const GroupShape& group) const {
-    return collective_time(c.kind, group, c.bytes, device_.collectives, rules_.node.card);
+    return rules_.time_of(c.kind, group, c.bytes, type_);
   }
 
   /// With one copy of a row for each node, a row that goes to k experts on N nodes leaves its own for an expected
-  /// (N - 1)(1 - (1 - 1/N)^k) others, or for M (N - 1)/N where it goes to M nodes; inside, all its copies move.
-  Seconds exchange_time(const LayerCollective& c) const {
-    const GroupShape group = expert_group(shape_.degrees, rules_.node);
-    const double nodes = group.nodes();
-    if (shape_.dispatcher == ExpertDispatch::AllToAll || nodes == 1 || c.active == 0) return one(c, group);
+  /// (N - 1)(1 - (1 - 1/N)^k) others, or for M (N - 1)/N where it goes to M nodes; inside, all its copies move. This is
+  /// the array that the members of equal place on all nodes exchange so that each row leaves as often.
+  Bytes across_nodes(const LayerCollective& c) const {
+    const double nodes = expert_group(shape_.degrees, rules_.node).nodes();
     const double others = c.nodes > 0 ? std::min<double>(c.nodes, nodes) * (nodes - 1) / nodes
                                       : (nodes - 1) * (1 - std::pow(1 - 1 / nodes, c.active));
-    const Seconds inside = one(c, GroupShape{group.local()});
-    return std::max(inside, c.bytes * (others / c.active) / (kCardShare * rules_.node.card) + 2 * kNodeLatency);
+    return c.bytes * (others / c.active * nodes / (nodes - 1));
   }
 
-  /// What nothing hides of the collectives of a pass. A part of a ring hides behind the attention on the part before.
+  bool has_one_copy_per_node(const LayerCollective& c) const {
+    return c.axis == Axis::Expert && c.kind == CollectiveKind::AllToAll && c.active > 0 &&
+           shape_.dispatcher == ExpertDispatch::PerNode && expert_group(shape_.degrees, rules_.node).nodes() > 1;
+  }
+
+  GroupShape inside_nodes() const {
+    const GroupShape group = expert_group(shape_.degrees, rules_.node);
+    return {.ranks = group.local(), .stride = group.stride};
+  }
+
+  Seconds across_time(const LayerCollective& c) const {
+    const GroupShape group = expert_group(shape_.degrees, rules_.node);
+    const int nodes = group.nodes();
+    const Bytes bytes = across_nodes(c);
+    if (device_.collectives_by_links)
+      return rules_.time_of(c.kind, {.ranks = nodes, .ranks_per_node = 1, .stride = group.stride * group.local()}, bytes, type_);
+    return ring_share(nodes, 1) * bytes / (kCardShare * rules_.node.card) + 2 * kNodeLatency;
+  }
+
+  Seconds exchange_time(const LayerCollective& c) const {
+    if (!has_one_copy_per_node(c)) return one(c, expert_group(shape_.degrees, rules_.node));
+    return std::max(one(c, inside_nodes()), across_time(c));
+  }
+
+  /// A collective, if nothing hid it.
+  Seconds full_time(const LayerCollective& c) const {
+    const Degrees& d = shape_.degrees;
+    switch (c.axis) {
+      case Axis::Tensor:
+        return one(c, tensor_group(d, rules_.node));
+      case Axis::Context:
+        return one(c, context_group(d, rules_.node));
+      case Axis::Expert:
+        return c.kind == CollectiveKind::AllToAll ? exchange_time(c) : one(c, expert_tensor_group(d, rules_.node));
+      case Axis::Data:
+        break;
+    }
+    return {};
+  }
+
+  bool is_hidden_regather(const LayerCollective& c) const {
+    return c.pass == Pass::WeightGradient && c.axis == Axis::Tensor && rules_.software.hides_regather;
+  }
+
+  /// What nothing hides of it. A part of a ring hides behind the attention on the part before.
+  Seconds exposed_time(const LayerCollective& c, Seconds full) const {
+    const SoftwareStack& software = rules_.software;
+    if (is_hidden_regather(c)) return {};
+    switch (c.axis) {
+      case Axis::Tensor:
+        return (1 - software.tensor_overlap) * full;
+      case Axis::Context: {
+        const double context = shape_.degrees.context;
+        const double parts = c.ring ? (context - 1.0) / context * (c.pass == Pass::Forward ? 1 : 2.5) : 0;
+        return std::max(Seconds{}, full - parts * core_);
+      }
+      case Axis::Expert:
+        return (1 - software.expert_overlap) * full;
+      case Axis::Data:
+        break;
+    }
+    return {};
+  }
+
   PassCollectives collectives(Pass pass) const {
     PassCollectives sum;
-    const Degrees& d = shape_.degrees;
-    const SoftwareStack& software = rules_.software;
     for (const LayerCollective& c : collectives_) {
       if (c.pass != pass) continue;
-      const bool regathers = pass == Pass::WeightGradient && c.axis == Axis::Tensor;
-      if (!regathers || !software.hides_regather) ++sum.launches;
-      switch (c.axis) {
-        case Axis::Tensor:
-          if (!regathers || !software.hides_regather)
-            sum.tensor += (1 - software.tensor_overlap) * one(c, tensor_group(d, rules_.node));
-          break;
-        case Axis::Context: {
-          const double parts = c.ring ? (d.context - 1.0) / d.context * (pass == Pass::Forward ? 1 : 2.5) : 0;
-          sum.context += std::max(Seconds{}, one(c, context_group(d, rules_.node)) - parts * core_);
-          break;
-        }
-        case Axis::Expert: {
-          const bool exchanges = c.kind == CollectiveKind::AllToAll;
-          const Seconds time = exchanges ? exchange_time(c) : one(c, expert_tensor_group(d, rules_.node));
-          sum.expert += (1 - software.expert_overlap) * time;
-          break;
-        }
-        case Axis::Data:
-          break;
-      }
+      if (!is_hidden_regather(c)) ++sum.launches;
+      Seconds& of_axis = c.axis == Axis::Tensor ? sum.tensor : c.axis == Axis::Context ? sum.context : sum.expert;
+      of_axis += exposed_time(c, full_time(c));
     }
     return sum;
+  }
+
+  OpCollectives op_collectives(Pass pass) const {
+    OpCollectives list;
+    for (const LayerCollective& c : collectives_) {
+      if (c.pass != pass) continue;
+      const Seconds full = full_time(c);
+      OpCollective op{.axis = c.axis, .kind = c.kind, .bytes = c.bytes, .cost = full};
+      op.exposed = full.value > 0 ? exposed_time(c, full) / full : 1;
+      op.of_experts = c.axis == Axis::Expert;
+      if (!has_one_copy_per_node(c)) {
+        list.push_back(op);
+        continue;
+      }
+      op.part = GroupPart::InsideNodes;
+      list.push_back(op);
+      op.part = GroupPart::AcrossNodes;
+      op.bytes = across_nodes(c);
+      op.parallel = true;
+      list.push_back(op);
+    }
+    return list;
   }
 
   /// Divided weights are gathered before each pass; their gradients, or gradients alone, are summed after each
@@ -135,10 +214,8 @@ class PassBuilder {
       dense += counts[ParameterClass::Divided] / shape_.degrees.tensor + counts[ParameterClass::Replicated];
     }
     const auto over = [&](CollectiveKind kind, double bytes) {
-      return collective_time(kind, shard_groups(shape_, rules_.node).inner, Bytes{bytes * dense}, device_.collectives,
-                             rules_.node.card) +
-             collective_time(kind, expert_shard_groups(shape_, rules_.node).inner, Bytes{bytes * experts},
-                             device_.collectives, rules_.node.card);
+      return rules_.ring_time(kind, shard_groups(shape_, rules_.node).inner, Bytes{bytes * dense}, type_) +
+             rules_.ring_time(kind, expert_shard_groups(shape_, rules_.node).inner, Bytes{bytes * experts}, type_);
     };
     const Seconds gather = gathers ? over(CollectiveKind::AllGather, 2) : Seconds{};
     const Seconds scatter = over(CollectiveKind::ReduceScatter, rules_.software.gradient_bytes);
@@ -153,6 +230,7 @@ class PassBuilder {
   const std::vector<Operation>& operations_;
   const StageShape& shape_;
   const CostRules& rules_;
+  DeviceTypeId type_;
   const Accelerator& device_;
   std::vector<LayerCollective> collectives_;
   PassKernels kernels_;
@@ -210,7 +288,13 @@ namespace {
 /// Without a state to divide, or with one group, the whole group is the inner one.
 ShardGroups cut(const GroupShape& whole, int copies) {
   const int inner = whole.ranks / copies;
-  return {{inner, std::min(whole.local(), inner)}, {copies, std::clamp(whole.local() / std::max(1, inner), 1, copies)}};
+  ShardGroups groups{whole, whole};
+  groups.inner.ranks = inner;
+  groups.inner.ranks_per_node = std::min(whole.local(), inner);
+  groups.outer.ranks = copies;
+  groups.outer.ranks_per_node = std::clamp(whole.local() / std::max(1, inner), 1, copies);
+  groups.outer.step = inner;
+  return groups;
 }
 
 }  // namespace
@@ -237,6 +321,7 @@ Accelerator accelerator_from_rates(const DeviceType& type, NumberFormat format, 
   a.launch = type.launch;
   if (cluster.devices.size() > 1) {
     const LinkRate link = LinkTable(cluster).link(DeviceId{0}, DeviceId{1});
+    a.collectives_by_links = true;
     a.collectives = {.alpha = {}, .hop = 2 * link.latency, .bus = link.bandwidth};  // Each way pays each hop once.
   }
   return a;
@@ -247,15 +332,32 @@ LayerPasses passes_of(const std::vector<Operation>& operations, const StageShape
   return PassBuilder(operations, shape, rules, type, precision, samples).passes();
 }
 
+EachPass<OpCollectives> collectives_of(const std::vector<Operation>& operations, const StageShape& shape,
+                                       const CostRules& rules, DeviceTypeId type, const Precision& precision,
+                                       double samples) {
+  return PassBuilder(operations, shape, rules, type, precision, samples).op_collectives();
+}
+
+Seconds CostRules::time_of(CollectiveKind kind, const GroupShape& group, Bytes bytes, DeviceTypeId type) const {
+  const Accelerator& device = accelerators[type];
+  if (device.collectives_by_links) return links->time(kind, group, bytes);
+  return collective_time(kind, group, bytes, device.collectives, node.card);
+}
+
+Seconds CostRules::ring_time(CollectiveKind kind, const GroupShape& group, Bytes bytes, DeviceTypeId type) const {
+  const Accelerator& device = accelerators[type];
+  if (device.collectives_by_links) return links->ring_time(kind, group, bytes);
+  return collective_time(kind, group, bytes, device.collectives, node.card);
+}
+
 GradientTimes gradient_times(double dense, double experts, const StageShape& shape, const CostRules& rules,
                              DeviceTypeId type) {
-  const Accelerator& device = rules.accelerators[type];
   const ShardGroups groups = shard_groups(shape, rules.node), expert_groups = expert_shard_groups(shape, rules.node);
   const auto exposed = [&](CollectiveKind kind, const GroupShape& group, const GroupShape& expert_group, double bytes,
                            double expert_bytes) {
     return (1 - rules.software.data_overlap) *
-           (collective_time(kind, group, Bytes{bytes * dense}, device.collectives, rules.node.card) +
-            collective_time(kind, expert_group, Bytes{expert_bytes * experts}, device.collectives, rules.node.card));
+           (rules.ring_time(kind, group, Bytes{bytes * dense}, type) +
+            rules.ring_time(kind, expert_group, Bytes{expert_bytes * experts}, type));
   };
   const auto over = [&](CollectiveKind kind, double bytes) {
     return exposed(kind, groups.inner, expert_groups.inner, bytes, bytes);
@@ -268,6 +370,43 @@ GradientTimes gradient_times(double dense, double experts, const StageShape& sha
   const bool summed = each_pass || shape.sharding == StateSharding::Gradients;  // After each backward.
   return {(summed ? Seconds{} : over(CollectiveKind::ReduceScatter, gradient)) + copies,
           each_pass ? Seconds{} : over(CollectiveKind::AllGather, 2)};
+}
+
+namespace {
+
+/// Dense parameters and experts have different groups.
+OpCollectives over_data(CollectiveKind kind, double dense, double experts, double exposed, const StageShape& shape,
+                        const CostRules& rules, DeviceTypeId type) {
+  OpCollectives list;
+  const auto add = [&](const GroupShape& group, double bytes, bool of_experts) {
+    if (group.ranks <= 1 || bytes <= 0) return;
+    list.push_back({.axis = Axis::Data,
+                    .of_experts = of_experts,
+                    .kind = kind,
+                    .bytes = Bytes{bytes},
+                    .exposed = exposed,
+                    .cost = rules.ring_time(kind, group, Bytes{bytes}, type)});
+  };
+  add(data_group(shape.degrees, rules.node), dense, false);
+  add(expert_data_group(shape.degrees, rules.node), experts, true);
+  return list;
+}
+
+}  // namespace
+
+OpCollectives sum_of_gradients(double dense, double experts, const StageShape& shape, const CostRules& rules,
+                               DeviceTypeId type) {
+  const CollectiveKind kind =
+      shape.sharding == StateSharding::None ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
+  const double bytes = rules.software.gradient_bytes;
+  return over_data(kind, bytes * dense, bytes * experts, 1, shape, rules, type);
+}
+
+OpCollectives gather_of_weights(double dense, double experts, const StageShape& shape, const CostRules& rules,
+                                DeviceTypeId type) {
+  if (shape.sharding == StateSharding::None) return {};
+  return over_data(CollectiveKind::AllGather, 2 * dense, 2 * experts, 1 - rules.software.data_overlap, shape, rules,
+                   type);
 }
 
 Seconds optimizer_time(double dense, double experts, const StageShape& shape, const CostRules& rules,

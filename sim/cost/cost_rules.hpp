@@ -1,16 +1,20 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "sim/cluster/accelerator.hpp"
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/id_vector.hpp"
+#include "sim/cost/op_collectives.hpp"
 #include "sim/cost/operation_collectives.hpp"
 #include "sim/cost/operation_kernels.hpp"
 #include "sim/cost/pass_time.hpp"
 #include "sim/model/model_graph.hpp"
 
 namespace stagecraft {
+
+class LinkCollectives;
 
 /// Where the devices of a cluster are, as far as collectives depend on it. Groups fill nodes from a node's first
 /// device.
@@ -27,7 +31,14 @@ struct CostRules {
   NumberFormat format = NumberFormat::Bf16;
   IdVector<DeviceTypeId, Accelerator> accelerators;
   NodeShape node;
+  std::shared_ptr<const LinkCollectives> links;  ///< Needed by device types without measured collectives.
+  bool lists_rounds = false;  ///< Equal collectives of an op stay apart and in the order of the layers.
+  bool flows = false;         ///< Programs play collectives as messages on the links.
 
+  /// One collective without contention, by the constants of the device type or by the links.
+  Seconds time_of(CollectiveKind, const GroupShape&, Bytes, DeviceTypeId) const;
+  /// A sum of gradients, or a gather of weights, which run as rings.
+  Seconds ring_time(CollectiveKind, const GroupShape&, Bytes, DeviceTypeId) const;
   RunFormats formats(DeviceTypeId type) const { return {format, accelerators[type].wide_format()}; }
 };
 
@@ -44,6 +55,10 @@ struct LayerPasses {
 /// The passes of operations on one device of a stage, for a micro-batch of `samples` samples of each replica.
 LayerPasses passes_of(const std::vector<Operation>&, const StageShape&, const CostRules&, DeviceTypeId,
                       const Precision&, double samples);
+
+/// The collectives of these passes, each with the share of it that nothing hides.
+EachPass<OpCollectives> collectives_of(const std::vector<Operation>&, const StageShape&, const CostRules&, DeviceTypeId,
+                                       const Precision&, double samples);
 
 /// The groups of a stage over which an axis set spreads arrays, as collectives see them.
 GroupShape tensor_group(const Degrees&, const NodeShape&);
@@ -73,6 +88,10 @@ struct GradientTimes {
 /// summed by a reduce-scatter inside a group, whose parts an all-reduce sums over the copies once in an iteration
 /// (PyTorch's HSDP, Megatron-LM's num-distributed-optimizer-instances).
 GradientTimes gradient_times(double dense, double experts, const StageShape&, const CostRules&, DeviceTypeId);
+
+/// This sum and this gather as collectives.
+OpCollectives sum_of_gradients(double dense, double experts, const StageShape&, const CostRules&, DeviceTypeId);
+OpCollectives gather_of_weights(double dense, double experts, const StageShape&, const CostRules&, DeviceTypeId);
 
 /// Time of one optimizer step on a device that has these parameters.
 Seconds optimizer_time(double dense, double experts, const StageShape&, const CostRules&, DeviceTypeId);

@@ -163,6 +163,12 @@ LayerPasses CostTable::passes(LayerId id, const StageShape& shape, DeviceTypeId 
           .recompute = other(recomputed_share(shape.recomputation, cost) * cost.forward)};
 }
 
+EachPass<OpCollectives> CostTable::collectives(LayerId id, const StageShape& shape, DeviceTypeId type,
+                                               double samples) const {
+  if (!has_shapes(id, type, samples)) return {};
+  return collectives_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, samples);
+}
+
 /// A pass without flops is a look-up or a copy: it touches rows of the weights, not all of them.
 Bytes CostTable::moved(LayerId layer, Flops flops, double bytes_per_weight, double samples) const {
   return Bytes{(flops.value > 0 ? weights_[layer] * bytes_per_weight : 0) + moved_[layer].value * samples};

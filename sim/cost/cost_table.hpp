@@ -57,6 +57,8 @@ class CostTable {
   LayerCost at(LayerId layer, const StageShape&, DeviceTypeId device_type, double samples) const;
   /// The passes of a layer by class of time; for layers without operations everything is `other`.
   LayerPasses passes(LayerId layer, const StageShape&, DeviceTypeId device_type, double samples) const;
+  /// The collectives of the passes of a layer; none for layers that are not priced by their shapes.
+  EachPass<OpCollectives> collectives(LayerId, const StageShape&, DeviceTypeId, double samples) const;
   /// Traffic of shared memory of a layer that is not priced by its shapes; zero otherwise.
   Traffic traffic(LayerId layer, DeviceTypeId device_type, double samples) const;
   /// Whether updates and ops of the device type were measured.

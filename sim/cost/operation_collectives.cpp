@@ -9,11 +9,13 @@ using enum CollectiveKind;
 
 class CollectiveList {
  public:
-  CollectiveList(const std::vector<Operation>& operations, const StageShape& shape, double samples, double number_bytes)
+  CollectiveList(const std::vector<Operation>& operations, const StageShape& shape, double samples, double number_bytes,
+                 double dispatch_bytes)
       : operations_(operations),
         shape_(shape),
         degrees_(shape.degrees),
         number_bytes_(number_bytes),
+        dispatch_ratio_(dispatch_bytes > 0 ? dispatch_bytes / number_bytes : 1),
         samples_(samples / shape.degrees.context),
         divided_(operations.size(), false),
         gathered_(operations.size(), false) {}
@@ -113,7 +115,7 @@ class CollectiveList {
         list_.push_back({.pass = pass,
                          .axis = Axis::Expert,
                          .kind = AllToAll,
-                         .bytes = rows,
+                         .bytes = rows * (dispatches == (pass == Pass::Forward) ? dispatch_ratio_ : 1),
                          .active = op.active,
                          .nodes = op.nodes});
     if (degrees_.expert_tensor == 1) return;
@@ -126,7 +128,8 @@ class CollectiveList {
   const StageShape& shape_;
   const Degrees& degrees_;
   double number_bytes_;
-  double samples_;  ///< Samples of one context rank.
+  double dispatch_ratio_;  ///< Bytes of a dispatched number over the bytes of any other.
+  double samples_;         ///< Samples of one context rank.
   std::vector<bool> divided_, gathered_;
   std::vector<int> gathered_inputs_;
   std::vector<LayerCollective> list_;
@@ -135,8 +138,8 @@ class CollectiveList {
 }  // namespace
 
 std::vector<LayerCollective> collectives_of(const std::vector<Operation>& operations, const StageShape& shape,
-                                            double samples, double number_bytes) {
-  return CollectiveList(operations, shape, samples, number_bytes).list();
+                                            double samples, double number_bytes, double dispatch_bytes) {
+  return CollectiveList(operations, shape, samples, number_bytes, dispatch_bytes).list();
 }
 
 }  // namespace stagecraft

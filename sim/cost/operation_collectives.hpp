@@ -31,8 +31,9 @@ struct LayerCollective {
 ///
 /// A loss over divided words needs three sums of one fp32 number for each row. Attention over a divided sequence brings
 /// in the keys and values of the other devices. Experts get their rows, and give them back, by all-to-alls; an
-/// expert-tensor group gathers these rows and sums the partial results.
+/// expert-tensor group gathers these rows and sums the partial results. `dispatch_bytes` of a number travel to experts,
+/// forward and as a gradient, where it is above 0.
 std::vector<LayerCollective> collectives_of(const std::vector<Operation>&, const StageShape&, double samples,
-                                            double number_bytes);
+                                            double number_bytes, double dispatch_bytes = 0);
 
 }  // namespace stagecraft

@@ -183,7 +183,7 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
 /// Without sequence parallelism each device of a tensor group gets its part of a message, and the group gathers it in
 /// front of the op that needs it, where the stack does not hide messages.
 void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
-                 LayerPasses& passes) {
+                 LayerPasses& passes, EachPass<OpCollectives>& lists) {
   const Degrees& d = stage.degrees;
   const CostRules& rules = *costs.rules();
   if (d.tensor == 1 || d.sequence || rules.software.exposed_messages == 0) return;
@@ -198,13 +198,61 @@ void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId t
   const auto gather = [&](const std::set<LayerId>& layers) {
     Bytes bytes;
     for (const LayerId id : layers) bytes += model.layers[id].output * (samples / d.context);
-    return collective_time(CollectiveKind::AllGather, tensor_group(d, rules.node), bytes,
-                           rules.accelerators[type].collectives, rules.node.card);
+    const Seconds time = rules.time_of(CollectiveKind::AllGather, tensor_group(d, rules.node), bytes, type);
+    return OpCollective{.kind = CollectiveKind::AllGather, .bytes = bytes, .cost = time};
   };
-  passes.forward.tensor += gather(enters);
-  const Seconds back = gather(leaves);
-  passes.input_gradient.tensor += back;
-  passes.backward.tensor += back;
+  const OpCollective forward = gather(enters), back = gather(leaves);
+  passes.forward.tensor += forward.cost;
+  passes.input_gradient.tensor += back.cost;
+  passes.backward.tensor += back.cost;
+  if (forward.bytes.value > 0) lists.forward.push_back(forward);
+  if (back.bytes.value == 0) return;
+  lists.input_gradient.push_back(back);
+  lists.backward.push_back(back);
+}
+
+/// The collectives of the layers of a stage. A whole forward of the stage that runs again is an op.
+EachPass<OpCollectives> layer_collectives(const CostTable& costs, const StageShape& stage, DeviceTypeId type,
+                                          double samples) {
+  EachPass<OpCollectives> sum;
+  const bool in_order = costs.rules()->lists_rounds;
+  for (const LayerId id : stage.layers) {
+    const EachPass<OpCollectives> one = costs.collectives(id, stage, type, samples);
+    append(sum.forward, one.forward, in_order);
+    append(sum.weight_gradient, one.weight_gradient, in_order);
+    if (!stage.recomputes_all()) {
+      append(sum.input_gradient, one.recompute, in_order);
+      append(sum.backward, one.recompute, in_order);
+    }
+    append(sum.input_gradient, one.input_gradient, in_order);
+    append(sum.backward, one.backward, in_order);
+  }
+  return sum;
+}
+
+/// Takes out of the times of the ops what their collectives take: all of it where these are messages, else the
+/// exchanges of experts, which a pair of ops may hide.
+void take_out(const CostRules& rules, DeviceTypeId type, const StageCost& cost, StageCollectives& c) {
+  const auto rest = [&](TimeByClass parts) {
+    parts.expert = {};
+    if (rules.flows) parts.tensor = parts.context = {};
+    return parts;
+  };
+  const LayerPasses& p = cost.passes;
+  c.compute = {rest(p.forward), rest(p.input_gradient), rest(p.weight_gradient), rest(p.backward), rest(p.recompute)};
+  c.update_compute = cost.update_parts;
+  c.flows = rules.flows;
+  c.pair_overlap = rules.software.pair_overlap;
+  if (const int multiprocessors = rules.accelerators[type].multiprocessors; multiprocessors > 0)
+    c.taken = rules.software.exchange_multiprocessors / multiprocessors;
+  if (rules.flows) {
+    c.update_compute.data = {};
+    return;
+  }
+  c.update.clear(), c.gradient_sum.clear();
+  for (OpCollectives* list : {&c.passes.forward, &c.passes.input_gradient, &c.passes.weight_gradient,
+                              &c.passes.backward, &c.passes.recompute})
+    std::erase_if(*list, [](const OpCollective& o) { return !o.is_exchange() || o.part == GroupPart::AcrossNodes; });
 }
 
 StageCost task_cost_by_rules(StageTask task, const StageCost& whole) {
@@ -233,7 +281,11 @@ StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceT
     sum.input_gradient += one.recompute;
     sum.backward += one.recompute;
   }
-  add_gathers(costs, stage, type, samples, sum);
+  const bool lists = rules.flows || (rules.software.pair_overlap > 0 && stage.degrees.expert > 1);
+  auto collectives = std::make_shared<StageCollectives>();
+  if (lists) collectives->passes = layer_collectives(costs, stage, type, samples);
+  add_gathers(costs, stage, type, samples, sum, collectives->passes);
+  collectives->passes.recompute = collectives->passes.forward;
   sum.recompute = sum.forward;  // As an op, which repeats the whole forward.
   for (TimeByClass* pass :
        {&sum.forward, &sum.input_gradient, &sum.weight_gradient, &sum.backward, &sum.recompute, &cost.update_parts})
@@ -261,6 +313,12 @@ StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceT
     const Bytes whole = cost.memory.stash, input_stash = std::min(cost.entering, whole);
     cost.memory.stash = input_stash;
     cost.memory.recompute_stash = whole - input_stash;
+  }
+  if (lists) {
+    collectives->update = gather_of_weights(parameters.dense, parameters.experts, stage, rules, type);
+    collectives->gradient_sum = sum_of_gradients(parameters.dense, parameters.experts, stage, rules, type);
+    take_out(rules, type, cost, *collectives);
+    cost.collectives = std::move(collectives);
   }
   return stage.task == StageTask::Whole ? cost : task_cost_by_rules(stage.task, cost);
 }

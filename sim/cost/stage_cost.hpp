@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "sim/cost/cost_table.hpp"
 #include "sim/cost/stage_memory.hpp"
 #include "sim/cost/stage_shape.hpp"
@@ -17,6 +19,8 @@ struct StageCost {
   /// Where the time goes, of the ops and of the update; zero without CostRules.
   LayerPasses passes{};
   TimeByClass update_parts{};
+  /// Collectives that a Program writes next to the ops; null where the times of the ops contain all of them.
+  std::shared_ptr<const StageCollectives> collectives{};
 };
 
 /// Parameters that one device of a stage keeps: dense ones, divided by tensor or whole, and parameters of experts.

@@ -41,8 +41,10 @@ void share(const Experiment& previous, const Value& tree, Experiment& e) {
   const bool same_profile = same_part(tree, earlier, "profile");
   if (same_optimizer && same_part(tree, earlier, "model")) e.model = previous.model;
   if (same_profile && same_part(tree, earlier, "cluster")) e.cluster = previous.cluster;
-  const bool same_rules =
-      same_part(tree, earlier, "software") && same_part(tree.at("run"), earlier.at("run"), "precision");
+  const bool same_rules = same_part(tree, earlier, "software") &&
+                          same_part(tree.at("run"), earlier.at("run"), "precision") &&
+                          same_part(tree.at("run"), earlier.at("run"), "collectives") &&
+                          same_part(tree.at("run"), earlier.at("run"), "detail");
   if (e.cluster && same_rules) e.rules = previous.rules;
   if (same_profile && e.model && e.cluster && same_rules) e.costs = previous.costs;
 }
@@ -109,7 +111,7 @@ Experiment read_experiment(const Scenario& scenario, const Experiment* previous)
                        [&](const Value& part) { e.cluster = std::make_shared<Cluster>(build_cluster(part)); });
     if (e.profile) e.cluster = profiled(*e.profile, *e.cluster, *tree);
   }
-  if (!e.rules) e.rules = read_cost_rules(*tree, *e.cluster);
+  if (!e.rules) e.rules = read_cost_rules(*tree, e.cluster);
   if (!e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);
   with_error_context(*tree, "plan",
                      [&](const Value& part) { e.plan = read_plan_spec(part, *e.cluster, counts_per_replica(*tree)); });

@@ -100,24 +100,48 @@ void require_whole_stages(const Plan& plan, const std::string& backend) {
 
 }  // namespace
 
+namespace {
+
+/// Collectives as messages need the mesh, and one order of the ops on all devices of it.
+void check_flows(const Experiment& e) {
+  const PlanSpec& plan = e.plan;
+  const bool divides = plan.group.divides();
+  const auto refuse = [&](const char* what, const char* help) {
+    throw InputError({{plan.where(divides ? "group" : "shard"), "plan", what, help, "collectives"}});
+  };
+  if (plan.sharding > StateSharding::Optimizer)
+    refuse("sums of gradients and gathers of weights in each pass are not played as messages yet",
+           "run.collectives: cost, or shard: optimizer");
+  if (!divides && plan.sharding == StateSharding::None) return;
+  if (!e.run.lowering.overlap)
+    refuse("collectives inside ops are played as messages only with run.overlap: true", "run.collectives: cost");
+  if (plan.share == Share::MicroBatches)
+    refuse("replicas that take micro-batches in turn do not meet in collectives that are played as messages",
+           "run.collectives: cost");
+}
+
+}  // namespace
+
 void check_group_policy(const PlannedExperiment& p) {
   const Experiment& e = p.experiment;
   const PlanSpec& plan = e.plan;
   const auto any_stage = [&](auto&& has) {
     return std::any_of(p.plan.stages.begin(), p.plan.stages.end(), [&](const Stage& s) { return has(s.shape); });
   };
-  if (e.run.collectives_flow && any_stage([](const StageShape& s) {
-        return s.degrees.context > 1 || s.degrees.expert > 1 || s.degrees.expert_tensor > 1 ||
-               s.sharding > StateSharding::Optimizer;
-      }))
-    throw InputError({{plan.where(plan.group.divides() ? "group" : "shard"), "plan",
-                       "sums of gradients over context and expert groups, and sums in each pass, are not played as "
-                       "messages yet",
-                       "run.collectives: cost", "collectives"}});
-  if (e.run.collectives_flow && any_stage([](const StageShape& s) { return s.shard_within > 0; }))
-    throw InputError({{plan.where("shard"), "plan.shard.within",
-                       "sums within groups, and then over their copies, are not played as messages yet",
-                       "run.collectives: cost", "collectives"}});
+  if (e.run.collectives_flow) {
+    check_flows(e);
+    if (any_stage([](const StageShape& s) { return s.shard_within > 0; }))
+      throw InputError({{plan.where("shard"), "plan.shard.within",
+                         "sums within groups, and then over their copies, are not played as messages yet",
+                         "run.collectives: cost", "collectives"}});
+    const StageShape& first = p.plan.stages.front().shape;
+    if (any_stage([&](const StageShape& s) {
+          return s.degrees.group() != first.degrees.group() || s.sharding != first.sharding;
+        }))
+      throw InputError({{plan.where("stages"), "plan.stages",
+                         "collectives of stages with groups of their own are not played as messages yet",
+                         "run.collectives: cost", "collectives"}});
+  }
   if (e.schedule.flushes() || !has_groups(p.plan)) return;
   if (!e.schedule.def->trains) return;
   throw InputError(

@@ -64,13 +64,24 @@ void set_group_sizes(CompiledExperiment& c) {
   if (smallest != c.program.group) c.program.group_sizes = std::move(sizes);
 }
 
+/// What remains of the ops of a stage where their collectives are instructions of their own.
+StageParts parts_of(const StageCost& cost) {
+  if (!cost.collectives) return {cost.passes, cost.update_parts};
+  const EachPass<TimeByClass>& c = cost.collectives->compute;
+  return {{.forward = c.forward,
+           .input_gradient = c.input_gradient,
+           .weight_gradient = c.weight_gradient,
+           .backward = c.backward,
+           .recompute = c.recompute},
+          cost.collectives->flows ? cost.collectives->update_compute : cost.update_parts};
+}
+
 /// Rates and classes of time of the whole model, where costs know them.
 void describe_work(CompiledExperiment& c) {
   const Experiment& e = c.experiment;
   set_group_sizes(c);
   if (!e.rules) return;
-  for (const StageId s : c.plan.stages.ids())
-    c.program.parts.push_back({c.costs.at(s, 0).passes, c.costs.at(s, 0).update_parts});
+  for (const StageId s : c.plan.stages.ids()) c.program.parts.push_back(parts_of(c.costs.at(s, 0)));
   ModelWork& work = c.program.work;
   for (const Layer& layer : e.model->layers) {
     work.flops += layer.forward + (e.schedule.def->trains ? layer.input_gradient + layer.weight_gradient : Flops{});
@@ -110,6 +121,9 @@ PlannedExperiment plan_experiment(const Experiment& e) {
   if (!e.schedule.flushes())
     erase_if(p.plan.reductions, [](const Reduction& r) { return r.source == ReductionSource::TiedParameters; });
   if (e.rules && !e.run.collectives_flow) price_reductions(p.plan, *e.costs);
+  if (e.rules && e.run.collectives_flow)
+    for (Reduction& r : p.plan.reductions)
+      r.bytes = r.bytes * (e.rules->software.gradient_bytes / e.model->precision.gradient);
   with_error_context(*e.source, "plan", [&](const Value&) { p.costs = checked(stage_costs(p.plan, *e.costs)); });
   return p;
 }
@@ -123,7 +137,9 @@ CompiledExperiment compile(PlannedExperiment planned) {
       e.schedule.name(), *e.schedule.options);
   with_error_context(*e.source, "run", [&](const Value&) {
     const Activity activity(fmt::format("lowering {} ops", c.schedule.op_count()));
-    c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, e.run.lowering);
+    LoweringOptions options = e.run.lowering;
+    if (e.rules && e.rules->flows) options.node_of = node_of(*e.cluster);
+    c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, options);
   });
   describe_work(c);
   c.program.workload = std::make_shared<const Workload>(make_workload(*e.model, c.plan, e.weights.rule, e.training));

@@ -121,9 +121,14 @@ const MapSpec run_fields{
                     "Number format of matrix products, with `software`. Default: bf16, or fp16 on devices without it."),
             choice("collectives", {"cost", "flows"})
                 .optional()
-                .doc("How sums of gradients run. cost: for the time that the rules of `software` give, next to the "
-                     "backward as far as it hides them. flows: as messages on the links, which share them with others. "
-                     "Default: cost with `software`, else flows."),
+                .doc("How collectives run. cost: for the time that the rules of `software` give, as far as nothing "
+                     "hides them. flows: as messages on the links, which share them with others. Default: cost with "
+                     "`software`, else flows."),
+            choice("detail", {"ops", "layers", "devices"})
+                .optional()
+                .doc("What is unfolded where collectives are messages. ops: the equal collectives of the layers of an "
+                     "op are one instruction. layers: each is one. devices: each device of a group has its "
+                     "instructions, which simulators refuse so far."),
             integer("seed", 0, 9e15)
                 .fallback("1")
                 .doc("A number that results record. Random draws have their own seeds: training.seed, "
@@ -270,6 +275,11 @@ Settings read_settings(const Value& tree) {
   s.run.micro_batches = config::as_int(run.at("micro_batches"));
   s.run.seed = static_cast<std::uint64_t>(config::as_real(run.at("seed")));
   s.run.lowering = lowering_options(run);
+  if (const Value* detail = run.find("detail"); detail && detail->text == "devices")
+    throw InputError({{detail->where, "run.detail",
+                       "simulators let the first device of a group stand for the others; only real backends give each "
+                       "its instructions",
+                       "run.detail: ops or layers", "detail"}});
   if (const Value* collectives = run.find("collectives")) s.run.collectives_flow = collectives->text == "flows";
   s.run.emulated = run.at("compute").text == "emulated";
   if (const Value* gpu = run.find("gpu")) s.run.gpu = gpu_options(*gpu);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/cluster/device_presets.hpp"
+#include "sim/cluster/link_collectives.hpp"
 #include "sim/experiment/library.hpp"
 
 namespace stagecraft {
@@ -44,7 +45,7 @@ NumberFormat format_of(const Value& run, const IdVector<DeviceTypeId, Accelerato
 
 }  // namespace
 
-std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const Cluster& cluster) {
+std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const std::shared_ptr<const Cluster>& cluster) {
   const Value* software = tree.find("software");
   const Value* collectives = tree.at("run").find("collectives");
   if (!software || software->text == "none") {
@@ -57,13 +58,17 @@ std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const Cluste
   rules->software = software_stack(software->text);
   const Value* precision = tree.at("run").find("precision");
   const NumberFormat asked = precision ? *parse_number_format(precision->text) : NumberFormat::Bf16;
-  for (const DeviceType& type : cluster.types) {
+  for (const DeviceType& type : cluster->types) {
     const std::string file = type.preset.empty() ? "" : find_file(FileKind::Device, type.preset, "");
-    rules->accelerators.push_back(file.empty() ? accelerator_from_rates(type, asked, cluster)
+    rules->accelerators.push_back(file.empty() ? accelerator_from_rates(type, asked, *cluster)
                                                : with_changes(type, load_accelerator(file)));
   }
   rules->format = format_of(tree.at("run"), rules->accelerators);
-  rules->node = node_shape(cluster);
+  rules->node = node_shape(*cluster);
+  rules->links = std::make_shared<const LinkCollectives>(cluster);
+  rules->flows = collectives && collectives->text == "flows";
+  const Value* detail = tree.at("run").find("detail");
+  rules->lists_rounds = detail && detail->text == "layers";
   return rules;
 }
 

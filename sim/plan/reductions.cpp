@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "sim/cluster/link_collectives.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/cost/stage_cost.hpp"
 #include "sim/model/model_graph.hpp"
@@ -245,8 +246,11 @@ void price_reductions(Plan& plan, const CostTable& costs) {
       const Bytes bytes = r.bytes / costs.model().precision.gradient * rules.software.gradient_bytes / tensor;
       r.bytes = bytes;
       const GroupShape ends = r.groups.empty() ? GroupShape{} : shape_of(r.groups.front(), costs.cluster());
-      r.cost = collective_time(CollectiveKind::AllReduce, ends, bytes, rules.accelerators[type].collectives,
-                               rules.node.card);
+      const Accelerator& device = rules.accelerators[type];
+      if (device.collectives_by_links)
+        r.cost = r.groups.empty() ? Seconds{} : rules.links->ring_time(r.groups.front(), bytes);
+      else
+        r.cost = collective_time(CollectiveKind::AllReduce, ends, bytes, device.collectives, rules.node.card);
     }
   }
 }

@@ -19,7 +19,7 @@ class Checker {
         last_compute_(p_.streams.size()),
         last_(p_.streams.size()),
         first_of_shape_(p_.collective_shapes.size()),
-        sent_(p_.memory.size()),
+        sent_(std::max(p_.memory.size(), p_.leaders.size())),
         received_(sent_) {}
 
   void run() {
@@ -136,6 +136,9 @@ class Checker {
   void routes(const Collective& c) {
     const int group = ++stamp_;
     for (int m = 0; m < c.members; ++m) sent_[p_.at(c.member(m)).device] = received_[p_.at(c.member(m)).device] = group;
+    for (const DeviceId d : p_.leaders.ids())
+      if (const DeviceId leader = p_.leaders[d]; leader != d && (!leader.valid() || sent_[leader] == group))
+        sent_[d] = received_[d] = group;
     for (const CollectivePhase& phase : p_.phases_of(c)) {
       const int before = stamp_++;
       for (std::int32_t k = 0; k < phase.routes; ++k) {

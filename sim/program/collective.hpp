@@ -14,7 +14,7 @@ enum class Purpose : std::uint8_t {
   TensorActivation,
   ContextActivation,
   ExpertActivation,
-  ParameterGather
+  ParameterGather  ///< Updated weights that the data-parallel devices divide.
 };
 
 /// A Phase of a collective; its routes are `routes` consecutive ones of the program.
@@ -38,9 +38,19 @@ struct Collective {
   std::int32_t members = 0;
   std::int32_t shape = -1;  ///< Index into Program::collective_shapes.
   std::int32_t rounds = 1;
-  std::int32_t tie = -1;  ///< TiedGradientSum: its number among the tied parameters of the plan.
+  std::int32_t micro_batch = -1;  ///< Micro-batch of the op whose collective it is; -1: it belongs to an update.
+  char op = 0;                    ///< Letter of the op whose collective it is; 0: a sum of gradients.
+  bool hidden = false;            ///< Runs next to the computation of its op.
+  double share = 1;               ///< Part of each round that it moves, latencies included; the rest is another one.
+  std::int32_t tie = -1;          ///< TiedGradientSum: its number among the tied parameters of the plan.
   Purpose purpose = Purpose::GradientSum;
 
+  /// Rounds of which every phase has the latencies and the bytes.
+  double repeats() const { return rounds * share; }
+  /// What each route of a phase carries, in whole bytes.
+  std::uint64_t bytes(const CollectivePhase& phase) const {
+    return static_cast<std::uint64_t>(repeats() * static_cast<double>(phase.bytes) + 0.5);
+  }
   InstructionId member(int rank) const { return InstructionId{first.value + rank}; }
 };
 

@@ -1,6 +1,7 @@
 #include "sim/program/lower.hpp"
 
 #include "sim/program/blocking.hpp"
+#include "sim/program/group_sets.hpp"
 #include "sim/program/writer.hpp"
 #include "sim/schedule/validate.hpp"
 
@@ -11,11 +12,18 @@ namespace {
 /// that moment on the other side. All streams then agree with one order of the program, so none can block forever.
 class OverlappedLowering {
  public:
-  OverlappedLowering(const Schedule& schedule, ProgramWriter& writer) : schedule_(schedule), writer_(writer) {
+  OverlappedLowering(const Schedule& schedule, ProgramWriter& writer, std::vector<std::vector<DeviceId>> joint)
+      : schedule_(schedule), writer_(writer), sets_(std::move(joint)) {
     forward_inputs_.assign(writer.pieces().size(), -1);
     backward_inputs_.assign(writer.pieces().size(), -1);
     head_.assign(schedule.device_count(), 0);
     gradients_.assign(writer.plan().reductions.size(), 0);
+    const std::size_t devices = head_.size();
+    inputs_.resize(devices);
+    is_prepared_.assign(devices, false);
+    joint_.assign(devices, -1);
+    for (int set = 0; set < std::ssize(sets_); ++set)
+      for (const DeviceId d : sets_[set]) joint_[d] = set;
   }
 
   void run(const GlobalOrder& order) {
@@ -35,11 +43,11 @@ class OverlappedLowering {
     const std::span<const Op> group{row.data() + first, row.data() + end};
     head = end;
 
-    inputs_.clear();
-    for (const Op& op : group) gather(device, op);
-    const InstructionId last = writer_.compute(device, first, end, inputs_);
+    if (!is_prepared_[device]) prepare(device, group, first, end);
+    is_prepared_[device] = false;
+    const InstructionId last = writer_.compute(device, first, end, inputs_[device]);
     for (const Op& op : group) reduce_early(op);
-    for (const InstructionId input : inputs_)
+    for (const InstructionId input : inputs_[device])
       if (group.front().kind != OpKind::Update) writer_.consume(input, last);
     for (const Op& op : group) {
       writer_.for_each_message(device, op, [&](const Message& m) {
@@ -51,11 +59,23 @@ class OverlappedLowering {
     return group.size();
   }
 
+  /// Gathers the inputs of the ops, and writes the collectives inside them, on all devices that begin them together.
+  void prepare(DeviceId device, std::span<const Op> group, std::size_t first, std::size_t end) {
+    const std::span<const DeviceId> devices =
+        joint_[device] < 0 ? std::span<const DeviceId>(&device, 1) : std::span<const DeviceId>(sets_[joint_[device]]);
+    for (const DeviceId d : devices) {
+      is_prepared_[d] = true;
+      inputs_[d].clear();
+      for (const Op& op : group) gather(d, op);
+    }
+    writer_.exchange(devices, first, end, inputs_);
+  }
+
   /// Moves the receives for an op to `inputs_`.
   void gather(DeviceId device, const Op& op) {
     if (op.kind == OpKind::Update) {
       writer_.reduce_before_update(op.stage, op.micro);
-      writer_.add_reduced(op.stage, device, inputs_);
+      writer_.add_reduced(op.stage, device, inputs_[device]);
       return;
     }
     const bool forward = op.kind == OpKind::Forward;
@@ -64,7 +84,7 @@ class OverlappedLowering {
     auto& list = (forward ? forward_inputs_ : backward_inputs_)[writer_.pieces().index(op.stage, op.micro, replica)];
     while (list >= 0) {
       Input& node = pool_[list];
-      inputs_.push_back(node.receive);
+      inputs_[device].push_back(node.receive);
       const std::int32_t next = node.next;
       node.next = free_;
       free_ = list;
@@ -106,18 +126,23 @@ class OverlappedLowering {
   std::int32_t free_ = -1;
   IdVector<DeviceId, std::size_t> head_;
   IdVector<ReductionId, int> gradients_;  ///< [reduction]: gradients made so far, on any device.
-  std::vector<InstructionId> inputs_;
+  IdVector<DeviceId, std::vector<InstructionId>>
+      inputs_;                               ///< What the next ops of a device wait for, or what its newest did.
+  IdVector<DeviceId, char> is_prepared_;     ///< Whether `inputs_` belong to the next ops.
+  std::vector<std::vector<DeviceId>> sets_;  ///< Devices that begin their ops together.
+  IdVector<DeviceId, int> joint_;            ///< The set of each device; -1: none.
 };
 
 }  // namespace
 
 Program lower(const Schedule& schedule, const Plan& plan, const StageCosts& costs, const WeightsRule& weights,
               const LoweringOptions& options) {
-  const GlobalOrder order = global_order(schedule, plan, options.iterations);
+  std::vector<std::vector<DeviceId>> joint = joint_devices(plan, costs, options.node_of);
+  const GlobalOrder order = global_order(schedule, plan, options.iterations, joint);
   if (!order.cycle.empty()) throw Infeasible("cycle", "the order of work can never end: " + order.cycle);
   ProgramWriter writer(schedule, plan, costs, weights, options);
   if (options.overlap)
-    OverlappedLowering(schedule, writer).run(order);
+    OverlappedLowering(schedule, writer, std::move(joint)).run(order);
   else
     lower_blocking(schedule, writer);
   return writer.finish();

@@ -23,9 +23,10 @@ struct LoweringOptions {
   StreamModel streams = StreamModel::Direction;
   bool fifo_sends = true;  ///< A device sends one message at a time, in program order.
   int iterations = 1;
-  bool gradient_slots = false;  ///< Gradients of the micro-batches of an update are kept apart until it.
-  int optimizer_states = 2;     ///< Tensors of the size of the weights that the optimizer keeps: Adam's two.
-  bool keeps_momentum = false;  ///< One of them is the momentum of the bare gradients.
+  std::vector<int> node_of = {};  ///< Node of each device, for collectives inside ops; empty: all are on one.
+  bool gradient_slots = false;    ///< Gradients of the micro-batches of an update are kept apart until it.
+  int optimizer_states = 2;       ///< Tensors of the size of the weights that the optimizer keeps: Adam's two.
+  bool keeps_momentum = false;    ///< One of them is the momentum of the bare gradients.
 };
 
 /// Adds everything a schedule leaves out: sends, receives, all-reduces, buffers, weight versions, predictions.

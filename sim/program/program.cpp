@@ -15,8 +15,11 @@ std::string moved_data(const Program& program, const Instruction& i) {
 std::string text_of_member(const Program& program, const Instruction& i) {
   constexpr const char* kCodes[] = {"AR", "RS", "AG", "A2A", "BC"};
   const Collective& c = program.collective(i);
+  const char* code = kCodes[static_cast<int>(program.shape(c).kind)];
+  if (c.op != 0)
+    return fmt::format("{}{}{}.{}", i.stage.value, c.op, c.micro_batch < 0 ? i.number : c.micro_batch, code);
   const std::string which = c.tie < 0 ? "" : c.tie == 0 ? "T" : fmt::format("T{}", c.tie);
-  return fmt::format("{}{}{}{}", i.stage.value, which, kCodes[static_cast<int>(program.shape(c).kind)], i.number);
+  return fmt::format("{}{}{}{}", i.stage.value, which, code, i.number);
 }
 
 std::string stream_name(const Stream& s) {
@@ -76,8 +79,13 @@ const TimeByClass& StageParts::parts(InstructionKind kind) const {
 
 std::int32_t add_shape(Program& program, CollectiveKind kind, const CollectiveAlgorithm& algorithm,
                        const DeviceGroup& group, std::uint64_t bytes) {
+  return add_shape(program, kind, algorithm, std::vector<DeviceGroup>{group}, bytes);
+}
+
+std::int32_t add_shape(Program& program, CollectiveKind kind, const CollectiveAlgorithm& algorithm,
+                       const std::vector<DeviceGroup>& groups, std::uint64_t bytes) {
   CollectiveShape shape{kind, bytes, static_cast<std::int32_t>(program.phases.size()), 0};
-  for (const Phase& phase : phases_of(kind, algorithm, group, bytes)) {
+  for (const Phase& phase : phases_of(kind, algorithm, groups, bytes)) {
     program.phases.push_back({phase.bytes, phase.latencies, static_cast<std::int32_t>(program.routes.size()),
                               static_cast<std::int32_t>(phase.routes.size())});
     program.routes.insert(program.routes.end(), phase.routes.begin(), phase.routes.end());

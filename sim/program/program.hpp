@@ -172,6 +172,8 @@ struct Program {
   std::shared_ptr<const Workload> workload;  ///< What is computed; null where nothing really is.
   IdVector<StageId, StageParts> parts;       ///< Empty where costs do not tell classes of time apart.
   ModelWork work;                            ///< Zero likewise.
+  IdVector<DeviceId, DeviceId> leaders;  ///< The device whose instructions stand for each device; not valid: several
+                                         ///< do. Empty: all have their own.
   int group = 1;  ///< Devices that a device with instructions stands for, itself included: the most of any.
   IdVector<DeviceId, int> group_sizes;  ///< That number for each device; empty where all have one number.
   int devices = 0;
@@ -237,6 +239,9 @@ struct Program {
 
 /// Writes the phases of a collective and their routes, and returns the index of the new shape.
 std::int32_t add_shape(Program&, CollectiveKind, const CollectiveAlgorithm&, const DeviceGroup&, std::uint64_t bytes);
+/// The shape of several groups of one size that run it at the same time.
+std::int32_t add_shape(Program&, CollectiveKind, const CollectiveAlgorithm&, const std::vector<DeviceGroup>&,
+                       std::uint64_t bytes);
 
 /// Calls visit(number, device) for each buffer of a program, in the order of the instructions that end with it or, for
 /// what is received, bring it.
@@ -260,7 +265,8 @@ void for_each_buffer(const Program& program, Visit&& visit) {
 char letter(InstructionKind);  ///< F B I W R U P; the kind must be computation.
 /// "2F5", "2PF5" (the prediction for it), "0>1:0F2" (the output of 0F2 sent from device 0 to 1), "1<0:0F2" (received),
 /// "3AR0" (all-reduce), "3TAR0" (the all-reduce of tied weights; "3T1AR0" for the second tied weights), and with the
-/// same numbers RS (reduce-scatter), AG (all-gather), A2A (all-to-all) and BC (broadcast).
+/// same numbers RS (reduce-scatter), AG (all-gather), A2A (all-to-all) and BC (broadcast). "2F5.AG" is an all-gather of
+/// the op 2F5.
 std::string to_text(const Program&, InstructionId);
 /// Every stream as text, one line each.
 std::string to_text(const Program&);

@@ -91,6 +91,7 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
     if (plan.reductions[r].source == ReductionSource::TiedParameters) reductions_[r].tie = ties++;
   forward_.resize(pieces_.size());
   count(schedule);
+  find_leaders();
 }
 
 /// Reserves what is needed, so that a big program is not copied while it grows.
@@ -204,11 +205,33 @@ void ProgramWriter::follow(StreamId stream) {
   last = InstructionId{program_.instructions.size() - 1};
 }
 
+/// Without the collectives that are instructions of their own.
+Seconds ProgramWriter::duration_of(const Op& op, int replica) const {
+  const StageCost& c = cost(op.stage, replica);
+  if (!c.collectives) return duration(c, op.kind);
+  const EachPass<TimeByClass>& compute = c.collectives->compute;
+  switch (op.kind) {
+    case OpKind::Forward:
+      return compute.forward.total();
+    case OpKind::Backward:
+      return compute.backward.total();
+    case OpKind::InputGradient:
+      return compute.input_gradient.total();
+    case OpKind::WeightGradient:
+      return compute.weight_gradient.total();
+    case OpKind::Recompute:
+      return compute.recompute.total();
+    case OpKind::Update:
+      return c.collectives->flows ? c.collectives->update_compute.total() : c.update;
+  }
+  return {};
+}
+
 Instruction ProgramWriter::instruction_of(DeviceId device, const Op& op, int replica, const WeightRead& read) const {
   const StageCost& c = cost(op.stage, replica);
   Instruction i;
   i.kind = instruction_kind(op.kind);
-  i.duration = duration(c, op.kind);
+  i.duration = duration_of(op, replica);
   if (op.kind == OpKind::Update)
     i.duration += update_extra(weights_, c.touch, reads_.needs(op.stage, replica).delay, options_);
   i.stream = compute_stream(device);
@@ -245,17 +268,21 @@ void ProgramWriter::predict(const Instruction& user, int replica, int horizon, s
 InstructionId ProgramWriter::compute(DeviceId device, std::size_t first, std::size_t end,
                                      std::span<const InstructionId> inputs) {
   const auto& row = schedule_.row(device);
+  const double slowdown = pair_slowdown(device, {row.data() + first, row.data() + end});
   InstructionId id;
   for (std::size_t n = first; n < end; ++n) {
     const Op& op = row[n];
     const int replica = replica_on(plan_.stage(op.stage), device);
     const WeightRead read = reads_.at(device, n);
-    const Instruction i = instruction_of(device, op, replica, read);
+    Instruction i = instruction_of(device, op, replica, read);
+    if (op.kind != OpKind::Update) i.duration = slowdown * i.duration;
     const auto needed = n == first ? inputs : std::span<const InstructionId>{};
     if (read.horizon > 0) predict(i, replica, read.horizon, needed);
     id = begin(i, traffic_of(op, replica));
     follow(i.stream);
     for (const InstructionId input : needed) wait(input);
+    if (has_collectives_ && n == first)
+      for (const InstructionId before : ready_[device]) wait(before);
     keep_activations(id, op, replica);
   }
   for (std::size_t n = first; n < end; ++n) keep_gradient(id, device, row[n]);
@@ -287,6 +314,8 @@ InstructionId ProgramWriter::send(const Message& message, InstructionId producer
   i.payload = static_cast<std::int32_t>(program_.transfers.size());
   const InstructionId id = begin(i);
   wait(producer);
+  if (has_collectives_)
+    for (const InstructionId collective : beside_[message.from]) wait(collective);
   if (options_.overlap) follow(i.stream);
   if (options_.fifo_sends) {
     auto& previous = last_send_[message.from];

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/cluster/phases.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/program/replica_pairs.hpp"
@@ -31,6 +32,10 @@ class ProgramWriter {
  public:
   ProgramWriter(const Schedule&, const Plan&, const StageCosts&, const WeightsRule&, const LoweringOptions&);
 
+  /// Appends the collectives inside the ops [first, end) of devices with equal lists, which need each other. They wait
+  /// for the last computation of each device and for its `inputs`. compute() of the same ops comes next on each.
+  void exchange(std::span<const DeviceId>, std::size_t first, std::size_t end,
+                const IdVector<DeviceId, std::vector<InstructionId>>& inputs);
   /// Appends ops [first, end) of the device's list, which run as one, and returns the last one. The first one waits for
   /// the device's last computation and for `inputs`. A prediction precedes the op that uses it; with overlap, it does
   /// not wait for `inputs`.
@@ -68,6 +73,7 @@ class ProgramWriter {
   };
 
   void count(const Schedule&);
+  Seconds duration_of(const Op&, int replica) const;
   void open_channels();
   void keep_resident(bool trains);
   std::int32_t route(DeviceId from, DeviceId to);
@@ -87,10 +93,32 @@ class ProgramWriter {
     std::vector<std::int32_t> shapes;        ///< [group]: all of its collectives share a shape; -1: not made yet.
     std::map<DeviceId, InstructionId> sums;  ///< The part of each device in the newest collectives.
   };
+  /// The collectives that an op of a stage runs at one time, each with the devices that have its instructions.
+  struct PlacedCollective {
+    OpCollective what;
+    std::vector<std::pair<std::vector<DeviceId>, std::int32_t>> sets;  ///< Leaders, and the shape.
+    std::map<DeviceId, int> set_led_by;                                ///< First leader of a set: its index.
+  };
+  /// What a collective inside an op waits for on each device.
+  struct Chain {
+    std::vector<InstructionId> before, newest;
+  };
+  const OpCollectives& collectives_of(const Op&) const;
+  bool hides_exchanges(const Op&, bool in_pair) const;
+  bool is_pair(std::span<const Op>) const;
+  double pair_slowdown(DeviceId, std::span<const Op>) const;
+  const PlacedCollective& placed(StageId, const OpCollective&);
+  void write_collectives(std::span<const DeviceId>, const Op&, bool in_pair, bool hidden);
+  void write_members(std::span<const DeviceId>, const Op&, const OpCollective&, std::int32_t shape, double share,
+                     bool hidden);
+  void find_leaders();
+  bool plays_groups(const Reduction&) const;
+  std::vector<std::int32_t> open_group_shapes(const Reduction&);
   bool runs_on(StageId, DeviceId) const;
   InstructionId gradient_on(StageId, DeviceId) const;
   InstructionId newest_sum(ReductionId, DeviceId) const;
   void wait_for_gradients(const Reduction&, DeviceId);
+  void open_collective_streams(const std::vector<DeviceId>& group);
   std::int32_t open_shape(const Reduction&, const std::vector<DeviceId>& group);
   InstructionId begin_member(DeviceId, const Reduction&, int number);
   const StageCost& cost(StageId s, int replica) const { return costs_.at(s, replica); }
@@ -118,6 +146,14 @@ class ProgramWriter {
   IdVector<StageId, std::vector<InstructionId>> gradients_;  ///< [stage][replica]: what made the newest gradient.
   IdVector<ReductionId, ReductionState> reductions_;
   IdVector<DeviceId, StreamId> collective_stream_;
+  bool has_collectives_ = false;  ///< Some ops have collectives of their own.
+  IdVector<StageId, std::vector<PlacedCollective>> placed_;
+  IdVector<StageId, OpCollectives> update_collectives_;
+  IdVector<DeviceId, Chain> chain_;
+  IdVector<DeviceId, std::vector<InstructionId>> ready_;   ///< What the next computation waits for.
+  IdVector<DeviceId, std::vector<InstructionId>> beside_;  ///< Collectives next to the newest op.
+  IdVector<DeviceId, std::vector<InstructionId>> late_;    ///< Collectives that run next to the op after it.
+  IdVector<DeviceId, StreamId> group_stream_;
   bool shares_memory_ = false;
   Program program_;
 };

@@ -42,19 +42,25 @@ void ProgramWriter::wait_for_gradients(const Reduction& reduction, DeviceId devi
     const bool summed = std::find(reduction.after.begin(), reduction.after.end(), before) != reduction.after.end();
     const InstructionId sum = summed ? newest_sum(before, device) : InstructionId{};
     wait(sum.valid() ? sum : gradient_on(s, device));
+    if (has_collectives_ && !sum.valid())
+      for (const InstructionId collective : beside_[device]) wait(collective);
   }
 }
 
-/// The shape and the streams of a process group are made when it is first used.
-std::int32_t ProgramWriter::open_shape(const Reduction& reduction, const std::vector<DeviceId>& group) {
+void ProgramWriter::open_collective_streams(const std::vector<DeviceId>& group) {
   collective_stream_.resize(program_.devices);
   for (const DeviceId device : group) {
     StreamId& collective_stream = collective_stream_[device];
     if (!collective_stream.valid()) collective_stream = stream(device, StreamKind::Collective, DeviceId{});
   }
+}
+
+/// The shape and the streams of a process group are made when it is first used.
+std::int32_t ProgramWriter::open_shape(const Reduction& reduction, const std::vector<DeviceId>& group) {
+  open_collective_streams(group);
   const CollectiveKind kind = reduction.scatters ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce;
   const auto bytes = static_cast<std::uint64_t>(reduction.bytes.value + 0.5);
-  if (!reduction.cost) return add_shape(program_, kind, collective_algorithms::ring, {group}, bytes);
+  if (!reduction.cost) return add_shape(program_, kind, collective_algorithms::ring, DeviceGroup{group}, bytes);
   program_.collective_shapes.push_back({kind, bytes, static_cast<std::int32_t>(program_.phases.size()), 0});
   return static_cast<std::int32_t>(program_.collective_shapes.size()) - 1;
 }
@@ -78,10 +84,16 @@ void ProgramWriter::reduce(ReductionId id, int number) {
   ReductionState& state = reductions_[id];
   if (state.number == number) return;
   state.number = number;
-  state.shapes.resize(reduction.groups.size(), -1);
-  for (int g = 0; g < std::ssize(reduction.groups); ++g) {
-    const std::vector<DeviceId>& group = reduction.groups[g];
-    if (state.shapes[g] < 0) state.shapes[g] = open_shape(reduction, group);
+  // Dense parameters and experts are summed over different devices, one after the other.
+  if (state.shapes.empty()) {
+    if (plays_groups(reduction))
+      state.shapes = open_group_shapes(reduction);
+    else
+      for (const std::vector<DeviceId>& group : reduction.groups) state.shapes.push_back(open_shape(reduction, group));
+  }
+  const std::ptrdiff_t each = reduction.groups.empty() ? 0 : std::ssize(state.shapes) / std::ssize(reduction.groups);
+  for (std::ptrdiff_t g = 0; g < std::ssize(state.shapes); ++g) {
+    const std::vector<DeviceId>& group = reduction.groups[static_cast<std::size_t>(g / each)];
     Collective collective;
     collective.first = InstructionId{std::ssize(program_.instructions)};
     collective.members = static_cast<std::int32_t>(std::ssize(group));

@@ -136,7 +136,9 @@ class Writer {
     const int number = groups_.emplace(ranks, static_cast<int>(groups_.size()) + 1).first->second;
     const CollectiveShape& shape = p_.shape(c);
     add_attribute(node, "comm_type", kUint64, kTypes[static_cast<int>(shape.kind)]);
-    add_attribute(node, "comm_size", kUint64, std::max<std::uint64_t>(c.rounds * shape.bytes, 1));
+    add_attribute(
+        node, "comm_size", kUint64,
+        std::max<std::uint64_t>(static_cast<std::uint64_t>(c.repeats() * static_cast<double>(shape.bytes)), 1));
     add_attribute(node, "pg_name", fmt::format("{}", number));
   }
 

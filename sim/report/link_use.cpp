@@ -76,8 +76,7 @@ std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, c
   for (const Collective& c : p.collectives)
     for (const CollectivePhase& phase : p.phases_of(c))
       for (int k = 0; k < phase.routes; ++k)
-        add(phase.first_route + k, static_cast<std::size_t>(c.first.value + k),
-            static_cast<double>(c.rounds * phase.bytes));
+        add(phase.first_route + k, static_cast<std::size_t>(c.first.value), static_cast<double>(c.bytes(phase)));
   for (std::size_t l = 0; l < use.size(); ++l) {
     const Link& link = cluster.links[report.links[l].link];
     const double capacity = link.duplex == Duplex::Unshared ? 0 : link.bandwidth.value * each;

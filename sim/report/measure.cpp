@@ -66,8 +66,8 @@ class Measurement {
       const int iteration = p_.iteration_of(i);
       const std::size_t k = iteration;
       last[k] = std::max(last[k], t_.end[n]);
+      if (i.is_compute() || begins_op(i)) first[k] = std::min(first[k], t_.start[n]);
       if (!i.is_compute()) continue;
-      first[k] = std::min(first[k], t_.start[n]);
       auto& seen = newest[i.device];
       report_.drains = report_.drains && iteration >= seen;
       seen = std::max(seen, iteration);
@@ -81,6 +81,11 @@ class Measurement {
     report_.makespan = {last.front() - begin_};
     report_.length = {last.back() - begin_};
     report_.period = last.size() < 2 ? report_.makespan : one_more(last, apart);
+  }
+
+  /// Whether it is a collective inside an op, which may begin before the computation.
+  bool begins_op(const Instruction& i) const {
+    return i.kind == InstructionKind::Collective && p_.collective(i).op != 0;
   }
 
   Seconds one_more(const std::vector<double>& last, bool apart) const {
@@ -201,8 +206,7 @@ class Measurement {
     for (const Transfer& t : p_.transfers) traffic[p_.shape(t).route] += static_cast<double>(p_.bytes(t));
     for (const Collective& c : p_.collectives)
       for (const CollectivePhase& phase : p_.phases_of(c))
-        for (int k = 0; k < phase.routes; ++k)
-          traffic[phase.first_route + k] += static_cast<double>(c.rounds * phase.bytes);
+        for (int k = 0; k < phase.routes; ++k) traffic[phase.first_route + k] += static_cast<double>(c.bytes(phase));
     const Router router(cluster_);
     for (std::size_t r = 0; r < traffic.size(); ++r) {
       if (traffic[r] == 0) continue;

@@ -6,7 +6,45 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/numbers.hpp"
+
 namespace stagecraft {
+
+namespace {
+
+/// Null for collectives between ops, which IdleTimes knows.
+Seconds TimeByClass::*class_of(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::TensorActivation:
+      return &TimeByClass::tensor;
+    case Purpose::ContextActivation:
+      return &TimeByClass::context;
+    case Purpose::ExpertActivation:
+      return &TimeByClass::expert;
+    case Purpose::GradientSum:
+    case Purpose::TiedGradientSum:
+    case Purpose::ParameterGather:
+      break;
+  }
+  return nullptr;
+}
+
+/// The collectives inside ops that run as instructions, on each device. What runs at the same time counts once.
+IdVector<DeviceId, TimeByClass> collectives_of_ops(const Program& program, const Timeline& timeline) {
+  IdVector<DeviceId, TimeByClass> times(program.devices);
+  IdVector<DeviceId, double> counted(program.devices, -kInfinity);
+  for (const InstructionId n : program.instructions.ids()) {
+    const Instruction& i = program.at(n);
+    if (i.kind != InstructionKind::Collective || program.collective(i).hidden) continue;
+    const auto part = class_of(program.collective(i).purpose);
+    if (part == nullptr) continue;
+    times[i.device].*part += Seconds{std::max(0.0, timeline.end[n] - std::max(timeline.start[n], counted[i.device]))};
+    counted[i.device] = std::max(counted[i.device], timeline.end[n]);
+  }
+  return times;
+}
+
+}  // namespace
 
 std::optional<TimeClasses> time_classes(const Program& program, const Timeline& timeline,
                                         const IdVector<DeviceId, IdleTimes>& idle) {
@@ -24,10 +62,15 @@ std::optional<TimeClasses> time_classes(const Program& program, const Timeline& 
     else
       classes.spent.other += Seconds{lasted};
   }
+  const IdVector<DeviceId, TimeByClass> of_ops = collectives_of_ops(program, timeline);
   Seconds waiting;
   for (const DeviceId d : used.ids()) {
     if (!used[d]) continue;
-    classes.spent.data += idle[d].collective;
+    // A device that waits for a collective inside an op is idle too.
+    const Seconds inside = of_ops[d].total();
+    const double exposed = inside > idle[d].collective ? idle[d].collective / inside : 1;
+    classes.spent += exposed * of_ops[d];
+    classes.spent.data += idle[d].collective - exposed * inside;
     classes.spent.messages += idle[d].transfer - idle[d].collective;
     waiting += idle[d].total() - idle[d].transfer;
   }

@@ -12,7 +12,7 @@ namespace {
 /// Rows are numbered by stage, so that no tie is broken by the order in which the cluster lists its devices.
 class OrderWalk {
  public:
-  OrderWalk(const Schedule& schedule, const Plan& plan, int iterations)
+  OrderWalk(const Schedule& schedule, const Plan& plan, int iterations, const std::vector<std::vector<DeviceId>>& joint)
       : schedule_(schedule),
         plan_(plan),
         barriers_(plan),
@@ -27,6 +27,16 @@ class OrderWalk {
     arrived_.assign(barriers_.list().size(), 0);
     released_.assign(barriers_.list().size(), 0);
     for (const StageId s : plan.stages.ids()) count_inputs(s, iterations);
+    set_of_.assign(devices_.size(), -1);
+    begun_.assign(joint.size(), 0);
+    ready_rows_.assign(joint.size(), {});
+    for (const std::vector<DeviceId>& set : joint) {
+      std::vector<int>& rows = sets_.emplace_back();
+      for (const DeviceId d : set) {
+        rows.push_back(row_of_[d]);
+        set_of_[row_of_[d]] = static_cast<int>(std::ssize(sets_)) - 1;
+      }
+    }
   }
 
   GlobalOrder run() {
@@ -35,7 +45,9 @@ class OrderWalk {
     return std::move(order_);
   }
 
-  bool ready(int r, std::size_t i) const {
+  bool ready(int r, std::size_t i) const { return has_inputs(r, i) && others_are_ready(r, i); }
+
+  bool has_inputs(int r, std::size_t i) const {
     const Op& op = row(r)[i];
     if (op.kind == OpKind::Update)
       return !barriers_.delays(op.stage) || released_[barriers_.index(op.stage)] > op.micro;
@@ -46,7 +58,7 @@ class OrderWalk {
 
   /// An update waits until every device of its barrier has reached its own.
   void arrive(int r, const Op& op) {
-    if (op.kind != OpKind::Update || ready(r, dispatcher_.head(r))) return;
+    if (op.kind != OpKind::Update || has_inputs(r, dispatcher_.head(r))) return;
     const int barrier = barriers_.index(op.stage);
     const auto& devices = barriers_.at(op.stage).devices;
     if (++arrived_[barrier] < std::ssize(devices)) return;
@@ -57,6 +69,11 @@ class OrderWalk {
   }
 
   void take(int r, std::size_t first, std::size_t end) {
+    if (const int set = set_of_[r]; set >= 0 && begun_[set] < end) {
+      begun_[set] = end;
+      for (const int other : sets_[set])
+        if (other != r) dispatcher_.wake(other);
+    }
     for (std::size_t i = first; i < end; ++i) {
       order_.devices.push_back(devices_[r]);
       release(devices_[r], row(r)[i]);
@@ -64,6 +81,26 @@ class OrderWalk {
   }
 
  private:
+  /// Whether the devices that begin this op with it have begun, or are at it with all inputs.
+  bool others_are_ready(int r, std::size_t i) const {
+    const int set = set_of_[r];
+    if (set < 0 || begun_[set] > i) return true;
+    // Rows stay at an op, with their inputs, until the set begins it, so each is looked at until it is ready once.
+    auto& [head, next] = ready_rows_[set];
+    if (head != dispatcher_.head(r)) head = dispatcher_.head(r), next = 0;
+    while (next < sets_[set].size() && is_at(sets_[set][next], head)) ++next;
+    return next == sets_[set].size();
+  }
+
+  /// Whether a row is at the ops from this index on that run as one, and they have their inputs.
+  bool is_at(int r, std::size_t head) const {
+    if (dispatcher_.head(r) != head) return false;
+    for (std::size_t i = head;; ++i) {
+      if (!has_inputs(r, i)) return false;
+      if (!row(r)[i].fused || i + 1 == row(r).size()) return true;
+    }
+  }
+
   const std::vector<Op>& row(int r) const { return schedule_.row(devices_[r]); }
   std::vector<std::span<const Op>> rows() const {
     std::vector<std::span<const Op>> rows;
@@ -128,11 +165,11 @@ class OrderWalk {
         for (std::size_t j = dispatcher_.head(other); j < row(other).size(); ++j)
           if (matches(row(other)[j])) return waits.push_back({other, j});
       };
-      if (!ready(waiting, i) && op.kind == OpKind::Update)
+      if (!has_inputs(waiting, i) && op.kind == OpKind::Update)
         for (const DeviceId other : barriers_.at(op.stage).devices)
           if (other != devices_[waiting] && !joins(op, next(other)))
             add_first_match(other, [&](const Op& o) { return joins(op, o); });
-      if (!ready(waiting, i) && op.kind != OpKind::Update) {
+      if (!has_inputs(waiting, i) && op.kind != OpKind::Update) {
         const bool forward = op.kind == OpKind::Forward;
         const StageId s = op.stage;
         for (const int e : forward ? edges_.in[s] : edges_.out[s]) {
@@ -146,6 +183,9 @@ class OrderWalk {
           });
         }
       }
+      if (const int set = set_of_[waiting]; set >= 0 && has_inputs(waiting, i) && !others_are_ready(waiting, i))
+        for (const int other : sets_[set])
+          if (other != waiting && dispatcher_.head(other) < i) waits.push_back({other, i});
       if (!op.fused) break;
     }
     return waits;
@@ -181,13 +221,19 @@ class OrderWalk {
   Dispatcher<Op, OrderWalk> dispatcher_;
   GlobalOrder order_;
   std::vector<std::int32_t> forward_missing_, backward_missing_;
+  std::vector<std::vector<int>> sets_;  ///< Rows that begin each op together.
+  std::vector<int> set_of_;             ///< [row]; -1: in none.
+  mutable std::vector<std::pair<std::size_t, std::size_t>>
+      ready_rows_;                       ///< [set]: the op, and its first rows that are ready.
+  std::vector<std::size_t> begun_;       ///< [set]: the index after the ops that one of its rows has begun.
   std::vector<int> arrived_, released_;  ///< [barrier]: devices that wait there, and updates that may run.
 };
 
 }  // namespace
 
-GlobalOrder global_order(const Schedule& schedule, const Plan& plan, int iterations) {
-  return OrderWalk(schedule, plan, iterations).run();
+GlobalOrder global_order(const Schedule& schedule, const Plan& plan, int iterations,
+                         const std::vector<std::vector<DeviceId>>& joint) {
+  return OrderWalk(schedule, plan, iterations, joint).run();
 }
 
 }  // namespace stagecraft

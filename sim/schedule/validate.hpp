@@ -36,12 +36,16 @@ std::vector<ScheduleProblem> validate(const Schedule&, const Plan&, const Valida
 
 /// The order in which devices take their next op when every op takes one turn and ranks take turns. Communication is
 /// laid out by it. When the schedule deadlocks, `cycle` says why and the order stops there.
+///
+/// The devices of each set in `joint`, which have equal rows, begin an op when all of them can, because collectives
+/// inside the op need all of them. A device is in one set at most.
 struct GlobalOrder {
   std::vector<DeviceId> devices;
   std::string cycle;                              ///< Empty when complete.
   std::vector<std::pair<DeviceId, int>> blocked;  ///< Device and index of each op on the cycle.
 };
-GlobalOrder global_order(const Schedule&, const Plan&, int iterations);
+GlobalOrder global_order(const Schedule&, const Plan&, int iterations,
+                         const std::vector<std::vector<DeviceId>>& joint = {});
 
 /// "cycle: rank 1, column 3 (1B1): ..." in one line.
 std::string to_text(const ScheduleProblem&);

@@ -56,7 +56,7 @@ class Carrier final : public des::Network {
     comm->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(flow) + 1));
     comm->add_ref();
     if (!rates_.any()) return start_activity(comm);
-    alive_[flow] = route;
+    alive_[comm.get()] = route;
     // SimGrid never lets a transfer have more than the least bandwidth that it finds at its start.
     for_changed(route, [this](LinkId link) { set_bandwidth(link, 1); });
     start_activity(comm);
@@ -64,6 +64,12 @@ class Carrier final : public des::Network {
   }
 
  private:
+  /// A transfer that came through a link that is down.
+  struct Trickled {
+    int flow;
+    std::int32_t route;
+  };
+
   /// A device has one op at a time, so its own link can be as fast as that op goes alone.
   const HostPair& ends_for(int flow, std::int32_t route, double max_rate) {
     if (static_cast<std::size_t>(route) < program_.routes.size()) return platform_.ends[route];
@@ -78,9 +84,10 @@ class Carrier final : public des::Network {
     if (activity.get_state() != s4u::Activity::State::FINISHED)
       throw BackendError(fmt::format("SimGrid lost transfer {}", to_text(program_, InstructionId{flow})));
     done_.push_back(const_cast<s4u::Activity*>(&activity));
-    if (const auto alive = alive_.find(flow); alive != alive_.end()) {
-      if (is_down(alive->second)) return trickled_.push_back(flow);
+    if (const auto alive = alive_.find(&activity); alive != alive_.end()) {
+      const std::int32_t route = alive->second;
       alive_.erase(alive);
+      if (is_down(route)) return trickled_.push_back({flow, route});
     }
     idle_ = 0;
     core_.flow_done(flow, s4u::Engine::get_clock());
@@ -111,13 +118,11 @@ class Carrier final : public des::Network {
       changed = true;
     });
     if (!changed) return;
-    for (const int flow : std::exchange(trickled_, {})) {
-      if (is_down(alive_.at(flow))) {
-        trickled_.push_back(flow);
-        continue;
-      }
-      alive_.erase(flow);
-      core_.flow_done(flow, now);
+    for (const Trickled& one : std::exchange(trickled_, {})) {
+      if (is_down(one.route))
+        trickled_.push_back(one);
+      else
+        core_.flow_done(one.flow, now);
     }
   }
 
@@ -127,7 +132,7 @@ class Carrier final : public des::Network {
   }
 
   double next_time() const {
-    return alive_.empty() ? core_.next_time() : std::min(core_.next_time(), rates_.next_time());
+    return alive_.empty() && trickled_.empty() ? core_.next_time() : std::min(core_.next_time(), rates_.next_time());
   }
 
   void arm() {
@@ -164,8 +169,9 @@ class Carrier final : public des::Network {
   Conditions conditions_;
   des::LinkRates rates_;
   IdVector<LinkId, double> rate_;      ///< The current ones.
-  std::map<int, std::int32_t> alive_;  ///< Routes of transfers that are not there yet, where links change.
-  std::vector<int> trickled_;          ///< Transfers that came through a link that is down.
+  /// Routes of transfers that are not there yet, where links change. A collective has several of one number.
+  std::map<const s4u::Activity*, std::int32_t> alive_;
+  std::vector<Trickled> trickled_;
   int idle_ = 0;
   std::vector<std::int32_t> memory_;
   des::Core core_;

@@ -159,3 +159,23 @@ TEST_CASE("it stops after the wall time that was asked for") {
   CHECK_THROWS_AS(run(program, test::bare_cluster(1), {.timeout = Seconds{1e-9}}), BackendError);
   CHECK(run(program, test::bare_cluster(1), {.timeout = Seconds{3600}}).last_end().value == 50'000);
 }
+
+// Devices 0, 1, 4 and 5 are on one node and 2 and 3 on another; each node has one card. An expert group {0, 2} sends
+// S/2 each way in an all-to-all of S bytes, a data-parallel ring {1, 3} S' in an all-reduce of S'. While both run, each
+// has half of the card. The tensor group {4, 5} shares no link.
+TEST_CASE("an expert and a data-parallel group share the cards of their nodes, a tensor group inside one does not") {
+  constexpr double kInside = 1e13;
+  Cluster cluster = test::bare_cluster(6, 3);
+  for (const int d : {0, 1, 4, 5}) test::connect(cluster, {d, 6}, kInside, 0);
+  for (const int d : {2, 3}) test::connect(cluster, {d, 7}, kInside, 0);
+  for (const int node : {6, 7}) test::connect(cluster, {node, 8}, kBandwidth, 0);
+  ProgramBuilder builder(6);
+  using namespace collective_algorithms;
+  const test::Ids expert = builder.collective(CollectiveKind::AllToAll, direct, {0, 2}, 60'000'000);
+  const test::Ids data = builder.collective(CollectiveKind::AllReduce, ring, {1, 3}, 50'000'000);
+  const test::Ids tensor = builder.collective(CollectiveKind::AllReduce, ring, {4, 5}, 50'000'000);
+  const Timeline timeline = run(builder.build(), cluster);
+  CHECK(timeline.end[expert.front()] == near(2 * 30e6 / kBandwidth));
+  CHECK(timeline.end[data.front()] == near((30e6 + 50e6) / kBandwidth));
+  CHECK(timeline.end[tensor.front()] == near(50e6 / kInside));
+}

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "sim/cluster/collective_cost.hpp"
+#include "sim/cluster/phases.hpp"
+
+namespace stagecraft {
+
+/// Times of collectives by the latency and the bandwidth of the links alone: the phases of phases_of(), one after
+/// another, on an idle network. Groups stand on the first devices of the cluster, as GroupShape::place() says, and stand for all
+/// others of their shape. Threads may share one.
+class LinkCollectives {
+ public:
+  explicit LinkCollectives(std::shared_ptr<const Cluster>);
+
+  /// InputError where the cluster has fewer devices than the group spans.
+  Seconds time(CollectiveKind, const GroupShape&, Bytes) const;
+  /// As a ring whatever the nodes, as sums of gradients run.
+  Seconds ring_time(CollectiveKind, const GroupShape&, Bytes) const;
+  /// An all-reduce as a ring of these devices.
+  Seconds ring_time(const std::vector<DeviceId>&, Bytes) const;
+
+ private:
+  using Key = std::tuple<bool, CollectiveKind, int, std::array<int, 4>, std::uint64_t>;
+  Seconds time(bool ring, CollectiveKind, const GroupShape&, Bytes) const;
+
+  std::shared_ptr<const Cluster> cluster_;
+  LinkTable links_;
+  mutable std::mutex mutex_;  ///< Guards `links_`, which caches routes, and `known_`.
+  mutable std::map<Key, Seconds> known_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/core/parallel.hpp"
+#include "sim/core/quantity.hpp"
+#include "sim/cost/pass_time.hpp"
+
+namespace stagecraft {
+
+/// Which members of its groups a collective is among: all of them; those on each node; or one on each node, in the same
+/// place.
+enum class GroupPart : std::uint8_t { Whole, InsideNodes, AcrossNodes };
+
+/// Equal collectives of the layers of an op, one after another.
+struct OpCollective {
+  Axis axis = Axis::Tensor;  ///< Gradients and weights on Data are those of a device: over replicas and context ranks.
+  bool of_experts = false;   ///< Groups are those of the mesh of experts.
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  GroupPart part = GroupPart::Whole;
+  Bytes bytes{};          ///< The whole array, as phases_of() counts it.
+  double exposed = 1;     ///< Share of it for which the op waits; the rest runs next to the computation.
+  bool parallel = false;  ///< Starts together with the collective before it in the list.
+  int rounds = 1;
+  Seconds cost{};  ///< Of one round, where rules of cost price it.
+
+  bool is_exchange() const { return axis == Axis::Expert; }
+  bool equals_but_rounds(const OpCollective& o) const {
+    return axis == o.axis && of_experts == o.of_experts && kind == o.kind && part == o.part && bytes == o.bytes &&
+           exposed == o.exposed && parallel == o.parallel && cost == o.cost;
+  }
+};
+
+using OpCollectives = std::vector<OpCollective>;
+
+/// Something for each pass of a layer or a stage.
+template <class T>
+struct EachPass {
+  T forward{}, input_gradient{}, weight_gradient{}, backward{}, recompute{};
+};
+
+/// The collectives of the ops of a stage that a Program writes as instructions of their own, and what the ops take
+/// without them.
+struct StageCollectives {
+  EachPass<OpCollectives> passes;
+  OpCollectives update;        ///< The gather of updated weights.
+  OpCollectives gradient_sum;  ///< Over the devices that have the same parameters.
+  EachPass<TimeByClass> compute;
+  TimeByClass update_compute;
+  bool flows = false;       ///< They are messages on the links; otherwise they take their cost.
+  double pair_overlap = 0;  ///< Share of their exchanges that a forward and a backward that run as one hide.
+  double taken = 0;         ///< Share of the multiprocessors that an exchange takes from computation next to it.
+};
+
+/// Appends `more`. Collectives that equal one in the list become rounds of it, unless they keep their order.
+void append(OpCollectives& list, const OpCollectives& more, bool in_order);
+
+}  // namespace stagecraft

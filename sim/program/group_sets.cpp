@@ -1,0 +1,122 @@
+#include "sim/program/group_sets.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "sim/plan/overlap.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// Sets of the numbers 0 .. n-1 that joins connect.
+class DisjointSets {
+ public:
+  explicit DisjointSets(int count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
+
+  int root(int i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  /// The smaller root stays.
+  void join(int a, int b) {
+    a = root(a), b = root(b);
+    parent_[std::max(a, b)] = std::min(a, b);
+  }
+
+ private:
+  std::vector<int> parent_;
+};
+
+AxisSet axes_of(const OpCollective& c) {
+  if (c.axis == Axis::Expert && c.kind != CollectiveKind::AllToAll) return {Axis::Tensor};  // Of one expert's devices.
+  if (c.axis == Axis::Data && !c.of_experts) return {Axis::Data, Axis::Context};
+  return {c.axis};
+}
+
+/// The members on each node, or the members of equal place on all nodes.
+std::vector<std::vector<DeviceId>> part_of(const std::vector<DeviceId>& group, GroupPart part,
+                                           const std::vector<int>& node_of) {
+  if (part == GroupPart::Whole || node_of.empty()) return {group};
+  std::map<int, std::vector<DeviceId>> nodes;
+  for (const DeviceId d : group) nodes[node_of[d.value]].push_back(d);
+  std::vector<std::vector<DeviceId>> parts;
+  if (part == GroupPart::InsideNodes) {
+    for (auto& [node, members] : nodes) parts.push_back(std::move(members));
+    return parts;
+  }
+  parts.resize(nodes.begin()->second.size());
+  for (const auto& [node, members] : nodes)
+    for (std::size_t i = 0; i < members.size() && i < parts.size(); ++i) parts[i].push_back(members[i]);
+  return parts;
+}
+
+}  // namespace
+
+std::vector<std::vector<DeviceId>> cells_of(const Stage& stage) {
+  std::map<DeviceId, std::vector<DeviceId>> cell_of;
+  for (std::vector<DeviceId>& cell : stage.dense.groups({Axis::Context, Axis::Tensor}))
+    for (const DeviceId d : cell)
+      if (place_of(stage.devices(), d) >= 0) cell_of[d] = cell;
+  std::vector<std::vector<DeviceId>> cells;
+  for (const DeviceId leader : stage.devices()) cells.push_back(cell_of.at(leader));
+  return cells;
+}
+
+std::vector<DeviceGroup> groups_of(const Stage& stage, const OpCollective& c, const std::vector<int>& node_of) {
+  std::vector<DeviceGroup> groups;
+  const bool on_experts = c.of_experts || c.axis == Axis::Expert;
+  for (const std::vector<DeviceId>& whole : (on_experts ? stage.expert : stage.dense).groups(axes_of(c)))
+    for (std::vector<DeviceId>& members : part_of(whole, c.part, node_of)) {
+      if (members.size() < 2) continue;
+      DeviceGroup& group = groups.emplace_back();
+      if (!node_of.empty())
+        for (const DeviceId d : members) group.nodes.push_back(node_of[d.value]);
+      group.devices = std::move(members);
+    }
+  return groups;
+}
+
+std::vector<GroupSet> group_sets(const Stage& stage, const OpCollective& c, const std::vector<int>& node_of) {
+  const std::vector<DeviceGroup> groups = groups_of(stage, c, node_of);
+  std::map<DeviceId, int> leader_of;
+  const std::vector<std::vector<DeviceId>> cells = cells_of(stage);
+  for (int r = 0; r < std::ssize(cells); ++r)
+    for (const DeviceId d : cells[r]) leader_of[d] = r;
+  DisjointSets sets(static_cast<int>(cells.size()));
+  for (const DeviceGroup& group : groups)
+    for (const DeviceId d : group.devices) sets.join(leader_of.at(group.devices.front()), leader_of.at(d));
+  std::map<int, GroupSet> by_root;
+  for (const DeviceGroup& group : groups)
+    by_root[sets.root(leader_of.at(group.devices.front()))].groups.push_back(group);
+  for (int r = 0; r < std::ssize(cells); ++r)
+    if (const auto set = by_root.find(sets.root(r)); set != by_root.end())
+      set->second.leaders.push_back(stage.devices()[r]);
+  std::vector<GroupSet> list;
+  for (auto& [root, set] : by_root) list.push_back(std::move(set));
+  return list;
+}
+
+std::vector<std::vector<DeviceId>> joint_devices(const Plan& plan, const StageCosts& costs,
+                                                 const std::vector<int>& node_of) {
+  DisjointSets joined(plan.device_count());
+  for (const StageId s : plan.stages.ids()) {
+    const StageCollectives* c = costs.at(s, 0).collectives.get();
+    if (c == nullptr || !c->flows) continue;
+    OpCollectives all;
+    const EachPass<OpCollectives>& p = c->passes;
+    for (const OpCollectives* list : {&p.forward, &p.input_gradient, &p.weight_gradient, &p.recompute, &c->update})
+      append(all, *list, false);
+    for (const OpCollective& one : all)
+      for (const GroupSet& set : group_sets(plan.stage(s), one, node_of))
+        for (const DeviceId d : set.leaders) joined.join(set.leaders.front().value, d.value);
+  }
+  std::map<int, std::vector<DeviceId>> by_root;
+  for (int d = 0; d < plan.device_count(); ++d) by_root[joined.root(d)].emplace_back(d);
+  std::vector<std::vector<DeviceId>> sets;
+  for (auto& [root, devices] : by_root)
+    if (devices.size() > 1) sets.push_back(std::move(devices));
+  return sets;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/cluster/phases.hpp"
+#include "sim/cost/op_collectives.hpp"
+#include "sim/plan/plan.hpp"
+#include "sim/plan/stage_costs.hpp"
+
+namespace stagecraft {
+
+/// Groups of a stage that run a collective at the same time, and the devices that have its instructions.
+struct GroupSet {
+  std::vector<DeviceId> leaders;  ///< Each stands for its cell, and every member of the groups is in one of the cells.
+  std::vector<DeviceGroup> groups;  ///< All of one size.
+};
+
+/// The devices of the cell that each of Stage::devices() stands for, itself included, in the order of the mesh.
+std::vector<std::vector<DeviceId>> cells_of(const Stage&);
+
+/// The groups of a collective on the mesh of a stage, each of at least two devices. `node_of` has the node of each
+/// device; empty: all are on one.
+std::vector<DeviceGroup> groups_of(const Stage&, const OpCollective&, const std::vector<int>& node_of);
+
+/// The same, joined where they have members in the cell of one leader.
+std::vector<GroupSet> group_sets(const Stage&, const OpCollective&, const std::vector<int>& node_of);
+
+/// The devices that have to begin their ops together, because collectives inside the ops span their cells.
+std::vector<std::vector<DeviceId>> joint_devices(const Plan&, const StageCosts&, const std::vector<int>& node_of);
+
+}  // namespace stagecraft

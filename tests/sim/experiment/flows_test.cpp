@@ -1,0 +1,185 @@
+// Collectives inside ops as messages on the links: what they take on an idle network, and what they take from others.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/core/random.hpp"
+#include "sim/experiment/run.hpp"
+#include "tests/support/files.hpp"
+
+namespace stagecraft::flows_test {
+namespace {
+
+// Device types without measured collectives, so that costs are those of the links. Widths and rows are powers of two,
+// so that every part of an array has whole bytes.
+constexpr const char* kExperts =
+    "{base: qwen3-30b-a3b, override: {layers: 2, key_value_heads: 16, sequence: 1024, vocabulary: 16384, "
+    "experts: {count: 32, active: 8, width: 768}}}";
+constexpr const char* kWide = "{base: gpt-1.3b, override: {layers: 2, sequence: 1024, vocabulary: 16384}}";
+constexpr const char* kDense = "{base: llama-3-8b, override: {layers: 2, sequence: 1024, vocabulary: 16384}}";
+
+std::string text(const std::string& plan, const std::string& run, const std::string& nics = "each",
+                 const char* model = kExperts) {
+  return fmt::format(R"(schema: scenario/2
+model: {}
+cluster:
+  generator: nvlink_pods
+  types: {{gpu: {{peak: 500 TFLOP/s, memory: 800 GiB, memory_bandwidth: 3 TB/s}}}}
+  nodes: [{{name: node, count: 2, gpus: 8, type: gpu, inside: nvswitch, nics: {}}}]
+  links:
+    nvlink: {{bandwidth: 300 GB/s, latency: 1 us}}
+    nic: {{bandwidth: 50 GB/s, latency: 3 us}}
+    pcie: {{bandwidth: 400 GB/s, latency: 0 us}}
+plan: {{planner: balanced, {}}}
+run: {{{}}}
+software: megatron-core
+)",
+                     model, nics, plan, run);
+}
+
+CompiledExperiment compiled(const std::string& scenario) {
+  const std::string file = "build/flows_test.yaml";
+  test::write_file(file, scenario);
+  return compile(load_experiment(file, {}));
+}
+
+constexpr const char* kRun = "schedule: 1f1b, micro_batches: 4, iterations: 2";
+
+double length(const CompiledExperiment& c, const char* backend) { return run(c, backend).report.length.value; }
+
+struct Case {
+  const char* plan;
+  const char* model = kExperts;
+};
+
+const Case kCases[] = {
+    {"stages: 1, group: {tensor: 4}", kDense},                                 // All-reduce in a node: ring.
+    {"stages: 1, group: {tensor: 16}", kWide},                                 // Across nodes: hierarchical.
+    {"stages: 1, group: {tensor: 4, sequence: true}"},                         // All-gather and reduce-scatter.
+    {"stages: 1, group: {tensor: 16, sequence: true}"},                        // The same, hierarchical.
+    {"stages: 1, group: {context: 2, context_type: all_gather}"},              // Ring in a node.
+    {"stages: 1, group: {context: 16, context_type: all_gather}", kDense},     // Hierarchical.
+    {"stages: 1, group: {context: 4, context_type: a2a}", kDense},             // Direct.
+    {"stages: 1, group: {context: 4, context_type: p2p}", kDense},             // A ring behind attention.
+    {"stages: 1, replicas: 8, group: {expert: 8}"},                            // Direct in a node.
+    {"stages: 1, replicas: 16, group: {expert: 16}"},                          // Direct across nodes.
+    {"stages: 1, replicas: 16, group: {expert: 16, dispatcher: per_node}"},    // One copy for each node.
+    {"stages: 1, replicas: 8, group: {expert: 4, expert_tensor: 2}"},          // All-gather over expert_tensor.
+    {"stages: 1, replicas: 16"},                                               // Sums of gradients.
+    {"stages: 1, replicas: 4, group: {tensor: 4}, shard: optimizer", kDense},  // Reduce-scatter and all-gather.
+    {"stages: 2, replicas: 2, group: {tensor: 2, sequence: true, context: 2, expert: 8, context_type: all_gather}"}};
+
+}  // namespace
+
+TEST_CASE("on an idle network collectives as messages take their cost") {
+  for (const auto& [plan, model] : kCases) {
+    const std::string name = plan;
+    CAPTURE(name);
+    const std::string single = fmt::format("{}, collectives: ", kRun);
+    const double cost = length(compiled(text(plan, single + "cost", "each", model)), "ideal");
+    const CompiledExperiment flows = compiled(text(plan, single + "flows", "each", model));
+    CHECK(length(flows, "ideal") == doctest::Approx(cost).epsilon(1e-9));
+    CHECK(length(flows, "fluid") == doctest::Approx(cost).epsilon(1e-9));
+    CHECK(length(flows, "simgrid") == doctest::Approx(cost).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("collectives count under their class, and only what nothing hides") {
+  const std::string plan = "stages: 1, replicas: 8, group: {tensor: 2, sequence: true, expert: 4}";
+  const auto classes = [&](const char* collectives) {
+    return run(compiled(text(plan, fmt::format("{}, collectives: {}", kRun, collectives))), "ideal")
+        .report.classes->spent;
+  };
+  const TimeByClass cost = classes("cost"), flows = classes("flows");
+  CHECK(cost.tensor.value > 0);
+  CHECK(flows.tensor.value == doctest::Approx(cost.tensor.value).epsilon(1e-9));
+  CHECK(flows.expert.value == doctest::Approx(cost.expert.value).epsilon(1e-9));
+  CHECK(flows.data.value == doctest::Approx(cost.data.value).epsilon(1e-9));
+  CHECK(flows.products.value == doctest::Approx(cost.products.value).epsilon(1e-9));
+}
+
+TEST_CASE("the equal collectives of an op as one instruction take what they take one by one") {
+  for (const auto& [plan, model] : kCases) {
+    const std::string name = plan;
+    CAPTURE(name);
+    const std::string run_fields = fmt::format("{}, collectives: flows, detail: ", kRun);
+    const CompiledExperiment ops = compiled(text(plan, run_fields + "ops", "each", model));
+    const CompiledExperiment layers = compiled(text(plan, run_fields + "layers", "each", model));
+    CHECK(ops.program.size() <= layers.program.size());
+    CHECK(length(ops, "ideal") == doctest::Approx(length(layers, "ideal")).epsilon(1e-9));
+    CHECK(length(ops, "fluid") == doctest::Approx(length(layers, "fluid")).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("folded and unfolded collectives take the same time on 50 random divisions") {
+  Rng random(20, "divisions of flows_test");
+  const auto one_of = [&](std::initializer_list<int> values) {
+    return values.begin()[random.integer(0, static_cast<int>(values.size()) - 1)];
+  };
+  for (int trial = 0; trial < 50; ++trial) {
+    const int tensor = one_of({1, 2}), context = one_of({1, 2}), replicas = one_of({2, 4});
+    const int expert = std::min(one_of({1, 2, 4}), tensor * context * replicas);
+    const std::string plan = fmt::format(
+        "stages: {}, replicas: {}, group: {{tensor: {}, sequence: {}, context: {}, expert: {}, context_type: {}}}, "
+        "shard: {}",
+        tensor * context * replicas <= 8 ? 2 : 1, replicas, tensor, tensor > 1, context, expert,
+        one_of({0, 1}) == 0 ? "all_gather" : "a2a", one_of({0, 1}) == 0 ? "none" : "optimizer");
+    CAPTURE(plan);
+    const auto seconds = [&](const char* detail, const char* backend) {
+      return length(compiled(text(plan, fmt::format("{}, collectives: flows, detail: {}", kRun, detail))), backend);
+    };
+    CHECK(seconds("ops", "ideal") == doctest::Approx(seconds("layers", "ideal")).epsilon(1e-9));
+  }
+}
+
+// Two replicas of a group of eight fill two nodes. Each of the eight rings of two devices moves 2 (2-1)/2 S = S bytes
+// each way, all of them over the one card of a node, so the sum takes 8 S / B and 2 latencies over NVLink-free routes.
+TEST_CASE("eight data-parallel rings share the card of a node") {
+  const std::string run_fields = fmt::format("{}, collectives: flows", kRun);
+  const CompiledExperiment c =
+      compiled(text("stages: 1, replicas: 2, group: {tensor: 8}", run_fields, "shared", kDense));
+  const double sum_bytes = c.costs.at(StageId{0}, 0).collectives->gradient_sum.at(0).bytes.value;
+  const LinkRate card = LinkTable(*c.experiment.cluster).link(DeviceId{0}, DeviceId{8});
+  CHECK(card.bandwidth.value == 50e9);
+  for (const char* backend : {"fluid", "simgrid"}) {
+    CAPTURE(backend);
+    const Timeline timeline = execute(c, backend);
+    const Timeline ideal = execute(c, "ideal");
+    int sums = 0;
+    for (const InstructionId n : c.program.instructions.ids()) {
+      const Instruction& i = c.program.at(n);
+      const double lasted = timeline.end[n] - timeline.start[n];
+      if (i.kind != InstructionKind::Collective) continue;
+      const Collective& collective = c.program.collective(i);
+      if (collective.purpose == Purpose::GradientSum) {
+        CHECK(lasted == doctest::Approx(8 * sum_bytes / 50e9 + 2 * card.latency.value).epsilon(1e-9));
+        CHECK(ideal.end[n] - ideal.start[n] ==
+              doctest::Approx(sum_bytes / 50e9 + 2 * card.latency.value).epsilon(1e-9));
+        ++sums;
+      } else {  // The tensor group stays on NVLink, which no other message uses.
+        CHECK(lasted == doctest::Approx(ideal.end[n] - ideal.start[n]).epsilon(1e-9));
+      }
+    }
+    CHECK(sums == 4);  // Two iterations, two replicas.
+  }
+}
+
+TEST_CASE("what cannot be played as messages is refused with a reason") {
+  const auto refusal = [](const std::string& plan, const std::string& more) {
+    try {
+      compiled(text(plan, fmt::format("{}, collectives: flows{}", kRun, more), "each", kDense));
+    } catch (const InputError& e) {
+      return e.problems().front().message;
+    }
+    return std::string("accepted");
+  };
+  CHECK(refusal("stages: 1, replicas: 4, shard: weights", "") ==
+        "sums of gradients and gathers of weights in each pass are not played as messages yet");
+  CHECK(refusal("stages: 1, group: {tensor: 4}", ", overlap: false") ==
+        "collectives inside ops are played as messages only with run.overlap: true");
+}
+
+}  // namespace stagecraft::flows_test

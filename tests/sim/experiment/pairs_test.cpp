@@ -1,0 +1,91 @@
+// A forward and a backward that run as one hide exchanges of experts: against published measurements.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/experiment/run.hpp"
+#include "tests/support/files.hpp"
+
+namespace stagecraft::pairs_test {
+namespace {
+
+std::string cluster(const char* type, int nodes) {
+  return fmt::format(
+      "cluster:\n  generator: nvlink_pods\n  types: {{gpu: {{preset: {}, memory: 800 GiB}}}}\n"
+      "  nodes: [{{name: node, count: {}, gpus: 8, type: gpu, inside: nvswitch}}]\n"
+      "  links: {{nvlink: {{bandwidth: 200 GB/s, latency: 1 us}}, nic: {{bandwidth: 50 GB/s, latency: 2 us}}}}\n",
+      type, nodes);
+}
+
+CompiledExperiment compiled(const std::string& scenario) {
+  const std::string file = "build/pairs_test.yaml";
+  test::write_file(file, "schema: scenario/2\n" + scenario);
+  return compile(load_experiment(file, {}));
+}
+
+double qwen_step(const char* dispatcher, bool pairs) {
+  const CompiledExperiment c = compiled(
+      "model: qwen3-30b-a3b\n" + cluster("h100-sxm", 2) +
+      fmt::format("plan: {{planner: balanced, stages: {}, replicas: 16, group: {{expert: 16, dispatcher: {}}}, shard: "
+                  "optimizer}}\nrun: {{schedule: {}, global_batch: 1024, iterations: 1}}\nsoftware: megatron-bridge\n",
+                  pairs ? 2 : 1, dispatcher, pairs ? "{name: interleaved, overlap_moe: true}" : "1f1b"));
+  return run(c, "ideal").report.period.value;
+}
+
+}  // namespace
+
+// Qwen3-30B-A3B on 16 H100, expert parallelism 16, 1024 sequences of 4096 tokens: 41.25 -> 31.31 s with all-to-alls,
+// 24.71 -> 21.07 s with HybridEP (skills of NVIDIA-NeMo/Megatron-Bridge, 067f987). The steps are within 15 %; what a
+// pair saves is predicted as 6.0 and 1.5 s, against 9.9 and 3.6 s.
+TEST_CASE("pairs shorten the steps of Qwen3-30B-A3B as measured") {
+  const struct {
+    const char* dispatcher;
+    double alone, paired;
+  } rows[] = {{"alltoall", 41.25, 31.31}, {"per_node", 24.7138, 21.0725}};
+  for (const auto& row : rows) {
+    const std::string dispatcher = row.dispatcher;
+    CAPTURE(dispatcher);
+    const double alone = qwen_step(row.dispatcher, false), paired = qwen_step(row.dispatcher, true);
+    CHECK(paired < alone);
+    CHECK(std::abs(alone / row.alone - 1) < 0.15);
+    CHECK(std::abs(paired / row.paired - 1) < 0.15);
+  }
+}
+
+// The trace of DeepSeek-V3 (deepseek-ai/profile-data) has four layers with experts in each chunk, 64 devices, 4096
+// tokens: 129.01 ms for a pair, 4.24 ms of communication not under computation. Stages 1 and 6 are in the middle of the
+// pipeline, so they have such layers only. The prediction misses the time by more than 10 %: the trace also recomputes
+// norms and the up-projections of attention (DeepSeek-V3, 3.2.3), which the model of a stage cannot say.
+TEST_CASE("the pair of DeepSeek-V3's trace") {
+  const CompiledExperiment c = compiled(
+      "model: {base: deepseek-v3, override: {layers: 16, experts: {count: 256, active: 8, width: 2048, shared: 1, "
+      "nodes: 4}}}\n" +
+      cluster("h800", 32) +
+      "plan: {planner: balanced, stages: 4, replicas: 64, group: {expert: 64, dispatcher: per_node}}\n"
+      "run: {schedule: dualpipe, micro_batches: 12, iterations: 1, precision: fp8}\nsoftware: deepseek-v3\n");
+  const Timeline timeline = execute(c, "ideal");
+  const DeviceId device = c.plan.stage(StageId{1}).devices().front();
+  double begin = INFINITY, end = 0, computing = 0;
+  for (const InstructionId n : c.program.instructions.ids()) {
+    const Instruction& i = c.program.at(n);
+    const std::string name = to_text(c.program, n);
+    const bool in_pair = name.rfind("6F8", 0) == 0 || name == "1B0" || name.rfind("1B0.", 0) == 0;
+    if (i.device != device || !in_pair) continue;
+    begin = std::min(begin, timeline.start[n]);
+    end = std::max(end, timeline.end[n]);
+    if (i.is_compute()) computing += timeline.end[n] - timeline.start[n];
+  }
+  const double layers_forward = std::ssize(c.plan.stage(StageId{6}).shape.layers);
+  const double layers_backward = std::ssize(c.plan.stage(StageId{1}).shape.layers);
+  // A backward takes about twice a forward.
+  const double each = (end - begin) / ((layers_forward + 2 * layers_backward) / 3), measured = 129.01e-3 / 4;
+  CHECK(std::abs(each / measured - 1) < 0.15);
+  const double exposed = 1 - computing / (end - begin);
+  CHECK(std::abs(exposed - 4.24 / 129.01) < 0.03);
+  MESSAGE("a layer and pair takes " << 1e3 * each << " ms, exposed " << 100 * exposed << " %");
+}
+
+}  // namespace stagecraft::pairs_test
