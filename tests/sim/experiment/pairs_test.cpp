@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -78,8 +79,8 @@ TEST_CASE("the pair of DeepSeek-V3's trace") {
     end = std::max(end, timeline.end[n]);
     if (i.is_compute()) computing += timeline.end[n] - timeline.start[n];
   }
-  const double layers_forward = std::ssize(c.plan.stage(StageId{6}).shape.layers);
-  const double layers_backward = std::ssize(c.plan.stage(StageId{1}).shape.layers);
+  const auto layers_forward = static_cast<double>(c.plan.stage(StageId{6}).shape.layers.size());
+  const auto layers_backward = static_cast<double>(c.plan.stage(StageId{1}).shape.layers.size());
   // A backward takes about twice a forward.
   const double each = (end - begin) / ((layers_forward + 2 * layers_backward) / 3), measured = 129.01e-3 / 4;
   CHECK(std::abs(each / measured - 1) < 0.15);
