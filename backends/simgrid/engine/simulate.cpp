@@ -168,7 +168,7 @@ class Carrier final : public des::Network {
   Platform platform_;
   Conditions conditions_;
   des::LinkRates rates_;
-  IdVector<LinkId, double> rate_;      ///< The current ones.
+  IdVector<LinkId, double> rate_;  ///< The current ones.
   /// Routes of transfers that are not there yet, where links change. A collective has several of one number.
   std::map<const s4u::Activity*, std::int32_t> alive_;
   std::vector<Trickled> trickled_;
