@@ -25,7 +25,7 @@ struct GroupShape {
   int stride = 1;          ///< Distance of neighbors in the list of devices.
   int near = 0;            ///< Members of a run, and runs are `far_stride` apart; 0: all members are in one run.
   int far_stride = 0;
-  int step = 1;            ///< Only every step-th of these members belongs to the group.
+  int step = 1;  ///< Only every step-th of these members belongs to the group.
 
   /// Place of a member in the list of devices, from the first.
   int place(int rank) const {

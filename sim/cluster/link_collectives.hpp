@@ -12,8 +12,8 @@
 namespace stagecraft {
 
 /// Times of collectives by the latency and the bandwidth of the links alone: the phases of phases_of(), one after
-/// another, on an idle network. Groups stand on the first devices of the cluster, as GroupShape::place() says, and stand for all
-/// others of their shape. Threads may share one.
+/// another, on an idle network. Groups stand on the first devices of the cluster, as GroupShape::place() says, and
+/// stand for all others of their shape. Threads may share one.
 class LinkCollectives {
  public:
   explicit LinkCollectives(std::shared_ptr<const Cluster>);

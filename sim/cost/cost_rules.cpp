@@ -118,7 +118,8 @@ class PassBuilder {
     const int nodes = group.nodes();
     const Bytes bytes = across_nodes(c);
     if (device_.collectives_by_links)
-      return rules_.time_of(c.kind, {.ranks = nodes, .ranks_per_node = 1, .stride = group.stride * group.local()}, bytes, type_);
+      return rules_.time_of(c.kind, {.ranks = nodes, .ranks_per_node = 1, .stride = group.stride * group.local()},
+                            bytes, type_);
     return ring_share(nodes, 1) * bytes / (kCardShare * rules_.node.card) + 2 * kNodeLatency;
   }
 

@@ -9,21 +9,21 @@
 
 namespace stagecraft {
 
-/// Which members of its groups a collective is among: all of them; those on each node; or one on each node, in the same
-/// place.
+/// Which members of its groups a collective is among: all of them; the members of each node; or one of each node, in
+/// the same place.
 enum class GroupPart : std::uint8_t { Whole, InsideNodes, AcrossNodes };
 
 /// Equal collectives of the layers of an op, one after another.
 struct OpCollective {
-  Axis axis = Axis::Tensor;  ///< Gradients and weights on Data are those of a device: over replicas and context ranks.
-  bool of_experts = false;   ///< Groups are those of the mesh of experts.
+  Axis axis = Axis::Tensor;  ///< On Data the groups of dense layers are over replicas and context ranks.
+  bool of_experts = false;   ///< The mesh of experts has its groups.
   CollectiveKind kind = CollectiveKind::AllReduce;
   GroupPart part = GroupPart::Whole;
   Bytes bytes{};          ///< The whole array, as phases_of() counts it.
   double exposed = 1;     ///< Share of it for which the op waits; the rest runs next to the computation.
   bool parallel = false;  ///< Starts together with the collective before it in the list.
   int rounds = 1;
-  Seconds cost{};  ///< Of one round, where rules of cost price it.
+  Seconds cost{};  ///< One round, where rules of cost price it.
 
   bool is_exchange() const { return axis == Axis::Expert; }
   bool equals_but_rounds(const OpCollective& o) const {

@@ -29,7 +29,8 @@ class DisjointSets {
 };
 
 AxisSet axes_of(const OpCollective& c) {
-  if (c.axis == Axis::Expert && c.kind != CollectiveKind::AllToAll) return {Axis::Tensor};  // Of one expert's devices.
+  if (c.axis == Axis::Expert && c.kind != CollectiveKind::AllToAll)
+    return {Axis::Tensor};  // The devices of one expert.
   if (c.axis == Axis::Data && !c.of_experts) return {Axis::Data, Axis::Context};
   return {c.axis};
 }
@@ -103,11 +104,11 @@ std::vector<std::vector<DeviceId>> joint_devices(const Plan& plan, const StageCo
   for (const StageId s : plan.stages.ids()) {
     const StageCollectives* c = costs.at(s, 0).collectives.get();
     if (c == nullptr || !c->flows) continue;
-    OpCollectives all;
+    OpCollectives joined_lists;
     const EachPass<OpCollectives>& p = c->passes;
     for (const OpCollectives* list : {&p.forward, &p.input_gradient, &p.weight_gradient, &p.recompute, &c->update})
-      append(all, *list, false);
-    for (const OpCollective& one : all)
+      append(joined_lists, *list, false);
+    for (const OpCollective& one : joined_lists)
       for (const GroupSet& set : group_sets(plan.stage(s), one, node_of))
         for (const DeviceId d : set.leaders) joined.join(set.leaders.front().value, d.value);
   }

@@ -22,7 +22,7 @@ std::vector<std::vector<DeviceId>> cells_of(const Stage&);
 /// device; empty: all are on one.
 std::vector<DeviceGroup> groups_of(const Stage&, const OpCollective&, const std::vector<int>& node_of);
 
-/// The same, joined where they have members in the cell of one leader.
+/// These groups, joined where they have members in the cell of one leader.
 std::vector<GroupSet> group_sets(const Stage&, const OpCollective&, const std::vector<int>& node_of);
 
 /// The devices that have to begin their ops together, because collectives inside the ops span their cells.

@@ -38,15 +38,15 @@ void ProgramWriter::find_leaders() {
   for (auto* list : {&ready_, &beside_, &late_}) list->resize(devices);
   chain_.resize(devices);
   group_stream_.resize(devices);
-  IdVector<DeviceId, bool> known(devices, false);
+  IdVector<DeviceId, bool> is_named(devices, false);
   for (const StageId s : plan_.stages.ids()) {
     const Stage& stage = plan_.stage(s);
     for (const std::vector<DeviceId>& cell : cells_of(stage)) {
       const DeviceId leader =
           *std::find_if(cell.begin(), cell.end(), [&](DeviceId d) { return place_of(stage.devices(), d) >= 0; });
       for (const DeviceId d : cell) {
-        program_.leaders[d] = !known[d] || program_.leaders[d] == leader ? leader : DeviceId{};
-        known[d] = true;
+        program_.leaders[d] = !is_named[d] || program_.leaders[d] == leader ? leader : DeviceId{};
+        is_named[d] = true;
       }
     }
     const StageCollectives* c = cost(s, 0).collectives.get();
@@ -194,10 +194,10 @@ void ProgramWriter::write_members(std::span<const DeviceId> leaders, const Op& o
 
 /// Made at the first use: collectives that differ in nothing but their rounds and shares have the same groups.
 const ProgramWriter::PlacedCollective& ProgramWriter::placed(StageId s, const OpCollective& c) {
-  for (const PlacedCollective& known : placed_[s])
-    if (known.what.axis == c.axis && known.what.of_experts == c.of_experts && known.what.kind == c.kind &&
-        known.what.part == c.part && known.what.bytes == c.bytes)
-      return known;
+  for (const PlacedCollective& it : placed_[s])
+    if (it.what.axis == c.axis && it.what.of_experts == c.of_experts && it.what.kind == c.kind &&
+        it.what.part == c.part && it.what.bytes == c.bytes)
+      return it;
   PlacedCollective& fresh = placed_[s].emplace_back(PlacedCollective{c, {}, {}});
   if (!cost(s, 0).collectives->flows) {  // With a cost each device is by itself.
     for (const DeviceId d : plan_.stage(s).devices()) {

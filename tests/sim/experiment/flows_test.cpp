@@ -13,7 +13,7 @@
 namespace stagecraft::flows_test {
 namespace {
 
-// Device types without measured collectives, so that costs are those of the links. Widths and rows are powers of two,
+// Device types without measured collectives, so that the links alone give the costs. Widths and rows are powers of two,
 // so that every part of an array has whole bytes.
 constexpr const char* kExperts =
     "{base: qwen3-30b-a3b, override: {layers: 2, key_value_heads: 16, sequence: 1024, vocabulary: 16384, "
@@ -59,7 +59,7 @@ const Case kCases[] = {
     {"stages: 1, group: {tensor: 4}", kDense},                                 // All-reduce in a node: ring.
     {"stages: 1, group: {tensor: 16}", kWide},                                 // Across nodes: hierarchical.
     {"stages: 1, group: {tensor: 4, sequence: true}"},                         // All-gather and reduce-scatter.
-    {"stages: 1, group: {tensor: 16, sequence: true}"},                        // The same, hierarchical.
+    {"stages: 1, group: {tensor: 16, sequence: true}"},                        // Both, hierarchical.
     {"stages: 1, group: {context: 2, context_type: all_gather}"},              // Ring in a node.
     {"stages: 1, group: {context: 16, context_type: all_gather}", kDense},     // Hierarchical.
     {"stages: 1, group: {context: 4, context_type: a2a}", kDense},             // Direct.
