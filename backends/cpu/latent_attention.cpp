@@ -6,7 +6,7 @@ namespace stagecraft::cpu {
 namespace {
 
 /// One head of the three inputs, or of their gradients. Each head of Q and K has numbers of its own, then numbers with
-/// a rotation; those of K are the same for all heads (DeepSeek-AI, DeepSeek-V2, 2024, section 2.1.3).
+/// a rotation; the rotated numbers of K are the same for all heads (DeepSeek-AI, DeepSeek-V2, 2024, section 2.1.3).
 template <class T>
 struct LatentHead {
   MatrixView<T> q, q_rotated, k, v, k_rotated;

@@ -21,12 +21,12 @@ ExpertRouting route_rows(int experts, std::span<const std::span<const std::int32
   std::vector<std::int64_t> next = first_rows(experts, each, choices);
   ExpertRouting routing;
   routing.expert_rows.assign(next.begin() + begin, next.begin() + begin + each);
-  routing.places.reserve(choices[place.member()].size());
+  routing.destinations.reserve(choices[place.member()].size());
   // By member, then by copy: what an expert gets is in that order.
   for (int member = 0; member < static_cast<int>(choices.size()); ++member)
     for (const std::int32_t expert : choices[member]) {
       const std::int64_t row = next[expert]++;
-      if (member == place.member()) routing.places.push_back({expert / each, row});
+      if (member == place.member()) routing.destinations.push_back({expert / each, row});
     }
   const std::int64_t count = next[begin + each - 1];
   routing.expert_rows.push_back(count);

@@ -11,16 +11,16 @@ namespace stagecraft::real {
 /// experts: copy `row * active + n` goes to the n-th expert of the row.
 struct ExpertRouting {
   struct Copy {
-    int member = 0;         ///< Of the group.
+    int member = 0;         ///< A rank of the group.
     std::int64_t copy = 0;  ///< Its number among the copies that the member sends.
   };
-  struct Place {
+  struct Destination {
     int expert_rank = 0;
     std::int64_t row = 0;  ///< Among the rows that this rank has.
   };
   std::vector<Copy> rows;                 ///< What arrives here: by expert, then by member, then by copy.
   std::vector<std::int64_t> expert_rows;  ///< The first row of each expert that is here, then the number of rows.
-  std::vector<Place> places;              ///< Where each copy of this device goes.
+  std::vector<Destination> destinations;  ///< Where each copy of this device goes.
 };
 
 /// The place of a device in its expert group.

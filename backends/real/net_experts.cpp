@@ -44,11 +44,11 @@ void NetRun::send_rows(const Node& node, const Activations& a, const Tensor& in,
 /// Each expert-tensor rank has a part of every sum.
 void NetRun::return_rows(const Node& node, const Activations& a, const Tensor& in, const Tensor& out) const {
   Kernels& kernels = memory_->kernels();
-  const std::vector<ExpertRouting::Place>& places = a.routings.at(node.routing).places;
+  const std::vector<ExpertRouting::Destination>& destinations = a.routings.at(node.routing).destinations;
   const int ranks = expert_place_.expert_tensor_ranks;
   groups_.experts.exchange(in, [&](std::span<const Tensor> members) {
     for (std::int64_t copy = 0; copy < out.rows; ++copy) {
-      const auto& [expert_rank, row] = places[copy];
+      const auto& [expert_rank, row] = destinations[copy];
       const Tensor to{row_of(out, copy, kernels.width()), 1, out.columns};
       for (int t = 0; t < ranks; ++t) {
         const Tensor from{row_of(members[expert_rank * ranks + t], row, kernels.width()), 1, out.columns};

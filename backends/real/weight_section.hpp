@@ -9,12 +9,12 @@
 
 namespace stagecraft::real {
 
-/// Weights of a device of which the same devices have copies: those of dense layers, and those of experts where they
-/// are divided in another way. Where states are divided, these devices have a part of them each. Arrays of a part hold
+/// Weights of a device of which the same devices have copies: the dense layers, and the experts where they are
+/// divided in another way. Where states are divided, these devices have a part of them each. Arrays of a part hold
 /// the parts of all sections one after the other.
 struct WeightSection {
   std::int64_t first = 0, count = 0;  ///< Numbers of the weights of the device.
-  int ranks = 1, rank = 0;            ///< Of the devices with copies.
+  int ranks = 1, rank = 0;            ///< Among the devices with copies.
   ShardRange shard;        ///< What this device updates, counted from `first`: everything, if it is not divided.
   std::int64_t part = 0;   ///< Where that lies in an array of the parts.
   GroupMember group;       ///< The devices with copies, where they meet inside of instructions.

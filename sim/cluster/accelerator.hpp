@@ -57,8 +57,8 @@ struct Accelerator {
   Seconds launch{};  ///< Time of the host for one kernel in the framework of the measured runs.
   CollectiveConstants collectives;
   bool collectives_by_links = false;  ///< Nothing was measured: a collective takes what its phases take on the links.
-  int domain = 1;        ///< Devices that NVLink, or its like, connects at full rate.
-  Watts idle{}, busy{};  ///< Zero where not known.
+  int domain = 1;                     ///< Devices that NVLink, or its like, connects at full rate.
+  Watts idle{}, busy{};               ///< Zero where not known.
 
   bool has(NumberFormat format) const { return formats[format].peak.value > 0; }
   /// The format of products that stay in 16 bits: bf16, or fp16 on devices without it.

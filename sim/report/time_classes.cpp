@@ -12,7 +12,6 @@ namespace stagecraft {
 
 namespace {
 
-/// Null for collectives between ops, which IdleTimes knows.
 Seconds TimeByClass::*class_of(Purpose purpose) {
   switch (purpose) {
     case Purpose::TensorActivation:
@@ -26,22 +25,65 @@ Seconds TimeByClass::*class_of(Purpose purpose) {
     case Purpose::ParameterGather:
       break;
   }
-  return nullptr;
+  return &TimeByClass::data;
 }
 
-/// The collectives inside ops that run as instructions, on each device. What runs at the same time counts once.
-IdVector<DeviceId, TimeByClass> collectives_of_ops(const Program& program, const Timeline& timeline) {
+/// What devices compute, in the order of time.
+class BusyTimes {
+ public:
+  BusyTimes(const Program& program, const Timeline& timeline) : busy_(program.devices) {
+    for (const InstructionId n : program.instructions.ids()) {
+      const Instruction& i = program.at(n);
+      if (!i.is_compute()) continue;
+      std::vector<Interval>& list = busy_[i.device];
+      const double before = list.empty() ? 0 : list.back().before + list.back().end - list.back().start;
+      list.push_back({timeline.start[n], timeline.end[n], before});
+    }
+  }
+
+  /// How long a device has computed until then.
+  double until(DeviceId device, double time) const {
+    const std::vector<Interval>& list = busy_[device];
+    const auto after =
+        std::partition_point(list.begin(), list.end(), [&](const Interval& i) { return i.start < time; });
+    if (after == list.begin()) return 0;
+    const Interval& last = *std::prev(after);
+    return last.before + std::min(time, last.end) - last.start;
+  }
+
+ private:
+  struct Interval {
+    double start, end;
+    double before;  ///< The sum of all earlier ones.
+  };
+  IdVector<DeviceId, std::vector<Interval>> busy_;
+};
+
+/// The collectives that nothing hides, while their device does not compute. What runs at the same time counts once.
+IdVector<DeviceId, TimeByClass> exposed_collectives(const Program& program, const Timeline& timeline) {
+  const BusyTimes busy(program, timeline);
   IdVector<DeviceId, TimeByClass> times(program.devices);
   IdVector<DeviceId, double> counted(program.devices, -kInfinity);
   for (const InstructionId n : program.instructions.ids()) {
     const Instruction& i = program.at(n);
     if (i.kind != InstructionKind::Collective || program.collective(i).hidden) continue;
-    const auto part = class_of(program.collective(i).purpose);
-    if (part == nullptr) continue;
-    times[i.device].*part += Seconds{std::max(0.0, timeline.end[n] - std::max(timeline.start[n], counted[i.device]))};
-    counted[i.device] = std::max(counted[i.device], timeline.end[n]);
+    const double from = std::max(timeline.start[n], counted[i.device]), to = timeline.end[n];
+    if (to <= from) continue;
+    const double computed = busy.until(i.device, to) - busy.until(i.device, from);
+    times[i.device].*class_of(program.collective(i).purpose) += Seconds{std::max(0.0, to - from - computed)};
+    counted[i.device] = to;
   }
   return times;
+}
+
+/// Time before the first op, in which collectives of the op may run. Idle times begin with the op.
+Seconds lead_in(const Program& program, const Timeline& timeline) {
+  double first = kInfinity, first_op = kInfinity;
+  for (const InstructionId n : program.instructions.ids()) {
+    first = std::min(first, timeline.start[n]);
+    if (program.at(n).is_compute()) first_op = std::min(first_op, timeline.start[n]);
+  }
+  return Seconds{first_op - first};
 }
 
 }  // namespace
@@ -62,17 +104,15 @@ std::optional<TimeClasses> time_classes(const Program& program, const Timeline& 
     else
       classes.spent.other += Seconds{lasted};
   }
-  const IdVector<DeviceId, TimeByClass> of_ops = collectives_of_ops(program, timeline);
+  const IdVector<DeviceId, TimeByClass> exposed = exposed_collectives(program, timeline);
+  const Seconds before = lead_in(program, timeline);
   Seconds waiting;
   for (const DeviceId d : used.ids()) {
     if (!used[d]) continue;
-    // A device that waits for a collective inside an op is idle too.
-    const Seconds inside = of_ops[d].total();
-    const double exposed = inside > idle[d].collective ? idle[d].collective / inside : 1;
-    classes.spent += exposed * of_ops[d];
-    classes.spent.data += idle[d].collective - exposed * inside;
-    classes.spent.messages += idle[d].transfer - idle[d].collective;
-    waiting += idle[d].total() - idle[d].transfer;
+    const Seconds messages = idle[d].transfer - idle[d].collective;
+    classes.spent += exposed[d];
+    classes.spent.messages += messages;
+    waiting += before + idle[d].total() - exposed[d].total() - messages;
   }
   const double share = 1.0 / static_cast<double>(std::count(used.begin(), used.end(), true));
   classes.spent = share * classes.spent;

@@ -111,6 +111,7 @@ class Question:
                 replicas = min(replicas, len(self.devices) // ranks)
             else:
                 recompute = r.choice(["none", "selective"])
+        replicas = max(1, min(replicas, len(self.devices) // ranks))
         chunks = 2 if schedule in CHUNKED or (placed and schedule == "synthesised") else 1
         if schedule == "synthesised" and placed:
             schedule = f"{{name: synthesised, placement: {best['placement']}, chunks: 2}}"

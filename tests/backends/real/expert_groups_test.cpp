@@ -118,7 +118,7 @@ TEST_CASE("recomputation sends rows to experts again") {
 
 TEST_CASE("replicas with unequal samples, and experts without rows") {
   compare_mixture({.degrees = {.replicas = 4, .expert = 4}, .micro_batch_size = 6}, true);
-  // Of eight experts a layer, one sample with two rows leaves some without.
+  // One sample has two rows, so most of the eight experts of a layer have none.
   DecoderShape n = test::decoder_shape(1, true);
   n.sequence = 2, n.has_experts = true;
   n.experts = {.count = 8, .active = 1, .width = 4};
@@ -152,9 +152,9 @@ TEST_CASE("each device holds its experts alone") {
   const Training training = test::training_of(OptimizerKind::Momentum, 1e-3);
   const auto weights = [&](const Degrees& degrees) {
     const test::GroupRun run = test::run_group(model, {.degrees = degrees}, training, 1);
-    double most = 0;
-    for (const MeasuredMemory& m : run.learnt().memory) most = std::max(most, m.weights.value);
-    return most;
+    double peak = 0;
+    for (const MeasuredMemory& m : run.learnt().memory) peak = std::max(peak, m.weights.value);
+    return peak;
   };
   const double experts = 2.0 * 8 * 8 * (2 * 32 * 64 + 32 + 64);  // Bytes of both layers.
   const double others = weights({.replicas = 4}) - experts;

@@ -73,7 +73,7 @@ TEST_CASE("a memory reserve has the effect of a smaller memory on planners, sear
 TEST_CASE("search omits plans that do not fit into the memory without the reserve") {
   const auto search = [](const std::string& memory) {
     return search_choices(load_experiment(kFile, on_devices(memory)), {.schedules = {"1f1b", "zb-h1"}},
-                          [](const std::string&) {});
+                          [](const SearchProgress&) {});
   };
   const ChoiceTable reserved = search("memory: 1 GiB, memory_reserve: 724 MiB"), less = search("memory: 300 MiB");
   REQUIRE(!less.front.empty());
@@ -83,12 +83,12 @@ TEST_CASE("search omits plans that do not fit into the memory without the reserv
 
 TEST_CASE("search warns if its first row nearly fills a device that has no reserve") {
   const auto text = [](const std::string& memory) {
-    return to_text(
-        search_choices(load_experiment(kFile, on_devices(memory)), {.schedules = {"1f1b"}}, [](const std::string&) {}),
-        false);
+    return to_text(search_choices(load_experiment(kFile, on_devices(memory)), {.schedules = {"1f1b"}},
+                                  [](const SearchProgress&) {}),
+                   false);
   };
   const ChoiceTable roomy = search_choices(load_experiment(kFile, on_devices("memory: 100 GiB")),
-                                           {.schedules = {"1f1b"}}, [](const std::string&) {});
+                                           {.schedules = {"1f1b"}}, [](const SearchProgress&) {});
   const double needed = roomy.front.front().memory.value;
   const std::string note = "of a device's memory, which has no reserve";
   CHECK(text("memory: 100 GiB").find(note) == std::string::npos);
