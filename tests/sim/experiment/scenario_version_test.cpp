@@ -54,8 +54,9 @@ TEST_CASE("a scenario of the first version resolves to an equal one of the secon
       {"{planner: explicit, stages: [{layers: [tok..l5], device: h100-0.gpu0, micro_batch_size: 4}, "
        "{layers: [l6..loss], devices: [a100-0.gpu0, a100-0.gpu1], micro_batch_size: 4, share: micro_batches}]}",
        "4"}};
-  for (const auto& [plan, size] : cases) {
-    CAPTURE(plan);
+  for (const auto& one : cases) {
+    const auto& [plan, size] = one;
+    CAPTURE(one.first);
     const std::string first = first_version(plan), second = resolved(first);
     CHECK(load_scenario(second, {}).tree.at("schema").text == "scenario/2");
     CHECK(load_scenario(second, {}).tree.at("software").text == "none");

@@ -62,10 +62,11 @@ TEST_CASE("an interval holds the share of runs that it claims when it is made wi
   CHECK(covered >= kIntervalCoverage * total);
   CHECK(covered <= (kIntervalCoverage + 0.02) * total);
   int large_classes = 0;
-  for (const auto& [key, counts] : by_class) {
+  for (const auto& one : by_class) {
+    const auto& counts = one.second;
     if (counts.first < 6) continue;  // A run left out of five leaves too few in the format, so others count too.
     ++large_classes;
-    CAPTURE(std::get<0>(key));
+    CAPTURE(std::get<0>(one.first));
     CAPTURE(counts.first);
     CHECK(counts.second >= kIntervalCoverage * counts.first);
     CHECK(counts.second <= kIntervalCoverage * counts.first + 1);
