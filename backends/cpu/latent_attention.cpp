@@ -5,7 +5,7 @@
 namespace stagecraft::cpu {
 namespace {
 
-/// One head of the three inputs, or of their gradients. Each head of Q and K has numbers of its own, then numbers with
+/// One head of the three inputs, or of their gradients. Each head of Q and K has unrotated numbers, then numbers with
 /// a rotation; the rotated numbers of K are the same for all heads (DeepSeek-AI, DeepSeek-V2, 2024, section 2.1.3).
 template <class T>
 struct LatentHead {

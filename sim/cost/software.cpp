@@ -27,8 +27,8 @@ SoftwareStack megatron_bridge(std::string_view name, std::string_view summary, s
   s.tensor_overlap = 0.8;
   s.data_overlap = 0.9;
   // With --overlap-moe-expert-parallel-comm 36.55 % of communication ran next to products and attention, on the run
-  // that this share predicts: Qwen3-30B-A3B on 16 H100 (nsys; skills of NVIDIA-NeMo/Megatron-Bridge, 067f987). DeepEP
-  // has 20 multiprocessors there (moe_deepep_num_sms of Megatron-LM).
+  // that this share predicts: Qwen3-30B-A3B on 16 H100 (nsys; skills of NVIDIA-NeMo/Megatron-Bridge, 067f987). That
+  // DeepEP has 20 multiprocessors there (moe_deepep_num_sms of Megatron-LM) is assumed: the source does not say so.
   s.pair_overlap = 0.3655;
   s.exchange_multiprocessors = 20;
   return s;

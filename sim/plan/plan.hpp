@@ -23,7 +23,7 @@ struct Stage {
   StageShape shape;
   Mesh dense, expert;  ///< One set of devices: dense layers run on `dense`, experts on `expert`. place_on() sets both.
   std::vector<DeviceId> leaders;  ///< See devices(); place_on() sets it.
-  bool divides_itself = false;    ///< It has a group or a sharding of its own, not the plan's.
+  bool divides_itself = false;    ///< Its group or sharding is not the plan's.
   Share share = Share::Samples;   ///< What the data axis shares.
   int micro_batch_size = 1;       ///< Samples.
   int group = 1;                  ///< k of kFkB: micro-batches done forward, then backward, together.

@@ -29,7 +29,7 @@ inline std::vector<Real> reference_slice(const Trial& t, const ReferenceData& d)
   return y;
 }
 
-/// Each head of K has numbers of its own, next to the numbers of V, and numbers that all heads share.
+/// Each head of K has separate numbers, next to the numbers of V, and numbers that all heads share.
 inline std::vector<Real> reference_latent_attention(const Trial& t, const ReferenceData& d) {
   const HeadShape s = head_shape(t.op);
   const int shared = t.columns[2], plain = s.query - shared;

@@ -58,8 +58,9 @@ TEST_CASE("pairs shorten the steps of Qwen3-30B-A3B as measured") {
 
 // The trace of DeepSeek-V3 (deepseek-ai/profile-data) has four layers with experts in each chunk, 64 devices, 4096
 // tokens: 129.01 ms for a pair, 4.24 ms of communication not under computation. Stages 1 and 6 are in the middle of the
-// pipeline, so they have such layers only. The prediction misses the time by more than 10 %: the trace also recomputes
-// norms and the up-projections of attention (DeepSeek-V3, 3.2.3), which the model of a stage cannot say.
+// pipeline, so they have such layers only. The prediction misses the time by more than 10 %. The trace also
+// recomputes norms and the up-projections of attention (DeepSeek-V3, 3.2.3), which the model of a stage cannot say;
+// whether that is the cause was not tested.
 TEST_CASE("the pair of DeepSeek-V3's trace") {
   const CompiledExperiment c = compiled(
       "model: {base: deepseek-v3, override: {layers: 16, experts: {count: 256, active: 8, width: 2048, shared: 1, "
