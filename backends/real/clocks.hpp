@@ -25,6 +25,15 @@ class Nap {
   int length_ = 0;
 };
 
+/// Looks at a value before a thread sleeps until it changes: about ten microseconds, which is less than being woken
+/// takes. Only where each thread has a core.
+constexpr int kSpins = 2000;
+inline void pause_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
 /// For a busy wait between two checks: yields the core as long as it comes back at once. With more runnable threads
 /// than cores a thread that yields queues after all of them, and one that is woken does not, so then sleep instead.
 class Yield {

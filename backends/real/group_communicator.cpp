@@ -2,19 +2,28 @@
 
 #include <algorithm>
 
+#include "backends/real/clocks.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::real {
 
+/// std::atomic::wait() yields the core several times before it sleeps, and with more threads than cores each yield lasts
+/// until all other threads had their turn. A condition variable sleeps at once.
 void GroupCommunicator::barrier() {
   const std::uint32_t generation = generation_.load();
-  if (arrived_.fetch_add(1) + 1 == size_) {
+  if (std::unique_lock lock(mutex_); ++arrived_ == size_) {
     arrived_ = 0;
     generation_.fetch_add(1);
-    generation_.notify_all();
+    lock.unlock();
+    next_generation_.notify_all();
   } else {
+    lock.unlock();
     ++waits_->waiting;
-    while (generation_.load() == generation && !waits_->interrupted) generation_.wait(generation);
+    const auto is_over = [&] { return generation_.load() != generation || waits_->interrupted; };
+    for (int round = 0; waits_->spins && round < kSpins && !is_over(); ++round) pause_core();
+    lock.lock();
+    next_generation_.wait(lock, is_over);
+    lock.unlock();
     --waits_->waiting;
   }
   if (waits_->interrupted) throw BackendError("another device of the group has failed");
@@ -29,8 +38,8 @@ void GroupCommunicator::exchange(int rank, const Tensor& array,
 }
 
 void GroupCommunicator::interrupt() {
-  generation_.fetch_add(1);
-  generation_.notify_all();
+  { const std::lock_guard lock(mutex_); }  // A member between its check and its sleep is waited for.
+  next_generation_.notify_all();
 }
 
 ShardRange shard_of(std::int64_t numbers, int ranks, int rank) {

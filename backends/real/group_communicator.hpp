@@ -1,9 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -14,6 +16,8 @@ namespace stagecraft::real {
 
 /// What all communicators of a run share: how many threads wait for others, and whether they have to give up.
 struct GroupWaits {
+  /// Whether every thread of the run has a core, so that one may look for the others a while before it sleeps.
+  bool spins = false;
   std::atomic<int> waiting{0};
   std::atomic<bool> interrupted{false};
 };
@@ -37,7 +41,9 @@ class GroupCommunicator {
   int size_;
   GroupWaits* waits_;
   std::vector<Tensor> arrays_;
-  std::atomic<int> arrived_{0};
+  std::mutex mutex_;
+  std::condition_variable next_generation_;
+  int arrived_ = 0;  ///< Under mutex_, as are changes of generation_.
   std::atomic<std::uint32_t> generation_{0};
 };
 

@@ -22,7 +22,6 @@ namespace stagecraft::real {
 namespace {
 
 constexpr std::int32_t kNothing = -1, kStop = -2;
-constexpr int kSpins = 2000;    // About ten microseconds, which is less than being woken takes.
 constexpr double kPulse = 0.1;  // Seconds between two times that processes tell each other how they get on.
 
 /// Instructions that wait for each instruction.
@@ -161,9 +160,7 @@ class ProgramExecutor {
       if (transport_ && slot.yield()) {
         poll();
       } else if (!transport_ && spins && round < kSpins) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
+        pause_core();
       } else {
         slot.ready.wait(kNothing, std::memory_order_acquire);
       }

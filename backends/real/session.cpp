@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -141,6 +142,7 @@ GroupMember Session::group_of(StageId stage, const std::vector<DeviceId>& device
   if (devices.size() < 2) return {};
   for (const DeviceId d : devices) STAGECRAFT_CHECK(here(d));  // execute() refuses other placements.
   auto& group = groups_[{stage, devices}];
+  waits_.spins = p_.devices <= static_cast<int>(std::thread::hardware_concurrency());
   if (!group) group = std::make_unique<GroupCommunicator>(static_cast<int>(devices.size()), waits_);
   return {group.get(), static_cast<int>(std::find(devices.begin(), devices.end(), member) - devices.begin())};
 }

@@ -1,6 +1,7 @@
 #include "sim/core/host.hpp"
 
 #ifdef __linux__
+#include <malloc.h>
 #include <sys/mman.h>
 #endif
 #include <sys/resource.h>
@@ -27,6 +28,13 @@ Bytes free_memory() {
   if (getrlimit(RLIMIT_AS, &allowed) == 0 && allowed.rlim_cur != RLIM_INFINITY)
     bytes = std::min(bytes, static_cast<double>(allowed.rlim_cur));
   return {bytes};
+}
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // The most that glibc accepts.
+#endif
 }
 
 void prefer_huge_pages([[maybe_unused]] void* start, [[maybe_unused]] std::size_t bytes) {

@@ -12,6 +12,10 @@ Bytes free_memory();
 /// Asks for huge pages where the system offers them; nothing happens where it does not, or for small blocks.
 void prefer_huge_pages(void* start, std::size_t bytes);
 
+/// Freed memory stays with the process: many runs in one process would give it back and ask for it again, and on a
+/// virtual machine each page that is asked for can take tens of microseconds. For main(), before there are threads.
+void keep_freed_memory();
+
 /// v.reserve(n) for columns of a program: touching hundreds of megabytes in small pages costs more than filling them.
 template <class Column>
 void reserve_column(Column& v, std::size_t n) {

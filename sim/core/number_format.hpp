@@ -18,8 +18,8 @@ inline constexpr std::size_t kNumberFormatCount = std::size(kNumberFormats);
 
 /// "bf16", as scenarios and files write it.
 constexpr std::string_view name(NumberFormat format) {
-  constexpr std::string_view kNames[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"};
-  return kNames[static_cast<std::size_t>(format)];
+  constexpr std::string_view kFormatNames[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"};
+  return kFormatNames[static_cast<std::size_t>(format)];
 }
 
 constexpr std::optional<NumberFormat> parse_number_format(std::string_view word) {

@@ -16,7 +16,7 @@ from mpirun import SLOWER, check, environment, finish  # noqa: E402
 stagecraft, mpirun = sys.argv[1:3]
 environment = {**environment, "OMPI_MCA_hwloc_base_binding_policy": "none"}  # Workers of a process have their own cores.
 folder = pathlib.Path(tempfile.mkdtemp())
-POINTS = 40
+POINTS = 24
 
 
 def write(name, text):

@@ -9,6 +9,7 @@
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
+#include "sim/core/host.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/version.hpp"
@@ -201,6 +202,7 @@ Ending attempt(int argc, char** argv) try {
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_freed_memory();
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);  // A file that may not grow is then refused with a reason.
   if (launched().size == 1) end_on_interrupt();

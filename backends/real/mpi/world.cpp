@@ -51,21 +51,30 @@ Ending finish_all(const Ending& ending) {
 
 /// After a failure the first process gets the time to print before mpirun sees any process end. Messages that no
 /// process will take are then left, with which MPI_Finalize may not return. It never returns where a process was lost,
-/// which may not have been noticed before the failure: such a process does not come to the barrier either.
+/// which may not have been noticed before: such a process does not come to the barrier either. Without a failure only
+/// the first process gives up, which may have printed for long while the others waited.
 void leave_world(int code) {
   int initialised = 0;
   MPI_Initialized(&initialised);
   if (!initialised || real::stop_requested_by_launcher()) return;
   if (real::standing() == real::Standing::Unheard || real::standing() == real::Standing::Bereft)
     MPI_Abort(MPI_COMM_WORLD, code);
+  if (together.size == 1) {  // It could not join.
+    MPI_Finalize();
+    return;
+  }
+  MPI_Request request;
+  MPI_Ibarrier(real::wires().words, &request);
+  const auto came = [&](std::chrono::seconds within) {
+    return real::wait(request, std::chrono::steady_clock::now() + within);
+  };
   if (real::standing() == real::Standing::Failed) {
-    MPI_Request request;
-    MPI_Ibarrier(real::wires().words, &request);
-    const auto came = [&](std::chrono::seconds within) {
-      return real::wait(request, std::chrono::steady_clock::now() + within);
-    };
     const bool all_came = came(kLastGoodbye);
     if (real::messages_left() || (!all_came && !came(kLost))) MPI_Abort(MPI_COMM_WORLD, code);
+  } else if (together.rank == 0) {
+    if (!came(kLost)) MPI_Abort(MPI_COMM_WORLD, code);
+  } else {
+    real::wait(request);
   }
   MPI_Finalize();
 }
