@@ -7,8 +7,8 @@
 
 namespace stagecraft::real {
 
-/// std::atomic::wait() yields the core several times before it sleeps, and with more threads than cores each yield lasts
-/// until all other threads had their turn. A condition variable sleeps at once.
+/// std::atomic::wait() yields the core several times before it sleeps, and with more threads than cores each yield
+/// lasts until all other threads had their turn. A condition variable sleeps at once.
 void GroupCommunicator::barrier() {
   const std::uint32_t generation = generation_.load();
   if (std::unique_lock lock(mutex_); ++arrived_ == size_) {
