@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
 
 LinkCollectives::LinkCollectives(std::shared_ptr<const Cluster> cluster)
-    : cluster_(std::move(cluster)), links_(*cluster_) {}
+    : cluster_(std::move(cluster)), links_(*cluster_), router_(*cluster_) {}
 
 Seconds LinkCollectives::time(CollectiveKind kind, const GroupShape& group, Bytes bytes) const {
   return time(false, kind, group, bytes);
@@ -22,6 +24,46 @@ Seconds LinkCollectives::ring_time(const std::vector<DeviceId>& ring, Bytes byte
   const auto whole = static_cast<std::uint64_t>(bytes.value + 0.5);
   const std::lock_guard lock(mutex_);
   return time_of(phases_of(CollectiveKind::AllReduce, collective_algorithms::ring, DeviceGroup{ring}, whole), links_);
+}
+
+namespace {
+
+/// The members of each node, in the order of the ranks.
+std::vector<std::vector<DeviceId>> by_node(const std::vector<DeviceId>& group, const Cluster& cluster) {
+  std::vector<std::vector<DeviceId>> nodes;
+  std::map<std::string, std::size_t> index;
+  for (const DeviceId d : group) {
+    const Device& device = cluster.devices[d];  // One without a host is a node by itself.
+    const auto [it, added] = index.try_emplace(device.host.empty() ? device.name : device.host, nodes.size());
+    if (added) nodes.emplace_back();
+    nodes[it->second].push_back(d);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+Seconds LinkCollectives::least_time(const std::vector<std::vector<DeviceId>>& groups, Bytes bytes) const {
+  std::map<std::pair<LinkId, bool>, double> carried;
+  const std::lock_guard lock(mutex_);
+  for (const std::vector<DeviceId>& group : groups) {
+    const auto nodes = by_node(group, *cluster_);
+    const auto ranks = static_cast<double>(group.size());
+    for (std::size_t n = 0; n < nodes.size() && nodes.size() > 1; ++n) {
+      const std::vector<DeviceId>&from = nodes[n], &to = nodes[(n + 1) % nodes.size()];
+      const std::size_t channels = std::min(from.size(), to.size());
+      const double each = 2 * (ranks - 1) / ranks * bytes.value / static_cast<double>(channels);
+      for (std::size_t c = 0; c < channels; ++c)
+        for (const Hop& hop : router_.require(from[c], to[c]).hops)
+          carried[{hop.link, hop.forward || cluster_->links[hop.link].duplex == Duplex::Half}] += each;
+    }
+  }
+  Seconds longest;
+  for (const auto& [direction, amount] : carried) {
+    const Link& link = cluster_->links[direction.first];
+    if (link.duplex != Duplex::Unshared) longest = std::max(longest, Bytes{amount} / link.bandwidth);
+  }
+  return longest;
 }
 
 Seconds LinkCollectives::time(bool ring, CollectiveKind kind, const GroupShape& group, Bytes bytes) const {

@@ -24,6 +24,9 @@ class LinkCollectives {
   Seconds ring_time(CollectiveKind, const GroupShape&, Bytes) const;
   /// An all-reduce as a ring of these devices.
   Seconds ring_time(const std::vector<DeviceId>&, Bytes) const;
+  /// All-reduces of these groups at once are not shorter: what their rings carry over the busiest link between nodes, at
+  /// the rate of that link. The members of a node share its ways out, as NCCL's channels do.
+  Seconds least_time(const std::vector<std::vector<DeviceId>>& groups, Bytes) const;
 
  private:
   using Key = std::tuple<bool, CollectiveKind, int, std::array<int, 4>, std::uint64_t>;
@@ -31,7 +34,8 @@ class LinkCollectives {
 
   std::shared_ptr<const Cluster> cluster_;
   LinkTable links_;
-  mutable std::mutex mutex_;  ///< Guards `links_`, which caches routes, and `known_`.
+  Router router_;
+  mutable std::mutex mutex_;  ///< Guards `links_` and `router_`, which cache routes, and `known_`.
   mutable std::map<Key, Seconds> known_;
 };
 

@@ -226,6 +226,21 @@ GroupShape shape_of(const Devices& group, const Cluster& cluster) {
   return {static_cast<int>(std::ssize(group)), members.size() == 1 ? 0 : fullest};
 }
 
+/// Prices by shape know one rate between nodes, that of the first two. What the links between these very devices carry
+/// can take longer: over a slow link between sites, or an oversubscribed network. A reduce-scatter and an all-gather
+/// carry half of an all-reduce each. What the gather after the update takes longer is part of the sum here.
+Seconds sum_time(const GradientTimes& by_shape, double dense, const Reduction& r, const StageShape& shape,
+                 const CostRules& rules) {
+  const bool in_passes = shape.sharding == StateSharding::Gradients ||  // Summed, and perhaps gathered, in each pass.
+                         (shape.sharding == StateSharding::Weights && shape.reshard);
+  if (!rules.links || in_passes) return by_shape.sum;
+  const double exposed = 1 - rules.software.data_overlap;
+  const Seconds all = exposed * rules.links->least_time(r.groups, Bytes{dense * rules.software.gradient_bytes});
+  if (shape.sharding == StateSharding::None) return std::max(by_shape.sum, all);
+  const Seconds gather = exposed * rules.links->least_time(r.groups, Bytes{dense * 2}) / 2;
+  return std::max(by_shape.sum, all / 2) + std::max(Seconds{}, gather - by_shape.gather);
+}
+
 }  // namespace
 
 void price_reductions(Plan& plan, const CostTable& costs) {
@@ -238,7 +253,7 @@ void price_reductions(Plan& plan, const CostTable& costs) {
       shape.degrees.replicas *= static_cast<int>(std::ssize(r.stages));  // A twin has the same parameters.
       const DeviceParameters p = device_parameters(shape.layers, shape.degrees, costs.model());
       r.bytes = Bytes{(p.dense + p.experts) * rules.software.gradient_bytes};
-      r.cost = gradient_times(p.dense, p.experts, shape, rules, type).sum;
+      r.cost = sum_time(gradient_times(p.dense, p.experts, shape, rules, type), p.dense, r, shape, rules);
     } else {
       // Where holders are divided differently, the largest part takes the longest.
       int tensor = stage.shape.degrees.tensor;
@@ -251,6 +266,7 @@ void price_reductions(Plan& plan, const CostTable& costs) {
         r.cost = r.groups.empty() ? Seconds{} : rules.links->ring_time(r.groups.front(), bytes);
       else
         r.cost = collective_time(CollectiveKind::AllReduce, ends, bytes, device.collectives, rules.node.card);
+      if (rules.links) r.cost = std::max(*r.cost, rules.links->least_time(r.groups, bytes));
     }
   }
 }
