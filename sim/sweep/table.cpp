@@ -64,13 +64,15 @@ TableColumns<LabeledRow> text_columns() {
   using Row = LabeledRow;
   const auto seconds = [](const char* name) { return [name](const Row& r) { return Seconds{value(*r.row, name)}; }; };
   return {
-      {{.heading = "iteration", .width = 11}, seconds("makespan_s")},
+      {{.heading = "iteration", .width = 11, .drop_order = 3}, seconds("makespan_s")},
       {{.heading = "period", .width = 11}, seconds("period_s")},
       {{.heading = "throughput", .width = 10},
        [](const Row& r) { return fmt::format("{:.4g}/s", value(*r.row, "throughput_samples_per_s")); }},
-      {{.heading = "bubble", .width = 7}, [](const Row& r) { return percent(value(*r.row, "bubble")); }},
+      {{.heading = "bubble", .width = 7, .drop_order = 2},
+       [](const Row& r) { return percent(value(*r.row, "bubble")); }},
       {{.heading = "memory", .width = 10}, [](const Row& r) { return Bytes{value(*r.row, "peak_memory_bytes")}; }},
-      {{.heading = "devices", .width = 7}, [](const Row& r) { return shortest(value(*r.row, "devices")); }},
+      {{.heading = "devices", .width = 7, .drop_order = 1},
+       [](const Row& r) { return shortest(value(*r.row, "devices")); }},
   };
 }
 
@@ -137,7 +139,11 @@ int SweepTable::missing() const {
   return static_cast<int>(std::count_if(rows.begin(), rows.end(), [](const SweepRow& r) { return r.status.empty(); }));
 }
 
-std::string to_text(const SweepTable& table) { return table.title + "\n\n" + to_text(printed(table)); }
+Table rows_of(const SweepTable& table) { return printed(table); }
+
+std::string to_text(const SweepTable& table, const TextLayout& layout) {
+  return wrap_lines(table.title + "\n\n", layout.width) + to_text(printed(table), layout);
+}
 
 std::string sweep_csv(const SweepTable& table) { return to_csv(printed(table)); }
 

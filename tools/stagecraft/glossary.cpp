@@ -42,6 +42,10 @@ constexpr Term kTerms[] = {
     {"bound|lower bound|model's bound", "A time that is proved to be at most the best possible."},
     {"fluid",
      "The period or makespan when the row is simulated again on the `fluid` backend, with network contention."},
+    {"columns not shown",
+     "Columns of a table that have no room on the terminal. `--wide` prints all columns, `--columns` the named ones, "
+     "and "
+     "a pipe or a file always gets all."},
     {"critical path",
      "The chain of instructions, each waiting for the one before, that determines the length of the run. Only what is "
      "on it can shorten the run."},

@@ -14,6 +14,7 @@
 #include "sim/report/text.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/run_folder.hpp"
+#include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -97,6 +98,7 @@ int execute_run_scenario(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
   get_from(backends::catalog(), "backend", a.text("backend"));  // Reports a wrong name before planning starts.
+  const TextLayout layout = layout_of(a);
   if (a.has("html")) check_output_of(a, "html");
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), a.list("set")));
   if (a.has("html")) check_page_size(compiled.program.size());
@@ -113,12 +115,14 @@ int execute_run_scenario(const Arguments& a) {
   if (format == "json") {
     print(json + "\n");
   } else {
-    print(headline(compiled, outcome) + summary_text(compiled.program, outcome.report, compiled.cluster(),
-                                                     outcome.timeline.clock != Clock::Simulated));
-    if (outcome.timeline.enqueued) print(enqueued_text(*outcome.timeline.enqueued));
-    if (outcome.timeline.learnt) print(learnt_text(*outcome.timeline.learnt, compiled.cluster()));
+    std::string text = headline(compiled, outcome) + summary_text(compiled.program, outcome.report, compiled.cluster(),
+                                                                  outcome.timeline.clock != Clock::Simulated, layout);
+    if (outcome.timeline.enqueued) text += enqueued_text(*outcome.timeline.enqueued);
+    if (outcome.timeline.learnt) text += learnt_text(*outcome.timeline.learnt, compiled.cluster(), layout);
+    print_text(wrap_lines(text, layout.width), layout);
     if (small(compiled) && outcome.timeline.instruction_times && !a.flag("no-gantt"))
-      print("\n" + gantt(compiled.program, outcome.timeline, compiled.cluster(), 0, kGanttWidth));
+      print("\n" + gantt(compiled.program, outcome.timeline, compiled.cluster(), 0,
+                         gantt_width(compiled.cluster(), kGanttWidth, layout)));
   }
   if (a.has("out")) write_results(a.text("out"), compiled, outcome, json, overwrite_of(a));
   if (a.has("html") && !outcome.timeline.instruction_times) {
@@ -141,16 +145,17 @@ extern const Command run_scenario{
     .group = "Run",
     .example =
         "stagecraft run scenarios/examples/quickstart.yaml --backend simgrid --set run.micro_batches=16 --out out/a",
-    .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
-                  {"-b,--backend", Argument::Kind::Text, "Backend: stagecraft list backends", "simgrid"},
-                  {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
-                  {"-o,--out", Argument::Kind::Text,
-                   "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario"},
-                  {"--html", Argument::Kind::Text,
-                   "Write the run as an HTML page to this file; stagecraft report compares several"},
-                  force_argument(),
-                  {"--no-gantt", Argument::Kind::Flag, "Do not draw the timeline of small runs"},
-                  {"--format", Argument::Kind::Text, "text or json", "text"}},
+    .arguments = with_width_arguments(
+        {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
+         {"-b,--backend", Argument::Kind::Text, "Backend: stagecraft list backends", "simgrid"},
+         {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
+         {"-o,--out", Argument::Kind::Text,
+          "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario"},
+         {"--html", Argument::Kind::Text,
+          "Write the run as an HTML page to this file; stagecraft report compares several"},
+         force_argument(),
+         {"--no-gantt", Argument::Kind::Flag, "Do not draw the timeline of small runs"},
+         {"--format", Argument::Kind::Text, "text or json", "text"}}),
     .run = execute_run_scenario,
     .shared =
         [](const Arguments& a) {
