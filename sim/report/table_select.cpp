@@ -22,11 +22,11 @@ std::optional<std::size_t> find_column(const Table& table, const std::string& na
   const std::string wanted = comparable(name);
   for (std::size_t c = 0; c < table.columns.size(); ++c)
     if (comparable(table.columns[c].heading) == wanted && !wanted.empty()) return c;
-  std::optional<std::size_t> found;
+  std::optional<std::size_t> match;
   for (std::size_t c = 0; c < table.columns.size(); ++c)
     if (table.columns[c].key && comparable(table.columns[c].key->name()) == wanted)
-      if (!found || table.columns[c].files != InFiles::Json) found = c;
-  return found;
+      if (!match || table.columns[c].files != InFiles::Json) match = c;
+  return match;
 }
 
 /// Names that select_columns() accepts.

@@ -57,8 +57,9 @@ void shorten_words(std::vector<TextColumn>& columns, std::size_t limit) {
   for (TextColumn& c : columns)
     if (c.column.align == TextAlign::Left && !c.column.wraps && (!words || c.widest > words->widest)) words = &c;
   if (!words) return;
-  const std::size_t excess = width - limit, least = std::max(kLeastShortened, display_width(words->column.heading));
-  words->widest = std::max(least, words->widest - std::min(words->widest, excess));
+  const std::size_t excess = width - limit,
+                    lower_bound = std::max(kLeastShortened, display_width(words->column.heading));
+  words->widest = std::max(lower_bound, words->widest - std::min(words->widest, excess));
   words->column.width = std::min(words->column.width, static_cast<int>(words->widest));
 }
 
@@ -81,8 +82,8 @@ FittedColumns fit(const Table& table, const TextLayout& layout) {
 
 std::string padded(const TextColumn& c, const std::string& text) {
   const std::string gap(c.column.gap, ' ');
-  const std::size_t width = display_width(text), least = static_cast<std::size_t>(std::max(c.column.width, 0));
-  const std::string padding(width < least ? least - width : 0, ' ');
+  const std::size_t width = display_width(text), min_width = static_cast<std::size_t>(std::max(c.column.width, 0));
+  const std::string padding(width < min_width ? min_width - width : 0, ' ');
   return gap + (c.column.align == TextAlign::Left ? text + padding : padding + text);
 }
 

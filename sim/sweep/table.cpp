@@ -13,6 +13,7 @@
 #include "sim/report/table.hpp"
 #include "sim/sweep/point_columns.hpp"
 #include "sim/sweep/result.hpp"
+#include "sim/sweep/seed_statistics.hpp"
 
 namespace stagecraft {
 namespace {
@@ -142,7 +143,8 @@ int SweepTable::missing() const {
 Table rows_of(const SweepTable& table) { return printed(table); }
 
 std::string to_text(const SweepTable& table, const TextLayout& layout) {
-  return wrap_lines(table.title + "\n\n", layout.width) + to_text(printed(table), layout);
+  return wrap_lines(table.title + "\n\n", layout.width) + to_text(printed(table), layout) +
+         seed_statistics_text(table, layout);
 }
 
 std::string sweep_csv(const SweepTable& table) { return to_csv(printed(table)); }
@@ -160,7 +162,7 @@ const config::MapSpec& sweep_results_fields() {
       .title = "What `stagecraft sweep --format json` prints: the points of a sweep with their results.",
       .fields = {choice("schema", {"sweep-results/1"}).doc("Version of this format."),
                  text("title").doc("Title of the sweep."), text("backend").doc("Backend of the results."),
-                 list("points", map("point", row)).positional().doc("The points by number.")}};
+                 list("points", map("point", row)).positional().doc("The points by number."), seed_statistics_field()}};
   return spec;
 }
 
@@ -168,7 +170,8 @@ std::string sweep_json(const SweepTable& table) {
   const Json json = JsonObject{{"schema", "sweep-results/1"},
                                {"title", table.title},
                                {"backend", table.backend},
-                               {"points", to_json(printed(table))}};
+                               {"points", to_json(printed(table))},
+                               {"seed_statistics", seed_statistics_json(table)}};
   return json.dump(2);
 }
 

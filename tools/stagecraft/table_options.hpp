@@ -10,7 +10,7 @@ namespace stagecraft {
 
 /// --wide, --columns and --color of commands that print tables.
 std::vector<Argument> table_arguments();
-/// The arguments, followed by those of tables.
+/// The arguments, followed by table_arguments().
 std::vector<Argument> with_table_arguments(std::vector<Argument>);
 /// --wide and --color of commands whose tables always have the same columns.
 std::vector<Argument> with_width_arguments(std::vector<Argument>);
