@@ -20,15 +20,15 @@ SweepTable without_seeds(const SweepTable& table) {
   SweepTable copy = table;
   for (SweepRow& row : copy.rows) {
     const Json settings = Json::parse(row.settings).value();
-    JsonObject kept;
+    JsonObject remaining;
     std::vector<std::string> words;
     for (const JsonMember& m : settings.members()) {
       if (is_seed(m.key)) continue;
-      kept.push_back({m.key, m.value});
+      remaining.push_back({m.key, m.value});
       words.push_back(fmt::format("{}={}", m.key.substr(m.key.rfind('.') + 1),
                                   m.value.is_string() ? m.value.text() : m.value.dump()));
     }
-    row.settings = Json(std::move(kept)).dump();
+    row.settings = Json(std::move(remaining)).dump();
     row.label = words.empty() ? "base" : join(words, ",");
   }
   return copy;
@@ -48,10 +48,10 @@ using NumberText = std::string (*)(double);
 std::string metric_text(const std::vector<SeedGroup>& groups, const char* name, const std::string& heading,
                         NumberText number, const TextLayout& layout) {
   const std::size_t index = metric(name);
-  std::vector<SeedGroup> known;
+  std::vector<SeedGroup> measured_groups;
   for (const SeedGroup& group : groups)
-    if (values_of(group, index).size() > 1) known.push_back(group);
-  if (known.empty()) return {};
+    if (values_of(group, index).size() > 1) measured_groups.push_back(group);
+  if (measured_groups.empty()) return {};
   using Row = SeedGroup;
   const auto part = [&](double ValueSpread::*value) {
     return [=](const Row& g) { return TableCell(number(spread_of(values_of(g, index)).*value)); };
@@ -63,14 +63,14 @@ std::string metric_text(const std::vector<SeedGroup>& groups, const char* name, 
       {{.heading = "std dev", .width = 10}, part(&ValueSpread::standard_deviation)},
       {{.heading = "min", .width = 10}, part(&ValueSpread::min)},
       {{.heading = "max", .width = 10}, part(&ValueSpread::max)}};
-  return "\n" + to_text(make_table<Row>(columns, known), {.width = layout.width, .color = layout.color});
+  return "\n" + to_text(make_table<Row>(columns, measured_groups), {.width = layout.width, .color = layout.color});
 }
 
 const config::MapSpec& spread_fields() {
   using namespace config;
   static const MapSpec spec{
       .title = "How the values of a metric differ.",
-      .fields = {integer("count", 2, kInfinity).doc("Points whose value is known."),
+      .fields = {integer("count", 2, kInfinity).doc("Points whose value is measured_groups."),
                  real("mean", -kInfinity, kInfinity).doc("Arithmetic mean."),
                  real("min", -kInfinity, kInfinity).doc("Smallest value."),
                  real("max", -kInfinity, kInfinity).doc("Largest value."),
