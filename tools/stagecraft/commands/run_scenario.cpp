@@ -12,7 +12,9 @@
 #include "sim/report/drawings.hpp"
 #include "sim/report/files.hpp"
 #include "sim/report/text.hpp"
+#include "sim/report/trace.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/gzip.hpp"
 #include "tools/stagecraft/run_folder.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
@@ -48,6 +50,22 @@ std::string headline(const CompiledExperiment& p, const Outcome& o) {
                      pluralize(std::ssize(p.program.instructions), "instruction"));
 }
 
+std::string trace_of(const CompiledExperiment& p, const Outcome& o) {
+  return chrome_trace(p.program, o.timeline, p.cluster(), {.plan = &p.plan, .report = &o.report});
+}
+
+/// Writes the trace to the file of --trace, compressed where its name ends in .gz.
+void write_trace(const Arguments& a, const CompiledExperiment& p, const Outcome& o) {
+  const bool compressed = a.text("trace").ends_with(".gz");
+  if (!o.timeline.instruction_times) {
+    print_error("{} is not written: instructions were not timed (run.gpu.timing: off)\n", a.text("trace"));
+    return;
+  }
+  const std::string text = trace_of(p, o);
+  write_output_of(a, "trace", compressed ? gzip(text) : text, CommentStyle::None);
+  print_error("wrote {}\n", a.text("trace"));
+}
+
 void write_results(const std::string& folder, const CompiledExperiment& p, const Outcome& o, const std::string& json,
                    Overwrite overwrite) {
   const config::Value& scenario = *p.experiment.source;
@@ -66,7 +84,7 @@ void write_results(const std::string& folder, const CompiledExperiment& p, const
   if (wanted("trace") && size > kMostTraced)
     print_error("trace.json is not written: no viewer opens one with {} instructions\n", size);
   else if (wanted("trace"))
-    files.push_back({"trace.json", [&] { return chrome_trace(p.program, o.timeline, p.cluster()); }});
+    files.push_back({"trace.json", [&] { return trace_of(p, o); }});
   if (wanted("svg") && size > kMostDrawn)
     print_error("timeline.svg is not written: it would show {} instructions, and up to {} are legible\n", size,
                 kMostDrawn);
@@ -100,6 +118,8 @@ int execute_run_scenario(const Arguments& a) {
   get_from(backends::catalog(), "backend", a.text("backend"));  // Reports a wrong name before planning starts.
   const TextLayout layout = layout_of(a);
   if (a.has("html")) check_output_of(a, "html");
+  if (a.has("trace")) check_output_of(a, "trace");
+  if (a.text("trace").ends_with(".gz")) check_gzip();
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), a.list("set")));
   if (a.has("html")) check_page_size(compiled.program.size());
   suggest_fluid(compiled.program, a.text("backend"));
@@ -125,6 +145,7 @@ int execute_run_scenario(const Arguments& a) {
                          gantt_width(compiled.cluster(), kGanttWidth, layout)));
   }
   if (a.has("out")) write_results(a.text("out"), compiled, outcome, json, overwrite_of(a));
+  if (a.has("trace")) write_trace(a, compiled, outcome);
   if (a.has("html") && !outcome.timeline.instruction_times) {
     print_error("{} is not written: instructions were not timed (run.gpu.timing: off)\n", a.text("html"));
   } else if (a.has("html")) {
@@ -151,6 +172,8 @@ extern const Command run_scenario{
          {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
          {"-o,--out", Argument::Kind::Text,
           "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario"},
+         {"--trace", Argument::Kind::Text,
+          "Write the trace for ui.perfetto.dev to this file too, compressed if its name ends in .gz"},
          {"--html", Argument::Kind::Text,
           "Write the run as an HTML page to this file; stagecraft report compares several"},
          force_argument(),
