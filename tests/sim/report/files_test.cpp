@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/report/memory.hpp"
-#include "sim/report/trace.hpp"
 #include "sim/report/report.hpp"
+#include "sim/report/trace.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/random_cases.hpp"
 

@@ -21,7 +21,7 @@ namespace stagecraft::commands {
 namespace {
 
 constexpr int kIterations = 5;          // The period is T(4) - T(3); the last one keeps the pipeline full.
-constexpr int kTimelineWidth = 100;        // Characters of the timeline.
+constexpr int kTimelineWidth = 100;     // Characters of the timeline.
 constexpr std::size_t kMostPeaks = 64;  // Printed one by one.
 
 Program program_of(const Arguments& a, const AskedOrder& q) {
