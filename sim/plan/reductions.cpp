@@ -235,10 +235,10 @@ Seconds sum_time(const GradientTimes& by_shape, double dense, const Reduction& r
                          (shape.sharding == StateSharding::Weights && shape.reshard);
   if (!rules.links || in_passes) return by_shape.sum;
   const double exposed = 1 - rules.software.data_overlap;
-  const Seconds all = exposed * rules.links->least_time(r.groups, Bytes{dense * rules.software.gradient_bytes});
-  if (shape.sharding == StateSharding::None) return std::max(by_shape.sum, all);
+  const Seconds whole = exposed * rules.links->least_time(r.groups, Bytes{dense * rules.software.gradient_bytes});
+  if (shape.sharding == StateSharding::None) return std::max(by_shape.sum, whole);
   const Seconds gather = exposed * rules.links->least_time(r.groups, Bytes{dense * 2}) / 2;
-  return std::max(by_shape.sum, all / 2) + std::max(Seconds{}, gather - by_shape.gather);
+  return std::max(by_shape.sum, whole / 2) + std::max(Seconds{}, gather - by_shape.gather);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ class PublishedGrid {
         shared_.push_back(row.why);
   }
 
-  std::string text() const {
+  std::string text(const TextLayout& layout) const {
     Table table;
     table.columns = {{.heading = " ", .width = first_, .align = TextAlign::Left},
                      {.heading = " ", .width = 11, .align = TextAlign::Left}};
@@ -76,11 +76,14 @@ class PublishedGrid {
     }
     for (std::size_t row = 0; row < t_.rows.size(); ++row) add_rows(table, row);
     std::string text =
-        fmt::format("{}: {} on {}, {}\n", t_.name, t_.figure, t_.backend, rule_text(t_)) + to_text(table);
-    for (std::size_t i = 0; i < shared_.size(); ++i) text += fmt::format("  {} {}\n", mark(i), reason_text(shared_[i]));
+        wrap_lines(fmt::format("{}: {} on {}, {}\n", t_.name, t_.figure, t_.backend, rule_text(t_)), layout.width);
+    for (const Table& part : split_columns(table, 2, layout)) text += to_text(part, layout);
+    for (std::size_t i = 0; i < shared_.size(); ++i)
+      text += wrap_lines(fmt::format("  {} {}\n", mark(i), reason_text(shared_[i])), layout.width);
     const bool missed = std::any_of(cells_.begin(), cells_.end(),
                                     [&](const Reproduced* c) { return bad(*c) && t_.rows[c->row].why.empty(); });
-    return text + (missed && !t_.why.empty() ? fmt::format("  {}\n", reason_text(t_.why)) : "");
+    const std::string why = missed && !t_.why.empty() ? fmt::format("  {}\n", reason_text(t_.why)) : "";
+    return text + wrap_lines(why, layout.width);
   }
 
  private:
@@ -208,11 +211,12 @@ std::string rule_text(const PublishedTable& t) {
   return rules.empty() ? "shown, not judged" : fmt::format("{}", fmt::join(rules, ", "));
 }
 
-std::string to_text(const Reproduction& r) {
-  std::string text = fmt::format("{}: {}\n{}\n", r.published.name, r.published.title, r.published.source);
-  for (std::size_t t = 0; t < r.published.tables.size(); ++t) text += "\n" + PublishedGrid(r, t).text();
+std::string to_text(const Reproduction& r, const TextLayout& layout) {
+  std::string text =
+      wrap_lines(fmt::format("{}: {}\n{}\n", r.published.name, r.published.title, r.published.source), layout.width);
+  for (std::size_t t = 0; t < r.published.tables.size(); ++t) text += "\n" + PublishedGrid(r, t).text(layout);
   for (std::size_t i = 0; i < r.published.assumed.size(); ++i)
-    text += fmt::format("{}- {}\n", i == 0 ? "\nassumed:\n" : "", r.published.assumed[i]);
+    text += wrap_lines(fmt::format("{}- {}\n", i == 0 ? "\nassumed:\n" : "", r.published.assumed[i]), layout.width);
   return text + "\n" + counts(r) + "\n";
 }
 
@@ -275,12 +279,14 @@ std::string summary_text(std::span<const Reproduction> reproductions) {
          "Predictions of measured iterations from shapes: stagecraft reproduce predictions\n";
 }
 
-std::string reproduced_csv(std::span<const Reproduction> reproductions) {
+Table figures_of(std::span<const Reproduction> reproductions) {
   Table table = figures_table({});
   for (const Reproduction& r : reproductions)
     for (TableRow& row : figures_table(r).rows) table.rows.push_back(std::move(row));
-  return to_csv(table);
+  return table;
 }
+
+std::string reproduced_csv(std::span<const Reproduction> reproductions) { return to_csv(figures_of(reproductions)); }
 
 std::vector<FileColumn> reproduced_columns() { return csv_columns(figures_table({})); }
 

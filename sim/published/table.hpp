@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "sim/published/reproduce.hpp"
-#include "sim/report/columns.hpp"
+#include "sim/report/table.hpp"
 
 namespace stagecraft {
 
 /// Each table with published figures above ours, the reasons for missed figures, and the count.
-std::string to_text(const Reproduction&);
+std::string to_text(const Reproduction&, const TextLayout& = {});
+/// The figures of all publications, a row for each.
+Table figures_of(std::span<const Reproduction>);
 
 /// One line for each publication.
 std::string summary_text(std::span<const Reproduction>);

@@ -47,16 +47,25 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows) {
       {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
        [&](const Row& c) { return TableCell(c.period.value, to_text(c.period, t.interval)); }},
       {{.key = result_column("makespan_s")}, &Row::makespan},
-      {{.key = result_column("throughput_samples_per_s"), .heading = "throughput", .width = 10},
+      {{.key = result_column("throughput_samples_per_s"), .heading = "throughput", .width = 10, .drop_order = 4},
        [](const Row& c) { return TableCell(c.throughput, fmt::format("{:.4g}/s", c.throughput)); }},
       {{.key = result_column("peak_memory_bytes"), .heading = "memory", .width = 9}, &Row::memory},
       {{.key = result_column("devices"), .heading = "devices", .width = 7}, &Row::devices},
-      {{.key = result_column("planner"), .heading = "planner", .width = 7, .align = TextAlign::Left, .widens = true},
+      {{.key = result_column("planner"),
+        .heading = "planner",
+        .width = 7,
+        .align = TextAlign::Left,
+        .widens = true,
+        .drop_order = 2},
        &Row::planner},
       {{.key = result_column("stages"), .heading = "stages", .width = 8},
        [](const Row& c) { return TableCell(c.stages, cut_text(c)); }},
       {{.key = result_column("replicas")}, &Row::replicas},
-      {{.key = result_column("placement"), .heading = "placement", .width = 9, .align = TextAlign::Left},
+      {{.key = result_column("placement"),
+        .heading = "placement",
+        .width = 9,
+        .align = TextAlign::Left,
+        .drop_order = 3},
        &Row::placement},
       {{.key = result_column("schedule"), .heading = "schedule", .width = 8, .align = TextAlign::Left, .widens = true},
        [](const Row& c) { return TableCell(c.schedule, order_text(c)); }},
@@ -65,9 +74,17 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows) {
        [](const Row& c) { return fmt::format("{} x {}", c.micro_batches, c.micro_batch_size); }},
       {{.key = result_column("micro_batches")}, &Row::micro_batches},
       {{.key = result_column("micro_batch_size")}, &Row::micro_batch_size},
-      {{.key = result_column("recompute"), .heading = "recompute", .width = 9, .align = TextAlign::Left},
+      {{.key = result_column("recompute"),
+        .heading = "recompute",
+        .width = 9,
+        .align = TextAlign::Left,
+        .drop_order = 1},
        &Row::recompute},
-      {{.key = result_column("held_up_by"), .heading = "held up by", .align = TextAlign::Left, .files = InFiles::Json},
+      {{.key = result_column("held_up_by"),
+        .heading = "held up by",
+        .align = TextAlign::Left,
+        .drop_order = 5,
+        .files = InFiles::Json},
        &Row::limit},
       {{.key = result_column("set"), .files = InFiles::Json}, [](const Row& c) { return Json(c.sets); }},
   };
@@ -184,15 +201,37 @@ std::string proved_text(const ChoiceTable& t) {
 
 }  // namespace
 
-std::string to_text(const ChoiceTable& t, bool whole_front) {
-  std::string text =
+namespace {
+
+/// Options to paste into a shell, which a backslash continues on the next line.
+std::string options_text(const std::vector<std::string>& sets, std::size_t width) {
+  std::string text = "the first, as options  ";
+  std::size_t used = text.size();
+  for (const std::string& set : sets) {
+    const std::string option = fmt::format(" --set '{}'", set);
+    const std::size_t added = display_width(option);
+    if (width > 0 && used + added + 2 > width) {
+      text += " \\\n   ";
+      used = 3;
+    }
+    text += option;
+    used += added;
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+Table rows_of(const ChoiceTable& t) { return printed(t, t.front); }
+
+std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& layout) {
+  const std::string head =
       fmt::format("{}\n{} on {}: {} in an iteration\n\n", t.title, t.model, t.cluster, pluralize(t.samples, "sample"));
-  if (t.front.empty()) return text + nothing_found(t) + refused_text(t);
+  if (t.front.empty()) return wrap_lines(head + nothing_found(t) + refused_text(t), layout.width);
   const std::vector<Choice> shown = whole_front ? t.front : thinned(t.front);
-  text += to_text(printed(t, shown));
   const Choice& best = t.front.front();
-  text += fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
-                      pluralize(t.simulated, "simulation"), t.unfit, proved_text(t));
+  std::string text = fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
+                                 pluralize(t.simulated, "simulation"), t.unfit, proved_text(t));
   text += interval_line(t.interval);
   if (t.bound.value > 0)
     text += fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {} % above\n",
@@ -206,9 +245,8 @@ std::string to_text(const ChoiceTable& t, bool whole_front) {
   text += about_replay(t) + about_memory(best);
   for (const std::string& line : t.reasons) text += line + "\n";
   if (t.configured_period.value > 0) text += about_own(t, best);
-  text += "the first, as options  ";
-  for (const std::string& set : best.sets) text += fmt::format(" --set '{}'", set);
-  return text + "\n";
+  return wrap_lines(head, layout.width) + to_text(printed(t, shown), layout) + wrap_lines(text, layout.width) +
+         options_text(best.sets, static_cast<std::size_t>(std::max(layout.width, 0)));
 }
 
 std::string choices_csv(const ChoiceTable& t) { return to_csv(printed(t, t.front)); }

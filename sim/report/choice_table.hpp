@@ -65,7 +65,9 @@ struct ChoiceTable {
 std::vector<bool> stand_out(const std::vector<Choice>& front);
 
 /// The whole front, or only the rows that stand out in its order or in the order of the periods without contention.
-std::string to_text(const ChoiceTable&, bool whole_front);
+std::string to_text(const ChoiceTable&, bool whole_front, const TextLayout& = {});
+/// The table of the front alone.
+Table rows_of(const ChoiceTable&);
 /// The line below the table about rows without the exchange of tied weights' gradients; empty where there are none.
 std::string unexchanged_text(const ChoiceTable&);
 std::string choices_csv(const ChoiceTable&);

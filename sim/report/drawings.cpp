@@ -81,6 +81,14 @@ std::string gantt(const Program& program, const Timeline& timeline, const Cluste
   return rows_of(program, timeline, cluster, iteration, window, scale_of(window, width));
 }
 
+int gantt_width(const Cluster& cluster, int usual, const TextLayout& layout) {
+  constexpr int kBorders = 5, kLeast = 20;  // Two spaces, one before the first bar, and two bars.
+  if (layout.width <= 0) return usual;
+  std::size_t names = 0;
+  for (const Device& d : cluster.devices) names = std::max(names, d.name.size());
+  return std::clamp(layout.width - static_cast<int>(names) - kBorders, kLeast, usual);
+}
+
 std::string gantt_strips(std::span<const Strip> strips, const Cluster& cluster, int width) {
   double scale = kInfinity;
   std::vector<Window> windows;

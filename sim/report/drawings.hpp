@@ -5,6 +5,7 @@
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/program/program.hpp"
+#include "sim/report/text_layout.hpp"
 #include "sim/timeline/timeline.hpp"
 
 namespace stagecraft {
@@ -19,6 +20,8 @@ struct Strip {
 /// The compute streams of one iteration as text, one row for each device: micro-batch numbers where it computes, dots
 /// where it waits. `width` is the number of columns for the times.
 std::string gantt(const Program&, const Timeline&, const Cluster&, int iteration, int width);
+/// The `usual` width of gantt(), or less where its lines would be longer than the layout permits.
+int gantt_width(const Cluster&, int usual, const TextLayout&);
 
 /// The first iterations of several timelines, each under its title. The longest takes `width` columns at most, and
 /// all have its time scale.

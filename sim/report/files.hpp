@@ -18,10 +18,6 @@ std::vector<FileColumn> spans_columns();
 std::string memory_csv(const Program&, const Timeline&, const Report&, const Cluster&);
 std::vector<FileColumn> memory_csv_columns();
 
-/// Chrome trace JSON for Perfetto: one track for each stream, so that slices never overlap, flow arrows from send to
-/// receive, and one memory counter for each device. Streams "in no order" are spread over as many tracks as needed.
-std::string chrome_trace(const Program&, const Timeline&, const Cluster&);
-
 /// losses.csv: the loss of every iteration of a real run.
 std::string losses_csv(const Learnt&);
 std::vector<FileColumn> losses_columns();

@@ -31,10 +31,16 @@ const MapSpec& metadata_fields() {
 
 const MapSpec& slice_fields() {
   using namespace config;
-  static const MapSpec args{.title = "What the instruction is.",
-                            .fields = {count("id").doc("Number of the instruction, as `id` in spans.csv."),
-                                       count("iteration").doc("Iteration, counted from 0."),
-                                       number("version").doc("Version of the weights, as in spans.csv.")}};
+  static const MapSpec args{
+      .title = "What the instruction is.",
+      .fields = {count("id").doc("Number of the instruction, as `id` in spans.csv."),
+                 count("iteration").doc("Iteration, counted from 0."),
+                 number("version").doc("Version of the weights, as in spans.csv."),
+                 count("stage").doc("Stage, as in spans.csv."),
+                 count("micro_batch").optional().doc("Micro-batch; not of updates and their collectives."),
+                 text("layers").optional().doc("Layers of the stage, such as 0-5; of computation."),
+                 count("bytes").optional().doc("Size of a message or collective."),
+                 text("class").optional().doc("Class of time of a message or collective: pipeline, tensor, data ...")}};
   static const MapSpec spec{
       .title = "An instruction, or a change of the cluster.",
       .fields = {text("name").doc("The instruction, such as 0F3; or the change in words."),
@@ -58,12 +64,14 @@ MapSpec arrow_fields(std::string title, bool end) {
 const MapSpec& counter_fields() {
   using namespace config;
   static const MapSpec args{
-      .title = "Megabytes (1e6 bytes).",
-      .fields = {number("model").doc("Weights, gradients and optimizer state."), number("activations").doc("Stashes."),
-                 number("messages").doc("Messages that are received and not consumed, or not sent yet.")}};
-  static const MapSpec spec{.title = "Memory of a device from this time on.",
-                            .fields = {choice("name", {"memory MB"}).doc("Always the same."), process(), start(),
-                                       map("args", args).doc("Memory by what it holds.")}};
+      .title = "Megabytes (1e6 bytes) of a device, or percent of a link.",
+      .fields = {number("model").optional().doc("Weights, gradients and optimizer state."),
+                 number("activations").optional().doc("Stashes."),
+                 number("messages").optional().doc("Messages that are received and not consumed, or not sent yet."),
+                 number("use").optional().doc("Use of a link in percent.")}};
+  static const MapSpec spec{.title = "Memory of a device, or use of a link, from this time on.",
+                            .fields = {text("name").doc("memory MB, or link % and the name of the link."), process(),
+                                       start(), map("args", args).doc("The numbers.")}};
   return spec;
 }
 
@@ -74,7 +82,7 @@ std::vector<Variant> event_kinds() {
           {"X", "An instruction, or a change of the cluster.", &slice_fields()},
           {"s", "The send of a message.", &from},
           {"f", "The receive of a message.", &to},
-          {"C", "Memory of a device from this time on.", &counter_fields()}};
+          {"C", "Memory of a device, or use of a link, from this time on.", &counter_fields()}};
 }
 
 const MapSpec& pair_fields() {

@@ -63,14 +63,23 @@ Table printed(const PlanTable& table) {
         .rows = InRows::All},
        &Row::planner},
       {{.key = result_column("ran"), .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
-      {{.key = result_column("schedule"), .heading = "schedule", .width = 9, .align = TextAlign::Left}, &Row::schedule},
-      {{.key = result_column("stages"), .heading = "stages", .width = 6}, &Row::stages},
-      {{.key = result_column("devices"), .heading = "devices", .width = 7}, &Row::devices},
-      {{.key = result_column("predicted_s"), .heading = "predicted", .width = 9, .files = InFiles::Csv},
+      {{.key = result_column("schedule"), .heading = "schedule", .width = 9, .align = TextAlign::Left, .drop_order = 2},
+       &Row::schedule},
+      {{.key = result_column("stages"), .heading = "stages", .width = 6, .drop_order = 3}, &Row::stages},
+      {{.key = result_column("devices"), .heading = "devices", .width = 7, .drop_order = 4}, &Row::devices},
+      {{.key = result_column("predicted_s"),
+        .heading = "predicted",
+        .width = 9,
+        .drop_order = 7,
+        .files = InFiles::Csv},
        [](const Row& r) { return TableCell(r.predicted.value, time_text(r.predicted)); }},
       {{.key = result_column("predicted_s"), .files = InFiles::Json},
        [](const Row& r) { return positive_json(r.predicted); }},
-      {{.key = result_column("lower_bound_s"), .heading = "model's bound", .width = 13, .files = InFiles::Csv},
+      {{.key = result_column("lower_bound_s"),
+        .heading = "model's bound",
+        .width = 13,
+        .drop_order = 10,
+        .files = InFiles::Csv},
        [](const Row& r) { return TableCell(r.lower_bound.value, time_text(r.lower_bound)); }},
       {{.key = result_column("lower_bound_s"), .files = InFiles::Json},
        [](const Row& r) { return positive_json(r.lower_bound); }},
@@ -78,18 +87,19 @@ Table printed(const PlanTable& table) {
       {{.key = result_column("least_s"), .files = InFiles::Json},
        [](const Row& r) { return positive_json(r.time_bound); }},
       {{.key = result_column("least_reason"), .files = InFiles::Json}, &Row::time_bound_reason},
-      {{.heading = "gap", .width = 6}, [](const Row& r) { return above_text(r.predicted, r.lower_bound); }},
-      {{.key = result_column("simulated_s"), .heading = "simulated", .width = 9}, &Row::each},
-      {{.heading = "off", .width = 8}, off_text},
-      {{.heading = "room", .width = 6}, [](const Row& r) { return above_text(r.each, r.time_bound); }},
+      {{.heading = "gap", .width = 6, .drop_order = 8},
+       [](const Row& r) { return above_text(r.predicted, r.lower_bound); }},
+      {{.key = result_column("simulated_s"), .heading = "simulated", .width = 9, .drop_order = 6}, &Row::each},
+      {{.heading = "off", .width = 8, .drop_order = 5}, off_text},
+      {{.heading = "room", .width = 6, .drop_order = 1}, [](const Row& r) { return above_text(r.each, r.time_bound); }},
       {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
        [&](const Row& r) { return TableCell(r.period.value, to_text(r.period, table.interval)); }},
       {{.key = result_column("throughput_samples_per_s"), .heading = "throughput", .width = 10},
        [](const Row& r) { return TableCell(r.throughput, fmt::format("{:.4g}/s", r.throughput)); }},
       {{.key = result_column("makespan_s")}, &Row::makespan},
       {{.key = result_column("peak_memory_bytes"), .heading = "memory", .width = 9}, &Row::memory},
-      {{.key = result_column("states"), .heading = "states", .width = 8}, &Row::states},
-      {{.key = result_column("search_s"), .heading = "search", .width = 9},
+      {{.key = result_column("states"), .heading = "states", .width = 8, .drop_order = 11}, &Row::states},
+      {{.key = result_column("search_s"), .heading = "search", .width = 9, .drop_order = 9},
        [](const Row& r) { return Seconds{r.seconds}; }},
       {{.key = result_column("least_s"), .files = InFiles::Csv}, [](const Row& r) { return r.time_bound.value; }},
       {{.key = result_column("change"), .files = InFiles::Json}, &Row::change},
@@ -111,11 +121,12 @@ void sort_rows(PlanTable& table) {
   order_by_replay(table.rows, table.replay, [](const ContendedResult& r) { return r.period; });
 }
 
-std::string to_text(const PlanTable& table) {
-  std::string text = fmt::format("{}\n{} on {}: {}, {}\n\n", table.title, table.model, table.cluster, table.schedule,
-                                 pluralize(table.micro_batches, "micro-batch", "es"));
-  text += to_text(printed(table));
-  text +=
+Table rows_of(const PlanTable& table) { return printed(table); }
+
+std::string to_text(const PlanTable& table, const TextLayout& layout) {
+  const std::string head = fmt::format("{}\n{} on {}: {}, {}\n\n", table.title, table.model, table.cluster,
+                                       table.schedule, pluralize(table.micro_batches, "micro-batch", "es"));
+  std::string text =
       "\npredicted  one micro-batch in the steady state, by the planner's own model\n"
       "gap        how far that is above the model's bound: no plan of its kind beats it in that model, but in "
       "simulation one may\n"
@@ -129,7 +140,7 @@ std::string to_text(const PlanTable& table) {
       text += fmt::format("{} does not fit in memory as the scenario has it, but with {}\n", r.planner, r.change);
   for (const PlanRow& r : table.rows)
     if (!r.plan.empty()) text += fmt::format("\n{}\n{}", r.planner, r.plan);
-  return text;
+  return wrap_lines(head, layout.width) + to_text(printed(table), layout) + wrap_lines(text, layout.width);
 }
 
 std::string plans_csv(const PlanTable& table) { return to_csv(printed(table)); }

@@ -47,7 +47,9 @@ struct PlanTable {
 /// by name.
 void sort_rows(PlanTable&);
 
-std::string to_text(const PlanTable&);
+std::string to_text(const PlanTable&, const TextLayout& = {});
+/// The table alone.
+Table rows_of(const PlanTable&);
 std::string plans_csv(const PlanTable&);
 std::string plans_json(const PlanTable&);  ///< Schema plans/1; SI units.
 

@@ -70,12 +70,12 @@ void add_replay_columns(TableColumns<Row>& columns, const Replay& replay, std::s
   };
   const auto before = std::find_if(columns.begin(), columns.end(),
                                    [&](const auto& c) { return c.column.key && c.column.key->name() == key; });
-  columns.insert(
-      before + 1,
-      {{{.heading = replay.backend, .width = 9}, [](const Row& r) { return replayed_text(r.replayed); }},
-       {{.key = replay_column(replay.backend, "period"), .files = InFiles::Csv}, seconds(&ContendedResult::period)},
-       {{.key = replay_column(replay.backend, "makespan"), .files = InFiles::Csv},
-        seconds(&ContendedResult::makespan)}});
+  columns.insert(before + 1, {{{.heading = replay.backend, .width = 9, .drop_order = 1},
+                               [](const Row& r) { return replayed_text(r.replayed); }},
+                              {{.key = replay_column(replay.backend, "period"), .files = InFiles::Csv},
+                               seconds(&ContendedResult::period)},
+                              {{.key = replay_column(replay.backend, "makespan"), .files = InFiles::Csv},
+                               seconds(&ContendedResult::makespan)}});
   columns.push_back(
       {{.key = replayed_column(), .files = InFiles::Json}, [](const Row& r) { return replayed_json(r.replayed); }});
 }

@@ -113,9 +113,9 @@ namespace {
 constexpr std::size_t kStreamModels = 3;
 constexpr const char* kNotes =
     "\n*             no other has a shorter period in as little memory, or less memory at as short a period\n"
-    "no deadlock   message streams with which no rank blocks forever when each op receives right before it and sends\n"
-    "              right after it (schedule --streams single --messages just-in-time checks the same). The simulation\n"
-    "              posts receives early, so it never blocks\n";
+    "no deadlock   message streams with which no rank blocks forever when each op receives right before it and sends "
+    "right after it (schedule --streams single --messages just-in-time checks the same). The simulation posts receives "
+    "early, so it never blocks\n";
 
 std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
@@ -153,22 +153,24 @@ Table printed(const ScheduleTable& table) {
        &Row::name},
       {{.key = result_column("name"), .files = InFiles::Json, .rows = InRows::All}, &Row::name},
       {{.key = result_column("ran"), .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
-      {{.key = result_column("stages"), .heading = "stages", .width = 6}, &Row::stages},
-      {{.key = result_column("makespan_s"), .heading = "iteration", .width = 9}, &Row::makespan},
+      {{.key = result_column("stages"), .heading = "stages", .width = 6, .drop_order = 5}, &Row::stages},
+      {{.key = result_column("makespan_s"), .heading = "iteration", .width = 9, .drop_order = 3}, &Row::makespan},
       {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
        [&](const Row& r) { return TableCell(r.period.value, to_text(r.period, table.interval)); }},
-      {{.key = result_column("bubble"), .heading = "bubble", .width = 6},
+      {{.key = result_column("bubble"), .heading = "bubble", .width = 6, .drop_order = 1},
        [](const Row& r) { return TableCell(r.bubble, share_text(r.bubble)); }},
-      {{.key = result_column("steady_bubble"), .heading = "steady", .width = 6},
+      {{.key = result_column("steady_bubble"), .heading = "steady", .width = 6, .drop_order = 4},
        [](const Row& r) { return TableCell(r.steady_bubble, share_text(r.steady_bubble)); }},
       {{.key = result_column("peak_memory_bytes"), .heading = "memory", .width = 9}, &Row::memory},
       {{.key = result_column("fullest_device")}, &Row::fullest},
-      {{.key = result_column("peak_activations"), .heading = "activations", .width = 11}, &Row::activations},
-      {{.key = result_column("traffic_bytes"), .heading = "traffic", .width = 9}, &Row::traffic},
+      {{.key = result_column("peak_activations"), .heading = "activations", .width = 11, .drop_order = 8},
+       &Row::activations},
+      {{.key = result_column("traffic_bytes"), .heading = "traffic", .width = 9, .drop_order = 7}, &Row::traffic},
       {{.key = result_column("safe_streams"),
         .heading = "no deadlock",
         .width = 15,
         .align = TextAlign::Left,
+        .drop_order = 6,
         .files = InFiles::Csv},
        safe_streams},
       {{.key = safe_streams_list(), .files = InFiles::Json},
@@ -243,11 +245,15 @@ std::string unexchanged_text(const ScheduleTable& table) {
   return unexchanged_text(list);
 }
 
-std::string to_text(const ScheduleTable& table) {
-  return fmt::format("{}\n{} on {}: {}, {}; {} simulated by {}\n\n", table.title, table.model, table.cluster.name,
-                     pluralize(table.devices, "device"), pluralize(table.micro_batches, "micro-batch", "es"),
-                     pluralize(table.iterations, "iteration"), table.backend) +
-         to_text(printed(table)) + "\n" + answer(table);
+Table rows_of(const ScheduleTable& table) { return printed(table); }
+
+std::string to_text(const ScheduleTable& table, const TextLayout& layout) {
+  const std::string head =
+      fmt::format("{}\n{} on {}: {}, {}; {} simulated by {}\n\n", table.title, table.model, table.cluster.name,
+                  pluralize(table.devices, "device"), pluralize(table.micro_batches, "micro-batch", "es"),
+                  pluralize(table.iterations, "iteration"), table.backend);
+  return wrap_lines(head, layout.width) + to_text(printed(table), layout) +
+         wrap_lines("\n" + answer(table), layout.width);
 }
 
 std::string schedules_csv(const ScheduleTable& table) { return to_csv(printed(table)); }

@@ -77,7 +77,9 @@ struct BestRows {
 BestRows best_of(const ScheduleTable&);
 
 /// The table and, below it, the answer in words.
-std::string to_text(const ScheduleTable&);
+std::string to_text(const ScheduleTable&, const TextLayout& = {});
+/// The table alone.
+Table rows_of(const ScheduleTable&);
 /// The line below the table about rows without the exchange of tied weights' gradients; empty where there are none.
 std::string unexchanged_text(const ScheduleTable&);
 std::string schedules_csv(const ScheduleTable&);

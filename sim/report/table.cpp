@@ -1,46 +1,9 @@
 #include "sim/report/table.hpp"
 
-#include <algorithm>
-
-#include <fmt/format.h>
-
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
-
-bool has(const TableRow& row, const TableColumn& column) {
-  return column.rows == InRows::All || (column.rows == InRows::Failed) == !row.failure.empty();
-}
-
-std::string padded(const TableColumn& column, const std::string& text) {
-  const std::string gap(column.gap, ' ');
-  return gap + (column.align == TextAlign::Left ? fmt::format("{:<{}}", text, column.width)
-                                                : fmt::format("{:>{}}", text, column.width));
-}
-
-/// The columns for people, where those that widen have the width of their widest cell.
-std::vector<std::pair<std::size_t, TableColumn>> text_columns(const Table& table) {
-  std::vector<std::pair<std::size_t, TableColumn>> columns;
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    TableColumn column = table.columns[c];
-    if (column.heading.empty()) continue;
-    if (column.widens)
-      for (const TableRow& row : table.rows)
-        column.width = std::max(column.width, static_cast<int>(printable(row.cells[c].text).size()));
-    columns.emplace_back(c, std::move(column));
-  }
-  return columns;
-}
-
-std::string csv_text(const TableColumn& column, const TableCell& cell) {
-  if (!cell.value || cell.value->is_null()) return {};
-  const Json& value = *cell.value;
-  if (value.is_string()) return csv_cell(value.text(), column.quoted);
-  if (value.is_number()) return value.is_whole() ? value.dump() : shortest(value.number());
-  if (value.is_bool()) return value == Json(true) ? "1" : "0";
-  return csv_cell(value.dump());
-}
 
 /// The columns that files of one kind have: InFiles::Csv or InFiles::Json.
 std::vector<std::size_t> columns_in(InFiles kind, const Table& table) {
@@ -53,25 +16,18 @@ std::vector<std::size_t> columns_in(InFiles kind, const Table& table) {
 
 }  // namespace
 
-std::string headings_text(const Table& table) {
-  std::string text;
-  for (const auto& [c, column] : text_columns(table)) text += padded(column, column.heading);
-  return text + '\n';
+bool has(const TableRow& row, const TableColumn& column) {
+  return column.rows == InRows::All || (column.rows == InRows::Failed) == !row.failure.empty();
 }
 
-std::string rows_text(const Table& table) {
-  const auto columns = text_columns(table);
-  std::string text;
-  for (const TableRow& row : table.rows) {
-    for (const auto& [c, column] : columns)
-      if (has(row, column)) text += padded(column, printable(row.cells[c].text));
-    if (!row.failure.empty()) text += "  " + printable(row.failure);
-    text += row.note + '\n';
-  }
-  return text;
+std::string csv_text(const TableColumn& column, const TableCell& cell) {
+  if (!cell.value || cell.value->is_null()) return {};
+  const Json& value = *cell.value;
+  if (value.is_string()) return csv_cell(value.text(), column.quoted);
+  if (value.is_number()) return value.is_whole() ? value.dump() : shortest(value.number());
+  if (value.is_bool()) return value == Json(true) ? "1" : "0";
+  return csv_cell(value.dump());
 }
-
-std::string to_text(const Table& table) { return headings_text(table) + rows_text(table); }
 
 std::string to_csv(const Table& table) {
   const std::vector<std::size_t> shown = columns_in(InFiles::Csv, table);

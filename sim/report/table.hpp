@@ -12,6 +12,7 @@
 #include "sim/core/json.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/report/columns.hpp"
+#include "sim/report/text_layout.hpp"
 
 namespace stagecraft {
 
@@ -44,6 +45,8 @@ struct TableColumn {
   TextAlign align = TextAlign::Right;
   bool widens = false;              ///< In text, as wide as its widest cell.
   int gap = 2;                      ///< Spaces before it in text.
+  int drop_order = 0;               ///< Text leaves out the highest first where columns do not fit; 0: never left out.
+  bool wraps = false;               ///< Text may continue the cells on the next line. For the last column.
   InFiles files = InFiles::Both;    ///< Which files have it.
   InRows rows = InRows::Succeeded;  ///< Which rows have it.
   bool quoted = false;              ///< In CSV in quotes even where they are not needed.
@@ -84,10 +87,28 @@ Table make_table(const TableColumns<Row>& columns, const std::vector<Row>& rows,
   return table;
 }
 
-/// The line of headings and one line for each row, each with a line break at its end.
-std::string to_text(const Table&);
-std::string headings_text(const Table&);
-std::string rows_text(const Table&);
+/// Whether the row has a cell in this column.
+bool has(const TableRow&, const TableColumn&);
+
+/// The line of headings and one line for each row, each with a line break at its end. If they are longer than the
+/// layout permits, columns are left out by their `drop_order` and a line below names them.
+std::string to_text(const Table&, const TextLayout& = {});
+std::string headings_text(const Table&, const TextLayout& = {});
+std::string rows_text(const Table&, const TextLayout& = {});
+
+/// The columns of text as a table of Markdown.
+std::string to_markdown(const Table&);
+
+/// The table with these columns in this order: headings of text, or names in files. InputError for an unknown name. An
+/// empty list changes nothing.
+Table select_columns(Table, const std::vector<std::string>& names);
+
+/// The tables side by side, each with the first `repeated` columns, so that no line is longer than the layout permits
+/// where that is possible.
+std::vector<Table> split_columns(const Table&, std::size_t repeated, const TextLayout&);
+
+/// The value of a cell without quotes around numbers, in base units.
+std::string csv_text(const TableColumn&, const TableCell&);
 
 /// A line of keys and one for each row.
 std::string to_csv(const Table&);

@@ -6,11 +6,10 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
+#include "sim/report/device_table.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr std::size_t kMostDevices = 16;
 
 std::string row(std::string_view name, const std::string& value, const std::string& note = {}) {
   return fmt::format("  {:<22} {:>12}{}{}\n", name, value, note.empty() ? "" : "   ", note);
@@ -18,30 +17,6 @@ std::string row(std::string_view name, const std::string& value, const std::stri
 
 /// Rounding must not print -0.0 %.
 std::string percent(double share) { return fmt::format("{:.1f} %", std::abs(share) < 5e-4 ? 0.0 : 100 * share); }
-
-std::string of_capacity(const MemoryPeak& m) {
-  return m.capacity.value > 0 ? fmt::format("{} of {}", to_text(m.total), to_text(m.capacity + m.reserved))
-                              : to_text(m.total);
-}
-
-std::string device_table(const Report& report, const Cluster& cluster) {
-  std::size_t width = 6;
-  std::vector<DeviceId> used;
-  for (const DeviceId d : report.devices.ids())
-    if (report.devices[d].used) used.push_back(d);
-  const std::size_t left_out = used.size() > kMostDevices ? used.size() - kMostDevices : 0;
-  used.resize(used.size() - left_out);
-  for (const DeviceId d : used) width = std::max(width, cluster.devices[d].name.size());
-  std::string text = fmt::format("  {:<{}}  {:>7}  {:>16}  {:>24}  {:>11}\n", "device", width, "busy", "waits for link",
-                                 "peak memory", "activations");
-  for (const DeviceId d : used) {
-    const DeviceReport& r = report.devices[d];
-    text += fmt::format("  {:<{}}  {:>7}  {:>16}  {:>24}  {:>11}\n", cluster.devices[d].name, width,
-                        percent(r.utilisation), to_text(r.exposed), of_capacity(r.memory), r.memory.activations);
-  }
-  if (left_out > 0) text += fmt::format("  ... and {} more\n", left_out);
-  return text;
-}
 
 /// Why devices do not compute: shares of the whole run, mean over used devices, the largest first.
 std::string idle_text(const Report& report) {
@@ -114,7 +89,8 @@ std::string changes_text(const Cluster& cluster) {
 
 }  // namespace
 
-std::string summary_text(const Program& program, const Report& report, const Cluster& cluster, bool measured) {
+std::string summary_text(const Program& program, const Report& report, const Cluster& cluster, bool measured,
+                         const TextLayout& layout) {
   const auto fullest =
       std::max_element(report.devices.begin(), report.devices.end(),
                        [](const DeviceReport& a, const DeviceReport& b) { return a.memory.total < b.memory.total; });
@@ -151,7 +127,7 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   }
   if (report.energy.value > 0)
     text += row("energy", to_text(report.energy), fmt::format("in {}", to_text(report.length)));
-  text += critical_path_text(report) + changes_text(cluster) + "\n" + device_table(report, cluster);
+  text += critical_path_text(report) + changes_text(cluster) + "\n" + device_table(report, cluster, layout);
   for (const DeviceId d : report.devices.ids()) {
     const MemoryPeak& m = report.devices[d].memory;
     if (!m.fits())
@@ -163,7 +139,7 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   return text;
 }
 
-std::string learnt_text(const Learnt& learnt, const Cluster& cluster) {
+std::string learnt_text(const Learnt& learnt, const Cluster& cluster, const TextLayout& layout) {
   std::string text;
   if (!learnt.losses.empty())
     text += fmt::format("  {:<22} {:>12.6g}   {}\n", "loss", learnt.losses.back(),
@@ -173,17 +149,7 @@ std::string learnt_text(const Learnt& learnt, const Cluster& cluster) {
   if (!learnt.evaluations.empty())
     text += fmt::format("  {:<22} {:>12.6g}   after {}, of the weights themselves\n", "evaluation",
                         learnt.evaluations.back().loss, pluralize(learnt.evaluations.back().updates, "update"));
-  text += fmt::format("\n  {:<12}  {:>12}  {:>22}  {:>12}  {:>12}  {:>12}\n", "measured", "memory", "weights",
-                      "gradients", "optimizer", "activations");
-  for (const DeviceId d : learnt.memory.ids()) {
-    if (!cluster.devices.contains(d)) break;
-    const MeasuredMemory& m = learnt.memory[d];
-    if (m.total.value == 0) continue;
-    text += fmt::format("  {:<12}  {:>12}  {:>22}  {:>12}  {:>12}  {:>12}\n", cluster.devices[d].name, to_text(m.total),
-                        fmt::format("{} in {}", to_text(m.weights), m.weight_buffers), to_text(m.gradients),
-                        to_text(m.optimizer), to_text(m.activations));
-  }
-  return text;
+  return text + "\n" + measured_memory_table(learnt, cluster, layout);
 }
 
 std::string enqueued_text(const Enqueued& e) {

@@ -8,16 +8,17 @@
 #include "sim/core/quantity.hpp"
 #include "sim/program/program.hpp"
 #include "sim/report/report.hpp"
+#include "sim/report/text_layout.hpp"
 
 namespace stagecraft {
 
 /// The table that `stagecraft run` prints: the numbers of the run, then one row for each device.
 /// `measured` says that the times come from a real run; memory and traffic always come from the program, and the table
 /// says so.
-std::string summary_text(const Program&, const Report&, const Cluster&, bool measured = false);
+std::string summary_text(const Program&, const Report&, const Cluster&, bool measured = false, const TextLayout& = {});
 
 /// What only a real run knows: losses, and the memory that it allocated.
-std::string learnt_text(const Learnt&, const Cluster&);
+std::string learnt_text(const Learnt&, const Cluster&, const TextLayout& = {});
 /// Time that the host needs to enqueue work on a GPU.
 std::string enqueued_text(const Enqueued&);
 

@@ -130,6 +130,13 @@ std::optional<DeviceRates> device_rates(const Program& program, double samples_p
   return rates;
 }
 
+std::string_view class_name(Purpose purpose) {
+  const auto part = class_of(purpose);
+  for (const TimeClass& c : time_class_list())
+    if (c.part == part) return c.name;
+  return "other";
+}
+
 std::string to_text(const TimeClasses& c) {
   std::vector<std::pair<Seconds, std::string_view>> parts;
   for (const TimeClass& one : time_class_list()) parts.emplace_back(c.spent.*one.part, one.name);

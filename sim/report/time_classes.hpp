@@ -33,6 +33,8 @@ struct DeviceRates {
 std::optional<DeviceRates> device_rates(const Program&, double samples_per_second);
 
 /// "products 61.2 %, tensor 12.0 %, ...": the largest first.
+/// The class of time in which a collective counts: "tensor", "data".
+std::string_view class_name(Purpose);
 std::string to_text(const TimeClasses&);
 
 /// Members such as `products_s`, and `bubble_s`. They sum to the length of the run.

@@ -15,7 +15,7 @@ using config::Problems;
 using config::Value;
 
 constexpr double kMostValues = 1e6;
-const char* const kForms = "write a list, {from: 4, to: 64, times: 2} or {from: 1, to: 9, by: 2}";
+const char* const kForms = "write a value, a list, {from: 4, to: 64, times: 2} or {from: 1, to: 9, by: 2}";
 
 /// The number and the unit of a text such as "50 GB/s".
 struct Amount {
@@ -98,6 +98,7 @@ class Range {
 
 std::vector<Value> axis_values(const Value& written, const std::string& path, Problems& problems) {
   if (written.is_map()) return Range(written, path, problems).values();
+  if (written.is_scalar()) return {written};
   if (!written.is_list())
     problems.add(written.where, path, "an axis needs its values", kForms, "wrong-type");
   else if (written.items.empty())

@@ -7,6 +7,7 @@
 
 #include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
+#include "sim/sweep/expressions.hpp"
 
 namespace stagecraft {
 namespace {
@@ -63,6 +64,20 @@ double combinations(const Sweep& sweep) {
         fmt::format("the sweep has {:.0f} points, and {} are the most", points, sweep.limit), help, "limit"}});
 }
 
+SweepStep evaluated(const SweepStep& step, const Sweep& sweep) {
+  config::Problems problems;
+  auto values = evaluate_step(step, sweep, problems);
+  problems.throw_if_any();
+  return std::move(*values);
+}
+
+bool meets(const SweepStep& step, const Sweep& sweep) {
+  config::Problems problems;
+  const auto holds = meets_conditions(step, sweep, problems);
+  problems.throw_if_any();
+  return *holds;
+}
+
 std::string canonical(const Value& value) {
   std::string ignored;
   if (value.is_scalar() && !value.quoted)
@@ -85,13 +100,14 @@ std::vector<Point> points_of(const Sweep& sweep, std::vector<Diagnostic>& warnin
     points.push_back({static_cast<int>(points.size()) + 1, {}, std::move(step)});
   };
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-    SweepStep step = combination(sweep.axes, i);
+    SweepStep step = evaluated(combination(sweep.axes, i), sweep);
     bool out = false;
     for (std::size_t e = 0; e < sweep.exclude.size(); ++e)
       if (has_all(step, sweep.exclude[e])) out = used[e] = true;
-    if (!out) add(std::move(step));
+    if (!out && meets(step, sweep)) add(std::move(step));
   }
-  for (const SweepStep& also : sweep.also) {
+  for (const SweepStep& written : sweep.also) {
+    const SweepStep also = evaluated(written, sweep);
     const bool own_seed = !sweep.seeds.empty() && std::any_of(sweep.seeds.front().begin(), sweep.seeds.front().end(),
                                                               [&](const Member& m) { return find(also, m.key); });
     if (sweep.seeds.empty() || own_seed) add(also);
@@ -103,7 +119,9 @@ std::vector<Point> points_of(const Sweep& sweep, std::vector<Diagnostic>& warnin
   }
   if (points.size() > static_cast<std::size_t>(sweep.limit))
     refuse(sweep, static_cast<double>(points.size()), "shorten an axis, or write a higher limit");
-  if (points.empty()) throw InputError({{{sweep.file, 1, 1}, "exclude", "no point is left", {}, "empty"}});
+  if (points.empty())
+    throw InputError(
+        {{{sweep.file, 1, 1}, sweep.where.empty() ? "exclude" : "where", "no point is left", {}, "empty"}});
   for (std::size_t e = 0; e < used.size(); ++e)
     if (!used[e] && !sweep.exclude[e].empty())
       warnings.push_back({sweep.exclude[e].front().where,

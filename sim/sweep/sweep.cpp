@@ -14,6 +14,7 @@
 #include "sim/experiment/library.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/scenario.hpp"
+#include "sim/sweep/expressions.hpp"
 
 namespace stagecraft {
 namespace {
@@ -189,13 +190,18 @@ const config::MapSpec& sweep_fields() {
           table("axes", any("values"))
               .optional()
               .doc("Every combination, first axis slowest: a path of the scenario, as --set takes it, to a list of "
-                   "values, or to {from: 4, to: 64, times: 2} or {from: 1, to: 9, by: 2}."),
+                   "values, to one value, or to {from: 4, to: 64, times: 2} or {from: 1, to: 9, by: 2}. A value that "
+                   "begins with = is computed from other settings: = 32 / plan.stages, with + - * / %, comparisons, "
+                   "and, or, not, and names of settings."),
           list("together", table("step", any("value")))
               .optional()
               .doc("One more axis: each item sets several paths at once, the same in all items."),
           list("exclude", table("values", any("value")))
               .optional()
               .doc("Omits the points of the axes that have all values of one of these."),
+          any("where").optional().doc(
+              "A condition, or a list of conditions that all hold: plan.stages * plan.replicas <= 16 and "
+              "run.schedule != 'gpipe'. The sweep omits the points of the axes that do not meet it."),
           list("also", table("values", any("value")))
               .optional()
               .doc("Points in addition to the axes; each is the scenario with these values."),
@@ -240,12 +246,14 @@ Sweep load_sweep(const std::string& given, const std::vector<std::string>& sets)
       if (sweep.exclude.back().empty())
         problems.add(item.where, "exclude", "this would leave out every point", "write {path: value}", "empty");
     }
+  if (const Value* where = root.find("where")) sweep.where = read_conditions(*where, problems);
   if (const Value* also = root.find("also"))
     for (const Value& item : also->items) {
       sweep.also.push_back(step_of(item));
       check_step(sweep.also.back(), fmt::format("also[{}]", sweep.also.size() - 1), problems);
     }
   check_exclude(sweep, problems);
+  check_expressions(sweep, problems);
   sweep.seeds = seeds_of(root.at("repeat"), sweep);
   if (!sweep.seeds.empty()) sweep.axes.push_back(sweep.seeds);
   if (problems.empty() && !varied && sweep.also.empty() && sweep.seeds.empty())

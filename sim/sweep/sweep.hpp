@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/expression.hpp"
 #include "sim/config/fields.hpp"
 
 namespace stagecraft {
@@ -12,19 +13,26 @@ using SweepStep = std::vector<config::Member>;
 /// The values of one dimension of a sweep.
 using SweepAxis = std::vector<SweepStep>;
 
+/// A condition of `where:` and its place in the file.
+struct SweepCondition {
+  config::Expression expression;
+  Where place;
+};
+
 /// A sweep file: a scenario and the values that vary.
 struct Sweep {
   std::string file, name;  ///< `name` is the file's name without folder and extension.
   std::string title, text;
   std::string base_file;
-  config::Value base;              ///< The scenario with references resolved, not validated.
-  std::vector<SweepAxis> axes;     ///< Axes as written, `together`, seeds of `repeat`; the first varies slowest.
-  std::vector<SweepStep> exclude;  ///< The sweep omits a point that has all values of one of these.
-  std::vector<SweepStep> also;     ///< Points in addition to the points of the axes.
-  SweepStep sets;                  ///< Values from the command line, set in every point after its own.
-  SweepAxis seeds;                 ///< The last axis, from `repeat`; empty if that is 1.
-  int limit = 0;                   ///< The largest allowed number of points.
-  std::string backend;             ///< A name in the catalog.
+  config::Value base;                 ///< The scenario with references resolved, not validated.
+  std::vector<SweepAxis> axes;        ///< Axes as written, `together`, seeds of `repeat`; the first varies slowest.
+  std::vector<SweepStep> exclude;     ///< The sweep omits a point that has all values of one of these.
+  std::vector<SweepCondition> where;  ///< The sweep omits a point of the axes that does not meet all of these.
+  std::vector<SweepStep> also;        ///< Points in addition to the points of the axes.
+  SweepStep sets;                     ///< Values from the command line, set in every point after its own.
+  SweepAxis seeds;                    ///< The last axis, from `repeat`; empty if that is 1.
+  int limit = 0;                      ///< The largest allowed number of points.
+  std::string backend;                ///< A name in the catalog.
   Where limit_place;
 };
 
@@ -38,7 +46,8 @@ Sweep load_sweep(const std::string& given, const std::vector<std::string>& sets 
 /// Every path that the points of a sweep set, in the order of the file.
 std::vector<std::string> paths_of(const Sweep&);
 
-/// The values of an axis, which is a list or a range {from, to, by} or {from, to, times}. Empty if there is a problem.
+/// The values of an axis, which is a list, one value, or a range {from, to, by} or {from, to, times}. Empty if there is
+/// a problem.
 std::vector<config::Value> axis_values(const config::Value& written, const std::string& path, config::Problems&);
 
 /// The value as YAML on one line: "1f1b", "[1, 2]", "{name: interleaved, chunks: 2}".

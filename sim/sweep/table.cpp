@@ -13,6 +13,7 @@
 #include "sim/report/table.hpp"
 #include "sim/sweep/point_columns.hpp"
 #include "sim/sweep/result.hpp"
+#include "sim/sweep/seed_statistics.hpp"
 
 namespace stagecraft {
 namespace {
@@ -64,13 +65,15 @@ TableColumns<LabeledRow> text_columns() {
   using Row = LabeledRow;
   const auto seconds = [](const char* name) { return [name](const Row& r) { return Seconds{value(*r.row, name)}; }; };
   return {
-      {{.heading = "iteration", .width = 11}, seconds("makespan_s")},
+      {{.heading = "iteration", .width = 11, .drop_order = 3}, seconds("makespan_s")},
       {{.heading = "period", .width = 11}, seconds("period_s")},
       {{.heading = "throughput", .width = 10},
        [](const Row& r) { return fmt::format("{:.4g}/s", value(*r.row, "throughput_samples_per_s")); }},
-      {{.heading = "bubble", .width = 7}, [](const Row& r) { return percent(value(*r.row, "bubble")); }},
+      {{.heading = "bubble", .width = 7, .drop_order = 2},
+       [](const Row& r) { return percent(value(*r.row, "bubble")); }},
       {{.heading = "memory", .width = 10}, [](const Row& r) { return Bytes{value(*r.row, "peak_memory_bytes")}; }},
-      {{.heading = "devices", .width = 7}, [](const Row& r) { return shortest(value(*r.row, "devices")); }},
+      {{.heading = "devices", .width = 7, .drop_order = 1},
+       [](const Row& r) { return shortest(value(*r.row, "devices")); }},
   };
 }
 
@@ -137,7 +140,12 @@ int SweepTable::missing() const {
   return static_cast<int>(std::count_if(rows.begin(), rows.end(), [](const SweepRow& r) { return r.status.empty(); }));
 }
 
-std::string to_text(const SweepTable& table) { return table.title + "\n\n" + to_text(printed(table)); }
+Table rows_of(const SweepTable& table) { return printed(table); }
+
+std::string to_text(const SweepTable& table, const TextLayout& layout) {
+  return wrap_lines(table.title + "\n\n", layout.width) + to_text(printed(table), layout) +
+         seed_statistics_text(table, layout);
+}
 
 std::string sweep_csv(const SweepTable& table) { return to_csv(printed(table)); }
 
@@ -154,7 +162,7 @@ const config::MapSpec& sweep_results_fields() {
       .title = "What `stagecraft sweep --format json` prints: the points of a sweep with their results.",
       .fields = {choice("schema", {"sweep-results/1"}).doc("Version of this format."),
                  text("title").doc("Title of the sweep."), text("backend").doc("Backend of the results."),
-                 list("points", map("point", row)).positional().doc("The points by number.")}};
+                 list("points", map("point", row)).positional().doc("The points by number."), seed_statistics_field()}};
   return spec;
 }
 
@@ -162,7 +170,8 @@ std::string sweep_json(const SweepTable& table) {
   const Json json = JsonObject{{"schema", "sweep-results/1"},
                                {"title", table.title},
                                {"backend", table.backend},
-                               {"points", to_json(printed(table))}};
+                               {"points", to_json(printed(table))},
+                               {"seed_statistics", seed_statistics_json(table)}};
   return json.dump(2);
 }
 

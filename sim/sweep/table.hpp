@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/report/columns.hpp"
+#include "sim/report/table.hpp"
 
 namespace stagecraft {
 
@@ -28,7 +28,9 @@ struct SweepTable {
   int missing() const;
 };
 
-std::string to_text(const SweepTable&);
+std::string to_text(const SweepTable&, const TextLayout& = {});
+/// The table alone.
+Table rows_of(const SweepTable&);
 std::string sweep_csv(const SweepTable&);
 std::string sweep_json(const SweepTable&);  ///< Schema sweep-results/1; SI units.
 

@@ -62,7 +62,8 @@ def matches(expected, lines):
 
 def run(case, folder):
     environment = {**os.environ, "TMP": folder, "STAGECRAFT": binary, "LC_ALL": "C.UTF-8"}
-    environment.pop("STAGECRAFT_PATH", None)
+    for name in ("STAGECRAFT_PATH", "COLUMNS", "NO_COLOR"):
+        environment.pop(name, None)
     script = f'stagecraft() {{ "$STAGECRAFT" "$@"; }}\n{case.command}'
     done = subprocess.run(["bash", "-c", script], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=TIMEOUT)

@@ -69,10 +69,24 @@ std::vector<std::string> Arguments::list(const std::string& name) const {
   return has(name) ? values.at(name) : std::vector<std::string>{};
 }
 
-void print(std::string_view text) {
+void print(std::string_view text) { print_with(text, {}); }
+
+void print_with(std::string_view text, const std::vector<std::string_view>& sequences) {
   if (launched().rank > 0) return;
+  std::string shown;
+  while (!text.empty()) {
+    const auto next = std::find_if(sequences.begin(), sequences.end(),
+                                   [&](std::string_view sequence) { return text.starts_with(sequence); });
+    if (next != sequences.end()) {
+      shown += *next;
+      text.remove_prefix(next->size());
+      continue;
+    }
+    const std::size_t end = sequences.empty() ? text.size() : std::min(text.find('\033', 1), text.size());
+    shown += printable_lines(text.substr(0, end));
+    text.remove_prefix(end);
+  }
   errno = 0;
-  const std::string shown = printable_lines(text);
   if (std::fwrite(shown.data(), 1, shown.size(), stdout) < shown.size()) refuse_stdout();
 }
 

@@ -56,6 +56,8 @@ Catalog<Command> catalog();
 /// BackendError, from flush() at the latest. Only the first of several processes started together prints.
 /// What is not printable() is escaped.
 void print(std::string_view text);
+/// print() that leaves these terminal sequences in the text as they are.
+void print_with(std::string_view text, const std::vector<std::string_view>& sequences);
 void flush();
 
 /// Prints to stderr what is not a result; what is not printable() is escaped.

@@ -42,9 +42,21 @@ constexpr Term kTerms[] = {
     {"bound|lower bound|model's bound", "A time that is proved to be at most the best possible."},
     {"fluid",
      "The period or makespan when the row is simulated again on the `fluid` backend, with network contention."},
+    {"columns not shown",
+     "Columns of a table that have no room on the terminal. `--wide` prints all columns, `--columns` the named ones, "
+     "and "
+     "a pipe or a file always gets all."},
     {"critical path",
      "The chain of instructions, each waiting for the one before, that determines the length of the run. Only what is "
      "on it can shorten the run."},
+    {"expression|condition",
+     "A computed value of a sweep, `= 32 / plan.stages`, or a line of its `where:`. It has numbers, texts in single "
+     "quotes, names of settings (between backticks where they have other characters than letters, digits, _ . [ ]), "
+     "+ - * / %, == != < <= > >=, not, and, or, and parentheses. A name is what the point sets, else what the scenario "
+     "has in its file."},
+    {"std dev|standard deviation|seed statistics",
+     "Spread of a value over points of a sweep that differ in their seeds only: the square root of the sum of squared "
+     "distances from the mean, divided by their number less one."},
     {"jitter", "Random deviation of the time of each instruction."},
     // Groups of devices.
     {"group|model parallelism",

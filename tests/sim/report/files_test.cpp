@@ -9,6 +9,7 @@
 
 #include "sim/report/memory.hpp"
 #include "sim/report/report.hpp"
+#include "sim/report/trace.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/random_cases.hpp"
 
@@ -152,7 +153,7 @@ TEST_CASE("the trace's memory counter reaches the report's peak and ends at what
     const ParsedJson trace = ParsedJson::parse(chrome_trace(run.program, run.timeline, run.cluster));
     std::map<int, double> peak, last;
     for (const ParsedJson& e : trace["traceEvents"]) {
-      if (e["ph"] != "C") continue;
+      if (e["ph"] != "C" || e["name"] != "memory MB") continue;
       double total = 0;
       for (const auto& [what, megabytes] : e["args"].items()) total += megabytes.get<double>();
       peak[e["pid"]] = std::max(peak[e["pid"]], total);

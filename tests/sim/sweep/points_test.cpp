@@ -166,7 +166,7 @@ TEST_CASE("an exclude that matches no point is a warning") {
 
 TEST_CASE("problems of a sweep are reported with their place") {
   CHECK(refusal("axes: {run.seed: []}\n") == "4:18 axes.run.seed: the axis has no values");
-  CHECK(refusal("axes: {run.seed: 4}\n") == "4:18 axes.run.seed: an axis needs its values");
+  CHECK(refusal("axes: {run.seed: null}\n") == "4:18 axes.run.seed: an axis needs its values");
   CHECK(refusal("axes: {run.seed: {from: 1, to: 4}}\n") == "4:18 axes.run.seed: a range needs `by` or `times`");
   CHECK(refusal("axes: {run.seed: {from: 1, to: 4, by: 0}}\n") == "4:39 axes.run.seed.by: the range does not get on");
   CHECK(refusal("axes: {run.seed: {from: 1, to: 4, times: 1}}\n") ==

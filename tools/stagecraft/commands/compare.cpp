@@ -13,6 +13,7 @@
 #include "sim/search/schedule_table.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/run_table.hpp"
+#include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft {
 namespace {
@@ -30,14 +31,20 @@ Json compare_results_in(const std::string& given) {
 }
 
 int print_table(const Arguments& a) {
-  check_format(a.text("format"), {"text", "csv"});
+  check_table_format(a, {"text", "csv", "markdown"});
+  const TextLayout layout = layout_of(a);
   const auto files = a.list("RUN");
   if (files.size() < 2) throw InputError("two runs or more are needed", "stagecraft compare out/a out/b");
   std::vector<NamedResults> runs;
   for (const std::string& f : files) runs.push_back({f, compare_results_in(f)});
   const Table table = run_table(runs);
   if (const std::string note = devices_note(runs); !note.empty()) print_error("note: {}\n", note);
-  print(a.text("format") == "csv" ? to_csv(table) : to_text(table));
+  if (a.text("format") != "text") {
+    print(table_in_format(table, a.text("format"), layout));
+    return 0;
+  }
+  for (const Table& part : split_columns(select_columns(table, layout.columns), 1, layout))
+    print_text(to_text(part, {.width = layout.width, .color = layout.color}), layout);
   return 0;
 }
 
@@ -69,11 +76,6 @@ ScheduleTable table_of(const Arguments& a, const std::string& file, SortKey by) 
   return table;
 }
 
-std::string in_format(const ScheduleTable& table, const std::string& format) {
-  if (format == "csv") return schedules_csv(table);
-  return format == "json" ? schedules_json(table) + "\n" : to_text(table);
-}
-
 /// Arguments of `compare --schedules` other than the scenario. They have no fallback, so that has() says which are
 /// given.
 std::vector<Argument> compare_schedules_arguments() {
@@ -85,7 +87,8 @@ std::vector<Argument> compare_schedules_arguments() {
           replay_argument(kCompareReplay, "With --schedules"),
           {"--by", Kind::Text, "With --schedules: sort by time, period, memory or traffic (default: period)"},
           {"--gantt", Kind::Flag, "With --schedules: draw the first iteration of each schedule, all on one time scale"},
-          {"--width", Kind::Count, "With --gantt: width of the longest line in characters (default: 100)"},
+          {"--width", Kind::Count,
+           "With --gantt: width of the longest line in characters (default: 100, or the terminal if it is narrower)"},
           {"--svg", Kind::Text, "With --schedules: draw the same to this SVG file"},
           force_argument()};
 }
@@ -93,21 +96,28 @@ std::vector<Argument> compare_schedules_arguments() {
 /// Prints every schedule of --schedules on the scenario RUN, and the answer. 3 when none of them can run.
 int compare_schedules(const Arguments& a) {
   const std::string format = a.text("format");
-  check_format(format, {"text", "csv", "json"});
+  check_table_format(a, {"text", "csv", "json", "markdown"});
+  const TextLayout layout = layout_of(a);
   const std::string file = scenario_of(a);
   const SortKey by = a.has("by") ? parse_sort_key(a.text("by")) : SortKey::Period;
-  const int width = a.has("width") ? a.count("width", 20, 1000) : kWidth;
   if (a.flag("gantt") && format != "text")
-    throw InputError("--gantt draws below the table, which csv and json are not", "--format text, or --svg FILE");
+    throw InputError("--gantt draws below a table of text", "--format text, or --svg FILE");
+  if (a.has("width")) a.count("width", 20, 1000);
   if (a.has("svg")) check_output_of(a, "svg");
   ScheduleTable table = table_of(a, file, by);
   sort_rows(table, by);
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
   if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
     print_error("note: {}\n", line);
-  print(in_format(table, format));
+  if (format == "text")
+    print_text(to_text(table, layout), layout);
+  else
+    print(format == "json" ? schedules_json(table) + "\n" : table_in_format(rows_of(table), format, layout));
   if (std::none_of(table.rows.begin(), table.rows.end(), [](const ScheduleRow& r) { return r.ran(); })) return 3;
-  if (a.flag("gantt")) print("\n" + gantt_strips(strips_of(table), table.cluster, width));
+  if (a.flag("gantt")) {
+    const int width = a.has("width") ? a.count("width", 20, 1000) : gantt_width(table.cluster, kWidth, layout);
+    print("\n" + gantt_strips(strips_of(table), table.cluster, width));
+  }
   if (a.has("svg")) {
     write_output_of(a, "svg", strips_svg(strips_of(table), table.cluster, table.title), CommentStyle::Markup);
     print_error("wrote {}\n", a.text("svg"));
@@ -130,8 +140,9 @@ std::vector<Argument> compare_arguments() {
        {},
        true}};
   for (Argument& a : compare_schedules_arguments()) compare_arguments.push_back(std::move(a));
-  compare_arguments.push_back({"--format", Argument::Kind::Text, "text or csv; with --schedules also json", "text"});
-  return compare_arguments;
+  compare_arguments.push_back(
+      {"--format", Argument::Kind::Text, "text, csv or markdown; with --schedules also json", "text"});
+  return with_table_arguments(std::move(compare_arguments));
 }
 
 int execute_compare(const Arguments& a) {

@@ -15,66 +15,92 @@
 #include "sim/training/task.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
 namespace {
 
+struct Entry {
+  std::string name, summary, source;
+};
+using Entries = std::vector<Entry>;
+
 template <class Def>
-void print_catalog(Catalog<Def> catalog) {
-  std::size_t widest = 14;
-  for (const Def* d : catalog) widest = std::max(widest, d->name.size());
+Entries entries_of(Catalog<Def> catalog) {
+  Entries entries;
   for (const Def* d : catalog)
-    print(fmt::format("{:<{}} {}{}\n", d->name, widest, d->summary,
-                      d->source.empty() ? "" : fmt::format("  [{}]", d->source)));
+    entries.push_back({std::string(d->name), std::string(d->summary), std::string(d->source)});
+  return entries;
 }
 
-void print_files(FileKind kind) {
+Entries files_of(FileKind kind) {
+  Entries entries;
   for (const NamedFile& f : named_files(kind)) {
     config::Problems ignored;
     const config::Value root = config::parse_yaml_file(f.path, ignored);
     const config::Value* title = root.is_map() ? root.find("title") : nullptr;
-    print(fmt::format("{:<22} {}  [{}]\n", f.name, title ? title->text : "(untitled)", f.path));
+    entries.push_back({f.name, title ? title->text : "(untitled)", f.path});
   }
+  return entries;
 }
 
-void print_devices() {
-  std::size_t widest = 0;
-  for (const DevicePreset& d : device_presets()) widest = std::max(widest, d.type.name.size());
+Entries devices() {
+  Entries entries;
   for (const DevicePreset& d : device_presets())
-    print(fmt::format("{:<{}}  {:>10} at {:>10}  {:>12}, {:>2.0f} % of it reached  [{}]\n", d.type.name, widest,
-                      to_text(d.type.memory), to_text(d.type.memory_bandwidth), to_text(d.type.peak),
-                      100 * d.type.efficiency, d.source));
+    entries.push_back({d.type.name,
+                       fmt::format("{:>10} at {:>10}  {:>12}, {:>2.0f} % of it reached", to_text(d.type.memory),
+                                   to_text(d.type.memory_bandwidth), to_text(d.type.peak), 100 * d.type.efficiency),
+                       std::string(d.source)});
+  return entries;
 }
 
-void print_software() {
-  std::size_t widest = 0;
-  for (const SoftwareStack& stack : software_stacks()) widest = std::max(widest, stack.name.size());
+Entries software() {
+  Entries entries;
   for (const SoftwareStack& stack : software_stacks())
-    print(fmt::format("{:<{}}  {}  [{}]\n", stack.name, widest, stack.summary, stack.source));
+    entries.push_back({std::string(stack.name), std::string(stack.summary), std::string(stack.source)});
+  return entries;
+}
+
+/// Text has the source in brackets after the summary; files have it apart.
+Table entry_table(const Entries& entries) {
+  using Row = Entry;
+  return make_table<Row>(
+      {{{.key = word_column("name", "Name, as scenarios and options use it."),
+         .heading = "name",
+         .width = 14,
+         .align = TextAlign::Left,
+         .widens = true,
+         .gap = 0},
+        &Row::name},
+       {{.heading = "what it is", .align = TextAlign::Left, .gap = 1, .wraps = true},
+        [](const Row& e) { return e.summary + (e.source.empty() ? "" : fmt::format("  [{}]", e.source)); }},
+       {{.key = word_column("summary", "What it is.")}, &Row::summary},
+       {{.key = word_column("source", "Paper, code or file that it comes from.")}, &Row::source}},
+      entries);
 }
 
 struct Kind {
   std::string name;
-  void (*print)();
+  Entries (*entries)();
 };
 
-const Kind kKinds[] = {{"schedules", [] { print_catalog(schedules::catalog()); }},
-                       {"planners", [] { print_catalog(planners::catalog()); }},
-                       {"weights", [] { print_catalog(weights::catalog()); }},
-                       {"backends", [] { print_catalog(backends::catalog()); }},
-                       {"builders", [] { print_catalog(model_builders::catalog()); }},
-                       {"devices", print_devices},
-                       {"software", print_software},
-                       {"generators", [] { print_catalog(topology_generators::catalog()); }},
-                       {"collectives", [] { print_catalog(collective_algorithms::catalog()); }},
-                       {"tasks", [] { print_catalog(tasks::catalog()); }},
-                       {"optimizers", [] { print_catalog(optimizers()); }},
-                       {"models", [] { print_files(FileKind::Model); }},
-                       {"topologies", [] { print_files(FileKind::Cluster); }},
-                       {"scenarios", [] { print_files(FileKind::Scenario); }},
-                       {"profiles", [] { print_files(FileKind::Profile); }},
-                       {"sweeps", [] { print_files(FileKind::Sweep); }},
-                       {"published", [] { print_files(FileKind::Published); }}};
+const Kind kKinds[] = {{"schedules", [] { return entries_of(schedules::catalog()); }},
+                       {"planners", [] { return entries_of(planners::catalog()); }},
+                       {"weights", [] { return entries_of(weights::catalog()); }},
+                       {"backends", [] { return entries_of(backends::catalog()); }},
+                       {"builders", [] { return entries_of(model_builders::catalog()); }},
+                       {"devices", devices},
+                       {"software", software},
+                       {"generators", [] { return entries_of(topology_generators::catalog()); }},
+                       {"collectives", [] { return entries_of(collective_algorithms::catalog()); }},
+                       {"tasks", [] { return entries_of(tasks::catalog()); }},
+                       {"optimizers", [] { return entries_of(optimizers()); }},
+                       {"models", [] { return files_of(FileKind::Model); }},
+                       {"topologies", [] { return files_of(FileKind::Cluster); }},
+                       {"scenarios", [] { return files_of(FileKind::Scenario); }},
+                       {"profiles", [] { return files_of(FileKind::Profile); }},
+                       {"sweeps", [] { return files_of(FileKind::Sweep); }},
+                       {"published", [] { return files_of(FileKind::Published); }}};
 
 std::vector<std::string> kinds() {
   std::vector<std::string> names;
@@ -90,11 +116,24 @@ std::string kinds_text() {
   return join(names) + " or " + last;
 }
 
+void print_entries(const Table& table, const std::string& format, const TextLayout& layout) {
+  if (format == "json")
+    print(Json(to_json(table)).dump(2) + "\n");
+  else if (format != "text")
+    print(table_in_format(table, format, layout));
+  else if (layout.columns.empty())
+    print_text(rows_text(table, layout), layout);
+  else
+    print_text(to_text(table, layout), layout);
+}
+
 int execute_list(const Arguments& a) {
-  const std::string kind = a.text("KIND");
+  const std::string kind = a.text("KIND"), format = a.text("format");
+  check_table_format(a, {"text", "csv", "json", "markdown"});
+  const TextLayout layout = layout_of(a);
   for (const Kind& k : kKinds)
     if (k.name == kind) {
-      k.print();
+      print_entries(entry_table(k.entries()), format, layout);
       return 0;
     }
   throw InputError(kind.empty() ? "list what?" : "there is nothing called '" + kind + "' to list",
@@ -111,7 +150,8 @@ extern const Command list{
         "scenarios, sweeps, profiles or what is published",
     .group = "Inspect",
     .example = "stagecraft list schedules",
-    .arguments = {{"KIND", Argument::Kind::Text, kinds_text(), {}, true}},
+    .arguments = with_table_arguments({{"KIND", Argument::Kind::Text, kinds_text(), {}, true},
+                                       {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
     .run = execute_list,
 };
 

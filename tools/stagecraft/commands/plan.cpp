@@ -5,6 +5,7 @@
 #include "sim/published/error_classes.hpp"
 #include "sim/search/plan_table.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -13,7 +14,8 @@ constexpr const char* kPlanReplay = "all";
 
 int execute_plan(const Arguments& a) {
   const std::string format = a.text("format");
-  check_format(format, {"text", "csv", "json"});
+  check_table_format(a, {"text", "csv", "json", "markdown"});
+  const TextLayout layout = layout_of(a);
   const PlanTableOptions options{.planners = a.text("planner"),
                                  .backend = a.text("backend"),
                                  .show = a.flag("show") && format == "text",
@@ -23,7 +25,10 @@ int execute_plan(const Arguments& a) {
   table.interval = prediction_interval(experiment);
   hide_progress();
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
-  print(format == "csv" ? plans_csv(table) : format == "json" ? plans_json(table) + "\n" : to_text(table));
+  if (format == "text")
+    print_text(to_text(table, layout), layout);
+  else
+    print(format == "json" ? plans_json(table) + "\n" : table_in_format(rows_of(table), format, layout));
   return std::any_of(table.rows.begin(), table.rows.end(), [](const PlanRow& r) { return r.ran(); }) ? 0 : 3;
 }
 
@@ -34,14 +39,14 @@ extern const Command plan{
     .summary = "Compare planners: predicted time, simulated time and lower bound",
     .group = "Run",
     .example = "stagecraft plan scenarios/examples/quickstart.yaml --planner all --show",
-    .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
-                  {"--planner", Argument::Kind::Text, "all, or names with commas between: stagecraft list planners",
-                   "all"},
-                  {"-b,--backend", Argument::Kind::Text, "Backend that simulates the plans", "ideal"},
-                  replay_argument(kPlanReplay),
-                  {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
-                  {"--show", Argument::Kind::Flag, "Print the plans too"},
-                  {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
+    .arguments = with_table_arguments(
+        {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
+         {"--planner", Argument::Kind::Text, "all, or names with commas between: stagecraft list planners", "all"},
+         {"-b,--backend", Argument::Kind::Text, "Backend that simulates the plans", "ideal"},
+         replay_argument(kPlanReplay),
+         {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
+         {"--show", Argument::Kind::Flag, "Print the plans too"},
+         {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
     .run = execute_plan,
 };
 

@@ -9,6 +9,7 @@
 #include "sim/published/table.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
+#include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -59,7 +60,11 @@ int execute_reproduce(const Arguments& a) {
   if (a.flag("refit")) throw InputError("--refit is for predictions", "stagecraft reproduce predictions --refit");
   if (a.has("svg")) throw InputError("--svg is for predictions", "stagecraft reproduce predictions --svg FILE");
   const std::string format = a.text("format");
-  check_format(format, {"text", "csv", "json"});
+  check_table_format(a, {"text", "csv", "json", "markdown"});
+  const TextLayout layout = layout_of(a);
+  if (a.has("columns") && format == "text")
+    throw InputError("--columns chooses columns of --format csv and markdown; text has the columns of the publications",
+                     "add --format markdown");
   if (a.has("html")) check_output_of(a, "html");
   std::vector<Reproduction> reproductions;
   int unexpected = 0;
@@ -71,12 +76,12 @@ int execute_reproduce(const Arguments& a) {
     unexpected += reproductions.back().unexpected();
     changes += unexpected_text(reproductions.back());
     if (format != "text") continue;
-    print((reproductions.size() > 1 ? "\n" : "") + to_text(reproductions.back()));
+    print_text((reproductions.size() > 1 ? "\n" : "") + to_text(reproductions.back(), layout), layout);
     flush();
     on_interrupt_say(fmt::format("the {} of {} printed above are done", reproductions.size(), asked.size()));
   }
-  if (format == "text" && reproductions.size() > 1) print("\n" + summary_text(reproductions));
-  if (format == "csv") print(reproduced_csv(reproductions));
+  if (format == "text" && reproductions.size() > 1) print(wrap_lines("\n" + summary_text(reproductions), layout.width));
+  if (format == "csv" || format == "markdown") print(table_in_format(figures_of(reproductions), format, layout));
   if (format == "json") print(reproduced_json(reproductions) + "\n");
   flush();
   if (a.has("html")) {
@@ -97,7 +102,7 @@ extern const Command reproduce{
     .summary = "Reproduce published results and compare our figures with them",
     .group = "Run",
     .example = "stagecraft reproduce zero-bubble --html published.html",
-    .arguments =
+    .arguments = with_table_arguments(
         {{"NAME", Argument::Kind::List,
           "Folders of scenarios/papers, or files; without one, all of them. predictions: errors of times from shapes"},
          {"--simulate", Argument::Kind::Flag, "predictions: simulate every run too, which takes minutes"},
@@ -106,7 +111,7 @@ extern const Command reproduce{
          {"--svg", Argument::Kind::Text, "predictions: draw predicted against measured times to this SVG file"},
          {"--html", Argument::Kind::Text, "Write a page with plots to this file too"},
          force_argument(),
-         {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
+         {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
     .run = execute_reproduce,
 };
 

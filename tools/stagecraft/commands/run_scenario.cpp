@@ -12,8 +12,11 @@
 #include "sim/report/drawings.hpp"
 #include "sim/report/files.hpp"
 #include "sim/report/text.hpp"
+#include "sim/report/trace.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/gzip.hpp"
 #include "tools/stagecraft/run_folder.hpp"
+#include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -47,6 +50,22 @@ std::string headline(const CompiledExperiment& p, const Outcome& o) {
                      pluralize(std::ssize(p.program.instructions), "instruction"));
 }
 
+std::string trace_of(const CompiledExperiment& p, const Outcome& o) {
+  return chrome_trace(p.program, o.timeline, p.cluster(), {.plan = &p.plan, .report = &o.report});
+}
+
+/// Writes the trace to the file of --trace, compressed where its name ends in .gz.
+void write_trace(const Arguments& a, const CompiledExperiment& p, const Outcome& o) {
+  const bool compressed = a.text("trace").ends_with(".gz");
+  if (!o.timeline.instruction_times) {
+    print_error("{} is not written: instructions were not timed (run.gpu.timing: off)\n", a.text("trace"));
+    return;
+  }
+  const std::string text = trace_of(p, o);
+  write_output_of(a, "trace", compressed ? gzip(text) : text, CommentStyle::None);
+  print_error("wrote {}\n", a.text("trace"));
+}
+
 void write_results(const std::string& folder, const CompiledExperiment& p, const Outcome& o, const std::string& json,
                    Overwrite overwrite) {
   const config::Value& scenario = *p.experiment.source;
@@ -65,7 +84,7 @@ void write_results(const std::string& folder, const CompiledExperiment& p, const
   if (wanted("trace") && size > kMostTraced)
     print_error("trace.json is not written: no viewer opens one with {} instructions\n", size);
   else if (wanted("trace"))
-    files.push_back({"trace.json", [&] { return chrome_trace(p.program, o.timeline, p.cluster()); }});
+    files.push_back({"trace.json", [&] { return trace_of(p, o); }});
   if (wanted("svg") && size > kMostDrawn)
     print_error("timeline.svg is not written: it would show {} instructions, and up to {} are legible\n", size,
                 kMostDrawn);
@@ -97,7 +116,10 @@ int execute_run_scenario(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
   get_from(backends::catalog(), "backend", a.text("backend"));  // Reports a wrong name before planning starts.
+  const TextLayout layout = layout_of(a);
   if (a.has("html")) check_output_of(a, "html");
+  if (a.has("trace")) check_output_of(a, "trace");
+  if (a.text("trace").ends_with(".gz")) check_gzip();
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), a.list("set")));
   if (a.has("html")) check_page_size(compiled.program.size());
   suggest_fluid(compiled.program, a.text("backend"));
@@ -113,14 +135,17 @@ int execute_run_scenario(const Arguments& a) {
   if (format == "json") {
     print(json + "\n");
   } else {
-    print(headline(compiled, outcome) + summary_text(compiled.program, outcome.report, compiled.cluster(),
-                                                     outcome.timeline.clock != Clock::Simulated));
-    if (outcome.timeline.enqueued) print(enqueued_text(*outcome.timeline.enqueued));
-    if (outcome.timeline.learnt) print(learnt_text(*outcome.timeline.learnt, compiled.cluster()));
+    std::string text = headline(compiled, outcome) + summary_text(compiled.program, outcome.report, compiled.cluster(),
+                                                                  outcome.timeline.clock != Clock::Simulated, layout);
+    if (outcome.timeline.enqueued) text += enqueued_text(*outcome.timeline.enqueued);
+    if (outcome.timeline.learnt) text += learnt_text(*outcome.timeline.learnt, compiled.cluster(), layout);
+    print_text(wrap_lines(text, layout.width), layout);
     if (small(compiled) && outcome.timeline.instruction_times && !a.flag("no-gantt"))
-      print("\n" + gantt(compiled.program, outcome.timeline, compiled.cluster(), 0, kGanttWidth));
+      print("\n" + gantt(compiled.program, outcome.timeline, compiled.cluster(), 0,
+                         gantt_width(compiled.cluster(), kGanttWidth, layout)));
   }
   if (a.has("out")) write_results(a.text("out"), compiled, outcome, json, overwrite_of(a));
+  if (a.has("trace")) write_trace(a, compiled, outcome);
   if (a.has("html") && !outcome.timeline.instruction_times) {
     print_error("{} is not written: instructions were not timed (run.gpu.timing: off)\n", a.text("html"));
   } else if (a.has("html")) {
@@ -141,16 +166,19 @@ extern const Command run_scenario{
     .group = "Run",
     .example =
         "stagecraft run scenarios/examples/quickstart.yaml --backend simgrid --set run.micro_batches=16 --out out/a",
-    .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
-                  {"-b,--backend", Argument::Kind::Text, "Backend: stagecraft list backends", "simgrid"},
-                  {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
-                  {"-o,--out", Argument::Kind::Text,
-                   "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario"},
-                  {"--html", Argument::Kind::Text,
-                   "Write the run as an HTML page to this file; stagecraft report compares several"},
-                  force_argument(),
-                  {"--no-gantt", Argument::Kind::Flag, "Do not draw the timeline of small runs"},
-                  {"--format", Argument::Kind::Text, "text or json", "text"}},
+    .arguments = with_width_arguments(
+        {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
+         {"-b,--backend", Argument::Kind::Text, "Backend: stagecraft list backends", "simgrid"},
+         {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
+         {"-o,--out", Argument::Kind::Text,
+          "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario"},
+         {"--trace", Argument::Kind::Text,
+          "Write the trace for ui.perfetto.dev to this file too, compressed if its name ends in .gz"},
+         {"--html", Argument::Kind::Text,
+          "Write the run as an HTML page to this file; stagecraft report compares several"},
+         force_argument(),
+         {"--no-gantt", Argument::Kind::Flag, "Do not draw the timeline of small runs"},
+         {"--format", Argument::Kind::Text, "text or json", "text"}}),
     .run = execute_run_scenario,
     .shared =
         [](const Arguments& a) {

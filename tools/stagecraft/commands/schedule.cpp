@@ -15,11 +15,13 @@
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/asked_order.hpp"
 #include "tools/stagecraft/schedule_file.hpp"
+#include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
 namespace {
 
 constexpr int kIterations = 5;          // The period is T(4) - T(3); the last one keeps the pipeline full.
+constexpr int kTimelineWidth = 100;     // Characters of the timeline.
 constexpr std::size_t kMostPeaks = 64;  // Printed one by one.
 
 Program program_of(const Arguments& a, const AskedOrder& q) {
@@ -88,6 +90,20 @@ bool has_messages(const ActionTable& table) {
   return false;
 }
 
+/// The grid with rows cut where the terminal ends.
+std::string cut_grid(const std::string& grid, const TextLayout& layout) {
+  if (layout.width == 0) return grid;
+  std::string text;
+  bool cut = false;
+  for (const std::string& line : split(grid, '\n')) {
+    const std::string shown = shorten(line, static_cast<std::size_t>(layout.width));
+    cut = cut || shown != line;
+    text += shown + '\n';
+  }
+  text.pop_back();  // split() ends with what follows the last line break.
+  return text + (cut ? "operations not shown: the ends of the rows (--wide)\n" : "");
+}
+
 int execute_schedule(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"grid", "csv", "json", "gantt"});
@@ -112,11 +128,15 @@ int execute_schedule(const Arguments& a) {
   const std::vector<double> peaks = peaks_of(a, q);
   if (format == "json")
     return print(with_findings(schedule_json(q.name, program, report, peaks, q.search), q.checked) + "\n"), 0;
-  std::string text = format == "gantt" ? gantt(program, timeline, cluster, 0, 100) : to_grid(q.one);
+  const TextLayout layout = layout_of(a);
+  const std::string drawing = format == "gantt"
+                                  ? gantt(program, timeline, cluster, 0, gantt_width(cluster, kTimelineWidth, layout))
+                                  : cut_grid(to_grid(q.one), layout);
+  std::string text;
   if (q.copies) text += "two copies of the model: here they need no time to exchange gradients, nor wait for it\n";
   text += unit_text(q, asked_costs(a)) + numbers_text(report, peaks);
   if (q.search) text += to_text(*q.search, [](Seconds s) { return fmt::format("{:.10g}", s.value); }) + '\n';
-  return print(text + warnings_text(q.checked)), 0;
+  return print(drawing + wrap_lines(text + warnings_text(q.checked), layout.width)), 0;
 }
 
 std::vector<Argument> schedule_arguments() {
@@ -138,7 +158,7 @@ std::vector<Argument> schedule_arguments() {
       {"--comm", Kind::Number, "Time of a message between two devices", "0"},
       {"--format", Kind::Text, "grid, gantt, csv or json", "grid"}};
   for (Argument& argument : check_arguments()) list.push_back(std::move(argument));
-  return list;
+  return with_width_arguments(std::move(list));
 }
 
 }  // namespace

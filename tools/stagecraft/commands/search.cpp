@@ -9,6 +9,7 @@
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/search_progress.hpp"
 #include "tools/stagecraft/sweep_progress.hpp"
+#include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -62,7 +63,8 @@ std::string best_scenario(const Arguments& a, const Choice& first, int iteration
 
 int execute_search(const Arguments& a) {
   const std::string format = a.text("format");
-  check_format(format, {"text", "csv", "json"});
+  check_table_format(a, {"text", "csv", "json", "markdown"});
+  const TextLayout layout = layout_of(a);
   if (a.has("out")) check_output_of(a, "out");
   const ChoiceOptions options = search_options(a);
   const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
@@ -76,9 +78,10 @@ int execute_search(const Arguments& a) {
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
   if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
     print_error("note: {}\n", line);
-  print(format == "csv"    ? choices_csv(table)
-        : format == "json" ? choices_json(table) + "\n"
-                           : to_text(table, a.flag("all")));
+  if (format == "text")
+    print_text(to_text(table, a.flag("all"), layout), layout);
+  else
+    print(format == "json" ? choices_json(table) + "\n" : table_in_format(rows_of(table), format, layout));
   flush();
   if (a.has("out") && !table.front.empty())
     write_output_of(a, "out", best_scenario(a, table.front.front(), table.iterations), CommentStyle::Hash);
@@ -97,33 +100,33 @@ extern const Command search{
     .summary = "Search plans, devices, schedules, micro-batches, recomputation and weights together for the fastest",
     .group = "Run",
     .example = "stagecraft search scenarios/examples/quickstart.yaml --time 60s --out best.yaml",
-    .arguments = {{"FILE", Argument::Kind::Text, "Scenario: its model, cluster and samples in an iteration", {}, true},
-                  {"--time", Argument::Kind::Text,
-                   "Stop after this time with the best so far: 60s, 5min (default: when nothing else can be shorter)"},
-                  {"-o,--out", Argument::Kind::Text, "File for a scenario whose run shows the first row"},
-                  {"--resume", Argument::Kind::Text,
-                   "File for the state of the search; if it exists, the search resumes with the same answer"},
-                  {"-j,--jobs", Argument::Kind::Count,
-                   "Threads; the answer is the same with any number (default: one for each core)"},
-                  {"--seed", Argument::Kind::Count, "Order of choices with equal bounds", "1"},
-                  {"--schedules", Argument::Kind::Text,
-                   "Names with commas between. chimera and other bidirectional schedules are tried only if named "
-                   "(default: the usual synchronous schedules, then synthesised; with software of Megatron-LM 1f1b and "
-                   "interleaved)"},
-                  {"--weights", Argument::Kind::Text,
-                   "Weights policies with commas between, or all; stale ones are included (default: the policy that "
-                   "belongs to each schedule)"},
-                  {"--all", Argument::Kind::Flag,
-                   "Search for and print the whole Pareto front of time, memory and devices"},
-                  {"--most", Argument::Kind::Count, "Most simulations", "20000"},
-                  {"-b,--backend", Argument::Kind::Text, "Backend that simulates them first", "ideal"},
-                  {"--replay", Argument::Kind::Text,
-                   "0: rank without network contention. Otherwise whatever may be best is simulated on fluid too, and "
-                   "ranked by that (default: all; 0 with a backend other than ideal)"},
-                  {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
-                  {"-q,--quiet", Argument::Kind::Flag, "Show no progress"},
-                  force_argument(),
-                  {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
+    .arguments = with_table_arguments(
+        {{"FILE", Argument::Kind::Text, "Scenario: its model, cluster and samples in an iteration", {}, true},
+         {"--time", Argument::Kind::Text,
+          "Stop after this time with the best so far: 60s, 5min (default: when nothing else can be shorter)"},
+         {"-o,--out", Argument::Kind::Text, "File for a scenario whose run shows the first row"},
+         {"--resume", Argument::Kind::Text,
+          "File for the state of the search; if it exists, the search resumes with the same answer"},
+         {"-j,--jobs", Argument::Kind::Count,
+          "Threads; the answer is the same with any number (default: one for each core)"},
+         {"--seed", Argument::Kind::Count, "Order of choices with equal bounds", "1"},
+         {"--schedules", Argument::Kind::Text,
+          "Names with commas between. chimera and other bidirectional schedules are tried only if named "
+          "(default: the usual synchronous schedules, then synthesised; with software of Megatron-LM 1f1b and "
+          "interleaved)"},
+         {"--weights", Argument::Kind::Text,
+          "Weights policies with commas between, or all; stale ones are included (default: the policy that "
+          "belongs to each schedule)"},
+         {"--all", Argument::Kind::Flag, "Search for and print the whole Pareto front of time, memory and devices"},
+         {"--most", Argument::Kind::Count, "Most simulations", "20000"},
+         {"-b,--backend", Argument::Kind::Text, "Backend that simulates them first", "ideal"},
+         {"--replay", Argument::Kind::Text,
+          "0: rank without network contention. Otherwise whatever may be best is simulated on fluid too, and "
+          "ranked by that (default: all; 0 with a backend other than ideal)"},
+         {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
+         {"-q,--quiet", Argument::Kind::Flag, "Show no progress"},
+         force_argument(),
+         {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
     .run = execute_search,
 };
 

@@ -6,6 +6,7 @@
 #include "sim/sweep/run_sweep.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/sweep_progress.hpp"
+#include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -46,7 +47,7 @@ struct Asked {
 };
 
 Asked read(const Arguments& a) {
-  check_format(a.text("format"), {"text", "csv", "json"});
+  check_table_format(a, {"text", "csv", "json", "markdown"});
   Asked asked{options_of(a), {}};
   asked.plan = plan_sweep(asked.options);
   return asked;
@@ -64,6 +65,7 @@ Asked read_together(const Arguments& a) {
 
 int execute_sweep(const Arguments& a) {
   const std::string format = a.text("format");
+  const TextLayout layout = layout_of(a);
   const auto& [options, plan] = a.flag("list") ? read(a) : read_together(a);
   if (launched().rank == 0) warn(plan.warnings);
   if (a.flag("list")) return list_points(plan);
@@ -87,7 +89,10 @@ int execute_sweep(const Arguments& a) {
     print_error("interrupted: {} to go, which the same command does\n", p.total - p.there - p.done);
     return kSweepInterrupted;
   }
-  print(format == "csv" ? sweep_csv(end.table) : format == "json" ? sweep_json(end.table) + "\n" : to_text(end.table));
+  if (format == "text")
+    print_text(to_text(end.table, layout), layout);
+  else
+    print(format == "json" ? sweep_json(end.table) + "\n" : table_in_format(rows_of(end.table), format, layout));
   flush();
   if (const std::string note = devices_note(end.table); !note.empty()) print_error("note: {}\n", note);
   const int failed = end.table.failed();
@@ -103,24 +108,23 @@ extern const Command sweep{
     .summary = "Run every point of a sweep; an interrupted sweep resumes",
     .group = "Run",
     .example = "stagecraft sweep scenarios/sweeps/schedules.yaml --out schedules.db",
-    .arguments = {{"FILE", Argument::Kind::Text, "Sweep: a scenario and the values that vary", {}, true},
-                  {"--list", Argument::Kind::Flag, "Print the points and run none"},
-                  {"--only", Argument::Kind::List,
-                   "path=value: only points with this value. Several values of one path: any of them; several paths: "
-                   "all of them"},
-                  {"-s,--set", Argument::Kind::List, "path=value, for every point; may be repeated"},
-                  {"--shard", Argument::Kind::Text, "2/4: run the second of four shards, each on its own machine"},
-                  {"-b,--backend", Argument::Kind::Text, "Backend (default: the sweep's, or simgrid)"},
-                  {"-j,--jobs", Argument::Kind::Count,
-                   "Workers of each process (default: one for each core; one if times are measured, and under mpirun)"},
-                  {"--timeout", Argument::Kind::Number, "Seconds after which a point is stopped (default: none)"},
-                  {"--retry", Argument::Kind::Flag,
-                   "Run points again that crashed, timed out or failed in the backend"},
-                  {"--reuse", Argument::Kind::Flag,
-                   "Use results of other versions of Stagecraft for points without a result of this version"},
-                  {"-o,--out", Argument::Kind::Text,
-                   "SQLite file for the results (default: the sweep's name with .db)"},
-                  {"--format", Argument::Kind::Text, "text, csv or json", "text"}},
+    .arguments = with_table_arguments(
+        {{"FILE", Argument::Kind::Text, "Sweep: a scenario and the values that vary", {}, true},
+         {"--list", Argument::Kind::Flag, "Print the points and run none"},
+         {"--only", Argument::Kind::List,
+          "path=value: only points with this value. Several values of one path: any of them; several paths: "
+          "all of them"},
+         {"-s,--set", Argument::Kind::List, "path=value, for every point; may be repeated"},
+         {"--shard", Argument::Kind::Text, "2/4: run the second of four shards, each on its own machine"},
+         {"-b,--backend", Argument::Kind::Text, "Backend (default: the sweep's, or simgrid)"},
+         {"-j,--jobs", Argument::Kind::Count,
+          "Workers of each process (default: one for each core; one if times are measured, and under mpirun)"},
+         {"--timeout", Argument::Kind::Number, "Seconds after which a point is stopped (default: none)"},
+         {"--retry", Argument::Kind::Flag, "Run points again that crashed, timed out or failed in the backend"},
+         {"--reuse", Argument::Kind::Flag,
+          "Use results of other versions of Stagecraft for points without a result of this version"},
+         {"-o,--out", Argument::Kind::Text, "SQLite file for the results (default: the sweep's name with .db)"},
+         {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
     .run = execute_sweep,
     .shared = [](const Arguments& a) { return !a.flag("list"); },
     .joins = true,
