@@ -6,6 +6,7 @@
 #include "backends/world.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/diagnosis/diagnose.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/published/error_classes.hpp"
@@ -93,10 +94,28 @@ void suggest_fluid(const Program& program, const std::string& backend) {
                 program.devices);
 }
 
+/// Adds what limits the run, with suggestions that are simulated on the same backend.
+void add_diagnosis(const Arguments& a, const CompiledExperiment& c, Outcome& o) {
+  const auto read = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> sets = a.list("set");
+    sets.insert(sets.end(), more.begin(), more.end());
+    return load_experiment(a.text("FILE"), sets);
+  };
+  const WhatIf what_if = a.flag("what-if") ? WhatIf::Every : WhatIf::First;
+  o.report.diagnosis = diagnose(c, o, a.text("backend"), read, what_if);
+}
+
+void check_what_if(const Arguments& a) {
+  if (a.flag("what-if") && get_from(backends::catalog(), "backend", a.text("backend")).clock != Clock::Simulated)
+    throw InputError(fmt::format("--what-if simulates changes, and {} does not simulate", a.text("backend")),
+                     "--backend simgrid, fluid or ideal");
+}
+
 int execute_run_scenario(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
   get_from(backends::catalog(), "backend", a.text("backend"));  // Reports a wrong name before planning starts.
+  check_what_if(a);
   if (a.has("html")) check_output_of(a, "html");
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), a.list("set")));
   if (a.has("html")) check_page_size(compiled.program.size());
@@ -105,6 +124,7 @@ int execute_run_scenario(const Arguments& a) {
   Outcome outcome = run(compiled, a.text("backend"));
   if (outcome.timeline.elsewhere) return 0;
   add_interval(compiled, outcome);
+  add_diagnosis(a, compiled, outcome);
   for (const std::string& line : remarks(compiled)) print_error("note: {}\n", line);
   if (outcome.timeline.processes > 1)
     print_error("{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
@@ -113,8 +133,12 @@ int execute_run_scenario(const Arguments& a) {
   if (format == "json") {
     print(json + "\n");
   } else {
-    print(headline(compiled, outcome) + summary_text(compiled.program, outcome.report, compiled.cluster(),
-                                                     outcome.timeline.clock != Clock::Simulated));
+    const std::string limits = to_text(outcome.report.diagnosis);
+    print(
+        headline(compiled, outcome) + limits + (limits.empty() ? "" : "\n") +
+        summary_text(compiled.program, outcome.report, compiled.cluster(), outcome.timeline.clock != Clock::Simulated));
+    if (a.flag("what-if"))
+      print("\n" + what_if_text(outcome.report.diagnosis, outcome.report.period, compiled.program.mini_batch));
     if (outcome.timeline.enqueued) print(enqueued_text(*outcome.timeline.enqueued));
     if (outcome.timeline.learnt) print(learnt_text(*outcome.timeline.learnt, compiled.cluster()));
     if (small(compiled) && outcome.timeline.instruction_times && !a.flag("no-gantt"))
@@ -149,6 +173,8 @@ extern const Command run_scenario{
                   {"--html", Argument::Kind::Text,
                    "Write the run as an HTML page to this file; stagecraft report compares several"},
                   force_argument(),
+                  {"--what-if", Argument::Kind::Flag,
+                   "Simulate the changes that every cause suggests, and print what each saves"},
                   {"--no-gantt", Argument::Kind::Flag, "Do not draw the timeline of small runs"},
                   {"--format", Argument::Kind::Text, "text or json", "text"}},
     .run = execute_run_scenario,
