@@ -44,17 +44,29 @@ std::string options_text(const Suggestion& s) {
   return text;
 }
 
+namespace {
+
+/// Below this share a change is not worth a line.
+constexpr double kSmallSaving = 0.01;
+
+bool is_shown(const Suggestion& s) { return !s.run || s.run->saved >= kSmallSaving; }
+
+}  // namespace
+
 std::string to_text(const Diagnosis& d) {
-  if (d.findings.empty()) return {};
-  const Finding& first = d.first();
-  std::string text = "limit: " + first.sentence + "\n";
-  const auto shown = std::find_if(first.suggestions.begin(), first.suggestions.end(),
-                                  [&](const Suggestion& s) { return !s.run || s.run->saved > 0; });
-  if (shown != first.suggestions.end())
-    text += "  try " + suggestion_text(*shown) + "\n";
-  else if (!first.suggestions.empty())
-    text += fmt::format("  none of {} saves time\n",
-                        pluralize(std::ssize(first.suggestions), "change that was simulated", "s"));
+  if (d.findings.empty()) return d.not_simulated.empty() ? "" : "limit: " + d.not_simulated + "\n";
+  const std::vector<Suggestion>& suggestions = d.first().suggestions;
+  std::string text = "limit: " + d.first().sentence + "\n";
+  const auto best = std::find_if(suggestions.begin(), suggestions.end(), is_shown);
+  if (best != suggestions.end()) text += "  try " + suggestion_text(*best) + "\n";
+  if (best == suggestions.end() && !suggestions.empty())
+    text +=
+        fmt::format("  {} simulated, and none saves 1 % of the time\n", pluralize(std::ssize(suggestions), "change"));
+  // Who may not change the batch wants the best change that keeps it.
+  const auto same = std::find_if(best, suggestions.end(), [&](const Suggestion& s) {
+    return is_shown(s) && s.run && s.run->samples == d.samples;
+  });
+  if (same != suggestions.end() && same != best) text += "  or " + suggestion_text(*same) + "\n";
   if (!d.not_simulated.empty()) text += "  " + d.not_simulated + "\n";
   return text;
 }

@@ -37,6 +37,7 @@ struct Finding {
 /// What limits a run: the largest loss first.
 struct Diagnosis {
   std::vector<Finding> findings;  ///< The last one is `computation`, which is no loss.
+  int samples = 0;                ///< Samples of one iteration of the run.
   std::string not_simulated;      ///< Why suggestions were not simulated; empty if they were.
 
   const Finding& first() const { return findings.front(); }

@@ -35,6 +35,16 @@ std::optional<Finding> group_collectives(const DiagnosisInput& in) {
   f.sentence = fmt::format("Collectives inside groups of {} (tensor {}, context {}, expert {}) take {} of the period.",
                            pluralize(in.program().group, "device"), degrees.tensor, degrees.context, degrees.expert,
                            percent(f.share));
+  const PlanSpec& spec = in.experiment().plan;
+  if (degrees.tensor > 1 && degrees.tensor % 2 == 0 && spec.group.tensor == degrees.tensor) {
+    Suggestion s{{fmt::format("plan.group.tensor={}", degrees.tensor / 2),
+                  fmt::format("plan.replicas={}", 2 * in.plan().stages.front().replicas())},
+                 "half the tensor parallelism and twice the replicas, in the same batch"};
+    const int count = in.experiment().run.micro_batches;
+    const bool by_batch = in.experiment().source->at("run").has("global_batch");
+    if (!by_batch) s.sets.push_back(fmt::format("run.micro_batches={}", count / 2));
+    if (by_batch || count % 2 == 0) f.suggestions.push_back(std::move(s));
+  }
   return f;
 }
 

@@ -76,6 +76,18 @@ void suggest(const DiagnosisInput& in, DeviceId slow, Finding& f) {
   }
 }
 
+/// A slow type that the plan gives less work holds nobody up: only what equal times of the stages save counts.
+Seconds lost_to_slow_devices(const DiagnosisInput& in, bool is_replica) {
+  IdealizedRuns& ideal = in.idealized;
+  const Seconds steady = ideal.without(Cost::Slowdowns);
+  Seconds types = steady - ideal.without(kSlowDevices);
+  if (ideal.stages_are_comparable())
+    types = std::min(types, steady - ideal.without(Cost::Slowdowns | Cost::UnequalStages));
+  else if (!is_replica)
+    types = {};
+  return in.period - steady + std::max(types, Seconds{});
+}
+
 }  // namespace
 
 /// A device that computes longer than the fastest type of the plan would: a straggler, or the slower of two replicas.
@@ -83,7 +95,6 @@ std::optional<Finding> slow_device(const DiagnosisInput& in) {
   const DeviceId slow = slowest_device(in);
   constexpr double kNoticeable = 1.02;
   if (!slow.valid() || in.idealized.slowness(slow) < kNoticeable) return {};
-  const Seconds lost = in.period - in.idealized.without(Cost::SlowDevices);
   StageId stage;
   double fastest_replica = in.idealized.slowness(slow);
   for (const StageId s : in.plan().stages.ids()) {
@@ -95,6 +106,7 @@ std::optional<Finding> slow_device(const DiagnosisInput& in) {
   const std::string& name = in.cluster().devices[slow].name;
   const double slowness = in.idealized.slowness(slow);
   const bool is_replica = fastest_replica * kNoticeable < slowness;
+  const Seconds lost = lost_to_slow_devices(in, is_replica);
   Finding f = finding(in, is_replica ? "uneven-replicas" : "slow-device", name, lost);
   f.sentence = is_replica
                    ? fmt::format(

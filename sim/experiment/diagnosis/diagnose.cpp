@@ -56,12 +56,13 @@ bool is_quick(const CompiledExperiment& c) {
 Diagnosis diagnose(const CompiledExperiment& compiled, const Outcome& outcome, const std::string& backend,
                    const ScenarioReader& read, WhatIf what_if) {
   Diagnosis d;
+  d.samples = compiled.program.mini_batch;
   if (outcome.timeline.clock != Clock::Simulated || !outcome.timeline.instruction_times ||
       compiled.program.size() == 0 || outcome.report.period.value <= 0)
     return d;
   const bool every = what_if == WhatIf::Every;
   if (!every && compiled.program.size() > kMostDiagnosed) {
-    d.not_simulated = fmt::format("no diagnosis of more than {} instructions without --what-if", kMostDiagnosed);
+    d.not_simulated = fmt::format("not diagnosed above {} instructions; --what-if does it", kMostDiagnosed);
     return d;
   }
   const bool simulate = every || is_quick(compiled);

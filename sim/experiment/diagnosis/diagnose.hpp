@@ -16,6 +16,6 @@ enum class WhatIf : std::uint8_t { First, Every };
 Diagnosis diagnose(const CompiledExperiment&, const Outcome&, const std::string& backend, const ScenarioReader&,
                    WhatIf = WhatIf::First);
 
-inline constexpr std::size_t kMostDiagnosed = 20'000;
+inline constexpr std::size_t kMostDiagnosed = 30'000;
 
 }  // namespace stagecraft

@@ -126,10 +126,10 @@ const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   if (known != results_.end()) return known->second;
   Program program = compiled_.program;
   Cluster cluster = compiled_.cluster();
-  if (has(costs, Cost::SlowDevices)) {
+  if (has(costs, Cost::Slowdowns)) std::erase_if(cluster.changes, [](const Change& c) { return !c.devices.empty(); });
+  if (has(costs, Cost::SlowTypes)) {
     for (const InstructionId n : program.instructions.ids())
       if (program.at(n).is_compute()) program.instructions[n].duration = fast_[n];
-    std::erase_if(cluster.changes, [](const Change& c) { return !c.devices.empty(); });
   }
   if (has(costs, Cost::GradientSums)) remove_collectives(program, true);
   if (has(costs, Cost::GroupCollectives)) remove_collectives(program, false);

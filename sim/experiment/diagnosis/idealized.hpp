@@ -14,12 +14,14 @@ enum class Cost : std::uint8_t {
   Messages = 2,          ///< Bytes and latencies of messages between stages.
   GradientSums = 4,      ///< All-reduces of gradients, and gathers of updated weights.
   GroupCollectives = 8,  ///< Collectives of tensor, context and expert groups.
-  SlowDevices = 16,      ///< Every device computes as fast as the fastest type of the plan, without slowdowns.
-  UnequalStages = 32     ///< All stages compute equally long.
+  Slowdowns = 16,        ///< Changes of devices during the run.
+  SlowTypes = 32,        ///< Every device computes as fast as the fastest type of the plan.
+  UnequalStages = 64     ///< All stages compute equally long.
 };
 constexpr Cost operator|(Cost a, Cost b) {
   return static_cast<Cost>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
+constexpr Cost kSlowDevices = Cost::Slowdowns | Cost::SlowTypes;
 constexpr bool has(Cost set, Cost one) { return (static_cast<unsigned>(set) & static_cast<unsigned>(one)) != 0; }
 
 /// Periods of one program without some of its costs. What a run would save without a cause is the difference of two of

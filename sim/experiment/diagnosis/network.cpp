@@ -64,6 +64,17 @@ std::vector<DeviceId> chain_devices(const Plan& plan) {
   return devices;
 }
 
+/// Devices that share a memory: contention is of ops, too.
+Finding shared_memory(const DiagnosisInput& in, Seconds lost) {
+  const LinkReport& busiest = in.report().links.front();
+  Finding f = finding(in, "shared-link", in.cluster().links[busiest.link].name, lost);
+  f.sentence = fmt::format(
+      "Ops and messages share {}, which is in use for {} of the run, and contention costs {} of "
+      "the period.",
+      f.where, percent(busiest.utilisation), percent(f.share));
+  return f;
+}
+
 Seconds lost_to_messages(const DiagnosisInput& in) {
   return in.period - in.idealized.without(Cost::Contention | Cost::Messages);
 }
@@ -99,9 +110,11 @@ std::optional<Finding> placement(const DiagnosisInput& in) {
 std::optional<Finding> shared_link(const DiagnosisInput& in) {
   if (in.backend == "ideal") return {};
   const Seconds lost = in.period - in.idealized.without(Cost::Contention);
+  if (lost.value <= 0) return {};
+  if (!in.program().traffic.empty()) return shared_memory(in, lost);
   const auto links = messages_on_links(in);
   const LinkId l = busiest_link(in, links, 1);
-  if (!l.valid() || lost.value <= 0) return {};
+  if (!l.valid()) return {};
   const Link& link = in.cluster().links[l];
   const std::size_t pairs = links.at(l).pairs.size();
   Finding f = finding(in, "shared-link", link.name, lost);

@@ -9,8 +9,7 @@ namespace stagecraft::diagnosis {
 namespace {
 
 /// Every cost but the fill and drain of the pipeline.
-constexpr Cost kOthers =
-    Cost::Contention | Cost::Messages | Cost::GradientSums | Cost::SlowDevices | Cost::UnequalStages;
+constexpr Cost kOthers = Cost::Contention | Cost::Messages | Cost::GradientSums | kSlowDevices | Cost::UnequalStages;
 
 void suggest_smaller_micro_batches(const DiagnosisInput& in, Finding& f) {
   const Experiment& e = in.experiment();

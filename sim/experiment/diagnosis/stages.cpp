@@ -50,8 +50,8 @@ std::optional<Finding> unequal_stages(const DiagnosisInput& in) {
   if (!in.idealized.stages_are_comparable() || in.plan().stage_count() < 2) return {};
   // Where stages are unequal because devices are, equal devices make them unequal: neither difference counts alone.
   const Seconds saved = in.period - in.idealized.without(Cost::UnequalStages);
-  const Seconds alike = in.idealized.without(Cost::SlowDevices);
-  const Seconds saved_alike = alike - in.idealized.without(Cost::SlowDevices | Cost::UnequalStages);
+  const Seconds alike = in.idealized.without(kSlowDevices);
+  const Seconds saved_alike = alike - in.idealized.without(kSlowDevices | Cost::UnequalStages);
   const Seconds lost = std::min(saved, saved_alike);
   const std::vector<double> work = work_of_stages(in);
   const double mean = std::accumulate(work.begin(), work.end(), 0.0) / static_cast<double>(work.size());
@@ -62,14 +62,15 @@ std::optional<Finding> unequal_stages(const DiagnosisInput& in) {
   const bool is_empty = *idlest < kAlmostNothing * mean;
   const StageId s{(is_empty ? idlest : busiest) - work.begin()};
   Finding f = finding(in, is_empty ? "empty-stage" : "unequal-stages", stage_text(in, s), lost);
-  f.sentence = is_empty ? fmt::format(
-                              "{} has {} of the work of a mean stage, so its device idles while the others "
-                              "do the work: {} of the period.",
-                              f.where.substr(1), percent(*idlest / mean), percent(f.share))
-                        : fmt::format(
-                              "{} computes {:.2f} times as long as the mean of the stages, and the others wait "
-                              "for it: {} of the period.",
-                              f.where.substr(1), *busiest / mean, percent(f.share));
+  const std::string stage = "S" + f.where.substr(1);
+  if (is_empty)
+    f.sentence = fmt::format(
+        "{} has {} of the work of a mean stage, so its device idles while the others do the work: {} of the period.",
+        stage, percent(*idlest / mean), percent(f.share));
+  else
+    f.sentence = fmt::format(
+        "{} computes {:.2f} times as long as the mean of the stages, and the others wait for it: {} of the period.",
+        stage, *busiest / mean, percent(f.share));
   if (const auto suggestion = balanced_plan(in)) f.suggestions.push_back(*suggestion);
   return f;
 }
