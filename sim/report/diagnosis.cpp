@@ -74,7 +74,7 @@ std::string to_text(const Diagnosis& d) {
 std::string what_if_text(const Diagnosis& d, Seconds period, int samples) {
   std::string text = fmt::format("now: {} for {}\n", to_text(period), pluralize(samples, "sample"));
   for (const Finding& f : d.findings) {
-    text += fmt::format("{}{}: {}\n", f.cause, f.lost.value > 0 ? fmt::format(" (at most {})", percent(f.share)) : "",
+    text += fmt::format("{}{}: {}\n", f.cause, f.lost.value > 0 ? fmt::format(" (costs {})", percent(f.share)) : "",
                         f.sentence);
     for (const Suggestion& s : f.suggestions) text += "  " + suggestion_text(s) + "\n";
   }

@@ -13,6 +13,7 @@
 #include "sim/search/schedule_table.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/run_table.hpp"
+#include "tools/stagecraft/scenario_changes.hpp"
 
 namespace stagecraft {
 namespace {
@@ -37,7 +38,11 @@ int print_table(const Arguments& a) {
   for (const std::string& f : files) runs.push_back({f, compare_results_in(f)});
   const Table table = run_table(runs);
   if (const std::string note = devices_note(runs); !note.empty()) print_error("note: {}\n", note);
-  print(a.text("format") == "csv" ? to_csv(table) : to_text(table));
+  if (const std::string note = batches_note(runs); !note.empty()) print_error("warning: {}\n", note);
+  if (a.text("format") == "csv") return print(to_csv(table)), 0;
+  print(to_text(table));
+  for (const std::string& text : {limits_text(runs), scenario_changes_text(files)})
+    if (!text.empty()) print("\n" + text);
   return 0;
 }
 

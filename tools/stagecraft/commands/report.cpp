@@ -149,6 +149,7 @@ void add_scenario(const std::string& given, const Arguments& a, std::vector<Kept
   for (const std::string& backend : backends) {
     Outcome outcome = run(compiled, backend);
     add_interval(compiled, outcome);
+    add_diagnosis(compiled, outcome, given, a.list("set"));
     runs.push_back(kept_run(backends.size() > 1 ? given + " on " + backend : given, compiled, outcome));
   }
 }

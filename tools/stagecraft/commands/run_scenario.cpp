@@ -6,7 +6,6 @@
 #include "backends/world.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/diagnosis/diagnose.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/published/error_classes.hpp"
@@ -94,17 +93,6 @@ void suggest_fluid(const Program& program, const std::string& backend) {
                 program.devices);
 }
 
-/// Adds what limits the run, with suggestions that are simulated on the same backend.
-void add_diagnosis(const Arguments& a, const CompiledExperiment& c, Outcome& o) {
-  const auto read = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> sets = a.list("set");
-    sets.insert(sets.end(), more.begin(), more.end());
-    return load_experiment(a.text("FILE"), sets);
-  };
-  const WhatIf what_if = a.flag("what-if") ? WhatIf::Every : WhatIf::First;
-  o.report.diagnosis = diagnose(c, o, a.text("backend"), read, what_if);
-}
-
 void check_what_if(const Arguments& a) {
   if (a.flag("what-if") && get_from(backends::catalog(), "backend", a.text("backend")).clock != Clock::Simulated)
     throw InputError(fmt::format("--what-if simulates changes, and {} does not simulate", a.text("backend")),
@@ -124,7 +112,7 @@ int execute_run_scenario(const Arguments& a) {
   Outcome outcome = run(compiled, a.text("backend"));
   if (outcome.timeline.elsewhere) return 0;
   add_interval(compiled, outcome);
-  add_diagnosis(a, compiled, outcome);
+  add_diagnosis(compiled, outcome, a.text("FILE"), a.list("set"), a.flag("what-if") ? WhatIf::Every : WhatIf::First);
   for (const std::string& line : remarks(compiled)) print_error("note: {}\n", line);
   if (outcome.timeline.processes > 1)
     print_error("{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
