@@ -31,7 +31,7 @@ struct Finding {
   Seconds lost;       ///< Time of a period that the run would save without the cause.
   double share = 0;   ///< `lost` as a share of the period.
   std::string sentence;
-  std::vector<Suggestion> suggestions = {};  ///< Those that save time first, by the time they save.
+  std::vector<Suggestion> suggestions = {};  ///< The suggestion that saves most time first.
 };
 
 /// What limits a run: the largest loss first.

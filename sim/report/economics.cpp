@@ -89,7 +89,7 @@ TrainingBudget read_budget(const config::Value& report) {
     for (const char* field : {"mtbf", "checkpoint"})
       if (config::as_seconds(f->at(field)).value <= 0)
         problems.add(f->at(field).where, fmt::format("report.failures.{}", field), "the time is not above zero",
-                     "write a time such as 10 min", "failures");
+                     "write a time such as 600 s", "failures");
     problems.throw_if_any();
   }
   return budget;

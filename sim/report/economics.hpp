@@ -29,8 +29,8 @@ struct TrainingBudget {
 struct Economics {
   double devices = 0;
   double dollars_per_billion_tokens = 0;
-  Seconds duration;    ///< Of all tokens, with failures where their rate is given.
-  double dollars = 0;  ///< Of all tokens, likewise.
+  Seconds duration;    ///< Time for all tokens, with failures where their rate is given.
+  double dollars = 0;  ///< Price of all tokens, likewise.
   double goodput = 1;  ///< Share of the time that is training which no failure undoes.
   Seconds interval;    ///< Computation between two checkpoints, by Daly's estimate of the optimum.
 };

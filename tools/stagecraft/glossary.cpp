@@ -44,7 +44,8 @@ constexpr Term kTerms[] = {
      "Messages between stages that devices wait for: on one link, on a link that several pairs of devices share, or "
      "between nodes that another order of the devices would not cross."},
     {"gradient-sums|group-collectives",
-     "Collectives that no computation hides: all-reduces of gradients, or those of tensor, context and expert groups."},
+     "Collectives that no computation hides: all-reduces of gradients, or collectives of tensor, context and expert "
+     "groups."},
     {"expert-imbalance", "Rows of the busiest device of an expert group over the mean; the others wait for it."},
     {"HFU|hfu",
      "Hardware FLOPs utilization: operations of the model and of its recomputation per second, as a share of the "

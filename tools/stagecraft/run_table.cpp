@@ -67,7 +67,7 @@ bool have_different_batches(const std::vector<NamedResults>& runs) {
   });
 }
 
-/// Of all devices; 0 where it is not known.
+/// Tokens per second of all devices; 0 where it is not known.
 double tokens_per_second(const Json& results) {
   const Json* rates = results.find("rates");
   const Json* tokens = rates ? rates->find("tokens_per_s") : nullptr;

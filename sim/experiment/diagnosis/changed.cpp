@@ -25,18 +25,18 @@ std::optional<ChangedRun> ChangedRuns::run(const std::vector<std::string>& sets)
 }
 
 void ChangedRuns::simulate(Finding& finding) {
-  std::vector<Suggestion> kept;
+  std::vector<Suggestion> runnable;
   for (Suggestion& s : finding.suggestions) {
     if (!s.run && may_simulate()) {
       s.run = run(s.sets);
       if (!s.run) continue;
     }
-    kept.push_back(std::move(s));
+    runnable.push_back(std::move(s));
   }
-  std::stable_sort(kept.begin(), kept.end(), [](const Suggestion& a, const Suggestion& b) {
+  std::stable_sort(runnable.begin(), runnable.end(), [](const Suggestion& a, const Suggestion& b) {
     return (a.run ? a.run->saved : 0) > (b.run ? b.run->saved : 0);
   });
-  finding.suggestions = std::move(kept);
+  finding.suggestions = std::move(runnable);
 }
 
 }  // namespace stagecraft

@@ -9,7 +9,7 @@
 
 namespace stagecraft {
 
-/// Reads the scenario again with more "path=value" after those of the command line.
+/// Reads the scenario again with more "path=value" after the options of the command line.
 using ScenarioReader = std::function<Experiment(const std::vector<std::string>& sets)>;
 
 /// Simulates suggestions: exactly what a user gets who pastes their options.

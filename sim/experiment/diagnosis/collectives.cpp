@@ -9,16 +9,16 @@ namespace stagecraft::diagnosis {
 std::optional<Finding> gradient_sums(const DiagnosisInput& in) {
   const Seconds lost = in.period - in.idealized.without(Cost::GradientSums);
   if (lost.value <= 0) return {};
-  Bytes most;
+  Bytes largest;
   std::string where = "data parallelism";
   for (const Reduction& r : in.plan().reductions) {
-    if (r.bytes <= most) continue;
-    most = r.bytes;
+    if (r.bytes <= largest) continue;
+    largest = r.bytes;
     where = r.stages.size() == 1 ? stage_text(in, r.stages.front()) : fmt::format("tied weights '{}'", r.name);
   }
   Finding f = finding(in, "gradient-sums", where, lost);
   f.sentence = fmt::format("Devices wait for sums of gradients ({} of {}) that no computation hides: {} of the period.",
-                           to_text(most), where, percent(f.share));
+                           to_text(largest), where, percent(f.share));
   f.suggestions.push_back(more_micro_batches(in, 4));
   if (!in.report().links.empty())
     if (auto link = faster_link(in, in.report().links.front().link, 2)) f.suggestions.push_back(std::move(*link));

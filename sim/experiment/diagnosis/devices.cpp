@@ -76,7 +76,7 @@ void suggest(const DiagnosisInput& in, DeviceId slow, Finding& f) {
   }
 }
 
-/// A slow type that the plan gives less work holds nobody up: only what equal times of the stages save counts.
+/// A slow type with less work holds no device up: only what equal times of the stages save counts.
 Seconds lost_to_slow_devices(const DiagnosisInput& in, bool is_replica) {
   IdealizedRuns& ideal = in.idealized;
   const Seconds steady = ideal.without(Cost::Slowdowns);

@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// Which suggestions are simulated: those of the largest loss, or those of every cause.
+/// Whether the suggestions of the largest loss are simulated, or of every cause.
 enum class WhatIf : std::uint8_t { First, Every };
 
 /// What limits a simulated run, from runs of the same program without one of its costs. Suggestions are simulated on

@@ -53,9 +53,9 @@ IdVector<InstructionId, Seconds> fastest_durations(const CompiledExperiment& c) 
   }
   for (const InstructionId n : c.program.instructions.ids()) {
     const Instruction& i = c.program.at(n);
-    const auto found = costs.find({i.stage, i.device});
-    if (!i.is_compute() || found == costs.end()) continue;
-    const auto& [usual, fastest] = found->second;
+    const auto cost = costs.find({i.stage, i.device});
+    if (!i.is_compute() || cost == costs.end()) continue;
+    const auto& [usual, fastest] = cost->second;
     const Seconds now = duration(*usual, i.kind), then = duration(fastest, i.kind);
     if (now.value > 0) durations[n] = (then / now) * i.duration;
   }
@@ -122,8 +122,8 @@ IdealizedRuns::IdealizedRuns(const CompiledExperiment& compiled, const Outcome& 
 
 const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   if (!shares_links_) costs = costs | Cost::Contention;
-  const auto known = results_.find(costs);
-  if (known != results_.end()) return known->second;
+  const auto cached = results_.find(costs);
+  if (cached != results_.end()) return cached->second;
   Program program = compiled_.program;
   Cluster cluster = compiled_.cluster();
   if (has(costs, Cost::Slowdowns)) std::erase_if(cluster.changes, [](const Change& c) { return !c.devices.empty(); });

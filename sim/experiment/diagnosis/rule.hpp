@@ -17,7 +17,7 @@ struct DiagnosisInput {
   IdealizedRuns& idealized;
   ChangedRuns& changed;
   const std::string& backend;
-  Seconds period;  ///< Of the run.
+  Seconds period;  ///< The period of the run.
 
   const Plan& plan() const { return compiled.plan; }
   const Program& program() const { return compiled.program; }

@@ -20,10 +20,10 @@ TEST_CASE("no other interval has noticeably more goodput than the best one") {
   for (const double m : {1 * kHour, 10 * kHour, 10 * kDay}) {
     const Seconds mtbf{m}, checkpoint{120}, restart{300};
     const Seconds best = best_checkpoint_interval(mtbf, checkpoint);
-    const double most = goodput(mtbf, checkpoint, restart, best);
+    const double best_goodput = goodput(mtbf, checkpoint, restart, best);
     // The estimate is a series in d / M, which is at most 1/30 here. Near an optimum its error counts squared.
     for (double factor = 0.2; factor < 5; factor *= 1.01)
-      CHECK(goodput(mtbf, checkpoint, restart, factor * best) <= most * 1.002);
+      CHECK(goodput(mtbf, checkpoint, restart, factor * best) <= best_goodput * 1.002);
   }
 }
 
@@ -38,7 +38,7 @@ TEST_CASE("cost and duration follow from price, devices and tokens per second") 
   const Economics e = economics(budget, 8, 1e6);
   CHECK(e.duration.value == doctest::Approx(1000));           // 1e9 tokens at 1e6/s.
   CHECK(e.dollars == doctest::Approx(8));                     // 8 devices for 1000 s.
-  CHECK(e.dollars_per_billion_tokens == doctest::Approx(8));  // The same tokens.
+  CHECK(e.dollars_per_billion_tokens == doctest::Approx(8));  // These tokens are 10^9.
   CHECK(e.goodput == 1);
 }
 
