@@ -43,6 +43,7 @@ constexpr Synonyms kSynonyms[] = {
     {"expert", "ep ep_size expert_parallel expert_parallel_size expert_model_parallel_size"},
     {"replicas", "dp dp_size data_parallel data_parallel_size data_par"},
     {"shard", "zero zero_stage fsdp zero_optimization distributed_optimizer use_distributed_optimizer zero_state"},
+    {"interleaved", "1f1b_interleaved interleaved_1f1b interleaved1f1b"},
     {"chunks", "vp vpp virtual_pipeline virtual_pipeline_model_parallel_size num_chunks"},
     {"micro_batch_size", "mbs micro_batch microbatch_size train_micro_batch_size_per_gpu"},
     {"micro_batches", "num_microbatches n_microbatches gradient_accumulation_steps micro_batch_num"},

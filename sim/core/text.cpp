@@ -160,9 +160,19 @@ std::vector<std::string> related(std::string_view word, std::span<const std::str
   return std::move(names);
 }
 
+/// The candidate that others call by another word, of which no letters agree.
+std::optional<std::string> other_word(std::string_view word, std::span<const std::string> candidates) {
+  constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {{"gpu", "cuda"}, {"nvidia", "cuda"}};
+  for (const auto& [other, ours] : kOtherWords)
+    if (lower_case(word) == other && std::find(candidates.begin(), candidates.end(), ours) != candidates.end())
+      return std::string(ours);
+  return {};
+}
+
 }  // namespace
 
 std::string suggest(std::string_view word, std::span<const std::string> candidates) {
+  if (const auto meant = other_word(word, candidates)) return fmt::format("did you mean '{}'?", *meant);
   if (const auto near = closest(word, candidates)) return fmt::format("did you mean '{}'?", *near);
   if (const auto names = related(word, candidates); !names.empty())
     return fmt::format("did you mean {}'{}'?", names.size() == 1 ? "" : "one of ", join(names, "', '"));

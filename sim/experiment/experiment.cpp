@@ -99,6 +99,7 @@ Experiment read_experiment(const Scenario& scenario, const Experiment* previous)
   e.training = settings.training;
   e.has_training = settings.has_training;
   e.profile = settings.profile;
+  e.budget = settings.budget;
   e.schedule = read_schedule(tree);
   e.weights = read_weights(tree);
   if (previous) share(*previous, *tree, e);

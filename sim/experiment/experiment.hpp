@@ -54,6 +54,7 @@ struct Experiment {
   RunSpec run;
   Training training;  ///< Without `training:` in the scenario, a task that fits every model.
   bool has_training = false;
+  TrainingBudget budget;
   std::string scenario_hash;  ///< SHA-256 of the resolved scenario; empty for variants, which were never written.
   std::shared_ptr<const config::Value> source;  ///< The resolved scenario, for places in messages.
 };

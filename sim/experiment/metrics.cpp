@@ -54,6 +54,27 @@ constexpr Metric kMetrics[] = {
      [](const CompiledExperiment&, const Outcome& o) { return o.report.length.value; }},
     {"throughput_samples_per_s", "samples/s", "Samples per second at the period.", false,
      [](const CompiledExperiment&, const Outcome& o) { return o.report.throughput; }},
+    {"tokens_per_s", "tokens/s", "Tokens per second of all devices, with `software`.", false,
+     [](const CompiledExperiment& p, const Outcome& o) {
+       return o.report.rates ? o.report.rates->tokens_per_second * p.program.work.devices : kUnknown;
+     }},
+    {"mfu", "", "Model FLOPs utilization, with `software`.", false,
+     [](const CompiledExperiment&, const Outcome& o) {
+       return o.report.rates && o.report.rates->of_peak > 0 ? o.report.rates->of_peak : kUnknown;
+     }},
+    {"hfu", "", "Hardware FLOPs utilization: with recomputation.", false,
+     [](const CompiledExperiment&, const Outcome& o) {
+       return o.report.rates && o.report.rates->of_peak > 0 ? o.report.rates->hardware_of_peak : kUnknown;
+     }},
+    {"dollars_per_billion_tokens", "$", "Cost of 10^9 tokens, with `report.price`.", false,
+     [](const CompiledExperiment&, const Outcome& o) {
+       const bool has_cost = o.report.economics && o.report.economics->dollars_per_billion_tokens > 0;
+       return has_cost ? o.report.economics->dollars_per_billion_tokens : kUnknown;
+     }},
+    {"goodput", "", "Share of the time that is training which no failure undoes, with `report.failures`.", false,
+     [](const CompiledExperiment&, const Outcome& o) {
+       return o.report.economics && o.report.economics->interval.value > 0 ? o.report.economics->goodput : kUnknown;
+     }},
     {"bubble", "", "Idle share of the first iteration, mean over the devices that have a stage.", false,
      [](const CompiledExperiment&, const Outcome& o) { return o.report.bubble; }},
     {"steady_bubble", "", "One minus the share of a period in which the busiest device computes.", false,

@@ -131,8 +131,18 @@ void add_old_names(const Experiment& e, std::vector<std::string>& lines) {
   }
 }
 
+/// A pair of forward and backward of DualPipe runs as one op, and only what the software stack hides is overlapped.
+void add_pairs(const Experiment& e, std::vector<std::string>& lines) {
+  if (!e.schedule.name().starts_with("dualpipe") || (e.rules && e.rules->software.pair_overlap > 0)) return;
+  lines.push_back(fmt::format(
+      "{} overlaps the forward and backward of a pair; their overlap is not simulated with this software, so "
+      "a pair takes the time of both (software: deepseek-v3 hides exchanges of experts in pairs)",
+      e.schedule.name()));
+}
+
 std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
   std::vector<std::string> lines = suspicious_units(p.cluster());
+  add_pairs(p.experiment, lines);
   add_old_names(p.experiment, lines);
   add_idle_devices(p, lines);
   if (const Bytes apart = unexchanged_gradients(p, trains); apart.value > 0)

@@ -195,12 +195,48 @@ Timeline execute(const CompiledExperiment& c, const std::string& backend, bool o
   return timeline;
 }
 
+namespace {
+
+/// The part of the forward that the stages repeat, for one sample.
+Flops recomputed(const CompiledExperiment& c) {
+  Flops sum;
+  for (const StageId s : c.plan.stages.ids()) {
+    const Stage& stage = c.plan.stages[s];
+    if (stage.twin.valid() && stage.twin < s) continue;  // Its twin has the same layers.
+    const DeviceTypeId type = c.cluster().devices[stage.devices().front()].type;
+    for (const LayerId l : stage.shape.layers) {
+      const double share = recomputed_share(stage.shape.recomputation, c.experiment.costs->at(l, type, 1));
+      sum += share * c.model().layers[l].forward;
+    }
+  }
+  return sum;
+}
+
+/// What people compare runs by, as far as the program knows tokens and the peak of its devices.
+void add_rates(const CompiledExperiment& c, Report& report) {
+  const ModelWork& work = c.program.work;
+  if (report.rates) {
+    DeviceRates& rates = *report.rates;
+    if (work.flops.value > 0) rates.hardware_of_peak = rates.of_peak * ((work.flops + recomputed(c)) / work.flops);
+    const double tokens = static_cast<double>(c.program.iterations) * c.program.mini_batch * work.tokens;
+    if (tokens > 0 && report.energy.value > 0) rates.joules_per_token = report.energy.value / tokens;
+  }
+  if (c.experiment.budget.empty()) return;
+  std::set<DeviceId> used;
+  for (const Stage& stage : c.plan.stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  report.economics = economics(c.experiment.budget, static_cast<int>(used.size()),
+                               report.rates ? report.rates->tokens_per_second * work.devices : 0);
+}
+
+}  // namespace
+
 Outcome run(const CompiledExperiment& c, const std::string& backend) {
   Outcome o;
   o.timeline = execute(c, backend);
   if (o.timeline.elsewhere) return o;
   o.report = measure(c.program, o.timeline, *c.experiment.cluster);
   check_finite(o.report.makespan.value);
+  add_rates(c, o.report);
   return o;
 }
 

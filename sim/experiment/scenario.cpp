@@ -329,10 +329,20 @@ void check_facts(const Value& expect, const ModelGraph& graph) {
 
 }  // namespace
 
+namespace {
+
+/// A model or cluster that has no name is called by what builds it.
+std::string name_of(const Value& checked, const char* builder, const char* fallback) {
+  const std::string& name = checked.at("name").text;
+  return name == fallback ? checked.at(builder).text : name;
+}
+
+}  // namespace
+
 ModelGraph build_model(const Value& checked) {
   const ModelBuilder& builder = get_from(model_builders::catalog(), "model builder", checked.at("builder").text);
   ModelGraph graph = builder.build(checked);
-  graph.name = checked.at("name").text;
+  graph.name = name_of(checked, "builder", "model");
   check_graph(graph);
   if (const Value* expect = checked.find("expect")) check_facts(*expect, graph);
   return graph;
@@ -342,7 +352,7 @@ Cluster build_cluster(const Value& checked) {
   const TopologyGenerator& generator =
       get_from(topology_generators::catalog(), "topology", checked.at("generator").text);
   Cluster cluster = generator.build(checked);
-  cluster.name = checked.at("name").text;
+  cluster.name = name_of(checked, "generator", "cluster");
   read_changes(checked, cluster);
   return cluster;
 }

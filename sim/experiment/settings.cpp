@@ -136,16 +136,22 @@ const MapSpec run_fields{
         },
 };
 
-const MapSpec report_fields{
-    .title = "Files that `run --out` writes.",
-    .fields = {boolean("trace").fallback("true").doc("trace.json, for ui.perfetto.dev."),
-               boolean("svg").fallback("true").doc("timeline.svg, a picture of runs with up to 20000 instructions."),
-               boolean("spans").fallback("true").doc(
-                   "spans.csv, one row for each instruction, and memory.csv, one row for each change of memory: "
-                   "stagecraft schema spans.csv lists the columns."),
-               boolean("html").fallback("true").doc(
-                   "report.html, a page about the run, for runs with up to 1000000 instructions.")},
-};
+MapSpec make_report_fields() {
+  MapSpec spec{
+      .title = "Files that `run --out` writes, and what a training is to cost.",
+      .fields = {boolean("trace").fallback("true").doc("trace.json, for ui.perfetto.dev."),
+                 boolean("svg").fallback("true").doc("timeline.svg, a picture of runs with up to 20000 instructions."),
+                 boolean("spans").fallback("true").doc(
+                     "spans.csv, one row for each instruction, and memory.csv, one row for each change of memory: "
+                     "stagecraft schema spans.csv lists the columns."),
+                 boolean("html").fallback("true").doc(
+                     "report.html, a page about the run, for runs with up to 1000000 instructions.")},
+  };
+  for (Field& field : budget_fields()) spec.fields.push_back(std::move(field));
+  return spec;
+}
+
+const MapSpec report_fields = make_report_fields();
 
 std::vector<Variant> policies() {
   std::vector<Variant> list = variants_of(weights::catalog());
@@ -201,7 +207,9 @@ const MapSpec& scenario_fields() {
                  map("training", training_fields())
                      .optional()
                      .doc("The training task of real runs. Default: random numbers, which is enough to measure times."),
-                 map("report", report_fields).optional().doc("Files that `run --out` writes.")},
+                 map("report", report_fields)
+                     .optional()
+                     .doc("Files that `run --out` writes, and what a training is to cost.")},
   };
   return spec;
 }
@@ -292,6 +300,7 @@ Settings read_settings(const Value& tree) {
   s.run.lowering.gradient_slots = s.training.slots;
   s.run.lowering.optimizer_states = s.training.optimizer.state_tensors();
   s.profile = profile_of(tree, s.training);
+  if (const Value* report = tree.find("report")) s.budget = read_budget(*report);
   return s;
 }
 

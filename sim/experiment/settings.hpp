@@ -8,6 +8,7 @@
 #include "sim/config/value.hpp"
 #include "sim/cost/profile.hpp"
 #include "sim/program/lower.hpp"
+#include "sim/report/economics.hpp"
 #include "sim/training/training.hpp"
 
 namespace stagecraft {
@@ -27,6 +28,7 @@ struct Settings {
   RunSpec run;        ///< The lowering options lack what the weights policy adds.
   Training training;  ///< Without `training:` in the scenario, a task that fits every model.
   bool has_training = false;
+  TrainingBudget budget;
   std::shared_ptr<const Profile> profile;  ///< Measured costs; null if there are none.
 };
 

@@ -183,11 +183,16 @@ std::string results_json(const std::string& title, const Program& program, const
     json["rates"] = JsonObject{{"devices", program.work.devices},
                                {"tokens_per_s_per_device", report.rates->tokens_per_second},
                                {"model_flops_per_device", report.rates->model.value},
-                               {"mfu", report.rates->of_peak}};
+                               {"mfu", report.rates->of_peak},
+                               {"hfu", report.rates->hardware_of_peak},
+                               {"tokens_per_s", report.rates->tokens_per_second * program.work.devices},
+                               {"energy_per_token_J", report.rates->joules_per_token}};
+  if (report.economics) json["economics"] = economics_json(*report.economics);
   if (program.group > 1) json["devices_per_group"] = program.group;
   if (report.interval) json["interval"] = interval_json(*report.interval);
   if (report.classes) json["time"] = classes_json(*report.classes);
   if (report.classes) json["passes"] = passes_json(program);
+  if (!report.diagnosis.findings.empty()) json["diagnosis"] = diagnosis_json(report.diagnosis);
   if (!timeline.instruction_times) json["not_timed"] = "instructions, so nothing within an iteration";
   if (timeline.enqueued) json["enqueued"] = enqueued_json(*timeline.enqueued);
   if (timeline.learnt) json["learnt"] = learnt_json(*timeline.learnt, cluster);

@@ -5,6 +5,8 @@
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/program/program.hpp"
+#include "sim/report/diagnosis.hpp"
+#include "sim/report/economics.hpp"
 #include "sim/report/idle.hpp"
 #include "sim/report/interval.hpp"
 #include "sim/report/time_classes.hpp"
@@ -61,6 +63,8 @@ struct Report {
   std::optional<TimeClasses> classes;          ///< Where the time goes, as far as the costs know.
   std::optional<DeviceRates> rates;            ///< What one device does at the period.
   std::optional<PredictionInterval> interval;  ///< The interval of predicted times; the caller of run() adds it.
+  std::optional<Economics> economics;          ///< Time and cost of a training; run() adds it.
+  Diagnosis diagnosis;                         ///< What limits the run; the caller of run() adds it.
   std::vector<InstructionId> critical_path;
   Seconds critical_compute, critical_transfer, critical_wait;  ///< Sum to `length`.
 };

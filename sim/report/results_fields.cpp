@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/report/diagnosis.hpp"
+#include "sim/report/economics.hpp"
 #include "sim/report/interval.hpp"
 #include "sim/report/time_classes.hpp"
 
@@ -153,7 +155,10 @@ const MapSpec& rates_fields() {
           amount("model_flops_per_device")
               .doc("Operations of the model per second of each device, without "
                    "recomputation."),
-          number("mfu").doc("Their share of the peak in the number format of the run; 0 where it is not known.")}};
+          number("mfu").doc("Their share of the peak in the number format of the run; 0 where it is not known."),
+          number("hfu").optional().doc("The same share with recomputation; 0 where it is not known."),
+          amount("tokens_per_s").optional().doc("Tokens per second of all devices together."),
+          amount("energy_per_token_J").optional().doc("Energy of all devices for a token; 0 where it is not known.")}};
   return spec;
 }
 
@@ -214,6 +219,8 @@ const MapSpec& results_fields() {
           map("rates", rates_fields()).optional().doc("Rates of one device, with `software`."),
           count("devices_per_group").optional().doc("Devices that each listed device with a stage stands for."),
           interval_field(),
+          diagnosis_field(),
+          economics_field(),
           classes_field(),
           passes_field(),
           text("not_timed").optional().doc("What the backend did not time."),

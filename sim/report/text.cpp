@@ -70,8 +70,14 @@ std::string period_text(const Program& program, const Report& report, const Clus
 std::string rates_text(const Program& program, const DeviceRates& rates) {
   const std::string each = fmt::format("for each of {}; model {:.4g} TFLOP/s",
                                        pluralize(program.work.devices, "device"), rates.model.value / 1e12);
-  return row("tokens", fmt::format("{:.4g}/s", rates.tokens_per_second),
-             each + (rates.of_peak > 0 ? fmt::format(", {} of the peak (MFU)", percent(rates.of_peak)) : ""));
+  std::string shares = rates.of_peak > 0 ? fmt::format(", {} of the peak (MFU)", percent(rates.of_peak)) : "";
+  if (rates.hardware_of_peak > rates.of_peak * (1 + 1e-9))
+    shares += fmt::format(", {} with recomputation (HFU)", percent(rates.hardware_of_peak));
+  std::string text = row("tokens", fmt::format("{:.4g}/s", rates.tokens_per_second), each + shares);
+  if (program.work.devices > 1)
+    text += row("all tokens", fmt::format("{:.4g}/s", rates.tokens_per_second * program.work.devices),
+                rates.joules_per_token > 0 ? fmt::format("{:.4g} J for each", rates.joules_per_token) : "");
+  return text;
 }
 
 std::string changes_text(const Cluster& cluster) {
@@ -101,6 +107,8 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   text += row("throughput", fmt::format("{:.4g}/s", report.throughput),
               fmt::format("samples; {} in an iteration", program.mini_batch));
   if (report.rates && report.rates->tokens_per_second > 0) text += rates_text(program, *report.rates);
+  if (report.economics)
+    for (const EconomicsLine& line : economics_lines(*report.economics)) text += row(line.name, line.number, line.note);
   if (program.group > 1)
     text += row("group", fmt::format("{} devices", program.group),
                 program.group_sizes.empty() ? "each device below stands for one group"

@@ -26,8 +26,10 @@ std::optional<TimeClasses> time_classes(const Program&, const Timeline&, const I
 /// Rates for one device, at the period of a run.
 struct DeviceRates {
   double tokens_per_second = 0;
-  FlopRate model;      ///< Operations of the model, without recomputation.
-  double of_peak = 0;  ///< Model FLOPs utilization.
+  FlopRate model;               ///< Operations of the model, without recomputation.
+  double of_peak = 0;           ///< Model FLOPs utilization.
+  double hardware_of_peak = 0;  ///< Hardware FLOPs utilization: with recomputation; run() adds it.
+  double joules_per_token = 0;  ///< Zero where power is not known.
 };
 
 std::optional<DeviceRates> device_rates(const Program&, double samples_per_second);

@@ -71,6 +71,7 @@ const FIGURES = [
   ['period', periodNote, r => r.period_s, intervalText],
   ['whole run', 'all iterations', r => r.length_s, secondsText],
   ['throughput', 'samples per second at the period', r => r.throughput_samples_per_s, v => numberText(v) + '/s'],
+  ['time per sample', 'period divided by the samples of an iteration', r => (r.throughput_samples_per_s > 0 ? 1 / r.throughput_samples_per_s : undefined), secondsText],
   ['bubble', 'idle share of the devices within one iteration', r => r.bubble, percentText, true],
   ['steady bubble', 'idle share of the period on the busiest device', r => r.steady_bubble, percentText, true],
   ['peak memory, planned', 'of the fullest device', r => largest(r.devices, d => d.peak_memory_bytes), sizeText],

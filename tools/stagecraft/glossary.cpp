@@ -31,6 +31,30 @@ constexpr Term kTerms[] = {
     {"period", "Time that one more iteration takes when iterations run back to back."},
     {"length|whole run", "Time of all iterations of the run."},
     {"throughput", "Samples per second at the period."},
+    {"time per sample", "The period divided by the samples of an iteration: it compares runs with different batches."},
+    {"limit|diagnosis",
+     "What costs most of the period: the difference to the same program without that cost, such as contention, "
+     "messages, "
+     "sums of gradients, recomputation, slow devices or unequal stages. `run --what-if` simulates what each cause "
+     "suggests."},
+    {"unequal-stages|empty-stage", "Stages that compute longer than others, or hardly at all, while the others wait."},
+    {"slow-device|uneven-replicas",
+     "A device that computes longer than the fastest devices of the plan would, or than another replica of its stage."},
+    {"slow-link|shared-link|placement",
+     "Messages between stages that devices wait for: on one link, on a link that several pairs of devices share, or "
+     "between nodes that another order of the devices would not cross."},
+    {"gradient-sums|group-collectives",
+     "Collectives that no computation hides: all-reduces of gradients, or collectives of tensor, context and expert "
+     "groups."},
+    {"expert-imbalance", "Rows of the busiest device of an expert group over the mean; the others wait for it."},
+    {"HFU|hfu",
+     "Hardware FLOPs utilization: operations of the model and of its recomputation per second, as a share of the "
+     "peak."},
+    {"goodput",
+     "Share of the time that is training which no failure undoes, with checkpoints at the best interval (Young 1974, "
+     "Daly 2006): `report.failures`."},
+    {"all tokens", "Tokens per second of all devices together."},
+    {"cost|training", "Dollars for 10^9 tokens by `report.price`; time and dollars for `report.tokens`."},
     {"predicted", "The period by the planner's own cost model. `simulated` is the same plan in simulation."},
     {"simulated", "Time of the same thing in simulation, next to a prediction or a measurement."},
     {"measured", "Time on a real machine, next to a simulation of the same program."},

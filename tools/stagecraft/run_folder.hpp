@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/core/output.hpp"
+#include "sim/experiment/diagnosis/diagnose.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/report/html.hpp"
 
@@ -24,6 +25,10 @@ void write_run(const std::string& folder, const std::vector<RunFile>& files, Ove
 
 /// Adds the interval of predicted times to a report, unless the run was measured.
 void add_interval(const CompiledExperiment&, Outcome&);
+
+/// Adds what limits a simulated run of the scenario `file` with `sets`, on the backend that it ran on.
+void add_diagnosis(const CompiledExperiment&, Outcome&, const std::string& file, const std::vector<std::string>& sets,
+                   WhatIf = WhatIf::First);
 
 /// results.json of a run, with what it is of.
 std::string results_of(const CompiledExperiment&, const Outcome&);

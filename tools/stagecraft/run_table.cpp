@@ -56,6 +56,24 @@ double peak_memory(const Json& json) {
   return max_peak;
 }
 
+/// Samples of an iteration.
+double samples_of(const Json& results) {
+  return std::round(number(results, "throughput_samples_per_s") * number(results, "period_s"));
+}
+
+bool have_different_batches(const std::vector<NamedResults>& runs) {
+  return std::any_of(runs.begin(), runs.end(), [&](const NamedResults& run) {
+    return samples_of(run.results) != samples_of(runs.front().results);
+  });
+}
+
+/// Tokens per second of all devices; 0 where it is not known.
+double tokens_per_second(const Json& results) {
+  const Json* rates = results.find("rates");
+  const Json* tokens = rates ? rates->find("tokens_per_s") : nullptr;
+  return tokens ? tokens->number() : 0;
+}
+
 std::vector<NumberRow> number_rows(const std::vector<NamedResults>& runs) {
   std::vector<NumberRow> rows;
   const auto add = [&](const char* name, const char* unit, auto&& value) {
@@ -63,6 +81,13 @@ std::vector<NumberRow> number_rows(const std::vector<NamedResults>& runs) {
     for (const NamedResults& run : runs) row.values.push_back(value(run.results));
   };
   if (runs.empty()) return rows;
+  if (have_different_batches(runs)) {
+    add("time per sample", "ms", [](const Json& j) { return 1e3 / number(j, "throughput_samples_per_s"); });
+    if (std::all_of(runs.begin(), runs.end(), [](const NamedResults& r) { return tokens_per_second(r.results) > 0; }))
+      add("time per token", "us", [](const Json& j) { return 1e6 / tokens_per_second(j); });
+    add("energy per sample", "J",
+        [](const Json& j) { return number(j, "energy_J") / (j.at("iterations").number() * samples_of(j)); });
+  }
   for (const ShownNumber& n : kNumbers) {
     add(n.name, n.unit, [&](const Json& j) { return number(j, n.key) * n.factor; });
     if (n.is_time)
@@ -75,16 +100,18 @@ std::vector<NumberRow> number_rows(const std::vector<NamedResults>& runs) {
   return rows;
 }
 
-std::string change(double value, double base) {
+/// Shares differ by points, everything else by percent of the baseline, as on the page of runs.
+std::string change(double value, double base, bool is_share) {
+  if (is_share) return std::isfinite(value - base) ? fmt::format("{:+.2f} points", value - base) : "";
   return base == 0 || !std::isfinite(value / base) ? "" : fmt::format("{:+.2f} %", 100 * (value / base - 1));
 }
 
 TableCell cell_of(const NumberRow& row, std::size_t run) {
   const double value = row.values[run];
-  const std::string difference = run == 0 ? "" : change(value, row.values.front());
+  const std::string difference = run == 0 ? "" : change(value, row.values.front(), row.unit == "%");
   if (std::isnan(value)) return {value, "not timed"};
   const std::string interval = row.intervals.empty() ? "" : row.intervals[run];
-  return {value, fmt::format("{:.5g} {}{}{:>11}", value, row.unit, interval, difference)};
+  return {value, fmt::format("{:.5g} {}{}{:>14}", value, row.unit, interval, difference)};
 }
 
 TableColumns<NumberRow> columns_of(const std::vector<std::string>& runs) {
@@ -100,7 +127,7 @@ TableColumns<NumberRow> columns_of(const std::vector<std::string>& runs) {
         {{.key = only(number_column(runs[i], "", "Value in this run, in the unit of the row; nan: not timed."),
                       "one for each run"),
           .heading = runs[i],
-          .width = 28,
+          .width = 31,
           .gap = 0},
          [i](const NumberRow& row) { return cell_of(row, i); }});
   return columns;
@@ -128,6 +155,26 @@ std::string devices_note(const std::vector<NamedResults>& runs) {
   if (counts.size() < 2) return {};
   return fmt::format("the runs use different numbers of devices ({}); divide the throughput by them to compare devices",
                      join(uses));
+}
+
+std::string batches_note(const std::vector<NamedResults>& runs) {
+  if (!have_different_batches(runs)) return {};
+  std::vector<std::string> batches;
+  for (const NamedResults& run : runs)
+    batches.push_back(fmt::format("{} {}", run.name, shortest(samples_of(run.results))));
+  return fmt::format(
+      "the iterations have different numbers of samples ({}); compare the time per sample, not the period",
+      join(batches));
+}
+
+std::string limits_text(const std::vector<NamedResults>& runs) {
+  std::string text;
+  for (const NamedResults& run : runs) {
+    const Json* diagnosis = run.results.find("diagnosis");
+    if (!diagnosis || diagnosis->items().empty()) continue;
+    text += fmt::format("limit of {}: {}\n", run.name, diagnosis->items().front().at("sentence").text());
+  }
+  return text;
 }
 
 std::vector<FileColumn> run_columns() {

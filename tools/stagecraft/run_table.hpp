@@ -20,6 +20,12 @@ Table run_table(const std::vector<NamedResults>& runs);
 /// A line that says so where the runs use different numbers of devices; otherwise empty.
 std::string devices_note(const std::vector<NamedResults>& runs);
 
+/// A line that warns where iterations have different numbers of samples; otherwise empty.
+std::string batches_note(const std::vector<NamedResults>& runs);
+
+/// The first finding of each run's diagnosis, a line each.
+std::string limits_text(const std::vector<NamedResults>& runs);
+
 /// The columns of its CSV. `<RUN> (<clock>)` stands for one column for each run.
 std::vector<FileColumn> run_columns();
 

@@ -13,6 +13,7 @@
 #include "sim/search/schedule_table.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/run_table.hpp"
+#include "tools/stagecraft/scenario_changes.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft {
@@ -39,12 +40,15 @@ int print_table(const Arguments& a) {
   for (const std::string& f : files) runs.push_back({f, compare_results_in(f)});
   const Table table = run_table(runs);
   if (const std::string note = devices_note(runs); !note.empty()) print_error("note: {}\n", note);
+  if (const std::string note = batches_note(runs); !note.empty()) print_error("warning: {}\n", note);
   if (a.text("format") != "text") {
     print(table_in_format(table, a.text("format"), layout));
     return 0;
   }
   for (const Table& part : split_columns(select_columns(table, layout.columns), 1, layout))
     print_text(to_text(part, {.width = layout.width, .color = layout.color}), layout);
+  for (const std::string& text : {limits_text(runs), scenario_changes_text(files)})
+    if (!text.empty()) print_text("\n" + wrap_lines(text, layout.width), layout);
   return 0;
 }
 

@@ -149,6 +149,7 @@ void add_scenario(const std::string& given, const Arguments& a, std::vector<Kept
   for (const std::string& backend : backends) {
     Outcome outcome = run(compiled, backend);
     add_interval(compiled, outcome);
+    add_diagnosis(compiled, outcome, given, a.list("set"));
     runs.push_back(kept_run(backends.size() > 1 ? given + " on " + backend : given, compiled, outcome));
   }
 }
@@ -203,6 +204,9 @@ int execute_report(const Arguments& a) {
   bool ran = false;
   for (std::string given : a.list("RUN")) {
     while (given.size() > 1 && given.ends_with('/')) given.pop_back();
+    // The results of a run stand for its folder.
+    const std::filesystem::path path(given);
+    if (path.filename() == "results.json") given = path.has_parent_path() ? path.parent_path().string() : ".";
     if (is_folder(given)) {
       runs.push_back(read_kept_run(given));
     } else {

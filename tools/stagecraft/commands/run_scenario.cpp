@@ -112,11 +112,18 @@ void suggest_fluid(const Program& program, const std::string& backend) {
                 program.devices);
 }
 
+void check_what_if(const Arguments& a) {
+  if (a.flag("what-if") && get_from(backends::catalog(), "backend", a.text("backend")).clock != Clock::Simulated)
+    throw InputError(fmt::format("--what-if simulates changes, and {} does not simulate", a.text("backend")),
+                     "--backend simgrid, fluid or ideal");
+}
+
 int execute_run_scenario(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
   get_from(backends::catalog(), "backend", a.text("backend"));  // Reports a wrong name before planning starts.
   const TextLayout layout = layout_of(a);
+  check_what_if(a);
   if (a.has("html")) check_output_of(a, "html");
   if (a.has("trace")) check_output_of(a, "trace");
   if (a.text("trace").ends_with(".gz")) check_gzip();
@@ -127,6 +134,7 @@ int execute_run_scenario(const Arguments& a) {
   Outcome outcome = run(compiled, a.text("backend"));
   if (outcome.timeline.elsewhere) return 0;
   add_interval(compiled, outcome);
+  add_diagnosis(compiled, outcome, a.text("FILE"), a.list("set"), a.flag("what-if") ? WhatIf::Every : WhatIf::First);
   for (const std::string& line : remarks(compiled)) print_error("note: {}\n", line);
   if (outcome.timeline.processes > 1)
     print_error("{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
@@ -135,8 +143,12 @@ int execute_run_scenario(const Arguments& a) {
   if (format == "json") {
     print(json + "\n");
   } else {
-    std::string text = headline(compiled, outcome) + summary_text(compiled.program, outcome.report, compiled.cluster(),
-                                                                  outcome.timeline.clock != Clock::Simulated, layout);
+    const std::string limits = to_text(outcome.report.diagnosis);
+    std::string text = headline(compiled, outcome) + limits + (limits.empty() ? "" : "\n") +
+                       summary_text(compiled.program, outcome.report, compiled.cluster(),
+                                    outcome.timeline.clock != Clock::Simulated, layout);
+    if (a.flag("what-if"))
+      text += "\n" + what_if_text(outcome.report.diagnosis, outcome.report.period, compiled.program.mini_batch);
     if (outcome.timeline.enqueued) text += enqueued_text(*outcome.timeline.enqueued);
     if (outcome.timeline.learnt) text += learnt_text(*outcome.timeline.learnt, compiled.cluster(), layout);
     print_text(wrap_lines(text, layout.width), layout);
@@ -177,6 +189,8 @@ extern const Command run_scenario{
          {"--html", Argument::Kind::Text,
           "Write the run as an HTML page to this file; stagecraft report compares several"},
          force_argument(),
+         {"--what-if", Argument::Kind::Flag,
+          "Simulate the changes that every cause suggests, and print what each saves"},
          {"--no-gantt", Argument::Kind::Flag, "Do not draw the timeline of small runs"},
          {"--format", Argument::Kind::Text, "text or json", "text"}}),
     .run = execute_run_scenario,

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "sim/experiment/run.hpp"
+
+namespace stagecraft {
+
+/// Costs that an idealized run does not pay. Flags that are joined with |.
+enum class Cost : std::uint8_t {
+  Contention = 1,        ///< Messages that share links.
+  Messages = 2,          ///< Bytes and latencies of messages between stages.
+  GradientSums = 4,      ///< All-reduces of gradients, and gathers of updated weights.
+  GroupCollectives = 8,  ///< Collectives of tensor, context and expert groups.
+  Slowdowns = 16,        ///< Changes of devices during the run.
+  SlowTypes = 32,        ///< Every device computes as fast as the fastest type of the plan.
+  UnequalStages = 64     ///< All stages compute equally long.
+};
+constexpr Cost operator|(Cost a, Cost b) {
+  return static_cast<Cost>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr Cost kSlowDevices = Cost::Slowdowns | Cost::SlowTypes;
+constexpr bool has(Cost set, Cost one) { return (static_cast<unsigned>(set) & static_cast<unsigned>(one)) != 0; }
+
+/// Periods of one program without some of its costs. What a run would save without a cause is the difference of two of
+/// them. The order of work stays as it is, so a better one may save more.
+class IdealizedRuns {
+ public:
+  /// Keeps references to all three.
+  IdealizedRuns(const CompiledExperiment&, const Outcome&, const std::string& backend);
+
+  /// The period of the run itself.
+  Seconds period() const { return outcome_.report.period; }
+  /// The period without these costs. Simulated once for each set of costs.
+  Seconds without(Cost costs);
+  /// Work of the busiest device in an iteration without these costs.
+  Seconds busiest(Cost costs);
+
+  /// Whether all stages have the same number of micro-batches and replicas, so that their times can be compared.
+  bool stages_are_comparable() const { return comparable_; }
+  /// How much longer a device computes than the fastest type of the plan would: at least 1.
+  double slowness(DeviceId d) const { return slowness_[d]; }
+
+ private:
+  struct Result {
+    Seconds period, busiest;
+  };
+  const Result& result(Cost costs);
+
+  const CompiledExperiment& compiled_;
+  const Outcome& outcome_;
+  bool shares_links_;  ///< Whether the backend of the run lets messages share links.
+  bool comparable_;
+  IdVector<InstructionId, Seconds> fast_;  ///< Durations on the fastest type of device.
+  IdVector<DeviceId, double> slowness_;
+  std::map<Cost, Result> results_;
+};
+
+}  // namespace stagecraft

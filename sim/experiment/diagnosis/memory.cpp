@@ -1,0 +1,78 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/experiment/diagnosis/rule.hpp"
+
+namespace stagecraft::diagnosis {
+namespace {
+
+/// The run without recomputation on devices whose memory is not limited.
+Outcome without_recomputation(const DiagnosisInput& in, Program& program) {
+  Experiment e = variant_of(in.experiment());
+  auto cluster = std::make_shared<Cluster>(*e.cluster);
+  for (DeviceType& type : cluster->types) type.memory = type.memory_reserve = {};
+  e.cluster = cluster;
+  e.plan.recompute = Recomputation::None;
+  const CompiledExperiment compiled = compile(e);
+  program = compiled.program;
+  return run(compiled, in.backend);
+}
+
+}  // namespace
+
+/// Recomputation costs time. Either memory needs it, or it is not needed.
+std::optional<Finding> recomputation(const DiagnosisInput& in) {
+  const auto& stages = in.plan().stages;
+  const bool recomputes = std::any_of(stages.begin(), stages.end(),
+                                      [](const Stage& s) { return s.shape.recomputation != Recomputation::None; });
+  const PlanSpec& spec = in.experiment().plan;
+  if (!recomputes || !spec.planner->fields->find("recompute") || spec.recompute == Recomputation::None) return {};
+  Program program;
+  const Outcome other = without_recomputation(in, program);
+  const Seconds lost = in.period - other.report.period;
+  DeviceId fullest;
+  double excess = -kInfinity;
+  for (const DeviceId d : other.report.devices.ids()) {
+    const Bytes usable = in.cluster().type_of(d).usable_memory();
+    const double over = other.report.devices[d].memory.total.value - (usable.value > 0 ? usable.value : kInfinity);
+    if (other.report.devices[d].used && over > excess) excess = over, fullest = d;
+  }
+  const bool is_needed = fullest.valid() && excess > 0;
+  const std::string where = fullest.valid() ? in.cluster().devices[fullest].name : std::string();
+  Finding f = finding(in, is_needed ? "memory" : "recomputation", where, lost);
+  if (is_needed)
+    f.sentence = fmt::format(
+        "Memory forces recomputation, which costs {} of the period: without it {} would need {} "
+        "of {}.",
+        percent(f.share), where, to_text(other.report.devices[fullest].memory.total),
+        to_text(in.cluster().type_of(fullest).usable_memory()));
+  else
+    f.sentence = fmt::format("Recomputation costs {} of the period and is not needed: without it {}.", percent(f.share),
+                             fullest.valid() && in.cluster().type_of(fullest).memory.value > 0
+                                 ? fmt::format("the fullest device, {}, needs {} of {}", where,
+                                               to_text(other.report.devices[fullest].memory.total),
+                                               to_text(in.cluster().type_of(fullest).usable_memory()))
+                                 : std::string("no memory limit is known"));
+  if (!is_needed) f.suggestions.push_back({{"plan.recompute=none"}, "no recomputation"});
+  if (is_needed) {
+    for (const char* less : {"selective", "half"})
+      if (to_text(*spec.recompute) != less)
+        f.suggestions.push_back({{fmt::format("plan.recompute={}", less)}, fmt::format("{} recomputation", less)});
+    const int size = spec.written_micro_batch_size();
+    if (size > 1 && size % 2 == 0) {
+      Suggestion s{{fmt::format("plan.micro_batch_size={}", size / 2), "plan.recompute=none"},
+                   "micro-batches of half the size without recomputation"};
+      if (!in.experiment().source->at("run").has("global_batch"))
+        s.sets.push_back(fmt::format("run.micro_batches={}", 2 * in.experiment().run.micro_batches));
+      f.suggestions.push_back(std::move(s));
+    }
+    if (in.plan().stages.front().replicas() > 1 && spec.planner->fields->find("shard") &&
+        spec.sharding == StateSharding::None)
+      f.suggestions.push_back({{"plan.shard=optimizer", "plan.recompute=none"},
+                               "the optimizer's state divided among replicas, without recomputation"});
+  }
+  return f;
+}
+
+}  // namespace stagecraft::diagnosis

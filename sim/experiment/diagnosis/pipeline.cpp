@@ -1,0 +1,57 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+#include "sim/experiment/diagnosis/rule.hpp"
+
+namespace stagecraft::diagnosis {
+namespace {
+
+/// Every cost but the fill and drain of the pipeline.
+constexpr Cost kOthers = Cost::Contention | Cost::Messages | Cost::GradientSums | kSlowDevices | Cost::UnequalStages;
+
+void suggest_smaller_micro_batches(const DiagnosisInput& in, Finding& f) {
+  const Experiment& e = in.experiment();
+  const int size = e.plan.written_micro_batch_size();
+  if (!e.plan.has_micro_batch_size() || size < 2 || size % 2 != 0) return;
+  Suggestion s{{fmt::format("plan.micro_batch_size={}", size / 2)},
+               fmt::format("twice as many micro-batches of half the size, in the same batch of {} samples",
+                           in.program().mini_batch)};
+  if (!e.source->at("run").has("global_batch"))
+    s.sets.push_back(fmt::format("run.micro_batches={}", 2 * e.run.micro_batches));
+  f.suggestions.push_back(std::move(s));
+}
+
+}  // namespace
+
+/// The time in which devices wait for the first and after the last micro-batch, where nothing else holds them up.
+std::optional<Finding> bubble(const DiagnosisInput& in) {
+  const Experiment& e = in.experiment();
+  const int stages = in.plan().different_stages();
+  if (stages < 2) return {};
+  const Seconds lost = in.idealized.without(kOthers) - in.idealized.busiest(kOthers);
+  Finding f = finding(in, "bubble", e.schedule.name(), lost);
+  f.sentence = fmt::format(
+      "{} with {} and {} leaves devices idle while the pipeline fills and drains: {} of the "
+      "period.",
+      e.schedule.name(), pluralize(stages, "stage"), pluralize(e.run.micro_batches, "micro-batch", "es"),
+      percent(f.share));
+  const bool is_plain = e.schedule.name() == "1f1b" || e.schedule.name() == "gpipe";
+  if (!is_plain) {
+    f.suggestions.push_back(more_micro_batches(in, 4));
+    return f;
+  }
+  f.suggestions.push_back(more_micro_batches(in, 4));
+  suggest_smaller_micro_batches(in, f);
+  if (e.plan.stages && e.plan.planner->name == "balanced")
+    f.suggestions.push_back({{"run.schedule=interleaved", fmt::format("plan.stages={}", 2 * *e.plan.stages)},
+                             "interleaved 1F1B with two stages on each device"});
+  // Megatron-LM and what builds on it run no such schedule.
+  const bool is_megatron = e.rules && e.rules->software.name.starts_with("megatron");
+  if (!is_megatron)
+    f.suggestions.push_back({{"run.schedule=zb-h1"}, "a schedule whose weight gradients fill the bubble"});
+  return f;
+}
+
+}  // namespace stagecraft::diagnosis

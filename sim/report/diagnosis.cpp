@@ -1,0 +1,132 @@
+#include "sim/report/diagnosis.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// A shell takes these characters as they are; everything else stands in single quotes.
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
+}
+
+std::string quoted(const std::string& word) {
+  if (std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+/// "saves 23.1 % of the time per sample: 58.2 ms in place of ..."
+std::string saving_text(const ChangedRun& run) {
+  return fmt::format("{} {} of the time per sample: {} for {}", run.saved >= 0 ? "saves" : "costs",
+                     percent(std::abs(run.saved)), to_text(run.period), pluralize(run.samples, "sample"));
+}
+
+std::string suggestion_text(const Suggestion& s) {
+  std::string text = fmt::format("{}: {}", s.change, options_text(s));
+  return text + (s.run ? fmt::format("\n    {}, simulated", saving_text(*s.run)) : "\n    not simulated");
+}
+
+}  // namespace
+
+std::string options_text(const Suggestion& s) {
+  std::string text;
+  for (const std::string& set : s.sets) text += fmt::format("{}--set {}", text.empty() ? "" : " ", quoted(set));
+  return text;
+}
+
+namespace {
+
+/// Below this share a change is not worth a line.
+constexpr double kSmallSaving = 0.01;
+
+bool is_shown(const Suggestion& s) { return !s.run || s.run->saved >= kSmallSaving; }
+
+}  // namespace
+
+std::string to_text(const Diagnosis& d) {
+  if (d.findings.empty()) return d.not_simulated.empty() ? "" : "limit: " + d.not_simulated + "\n";
+  const std::vector<Suggestion>& suggestions = d.first().suggestions;
+  std::string text = "limit: " + d.first().sentence + "\n";
+  const auto best = std::find_if(suggestions.begin(), suggestions.end(), is_shown);
+  if (best != suggestions.end()) text += "  try " + suggestion_text(*best) + "\n";
+  if (best == suggestions.end() && !suggestions.empty())
+    text +=
+        fmt::format("  {} simulated, and none saves 1 % of the time\n", pluralize(std::ssize(suggestions), "change"));
+  // Who may not change the batch wants the best change that keeps it.
+  const auto same = std::find_if(best, suggestions.end(), [&](const Suggestion& s) {
+    return is_shown(s) && s.run && s.run->samples == d.samples;
+  });
+  if (same != suggestions.end() && same != best) text += "  or " + suggestion_text(*same) + "\n";
+  if (!d.not_simulated.empty()) text += "  " + d.not_simulated + "\n";
+  return text;
+}
+
+std::string what_if_text(const Diagnosis& d, Seconds period, int samples) {
+  std::string text = fmt::format("now: {} for {}\n", to_text(period), pluralize(samples, "sample"));
+  for (const Finding& f : d.findings) {
+    text += fmt::format("{}{}: {}\n", f.cause, f.lost.value > 0 ? fmt::format(" (costs {})", percent(f.share)) : "",
+                        f.sentence);
+    for (const Suggestion& s : f.suggestions) text += "  " + suggestion_text(s) + "\n";
+  }
+  return text;
+}
+
+namespace {
+
+Json suggestion_json(const Suggestion& s) {
+  Json json = JsonObject{{"change", s.change}, {"sets", s.sets}};
+  if (s.run) {
+    json["period_s"] = s.run->period.value;
+    json["samples"] = s.run->samples;
+    json["saved"] = s.run->saved;
+  }
+  return json;
+}
+
+}  // namespace
+
+Json diagnosis_json(const Diagnosis& d) {
+  Json list = JsonArray();
+  for (const Finding& f : d.findings) {
+    Json json = JsonObject{
+        {"cause", f.cause}, {"where", f.where}, {"lost_s", f.lost.value}, {"share", f.share}, {"sentence", f.sentence}};
+    json["suggestions"] = JsonArray();
+    for (const Suggestion& s : f.suggestions) json["suggestions"].push_back(suggestion_json(s));
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+config::Field diagnosis_field() {
+  using namespace config;
+  static const MapSpec suggestion{
+      .title = "A change of the scenario that may help.",
+      .fields = {
+          text("change").doc("The change in words."), list("sets", text("set")).doc("path=value of each option --set."),
+          real("period_s", 0, kInfinity).optional().doc("Simulated period with the change; absent: not simulated."),
+          integer("samples", 1, kInfinity).optional().doc("Samples of an iteration with the change."),
+          real("saved", -kInfinity, 1)
+              .optional()
+              .doc("Simulated share of the time per sample that the change saves; negative: it costs time.")}};
+  static const MapSpec finding{
+      .title = "A cause that limits the run.",
+      .fields = {text("cause").doc("Name of the cause, such as bubble or slow-link."),
+                 text("where").doc("Stage, device or link; may be empty."),
+                 real("lost_s", 0, kInfinity).doc("Seconds of a period that the run would save without the cause."),
+                 real("share", 0, 1).doc("The same as a share of the period."),
+                 text("sentence").doc("The cause in words."),
+                 list("suggestions", map("suggestion", suggestion)).doc("Changes that may help, the best first.")}};
+  return list("diagnosis", map("finding", finding)).optional().doc("What limits the run, the largest loss first.");
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/config/fields.hpp"
+#include "sim/core/json.hpp"
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft {
+
+/// A simulated run of the scenario with a change.
+struct ChangedRun {
+  Seconds period;
+  int samples = 1;   ///< Samples of one iteration, which the change may alter.
+  double saved = 0;  ///< Time per sample that the change saves, as a share of the time per sample without it.
+};
+
+/// A change of the scenario, as options of the command line.
+struct Suggestion {
+  std::vector<std::string> sets;       ///< "path=value" of each `--set`.
+  std::string change;                  ///< "twice as many micro-batches, so a batch of 64 samples".
+  std::optional<ChangedRun> run = {};  ///< Nothing until it is simulated.
+};
+
+/// One cause that limits a run.
+struct Finding {
+  std::string cause;  ///< A name of diagnosis_causes().
+  std::string where;  ///< Stage, device or link.
+  Seconds lost;       ///< Time of a period that the run would save without the cause.
+  double share = 0;   ///< `lost` as a share of the period.
+  std::string sentence;
+  std::vector<Suggestion> suggestions = {};  ///< The suggestion that saves most time first.
+};
+
+/// What limits a run: the largest loss first.
+struct Diagnosis {
+  std::vector<Finding> findings;  ///< The last one is `computation`, which is no loss.
+  int samples = 0;                ///< Samples of one iteration of the run.
+  std::string not_simulated;      ///< Why suggestions were not simulated; empty if they were.
+
+  const Finding& first() const { return findings.front(); }
+};
+
+/// "--set run.micro_batches=16 --set plan.planner=balanced", quoted for a shell where a value needs it.
+std::string options_text(const Suggestion&);
+
+/// One to three sentences about the first finding, each on a line.
+std::string to_text(const Diagnosis&);
+/// Every finding, and every suggestion with what it saves.
+std::string what_if_text(const Diagnosis&, Seconds period, int samples);
+
+Json diagnosis_json(const Diagnosis&);
+/// The member `diagnosis` of files with results.
+config::Field diagnosis_field();
+
+}  // namespace stagecraft

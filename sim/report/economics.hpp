@@ -1,0 +1,66 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/config/fields.hpp"
+#include "sim/core/json.hpp"
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft {
+
+/// How often devices fail, and what it takes to go on: `report.failures` of a scenario.
+struct FailureModel {
+  Seconds mtbf;        ///< Mean time between failures of one device.
+  Seconds checkpoint;  ///< Time in which a checkpoint is written and nothing is computed.
+  Seconds restart;     ///< Time from a failure to the first operation from the newest checkpoint.
+};
+
+/// What a training run is to be: `report` of a scenario.
+struct TrainingBudget {
+  double price = 0;   ///< Dollars for an hour of a device; 0: not known.
+  double tokens = 0;  ///< Tokens to train on; 0: not known.
+  std::optional<FailureModel> failures;
+
+  bool empty() const { return price <= 0 && tokens <= 0 && !failures; }
+};
+
+/// What a run takes in units of a budget. Zero is not known.
+struct Economics {
+  double devices = 0;
+  double dollars_per_billion_tokens = 0;
+  Seconds duration;    ///< Time for all tokens, with failures where their rate is given.
+  double dollars = 0;  ///< Price of all tokens, likewise.
+  double goodput = 1;  ///< Share of the time that is training which no failure undoes.
+  Seconds interval;    ///< Computation between two checkpoints, by Daly's estimate of the optimum.
+};
+
+/// Goodput with exponentially distributed failures every `mtbf` seconds of the whole job, by Daly's model of the
+/// expected time: T = M exp(R/M) (exp((t + d)/M) - 1) Ts / t, with checkpoints of d seconds after every t seconds and
+/// R seconds to restart (J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps,
+/// Future Generation Computer Systems 22, 2006, equation 20).
+double goodput(Seconds mtbf, Seconds checkpoint, Seconds restart, Seconds interval);
+
+/// The interval with the most goodput: sqrt(2 d M) (J. W. Young, A first order approximation to the optimum checkpoint
+/// interval, Communications of the ACM 17, 1974) with two more terms (Daly 2006, equation 37), and M from d = 2 M on.
+Seconds best_checkpoint_interval(Seconds mtbf, Seconds checkpoint);
+
+/// `tokens_per_second` of all devices together; 0: not known. Prices count failures, too.
+Economics economics(const TrainingBudget&, int devices, double tokens_per_second);
+
+/// The fields of `report` that a budget is read from.
+std::vector<config::Field> budget_fields();
+/// Reads a checked `report` map.
+TrainingBudget read_budget(const config::Value&);
+
+/// Lines of a run's summary, without line breaks: name, number and note of each.
+struct EconomicsLine {
+  std::string name, number, note;
+};
+std::vector<EconomicsLine> economics_lines(const Economics&);
+
+Json economics_json(const Economics&);
+/// The member `economics` of files with results.
+config::Field economics_field();
+
+}  // namespace stagecraft
