@@ -263,7 +263,7 @@ LayerTime layer_time(const TrainingRun& run, const Accelerator& full, bool dense
 
   const PassCollectives in_forward{tensor.forward, context.forward, expert, weights.gather, launches};
   PassCollectives in_backward{tensor.backward, context.backward, expert, weights.gather + weights.scatter, launches};
-  if (recomputes)  // The recomputation hides them too.
+  if (recomputes && run.software.gathers_ahead)  // The recomputation hides them too.
     in_backward.weights = std::max(Seconds{}, in_backward.weights - kernel_time(forward, device).total());
   return {.forward = pass_time(forward, in_forward, device, run.software),
           .backward = pass_time(backward, in_backward, device, run.software),

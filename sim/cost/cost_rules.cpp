@@ -223,7 +223,8 @@ class PassBuilder {
     forward.weights = input.weights = gather;
     weight.weights = scatter;
     backward.weights = gather + scatter;
-    if (shape_.recomputes_layers() || shape_.recomputes_half())  // The recomputation hides them too.
+    const bool recomputes = shape_.recomputes_layers() || shape_.recomputes_half();
+    if (recomputes && rules_.software.gathers_ahead)  // The recomputation hides them too.
       backward.weights = std::max(Seconds{}, backward.weights - (shape_.recomputes_half() ? 0.5 : 1) *
                                                                     kernel_time(kernels_.forward, device_).total());
   }

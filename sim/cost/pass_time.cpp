@@ -53,7 +53,7 @@ TimeByClass pass_time(TimeByClass kernels, double kernel_count, const PassCollec
   times.tensor += collectives.tensor;
   times.context += collectives.context;
   times.expert += collectives.expert;
-  times.data += std::max(Seconds{}, collectives.weights - times.total());
+  times.data += std::max(Seconds{}, collectives.weights - (software.gathers_ahead ? times.total() : Seconds{}));
   const Seconds launches = (kernel_count + collectives.launches) * device.launch;
   times.launches += software.blocking_launches ? launches : std::max(Seconds{}, launches - times.total());
   return times;

@@ -55,6 +55,7 @@ SoftwareStack megatron_core() {
                                     "NVIDIA/Megatron-LM 0.14 with the options of SimuMax's runs (docs/b200)");
   s.tensor_overlap = 0;
   s.data_overlap = 0;
+  s.gathers_ahead = false;
   s.hides_regather = false;
   s.pair_overlap = 0;
   return s;
@@ -98,6 +99,7 @@ SoftwareStack plain() {
   SoftwareStack s{"plain", "Fused attention and loss, gradients in fp32, and no collective next to other work",
                   "no framework: what remains when nothing overlaps"};
   s.exposed_messages = 2;
+  s.gathers_ahead = false;
   return s;
 }
 

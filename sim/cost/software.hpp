@@ -28,6 +28,8 @@ struct SoftwareStack {
   double dispatch_bytes = 0;       ///< Bytes of each number of a dispatched row, with its scales; 0: as of activations.
   int exposed_messages = 0;        ///< Messages of a stage that each micro-batch and chunk waits for.
   double data_overlap = 0;         ///< Share of the reduction of gradients that the last backward hides.
+  bool gathers_ahead = true;       ///< All-gathers of divided weights and reduce-scatters of their gradients run next to
+                                   ///< the computation of a layer, as FSDP and ZeRO prefetch them.
   double gradient_bytes = 4;       ///< Bytes of each gradient that the data-parallel group sums.
   double gradient_copy_bytes = 0;  ///< Bytes of each further copy of a gradient that stays in memory.
   double optimizer_traffic = 34;   ///< Bytes that an update moves for each parameter that a device updates.

@@ -119,15 +119,27 @@ std::string about_memory(const Choice& best) {
       100 * best.filled);
 }
 
-std::string about_own(const ChoiceTable& t, const Choice& best) {
-  const bool again = t.own_replayed && t.own_replayed->ran() && best.replayed && best.replayed->ran();
-  const Seconds configured = again ? t.own_replayed->period : t.configured_period,
-                first = again ? best.replayed->period : best.period;
+/// Of the scenario as written and of the first row: with contention where both have such a result.
+struct OwnAndFirst {
+  Seconds own, first;
+  bool contended = false;
+};
+
+OwnAndFirst own_and_first(const ChoiceTable& t) {
+  const Choice& best = t.front.front();
+  if (t.own_replayed && t.own_replayed->ran() && best.replayed && best.replayed->ran())
+    return {t.own_replayed->period, best.replayed->period, true};
+  return {t.configured_period, best.period};
+}
+
+std::string about_own(const ChoiceTable& t) {
+  const auto [configured, first, again] = own_and_first(t);
   const std::string shared = !again || to_text(configured) == to_text(t.configured_period)
                                  ? ""
                                  : fmt::format(", {} on {}", to_text(configured), t.replay.backend);
   return fmt::format("as the scenario has it  {}{}; the first is {:.1f} % {}\n", to_text(t.configured_period), shared,
-                     std::abs(100 * (1 - first / configured)), first <= configured ? "shorter" : "longer");
+                     std::abs(100 * (1 - first / configured)),
+                     first <= configured ? "shorter" : "longer, so --out writes the scenario as it is");
 }
 
 std::string unexchanged(const std::vector<Choice>& rows) {
@@ -222,6 +234,12 @@ std::string options_text(const std::vector<std::string>& sets, std::size_t width
 
 }  // namespace
 
+bool own_is_shortest(const ChoiceTable& t) {
+  if (t.configured_period.value <= 0 || t.front.empty()) return false;
+  const OwnAndFirst periods = own_and_first(t);
+  return periods.own < periods.first;
+}
+
 Table rows_of(const ChoiceTable& t) { return printed(t, t.front); }
 
 std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& layout) {
@@ -244,7 +262,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
   if (const std::string line = unexchanged(shown); !line.empty()) text += line + "\n";
   text += about_replay(t) + about_memory(best);
   for (const std::string& line : t.reasons) text += line + "\n";
-  if (t.configured_period.value > 0) text += about_own(t, best);
+  if (t.configured_period.value > 0) text += about_own(t);
   return wrap_lines(head, layout.width) + to_text(printed(t, shown), layout) + wrap_lines(text, layout.width) +
          options_text(best.sets, static_cast<std::size_t>(std::max(layout.width, 0)));
 }

@@ -64,6 +64,9 @@ struct ChoiceTable {
 /// Says for each row of a front whether it has much less memory, or fewer devices, than all rows before it.
 std::vector<bool> stand_out(const std::vector<Choice>& front);
 
+/// Whether the scenario as it is written has a shorter period than the first row, as after a search that was stopped.
+bool own_is_shortest(const ChoiceTable&);
+
 /// The whole front, or only the rows that stand out in its order or in the order of the periods without contention.
 std::string to_text(const ChoiceTable&, bool whole_front, const TextLayout& = {});
 /// The table of the front alone.

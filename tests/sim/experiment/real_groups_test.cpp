@@ -126,10 +126,10 @@ TEST_CASE("a validation simulates groups by their shapes") {
 TEST_CASE("what a real run of groups cannot do is refused with a reason") {
   CHECK(refusal({"plan.replicas=1", "plan.group={tensor: 8, sequence: true}", "plan.stages=1"}) ==
         "the backend 'cpu' copies no key-value heads, and tensor 8 does not divide the 4 of layer 'l0'");
-  CHECK(
-      refusal({"model.experts.capacity=1.25"}, kExperts) ==
-      "layer 'l0' of the model 'model' sends 80 rows in place of 2 x 32 to its experts: real backends neither drop nor "
-      "pad rows");
+  CHECK(refusal({"model.experts.capacity=1.25"}, kExperts) ==
+        "layer 'l0' of the model 'transformer' sends 80 rows in place of 2 x 32 to its experts: real backends neither "
+        "drop nor "
+        "pad rows");
 }
 
 }  // namespace stagecraft::real_groups_test

@@ -84,7 +84,8 @@ TEST_CASE("the metrics of a layout do not change without a new layout number") {
   std::string names;
   for (const Metric& f : metrics()) names += std::string(f.name) + ' ';
   CHECK(names ==
-        "makespan_s period_s length_s throughput_samples_per_s bubble steady_bubble utilisation energy_J "
+        "makespan_s period_s length_s throughput_samples_per_s tokens_per_s mfu hfu dollars_per_billion_tokens goodput "
+        "bubble steady_bubble utilisation energy_J "
         "peak_memory_bytes memory_capacity_bytes fits peak_activations exposed_communication_s traffic_bytes "
         "memory_traffic_bytes busiest_link_utilisation critical_compute_s critical_transfer_s critical_wait_s "
         "final_loss drains stages "

@@ -35,7 +35,10 @@ int print_table(const Arguments& a) {
   check_table_format(a, {"text", "csv", "markdown"});
   const TextLayout layout = layout_of(a);
   const auto files = a.list("RUN");
-  if (files.size() < 2) throw InputError("two runs or more are needed", "stagecraft compare out/a out/b");
+  if (files.size() < 2)
+    throw InputError(
+        "two runs or more are needed",
+        "stagecraft compare out/a out/b; stagecraft compare --schedules gpipe,1f1b SCENARIO runs schedules");
   std::vector<NamedResults> runs;
   for (const std::string& f : files) runs.push_back({f, compare_results_in(f)});
   const Table table = run_table(runs);

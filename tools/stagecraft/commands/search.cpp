@@ -53,11 +53,12 @@ ChoiceOptions search_options(const Arguments& a) {
   return options;
 }
 
-/// The scenario whose `run` shows the first row.
-std::string best_scenario(const Arguments& a, const Choice& first, int iterations) {
+/// The scenario whose `run` shows the first row, or the scenario as it is where that is shorter.
+std::string best_scenario(const Arguments& a, const ChoiceTable& table) {
   std::vector<std::string> sets = a.list("set");
-  sets.insert(sets.end(), first.sets.begin(), first.sets.end());
-  sets.push_back(fmt::format("run.iterations={}", iterations));
+  const Choice& first = table.front.front();
+  if (!own_is_shortest(table)) sets.insert(sets.end(), first.sets.begin(), first.sets.end());
+  sets.push_back(fmt::format("run.iterations={}", table.iterations));
   return config::to_yaml(load_scenario(a.text("FILE"), sets).tree, true);
 }
 
@@ -83,8 +84,7 @@ int execute_search(const Arguments& a) {
   else
     print(format == "json" ? choices_json(table) + "\n" : table_in_format(rows_of(table), format, layout));
   flush();
-  if (a.has("out") && !table.front.empty())
-    write_output_of(a, "out", best_scenario(a, table.front.front(), table.iterations), CommentStyle::Hash);
+  if (a.has("out") && !table.front.empty()) write_output_of(a, "out", best_scenario(a, table), CommentStyle::Hash);
   if (table.stopped == "interrupted") {
     print_error("interrupted; {}\n", options.resume.empty() ? "with --resume FILE the next search would go on from here"
                                                             : "the same command resumes the search");
