@@ -227,7 +227,8 @@ class VariantMaker {
     } catch (const InputError&) {  // A layer cannot be divided so.
       return;
     }
-    if (ranks > 0 && v.plan.group.group() == 1) v.memory = work_.memory(v.plan, ranks);
+    const bool is_whole = v.plan.group.group() == 1 && v.plan.sharding == StateSharding::None;
+    if (ranks > 0 && is_whole) v.memory = work_.memory(v.plan, ranks);  // Of undivided states.
     made_.list.push_back(std::move(v));
   }
 

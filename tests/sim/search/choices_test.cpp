@@ -156,7 +156,9 @@ TEST_CASE("the answer is the same with any number of threads and after any inter
   const auto ignore = [](const SearchProgress&) {};
   std::vector<std::string> schedules;  // All of them.
   if (!test::all_trials()) schedules = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "chimera"};
-  const auto asked = [&](int threads) { return ChoiceOptions{.schedules = schedules, .contended = true, .threads = threads}; };
+  const auto asked = [&](int threads) {
+    return ChoiceOptions{.schedules = schedules, .contended = true, .threads = threads};
+  };
   const std::string whole = to_text(search_choices(experiment, asked(1), ignore), true);
   CHECK(to_text(search_choices(experiment, asked(4), ignore), true) == whole);
   for (const int after : {0, 3, 40}) {
@@ -213,6 +215,24 @@ TEST_CASE("no order of work is faster than the bound of its plan, and none needs
     }
   }
   CHECK(checked > 500);
+}
+
+TEST_CASE("no plan with groups or divided states needs less memory than is assumed before it is planned") {
+  const PlannedExperiment configured = plan_experiment(load_experiment("scenarios/examples/search-groups.yaml", {}));
+  const std::vector<SchedulingPolicy> policies =
+      scheduling_policies({"1f1b", "interleaved"}, {}, configured.experiment.rules.get());
+  std::vector<const ScheduleDef*> schedules;
+  for (const SchedulingPolicy& policy : policies) schedules.push_back(policy.schedule);
+  const CombinationRunner runner(configured.experiment, policies, "ideal", 1);
+  int divided = 0;
+  for (const PlanVariant& v : plan_variants(configured, schedules).list) {
+    bool too_large = false;
+    const auto candidate = runner.candidate(v, 1e6, too_large);
+    if (!candidate) continue;
+    divided += v.plan.sharding != StateSharding::None;
+    CHECK(v.memory.value <= candidate->bound.memory.value * (1 + 1e-9));
+  }
+  CHECK(divided > 20);
 }
 
 TEST_CASE("a search repeats exactly, and without enough memory it has no plan") {
