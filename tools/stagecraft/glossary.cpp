@@ -1,6 +1,7 @@
 #include "tools/stagecraft/glossary.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 #include "sim/cluster/generator.hpp"
 #include "sim/cluster/phases.hpp"
 #include "sim/core/text.hpp"
+#include "sim/cost/pass_time.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/schedule/builder.hpp"
@@ -194,9 +196,40 @@ constexpr Term kOperations[] = {
     {"X", "forward of one micro-batch and backward of another at the same time"},
 };
 
+constexpr Term kCollectives[] = {
+    {"AR", "all-reduce"}, {"RS", "reduce-scatter"}, {"AG", "all-gather"}, {"A2A", "all-to-all"}, {"BC", "broadcast"}};
+
+std::string in_small_letters(std::string_view word) {
+  std::string small(word);
+  std::transform(small.begin(), small.end(), small.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return small;
+}
+
 bool names_term(const Term& term, std::string_view word) {
-  const std::vector<std::string> words = split(term.words, '|');
-  return std::find(words.begin(), words.end(), word) != words.end();
+  const std::vector<std::string> words = split(in_small_letters(term.words), '|');
+  return std::find(words.begin(), words.end(), in_small_letters(word)) != words.end();
+}
+
+/// 3AR0, 3TAR0 or 3T1AR0: stage, T with the number of the tie for tied weights, kind, iteration.
+std::optional<std::string> collective_text(std::string_view word) {
+  const std::string whole(word);
+  const std::optional<int> stage = read_number(word);
+  if (!stage) return {};
+  const bool tied = word.starts_with('T');
+  if (tied) {
+    word.remove_prefix(1);
+    read_number(word);
+  }
+  for (const Term& kind : kCollectives) {
+    if (!word.starts_with(kind.words)) continue;
+    std::string_view rest = word.substr(kind.words.size());
+    const std::optional<int> number = read_number(rest);
+    if (!number || !rest.empty()) continue;
+    return fmt::format("{}: {} of {} of stage {}, number {}.\n", whole, kind.text,
+                       tied ? "the gradients of tied weights" : "the gradients or weights", *stage, *number);
+  }
+  return {};
 }
 
 /// 0F3, F3 or F: [stage] letter [micro-batch].
@@ -249,7 +282,10 @@ std::optional<std::string> glossary_text(std::string_view word) {
   std::string text;
   for (const Term& term : kTerms)
     if (names_term(term, word)) text += fmt::format("{}: {}\n", word, term.text);
+  for (const TimeClass& c : time_class_list())
+    if (c.name == word) text += fmt::format("{}: a part of the line `time`. {}\n", word, c.contents);
   if (const auto operation = operation_text(word)) text += *operation;
+  if (const auto collective = collective_text(word)) text += *collective;
   for_each_catalog([&](const auto& catalog, std::string_view kind, std::string_view more) {
     add_entry(text, catalog, kind, word, more);
   });
@@ -260,6 +296,7 @@ std::vector<std::string> glossary_words() {
   std::vector<std::string> words;
   for (const Term& term : kTerms)
     for (std::string& word : split(term.words, '|')) words.push_back(std::move(word));
+  for (const TimeClass& c : time_class_list()) words.emplace_back(c.name);
   for_each_catalog([&](const auto& catalog, std::string_view, std::string_view) {
     for (std::string& name : names_of(catalog)) words.push_back(std::move(name));
   });
