@@ -142,7 +142,15 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
 
 namespace {
 
-/// A few candidates that hold the word, or whose last part begins with the same letters as it.
+/// "zb" of "zero-bubble"; empty for a word without hyphens.
+std::string initials_of(std::string_view word) {
+  const std::vector<std::string> parts = split(word, '-');
+  std::string letters;
+  for (const std::string& part : parts) letters += part.substr(0, 1);
+  return parts.size() > 1 ? letters : std::string();
+}
+
+/// A few candidates that hold the word, or whose last part begins with the same letters as it or with its initials.
 std::vector<std::string> related(std::string_view word, std::span<const std::string> candidates) {
   constexpr std::size_t kFewest = 3, kMost = 12;  // Letters that say something; names in a message.
   const std::string asked = lower_case(word);
@@ -154,6 +162,7 @@ std::vector<std::string> related(std::string_view word, std::span<const std::str
     const std::string name = lower_case(candidate), last = name.substr(name.rfind('/') + 1);
     if (asked.size() >= kFewest && name.find(asked) != std::string::npos) holding.push_back(candidate);
     if (letters(asked).size() >= kFewest && letters(asked) == letters(last)) alike.push_back(candidate);
+    if (letters(last).size() > 1 && letters(last) == initials_of(asked)) alike.push_back(candidate);
   }
   std::vector<std::string>& names = holding.empty() ? alike : holding;
   if (names.size() > kMost) names.clear();

@@ -19,6 +19,11 @@ TEST_CASE("a count of one takes the singular") {
   CHECK(pluralize(3, "micro-batch", "es") == "3 micro-batches");
 }
 
+TEST_CASE("words that begin with the initials are suggested") {
+  const std::vector<std::string> schedules{"1f1b", "zb-h1", "zb-v", "v-half"};
+  CHECK(suggest("zero-bubble", schedules) == "did you mean one of 'zb-h1', 'zb-v'?");
+}
+
 TEST_CASE("the closest word is within a third of its length, and swaps count one") {
   CHECK(closest("stagse", kWords) == "stages");
   CHECK(closest("1f1d", kWords) == "1f1b");
