@@ -45,14 +45,16 @@ TEST_CASE("where the host waits for each kernel, launches and kernels add up") {
   CHECK(t.total().value == 3.5 + 1 + 2);
 }
 
-TEST_CASE("collectives of divided weights run next to the pass") {
-  const auto with_weights = [&](double seconds) {
+TEST_CASE("collectives of divided weights run next to the pass where the stack gathers ahead, else after it") {
+  const auto with_weights = [&](double seconds, std::string_view stack) {
     return pass_time(two_kernels(), {.tensor = Seconds{1}, .weights = Seconds{seconds}}, simple(),
-                     software_stack("plain"));
+                     software_stack(stack));
   };
-  CHECK(with_weights(4).total().value == 4.5);
-  CHECK(with_weights(6).total().value == 6);
-  CHECK(with_weights(6).data.value == 1.5);
+  CHECK(with_weights(4, "torchtitan").total().value == 4.5);
+  CHECK(with_weights(6, "torchtitan").total().value == 6);
+  CHECK(with_weights(6, "torchtitan").data.value == 1.5);
+  CHECK(with_weights(6, "plain").total().value == 10.5);
+  CHECK(with_weights(6, "plain").data.value == 6);
 }
 
 TEST_CASE("software stacks have different names, a summary and a source") {

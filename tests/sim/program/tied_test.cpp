@@ -9,6 +9,7 @@
 #include "tests/support/devices.hpp"
 #include "tests/support/listing.hpp"
 #include "tests/support/road.hpp"
+#include "tests/support/trials.hpp"
 
 namespace stagecraft::tied_test {
 namespace {
@@ -297,6 +298,7 @@ TEST_CASE("no flushing schedule updates tied weights before the last gradient, w
     if (!def->flushes || !def->trains || def->name == "csv") continue;
     for (const bool overlap : {true, false})
       for (const int replicas : {1, 2}) {
+        if (!test::all_trials() && overlap == (replicas == 1)) continue;
         CAPTURE(def->name);
         CAPTURE(overlap);
         CAPTURE(replicas);
@@ -316,8 +318,9 @@ TEST_CASE("no flushing schedule updates tied weights before the last gradient, w
         CHECK(check_updates(several_program, several) > 0);
       }
   }
-  CHECK(different >= 4 * 20);
-  CHECK(exchanged >= 4 * 10);
+  const int settings = test::all_trials() ? 4 : 2;
+  CHECK(different >= settings * 20);
+  CHECK(exchanged >= settings * 10);
 }
 
 TEST_CASE("an update before the gradients of another stage with the same weights is refused") {
