@@ -119,9 +119,9 @@ std::string about_memory(const Choice& best) {
       100 * best.filled);
 }
 
-/// Of the scenario as written and of the first row: with contention where both have such a result.
+/// Periods of the scenario as it is written and of the first row: with contention where both have such a result.
 struct OwnAndFirst {
-  Seconds own, first;
+  Seconds configured, first;
   bool contended = false;
 };
 
@@ -237,7 +237,7 @@ std::string options_text(const std::vector<std::string>& sets, std::size_t width
 bool own_is_shortest(const ChoiceTable& t) {
   if (t.configured_period.value <= 0 || t.front.empty()) return false;
   const OwnAndFirst periods = own_and_first(t);
-  return periods.own < periods.first;
+  return periods.configured < periods.first;
 }
 
 Table rows_of(const ChoiceTable& t) { return printed(t, t.front); }

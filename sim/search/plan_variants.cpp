@@ -228,7 +228,7 @@ class VariantMaker {
       return;
     }
     const bool is_whole = v.plan.group.group() == 1 && v.plan.sharding == StateSharding::None;
-    if (ranks > 0 && is_whole) v.memory = work_.memory(v.plan, ranks);  // Of undivided states.
+    if (ranks > 0 && is_whole) v.memory = work_.memory(v.plan, ranks);  // Its bound knows undivided states alone.
     made_.list.push_back(std::move(v));
   }
 
