@@ -40,6 +40,15 @@ def stagecraft(words, columns=None, code=0, **more):
     return done.stdout
 
 
+def has_terminals():
+    try:
+        for side in pty.openpty():
+            os.close(side)
+        return True
+    except OSError:
+        return False
+
+
 def on_terminal(words, columns):
     """What the command prints on a terminal of this width."""
     leader, follower = pty.openpty()
@@ -123,10 +132,13 @@ def main():
         expect(headings_of(stagecraft([*plan, "--wide"], columns=columns), dropped_in(text)), "--wide of plan has all columns")
     expect(dropped_in(stagecraft(plan, columns=80)), "plan names the columns without room")
 
-    text = on_terminal(["compare", "--schedules", "gpipe,1f1b", QUICKSTART], 80)
-    plain = re.sub("\033\\[[0-9]*m", "", text)
-    expect("\033[1m" in text and "\033" not in plain, "a terminal gets color, and nothing but color", repr(text[:500]))
-    expect(not too_long(plain, 80) and dropped_in(plain), "the width of the terminal counts", plain)
+    if has_terminals():
+        text = on_terminal(["compare", "--schedules", "gpipe,1f1b", QUICKSTART], 80)
+        plain = re.sub("\033\\[[0-9]*m", "", text)
+        expect("\033[1m" in text and "\033" not in plain, "a terminal gets color, and nothing but color", repr(text[:500]))
+        expect(not too_long(plain, 80) and dropped_in(plain), "the width of the terminal counts", plain)
+    else:
+        print("SKIPPED the width of a terminal: this system has no pseudo-terminals")
     expect("\033" not in stagecraft(["list", "schedules"]), "a pipe gets no color")
     always = ["compare", "--schedules", "gpipe", QUICKSTART, "--color", "always"]
     expect("\033[1m" in stagecraft(always, NO_COLOR="1"), "--color always is stronger than NO_COLOR")

@@ -7,16 +7,17 @@
 namespace stagecraft::diagnosis {
 namespace {
 
-/// The run without recomputation on devices whose memory is not limited.
-Outcome without_recomputation(const DiagnosisInput& in, Program& program) {
+/// The run without recomputation on devices whose memory is not limited; nothing where the planner has no such plan.
+std::optional<Outcome> without_recomputation(const DiagnosisInput& in) try {
   Experiment e = variant_of(in.experiment());
   auto cluster = std::make_shared<Cluster>(*e.cluster);
   for (DeviceType& type : cluster->types) type.memory = type.memory_reserve = {};
   e.cluster = cluster;
+  e.plan.memory = {};
   e.plan.recompute = Recomputation::None;
-  const CompiledExperiment compiled = compile(e);
-  program = compiled.program;
-  return run(compiled, in.backend);
+  return run(compile(e), in.backend);
+} catch (const Infeasible&) {
+  return {};
 }
 
 }  // namespace
@@ -28,8 +29,10 @@ std::optional<Finding> recomputation(const DiagnosisInput& in) {
                                       [](const Stage& s) { return s.shape.recomputation != Recomputation::None; });
   const PlanSpec& spec = in.experiment().plan;
   if (!recomputes || !spec.planner->fields->find("recompute") || spec.recompute == Recomputation::None) return {};
-  Program program;
-  const Outcome other = without_recomputation(in, program);
+  if (!in.changed.may_simulate()) return {};  // A planner that searches would search again, for another plan.
+  const std::optional<Outcome> without = without_recomputation(in);
+  if (!without) return {};
+  const Outcome& other = *without;
   const Seconds lost = in.period - other.report.period;
   DeviceId fullest;
   double excess = -kInfinity;
