@@ -38,9 +38,9 @@ std::span<const TimeClass> time_class_list();
 /// Collectives of one pass.
 struct PassCollectives {
   Seconds tensor{}, context{}, expert{};  ///< What products do not hide.
-  Seconds weights{};  ///< All collectives of divided weights. With SoftwareStack::gathers_ahead they run next to the pass,
-                      ///< which takes at least as long.
-  int launches = 0;   ///< Collectives that the host launches, in kernels.
+  Seconds weights{};  ///< All collectives of divided weights. With SoftwareStack::gathers_ahead they run next to the
+                      ///< pass, which takes at least as long.
+  int launches = 0;  ///< Collectives that the host launches, in kernels.
 };
 
 /// Times of kernels that run one after another, by class.
@@ -50,7 +50,8 @@ TimeByClass kernel_time(std::span<const Kernel>, const Accelerator&);
 double launch_count(std::span<const Kernel>);
 
 /// Time of a pass. Launches run ahead of the device, so a pass takes the longer of
-///   - its kernels and the collectives that nothing hides; and at least the collectives of divided weights where these are
+///   - its kernels and the collectives that nothing hides; and at least the collectives of divided weights where these
+///   are
 ///     gathered ahead,
 ///   - the launches of all kernels and collectives;
 /// and their sum where the host waits for each kernel.

@@ -25,15 +25,15 @@ struct SoftwareStack {
   double pair_overlap = 0;     ///< Share of the all-to-alls of experts that a forward and a backward which a schedule
                                ///< runs as one hide.
   double exchange_multiprocessors = 0;  ///< Multiprocessors that such an all-to-all takes from the computation.
-  double dispatch_bytes = 0;       ///< Bytes of each number of a dispatched row, with its scales; 0: as of activations.
-  int exposed_messages = 0;        ///< Messages of a stage that each micro-batch and chunk waits for.
-  double data_overlap = 0;         ///< Share of the reduction of gradients that the last backward hides.
-  bool gathers_ahead = true;       ///< All-gathers of divided weights and reduce-scatters of their gradients run next to
-                                   ///< the computation of a layer, as FSDP and ZeRO prefetch them.
-  double gradient_bytes = 4;       ///< Bytes of each gradient that the data-parallel group sums.
-  double gradient_copy_bytes = 0;  ///< Bytes of each further copy of a gradient that stays in memory.
-  double optimizer_traffic = 34;   ///< Bytes that an update moves for each parameter that a device updates.
-  double gradient_traffic = 4;     ///< Bytes that norm, scaling and copies move for each gradient of a device.
+  double dispatch_bytes = 0;  ///< Bytes of each number of a dispatched row, with its scales; 0: as of activations.
+  int exposed_messages = 0;   ///< Messages of a stage that each micro-batch and chunk waits for.
+  double data_overlap = 0;    ///< Share of the reduction of gradients that the last backward hides.
+  bool gathers_ahead = true;  ///< All-gathers of divided weights and reduce-scatters of their gradients run next to
+                              ///< the computation of a layer, as FSDP and ZeRO prefetch them.
+  double gradient_bytes = 4;  ///< Bytes of each gradient that the data-parallel group sums.
+  double gradient_copy_bytes = 0;    ///< Bytes of each further copy of a gradient that stays in memory.
+  double optimizer_traffic = 34;     ///< Bytes that an update moves for each parameter that a device updates.
+  double gradient_traffic = 4;       ///< Bytes that norm, scaling and copies move for each gradient of a device.
   double loss_forward_traffic = 10;  ///< Bytes that the forward of the loss moves for each logit.
   double loss_backward_traffic = 6;  ///< Bytes that the backward of the loss moves for each logit.
   bool blocking_launches = false;    ///< The host waits for each kernel (CUDA_LAUNCH_BLOCKING=1).
