@@ -40,7 +40,7 @@ struct PassCollectives {
   Seconds tensor{}, context{}, expert{};  ///< What products do not hide.
   Seconds weights{};  ///< All collectives of divided weights. With SoftwareStack::gathers_ahead they run next to the
                       ///< pass, which takes at least as long.
-  int launches = 0;  ///< Collectives that the host launches, in kernels.
+  int launches = 0;   ///< Collectives that the host launches, in kernels.
 };
 
 /// Times of kernels that run one after another, by class.
