@@ -50,9 +50,8 @@ TimeByClass kernel_time(std::span<const Kernel>, const Accelerator&);
 double launch_count(std::span<const Kernel>);
 
 /// Time of a pass. Launches run ahead of the device, so a pass takes the longer of
-///   - its kernels and the collectives that nothing hides; and at least the collectives of divided weights where these
-///   are
-///     gathered ahead,
+///   - its kernels and the collectives that nothing hides,
+///   - the collectives of divided weights, where the stack gathers ahead; elsewhere they add up with the kernels,
 ///   - the launches of all kernels and collectives;
 /// and their sum where the host waits for each kernel.
 TimeByClass pass_time(TimeByClass kernels, double kernel_count, const PassCollectives&, const Accelerator&,
