@@ -2,8 +2,8 @@
 // becomes a search over the switches by rising length, from the target backwards until the source's own links close it.
 // Then the route is read forwards over links that lead on as well as any: the first of them, or the one whose turn it
 // is for this target. Devices never forward, and nothing walks the devices of a large switch. Cost: O(links of switches
-// no farther from the target than the source is), O(1) on a star of any size; once for all targets of a switch that
-// have no link but that to it.
+// no farther from the target than the source is), O(1) on a star of any size; once for all targets of a switch
+// whose best routes arrive over one link.
 //
 // Turns: of k links that lead on, a target with the number n takes link n mod k, and n / k counts from there on. On a
 // fat tree whose devices are numbered along its leaves this is D-mod-k (Zahavi, Fat-tree routing and node ordering
@@ -166,6 +166,8 @@ class Router::PathCache {
     ways = std::make_unique<ShortestPaths>(router, a_switch);
     return *ways;
   }
+  /// The link over which the best routes to a device arrive, if it is one alone and leads from one switch.
+  std::optional<LinkId> only_last_link(const Router& router, VertexId source, VertexId target);
 
  private:
   static constexpr std::size_t kRoom = std::size_t{1} << 26;  // Bytes.
@@ -190,6 +192,24 @@ void Router::ShortestPaths::widen(VertexId place, const Rest from) {
       shortest = std::min(shortest, offered);
     }
   }
+}
+
+std::optional<LinkId> Router::PathCache::only_last_link(const Router& router, VertexId source, VertexId target) {
+  const std::vector<LinkId>& links = router.attached_[target];
+  for (const LinkId id : links)
+    if (router.cluster_->links[id].ends.size() != 2 || router.switch_ends_[id].size() != 1) return std::nullopt;
+  if (links.size() == 1) return links.front();
+  Rest shortest;
+  std::optional<LinkId> best;  // Nothing also when several are as good.
+  for (const LinkId id : links) {
+    const Rest left = to(router, router.switch_ends_[id].front()).from(source);
+    if (!left.is_reachable()) continue;
+    const Rest whole = before(router.cluster_->links[id], left);
+    if (whole > shortest) continue;
+    best = whole == shortest ? std::nullopt : std::optional(id);
+    shortest = whole;
+  }
+  return best;
 }
 
 Router::~Router() = default;
@@ -230,16 +250,14 @@ std::optional<std::vector<Hop>> Router::hops(DeviceId from, DeviceId to) const {
     if (left.is_reachable()) ways.read(source, left, turn, hops);
     return left.is_reachable();
   };
-  const std::vector<LinkId>& target_links = attached_[target];
-  const Link* only = target_links.size() == 1 ? &cluster_->links[target_links.front()] : nullptr;
-  if (!only || only->ends.size() != 2 || switch_ends_[target_links.front()].size() != 1) {
-    ShortestPaths ways(*this, target);
-    return read(ways) ? std::optional(std::move(hops)) : std::nullopt;
-  }
   // All devices of a switch are reached by the same ways to it.
-  if (!read(ways_to(switch_ends_[target_links.front()].front()))) return std::nullopt;
-  hops.push_back({target_links.front(), only->ends.back() == target});
-  return hops;
+  if (const std::optional<LinkId> last = kept_->only_last_link(*this, source, target)) {
+    if (!read(ways_to(switch_ends_[*last].front()))) return std::nullopt;
+    hops.push_back({*last, cluster_->links[*last].ends.back() == target});
+    return hops;
+  }
+  ShortestPaths ways(*this, target);
+  return read(ways) ? std::optional(std::move(hops)) : std::nullopt;
 }
 
 std::optional<Route> Router::route(DeviceId from, DeviceId to) const {

@@ -100,7 +100,8 @@ std::vector<GroupSet> group_sets(const Stage& stage, const OpCollective& c, cons
 
 std::vector<std::vector<DeviceId>> joint_devices(const Plan& plan, const StageCosts& costs,
                                                  const std::vector<int>& node_of) {
-  DisjointSets joined(plan.device_count());
+  const int devices = plan.device_count();
+  DisjointSets joined(devices);
   for (const StageId s : plan.stages.ids()) {
     const StageCollectives* c = costs.at(s, 0).collectives.get();
     if (c == nullptr || !c->flows) continue;
@@ -113,10 +114,10 @@ std::vector<std::vector<DeviceId>> joint_devices(const Plan& plan, const StageCo
         for (const DeviceId d : set.leaders) joined.join(set.leaders.front().value, d.value);
   }
   std::map<int, std::vector<DeviceId>> by_root;
-  for (int d = 0; d < plan.device_count(); ++d) by_root[joined.root(d)].emplace_back(d);
+  for (int d = 0; d < devices; ++d) by_root[joined.root(d)].emplace_back(d);
   std::vector<std::vector<DeviceId>> sets;
-  for (auto& [root, devices] : by_root)
-    if (devices.size() > 1) sets.push_back(std::move(devices));
+  for (auto& [root, members] : by_root)
+    if (members.size() > 1) sets.push_back(std::move(members));
   return sets;
 }
 
