@@ -6,6 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import test, { after, before } from 'node:test';
+import { accessibilityProblems, TEXT_PAIRS } from './accessible.mjs';
 import { Chromium, chromiumHere } from './chromium.mjs';
 import { sweepPage } from './scripts.mjs';
 
@@ -84,6 +85,13 @@ test('the table has every point with its settings and metrics, or its outcome', 
   assert.match(await text('summary'), /^12 points of examples\/quickstart on ideal, 2 failed$/);
   assert.match(await text('origin'), /^few\.yaml, stagecraft \d+\.\d+\.\d+/);
   assert.deepEqual(csv[0].slice(column('status') + 1, column('code')), Object.keys(METRICS), 'every figure has a title, in the order of the results');
+});
+
+test('the page is accessible: names, roles, heads of tables, contrast in light and dark', async () => {
+  for (const page of ['few.html', 'one.html']) {
+    await browser.open(at(page));
+    assert.deepEqual(await accessibilityProblems(browser, TEXT_PAIRS), [], page);
+  }
 });
 
 test('the answer names the best of the points that are shown, and each picture is saved as SVG', async () => {

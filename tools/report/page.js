@@ -210,4 +210,4 @@ document.addEventListener('DOMContentLoaded', () => {
   performance.mark('whole');
 });
 // What a test asks; a canvas has no elements to look up.
-window.report = { runs, state, hit, rows: () => layout.rows, x: time => xOf(sizedView(), time), paint, gaps: (r, device) => knownGaps(runs[r], device), causes: CAUSES, length };
+window.report = { runs, state, hit, rows: () => layout.rows, x: time => xOf(sizedView(), time), paint, gaps: (r, device) => knownGaps(runs[r], device), causes: CAUSES, length, inks: () => KINDS.map(kind => [palette[kind], inkOn(rgbOf(palette[kind]))]) };
