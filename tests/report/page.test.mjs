@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
+import { accessibilityProblems, contrast, focusOrder, TEXT_PAIRS } from './accessible.mjs';
 import { Chromium, chromiumHere } from './chromium.mjs';
 
 const stagecraft = process.argv[2], folder = mkdtempSync(join(tmpdir(), 'report-')), chromium = chromiumHere();
@@ -366,6 +367,50 @@ test('every control and table has a name for screen readers', async () => {
   assert.ok(nodes.filter(n => n.role?.value === 'button').length >= 3);
   assert.equal(nodes.filter(n => n.role?.value === 'application').length, 1);
   assert.equal(await browser.evaluate('document.documentElement.lang'), 'en');
+});
+
+test('the pages are accessible: names, roles, heads of tables, contrast in light and dark, order of the focus', async () => {
+  for (const page of ['one.html', 'two.html', 'g3.html']) {
+    await browser.open(at(page));
+    await new Promise(done => setTimeout(done, 150));
+    assert.deepEqual(await accessibilityProblems(browser, TEXT_PAIRS), [], page);
+  }
+  await browser.open(at('one.html'));
+  const order = await focusOrder(browser, 14), ids = ['theme', 'closer', 'farther', 'critical', 'messages', 'memory', 'colour', 'query', 'filter'];
+  assert.deepEqual(order.filter(id => ids.includes(id)), ids);
+});
+
+test('labels on boxes have contrast in light and dark', async () => {
+  await browser.open(at('two.html'));
+  for (const theme of ['light', 'dark']) {
+    await browser.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: theme }] });
+    await browser.frame();
+    for (const [fill, ink] of await browser.evaluate('report.inks()')) {
+      const long = hex => (hex.length === 4 ? '#' + [...hex.slice(1)].map(c => c + c).join('') : hex);
+      assert.ok(contrast(fill, long(ink)) >= 4.5, `${ink} on ${fill} in ${theme}: ${contrast(fill, long(ink))}`);
+    }
+  }
+  await browser.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: 'light' }] });
+});
+
+test('names of any length and direction stay in their places', async () => {
+  const name = 'x'.repeat(300) + ' \u202e\u05e9\u05dc\u05d5\u05dd \u0627\u0644 {{data}} ' + '</script>';
+  const text = JSON.stringify(name).slice(1, -1), quoted = '"' + name.replaceAll('\u202e', '\\u202e') + '"';  // As CSV files have it.
+  run('run', 'examples/quickstart', '-b', 'ideal', '--out', at('h'));
+  writeFileSync(join(at('h'), 'results.json'), readFileSync(join(at('h'), 'results.json'), 'utf8').replaceAll('h100-0.gpu0', text).replaceAll('gpt2-medium', text));
+  for (const file of ['spans.csv', 'memory.csv'])
+    writeFileSync(join(at('h'), file), readFileSync(join(at('h'), file), 'utf8').replaceAll('h100-0.gpu0', quoted));
+  for (const [page, ...runs] of [['h1.html', 'h'], ['h2.html', 'h', 'b']]) {
+    run('report', ...runs.map(at), '--title', name, '--out', at(page));
+    for (const width of [1400, 900, 640]) {
+      await browser.send('Emulation.setDeviceMetricsOverride', { width, height: 900, deviceScaleFactor: 1, mobile: false });
+      await browser.open(at(page));
+      assert.deepEqual(browser.complaints(), []);
+      assert.equal(await browser.evaluate('document.documentElement.scrollWidth <= innerWidth'), true, `${page} at ${width}`);
+      assert.equal(await browser.evaluate("document.body.innerText.includes('\\u202e')"), false, 'marks that turn the direction are replaced');
+    }
+  }
+  await browser.send('Emulation.clearDeviceMetricsOverride');
 });
 
 test('names with tags and quotes are only text', async () => {
