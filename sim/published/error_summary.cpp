@@ -93,14 +93,14 @@ std::string histogram(const std::array<Bin, kBins>& bins, std::size_t count) {
 }
 
 std::string by_publication(std::span<const Reproduction> reproductions) {
-  struct Line {
-    const Reproduction* of;
+  struct PublicationErrors {
+    const Reproduction* reproduction;
     ErrorSummary summary;
   };
-  std::vector<Line> lines;
+  std::vector<PublicationErrors> lines;
   for (const Reproduction& r : reproductions)
     if (ErrorSummary s = error_summary(std::span(&r, 1)); !s.errors.empty()) lines.push_back({&r, std::move(s)});
-  std::sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
+  std::sort(lines.begin(), lines.end(), [](const PublicationErrors& a, const PublicationErrors& b) {
     return a.summary.quantile_of_size(0.5) < b.summary.quantile_of_size(0.5);
   });
   std::string text =
@@ -108,12 +108,12 @@ std::string by_publication(std::span<const Reproduction> reproductions) {
       "error</th><th scope=\"col\">90 % within</th><th scope=\"col\">largest</th><th scope=\"col\">in "
       "tolerance</th></tr>"
       "</thead><tbody>";
-  for (const Line& line : lines)
+  for (const PublicationErrors& line : lines)
     text += fmt::format(
         "<tr><th scope=\"row\"><a href=\"#{}\">{}</a></th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-        xml_escape(line.of->published.name), xml_escape(line.of->published.name), line.summary.errors.size(),
-        percent(line.summary.quantile_of_size(0.5)), percent(line.summary.quantile_of_size(0.9)),
-        percent(line.summary.quantile_of_size(1)), line.summary.met);
+        xml_escape(line.reproduction->published.name), xml_escape(line.reproduction->published.name),
+        line.summary.errors.size(), percent(line.summary.quantile_of_size(0.5)),
+        percent(line.summary.quantile_of_size(0.9)), percent(line.summary.quantile_of_size(1)), line.summary.met);
   return text + "</tbody></table>";
 }
 

@@ -12,7 +12,7 @@ namespace stagecraft {
 /// not among them.
 struct ErrorSummary {
   std::vector<double> errors = {};  ///< Simulated over published, minus one, in ascending order.
-  int met = 0;                      ///< Those within the tolerance of their table.
+  int met = 0;                      ///< Predictions within the tolerance of their table.
   int identities = 0, identities_met = 0;
   int directions = 0, directions_met = 0;  ///< Bounds, sides and orders.
 

@@ -16,7 +16,7 @@ constexpr const char* kInk = "#18202a";
 constexpr const char* kDim = "#55606d";
 constexpr const char* kGrid = "#e2e6ea";
 constexpr const char* kLimit = "#b3261e";
-constexpr double kHeight = 0.56;  // Of the plot, as a share of the picture's width.
+constexpr double kHeight = 0.56;  // The plot's height as a share of the picture's width.
 constexpr MarkShape kShapes[] = {MarkShape::Circle, MarkShape::Square, MarkShape::Triangle, MarkShape::Diamond};
 
 std::vector<double> dash_of(std::size_t n) {
@@ -44,16 +44,17 @@ class Scale {
 
   double share(double value) const { return ((log_ ? std::log10(value) : value) - low_) / (high_ - low_); }
 
-  /// Values and texts of the ticks, at most about `most`.
-  std::vector<std::pair<double, std::string>> ticks(int most) const {
+  /// Values and texts of the ticks, at most about `max_ticks`.
+  std::vector<std::pair<double, std::string>> ticks(int max_ticks) const {
     std::vector<std::pair<double, std::string>> result;
     if (!axis_->categories.empty()) {
-      const int every = std::max(1, static_cast<int>(std::ceil(static_cast<double>(axis_->categories.size()) / most)));
+      const int every =
+          std::max(1, static_cast<int>(std::ceil(static_cast<double>(axis_->categories.size()) / max_ticks)));
       for (std::size_t n = 0; n < axis_->categories.size(); n += static_cast<std::size_t>(every))
         result.emplace_back(static_cast<double>(n), axis_->categories[n]);
     } else if (log_) {
       // 1, 2 and 5 times each power of ten, or the powers alone where there are many.
-      const bool fine = 3 * (high_ - low_) <= most;
+      const bool fine = 3 * (high_ - low_) <= max_ticks;
       for (double decade = std::floor(low_); decade <= high_; ++decade)
         for (const double factor : {1.0, 2.0, 5.0}) {
           const double value = factor * std::pow(10, decade), at = std::log10(value);
@@ -61,7 +62,7 @@ class Scale {
             result.emplace_back(value, fmt::format("{:g}", value));
         }
     } else {
-      const std::vector<double> values = round_ticks(low_, high_, most);
+      const std::vector<double> values = round_ticks(low_, high_, max_ticks);
       const double step = values.size() > 1 ? values[1] - values[0] : 1;
       for (const double value : values) result.emplace_back(value, tick_text(value, step));
     }
@@ -89,7 +90,7 @@ class ChartDrawing {
     picture_.width = size.width;
     Range x, y;
     for (const ChartSeries& s : chart.series)
-      for (const Place& p : s.points) x.add(p.x), y.add(p.y);
+      for (const PicturePoint& p : s.points) x.add(p.x), y.add(p.y);
     if (chart.limit) y.add(*chart.limit);
     if (x.low > x.high) x = {0, 1}, y = {0, 1};
     x_ = Scale(chart.x, x.low, x.high);
@@ -122,7 +123,7 @@ class ChartDrawing {
 
  private:
   void put(PictureItem item) { picture_.items.push_back(std::move(item)); }
-  Place at(const Place& value) const {
+  PicturePoint at(const PicturePoint& value) const {
     return {left_ + width_ * x_.share(value.x), top_ + height_ * (1 - y_.share(value.y))};
   }
   std::string color(std::size_t n) const { return c_.series[n].color.empty() ? series_color(n) : c_.series[n].color; }
@@ -149,9 +150,9 @@ class ChartDrawing {
   void series(std::size_t n) {
     const ChartSeries& s = c_.series[n];
     if (s.style != SeriesStyle::Dots && s.points.size() > 1) {
-      Polyline line{{}, color(n), 1.1, s.style == SeriesStyle::Line ? dash_of(n) : std::vector<double>{}};
-      for (const Place& p : s.points) {
-        const Place place = at(p);
+      Polyline line{{}, color(n), 1.1, s.style == SeriesStyle::Joined ? dash_of(n) : std::vector<double>{}};
+      for (const PicturePoint& p : s.points) {
+        const PicturePoint place = at(p);
         if (s.style == SeriesStyle::Steps && !line.places.empty())
           line.places.push_back({place.x, line.places.back().y});
         line.places.push_back(place);
@@ -159,7 +160,7 @@ class ChartDrawing {
       put(std::move(line));
     }
     if (s.style == SeriesStyle::Steps) return;
-    for (const Place& p : s.points) put(Mark{at(p), 0.28 * text_, color(n), shape_of(n)});
+    for (const PicturePoint& p : s.points) put(Mark{at(p), 0.28 * text_, color(n), shape_of(n)});
     notes(s);
   }
 
@@ -167,7 +168,7 @@ class ChartDrawing {
   void notes(const ChartSeries& s) {
     const double size = 0.9 * text_;
     for (std::size_t k = 0; k < s.notes.size() && k < s.points.size(); ++k) {
-      const Place place = at(s.points[k]);
+      const PicturePoint place = at(s.points[k]);
       const double width = text_width(s.notes[k], size);
       const bool right = place.x + 0.6 * text_ + width < left_ + width_;
       const double left = right ? place.x + 0.6 * text_ : place.x - 0.6 * text_ - width;
@@ -198,7 +199,7 @@ class ChartDrawing {
     const ChartSeries& s = c_.series[n];
     LegendEntry entry{s.name, color(n)};
     if (s.style != SeriesStyle::Steps) entry.mark = shape_of(n);
-    entry.has_line = s.style == SeriesStyle::Line;
+    entry.has_line = s.style == SeriesStyle::Joined;
     if (entry.has_line) entry.dash = dash_of(n);
     return entry;
   }
@@ -247,7 +248,7 @@ double add_legend(Picture& picture, const std::vector<LegendEntry>& entries, dou
     const std::string name = fitted_text(e.name, text, right - left - 3 * text);
     const double width = 2.6 * text + text_width(name, text);
     if (x > left && x + width > right) x = left, baseline += 1.5 * text;
-    const Place middle{x + 0.9 * text, baseline - 0.35 * text};
+    const PicturePoint middle{x + 0.9 * text, baseline - 0.35 * text};
     if (e.mark) {
       if (e.has_line)
         picture.items.push_back(Polyline{{{x, middle.y}, {x + 1.8 * text, middle.y}}, e.color, 1.1, e.dash});

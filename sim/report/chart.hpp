@@ -15,12 +15,12 @@ struct ChartAxis {
   bool from_zero = true;
 };
 
-enum class SeriesStyle { Line, Steps, Dots };
+enum class SeriesStyle { Joined, Steps, Dots };
 
 struct ChartSeries {
   std::string name;  ///< Empty: not in the legend.
-  SeriesStyle style = SeriesStyle::Line;
-  std::vector<Place> points;            ///< Values of both axes.
+  SeriesStyle style = SeriesStyle::Joined;
+  std::vector<PicturePoint> points;     ///< Values of both axes.
   std::vector<std::string> notes = {};  ///< Text next to each point, or none.
   std::string color = {};               ///< Empty: the color of its place in the list.
 };

@@ -17,13 +17,13 @@ constexpr std::size_t kMostLines = 8;
 /// Devices with the same memory at the same times.
 struct MemoryLine {
   std::vector<DeviceId> devices;
-  std::vector<Place> points;  ///< Seconds and bytes.
+  std::vector<PicturePoint> points;  ///< Seconds and bytes.
   double peak = 0;
 };
 
 std::vector<MemoryLine> memory_lines(const Program& program, const Timeline& timeline, const Report& report) {
   const MemoryHistory history(program, timeline);
-  std::map<std::vector<std::pair<double, double>>, std::size_t> known;
+  std::map<std::vector<std::pair<double, double>>, std::size_t> line_of;
   std::vector<MemoryLine> lines;
   for (const DeviceId d : report.devices.ids()) {
     if (!report.devices[d].used) continue;
@@ -31,7 +31,7 @@ std::vector<MemoryLine> memory_lines(const Program& program, const Timeline& tim
     std::vector<std::pair<double, double>> points{{0, resident}};
     for (const MemorySample& s : history.curve(d)) points.emplace_back(s.time, resident + s.total().value);
     points.emplace_back(report.length.value, points.back().second);
-    const auto [at, fresh] = known.try_emplace(points, lines.size());
+    const auto [at, fresh] = line_of.try_emplace(points, lines.size());
     if (fresh) {
       MemoryLine& line = lines.emplace_back();
       for (const auto& [time, bytes] : points) {
@@ -49,8 +49,8 @@ std::vector<MemoryLine> memory_lines(const Program& program, const Timeline& tim
 Picture memory_picture(const Program& program, const Timeline& timeline, const Report& report, const Cluster& cluster,
                        const std::string& title, const PictureSize& size) {
   std::vector<MemoryLine> lines = memory_lines(program, timeline, report);
-  const std::size_t all = lines.size();
-  if (all > kMostLines) {
+  const std::size_t total = lines.size();
+  if (total > kMostLines) {
     std::stable_sort(lines.begin(), lines.end(),
                      [](const MemoryLine& a, const MemoryLine& b) { return a.peak > b.peak; });
     lines.resize(kMostLines);
@@ -72,7 +72,7 @@ Picture memory_picture(const Program& program, const Timeline& timeline, const R
     const std::string& name = cluster.devices[line.devices.front()].name;
     ChartSeries series{
         line.devices.size() > 1 ? fmt::format("{} \u00d7{}", name, line.devices.size()) : name, SeriesStyle::Steps, {}};
-    for (const Place& p : line.points) series.points.push_back({p.x / time.factor, p.y / bytes.factor});
+    for (const PicturePoint& p : line.points) series.points.push_back({p.x / time.factor, p.y / bytes.factor});
     chart.series.push_back(std::move(series));
   }
   // The line of the capacity would press the curves flat where little of it is used.
@@ -82,9 +82,9 @@ Picture memory_picture(const Program& program, const Timeline& timeline, const R
   } else if (capacity > 0) {
     chart.note = fmt::format("A device may use {}.", to_text(Bytes{capacity}));
   }
-  if (all > kMostLines)
+  if (total > kMostLines)
     chart.note +=
-        fmt::format("{}The {} of {} curves with the highest peaks.", chart.note.empty() ? "" : " ", kMostLines, all);
+        fmt::format("{}The {} of {} curves with the highest peaks.", chart.note.empty() ? "" : " ", kMostLines, total);
   return chart_picture(chart, size);
 }
 

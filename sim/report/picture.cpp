@@ -36,16 +36,16 @@ std::string fitted_text(std::string_view text, double size, double width, bool b
   return std::string(kCut);
 }
 
-std::vector<double> round_ticks(double low, double high, int most) {
-  if (!(high > low) || most < 1) return {};
-  const double rough = (high - low) / most, power = std::pow(10, std::floor(std::log10(rough)));
+std::vector<double> round_ticks(double low, double high, int max_ticks) {
+  if (!(high > low) || max_ticks < 1) return {};
+  const double rough = (high - low) / max_ticks, power = std::pow(10, std::floor(std::log10(rough)));
   // A hair of slack, so that rounding neither adds nor drops a tick at an end.
   constexpr double kSlack = 1e-9;
   double step = power;
   for (const double factor : {1.0, 2.0, 5.0, 10.0, 20.0}) {
     step = factor * power;
     const double count = std::floor(high / step + kSlack) - std::ceil(low / step - kSlack) + 1;
-    if (count <= most) break;
+    if (count <= max_ticks) break;
   }
   std::vector<double> ticks;
   for (double n = std::ceil(low / step - kSlack); n * step <= high + kSlack * step; ++n) ticks.push_back(n * step);

@@ -8,7 +8,7 @@
 namespace stagecraft {
 
 /// A place in a picture: points (1/72 inch) from its left and top.
-struct Place {
+struct PicturePoint {
   double x = 0, y = 0;
 };
 
@@ -19,7 +19,7 @@ struct Box {
 };
 
 struct Polyline {
-  std::vector<Place> places;
+  std::vector<PicturePoint> places;
   std::string color;
   double width = 1;
   std::vector<double> dash = {};  ///< Lengths of strokes and gaps in turn; empty: solid.
@@ -28,7 +28,7 @@ struct Polyline {
 enum class MarkShape { Circle, Square, Triangle, Diamond };
 
 struct Mark {
-  Place center;
+  PicturePoint center;
   double radius = 2;
   std::string fill;
   MarkShape shape = MarkShape::Circle;
@@ -39,7 +39,7 @@ enum class Anchor { Start, Middle, End };
 
 /// One line of text in Helvetica.
 struct Label {
-  Place baseline;
+  PicturePoint baseline;
   std::string text;
   double size = 7;
   Anchor anchor = Anchor::Start;
@@ -71,8 +71,8 @@ double text_width(std::string_view text, double size, bool bold = false);
 /// The text, or its start and its end with "..." between them, so that it is not wider than `width`.
 std::string fitted_text(std::string_view text, double size, double width, bool bold = false);
 
-/// Round numbers (1, 2 or 5 times a power of ten) in [low, high], at most `most` of them.
-std::vector<double> round_ticks(double low, double high, int most);
+/// Round numbers (1, 2 or 5 times a power of ten) in [low, high], at most `max_ticks` of them.
+std::vector<double> round_ticks(double low, double high, int max_ticks);
 /// A tick with as many decimals as its neighbors need.
 std::string tick_text(double tick, double step);
 

@@ -58,9 +58,9 @@ class Content {
       put("{} {} ", at(l.places[n].x, l.places[n].y), n == 0 ? "m" : "l");
     text += "S\n";
   }
-  void polygon(const Mark& m, std::initializer_list<Place> corners) {
+  void polygon(const Mark& m, std::initializer_list<PicturePoint> corners) {
     const char* op = "m";
-    for (const Place& c : corners) {
+    for (const PicturePoint& c : corners) {
       put("{} {} ", at(m.center.x + c.x, m.center.y + c.y), op);
       op = "l";
     }

@@ -54,9 +54,9 @@ class SvgWriter {
   }
   void add(const Mark& m) {
     const double r = m.radius;
-    const auto polygon = [&](std::initializer_list<Place> corners) {
+    const auto polygon = [&](std::initializer_list<PicturePoint> corners) {
       text_ += "<polygon points=\"";
-      for (const Place& c : corners) put("{},{} ", number(m.center.x + c.x), number(m.center.y + c.y));
+      for (const PicturePoint& c : corners) put("{},{} ", number(m.center.x + c.x), number(m.center.y + c.y));
       put(R"(" fill="{}")", m.fill);
       close("polygon", m.tooltip);
     };

@@ -61,7 +61,7 @@ struct Drawn {
   std::string title;
   double factor = 1;
 };
-Drawn drawn_as(const std::string& metric, double most) {
+Drawn drawn_as(const std::string& metric, double largest_value) {
   const std::pair<const char*, const char*> titles[] = {{"period_s", "period"},
                                                         {"makespan_s", "one iteration"},
                                                         {"throughput_samples_per_s", "throughput, samples/s"},
@@ -78,9 +78,10 @@ Drawn drawn_as(const std::string& metric, double most) {
   for (const auto& [name, words] : titles)
     if (metric == name) title = words;
   if (title.ends_with("%")) return {title, 0.01};
-  if (metric.ends_with("_bytes")) return {fmt::format("{}, {}", title, size_unit(most).name), size_unit(most).factor};
+  if (metric.ends_with("_bytes"))
+    return {fmt::format("{}, {}", title, size_unit(largest_value).name), size_unit(largest_value).factor};
   if (metric.ends_with("_s") && !metric.ends_with("_per_s"))
-    return {fmt::format("{}, {}", title, time_unit(most).name), time_unit(most).factor};
+    return {fmt::format("{}, {}", title, time_unit(largest_value).name), time_unit(largest_value).factor};
   return {title, 1};
 }
 
@@ -97,12 +98,12 @@ class SweepDrawing {
   }
 
   Chart lines() const {
-    double most = 0;
-    for (std::size_t r = 0; r < t_.rows.size(); ++r) most = std::max(most, figure(r).value_or(0));
-    const Drawn drawn = drawn_as(metric_, most);
+    double largest_value = 0;
+    for (std::size_t r = 0; r < t_.rows.size(); ++r) largest_value = std::max(largest_value, figure(r).value_or(0));
+    const Drawn drawn = drawn_as(metric_, largest_value);
     Chart chart{.title = t_.title, .x = {x_->path, x_->values}, .y = {drawn.title}, .series = {}};
     for (int line = 0; line < (by_ ? static_cast<int>(by_->values.size()) : 1); ++line) {
-      ChartSeries series{by_ ? by_->values[static_cast<std::size_t>(line)] : "", SeriesStyle::Line, {}};
+      ChartSeries series{by_ ? by_->values[static_cast<std::size_t>(line)] : "", SeriesStyle::Joined, {}};
       for (int x = 0; x < static_cast<int>(x_->values.size()); ++x)
         if (const auto value = best(x, by_ ? line : -2))
           series.points.push_back({static_cast<double>(x), *value / drawn.factor});
@@ -113,12 +114,12 @@ class SweepDrawing {
   }
 
   Chart front() const {
-    double most = 0, largest = 1;
+    double largest_value = 0, largest = 1;
     for (std::size_t r = 0; r < t_.rows.size(); ++r) {
-      most = std::max(most, figure(r).value_or(0));
+      largest_value = std::max(largest_value, figure(r).value_or(0));
       largest = std::max(largest, figure(r, "peak_memory_bytes").value_or(0));
     }
-    const Drawn drawn = drawn_as(metric_, most), memory = drawn_as("peak_memory_bytes", largest);
+    const Drawn drawn = drawn_as(metric_, largest_value), memory = drawn_as("peak_memory_bytes", largest);
     Chart chart{.title = t_.title, .x = {.title = drawn.title, .from_zero = false}, .y = {memory.title}, .series = {}};
     ChartSeries ahead{"not beaten in both", SeriesStyle::Dots, {}},
         rest{"others", SeriesStyle::Dots, {}, {}, "#9aa3ad"};
@@ -148,9 +149,9 @@ class SweepDrawing {
     // Times of an iteration cannot be compared where points differ in their samples.
     std::optional<double> samples;
     for (std::size_t r = 0; r < t_.rows.size(); ++r)
-      if (const auto own = figure(r, "samples")) {
-        if (samples && *samples != *own) return "throughput_samples_per_s";
-        samples = own;
+      if (const auto value = figure(r, "samples")) {
+        if (samples && *samples != *value) return "throughput_samples_per_s";
+        samples = value;
       }
     return "period_s";
   }
@@ -165,14 +166,14 @@ class SweepDrawing {
 
   /// The axis with most values, sizes before names; then other axes than `taken`.
   const SweepAxis* widest(const SweepAxis* taken) const {
-    const SweepAxis* found = nullptr;
+    const SweepAxis* match = nullptr;
     for (const SweepAxis& a : axes_) {
       if (&a == taken) continue;
       // Across stand sizes, down and for lines names.
-      const bool wanted = a.is_number == (taken == nullptr), had = found && found->is_number == (taken == nullptr);
-      if (!found || (wanted && !had) || (wanted == had && a.values.size() > found->values.size())) found = &a;
+      const bool wanted = a.is_number == (taken == nullptr), had = match && match->is_number == (taken == nullptr);
+      if (!match || (wanted && !had) || (wanted == had && a.values.size() > match->values.size())) match = &a;
     }
-    return found;
+    return match;
   }
   const SweepAxis* axis_named(const std::string& path, const SweepAxis* usual) const {
     if (path.empty()) return usual;
@@ -186,13 +187,13 @@ class SweepDrawing {
 
   /// The best figure of the points with these values; `by` is -2 for any.
   std::optional<double> best(int x, int by) const {
-    std::optional<double> found;
+    std::optional<double> match;
     for (std::size_t r = 0; r < t_.rows.size(); ++r) {
       if (x_->value_of[r] != x || (by != -2 && by_->value_of[r] != by)) continue;
       const auto value = figure(r);
-      if (value && (!found || (more_ ? *value > *found : *value < *found))) found = value;
+      if (value && (!match || (more_ ? *value > *match : *value < *match))) match = value;
     }
-    return found;
+    return match;
   }
   bool is_beaten(double value, double bytes) const {
     for (std::size_t r = 0; r < t_.rows.size(); ++r) {

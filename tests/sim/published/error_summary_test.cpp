@@ -38,7 +38,7 @@ Reproduction small() {
 
 }  // namespace
 
-TEST_CASE("errors are those of judged predictions, and other claims are counted apart") {
+TEST_CASE("judged predictions have errors, and other claims are counted apart") {
   const Reproduction r = small();
   const ErrorSummary s = error_summary({&r, 1});
   REQUIRE(s.errors.size() == 3);

@@ -20,9 +20,9 @@ namespace stagecraft::picture_test {
 namespace {
 
 std::size_t count(std::string_view text, std::string_view word) {
-  std::size_t found = 0;
-  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + word.size())) ++found;
-  return found;
+  std::size_t matches = 0;
+  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + word.size())) ++matches;
+  return matches;
 }
 
 Picture every_item() {
@@ -140,11 +140,11 @@ TEST_CASE("ticks are 1, 2 or 5 times a power of ten, inside the range and not mo
   for (int trial = 0; trial < 500; ++trial) {
     const double unit = std::pow(10, draw(-9, 9)), low = unit * draw(-1000, 1000),
                  high = low + unit * draw(1, 9999) / 10;
-    const int most = draw(2, 12);
-    const std::vector<double> ticks = round_ticks(low, high, most);
+    const int max_ticks = draw(2, 12);
+    const std::vector<double> ticks = round_ticks(low, high, max_ticks);
     CAPTURE(low);
     CAPTURE(high);
-    CHECK(std::ssize(ticks) <= most);
+    CHECK(std::ssize(ticks) <= max_ticks);
     for (const double tick : ticks) CHECK((tick >= low - 1e-9 * (high - low) && tick <= high + 1e-9 * (high - low)));
     if (ticks.size() < 2) continue;
     const double step = ticks[1] - ticks[0], power = std::pow(10, std::floor(std::log10(step * (1 + 1e-9))));
@@ -193,8 +193,8 @@ TEST_CASE("a chart has round ticks, a legend, the limit, and no item outside of 
               .x = {"bandwidth", {"1 GB/s", "2 GB/s", "4 GB/s"}},
               .y = {"throughput, samples/s"},
               .series = {}};
-  chart.series.push_back({"1f1b", SeriesStyle::Line, {{0, 10}, {1, 20}, {2, 37}}});
-  chart.series.push_back({"gpipe", SeriesStyle::Line, {{0, 12}, {2, 30}}, {"low", "high"}});
+  chart.series.push_back({"1f1b", SeriesStyle::Joined, {{0, 10}, {1, 20}, {2, 37}}});
+  chart.series.push_back({"gpipe", SeriesStyle::Joined, {{0, 12}, {2, 30}}, {"low", "high"}});
   chart.limit = 40;
   chart.limit_text = "limit";
   for (const PictureSize& size : {kColumnPicture, kPagePicture, kScreenPicture}) {
