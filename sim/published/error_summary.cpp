@@ -17,7 +17,7 @@ using Verdict = Reproduced::Verdict;
 
 constexpr int kBins = 32;
 constexpr double kBin = 0.025, kEnd = kBins / 2 * kBin;  // The ends of the histogram hold what lies beyond.
-constexpr double kWidth = 640, kHeight = 150, kLeft = 40, kTop = 22;
+constexpr double kHistogramWidth = 640, kHistogramHeight = 150, kHistogramLeft = 40, kHistogramTop = 22;
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string signed_percent(double share) { return fmt::format("{:+.0f} %", 100 * share); }
@@ -59,37 +59,40 @@ std::array<Bin, kBins> bins_of(std::span<const Reproduction> reproductions) {
 std::string histogram(const std::array<Bin, kBins>& bins, std::size_t count) {
   int highest = 1;
   for (const Bin& b : bins) highest = std::max(highest, b.met + b.missed);
-  const double bar = kWidth / kBins;
+  const double bar = kHistogramWidth / kBins;
   std::string text = fmt::format(
       "<svg width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\" aria-label=\"Histogram of {2} errors\">",
-      kLeft + kWidth + 24, kTop + kHeight + 40, count);
+      kHistogramLeft + kHistogramWidth + 24, kHistogramTop + kHistogramHeight + 40, count);
   const auto box = [&](double x, int from, int number, const char* kind, const std::string& tip) {
     if (number == 0) return;
-    const double tall = kHeight * number / highest, y = kTop + kHeight - kHeight * (from + number) / highest;
+    const double tall = kHistogramHeight * number / highest,
+                 y = kHistogramTop + kHistogramHeight - kHistogramHeight * (from + number) / highest;
     text += fmt::format(
         "<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"><title>{}</title></rect>",
         kind, x, y, bar - 1, tall, tip);
   };
   for (std::size_t n = 0; n < bins.size(); ++n) {
-    const double low = -kEnd + kBin * static_cast<double>(n), x = kLeft + bar * static_cast<double>(n);
+    const double low = -kEnd + kBin * static_cast<double>(n), x = kHistogramLeft + bar * static_cast<double>(n);
     const std::string range = fmt::format("{:+.1f} % to {:+.1f} %", 100 * low, 100 * (low + kBin));
     box(x, 0, bins[n].met, "met", fmt::format("{}: {} within the tolerance of their tables", range, bins[n].met));
     box(x, bins[n].met, bins[n].missed, "off", fmt::format("{}: {} outside of it", range, bins[n].missed));
   }
-  text += fmt::format("<path class=\"axis\" d=\"M{} {}h{}M{} {}v{}\"/>", kLeft, kTop + kHeight, kWidth,
-                      kLeft + kWidth / 2, kTop, kHeight);
+  text +=
+      fmt::format("<path class=\"axis\" d=\"M{} {}h{}M{} {}v{}\"/>", kHistogramLeft, kHistogramTop + kHistogramHeight,
+                  kHistogramWidth, kHistogramLeft + kHistogramWidth / 2, kHistogramTop, kHistogramHeight);
   for (const double tick : {-0.4, -0.2, -0.1, 0.0, 0.1, 0.2, 0.4})
     text += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                        kLeft + kWidth * (tick + kEnd) / (2 * kEnd), kTop + kHeight + 16,
-                        tick == 0 ? "0" : signed_percent(tick));
-  text += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>", kLeft - 6, kTop + 8, highest);
+                        kHistogramLeft + kHistogramWidth * (tick + kEnd) / (2 * kEnd),
+                        kHistogramTop + kHistogramHeight + 16, tick == 0 ? "0" : signed_percent(tick));
+  text += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>", kHistogramLeft - 6, kHistogramTop + 8,
+                      highest);
   text += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">simulated over published, minus one</text>",
-                      kLeft + kWidth / 2, kTop + kHeight + 34);
+                      kHistogramLeft + kHistogramWidth / 2, kHistogramTop + kHistogramHeight + 34);
   return text + fmt::format(
                     "<rect class=\"met\" x=\"{0}\" y=\"3\" width=\"10\" height=\"10\"/><text x=\"{1}\" y=\"12\">within "
                     "tolerance</text><rect class=\"off\" x=\"{2}\" y=\"3\" width=\"10\" height=\"10\"/><text x=\"{3}\" "
                     "y=\"12\">outside</text></svg>",
-                    kLeft, kLeft + 15, kLeft + 120, kLeft + 135);
+                    kHistogramLeft, kHistogramLeft + 15, kHistogramLeft + 120, kHistogramLeft + 135);
 }
 
 std::string by_publication(std::span<const Reproduction> reproductions) {

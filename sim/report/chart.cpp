@@ -12,11 +12,11 @@
 namespace stagecraft {
 namespace {
 
-constexpr const char* kInk = "#18202a";
-constexpr const char* kDim = "#55606d";
-constexpr const char* kGrid = "#e2e6ea";
+constexpr const char* kChartInk = "#18202a";
+constexpr const char* kChartDim = "#55606d";
+constexpr const char* kChartGrid = "#e2e6ea";
 constexpr const char* kLimit = "#b3261e";
-constexpr double kHeight = 0.56;  // The plot's height as a share of the picture's width.
+constexpr double kPlotShare = 0.56;  // The plot's height as a share of the picture's width.
 constexpr MarkShape kShapes[] = {MarkShape::Circle, MarkShape::Square, MarkShape::Triangle, MarkShape::Diamond};
 
 std::vector<double> dash_of(std::size_t n) {
@@ -26,9 +26,9 @@ std::vector<double> dash_of(std::size_t n) {
 MarkShape shape_of(std::size_t n) { return kShapes[n % std::size(kShapes)]; }
 
 /// One axis: its range, its ticks, and where a value is between 0 and 1.
-class Scale {
+class AxisScale {
  public:
-  Scale(const ChartAxis& axis, double low, double high) : axis_(&axis) {
+  AxisScale(const ChartAxis& axis, double low, double high) : axis_(&axis) {
     if (!axis.categories.empty()) {
       low_ = -0.5;
       high_ = static_cast<double>(axis.categories.size()) - 0.5;
@@ -75,7 +75,7 @@ class Scale {
   bool log_ = false;
 };
 
-struct Range {
+struct ValueRange {
   double low = kInfinity, high = -kInfinity;
 
   void add(double value) { low = std::min(low, value), high = std::max(high, value); }
@@ -88,13 +88,13 @@ class ChartDrawing {
       : c_(chart), text_(size.text), x_(chart.x, 0, 1), y_(chart.y, 0, 1) {
     picture_.title = chart.title;
     picture_.width = size.width;
-    Range x, y;
+    ValueRange x, y;
     for (const ChartSeries& s : chart.series)
       for (const PicturePoint& p : s.points) x.add(p.x), y.add(p.y);
     if (chart.limit) y.add(*chart.limit);
     if (x.low > x.high) x = {0, 1}, y = {0, 1};
-    x_ = Scale(chart.x, x.low, x.high);
-    y_ = Scale(chart.y, y.low, y.high);
+    x_ = AxisScale(chart.x, x.low, x.high);
+    y_ = AxisScale(chart.y, y.low, y.high);
   }
 
   Picture draw() {
@@ -105,7 +105,7 @@ class ChartDrawing {
                 fitted_text(c_.title, 1.15 * text_, picture_.width - 2 * text_, true),
                 1.15 * text_,
                 Anchor::Start,
-                kInk,
+                kChartInk,
                 true});
     }
     double widest = 0;
@@ -113,7 +113,7 @@ class ChartDrawing {
     left_ = widest + 2.9 * text_;
     top_ = top + 1.1 * text_;
     width_ = picture_.width - left_ - 1.2 * text_;
-    height_ = kHeight * picture_.width;
+    height_ = kPlotShare * picture_.width;
     axes();
     for (std::size_t n = 0; n < c_.series.size(); ++n) series(n);
     limit();
@@ -132,19 +132,19 @@ class ChartDrawing {
     const double bottom = top_ + height_;
     for (const auto& [value, text] : y_.ticks(6)) {
       const double y = top_ + height_ * (1 - y_.share(value));
-      put(Polyline{{{left_, y}, {left_ + width_, y}}, kGrid, 0.5});
-      put(Label{{left_ - 0.5 * text_, y + 0.35 * text_}, text, text_, Anchor::End, kDim});
+      put(Polyline{{{left_, y}, {left_ + width_, y}}, kChartGrid, 0.5});
+      put(Label{{left_ - 0.5 * text_, y + 0.35 * text_}, text, text_, Anchor::End, kChartDim});
     }
     double widest = 3 * text_;
     for (const std::string& name : c_.x.categories) widest = std::max(widest, text_width(name, text_) + text_);
     for (const auto& [value, text] : x_.ticks(std::max(2, static_cast<int>(width_ / widest)))) {
       const double x = left_ + width_ * x_.share(value);
-      put(Polyline{{{x, bottom}, {x, bottom + 0.35 * text_}}, kDim, 0.5});
-      put(Label{{x, bottom + 1.4 * text_}, text, text_, Anchor::Middle, kDim});
+      put(Polyline{{{x, bottom}, {x, bottom + 0.35 * text_}}, kChartDim, 0.5});
+      put(Label{{x, bottom + 1.4 * text_}, text, text_, Anchor::Middle, kChartDim});
     }
-    put(Polyline{{{left_, bottom}, {left_ + width_, bottom}}, kDim, 0.6});
-    put(Label{{left_ + width_ / 2, bottom + 2.8 * text_}, c_.x.title, text_, Anchor::Middle, kInk});
-    put(Label{{1.2 * text_, top_ + height_ / 2}, c_.y.title, text_, Anchor::Middle, kInk, false, true});
+    put(Polyline{{{left_, bottom}, {left_ + width_, bottom}}, kChartDim, 0.6});
+    put(Label{{left_ + width_ / 2, bottom + 2.8 * text_}, c_.x.title, text_, Anchor::Middle, kChartInk});
+    put(Label{{1.2 * text_, top_ + height_ / 2}, c_.y.title, text_, Anchor::Middle, kChartInk, false, true});
   }
 
   void series(std::size_t n) {
@@ -182,7 +182,7 @@ class ChartDrawing {
             std::any_of(noted_.begin(), noted_.end(), meets))
           continue;
         noted_.push_back(box);
-        put(Label{{left, box.top + 0.85 * size}, s.notes[k], size, Anchor::Start, kInk});
+        put(Label{{left, box.top + 0.85 * size}, s.notes[k], size, Anchor::Start, kChartInk});
         break;
       }
     }
@@ -212,14 +212,14 @@ class ChartDrawing {
     if (!entries.empty()) bottom = add_legend(picture_, entries, left_, left_ + width_, bottom, text_);
     if (!c_.note.empty()) {
       bottom += 1.5 * text_;
-      put(Label{{left_, bottom}, fitted_text(c_.note, text_, width_), text_, Anchor::Start, kDim});
+      put(Label{{left_, bottom}, fitted_text(c_.note, text_, width_), text_, Anchor::Start, kChartDim});
     }
     picture_.height = bottom + 0.6 * text_;
   }
 
   const Chart& c_;
   double text_, left_ = 0, top_ = 0, width_ = 0, height_ = 0;
-  Scale x_, y_;
+  AxisScale x_, y_;
   std::vector<Box> noted_;
   Picture picture_;
 };
@@ -256,7 +256,7 @@ double add_legend(Picture& picture, const std::vector<LegendEntry>& entries, dou
     } else {
       picture.items.push_back(Box{x + 0.6 * text, baseline - 0.8 * text, 1.2 * text, 0.9 * text, e.color, {}});
     }
-    picture.items.push_back(Label{{x + 2.2 * text, baseline}, name, text, Anchor::Start, kInk});
+    picture.items.push_back(Label{{x + 2.2 * text, baseline}, name, text, Anchor::Start, kChartInk});
     x += width + 1.2 * text;
   }
   return baseline;

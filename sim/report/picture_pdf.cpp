@@ -14,7 +14,7 @@
 namespace stagecraft {
 namespace {
 
-std::string number(double value) { return fmt::format("{:g}", std::round(value * 100) / 100); }
+std::string pdf_number(double value) { return fmt::format("{:g}", std::round(value * 100) / 100); }
 
 /// A string of PDF: parentheses and backslashes are escaped.
 std::string pdf_string(std::string_view bytes) {
@@ -27,9 +27,9 @@ std::string pdf_string(std::string_view bytes) {
 }
 
 /// The operators that draw the items.
-class Content {
+class PdfContent {
  public:
-  explicit Content(const Picture& p) : height_(p.height) {
+  explicit PdfContent(const Picture& p) : height_(p.height) {
     for (const PictureItem& item : p.items) std::visit([&](const auto& shape) { add(shape); }, item);
   }
   std::string text;
@@ -46,14 +46,15 @@ class Content {
     const auto part = [&](int shift) { return ((bits >> shift) & 0xFF) / 255.0; };
     return fmt::format("{:.3g} {:.3g} {:.3g}", part(16), part(8), part(0));
   }
-  std::string at(double x, double y) const { return number(x) + " " + number(height_ - y); }
+  std::string at(double x, double y) const { return pdf_number(x) + " " + pdf_number(height_ - y); }
 
   void add(const Box& b) {
-    put("{} rg {} {} {} re f\n", color(b.fill), at(b.left, b.top + b.height), number(b.width), number(b.height));
+    put("{} rg {} {} {} re f\n", color(b.fill), at(b.left, b.top + b.height), pdf_number(b.width),
+        pdf_number(b.height));
   }
   void add(const Polyline& l) {
     if (l.places.size() < 2) return;
-    put("{} RG {} w [{}] 0 d ", color(l.color), number(l.width), fmt::join(l.dash, " "));
+    put("{} RG {} w [{}] 0 d ", color(l.color), pdf_number(l.width), fmt::join(l.dash, " "));
     for (std::size_t n = 0; n < l.places.size(); ++n)
       put("{} {} ", at(l.places[n].x, l.places[n].y), n == 0 ? "m" : "l");
     text += "S\n";
@@ -82,7 +83,7 @@ class Content {
     replaced += encoded.replaced;
     const double share = l.anchor == Anchor::Start ? 0 : l.anchor == Anchor::Middle ? 0.5 : 1;
     const double back = share * text_width(l.text, l.size, l.bold);
-    put("BT {} rg /F{} {} Tf {} {} Tm {} Tj ET\n", color(l.color), l.bold ? 2 : 1, number(l.size),
+    put("BT {} rg /F{} {} Tf {} {} Tm {} Tj ET\n", color(l.color), l.bold ? 2 : 1, pdf_number(l.size),
         l.upward ? "0 1 -1 0" : "1 0 0 1",
         l.upward ? at(l.baseline.x, l.baseline.y + back) : at(l.baseline.x - back, l.baseline.y),
         pdf_string(encoded.bytes));
@@ -104,13 +105,13 @@ std::string font(bool bold) {
 }  // namespace
 
 PdfFile to_pdf(const Picture& picture) {
-  const Content content(picture);
+  const PdfContent content(picture);
   const std::vector<std::string> objects{
       "<< /Type /Catalog /Pages 2 0 R >>",
       "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
       fmt::format("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {} {}] /Contents 4 0 R "
                   "/Resources << /Font << /F1 5 0 R /F2 6 0 R >> >> >>",
-                  number(picture.width), number(picture.height)),
+                  pdf_number(picture.width), pdf_number(picture.height)),
       fmt::format("<< /Length {} >>\nstream\n{}endstream", content.text.size(), content.text),
       font(false),
       font(true),

@@ -29,15 +29,15 @@ bool is_dark(InstructionKind kind) {
 }
 
 /// A device that stands for `count` devices with the same ops at the same times.
-struct Row {
+struct DeviceRow {
   DeviceId device;
   int count = 1;
 };
 
 /// The instructions of a timeline that are drawn, and its rows.
-class Lanes {
+class DrawnLanes {
  public:
-  Lanes(const Program& program, const Timeline& timeline, std::optional<int> iteration)
+  DrawnLanes(const Program& program, const Timeline& timeline, std::optional<int> iteration)
       : p_(program), t_(timeline), iteration_(iteration), row_of_(program.devices, -1) {
     IdVector<DeviceId, std::vector<InstructionId>> ops(p_.devices);
     for (const InstructionId n : p_.instructions.ids()) {
@@ -59,7 +59,7 @@ class Lanes {
     }
   }
 
-  const std::vector<Row>& rows() const { return rows_; }
+  const std::vector<DeviceRow>& rows() const { return rows_; }
   double length() const { return length_; }
   bool shows(InstructionId n) const { return !iteration_ || p_.iteration_of(p_.at(n)) == *iteration_; }
   /// The row in which a device is drawn; -1 where another device stands for it.
@@ -84,7 +84,7 @@ class Lanes {
   const Timeline& t_;
   std::optional<int> iteration_;
   double length_ = 0;
-  std::vector<Row> rows_;
+  std::vector<DeviceRow> rows_;
   IdVector<DeviceId, int> row_of_;
 };
 
@@ -96,11 +96,11 @@ class TimelineDrawing {
     picture_.width = size.width;
   }
 
-  Picture draw(const std::vector<std::pair<std::string, Lanes>>& strips) {
+  Picture draw(const std::vector<std::pair<std::string, DrawnLanes>>& strips) {
     double top = 0.5 * text_, names = 0, longest = 0;
     for (const auto& [name, lanes] : strips) {
       longest = std::max(longest, lanes.length());
-      for (const Row& row : lanes.rows()) names = std::max(names, text_width(name_of(row), text_));
+      for (const DeviceRow& row : lanes.rows()) names = std::max(names, text_width(name_of(row), text_));
     }
     left_ = std::min(names, 0.3 * picture_.width) + 1.4 * text_;
     width_ = picture_.width - left_ - text_;
@@ -137,13 +137,13 @@ class TimelineDrawing {
   double row_height() const { return 2.5 * text_; }
   double box_height() const { return 1.7 * text_; }
   double x(double seconds) const { return left_ + seconds * scale_; }
-  std::string name_of(const Row& row) const {
+  std::string name_of(const DeviceRow& row) const {
     const std::string& name = cluster_.devices[row.device].name;
     return row.count > 1 ? fmt::format("{} \u00d7{}", name, row.count) : name;
   }
 
   /// What the colors of the boxes that are drawn mean.
-  double legend(const std::vector<std::pair<std::string, Lanes>>& strips, double top) {
+  double legend(const std::vector<std::pair<std::string, DrawnLanes>>& strips, double top) {
     bool used[std::size(kFill)] = {};
     for (const auto& [name, lanes] : strips)
       for (const Instruction& i : lanes.program().instructions)
@@ -154,7 +154,7 @@ class TimelineDrawing {
     return add_legend(picture_, entries, left_ - 0.6 * text_, left_ + width_, top, text_);
   }
 
-  void strip(const Lanes& lanes, double top) {
+  void strip(const DrawnLanes& lanes, double top) {
     for (std::size_t r = 0; r < lanes.rows().size(); ++r) {
       const double y = top + row_height() * static_cast<double>(r);
       put(Label{{left_ - 0.6 * text_, y + 1.2 * text_},
@@ -174,7 +174,7 @@ class TimelineDrawing {
     }
   }
 
-  void op(const Lanes& lanes, InstructionId n, double top) {
+  void op(const DrawnLanes& lanes, InstructionId n, double top) {
     const Instruction& i = lanes.program().at(n);
     const double from = x(lanes.timeline().start[n]), width = x(lanes.timeline().end[n]) - from;
     if (width <= 0) return;
@@ -192,7 +192,7 @@ class TimelineDrawing {
                 is_dark(i.kind) ? "#ffffff" : "#000000"});
   }
 
-  void message(const Lanes& lanes, InstructionId n, double top) {
+  void message(const DrawnLanes& lanes, InstructionId n, double top) {
     const Instruction& i = lanes.program().at(n);
     if (i.kind != InstructionKind::Send) return;
     const bool gradient = lanes.program().moves_gradient(i);
@@ -229,15 +229,15 @@ class TimelineDrawing {
 
 Picture timeline_picture(const Program& program, const Timeline& timeline, const Cluster& cluster,
                          const std::string& title, const PictureSize& size, std::optional<int> iteration) {
-  std::vector<std::pair<std::string, Lanes>> strips;
-  strips.emplace_back("", Lanes(program, timeline, iteration));
+  std::vector<std::pair<std::string, DrawnLanes>> strips;
+  strips.emplace_back("", DrawnLanes(program, timeline, iteration));
   return TimelineDrawing(cluster, title, size).draw(strips);
 }
 
 Picture strips_picture(std::span<const Strip> strips, const Cluster& cluster, const std::string& title,
                        const PictureSize& size) {
-  std::vector<std::pair<std::string, Lanes>> drawn;
-  for (const Strip& s : strips) drawn.emplace_back(s.title, Lanes(s.program, s.timeline, 0));
+  std::vector<std::pair<std::string, DrawnLanes>> drawn;
+  for (const Strip& s : strips) drawn.emplace_back(s.title, DrawnLanes(s.program, s.timeline, 0));
   return TimelineDrawing(cluster, title, size).draw(drawn);
 }
 

@@ -20,7 +20,7 @@ namespace stagecraft {
 namespace {
 
 /// A path that varies: its values in the order of the sweep, and the number of each point's value; -1: as in the base.
-struct SweepAxis {
+struct VariedPath {
   std::string path;
   std::vector<std::string> values;
   std::vector<int> value_of;
@@ -32,12 +32,12 @@ std::string value_text(const Json& value) { return value.is_string() ? value.tex
 /// The last word of a path.
 std::string short_path(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
-std::vector<SweepAxis> axes_of(const SweepTable& table) {
-  std::vector<SweepAxis> axes;
+std::vector<VariedPath> axes_of(const SweepTable& table) {
+  std::vector<VariedPath> axes;
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
     const Json settings = Json::parse(table.rows[r].settings).value();
     for (const JsonMember& setting : settings.members()) {
-      auto axis = std::find_if(axes.begin(), axes.end(), [&](const SweepAxis& a) { return a.path == setting.key; });
+      auto axis = std::find_if(axes.begin(), axes.end(), [&](const VariedPath& a) { return a.path == setting.key; });
       if (axis == axes.end()) axis = axes.insert(axis, {setting.key, {}, std::vector<int>(table.rows.size(), -1)});
       const std::string text = value_text(setting.value);
       auto at = std::find(axis->values.begin(), axis->values.end(), text);
@@ -46,7 +46,7 @@ std::vector<SweepAxis> axes_of(const SweepTable& table) {
       axis->is_number = axis->is_number && !text.empty() && text[0] >= '0' && text[0] <= '9';
     }
   }
-  std::erase_if(axes, [](const SweepAxis& a) { return a.values.size() < 2; });
+  std::erase_if(axes, [](const VariedPath& a) { return a.values.size() < 2; });
   return axes;
 }
 
@@ -165,9 +165,9 @@ class SweepDrawing {
   std::optional<double> figure(std::size_t row) const { return figure(row, metric_); }
 
   /// The axis with most values, sizes before names; then other axes than `taken`.
-  const SweepAxis* widest(const SweepAxis* taken) const {
-    const SweepAxis* match = nullptr;
-    for (const SweepAxis& a : axes_) {
+  const VariedPath* widest(const VariedPath* taken) const {
+    const VariedPath* match = nullptr;
+    for (const VariedPath& a : axes_) {
       if (&a == taken) continue;
       // Across stand sizes, down and for lines names.
       const bool wanted = a.is_number == (taken == nullptr), had = match && match->is_number == (taken == nullptr);
@@ -175,10 +175,10 @@ class SweepDrawing {
     }
     return match;
   }
-  const SweepAxis* axis_named(const std::string& path, const SweepAxis* usual) const {
+  const VariedPath* axis_named(const std::string& path, const VariedPath* usual) const {
     if (path.empty()) return usual;
     std::vector<std::string> paths;
-    for (const SweepAxis& a : axes_) {
+    for (const VariedPath& a : axes_) {
       if (a.path == path) return &a;
       paths.push_back(a.path);
     }
@@ -206,22 +206,22 @@ class SweepDrawing {
   }
   std::string label_of(std::size_t row) const {
     std::vector<std::string> words;
-    for (const SweepAxis& a : axes_)
+    for (const VariedPath& a : axes_)
       if (a.value_of[row] >= 0) words.push_back(a.values[static_cast<std::size_t>(a.value_of[row])]);
     return join(words, " \u00b7 ");
   }
   std::string others() const {
     std::vector<std::string> names;
-    for (const SweepAxis& a : axes_)
+    for (const VariedPath& a : axes_)
       if (&a != x_ && &a != by_) names.push_back(short_path(a.path));
     return names.empty() ? "" : fmt::format("Best of {}.", join(names));
   }
 
   const SweepTable& t_;
-  std::vector<SweepAxis> axes_;
+  std::vector<VariedPath> axes_;
   std::string metric_;
   bool more_;
-  const SweepAxis *x_ = nullptr, *by_ = nullptr;
+  const VariedPath *x_ = nullptr, *by_ = nullptr;
 };
 
 /// Dark blue to light yellow, lighter all the way, so that it can be read in gray. The page has the same colors.
