@@ -10,6 +10,7 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
+#include "sim/published/error_summary.hpp"
 #include "sim/published/reproduce.hpp"
 #include "sim/published/table.hpp"
 
@@ -128,13 +129,19 @@ h2 { margin: 2.2em 0 .2em; padding-top: .6em; border-top: 1px solid var(--line);
 h3 { margin: 1.8em 0 0; font-size: 1.02em; }
 .soft { color: var(--soft); margin: .1em 0 .6em; }
 .pair { display: flex; flex-wrap: wrap; gap: 1em 3em; align-items: flex-start; overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13.5px; }
+table { border-collapse: collapse; margin: .6em 0; font-variant-numeric: tabular-nums; font-size: 13.5px; }
 th, td { text-align: right; padding: 2px 0 2px 18px; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child { text-align: left; padding-left: 0; font-weight: normal; }
 thead th { font-weight: 600; }
 .published { color: var(--soft); font-weight: normal; padding-right: .5em; }
 .missed { color: var(--bad); font-weight: 600; }
 .why { max-width: 46em; margin: .7em 0 0; font-size: 14px; }
+.cards { display: flex; flex-wrap: wrap; gap: 8px; margin: 1em 0; }
+.card { background: color-mix(in srgb, var(--line) 35%, transparent); border-radius: 8px; padding: 6px 14px; }
+.card b { font-size: 1.35em; }
+.card .soft { margin: 0; font-size: 13px; }
+svg .met { fill: var(--ours); }
+svg { max-width: 100%; height: auto; }
 svg text { fill: var(--soft); font-size: 11px; }
 svg .axis { stroke: var(--line); fill: none; }
 svg .band { fill: var(--line); fill-opacity: .45; }
@@ -152,12 +159,12 @@ std::string cell_html(const PublishedTable& t, const Reproduced& c) {
 }
 
 std::string grid_html(const PublishedTable& t, std::span<const Reproduced> cells) {
-  std::string text = "<table><thead><tr><th></th>";
-  for (const auto& column : t.columns) text += fmt::format("<th>{}</th>", xml_escape(column.name));
+  std::string text = "<table><thead><tr><td></td>";
+  for (const auto& column : t.columns) text += fmt::format("<th scope=\"col\">{}</th>", xml_escape(column.name));
   text += "</tr></thead>";
   std::size_t at = 0;
   for (std::size_t row = 0; row < t.rows.size(); ++row) {
-    text += fmt::format("<tr><th>{}{}</th>", xml_escape(t.rows[row].name),
+    text += fmt::format("<tr><th scope=\"row\">{}{}</th>", xml_escape(t.rows[row].name),
                         t.rows[row].calibrated ? " <span class=\"published\">(calibrated)</span>" : "");
     for (std::size_t column = 0; column < t.columns.size(); ++column) {
       const bool there = at < cells.size() && cells[at].row == row && cells[at].column == column;
@@ -208,12 +215,12 @@ std::string summary_html(std::span<const Reproduction> reproductions) {
   std::string head, rows, foot;
   for (const auto& [verdict, word] : kColumns)
     if (total(verdict) > 0) {
-      head += fmt::format("<th>{}</th>", word);
-      foot += fmt::format("<th>{}</th>", total(verdict));
+      head += fmt::format("<th scope=\"col\">{}</th>", word);
+      foot += fmt::format("<td><b>{}</b></td>", total(verdict));
     }
   for (const Reproduction& r : reproductions) {
-    rows +=
-        fmt::format("<tr><th><a href=\"#{}\">{}</a></th>", xml_escape(r.published.name), xml_escape(r.published.title));
+    rows += fmt::format("<tr><th scope=\"row\"><a href=\"#{}\">{}</a></th>", xml_escape(r.published.name),
+                        xml_escape(r.published.title));
     for (const auto& column : kColumns) {
       if (total(column.first) == 0) continue;
       const int count = r.count(column.first);
@@ -221,7 +228,8 @@ std::string summary_html(std::span<const Reproduction> reproductions) {
     }
     rows += "</tr>";
   }
-  return fmt::format("<table><thead><tr><th></th>{}</tr></thead>{}<tr><th>all</th>{}</tr></table>", head, rows, foot);
+  return fmt::format("<table><thead><tr><td></td>{}</tr></thead>{}<tr><th scope=\"row\">all</th>{}</tr></table>", head,
+                     rows, foot);
 }
 
 std::string publication_html(const Reproduction& r) {
@@ -248,8 +256,8 @@ std::string reproduced_html(std::span<const Reproduction> reproductions) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
       "<meta name=\"viewport\" content=\"width=device-width\"><title>Published and ours</title><style>{}</style></head>"
       "<body><h1>Published and ours</h1><p class=\"soft\">Each cell has the published figure in gray and ours next to "
-      "it; missed figures are red, with the reason below. In the plots the band is how far ours may be.</p>{}",
-      kStyle, summary_html(reproductions));
+      "it; missed figures are red, with the reason below. In the plots the band is how far ours may be.</p>{}{}",
+      kStyle, error_summary_html(reproductions), summary_html(reproductions));
   for (const Reproduction& r : reproductions) text += publication_html(r);
   return text + "</body></html>\n";
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/report/interval.hpp"
+#include "sim/report/picture.hpp"
 #include "sim/report/replay.hpp"
 
 namespace stagecraft {
@@ -73,6 +74,8 @@ std::string to_text(const ChoiceTable&, bool whole_front, const TextLayout& = {}
 Table rows_of(const ChoiceTable&);
 /// The line below the table about rows without the exchange of tied weights' gradients; empty where there are none.
 std::string unexchanged_text(const ChoiceTable&);
+/// The front as a picture: period and memory, one series for each number of devices.
+Picture front_picture(const ChoiceTable&, const std::string& title, const PictureSize&);
 std::string choices_csv(const ChoiceTable&);
 std::string choices_json(const ChoiceTable&);  ///< Schema choices/1; SI units.
 

@@ -27,11 +27,4 @@ int gantt_width(const Cluster&, int usual, const TextLayout&);
 /// all have its time scale.
 std::string gantt_strips(std::span<const Strip>, const Cluster&, int width);
 
-/// The timeline as a picture in the style of the papers: a row for each used device, a box for each op with its
-/// micro-batch, and a thin line below it for each message while it is on its way. All iterations are shown.
-std::string timeline_svg(const Program&, const Timeline&, const Cluster&, const std::string& title);
-
-/// The first iterations of several timelines in one picture with one time scale and one legend.
-std::string strips_svg(std::span<const Strip>, const Cluster&, const std::string& title);
-
 }  // namespace stagecraft

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -156,6 +157,21 @@ void add_ends(Json& json, const HtmlSpans& spans) {
   for (const auto& iteration : ends) json["iteration_ends"].push_back(iteration.second);
 }
 
+/// The stages of each device, by its number: what it computes, updates included.
+void add_stages(Json& json, const HtmlSpans& spans, std::size_t devices) {
+  std::vector<std::set<std::int64_t>> stages(devices);
+  std::size_t n = 0;
+  for (const HtmlLane& lane : spans.lanes)
+    for (const std::size_t end = n + lane.spans; n < end; ++n)
+      if (lane.kind == "compute") stages[lane.device].insert(spans.ops[spans.op[n]].stage);
+  json["stages"] = JsonArray();
+  for (const std::set<std::int64_t>& of_device : stages) {
+    JsonArray list;
+    for (const std::int64_t stage : of_device) list.push_back(stage);
+    json["stages"].push_back(std::move(list));
+  }
+}
+
 /// The part of memory.csv that the page needs at once.
 Json memory_head(const HtmlMemory& m) {
   double peak = m.resident;
@@ -195,6 +211,7 @@ Json run_json(const KeptRun& run, std::size_t& span_count, std::vector<std::stri
   std::stable_sort(memory.begin(), memory.end(),
                    [](const HtmlMemory& a, const HtmlMemory& b) { return a.device < b.device; });
   add_ends(json, spans);
+  add_stages(json, spans, devices.size());
   json["ops"] = JsonArray();
   for (const HtmlOp& op : spans.ops)
     json["ops"].push_back(JsonObject{{"text", op.text}, {"kind", op.kind}, {"stage", op.stage}, {"bytes", op.bytes}});

@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
+import { accessibilityProblems, contrast, focusOrder, TEXT_PAIRS } from './accessible.mjs';
 import { Chromium, chromiumHere } from './chromium.mjs';
 
 const stagecraft = process.argv[2], folder = mkdtempSync(join(tmpdir(), 'report-')), chromium = chromiumHere();
@@ -49,6 +50,85 @@ const query = async q => {
   await browser.frame();
 };
 
+test('the cards and the diagnosis have the numbers and sentences of the results, and the timeline is in the first screen', async () => {
+  await browser.open(at('one.html'));
+  const r = results('a'), [, bubble] = [r.period_s, `${(100 * r.bubble).toFixed(1)} %`], cards = await text('cards');
+  for (const number of [`${Number((r.period_s * 1e3).toPrecision(4))} ms`, String(Number(r.throughput_samples_per_s.toPrecision(4))), bubble, '7.824 GiB', '16 in an iteration'])
+    assert.ok(cards.includes(number), `${number} in ${cards}`);
+  const answer = await text('answer'), best = r.diagnosis[0].suggestions[0];
+  assert.ok(answer.startsWith(`${r.diagnosis[0].sentence}\n`), answer);
+  assert.ok(answer.includes(`Try ${best.change}: --set ${best.sets[0]} saves ${(100 * best.saved).toFixed(1)} % of the time per sample`), answer);
+  await browser.evaluate('scrollTo(0, 0)');
+  const rows = await browser.evaluate('document.getElementById("view").getBoundingClientRect().top + report.rows().at(-1).y + report.rows().at(-1).height');
+  assert.ok(rows < 900, `the last row ends at ${rows}`);
+  const limits = await cells('limits');
+  assert.equal(limits.length, r.diagnosis.length + 1);
+});
+
+test('the idle time of each device has the causes that the results have', async () => {
+  for (const [name, ...words] of [['g1', 'examples/quickstart'], ['g2', 'examples/quickstart', '--set', 'run.schedule=zb-h1', '-b', 'simgrid'], ['g3', 'examples/llama-3-8b-4x8', '-b', 'simgrid'],
+    ['g4', 'examples/straggler'], ['g5', 'examples/quickstart', '--set', 'run.schedule=interleaved', '--set', 'plan.stages=8']]) {
+    run('run', ...words, ...(words.includes('-b') ? [] : ['-b', 'ideal']), '--out', at(name));
+    run('report', at(name), '--out', at(name + '.html'));
+    await browser.open(at(name + '.html'));
+    const sums = await browser.evaluate(`report.runs[0].devices.map((_, d) => {
+      const sums = report.causes.map(() => 0), gaps = report.runs[0].lanesOf.has(d) ? report.gaps(0, d) : { end: [] };
+      for (let i = 0; i < gaps.end.length; ++i) sums[gaps.key[i]] += (gaps.end[i] - gaps.start[i]) / 1e12;
+      return Object.fromEntries(report.causes.map((cause, k) => [cause, sums[k]]));
+    })`), { devices, length_s: length } = results(name);
+    devices.forEach((d, k) => {
+      if (!d.used) return;
+      const idle = { start_up: d.idle.start_up_s, input: d.idle.input_s, drain: d.idle.drain_s, transfer: d.idle.transfer_s, receiver: d.idle.receiver_s, other: d.idle.other_s };
+      const shown = { ...sums[k], transfer: sums[k].transfer + sums[k].collective };
+      for (const cause of Object.keys(idle)) assert.ok(Math.abs(shown[cause] - idle[cause]) < 1e-6 * length, `${name}, ${d.name}, ${cause}: ${shown[cause]} and ${idle[cause]}`);
+    });
+  }
+});
+
+test('replicas share a row that a click or a key opens; rows are found by stage, and a press in the legend hides a kind', async () => {
+  await browser.open(at('g3.html'));
+  const devices = () => browser.evaluate('report.rows().filter(r => r.kind === "compute").map(r => r.weight)');
+  assert.deepEqual(await devices(), [4, 4]);
+  await browser.evaluate('document.getElementById("scroller").scrollIntoView()');
+  const { left, top } = await canvas(), row = await browser.evaluate('report.rows().find(r => r.kind === "compute")');
+  await browser.mouse('mouseMoved', left + 20, top + row.y + 8);
+  assert.match(await text('tip'), /^4 devices, identical/);
+  await browser.mouse('mousePressed', left + 20, top + row.y + 8, { button: 'left', clickCount: 1 });
+  await browser.mouse('mouseReleased', left + 20, top + row.y + 8, { button: 'left', clickCount: 1 });
+  assert.deepEqual(await devices(), [1, 1, 1, 1, 4]);
+  await browser.evaluate('document.getElementById("view").focus()');
+  await browser.key('x');
+  assert.deepEqual(await devices(), [1, 1, 1, 1, 1, 1, 1, 1]);
+  const filter = words => browser.evaluate(`{ const f = document.getElementById('filter'); f.value = '${words}'; f.dispatchEvent(new Event('input')); }`);
+  await filter('stage 1');
+  assert.deepEqual(await devices(), [1, 1, 1, 1]);
+  await filter('');
+  await browser.frame();
+  const before = await picture();
+  await browser.evaluate('document.querySelector("#legend button").click()');
+  await browser.frame();
+  assert.notEqual(await picture(), before);
+  assert.equal(await browser.evaluate('document.querySelector("#legend button").getAttribute("aria-pressed")'), 'false');
+  await browser.evaluate('document.querySelector("#legend button").click()');
+  await browser.frame();
+  assert.equal(await picture(), before);
+  assert.match(await browser.evaluate('document.getElementById("devices").nextElementSibling.innerText'), /^Each of these devices stands for its group of 4\.$/);
+});
+
+test('a comparison says which run is faster and what differs, and warns where batches differ', async () => {
+  await browser.open(at('two.html'));
+  const [a, b] = [results('a'), results('b')], time = r => 1 / r.throughput_samples_per_s, better = time(b) < time(a) ? [b, a, 'B (gpipe)', 'A (1f1b)'] : [a, b, 'A (1f1b)', 'B (gpipe)'];
+  const answer = await text('answer'), saved = 100 * (1 - time(better[0]) / time(better[1]));
+  assert.ok(answer.startsWith(`${better[2]} needs ${saved.toFixed(1)} % less time per sample than ${better[3]}, with `), answer);
+  assert.equal(await browser.evaluate('document.getElementById("notice").hidden'), true);
+  const changes = await cells('changes');
+  assert.deepEqual(changes.filter(row => row[0] === 'run.schedule.name'), [['run.schedule.name', '1f1b', 'gpipe']]);
+  run('run', 'examples/quickstart', '-b', 'ideal', '--set', 'run.micro_batches=16', '--out', at('d'));
+  run('report', at('a'), at('d'), '--out', at('batches.html'));
+  await browser.open(at('batches.html'));
+  assert.match(await text('notice'), /^Batches differ: A has 16, B has 32 samples/);
+});
+
 test('idle devices are not drawn, and a note says so', async () => {
   await browser.open(at('one.html'));
   const idle = results('a').devices.filter(d => !d.used).map(d => d.name);
@@ -61,10 +141,10 @@ test('idle devices are not drawn, and a note says so', async () => {
 
 test('the head says what each run is of', async () => {
   await browser.open(at('one.html'));
-  const of = schedule => `model gpt2-medium; cluster two-node-mixed; schedule ${schedule}, 8 micro-batches; plan balanced, 4 stages on 4 devices; weights flush; backend ideal; from scenarios/examples/quickstart.yaml`;
+  const of = schedule => `model gpt2-medium; cluster two-node-mixed; schedule ${schedule}, 8 micro-batches; plan balanced, 4 stages on 4 devices; weights flush; backend ideal; from quickstart.yaml`;
   assert.equal(await text('setups'), of('1f1b'));
   await browser.open(at('two.html'));
-  assert.deepEqual((await text('setups')).split('\n').filter(line => line), [`${at('a')}: ${of('1f1b')}`, `${at('b')}: ${of('gpipe')}`]);
+  assert.deepEqual((await text('setups')).split('\n').filter(line => line), [`A, ${at('a')}: ${of('1f1b')}`, `B, ${at('b')}: ${of('gpipe')}`]);
 });
 
 test('the page opens without a request, an error or a message; its policy names its parts', async () => {
@@ -150,7 +230,10 @@ test('boxes have the colors of the legend, and change with the choice of colors'
 test('the keyboard alone can zoom, move, step, search, and show all, critical path and messages', async () => {
   await browser.open(at('two.html'));
   await browser.evaluate('document.getElementById("view").focus()');
+  assert.ok((await view())[1] < (await browser.evaluate('report.length')) / 2, 'the first view is one iteration');
+  await browser.key('0');
   const all = await view(), whole = await picture();
+  assert.deepEqual(all, [0, await browser.evaluate('report.length')]);
   for (const [closer, farther] of [['+', '-'], ['w', 's']]) {
     await browser.key(closer);
     const near = await view();
@@ -166,10 +249,20 @@ test('the keyboard alone can zoom, move, step, search, and show all, critical pa
   assert.notEqual(await picture(), whole);
   await browser.key('c');
   assert.equal(await picture(), whole);
-  const rows = await browser.evaluate('report.rows().length');
-  await browser.key('m');
-  assert.ok((await browser.evaluate('report.rows().length')) < rows);
-  await browser.key('m');
+  const rows = () => browser.evaluate('report.rows().length'), few = await rows();
+  for (const [key, differ] of [['m', n => n > few], ['n', n => n < few]]) {
+    await browser.key(key);
+    assert.ok(differ(await rows()), key);
+    await browser.key(key);
+    assert.equal(await rows(), few);
+  }
+  await browser.key('2');
+  const second = await view();
+  await browser.key('[');
+  assert.equal((await view())[1], second[0]);
+  await browser.key(']');
+  assert.deepEqual(await view(), second);
+  await browser.key('0');
   await browser.key('.');
   assert.match(await text('status'), /^0F0 +forward/);
   await browser.key('.');
@@ -206,9 +299,12 @@ test('a search shows the op, also out of sight, and each further search the next
   assert.match(await text('status'), /^There is no op 99F99/);
 });
 
-test('the wheel zooms at the pointer, a drag moves, and with Shift it zooms', async () => {
+test('the wheel zooms at the pointer once the timeline has the focus, a drag selects, and with Shift it moves', async () => {
   await browser.open(at('two.html'));
   const p = await place(0, '1B4'), all = await view();
+  await browser.mouse('mouseWheel', p.x, p.y, { deltaX: 0, deltaY: -40 });
+  assert.deepEqual(await view(), all, 'the page scrolls');
+  await browser.evaluate('document.getElementById("view").focus(); document.getElementById("scroller").scrollIntoView()');
   const under = () => browser.evaluate(`report.hit(${p.inside.x}, ${p.inside.y}).text[0]`);
   const before = await under();
   await browser.mouse('mouseWheel', p.x, p.y, { deltaX: 0, deltaY: -400 });
@@ -222,15 +318,24 @@ test('the wheel zooms at the pointer, a drag moves, and with Shift it zooms', as
     await browser.mouse('mouseMoved', p.x + by, p.y, { button: 'left', buttons: 1, modifiers });
     await browser.mouse('mouseReleased', p.x + by, p.y, { button: 'left', clickCount: 1, modifiers });
   };
-  await drag(100, 0);
+  await drag(100, 8);
   const moved = await view();
   assert.ok(moved[0] < near[0] && Math.abs(moved[1] - moved[0] - (near[1] - near[0])) < 1);
-  await drag(80, 8);
-  assert.ok((await view())[1] - (await view())[0] < 0.2 * (near[1] - near[0]));
+  await drag(80, 0);
+  assert.deepEqual(await view(), moved);
+  const marked = await browser.evaluate('report.state.marked');
+  assert.ok(Math.abs((marked[1] - marked[0]) / (moved[1] - moved[0]) - 80 / (await browser.evaluate('report.x(report.state.view.to) - report.x(report.state.view.from)'))) < 1e-9);
+  await new Promise(done => setTimeout(done, 150));
+  assert.match(await text('parts'), /selected .* of device time is work/);
+  await click('to-selection');
+  assert.deepEqual(await view(), marked);
+  assert.equal(await browser.evaluate('report.state.marked'), null);
   await click('all');
-  assert.deepEqual(await view(), all);
-  await drag(0, 0);
-  assert.match(await text('status'), new RegExp('^' + before.split(' ')[0]));
+  assert.deepEqual(await view(), [0, await browser.evaluate('report.length')]);
+  const q = await place(0, '1B4');
+  await browser.mouse('mousePressed', q.x, q.y, { button: 'left', clickCount: 1 });
+  await browser.mouse('mouseReleased', q.x, q.y, { button: 'left', clickCount: 1 });
+  assert.match(await text('status'), /^1B4 /);
 });
 
 test('dark and light differ, paper is light, and all rows are on it', async () => {
@@ -262,6 +367,50 @@ test('every control and table has a name for screen readers', async () => {
   assert.ok(nodes.filter(n => n.role?.value === 'button').length >= 3);
   assert.equal(nodes.filter(n => n.role?.value === 'application').length, 1);
   assert.equal(await browser.evaluate('document.documentElement.lang'), 'en');
+});
+
+test('the pages are accessible: names, roles, heads of tables, contrast in light and dark, order of the focus', async () => {
+  for (const page of ['one.html', 'two.html', 'g3.html']) {
+    await browser.open(at(page));
+    await new Promise(done => setTimeout(done, 150));
+    assert.deepEqual(await accessibilityProblems(browser, TEXT_PAIRS), [], page);
+  }
+  await browser.open(at('one.html'));
+  const order = await focusOrder(browser, 14), ids = ['theme', 'closer', 'farther', 'critical', 'messages', 'memory', 'colour', 'query', 'filter'];
+  assert.deepEqual(order.filter(id => ids.includes(id)), ids);
+});
+
+test('labels on boxes have contrast in light and dark', async () => {
+  await browser.open(at('two.html'));
+  for (const theme of ['light', 'dark']) {
+    await browser.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: theme }] });
+    await browser.frame();
+    for (const [fill, ink] of await browser.evaluate('report.inks()')) {
+      const long = hex => (hex.length === 4 ? '#' + [...hex.slice(1)].map(c => c + c).join('') : hex);
+      assert.ok(contrast(fill, long(ink)) >= 4.5, `${ink} on ${fill} in ${theme}: ${contrast(fill, long(ink))}`);
+    }
+  }
+  await browser.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: 'light' }] });
+});
+
+test('names of any length and direction stay in their places', async () => {
+  const name = 'x'.repeat(300) + ' \u202e\u05e9\u05dc\u05d5\u05dd \u0627\u0644 {{data}} ' + '</script>';
+  const text = JSON.stringify(name).slice(1, -1), quoted = '"' + name.replaceAll('\u202e', '\\u202e') + '"';  // As CSV files have it.
+  run('run', 'examples/quickstart', '-b', 'ideal', '--out', at('h'));
+  writeFileSync(join(at('h'), 'results.json'), readFileSync(join(at('h'), 'results.json'), 'utf8').replaceAll('h100-0.gpu0', text).replaceAll('gpt2-medium', text));
+  for (const file of ['spans.csv', 'memory.csv'])
+    writeFileSync(join(at('h'), file), readFileSync(join(at('h'), file), 'utf8').replaceAll('h100-0.gpu0', quoted));
+  for (const [page, ...runs] of [['h1.html', 'h'], ['h2.html', 'h', 'b']]) {
+    run('report', ...runs.map(at), '--title', name, '--out', at(page));
+    for (const width of [1400, 900, 640]) {
+      await browser.send('Emulation.setDeviceMetricsOverride', { width, height: 900, deviceScaleFactor: 1, mobile: false });
+      await browser.open(at(page));
+      assert.deepEqual(browser.complaints(), []);
+      assert.equal(await browser.evaluate('document.documentElement.scrollWidth <= innerWidth'), true, `${page} at ${width}`);
+      assert.equal(await browser.evaluate("document.body.innerText.includes('\\u202e')"), false, 'marks that turn the direction are replaced');
+    }
+  }
+  await browser.send('Emulation.clearDeviceMetricsOverride');
 });
 
 test('names with tags and quotes are only text', async () => {

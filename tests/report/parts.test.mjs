@@ -177,7 +177,9 @@ test('an op is found in every run, followed by its messages', () => {
 
 test('rows are stacked, with each lane of the selected kinds once', () => {
   const lane = (device, kind) => ({ device, kind, from: 0, to: 1 });
-  const run = { name: 'r', devices: ['a', 'idle', 'b'], lanes: [lane(0, 'compute'), lane(0, 'send'), lane(0, 'send'), lane(2, 'compute'), lane(2, 'receive')], memory: [{ device: 0 }, { device: 2 }] };
+  const lanesOf = new Map([[0, [lane(0, 'compute'), lane(0, 'send'), lane(0, 'send')]], [2, [lane(2, 'compute'), lane(2, 'receive')]]]);
+  const groups = [{ devices: [0], stages: [0] }, { devices: [2], stages: [1] }];
+  const run = { name: 'r', devices: ['a', 'idle', 'b'], groups, lanesOf, memoryOf: new Map([[0, { device: 0 }], [2, { device: 2 }]]) };
   const other = { ...run, devices: ['b', 'c', 'a'] };
   const kinds = options => page.rowsOf([run, other], options).rows.map(r => (r.kind === 'heading' ? r.text : `${r.run}${r.device}${r.kind[0]}`));
   assert.deepEqual(kinds({ messages: true, memory: true, paired: false }),
@@ -190,4 +192,46 @@ test('rows are stacked, with each lane of the selected kinds once', () => {
   for (const r of rows) assert.equal(page.rowAt(rows, r.y + 1), r);
   assert.equal(page.rowAt(rows, height + 1), null);
   assert.equal(page.rowAt(rows, 0), null);
+});
+
+/** Devices 0..n-1 with one compute lane each, of these busy times; `more` changes the run. */
+function devicesOf(busy, more = {}) {
+  const devices = busy.map((_, d) => `d${d}`), idle = { start_up_s: 0, drain_s: 0 };
+  return { devices, stages: busy.map(() => [0]), changes: [], lanes: busy.map((_, d) => ({ device: d, kind: 'compute', spans: 3 })),
+    results: { length_s: 10, devices: busy.map(busy_s => ({ type: 't', busy_s, peak_memory_bytes: 100, idle })) }, ...more };
+}
+
+test('devices with the same work in nearly the same time are a group, and others are not', () => {
+  const members = (...of) => page.groupsOf(devicesOf(...of)).map(g => g.devices);
+  assert.deepEqual(members([5, 5, 5]), [[0, 1, 2]]);
+  assert.deepEqual(members([5, 5.04, 6, 6.01]), [[0, 1], [2, 3]]);
+  assert.deepEqual(members([5, 5, 5], { stages: [[0], [1], [0]] }), [[0, 2], [1]]);
+  assert.deepEqual(members([5, 5, 5], { changes: [{ devices: new Set([1]) }] }), [[0, 2], [1]]);
+  assert.deepEqual(members([5, 5], { lanes: [{ device: 0, kind: 'compute', spans: 3 }, { device: 1, kind: 'compute', spans: 4 }] }), [[0], [1]]);
+  assert.deepEqual(members([5, 5, 5], { lanes: [{ device: 0, kind: 'compute', spans: 3 }, { device: 2, kind: 'compute', spans: 3 }] }), [[0, 2]]);
+  const [group] = page.groupsOf(devicesOf([5, 5.04]));
+  assert.ok(Math.abs(group.spread - 0.04 / 5.04) < 1e-12);
+  assert.equal(page.spreadText(group), '2 devices, identical within 0.8 %');
+  assert.equal(page.spreadText(page.groupsOf(devicesOf([5, 5]))[0]), '2 devices, identical');
+});
+
+test('a row stands for its replicas until they are opened, and rows are found by device and by stage', () => {
+  const lanesOf = new Map([0, 1, 2, 3].map(d => [d, [{ device: d, kind: 'compute', from: 0, to: 1 }]]));
+  const run = { name: 'r', devices: ['a0', 'a1', 'b0', 'b1'], groups: [{ devices: [0, 1], stages: [0] }, { devices: [2, 3], stages: [12] }], lanesOf, memoryOf: new Map() };
+  const rows = options => page.rowsOf([run], options).rows.map(r => `${r.device}x${r.weight}`);
+  assert.deepEqual(rows({}), ['0x2', '2x2']);
+  assert.deepEqual(rows({ open: new Set(['0:0']) }), ['0x1', '1x1', '2x2']);
+  assert.deepEqual(rows({ every: true }), ['0x1', '1x1', '2x1', '3x1']);
+  assert.deepEqual(rows({ filter: 'B1' }), ['3x1']);
+  assert.deepEqual(rows({ filter: 'stage 12' }), ['2x2']);
+  assert.deepEqual(rows({ filter: 's0' }), ['0x2']);
+  assert.deepEqual(rows({ filter: 'stage 1' }), []);
+  assert.deepEqual([[], [3], [0, 4], [2, 3, 4]].map(page.stagesText), ['', 'Stage 3', 'Stages 0, 4', 'Stages 2\u20134']);
+});
+
+test('the fields of a scenario that differ are found by their paths', () => {
+  const fields = yaml => Object.fromEntries(page.fieldsOf(yaml));
+  assert.deepEqual(fields('schema: scenario/2\nrun:\n  schedule: 1f1b\n  micro_batches: 8\nplan:\n  devices:\n    - a\n    - b\n  stages:\n    - layers: [0, 1]\n      on: x\n    - layers: [2]\n      on: y\n# note\ntitle: "a: b"\n'),
+    { schema: 'scenario/2', 'run.schedule': '1f1b', 'run.micro_batches': '8', 'plan.devices[0]': 'a', 'plan.devices[1]': 'b', 'plan.stages[0].layers': '[0, 1]',
+      'plan.stages[0].on': 'x', 'plan.stages[1].layers': '[2]', 'plan.stages[1].on': 'y', title: '"a: b"' });
 });

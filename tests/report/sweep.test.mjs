@@ -6,6 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import test, { after, before } from 'node:test';
+import { accessibilityProblems, TEXT_PAIRS } from './accessible.mjs';
 import { Chromium, chromiumHere } from './chromium.mjs';
 import { sweepPage } from './scripts.mjs';
 
@@ -84,6 +85,31 @@ test('the table has every point with its settings and metrics, or its outcome', 
   assert.match(await text('summary'), /^12 points of examples\/quickstart on ideal, 2 failed$/);
   assert.match(await text('origin'), /^few\.yaml, stagecraft \d+\.\d+\.\d+/);
   assert.deepEqual(csv[0].slice(column('status') + 1, column('code')), Object.keys(METRICS), 'every figure has a title, in the order of the results');
+});
+
+test('the page is accessible: names, roles, heads of tables, contrast in light and dark', async () => {
+  for (const page of ['few.html', 'one.html']) {
+    await browser.open(at(page));
+    assert.deepEqual(await accessibilityProblems(browser, TEXT_PAIRS), [], page);
+  }
+});
+
+test('the answer names the best of the points that are shown, and each picture is saved as SVG', async () => {
+  await browser.open(at('few.html'));
+  const answer = await text('answer'), rate = column('throughput_samples_per_s'), known = csv.slice(1).filter(r => r[column('status')] === 'ok');
+  const best = known.reduce((a, b) => (Number(b[rate]) > Number(a[rate]) ? b : a));
+  assert.ok(answer.startsWith(`Best throughput: ${Number(Number(best[rate]).toPrecision(4))}/s with schedule=${best[1]}, micro_batches=${best[2]}, bandwidth=${best[3]}`), answer);
+  assert.match(answer, /What matters most: /);
+  await change({ fixed: { 'run.schedule': '1f1b' } });
+  assert.match(await text('answer'), /schedule=1f1b/);
+  await change({ fixed: {} });
+  for (const [id, words] of [['map', ['gpipe', 'run.schedule']], ['lines', ['1f1b', 'throughput']], ['front', ['peak memory']]]) {
+    const svg = await browser.evaluate(`report.svg('${id}')`);
+    for (const word of words) assert.ok(svg.includes(word), `${word} in ${id}`);
+    assert.doesNotMatch(svg, /var\(|NaN|undefined/);
+    const parsed = await browser.evaluate(`(() => { const d = new DOMParser().parseFromString(report.svg('${id}'), 'image/svg+xml'); return [d.querySelectorAll('parsererror').length, d.documentElement.nodeName, d.querySelectorAll('text').length > 3]; })()`);
+    assert.deepEqual(parsed, [0, 'svg', true]);
+  }
 });
 
 test('the exported file has the values of the command line', async () => {

@@ -200,3 +200,48 @@ test('an arrow goes to the next target ahead', () => {
   assert.deepEqual([[1, 0], [-1, 0], [0, 1], [0, -1]].map(([x, y]) => page.nextTarget(grid, grid[4], x, y)), [5, 3, 7, 1]);
   assert.equal(page.nextTarget(grid, grid[2], 1, 0), -1);
 });
+
+/** 2 x 3 points: throughputs by schedule (a, b) and bandwidth (1, 2 and 4 GB/s); `null` did not run. */
+function smallSweep(rates) {
+  return page.decodeSweep({
+    name: 's', title: 't', backend: 'ideal', version: 'v', base: 'b', found: true, folder: 's', out: 's', number: [1, 2, 3, 4, 5, 6], key: column(6, String), kept: [],
+    axes: [{ path: 'run.schedule', values: ['a', 'b'], of: [0, 0, 0, 1, 1, 1] }, { path: 'links.x.bandwidth', values: ['1 GB/s', '2 GB/s', '4 GB/s'], of: [0, 1, 2, 0, 1, 2] }],
+    ends: { values: [{ status: 'ok', code: '', message: '' }, { status: 'infeasible', code: 'memory', message: '' }], of: rates.map(r => (r === null ? 1 : 0)) },
+    figures: [{ name: 'throughput_samples_per_s', values: rates }, { name: 'period_s', values: rates.map(r => (r === null ? null : 1 / r)) }],
+  });
+}
+
+test('the answer has the best point, the smallest setting that reaches 95 % of it, and the settings by their weight', () => {
+  const sweep = smallSweep([50, 96, 98, 60, 97, 100]), [rate, period] = sweep.metrics, points = [0, 1, 2, 3, 4, 5];
+  const expected = (title, best) => [`Best ${title}: ${best} with schedule=b, bandwidth=4 GB/s.`, 'bandwidth=2 GB/s already reaches 97 % of it.',
+    'What matters most: bandwidth (\u00d71.67), schedule (\u00d71.02), each with the best of the others.'];
+  assert.deepEqual(page.answerOf(sweep, points, rate), expected('throughput', '100/s'));
+  assert.deepEqual(page.answerOf(sweep, points, period), expected('period', '10 ms'));
+  assert.deepEqual(page.answerOf(sweep, [0, 3], rate), ['Best throughput: 60/s with schedule=b, bandwidth=1 GB/s.', 'What matters most: schedule (\u00d71.20), each with the best of the others.']);
+  assert.deepEqual(page.answerOf(smallSweep([null, null, null, null, null, null]), points, rate), []);
+  assert.equal(page.answerOf(smallSweep([50, 96, 98, 60, 97, null]), points, smallSweep([50, 96, 98, 60, 97, null]).metrics[0])[0], 'Best throughput: 98/s with schedule=a, bandwidth=4 GB/s.');
+});
+
+test('a picture is written as SVG: boxes, lines, turned text, clips and names that are no markup', () => {
+  const c = new page.SvgContext({ measureText: text => ({ width: 6 * text.length }) }, 100, 50);
+  c.fillStyle = '#123456';
+  c.fillRect(10, 20, -5, 4);
+  c.save();
+  c.beginPath();
+  c.rect(0, 0, 10, 10);
+  c.clip();
+  c.translate(3, 4);
+  c.rotate(-Math.PI / 2);
+  c.fillText('</text><script>"&', 0, 0);
+  c.restore();
+  c.setLineDash([6, 3]);
+  c.beginPath();
+  c.moveTo(1, 2);
+  c.lineTo(3, 4.005);
+  c.stroke();
+  const svg = c.document();
+  assert.match(svg, /<rect x="5" y="20" width="5" height="4" fill="#123456"\/>/);
+  assert.match(svg, /<g clip-path="url\(#clip1\)">\n<text [^>]*transform="translate\(3 4\) rotate\(-90\) ">&lt;\/text&gt;&lt;script&gt;&quot;&amp;<\/text>\n<\/g>/);
+  assert.match(svg, /<path d="M1 2L3 4.0[01]" fill="none" stroke="#000" stroke-width="1" stroke-dasharray="6 3"\/>/);
+  assert.equal(svg.match(/<g/g).length, svg.match(/<\/g>/g).length);
+});

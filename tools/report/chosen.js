@@ -1,9 +1,5 @@
 // Everything about one point.
 
-function shellWord(text) {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
-}
-
 /** What runs a point again, with its timeline. */
 function commandOf(sweep, i) {
   const sets = sweep.axes.filter(a => a.of[i] >= 0).map(a => `--set ${shellWord(`${a.path}=${a.texts[a.of[i]]}`)}`);

@@ -17,7 +17,13 @@ function openRun(raw) {
   }));
   let to = 0;
   for (const { device, kind, spans } of raw.lanes) run.lanes.push({ device, kind, from: to, to: (to += spans), there: false });
+  run.lanesOf = new Map();
+  for (const lane of run.lanes) run.lanesOf.set(lane.device, [...(run.lanesOf.get(lane.device) ?? []), lane]);
+  run.stages = raw.stages;
+  run.groups = groupsOf({ ...run, lanes: raw.lanes });
+  run.gaps = new Map();
   run.memory = raw.memory.map(m => ({ ...m, time: new Float64Array(m.samples), stash: new Float64Array(m.samples), messages: new Float64Array(m.samples), there: false }));
+  run.memoryOf = new Map(run.memory.map(m => [m.device, m]));
   return run;
 }
 

@@ -1,16 +1,16 @@
 // The timeline on a canvas.
 
 const KINDS = ['forward', 'backward', 'input_gradient', 'weight_gradient', 'recompute', 'update', 'predict', 'all_reduce'];
-const DARK_TEXT = new Set(['backward', 'input_gradient', 'weight_gradient', 'recompute', 'predict']);
 const HUES = 24, INK_ON_HUE = '#111';
 
-const PALETTE = ['background', 'ink', 'dim', 'line', 'idle', 'strong', 'resident', 'stash', 'traffic', 'change', ...KINDS];
+const PALETTE = ['background', 'ink', 'dim', 'line', 'idle', 'strong', 'resident', 'stash', 'traffic', 'change', 'capacity', 'accent', 'start_up', 'input', 'drain', 'transfer', 'receiver', 'other', ...KINDS];
 
-/** A message has the color of what it carries. */
+/** A message has the color of what it carries, and all collectives have one color. */
 function colourKind(op) {
   if (op.kind === 'send' || op.kind === 'receive') return op.text.endsWith('F') ? 'forward' : 'backward';
-  return op.kind;
+  return KINDS.includes(op.kind) ? op.kind : 'all_reduce';
 }
+function causeColour(cause, palette) { return palette[cause === 'collective' ? 'all_reduce' : cause]; }
 
 /** The number of each span's color, the colors, and the inks of labels on them. */
 function colouring(run, byMicro, palette) {
@@ -21,33 +21,43 @@ function colouring(run, byMicro, palette) {
   const keys = run.ops.map(op => KINDS.indexOf(colourKind(op)));
   return {
     keyOf: i => keys[run.op[i]], colours: KINDS.map(kind => palette[kind]),
-    inks: KINDS.map(kind => (DARK_TEXT.has(kind) ? INK_ON_HUE : '#fff')),
+    inks: KINDS.map(kind => inkOn(rgbOf(palette[kind]))),
   };
 }
 
-/** scene: {runs, rows, view, top, height, palette, byMicro, critical, chosen, marked}. */
+/** Red, green and blue of "#3a78bd". */
+function rgbOf(colour) { return [1, 3, 5].map(at => parseInt(colour.slice(at, at + 2), 16)); }
+
+/** scene: {runs, rows, view, top, height, palette, byMicro, critical, chosen, marked, hidden}. */
 function draw(context, scene) {
   const { view, palette, height } = scene;
   context.fillStyle = palette.background;
   context.fillRect(0, 0, view.width, height);
   context.textBaseline = 'middle';
   const colourings = scene.runs.map(run => colouring(run, scene.byMicro, palette));
-  const most = Math.max(1, ...scene.runs.flatMap(run => run.memory.map(m => m.peak)));
+  scene.most = memoryScale(scene.runs).most;
   for (const row of scene.rows) {
     const y = row.y - scene.top;
     if (y + row.height < AXIS || y > height) continue;
     if (row.kind === 'heading') drawHeading(context, scene, row, y);
-    else if (row.kind === 'memory') drawMemory(context, scene, row, y, most);
+    else if (row.kind === 'memory') drawMemory(context, scene, row, y);
     else drawLane(context, scene, row, y, colourings[row.run]);
   }
   drawAxis(context, scene);
   for (const run of scene.runs) for (const change of run.changes) drawChange(context, scene, change, AXIS - 4, 3, 1);
-  if (scene.marked) {
-    context.globalAlpha = 0.25;
-    context.fillStyle = palette.ink;
-    context.fillRect(Math.min(...scene.marked), AXIS, Math.abs(scene.marked[1] - scene.marked[0]), height - AXIS);
+  if (scene.marked) drawMarked(context, scene);
+}
+
+/** The selected range of time. */
+function drawMarked(context, { marked, view, palette, height }) {
+  inPlot(context, view, AXIS, height, () => {
+    const [from, to] = marked.map(time => xOf(view, time));
+    context.globalAlpha = 0.16;
+    context.fillStyle = palette.accent;
+    context.fillRect(from, AXIS, to - from, height - AXIS);
     context.globalAlpha = 1;
-  }
+    for (const x of [from, to]) context.fillRect(Math.round(x) - 1, AXIS, 2, height - AXIS);
+  });
 }
 
 function inPlot(context, view, y, height, paint) {
@@ -91,27 +101,24 @@ function drawHeading(context, { runs, view, palette }, row, y) {
   context.textAlign = 'left';
   context.fillStyle = palette.ink;
   const run = runs[row.run];
-  context.fillText(run ? `${row.text}: ${originOf(run)}` : row.text, 4, y + row.height / 2, view.width - 8);
+  context.fillText(run ? `${labelOf(run)}, ${originOf(run)}` : row.text, 4, y + row.height / 2, view.width - 8);
 }
 
 function drawLane(context, scene, row, y, { keyOf, colours, inks }) {
   const { view, palette } = scene, run = scene.runs[row.run], thick = row.kind === 'compute';
   const box = row.height - (thick ? 2 : 3);
-  context.textAlign = 'left';
-  context.font = thick ? '12px system-ui, sans-serif' : '9px system-ui, sans-serif';
-  context.fillStyle = thick ? palette.ink : palette.dim;
-  const label = thick ? (scene.paired ? run.name : run.devices[row.device]) : row.first ? row.kind.replace('_', '-') : '';
-  context.fillText(fitted(context, label, LEFT - (thick ? 12 : 30)), thick ? 4 : 22, y + row.height / 2);
+  drawRowName(context, scene, row, y, run);
   if (!row.lane.there) return;
   inPlot(context, view, y, row.height, () => {
     context.fillStyle = palette.idle;
     context.fillRect(LEFT, y, xOf(view, run.length) - LEFT, box);
+    if (thick && row.first) drawGaps(context, scene, row, y, box);
     const boxes = colours.map(() => []), faint = colours.map(() => []), outlined = [], labels = [];
-    const into = critical => (scene.critical && !critical ? faint : boxes);
+    const into = (critical, key) => ((scene.critical && !critical) || (!scene.byMicro && scene.hidden.has(KINDS[key])) ? faint : boxes);
     const parts = new Float64Array(colours.length), cellTime = 1 / scaleOf(view);
     slices(run, row.lane, view, keyOf, parts, i => {
       const x = xOf(view, run.start[i]), width = xOf(view, run.end[i]) - x;
-      into(run.critical[i])[keyOf(i)].push(x, y, Math.max(width - (width > 3 ? 1 : 0), 1), box);
+      into(run.critical[i], keyOf(i))[keyOf(i)].push(x, y, Math.max(width - (width > 3 ? 1 : 0), 1), box);
       if (scene.critical && run.critical[i]) outlined.push(x, width);
       if (thick && width > 9) labels.push(i, Math.max(x, LEFT), Math.min(x + width, view.width - RIGHT));
     }, (pixel, times, critical) => {
@@ -119,10 +126,10 @@ function drawLane(context, scene, row, y, { keyOf, colours, inks }) {
       for (let key = 0, bottom = y + box; key < times.length; ++key) {
         if (times[key] === 0) continue;
         const tall = (box * times[key]) / total;
-        into(critical)[key].push(LEFT + pixel, bottom -= tall, 1, tall);
+        into(critical, key)[key].push(LEFT + pixel, bottom -= tall, 1, tall);
       }
     });
-    paintBoxes(context, faint, colours, 0.3);
+    paintBoxes(context, faint, colours, 0.2);
     paintBoxes(context, boxes, colours, 1);
     context.strokeStyle = palette.strong;
     context.lineWidth = 2;
@@ -163,33 +170,4 @@ function drawLabels(context, run, labels, y, inkOf) {
     context.fillStyle = inkOf(i);
     context.fillText(text, (left + right) / 2, y);
   }
-}
-
-function drawMemory(context, scene, row, y, most) {
-  const { view, palette } = scene, run = scene.runs[row.run], box = row.height - 4, bottom = y + box;
-  const tall = bytes => (box * bytes) / most;
-  context.font = '9px system-ui, sans-serif';
-  context.textAlign = 'left';
-  context.fillStyle = palette.dim;
-  context.fillText(isMeasured(run) ? 'memory, as planned' : 'memory', 22, y + box / 2 - 6);
-  context.fillText(`at most ${sizeText(row.memory.peak)}`, 22, y + box / 2 + 6);
-  if (!row.memory.there) return;
-  inPlot(context, view, y, row.height, () => {
-    const { stash, messages } = memoryPixels(row.memory, view);
-    const until = Math.min(stash.length, Math.ceil(xOf(view, run.length) - LEFT));
-    context.fillStyle = palette.resident;
-    context.fillRect(LEFT, bottom - tall(row.memory.resident), until, tall(row.memory.resident));
-    const steps = (colour, base, size) => {
-      context.fillStyle = colour;
-      for (let p = 0, q; p < until; p = q) {  // equal neighbors are one box
-        for (q = p + 1; q < until && size[q] === size[p] && base(q) === base(p); ++q);
-        const low = tall(base(p));
-        context.fillRect(LEFT + p, bottom - low - tall(size[p]), q - p, tall(size[p]));
-      }
-    };
-    steps(palette.stash, () => row.memory.resident, stash);
-    steps(palette.traffic, p => row.memory.resident + stash[p], messages);
-    context.fillStyle = palette.line;
-    context.fillRect(LEFT, bottom, view.width, 1);
-  });
 }

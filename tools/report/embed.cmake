@@ -2,10 +2,10 @@
 # The last script of a list starts what the others define.
 set(runs_page page.html)
 set(runs_style common.css page.css)
-set(runs_script data.js format.js layout.js draw.js element.js tables.js page.js)
+set(runs_script element.js theme.js format.js scales.js data.js groups.js gaps.js layout.js draw.js rows.js shares.js tables.js legend.js headline.js compare.js describe.js input.js page.js)
 set(sweep_page sweep.html)
 set(sweep_style common.css sweep.css)
-set(sweep_script format.js element.js metrics.js points.js views.js scales.js charts.js map.js plots.js csv.js address.js grid.js chosen.js sweep.js)
+set(sweep_script element.js theme.js format.js svg.js metrics.js points.js views.js scales.js charts.js map.js plots.js answer.js csv.js address.js grid.js chosen.js sweep.js)
 set(code "// Generated.\n#include \"sim/report/html_page.hpp\"\nnamespace stagecraft::html {\n")
 foreach(name runs sweep)
   set(fields "")

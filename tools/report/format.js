@@ -35,3 +35,8 @@ function ticks(from, to, count) {
     list.push({ time: k * step, text: `${((k * step) / size).toFixed(decimals)} ${unit}` });
   return list;
 }
+
+/** A word for a shell, in quotes where it needs them. */
+function shellWord(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,40 +1,49 @@
 // Where things are: rows, times, and the spans behind a pixel. Nothing here draws.
 
-const LEFT = 170, RIGHT = 12, AXIS = 24, HEADING = 26, GAP = 8;
-const HEIGHTS = { compute: 24, send: 9, receive: 9, all_reduce: 9, memory: 40 };
+const LEFT = 184, RIGHT = 12, AXIS = 24, HEADING = 26, GAP = 6;
+const HEIGHTS = { compute: 26, send: 9, receive: 9, all_reduce: 9, memory: 20 };
+
+/** The devices that have rows: [{group, device, weight}], where one device stands for `weight` of them. */
+function representatives(run, r, { open, every, filter = '' }) {
+  return run.groups.flatMap((group, g) => {
+    const asked = group.devices.filter(d => isAsked(filter, run.devices[d], group.stages));
+    const unfolded = every || open?.has(`${r}:${g}`) || asked.length === 1;
+    return unfolded ? asked.map(device => ({ group, key: `${r}:${g}`, device, weight: 1 })) : asked.slice(0, 1).map(device => ({ group, key: `${r}:${g}`, device, weight: asked.length }));
+  });
+}
 
 /** Rows from top to bottom: {kind, y, height, run, device, and text, lane or memory}. Devices that do nothing have none. */
-function rowsOf(runs, { messages, memory, paired }) {
-  const rows = [];
+function rowsOf(runs, options) {
+  const { messages, memory, paired } = options, rows = [], shown = [];
   let y = AXIS;
   const put = (kind, height, more) => {
     rows.push({ kind, y, height, ...more });
     y += height;
   };
-  const device = (run, r, d) => {
-    const lanes = run.lanes.filter(l => l.device === d);
-    if (lanes.length === 0) return;
-    lanes.forEach((lane, k) => {
+  const device = (run, r, place) => {
+    shown.push({ run: r, ...place });
+    (run.lanesOf.get(place.device) ?? []).forEach((lane, k, lanes) => {
       const first = k === 0 || lanes[k - 1].kind !== lane.kind;
-      if (lane.kind === 'compute' || messages) put(lane.kind, HEIGHTS[lane.kind], { run: r, device: d, lane, first });
+      if (lane.kind === 'compute' || messages) put(lane.kind, HEIGHTS[lane.kind], { run: r, ...place, lane, first });
     });
-    const curve = memory && run.memory.find(m => m.device === d);
-    if (curve) put('memory', HEIGHTS.memory, { run: r, device: d, memory: curve });
+    const curve = memory && run.memoryOf.get(place.device);
+    if (curve) put('memory', HEIGHTS.memory, { run: r, ...place, memory: curve });
     y += GAP;
   };
+  const places = runs.map((run, r) => representatives(run, r, options));
   if (paired) {
-    const used = run => run.devices.filter((_, d) => run.lanes.some(l => l.device === d));
-    for (const name of new Set(runs.flatMap(used))) {
+    const named = places.map((list, r) => new Map(list.map(place => [runs[r].devices[place.device], place])));
+    for (const name of new Set(named.flatMap(map => [...map.keys()]))) {
       put('heading', HEADING, { run: -1, text: name });
-      runs.forEach((run, r) => device(run, r, run.devices.indexOf(name)));
+      runs.forEach((run, r) => named[r].has(name) && device(run, r, named[r].get(name)));
     }
   } else {
     runs.forEach((run, r) => {
-      put('heading', HEADING, { run: r, text: run.name });
-      run.devices.forEach((_, d) => device(run, r, d));
+      if (runs.length > 1) put('heading', HEADING, { run: r, text: run.name });
+      for (const place of places[r]) device(run, r, place);
     });
   }
-  return { rows, height: y };
+  return { rows, shown, height: y };
 }
 
 /** Pixels of a time, and back. `view` is {from, to, width}. */

@@ -5,21 +5,31 @@ const parts = runs.flatMap(run => run.parts.map(part => [run, part]));
 let arrived = 0;
 const length = Math.max(1, ...runs.map(run => run.length));
 const canvas = $('view'), scroller = $('scroller');
-const state = { view: { from: 0, to: length }, chosen: null, found: [], next: 0, marked: null, paper: false };
+/** The first view is one iteration, which is enough to see the schedule. */
+const firstEnd = runs.some(run => run.iterationEnds.length > 1) ? Math.max(...runs.map(run => run.iterationEnds[0])) : length;
+const state = {
+  view: { from: 0, to: firstEnd }, chosen: null, found: [], next: 0, marked: null, paper: false, hidden: new Set(), open: new Set(), focused: false,
+};
 let layout, palette, waiting = 0;
 
 function sizedView() { return { ...state.view, width: scroller.clientWidth }; }
-function heightNow() { return Math.min(layout.height, state.paper ? 16000 : Math.max(160, Math.floor(innerHeight * 0.8))); }
+function heightNow() { return Math.min(layout.height, state.paper ? 16000 : Math.max(160, Math.floor(innerHeight * 0.76))); }
 
 function arrange() {
-  layout = rowsOf(runs, { messages: $('messages').checked, memory: $('memory').checked, paired: $('paired').checked });
+  layout = rowsOf(runs, { messages: $('messages').checked, memory: $('memory').checked, paired: $('paired').checked, open: state.open, every: $('replicas').checked, filter: $('filter').value });
   $('spacer').style.height = layout.height + 'px';
   recolour();
 }
 function recolour() {
   palette = coloursOf(PALETTE);
-  fillLegend($('legend'), runs, $('colour').value === 'micro', palette);
+  fillLegend($('legend'), runs, $('colour').value === 'micro', palette, state.hidden, key => {
+    const at = [...$('legend').querySelectorAll('button')].indexOf(document.activeElement);
+    if (!state.hidden.delete(key)) state.hidden.add(key);
+    recolour();
+    if (at >= 0) $('legend').querySelectorAll('button')[at]?.focus();
+  });
   redraw();
+  tellParts();
 }
 /** Reads what has arrived of the page's data, or enough of it; true when that is all. */
 function receive(enough = () => false) {
@@ -48,55 +58,73 @@ function paint() {
   const view = sizedView(), height = heightNow();
   draw(sizedContext(canvas, view.width, height), {
     runs, rows: layout.rows, view, height, palette, top: state.paper ? 0 : scroller.scrollTop, byMicro: $('colour').value === 'micro',
-    critical: $('critical').checked, paired: $('paired').checked, chosen: state.chosen, marked: state.marked,
+    critical: $('critical').checked, paired: $('paired').checked, chosen: state.chosen, marked: state.marked, hidden: state.hidden,
   });
 }
 
 function show(from, to) {
   state.view = clamped(from, to, length);
   redraw();
+  tellParts();
 }
 function zoom(factor, at = (state.view.from + state.view.to) / 2) {
-  state.view = zoomed(state.view, factor, at, length);
+  const { from, to } = zoomed(state.view, factor, at, length);
+  show(from, to);
+}
+/** The start and end of an iteration: from the end of the one before. */
+function iterationTimes(k) {
+  const ends = n => Math.max(...runs.map(run => run.iterationEnds[Math.min(n, run.iterationEnds.length - 1)]));
+  return [k > 0 ? ends(k - 1) : 0, ends(k)];
+}
+function iterationCount() { return Math.max(...runs.map(run => run.iterationEnds.length)); }
+function iterationInView() {
+  const { from, to } = state.view, middle = (from + to) / 2;
+  return Math.max(0, Array.from({ length: iterationCount() }, (_, k) => k).findIndex(k => iterationTimes(k)[1] >= middle));
+}
+function isInView([from, to]) { return Math.abs(state.view.from - from) < 1 && Math.abs(state.view.to - to) < 1; }
+function showIteration(k) { show(...iterationTimes(Math.min(Math.max(k, 0), iterationCount() - 1))); }
+function fillIterations() {
+  const count = iterationCount(), put = (text, name, act) => {
+    const button = element('button', text, { type: 'button', 'aria-label': name });
+    button.addEventListener('click', act);
+    $('iterations').append(button);
+  };
+  for (let k = 0; count > 1 && k < Math.min(count, 5); ++k) put(k === 0 ? 'Iteration 1' : String(k + 1), `Iteration ${k + 1}`, () => showIteration(k));
+  put('All', 'The whole run', () => show(0, length));
+  $('iterations').lastChild.id = 'all';
+}
+
+let telling = 0;
+/** Device time of the selection, or of what is in view, shortly after the view comes to rest. */
+function tellParts() {
+  clearTimeout(telling);
+  telling = setTimeout(() => {
+    const [from, to] = state.marked ?? [state.view.from, state.view.to], what = `${state.marked ? 'selected' : 'in view'} ${timeText(to - from)}`;
+    const times = runs.map((_, r) => timeIn(runs, layout.shown.filter(place => place.run === r), from, to));
+    if (times.includes(null)) return tellParts();
+    $('to-selection').disabled = !state.marked;
+    $('parts').replaceChildren(...times.flatMap((time, r) => partLines(runs.length > 1 ? `${labelOf(runs[r])}, ${what}` : what[0].toUpperCase() + what.slice(1), partsOf(time))));
+    [...$('iterations').children].forEach((button, k) => button.setAttribute('aria-pressed', isInView(button.id === 'all' ? [0, length] : iterationTimes(k))));
+  }, 60);
+}
+function mark(range) {
+  state.marked = range;
   redraw();
+  tellParts();
+}
+function zoomToMarked() {
+  if (!state.marked) return;
+  const [from, to] = state.marked;
+  state.marked = null;
+  show(from, to);
+}
+function fold(key) {
+  if (!state.open.delete(key)) state.open.add(key);
+  arrange();
 }
 function move(part) {
   const by = part * (state.view.to - state.view.from);
   show(state.view.from + by, state.view.to + by);
-}
-
-function describe(r, i) {
-  const run = runs[r], op = run.ops[run.op[i]], computes = laneOf(run, i).kind === 'compute';
-  return [
-    `${nameOf(run, i)}  ${op.kind.replace('_', ' ')}${computes ? '' : ', ' + sizeText(op.bytes)}`,
-    `stage ${op.stage}, ${op.kind === 'update' || op.kind === 'all_reduce' ? 'update' : 'micro-batch'} ${run.micro[i]}, iteration ${run.iteration[i]}`,
-    `on ${run.devices[laneOf(run, i).device]}${computes ? `, weights version ${run.version[i]}` : ''}`,
-    `${timeText(run.start[i], 9)} to ${timeText(run.end[i], 9)}, takes ${timeText(run.end[i] - run.start[i], 6)}`,
-    ...(run.critical[i] ? ['on the critical path'] : []),
-    ...(runs.length > 1 ? [run.name] : []),
-  ];
-}
-
-/** What is under a point of the canvas: {text, run, span}; null over nothing. */
-function hit(x, y) {
-  const row = y < AXIS || x < LEFT ? null : rowAt(layout.rows, y + scroller.scrollTop), view = sizedView();
-  if (!row || row.kind === 'heading' || !(row.lane ?? row.memory).there) return null;
-  const time = timeAt(view, x), run = runs[row.run];
-  if (row.kind === 'memory') {
-    const { time: times, stash, messages, resident } = row.memory, n = firstWhere(0, times.length, k => times[k] > time) - 1;
-    if (n < 0 || time > run.length) return null;
-    const total = resident + stash[n] + messages[n];
-    return { text: [`${sizeText(total)} at ${timeText(time, 6)} on ${run.devices[row.device]}`, `stays ${sizeText(resident)}`, `activations ${sizeText(stash[n])}`, `messages ${sizeText(messages[n])}`] };
-  }
-  const span = spanAt(run, row.lane, time, 2 / scaleOf(view));
-  const changes = run.changes.filter(c => c.devices.has(row.device) && time < run.length && holdsAt(c, time)).map(c => c.text);
-  if (span < 0) return changes.length > 0 ? { text: changes } : null;
-  return { run: row.run, span, text: [...describe(row.run, span), ...changes] };
-}
-
-function tip(event) {
-  const box = canvas.getBoundingClientRect(), over = event && hit(event.clientX - box.left, event.clientY - box.top);
-  showTip(over && over.text, event);
 }
 
 function choose(chosen) {
@@ -115,7 +143,14 @@ function reveal({ run: r, span }, closer) {
   const span0 = state.view.to - state.view.from, wide = closer || long * scaleOf(sizedView()) < 12 ? long * 16 : span0;
   const middle = (run.start[span] + run.end[span]) / 2;
   if (wide !== span0 || run.start[span] < state.view.from || run.end[span] > state.view.to) show(middle - wide / 2, middle + wide / 2);
-  const row = layout.rows.find(a => a.run === r && a.lane === lane);
+  const rowOf = () => layout.rows.find(a => a.run === r && a.lane === lane);
+  if (!rowOf()) {  // It is one of several replicas, or its row is filtered out.
+    $('filter').value = '';
+    const group = run.groups.findIndex(g => g.devices.includes(lane.device));
+    if (group >= 0) state.open.add(`${r}:${group}`);
+    arrange();
+  }
+  const row = rowOf();
   if (row.y - AXIS < scroller.scrollTop || row.y + row.height > scroller.scrollTop + heightNow())
     scroller.scrollTop = row.y - heightNow() / 2;
   choose({ run: r, span });
@@ -147,98 +182,24 @@ function step(by) {
   if (next >= lane.from && next < lane.to) reveal({ run, span: next }, false);
 }
 
-function toggle(id) {
-  $(id).checked = !$(id).checked;
-  arrange();
-}
-
-const KEYS = {
-  '+': () => zoom(0.8), '=': () => zoom(0.8), w: () => zoom(0.8), '-': () => zoom(1.25), s: () => zoom(1.25),
-  ArrowLeft: () => move(-0.1), a: () => move(-0.1), ArrowRight: () => move(0.1), d: () => move(0.1), 0: () => show(0, length),
-  ArrowUp: () => scroller.scrollBy(0, -40), ArrowDown: () => scroller.scrollBy(0, 40), c: () => toggle('critical'),
-  m: () => toggle('messages'), '.': () => step(1), ',': () => step(-1), Escape: () => choose(null),
-  Enter: () => state.chosen && reveal(state.chosen, true),
-};
-
-function listen() {
-  canvas.addEventListener('keydown', e => {
-    if (e.ctrlKey || e.metaKey || e.altKey || !KEYS[e.key]) return;
-    e.preventDefault();
-    KEYS[e.key]();
-  });
-  document.addEventListener('keydown', e => {
-    if (e.key !== '/' || e.ctrlKey || e.metaKey || ['INPUT', 'SELECT'].includes(document.activeElement.tagName)) return;
-    e.preventDefault();
-    $('query').select();
-  });
-  canvas.addEventListener('wheel', e => {
-    if (e.offsetX < LEFT) return;
-    e.preventDefault();
-    const sideways = e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY), delta = e.deltaY || e.deltaX;
-    if (sideways) move((Math.abs(e.deltaX) > Math.abs(e.deltaY) ? e.deltaX : delta) / 1000);
-    else zoom(Math.exp(Math.max(-200, Math.min(200, delta)) / 500), timeAt(sizedView(), e.offsetX));
-  }, { passive: false });
-  listenToDrags();
-  canvas.addEventListener('pointerleave', () => tip(null));
-  scroller.addEventListener('scroll', redraw);
-  $('search').addEventListener('submit', e => {
-    e.preventDefault();
-    find($('query').value.trim());
-  });
-  $('link-query').addEventListener('input', () => fillLinks(runs, $('link-query').value));
-  for (const id of ['messages', 'memory', 'paired']) $(id).addEventListener('change', arrange);
-  for (const id of ['colour', 'critical']) $(id).addEventListener('change', recolour);
-  $('closer').addEventListener('click', () => zoom(0.6));
-  $('farther').addEventListener('click', () => zoom(1 / 0.6));
-  $('all').addEventListener('click', () => show(0, length));
-  addEventListener('resize', redraw);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', recolour);
-  for (const [event, paper] of [['beforeprint', true], ['afterprint', false]])
-    addEventListener(event, () => {
-      receive();
-      state.paper = paper;
-      document.documentElement.classList.toggle('paper', paper);
-      recolour();
-      paint();  // No frame comes before the paper.
-    });
-}
-
-function listenToDrags() {
-  let drag = null;
-  canvas.addEventListener('pointerdown', e => {
-    if (e.button !== 0 || e.offsetX < LEFT) return;
-    drag = { x: e.offsetX, y: e.offsetY, view: sizedView(), marks: e.shiftKey, moved: false };
-    canvas.setPointerCapture(e.pointerId);
-  });
-  canvas.addEventListener('pointermove', e => {
-    if (!drag) return tip(e);
-    drag.moved = drag.moved || Math.abs(e.offsetX - drag.x) > 3;
-    if (!drag.moved) return;
-    tip(null);
-    const by = (drag.x - e.offsetX) / scaleOf(drag.view);
-    if (drag.marks) state.marked = [drag.x, e.offsetX];
-    else show(drag.view.from + by, drag.view.to + by);
-    redraw();
-  });
-  const drop = e => {
-    const done = drag;
-    drag = state.marked = null;
-    if (!done || e.type === 'pointercancel') return redraw();
-    if (done.marks && done.moved) show(...[done.x, e.offsetX].sort((a, b) => a - b).map(x => timeAt(done.view, x)));
-    if (!done.moved) choose(hit(done.x, done.y)?.run === undefined ? null : hit(done.x, done.y));
-    redraw();
-  };
-  canvas.addEventListener('pointerup', drop);
-  canvas.addEventListener('pointercancel', drop);
-}
-
+nameRuns(runs);
 fillSetups($('setups'), runs);
-fillFigures($('figures'), runs);
+$('cards').replaceChildren(...(runs.length > 1 ? compareCards(runs) : runCards(runs[0])));
+$('cards').style.gridTemplateColumns = runs.length > 1 ? `repeat(auto-fit, minmax(min(260px, 100%), 1fr))` : '';
+fillLines($('answer'), runs.length > 1 ? comparison(runs) : diagnosisLines(runs[0]));
+$('notice').textContent = batchNotice(runs);
+$('notice').hidden = $('notice').textContent === '';
 $('paired-label').hidden = runs.length < 2;
+$('paired').checked = runs.length > 1;
+$('replicas-label').hidden = runs.every(run => run.groups.every(g => g.devices.length === 1));
+fillIterations();
 arrange();
 listen();
 requestAnimationFrame(paintEarly);
 document.addEventListener('DOMContentLoaded', () => {
+  fillFigures($('figures'), runs);
+  fillChanges($('changes-section'), $('changes'), runs);
+  fillLimits($('limits-section'), $('limits'), runs);
   fillTimes($('times-section'), $('times'), runs);
   fillDevices($('devices'), runs);
   fillIdle($('idle'), runs);
@@ -249,4 +210,4 @@ document.addEventListener('DOMContentLoaded', () => {
   performance.mark('whole');
 });
 // What a test asks; a canvas has no elements to look up.
-window.report = { runs, state, hit, rows: () => layout.rows, x: time => xOf(sizedView(), time), paint };
+window.report = { runs, state, hit, rows: () => layout.rows, x: time => xOf(sizedView(), time), paint, gaps: (r, device) => knownGaps(runs[r], device), causes: CAUSES, length, inks: () => KINDS.map(kind => [palette[kind], inkOn(rgbOf(palette[kind]))]) };

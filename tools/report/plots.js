@@ -87,3 +87,18 @@ function drawFrontNames(context, size, named, palette) {
     context.fillText(text, left, free);
   }
 }
+
+/** The names of lines below a picture that is saved, where the page has a list; the picture grows by the lines that it takes. */
+function drawLegend(context, series, palette) {
+  let x = PLOT.left, y = context.height + 8;
+  context.textAlign = 'left';
+  series.forEach(({ text }, k) => {
+    const { colour, shape } = seriesStyle(k), width = 22 + context.measureText(text).width;
+    if (x > PLOT.left && x + width > context.width) [x, y] = [PLOT.left, y + 18];
+    drawShape(context, shape, x + 5, y, MARK, colour);
+    context.fillStyle = palette.ink;
+    context.fillText(text, x + 14, y);
+    x += width + 10;
+  });
+  if (series.length > 0) context.height = y + 12;
+}

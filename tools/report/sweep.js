@@ -6,7 +6,7 @@ const metricNamed = name => sweep.metrics.find(m => m.name === name);
 const varying = sweep.axes.filter(a => a.values.length > 1 || a.of.some(v => v < 0));
 const CHOICES = { how: ['best', 'mean', 'worst'], status: ['', 'ok', 'failed'], words: null, every: ['', '1'] };
 const first = firstState(), targets = {};
-let state, shown = [], rows = [], best = { front: [], rest: [] }, paper = false, waiting = 0;
+let state, shown = [], rows = [], best = { front: [], rest: [] }, paper = false, waiting = 0, saved = null;
 
 /** Sizes across, names down: what is looked at most often. */
 function firstState() {
@@ -52,6 +52,8 @@ function show() {
   $('front-section').hidden = sweep.metrics.length < 2 || sweep.count < 2;
   $('pictures').hidden = sweep.count < 2 || sweep.metrics.length === 0;
   $('shown').textContent = `${shown.length} of ${sweep.count} points${verdict(ran)}`;
+  $('answer').replaceChildren(...answerOf(sweep, shown, metricNamed(state.metric)).map(sentence => element('p', sentence)));
+  $('answer').hidden = !$('answer').firstChild || sweep.count < 2;
   fillGridHead($('points'), gridColumns(sweep, state.every === '1'), state.sort);
   fillFront();
   tell();
@@ -126,9 +128,26 @@ function paintMap(metric, how, chosen, palette) {
 function paintRows() {
   fillGridRows($('scroller'), $('points'), gridColumns(sweep, state.every === '1'), sweep, rows, chosenPoint(), paper);
 }
+/** Where a picture is drawn: its canvas, or the file that it is saved to. */
 function sized(id, height) {
   const width = $(id).clientWidth;
-  return [sizedContext($(id), width, height), { width, height }];
+  if (!saved) return [sizedContext($(id), width, height), { width, height }];
+  saved.files[id] = new SvgContext($(id).getContext('2d'), width, height);
+  return [saved.files[id], { width, height }];
+}
+function legendSeries() {
+  const by = state.lineBy === state.lineX ? null : axisOf(state.lineBy);
+  return by ? lineSeries(shown, axisOf(state.lineX), by, metricNamed(state.metric), state.how) : [];
+}
+/** The text of a picture as an SVG file, in the colors of paper. */
+function svgOf(id) {
+  saved = { files: {} };
+  inLight(paint);
+  if (id === 'lines') inLight(() => drawLegend(saved.files.lines, legendSeries(), coloursOf(COLOURS)));
+  const text = saved.files[id].document();
+  saved = null;
+  paint();
+  return text;
 }
 
 const GLYPHS = { circle: '\u25cf', square: '\u25a0', triangle: '\u25b2', diamond: '\u25c6', cross: '\u2715' };
@@ -224,20 +243,15 @@ function listen() {
     state = stateOf(location.hash, first, CHOICES);
     show();
   });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-  for (const [event, onPaper] of [['beforeprint', true], ['afterprint', false]])
-    addEventListener(event, () => {
-      paper = onPaper;
-      document.documentElement.classList.toggle('paper', onPaper);
-      paint();  // No frame comes before the paper.
-    });
+  for (const button of document.querySelectorAll('[data-svg]'))
+    button.addEventListener('click', () => saveFile(`${sweep.name}-${button.dataset.svg}.svg`, svgOf(button.dataset.svg), 'image/svg+xml'));
+  listenToTheme(redraw, onPaper => {
+    paper = onPaper;
+    paint();
+  });
 }
 
-function saveCsv() {
-  const file = URL.createObjectURL(new Blob([csvOf(sweep, rows)], { type: 'text/csv' }));
-  element('a', '', { href: file, download: `${sweep.name}.csv` }).click();
-  setTimeout(() => URL.revokeObjectURL(file), 60000);
-}
+function saveCsv() { saveFile(`${sweep.name}.csv`, csvOf(sweep, rows), 'text/csv'); }
 
 function summary() {
   const failed = sweep.ends.of.filter(e => e >= 0 && sweep.ends.values[e].status !== 'ok').length, missing = sweep.ends.of.filter(e => e < 0).length;
@@ -252,4 +266,4 @@ listen();
 show();
 paint();
 // What a test asks; a canvas has no elements to look up.
-window.report = { sweep, targets, paint, change, csv: () => csvOf(sweep, rows), state: () => state };
+window.report = { sweep, targets, paint, change, csv: () => csvOf(sweep, rows), svg: svgOf, state: () => state };

@@ -16,12 +16,12 @@ function setupOf(run) {
   return [
     ['model', s.model], ['cluster', s.cluster], ['schedule', `${s.schedule}, ${counted(s.micro_batches, 'micro-batch')}`],
     ['plan', `${s.planner}, ${counted(s.stages, 'stage')} on ${counted(s.devices, 'device')}`], ['weights', s.weights],
-    ['backend', backendOf(run)], ['from', s.scenario_file],
+    ['backend', backendOf(run)], ['from', s.scenario_file?.startsWith('/') ? s.scenario_file.split('/').pop() : s.scenario_file],
   ].filter(([, name]) => name);
 }
 function fillSetups(place, runs) {
   for (const run of runs.filter(r => r.results.setup))
-    place.append(element('p', (runs.length > 1 ? `${run.name}: ` : '') + setupOf(run).map(pair => pair.join(' ')).join('; ')));
+    place.append(element('p', (runs.length > 1 ? `${run.letter}, ${run.name}: ` : '') + setupOf(run).map(pair => pair.join(' ')).join('; ')));
 }
 
 /** A column is its title, or makes it: a list of text and elements. */
@@ -136,11 +136,20 @@ function fillDevices(table, runs) {
     ['activations', d => String(d.peak_activations)],
   ]);
   for (const run of runs) {
-    const idle = run.results.devices.filter(d => !d.used).map(d => d.name);
-    if (idle.length === 0) continue;
-    const names = idle.length > 4 ? `${idle.slice(0, 3).join(', ')} and ${idle.length - 3} more do` : `${idle.join(', ')} ${idle.length > 1 ? 'do' : 'does'}`;
-    table.after(element('p', `${runs.length > 1 ? run.name + ': ' : ''}${names} nothing, and ${idle.length > 1 ? 'are' : 'is'} not shown.`));
+    const text = unusedText(run.results);
+    if (text) table.after(element('p', `${runs.length > 1 ? run.letter + ': ' : ''}${text}`));
   }
+}
+/** What is said of devices without a row: members of groups, of which one is listed, and devices without a stage. */
+function unusedText({ devices, setup, devices_per_group: members }) {
+  const idle = devices.filter(d => !d.used).map(d => d.name), groups = `Each of these devices stands for its group of ${members}.`;
+  if (members > 1) {
+    const without = setup ? devices.length - setup.devices : 0;
+    return `${groups}${without > 0 ? ` ${without} more device${without > 1 ? 's do' : ' does'} nothing.` : ''}`;
+  }
+  if (idle.length === 0) return '';
+  const names = idle.length > 4 ? `${idle.slice(0, 3).join(', ')} and ${idle.length - 3} more do` : `${idle.join(', ')} ${idle.length > 1 ? 'do' : 'does'}`;
+  return `${names} nothing, and ${idle.length > 1 ? 'are' : 'is'} not shown.`;
 }
 
 /** Shares of the whole run; together with the share in which a device computes, they sum to one. */
@@ -241,24 +250,4 @@ function fillOrigin(table, scenarios, runs) {
     details.append(element('summary', runs.length > 1 ? `Resolved scenario of ${run.name}` : 'Resolved scenario'), element('pre', run.scenario));
     scenarios.append(details);
   }
-}
-
-function fillLegend(list, runs, byMicro, palette) {
-  list.replaceChildren();
-  const put = (text, colour) => {
-    const item = element('li'), box = element('i');
-    box.style.background = colour;
-    item.append(box, text);
-    list.append(item);
-  };
-  const there = new Set(runs.flatMap(run => run.ops.map(colourKind)));
-  if (byMicro) list.append(element('li', 'one colour a micro-batch'));
-  else for (const kind of KINDS) if (there.has(kind)) put(kind.replace('_', ' '), palette[kind]);
-  if (runs.some(run => run.memory.length > 0)) {
-    put('memory that stays', palette.resident);
-    put('activations', palette.stash);
-    put('messages', palette.traffic);
-  }
-  if (runs.some(run => run.changes.length > 0)) put('the machine changes', palette.change);
-  if (runs.some(run => run.memory.length === 0)) list.append(element('li', 'a run without memory.csv has no memory curve'));
 }

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/report/drawings.hpp"
+#include "sim/report/timeline_picture.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/files.hpp"
@@ -287,12 +289,20 @@ TEST_CASE("strips have one time scale, for any shortest op") {
   CHECK(rows[2].size() == doctest::Approx(3 * row(table, "zb-v").makespan.value).epsilon(0.01));
   CHECK(text.find("zb-h1: period 27 s, memory ") != std::string::npos);
 
-  const std::string svg = strips_svg(strips_of(table), table.cluster, table.title);
+  const Picture picture = strips_picture(strips_of(table), table.cluster, table.title, kScreenPicture);
+  const std::string svg = to_svg(picture);
   for (const char* once : {">forward<", ">backward<", ">weight gradient<", ">1f1b: ", ">zb-h1: ", ">zb-v: ", "<svg"})
     CHECK(count(svg, once) == 1);
-  // Grey rows: 1040 pixels for the longest.
-  CHECK(count(svg, "width=\"1040\" height=\"22\" fill=\"#f1f1f1\"") == 4);
-  CHECK(count(svg, fmt::format("width=\"{:.6g}\" height=\"22\" fill=\"#f1f1f1\"", 1040.0 * 27 / 33)) == 4);
+  // The gray rows are as long as the iterations: four rows of 33 s, the longest, and four of 27 s.
+  std::vector<double> widths;
+  for (const PictureItem& item : picture.items)
+    if (const Box* box = std::get_if<Box>(&item); box && box->fill == "#eef1f4") widths.push_back(box->width);
+  const double longest = *std::max_element(widths.begin(), widths.end());
+  const auto are = [&](double width) {
+    return std::count_if(widths.begin(), widths.end(), [&](double w) { return std::abs(w - width) < 1e-9 * longest; });
+  };
+  CHECK(are(longest) == 4);
+  CHECK(are(longest * 27 / 33) == 4);
 }
 
 TEST_CASE("csv and json carry every number and every reason") {

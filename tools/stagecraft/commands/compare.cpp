@@ -10,8 +10,10 @@
 #include "sim/published/error_classes.hpp"
 #include "sim/report/drawings.hpp"
 #include "sim/report/results_fields.hpp"
+#include "sim/report/timeline_picture.hpp"
 #include "sim/search/schedule_table.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/picture_options.hpp"
 #include "tools/stagecraft/run_table.hpp"
 #include "tools/stagecraft/scenario_changes.hpp"
 #include "tools/stagecraft/table_options.hpp"
@@ -75,7 +77,7 @@ ScheduleTable table_of(const Arguments& a, const std::string& file, SortKey by) 
   if (a.has("backend")) o.backend = a.text("backend");
   o.by = by;
   o.replay = replay_rows(a, o.backend, kCompareReplay);
-  o.keep = a.flag("gantt") || a.has("svg");
+  o.keep = a.flag("gantt") || draws(a);
   const Experiment experiment = load_experiment(file, a.list("set"));
   ScheduleTable table = compare_schedules(experiment, o, show_progress);
   table.interval = prediction_interval(experiment);
@@ -87,17 +89,19 @@ ScheduleTable table_of(const Arguments& a, const std::string& file, SortKey by) 
 /// given.
 std::vector<Argument> compare_schedules_arguments() {
   using Kind = Argument::Kind;
-  return {{"--schedules", Kind::Text,
-           "Compare schedules on one scenario, over 5 iterations or more: all, or names with commas between"},
-          {"-s,--set", Kind::List, "With --schedules: path=value, such as run.micro_batches=16; may be repeated"},
-          {"-b,--backend", Kind::Text, "With --schedules: what simulates it (default: ideal)"},
-          replay_argument(kCompareReplay, "With --schedules"),
-          {"--by", Kind::Text, "With --schedules: sort by time, period, memory or traffic (default: period)"},
-          {"--gantt", Kind::Flag, "With --schedules: draw the first iteration of each schedule, all on one time scale"},
-          {"--width", Kind::Count,
-           "With --gantt: width of the longest line in characters (default: 100, or the terminal if it is narrower)"},
-          {"--svg", Kind::Text, "With --schedules: draw the same to this SVG file"},
-          force_argument()};
+  std::vector<Argument> arguments{
+      {"--schedules", Kind::Text,
+       "Compare schedules on one scenario, over 5 iterations or more: all, or names with commas between"},
+      {"-s,--set", Kind::List, "With --schedules: path=value, such as run.micro_batches=16; may be repeated"},
+      {"-b,--backend", Kind::Text, "With --schedules: what simulates it (default: ideal)"},
+      replay_argument(kCompareReplay, "With --schedules"),
+      {"--by", Kind::Text, "With --schedules: sort by time, period, memory or traffic (default: period)"},
+      {"--gantt", Kind::Flag, "With --schedules: draw the first iteration of each schedule, all on one time scale"},
+      {"--width", Kind::Count,
+       "With --gantt: width of the longest line in characters (default: 100, or the terminal if it is narrower)"},
+      force_argument()};
+  for (Argument& a : picture_arguments("the same", "With --schedules: ")) arguments.push_back(std::move(a));
+  return arguments;
 }
 
 /// Prints every schedule of --schedules on the scenario RUN, and the answer. 3 when none of them can run.
@@ -110,7 +114,7 @@ int compare_schedules(const Arguments& a) {
   if (a.flag("gantt") && format != "text")
     throw InputError("--gantt draws below a table of text", "--format text, or --svg FILE");
   if (a.has("width")) a.count("width", 20, 1000);
-  if (a.has("svg")) check_output_of(a, "svg");
+  check_picture_options(a);
   ScheduleTable table = table_of(a, file, by);
   sort_rows(table, by);
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
@@ -125,10 +129,8 @@ int compare_schedules(const Arguments& a) {
     const int width = a.has("width") ? a.count("width", 20, 1000) : gantt_width(table.cluster, kWidth, layout);
     print("\n" + gantt_strips(strips_of(table), table.cluster, width));
   }
-  if (a.has("svg")) {
-    write_output_of(a, "svg", strips_svg(strips_of(table), table.cluster, table.title), CommentStyle::Markup);
-    print_error("wrote {}\n", a.text("svg"));
-  }
+  write_pictures(
+      a, [&](const PictureSize& size) { return strips_picture(strips_of(table), table.cluster, table.title, size); });
   return 0;
 }
 
@@ -154,7 +156,7 @@ std::vector<Argument> compare_arguments() {
 
 int execute_compare(const Arguments& a) {
   if (a.has("schedules")) return compare_schedules(a);
-  for (const char* name : {"set", "backend", "replay", "by", "gantt", "width", "svg", "force"})
+  for (const char* name : {"set", "backend", "replay", "by", "gantt", "width", "svg", "pdf", "size", "force"})
     if (a.has(name)) throw InputError(fmt::format("--{} needs --schedules", name), "add --schedules all");
   return compare_runs(a);
 }

@@ -12,9 +12,11 @@
 #include "sim/report/drawings.hpp"
 #include "sim/report/files.hpp"
 #include "sim/report/text.hpp"
+#include "sim/report/timeline_picture.hpp"
 #include "sim/report/trace.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/gzip.hpp"
+#include "tools/stagecraft/picture_options.hpp"
 #include "tools/stagecraft/run_folder.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
@@ -89,7 +91,9 @@ void write_results(const std::string& folder, const CompiledExperiment& p, const
     print_error("timeline.svg is not written: it would show {} instructions, and up to {} are legible\n", size,
                 kMostDrawn);
   else if (wanted("svg"))
-    files.push_back({"timeline.svg", [&] { return timeline_svg(p.program, o.timeline, p.cluster(), title); }});
+    files.push_back({"timeline.svg", [&] {
+                       return to_svg(timeline_picture(p.program, o.timeline, p.cluster(), title, kScreenPicture));
+                     }});
   if (wanted("html") && size > kMostTraced)
     print_error("report.html is not written: no browser draws one with {} instructions\n", size);
   else if (wanted("html"))
@@ -118,6 +122,22 @@ void check_what_if(const Arguments& a) {
                      "--backend simgrid, fluid or ideal");
 }
 
+const std::vector<std::string> kRunPictures{"timeline", "memory"};
+
+/// Writes the picture that --draw names to --svg and --pdf: one iteration, or all of the memory curves.
+void draw_run(const Arguments& a, const CompiledExperiment& c, const Outcome& o) {
+  if (draws(a) && !o.timeline.instruction_times) {
+    print_error("nothing is drawn: instructions were not timed (run.gpu.timing: off)\n");
+    return;
+  }
+  write_pictures(a, [&](const PictureSize& size) {
+    const std::string& title = c.experiment.title;
+    if (drawn_picture(a, kRunPictures) == "memory")
+      return memory_picture(c.program, o.timeline, o.report, c.cluster(), title, size);
+    return timeline_picture(c.program, o.timeline, c.cluster(), title, size, 0);
+  });
+}
+
 int execute_run_scenario(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"text", "json"});
@@ -125,6 +145,7 @@ int execute_run_scenario(const Arguments& a) {
   const TextLayout layout = layout_of(a);
   check_what_if(a);
   if (a.has("html")) check_output_of(a, "html");
+  check_picture_options(a, kRunPictures);
   if (a.has("trace")) check_output_of(a, "trace");
   if (a.text("trace").ends_with(".gz")) check_gzip();
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), a.list("set")));
@@ -158,6 +179,7 @@ int execute_run_scenario(const Arguments& a) {
   }
   if (a.has("out")) write_results(a.text("out"), compiled, outcome, json, overwrite_of(a));
   if (a.has("trace")) write_trace(a, compiled, outcome);
+  draw_run(a, compiled, outcome);
   if (a.has("html") && !outcome.timeline.instruction_times) {
     print_error("{} is not written: instructions were not timed (run.gpu.timing: off)\n", a.text("html"));
   } else if (a.has("html")) {
@@ -170,6 +192,26 @@ int execute_run_scenario(const Arguments& a) {
   return 0;
 }
 
+std::vector<Argument> run_arguments() {
+  std::vector<Argument> arguments{
+      {"FILE", Argument::Kind::Text, "Scenario", {}, true},
+      {"-b,--backend", Argument::Kind::Text, "Backend: stagecraft list backends", "simgrid"},
+      {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
+      {"-o,--out", Argument::Kind::Text,
+       "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario"},
+      {"--trace", Argument::Kind::Text,
+       "Write the trace for ui.perfetto.dev to this file too, compressed if its name ends in .gz"},
+      {"--html", Argument::Kind::Text,
+       "Write the run as an HTML page to this file; stagecraft report compares several"},
+      force_argument(),
+      {"--what-if", Argument::Kind::Flag, "Simulate the changes that every cause suggests, and print what each saves"},
+      {"--no-gantt", Argument::Kind::Flag, "Do not draw the timeline of small runs"},
+      {"--format", Argument::Kind::Text, "text or json", "text"}};
+  for (Argument& a : picture_arguments("the first iteration")) arguments.push_back(std::move(a));
+  arguments.push_back(draw_argument(kRunPictures));
+  return with_width_arguments(std::move(arguments));
+}
+
 }  // namespace
 
 extern const Command run_scenario{
@@ -178,21 +220,7 @@ extern const Command run_scenario{
     .group = "Run",
     .example =
         "stagecraft run scenarios/examples/quickstart.yaml --backend simgrid --set run.micro_batches=16 --out out/a",
-    .arguments = with_width_arguments(
-        {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
-         {"-b,--backend", Argument::Kind::Text, "Backend: stagecraft list backends", "simgrid"},
-         {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
-         {"-o,--out", Argument::Kind::Text,
-          "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario"},
-         {"--trace", Argument::Kind::Text,
-          "Write the trace for ui.perfetto.dev to this file too, compressed if its name ends in .gz"},
-         {"--html", Argument::Kind::Text,
-          "Write the run as an HTML page to this file; stagecraft report compares several"},
-         force_argument(),
-         {"--what-if", Argument::Kind::Flag,
-          "Simulate the changes that every cause suggests, and print what each saves"},
-         {"--no-gantt", Argument::Kind::Flag, "Do not draw the timeline of small runs"},
-         {"--format", Argument::Kind::Text, "text or json", "text"}}),
+    .arguments = run_arguments(),
     .run = execute_run_scenario,
     .shared =
         [](const Arguments& a) {

@@ -7,6 +7,7 @@
 #include "sim/search/choices.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/picture_options.hpp"
 #include "tools/stagecraft/search_progress.hpp"
 #include "tools/stagecraft/sweep_progress.hpp"
 #include "tools/stagecraft/table_options.hpp"
@@ -67,6 +68,7 @@ int execute_search(const Arguments& a) {
   check_table_format(a, {"text", "csv", "json", "markdown"});
   const TextLayout layout = layout_of(a);
   if (a.has("out")) check_output_of(a, "out");
+  check_picture_options(a);
   const ChoiceOptions options = search_options(a);
   const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
   ChoiceTable table;
@@ -85,12 +87,46 @@ int execute_search(const Arguments& a) {
     print(format == "json" ? choices_json(table) + "\n" : table_in_format(rows_of(table), format, layout));
   flush();
   if (a.has("out") && !table.front.empty()) write_output_of(a, "out", best_scenario(a, table), CommentStyle::Hash);
+  if (!table.front.empty())
+    write_pictures(a, [&](const PictureSize& size) { return front_picture(table, experiment.title, size); });
   if (table.stopped == "interrupted") {
     print_error("interrupted; {}\n", options.resume.empty() ? "with --resume FILE the next search would go on from here"
                                                             : "the same command resumes the search");
     return kSearchInterrupted;
   }
   return table.front.empty() ? kNoPlanFits : 0;
+}
+
+std::vector<Argument> search_arguments() {
+  std::vector<Argument> arguments{
+      {"FILE", Argument::Kind::Text, "Scenario: its model, cluster and samples in an iteration", {}, true},
+      {"--time", Argument::Kind::Text,
+       "Stop after this time with the best so far: 60s, 5min (default: when nothing else can be shorter)"},
+      {"-o,--out", Argument::Kind::Text, "File for a scenario whose run shows the first row"},
+      {"--resume", Argument::Kind::Text,
+       "File for the state of the search; if it exists, the search resumes with the same answer"},
+      {"-j,--jobs", Argument::Kind::Count,
+       "Threads; the answer is the same with any number (default: one for each core)"},
+      {"--seed", Argument::Kind::Count, "Order of choices with equal bounds", "1"},
+      {"--schedules", Argument::Kind::Text,
+       "Names with commas between. chimera and other bidirectional schedules are tried only if named "
+       "(default: the usual synchronous schedules, then synthesised; with software of Megatron-LM 1f1b and "
+       "interleaved)"},
+      {"--weights", Argument::Kind::Text,
+       "Weights policies with commas between, or all; stale ones are included (default: the policy that "
+       "belongs to each schedule)"},
+      {"--all", Argument::Kind::Flag, "Search for and print the whole Pareto front of time, memory and devices"},
+      {"--most", Argument::Kind::Count, "Most simulations", "20000"},
+      {"-b,--backend", Argument::Kind::Text, "Backend that simulates them first", "ideal"},
+      {"--replay", Argument::Kind::Text,
+       "0: rank without network contention. Otherwise whatever may be best is simulated on fluid too, and "
+       "ranked by that (default: all; 0 with a backend other than ideal)"},
+      {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
+      {"-q,--quiet", Argument::Kind::Flag, "Show no progress"},
+      force_argument(),
+      {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}};
+  for (Argument& a : picture_arguments("the Pareto front")) arguments.push_back(std::move(a));
+  return with_table_arguments(std::move(arguments));
 }
 
 }  // namespace
@@ -100,33 +136,7 @@ extern const Command search{
     .summary = "Search plans, devices, schedules, micro-batches, recomputation and weights together for the fastest",
     .group = "Run",
     .example = "stagecraft search scenarios/examples/quickstart.yaml --time 60s --out best.yaml",
-    .arguments = with_table_arguments(
-        {{"FILE", Argument::Kind::Text, "Scenario: its model, cluster and samples in an iteration", {}, true},
-         {"--time", Argument::Kind::Text,
-          "Stop after this time with the best so far: 60s, 5min (default: when nothing else can be shorter)"},
-         {"-o,--out", Argument::Kind::Text, "File for a scenario whose run shows the first row"},
-         {"--resume", Argument::Kind::Text,
-          "File for the state of the search; if it exists, the search resumes with the same answer"},
-         {"-j,--jobs", Argument::Kind::Count,
-          "Threads; the answer is the same with any number (default: one for each core)"},
-         {"--seed", Argument::Kind::Count, "Order of choices with equal bounds", "1"},
-         {"--schedules", Argument::Kind::Text,
-          "Names with commas between. chimera and other bidirectional schedules are tried only if named "
-          "(default: the usual synchronous schedules, then synthesised; with software of Megatron-LM 1f1b and "
-          "interleaved)"},
-         {"--weights", Argument::Kind::Text,
-          "Weights policies with commas between, or all; stale ones are included (default: the policy that "
-          "belongs to each schedule)"},
-         {"--all", Argument::Kind::Flag, "Search for and print the whole Pareto front of time, memory and devices"},
-         {"--most", Argument::Kind::Count, "Most simulations", "20000"},
-         {"-b,--backend", Argument::Kind::Text, "Backend that simulates them first", "ideal"},
-         {"--replay", Argument::Kind::Text,
-          "0: rank without network contention. Otherwise whatever may be best is simulated on fluid too, and "
-          "ranked by that (default: all; 0 with a backend other than ideal)"},
-         {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
-         {"-q,--quiet", Argument::Kind::Flag, "Show no progress"},
-         force_argument(),
-         {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
+    .arguments = search_arguments(),
     .run = execute_search,
 };
 

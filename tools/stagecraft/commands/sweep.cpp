@@ -4,7 +4,9 @@
 #include "backends/world.hpp"
 #include "sim/core/text.hpp"
 #include "sim/sweep/run_sweep.hpp"
+#include "sim/sweep/sweep_picture.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/picture_options.hpp"
 #include "tools/stagecraft/sweep_progress.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
@@ -12,6 +14,7 @@ namespace stagecraft::commands {
 namespace {
 
 constexpr int kSweepInterrupted = 130, kSomeFailed = 3;
+const std::vector<std::string> kSweepPictures{"lines", "map", "front"};
 
 SweepOptions options_of(const Arguments& a) {
   SweepOptions o;
@@ -48,6 +51,7 @@ struct Asked {
 
 Asked read(const Arguments& a) {
   check_table_format(a, {"text", "csv", "json", "markdown"});
+  check_picture_options(a, kSweepPictures);
   Asked asked{options_of(a), {}};
   asked.plan = plan_sweep(asked.options);
   return asked;
@@ -61,6 +65,16 @@ Asked read_together(const Arguments& a) {
     join_world();
     throw;
   }
+}
+
+SweepView view_of(const Arguments& a) {
+  using Kind = SweepView::Kind;
+  const std::string name = drawn_picture(a, kSweepPictures);
+  const auto text = [&](const char* option) { return a.has(option) ? a.text(option) : std::string(); };
+  return {name == "map"     ? Kind::Map
+          : name == "front" ? Kind::Front
+                            : Kind::Lines,
+          text("metric"), text("over"), text("by")};
 }
 
 int execute_sweep(const Arguments& a) {
@@ -94,11 +108,40 @@ int execute_sweep(const Arguments& a) {
   else
     print(format == "json" ? sweep_json(end.table) + "\n" : table_in_format(rows_of(end.table), format, layout));
   flush();
+  write_pictures(a, [&](const PictureSize& size) { return sweep_picture(end.table, view_of(a), size); });
   if (const std::string note = devices_note(end.table); !note.empty()) print_error("note: {}\n", note);
   const int failed = end.table.failed();
   if (failed == 0) return 0;
   print_error("{} of {} failed:\n{}", failed, pluralize(p.total, "point"), failures_text(end.table));
   return kSomeFailed;
+}
+
+std::vector<Argument> sweep_arguments() {
+  std::vector<Argument> arguments{
+      {"FILE", Argument::Kind::Text, "Sweep: a scenario and the values that vary", {}, true},
+      {"--list", Argument::Kind::Flag, "Print the points and run none"},
+      {"--only", Argument::Kind::List,
+       "path=value: only points with this value. Several values of one path: any of them; several paths: "
+       "all of them"},
+      {"-s,--set", Argument::Kind::List, "path=value, for every point; may be repeated"},
+      {"--shard", Argument::Kind::Text, "2/4: run the second of four shards, each on its own machine"},
+      {"-b,--backend", Argument::Kind::Text, "Backend (default: the sweep's, or simgrid)"},
+      {"-j,--jobs", Argument::Kind::Count,
+       "Workers of each process (default: one for each core; one if times are measured, and under mpirun)"},
+      {"--timeout", Argument::Kind::Number, "Seconds after which a point is stopped (default: none)"},
+      {"--retry", Argument::Kind::Flag, "Run points again that crashed, timed out or failed in the backend"},
+      {"--reuse", Argument::Kind::Flag,
+       "Use results of other versions of Stagecraft for points without a result of this version"},
+      {"-o,--out", Argument::Kind::Text, "SQLite file for the results (default: the sweep's name with .db)"},
+      {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}};
+  for (Argument& a : picture_arguments("the results")) arguments.push_back(std::move(a));
+  arguments.push_back(draw_argument(kSweepPictures));
+  arguments.push_back(
+      {"--metric", Argument::Kind::Text, "With --svg or --pdf: the figure, such as throughput_samples_per_s"});
+  arguments.push_back(
+      {"--over", Argument::Kind::Text, "With --svg or --pdf: the path across (default: that with most values)"});
+  arguments.push_back({"--by", Argument::Kind::Text, "With --svg or --pdf: the path of the lines, or down the map"});
+  return with_table_arguments(std::move(arguments));
 }
 
 }  // namespace
@@ -108,23 +151,7 @@ extern const Command sweep{
     .summary = "Run every point of a sweep; an interrupted sweep resumes",
     .group = "Run",
     .example = "stagecraft sweep scenarios/sweeps/schedules.yaml --out schedules.db",
-    .arguments = with_table_arguments(
-        {{"FILE", Argument::Kind::Text, "Sweep: a scenario and the values that vary", {}, true},
-         {"--list", Argument::Kind::Flag, "Print the points and run none"},
-         {"--only", Argument::Kind::List,
-          "path=value: only points with this value. Several values of one path: any of them; several paths: "
-          "all of them"},
-         {"-s,--set", Argument::Kind::List, "path=value, for every point; may be repeated"},
-         {"--shard", Argument::Kind::Text, "2/4: run the second of four shards, each on its own machine"},
-         {"-b,--backend", Argument::Kind::Text, "Backend (default: the sweep's, or simgrid)"},
-         {"-j,--jobs", Argument::Kind::Count,
-          "Workers of each process (default: one for each core; one if times are measured, and under mpirun)"},
-         {"--timeout", Argument::Kind::Number, "Seconds after which a point is stopped (default: none)"},
-         {"--retry", Argument::Kind::Flag, "Run points again that crashed, timed out or failed in the backend"},
-         {"--reuse", Argument::Kind::Flag,
-          "Use results of other versions of Stagecraft for points without a result of this version"},
-         {"-o,--out", Argument::Kind::Text, "SQLite file for the results (default: the sweep's name with .db)"},
-         {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
+    .arguments = sweep_arguments(),
     .run = execute_sweep,
     .shared = [](const Arguments& a) { return !a.flag("list"); },
     .joins = true,

@@ -1,0 +1,50 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+#include "sim/report/chart.hpp"
+#include "sim/report/choice_table.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// "zb-h1, 4x2, 32 micro-batches": what tells a choice from others, in a few words.
+std::string short_name(const Choice& c) {
+  std::string name = fmt::format("{}, {} stage{}", c.schedule, c.stages, c.stages == 1 ? "" : "s");
+  if (c.replicas > 1) name += fmt::format(" \u00d7{}", c.replicas);
+  return c.recompute == "none" ? name : name + ", recompute " + c.recompute;
+}
+
+}  // namespace
+
+Picture front_picture(const ChoiceTable& table, const std::string& title, const PictureSize& size) {
+  double longest = 0, largest = 0;
+  for (const Choice& c : table.front) {
+    longest = std::max(longest, known_period(c).value);
+    largest = std::max(largest, c.memory.value);
+  }
+  const ChartUnit time = time_unit(longest), bytes = size_unit(std::max(largest, 1.0));
+  Chart chart{.title = title,
+              .x = {.title = fmt::format("period, {}", time.name), .from_zero = false},
+              .y = {fmt::format("peak memory of the fullest device, {}", bytes.name)},
+              .series = {}};
+  // A series for each number of devices, the third aim of the search.
+  std::vector<int> counts;
+  for (const Choice& c : table.front) counts.push_back(c.devices);
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  for (const int devices : counts) {
+    ChartSeries series{pluralize(devices, "device"), SeriesStyle::Dots, {}};
+    for (const Choice& c : table.front)
+      if (c.devices == devices) {
+        series.points.push_back({known_period(c).value / time.factor, c.memory.value / bytes.factor});
+        series.notes.push_back(short_name(c));
+      }
+    chart.series.push_back(std::move(series));
+  }
+  chart.note = "No choice is beaten in period, memory and devices together.";
+  return chart_picture(chart, size);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,301 @@
+#include "sim/sweep/sweep_picture.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/json.hpp"
+#include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
+#include "sim/experiment/metrics.hpp"
+#include "sim/report/chart.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// A path that varies: its values in the order of the sweep, and the number of each point's value; -1: as in the base.
+struct VariedPath {
+  std::string path;
+  std::vector<std::string> values;
+  std::vector<int> value_of;
+  bool is_number = true;  ///< Every value begins with a digit.
+};
+
+std::string value_text(const Json& value) { return value.is_string() ? value.text() : value.dump(); }
+
+/// The last word of a path.
+std::string short_path(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+std::vector<VariedPath> axes_of(const SweepTable& table) {
+  std::vector<VariedPath> axes;
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    const Json settings = Json::parse(table.rows[r].settings).value();
+    for (const JsonMember& setting : settings.members()) {
+      auto axis = std::find_if(axes.begin(), axes.end(), [&](const VariedPath& a) { return a.path == setting.key; });
+      if (axis == axes.end()) axis = axes.insert(axis, {setting.key, {}, std::vector<int>(table.rows.size(), -1)});
+      const std::string text = value_text(setting.value);
+      auto at = std::find(axis->values.begin(), axis->values.end(), text);
+      if (at == axis->values.end()) at = axis->values.insert(at, text);
+      axis->value_of[r] = static_cast<int>(at - axis->values.begin());
+      axis->is_number = axis->is_number && !text.empty() && text[0] >= '0' && text[0] <= '9';
+    }
+  }
+  std::erase_if(axes, [](const VariedPath& a) { return a.values.size() < 2; });
+  return axes;
+}
+
+bool more_is_better(const std::string& metric) {
+  constexpr std::array<std::string_view, 7> kMore{
+      "throughput_samples_per_s", "tokens_per_s", "mfu", "hfu", "goodput", "utilisation", "fits"};
+  return std::find(kMore.begin(), kMore.end(), metric) != kMore.end();
+}
+
+/// How a figure is called and in which unit it is drawn, for values up to `most`.
+struct Drawn {
+  std::string title;
+  double factor = 1;
+};
+Drawn drawn_as(const std::string& metric, double largest_value) {
+  const std::pair<const char*, const char*> titles[] = {{"period_s", "period"},
+                                                        {"makespan_s", "one iteration"},
+                                                        {"throughput_samples_per_s", "throughput, samples/s"},
+                                                        {"tokens_per_s", "throughput, tokens/s"},
+                                                        {"mfu", "MFU, %"},
+                                                        {"hfu", "HFU, %"},
+                                                        {"bubble", "bubble, %"},
+                                                        {"steady_bubble", "steady bubble, %"},
+                                                        {"utilisation", "devices busy, %"},
+                                                        {"goodput", "goodput, %"},
+                                                        {"peak_memory_bytes", "peak memory"},
+                                                        {"dollars_per_billion_tokens", "$ for 10^9 tokens"}};
+  std::string title = metric;
+  for (const auto& [name, words] : titles)
+    if (metric == name) title = words;
+  if (title.ends_with("%")) return {title, 0.01};
+  if (metric.ends_with("_bytes"))
+    return {fmt::format("{}, {}", title, size_unit(largest_value).name), size_unit(largest_value).factor};
+  if (metric.ends_with("_s") && !metric.ends_with("_per_s"))
+    return {fmt::format("{}, {}", title, time_unit(largest_value).name), time_unit(largest_value).factor};
+  return {title, 1};
+}
+
+class SweepDrawing {
+ public:
+  SweepDrawing(const SweepTable& table, const SweepView& view)
+      : t_(table), axes_(axes_of(table)), metric_(metric_of(view)), more_(more_is_better(metric_)) {
+    if (view.kind == SweepView::Kind::Front) return;
+    if (axes_.empty()) throw InputError("nothing varies in this sweep, so there is nothing to draw", "--draw front");
+    x_ = axis_named(view.x, widest(nullptr));
+    by_ = view.by.empty() && axes_.size() == 1 ? nullptr : axis_named(view.by, widest(x_));
+    if (view.kind == SweepView::Kind::Map && (!by_ || by_ == x_))
+      throw InputError("a map needs two paths that vary", "--draw lines");
+  }
+
+  Chart lines() const {
+    double largest_value = 0;
+    for (std::size_t r = 0; r < t_.rows.size(); ++r) largest_value = std::max(largest_value, figure(r).value_or(0));
+    const Drawn drawn = drawn_as(metric_, largest_value);
+    Chart chart{.title = t_.title, .x = {x_->path, x_->values}, .y = {drawn.title}, .series = {}};
+    for (int line = 0; line < (by_ ? static_cast<int>(by_->values.size()) : 1); ++line) {
+      ChartSeries series{by_ ? by_->values[static_cast<std::size_t>(line)] : "", SeriesStyle::Joined, {}};
+      for (int x = 0; x < static_cast<int>(x_->values.size()); ++x)
+        if (const auto value = best(x, by_ ? line : -2))
+          series.points.push_back({static_cast<double>(x), *value / drawn.factor});
+      chart.series.push_back(std::move(series));
+    }
+    chart.note = others();
+    return chart;
+  }
+
+  Chart front() const {
+    double largest_value = 0, largest = 1;
+    for (std::size_t r = 0; r < t_.rows.size(); ++r) {
+      largest_value = std::max(largest_value, figure(r).value_or(0));
+      largest = std::max(largest, figure(r, "peak_memory_bytes").value_or(0));
+    }
+    const Drawn drawn = drawn_as(metric_, largest_value), memory = drawn_as("peak_memory_bytes", largest);
+    Chart chart{.title = t_.title, .x = {.title = drawn.title, .from_zero = false}, .y = {memory.title}, .series = {}};
+    ChartSeries ahead{"not beaten in both", SeriesStyle::Dots, {}},
+        rest{"others", SeriesStyle::Dots, {}, {}, "#9aa3ad"};
+    for (std::size_t r = 0; r < t_.rows.size(); ++r) {
+      const auto value = figure(r), bytes = figure(r, "peak_memory_bytes");
+      if (!value || !bytes) continue;
+      ChartSeries& series = is_beaten(*value, *bytes) ? rest : ahead;
+      series.points.push_back({*value / drawn.factor, *bytes / memory.factor});
+      if (&series == &ahead) series.notes.push_back(label_of(r));
+    }
+    for (ChartSeries* s : {&rest, &ahead})
+      if (!s->points.empty()) chart.series.push_back(std::move(*s));
+    return chart;
+  }
+
+  Picture map(const PictureSize& size) const;
+
+ private:
+  std::string metric_of(const SweepView& view) const {
+    if (!view.metric.empty()) {
+      std::vector<std::string> names;
+      for (const Metric& m : metrics()) names.emplace_back(m.name);
+      if (std::find(names.begin(), names.end(), view.metric) == names.end())
+        throw InputError(fmt::format("'{}' is not a figure of sweeps", view.metric), suggest(view.metric, names));
+      return view.metric;
+    }
+    // Times of an iteration cannot be compared where points differ in their samples.
+    std::optional<double> samples;
+    for (std::size_t r = 0; r < t_.rows.size(); ++r)
+      if (const auto value = figure(r, "samples")) {
+        if (samples && *samples != *value) return "throughput_samples_per_s";
+        samples = value;
+      }
+    return "period_s";
+  }
+
+  std::optional<double> figure(std::size_t row, const std::string& name) const {
+    const std::size_t at = stagecraft::metric(name);
+    const SweepRow& r = t_.rows[row];
+    if (r.status != "ok" || at >= r.figures.size() || !std::isfinite(r.figures[at])) return {};
+    return r.figures[at];
+  }
+  std::optional<double> figure(std::size_t row) const { return figure(row, metric_); }
+
+  /// The axis with most values, sizes before names; then other axes than `taken`.
+  const VariedPath* widest(const VariedPath* taken) const {
+    const VariedPath* match = nullptr;
+    for (const VariedPath& a : axes_) {
+      if (&a == taken) continue;
+      // Across stand sizes, down and for lines names.
+      const bool wanted = a.is_number == (taken == nullptr), had = match && match->is_number == (taken == nullptr);
+      if (!match || (wanted && !had) || (wanted == had && a.values.size() > match->values.size())) match = &a;
+    }
+    return match;
+  }
+  const VariedPath* axis_named(const std::string& path, const VariedPath* usual) const {
+    if (path.empty()) return usual;
+    std::vector<std::string> paths;
+    for (const VariedPath& a : axes_) {
+      if (a.path == path) return &a;
+      paths.push_back(a.path);
+    }
+    throw InputError(fmt::format("'{}' does not vary in this sweep", path), suggest(path, paths));
+  }
+
+  /// The best figure of the points with these values; `by` is -2 for any.
+  std::optional<double> best(int x, int by) const {
+    std::optional<double> match;
+    for (std::size_t r = 0; r < t_.rows.size(); ++r) {
+      if (x_->value_of[r] != x || (by != -2 && by_->value_of[r] != by)) continue;
+      const auto value = figure(r);
+      if (value && (!match || (more_ ? *value > *match : *value < *match))) match = value;
+    }
+    return match;
+  }
+  bool is_beaten(double value, double bytes) const {
+    for (std::size_t r = 0; r < t_.rows.size(); ++r) {
+      const auto other = figure(r), memory = figure(r, "peak_memory_bytes");
+      if (!other || !memory) continue;
+      const bool not_worse = (more_ ? *other >= value : *other <= value) && *memory <= bytes;
+      if (not_worse && (*other != value || *memory != bytes)) return true;
+    }
+    return false;
+  }
+  std::string label_of(std::size_t row) const {
+    std::vector<std::string> words;
+    for (const VariedPath& a : axes_)
+      if (a.value_of[row] >= 0) words.push_back(a.values[static_cast<std::size_t>(a.value_of[row])]);
+    return join(words, " \u00b7 ");
+  }
+  std::string others() const {
+    std::vector<std::string> names;
+    for (const VariedPath& a : axes_)
+      if (&a != x_ && &a != by_) names.push_back(short_path(a.path));
+    return names.empty() ? "" : fmt::format("Best of {}.", join(names));
+  }
+
+  const SweepTable& t_;
+  std::vector<VariedPath> axes_;
+  std::string metric_;
+  bool more_;
+  const VariedPath *x_ = nullptr, *by_ = nullptr;
+};
+
+/// Dark blue to light yellow, lighter all the way, so that it can be read in gray. The page has the same colors.
+std::array<int, 3> ramp(double share) {
+  constexpr int kStops[5][3] = {{16, 32, 84}, {62, 74, 122}, {116, 116, 124}, {180, 158, 104}, {250, 226, 92}};
+  const double at = std::clamp(share, 0.0, 1.0) * 4;
+  const auto stop = static_cast<std::size_t>(std::min(std::floor(at), 3.0));
+  std::array<int, 3> color{};
+  for (std::size_t n = 0; n < 3; ++n)
+    color[n] = static_cast<int>(
+        std::lround(kStops[stop][n] + (kStops[stop + 1][n] - kStops[stop][n]) * (at - static_cast<double>(stop))));
+  return color;
+}
+
+Picture SweepDrawing::map(const PictureSize& size) const {
+  const double text = size.text;
+  const std::size_t columns = x_->values.size(), rows = by_->values.size();
+  std::vector<std::optional<double>> cells;
+  double low = kInfinity, high = -kInfinity;
+  for (std::size_t y = 0; y < rows; ++y)
+    for (std::size_t x = 0; x < columns; ++x) {
+      cells.push_back(best(static_cast<int>(x), static_cast<int>(y)));
+      if (cells.back()) low = std::min(low, *cells.back()), high = std::max(high, *cells.back());
+    }
+  const Drawn drawn = drawn_as(metric_, high);
+  Picture picture{t_.title, size.width, 0, {}};
+  const auto label = [&](double x, double y, const std::string& words, Anchor anchor, const char* color = "#18202a",
+                         bool bold = false) {
+    picture.items.push_back(Label{{x, y}, words, text, anchor, color, bold});
+  };
+  label(text, 1.8 * text, fitted_text(t_.title, text, size.width - 2 * text, true), Anchor::Start, "#18202a", true);
+  const std::string best_of = others();
+  const std::string caption =
+      fmt::format("{}; down: {}{}{}", drawn.title, by_->path, best_of.empty() ? "" : ". ", best_of);
+  label(text, 3.4 * text, fitted_text(caption, text, size.width - 2 * text), Anchor::Start, "#55606d");
+  double left = 0;
+  for (const std::string& name : by_->values) left = std::max(left, text_width(name, text));
+  left = std::min(left, 0.35 * size.width) + 2 * text;
+  const double top = 4.4 * text, width = (size.width - left - text) / static_cast<double>(columns), height = 2.2 * text;
+  for (std::size_t y = 0; y < rows; ++y) {
+    label(left - 0.6 * text, top + height * (static_cast<double>(y) + 0.5) + 0.35 * text,
+          fitted_text(by_->values[y], text, left - 1.4 * text), Anchor::End);
+    for (std::size_t x = 0; x < columns; ++x) {
+      const std::optional<double>& cell = cells[y * columns + x];
+      const auto [r, g, b] = ramp(cell && high > low ? (*cell - low) / (high - low) : 0.5);
+      const std::string color = cell ? fmt::format("#{:02x}{:02x}{:02x}", r, g, b) : "#eef1f4";
+      const double at = left + width * static_cast<double>(x), cell_top = top + height * static_cast<double>(y);
+      picture.items.push_back(Box{at, cell_top, width - 0.5, height - 0.5, color, {}});
+      const std::string value = cell ? fmt::format("{:.4g}", *cell / drawn.factor) : "\u2013";
+      const bool is_best = cell && *cell == (more_ ? high : low);
+      if (text_width(value, text, is_best) < width)
+        picture.items.push_back(Label{{at + width / 2, cell_top + height / 2 + 0.35 * text},
+                                      value,
+                                      text,
+                                      Anchor::Middle,
+                                      cell && 0.299 * r + 0.587 * g + 0.114 * b < 120 ? "#ffffff" : "#000000",
+                                      is_best});
+    }
+  }
+  const double bottom = top + height * static_cast<double>(rows);
+  for (std::size_t x = 0; x < columns; ++x)
+    label(left + width * (static_cast<double>(x) + 0.5), bottom + 1.3 * text, fitted_text(x_->values[x], text, width),
+          Anchor::Middle);
+  label(left + width * static_cast<double>(columns) / 2, bottom + 2.8 * text, x_->path, Anchor::Middle);
+  picture.height = bottom + 3.6 * text;
+  return picture;
+}
+
+}  // namespace
+
+Picture sweep_picture(const SweepTable& table, const SweepView& view, const PictureSize& size) {
+  const SweepDrawing drawing(table, view);
+  if (view.kind == SweepView::Kind::Map) return drawing.map(size);
+  return chart_picture(view.kind == SweepView::Kind::Front ? drawing.front() : drawing.lines(), size);
+}
+
+}  // namespace stagecraft

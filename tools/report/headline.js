@@ -1,0 +1,119 @@
+// The answer of the page: a card for each number that people ask for first, and what limits the run.
+
+function card(label, value, unit, more, gauge) {
+  const box = element('div', undefined, { class: 'card' }), number = element('div', value, { class: 'value' });
+  if (unit) number.append(element('small', ' ' + unit));
+  box.append(element('div', label, { class: 'label' }), number, ...(gauge ? [gauge] : []), element('div', more, { class: 'more' }));
+  return box;
+}
+/** A bar of a share; the text next to it has the number. */
+function gaugeOf(part) {
+  const gauge = element('div', undefined, { class: part > 1 ? 'gauge full' : 'gauge', 'aria-hidden': 'true' }), bar = element('i');
+  bar.style.width = `${Math.min(100, 100 * part)}%`;
+  gauge.append(bar);
+  return gauge;
+}
+/** Three digits and a power of thousand: "223.8 k". */
+function shortNumber(value) {
+  const [size, letter] = [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e3, ' k']].find(([least]) => value >= 10 * least) ?? [1, ''];
+  return numberText(value / size) + letter;
+}
+
+const usedDevices = run => run.results.devices.filter(d => d.used);
+function samplesOf({ results: r }) { return Math.max(1, Math.round(r.throughput_samples_per_s * r.period_s)); }
+function perSample({ results: r }) { return r.throughput_samples_per_s > 0 ? 1 / r.throughput_samples_per_s : r.period_s; }
+/** The device that uses most of its memory; where capacities are not known, most memory. */
+function fullestDevice(run) {
+  const fill = d => (d.memory_capacity_bytes > 0 ? d.peak_memory_bytes / d.memory_capacity_bytes : d.peak_memory_bytes);
+  return usedDevices(run).reduce((a, b) => (fill(b) > fill(a) ? b : a));
+}
+/** Idle device time of the whole run by cause, as a share of all device time. */
+function idleShares(run) {
+  const used = usedDevices(run).filter(d => d.idle), whole = used.length * run.results.length_s;
+  return Object.fromEntries(IDLE.map(([key]) => [key, share(used.reduce((sum, d) => sum + d.idle[key + '_s'], 0), whole)]));
+}
+
+function memoryCard(run) {
+  const full = fullestDevice(run), part = full.memory_capacity_bytes > 0 ? full.peak_memory_bytes / full.memory_capacity_bytes : undefined;
+  const more = part === undefined ? `on ${full.name}` : `${Math.round(100 * part)} % of ${sizeText(full.memory_capacity_bytes)} on ${full.name}`;
+  return card(isMeasured(run) ? 'Peak memory, planned' : 'Peak memory', sizeText(full.peak_memory_bytes), '', more, part === undefined ? undefined : gaugeOf(part));
+}
+function rateCard({ results: { rates: r, devices, length_s: length } }) {
+  const used = devices.filter(d => d.used), busy = used.reduce((sum, d) => sum + d.utilisation, 0) / used.length;
+  if (!(r?.mfu > 0)) return card('Devices compute', percentText(busy), '', `of the ${secondsText(length)} that are simulated`);
+  const recomputed = r.hfu > 0 && r.hfu - r.mfu > 5e-4 ? `; ${percentText(r.hfu)} with recomputation` : '';
+  return card('Model FLOPs utilization', percentText(r.mfu), 'MFU', `${shortNumber(r.model_flops_per_device)}FLOP/s per device${recomputed}`);
+}
+function lastCard(run) {
+  const { economics: e } = run.results, idle = idleShares(run);
+  if (e?.dollars_per_billion_tokens > 0)
+    return card('Price', `$${numberText(e.dollars_per_billion_tokens)}`, 'per 10^9 tokens', e.dollars > 0 ? `$${shortNumber(e.dollars)} and ${daysText(e.duration_s)} for the training` : `for ${e.devices} devices`);
+  return card('Waits for communication', percentText(idle.transfer), '', `of device time${idle.receiver > 5e-4 ? `; ${percentText(idle.receiver)} for receivers` : ''}`);
+}
+function daysText(seconds) { return seconds >= 172800 ? `${numberText(seconds / 86400)} days` : secondsText(seconds); }
+
+function runCards(run) {
+  const { results: r } = run, idle = idleShares(run), first = Math.abs(r.period_s / r.makespan_s - 1) < 5e-4;
+  const tokens = r.rates?.tokens_per_s > 0 ? r.rates.tokens_per_s : 0;
+  const speed = tokens > 0 ? card('Throughput', shortNumber(tokens), 'tokens/s', `${numberText(r.throughput_samples_per_s)} samples/s, ${samplesOf(run)} in an iteration`)
+    : card('Throughput', numberText(r.throughput_samples_per_s), 'samples/s', `${samplesOf(run)} in an iteration`);
+  const parts = [['start_up', 'start-up'], ['drain', 'drain'], ['input', 'input']].filter(([key]) => idle[key] > 5e-4).map(([key, name]) => `${name} ${percentText(idle[key])}`);
+  return [
+    card('Iteration time', intervalText(r.period_s, r), '', first ? 'fill and drain included' : `the period; the first takes ${secondsText(r.makespan_s)}`),
+    speed, rateCard(run), memoryCard(run),
+    card('Bubble', percentText(r.bubble), '', parts.length > 0 ? `of an iteration; waits: ${parts.join(', ')}` : 'of an iteration'),
+    lastCard(run),
+  ];
+}
+
+/** The sentences of the terminal: the first cause, and the best change; of those that keep the batch too. */
+function diagnosisLines({ results: r }) {
+  const [first] = r.diagnosis ?? [];
+  if (!first) return [];
+  const isShown = s => s.saved === undefined || s.saved >= 0.01, best = first.suggestions.find(isShown), batch = Math.round(r.throughput_samples_per_s * r.period_s);
+  const same = first.suggestions.find(s => isShown(s) && s.saved !== undefined && s.samples === batch && s !== best);
+  const lines = [{ text: first.sentence }];
+  for (const [word, s] of [['Try', best], ['Or', same]])
+    if (s) lines.push({ text: `${word} ${s.change}: `, code: s.sets.map(set => `--set ${shellWord(set)}`).join(' '), after: s.saved === undefined ? '' : ` ${savingText(s)}` });
+  const [next] = (r.diagnosis ?? []).slice(1).filter(f => f.share > 0.05);
+  if (next) lines.push({ text: `Next: ${next.sentence}` });
+  return lines;
+}
+function savingText({ saved, period_s: period, samples }) {
+  return `${saved >= 0 ? 'saves' : 'costs'} ${percentText(Math.abs(saved))} of the time per sample: ${secondsText(period)} for ${samples} sample${samples === 1 ? '' : 's'}, simulated.`;
+}
+function fillLines(place, lines) {
+  place.replaceChildren(...lines.map(({ text, code, after }) => {
+    const line = element('p', text);
+    if (code) line.append(element('code', code), after);
+    return line;
+  }));
+  place.hidden = lines.length === 0;
+}
+
+function suggestionList(suggestions) {
+  if (suggestions.length === 0) return '\u2013';
+  const list = element('ul');
+  for (const s of suggestions) {
+    const item = element('li', `${s.change}: `);
+    item.append(element('code', s.sets.map(set => `--set ${shellWord(set)}`).join(' ')), s.saved === undefined ? ', not simulated' : `, ${savingText(s)}`);
+    list.append(item);
+  }
+  return list;
+}
+
+/** All causes with what they cost and the changes that may help, of one run. */
+function fillLimits(section, place, runs) {
+  const told = runs.filter(run => run.results.diagnosis?.length > 0);
+  section.hidden = told.length === 0;
+  for (const run of told) {
+    if (runs.length > 1) place.append(element('h3', labelOf(run)));
+    const table = element('table', undefined, { class: 'words' });
+    fillTable(table, ['costs', 'cause', 'what would help'], run.results.diagnosis.map(f => ({
+      name: f.cause.replaceAll('-', ' '), kind: 'text', cells: [f.lost_s > 0 ? percentText(f.share) : '\u2013', f.sentence, suggestionList(f.suggestions)],
+    })));
+    const wide = element('div', undefined, { class: 'wide' });
+    wide.append(table);
+    place.append(wide);
+  }
+}

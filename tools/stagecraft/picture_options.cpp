@@ -1,0 +1,72 @@
+#include "tools/stagecraft/picture_options.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+PictureSize size_of(const Arguments& a) {
+  const std::string name = a.has("size") ? a.text("size") : "page";
+  if (name == "column") return kColumnPicture;
+  if (name == "page") return kPagePicture;
+  if (name == "screen") return kScreenPicture;
+  throw InputError(fmt::format("--size: '{}' is not a size", name), "column, page or screen");
+}
+
+}  // namespace
+
+std::vector<Argument> picture_arguments(const std::string& what, const std::string& before) {
+  using Kind = Argument::Kind;
+  return {
+      {"--svg", Kind::Text, fmt::format("{}{} {} to this SVG file", before, before.empty() ? "Draw" : "draw", what)},
+      {"--pdf", Kind::Text, fmt::format("{}{} {} to this PDF file", before, before.empty() ? "Draw" : "draw", what)},
+      {"--size", Kind::Text, "With --svg or --pdf: column (3.33 in), page (7 in) or screen (1180 pt) (default: page)"}};
+}
+
+Argument draw_argument(const std::vector<std::string>& pictures) {
+  return {"--draw", Argument::Kind::Text,
+          fmt::format("With --svg or --pdf: {} (default: {})", join(pictures), pictures.front())};
+}
+
+bool draws(const Arguments& a) { return a.has("svg") || a.has("pdf"); }
+
+void check_picture_options(const Arguments& a, const std::vector<std::string>& pictures) {
+  for (const char* option : {"svg", "pdf"})
+    if (a.has(option)) check_output_of(a, option);
+  for (const char* option : {"size", "draw"})
+    if ((option != std::string("draw") || !pictures.empty()) && a.has(option) && !draws(a))
+      throw InputError(fmt::format("--{} is for pictures", option), "add --svg FILE or --pdf FILE");
+  size_of(a);
+  if (!pictures.empty()) drawn_picture(a, pictures);
+}
+
+std::string drawn_picture(const Arguments& a, const std::vector<std::string>& pictures) {
+  if (!a.has("draw")) return pictures.front();
+  const std::string name = a.text("draw");
+  if (std::find(pictures.begin(), pictures.end(), name) == pictures.end())
+    throw InputError(fmt::format("--draw: '{}' is not a picture of this command", name), join(pictures));
+  return name;
+}
+
+void write_pictures(const Arguments& a, const std::function<Picture(const PictureSize&)>& draw) {
+  if (!draws(a)) return;
+  const Picture picture = draw(size_of(a));
+  if (a.has("svg")) {
+    write_output_of(a, "svg", to_svg(picture), CommentStyle::Markup);
+    print_error("wrote {}\n", a.text("svg"));
+  }
+  if (!a.has("pdf")) return;
+  const PdfFile pdf = to_pdf(picture);
+  write_output_of(a, "pdf", pdf.bytes, CommentStyle::None);  // Its second line says who wrote it.
+  print_error("wrote {}\n", a.text("pdf"));
+  if (pdf.replaced > 0)
+    print_error("note: {} printed as ? in {}, because the fonts of PDF lack them; the SVG file has them\n",
+                pluralize(pdf.replaced, "character") + (pdf.replaced == 1 ? " is" : " are"), a.text("pdf"));
+}
+
+}  // namespace stagecraft
