@@ -137,6 +137,38 @@ NCCL_TESTS = (
 COLLECTIVES = ("schema: collectives/1\ntitle: t\nsource: s\ncurves:\n"
                "  - {system: two, source: here, kind: all_gather, ranks: 2, nodes: 1, points: [[8, 10], [1024, 11.5], [4096, 11]]}\n",)
 
+FRAMEWORKS = (
+    "GPUS=8\nARGS=(--num-layers 24 --hidden-size 1024 # c\n --num-attention-heads 16 --seq-length 2048 --vocab-size 50304\n)\n"
+    "torchrun --nproc_per_node $GPUS --nnodes ${NODES:-2} t.py ${ARGS[@]} --tensor-model-parallel-size \"2\" --swiglu \\\n"
+    " --pipeline-model-parallel-size=4 --num-layers-per-virtual-pipeline-stage 3 --micro-batch-size 1 --global-batch-size 64 "
+    "--num-experts 8 --moe-router-topk 2 --recompute-granularity full --fp8-format hybrid --lr 1e-4 "
+    "--pipeline-model-parallel-layout 'Et*3|(tt|)*29,m|L'\n",
+    "[model]\nname = \"llama3\"\nflavor = '8B'\n[training]\nlocal_batch_size = 8 # c\nglobal_batch_size = -1\nseq_len = 4_096\n"
+    "[parallelism]\ndata_parallel_shard_degree = -1\npipeline_parallel_degree = 2\npipeline_parallel_schedule = \"Interleaved1F1B\"\n"
+    "[a.b]\nc = [1, [2.5, true],\n\"x\"]\n[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"op\"\n",
+    '{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8, "zero_optimization": '
+    '{"stage": 1, "overlap_comm": true}, "bf16": {"enabled": true}, "pipeline": {"stages": 4}, "optimizer": {}}',
+)
+
+
+def trace_event(category, name, thread, start, duration, **arguments):
+    return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": thread, "ts": start, "dur": duration, "args": arguments}
+
+
+TRACES = (
+    json.dumps({"traceEvents": [
+        trace_event("python_function", "nn.Module: Block_0", 1, 0, 50),
+        trace_event("cpu_op", "aten::mm", 1, 5, 9, **{"Sequence number": 7}),
+        trace_event("cuda_runtime", "cudaLaunchKernel", 1, 6, 1, correlation=3),
+        trace_event("kernel", "gemm", 7, 9, 30, correlation=3),
+        trace_event("cpu_op", "autograd::engine::evaluate_function: Mm", 2, 60, 20, **{"Sequence number": 7}),
+        trace_event("cuda_runtime", "cudaLaunchKernel", 2, 61, 1, correlation=4),
+        trace_event("kernel", "gemm", 7, 70, 60, correlation=4)]}),
+    json.dumps([{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "gpu"}},
+                trace_event("compute", "0F0", 1, 1.5, 2.25, id=0, iteration=0, version=0, stage=0, micro_batch=7),
+                trace_event("communication", "0>1:0F0", 2, 3.75, 1, id=1, iteration=0, version=0, stage=0, bytes=8)]),
+)
+
 SCENARIOS = [text.replace("csv: ", f"csv: {root}/scenarios/examples/")
              for text in beside("scenarios/examples", 600)]
 SWEEPS = [text.replace("../", f"{root}/scenarios/") for text in beside("scenarios/sweeps", 500)]
@@ -147,7 +179,7 @@ def main(name, folder):
     texts, choices = {
         "schedule": (SCHEDULES, (0, 8, 6, 88)), "yaml": (YAML, (0, 1, 2)), "pipedream": (GRAPH, (0, 2)),
         "pipeedge": (PIPEEDGE, range(8)), "units": (UNITS, None), "override": (OVERRIDES, None), "piper": (PIPER, None),
-        "kept_run": (KEPT_RUN, None), "platform": (PLATFORM, None), "scenario": (SCENARIOS, (0, 1)), "sweep": (SWEEPS, None),
+        "kept_run": (KEPT_RUN, None), "frameworks": (FRAMEWORKS, range(6)), "traces": (TRACES, None), "platform": (PLATFORM, None), "scenario": (SCENARIOS, (0, 1)), "sweep": (SWEEPS, None),
         "published": (list(papers()), None), "profile": (beside("models/profiles", 5000), None), "results": ((), None),
         "costs": ((*NCCL_TESTS, *COLLECTIVES, *beside("topologies/devices"), *beside("scenarios/predictions", 1000)), range(4))}[name]
     first = [bytes([choice]) for choice in choices] if choices else [b""]

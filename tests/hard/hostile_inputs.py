@@ -77,6 +77,10 @@ KINDS = {
                              "export pytorch-csv o.csv --comms", "run s.yaml -b ideal --set run.schedule={csv:o.csv}"]),
     "onnx": (["net.onnx"], ["import onnx net.onnx", "import onnx net.onnx --out OUT", "run s.yaml -b ideal --set model={onnx:net.onnx}"]),
     "pipedream": (["graph.txt"], ["import pipedream-graph graph.txt", "import pipedream-graph graph.txt --out OUT"]),
+    "frameworks": (["train.sh", "job.toml", "ds.json"],
+                   ["import megatron train.sh --cluster two-node-mixed", "import torchtitan job.toml --cluster two-node-mixed --devices 16 --out OUT",
+                    "import deepspeed ds.json --cluster two-node-mixed --model-name gpt2-small"]),
+    "traces": (["kineto.json", "trace.json"], ["import kineto kineto.json --layer Block", "import kineto kineto.json", "import trace trace.json --out OUT"]),
     "piper": (["piper.json"], ["import piper piper.json", "import piper piper.json --out OUT"]),
     "pipeedge": (["models.yml", "device_types.yml", "devices.yml"], ["import pipeedge models.yml device_types.yml devices.yml --out OUT"]),
     "platform": (["p.xml"], ["import simgrid-xml p.xml", "import simgrid-xml p.xml --set memory=1GiB --out OUT",
@@ -103,6 +107,7 @@ def make_seeds():
     (folder / "kept").mkdir(parents=True)
     texts = {"s.yaml": SCENARIO, "m.yaml": MODEL, "c.yaml": CLUSTER, "w.yaml": SWEEP, "p.yaml": PUBLISHED, "profile.yaml": PROFILE, "graph.txt": seeds.GRAPH[0],
              "piper.json": seeds.PIPER[0], "o.csv": seeds.SCHEDULES[0], "p.xml": seeds.PLATFORM[0]}
+    texts |= dict(zip(KINDS["frameworks"][0] + KINDS["traces"][0], seeds.FRAMEWORKS + seeds.TRACES))
     for name, text in zip(KINDS["pipeedge"][0], seeds.PIPEEDGE[0].split("%%%\n")):
         texts[name] = text
     for name, text in texts.items():

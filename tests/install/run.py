@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Installs a build elsewhere and uses what came of it as others would: run.py BUILD COMPILER, from the root of the project.
 
-The program from any folder, completion, the page of the manual, a consumer by CMake and by pkg-config, a Debian package."""
+The program from any folder, completion, the page of the manual, a consumer by CMake and by pkg-config, the
+Python module, a Debian package."""
 import json
 import os
 import pathlib
@@ -62,6 +63,14 @@ def check_consumers(prefix, folder, makespan):
             assert float(out(program, data, "simgrid", folder=folder)) >= makespan * (1 - 1e-9), program
 
 
+def check_python(prefix, folder, makespan):
+    """The module finds the program of its own installation; numbers need no NumPy."""
+    module = next(prefix.rglob("stagecraft/python"))
+    question = f'import stagecraft; print(stagecraft.run("{scenario}", backend="ideal", sets={{"run.micro_batches": 8}}).makespan)'
+    environment = {"PYTHONPATH": str(module), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin", "STAGECRAFT": ""}
+    assert float(out(sys.executable, "-c", question, folder=folder, **environment)) == makespan
+
+
 def check_pages(prefix):
     bash = prefix / "share/bash-completion/completions/stagecraft"
     words = f"source {bash}; COMP_WORDS=(stagecraft run --back); COMP_CWORD=2; _stagecraft; echo ${{COMPREPLY[@]}}"
@@ -85,6 +94,7 @@ def check_debian_package(folder, makespan):
     assert "libyaml-cpp" in depends and "libc6" in depends, depends
     out("dpkg-deb", "--extract", package, folder / "root")
     assert check_program(folder / "root/usr", folder) == makespan
+    check_python(folder / "root/usr", folder, makespan)
 
 
 with tempfile.TemporaryDirectory() as name:
@@ -94,5 +104,6 @@ with tempfile.TemporaryDirectory() as name:
     check_pages(folder / "prefix")
     check_editor_lines(folder / "prefix")
     check_consumers(folder / "prefix", folder, makespan)
+    check_python(folder / "prefix", folder, makespan)
     check_debian_package(folder, makespan)
 print("installed, used by CMake and by pkg-config, packed")

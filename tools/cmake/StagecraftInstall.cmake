@@ -45,6 +45,9 @@ install(FILES "${pages}/stagecraft.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1"
 install(FILES "${pages}/stagecraft" DESTINATION "${data}/bash-completion/completions")
 install(FILES "${pages}/_stagecraft" DESTINATION "${data}/zsh/vendor-completions")
 install(FILES "${pages}/stagecraft.fish" DESTINATION "${data}/fish/vendor_completions.d")
+# Programs put lib/stagecraft/python on PYTHONPATH; the module finds the program beside it.
+install(DIRECTORY tools/python/stagecraft DESTINATION "${CMAKE_INSTALL_LIBDIR}/stagecraft/python" FILES_MATCHING
+  PATTERN "*.py" PATTERN "py.typed")
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/stagecraft")

@@ -172,8 +172,9 @@ StageCost asked_costs(const Arguments& a) {
   return cost;
 }
 
-Cluster asked_cluster(const Arguments& a, int ranks) {
-  const Seconds delay{a.number("comm")};
+Cluster asked_cluster(const Arguments& a, int ranks) { return delay_cluster(Seconds{a.number("comm")}, ranks); }
+
+Cluster delay_cluster(Seconds delay, int ranks) {
   Cluster cluster;
   cluster.name = "delay";
   cluster.types.push_back({.name = "rank"});

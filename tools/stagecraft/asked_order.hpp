@@ -50,7 +50,9 @@ Schedule without_updates(Schedule);
 
 /// What ops cost, the same on every stage, in the user's unit of time.
 StageCost asked_costs(const Arguments&);
-/// Every rank reaches every other with the pure delay that is asked for.
+/// Every rank reaches every other with a pure delay.
+Cluster delay_cluster(Seconds delay, int ranks);
+/// delay_cluster() with the delay that is asked for.
 Cluster asked_cluster(const Arguments&, int ranks);
 
 }  // namespace stagecraft

@@ -154,7 +154,7 @@ void warn(const std::vector<Diagnostic>& warnings) {
   if (warnings.size() > kMostWarnings) print_error("{} more warnings\n", warnings.size() - kMostWarnings);
 }
 
-std::string diagnostics_json(const std::vector<Diagnostic>& problems) {
+Json problems_list(const std::vector<Diagnostic>& problems) {
   JsonArray list;
   for (const Diagnostic& d : problems)
     list.push_back(JsonObject{{"file", d.where.file},
@@ -164,8 +164,10 @@ std::string diagnostics_json(const std::vector<Diagnostic>& problems) {
                               {"message", d.message},
                               {"help", d.help},
                               {"code", d.code}});
-  return Json(std::move(list)).dump(2);
+  return Json(std::move(list));
 }
+
+std::string diagnostics_json(const std::vector<Diagnostic>& problems) { return problems_list(problems).dump(2); }
 
 namespace {
 

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/catalog.hpp"
+#include "sim/core/json.hpp"
 #include "sim/core/output.hpp"
 
 namespace stagecraft {
@@ -94,7 +95,9 @@ void check_format(const std::string& format, const std::vector<std::string>& all
 /// Prints what looks like a slip to stderr, the first few of it.
 void warn(const std::vector<Diagnostic>& warnings);
 
-/// A JSON list with one object for each problem, for editors and scripts.
+/// One object for each problem, for editors and scripts.
+Json problems_list(const std::vector<Diagnostic>&);
+/// problems_list() as text.
 std::string diagnostics_json(const std::vector<Diagnostic>&);
 
 /// --replay of commands that rank on a backend. `when`: words before what it does.

@@ -1,115 +1,40 @@
-#include <filesystem>
-#include <optional>
-#include <set>
-
 #include <fmt/format.h>
 
-#include "sim/cluster/accelerator.hpp"
-#include "sim/cluster/collective_curve.hpp"
-#include "sim/core/text.hpp"
-#include "sim/experiment/profiles.hpp"
-#include "sim/experiment/references.hpp"
-#include "sim/experiment/remarks.hpp"
-#include "sim/experiment/run.hpp"
-#include "sim/published/predictions.hpp"
-#include "sim/published/published.hpp"
-#include "sim/sweep/run_sweep.hpp"
+#include "tools/stagecraft/check_input.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/problem_formats.hpp"
 
 namespace stagecraft::commands {
 namespace {
 
-/// One line about a file of figures that scenarios do not hold themselves; nothing for files of other kinds.
-std::optional<std::string> check_data_file(const std::string& kind, const std::string& file) {
-  if (kind == "device") {
-    const Accelerator device = load_accelerator(file);
-    return fmt::format("device {}: {} in {}, {}", device.name, to_text(device.formats[device.wide_format()].peak),
-                       name(device.wide_format()), device.calibrated ? "calibrated" : "shares of " + device.like);
-  }
-  if (kind == "collectives")
-    return fmt::format("collectives: {}", pluralize(std::ssize(load_collective_curves(file)), "curve"));
-  if (kind == "predictions")
-    return fmt::format("predictions: {}", pluralize(std::ssize(load_predictions(file).runs), "run"));
-  return std::nullopt;
-}
-
-/// One line about a file that is right; throws what is wrong with it.
-std::string check_one(const std::string& given, const std::vector<std::string>& sets) {
-  const std::string file = scenario_file(given);
-  std::error_code error;
-  if (std::filesystem::is_fifo(file, error))
-    throw InputError(fmt::format("'{}' is a pipe, which can be read once, and a check reads twice", file),
-                     "write it to a file, or give it to stagecraft resolve");
-  config::Problems problems;
-  const config::Value root = config::parse_yaml_file(file, problems);
-  problems.throw_if_any();
-  const config::Value* line = root.is_map() ? root.find("schema") : nullptr;
-  const std::string kind = line ? line->text.substr(0, line->text.find('/')) : "scenario";
-  if (kind == "model") {
-    const ModelGraph model = build_model(load_model_file(file));
-    return fmt::format("model {}: {}, {:.4g} parameters, {} forward for one sample", model.name,
-                       pluralize(std::ssize(model.layers), "layer"), model.parameters(), to_text(model.forward()));
-  }
-  if (kind == "profile") {
-    const Profile profile = read_profile(load_profile_file(file));
-    return fmt::format("profile of {}: {}, measured on {}", profile.device,
-                       pluralize(std::ssize(profile.layers), "layer"), profile.machine);
-  }
-  if (kind == "cluster") {
-    const Cluster cluster = build_cluster(load_cluster_file(file));
-    for (const std::string& note : suspicious_units(cluster)) print_error("note: {}\n", note);
-    return fmt::format("cluster {}: {} of {}, {}", cluster.name, pluralize(std::ssize(cluster.devices), "device"),
-                       pluralize(std::ssize(cluster.types), "type"), pluralize(std::ssize(cluster.links), "link"));
-  }
-  if (kind == "sweep") {
-    const SweepPlan plan = plan_sweep({.file = file});
-    warn(plan.warnings);
-    return fmt::format("sweep: {} of {}, backend {}", pluralize(std::ssize(plan.points), "point"), plan.sweep.base_file,
-                       plan.backend);
-  }
-  if (kind == "published") {
-    const Published published = load_published(file);
-    std::size_t values = 0;
-    for (const PublishedTable& t : published.tables) values += t.rows.size() * t.columns.size();
-    return fmt::format("published: {} in {}", pluralize(static_cast<std::int64_t>(values), "figure"),
-                       pluralize(std::ssize(published.tables), "table"));
-  }
-  if (const auto line_of_data = check_data_file(kind, file)) return *line_of_data;
-  const CompiledExperiment p = compile(load_experiment(file, sets));
-  for (const std::string& note : remarks(p)) print_error("note: {}\n", note);
-  std::set<DeviceId> devices;
-  for (const Stage& stage : p.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
-  return fmt::format("scenario: {} on {}, {}, schedule {}, weights {}", pluralize(p.plan.stage_count(), "stage"),
-                     pluralize(std::ssize(devices), "device"),
-                     pluralize(std::ssize(p.program.instructions), "instruction"), p.experiment.schedule.name(),
-                     p.experiment.weights.name());
+/// Prints the problems in a format for other programs; false where the format is text.
+bool print_for_programs(const std::string& format, const InputProblems& all_problems) {
+  if (format == "json") print(diagnostics_json(all_problems.problems) + "\n");
+  if (format == "github") print(github_annotations(all_problems.problems));
+  if (format == "sarif") print(sarif(all_problems.problems) + "\n");
+  return format != "text";
 }
 
 int execute_check(const Arguments& a) {
-  check_format(a.text("format"), {"text", "json"});
-  const bool json = a.text("format") == "json";
-  std::vector<Diagnostic> problems;
+  check_format(a.text("format"), {"text", "json", "github", "sarif"});
+  InputProblems all_problems;
   std::string good;
-  int code = 0;
   for (const std::string& file : a.list("FILE")) {
     try {
-      good += fmt::format("{}: ok, {}\n", file, check_one(file, a.list("set")));
+      const CheckedInput checked = check_input(file, a.list("set"));
+      for (const std::string& note : checked.notes) print_error("note: {}\n", note);
+      warn(checked.warnings);
+      good += fmt::format("{}: ok, {}\n", file, checked.summary);
     } catch (const InputError& e) {
-      problems.insert(problems.end(), e.problems().begin(), e.problems().end());
-      code = 2;
+      all_problems.add(e);
     } catch (const Infeasible& e) {
-      problems.push_back(e.problem());
-      if (problems.back().where.line == 0) problems.back().where = {file, 0, 0};
-      code = std::max(code, 3);
+      all_problems.add(e, file);
     }
   }
-  if (json) {
-    print(diagnostics_json(problems) + "\n");
-  } else {
-    print(good);
-    if (!problems.empty()) print_error("{}\n", render(problems));
-  }
-  return code;
+  if (print_for_programs(a.text("format"), all_problems)) return all_problems.exit_code;
+  print(good);
+  if (!all_problems.problems.empty()) print_error("{}\n", render(all_problems.problems));
+  return all_problems.exit_code;
 }
 
 }  // namespace
@@ -121,7 +46,8 @@ extern const Command check{
     .example = "stagecraft check scenarios/examples/*.yaml",
     .arguments = {{"FILE", Argument::Kind::List, "Files", {}, true},
                   {"-s,--set", Argument::Kind::List, "path=value, applied to each scenario"},
-                  {"--format", Argument::Kind::Text, "text or json", "text"}},
+                  {"--format", Argument::Kind::Text, "text, json, github (annotations of a GitHub action) or sarif",
+                   "text"}},
     .run = execute_check,
 };
 

@@ -14,6 +14,8 @@
 #include "models/onnx/import.hpp"
 #include "models/pipedream_graph.hpp"
 #include "sim/core/file.hpp"
+#include "sim/experiment/imports/traces.hpp"
+#include "sim/experiment/imports/training_setup.hpp"
 #include "sim/plan/msr/piper_file.hpp"
 #include "sim/schedule_file/check_file.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -134,6 +136,36 @@ std::string import_model(const Arguments& a) {
   return timed_model_yaml(model_of(read.input), "From an input of Piper");
 }
 
+/// A scenario from the configuration of a training framework. What matched and what did not goes to stderr.
+std::string import_setup(const Arguments& a) {
+  const std::string kind = a.text("KIND"), file = a.text("FILE"), text = read_file(file);
+  const SetupOptions options{.model = a.text("model-name"),
+                             .cluster = a.text("cluster"),
+                             .devices = a.has("devices") ? a.count("devices", 1, 1'000'000) : 0,
+                             .vocabulary = a.has("vocabulary") ? a.count("vocabulary", 1, 1'000'000) : 0};
+  const TrainingSetup setup = kind == "megatron"     ? read_megatron(text, file, options)
+                              : kind == "torchtitan" ? read_torchtitan(text, file, options)
+                                                     : read_deepspeed(text, file, options);
+  for (const std::string& note : notes_of(setup)) print_error("note: {}\n", note);
+  return scenario_yaml(setup, options, file);
+}
+
+/// A model with measured times from a trace of PyTorch's profiler.
+std::string import_kineto(const Arguments& a) {
+  const std::string file = a.text("FILE");
+  const KinetoModel read =
+      read_kineto(read_file(file), file, a.list("layer"), a.has("samples") ? a.count("samples", 1, 1 << 20) : 1);
+  for (const std::string& note : read.notes) print_error("note: {}\n", note);
+  return timed_model_yaml(read.model, "Measured by PyTorch's profiler");
+}
+
+/// The spans of a trace that `stagecraft run` wrote.
+std::string import_trace(const Arguments& a) {
+  const TraceSpans read = read_stagecraft_trace(read_file(a.text("FILE")), a.text("FILE"));
+  for (const std::string& note : read.notes) print_error("note: {}\n", note);
+  return read.csv;
+}
+
 }  // namespace
 
 }  // namespace stagecraft
@@ -147,6 +179,20 @@ int deliver(const Arguments& a, const std::string& text) {
   return print("wrote " + a.text("out") + "\n"), 0;
 }
 
+constexpr const char* kImportKinds[] = {"pytorch-csv", "onnx",     "pipedream-graph", "piper",     "pipeedge",
+                                        "simgrid-xml", "megatron", "torchtitan",      "deepspeed", "kineto",
+                                        "trace"};
+
+std::string import_kinds_text() {
+  std::string text;
+  for (const char* kind : kImportKinds) text += (text.empty() ? "" : ", ") + std::string(kind);
+  return text;
+}
+
+bool is_training_setup(const std::string& kind) {
+  return kind == "megatron" || kind == "torchtitan" || kind == "deepspeed";
+}
+
 [[noreturn]] void refuse(const std::string& option, const std::string& kinds, const std::string& kind) {
   throw InputError(fmt::format("--{} is for {}, not for {}", option, kinds, kind), "leave it out");
 }
@@ -154,12 +200,14 @@ int deliver(const Arguments& a, const std::string& text) {
 /// No option of some kinds has a fallback, so that it shows when one was given.
 void check_kind(const Arguments& a, const std::vector<Argument>& arguments) {
   const std::string kind = a.text("KIND");
-  const std::string kinds[] = {"pytorch-csv", "onnx", "pipedream-graph", "piper", "pipeedge", "simgrid-xml"};
-  if (std::find(std::begin(kinds), std::end(kinds), kind) == std::end(kinds))
-    throw InputError("there is no kind '" + kind + "' to import",
-                     "write pytorch-csv, onnx, pipedream-graph, piper, pipeedge or simgrid-xml");
+  if (std::find(std::begin(kImportKinds), std::end(kImportKinds), kind) == std::end(kImportKinds))
+    throw InputError("there is no kind '" + kind + "' to import", fmt::format("write one of: {}", import_kinds_text()));
   if (a.has("set") && kind != "onnx" && kind != "simgrid-xml") refuse("set", "onnx and simgrid-xml", kind);
   if (a.has("batch") && kind != "onnx" && kind != "pipeedge") refuse("batch", "onnx and pipeedge", kind);
+  for (const char* option : {"model-name", "cluster", "devices"})
+    if (a.has(option) && !is_training_setup(kind)) refuse(option, "megatron, torchtitan and deepspeed", kind);
+  if (a.has("samples") && kind != "pipedream-graph" && kind != "kineto")
+    refuse("samples", "pipedream-graph and kineto", kind);
   for (const Argument& option : arguments)
     if (const std::string name = option.flags.substr(2); !option.only.empty() && option.only != kind && a.has(name))
       refuse(name, option.only, kind);
@@ -176,6 +224,9 @@ int execute_import_from(const Arguments& a) {
   if (a.text("KIND") == "simgrid-xml") return deliver(a, import_simgrid(a));
   if (a.text("KIND") == "pipedream-graph" || a.text("KIND") == "piper") return deliver(a, import_model(a));
   if (a.text("KIND") == "onnx") return deliver(a, import_onnx(a));
+  if (is_training_setup(a.text("KIND"))) return deliver(a, import_setup(a));
+  if (a.text("KIND") == "kineto") return deliver(a, import_kineto(a));
+  if (a.text("KIND") == "trace") return deliver(a, import_trace(a));
   FileCheckOptions options;
   if (a.has("torch")) options.torch = torch_version(a.text("torch"));
   const CheckedFile file = check_file(read_file(a.text("FILE")), a.text("FILE"), options);
@@ -187,15 +238,23 @@ int execute_import_from(const Arguments& a) {
 
 extern const Command import_from{
     .name = "import",
-    .summary = "Import schedules of PyTorch, models of ONNX, PipeDream and Piper, files of PipeEdge and SimGrid",
+    .summary =
+        "Import schedules and traces of PyTorch, models of ONNX, PipeDream and Piper, runs of Megatron-LM, torchtitan "
+        "and DeepSpeed, files of PipeEdge and SimGrid",
     .group = "Import and export",
     .example = "stagecraft import onnx bert.onnx --set sequence=512 --out bert.yaml",
     .arguments =
-        {{"KIND", Argument::Kind::Text, "pytorch-csv, onnx, pipedream-graph, piper, pipeedge or simgrid-xml", {}, true},
+        {{"KIND",
+          Argument::Kind::Text,
+          "pytorch-csv, onnx, pipedream-graph, piper, pipeedge, simgrid-xml, megatron, torchtitan, deepspeed, kineto "
+          "or "
+          "trace",
+          {},
+          true},
          {"FILE",
           Argument::Kind::List,
           "CSV text, compute_only or compute_comms; ONNX model; graph.txt; JSON; models.yml device_types.yml "
-          "devices.yml",
+          "devices.yml; arguments or a script of Megatron-LM; TOML; a trace",
           {},
           true},
          {"--set", Argument::Kind::List,
@@ -205,7 +264,14 @@ extern const Command import_from{
          {"-o,--out", Argument::Kind::Text, "File to write (default: print it); pipeedge: folder"},
          force_argument(),
          only("pytorch-csv", "--torch", Argument::Kind::Text, "Version that wrote it, 2.8 or 2.11"),
-         only("pipedream-graph", "--samples", Argument::Kind::Count, "Samples of the profiled mini-batch (default: 1)"),
+         {"--samples", Argument::Kind::Count, "pipedream-graph, kineto: samples of the profiled batch (default: 1)"},
+         {"--cluster", Argument::Kind::Text, "megatron, torchtitan, deepspeed: the cluster, which no such file names"},
+         {"--model-name", Argument::Kind::Text, "megatron, torchtitan, deepspeed: a model in place of the file's"},
+         {"--devices", Argument::Kind::Count,
+          "megatron, torchtitan, deepspeed: number of GPUs, which gives the replicas"},
+         only("megatron", "--vocabulary", Argument::Kind::Count, "Size of the vocabulary, where a tokenizer has it"),
+         only("kineto", "--layer", Argument::Kind::List,
+              "Class of torch.nn.Module whose instances are layers, as TransformerBlock; may be repeated"),
          only("onnx", "--unknown", Argument::Kind::Text,
               "What an unknown operator is: error, or zero for no work (default: error)"),
          only("onnx", "--keep-all", Argument::Kind::Flag, "Make layers for reshapes and the like too"),

@@ -2,51 +2,19 @@
 
 #include <fmt/format.h>
 
-#include "backends/backend.hpp"
-#include "sim/experiment/limits.hpp"
-#include "sim/program/check.hpp"
-#include "sim/program/lower.hpp"
 #include "sim/report/drawings.hpp"
 #include "sim/report/json_files.hpp"
-#include "sim/report/report.hpp"
-#include "sim/schedule/validate.hpp"
-#include "sim/schedule_file/checks.hpp"
 #include "sim/schedule_file/csv.hpp"
-#include "sim/weights/policy.hpp"
 #include "tools/stagecraft/asked_order.hpp"
 #include "tools/stagecraft/schedule_file.hpp"
 #include "tools/stagecraft/table_options.hpp"
+#include "tools/stagecraft/timed_order.hpp"
 
 namespace stagecraft::commands {
 namespace {
 
-constexpr int kIterations = 5;          // The period is T(4) - T(3); the last one keeps the pipeline full.
 constexpr int kTimelineWidth = 100;     // Characters of the timeline.
 constexpr std::size_t kMostPeaks = 64;  // Printed one by one.
-
-Program program_of(const Arguments& a, const AskedOrder& q) {
-  const LoweringOptions options{.overlap = true,
-                                .rendezvous = false,
-                                .streams = StreamModel::None,
-                                .fifo_sends = false,
-                                .iterations = kIterations};
-  throw_if_any(validate(q.all_iterations, q.plan, {.iterations = kIterations, .trains = q.trains, .max_problems = 20}),
-               q.name);
-  Program program = lower(q.all_iterations, q.plan, uniform_costs(q.plan, asked_costs(a)),
-                          get_from(weights::catalog(), "weights policy", q.weights).paper, options);
-  check_program(program);
-  return program;
-}
-
-/// Peak memory of each rank in stashes of a stage. It follows from the order alone, because times may be zero.
-std::vector<double> peaks_of(const Arguments& a, const AskedOrder& q) {
-  Plan plan = q.plan;
-  plan.mini_batch *= kIterations;
-  const StashModel model{.each_stash = q.trains ? 1.0 : 0.0, .freed_at_input = check_options(a).memory.freed_at_input};
-  std::vector<double> peaks;
-  for (const StashPeak& peak : stash_peaks(actions_of(q.all_iterations), plan, model)) peaks.push_back(peak.size);
-  return peaks;
-}
 
 /// Twelve digits, which hide the rounding errors of sums.
 std::string rounded(double value) { return fmt::format("{:.12g}", value); }
@@ -107,7 +75,7 @@ std::string cut_grid(const std::string& grid, const TextLayout& layout) {
 int execute_schedule(const Arguments& a) {
   const std::string format = a.text("format");
   check_format(format, {"grid", "csv", "json", "gantt"});
-  const AskedOrder q = asked_order(a, kIterations);
+  const AskedOrder q = asked_order(a, kTimedIterations);
   if (format == "json" && !q.checked.good()) {
     print(with_findings("{}", q.checked) + "\n");
     return exit_code(q.checked);
@@ -120,12 +88,8 @@ int execute_schedule(const Arguments& a) {
     print_error("{}", warnings_text(q.checked));
     return print(to_csv(without_updates(q.one))), 0;
   }
-  const Program program = program_of(a, q);
-  const Cluster cluster = asked_cluster(a, program.devices);
-  const Timeline timeline = get_from(backends::catalog(), "backend", "ideal").run(program, cluster, {});
-  const Report report = measure(program, timeline, cluster);
-  check_finite(report.makespan.value);
-  const std::vector<double> peaks = peaks_of(a, q);
+  const auto [program, cluster, timeline, report, peaks] =
+      time_order(q, asked_costs(a), Seconds{a.number("comm")}, check_options(a).memory.freed_at_input);
   if (format == "json")
     return print(with_findings(schedule_json(q.name, program, report, peaks, q.search), q.checked) + "\n"), 0;
   const TextLayout layout = layout_of(a);

@@ -1,0 +1,113 @@
+// Configurations of DeepSpeed (deepspeed.ai/docs/config-json): export deepspeed writes what this reads.
+
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/json.hpp"
+#include "sim/experiment/imports/training_setup.hpp"
+
+namespace stagecraft {
+namespace {
+
+const std::set<std::string> kWithoutUseHere{
+    "optimizer",  "scheduler",         "steps_per_print", "wall_clock_breakdown", "tensorboard",
+    "wandb",      "gradient_clipping", "flops_profiler",  "csv_monitor",          "comms_logger",
+    "checkpoint", "dump_state",        "elasticity",      "data_efficiency",      "curriculum_learning"};
+
+class DeepspeedReader {
+ public:
+  DeepspeedReader(const Json& json, const std::string& file, const SetupOptions& options)
+      : json_(json), file_(file), options_(options) {}
+
+  TrainingSetup read() {
+    s_.schedule = "1f1b";
+    s_.software = "megatron-deepspeed";
+    read_batch();
+    if (const Json* pipeline = section("pipeline")) s_.ranks = number(*pipeline, "pipeline.", "stages", 1);
+    read_sharding();
+    s_.precision = enabled("bf16") ? "bf16" : enabled("fp16") ? "fp16" : "fp32";
+    s_.matched.push_back("number format -> run.precision: " + s_.precision);
+    for (const auto& [key, value] : json_.members()) {
+      if (used_.contains(key)) continue;
+      (kWithoutUseHere.contains(key) ? s_.without_use : s_.unmodeled).push_back(key);
+    }
+    return std::move(s_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& key, std::string message, std::string help) const {
+    throw InputError({{{file_, 0, 0}, key, std::move(message), std::move(help), "import"}});
+  }
+
+  int number(const Json& object, const std::string& path, const char* key, int fallback) {
+    const Json* value = object.find(key);
+    if (&object == &json_) used_.insert(key);
+    if (value == nullptr || (value->is_string() && value->text() == "auto")) return fallback;
+    const double n = value->is_number() ? value->number() : -1;
+    if (n < 0 || n > 1e6 || n != std::floor(n))
+      refuse(path + key, "this is no whole number from 0 to 1000000", "correct the file");
+    s_.matched.push_back(fmt::format("{}{}: {}", path, key, n));
+    return static_cast<int>(n);
+  }
+
+  const Json* section(const char* key) {
+    const Json* value = json_.find(key);
+    used_.insert(key);
+    return value && value->is_object() ? value : nullptr;
+  }
+
+  bool enabled(const char* key) {
+    const Json* part = section(key);
+    const Json* value = part ? part->find("enabled") : nullptr;
+    return value && *value == Json(true);
+  }
+
+  void read_batch() {
+    const int micro = number(json_, "", "train_micro_batch_size_per_gpu", 0);
+    const int steps = number(json_, "", "gradient_accumulation_steps", 0);
+    s_.global_batch = number(json_, "", "train_batch_size", 0);
+    s_.micro_batch_size = micro;
+    if (micro > 0 && steps > 0 && s_.global_batch > 0) {
+      const std::int64_t each = std::int64_t{micro} * steps;
+      if (s_.global_batch % each != 0)
+        refuse("train_batch_size", fmt::format("{} is no multiple of {} x {}", s_.global_batch, micro, steps),
+               "DeepSpeed: train_batch_size = micro-batch x accumulation x replicas");
+      s_.replicas = static_cast<int>(s_.global_batch / each);
+      s_.matched.push_back(fmt::format("train_batch_size / (micro-batch x accumulation) -> replicas: {}", s_.replicas));
+    } else if (options_.devices == 0) {
+      s_.assumed.emplace_back("the number of replicas is not known, so there is one; --devices NUMBER changes that");
+    }
+  }
+
+  void read_sharding() {
+    const Json* zero = section("zero_optimization");
+    if (zero == nullptr) return;
+    const int stage = number(*zero, "zero_optimization.", "stage", 0);
+    if (stage > 3) refuse("zero_optimization.stage", fmt::format("there is no ZeRO-{}", stage), "0, 1, 2 or 3");
+    constexpr const char* kShards[] = {"none", "optimizer", "gradients", "weights"};
+    s_.shard = kShards[stage];
+    for (const auto& [key, value] : zero->members())
+      if (key != "stage") s_.unmodeled.push_back("zero_optimization." + key);
+  }
+
+  const Json& json_;
+  const std::string& file_;
+  const SetupOptions& options_;
+  std::set<std::string> used_;
+  TrainingSetup s_;
+};
+
+}  // namespace
+
+TrainingSetup read_deepspeed(const std::string& text, const std::string& file, const SetupOptions& options) {
+  const std::optional<Json> json = Json::parse(text);
+  if (!json || !json->is_object())
+    throw InputError(
+        {{{file, 0, 0}, {}, "the file is no object of JSON", "give a configuration of DeepSpeed", "import"}});
+  return DeepspeedReader(*json, file, options).read();
+}
+
+}  // namespace stagecraft

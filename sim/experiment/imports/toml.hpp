@@ -1,0 +1,20 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "sim/core/json.hpp"
+
+namespace stagecraft {
+
+struct TomlValue {
+  Json value;
+  int line = 0;
+};
+
+/// The values of a TOML 1.0 file by their dotted keys, "training.seq_len". Tables, strings on one line, numbers,
+/// booleans and arrays are read; InputError with its place for other forms, and for what is no TOML.
+std::map<std::string, TomlValue> read_toml(std::string_view text, const std::string& file);
+
+}  // namespace stagecraft

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/core/json.hpp"
+
+namespace stagecraft {
+
+/// A complete event ("ph": "X") of a trace in Chrome's format; times in microseconds.
+struct TraceEvent {
+  std::string name, category;
+  std::string thread;  ///< Process and thread, as one word.
+  double start = 0, duration = 0;
+  const Json* arguments = nullptr;  ///< Null without.
+
+  double end() const { return start + duration; }
+  /// A whole number among the arguments.
+  std::optional<std::int64_t> number(std::string_view argument) const;
+};
+
+/// A trace as a document and its complete events. Events refer to the document.
+struct TraceDocument {
+  Json json;
+  std::vector<TraceEvent> events;
+  const Json::Array& all_events() const;
+};
+
+/// InputError where the text is no trace in Chrome's format, or an event lacks what it needs.
+TraceDocument read_trace_events(std::string_view text, const std::string& file);
+
+}  // namespace stagecraft

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stagecraft {
+
+/// What the configuration of a training framework says, in the words of a scenario. An empty text and a zero stand for
+/// what it does not say.
+struct TrainingSetup {
+  std::vector<std::pair<std::string, std::string>> model;  ///< Fields of the builder transformer.
+  std::string model_name;                                  ///< A model of the library instead.
+  int sequence = 0;                                        ///< Tokens of a sample of that model.
+  int ranks = 1, chunks = 1;                               ///< Pipeline ranks, and stages on each.
+  int tensor = 1, context = 1, expert = 1, expert_tensor = 0;
+  int replicas = 0;
+  bool sequence_parallel = false;
+  std::string context_type, dispatcher, order, shard, recompute, layout, schedule, precision, software;
+  int micro_batch_size = 0;  ///< Samples of one replica.
+  int global_batch = 0;      ///< Samples.
+
+  std::vector<std::string> matched;      ///< What the scenario has from the file, as "--num-layers 24 -> layers: 24".
+  std::vector<std::string> unmodeled;    ///< Options that may change the time or the memory, and are not modeled.
+  std::vector<std::string> without_use;  ///< Options that mean nothing for the time of an iteration.
+  std::vector<std::string> unknown;      ///< Options that the reader does not know.
+  std::vector<std::string> assumed;      ///< Sentences about values that the file does not give.
+};
+
+/// What a configuration does not say, from the options of the command line.
+struct SetupOptions {
+  std::string model;    ///< A model of the library, or a file.
+  std::string cluster;  ///< Likewise; required.
+  int devices = 0;      ///< All devices; 0: the file says it, or one replica is assumed.
+  int vocabulary = 0;   ///< Where the file names a tokenizer instead.
+};
+
+/// Arguments of Megatron-LM, as words with white space between, or a shell script that has them. Variables that the
+/// script sets are followed. InputError where an argument is not what it should be.
+TrainingSetup read_megatron(const std::string& text, const std::string& file, const SetupOptions&);
+/// A job configuration of torchtitan in TOML.
+TrainingSetup read_torchtitan(const std::string& text, const std::string& file, const SetupOptions&);
+/// A configuration of DeepSpeed in JSON.
+TrainingSetup read_deepspeed(const std::string& text, const std::string& file, const SetupOptions&);
+
+/// The scenario. InputError where the model, the cluster or the batch is not known.
+std::string scenario_yaml(const TrainingSetup&, const SetupOptions&, const std::string& file);
+
+/// One line for each kind of note: what matched, what is not modeled, has no use or is unknown, what is assumed.
+std::vector<std::string> notes_of(const TrainingSetup&);
+
+}  // namespace stagecraft

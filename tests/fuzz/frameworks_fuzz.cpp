@@ -1,0 +1,34 @@
+// Any bytes as a configuration of a training framework: a scenario that is YAML, or refused with a place. The first
+// byte chooses the framework.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include "sim/config/value.hpp"
+#include "sim/core/diagnostic.hpp"
+#include "sim/experiment/imports/training_setup.hpp"
+
+using namespace stagecraft;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const SetupOptions options{"gpt2-small", "dgx", data[0] % 2 == 0 ? 16 : 0, 0};
+  try {
+    const TrainingSetup setup = data[0] % 3 == 0   ? read_megatron(text, "f", options)
+                                : data[0] % 3 == 1 ? read_torchtitan(text, "f", options)
+                                                   : read_deepspeed(text, "f", options);
+    if (setup.ranks < 1 || setup.tensor < 1 || setup.context < 1 || setup.chunks < 1) std::abort();
+    static_cast<void>(notes_of(setup));
+    const std::string yaml = scenario_yaml(setup, options, "f");
+    config::Problems problems;
+    static_cast<void>(config::parse_yaml(yaml, "scenario", problems));
+    const bool plain =
+        std::all_of(text.begin(), text.end(), [](char c) { return (c >= ' ' && c <= '~') || c == '\n'; });
+    if (plain && !problems.empty()) std::abort();  // Other bytes are refused again.
+  } catch (const InputError& error) {
+    if (error.problems().empty() || render(error.problems()).empty()) std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Schedules and planners as Python functions: orders.py STAGECRAFT."""
+import pathlib
+import sys
+import unittest
+
+import support
+
+support.start(sys.argv.pop(1), "numpy")
+import numpy
+
+import stagecraft as sc
+
+SCENARIO = "scenarios/examples/quickstart.yaml"
+
+
+@sc.schedule_function
+def one_f_one_b(rank, pipeline):
+    warmup = min(pipeline.ranks - rank - 1, pipeline.micro_batches)
+    for m in range(warmup):
+        yield sc.F(m)
+    for m in range(pipeline.micro_batches - warmup):
+        yield sc.F(warmup + m)
+        yield sc.B(m)
+    for m in range(pipeline.micro_batches - warmup, pipeline.micro_batches):
+        yield sc.B(m)
+
+
+def interleaved(rank, pipeline):
+    """Breadth first over the chunks of a rank: all forwards of its first stage, then of its second."""
+    for stage in pipeline.stages[rank]:
+        for m in range(pipeline.micro_batches):
+            yield sc.F(m, stage)
+    for stage in reversed(pipeline.stages[rank]):
+        for m in range(pipeline.micro_batches):
+            yield sc.B(m, stage)
+
+
+def line_with(mark):
+    """The line of this file that ends with the mark."""
+    lines = pathlib.Path(__file__).read_text().splitlines()
+    return next(n for n, line in enumerate(lines, 1) if line.endswith(f"# {mark}"))
+
+
+class Schedules(unittest.TestCase):
+    def test_a_function_equals_the_built_in_schedule_op_by_op(self):
+        for ranks, micro_batches in ((1, 3), (4, 8), (6, 2), (5, 5)):
+            ours = sc.schedule(one_f_one_b, ranks=ranks, micro_batches=micro_batches)
+            theirs = sc.schedule("1f1b", ranks=ranks, micro_batches=micro_batches)
+            self.assertEqual(ours.grid(), theirs.grid())
+            self.assertEqual(ours.makespan, theirs.makespan)
+
+    def test_a_function_in_a_scenario_gives_the_spans_of_the_built_in_schedule(self):
+        ours = sc.run(SCENARIO, backend="fluid", schedule=one_f_one_b)
+        theirs = sc.run(SCENARIO, backend="fluid")
+        self.assertEqual(ours["setup"]["schedule"], "one_f_one_b")
+        for name in theirs.spans:
+            numpy.testing.assert_array_equal(ours.spans[name], theirs.spans[name])
+
+    def test_makespan_of_1f1b_is_its_closed_form(self):
+        run = sc.schedule(one_f_one_b, ranks=4, micro_batches=8, forward=1, backward=2)
+        self.assertEqual(run.makespan, (8 + 4 - 1) * (1 + 2))  # (m + p - 1)(f + b) with free messages.
+
+    def test_several_stages_on_a_rank(self):
+        looped = sc.schedule_function(interleaved, placement="loop", chunks=2)
+        run = sc.schedule(looped, ranks=2, micro_batches=4, chunks=2)
+        self.assertEqual(run.grid(), sc.schedule("looped-bfs", ranks=2, micro_batches=4, chunks=2).grid())
+
+    def test_an_op_without_a_stage_is_refused_where_a_rank_has_several(self):
+        @sc.schedule_function(placement="loop", chunks=2)
+        def no_stage(rank, pipeline):
+            yield sc.F(0)  # no stage
+        with self.assertRaises(sc.InputError) as caught:
+            sc.schedule(no_stage, ranks=2, micro_batches=1, chunks=2)
+        self.assertEqual(caught.exception.diagnostics[0].line, line_with("no stage"))
+
+    def test_a_missing_backward_is_named_at_the_definition(self):
+        def forgets(rank, pipeline):  # forgets
+            for m in range(pipeline.micro_batches):
+                yield sc.F(m)
+        with self.assertRaises(sc.InputError) as caught:
+            sc.schedule(forgets, ranks=2, micro_batches=2)
+        problem = caught.exception.diagnostics[0]
+        self.assertEqual((problem.code, problem.line), ("missing", line_with("forgets")))
+        self.assertEqual(problem.file, __file__)
+
+    def test_a_repeated_op_is_named_at_its_line(self):
+        def twice(rank, pipeline):
+            yield sc.F(0)
+            yield sc.F(0)  # twice
+            yield sc.B(0)
+        with self.assertRaises(sc.InputError) as caught:
+            sc.schedule(twice, ranks=1, micro_batches=1)
+        problem = caught.exception.diagnostics[0]
+        self.assertEqual((problem.code, problem.line), ("duplicate", line_with("twice")))
+
+    def test_a_backward_before_its_forward_is_named_at_its_line(self):
+        def early(rank, pipeline):
+            yield sc.B(0)  # early
+            yield sc.F(0)
+        with self.assertRaises(sc.InputError) as caught:
+            sc.schedule(early, ranks=1, micro_batches=1)
+        self.assertEqual(caught.exception.diagnostics[0].line, line_with("early"))
+
+    def test_a_deadlock_is_infeasible_and_shows_its_cycle(self):
+        def crossed(rank, pipeline):
+            if rank == 0:
+                yield sc.F(0)
+                yield sc.B(0)  # crossed
+                yield sc.F(1)
+                yield sc.B(1)
+            else:
+                yield sc.F(1)
+                yield sc.B(1)
+                yield sc.F(0)
+                yield sc.B(0)
+        with self.assertRaises(sc.Infeasible) as caught:
+            sc.schedule(crossed, ranks=2, micro_batches=2)
+        problem = caught.exception.diagnostics[0]
+        self.assertEqual(problem.code, "cycle")
+        self.assertIn("0B0", problem.message)
+        self.assertEqual(problem.file, __file__)
+
+    def test_an_exception_of_the_function_arrives_and_the_next_request_works(self):
+        def fails(rank, pipeline):
+            yield sc.F(0)
+            raise ZeroDivisionError("of the test")
+        with self.assertRaisesRegex(ZeroDivisionError, "of the test"):
+            sc.schedule(fails, ranks=2, micro_batches=1)
+        self.assertEqual(sc.schedule("1f1b", ranks=1, micro_batches=1).makespan, 3)
+
+    def test_a_wrong_value_is_refused(self):
+        with self.assertRaisesRegex(TypeError, "write F\\(0\\)"):
+            sc.schedule(lambda rank, pipeline: ["0F0"], ranks=1, micro_batches=1)
+
+    def test_costs_reach_the_function(self):
+        seen = []
+
+        def looks(rank, pipeline):
+            seen.append(pipeline.costs[rank])
+            yield from one_f_one_b.order(rank, pipeline)
+        sc.schedule(looks, ranks=2, micro_batches=2, forward=3, input_gradient=4, weight_gradient=5)
+        self.assertEqual([(c["forward"], c["backward"]) for c in seen[:2]], [(3, 9), (3, 9)])
+
+
+class Planners(unittest.TestCase):
+    def test_a_function_equals_the_same_stages_in_a_scenario(self):
+        def thirds(problem):
+            names = [layer.name for layer in problem.layers]
+            k = len(names) // 3
+            parts = [names[:k], names[k:2 * k], names[2 * k:]]
+            return [sc.stage(part, device) for part, device in zip(parts, problem.devices)]
+        ours = sc.run(SCENARIO, backend="ideal", planner=thirds)
+        details = sc.load(SCENARIO).details()
+        stages = [{"layers": list(s.layers), "devices": list(s.devices), "micro_batch_size": 2} for s in thirds(details)]
+        theirs = sc.run(SCENARIO, backend="ideal", sets={"plan": {"planner": "explicit", "stages": stages}})
+        numpy.testing.assert_array_equal(ours.spans["end"], theirs.spans["end"])
+        self.assertEqual(ours["setup"]["planner"], "explicit")
+
+    def test_a_layer_twice_is_refused_at_the_line_of_its_stage(self):
+        def overlaps(problem):
+            names = [layer.name for layer in problem.layers]
+            return [sc.stage(names, problem.devices[0]),
+                    sc.stage(names[-1], problem.devices[1])]  # overlaps
+        with self.assertRaises(sc.InputError) as caught:
+            sc.run(SCENARIO, backend="ideal", planner=overlaps)
+        problem = caught.exception.diagnostics[0]
+        self.assertEqual((problem.file, problem.line), (__file__, line_with("overlaps")))
+
+    def test_a_planner_sees_times_and_memory(self):
+        problem = sc.load(SCENARIO).details()
+        self.assertEqual(problem.micro_batches, 8)
+        layer, device = problem.layers[1], problem.devices[0]
+        self.assertGreater(problem.seconds(layer, device), 0)
+        self.assertGreater(device.memory_bytes, 2**30)
+
+    def test_the_name_of_a_planner(self):
+        self.assertEqual(sc.run(SCENARIO, backend="ideal", planner="balanced")["setup"]["planner"], "balanced")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""Results, errors and tables of the Python module against the command line: results.py STAGECRAFT."""
+import gc
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import support
+
+PROGRAM = sys.argv.pop(1)
+support.start(PROGRAM, "numpy", "pandas", "matplotlib")
+import numpy
+
+import stagecraft as sc
+from stagecraft import _process
+
+SCENARIO = "scenarios/examples/quickstart.yaml"
+
+
+def command(*words):
+    """Standard output of the command line, as JSON."""
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+class Results(unittest.TestCase):
+    def test_numbers_are_those_of_the_command_line(self):
+        for backend in ("ideal", "fluid"):
+            ours = sc.run(SCENARIO, backend=backend, sets={"run.micro_batches": 16})
+            theirs = command("run", SCENARIO, "--backend", backend, "--set", "run.micro_batches=16", "--format", "json")
+            self.assertEqual(ours.results, theirs)
+
+    def test_spans_are_those_of_the_command_line(self):
+        run = sc.run(SCENARIO, backend="fluid")
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([PROGRAM, "run", SCENARIO, "--backend", "fluid", "--out", folder + "/a"], check=True, capture_output=True)
+            text = (pathlib.Path(folder) / "a/spans.csv").read_text()
+        self.assertEqual(run.spans_csv(), text)
+        self.assertEqual(len(run.spans["start"]), len(text.splitlines()) - 1)
+
+    def test_views_have_no_copy_and_keep_the_memory(self):
+        run = sc.run(SCENARIO, backend="ideal")
+        start, again = run.spans["start"], run.spans["start"]
+        self.assertTrue(numpy.shares_memory(start, again))
+        self.assertFalse(start.flags.writeable)
+        with self.assertRaises(ValueError):
+            start[0] = 1
+        end, length = run.spans["end"], run["length_s"]
+        del run, again
+        gc.collect()
+        sc.run(SCENARIO, backend="ideal", sets={"run.micro_batches": 4})  # The process forgets the first one's file.
+        self.assertAlmostEqual(end.max() - start.min(), length, delta=1e-12)
+
+    def test_memory_over_time_has_the_peak_of_the_report(self):
+        run = sc.run(SCENARIO, backend="ideal")
+        for number, device in enumerate(run.devices):
+            report = next((d for d in run["devices"] if d["name"] == device), None)
+            if report is None or not report["peak_memory_bytes"]:
+                continue
+            curve = run.memory(number)
+            moving = curve["stash"] + curve["received"] + curve["outgoing"]
+            self.assertEqual(run.resident_bytes[number] + moving.max(), report["peak_memory_bytes"])
+
+    def test_a_million_spans_reach_pandas_without_a_copy(self):
+        # A rank has F, B and up to four messages for each micro-batch; five iterations.
+        run = sc.schedule("1f1b", ranks=64, micro_batches=540)
+        frame = run.to_pandas()
+        self.assertGreater(len(frame), 1_000_000)
+        for name, column in (("start", "start"), ("end", "end"), ("micro_batch", "number"), ("planned", "planned")):
+            self.assertTrue(numpy.shares_memory(frame[name].to_numpy(), run.spans[column]), name)
+        self.assertTrue(numpy.shares_memory(frame["kind"].cat.codes.to_numpy(), run.spans["kind"]))
+        forwards = frame[frame.kind == "forward"]
+        self.assertEqual(len(forwards), 64 * 540 * 5)
+        self.assertTrue((forwards.end - forwards.start == 1).all())
+
+    def test_pictures(self):
+        run = sc.run(SCENARIO, backend="ideal")
+        page = run._repr_html_()
+        self.assertIn("<svg", page)
+        self.assertIn(run.headline(), page)
+        self.assertIn("period", run.headline())
+        axes = run.plot()
+        computes = numpy.count_nonzero(run.spans["kind"] < run.kinds.index("send"))
+        self.assertEqual(len(axes.patches), computes)
+        self.assertIn("<html", run.html())
+        self.assertIn("traceEvents", run.trace()[:200])
+
+
+class Errors(unittest.TestCase):
+    def test_diagnostics_are_those_of_the_command_line(self):
+        file = "tests/python/wrong.yaml"
+        with self.assertRaises(sc.InputError) as caught:
+            sc.load(file)
+        theirs = command("check", file, "--format", "json")
+        ours = caught.exception.diagnostics
+        self.assertEqual([(d.file, d.line, d.column, d.path, d.message, d.help, d.code) for d in ours],
+                         [tuple(d[k] for k in ("file", "line", "column", "path", "message", "help", "code")) for d in theirs])
+        self.assertEqual(len(ours), 2)
+        checked = sc.check(file, SCENARIO)
+        self.assertFalse(checked)
+        self.assertEqual((checked.diagnostics, checked.exit_code), (ours, 2))
+        self.assertIn("4 stages", checked.summaries[SCENARIO])
+
+    def test_too_little_memory_is_infeasible(self):
+        with self.assertRaises(sc.Infeasible) as caught:
+            sc.run(SCENARIO, backend="ideal", sets={"model": "gpt-175b"})
+        done = subprocess.run([PROGRAM, "run", SCENARIO, "--backend", "ideal", "--set", "model=gpt-175b"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn(caught.exception.diagnostics[0].message, done.stderr)
+
+    def test_a_missing_program_is_a_backend_error(self):
+        server = _process.Server()
+        kept = os.environ["STAGECRAFT"]
+        os.environ["STAGECRAFT"] = "/nowhere/stagecraft"
+        try:
+            with self.assertRaisesRegex(sc.BackendError, "cannot be started"):
+                server.request("version", {})
+        finally:
+            os.environ["STAGECRAFT"] = kept
+
+    def test_a_process_that_dies_is_a_backend_error_and_the_next_request_works(self):
+        run = sc.run(SCENARIO, backend="ideal")
+        _process.server._process.kill()
+        _process.server._process.wait()
+        with self.assertRaisesRegex(sc.InputError, "no longer there"):
+            run.svg()
+        self.assertEqual(sc.run(SCENARIO, backend="ideal").makespan, run.makespan)
+
+
+class Behavior(unittest.TestCase):
+    LONG = {"scenario": "examples/search-mixed-gpus", "seconds": 60.0}
+
+    def test_an_interrupt_stops_a_search_at_once(self):
+        def interrupt(number, frame):
+            raise KeyboardInterrupt
+        before = signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 1.0)
+        start = time.monotonic()
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                sc.search(self.LONG["scenario"], seconds=self.LONG["seconds"], schedules=["synthesised"])
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        self.assertLess(time.monotonic() - start, 30)
+        self.assertEqual(sc.schedule("gpipe", ranks=1, micro_batches=1).makespan, 3)
+
+    def test_other_threads_run_while_the_simulator_computes(self):
+        steps = 0
+        ended = threading.Event()
+
+        def count():
+            nonlocal steps
+            while not ended.is_set():
+                steps += 1
+                time.sleep(0.001)
+        thread = threading.Thread(target=count)
+        thread.start()
+        sc.schedule("1f1b", ranks=32, micro_batches=500)
+        during = steps
+        ended.set()
+        thread.join()
+        self.assertGreater(during, 10)
+
+    def test_the_process_ends_with_a_program_that_is_killed(self):
+        code = ("import sys; sys.path.insert(0, 'tools/python'); import stagecraft as sc; from stagecraft import _process\n"
+                "sc.version(); print(_process.server._process.pid, flush=True)\n"
+                "sc.search('examples/search-mixed-gpus', seconds=300.0, schedules=['synthesised'])")
+        asker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        answerer = int(asker.stdout.readline())
+        time.sleep(1.0)
+        asker.kill()
+        asker.communicate()
+        for _ in range(300):
+            if not os.path.exists(f"/proc/{answerer}") or pathlib.Path(f"/proc/{answerer}/stat").read_text().split()[2] == "Z":
+                return
+            time.sleep(0.1)
+        os.kill(answerer, signal.SIGKILL)
+        self.fail("the process computes on")
+
+    def test_progress_tells_of_a_search(self):
+        news = []
+        sc.search(self.LONG["scenario"], seconds=2.0, progress=news.append)
+        self.assertTrue(any("done" in one for one in news), news[:3])
+
+    def test_a_run_needs_no_more_processor_time_than_the_command(self):
+        def user_time(process):
+            return int(pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[11]) / os.sysconf("SC_CLK_TCK")
+        sets = {"run.micro_batches": 2000}
+        sc.run(SCENARIO, backend="ideal", sets=sets, diagnose=True)  # What is read once has been read.
+        process = _process.server._process.pid
+        before = user_time(process)
+        for _ in range(5):
+            sc.run(SCENARIO, backend="ideal", sets=sets)
+        ours = user_time(process) - before
+        start = os.times()
+        for _ in range(5):
+            subprocess.run([PROGRAM, "run", SCENARIO, "--backend", "ideal", "--set", "run.micro_batches=2000", "--format", "json"],
+                           capture_output=True, check=True)
+        theirs = os.times().children_user - start.children_user
+        print(f"five runs: {ours:.2f} s in the module's process, {theirs:.2f} s by the command line")
+        self.assertLess(ours, 1.5 * theirs + 0.1)
+
+    def test_every_public_name_has_types_and_a_line_in_the_readme(self):
+        import inspect
+        readme = pathlib.Path("tools/python/README.md").read_text()
+        for name in ("load", "check", "run", "schedule", "compare", "plan", "search", "sweep", "explain"):
+            self.assertIn(f"`{name}(", readme)
+        for name in sc.__all__:
+            value = getattr(sc, name)
+            if inspect.isfunction(value):
+                signature = inspect.signature(value)
+                self.assertIsNot(signature.return_annotation, inspect.Signature.empty, name)
+                for parameter in signature.parameters.values():
+                    self.assertIsNot(parameter.annotation, inspect.Parameter.empty, f"{name}({parameter.name})")
+                self.assertTrue(value.__doc__, name)
+
+
+class Page(unittest.TestCase):
+    def test_the_examples_of_the_page_run(self):
+        page = pathlib.Path("tools/python/README.md").read_text()
+        names = {}
+        blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+        self.assertEqual(len(blocks), 3)
+        for number, block in enumerate(blocks):
+            exec(compile(block, f"README block {number}", "exec"), names)
+        self.assertEqual(names["run"].results["setup"]["model"], "gpt2-medium")
+
+
+class Tables(unittest.TestCase):
+    def test_compare(self):
+        table = sc.compare(SCENARIO, schedules=["gpipe", "1f1b"])
+        theirs = command("compare", "--schedules", "gpipe,1f1b", SCENARIO, "--replay", "0", "--format", "json")
+        self.assertEqual(table.document["schedules"], theirs["schedules"])
+        self.assertEqual(list(table.to_pandas()["name"]), [row["name"] for row in theirs["schedules"]])
+
+    def test_compare_runs(self):
+        runs = [sc.run(SCENARIO, backend="ideal", sets={"run.micro_batches": m}) for m in (4, 8)]
+        table = sc.compare(runs)
+        self.assertEqual([row["period_s"] for row in table], [run.period for run in runs])
+
+    def test_plan(self):
+        table = sc.plan(SCENARIO, planners=["balanced"])
+        theirs = command("plan", SCENARIO, "--planner", "balanced", "--replay", "0", "--format", "json")
+        drop = ("search_s", "planning_s", "seconds")
+        self.assertEqual([{k: v for k, v in row.items() if k not in drop} for row in table],
+                         [{k: v for k, v in row.items() if k not in drop} for row in theirs["plans"]])
+
+    def test_the_best_scenario_of_a_search_runs_as_its_row_says(self):
+        result = sc.search(SCENARIO, schedules=["1f1b", "gpipe"], contended=False)
+        run = sc.run(result.best, backend="ideal")
+        self.assertAlmostEqual(run.period, result[0]["period_s"], delta=1e-9 * run.period)
+
+    def test_sweep(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "s.yaml"
+            file.write_text(f"schema: sweep/1\nbase: {os.path.abspath(SCENARIO)}\naxes:\n  run.micro_batches: [4, 8]\nbackend: ideal\n")
+            table = sc.sweep(file, out=folder + "/s.db")
+            self.assertEqual(len(table), 2)
+            again = sc.sweep(file, out=folder + "/s.db")
+            self.assertEqual(table.rows, again.rows)
+
+    def test_explain_and_dicts(self):
+        self.assertIn("bubble", sc.explain("bubble"))
+        with self.assertRaises(sc.InputError):
+            sc.explain("no-such-word-at-all")
+        scenario = sc.load({"schema": "scenario/2", "model": "gpt2-medium", "cluster": "two-node-mixed",
+                            "plan": {"planner": "balanced", "stages": 2}, "run": {"schedule": "1f1b", "micro_batches": 4}})
+        self.assertEqual(scenario.with_sets({"run.micro_batches": 6}).micro_batches, 6)
+        file = scenario.file
+        self.assertTrue(os.path.exists(file))
+        del scenario
+        gc.collect()
+        self.assertFalse(os.path.exists(file))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,245 @@
+// What configurations of training frameworks and traces of profilers become here.
+
+#include <doctest/doctest.h>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "sim/core/text.hpp"
+#include "sim/experiment/frameworks.hpp"
+#include "sim/experiment/imports/shell_words.hpp"
+#include "sim/experiment/imports/toml.hpp"
+#include "sim/experiment/imports/traces.hpp"
+#include "sim/experiment/imports/training_setup.hpp"
+
+namespace stagecraft::imports_test {
+namespace {
+
+const SetupOptions kMachines{"", "superpod-h100-256", 16, 0};
+
+PlannedExperiment planned_from(const std::string& yaml) {
+  const std::string file =
+      (std::filesystem::temp_directory_path() / fmt::format("imports_test_{}.yaml", getpid())).string();
+  std::ofstream(file) << yaml;
+  PlannedExperiment planned = plan_experiment(load_experiment(file, {}));
+  std::filesystem::remove(file);
+  return planned;
+}
+
+PlannedExperiment planned(const std::string& plan, const std::string& schedule, const std::string& model) {
+  return plan_experiment(
+      load_experiment("examples/llama-3-8b-4x8",
+                      {"model=" + model, "cluster=superpod-h100-256", "plan={planner: balanced, " + plan + "}",
+                       "run={schedule: " + schedule + ", micro_batches: 16, iterations: 3}"}));
+}
+
+bool mentions(const std::vector<std::string>& list, const std::string& text) {
+  return std::any_of(list.begin(), list.end(), [&](const std::string& item) { return item.find(text) != item.npos; });
+}
+
+template <class Read>
+std::string refusal(Read&& read) {
+  try {
+    read();
+  } catch (const InputError& e) {
+    return render(e.problems());
+  }
+  return "read";
+}
+
+constexpr const char* kArguments =
+    "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 "
+    "--vocab-size 50304 --micro-batch-size 4 --global-batch-size 64 ";
+
+}  // namespace
+
+TEST_CASE("Megatron-LM's arguments of a plan lead back to the same arguments") {
+  for (const auto& [plan, schedule, model] :
+       {std::tuple{"stages: 2, replicas: 2, micro_batch_size: 4, group: {tensor: 4, sequence: true}, shard: optimizer",
+                   "1f1b", "llama-3-8b"},
+        {"stages: 4, replicas: 4, micro_batch_size: 8, recompute: layers", "interleaved", "llama-2-7b"},
+        {"stages: 4, replicas: 4, micro_batch_size: 4", "1f1b", "gpt-1.3b"},
+        {"stages: 2, replicas: 8, micro_batch_size: 8, group: {expert: 8}", "1f1b", "mixtral-8x7b"},
+        {"stages: 2, replicas: 4, micro_batch_size: 4, group: {context: 2}", "1f1b", "llama-3-8b"}}) {
+    const std::string name = model;  // clang 14 captures no structured binding.
+    CAPTURE(name);
+    const std::string arguments = megatron_arguments(planned(plan, schedule, model));
+    const TrainingSetup setup = read_megatron(arguments, "arguments", kMachines);
+    CHECK(setup.unknown.empty());
+    CHECK(megatron_arguments(planned_from(scenario_yaml(setup, kMachines, "arguments"))) == arguments);
+  }
+}
+
+TEST_CASE("torchtitan's configuration of a plan leads back to the same configuration") {
+  for (const char* plan : {"stages: 1, replicas: 16, micro_batch_size: 16, shard: weights, recompute: layers",
+                           "stages: 2, replicas: 2, micro_batch_size: 2, group: {tensor: 4, sequence: true}"}) {
+    const std::string text = torchtitan_config(planned(plan, "1f1b", "llama-3-8b"));
+    SetupOptions options = kMachines;
+    options.model = "llama-3-8b";
+    const TrainingSetup setup = read_torchtitan(text, "job.toml", options);
+    CHECK(setup.unmodeled.empty());
+    CHECK(torchtitan_config(planned_from(scenario_yaml(setup, options, "job.toml"))) == text);
+  }
+}
+
+TEST_CASE("DeepSpeed's configuration of a plan leads back to the same configuration") {
+  for (const char* plan : {"stages: 4, replicas: 4, micro_batch_size: 8, shard: optimizer",
+                           "stages: 1, replicas: 16, micro_batch_size: 16, shard: weights"}) {
+    const std::string text = deepspeed_config(planned(plan, "1f1b", "gpt-1.3b"));
+    SetupOptions options = kMachines;
+    options.model = "gpt-1.3b";
+    const TrainingSetup setup = read_deepspeed(text, "ds.json", options);
+    CHECK(deepspeed_config(planned_from(scenario_yaml(setup, options, "ds.json"))) == text);
+  }
+}
+
+TEST_CASE("A script of Megatron-LM is followed through variables, arrays and continued lines") {
+  const TrainingSetup setup = read_megatron(R"(#!/bin/bash
+GPUS_PER_NODE=8   # of each node
+NNODES=${NNODES:-2}
+TP=2
+MODEL_ARGS=(
+    --num-layers 32 --hidden-size 4096
+    --num-attention-heads 32 --seq-length 4096 --vocab-size 32000
+)
+OTHERS="--lr 1e-4 --swiglu"
+torchrun --nproc_per_node $GPUS_PER_NODE --nnodes $NNODES pretrain_gpt.py ${MODEL_ARGS[@]} $OTHERS \
+    --tensor-model-parallel-size "${TP}" --pipeline-model-parallel-size=4 \
+    --num-layers-per-virtual-pipeline-stage 4 --micro-batch-size 1 --global-batch-size 128 --bf16 --tp-comm-overlap \
+    --no-such-option 3
+)",
+                                            "train.sh", {"", "superpod-h100-256", 0, 0});
+  CHECK(setup.tensor == 2);
+  CHECK(setup.ranks == 4);
+  CHECK(setup.chunks == 2);    // 32 layers on 4 ranks, 4 on each virtual stage.
+  CHECK(setup.replicas == 2);  // 16 GPUs.
+  CHECK(setup.schedule == "interleaved");
+  CHECK(setup.precision == "bf16");
+  CHECK(mentions(setup.without_use, "--lr 1e-4"));
+  CHECK(mentions(setup.unmodeled, "--tp-comm-overlap"));
+  CHECK(mentions(setup.unknown, "--no-such-option 3"));
+  CHECK(mentions(setup.matched, "--num-layers -> model.layers: 32"));
+  // Megatron-LM: int(4 * 4096 * 2 / 3 / 64) * 64 for a gated unit.
+  const auto width =
+      std::find_if(setup.model.begin(), setup.model.end(), [](const auto& f) { return f.first == "feed_forward"; });
+  CHECK(width->second == "10880");
+}
+
+TEST_CASE("What arguments do not say is asked for, and never guessed") {
+  const auto megatron = [](const std::string& text) {
+    return refusal([&] { scenario_yaml(read_megatron(text, "a.sh", kMachines), kMachines, "a.sh"); });
+  };
+  CHECK(megatron(kArguments) == "read");
+  CHECK(megatron("echo hello").find("there is no --num-layers") != std::string::npos);
+  CHECK(megatron("--num-layers 2 --hidden-size 8 --num-attention-heads 2 --seq-length 8").find("--vocabulary NUMBER") !=
+        std::string::npos);
+  CHECK(megatron(kArguments + std::string("--tensor-model-parallel-size $TP"))
+            .find("a.sh:1:1: error: --tensor-model-parallel-size: the value of $TP is not in the file") !=
+        std::string::npos);
+  CHECK(megatron(kArguments + std::string("--tensor-model-parallel-size 3"))
+            .find("16 devices cannot be divided into groups of 3") != std::string::npos);
+  CHECK(refusal([&] { scenario_yaml(read_megatron(kArguments, "a.sh", {}), {}, "a.sh"); }).find("--cluster NAME") !=
+        std::string::npos);
+  CHECK(mentions(read_megatron(kArguments, "a.sh", {}).assumed, "one replica"));
+  const std::string selective = kArguments + std::string(" --recompute-activations");
+  CHECK(read_megatron(selective, "a.sh", {}).recompute.empty());
+  CHECK(mentions(read_megatron(selective, "a.sh", {}).assumed, "selective recomputation frees nothing"));
+  CHECK(read_megatron(selective + " --attention-backend unfused", "a.sh", {}).recompute == "selective");
+}
+
+TEST_CASE("Words of a script") {
+  const auto texts = [](const char* script) {
+    std::string text;
+    for (const ShellWord& word : shell_words(script)) text += fmt::format("[{}@{}]", word.text, word.line);
+    return text;
+  };
+  CHECK(texts("a 'b c' \"d\\\"e\" # f\n g") == "[a@1][b c@1][d\"e@1][g@2]");
+  CHECK(texts("X=1\n--n $X ${X} ${Y:-2} $Z") == "[--n@2][1@2][1@2][2@2][$Z@2]");
+  CHECK(texts("X='a b'\n$X \"$X\"") == "[a@2][b@2][a b@2]");
+  CHECK(texts("a \\\n b") == "[a@1][b@2]");
+}
+
+TEST_CASE("TOML") {
+  const auto values =
+      read_toml("# c\na = 1\n[t.u]\nb = \"x # y\" # z\nc = [1, [2.5, true],\n 'q']\nd.e = 1_000\n", "f");
+  CHECK(values.at("a").value == Json(1));
+  CHECK(values.at("t.u.b").value == Json("x # y"));
+  CHECK(values.at("t.u.c").value.dump() == "[1,[2.5,true],\"q\"]");
+  CHECK(values.at("t.u.d.e").value == Json(1000));
+  CHECK(values.at("t.u.d.e").line == 7);
+  for (const char* wrong :
+       {"a", "a =", "a = 1 2", "a = \"x", "[a", "a = [1", "a = [1 2]", "a = 1\na = 2", "[[a]]", "a = {b = 1}"})
+    CHECK_MESSAGE(refusal([&] { read_toml(wrong, "f"); }).starts_with("f:"), wrong);
+}
+
+TEST_CASE("Slices of Stagecraft's own trace become its spans again") {
+  const TraceSpans spans = read_stagecraft_trace(R"({"traceEvents":[
+{"ph":"M","name":"process_name","pid":0,"args":{"name":"gpu, 0"}},
+{"ph":"X","name":"0F0","cat":"compute","pid":0,"tid":1,"ts":1.5,"dur":2.25,"args":{"id":0,"iteration":0,"version":3,"stage":0,"micro_batch":7}},
+{"ph":"X","name":"speed","cat":"change","pid":1,"tid":1,"ts":0,"dur":1}]})",
+                                                 "t");
+  CHECK(spans.csv ==
+        "id,instruction,device,stage,micro_batch,iteration,version,bytes,start_ns,end_ns\n"
+        "0,0F0,\"gpu, 0\",0,7,0,3,0,1500.000,3750.000\n");
+  CHECK(mentions(spans.notes, "left out: 1 slice"));
+  CHECK(refusal([] { read_stagecraft_trace("{\"traceEvents\":[]}", "t"); }).find("import kineto") != std::string::npos);
+  CHECK(refusal([] { read_stagecraft_trace("{\"traceEvents\":[", "t"); }).find("cut off") != std::string::npos);
+}
+
+namespace {
+
+/// Two layers; the first kernel of each is launched in forward, the second in backward; one kernel belongs to neither.
+std::string kineto_trace() {
+  std::string events;
+  const auto event = [&](const std::string& category, const std::string& name, int thread, double start,
+                         double duration, const std::string& arguments) {
+    events += fmt::format(
+        "{}{{\"ph\":\"X\",\"cat\":\"{}\",\"name\":\"{}\",\"pid\":1,\"tid\":{},\"ts\":{},\"dur\":{},\"args\":{{{}}}}}",
+        events.empty() ? "" : ",\n", category, name, thread, start, duration, arguments);
+  };
+  for (int layer = 0; layer < 2; ++layer) {
+    const double at = 100 * layer;
+    event("python_function", fmt::format("nn.Module: Block_{}", layer), 1, at, 50, "");
+    event("python_function", fmt::format("nn.Module: Linear_{}", layer), 1, at + 5, 30, "");
+    event("cpu_op", "aten::linear", 1, at + 10, 10, fmt::format("\"Sequence number\":{}", 7 + layer));
+    event("cuda_runtime", "cudaLaunchKernel", 1, at + 12, 2, fmt::format("\"correlation\":{}", 10 + layer));
+    event("kernel", "gemm", 7, at + 20, 30 + layer, fmt::format("\"correlation\":{}", 10 + layer));
+    event("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0", 2, 500 - at, 20,
+          fmt::format("\"Sequence number\":{},\"Fwd thread id\":1", 7 + layer));
+    event("cuda_runtime", "cudaLaunchKernel", 2, 505 - at, 2, fmt::format("\"correlation\":{}", 20 + layer));
+    event("kernel", "gemm", 7, 510 - at, 60 + layer, fmt::format("\"correlation\":{}", 20 + layer));
+  }
+  event("cuda_runtime", "cudaLaunchKernel", 1, 900, 2, "\"correlation\":30");
+  event("kernel", "loss", 7, 910, 5, "\"correlation\":30");
+  return "{\"traceEvents\":[" + events + "]}";
+}
+
+}  // namespace
+
+TEST_CASE("Kernels of a PyTorch profile belong to the layer that launched them, in backward by the sequence number") {
+  const KinetoModel read = read_kineto(kineto_trace(), "k.json", {"Block"}, 2);
+  REQUIRE(read.model.layers.size() == 2);
+  for (const LayerId l : read.model.layers.ids()) {
+    const Layer& layer = read.model.layers[l];
+    CHECK(layer.name == fmt::format("Block_{}", l.value));
+    // Microseconds of a batch of two samples.
+    CHECK(layer.times->forward.value == doctest::Approx((30 + l.value) / 2e6).epsilon(1e-12));
+    CHECK(layer.times->input_gradient.value == doctest::Approx((60 + l.value) / 4e6).epsilon(1e-12));
+  }
+  CHECK(mentions(read.notes, "4 of 5 kernels belong to layers: 0.182 of 0.187 ms"));
+}
+
+TEST_CASE("A PyTorch profile without chosen or known modules is refused with the classes that it has") {
+  CHECK(refusal([] { read_kineto(kineto_trace(), "k", {}, 1); }).find("one of: Block (2), Linear (2)") !=
+        std::string::npos);
+  CHECK(refusal([] { read_kineto(kineto_trace(), "k", {"Layer"}, 1); }).find("no module has the class 'Layer'") !=
+        std::string::npos);
+  CHECK(refusal([] { read_kineto("[]", "k", {"Layer"}, 1); }).find("with_modules=True") != std::string::npos);
+  CHECK(refusal([] { read_kineto("\x1f\x8b", "k", {}, 1); }).find("gunzip") != std::string::npos);
+}
+
+}  // namespace stagecraft::imports_test

@@ -1,0 +1,184 @@
+// Answers about scenarios: load, check, run.
+
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "backends/backend.hpp"
+#include "sim/config/override.hpp"
+#include "sim/experiment/diagnosis/diagnose.hpp"
+#include "sim/experiment/library.hpp"
+#include "sim/experiment/remarks.hpp"
+#include "sim/published/error_classes.hpp"
+#include "sim/report/text.hpp"
+#include "tools/stagecraft/check_input.hpp"
+#include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/run_folder.hpp"
+#include "tools/stagecraft/serve/session.hpp"
+
+namespace stagecraft::serve {
+namespace {
+
+using config::Value;
+
+Value list_of(const std::vector<std::string>& words, const Where& where) {
+  Value list;
+  list.kind = Value::Kind::List;
+  list.where = where;
+  for (const std::string& word : words) list.items.push_back(Value::scalar(word, where));
+  return list;
+}
+
+Value map_at(const Where& where) {
+  Value map;
+  map.kind = Value::Kind::Map;
+  map.where = where;
+  return map;
+}
+
+void add_member(Value& map, const char* key, Value value) { map.members.push_back({key, map.where, std::move(value)}); }
+
+/// The `plan:` map of stages that a function lists, with the places of its lines.
+Value plan_of(const Parameters& plan, const PlanSpec& written) {
+  const Where where{plan.text("file"), plan.whole("line", 0), 1};
+  Value stages = map_at(where);
+  stages.kind = Value::Kind::List;
+  for (const Json& item : plan.items("stages")) {
+    const Parameters stage(item);
+    Value map = map_at({where.file, stage.whole("line", where.line), 1});
+    if (stage.has("name")) add_member(map, "name", Value::scalar(stage.text("name"), map.where));
+    add_member(map, "layers", list_of(stage.texts("layers"), map.where));
+    add_member(map, "devices", list_of(stage.texts("devices"), map.where));
+    const int size = stage.whole("micro_batch_size", written.written_micro_batch_size());
+    add_member(map, "micro_batch_size", Value::scalar(std::to_string(size), map.where));
+    stages.items.push_back(std::move(map));
+  }
+  Value value = map_at(where);
+  add_member(value, "planner", Value::scalar("explicit", where));
+  add_member(value, "stages", std::move(stages));
+  return value;
+}
+
+Experiment with_stages(const Parameters& p, const Json& plan, const PlanSpec& written) {
+  config::Problems problems;
+  Value tree = scenario_tree(scenario_file(p.text("file")), problems);
+  std::vector<config::Member> overrides;
+  for (const std::string& set : p.texts("sets"))
+    if (auto read = config::read_assignment("--set", set, problems)) overrides.push_back(std::move(*read));
+  Value value = plan_of(Parameters(plan), written);
+  const Where where = value.where;
+  overrides.push_back({"plan", where, std::move(value)});
+  tree = checked_scenario(std::move(tree), overrides, problems);
+  problems.throw_if_any();
+  return read_experiment(settled_scenario(std::move(tree)));
+}
+
+/// The catalog does not have the schedule, so its `run.schedule` map has only its name.
+ScheduleSpec spec_of(const FunctionOrder& order) {
+  Value options = map_at(order.where);
+  add_member(options, "name", Value::scalar(order.name, order.where));
+  return {&order.def, std::make_shared<const Value>(std::move(options))};
+}
+
+JsonArray layers_of(const Experiment& e) {
+  JsonArray layers;
+  const double samples = e.plan.micro_batch_size;
+  for (const LayerId l : e.model->layers.ids()) {
+    const Layer& layer = e.model->layers[l];
+    JsonObject times;
+    for (const DeviceTypeId t : e.cluster->types.ids()) {
+      const LayerCost cost = e.costs->at(l, t, samples);
+      times.push_back({e.cluster->types[t].name,
+                       JsonArray{cost.forward.value, cost.input_gradient.value, cost.weight_gradient.value}});
+    }
+    layers.push_back(JsonObject{{"name", layer.name},
+                                {"type", layer.type},
+                                {"parameters", layer.parameters},
+                                {"output_bytes", layer.output.value},
+                                {"times", std::move(times)}});
+  }
+  return layers;
+}
+
+JsonArray devices_of(const Cluster& cluster) {
+  JsonArray devices;
+  for (const Device& device : cluster.devices)
+    devices.push_back(JsonObject{{"name", device.name},
+                                 {"type", cluster.types[device.type].name},
+                                 {"host", device.host},
+                                 {"memory_bytes", cluster.types[device.type].usable_memory().value}});
+  return devices;
+}
+
+}  // namespace
+
+Experiment read_asked_experiment(const Parameters& p, const FunctionOrder* order) {
+  Experiment e = load_experiment(p.text("file"), p.texts("sets"));
+  if (const Json* plan = p.find("plan")) e = with_stages(p, *plan, e.plan);
+  if (order) e = with_order(e, spec_of(*order), weights_spec("auto"));
+  return e;
+}
+
+Json answer_load(Session&, const Parameters& p) {
+  const Experiment e = load_experiment(p.text("file"), p.texts("sets"));
+  JsonObject result{{"title", e.title},
+                    {"model", e.model->name},
+                    {"cluster", e.cluster->name},
+                    {"schedule", e.schedule.name()},
+                    {"planner", e.plan.planner->name},
+                    {"weights", e.weights.name()},
+                    {"micro_batches", e.run.micro_batches},
+                    {"micro_batch_size", e.plan.written_micro_batch_size()},
+                    {"iterations", e.run.lowering.iterations},
+                    {"parameters", e.model->parameters()},
+                    {"hash", e.scenario_hash},
+                    {"yaml", config::to_yaml(*e.source, true)}};
+  if (e.plan.stages) result.push_back({"stages", *e.plan.stages});
+  if (p.flag("details", false)) {
+    result.push_back({"layers", layers_of(e)});
+    result.push_back({"devices", devices_of(*e.cluster)});
+  }
+  return result;
+}
+
+Json answer_check(Session&, const Parameters& p) {
+  InputProblems all_problems;
+  JsonArray good;
+  for (const std::string& file : p.texts("files")) {
+    try {
+      const CheckedInput checked = check_input(file, p.texts("sets"));
+      good.push_back(JsonObject{{"file", file}, {"summary", checked.summary}, {"notes", checked.notes}});
+    } catch (const InputError& e) {
+      all_problems.add(e);
+    } catch (const Infeasible& e) {
+      all_problems.add(e, file);
+    }
+  }
+  return JsonObject{{"good", std::move(good)},
+                    {"problems", problems_list(all_problems.problems)},
+                    {"text", all_problems.problems.empty() ? "" : render(all_problems.problems)},
+                    {"exit_code", all_problems.exit_code}};
+}
+
+Json answer_run(Session& session, const Parameters& p) {
+  const std::string backend = p.text("backend", "simgrid");
+  get_from(backends::catalog(), "backend", backend);
+  const std::unique_ptr<FunctionOrder> order = read_order(session, p);
+  const OrderScope scope(order.get());
+  auto run = std::make_unique<ServedRun>();
+  run->compiled = compile(read_asked_experiment(p, order.get()));
+  run->outcome = stagecraft::run(*run->compiled, backend);
+  run->title = run->compiled->experiment.title;
+  add_interval(*run->compiled, run->outcome);
+  // Suggestions read the scenario again, which does not know of a function.
+  if (p.flag("diagnose", true) && !order && !p.has("plan"))
+    add_diagnosis(*run->compiled, run->outcome, p.text("file"), p.texts("sets"));
+  const std::vector<std::string> notes = remarks(*run->compiled);
+  Json results = *Json::parse(results_of(*run->compiled, run->outcome));
+  Json result = keep_run(session, std::move(run), std::move(results), p.flag("memory", true));
+  result["notes"] = Json(notes);
+  return result;
+}
+
+}  // namespace stagecraft::serve

@@ -1,0 +1,119 @@
+#include "tools/stagecraft/serve/session.hpp"
+
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include "backends/backend.hpp"
+#include "sim/core/activity.hpp"
+#include "sim/experiment/version.hpp"
+#include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/explanation.hpp"
+
+namespace stagecraft::serve {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenNews{200};
+
+/// Sends what the program does now, whenever that changes, while a request is answered. Ends the process when the
+/// program that asked has ended: no one waits for the answer.
+class ActivityNews {
+ public:
+  explicit ActivityNews(Connection& connection) : connection_(connection), thread_([this] { watch(); }) {}
+  ~ActivityNews() {
+    {
+      const std::scoped_lock lock(mutex_);
+      ended_ = true;
+    }
+    ended_condition_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void watch() try {
+    std::string last;
+    std::unique_lock lock(mutex_);
+    while (!ended_condition_.wait_for(lock, kBetweenNews, [this] { return ended_; })) {
+      if (getppid() != parent_) std::_Exit(kNoReader);
+      const std::string doing = current_activity();
+      if (doing.empty() || doing == last) continue;
+      connection_.send(JsonObject{{"progress", doing}});
+      last = doing;
+    }
+  } catch (const BackendError&) {
+    // The other program has gone, which the answer will find out.
+  }
+
+  static constexpr int kNoReader = 4;
+  Connection& connection_;
+  const pid_t parent_ = getppid();
+  std::mutex mutex_;
+  std::condition_variable ended_condition_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+Json answer_version(Session&, const Parameters&) {
+  JsonArray backends;
+  for (const BackendDef* def : backends::catalog())
+    backends.push_back(JsonObject{{"name", def->name}, {"unavailable", def->why_not()}});
+  return JsonObject{{"protocol", 1}, {"version", version()}, {"backends", std::move(backends)}};
+}
+
+Json answer_explain(Session&, const Parameters& p) { return JsonObject{{"text", explanation(p.text("path"))}}; }
+
+Json answer_release(Session& session, const Parameters& p) {
+  for (const Json& run : p.items("runs")) session.runs.erase(static_cast<int>(run.number()));
+  return JsonObject{};
+}
+
+using Answer = Json (*)(Session&, const Parameters&);
+
+Answer answer_to(const std::string& method) {
+  static constexpr std::pair<const char*, Answer> kAnswers[] = {
+      {"version", answer_version},   {"load", answer_load},   {"check", answer_check},     {"run", answer_run},
+      {"schedule", answer_schedule}, {"draw", answer_draw},   {"compare", answer_compare}, {"plan", answer_plan},
+      {"search", answer_search},     {"sweep", answer_sweep}, {"explain", answer_explain}, {"release", answer_release}};
+  for (const auto& [name, answer] : kAnswers)
+    if (method == name) return answer;
+  throw InputError("there is no request '" + method + "'", "the other program may be of another version");
+}
+
+Json error(const char* type, const std::string& text, const std::vector<Diagnostic>& problems = {}) {
+  return JsonObject{{"error", JsonObject{{"type", type}, {"text", text}, {"problems", problems_list(problems)}}}};
+}
+
+/// The answer, or what is wrong, by the exit codes of the command line.
+Json answer(Session& session, const Json& request) try {
+  static const Json none = JsonObject{};
+  const Parameters top(request);
+  session.shared = OpenFile();
+  const Json* given = top.find("params");
+  const ActivityNews news(session.connection);
+  return JsonObject{{"result", answer_to(top.text("method"))(session, Parameters(given ? *given : none))}};
+} catch (const InputError& e) {
+  return error("input", e.what(), e.problems());
+} catch (const Infeasible& e) {
+  return error("infeasible", e.problem().where.line > 0 ? render(e.problem()) : std::string(e.what()), {e.problem()});
+} catch (const BackendError& e) {
+  return error("backend", e.what());
+} catch (const FunctionFailed&) {
+  return error("function", "the function has failed");
+} catch (const std::bad_alloc&) {
+  return error("backend", "this machine has not enough memory for it");
+} catch (const std::exception& e) {
+  return error("internal", e.what());
+}
+
+}  // namespace
+
+void serve() {
+  Connection connection;
+  Session session{connection};
+  while (const std::optional<Json> request = connection.receive()) connection.send(answer(session, *request));
+}
+
+}  // namespace stagecraft::serve

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sim/experiment/run.hpp"
+#include "tools/stagecraft/serve/connection.hpp"
+#include "tools/stagecraft/serve/function_order.hpp"
+#include "tools/stagecraft/serve/parameters.hpp"
+
+namespace stagecraft::serve {
+
+/// A run whose drawings the other program may ask for, until it releases it.
+struct ServedRun {
+  std::string title;
+  std::optional<CompiledExperiment> compiled = {};  ///< Nothing for an order without a scenario.
+  Schedule order = {};                              ///< This and the two below are set only then.
+  Program order_program = {};
+  Cluster order_cluster = {};
+  Outcome outcome = {};
+
+  const Schedule& schedule() const { return compiled ? compiled->schedule : order; }
+  const Program& program() const { return compiled ? compiled->program : order_program; }
+  const Cluster& cluster() const { return compiled ? compiled->cluster() : order_cluster; }
+};
+
+/// What lives from one request to the next.
+struct Session {
+  Connection& connection;
+  std::map<int, std::unique_ptr<ServedRun>> runs = {};
+  int next_run = 1;
+  OpenFile shared = OpenFile();  ///< Arrays of the newest run, until the next request.
+};
+
+/// The other program's function has failed, which it knows itself.
+struct FunctionFailed {};
+
+/// The schedule that the parameter `order` describes; null without one. Its function asks the other program.
+std::unique_ptr<FunctionOrder> read_order(Session&, const Parameters&);
+
+/// The scenario of the parameters `file` and `sets`, with the stages of `plan` and the schedule `order` if they are
+/// there.
+Experiment read_asked_experiment(const Parameters&, const FunctionOrder*);
+
+// Answers to requests; each returns the member "result".
+Json answer_load(Session&, const Parameters&);
+Json answer_check(Session&, const Parameters&);
+Json answer_run(Session&, const Parameters&);
+Json answer_schedule(Session&, const Parameters&);
+Json answer_draw(Session&, const Parameters&);
+Json answer_compare(Session&, const Parameters&);
+Json answer_plan(Session&, const Parameters&);
+Json answer_search(Session&, const Parameters&);
+Json answer_sweep(Session&, const Parameters&);
+
+/// Keeps a run, shares its arrays and describes it.
+Json keep_run(Session&, std::unique_ptr<ServedRun>, Json results, bool memory);
+
+/// Answers requests until the input ends.
+void serve();
+
+}  // namespace stagecraft::serve

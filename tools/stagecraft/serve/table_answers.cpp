@@ -1,0 +1,142 @@
+// Answers that are tables: compare, plan, search and sweep; and one order without a scenario.
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/published/error_classes.hpp"
+#include "sim/report/json_files.hpp"
+#include "sim/search/choices.hpp"
+#include "sim/search/plan_table.hpp"
+#include "sim/search/schedule_table.hpp"
+#include "sim/sweep/run_sweep.hpp"
+#include "tools/stagecraft/serve/session.hpp"
+#include "tools/stagecraft/timed_order.hpp"
+
+namespace stagecraft::serve {
+namespace {
+
+Json table_answer(const std::string& json, const std::string& text) {
+  return JsonObject{{"table", *Json::parse(json)}, {"text", text}};
+}
+
+Experiment asked_scenario(const Parameters& p) { return load_experiment(p.text("file"), p.texts("sets")); }
+
+int replay_of(const Parameters& p, const std::string& backend) { return backend == "ideal" ? p.whole("replay", 0) : 0; }
+
+/// The arguments of `stagecraft schedule` that stand for the parameters.
+Arguments schedule_arguments_of(const Parameters& p) {
+  Arguments a;
+  a.values["NAME"] = {p.text("name")};
+  for (const char* name : {"ranks", "microbatches", "chunks"})
+    if (p.has(name)) a.values[name] = {std::to_string(p.whole(name, 0))};
+  for (const char* name : {"f", "b", "i", "w", "r", "u", "comm"})
+    if (p.has(name)) a.values[name] = {fmt::format("{:.17g}", p.number(name, 0))};
+  if (p.has("recompute")) a.values["recompute"] = {p.text("recompute")};
+  if (!p.texts("sets").empty()) a.values["set"] = p.texts("sets");
+  return a;
+}
+
+AskedOrder order_of_function(const FunctionOrder& order, const Arguments& a, const StageCost& cost) {
+  const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
+  const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : order.def.chunks.min;
+  AskedOrder asked{
+      .name = order.name, .plan = plan_for(order.def, ranks, chunks, micro_batches), .one = {}, .all_iterations = {}};
+  const StageCosts costs = uniform_costs(asked.plan, cost);
+  asked.one = build_schedule(order.def, {.plan = asked.plan, .costs = costs});
+  asked.all_iterations = complete(asked.one, asked.plan, kTimedIterations);
+  return asked;
+}
+
+Json search_progress(const SearchProgress& p) {
+  Json news = JsonObject{{"progress", fmt::format("searching: {} simulated, {} may be better", p.simulated, p.waiting)},
+                         {"done", p.simulated},
+                         {"seconds", p.seconds}};
+  if (p.best) news["best_period_s"] = known_period(*p.best).value;
+  return news;
+}
+
+}  // namespace
+
+Json answer_schedule(Session& session, const Parameters& p) {
+  const std::unique_ptr<FunctionOrder> order = read_order(session, p);
+  const OrderScope scope(order.get());
+  Arguments a = schedule_arguments_of(p);
+  for (const auto& [name, fallback] : {std::pair{"f", "1"}, {"u", "0"}, {"comm", "0"}})
+    if (!a.has(name)) a.values[name] = {fallback};
+  const StageCost cost = asked_costs(a);
+  const AskedOrder asked = order ? order_of_function(*order, a, cost) : asked_order(a, kTimedIterations);
+  TimedOrder timed = time_order(asked, cost, Seconds{a.number("comm")}, 0);
+  Json results = *Json::parse(schedule_json(asked.name, timed.program, timed.report, timed.peaks, asked.search));
+  auto run = std::make_unique<ServedRun>();
+  run->title = asked.name;
+  run->order = asked.one;
+  run->order_program = std::move(timed.program);
+  run->order_cluster = std::move(timed.cluster);
+  run->outcome = {std::move(timed.timeline), std::move(timed.report)};
+  return keep_run(session, std::move(run), std::move(results), false);
+}
+
+Json answer_compare(Session&, const Parameters& p) {
+  const std::string backend = p.text("backend", "ideal");
+  const ScheduleTable table = [&] {
+    ScheduleTable rows = compare_schedules(
+        asked_scenario(p),
+        {.schedules = p.text("schedules", "all"), .backend = backend, .replay = replay_of(p, backend)},
+        [](const std::string&) {});
+    sort_rows(rows, parse_sort_key(p.text("by", "period")));
+    return rows;
+  }();
+  return table_answer(schedules_json(table), to_text(table));
+}
+
+Json answer_plan(Session&, const Parameters& p) {
+  const std::string backend = p.text("backend", "ideal");
+  const PlanTable table = compare_plans(
+      asked_scenario(p), {.planners = p.text("planners", "all"), .backend = backend, .replay = replay_of(p, backend)},
+      [](const std::string&) {});
+  return table_answer(plans_json(table), to_text(table));
+}
+
+Json answer_search(Session& session, const Parameters& p) {
+  const Experiment experiment = asked_scenario(p);
+  ChoiceOptions options{.schedules = p.texts("schedules"),
+                        .weights = p.texts("weights"),
+                        .max_simulations = p.whole("most", 20000),
+                        .contended = p.flag("contended", true),
+                        .front_simulations = p.whole("front", 300),
+                        .threads = p.whole("threads", 0)};
+  if (p.has("seconds"))
+    options.time = Seconds{p.number("seconds", 0)};
+  else
+    options.max_orders = p.whole("orders", 16);
+  const ChoiceTable table = search_choices(
+      experiment, options, [&](const SearchProgress& news) { session.connection.send(search_progress(news)); });
+  Json answer = table_answer(choices_json(table), to_text(table, false));
+  if (!table.front.empty()) answer["best"] = Json(table.front.front().sets);
+  answer["as_written_is_best"] = !table.front.empty() && own_is_shortest(table);
+  answer["iterations"] = table.iterations;
+  return answer;
+}
+
+Json answer_sweep(Session& session, const Parameters& p) {
+  const SweepOptions options{.file = p.text("file"),
+                             .sets = p.texts("sets"),
+                             .only = p.texts("only"),
+                             .backend = p.text("backend"),
+                             .jobs = p.whole("jobs", 0),
+                             .out = p.text("out")};
+  const SweepPlan plan = plan_sweep(options);
+  const SweepEnd end = run_sweep(plan, options, [&](const SweepProgress& news) {
+    session.connection.send(JsonObject{{"progress", progress_text(news, false)},
+                                       {"done", news.there + news.done},
+                                       {"total", news.total},
+                                       {"seconds", news.seconds}});
+  });
+  Json answer = table_answer(sweep_json(end.table), to_text(end.table));
+  answer["out"] = plan.out;
+  answer["failed"] = end.table.failed();
+  return answer;
+}
+
+}  // namespace stagecraft::serve
