@@ -4,7 +4,7 @@
 
 using namespace stagecraft;
 
-TEST_CASE("digests are those of FIPS 180-4, with and without the instructions of the processor") {
+TEST_CASE("digests follow FIPS 180-4, with and without the instructions of the processor") {
   for (const auto& digest : {sha256, portable_sha256}) {
     CHECK(digest("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     CHECK(digest("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
