@@ -16,6 +16,9 @@ namespace stagecraft {
 /// Operands of matrix products of 32-bit numbers on GPUs may be rounded first.
 enum class GpuPrecision : std::uint8_t { Exact, Tf32, Bf16 };
 enum class GpuMessages : std::uint8_t { Copy, Kernel, Nccl };
+constexpr const char* to_text(GpuMessages messages) {
+  return messages == GpuMessages::Copy ? "copy" : messages == GpuMessages::Kernel ? "kernel" : "nccl";
+}
 /// How gradients of replicas are summed on GPUs: in the order of the replicas, or by an all-reduce in NCCL's own order.
 enum class GpuSums : std::uint8_t { Ordered, Collective };
 /// Which events on GPUs are read: around each instruction, or after each iteration.
@@ -28,6 +31,7 @@ struct GpuOptions {
   GpuSums sums = GpuSums::Ordered;
   GpuTiming timing = GpuTiming::Events;
   bool graph = false;  ///< Iterations that repeat are launched as a whole.
+  int nccl_ctas = 0;   ///< Most thread blocks of an NCCL kernel; 0: 4 within a GPU, 16 between GPUs.
 };
 
 struct RunOptions {

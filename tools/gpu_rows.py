@@ -1,5 +1,6 @@
 """Rows of the table of gpu_check: programs that run with a time limit, and what is known so far, in a file."""
 import datetime
+import fnmatch
 import json
 import os
 import pathlib
@@ -67,12 +68,18 @@ class Check:
     def __init__(self, bins, file, device, commit, emulated, plan, limit, shape, samples, micro_batches):
         self.bins, self.file, self.rows, self.begin = bins, file, [], time.monotonic()
         self.emulated, self.shape, self.samples, self.micro_batches = emulated, shape, samples, micro_batches
-        self.facts, self.to_come, self.limit = {}, dict(plan), limit
+        self.facts, self.to_come, self.limit, self.shape_name = {}, dict(plan), limit, "large"
         self.multiprocessors = []  # What a scenario has to be told of this GPU, when that is known.
         self.head = {"schema": "gpu_check/1", "device": device,
                      "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "commit": commit,
                      **({"emulated": True, "warning": WARNING} if emulated else {})}
         self.device = re.sub(r"[^a-z0-9]+", "-", device.lower().removeprefix("nvidia ")).strip("-")
+
+    def skip(self, why, *patterns):
+        """Rows that this machine cannot run; they count as failed."""
+        for name in [n for n in self.to_come if any(fnmatch.fnmatchcase(n, p) for p in patterns)]:
+            self.to_come.pop(name)
+            self.add(name, "skipped", why=why)
 
     def time_for(self, name):
         """Its own seconds and what others left; those that come later keep theirs."""
@@ -88,6 +95,8 @@ class Check:
     def run(self, name, program, *words, read=None, partly=False, environment=None):
         """One row of the table, with what `read` makes of the output: `partly` also where the program did not get through. What
         is known so far is kept in the file."""
+        if name not in self.to_come:
+            return
         left = self.time_for(name)
         row = self.add(name, "no time left" if left < 1 else "interrupted")
         if left < 1:

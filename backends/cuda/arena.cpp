@@ -26,9 +26,34 @@ std::uint64_t ahead(const VectorClock& from, const VectorClock& clock) {
 
 }  // namespace
 
-/// The smallest stretch among the ones with the shortest wait. Adjacent regions that are usable at once count as one.
-Arena::Fit Arena::best(std::size_t bytes, const VectorClock& clock) const {
+/// The smallest stretch of adjacent regions that are all usable at once; the first one of several.
+Arena::Fit Arena::best_ready(std::size_t bytes, const VectorClock& clock) const {
   Fit best;
+  for (std::size_t c = 0; c < chunks_.size(); ++c) {
+    Fit fit{true, c, 0, 0, 0};
+    const auto close = [&] {
+      if (fit.size >= bytes && (!best.any || fit.size < best.size)) best = fit;
+      fit.size = 0;
+    };
+    for (const auto& [offset, region] : chunks_[c].regions) {
+      if (!region.free || !covers(clock, region.from)) {
+        close();
+        continue;
+      }
+      if (fit.size == 0) fit.offset = offset;
+      fit.size += region.size;
+    }
+    close();
+  }
+  return best;
+}
+
+/// The smallest stretch among the ones with the shortest wait. Adjacent regions that are usable at once count as one.
+/// Most calls find a stretch without a wait, in one pass; only the others look for the shortest wait, which takes a
+/// pass from each region.
+Arena::Fit Arena::best(std::size_t bytes, const VectorClock& clock) const {
+  Fit best = best_ready(bytes, clock);
+  if (best.any) return best;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
     const Regions& regions = chunks_[c].regions;
     bool inside = false;  // Whether the previous region was usable at once.

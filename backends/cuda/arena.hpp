@@ -58,6 +58,7 @@ class Arena {
     std::size_t size = 0;
   };
   Fit best(std::size_t bytes, const VectorClock& clock) const;
+  Fit best_ready(std::size_t bytes, const VectorClock& clock) const;
   void* occupy(const Fit&, std::size_t bytes);
   static void absorb(Regions&, Regions::iterator low, Regions::iterator high);
   const Region* find(const void* inside) const;

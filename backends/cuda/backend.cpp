@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <cstdlib>
 #include <string>
 
 #include "backends/backend.hpp"
@@ -114,9 +115,16 @@ using cuda::check;
 
 std::string two_parts(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
+std::string why_not() {
+  // The driver reads it when it starts. Loading a kernel late may wait for the device, and with it for a kernel of NCCL
+  // that waits for another process.
+  if (world().size > 1) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  return cuda::why_no_device();
+}
+
 std::string version_text() {
   int runtime = 0, driver = 0;
-  const bool no_device = !cuda::why_no_device().empty();
+  const bool no_device = !why_not().empty();
   check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
   if (no_device) return "CUDA " + two_parts(runtime);
   check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
@@ -156,7 +164,7 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
 
 Profile profile(const ProfileRequest& request) {
   real::require_kernels(request.workload, real::has_kernel);
-  return cuda::measure(request, maker_of(request.gpu));
+  return cuda::measure(request, maker_of(request.gpu), cuda::copy_by_kernel);
 }
 
 }  // namespace
@@ -168,7 +176,7 @@ const BackendDef cuda{
     .source = "NVIDIA, CUDA 13.0, 2025",
     .clock = Clock::Device,
     .version = version_text,
-    .why_not = cuda::why_no_device,
+    .why_not = why_not,
     .run = run,
     .profile = profile,
     .facts = cuda::facts,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backends/cuda/driver.hpp"
+#include "backends/cuda/launch_meter.hpp"
 
 namespace stagecraft::cuda {
 
@@ -16,6 +17,7 @@ class Graph {
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
     cudaGraph_t graph = nullptr;
     try {
+      const Metered not_at_all(nullptr);  // Captured work is in no queue.
       std::forward<Work>(work)();
     } catch (...) {
       if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && graph) cudaGraphDestroy(graph);
@@ -34,7 +36,10 @@ class Graph {
   }
   /// Uploads the graph, which otherwise its first launch does.
   void upload(cudaStream_t stream) const { check(cudaGraphUpload(executable_, stream), "cudaGraphUpload"); }
-  void launch(cudaStream_t stream) const { check(cudaGraphLaunch(executable_, stream), "cudaGraphLaunch"); }
+  void launch(cudaStream_t stream) const {
+    check(cudaGraphLaunch(executable_, stream), "cudaGraphLaunch");
+    submitted(stream, "cudaGraphLaunch");
+  }
 
  private:
   cudaGraphExec_t executable_ = nullptr;
@@ -48,8 +53,14 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
   ~Event() { cudaEventDestroy(event_); }
-  void record(cudaStream_t stream) const { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
-  void hold_up(cudaStream_t stream) const { check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent"); }
+  void record(cudaStream_t stream) const {
+    check(cudaEventRecord(event_, stream), "cudaEventRecord");
+    submitted_event(stream);
+  }
+  void hold_up(cudaStream_t stream) const {
+    check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+    submitted_event(stream);
+  }
   bool over() const {
     const cudaError_t result = cudaEventQuery(event_);
     if (result == cudaErrorNotReady) return false;

@@ -152,6 +152,7 @@ void Enqueuer::take_turns(InstructionId first, InstructionId second) {
 void Enqueuer::copy_between(int from, int to, const void* data, void* target, std::size_t bytes, cudaStream_t stream) {
   const auto copy = [=, to = runtime_.devices().gpu(to), from = runtime_.devices().gpu(from)] {
     check(cudaMemcpyPeerAsync(target, to, data, from, bytes, stream), "cudaMemcpyPeerAsync");
+    submitted(stream, "cudaMemcpyPeerAsync");
   };
   if (CommandRecorder* const recorder = runtime_.recorder())
     return recorder->work(runtime_.used(from), copy, Copied{data, target, bytes});

@@ -34,6 +34,15 @@ std::string why_no_device() {
   return count == 0 ? "no CUDA device" : "";
 }
 
+void* device_memory(std::size_t bytes) {
+  void* data = nullptr;
+  const cudaError_t result = cudaMalloc(&data, bytes);
+  if (result == cudaSuccess) return data;
+  if (result != cudaErrorMemoryAllocation) check(result, "cudaMalloc");
+  cudaGetLastError();  // Clears the error, or the next launch would be blamed.
+  return nullptr;
+}
+
 bool reach_memory(int gpu, int other) {
   int can = 0;
   check(cudaDeviceCanAccessPeer(&can, gpu, other), "cudaDeviceCanAccessPeer");

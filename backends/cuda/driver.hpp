@@ -35,6 +35,10 @@ std::string why_no_device();
 /// Lets the GPU read and write the memory of the other from now on; false: it cannot.
 bool reach_memory(int gpu, int other);
 
+/// Memory of the current GPU; null if it has no more. Any other failure is a CudaError: an error of earlier work, too,
+/// shows in whichever call comes next, and is no lack of memory.
+void* device_memory(std::size_t bytes);
+
 /// A function of the driver by its name: libcuda is not linked, so a program starts on machines without it.
 template <class Function>
 Function driver_function(const char* name) {

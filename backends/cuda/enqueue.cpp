@@ -1,7 +1,11 @@
 #include "backends/cuda/enqueue.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
+
+#include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include "backends/real/clocks.hpp"
 
@@ -53,22 +57,54 @@ Enqueuer::Enqueuer(const Program& program, GpuRuntime& runtime, const std::vecto
 
 /// Before anything runs: kernels and streams take their time to be made.
 void Enqueuer::open_queues() {
-  for (const Stream& s : p_.streams) {
-    const bool computes = s.kind == StreamKind::Compute;
-    const bool used = device(s.device) >= 0;
+  const IdVector<StreamId, StreamId> receivers = streams_that_carry();
+  for (const StreamId s : p_.streams.ids()) {
+    const Stream& stream = p_.streams[s];
+    const bool computes = stream.kind == StreamKind::Compute;
+    const bool used = device(stream.device) >= 0 && !receivers[s].valid();
     queue_of_stream_.push_back(!used      ? -1
-                               : computes ? runtime_.compute_queue(device(s.device))
-                                          : runtime_.new_queue(device(s.device), true));
+                               : computes ? runtime_.compute_queue(device(stream.device))
+                                          : runtime_.new_queue(device(stream.device), true));
   }
+  for (const StreamId s : p_.streams.ids())
+    if (receivers[s].valid()) queue_of_stream_[s] = queue_of_stream_[receivers[s]];
   for (const Transfer& t : p_.transfers) {
     const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
-    if (here(s)) queue_of(s, r.device);
     if (here(r)) queue_of(r, s.device);
+    if (here(s) && !s.stream.valid() && !r.stream.valid() && here(r) && !apart(t) && p_.rendezvous)
+      free_queues_.try_emplace(free_key(s.device, r.device, true), queue_of(r, s.device));  // It would only wait.
+    if (here(s)) queue_of(s, r.device);
     if (here(r) && !p_.rendezvous && apart(t)) free_queue(r.device, s.device, false);
   }
   for (const Collective& c : p_.collectives)
     for (int m = 0; m < c.members; ++m)
       if (const Instruction& i = p_.at(c.member(m)); here(i)) runtime_.kernels(queue_of(i, DeviceId{}));
+}
+
+/// The stream that carries all messages of a sender's stream, where the sender's does nothing but wait for their end: a
+/// rendezvous within one process runs on the receiver's stream. Both are then one queue. That takes a stream of the
+/// receiver which carries nothing else, so that no message waits for another one's.
+IdVector<StreamId, StreamId> Enqueuer::streams_that_carry() const {
+  IdVector<StreamId, StreamId> carried(p_.streams.size(), StreamId{}), sender(p_.streams.size(), StreamId{});
+  IdVector<StreamId, bool> alone(p_.streams.size(), p_.rendezvous);
+  for (const Transfer& t : p_.transfers) {
+    const Instruction &s = p_.at(t.send), &r = p_.at(t.receive);
+    for (const StreamId end : {s.stream, r.stream})
+      if (end.valid() && (!s.stream.valid() || !r.stream.valid() || apart(t) || !here(s) || !here(r)))
+        alone[end] = false;
+    if (!s.stream.valid() || !r.stream.valid()) continue;
+    const bool first = !carried[s.stream].valid() && !sender[r.stream].valid();
+    if (first) carried[s.stream] = r.stream, sender[r.stream] = s.stream;
+    if (carried[s.stream] != r.stream || sender[r.stream] != s.stream) alone[s.stream] = alone[r.stream] = false;
+  }
+  for (const Instruction& i : p_.instructions)  // Streams of computation or sums, or that send and receive.
+    if (i.stream.valid() && (i.is_compute() || i.kind == InstructionKind::Collective)) alone[i.stream] = false;
+  for (const StreamId s : p_.streams.ids()) {
+    const StreamId r = carried[s];
+    if (r.valid() && (!alone[s] || !alone[r] || carried[r].valid() || sender[s].valid() || r == s))
+      carried[s] = StreamId{};
+  }
+  return carried;
 }
 
 /// The program lets messages without a stream overtake each other; here, each direction between two devices is a queue.
@@ -78,8 +114,7 @@ int Enqueuer::queue_of(const Instruction& i, DeviceId peer) {
 }
 
 int Enqueuer::free_queue(DeviceId local, DeviceId peer, bool sends) {
-  const auto [it, fresh] =
-      free_queues_.try_emplace({2 * static_cast<int>(local.value) + sends, static_cast<int>(peer.value)});
+  const auto [it, fresh] = free_queues_.try_emplace(free_key(local, peer, sends));
   if (fresh) it->second = runtime_.new_queue(device(local), true);
   return it->second;
 }
@@ -106,8 +141,34 @@ void Enqueuer::open(real::Session& session, Marks& marks) {
   open_gates();
 }
 
+namespace {
+
+/// A range for profilers such as Nsight Systems, around the calls of one instruction: "F3 of stage 1".
+class NamedRange {
+ public:
+  explicit NamedRange(const Instruction& i) {
+    std::array<char, 64> text{};
+    if (i.is_compute())
+      fmt::format_to_n(text.data(), text.size() - 1, "{}{} of stage {}", letter(i.kind), i.number, i.stage.value);
+    else
+      fmt::format_to_n(text.data(), text.size() - 1, "{} on device {}", kind_text(i.kind), i.device.value);
+    nvtxRangePushA(text.data());
+  }
+  NamedRange(const NamedRange&) = delete;
+  NamedRange& operator=(const NamedRange&) = delete;
+  ~NamedRange() { nvtxRangePop(); }
+
+ private:
+  static const char* kind_text(InstructionKind kind) {
+    return kind == InstructionKind::Send ? "send" : kind == InstructionKind::Receive ? "receive" : "sum";
+  }
+};
+
+}  // namespace
+
 void Enqueuer::put(InstructionId id) {
   const Instruction& i = p_.at(id);
+  const NamedRange range(i);
   if (i.is_compute() && here(i))
     compute(id);
   else if (i.kind == InstructionKind::Collective)

@@ -59,10 +59,16 @@ class Enqueuer {
   /// Makes everything enqueued later wait for everything enqueued so far, which is then forgotten.
   const Event* barrier(bool timed);
   void keep_up(int queue);
-  double waited() const { return waited_; }  ///< Seconds spent waiting until queues were short enough.
+  double waited() const {
+    return waited_ + runtime_.meter().waited();
+  }  ///< Seconds spent waiting until queues were short enough.
 
  private:
+  IdVector<StreamId, StreamId> streams_that_carry() const;
   int queue_of(const Instruction&, DeviceId peer);
+  static std::pair<int, int> free_key(DeviceId local, DeviceId peer, bool sends) {
+    return {2 * static_cast<int>(local.value) + sends, static_cast<int>(peer.value)};
+  }
   int free_queue(DeviceId local, DeviceId peer, bool sends);
   bool here(const Instruction& i) const { return device(i.device) >= 0; }
   bool apart(const Transfer& t) const { return ranks_ && ranks_->apart(t); }

@@ -111,7 +111,9 @@ GpuRuntime::~GpuRuntime() {
 int GpuRuntime::new_queue(int device, bool for_messages) {
   device_of_.push_back(device);
   kernels_.emplace_back();
-  return queues_.add(devices_.new_stream(device, for_messages), devices_.gpu(device));
+  const int queue = queues_.add(devices_.new_stream(device, for_messages), devices_.gpu(device));
+  meter_.share_queues(queues_.size());
+  return queue;
 }
 
 real::Kernels& GpuRuntime::kernels(int queue) {
@@ -133,12 +135,8 @@ void GpuRuntime::write_to(CommandRecorder* recorder) {
 
 void* GpuRuntime::more(int device, std::size_t bytes) {
   check(cudaSetDevice(devices_.gpu(device)), "cudaSetDevice");
-  void* block = nullptr;
-  if (cudaMalloc(&block, bytes) != cudaSuccess) {
-    cudaGetLastError();  // Clears the error, or the next launch would be blamed.
-    return nullptr;
-  }
-  blocks_.push_back(block);
+  void* const block = device_memory(bytes);
+  if (block) blocks_.push_back(block);
   return block;
 }
 
@@ -147,7 +145,7 @@ void* GpuRuntime::take(int device, std::size_t bytes) {
   const Arena::Taken taken = arena(device).take(bytes, queues_.reached(queue));
   if (!taken.data) {
     std::size_t free = 0, total = 0;
-    cudaMemGetInfo(&free, &total);
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     throw Infeasible(
         "memory",
         fmt::format("device {} holds {} and needs {} more, of which the GPU has no more than {} of {} free", device,
@@ -161,6 +159,7 @@ void* GpuRuntime::take(int device, std::size_t bytes) {
   if (!fills_) return taken.data;
   const auto fill = [to = taken.data, bytes, stream = queues_.stream(queue)] {
     check(cudaMemsetAsync(to, kNan, bytes, stream), "cudaMemsetAsync");
+    submitted(stream, "cudaMemsetAsync");
   };
   if (recorder_)
     recorder_->work(queue, fill, taken.data, static_cast<std::uint64_t>(bytes));
@@ -197,6 +196,7 @@ void GpuRuntime::finish(int queue) {
 
 void GpuRuntime::finish() {
   for (int q = 0; q < queues_.size(); ++q) finish(q);
+  meter_.forget();
   forget();
 }
 

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/arena.hpp"
 #include "backends/cuda/driver.hpp"
+#include "backends/cuda/launch_meter.hpp"
 #include "backends/cuda/virtual_devices.hpp"
 #include "backends/real/kernels.hpp"
 
@@ -49,7 +50,13 @@ class GpuRuntime {
   /// Marks the memory at this address as used by what the queue enqueues now: it is not reused before that is over.
   void hold(int queue, const void* inside);
   /// Sets how everything below waits; by default at most five minutes.
-  void wait_by(WaitPolicy policy) { wait_policy_ = std::move(policy); }
+  void wait_by(WaitPolicy policy) {
+    meter_.wait_by(policy);
+    wait_policy_ = std::move(policy);
+  }
+  /// Counts the work of all queues while a Metered makes it the meter of the thread.
+  LaunchMeter& meter() { return meter_; }
+  const LaunchMeter& meter() const { return meter_; }
   void finish(int queue);
   void finish();  ///< All queues.
   /// Whether all queues are empty within `seconds`: only then can anything be given back.
@@ -78,6 +85,7 @@ class GpuRuntime {
   std::vector<void*> blocks_;
   std::vector<int> used_;
   WaitPolicy wait_policy_ = at_most(300);
+  LaunchMeter meter_;
   int most_steps_ = 0;
 };
 

@@ -56,10 +56,11 @@ void group(const Nccl& nccl, const std::function<void()>& calls) {
   require(nccl, nccl.ncclGroupEnd(), "ncclGroupEnd");
 }
 
-void begin_rank(const Nccl& nccl, int gpu, const ncclUniqueId& id, int rank, int ranks, ncclComm_t& communicator) {
+void begin_rank(const Nccl& nccl, int gpu, const ncclUniqueId& id, int rank, int ranks, int max_ctas,
+                ncclComm_t& communicator) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  config.maxCTAs = 4;  // A power of two, or it becomes one.
+  config.maxCTAs = max_ctas;  // A power of two, or it becomes one.
   config.cgaClusterSize = 0;
   check(cudaSetDevice(gpu), "cudaSetDevice");
   require(nccl, nccl.ncclCommInitRankConfig(&communicator, ranks, id, rank, &config), "ncclCommInitRankConfig");

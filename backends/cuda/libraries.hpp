@@ -81,7 +81,7 @@ void require(const Nccl&, ncclResult_t, const char* what);
 void group(const Nccl&, const std::function<void()>& calls);
 
 /// Begins to make a rank on the GPU; all ranks of a process belong in one group. wait_for() completes it.
-void begin_rank(const Nccl&, int gpu, const ncclUniqueId&, int rank, int ranks, ncclComm_t&);
+void begin_rank(const Nccl&, int gpu, const ncclUniqueId&, int rank, int ranks, int max_ctas, ncclComm_t&);
 
 /// Waits until the communicator's calls are complete on the host.
 void wait_for(const Nccl&, ncclComm_t, const WaitPolicy&);

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <deque>
 
+#include <fmt/format.h>
+
 #include "backends/cuda/capture.hpp"
 #include "backends/cuda/gpu_runtime.hpp"
+#include "backends/cuda/messages.hpp"
+#include "backends/cuda/ranks/ranks.hpp"
 #include "backends/cuda/run.hpp"
 #include "backends/real/clocks.hpp"
 #include "backends/real/layer_runs.hpp"
@@ -92,6 +96,14 @@ MeasuredGpu measure_gpu(GpuRuntime& runtime) {
   return measured;
 }
 
+/// A profile has figures of the memory of one GPU, which its parts share.
+void require_one_divided(const VirtualDevices& devices) {
+  if (devices.partitioning() == GpuPartitioning::Gpus || devices.gpu(devices.count() - 1) == devices.gpu(0)) return;
+  throw InputError(
+      fmt::format("{} devices are parts of several GPUs, and a profile is of the parts of one", devices.count()),
+      "one GPU, with CUDA_VISIBLE_DEVICES=0; or a GPU for each device");
+}
+
 double seconds_between(const Event& begin, const Event& end) { return 1e-3 * end.milliseconds_since(begin); }
 
 /// Events around each part; they are read when the device has come to them.
@@ -125,13 +137,13 @@ class DeviceStopwatch final : public real::Stopwatch {
 
 /// Times each layer while `busy` devices run it at once. An untimed run goes first, so that the device stays busy until
 /// the whole timed run is enqueued.
-real::LayerReadings measure_layers(const ProfileRequest& request, int samples, int busy, double seconds,
-                                   GpuRuntime& runtime) {
+real::LayerReadings measure_layers(const ProfileRequest& request, int samples, std::span<const double> weights,
+                                   int busy, double seconds, GpuRuntime& runtime) {
   std::vector<std::unique_ptr<real::Kernels>> kernels;
   std::vector<std::unique_ptr<real::LayerRuns>> runs;
   for (int d = 0; d < busy; ++d) {
     kernels.push_back(queue_kernels(runtime, d));
-    runs.push_back(std::make_unique<real::LayerRuns>(request, samples, *kernels.back()));
+    runs.push_back(std::make_unique<real::LayerRuns>(request, samples, weights, *kernels.back()));
   }
   real::LayerReadings readings;
   const double begin = real::steady_seconds();
@@ -149,12 +161,15 @@ real::LayerReadings measure_layers(const ProfileRequest& request, int samples, i
 }
 
 /// Parts of one GPU run each layer alone and all together: how much slower they are then is what they share.
-void measure_layers(const ProfileRequest& request, int samples, GpuRuntime& runtime, Profile& profile) {
+void measure_layers(const ProfileRequest& request, int samples, std::span<const double> weights, GpuRuntime& runtime,
+                    Profile& profile) {
   const int all_threads = request.threads;
   if (!profile.gpu)
-    return real::put_layers(measure_layers(request, samples, all_threads, request.seconds, runtime), samples, profile);
-  const real::LayerReadings alone = measure_layers(request, samples, 1, request.seconds / 2, runtime);
-  const real::LayerReadings together = measure_layers(request, samples, all_threads, request.seconds / 2, runtime);
+    return real::put_layers(measure_layers(request, samples, weights, all_threads, request.seconds, runtime), samples,
+                            profile);
+  const real::LayerReadings alone = measure_layers(request, samples, weights, 1, request.seconds / 2, runtime);
+  const real::LayerReadings together =
+      measure_layers(request, samples, weights, all_threads, request.seconds / 2, runtime);
   const std::size_t first = profile.layers.size();
   real::put_layers(alone, samples, profile);
   for (std::size_t l = first; l < profile.layers.size(); ++l) {
@@ -178,41 +193,112 @@ real::SecondsOf device_seconds_of(GpuRuntime& runtime) {
   };
 }
 
+/// Two devices, of which the first sends a message to the second. The message has no stream, so it has a communicator
+/// of its own, as with `streams: direction`.
+Program one_message() {
+  Program p;
+  p.devices = 2;
+  p.first_wait.push_back(0);
+  for (const InstructionKind kind : {InstructionKind::Send, InstructionKind::Receive}) {
+    Instruction end;
+    end.kind = kind;
+    end.device = DeviceId{kind == InstructionKind::Send ? 0 : 1};
+    end.payload = 0;
+    p.instructions.push_back(end);
+    p.first_wait.push_back(0);
+  }
+  p.transfers.push_back({InstructionId{0}, InstructionId{1}, {}, {}, 0});
+  return p;
+}
+
+/// Messages from the first device of the runtime to the second, or to itself, as runs with these options carry them.
+class MessageRoad {
+ public:
+  MessageRoad(GpuRuntime& runtime, const GpuOptions& options, const CopyKernel& copy_kernel)
+      : runtime_(runtime),
+        program_(one_message()),
+        to_(runtime.devices().count() > 1 ? 1 : 0),
+        receiver_(runtime.new_queue(to_, true)) {
+    const VirtualDevices& devices = runtime.devices();
+    const std::vector<int> gpus{devices.gpu(0), devices.gpu(to_)};
+    if (options.messages == GpuMessages::Nccl && gpus[0] != gpus[1]) {
+      sender_ = runtime.new_queue(0, true);
+      ranks_ = std::make_unique<Ranks>(program_, std::vector<GpuSlot>{{0, gpus[0]}, {0, gpus[1]}}, 0,
+                                       ByNccl{true, false, options.nccl_ctas},
+                                       [](const std::string& text) { return std::vector<std::string>{text}; });
+      ranks_->open(at_most(60));
+    } else {
+      messages_ = make_messages(program_, gpus, options, copy_kernel);
+    }
+  }
+
+  int to() const { return to_; }
+
+  /// Carries a message that waits for `ready`; the point at which it has arrived.
+  Point carry(Point ready, const void* from, void* target, std::size_t bytes, Event& arrived, Event& sent) {
+    Queues& queues = runtime_.queues();
+    queues.select(receiver_);
+    queues.wait(receiver_, ready);
+    if (ranks_) {
+      queues.select(sender_);
+      queues.wait(sender_, ready);
+      ranks_->carry(0, {{DeviceId{0}, DeviceId{1}, const_cast<void*>(from), bytes, true, queues.stream(sender_)},
+                        {DeviceId{1}, DeviceId{0}, target, bytes, false, queues.stream(receiver_)}});
+      queues.select(sender_);
+      queues.end(sender_, sent);
+      queues.select(receiver_);
+    } else {
+      const cudaStream_t stream = queues.stream(receiver_);
+      messages_->message(0, stream, [&] { messages_->copy(from, target, bytes, stream); });
+    }
+    return queues.end(receiver_, arrived);
+  }
+
+ private:
+  GpuRuntime& runtime_;
+  Program program_;
+  int to_, receiver_, sender_ = -1;
+  std::unique_ptr<Messages> messages_;
+  std::unique_ptr<Ranks> ranks_;
+};
+
 /// Seconds from the end of an op on one device to the start of the next on the other, with a message between. Another
 /// GPU has another clock: then the first device checks when the message is there.
-double message_seconds(GpuRuntime& runtime, int messages_to, std::size_t bytes) {
+double message_seconds(GpuRuntime& runtime, MessageRoad& road, std::size_t bytes) {
   constexpr int kRounds = 100;
-  const int to = runtime.devices().count() > 1 ? 1 : 0;
+  const int to = road.to();
   const std::unique_ptr<real::Kernels> from_kernels = queue_kernels(runtime, 0),
                                        to_kernels = queue_kernels(runtime, to);
   void* const from = from_kernels->allocate(bytes);
   void* const there = to_kernels->allocate(bytes);
   Queues& queues = runtime.queues();
-  const int watcher = runtime.compute_queue(runtime.devices().gpu(to) == runtime.devices().gpu(0) ? to : 0);
+  const int first = runtime.compute_queue(0), second = runtime.compute_queue(to);
+  const int watcher = runtime.devices().gpu(to) == runtime.devices().gpu(0) ? second : first;
   std::deque<Event> events;
   std::vector<std::pair<const Event*, const Event*>> gaps;
-  const auto mark = [&](int queue) {
+  const auto mark = [&](int queue) -> Event& {
     queues.select(queue);
-    return &events.emplace_back(cudaEventDefault);
+    return events.emplace_back(cudaEventDefault);
   };
   for (int round = 0; round < kRounds; ++round) {
     from_kernels->zero(from, bytes);
-    const Event* const op = mark(runtime.compute_queue(0));
-    const Point recorded = queues.end(runtime.compute_queue(0), *op);
-    queues.select(messages_to);
-    queues.wait(messages_to, recorded);
-    check(cudaMemcpyAsync(there, from, bytes, cudaMemcpyDeviceToDevice, queues.stream(messages_to)), "a message");
-    const Event* const copied = mark(messages_to);
-    const Point arrived = queues.end(messages_to, *copied);
-    queues.select(runtime.compute_queue(to));
-    queues.wait(runtime.compute_queue(to), arrived);
+    const Event& op = mark(first);
+    const Point recorded = queues.end(first, op);
+    Event& sent = mark(first);
+    Event& carried = mark(second);
+    const Point arrived = road.carry(recorded, from, there, bytes, carried, sent);
+    queues.select(second);
+    queues.wait(second, arrived);
+    queues.select(watcher);
     queues.wait(watcher, arrived);
-    const Event* const next = mark(watcher);
-    next->record(queues.stream(watcher));
-    gaps.emplace_back(op, next);
+    const Event& next = mark(watcher);
+    next.record(queues.stream(watcher));
+    gaps.emplace_back(&op, &next);
     to_kernels->zero(there, bytes);
-    const Event* const back = mark(runtime.compute_queue(to));
-    queues.wait(runtime.compute_queue(0), queues.end(runtime.compute_queue(to), *back));
+    const Event& back = mark(second);
+    const Point over = queues.end(second, back);
+    queues.select(first);
+    queues.wait(first, over);
   }
   runtime.finish();
   std::vector<double> seconds;
@@ -222,27 +308,33 @@ double message_seconds(GpuRuntime& runtime, int messages_to, std::size_t bytes) 
   return median(seconds);
 }
 
-void measure_messages(GpuRuntime& runtime, Profile& profile) {
+void measure_messages(GpuRuntime& runtime, const GpuOptions& options, const CopyKernel& copy_kernel, Profile& profile) {
   constexpr std::size_t kFew = 64, kMany = std::size_t{16} << 20;
-  const int queue = runtime.new_queue(runtime.devices().count() > 1 ? 1 : 0, true);
-  const double few = message_seconds(runtime, queue, kFew), many = message_seconds(runtime, queue, kMany);
+  MessageRoad road(runtime, options, copy_kernel);
+  const double few = message_seconds(runtime, road, kFew), many = message_seconds(runtime, road, kMany);
   profile.latency = Seconds{few};
   profile.bandwidth = Bandwidth{(kMany - kFew) / std::max(1e-9, many - few)};
+  profile.messages = to_text(options.messages);
 }
 
 }  // namespace
 
-Profile measure(const ProfileRequest& request, const KernelMaker& maker) {
+Profile measure(const ProfileRequest& request, const KernelMaker& maker, const CopyKernel& copy_kernel) {
   Profile profile;
   profile.threads = request.threads;
   auto runtime = std::make_unique<GpuRuntime>(request.threads, maker, real::width_of(request.workload), false);
+  const Metered metered(&runtime->meter());
   try {
+    require_one_divided(runtime->devices());
     if (runtime->devices().count() > 1 && runtime->devices().partitioning() != GpuPartitioning::Gpus)
       profile.gpu = measure_gpu(*runtime);
-    for (const int samples : request.samples) measure_layers(request, samples, *runtime, profile);
+    {
+      const std::vector<double> weights = real::profile_weights(request, real::width_of(request.workload));
+      for (const int samples : request.samples) measure_layers(request, samples, weights, *runtime, profile);
+    }
     put_updates(request, *queue_kernels(*runtime, 0), device_seconds_of(*runtime), profile);
     profile.operation = real::measure_operation([&](const Program& program) { return run(program, maker, {}); });
-    measure_messages(*runtime, profile);
+    measure_messages(*runtime, request.gpu, copy_kernel, profile);
   } catch (const BackendError&) {  // As in a run: nothing is given back by a device that is stuck.
     static_cast<void>(runtime.release());
     throw;

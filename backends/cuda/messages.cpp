@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/cuda/launch_meter.hpp"
 #include "backends/cuda/libraries.hpp"
 
 namespace stagecraft::cuda {
@@ -23,6 +24,7 @@ class CopiedMessages final : public Messages {
     check(from_ == to_ ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream)
                        : cudaMemcpyPeerAsync(to, to_, from, from_, bytes, stream),
           "a message");
+    submitted(stream, "a message");
   }
 
  private:
@@ -45,7 +47,7 @@ class KernelMessages final : public Messages {
 
 class NcclMessages final : public Messages {
  public:
-  NcclMessages(const Program& program, const std::vector<int>& gpus) {
+  NcclMessages(const Program& program, const std::vector<int>& gpus, int max_ctas) {
     std::map<std::tuple<DeviceId, DeviceId, bool>, ncclComm_t> communicators;
     for (const Transfer& t : program.transfers) {
       const Instruction &send = program.at(t.send), &receive = program.at(t.receive);
@@ -56,7 +58,7 @@ class NcclMessages final : public Messages {
       }
       check(cudaSetDevice(gpu), "cudaSetDevice");
       ncclComm_t& communicator = communicators[key(program, send, receive)];
-      if (!communicator) communicator = new_communicator();
+      if (!communicator) communicator = new_communicator(max_ctas > 0 ? max_ctas : kMostBlocks);
       of_.push_back(communicator);
     }
     for (const auto& [unused, communicator] : communicators) all_.push_back(communicator);
@@ -67,7 +69,7 @@ class NcclMessages final : public Messages {
     for (const ncclComm_t communicator : all_) nccl_.ncclCommDestroy(communicator);
   }
 
-  void message(int transfer, cudaStream_t, const std::function<void()>& work) override {
+  void message(int transfer, cudaStream_t stream, const std::function<void()>& work) override {
     current_ = of_[transfer];
     require(nccl_.ncclGroupStart(), "ncclGroupStart");
     try {
@@ -77,12 +79,14 @@ class NcclMessages final : public Messages {
       throw;
     }
     require(nccl_.ncclGroupEnd(), "ncclGroupEnd");
+    submitted(stream, "a message by NCCL");
   }
   void copy(const void* from, void* to, std::size_t bytes, cudaStream_t stream) override {
     if (bytes == 0) return;
     require(nccl_.ncclSend(from, bytes, ncclInt8, 0, current_, stream), "ncclSend");
     require(nccl_.ncclRecv(to, bytes, ncclInt8, 0, current_, stream), "ncclRecv");
   }
+  int communicators() const override { return static_cast<int>(all_.size()); }
 
  private:
   /// Messages of one key share a communicator, so they follow each other.
@@ -100,11 +104,13 @@ class NcclMessages final : public Messages {
     if (result != ncclSuccess) throw CudaError(fmt::format("{}: {}", what, nccl_.ncclGetErrorString(result)));
   }
 
-  ncclComm_t new_communicator() {
+  static constexpr int kMostBlocks = 4;  // A copy within a GPU takes multiprocessors from the receiver.
+
+  ncclComm_t new_communicator(int max_ctas) {
     ncclUniqueId id;
     require(nccl_.ncclGetUniqueId(&id), "ncclGetUniqueId");
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.maxCTAs = 4;  // A power of two, or it becomes one.
+    config.maxCTAs = max_ctas;  // A power of two, or it becomes one.
     config.cgaClusterSize = 0;
     ncclComm_t communicator = nullptr;
     require(nccl_.ncclCommInitRankConfig(&communicator, 1, id, 0, &config), "ncclCommInitRankConfig");
@@ -122,8 +128,21 @@ std::unique_ptr<Messages> copied_messages(const Program& program, std::vector<in
   return std::make_unique<CopiedMessages>(program, std::move(gpus));
 }
 std::unique_ptr<Messages> kernel_messages(CopyKernel copy) { return std::make_unique<KernelMessages>(std::move(copy)); }
-std::unique_ptr<Messages> nccl_messages(const Program& program, const std::vector<int>& gpus) {
-  return std::make_unique<NcclMessages>(program, gpus);
+std::unique_ptr<Messages> nccl_messages(const Program& program, const std::vector<int>& gpus, int max_ctas) {
+  return std::make_unique<NcclMessages>(program, gpus, max_ctas);
+}
+
+std::unique_ptr<Messages> make_messages(const Program& program, const std::vector<int>& gpus, const GpuOptions& options,
+                                        const CopyKernel& copy_kernel) {
+  switch (options.messages) {
+    case GpuMessages::Copy:
+      return copied_messages(program, gpus);
+    case GpuMessages::Kernel:
+      return kernel_messages(copy_kernel);
+    case GpuMessages::Nccl:
+      return nccl_messages(program, gpus, options.nccl_ctas);
+  }
+  throw InternalError("no such messages");
 }
 
 }  // namespace stagecraft::cuda

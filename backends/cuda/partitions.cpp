@@ -18,7 +18,7 @@ struct Partitions::Driver {
 };
 
 // Split once into the smallest groups and glued together, because what a split gives cannot be split again.
-Partitions::Partitions(int device, const std::vector<unsigned>& shares) {
+Partitions::Partitions(int device, const std::vector<unsigned>& shares, bool with_streams) {
   check(cudaSetDevice(device), "cudaSetDevice");
   check(cudaFree(nullptr), "cudaFree");  // Makes the primary context, to which green contexts belong.
   const Driver driver;
@@ -49,9 +49,10 @@ Partitions::Partitions(int device, const std::vector<unsigned>& shares) {
       check(driver.cuGreenCtxGetDevResource(part.context, &got, CU_DEV_RESOURCE_TYPE_SM), "cuGreenCtxGetDevResource");
       part.multiprocessors = got.sm.smCount;
       unused_ -= part.multiprocessors;
+      next += each * share;
+      if (!with_streams) continue;
       check(driver.cuGreenCtxStreamCreate(&part.compute, part.context, CU_STREAM_NON_BLOCKING, 0), "a stream");
       check(driver.cuGreenCtxStreamCreate(&part.comm, part.context, CU_STREAM_NON_BLOCKING, -5), "a stream");
-      next += each * share;
     }
   } catch (...) {
     release();
@@ -64,10 +65,14 @@ cudaStream_t Partitions::new_stream(std::size_t part, int priority) {
   return more_.back();
 }
 
-void Partitions::release() noexcept {
+void Partitions::close_streams() noexcept {
   for (const cudaStream_t stream : more_)
     if (stream) cudaStreamDestroy(stream);
   more_.clear();
+}
+
+void Partitions::release() noexcept {
+  close_streams();
   for (const Partition& part : parts_) {
     if (part.compute) cudaStreamDestroy(part.compute);
     if (part.comm) cudaStreamDestroy(part.comm);

@@ -13,13 +13,13 @@ class Partitions {
  public:
   struct Partition {
     CUgreenCtx context{};
-    cudaStream_t compute{}, comm{};
-    unsigned multiprocessors = 0;  ///< What it really got.
+    cudaStream_t compute{}, comm{};  ///< Only if they were asked for: each stream takes a hardware queue.
+    unsigned multiprocessors = 0;    ///< What it really got.
   };
 
   /// A partition for each share, in proportion, in the groups that the driver can give away: {1, 1, 1, 1} are four
-  /// equal ones. Throws CudaError when there are fewer groups than shares.
-  Partitions(int device, const std::vector<unsigned>& shares);
+  /// equal ones. Throws CudaError when there are fewer groups than shares. `with_streams`: each has two.
+  Partitions(int device, const std::vector<unsigned>& shares, bool with_streams = false);
   Partitions(const Partitions&) = delete;
   Partitions& operator=(const Partitions&) = delete;
   ~Partitions() { release(); }
@@ -27,6 +27,7 @@ class Partitions {
   const std::vector<Partition>& parts() const { return parts_; }
   /// One more stream of a part, which goes with the partitions.
   cudaStream_t new_stream(std::size_t part, int priority);
+  void close_streams() noexcept;               ///< Destroys all of them.
   unsigned group() const { return group_; }    ///< Multiprocessors of the smallest group.
   unsigned groups() const { return groups_; }  ///< Groups that the device was split into.
   unsigned unused() const { return unused_; }  ///< Multiprocessors in no partition.

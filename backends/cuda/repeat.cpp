@@ -57,6 +57,7 @@ void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool
     const Iteration& iteration = iterations_[k];
     enqueuer_.keep_up(0);
     const double waited = enqueuer_.waited(), begin = real::steady_seconds();
+    const std::int64_t calls_before = runtime_.meter().calls();
     const int graphs_before = stats_.instantiated;
     session.begin_iteration(iteration.body);
     bool launched = false;
@@ -68,6 +69,7 @@ void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool
     session.end_iteration(static_cast<int>(k));
     marks.iterations.push_back(enqueuer_.barrier(true));
     const double seconds = real::steady_seconds() - begin - (enqueuer_.waited() - waited);
+    stats_.calls = std::max(stats_.calls, static_cast<double>(runtime_.meter().calls() - calls_before));
     if (stats_.instantiated == graphs_before) (launched ? stats_.by_graph : stats_.by_calls).push_back(seconds);
   }
 }
@@ -149,14 +151,17 @@ Enqueued play_by_calls(const Stage& s, bool warm_up) {
     s.session.rewind(false);
     s.runtime.stop_growing();
   }
-  double seconds = 0;
+  double seconds = 0, calls = 0;
   s.play([&] {
     const double begin = real::steady_seconds(), waited = s.enqueuer.waited();
+    const std::int64_t calls_before = s.runtime.meter().calls();
     s.enqueuer.run(s.session, s.marks, s.program.size());
+    calls = static_cast<double>(s.runtime.meter().calls() - calls_before) / s.program.iterations;
     seconds = real::steady_seconds() - begin - (s.enqueuer.waited() - waited);
   });
   Enqueued result;
   result.by_calls = {seconds / s.program.iterations};
+  result.calls = calls;
   return result;
 }
 
@@ -180,8 +185,14 @@ Enqueued play_by_graphs(const Stage& s, Repeater& repeater, bool warm_up) {
   }
   enqueue(repeater.size(), true);
   const Repeater::RepeatStats& stats = repeater.stats();
-  return {Seconds{median(stats.by_calls)}, Seconds{median(stats.by_graph)}, stats.instantiated, stats.launched,
-          stats.why_not};
+  Enqueued result;
+  result.by_calls = Seconds{median(stats.by_calls)};
+  result.by_graph = Seconds{median(stats.by_graph)};
+  result.graphs = stats.instantiated;
+  result.launches = stats.launched;
+  result.no_graph = stats.why_not;
+  result.calls = stats.calls;
+  return result;
 }
 
 }  // namespace stagecraft::cuda

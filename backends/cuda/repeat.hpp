@@ -34,6 +34,7 @@ class Repeater {
     std::vector<double> by_calls, by_graph;
     int instantiated = 0, launched = 0;
     std::string why_not;
+    double calls = 0;  ///< Driver calls of the iteration with the most.
   };
   const RepeatStats& stats() const { return stats_; }
 

@@ -15,8 +15,7 @@
 namespace stagecraft::cuda {
 namespace {
 
-constexpr std::size_t kMostAhead =
-    64;  // Pieces of work in a queue, each of some launches: drivers hold about a thousand.
+constexpr std::size_t kMostAhead = 64;  // Instructions in a queue; the meter limits their launches.
 
 constexpr std::int64_t kMostCounted = 1 << 20;  // Updates: floats count them one by one, and each has 16 bytes at most.
 
@@ -25,18 +24,6 @@ std::vector<int> gpus_of(const std::vector<int>& devices, const VirtualDevices& 
   std::vector<int> gpus;
   for (const int d : devices) gpus.push_back(d < 0 ? -1 : virtual_devices.gpu(d));
   return gpus;
-}
-
-std::unique_ptr<Messages> messages_of(const Program& program, const std::vector<int>& gpus, const Options& options) {
-  switch (options.gpu.messages) {
-    case GpuMessages::Copy:
-      return copied_messages(program, gpus);
-    case GpuMessages::Kernel:
-      return kernel_messages(options.copy_kernel);
-    case GpuMessages::Nccl:
-      return nccl_messages(program, gpus);
-  }
-  throw InternalError("no such messages");
 }
 
 /// A kernel that copies uses the memory of the other GPU itself.
@@ -57,7 +44,7 @@ std::unique_ptr<Ranks> ranks_of(const Program& program, const real::DevicePlacem
                                 const std::vector<int>& gpus, const GpuOptions& options) {
   const World world = placement.world();
   const ByNccl by_nccl{options.messages == GpuMessages::Nccl,
-                       options.sums == GpuSums::Collective && !program.collectives.empty()};
+                       options.sums == GpuSums::Collective && !program.collectives.empty(), options.nccl_ctas};
   if (world.size == 1 && !by_nccl.messages && !by_nccl.sums) return nullptr;
   const auto alone = [](const std::string& text) { return std::vector<std::string>{text}; };
   auto ranks = std::make_unique<Ranks>(program, slots_of(placement, gpus), world.rank, by_nccl,
@@ -112,7 +99,7 @@ std::unique_ptr<RunState> held_for(const Program& program, const KernelMaker& ma
   const VirtualDevices& devices = state->runtime->devices();
   const std::vector<int> gpus = gpus_of(part.virtual_of, devices);
   if (options.gpu.messages == GpuMessages::Kernel) require_reach(program, part.virtual_of, devices);
-  state->messages = messages_of(program, gpus, options);
+  state->messages = make_messages(program, gpus, options.gpu, options.copy_kernel);
   state->ranks = ranks_of(program, placement, gpus, options.gpu);
   return state;
 }
@@ -145,12 +132,19 @@ class Runner {
                                : play_by_calls(stage, options_.warm_up);
     });
     if (!no_graph.empty()) result.no_graph = no_graph;
+    result.streams = state_.runtime->queues().size();
+    result.warning = queue_warning(state_.runtime->queues(), state_.ranks ? state_.ranks->gpus() : own_communicators());
     timeline.enqueued = std::move(result);
     return timeline;
   }
 
  private:
   bool here(DeviceId d) const { return part_.virtual_of[d.value] >= 0; }
+  /// The GPU of each communicator that carries messages within a GPU.
+  std::vector<int> own_communicators() const {
+    return std::vector<int>(static_cast<std::size_t>(state_.messages->communicators()),
+                            state_.runtime->devices().gpu(0));
+  }
 
   Timeline perform(const std::function<void()>& play_all) {
     if (placement_.world().size > 1)
@@ -179,6 +173,7 @@ class Runner {
     watch_->finish();
     runtime.wait_by(at_most(kMostPatience));
     runtime.finish();
+    if (monitor_) state_.last_anchors = read_host_clocks(runtime.queues());
   }
 
   ProgressEvent beat(bool moved) {
@@ -219,6 +214,7 @@ Timeline run(const Program& program, const KernelMaker& maker, const Options& op
   const real::DevicePlacement placement(program, world());
   const ProcessShare part = share_of(program, placement);
   std::unique_ptr<RunState> state = held_for(program, maker, options, placement, part);
+  const Metered metered(&state->runtime->meter());
   try {
     return Runner(program, options, placement, part, *state).run();
   } catch (const BackendError&) {

@@ -19,8 +19,9 @@ int gpu_count() {
 }
 
 /// Work and events come from the primary context; the manual leaves open whether streams of partitions take them.
-void require_streams(const Partitions& partitions) {
-  const cudaStream_t first = partitions.parts().front().compute, last = partitions.parts().back().compute;
+void require_streams(Partitions& partitions) {
+  const cudaStream_t first = partitions.new_stream(0, 0);
+  const cudaStream_t last = partitions.new_stream(partitions.parts().size() - 1, 0);
   const Event begin(cudaEventDefault), end(cudaEventDefault);
   const Block block(1);
   begin.record(first);
@@ -29,6 +30,7 @@ void require_streams(const Partitions& partitions) {
   end.record(last);
   at_most(10)([&] { return end.over(); });
   end.milliseconds_since(begin);
+  partitions.close_streams();
 }
 
 /// Null, and why, where the driver has no green contexts, or the GPU too few groups.
@@ -64,19 +66,27 @@ VirtualDevices::VirtualDevices(int count, std::vector<int> gpus) : count_(count)
     for (int g = gpu_count(); g > 0; --g) gpus_.insert(gpus_.begin(), g - 1);
   check(cudaSetDevice(gpus_.front()), "cudaSetDevice");
   check(cudaGetDeviceProperties(&properties_, gpus_.front()), "cudaGetDeviceProperties");
-  if (gpus_.size() >= static_cast<std::size_t>(count)) {
-    partitioning_ = GpuPartitioning::Gpus;
-    join_memories();
-  } else if ((partitions_ = divided(gpus_.front(), count, why_undivided_))) {
-    partitioning_ = GpuPartitioning::Green;
+  per_gpu_ = (count + static_cast<int>(gpus_.size()) - 1) / static_cast<int>(gpus_.size());
+  partitioning_ = per_gpu_ == 1 ? GpuPartitioning::Gpus : divide() ? GpuPartitioning::Green : GpuPartitioning::None;
+  if (gpu(count - 1) != gpu(0)) join_memories();
+}
+
+/// Divides each GPU that is used into equal parts; false, and none is divided, if one of them cannot be.
+bool VirtualDevices::divide() {
+  for (int first = 0; first < count_; first += per_gpu_) {
+    partitions_.push_back(divided(gpu(first), per_gpu_, why_undivided_));
+    if (partitions_.back()) continue;
+    partitions_.clear();
+    return false;
   }
+  return true;
 }
 
 /// Gradients of replicas are added where one of them is, which reads the memory of the others where it can.
 void VirtualDevices::join_memories() {
   for (int d = 0; d < count_; ++d)
     for (int other = 0; other < count_; ++other)
-      if (d != other && !reach_memory(gpu(d), gpu(other))) strangers_.emplace_back(gpu(d), gpu(other));
+      if (gpu(d) != gpu(other) && !reach_memory(gpu(d), gpu(other))) strangers_.emplace_back(gpu(d), gpu(other));
 }
 
 bool VirtualDevices::reaches(int device, int other) const {
@@ -88,13 +98,17 @@ VirtualDevices::~VirtualDevices() {
 }
 
 int VirtualDevices::multiprocessors(int device) const {
-  if (partitions_) return static_cast<int>(partitions_->parts()[device].multiprocessors);
+  if (const Partitions* const partitions = partitions_of(device))
+    return static_cast<int>(partitions->parts()[device % per_gpu_].multiprocessors);
   return properties_.multiProcessorCount;
 }
 
 cudaStream_t VirtualDevices::new_stream(int device, bool for_messages) {
   const int priority = for_messages ? kFirst : 0;
-  if (partitions_) return partitions_->new_stream(device, priority);
+  if (Partitions* const partitions = partitions_of(device)) {
+    check(cudaSetDevice(gpu(device)), "cudaSetDevice");
+    return partitions->new_stream(static_cast<std::size_t>(device % per_gpu_), priority);
+  }
   check(cudaSetDevice(gpu(device)), "cudaSetDevice");
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority), "cudaStreamCreate");
@@ -103,14 +117,19 @@ cudaStream_t VirtualDevices::new_stream(int device, bool for_messages) {
 }
 
 std::string VirtualDevices::description() const {
+  const int used = (count_ + per_gpu_ - 1) / per_gpu_;
+  const std::string gpus = used == 1 ? std::string(properties_.name) : fmt::format("{} x {}", used, properties_.name);
   switch (partitioning_) {
     case GpuPartitioning::Gpus:
-      return count_ == 1 ? fmt::format("{}", properties_.name) : fmt::format("{} x {}", count_, properties_.name);
-    case GpuPartitioning::Green:
-      return fmt::format("{} partitions of {} of the {} multiprocessors of {}", count_, multiprocessors(0),
-                         properties_.multiProcessorCount, properties_.name);
+      return gpus;
+    case GpuPartitioning::Green: {
+      const unsigned unused = partitions_.front()->unused(), whole_groups = unused / partitions_.front()->group();
+      return fmt::format("{} partitions of {} of the {} multiprocessors of {}{}{}", count_, multiprocessors(0),
+                         properties_.multiProcessorCount, used > 1 ? "each of " : "", gpus,
+                         whole_groups > 0 ? fmt::format(", {} unused", unused) : "");
+    }
     case GpuPartitioning::None:
-      return fmt::format("{} devices that share {} undivided ({})", count_, properties_.name, why_undivided_);
+      return fmt::format("{} devices that share {} undivided ({})", count_, gpus, why_undivided_);
   }
   return {};
 }

@@ -13,8 +13,8 @@ namespace stagecraft::cuda {
 /// How the devices of a plan are made from the GPUs of this machine.
 enum class GpuPartitioning : std::uint8_t {
   Gpus,   ///< Each device is a whole GPU.
-  Green,  ///< Each device is a partition (green context) of one GPU.
-  None,   ///< All devices share one GPU: the driver does not divide it, or there are more devices than groups.
+  Green,  ///< Each device is a partition (green context) of a GPU; k devices on g GPUs are at most ceil(k / g) on each.
+  None,   ///< Devices share GPUs: the driver does not divide one, or there are more devices than groups.
 };
 const char* to_text(GpuPartitioning);
 
@@ -29,28 +29,32 @@ class VirtualDevices {
 
   int count() const { return count_; }
   GpuPartitioning partitioning() const { return partitioning_; }
-  int gpu(int device) const {
-    return gpus_[partitioning_ == GpuPartitioning::Gpus ? static_cast<std::size_t>(device) : 0];
-  }
+  int gpu(int device) const { return gpus_[static_cast<std::size_t>(device / per_gpu_)]; }
   /// Whether work of the first may use the memory of the second.
   bool reaches(int device, int other) const;
   int multiprocessors(int device) const;
-  int group() const { return partitions_ ? static_cast<int>(partitions_->group()) : 1; }  ///< The fewest given away.
+  /// The fewest multiprocessors that the driver gives away.
+  int group() const { return partitions_.empty() ? 1 : static_cast<int>(partitions_.front()->group()); }
   /// A stream of the device, which goes with the devices. Messages go first.
   cudaStream_t new_stream(int device, bool for_messages);
-  /// "NVIDIA H200, 4 partitions of 32 of its 132 multiprocessors".
+  /// "4 partitions of 32 of the 132 multiprocessors of NVIDIA H200".
   std::string description() const;
 
  private:
+  bool divide();
   void join_memories();
+  Partitions* partitions_of(int device) const {
+    return partitions_.empty() ? nullptr : partitions_[static_cast<std::size_t>(device / per_gpu_)].get();
+  }
 
   int count_ = 0;
+  int per_gpu_ = 1;  ///< Devices of each GPU that is used; the last one may have fewer.
   std::vector<int> gpus_;
   std::vector<std::pair<int, int>> strangers_;  ///< GPUs of which the first does not reach the memory of the second.
   GpuPartitioning partitioning_ = GpuPartitioning::None;
   cudaDeviceProp properties_{};
   std::string why_undivided_;
-  std::unique_ptr<Partitions> partitions_;
+  std::vector<std::unique_ptr<Partitions>> partitions_;  ///< One for each GPU that is used; empty if none is divided.
   std::vector<cudaStream_t> streams_;
 };
 

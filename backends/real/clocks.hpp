@@ -25,14 +25,30 @@ class Nap {
   int length_ = 0;
 };
 
-/// Looks at a value before a thread sleeps until it changes: about ten microseconds, which is less than being woken
-/// takes. Only where each thread has a core.
-constexpr int kSpins = 2000;
 inline void pause_core() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
 }
+
+/// For checks of a value before a thread sleeps until it changes: ten microseconds, which is less than being woken
+/// takes. Only where each thread has a core. A pause takes 40 to 140 cycles, so time decides and not their number.
+class Spin {
+ public:
+  /// False when it is time to sleep.
+  bool operator()() {
+    pause_core();
+    if (++count_ % kAtOnce != 0) return true;
+    if (count_ == kAtOnce) begin_ = steady_seconds();
+    return steady_seconds() - begin_ < kSeconds;
+  }
+
+ private:
+  static constexpr int kAtOnce = 16;
+  static constexpr double kSeconds = 1e-5;
+  int count_ = 0;
+  double begin_ = 0;
+};
 
 /// For a busy wait between two checks: yields the core as long as it comes back at once. With more runnable threads
 /// than cores a thread that yields queues after all of them, and one that is woken does not, so then sleep instead.

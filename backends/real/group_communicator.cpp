@@ -20,7 +20,7 @@ void GroupCommunicator::barrier() {
     lock.unlock();
     ++waits_->waiting;
     const auto is_over = [&] { return generation_.load() != generation || waits_->interrupted; };
-    for (int round = 0; waits_->spins && round < kSpins && !is_over(); ++round) pause_core();
+    for (Spin spin; waits_->spins && !is_over() && spin();) continue;
     lock.lock();
     next_generation_.wait(lock, is_over);
     lock.unlock();

@@ -15,7 +15,13 @@ double& NodeTimes::seconds_of(LayerPass part, std::size_t node) {
                                              : weight_gradient)[node];
 }
 
-LayerRuns::LayerRuns(const ProfileRequest& request, int samples, Kernels& kernels)
+std::vector<double> profile_weights(const ProfileRequest& request, std::size_t width) {
+  constexpr std::int64_t kDistinct = (1 << 16) + 1;  // A prime, so that rows of matrices are not alike.
+  const Workload workload = as_one_stage(request.workload);
+  return initial_weights(compile_stage(workload, StageId{0}, width), workload, false, kDistinct);
+}
+
+LayerRuns::LayerRuns(const ProfileRequest& request, int samples, std::span<const double> weights, Kernels& kernels)
     : workload_(as_one_stage(request.workload)),
       samples_(samples),
       kernels_(kernels),
@@ -26,7 +32,7 @@ LayerRuns::LayerRuns(const ProfileRequest& request, int samples, Kernels& kernel
   data_ = get_from(tasks::catalog(), "task", training.task).make(workload_.task, training.seed);
   weights_ = Array(memory_, 1, net_.weights, Use::Weights);
   sum_ = Array(memory_, 1, net_.weights, Use::Gradients);
-  kernels_.upload(initial_weights(net_, workload_, false), weights_.data());
+  kernels_.upload(weights, weights_.data());
   kernels_.zero(sum_.data(), net_.weights * kernels_.width());
 }
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,15 @@ struct Readings {
 };
 using LayerReadings = std::map<std::string, Readings>;  ///< By signature.
 
+/// Weights for all runs of a request on numbers of `width` bytes: random, as times depend on it on GPUs, but with only
+/// 65,537 different numbers in each operation, because drawing all of a large model takes longer than measuring it.
+std::vector<double> profile_weights(const ProfileRequest&, std::size_t width);
+
 /// One device's runs of the whole model with `samples` samples, forward and backward.
 class LayerRuns {
  public:
-  LayerRuns(const ProfileRequest&, int samples, Kernels&);
+  /// `weights`: profile_weights() of this request.
+  LayerRuns(const ProfileRequest&, int samples, std::span<const double> weights, Kernels&);
 
   std::size_t nodes() const { return net_.nodes.size(); }
   void once(Stopwatch*);

@@ -1,6 +1,7 @@
 #include "backends/real/measure.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <exception>
@@ -10,6 +11,7 @@
 #include "backends/real/clocks.hpp"
 #include "backends/real/layer_runs.hpp"
 #include "backends/real/start_thread.hpp"
+#include "backends/real/thread_places.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/host.hpp"
 #include "sim/core/numbers.hpp"
@@ -39,8 +41,8 @@ struct Runner {
   LayerRuns runs;
   LayerReadings readings;
 
-  Runner(const ProfileRequest& request, int samples, std::unique_ptr<Kernels> given)
-      : kernels(std::move(given)), runs(request, samples, *kernels) {}
+  Runner(const ProfileRequest& request, int samples, std::span<const double> weights, std::unique_ptr<Kernels> given)
+      : kernels(std::move(given)), runs(request, samples, weights, *kernels) {}
   void once(bool counts) {
     HostStopwatch watch(runs.nodes());
     runs.once(&watch);
@@ -51,16 +53,20 @@ struct Runner {
 void append(std::vector<double>& to, const std::vector<double>& from) { to.insert(to.end(), from.begin(), from.end()); }
 
 /// All threads begin each run together, so that each is measured in the company of the others.
-void measure_layers(const ProfileRequest& request, int samples, const KernelFactory& factory, Profile& profile) {
+void measure_layers(const ProfileRequest& request, int samples, std::span<const double> weights,
+                    const KernelFactory& factory, Profile& profile) {
   std::vector<std::unique_ptr<Runner>> runners;
   for (int t = 0; t < request.threads; ++t)
-    runners.push_back(std::make_unique<Runner>(request, samples, factory(width_of(request.workload), DeviceId{t})));
+    runners.push_back(
+        std::make_unique<Runner>(request, samples, weights, factory(width_of(request.workload), DeviceId{t})));
   std::barrier together(request.threads);
   std::atomic<bool> more{true};
   const double begin = steady_seconds();
   std::vector<std::thread> threads;
   std::latch decided{1};  // No thread meets the others before it is known that all could be started.
+  const std::vector<int> places = thread_places(static_cast<std::size_t>(request.threads));  // As in a run.
   const auto work = [&](int t) {
+    if (!places.empty()) pin_thread(places[static_cast<std::size_t>(t)]);
     decided.wait();
     for (int round = 0; more; ++round) {
       together.arrive_and_wait();
@@ -94,10 +100,34 @@ void measure_layers(const ProfileRequest& request, int samples, const KernelFact
   put_layers(readings, samples, profile);
 }
 
-double host_seconds_of(const std::function<void()>& work) {
-  const double start = steady_seconds();
-  work();
-  return steady_seconds() - start;
+/// Drives arrays out of the caches, as the forwards and backwards of an iteration do between two updates.
+class CacheFlush {
+ public:
+  explicit CacheFlush(std::size_t bytes) : numbers_(bytes, 0) {}
+  void operator()() {
+    constexpr std::size_t kLine = 64;
+    for (std::size_t i = 0; i < numbers_.size(); i += kLine) ++numbers_[i];
+  }
+
+ private:
+  std::vector<char> numbers_;
+};
+
+/// What an iteration touches between two updates: weights, gradients and activations, of which there are as many again
+/// at least. More than 32 MiB leave nothing of an array in the cache of a core or in its part of a shared one.
+std::size_t touched_bytes(const ProfileRequest& request) {
+  constexpr double kEnough = 32 << 20;
+  return static_cast<std::size_t>(
+      std::min(kEnough, 3 * request.workload.parameters * static_cast<double>(width_of(request.workload))));
+}
+
+SecondsOf host_seconds_of(CacheFlush& flush) {
+  return [&flush](const std::function<void()>& work) {
+    flush();
+    const double start = steady_seconds();
+    work();
+    return steady_seconds() - start;
+  };
 }
 
 /// Checks that the memory suffices for weights and gradients of every thread.
@@ -118,8 +148,12 @@ Profile measure(const ProfileRequest& request, const KernelFactory& factory) {
   require_memory(request);
   Profile profile;
   profile.threads = request.threads;
-  for (const int samples : request.samples) measure_layers(request, samples, factory, profile);
-  put_updates(request, *factory(width_of(request.workload), DeviceId{0}), host_seconds_of, profile);
+  {
+    const std::vector<double> weights = profile_weights(request, width_of(request.workload));
+    for (const int samples : request.samples) measure_layers(request, samples, weights, factory, profile);
+  }
+  CacheFlush flush(touched_bytes(request));
+  put_updates(request, *factory(width_of(request.workload), DeviceId{0}), host_seconds_of(flush), profile);
   profile.operation = measure_operation([&](const Program& program) { return execute(program, factory, {}); });
   const MessageFigures messages = measure_messages();
   profile.latency = messages.latency;

@@ -4,25 +4,40 @@
 #include <cstring>
 #include <vector>
 
+#include "backends/real/clocks.hpp"
 #include "backends/real/program_executor.hpp"
 #include "sim/core/numbers.hpp"
 
 namespace stagecraft::real {
 namespace {
 
-constexpr int kRounds = 300;
+constexpr int kRounds = 100;
 
-/// Computes nothing; a message is copied from one place to another that has been touched before.
+/// Computes for a while, so that the other thread sleeps when its message comes, as a stage that has waited for one
+/// does; a thread that still spins would take it ten times as fast. A message is copied from memory to other memory,
+/// both of which were touched some messages before, and are no more in the caches next to a core.
 class PingPong : public Actions {
  public:
-  explicit PingPong(std::size_t bytes) : from_(bytes, 'x'), to_(bytes, 'y') {}
-  void compute(InstructionId) override {}
-  void carry(int) override { std::memcpy(to_.data(), from_.data(), from_.size()); }
+  explicit PingPong(std::size_t bytes, double seconds) : seconds_(seconds) {
+    for (std::size_t n = 0; n < kPlaces; ++n) places_.emplace_back(bytes, 'x');
+  }
+  void compute(InstructionId) override {
+    for (const double begin = steady_seconds(); steady_seconds() - begin < seconds_;) continue;
+  }
+  void carry(int) override {
+    const std::vector<char>& from = places_[next_++ % kPlaces];
+    std::memcpy(places_[next_++ % kPlaces].data(), from.data(), from.size());
+  }
   void collective(int) override {}
 
  private:
-  std::vector<char> from_, to_;
+  static constexpr std::size_t kPlaces = 8;
+  double seconds_;
+  std::vector<std::vector<char>> places_;
+  std::size_t next_ = 0;
 };
+
+constexpr double kSleeps = 2e-4;  // Seconds of an op, twenty times as long as a thread spins.
 
 /// Device 0 computes and sends, device 1 computes and sends back, round after round.
 Program to_and_fro(int rounds) {
@@ -72,7 +87,7 @@ double median_gap(const Program& p, const Times& t) {
 }
 
 double message_seconds(std::size_t bytes) {
-  PingPong actions(bytes);
+  PingPong actions(bytes, kSleeps);
   const Program p = to_and_fro(kRounds);
   return median_gap(p, run_program(p, actions, nullptr, {}));
 }
@@ -95,7 +110,7 @@ double op_seconds() {
     if (n > 0) p.waits.emplace_back(n - 1);
     p.first_wait.push_back(static_cast<std::uint32_t>(p.waits.size()));
   }
-  PingPong actions(1);
+  PingPong actions(1, 0);
   const Times t = run_program(p, actions, nullptr, {});
   return (t.end.back() - t.start.front()) / kRounds;
 }

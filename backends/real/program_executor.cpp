@@ -1,7 +1,5 @@
 #include "backends/real/program_executor.hpp"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -15,7 +13,9 @@
 
 #include "backends/real/clocks.hpp"
 #include "backends/real/start_thread.hpp"
+#include "backends/real/thread_places.hpp"
 #include "backends/world.hpp"
+#include "sim/core/cores.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::real {
@@ -63,10 +63,14 @@ class ProgramExecutor {
     times_.origin = steady_seconds();
     std::vector<std::thread> threads;
     const std::vector<DeviceId> busy = busy_devices();
-    const bool spins = busy.size() <= std::thread::hardware_concurrency();
+    const bool spins = busy.size() <= static_cast<std::size_t>(usable_cores().count());
+    // Whoever started several processes has placed their threads.
+    const std::vector<int> places = transport_ ? std::vector<int>{} : thread_places(busy.size());
     const bool all_started = guarded([&] {
       for (std::size_t n = 0; n < busy.size(); ++n)
-        start_thread(threads, busy.size(), [this, device = busy[n], core = n, spins] { serve(device, core, spins); });
+        start_thread(threads, busy.size(), [this, device = busy[n], place = places.empty() ? -1 : places[n], spins] {
+          serve(device, place, spins);
+        });
     });
     if (all_started) start_all();
     transport_ ? watch_together() : watch();
@@ -128,9 +132,9 @@ class ProgramExecutor {
     }
   }
 
-  /// The life of a device's thread.
-  void serve(DeviceId device, std::size_t core, bool spins) {
-    if (spins && !transport_) pin(core);  // Whoever started several processes has placed them.
+  /// The life of a device's thread. `processor`: where it stays; negative: where the system puts it.
+  void serve(DeviceId device, int processor, bool spins) {
+    if (processor >= 0) pin_thread(processor);
     Slot& slot = next_[device.value];
     std::vector<std::int32_t> ready;
     while (true) {
@@ -151,7 +155,8 @@ class ProgramExecutor {
 
   std::int32_t take(Slot& slot, bool spins) {
     slot.yield.reset();
-    for (int round = 0;; ++round) {
+    Spin spin;
+    while (true) {
       if (slot.ready.load(std::memory_order_acquire) != kNothing) {
         const std::int32_t i = slot.ready.exchange(kNothing, std::memory_order_acquire);
         if (i == kStop) slot.ready = kStop;
@@ -159,9 +164,7 @@ class ProgramExecutor {
       }
       if (transport_ && slot.yield()) {
         poll();
-      } else if (!transport_ && spins && round < kSpins) {
-        pause_core();
-      } else {
+      } else if (transport_ || !spins || !spin()) {
         slot.ready.wait(kNothing, std::memory_order_acquire);
       }
     }
@@ -180,18 +183,6 @@ class ProgramExecutor {
       advance(ready);
     });
     return !ended.empty();
-  }
-
-  void pin(std::size_t core) {
-    cpu_set_t allowed, one;
-    CPU_ZERO(&one);
-    if (pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed) != 0) return;
-    std::vector<int> cores;
-    for (int c = 0; c < CPU_SETSIZE; ++c)
-      if (CPU_ISSET(c, &allowed)) cores.push_back(c);
-    if (cores.empty()) return;
-    CPU_SET(cores[core % cores.size()], &one);
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
   }
 
   void end(std::int32_t i, std::vector<std::int32_t>& ready) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
-#include <thread>
 
 #include <fmt/format.h>
 
+#include "sim/core/cores.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/host.hpp"
 #include "sim/program/check.hpp"
@@ -142,7 +142,7 @@ GroupMember Session::group_of(StageId stage, const std::vector<DeviceId>& device
   if (devices.size() < 2) return {};
   for (const DeviceId d : devices) STAGECRAFT_CHECK(here(d));  // execute() refuses other placements.
   auto& group = groups_[{stage, devices}];
-  waits_.spins = p_.devices <= static_cast<int>(std::thread::hardware_concurrency());
+  waits_.spins = p_.devices <= usable_cores().count();
   if (!group) group = std::make_unique<GroupCommunicator>(static_cast<int>(devices.size()), waits_);
   return {group.get(), static_cast<int>(std::find(devices.begin(), devices.end(), member) - devices.begin())};
 }

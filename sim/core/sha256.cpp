@@ -1,5 +1,11 @@
 #include "sim/core/sha256.hpp"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -48,23 +54,85 @@ void compress(std::array<std::uint32_t, 8>& state, const unsigned char* block, c
   for (std::size_t i = 0; i < 8; ++i) state[i] += s[i];
 }
 
-}  // namespace
+#ifdef __x86_64__
+/// Compresses by the SHA instructions of the processor, some five times as fast. In its terms (Intel, Software
+/// Developer's Manual, SHA256RNDS2) one register holds a, b, e, f and another c, d, g, h; an instruction does two
+/// rounds.
+__attribute__((target("sha,sse4.1"))) void compress_by_instructions(std::array<std::uint32_t, 8>& state,
+                                                                    const unsigned char* block, const RoundWords& k) {
+  const __m128i big_endian = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
+  const auto lane = [](std::uint32_t x) { return static_cast<int>(x); };
+  __m128i w[4];
+  for (int i = 0; i < 4; ++i)
+    w[i] = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(block) + i), big_endian);
+  __m128i abef = _mm_set_epi32(lane(state[0]), lane(state[1]), lane(state[4]), lane(state[5]));
+  __m128i cdgh = _mm_set_epi32(lane(state[2]), lane(state[3]), lane(state[6]), lane(state[7]));
+  const __m128i abef_before = abef, cdgh_before = cdgh;
+  for (int r = 0; r < 16; ++r) {
+    __m128i& words = w[r % 4];
+    if (r >= 4) {
+      const __m128i w1 = w[(r + 1) % 4], w2 = w[(r + 2) % 4], w3 = w[(r + 3) % 4];
+      words = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(words, w1), _mm_alignr_epi8(w3, w2, 4)), w3);
+    }
+    __m128i sums = _mm_add_epi32(words, _mm_loadu_si128(reinterpret_cast<const __m128i*>(k.data()) + r));
+    for (int half = 0; half < 2; ++half) {
+      const __m128i next = _mm_sha256rnds2_epu32(cdgh, abef, sums);
+      cdgh = abef;
+      abef = next;
+      sums = _mm_unpackhi_epi64(sums, sums);
+    }
+  }
+  abef = _mm_add_epi32(abef, abef_before);
+  cdgh = _mm_add_epi32(cdgh, cdgh_before);
+  std::array<std::uint32_t, 4> first{}, second{};
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(first.data()), abef);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(second.data()), cdgh);
+  state = {first[3], first[2], second[3], second[2], first[1], first[0], second[1], second[0]};
+}
 
-std::string sha256(std::string_view text) {
+bool has_instructions() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (b >> 29U & 1U) == 0) return false;
+  return __builtin_cpu_supports("sse4.1") != 0;
+}
+#endif
+
+using Compress = void (*)(std::array<std::uint32_t, 8>&, const unsigned char*, const RoundWords&);
+
+Compress fastest_compress() {
+#ifdef __x86_64__
+  if (has_instructions()) return compress_by_instructions;
+#endif
+  return compress;
+}
+
+std::string digest(std::string_view text, Compress compress_block) {
   static const RoundWords k = fractions_of_primes([](long double n) { return std::cbrt(n); });
   static const RoundWords start = fractions_of_primes([](long double n) { return std::sqrt(n); });
-  std::string bytes(text);
-  bytes += '\x80';
-  while (bytes.size() % 64 != 56) bytes += '\0';
-  const std::uint64_t bits = static_cast<std::uint64_t>(text.size()) * 8;
-  for (int shift = 56; shift >= 0; shift -= 8) bytes += static_cast<char>(bits >> shift & 0xff);
   std::array<std::uint32_t, 8> state{};
-  for (std::size_t i = 0; i < 8; ++i) state[i] = start[i];
-  for (std::size_t at = 0; at < bytes.size(); at += 64)
-    compress(state, reinterpret_cast<const unsigned char*>(bytes.data()) + at, k);
+  std::copy_n(start.begin(), state.size(), state.begin());
+  const std::size_t whole = text.size() / 64 * 64;
+  for (std::size_t at = 0; at < whole; at += 64)
+    compress_block(state, reinterpret_cast<const unsigned char*>(text.data()) + at, k);
+  std::string rest(text.substr(whole));
+  rest += '\x80';
+  while (rest.size() % 64 != 56) rest += '\0';
+  const std::uint64_t bits = static_cast<std::uint64_t>(text.size()) * 8;
+  for (int shift = 56; shift >= 0; shift -= 8) rest += static_cast<char>(bits >> shift & 0xff);
+  for (std::size_t at = 0; at < rest.size(); at += 64)
+    compress_block(state, reinterpret_cast<const unsigned char*>(rest.data()) + at, k);
   std::string hex;
   for (const std::uint32_t word : state) hex += fmt::format("{:08x}", word);
   return hex;
 }
+
+}  // namespace
+
+std::string sha256(std::string_view text) {
+  static const Compress compress_block = fastest_compress();
+  return digest(text, compress_block);
+}
+
+std::string portable_sha256(std::string_view text) { return digest(text, compress); }
 
 }  // namespace stagecraft

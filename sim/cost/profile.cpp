@@ -188,6 +188,7 @@ const MapSpec& profile_fields() {
                  list("layers", map("layer", layer_fields())).doc("Layers."),
                  list("updates", map("update", update_fields())).doc("Updates of different sizes."),
                  quantity("operation", Dimension::Time).doc("Overhead of each op, in addition to its layers."),
+                 text("transport").fallback("\"\"").doc("What carried messages on a GPU: copy, kernel or nccl."),
                  map("messages", message_fields()).doc("Between two devices of this type."),
                  map("gpu", gpu_fields()).optional().doc("Where the devices are parts of one GPU.")},
   };
@@ -213,6 +214,7 @@ Profile read_profile(const Value& v) {
   for (const Value& u : v.at("updates").items)
     p.updates.push_back({as_real(u.at("parameters")), as_seconds(u.at("time")), as_seconds(u.at("predict"))});
   p.operation = as_seconds(v.at("operation"));
+  p.messages = v.at("transport").text;
   p.latency = as_seconds(v.at("messages").at("latency"));
   p.bandwidth = as_bandwidth(v.at("messages").at("bandwidth"));
   if (const Value* g = v.find("gpu")) {
@@ -230,6 +232,7 @@ std::string to_yaml(const Profile& p) {
       "optimizer: {}\nthreads: {}\n",
       quoted(p.title), quoted(p.device), quoted(p.machine), quoted(p.date), quoted(p.commit), quoted(p.backend),
       quoted(p.precision), quoted(p.optimizer), p.threads);
+  if (!p.messages.empty()) text += fmt::format("transport: {}\n", p.messages);
   text += fmt::format("operation: {}\nmessages: {{latency: {}, bandwidth: {:.6g} GB/s}}\nupdates:\n", time(p.operation),
                       time(p.latency), p.bandwidth.value / 1e9);
   for (const MeasuredUpdate& u : p.updates)

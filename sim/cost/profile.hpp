@@ -39,8 +39,9 @@ struct Profile {
   int threads = 1;  ///< Number of devices that were busy at the same time.
   std::vector<MeasuredLayer> layers;
   std::vector<MeasuredUpdate> updates;
-  Seconds operation;  ///< Overhead of each op of a stage, in addition to its layers.
-  Seconds latency;    ///< From the end of an op to the start of the op that waits for its message, without bytes.
+  Seconds operation;     ///< Overhead of each op of a stage, in addition to its layers.
+  std::string messages;  ///< What carried the messages on a GPU: copy, kernel or nccl; empty: not a GPU.
+  Seconds latency;       ///< From the end of an op to the start of the op that waits for its message, without bytes.
   Bandwidth bandwidth;
   std::optional<MeasuredGpu> gpu;  ///< If set, layers were timed on one part while the others rest.
 

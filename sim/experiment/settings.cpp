@@ -61,25 +61,30 @@ const MapSpec cluster_common = make_cluster_common();
 
 const MapSpec gpu_fields{
     .title = "Options of the backend cuda.",
-    .fields = {choice("precision", {"exact", "tf32", "bf16"})
-                   .fallback("exact")
-                   .doc("Format to which operands of 32-bit matrix products are rounded. exact: no rounding, and no "
-                        "tensor cores."),
-               choice("messages", {"copy", "kernel", "nccl"})
-                   .fallback("copy")
-                   .doc("How messages are sent: copies by the driver, a kernel on the multiprocessors of the receiver, "
-                        "or NCCL."),
-               choice("sums", {"ordered", "collective"})
-                   .fallback("ordered")
-                   .doc("How gradients of replicas are summed: one after another, bit-identical to the backend cpu; or "
-                        "by an NCCL all-reduce in its own order, which needs one GPU for each replica."),
-               choice("timing", {"events", "off"})
-                   .fallback("events")
-                   .doc("What is timed: each instruction, by two CUDA events; or whole iterations only, which does not "
-                        "disturb the run."),
-               boolean("graph").fallback("false").doc(
-                   "Whether each repeated iteration is launched as one CUDA graph; requires timing: off. Results say "
-                   "why if none can be captured.")},
+    .fields =
+        {choice("precision", {"exact", "tf32", "bf16"})
+             .fallback("exact")
+             .doc("Format to which cuBLASLt may round operands of 32-bit matrix products. exact: no rounding, no "
+                  "tensor cores; bf16 permits TF32, too."),
+         choice("messages", {"copy", "kernel", "nccl"})
+             .fallback("copy")
+             .doc("How messages are sent: copies by the driver, a kernel on the multiprocessors of the receiver, "
+                  "or NCCL."),
+         choice("sums", {"ordered", "collective"})
+             .fallback("ordered")
+             .doc("How gradients of replicas are summed: one after another, bit-identical to the backend cpu; or "
+                  "by an NCCL all-reduce in its own order, which needs one GPU for each replica."),
+         choice("timing", {"events", "off"})
+             .fallback("events")
+             .doc("What is timed: each instruction, by two CUDA events; or whole iterations only, which does not "
+                  "disturb the run."),
+         integer("nccl_ctas", 0, 64)
+             .fallback("0")
+             .doc("Most thread blocks of an NCCL kernel, a power of two. 0: 4 within a GPU; between GPUs up to 16, "
+                  "while the kernels of all communicators of a GPU fit on it at the same time."),
+         boolean("graph").fallback("false").doc(
+             "Whether each repeated iteration is launched as one CUDA graph; requires timing: off. Results say "
+             "why if none can be captured.")},
 };
 
 const MapSpec run_fields{
@@ -244,6 +249,11 @@ GpuOptions gpu_options(const Value& gpu) {
   if (gpu.at("messages").text == "kernel") options.messages = GpuMessages::Kernel;
   if (gpu.at("sums").text == "collective") options.sums = GpuSums::Collective;
   if (gpu.at("timing").text == "off") options.timing = GpuTiming::Off;
+  options.nccl_ctas = config::as_int(gpu.at("nccl_ctas"));
+  if ((options.nccl_ctas & (options.nccl_ctas - 1)) != 0)
+    throw InputError({{gpu.at("nccl_ctas").where, "run.gpu.nccl_ctas",
+                       fmt::format("{} is no power of two, and NCCL would take another number", options.nccl_ctas),
+                       "1, 2, 4, 8, 16, 32 or 64", "range"}});
   options.graph = config::as_bool(gpu.at("graph"));
   if (options.graph && options.timing == GpuTiming::Events)
     throw InputError({{gpu.at("graph").where, "run.gpu.graph",

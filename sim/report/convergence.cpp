@@ -238,6 +238,7 @@ std::string to_text(const Convergence& c, const std::vector<double>& targets) {
         "time of an\n"
         "  update of {0} over its own; speed-up = pays below / cost, but for the time to fill.\n",
         c.methods.front().name);
+  for (const std::string& note : c.notes) text += fmt::format("\n  note: {}\n", note);
   return text;
 }
 

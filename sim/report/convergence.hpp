@@ -34,6 +34,7 @@ struct MethodRuns {
 struct Convergence {
   int samples_per_update = 1;
   std::vector<MethodRuns> methods;
+  std::vector<std::string> notes;  ///< Why measured times differ from simulated ones on this machine.
 };
 
 /// Updates until the mean loss of three evaluations is first at or below `target`; nothing where it never is.

@@ -96,6 +96,9 @@ Json enqueued_json(const Enqueued& e) {
                          {"graphs_made", e.graphs},
                          {"graph_launches", e.launches}};
   if (!e.no_graph.empty()) json["no_graph"] = e.no_graph;
+  if (e.calls > 0) json["calls"] = e.calls;
+  if (e.streams > 0) json["streams"] = e.streams;
+  if (!e.warning.empty()) json["warning"] = e.warning;
   return json;
 }
 
@@ -210,6 +213,9 @@ std::string validation_json(const std::string& title, const Validation& v, const
     for (const Pair& p : list) list_json.push_back(pair(p));
     return list_json;
   };
+  Json notes = JsonArray();
+  for (const auto* list : {&v.notes, &v.doubts})
+    for (const std::string& note : *list) notes.push_back(note);
   const Json json = JsonObject{{"schema", "validation/1"},
                                {"title", title},
                                {"simulated", provenance(simulated)},
@@ -217,6 +223,7 @@ std::string validation_json(const std::string& title, const Validation& v, const
                                {"tolerance", tolerance},
                                {"within_tolerance", within(v, tolerance)},
                                {"sure", is_sure(v, tolerance)},
+                               {"notes", notes},
                                {"iteration_s", pair(v.iteration)},
                                {"iterations_measured_s", v.iterations},
                                {"instructions_s", pairs(v.kinds)},

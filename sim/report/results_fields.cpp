@@ -111,7 +111,10 @@ const MapSpec& enqueued_fields() {
       .fields = {amount("by_calls_s").doc("Call by call."), amount("by_graph_s").doc("As a CUDA graph."),
                  count("graphs_made").doc("CUDA graphs that were captured."),
                  count("graph_launches").doc("Launches of a graph."),
-                 text("no_graph").optional().doc("Why no graph was captured.")}};
+                 text("no_graph").optional().doc("Why no graph was captured."),
+                 number("calls").optional().doc("Driver calls that put work into streams, for each iteration."),
+                 count("streams").optional().doc("Streams of the run."),
+                 text("warning").optional().doc("Why measured times may be longer than the work itself takes.")}};
   return spec;
 }
 

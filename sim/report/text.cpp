@@ -167,6 +167,7 @@ std::string enqueued_text(const Enqueued& e) {
   std::string text =
       fmt::format("  {:<22} {:>12}   of the host for an iteration{}\n", "enqueueing", to_text(e.by_calls), how);
   if (!e.no_graph.empty()) text += fmt::format("  {:<22} {:>12}   {}\n", "no graph", "", e.no_graph);
+  if (!e.warning.empty()) text += fmt::format("  {:<22} {:>12}   {}\n", "warning", "", e.warning);
   return text;
 }
 

@@ -154,6 +154,7 @@ Validation compare(const Program& p, const Timeline& simulated, const Report& re
 bool within(const Validation& v, double tolerance) { return std::abs(v.iteration.error()) <= tolerance; }
 
 bool is_sure(const Validation& v, double tolerance) {
+  if (!v.doubts.empty()) return false;
   Validation lower = v, higher = v;
   lower.iteration.measured -= v.iteration.spread;
   higher.iteration.measured += v.iteration.spread;
@@ -161,7 +162,10 @@ bool is_sure(const Validation& v, double tolerance) {
 }
 
 std::string to_text(const Validation& v, double tolerance) {
-  std::string text = times_text("time", {v.iteration});
+  std::string text;
+  for (const auto* list : {&v.notes, &v.doubts})
+    for (const std::string& note : *list) text += fmt::format("note: {}\n", note);
+  text += times_text("time", {v.iteration});
   if (!v.iterations.empty())
     text += fmt::format("  {} iterations measured, the fastest {}, the slowest {}\n", v.iterations.size(),
                         to_text(Seconds{*std::min_element(v.iterations.begin(), v.iterations.end())}),
@@ -176,8 +180,10 @@ std::string to_text(const Validation& v, double tolerance) {
       "\n  {} within {:.0f} %{}: the simulated iteration is {} off the measured median, readings spread by +-{:.1f} "
       "%\n",
       within(v, tolerance) ? "yes," : "no, not", 100 * tolerance,
-      is_sure(v, tolerance) ? "" : ", but that is not sure on so noisy a machine", signed_percent(i.error()),
-      i.measured > 0 ? 100 * i.spread / i.measured : 0);
+      is_sure(v, tolerance) ? ""
+      : v.doubts.empty()    ? ", but that is not sure on so noisy a machine"
+                            : ", but that is not sure: see the notes",
+      signed_percent(i.error()), i.measured > 0 ? 100 * i.spread / i.measured : 0);
   return text;
 }
 

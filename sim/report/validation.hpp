@@ -20,13 +20,15 @@ struct Pair {
 
 /// How far a simulation is from a real run, from the second iteration on.
 struct Validation {
-  Pair iteration;                  ///< Seconds from the end of an iteration to the end of the next.
-  std::vector<double> iterations;  ///< Every measured iteration.
-  bool instructions_timed = true;  ///< Otherwise memory is all that follows.
-  std::vector<Pair> kinds;         ///< Seconds of one instruction of each kind: F, B, ..., and messages.
-  std::vector<Pair> ops;           ///< Seconds of one instruction by stage and kind; largest share of the error first.
-  std::vector<Pair> devices;       ///< Seconds of computation in an iteration.
-  std::vector<Pair> memory;        ///< Peak bytes of each device.
+  Pair iteration;                   ///< Seconds from the end of an iteration to the end of the next.
+  std::vector<double> iterations;   ///< Every measured iteration.
+  bool instructions_timed = true;   ///< Otherwise memory is all that follows.
+  std::vector<Pair> kinds;          ///< Seconds of one instruction of each kind: F, B, ..., and messages.
+  std::vector<Pair> ops;            ///< Seconds of one instruction by stage and kind; largest share of the error first.
+  std::vector<Pair> devices;        ///< Seconds of computation in an iteration.
+  std::vector<Pair> memory;         ///< Peak bytes of each device.
+  std::vector<std::string> notes;   ///< What the simulation assumes; printed, and in the file.
+  std::vector<std::string> doubts;  ///< Notes that leave no verdict certain, whatever the readings say.
 };
 
 /// `report` belongs to the simulation and has its memory.

@@ -50,6 +50,10 @@ struct Enqueued {
   int graphs = 0;        ///< Number of graphs made while the clock ran.
   int launches = 0;      ///< Number of graph launches.
   std::string no_graph;  ///< Why there was no graph although one was asked for.
+  double calls =
+      0;  ///< Driver calls that put work into streams, for each iteration; with graphs, for the one with most.
+  int streams = 0;      ///< Streams of the run.
+  std::string warning;  ///< Why measured times may be longer than the work itself takes; empty: no reason is known.
 };
 
 /// What happened: start and end of every instruction of a Program, by its number.

@@ -3,12 +3,14 @@
 are asked for, so this says what would be run and how results are read, and nothing of speed."""
 import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
@@ -50,17 +52,17 @@ echo "$0 $* on GPU ${CUDA_VISIBLE_DEVICES:-any}${STAGECRAFT_EMULATED_GPUS:+ of $
 case "$0 $* " in *$FAILS*) eval "$HOW" ;; esac
 out() { while [ $# -gt 0 ]; do [ "$1" = --out ] && echo "$2"; shift; done; }
 case "$0 $* " in
-  *" doctor "*) echo "           GPU 0: ${GPU:-NVIDIA Stand-in}, 1 GiB" ;;
+  *" doctor "*) echo "           CUDA 13.0, driver for 13.0"; echo "           GPU 0: ${GPU:-NVIDIA Stand-in}, 1 GiB" ;;
   *" --version "*) echo 'stagecraft 1.2.3 (abcdef0)' ;;
   *" run "*) echo '{"period_s": 0.5, "learnt": {"losses": [3.0, 4.0], "weights_sha256": "00"},'
     echo '"enqueued": {"by_calls_s": 0.25, "by_graph_s": 0.125, "graph_launches": 5}}'
     folder=$(out "$@"); [ -z "$folder" ] || { mkdir -p "$folder"; echo "$SPANS" >"$folder/spans.csv"; } ;;
-  *" profile "*) printf 'operation: 1.5 us\\nmachine: "%s"\\n' "$MACHINE" >"$(out "$@")" ;;
+  *" profile "*) printf 'schema: profile/1\\noperation: 1.5 us\\nmachine: "%s"\\ndate: "%s"\\n' "$MACHINE" "$(date -u +%F)" >"$(out "$@")" ;;
   *" validate "*) mkdir -p "$(out "$@")"
     echo '{"schema": "validation/1", "title": "a", "iteration_s": {"simulated": 1.1, "measured": 1.0, "error": 0.1},' \
-      '"measured": {"machine": "'"$MACHINE"'"}}' >"$(out "$@")/validation.json" ;;
-  *first_run*) echo '{"events": {"a": true}, "gaps": {"one_stream": {"eager_us": 3.0, "in_graph_us": 2.0}}, "matrix_products":'
-    echo '{"points": [{"precision": "bf16", "partitions": 1, "target": 0, "alone_flops_per_s": 1e13}]}'; eval "$LATER"
+      '"measured": {"backend": "cuda", "clock": "device", "machine": "'"$MACHINE"'"}}' >"$(out "$@")/validation.json" ;;
+  *first_run*) echo '{"events": {"a": true}, "gaps": {"one_stream": {"eager_us": 3.0, "in_graph_us": 2.0}}, "ceilings":'
+    echo '[{"precision": "bf16", "best_flops_per_s": 1e13}, {"precision": "stored_bf16", "best_flops_per_s": 4e13}]'; eval "$LATER"
     echo '}' ;;
 esac
 """
@@ -102,17 +104,90 @@ class Torch(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([(r["torch"], r["precision"], r["how"]) for r in rows],
-                         [("0.0", p, h) for h in ("one stream", "pipelining") for p in ("exact", "tf32", "bf16")])
+                         [("0.0", p, h) for h in ("one stream", "one stream, CUDA graph", "pipelining, 1 process",
+                                                  "one stream, compiled") for p in ("exact", "tf32", "bf16")])
         for row in rows[:3]:
             self.assertGreater(row["seconds"], 0)
-        for row in rows[3:]:
-            self.assertEqual(row["why_not"], "RuntimeError: pipelining is measured on GPUs only")
+        for first, what in ((3, "CUDA graphs are"), (6, "pipelining is"), (9, "compiled models are")):
+            for row in rows[first:first + 3]:
+                self.assertEqual(row["why_not"], f"RuntimeError: {what} measured on GPUs only")
         iterations = 3 * (4 + 2)  # Of three precisions, two more than count.
         self.assertEqual((seen["backward"], seen["steps"]), (3 * iterations, iterations))
-        self.assertEqual(seen["products"][::18], ["highest", "high", "highest"])
-        self.assertEqual(seen["rounded"][::18], [False, False, True])
+        self.assertEqual(seen["products"][::6], ["highest", "high", "highest"])  # Once in an iteration.
+        self.assertEqual(seen["rounded"][::6], [False, False, True])
         one = [[8, 32]] + 2 * [[8, 24], [8, 8], [8, 32], [32, 8]]  # The head is made first.
         self.assertEqual(seen["linear"], 3 * one)
+
+
+class File(unittest.TestCase):
+    """What gpu_file takes, and what it refuses."""
+    HEAD = {"schema": "gpu_check/1", "device": "NVIDIA H0", "driver": "580.1", "date": "2026-01-02", "commit": "1.2.3 (abcdef0)",
+            "checks": [{"check": "runs", "result": "ok"}, {"check": "graphs", "result": "over 5 s"}]}
+    RUN = {"schema": "validation/1", "device": HEAD["device"], "driver": HEAD["driver"], "date": HEAD["date"],
+           "commit": HEAD["commit"],
+           "measured": {"backend": "cuda", "clock": "device", "machine": "4 partitions of 32 of the 132 multiprocessors of NVIDIA H0"},
+           "iteration_s": {"simulated": 1.1, "measured": 1.0, "error": 0.1}}
+    PROFILE = 'schema: profile/1\nmachine: "a machine, 4 partitions of 32 of the 132 multiprocessors of NVIDIA H0"\ndate: "2026-01-02"\n'
+
+    def filed(self, head=None, run=None, profile=None, more=(), words=()):
+        files = {"check.json": json.dumps({**self.HEAD, **(head or {})}),
+                 "profiles/h0-4-parts.yaml": self.PROFILE if profile is None else profile,
+                 "validated/h0-gpipe-4-parts.json": json.dumps({**self.RUN, **(run or {})}), **dict(more)}
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder)
+            (place / "old").mkdir()
+            with tarfile.open(place / "a.tar", "w") as tar:
+                for name, text in files.items():
+                    member = tarfile.TarInfo(name)
+                    member.size = len(text.encode())
+                    tar.addfile(member, io.BytesIO(text.encode()))
+            for _ in range(2):  # The second time, files of the first are there.
+                done = subprocess.run([sys.executable, str(root / "tools/gpu_file"), "--root", folder, *words, str(place / "a.tar")],
+                                      capture_output=True, text=True)
+            written = {str(p.relative_to(place)): p.read_text() for p in place.rglob("*.*") if p.name != "a.tar"}
+        return done, written
+
+    def test_a_sound_result_is_filed_with_its_origin(self):
+        done, written = self.filed()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(sorted(written), ["models/profiles/h0-4-parts.yaml", "scenarios/validated/h0-check.json",
+                                           "scenarios/validated/h0-gpipe-4-parts.json"])
+        self.assertEqual(done.stdout.splitlines()[:2], ["NVIDIA H0, driver 580.1, 2026-01-02, 1.2.3 (abcdef0)", "  graphs: over 5 s"])
+        self.assertEqual(json.loads(written["scenarios/validated/h0-gpipe-4-parts.json"]), self.RUN)
+        done, written = self.filed(words=("--check",))
+        self.assertEqual((done.returncode, written), (0, {}))
+
+    def test_what_is_not_sound_is_refused_and_nothing_is_written(self):
+        for more, what in (({"head": {"emulated": True}}, "emulated"), ({"head": {"schema": "x"}}, "gpu_check/1"),
+                           ({"head": {"driver": "unknown"}}, "its driver"), ({"head": {"commit": "1 (abc-dirty)"}}, "commit them"),
+                           ({"head": {"device": "NVIDIA H1"}}, "another device"), ({"head": {"date": "today"}}, "no date"),
+                           ({"run": {"driver": "1"}}, "its driver"), ({"run": {"measured": {"machine": "x"}}}, "not measured on a GPU"),
+                           ({"run": {"measured": {**self.RUN["measured"], "machine": "4 x NVIDIA H0"}}}, "not on parts"),
+                           ({"run": {"iteration_s": {"simulated": 1.1, "measured": 1.0, "error": 0.0}}}, "does not follow"),
+                           ({"run": {"iteration_s": {"simulated": float("nan"), "measured": 1.0, "error": 0.0}}}, "no number"),
+                           ({"run": {"iteration_s": {}}}, "KeyError"), ({"profile": "schema: model/1\n"}, "no profile"),
+                           ({"profile": self.PROFILE.replace("H0", "H9")}, "not of NVIDIA H0"),
+                           ({"more": {"../evil.json": "{}"}}, "does not write"), ({"more": {"other.json": "{}"}}, "2 tables")):
+            done, written = self.filed(**more)
+            self.assertEqual((done.returncode, written), (1, {}), what)
+            self.assertIn(what, done.stderr)
+
+    def test_an_earlier_result_is_kept_unless_it_is_to_be_replaced(self):
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder)
+            old = place / "scenarios/validated/h0-gpipe-4-parts.json"
+            old.parent.mkdir(parents=True)
+            old.write_text("old")
+            with tarfile.open(place / "a.tar", "w") as tar:
+                for name, one in (("check.json", self.HEAD), ("validated/h0-gpipe-4-parts.json", self.RUN)):
+                    member = tarfile.TarInfo(name)
+                    member.size = len(json.dumps(one))
+                    tar.addfile(member, io.BytesIO(json.dumps(one).encode()))
+            for words, code in (((), 1), (("--replace",), 0)):
+                done = subprocess.run([sys.executable, str(root / "tools/gpu_file"), "--root", folder, *words, str(place / "a.tar")],
+                                      capture_output=True, text=True)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertEqual(old.read_text() == "old", code == 1)
 
 
 class Check(unittest.TestCase):
@@ -138,7 +213,7 @@ class Check(unittest.TestCase):
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env={**os.environ, "PYTHONPATH": str(self.place), "NOTES": str(self.place / "notes"), "FAILS": fails,
                                      "HOW": how, "LATER": later, "SPANS": SPANS, "CUDA_VISIBLE_DEVICES": "", "STAGECRAFT_EMULATED_GPUS": "",
-                                     "MACHINE": "4 partitions of 32 of the 132 multiprocessors of Stand-in", **more,
+                                     "MACHINE": "4 partitions of 32 of the 132 multiprocessors of NVIDIA Stand-in", **more,
                                      "PATH": os.path.dirname(sys.executable) + ":/usr/bin:/bin"})
 
     def run_with(self, **how):
@@ -166,13 +241,16 @@ class Check(unittest.TestCase):
         self.assertEqual(list(rows), list(load("gpu_check").PLAN))
         self.assertEqual(rows["PyTorch"]["result"], "not here")
         self.assertEqual(sum(name.startswith(("gpipe", "1f1b", "2bw", "graph,")) for name in rows), 13)
+        self.assertEqual((file["shape"], file["loopback"]), ("large", True))
+        self.assertIn("kernel", file)
         self.assertEqual((rows["2bw, 8 parts"]["simulated_ms"], rows["2bw, 8 parts"]["error"]), (1100, 0.1))
         self.assertEqual(rows["whole numbers on cuda"]["largest_difference"], 0)
         self.assertEqual(sorted(p.name for p in (self.out.parent / "profiles").iterdir()),
-                         [f"stand-in-{n}-parts.yaml" for n in (2, 4, 8)])
+                         [f"stand-in-{n}.yaml" for n in ("2-parts", "4-parts-nccl", "4-parts", "8-parts")])
         one = json.loads((self.out.parent / "validated/stand-in-gpipe-2-parts.json").read_text())
-        self.assertEqual({key: one[key] for key in ("schema", "device", "commit", "date")},
-                         {"schema": "validation/1", "device": "NVIDIA Stand-in", "commit": "1.2.3 (abcdef0)", "date": file["date"]})
+        self.assertEqual({key: one[key] for key in ("schema", "device", "driver", "commit", "date")},
+                         {"schema": "validation/1", "device": "NVIDIA Stand-in", "driver": file["driver"],
+                          "commit": "1.2.3 (abcdef0)", "date": file["date"]})
         notes = (self.place / "notes").read_text()
         for words in ("cluster.parts=8", "run.gpu.precision=bf16", "run.gpu={timing: off, graph: true}", "run.gpu.messages=nccl"):
             self.assertIn(words, notes)
@@ -196,6 +274,10 @@ class Check(unittest.TestCase):
         share = 3 * 64 * (16 * (24 * 256 * 512**2 + 4 * 256**2 * 512) + 2 * 256 * 512 * 8000) / 0.5 / 1e13
         self.assertAlmostEqual(file["facts"]["share_of_gemm_ceiling"]["bf16, one stream"], share)
         self.assertNotIn("exact, one stream", file["facts"]["share_of_gemm_ceiling"])  # Its ceiling was not measured.
+        self.assertEqual(file["facts"]["bf16_over_stored_bf16"], 0.25)
+        row = next(r for r in file["checks"] if r["check"] == "bf16, one stream")
+        self.assertAlmostEqual(row["share_of_stored_bf16"], share / 4)
+        self.assertEqual(file["facts"]["period_without_events_ms"], {"calls, no events": 500, "graphs": 500})
         self.assertEqual(file["facts"]["gap_between_ops_us"]["exact"], 2)  # The median of 2, 5 and 2.
         self.assertEqual((file["facts"]["launch_eager_us"], file["facts"]["launch_in_graph_us"]), (3, 2))
         self.assertEqual((file["facts"]["enqueue_calls_ms"], file["facts"]["enqueue_graph_ms"]), (250, 125))
@@ -204,10 +286,11 @@ class Check(unittest.TestCase):
     def test_our_time_over_that_of_pytorch(self):
         line = '{"torch": "9.9", "precision": "tf32", "how": "one stream", "seconds": 0.25}'
         other = line.replace("one stream", "pipelining").replace("0.25", "null")
-        torch = f"import sys\nprint('{line}')\nprint('{other}')\nsys.exit(0)"
+        graph = line.replace("one stream", "one stream, CUDA graph").replace("0.25", "0.125")
+        torch = f"import sys\nprint('{line}')\nprint('{other}')\nprint('{graph}')\nsys.exit(0)"
         code, text, _, file, rows = self.run_with(torch=torch)
         self.assertEqual(code, 0, text)
-        self.assertEqual(file["facts"]["ours_over_pytorch"], {"tf32, one stream": 2})
+        self.assertEqual(file["facts"]["ours_over_pytorch"], {"tf32, one stream": 2, "tf32, one stream, CUDA graph": 4})
         self.assertEqual((rows["PyTorch, tf32, pipelining"]["result"], rows["PyTorch"]["version"]), ("not run", "9.9"))
         # What was measured before it came to an end is kept.
         torch = f"import os\nprint('{line}', flush=True)\nos.abort()"
@@ -215,9 +298,9 @@ class Check(unittest.TestCase):
         self.assertEqual((rows["PyTorch"]["result"], rows["PyTorch, tf32, one stream"]["ours_over_theirs"]), ("exit -6", 2))
 
     def test_what_fails_costs_its_row_and_the_exit_code(self):
-        self.assertIn("broken", self.expect_only("runs", "exit 1", fails="run_on_gpu")["output"])
+        self.assertIn("broken", self.expect_only("runs", "exit 1", fails="run_on_gpu*exclude")["output"])
         self.expect_only("kernels", "exit 77", fails="kernels_on_gpu", how="exit 77")
-        self.expect_only("runs", "exit -11", fails="run_on_gpu", how="kill -11 $$")
+        self.expect_only("runs", "exit -11", fails="run_on_gpu*exclude", how="kill -11 $$")
         self.expect_only("graphs", "unreadable", fails="graph:", how="head -c 100000 /dev/urandom; exit 0")
         self.expect_only("2bw, 2 parts", "unreadable", fails="parts=2*schedule=2bw", how="exit 0")
         self.expect_only("exact, one stream", "unreadable", fails="exact-1*precision=exact",
@@ -230,12 +313,12 @@ class Check(unittest.TestCase):
         self.assertTrue([n for n in notes if "validate" in n and "parts=4" in n and "--set profile=" in n])
 
     def test_a_program_that_is_missing_costs_its_row(self):
-        (self.place / "backends_cuda_run_on_gpu").unlink()
-        self.assertIn("No such file", self.expect_only("runs", "exit 127")["output"])
+        (self.place / "backends_cuda_kernels_on_gpu").unlink()
+        self.assertIn("No such file", self.expect_only("kernels", "exit 127")["output"])
 
     def test_a_program_that_hangs_or_never_stops_printing_costs_its_row(self):
         for how in ("sleep 60", "exec cat /dev/urandom"):
-            self.expect_only("runs", "over 1 s", fails="run_on_gpu", how=how, runs=0.4)
+            self.expect_only("runs", "over 1 s", fails="run_on_gpu*exclude", how=how, runs=0.4)
 
     def test_other_losses_and_other_weights(self):
         text = json.dumps({"learnt": {"losses": [3.0, 4.1], "weights_sha256": "00"}})
@@ -261,7 +344,7 @@ class Check(unittest.TestCase):
 
     def test_interrupted_it_says_what_it_knows(self):
         for how in (signal.SIGINT, signal.SIGTERM):
-            with self.start(fails="run_on_gpu", how="sleep 60") as one:
+            with self.start(fails="run_on_gpu*exclude", how="sleep 60") as one:
                 for _ in range(400):
                     if self.out.exists() and '"kernels"' in self.out.read_text():
                         break
@@ -274,6 +357,8 @@ class Check(unittest.TestCase):
             self.assertTrue(file["interrupted"])
             self.assertEqual([(r["check"], r["result"]) for r in file["checks"]],
                              [("first look", "ok"), ("kernels", "ok"), ("runs", "interrupted")])
+            with tarfile.open(self.out.with_suffix(".tar")) as tar:  # Also then there is one file with all of it.
+                self.assertEqual(json.load(tar.extractfile("check.json")), file)
             self.assertRegex(text, r"runs +interrupted")
             self.out.unlink()
 
@@ -304,6 +389,67 @@ class Check(unittest.TestCase):
             one = json.loads(file.read_text())
             self.assertEqual((one["device"], "EMULATED" in one["emulated"]), ("Emulated GPU", True))
 
+    def test_one_file_has_all_that_is_worth_keeping(self):
+        code, text, log, file, _ = self.run_with()
+        self.assertEqual(code, 0, text + log)
+        with tarfile.open(self.out.with_suffix(".tar")) as tar:
+            names = tar.getnames()
+            self.assertEqual(json.load(tar.extractfile("check.json")), file)
+        self.assertEqual(sorted(n.split("/")[0] for n in names), ["check.json"] + 4 * ["profiles"] + 13 * ["validated"])
+        self.assertIn("check.tar", text.splitlines()[-1])
+        done = subprocess.run([sys.executable, str(root / "tools/gpu_file"), "--root", str(self.place), str(self.out.with_suffix(".tar"))],
+                              capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        filed = sorted(str(p.relative_to(self.place)) for kind in ("models", "scenarios") for p in (self.place / kind).rglob("*.*"))
+        self.assertEqual(len(filed), 4 + 13 + 1)
+        self.assertIn("scenarios/validated/stand-in-check.json", filed)
+
+    def test_rows_that_were_asked_for(self):
+        code, text, log, file, rows = self.run_with(words=("--rows", "kernels/*, 2 parts"))
+        self.assertEqual(code, 0, text + log)
+        self.assertEqual(list(rows), ["kernels", "profile, 2 parts", *(f"{s}, 2 parts" for s in ("gpipe", "1f1b", "2bw", "graph"))])
+        notes = (self.place / "notes").read_text()
+        self.assertNotIn("first_run", notes)
+        self.assertNotIn("cluster.parts=4", notes)
+        code, _, log, *_ = self.run_with(words=("--rows", "nothing"))
+        self.assertEqual(code, 1)
+        self.assertIn("no row is like nothing", log)
+
+    def test_the_big_shape_has_rows_and_a_model_of_its_own(self):
+        code, text, log, file, rows = self.run_with(words=("--shape", "big"))
+        self.assertEqual(code, 0, text + log)
+        self.assertEqual(list(rows), list(load("gpu_check").BIG_PLAN))
+        self.assertEqual(file["shape"], "big")
+        notes = [n for n in (self.place / "notes").read_text().splitlines() if "model.hidden" in n]
+        self.assertTrue(notes and all("model.hidden=2048" in n and "run.micro_batches=8" in n for n in notes))
+        parts = [n for n in notes if "carved-gpu" in n]
+        self.assertTrue(parts and all("run.gpu.precision=tf32" in n for n in parts))
+
+    def test_the_shapes_have_the_work_that_is_said_of_them(self):
+        g = load("gpu_check")
+        for name, tera in (("large", 5.8), ("big", 46)):  # Tera operations in an iteration.
+            shape, samples, micro_batches = g.SHAPES[name]
+            self.assertAlmostEqual(g.flops(shape, samples * micro_batches) / 1e12, tera, delta=0.03 * tera)
+
+    def test_a_gpu_that_is_not_divided_runs_its_other_rows(self):
+        doctor = "echo '           GPU 0: NVIDIA Stand-in, 1 GiB, 132 multiprocessors not divided: the driver has no cuGreenCtxCreate'; exit 0"
+        code, _, _, file, rows = self.run_with(fails=" doctor ", how=doctor)
+        self.assertEqual((code, file["not_divided"]), (1, "the driver has no cuGreenCtxCreate"))
+        self.assertEqual({r["result"] for n, r in rows.items() if " parts" in n}, {"skipped"})
+        self.assertEqual({r["result"] for n, r in rows.items() if " parts" not in n}, {"ok", "not here"})
+
+    def test_without_a_loopback_interface_nothing_that_needs_it_starts(self):
+        g = load("gpu_check")
+        with unittest.mock.patch.object(g.socket, "create_server", side_effect=OSError), \
+             unittest.mock.patch.object(g.subprocess, "run") as run, unittest.mock.patch.dict(os.environ):
+            check = g.Check(self.place, self.out, "a", "b", False, {"runs": 1, "runs, NCCL": 1, "PyTorch": 1,
+                                                                    "1f1b, 4 parts, NCCL": 1}, 10, {}, 1, 1)
+            g.prepare_nccl(check)
+            self.assertEqual(run.call_args.args[0], ["ip", "link", "set", "lo", "up"])
+        self.assertEqual(list(check.to_come), ["runs"])
+        self.assertEqual({row["result"] for row in check.rows}, {"skipped"})
+        self.assertFalse(check.head["loopback"])
+
     def test_what_cannot_be(self):
         code, text, log, *_ = self.run_with(words=("--dry-run",))
         self.assertEqual((code, text), (2, ""))
@@ -311,7 +457,7 @@ class Check(unittest.TestCase):
         self.out = root / "models/profiles/check.json"
         code, _, log, file, _ = self.run_with()
         self.assertEqual((code, file), (2, None))
-        self.assertIn("by hand", log)
+        self.assertIn("tools/gpu_file", log)
         self.out = self.place / "out/check.json"
         code, text, *_ = self.run_with(fails=" doctor ", how="echo '  cuda     there is no driver here'; exit 0")
         self.assertEqual(code, 77)

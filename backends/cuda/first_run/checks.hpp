@@ -21,6 +21,7 @@ Json events();           ///< Whether an event of one partition holds up another
 Json side_by_side();     ///< Whether partitions work at the same time.
 Json gaps();             ///< What a launch and an edge between streams cost, with and without a graph.
 Json copies();           ///< Bandwidth by bytes, blocks and partitions at work; through the level-two cache too.
+Json ceilings();         ///< What cuBLASLt reaches on the whole GPU with large squares, by precision.
 Json matrix_products();  ///< cuBLASLt in partitions, with its own idea of their size and with ours.
 Json own_messages();     ///< Messages between partitions by a kernel and by the driver, also during other work.
 Json several_gpus();     ///< All-reduces of NCCL over all of them, and what graphs may hold between two.

@@ -47,7 +47,7 @@ class Ring {
     ncclUniqueId id;
     require(nccl_, nccl_.ncclGetUniqueId(&id), "ncclGetUniqueId");
     const auto count = static_cast<int>(ranks_.size());
-    on_all([&](std::size_t r) { begin_rank(nccl_, members_[r].gpu, id, static_cast<int>(r), count, ranks_[r]); });
+    on_all([&](std::size_t r) { begin_rank(nccl_, members_[r].gpu, id, static_cast<int>(r), count, 16, ranks_[r]); });
   }
 
   void sum(std::size_t count) {

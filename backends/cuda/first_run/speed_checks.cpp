@@ -11,11 +11,12 @@ namespace {
 
 #ifdef STAGECRAFT_EMULATED_GPU  // A CPU that plays a GPU has less to do.
 constexpr std::size_t kUnit = 1 << 12;
-constexpr std::int64_t kSize = 32;
+constexpr std::int64_t kSize = 32, kLargeSize = 64;
 #else
 constexpr std::size_t kUnit = 1 << 20;
-constexpr std::int64_t kSize = 4096;
+constexpr std::int64_t kSize = 4096, kLargeSize = 8192;
 #endif
+constexpr int kAlgorithms = 8;  // Timed for each ceiling; the first is not always the fastest.
 
 /// A type of matrix products: inputs of one type, sums in 32 bits.
 struct Arithmetic {
@@ -43,10 +44,11 @@ void check_lt(cublasStatus_t status, const char* what) {
 /// D = A^T B of squares.
 class Product {
  public:
-  Product(const CublasLt& lt, cublasLtHandle_t handle, const Arithmetic& arithmetic, int multiprocessors)
-      : lt_(lt), handle_(handle) {
-    const auto n = static_cast<std::uint64_t>(kSize);
-    check_lt(lt.cublasLtMatrixLayoutCreate(&layout_, arithmetic.type, n, n, kSize), "a layout");
+  Product(const CublasLt& lt, cublasLtHandle_t handle, const Arithmetic& arithmetic, int multiprocessors,
+          std::int64_t size = kSize, int wanted = 1)
+      : lt_(lt), handle_(handle), algorithms_(static_cast<std::size_t>(wanted)) {
+    const auto n = static_cast<std::uint64_t>(size);
+    check_lt(lt.cublasLtMatrixLayoutCreate(&layout_, arithmetic.type, n, n, size), "a layout");
     cublasStatus_t answer = CUBLAS_STATUS_NOT_SUPPORTED;
     for (choice_ = 0; choice_ < arithmetic.computes.size(); ++choice_) {
       describe(arithmetic.computes[choice_], multiprocessors);
@@ -63,11 +65,12 @@ class Product {
   }
 
   std::size_t choice() const { return choice_; }  ///< Index in the arithmetic's `computes`.
+  std::size_t algorithms() const { return algorithms_.size(); }
 
-  void run(const void* a, const void* b, void* d, cudaStream_t stream) const {
+  void run(const void* a, const void* b, void* d, cudaStream_t stream, std::size_t algorithm = 0) const {
     const float one = 1, none = 0;
     check_lt(lt_.cublasLtMatmul(handle_, description_, &one, a, layout_, b, layout_, &none, d, layout_, d, layout_,
-                                &algorithm_.algo, workspace_.as<void>(), kWorkspace, stream),
+                                &algorithms_[algorithm].algo, workspace_.as<void>(), kWorkspace, stream),
              "cublasLtMatmul");
   }
 
@@ -89,11 +92,15 @@ class Product {
     check_lt(lt_.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
                                                       sizeof workspace),
              "its workspace");
-    int algorithms = 0;
-    const cublasStatus_t asked = lt_.cublasLtMatmulAlgoGetHeuristic(handle_, description_, layout_, layout_, layout_,
-                                                                    layout_, preference, 1, &algorithm_, &algorithms);
+    int count = 0;
+    const cublasStatus_t asked =
+        lt_.cublasLtMatmulAlgoGetHeuristic(handle_, description_, layout_, layout_, layout_, layout_, preference,
+                                           static_cast<int>(algorithms_.size()), algorithms_.data(), &count);
     lt_.cublasLtMatmulPreferenceDestroy(preference);
-    return asked == CUBLAS_STATUS_SUCCESS && algorithms == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : asked;
+    if (asked != CUBLAS_STATUS_SUCCESS) return asked;
+    if (count == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+    algorithms_.resize(static_cast<std::size_t>(count));
+    return asked;
   }
 
   static constexpr std::size_t kWorkspace = 32 * kUnit;
@@ -101,7 +108,7 @@ class Product {
   cublasLtHandle_t handle_;
   cublasLtMatmulDesc_t description_{};
   cublasLtMatrixLayout_t layout_{};
-  cublasLtMatmulHeuristicResult_t algorithm_{};
+  std::vector<cublasLtMatmulHeuristicResult_t> algorithms_;  ///< The heuristic's answers, the best guess first.
   std::size_t choice_ = 0;
   Block workspace_{kWorkspace};
 };
@@ -128,7 +135,7 @@ Json copy_point(const Partitions& partitions, std::size_t active, std::size_t by
 /// Speed of matrix products on `count` partitions, one alone and all at once.
 Json product_point(const CublasLt& lt, cublasLtHandle_t handle, const Arithmetic& arithmetic, std::size_t count,
                    bool tell_size, const Block& a, const Block& b) {
-  const Partitions partitions(0, std::vector<unsigned>(count, 1));
+  const Partitions partitions(0, std::vector<unsigned>(count, 1), true);
   const std::vector<cudaStream_t> streams = compute_streams(partitions);
   const auto granted = static_cast<int>(partitions.parts()[0].multiprocessors);
   std::vector<std::unique_ptr<Product>> products;
@@ -150,6 +157,29 @@ Json product_point(const CublasLt& lt, cublasLtHandle_t handle, const Arithmetic
           {"target", tell_size ? granted : 0},
           {"alone_flops_per_s", flops / alone * 1e3},
           {"all_busy_flops_per_s_each", flops / busy * 1e3}};
+}
+
+/// The fastest of the algorithms that the heuristic offers, on all multiprocessors: in the primary context, which no
+/// partition limits.
+Json ceiling(const CublasLt& lt, cublasLtHandle_t handle, const Arithmetic& arithmetic, cudaStream_t stream,
+             const Block& a, const Block& b, const Block& d) {
+  constexpr int kTimes = 3;
+  const Product product(lt, handle, arithmetic, 0, kLargeSize, kAlgorithms);
+  double first = 0, best = 0;
+  for (std::size_t algorithm = 0; algorithm < product.algorithms(); ++algorithm) {
+    const double ms = milliseconds(stream, [&] {
+      for (int r = 0; r < kTimes; ++r) product.run(a.as<void>(), b.as<void>(), d.as<void>(), stream, algorithm);
+    });
+    if (algorithm == 0) first = ms;
+    if (algorithm == 0 || ms < best) best = ms;
+  }
+  const double flops = kTimes * 2.0 * kLargeSize * kLargeSize * kLargeSize;
+  return {{"precision", arithmetic.name},
+          {"choice", product.choice()},
+          {"size", kLargeSize},
+          {"algorithms", product.algorithms()},
+          {"first_flops_per_s", flops / first * 1e3},
+          {"best_flops_per_s", flops / best * 1e3}};
 }
 
 /// Milliseconds of a message on the stream while another partition is busy; one only, as a second could find it idle.
@@ -177,7 +207,7 @@ constexpr std::size_t kMessages[] = {kUnit / 16, kUnit, 16 * kUnit, 64 * kUnit};
 
 Json copies() {
   Json results = Json::array();
-  const Partitions partitions(0, {1, 1, 1, 1});
+  const Partitions partitions(0, {1, 1, 1, 1}, true);
   const auto whole = static_cast<int>(partitions.parts()[0].multiprocessors);
   for (const std::size_t bytes : {kUnit / 16, kUnit, 16 * kUnit, 256 * kUnit})
     for (const int blocks : {2, 4, 8, 16, 2 * whole})
@@ -186,6 +216,27 @@ Json copies() {
   for (const std::size_t bytes : {2 * kUnit, 8 * kUnit, 16 * kUnit})  // Read from one and written to the other.
     for (const std::size_t active : {std::size_t{1}, std::size_t{4}})
       results.push_back(copy_point(partitions, active, bytes, 2 * whole, 50));
+  return results;
+}
+
+Json ceilings() {
+  const CublasLt lt;
+  cublasLtHandle_t handle{};
+  check_lt(lt.cublasLtCreate(&handle), "cublasLtCreate");
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  Json results = Json::array();
+  {
+    const std::size_t bytes = static_cast<std::size_t>(kLargeSize * kLargeSize) * sizeof(float);
+    const Block a(bytes), b(bytes), d(bytes);
+    fill_bfloat16(a.as<void>(), bytes / 2, 1, stream);  // Zeros would draw less power, and be faster.
+    fill_bfloat16(b.as<void>(), bytes / 2, 2, stream);
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    for (const Arithmetic& arithmetic : arithmetics())
+      results.push_back(ceiling(lt, handle, arithmetic, stream, a, b, d));
+  }
+  check(cudaStreamDestroy(stream), "cudaStreamDestroy");
+  lt.cublasLtDestroy(handle);
   return results;
 }
 
@@ -210,7 +261,7 @@ Json matrix_products() {
 }
 
 Json own_messages() {
-  const Partitions partitions(0, {1, 1});
+  const Partitions partitions(0, {1, 1}, true);
   cudaStream_t stream = partitions.parts()[1].comm;
   const Block from(kMessages[3]), to(kMessages[3]);
   Json results{{"driver", Json::array()}, {"kernel", Json::array()}};
@@ -236,7 +287,7 @@ Json messages() {
   int version = 0;
   check_nccl(nccl.ncclGetVersion(&version), "ncclGetVersion");
   Json results{{"library", nccl.library.where()}, {"version", version}, {"points", Json::array()}};
-  const Partitions partitions(0, {1, 1});
+  const Partitions partitions(0, {1, 1}, true);
   const Partitions::Partition &a = partitions.parts()[0], &b = partitions.parts()[1];
   const Block from(kMessages[3]), to(kMessages[3]);
   for (const int blocks : {2, 4, 8, 16}) {

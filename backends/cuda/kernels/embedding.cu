@@ -76,6 +76,7 @@ void input_gradient(const Device& device, const real::Call&, const real::Tensor&
   if (to.tensor && !to.add)
     check(cudaMemsetAsync(to.tensor.data, 0, static_cast<std::size_t>(to.tensor.size()) * sizeof(T), device.stream),
           "cudaMemsetAsync");
+  submitted(device.stream, "cudaMemsetAsync");
 }
 
 template <class T>

@@ -6,6 +6,7 @@
 #include "backends/cuda/kernels/matmul.hpp"
 #include "backends/cuda/kernels/memory.hpp"
 #include "backends/cuda/kernels/operations.hpp"
+#include "backends/cuda/launch_meter.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {
@@ -57,9 +58,11 @@ class CudaKernels final : public real::Kernels {
   void release(void* block, std::size_t bytes) override { memory_.release(block, bytes); }
   void copy(const void* from, void* to, std::size_t bytes) override {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device_.stream), "a copy on the device");
+    submitted(device_.stream, "a copy on the device");
   }
   void zero(void* to, std::size_t bytes) override {
     check(cudaMemsetAsync(to, 0, bytes, device_.stream), "cudaMemsetAsync");
+    submitted(device_.stream, "cudaMemsetAsync");
   }
   void upload(std::span<const double> from, void* to) override {
     staging_.upload(from.size() * sizeof(T), to, [from](void* data) {

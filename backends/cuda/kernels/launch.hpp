@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "backends/cuda/driver.hpp"
+#include "backends/cuda/launch_meter.hpp"
 
 /// How kernels start and what their threads share. Tests compile the same files for a GPU that a CPU plays.
 #ifdef STAGECRAFT_EMULATED_GPU
@@ -29,6 +30,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   where.dynamicSmemBytes = shared_bytes;
   where.stream = stream;
   check(cudaLaunchKernelEx(&where, kernel, arguments...), "the launch of a kernel");
+  submitted(stream, "a kernel");
 }
 
 }  // namespace stagecraft::cuda

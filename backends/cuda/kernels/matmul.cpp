@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/driver.hpp"
+#include "backends/cuda/launch_meter.hpp"
 #include "backends/cuda/libraries.hpp"
 
 namespace stagecraft::cuda {
@@ -201,6 +202,7 @@ void Products::multiply(const ProductShape& shape, const Matrices& a, const Matr
   check_lt(lt().cublasLtMatmul(handle_, p.description, one, at(b), p.left, at(a), p.right, keep, to, p.result, to,
                                p.result, &p.algorithm, workspace.data(), p.workspace, place_.stream),
            "cublasLtMatmul");
+  submitted(place_.stream, "cublasLtMatmul");
 }
 
 }  // namespace stagecraft::cuda

@@ -8,6 +8,7 @@
 
 #include "backends/cuda/driver.hpp"
 #include "backends/cuda/kernels/watch.hpp"
+#include "backends/cuda/launch_meter.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {
@@ -16,13 +17,6 @@ namespace {
 constexpr std::size_t kStep = 256, kFirst = std::size_t{2} << 20;
 
 std::size_t rounded(std::size_t bytes) { return std::max<std::size_t>((bytes + kStep - 1) / kStep, 1) * kStep; }
-
-void* from_device(std::size_t bytes) {
-  void* data = nullptr;
-  if (cudaMalloc(&data, bytes) == cudaSuccess) return data;
-  cudaGetLastError();  // Clears the error, or the next launch would be blamed.
-  return nullptr;
-}
 
 }  // namespace
 
@@ -36,10 +30,10 @@ Memory::~Memory() {
 void Memory::grow(std::size_t room) {
   Block block;
   block.size = std::max({room, reserved_, kFirst});
-  block.data = static_cast<char*>(from_device(block.size));
+  block.data = static_cast<char*>(device_memory(block.size));
   if (!block.data) {
     block.size = room;
-    block.data = static_cast<char*>(from_device(room));
+    block.data = static_cast<char*>(device_memory(room));
   }
   if (!block.data) {
     std::size_t free = 0, total = 0;
@@ -165,6 +159,7 @@ Staging::Buffer& Staging::last(std::list<Buffer>::iterator buffer) {
 
 void Staging::copy_up(const Buffer& buffer, void* to, std::size_t bytes) {
   check(cudaMemcpyAsync(to, buffer.data, bytes, cudaMemcpyHostToDevice, stream_), "a copy to the device");
+  submitted(stream_, "a copy to the device");
   check(cudaEventRecord(buffer.free, stream_), "cudaEventRecord");
 }
 

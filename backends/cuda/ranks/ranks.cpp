@@ -1,12 +1,15 @@
 #include "backends/cuda/ranks/ranks.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include <fmt/format.h>
+
+#include "backends/cuda/launch_meter.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -27,8 +30,9 @@ Key key_of(const Program& p, const Transfer& t) {
 }  // namespace
 
 Ranks::Ranks(const Program& program, std::vector<GpuSlot> slots, int process, ByNccl by_nccl, const Exchange& exchange)
-    : p_(program), slots_(std::move(slots)), process_(process), by_nccl_(by_nccl) {
+    : p_(program), slots_(std::move(slots)), process_(process), by_nccl_(by_nccl), max_ctas_(by_nccl.max_ctas) {
   plan_links();
+  if (max_ctas_ == 0) max_ctas_ = ctas_that_fit();
   exchange_unique_ids(exchange);
 }
 
@@ -96,6 +100,17 @@ void Ranks::plan_links() {
   for (const auto& ring : ring_of) of_collective_.push_back(ring.empty() ? -1 : link_of_ring.at(ring));
 }
 
+/// Thread blocks for each communicator, so that the kernels of all communicators of a GPU can run at the same time:
+/// kernels that wait for other GPUs would else keep each other out. All processes compute the same number.
+int Ranks::ctas_that_fit() const {
+  constexpr int kMost = 16, kBlocksOfGpu = 128;  // One block for each multiprocessor of an A100, H100 or H200.
+  std::map<GpuSlot, int> communicators;
+  int peak = 1;
+  for (const Link& link : links_)
+    for (const GpuSlot& s : link.slots) peak = std::max(peak, ++communicators[s]);
+  return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp(kBlocksOfGpu / peak, 1, kMost))));
+}
+
 bool Ranks::needs_ring(const Collective& c) const {
   bool any = by_nccl_.sums && c.members > 1;
   const DeviceId first = p_.at(c.first).device;
@@ -149,7 +164,7 @@ void Ranks::open(Link& link) {
     for (std::size_t r = 0; r < link.slots.size(); ++r)
       if (link.slots[r].process == process_)
         begin_rank(nccl_, link.slots[r].gpu, link.id, static_cast<int>(r), static_cast<int>(link.slots.size()),
-                   link.ranks[r]);
+                   max_ctas_, link.ranks[r]);
   });
   wait_for(link);
 }
@@ -218,20 +233,36 @@ std::vector<int> Ranks::gpus() const {
   return gpus;
 }
 
-void require_queues(const Queues& queues, const std::vector<int>& communicators) {
-  constexpr int kHardwareQueues = 32;  // The most that CUDA_DEVICE_MAX_CONNECTIONS can ask for.
-  constexpr int kOfNccl = 2;           // A communicator has a stream for the device and one for the host (NCCL 2.28).
+namespace {
+
+/// Streams of each GPU, with the two of each communicator: one for the device and one for the host (NCCL 2.28).
+std::map<int, int> streams_of_gpus(const Queues& queues, const std::vector<int>& communicators) {
+  constexpr int kOfNccl = 2;
   std::map<int, int> streams;
   for (int q = 0; q < queues.size(); ++q) ++streams[queues.gpu(q)];
   for (const int gpu : communicators) streams[gpu] += kOfNccl;
-  for (const auto& [gpu, count] : streams)
-    if (count > kHardwareQueues)
+  return streams;
+}
+
+}  // namespace
+
+void require_queues(const Queues& queues, const std::vector<int>& communicators) {
+  for (const auto& [gpu, count] : streams_of_gpus(queues, communicators))
+    if (count > LaunchMeter::kHardwareQueues)
       throw InputError(
           fmt::format(
               "GPU {} would have {} streams, including the streams of {} NCCL communicators, but has {} hardware "
               "queues: NCCL messages in streams that share a queue could deadlock",
-              gpu, count, std::count(communicators.begin(), communicators.end(), gpu), kHardwareQueues),
+              gpu, count, std::count(communicators.begin(), communicators.end(), gpu), LaunchMeter::kHardwareQueues),
           "run.streams: single or pair, or run.gpu: {messages: copy, sums: ordered}");
+}
+
+std::string queue_warning(const Queues& queues, const std::vector<int>& communicators) {
+  for (const auto& [gpu, count] : streams_of_gpus(queues, communicators))
+    if (count > LaunchMeter::kHardwareQueues)
+      return fmt::format("GPU {} has {} streams in {} hardware queues: work of one stream may wait for another's", gpu,
+                         count, LaunchMeter::kHardwareQueues);
+  return {};
 }
 
 }  // namespace stagecraft::cuda

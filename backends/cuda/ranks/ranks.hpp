@@ -32,6 +32,7 @@ struct Summand {
 struct ByNccl {
   bool messages = false;  ///< Between GPUs of one process.
   bool sums = false;      ///< All-reduces of collectives, instead of messages between their members.
+  int max_ctas = 0;       ///< Thread blocks of a kernel, a power of two; 0: as many as fit, at most 16.
 };
 
 /// Tells all processes some bytes and hears theirs, in the order of the processes.
@@ -59,6 +60,7 @@ class Ranks {
   bool apart(const Transfer& t) const { return apart(p_.at(t.send).device, p_.at(t.receive).device); }
   bool apart(DeviceId, DeviceId) const;
   bool sums() const { return by_nccl_.sums; }
+  int max_ctas() const { return max_ctas_; }
 
   /// Carries both ends of a message, or the one that is here; the k-th send meets the k-th receive.
   void carry(int transfer, const std::vector<Half>&);
@@ -82,6 +84,7 @@ class Ranks {
   };
   const GpuSlot& slot(DeviceId d) const { return slots_[d]; }
   void plan_links();
+  int ctas_that_fit() const;
   void exchange_unique_ids(const Exchange&);
   void open(Link&);
   bool needs_ring(const Collective&) const;
@@ -95,6 +98,7 @@ class Ranks {
   IdVector<DeviceId, GpuSlot> slots_;
   int process_;
   ByNccl by_nccl_;
+  int max_ctas_;
   WaitPolicy until_;
   Nccl nccl_;
   std::vector<Link> links_;
@@ -105,5 +109,7 @@ class Ranks {
 /// InputError when a GPU has more streams, including the ones of the communicators on these GPUs, than hardware queues:
 /// streams that share a queue wait for each other, so a wait for another GPU could deadlock.
 void require_queues(const Queues&, const std::vector<int>& communicators);
+/// What require_queues() would refuse, as a warning about measured times; empty if there are enough queues.
+std::string queue_warning(const Queues&, const std::vector<int>& communicators);
 
 }  // namespace stagecraft::cuda

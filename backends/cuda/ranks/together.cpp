@@ -114,17 +114,21 @@ real::Times times_of(const Program& program, const real::DevicePlacement& placem
     times.start.assign(program.size(), 0);
     times.end = read_iteration_ends(program, state.marks, end_events(program));
   }
-  std::map<int, double> gates;
+  std::map<int, double> gates, rates;
   for (const auto& [gpu, anchor] : state.anchors) {
-    gates[gpu] = anchor.seconds_at(*state.marks.gates[gpu]);
+    const auto last = state.last_anchors.find(gpu);
+    rates[gpu] = last == state.last_anchors.end() ? 1 : anchor.rate_to(last->second);
+    gates[gpu] = anchor.seconds + rates[gpu] * (anchor.seconds_at(*state.marks.gates[gpu]) - anchor.seconds);
     times.uncertainty = std::max(times.uncertainty, anchor.uncertainty);
+    if (last != state.last_anchors.end()) times.uncertainty = std::max(times.uncertainty, last->second.uncertainty);
   }
   times.origin = gates.begin()->second;
   for (const InstructionId n : program.instructions.ids()) {
     if (!placement.here(program.instructions[n].device)) continue;
     const double later = gates.at(state.marks.gpu[n.value]) - times.origin;
-    times.start[n] += later;
-    times.end[n] += later;
+    const double rate = rates.at(state.marks.gpu[n.value]);
+    times.start[n] = rate * times.start[n] + later;
+    times.end[n] = rate * times.end[n] + later;
   }
   return times;
 }

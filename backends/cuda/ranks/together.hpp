@@ -19,6 +19,12 @@ struct Anchor {
   double seconds = 0, uncertainty = 0;
 
   double seconds_at(const Event& later) const { return seconds + 1e-3 * later.milliseconds_since(*event); }
+  /// Seconds of the machine in a second of the GPU, from this anchor to a later one; their clocks drift by some 10 us a
+  /// second at most.
+  double rate_to(const Anchor& later) const {
+    const double on_gpu = 1e-3 * later.event->milliseconds_since(*event);
+    return on_gpu > 0 ? (later.seconds - seconds) / on_gpu : 1;
+  }
 };
 
 /// Reads the host clock for each GPU with queues, which must be idle: the fastest of many events counts.
@@ -31,14 +37,16 @@ struct RunState {
   std::unique_ptr<Ranks> ranks;
   std::unique_ptr<real::Session> session;
   Marks marks;
-  std::map<int, Anchor> anchors;       ///< One for each GPU, if processes must agree on times.
+  std::map<int, Anchor> anchors;       ///< One for each GPU before the run, if processes must agree on times.
+  std::map<int, Anchor> last_anchors;  ///< One for each GPU after the run.
   std::unique_ptr<Repeater> repeater;  ///< Null where iterations are not graphs.
 };
 
 constexpr double kMostPatience = 300;  ///< Seconds for what is not part of the program, as evaluations.
 
 /// Times of the instructions in this process, on the clock of the machine, against which each GPU's clock was read
-/// right before the run. Not `timed`: as read_iteration_ends() gives them; spread them when all processes are known.
+/// right before the run and after it; both are taken to drift evenly in between. Not `timed`: as read_iteration_ends()
+/// gives them; spread them when all processes are known.
 real::Times times_of(const Program&, const real::DevicePlacement&, const RunState&, bool timed);
 
 /// The part of this process in a run, while others do theirs; the whole timeline is on the first of them. `perform`

@@ -19,8 +19,6 @@ std::vector<std::shared_ptr<void>>& left_behind() {
   return blocks;
 }
 
-std::shared_ptr<char[]> block_of(std::size_t bytes) { return std::shared_ptr<char[]>(new char[bytes]); }
-
 void require_length(std::size_t bytes, const std::string& what) {
   if (bytes > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     throw BackendError(
@@ -70,7 +68,7 @@ void MpiTransport::add(MPI_Request request, UnderWay what) {
 
 void MpiTransport::send(int transfer) {
   const std::size_t bytes = buffers_.bytes(transfer);
-  const Block block = block_of(bytes);
+  const Block block = pool_.take(bytes);
   buffers_.pack(transfer, block.get());
   const Transfer& t = p_.transfers[transfer];
   const int to = placement_.owner(p_.at(t.receive).device);
@@ -94,7 +92,7 @@ void MpiTransport::post_receives() {
     const int transfer = waiting_.extract(waiting_.begin()).value();
     posted_.insert(transfer);
     const std::size_t bytes = buffers_.bytes(transfer);
-    const Block block = block_of(bytes);
+    const Block block = pool_.take(bytes);
     const int from = placement_.owner(p_.at(p_.transfers[transfer].send).device);
     MPI_Request request;
     check(MPI_Irecv(block.get(), static_cast<int>(bytes), MPI_BYTE, from, transfer, wires().messages, &request));
@@ -104,7 +102,7 @@ void MpiTransport::post_receives() {
 
 void MpiTransport::join(int collective, InstructionId member) {
   const Collective& c = p_.collectives[collective];
-  const Block block = block_of(buffers_.share_bytes(member));
+  const Block block = pool_.take(buffers_.share_bytes(member));
   buffers_.pack_share(member, block.get());
   const std::lock_guard lock(mpi_);
   exchange(c, collective, member.value - c.first.value, block);
@@ -127,7 +125,7 @@ void MpiTransport::exchange(const Collective& c, int collective, int member, con
     if (owner == placement_.world().rank) continue;
     others.insert(owner);
     if (!fresh) continue;
-    const Block theirs = sum.shares[m] = block_of(buffers_.share_bytes(id));
+    const Block theirs = sum.shares[m] = pool_.take(buffers_.share_bytes(id));
     MPI_Request request;
     check(MPI_Irecv(theirs.get(), count(m), MPI_BYTE, owner, id.value, wires().shares, &request));
     add(request, {Kind::ShareReceived, collective, m, theirs});

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backends/real/buffer_pool.hpp"
 #include "backends/real/device_placement.hpp"
 #include "backends/real/mpi/wire.hpp"
 #include "backends/real/transport.hpp"
@@ -78,6 +79,7 @@ class MpiTransport : public Transport {
   const Program& p_;
   const DevicePlacement& placement_;
   RemoteBuffers& buffers_;
+  BufferPool pool_;
   std::mutex mpi_;  ///< Guards every MPI call and the containers below.
   std::vector<MPI_Request> requests_;
   std::vector<UnderWay> under_way_;  ///< Indexed like requests_.

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "sim/report/json_files.hpp"
 #include "sim/report/validation.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"
@@ -68,6 +69,23 @@ TEST_CASE("a verdict that noise of the machine could reverse is not sure") {
     CHECK((text.find("not sure") == std::string::npos) == n.sure);
     CHECK(text.find(fmt::format("readings spread by +-{:.1f} %", 100 * n.spread)) != std::string::npos);
   }
+}
+
+TEST_CASE("no verdict is sure while there are doubts, and the file has what the terminal has") {
+  Validation v;
+  v.iteration = {"iteration", 1.02, 1, 0.01, 20};
+  REQUIRE(is_sure(v, 0.05));
+  v.notes = {"eight threads share two cores"};
+  CHECK(is_sure(v, 0.05));
+  v.doubts = {"the load of this machine changed"};
+  CHECK(!is_sure(v, 0.05));
+  const std::string text = to_text(v, 0.05);
+  for (const char* line : {"note: eight threads share two cores\n", "note: the load of this machine changed\n",
+                           "yes, within 5 %, but that is not sure: see the notes"})
+    CHECK(text.find(line) != std::string::npos);
+  const std::string json = validation_json("a title", v, {}, {}, 0.05);
+  CHECK(json.find("\"sure\": false") != std::string::npos);
+  CHECK(json.find("\"eight threads share two cores\",\n    \"the load of this machine changed\"") != std::string::npos);
 }
 
 }  // namespace stagecraft::validation_test

@@ -78,6 +78,12 @@ std::int64_t waits() { return state().waits; }
 
 std::int64_t blocks() { return state().blocks; }
 
+std::int64_t blocked_calls() { return state().blocked_calls; }
+
+std::int64_t submitted_work() { return state().submitted; }
+
+int most_streams() { return state().most_streams; }
+
 std::size_t device_bytes() {
   std::size_t sum = 0;
   for (const auto& [begin, a] : state().allocations)
@@ -96,6 +102,9 @@ CUstream_st* State::new_stream(int on, bool blocking) {
   stream.device = on;
   stream.blocking = blocking;
   stream.importance = static_cast<int>(random() & 0xffff);
+  if (machine.connections > 0) stream.connection = static_cast<int>((streams.size() - 1) % machine.connections);
+  const auto alive = std::count_if(streams.begin(), streams.end(), [](const auto& s) { return s->alive; });
+  most_streams = std::max(most_streams, static_cast<int>(alive));
   return &stream;
 }
 
@@ -121,7 +130,18 @@ void State::push(CUstream_st& stream, Item item) {
   }
   looks = 0;
   item.earliest = host_time += kHostCall;
+  item.sequence = ++submitted;
   stream.items.push_back(std::move(item));
+  wait_for_room(stream);
+}
+
+/// A call whose queue is full does not return before the GPU has taken work out of it.
+void State::wait_for_room(const CUstream_st& stream) {
+  if (stream.items.size() <= machine.queue) return;
+  ++blocked_calls;
+  while (stream.items.size() > machine.queue)
+    if (!step() && !waits_for_others())
+      throw Misuse("a call blocks without end, because the queue of its stream is full and nothing moves");
 }
 
 void State::record(CUevent_st& event, CUstream_st& stream, bool node_of_graph) {
@@ -166,8 +186,17 @@ cudaError_t State::wait(CUstream_st& stream, const CUevent_st& event) {
   return cudaSuccess;
 }
 
+/// Streams that share a hardware queue go on in the order of the calls.
+bool State::first_of_connection(const CUstream_st& stream) const {
+  if (stream.connection < 0) return true;
+  return std::all_of(streams.begin(), streams.end(), [&](const auto& other) {
+    return other->connection != stream.connection || other->items.empty() ||
+           other->items.front().sequence >= stream.items.front().sequence;
+  });
+}
+
 bool State::ready(const CUstream_st& stream) const {
-  if (stream.items.empty()) return false;
+  if (stream.items.empty() || !first_of_connection(stream)) return false;
   const Item& next = stream.items.front();
   return !next.never && (!next.waits_for || next.waits_for->done) && (!next.ready || next.ready());
 }

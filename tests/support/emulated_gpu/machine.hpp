@@ -28,6 +28,7 @@ struct Item {
   std::shared_ptr<Record> waits_for, records;
   bool never = false;
   std::function<bool()> ready = {};  ///< Asked again and again; empty: at once.
+  std::int64_t sequence = 0;         ///< Items get numbers in the order of the calls.
 };
 
 struct Node {
@@ -49,6 +50,7 @@ struct CUgraphExec_st {
 
 struct CUstream_st {
   int device = 0, importance = 0;
+  int connection = -1;  ///< The hardware queue that it shares with other streams; -1: it has its own.
   bool blocking = false, alive = true;
   const CUgreenCtx_st* partition = nullptr;
   std::deque<stagecraft::emulated_gpu::Item> items;
@@ -93,8 +95,12 @@ class State {
   cudaError_t wait(CUstream_st&, const CUevent_st&);
   /// Ends all captures that are under way, and is why.
   cudaError_t invalidate(cudaError_t);
-  /// What a thread must not call while it captures: then this is not cudaSuccess.
-  cudaError_t unsafe() { return capturing() ? invalidate(cudaErrorStreamCaptureUnsupported) : cudaSuccess; }
+  /// Not cudaSuccess for a call that no thread may make while it captures, and for every call after a kernel crashed:
+  /// that error is sticky.
+  cudaError_t unsafe() {
+    if (broken) return cudaErrorIllegalAddress;
+    return capturing() ? invalidate(cudaErrorStreamCaptureUnsupported) : cudaSuccess;
+  }
   bool capturing() const;
   void launch(CUstream_st&, const CUgraphExec_st&);
 
@@ -120,7 +126,8 @@ class State {
   std::recursive_mutex mutex;
   int current = 0;  ///< Device.
   double host_time = 0;
-  std::int64_t waits = 0, blocks = 0;
+  std::int64_t waits = 0, blocks = 0, blocked_calls = 0, submitted = 0;
+  int most_streams = 0;
   int looks = 0;        ///< Since work was enqueued.
   bool broken = false;  ///< A kernel crashed.
   CUstream_st legacy;
@@ -136,6 +143,8 @@ class State {
   void run(CUstream_st&);
   bool waits_for_others() const;  ///< Whether a stream is at work that another process may let go on; naps if so.
   bool ready(const CUstream_st&) const;
+  bool first_of_connection(const CUstream_st&) const;
+  void wait_for_room(const CUstream_st&);
 };
 
 State& state();

@@ -55,8 +55,11 @@ void sync_with_host(State& s, double time) { s.host_time = std::max(s.host_time,
 
 cudaError_t stagecraft::emulated_gpu::fail(cudaError_t error) { return last_error = error; }
 
-cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
-cudaError_t cudaPeekAtLastError() { return last_error; }
+cudaError_t cudaGetLastError() {
+  if (state().broken) return cudaErrorIllegalAddress;  // No call clears it.
+  return std::exchange(last_error, cudaSuccess);
+}
+cudaError_t cudaPeekAtLastError() { return state().broken ? cudaErrorIllegalAddress : last_error; }
 const char* cudaGetErrorName(cudaError_t error) {
   static thread_local char text[32];
   switch (error) {
@@ -185,6 +188,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   State& s = state();
+  if (s.broken) return fail(cudaErrorIllegalAddress);
   std::size_t used = 0;
   for (const auto& [begin, a] : s.allocations)
     if (!a.host && !a.freed && a.device == s.current) used += a.size;
@@ -226,6 +230,7 @@ cudaError_t cudaFreeHost(void* data) {
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (s.broken) return fail(cudaErrorIllegalAddress);
   if (s.capturing()) return fail(s.invalidate(cudaErrorStreamCaptureImplicit));
   settle_legacy(s);
   if (bytes > 0) copy_now(to, from, bytes, kind);
@@ -235,6 +240,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 cudaError_t cudaMemset(void* data, int value, std::size_t bytes) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (s.broken) return fail(cudaErrorIllegalAddress);
   if (s.capturing()) return fail(s.invalidate(cudaErrorStreamCaptureImplicit));
   settle_legacy(s);
   require_memory(data, bytes, true, "memset writes to");
@@ -285,6 +291,7 @@ cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (s.broken) return fail(cudaErrorIllegalAddress);
   if (s.machine.devices == 0) return fail(cudaErrorNoDevice);
   *stream = s.new_stream(s.current, (flags & cudaStreamNonBlocking) == 0);
   return cudaSuccess;
@@ -338,6 +345,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (s.broken) return fail(cudaErrorIllegalAddress);
   if (s.machine.devices == 0) return fail(cudaErrorNoDevice);
   s.events.push_back(std::make_unique<CUevent_st>());
   *event = s.events.back().get();
@@ -381,6 +389,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {
   State& s = state();
   const Lock lock(s.mutex);
+  if (s.broken) return fail(cudaErrorIllegalAddress);
   const CUevent_st &a = s.event_of(begin), &b = s.event_of(end);
   if (((a.flags | b.flags) & cudaEventDisableTiming) != 0 || !a.latest || !b.latest || a.device != b.device)
     return fail(cudaErrorInvalidResourceHandle);

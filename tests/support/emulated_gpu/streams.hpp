@@ -35,6 +35,8 @@ struct Machine {
   std::vector<int> refused_products = {};  ///< Each a cublasComputeType_t without cuBLASLt algorithm.
   std::int64_t ignored_wait = -1;          ///< This wait for an event, counted from 0, is not done.
   bool peer_access = true;                 ///< Whether devices reach the memory of each other.
+  std::size_t queue = 1024;                ///< Entries of a stream's launch queue; a call that finds it full blocks.
+  int connections = 0;                     ///< Hardware queues, given to streams in turns; 0: each stream has its own.
   bool real_clock = false;                 ///< Times come from this machine's clock, which processes share.
 };
 
@@ -60,6 +62,12 @@ const void* capture_of(cudaStream_t);
 
 /// The number of waits for events since the last reset that had something to wait for on another stream.
 std::int64_t waits();
+/// The number of calls since the last reset that found the queue of their stream full, and blocked.
+std::int64_t blocked_calls();
+/// The number of pieces of work put into streams since the last reset, with recordings of events and waits for them.
+std::int64_t submitted_work();
+/// The largest number of streams that there were at the same time since the last reset.
+int most_streams();
 /// The number of blocks of device memory given out since the last reset.
 std::int64_t blocks();
 /// Bytes of device memory in use: given out and not freed.

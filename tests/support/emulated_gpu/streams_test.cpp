@@ -206,6 +206,7 @@ TEST_CASE("a look lets little work go on, and looks that follow at once let more
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Machine m;
     m.seed = seed;
+    m.queue = kItems + 1;  // No call blocks: only looks let work go on.
     emulated_gpu::reset(m);
     cudaStream_t s = new_stream();
     int done = 0, looks = 1;
@@ -219,6 +220,58 @@ TEST_CASE("a look lets little work go on, and looks that follow at once let more
     CHECK(cudaStreamQuery(s) == cudaErrorNotReady);
     CHECK(done <= kItems + 7);
   }
+}
+
+TEST_CASE("streams that share a hardware queue go on in the order of the calls") {
+  for (const Order order : kOrders)
+    for (const int connections : {0, 1, 2}) {
+      Machine m;
+      m.order = order;
+      m.connections = connections;
+      emulated_gpu::reset(m);
+      cudaStream_t a = new_stream(), b = new_stream();
+      std::string text;
+      emulated_gpu::hang(a);
+      note(b, text, 'b');
+      for (int poll = 0; poll < 30 && text.empty(); ++poll) cudaStreamQuery(b);
+      CHECK(text == (connections == 1 ? "" : "b"));
+    }
+  emulated_gpu::reset();
+}
+
+TEST_CASE("a full queue blocks, without end if nothing moves") {
+  Machine m;
+  m.queue = 4;
+  emulated_gpu::reset(m);
+  std::string text;
+  cudaStream_t stream = new_stream();
+  for (int n = 0; n < 4; ++n) note(stream, text, 'a');
+  CHECK((text.empty() && emulated_gpu::blocked_calls() == 0));
+  note(stream, text, 'a');
+  CHECK((text == "a" && emulated_gpu::blocked_calls() == 1));
+  emulated_gpu::reset(m);
+  stream = new_stream();
+  emulated_gpu::hang(stream);
+  for (int n = 0; n < 3; ++n) note(stream, text, 'a');
+  CHECK_THROWS_AS(note(stream, text, 'a'), emulated_gpu::Misuse);
+  emulated_gpu::reset();
+}
+
+TEST_CASE("the error of a kernel that crashed is sticky") {
+  emulated_gpu::reset();
+  cudaStream_t stream = new_stream();
+  const cuda::Event event;
+  emulated_gpu::crash(stream);
+  while (cudaStreamQuery(stream) == cudaErrorNotReady) continue;
+  void* data = nullptr;
+  std::size_t free = 0, total = 0;
+  cudaEvent_t other = nullptr;
+  for (const cudaError_t error :
+       {cudaGetLastError(), cudaGetLastError(), cudaMalloc(&data, 1), cudaMemGetInfo(&free, &total),
+        cudaMemcpy(data, data, 1, cudaMemcpyDeviceToDevice), cudaEventCreate(&other), cudaStreamQuery(stream)})
+    CHECK(error == cudaErrorIllegalAddress);
+  CHECK_THROWS_WITH(cuda::device_memory(64), doctest::Contains("illegal memory access"));
+  emulated_gpu::reset();
 }
 
 }  // namespace stagecraft::streams_test

@@ -18,9 +18,10 @@ const cuda::Event* after(double seconds, cudaStream_t stream, cuda::Marks& marks
   return &event;
 }
 
-}  // namespace
-
-TEST_CASE("an iteration ends with the last of its GPUs, also where the gate of one opens later") {
+/// `rate`: seconds of the machine in one of the GPU; 0: its clock is not read again after the run.
+void check_iterations(double rate) {
+  CAPTURE(rate);
+  const double second = rate > 0 ? rate : 1;
   test::Case c;
   c.model = test::deep_net(2, 6, 8, 3);
   c.plan = test::stage_each(c.model, 4);
@@ -54,18 +55,33 @@ TEST_CASE("an iteration ends with the last of its GPUs, also where the gate of o
       state.marks.end[n] = after(end - now, stream, state.marks);
       now = end;
     }
+    if (rate > 0) {
+      const auto last = std::make_shared<const cuda::Event>(cudaEventDefault);
+      last->record(stream);
+      cudaStreamSynchronize(stream);
+      state.last_anchors[gpu] = {last, 100 + rate * (gates[gpu] + now), 0.5};
+    }
   }
   real::Times times = cuda::times_of(p, real::DevicePlacement(p, World{}), state, false);
-  CHECK(times.origin == doctest::Approx(101).epsilon(1e-6));  // The first gate, on the clock of the machine.
-  CHECK(times.uncertainty == 1.25);                           // The larger.
+  CHECK(times.origin == doctest::Approx(100 + second).epsilon(1e-6));  // The first gate, on the clock of the machine.
+  CHECK(times.uncertainty == 1.25);                                    // The larger.
   cuda::spread_over_iterations(p, times.start, times.end);
   for (std::size_t n = 0; n < p.size(); ++n) {
     const bool first = p.iteration_of(p.instructions[InstructionId{n}]) == 0;
-    REQUIRE(times.start[InstructionId{n}] ==
-            doctest::Approx(first ? 0 : 9).epsilon(1e-5));  // 4 s after the later gate.
-    REQUIRE(times.end[InstructionId{n}] ==
-            doctest::Approx(first ? 9 : 14).epsilon(1e-5));  // 14 s after the earlier one.
+    // 4 s after the later gate, which opens 5 s after the earlier one; and 14 s after the earlier one.
+    REQUIRE(times.start[InstructionId{n}] == doctest::Approx(second * (first ? 0 : 9)).epsilon(1e-5));
+    REQUIRE(times.end[InstructionId{n}] == doctest::Approx(second * (first ? 9 : 14)).epsilon(1e-5));
   }
+}
+
+}  // namespace
+
+TEST_CASE("an iteration ends with the last of its GPUs, also where the gate of one opens later") {
+  check_iterations(0);
+}
+
+TEST_CASE("a clock that was read again after the run drifts evenly in between") {
+  for (const double rate : {1.0, 0.5, 2.0}) check_iterations(rate);
 }
 
 }  // namespace stagecraft::clocks_test

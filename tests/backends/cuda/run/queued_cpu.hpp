@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/kernels.hpp"
+#include "backends/cuda/launch_meter.hpp"
 #include "backends/real/kernels.hpp"
 #include "tests/support/emulated_gpu/streams.hpp"
 
@@ -25,8 +26,12 @@ class QueuedCpu : public real::Kernels {
   void release(void* data, std::size_t bytes) override { kernels_->release(data, bytes); }
   void copy(const void* from, void* to, std::size_t bytes) override {
     cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_);
+    cuda::submitted(stream_, "a copy");
   }
-  void zero(void* to, std::size_t bytes) override { cudaMemsetAsync(to, 0, bytes, stream_); }
+  void zero(void* to, std::size_t bytes) override {
+    cudaMemsetAsync(to, 0, bytes, stream_);
+    cuda::submitted(stream_, "a memset");
+  }
   void upload(std::span<const double> from, void* to) override {
     enqueue([this, numbers = std::vector<double>(from.begin(), from.end()), to] { kernels_->upload(numbers, to); });
   }
@@ -89,6 +94,7 @@ class QueuedCpu : public real::Kernels {
   template <class Work>
   void enqueue(Work work) {
     emulated_gpu::enqueue(stream_, std::move(work), 1e-5);
+    cuda::submitted(stream_, "a kernel");
   }
 
   cudaStream_t stream_;

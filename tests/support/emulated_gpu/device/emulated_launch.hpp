@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "backends/cuda/launch_meter.hpp"
 #include "tests/support/emulated_gpu/device/fibers.hpp"
 #include "tests/support/emulated_gpu/streams.hpp"
 
@@ -37,6 +38,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   emulated_gpu::enqueue(stream, [=, copied = std::tuple<Parameters...>(arguments...)] {
     emulated_gpu::run_grid(grid, block, shared_bytes, [&] { std::apply(kernel, copied); });
   });
+  submitted(stream, "a kernel");
 }
 
 }  // namespace stagecraft::cuda

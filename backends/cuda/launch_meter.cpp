@@ -1,0 +1,104 @@
+#include "backends/cuda/launch_meter.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "backends/real/clocks.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+/// The meter of this thread: kernels are launched deep inside of calls that know their stream only.
+LaunchMeter*& current_meter() {
+  thread_local LaunchMeter* meter = nullptr;
+  return meter;
+}
+
+bool waits_after_each_call() {
+  static const bool waits = [] {
+    const char* const asked = std::getenv("STAGECRAFT_CUDA_SYNC");
+    return asked && std::string_view(asked) == "1";
+  }();
+  return waits;
+}
+
+bool happened(cudaEvent_t event) {
+  const cudaError_t result = cudaEventQuery(event);
+  if (result == cudaErrorNotReady) return false;
+  check(result, "looking at an event");
+  return true;
+}
+
+void wait_for_call(cudaStream_t stream, const char* what) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream, &status), what);
+  if (status != cudaStreamCaptureStatusNone) return;
+  at_most(60)([&] {
+    const cudaError_t result = cudaStreamQuery(stream);
+    if (result == cudaErrorNotReady) return false;
+    check(result, what);
+    return true;
+  });
+}
+
+}  // namespace
+
+LaunchMeter::~LaunchMeter() {
+  forget();
+  for (const auto& [gpu, events] : free_)
+    for (const cudaEvent_t event : events) cudaEventDestroy(event);
+}
+
+cudaEvent_t LaunchMeter::new_mark() {
+  int gpu = 0;
+  check(cudaGetDevice(&gpu), "cudaGetDevice");
+  std::deque<cudaEvent_t>& unused = free_[gpu];
+  cudaEvent_t event = nullptr;
+  if (unused.empty()) {
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+  } else {
+    event = unused.front();
+    unused.pop_front();
+  }
+  return event;
+}
+
+void LaunchMeter::submitted(cudaStream_t stream) {
+  ++calls_;
+  Stream& s = streams_[stream];
+  if (++s.calls < kChunk / sharing_) return;
+  s.calls = 0;
+  const cudaEvent_t mark = new_mark();
+  s.marks.push_back(mark);
+  check(cudaEventRecord(mark, stream), "cudaEventRecord");
+  if (s.marks.size() <= static_cast<std::size_t>(kMarks)) return;
+  const double begin = real::steady_seconds();
+  wait_policy_([&] { return happened(s.marks.front()); });
+  waited_ += real::steady_seconds() - begin;
+  int gpu = 0;
+  check(cudaGetDevice(&gpu), "cudaGetDevice");
+  free_[gpu].push_back(s.marks.front());
+  s.marks.pop_front();
+}
+
+void LaunchMeter::forget() {
+  for (auto& [stream, s] : streams_)
+    for (const cudaEvent_t event : s.marks) cudaEventDestroy(event);
+  streams_.clear();
+}
+
+Metered::Metered(LaunchMeter* meter) : before_(std::exchange(current_meter(), meter)) {}
+Metered::~Metered() { current_meter() = before_; }
+
+void submitted(cudaStream_t stream, const char* what) {
+  if (waits_after_each_call()) wait_for_call(stream, what);
+  if (LaunchMeter* const meter = current_meter()) meter->submitted(stream);
+}
+
+void submitted_event(cudaStream_t stream) {
+  if (LaunchMeter* const meter = current_meter()) meter->submitted(stream);
+}
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+
+#include "backends/cuda/driver.hpp"
+
+namespace stagecraft::cuda {
+
+/// Counts the calls that put work into streams, and keeps each stream shorter than the launch queue of the driver. That
+/// queue has about 1,024 entries. A call that finds it full blocks inside the driver, where no timeout ends it, and
+/// meanwhile the other streams get no work. So the host waits before that, in a way that notices a GPU that is stuck.
+/// After every 128 calls it records an event in the stream, and it waits while six such events have not happened.
+class LaunchMeter {
+ public:
+  static constexpr int kQueue = 1024;  ///< Entries of a launch queue, as measured by others on drivers for CUDA 12.
+  static constexpr int kHardwareQueues = 32;      ///< The most that CUDA_DEVICE_MAX_CONNECTIONS can ask for.
+  static constexpr int kChunk = 128, kMarks = 6;  ///< 128 * (6 + 1) calls at most, and one event for each 128.
+
+  LaunchMeter() = default;
+  LaunchMeter(const LaunchMeter&) = delete;
+  LaunchMeter& operator=(const LaunchMeter&) = delete;
+  ~LaunchMeter();
+
+  /// Streams that share a hardware queue share its entries.
+  void share_queues(int streams) { sharing_ = (streams + kHardwareQueues - 1) / kHardwareQueues; }
+  void wait_by(WaitPolicy policy) { wait_policy_ = std::move(policy); }
+  /// A call put work into the stream, whose GPU is current.
+  void submitted(cudaStream_t);
+  /// Call it when all work is over.
+  void forget();
+
+  std::int64_t calls() const { return calls_; }  ///< All calls so far.
+  double waited() const { return waited_; }      ///< Seconds spent waiting until streams were short enough.
+
+ private:
+  struct Stream {
+    int calls = 0;                  ///< Since the last mark.
+    std::deque<cudaEvent_t> marks;  ///< Not known to have happened.
+  };
+  cudaEvent_t new_mark();
+
+  std::map<cudaStream_t, Stream> streams_;
+  std::map<int, std::deque<cudaEvent_t>> free_;  ///< Events to use again, by GPU.
+  WaitPolicy wait_policy_ = at_most(300);
+  int sharing_ = 1;
+  std::int64_t calls_ = 0;
+  double waited_ = 0;
+};
+
+/// While it lives, calls of this thread are counted by this meter, or by none if it is null, as in a capture.
+class Metered {
+ public:
+  explicit Metered(LaunchMeter*);
+  Metered(const Metered&) = delete;
+  Metered& operator=(const Metered&) = delete;
+  ~Metered();
+
+ private:
+  LaunchMeter* before_;
+};
+
+/// A call put work into the stream. With STAGECRAFT_CUDA_SYNC=1 it is waited for, so that an error names the call that
+/// caused it; `what` is the name of the call.
+void submitted(cudaStream_t, const char* what);
+/// An event was recorded or waited for in the stream, which takes an entry of its queue, too.
+void submitted_event(cudaStream_t);
+
+}  // namespace stagecraft::cuda
