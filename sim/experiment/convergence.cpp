@@ -138,6 +138,8 @@ Convergence converge(const Experiment& base, const ConvergenceOptions& o,
   const CompiledExperiment compiled = compile(base);
   check_samples(compiled);
   result.samples_per_update = compiled.plan.mini_batch;
+  if (o.measure)
+    if (std::string note = shared_cores_note(compiled); !note.empty()) result.notes.push_back(std::move(note));
   std::vector<Method> methods;
   for (const std::string& word : o.methods) methods.push_back(parse_method(word, base));
   for (const Method& method : methods) {  // All of them first: what cannot run is said before anything is trained.

@@ -1,12 +1,17 @@
 #include "sim/experiment/profiling.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
+#include <optional>
 #include <set>
-#include <thread>
 
 #include <fmt/format.h>
 
+#include "sim/core/cores.hpp"
+#include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
+#include "sim/experiment/core_sharing.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/plan/overlap.hpp"
@@ -24,7 +29,7 @@ std::string today() {
   return text;
 }
 
-int cores() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+int cores() { return usable_cores().count(); }
 
 }  // namespace
 
@@ -88,11 +93,87 @@ Profile without_measurements(const Plan& plan) {
   return profile;
 }
 
+/// Whether the simulator can play devices that share cores.
+bool shares_cores(const CompiledExperiment& c, const std::string& simulator) {
+  const auto& devices = c.cluster().devices;
+  return simulator != "ideal" &&
+         std::none_of(devices.begin(), devices.end(), [](const Device& d) { return d.memory.valid(); });
+}
+
+/// Plays the experiment on a machine with that many cores. Where the simulator cannot, no verdict is sure.
+Outcome simulate(const CompiledExperiment& c, const std::string& simulator, int threads, Validation& v) {
+  const int cores_here = cores();
+  if (threads <= cores_here) return run(c, simulator);
+  const std::string share =
+      fmt::format("{} share {} of this machine", pluralize(threads, "thread"), pluralize(cores_here, "core"));
+  if (!shares_cores(c, simulator)) {
+    v.doubts.push_back(fmt::format("{}, which '{}' does not simulate: take --simulator fluid", share, simulator));
+    return run(c, simulator);
+  }
+  v.notes.push_back(
+      fmt::format("{}: of m threads that compute, each is simulated at {}/m of its speed", share, cores_here));
+  return run(on_shared_cores(c, cores_here), simulator);
+}
+
+double log_ratio_of_layers(const Profile& before, const Profile& after) {
+  std::vector<double> ratios;
+  for (const MeasuredLayer& a : before.layers)
+    for (const MeasuredLayer& b : after.layers) {
+      const double first = (a.forward + a.input_gradient + a.weight_gradient).value;
+      const double second = (b.forward + b.input_gradient + b.weight_gradient).value;
+      if (a.layer == b.layer && a.samples == b.samples && first > 0 && second > 0)
+        ratios.push_back(std::log(second / first));
+    }
+  return ratios.empty() ? 0 : median(std::move(ratios));
+}
+
+}  // namespace
+
+std::string changed_load(const Profile& before, const Profile& after) {
+  constexpr double kTolerance = 0.05;  // The verdict's: a change of costs moves the simulated time as much.
+  const double change = std::exp(log_ratio_of_layers(before, after)) - 1;
+  if (std::abs(change) <= kTolerance) return {};
+  return fmt::format("after the run, layers took {:.0f} % {} than before it: the load of this machine changed",
+                     100 * std::abs(change), change > 0 ? "longer" : "less");
+}
+
+std::string shared_cores_note(const CompiledExperiment& c) {
+  const int devices = c.plan.used_devices(), cores_here = cores();
+  if (devices <= cores_here) return {};
+  return fmt::format("{} share {} of this machine, which the simulated times do not know", pluralize(devices, "thread"),
+                     pluralize(cores_here, "core"));
+}
+
+namespace {
+
+void note_profile(Validated& v) {
+  if (v.layers_measured < v.layers)
+    v.validation.notes.push_back(fmt::format("the profile lacks {} of {}, whose costs are computed",
+                                             v.layers - v.layers_measured, pluralize(v.layers, "layer")));
+}
+
+/// A profile tells how long messages take by one way of carrying them.
+void check_transport(const Experiment& e, Validated& v) {
+  const std::string& measured = v.profile.messages;
+  const char* const asked = to_text(e.run.gpu.messages);
+  if (measured.empty() || measured == asked) return;
+  v.validation.doubts.push_back(
+      fmt::format("the profile has messages by '{}', and the run has them by '{}': measure "
+                  "again with run.gpu.messages={}",
+                  measured, asked, asked));
+}
+
+/// Takes over the notes of the simulation.
+void put_notes(Validation& v, Validation said) {
+  v.notes = std::move(said.notes);
+  v.doubts = std::move(said.doubts);
+}
+
 }  // namespace
 
 Validated validate_experiment(const Experiment& experiment, const std::string& backend, const std::string& simulator,
                               double seconds) {
-  real_backend(backend);
+  const BackendDef& def = real_backend(backend);
   simulating_backend(simulator);
   if (experiment.run.emulated)
     throw InputError("an emulated run sleeps for as long as the simulation says, so there is nothing to validate",
@@ -100,6 +181,7 @@ Validated validate_experiment(const Experiment& experiment, const std::string& b
   Experiment e = experiment;
   e.training.evaluate_every = 0;  // Looking at the weights takes time that no simulation knows.
   Profile profile;
+  std::optional<CompiledExperiment> profiled_here;  // What the profile was taken of, to take it again.
   if (CompiledExperiment c = compile(e); has_groups(c.plan)) {
     check_real_run(c, backend);
     profile = without_measurements(c.plan);
@@ -107,6 +189,7 @@ Validated validate_experiment(const Experiment& experiment, const std::string& b
     const std::string hash = e.scenario_hash;
     e = with_profile(e, take_profile(c, backend, seconds));
     e.scenario_hash = hash;
+    profiled_here = std::move(c);
   }
   if (e.profile) profile = *e.profile;
   Validated v{.profile = std::move(profile), .compiled = compile(e), .simulated = {}, .measured = {}, .validation = {}};
@@ -114,10 +197,18 @@ Validated validate_experiment(const Experiment& experiment, const std::string& b
     ++v.layers;
     v.layers_measured += v.profile.find(signature(layer.operations, v.compiled.model().precision), 1).has_value();
   }
-  v.simulated = run(v.compiled, simulator);
+  Validation said;
+  v.simulated = simulate(v.compiled, simulator, def.clock == Clock::Host ? v.compiled.plan.used_devices() : 1, said);
   v.measured = run(v.compiled, backend);
   v.validation =
       compare(v.compiled.program, v.simulated.timeline, v.simulated.report, v.measured.timeline, v.compiled.cluster());
+  put_notes(v.validation, std::move(said));
+  note_profile(v);
+  check_transport(e, v);
+  if (profiled_here)
+    if (const std::string changed = changed_load(v.profile, take_profile(*profiled_here, backend, seconds));
+        !changed.empty())
+      v.validation.doubts.push_back(changed);
   return v;
 }
 

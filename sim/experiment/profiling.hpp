@@ -16,6 +16,13 @@ const BackendDef& simulating_backend(const std::string& name);
 /// same time as it has, or as this machine has cores.
 Profile take_profile(const CompiledExperiment&, const std::string& backend, double seconds);
 
+/// Whether the load of the machine changed between two profiles of the same layers: empty unless their times differ by
+/// more than 5 %, in the median over the layers.
+std::string changed_load(const Profile& before, const Profile& after);
+
+/// Empty if each device of a real run on this machine has a core.
+std::string shared_cores_note(const CompiledExperiment&);
+
 /// One scenario, simulated with a profile of this machine and then really run.
 struct Validated {
   Profile profile;

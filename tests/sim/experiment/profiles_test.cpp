@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "sim/core/cores.hpp"
 #include "sim/experiment/profiling.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
@@ -226,6 +227,50 @@ TEST_CASE("validate simulates with the profile that it took, or with that of the
   CHECK(fresh.profile.layers.size() == 5);
   CHECK(to_yaml(validate_experiment(with_profile(scenario, by_hand()), "cpu", "ideal", 0).profile) ==
         to_yaml(by_hand()));
+}
+
+TEST_CASE("two profiles of the same layers tell whether the load of the machine changed") {
+  const Profile before = by_hand();
+  const auto scaled = [&](double factor) {
+    Profile after = before;
+    for (MeasuredLayer& l : after.layers)
+      for (Seconds* time : {&l.forward, &l.input_gradient, &l.weight_gradient}) *time = factor * *time;
+    return after;
+  };
+  for (const double factor : {1.0, 1.04, 0.96}) CHECK(changed_load(before, scaled(factor)).empty());
+  CHECK(changed_load(before, scaled(1.2)).find("layers took 20 % longer than before") != std::string::npos);
+  CHECK(changed_load(before, scaled(0.8)).find("layers took 20 % less than before") != std::string::npos);
+  Profile other = scaled(2);
+  other.layers.front().samples = 99;  // It is compared with no other.
+  CHECK(changed_load(before, other).find("100 % longer") != std::string::npos);
+}
+
+TEST_CASE("threads that share cores are simulated so, or no verdict is sure") {
+  // As many devices as no machine here has cores.
+  const Experiment scenario = load_experiment(
+      "examples/teacher", {"cluster.devices=128", "model.widths=[6, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 3]",
+                           "plan.stages=16", "run.iterations=3"});
+  const CompiledExperiment c = compile(scenario);
+  if (usable_cores().count() >= 16) return;  // Nothing is shared on this machine.
+  CHECK(shared_cores_note(c).find("16 threads share") != std::string::npos);
+  const Validated shared = validate_experiment(scenario, "cpu", "fluid", 0);
+  REQUIRE(!shared.validation.notes.empty());
+  CHECK(shared.validation.notes.front().find("16 threads share") == 0);
+  const Validated unshared = validate_experiment(scenario, "cpu", "ideal", 0);
+  REQUIRE(!unshared.validation.doubts.empty());
+  CHECK(unshared.validation.doubts.front().find("which 'ideal' does not simulate") != std::string::npos);
+  CHECK(!is_sure(unshared.validation, 1e9));
+}
+
+TEST_CASE("a profile with messages of another kind leaves no verdict sure") {
+  Profile profile = by_hand();
+  profile.messages = "nccl";
+  CHECK(to_yaml(profile).find("transport: nccl\n") != std::string::npos);
+  const Experiment scenario =
+      load_experiment("examples/teacher", {"model.widths=[6, 8, 8, 3]", "plan.stages=2", "run.iterations=3"});
+  const Validated v = validate_experiment(with_profile(scenario, profile), "cpu", "ideal", 0);
+  REQUIRE(!v.validation.doubts.empty());
+  CHECK(v.validation.doubts.back().find("'nccl', and the run has them by 'copy'") != std::string::npos);
 }
 
 }  // namespace stagecraft::profiles_test

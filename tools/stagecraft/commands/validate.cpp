@@ -36,12 +36,6 @@ int execute_validate(const Arguments& a) {
                     experiment.title.empty() ? "(untitled)" : experiment.title,
                     pluralize(v.compiled.plan.stage_count(), "stage"),
                     pluralize(v.compiled.plan.device_count(), "device"), v.profile.machine, v.profile.threads));
-  if (v.profile.threads < v.compiled.plan.device_count())
-    print(fmt::format("note: {} devices share {} of this machine, which the simulation does not know\n",
-                      v.compiled.plan.device_count(), pluralize(v.profile.threads, "core")));
-  if (v.layers_measured < v.layers)
-    print(fmt::format("note: the profile lacks {} of {}, whose costs are computed\n", v.layers - v.layers_measured,
-                      pluralize(v.layers, "layer")));
   print(to_text(v.validation, kTolerance));
   if (!a.flag("no-control")) {
     flush();
