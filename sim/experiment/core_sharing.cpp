@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-/// Bytes that stand for a second of one core: so many that an op of a nanosecond is not rounded to nothing.
+/// Bytes that stand for a second of one core: enough that an op of a nanosecond is not rounded to nothing.
 constexpr double kCoreSecond = 1e12;
 
 }  // namespace

@@ -51,11 +51,12 @@ TEST_CASE("with few distinct weights an operation repeats its first ones") {
   const real::StageNet net = real::compile_stage(w, StageId{0}, sizeof(float));
   constexpr std::int64_t kDistinct = 1009;
   const std::vector<double> few = real::initial_weights(net, w, false, kDistinct),
-                            all = real::initial_weights(net, w, false);
+                            weights = real::initial_weights(net, w, false);
   for (const real::Node& node : net.nodes) {
     if (!node.owns_weights) continue;
     const double* const numbers = few.data() + node.weights;
-    for (std::int64_t i = 0; i < kDistinct; ++i) REQUIRE(numbers[i] == all[node.weights + static_cast<std::size_t>(i)]);
+    for (std::int64_t i = 0; i < kDistinct; ++i)
+      REQUIRE(numbers[i] == weights[node.weights + static_cast<std::size_t>(i)]);
     for (std::int64_t i = kDistinct; i < 4 * kDistinct; ++i) REQUIRE(numbers[i] == numbers[i - kDistinct]);
   }
 }

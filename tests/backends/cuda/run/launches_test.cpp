@@ -57,16 +57,16 @@ TEST_CASE("a call into a full queue blocks, and the meter waits before that") {
 }
 
 TEST_CASE("streams that share a hardware queue share its entries") {
-  for (const bool told : {false, true}) {
+  for (const bool shared : {false, true}) {
     emulated_gpu::Machine machine;
     machine.queue = cuda::LaunchMeter::kQueue / 2;  // As much as each of two streams has of one queue.
     emulated_gpu::reset(machine);
     cuda::LaunchMeter meter;
     const cuda::Metered metered(&meter);
-    if (told) meter.share_queues(64);
+    if (shared) meter.share_queues(64);
     const cudaStream_t stream = new_stream();
     for (int n = 0; n < 3000; ++n) launch(stream);
-    CHECK((emulated_gpu::blocked_calls() == 0) == told);
+    CHECK((emulated_gpu::blocked_calls() == 0) == shared);
     REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
     meter.forget();
   }
