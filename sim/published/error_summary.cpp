@@ -22,7 +22,7 @@ constexpr double kHistogramWidth = 640, kHistogramHeight = 150, kHistogramLeft =
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string signed_percent(double share) { return fmt::format("{:+.0f} %", 100 * share); }
 
-void add(ErrorSummary& s, const Published& published, const Reproduced& c) {
+void add(ReproductionErrors& s, const Published& published, const Reproduced& c) {
   const PublishedTable& table = published.tables[c.table];
   if ((c.verdict != Verdict::Met && c.verdict != Verdict::Missed) || table.rows[c.row].calibrated) return;
   const bool met = c.verdict == Verdict::Met;
@@ -46,7 +46,7 @@ std::array<Bin, kBins> bins_of(std::span<const Reproduction> reproductions) {
   std::array<Bin, kBins> bins{};
   for (const Reproduction& r : reproductions)
     for (const Reproduced& c : r.cells) {
-      ErrorSummary one;
+      ReproductionErrors one;
       add(one, r.published, c);
       if (one.errors.empty()) continue;
       const int at = std::clamp(static_cast<int>(std::floor(one.errors.front() / kBin)) + kBins / 2, 0, kBins - 1);
@@ -98,11 +98,11 @@ std::string histogram(const std::array<Bin, kBins>& bins, std::size_t count) {
 std::string by_publication(std::span<const Reproduction> reproductions) {
   struct PublicationErrors {
     const Reproduction* reproduction;
-    ErrorSummary summary;
+    ReproductionErrors summary;
   };
   std::vector<PublicationErrors> lines;
   for (const Reproduction& r : reproductions)
-    if (ErrorSummary s = error_summary(std::span(&r, 1)); !s.errors.empty()) lines.push_back({&r, std::move(s)});
+    if (ReproductionErrors s = error_summary(std::span(&r, 1)); !s.errors.empty()) lines.push_back({&r, std::move(s)});
   std::sort(lines.begin(), lines.end(), [](const PublicationErrors& a, const PublicationErrors& b) {
     return a.summary.quantile_of_size(0.5) < b.summary.quantile_of_size(0.5);
   });
@@ -122,20 +122,20 @@ std::string by_publication(std::span<const Reproduction> reproductions) {
 
 }  // namespace
 
-double ErrorSummary::quantile_of_size(double share) const {
+double ReproductionErrors::quantile_of_size(double share) const {
   if (errors.empty()) return 0;
   std::vector<double> sizes;
   for (const double e : errors) sizes.push_back(std::abs(e));
   return quantile(std::move(sizes), share);
 }
 
-double ErrorSummary::share_within(double size) const {
+double ReproductionErrors::share_within(double size) const {
   const auto near = std::count_if(errors.begin(), errors.end(), [&](double e) { return std::abs(e) <= size; });
   return errors.empty() ? 0 : static_cast<double>(near) / static_cast<double>(errors.size());
 }
 
-ErrorSummary error_summary(std::span<const Reproduction> reproductions) {
-  ErrorSummary summary;
+ReproductionErrors error_summary(std::span<const Reproduction> reproductions) {
+  ReproductionErrors summary;
   for (const Reproduction& r : reproductions)
     for (const Reproduced& c : r.cells) add(summary, r.published, c);
   std::sort(summary.errors.begin(), summary.errors.end());
@@ -143,7 +143,7 @@ ErrorSummary error_summary(std::span<const Reproduction> reproductions) {
 }
 
 std::string error_summary_html(std::span<const Reproduction> reproductions) {
-  const ErrorSummary s = error_summary(reproductions);
+  const ReproductionErrors s = error_summary(reproductions);
   if (s.errors.empty()) return "";
   std::string text = "<div class=\"cards\">";
   text += card("Median error", percent(s.quantile_of_size(0.5)),

@@ -10,7 +10,7 @@ namespace stagecraft {
 
 /// How far predictions are from published figures. Calibrated rows, identities, bounds and figures that did not run are
 /// not among them.
-struct ErrorSummary {
+struct ReproductionErrors {
   std::vector<double> errors = {};  ///< Simulated over published, minus one, in ascending order.
   int met = 0;                      ///< Predictions within the tolerance of their table.
   int identities = 0, identities_met = 0;
@@ -21,7 +21,7 @@ struct ErrorSummary {
   /// The share of predictions that are not farther off than this.
   double share_within(double size) const;
 };
-ErrorSummary error_summary(std::span<const Reproduction>);
+ReproductionErrors error_summary(std::span<const Reproduction>);
 
 /// The start of the page of reproduced results: cards with the errors, their histogram, and a line for each
 /// publication. Empty where nothing is predicted.

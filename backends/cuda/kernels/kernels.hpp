@@ -9,8 +9,8 @@
 
 namespace stagecraft::cuda {
 
-/// What matrix products of floats may round to first, which is a permission: cuBLASLt chooses. Sums are in 32 bits always;
-/// doubles are left as they are.
+/// What matrix products of floats may round to first, which is a permission: cuBLASLt chooses. Sums are in 32 bits
+/// always; doubles are left as they are.
 enum class Precision : std::uint8_t {
   Exact,  ///< Nothing, and no tensor cores.
   Tf32,   ///< Operands have 11 significant bits at least.

@@ -39,7 +39,7 @@ TEST_CASE("a thread that is pinned runs on its processor") {
 }
 
 TEST_CASE("buffers are used again, and outlive their pool") {
-  std::shared_ptr<char[]> held;
+  std::shared_ptr<char[]> block;
   {
     real::BufferPool pool;
     const std::shared_ptr<char[]> a = pool.take(1000);
@@ -50,10 +50,10 @@ TEST_CASE("buffers are used again, and outlive their pool") {
     b.reset();
     CHECK(pool.take(1024).get() == second);  // 1000 and 1024 bytes have one size.
     CHECK(pool.take(1025).get() != second);
-    held = pool.take(5);
+    block = pool.take(5);
   }
-  std::fill_n(held.get(), 5, 'x');
-  CHECK(held[4] == 'x');
+  std::fill_n(block.get(), 5, 'x');
+  CHECK(block[4] == 'x');
 }
 
 }  // namespace stagecraft::thread_places_test

@@ -40,7 +40,7 @@ Reproduction small() {
 
 TEST_CASE("judged predictions have errors, and other claims are counted apart") {
   const Reproduction r = small();
-  const ErrorSummary s = error_summary({&r, 1});
+  const ReproductionErrors s = error_summary({&r, 1});
   REQUIRE(s.errors.size() == 3);
   CHECK(s.errors[0] == doctest::Approx(-0.2));
   CHECK(s.errors[1] == doctest::Approx(0.02));

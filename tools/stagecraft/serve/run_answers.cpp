@@ -10,6 +10,7 @@
 #include "sim/report/files.hpp"
 #include "sim/report/html.hpp"
 #include "sim/report/text.hpp"
+#include "sim/report/timeline_picture.hpp"
 #include "sim/report/trace.hpp"
 #include "tools/stagecraft/run_folder.hpp"
 #include "tools/stagecraft/serve/session.hpp"
@@ -36,7 +37,7 @@ std::string svg_of(const ServedRun& run) {
   if (run.program().size() > kMostDrawn)
     throw Infeasible("size", fmt::format("a picture of {} instructions is not legible; up to {} are",
                                          run.program().size(), kMostDrawn));
-  return timeline_svg(run.program(), run.outcome.timeline, run.cluster(), run.title);
+  return to_svg(timeline_picture(run.program(), run.outcome.timeline, run.cluster(), run.title, kScreenPicture));
 }
 
 std::string draw(const std::string& what, const ServedRun& run, int width) {
