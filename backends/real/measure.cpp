@@ -10,6 +10,7 @@
 #include "backends/real/clocks.hpp"
 #include "backends/real/layer_runs.hpp"
 #include "backends/real/start_thread.hpp"
+#include "sim/core/activity.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/host.hpp"
 #include "sim/core/numbers.hpp"
@@ -118,7 +119,12 @@ Profile measure(const ProfileRequest& request, const KernelFactory& factory) {
   require_memory(request);
   Profile profile;
   profile.threads = request.threads;
-  for (const int samples : request.samples) measure_layers(request, samples, factory, profile);
+  Activity activity("measuring layers");
+  activity.count(0, "micro-batch sizes", std::ssize(request.samples));
+  for (const int samples : request.samples) {
+    measure_layers(request, samples, factory, profile);
+    activity.count_one();
+  }
   put_updates(request, *factory(width_of(request.workload), DeviceId{0}), host_seconds_of, profile);
   profile.operation = measure_operation([&](const Program& program) { return execute(program, factory, {}); });
   const MessageFigures messages = measure_messages();

@@ -7,6 +7,7 @@
 #include "sim/cluster/accelerator.hpp"
 #include "sim/cluster/collective_curve.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/remarks.hpp"
@@ -14,6 +15,7 @@
 #include "sim/published/predictions.hpp"
 #include "sim/published/published.hpp"
 #include "sim/sweep/run_sweep.hpp"
+#include "tools/stagecraft/check_points.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
@@ -64,8 +66,8 @@ std::string check_one(const std::string& given, const std::vector<std::string>& 
   if (kind == "sweep") {
     const SweepPlan plan = plan_sweep({.file = file});
     warn(plan.warnings);
-    return fmt::format("sweep: {} of {}, backend {}", pluralize(std::ssize(plan.points), "point"), plan.sweep.base_file,
-                       plan.backend);
+    return fmt::format("sweep: {} of {}, backend {}; {}", pluralize(std::ssize(plan.points), "point"),
+                       plan.sweep.base_file, plan.backend, check_points(plan));
   }
   if (kind == "published") {
     const Published published = load_published(file);
@@ -75,7 +77,7 @@ std::string check_one(const std::string& given, const std::vector<std::string>& 
                        pluralize(std::ssize(published.tables), "table"));
   }
   if (const auto line_of_data = check_data_file(kind, file)) return *line_of_data;
-  const CompiledExperiment p = compile(load_experiment(file, sets));
+  const CompiledExperiment p = compile_or_advise(load_experiment(file, sets));
   for (const std::string& note : remarks(p)) print_error("note: {}\n", note);
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());

@@ -5,7 +5,8 @@
 #include "sim/core/text.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "tools/stagecraft/command.hpp"
-#include "tools/stagecraft/sweep_progress.hpp"
+#include "tools/stagecraft/noted_interrupt.hpp"
+#include "tools/stagecraft/run_points.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
@@ -73,8 +74,7 @@ int execute_sweep(const Arguments& a) {
   SweepEnd end;
   {
     const NotedInterrupt noted;
-    SweepProgressLine line;
-    end = run_sweep(plan, options, [&](const SweepProgress& p) { line.show(p); });
+    end = run_points(plan, options);
   }
   if (end.elsewhere) return 0;
   for (const int rank : end.lost)
@@ -123,6 +123,7 @@ extern const Command sweep{
          {"--retry", Argument::Kind::Flag, "Run points again that crashed, timed out or failed in the backend"},
          {"--reuse", Argument::Kind::Flag,
           "Use results of other versions of Stagecraft for points without a result of this version"},
+         quiet_argument(),
          {"-o,--out", Argument::Kind::Text, "SQLite file for the results (default: the sweep's name with .db)"},
          {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
     .run = execute_sweep,
