@@ -12,6 +12,7 @@
 #include "backends/real/layer_runs.hpp"
 #include "backends/real/start_thread.hpp"
 #include "backends/real/thread_places.hpp"
+#include "sim/core/activity.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/host.hpp"
 #include "sim/core/numbers.hpp"
@@ -148,9 +149,14 @@ Profile measure(const ProfileRequest& request, const KernelFactory& factory) {
   require_memory(request);
   Profile profile;
   profile.threads = request.threads;
+  Activity activity("measuring layers");
+  activity.count(0, "micro-batch sizes", std::ssize(request.samples));
   {
     const std::vector<double> weights = profile_weights(request, width_of(request.workload));
-    for (const int samples : request.samples) measure_layers(request, samples, weights, factory, profile);
+    for (const int samples : request.samples) {
+      measure_layers(request, samples, weights, factory, profile);
+      activity.count_one();
+    }
   }
   CacheFlush flush(touched_bytes(request));
   put_updates(request, *factory(width_of(request.workload), DeviceId{0}), host_seconds_of(flush), profile);

@@ -28,8 +28,14 @@ class FieldsReader {
       return;
     }
     if (target.value > 0 || (zero_allowed && target.value == 0)) return;
-    problems_.add(value->where, fmt::format("{}.{}", path_, key), fmt::format("{} is not possible here", value->text),
-                  zero_allowed ? "it may not be negative" : "it has to be more than zero", "range");
+    const bool is_bandwidth = std::string_view(key) == "bandwidth";
+    problems_.add(value->where, fmt::format("{}.{}", path_, key),
+                  is_bandwidth ? fmt::format("a bandwidth of {} carries nothing", value->text)
+                               : fmt::format("{} is not possible here", value->text),
+                  is_bandwidth   ? "write one above zero, such as 10 Gbit/s; a link that is not there is left out"
+                  : zero_allowed ? "it may not be negative"
+                                 : "it has to be more than zero",
+                  "range");
   }
 
   void take_ratio(const char* key, double& target) const {

@@ -19,7 +19,8 @@ struct Unit {
   double per = 1;
 };
 
-constexpr Unit kTimes[] = {{"s"}, {"ms", 1, 1e3}, {"us", 1, 1e6}, {"ns", 1, 1e9}};
+constexpr Unit kTimes[] = {{"s"},       {"ms", 1, 1e3}, {"us", 1, 1e6}, {"ns", 1, 1e9},
+                           {"min", 60}, {"h", 3600},    {"days", 86400}};
 constexpr Unit kSizes[] = {{"B"},           {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},    {"TB", 1e12},
                            {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
 constexpr Unit kSpeeds[] = {{"B/s"},
@@ -135,6 +136,10 @@ std::string both_readings(Dimension dimension, std::string_view number, std::str
   if (dimension == Dimension::Bandwidth && (unit == "b/s" || unit == "bps" || unit == "Bps")) {
     return fmt::format("write '{0} {1}B/s' for bytes or '{0} {1}bit/s' for bits", number, prefix);
   }
+  const std::string word = lower(unit);
+  if (dimension == Dimension::Bandwidth && (word == "b" || word == "bit" || word == "bits"))
+    return unit == "B" ? fmt::format("a bandwidth is in bytes for each second; write '{} {}B/s'", number, prefix)
+                       : fmt::format("write '{0} {1}bit/s' for bits or '{0} {1}B/s' for bytes", number, prefix);
   std::string ignored;
   if (dimension == Dimension::Size && (unit == "b" || unit == "bit")) {
     const double value = read_number(number, ignored).value_or(0);
@@ -145,13 +150,11 @@ std::string both_readings(Dimension dimension, std::string_view number, std::str
 }
 
 std::string longer_time(std::string_view number, std::string_view unit) {
-  constexpr Unit kLonger[] = {{"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
-  std::string ignored;
-  for (const Unit& longer : kLonger) {
-    if (unit != longer.name) continue;
-    const std::string seconds = shortest(read_number(number, ignored).value_or(0) * longer.times);
-    return fmt::format("write '{} s'{}", seconds, unit == "m" ? fmt::format(" or '{} ms'", number) : "");
-  }
+  constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+      {"minute", "min"}, {"minutes", "min"}, {"hour", "h"}, {"hours", "h"}, {"d", "days"}, {"day", "days"}};
+  if (unit == "m") return fmt::format("write '{0} min' or '{0} ms'", number);
+  for (const auto& [other, name] : kOthers)
+    if (unit == other) return fmt::format("write '{} {}'", number, name);
   return {};
 }
 
@@ -166,6 +169,7 @@ std::string about_unit(Dimension dimension, std::string_view number, std::string
   const std::vector<std::string> names = unit_names(dimension);
   if (unit.empty()) return fmt::format("'{}' has no unit; write one of {}", number, join(names));
   std::string advice = both_readings(dimension, number, unit);
+  if (advice.starts_with("a bandwidth")) return fmt::format("'{}' has no time; {}", unit, advice);
   if (!advice.empty()) return fmt::format("'{}' can be read in two ways; {}", unit, advice);
   if (dimension == Dimension::Time) advice = longer_time(number, unit);
   for (const Dimension other : kDimensions) {
@@ -211,14 +215,14 @@ std::optional<double> parse_quantity(Dimension dimension, std::string_view text,
   if (!value) return {};
   std::string_view name = text.substr(length);
   if (name.starts_with(' ')) name.remove_prefix(1);
+  if (std::signbit(*value)) {
+    why = fmt::format("'{}' is negative; a {} is zero or more", text, dimension_name(dimension));
+    return {};
+  }
   const Unit* unit = find_unit(dimension, name);
   if (!unit && !(name.empty() && *value == 0)) {
     why = trim(name) == name ? about_unit(dimension, number, name)
                              : fmt::format("write '{} {}' with one space, or none", number, trim(name));
-    return {};
-  }
-  if (std::signbit(*value)) {
-    why = fmt::format("'{}' is negative; a {} is zero or more", text, dimension_name(dimension));
     return {};
   }
   const double base = unit ? *value * unit->times / unit->per : 0;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/activity.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/profiling.hpp"
 #include "sim/schedule/builder.hpp"
@@ -131,8 +132,7 @@ Method parse_method(const std::string& word, const Experiment& experiment) {
       weights_spec(sync ? "flush" : name, fidelity, where), each, samples / each};
 }
 
-Convergence converge(const Experiment& base, const ConvergenceOptions& o,
-                     const std::function<void(const std::string&)>& progress) {
+Convergence converge(const Experiment& base, const ConvergenceOptions& o, const std::function<void()>& before_each) {
   Convergence result;
   check_asked(o, base);
   const CompiledExperiment compiled = compile(base);
@@ -147,10 +147,14 @@ Convergence converge(const Experiment& base, const ConvergenceOptions& o,
     runs.name = method.name;
     take_times(base, o, method, runs);
   }
+  Activity activity("training");
+  activity.count(0, "runs", std::ssize(methods) * o.seeds);
   for (std::size_t m = 0; m < methods.size(); ++m)
     for (int seed = 1; seed <= o.seeds; ++seed) {
-      progress(fmt::format("{}: seed {} of {}", methods[m].name, seed, o.seeds));
+      before_each();
+      activity.note(fmt::format("{}, seed {}", methods[m].name, seed));
       result.methods[m].curves.push_back(train(base, o, methods[m], seed));
+      activity.count_one();
     }
   return result;
 }

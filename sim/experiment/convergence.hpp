@@ -28,8 +28,8 @@ struct ConvergenceOptions {
 };
 
 /// Trains with every method and seed, on one thread and in the order of the program, so that the result is the same
-/// everywhere; `progress` hears of each run.
-Convergence converge(const Experiment&, const ConvergenceOptions&,
-                     const std::function<void(const std::string&)>& progress);
+/// everywhere. `before_each` is called before each training.
+Convergence converge(
+    const Experiment&, const ConvergenceOptions&, const std::function<void()>& before_each = [] {});
 
 }  // namespace stagecraft

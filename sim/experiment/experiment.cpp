@@ -112,6 +112,9 @@ Experiment read_experiment(const Scenario& scenario, const Experiment* previous)
                        [&](const Value& part) { e.cluster = std::make_shared<Cluster>(build_cluster(part)); });
     if (e.profile) e.cluster = profiled(*e.profile, *e.cluster, *tree);
   }
+  std::vector<std::string> types;
+  for (const DeviceType& type : e.cluster->types) types.push_back(type.name);
+  check_prices(e.budget, types);
   if (!e.rules) e.rules = read_cost_rules(*tree, e.cluster);
   if (!e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);
   with_error_context(*tree, "plan",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -9,6 +10,7 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/activity.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/play.hpp"
@@ -99,6 +101,24 @@ void describe_work(CompiledExperiment& c) {
     work.peak += e.rules->accelerators[e.cluster->devices[d].type].formats[e.rules->format].peak;
 }
 
+/// " (stage 3, l9..l11)" or " (stages 0, 4)".
+std::string stages_on(const PlannedExperiment& p, DeviceId d) {
+  std::vector<std::string> names;
+  const Stage* last = nullptr;
+  for (const StageId s : p.plan.stages.ids()) {
+    const std::vector<DeviceId>& devices = p.plan.stages[s].dense.devices;
+    if (std::find(devices.begin(), devices.end(), d) == devices.end()) continue;
+    names.push_back(fmt::format("{}", s.value));
+    last = &p.plan.stages[s];
+  }
+  if (names.empty()) return {};
+  if (names.size() > 1) return fmt::format(" (stages {})", join(names));
+  const std::vector<LayerId>& layers = last->shape.layers;
+  if (layers.empty()) return fmt::format(" (stage {})", names.front());
+  const std::string first = p.model().layers[layers.front()].name, end = p.model().layers[layers.back()].name;
+  return fmt::format(" (stage {}, {})", names.front(), first == end ? first : first + ".." + end);
+}
+
 }  // namespace
 
 PlannedExperiment plan_experiment(const Experiment& e) {
@@ -144,7 +164,9 @@ CompiledExperiment compile(PlannedExperiment planned) {
   describe_work(c);
   c.program.workload = std::make_shared<const Workload>(make_workload(*e.model, c.plan, e.weights.rule, e.training));
   check_program(c.program);
-  with_error_context(*e.source, "plan", [&](const Value&) { check_memory(c.program, *e.cluster); });
+  with_error_context(*e.source, "plan", [&](const Value&) {
+    check_memory(c.program, *e.cluster, [&](DeviceId d) { return stages_on(c, d); });
+  });
   return c;
 }
 
@@ -224,8 +246,10 @@ void add_rates(const CompiledExperiment& c, Report& report) {
   if (c.experiment.budget.empty()) return;
   std::set<DeviceId> used;
   for (const Stage& stage : c.plan.stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
-  report.economics = economics(c.experiment.budget, static_cast<int>(used.size()),
-                               report.rates ? report.rates->tokens_per_second * work.devices : 0);
+  std::map<std::string, int> used_of_type;
+  for (const DeviceId d : used) ++used_of_type[c.cluster().type_of(d).name];
+  report.economics =
+      economics(c.experiment.budget, used_of_type, report.rates ? report.rates->tokens_per_second * work.devices : 0);
 }
 
 }  // namespace

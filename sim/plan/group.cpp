@@ -87,6 +87,8 @@ constexpr std::string_view kExchanges[] = {"p2p", "all_gather", "a2a"};
 
 }  // namespace
 
+std::string_view to_text(StateSharding sharding) { return kShardings[static_cast<int>(sharding)]; }
+
 Field device_group_field() {
   return map("group", group_fields())
       .optional()
@@ -160,7 +162,7 @@ std::string group_text(const PlanSpec& spec) {
   if (spec.order.axes != RankOrder{}.axes)
     group += fmt::format("{}order: {}", group.empty() ? "" : ", ", to_text(spec.order));
   std::string text = group.empty() ? "" : fmt::format(", group: {{{}}}", group);
-  const std::string_view state = kShardings[static_cast<int>(spec.sharding)];
+  const std::string_view state = to_text(spec.sharding);
   const bool within = spec.sharding != StateSharding::None && spec.shard_within > 0;
   if (spec.reshard || within)
     text +=
@@ -179,7 +181,7 @@ std::string group_words(const PlanSpec& spec) {
   if (g.context > 1) add(fmt::format("context {}", g.context));
   if (g.expert > 1) add(fmt::format("expert {}", g.expert));
   if (g.expert_tensor > 1) add(fmt::format("expert tensor {}", g.expert_tensor));
-  if (spec.sharding != StateSharding::None) add(fmt::format("shard {}", kShardings[static_cast<int>(spec.sharding)]));
+  if (spec.sharding != StateSharding::None) add(fmt::format("shard {}", to_text(spec.sharding)));
   return words;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "sim/config/fields.hpp"
 #include "sim/plan/planner.hpp"
@@ -13,6 +14,9 @@ config::Field shard_field();
 
 /// Why a plan with this option, `group` or `shard`, cannot be for a planner without it.
 Diagnostic no_groups(const PlannerDef&, const std::string& option, const Where&);
+
+/// "optimizer": the value of the option `shard`.
+std::string_view to_text(StateSharding);
 
 void read_group(const config::Value& checked, PlanSpec&);
 void read_sharding(const config::Value& checked, PlanSpec&);

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <vector>
+#include <functional>
+#include <string>
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/program/program.hpp"
@@ -16,6 +17,7 @@ IdVector<DeviceId, Bytes> memory_needs(const Program&);
 
 /// Throws Infeasible "memory" when the stash, one received buffer and the resident memory already exceed a device:
 /// names the device, the op where it overflows, and by how much. Which order the network gives does not matter.
-void check_memory(const Program&, const Cluster&);
+/// `about_device` gives words about a device that follow its name, such as " (stage 3)".
+void check_memory(const Program&, const Cluster&, const std::function<std::string(DeviceId)>& about_device = {});
 
 }  // namespace stagecraft

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/activity.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
 #include "sim/published/error_classes.hpp"
@@ -62,20 +63,27 @@ bool simulate_shares(const MeasuredRun& m, RunCurve& curve) {
   return true;
 }
 
+std::int64_t run_count(std::span<const PredictionSet> sets) {
+  std::int64_t count = 0;
+  for (const PredictionSet& set : sets) count += std::ssize(set.runs);
+  return count;
+}
+
 }  // namespace
 
-std::vector<EventFit> fit_with_events(std::span<const PredictionSet> sets, const AcceleratorsByName& devices,
-                                      const std::function<void(const std::string&)>& progress) {
+std::vector<EventFit> fit_with_events(std::span<const PredictionSet> sets, const AcceleratorsByName& devices) {
+  Activity activity("simulating measured runs");
+  activity.count(0, "runs", run_count(sets));
   std::map<std::pair<std::string, NumberFormat>, RunGroup> groups;
   for (const PredictionSet& set : sets)
     for (const MeasuredRun& m : set.runs) {
+      activity.count_one();
       const ErrorClass kind = error_class(m);
       RunCurve curve{};
       if (kind.small || !simulate_shares(m, curve)) continue;
       RunGroup& group = groups[{kind.device, kind.format}];
       group.curves.push_back(curve);
       group.closed_form += std::abs(iteration_time(m.run, devices.find(m.device)->second).total() / m.measured - 1);
-      progress(fmt::format("{}: {}", set.name, m.name));
     }
   std::vector<EventFit> fits;
   for (const auto& [key, group] : groups) {

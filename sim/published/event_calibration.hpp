@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,8 +22,7 @@ struct EventFit {
 
 /// One fit for each device type and format with two runs or more, without the small models, whose passes are bound by
 /// launches. Each run is simulated with five shares; times in between follow by interpolation of logarithms.
-std::vector<EventFit> fit_with_events(std::span<const PredictionSet>, const AcceleratorsByName&,
-                                      const std::function<void(const std::string&)>& progress);
+std::vector<EventFit> fit_with_events(std::span<const PredictionSet>, const AcceleratorsByName&);
 
 std::string to_text(const std::vector<EventFit>&);
 

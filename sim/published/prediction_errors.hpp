@@ -7,6 +7,7 @@
 
 #include "sim/published/predictions.hpp"
 #include "sim/report/columns.hpp"
+#include "sim/report/text_layout.hpp"
 
 namespace stagecraft {
 
@@ -74,9 +75,9 @@ AcceleratorsByName with_shares_fitted(std::span<const PredictionSet>, Prediction
 
 /// The tables that `reproduce` prints: errors of each set next to the errors of the one-constant formula, pairs,
 /// memory, and what each term is worth.
-std::string prediction_text(std::span<const PredictionSet>);
+std::string prediction_text(std::span<const PredictionSet>, const TextLayout& = {});
 /// Errors of simulations of the same runs next to errors of the closed form, and what could not be simulated.
-std::string simulated_text(std::span<const PredictionSet>);
+std::string simulated_text(std::span<const PredictionSet>, const TextLayout& = {});
 /// A line for each run: set, name, measured and predicted seconds, error, and where the time of its slowest stage goes.
 std::string prediction_csv(std::span<const PredictionSet>);
 std::vector<FileColumn> prediction_columns();

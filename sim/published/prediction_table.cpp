@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/activity.hpp"
 #include "sim/core/text.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/published/prediction_errors.hpp"
@@ -12,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kNameWidth = 30;
+constexpr int kNameWidth = 24;  // So that rows of one summary fit in 80 columns.
 
 std::string summary_cells(const ErrorSummary& s) {
   return fmt::format("{:5}{:9.1f}{:8.1f}{:8.1f}{:8.1f}{:+8.1f}{:8}", s.count, 100 * s.median, 100 * s.p90,
@@ -119,7 +120,27 @@ std::string ablation_table(std::span<const PredictionSet> sets, const Accelerato
 
 }  // namespace
 
-std::string prediction_text(std::span<const PredictionSet> sets) {
+namespace {
+
+/// Where lines would be too long, the part of a row after its bar is left out, and sentences are wrapped.
+std::string fitted(const std::string& text, const TextLayout& layout) {
+  if (layout.width <= 0) return text;
+  bool left_out = false;
+  std::string shown;
+  for (const std::string& line : split(text, '\n')) {
+    const std::size_t bar = line.find(" |");
+    const bool is_long = display_width(line) > static_cast<std::size_t>(layout.width) && bar != std::string::npos;
+    left_out |= is_long;
+    shown += (is_long ? line.substr(0, bar) : line) + "\n";
+  }
+  shown.pop_back();  // split() ends with an empty line.
+  if (left_out) shown += "\nnot shown: the columns on the right, for which there is no room (--wide)\n";
+  return wrap_lines(shown, layout.width);
+}
+
+}  // namespace
+
+std::string prediction_text(std::span<const PredictionSet> sets, const TextLayout& layout) {
   const AcceleratorsByName devices = accelerators_of(sets);
   std::string text = time_table(sets, devices) + "\n" + calibration_list(sets) + "\n" + kPeers;
   text += "\n" + coverage_text(sets, devices) + "\n" + pair_table(sets, devices) + "\n" + memory_table(sets);
@@ -127,7 +148,7 @@ std::string prediction_text(std::span<const PredictionSet> sets) {
     return set.ablation == PredictionSet::AblationGroup::Large;
   });
   if (has_ablation) text += "\n" + ablation_table(sets, devices);
-  return text;
+  return fitted(text, layout);
 }
 
 namespace {
@@ -183,7 +204,7 @@ std::string simulated_line(const std::string& name, const SimulatedErrors& e) {
 
 }  // namespace
 
-std::string simulated_text(std::span<const PredictionSet> sets) {
+std::string simulated_text(std::span<const PredictionSet> sets, const TextLayout& layout) {
   const AcceleratorsByName devices = accelerators_of(sets);
   const ErrorDistribution distribution(sets, devices);
   std::string text = fmt::format(
@@ -200,16 +221,19 @@ std::string simulated_text(std::span<const PredictionSet> sets) {
       kNameWidth, "n", "median", "p90", "worst", "MAPE", "mean", "<=10 %");
   SimulatedErrors total;
   std::map<std::string, int> reasons;
+  Activity activity("simulating measured runs");
+  activity.count(0, "sets", std::ssize(sets));
   for (const PredictionSet& set : sets) {
     const SimulatedErrors errors = simulate_set(set, devices, distribution, reasons);
     text += simulated_line(set.name, errors);
     if (!errors.memory.empty())
       memory += fmt::format("{:<{}}{}\n", set.name, kNameWidth, summary_cells(summarize(errors.memory)));
     total += errors;
+    activity.count_one();
   }
   text += simulated_line("all", total);
   for (const auto& [why, count] : reasons) text += fmt::format("not simulated, {:>4}: {}\n", count, why);
-  return text + memory;
+  return fitted(text + memory, layout);
 }
 
 namespace {

@@ -55,8 +55,7 @@ double measured(const CompiledExperiment& compiled, const std::string& backend, 
 /// Runs settings once each, however many cells need them.
 class Runs {
  public:
-  Runs(const PublishedTable& table, const std::function<void(const std::string&)>& progress)
-      : table_(table), figure_(named_figure(table.figure)), progress_(progress) {}
+  explicit Runs(const PublishedTable& table) : table_(table), figure_(named_figure(table.figure)) {}
 
   /// The best of the alternatives that can run; what stopped the last one when none can.
   double best(const Setting& setting) {
@@ -81,14 +80,12 @@ class Runs {
   double once(const Setting& setting) {
     const std::string key = label(setting);
     if (const auto it = known_.find(key); it != known_.end()) return it->second;
-    progress_(key);
     previous_ = read_experiment(scenario_of(setting), previous_ ? &*previous_ : nullptr);
     return known_[key] = measured(compile(*previous_), table_.backend, figure_);
   }
 
   const PublishedTable& table_;
   NamedFigure figure_;
-  const std::function<void(const std::string&)>& progress_;
   std::map<std::string, double> known_;
   std::optional<Experiment> previous_;  ///< Settings of a table often share the model and the cluster.
 };
@@ -161,11 +158,19 @@ int Reproduction::unexpected() const {
       std::count_if(cells.begin(), cells.end(), [&](const Reproduced& r) { return !unexpected(r).empty(); }));
 }
 
-Reproduction reproduce(Published published, const std::function<void(const std::string&)>& progress) {
+std::int64_t figure_count(const Published& published) {
+  std::int64_t count = 0;
+  for (const PublishedTable& table : published.tables)
+    for (const PublishedTable::Row& row : table.rows)
+      count += std::count_if(row.values.begin(), row.values.end(), [](const auto& value) { return value.has_value(); });
+  return count;
+}
+
+Reproduction reproduce(Published published, const std::function<void()>& after_each) {
   Reproduction reproduction{std::move(published), {}};
   for (std::size_t t = 0; t < reproduction.published.tables.size(); ++t) {
     const PublishedTable& table = reproduction.published.tables[t];
-    Runs runs(table, progress);
+    Runs runs(table);
     for (std::size_t row = 0; row < table.rows.size(); ++row) {
       const std::size_t first = reproduction.cells.size();
       for (std::size_t column = 0; column < table.columns.size(); ++column) {
@@ -175,6 +180,7 @@ Reproduction reproduce(Published published, const std::function<void(const std::
         r.table = t, r.row = row, r.column = column, r.published = *value;
         fill(r, table, runs);
         reproduction.cells.push_back(std::move(r));
+        after_each();
       }
       if (table.match_rule.order) judge_order(std::span(reproduction.cells).subspan(first));
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "sim/published/published.hpp"
@@ -29,8 +30,11 @@ struct Reproduction {
   int unexpected() const;
 };
 
-/// Runs everything that a publication is compared with; a cell that cannot run is one of the results. `progress` hears
-/// of each run.
-Reproduction reproduce(Published, const std::function<void(const std::string&)>& progress);
+/// Runs everything that a publication is compared with; a cell that cannot run is one of the results. `after_each` is
+/// called after each figure.
+Reproduction reproduce(
+    Published, const std::function<void()>& after_each = [] {});
+/// How many figures it compares.
+std::int64_t figure_count(const Published&);
 
 }  // namespace stagecraft

@@ -250,6 +250,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
   const Choice& best = t.front.front();
   std::string text = fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
                                  pluralize(t.simulated, "simulation"), t.unfit, proved_text(t));
+  text += "stages: their number x replicas of each; micro-batch: number in an iteration x samples of each\n";
   text += interval_line(t.interval);
   if (t.bound.value > 0)
     text += fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {} % above\n",
@@ -264,7 +265,8 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
   for (const std::string& line : t.reasons) text += line + "\n";
   if (t.configured_period.value > 0) text += about_own(t);
   return wrap_lines(head, layout.width) + to_text(printed(t, shown), layout) + wrap_lines(text, layout.width) +
-         options_text(best.sets, static_cast<std::size_t>(std::max(layout.width, 0)));
+         options_text(best.sets, static_cast<std::size_t>(std::max(layout.width, 0))) +
+         wrap_lines(to_text(t.diagnosis, "the first", "these options"), layout.width);
 }
 
 std::string choices_csv(const ChoiceTable& t) { return to_csv(printed(t, t.front)); }
@@ -291,6 +293,8 @@ std::string choices_json(const ChoiceTable& t) {
     json["replay"] = replay_json(t.replay);
     json["own_replayed"] = replayed_json(t.own_replayed);
   }
+  if (!t.diagnosis.findings.empty())
+    json["diagnosis"] = diagnosis_json(with_sets_before(t.diagnosis, t.front.front().sets));
   return json.dump(2);
 }
 
@@ -331,7 +335,7 @@ const config::MapSpec& choices_fields() {
                  real("bound_s", 0, kInfinity).doc("No order of work makes any of the plans shorter, in seconds."),
                  table("refused", text("reason")).doc("Schedules that run none of the plans, and why."),
                  list("choices", map("choice", row)).positional().doc("The front, shortest period first."),
-                 interval_field(), replay_field(), own_replayed}};
+                 interval_field(), replay_field(), own_replayed, diagnosis_field()}};
   return spec;
 }
 

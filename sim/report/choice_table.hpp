@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/report/diagnosis.hpp"
 #include "sim/report/interval.hpp"
 #include "sim/report/picture.hpp"
 #include "sim/report/replay.hpp"
@@ -60,6 +61,7 @@ struct ChoiceTable {
   /// The Pareto front, shortest period first: no choice is covered by another. Choices that were simulated with
   /// contention are compared and sorted by that result.
   std::vector<Choice> front;
+  Diagnosis diagnosis;  ///< What limits the first row; the caller of search_choices() adds it.
 };
 
 /// Says for each row of a front whether it has much less memory, or fewer devices, than all rows before it.

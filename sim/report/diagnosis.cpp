@@ -25,15 +25,17 @@ std::string quoted(const std::string& word) {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-/// "saves 23.1 % of the time per sample: 58.2 ms in place of ..."
-std::string saving_text(const ChangedRun& run) {
-  return fmt::format("{} {} of the time per sample: {} for {}", run.saved >= 0 ? "saves" : "costs",
-                     percent(std::abs(run.saved)), to_text(run.period), pluralize(run.samples, "sample"));
+/// "saves 23.1 % of the time per sample: 58.2 ms for 64 samples". A simulation of a measured run gives a share alone.
+std::string saving_text(const ChangedRun& run, bool measured) {
+  const std::string share =
+      fmt::format("{} {} of the time per sample", run.saved >= 0 ? "saves" : "costs", percent(std::abs(run.saved)));
+  if (measured) return share + " of a simulation; not measured";
+  return fmt::format("{}: {} for {}, simulated", share, to_text(run.period), pluralize(run.samples, "sample"));
 }
 
-std::string suggestion_text(const Suggestion& s) {
-  std::string text = fmt::format("{}: {}", s.change, options_text(s));
-  return text + (s.run ? fmt::format("\n    {}, simulated", saving_text(*s.run)) : "\n    not simulated");
+std::string suggestion_text(const Suggestion& s, bool measured, const std::string& before = {}) {
+  const std::string text = fmt::format("{}: {}{}", s.change, before.empty() ? "" : before + " and ", options_text(s));
+  return text + "\n    " + (s.run ? saving_text(*s.run, measured) : "not simulated");
 }
 
 }  // namespace
@@ -53,12 +55,13 @@ bool is_shown(const Suggestion& s) { return !s.run || s.run->saved >= kSmallSavi
 
 }  // namespace
 
-std::string to_text(const Diagnosis& d) {
-  if (d.findings.empty()) return d.not_simulated.empty() ? "" : "limit: " + d.not_simulated + "\n";
+std::string to_text(const Diagnosis& d, const std::string& what, const std::string& before) {
+  const std::string head = what.empty() ? "limit: " : fmt::format("limit of {}: ", what);
+  if (d.findings.empty()) return d.not_simulated.empty() ? "" : head + d.not_simulated + "\n";
   const std::vector<Suggestion>& suggestions = d.first().suggestions;
-  std::string text = "limit: " + d.first().sentence + "\n";
+  std::string text = head + d.first().sentence + "\n";
   const auto best = std::find_if(suggestions.begin(), suggestions.end(), is_shown);
-  if (best != suggestions.end()) text += "  try " + suggestion_text(*best) + "\n";
+  if (best != suggestions.end()) text += "  try " + suggestion_text(*best, d.measured, before) + "\n";
   if (best == suggestions.end() && !suggestions.empty())
     text +=
         fmt::format("  {} simulated, and none saves 1 % of the time\n", pluralize(std::ssize(suggestions), "change"));
@@ -66,9 +69,15 @@ std::string to_text(const Diagnosis& d) {
   const auto same = std::find_if(best, suggestions.end(), [&](const Suggestion& s) {
     return is_shown(s) && s.run && s.run->samples == d.samples;
   });
-  if (same != suggestions.end() && same != best) text += "  or " + suggestion_text(*same) + "\n";
+  if (same != suggestions.end() && same != best) text += "  or " + suggestion_text(*same, d.measured, before) + "\n";
   if (!d.not_simulated.empty()) text += "  " + d.not_simulated + "\n";
   return text;
+}
+
+Diagnosis with_sets_before(Diagnosis d, const std::vector<std::string>& sets) {
+  for (Finding& f : d.findings)
+    for (Suggestion& s : f.suggestions) s.sets.insert(s.sets.begin(), sets.begin(), sets.end());
+  return d;
 }
 
 std::string what_if_text(const Diagnosis& d, Seconds period, int samples) {
@@ -76,7 +85,7 @@ std::string what_if_text(const Diagnosis& d, Seconds period, int samples) {
   for (const Finding& f : d.findings) {
     text += fmt::format("{}{}: {}\n", f.cause, f.lost.value > 0 ? fmt::format(" (costs {})", percent(f.share)) : "",
                         f.sentence);
-    for (const Suggestion& s : f.suggestions) text += "  " + suggestion_text(s) + "\n";
+    for (const Suggestion& s : f.suggestions) text += "  " + suggestion_text(s, d.measured) + "\n";
   }
   return text;
 }
@@ -120,12 +129,14 @@ config::Field diagnosis_field() {
               .doc("Simulated share of the time per sample that the change saves; negative: it costs time.")}};
   static const MapSpec finding{
       .title = "A cause that limits the run.",
-      .fields = {text("cause").doc("Name of the cause, such as bubble or slow-link."),
-                 text("where").doc("Stage, device or link; may be empty."),
-                 real("lost_s", 0, kInfinity).doc("Seconds of a period that the run would save without the cause."),
-                 real("share", 0, 1).doc("The same as a share of the period."),
-                 text("sentence").doc("The cause in words."),
-                 list("suggestions", map("suggestion", suggestion)).doc("Changes that may help, the best first.")}};
+      .fields = {
+          text("cause").doc("Name of the cause, such as bubble or slow-link."),
+          text("where").doc("Stage, device or link; may be empty."),
+          real("lost_s", 0, kInfinity)
+              .doc("Seconds of a period that the run would save without the cause; in a measured run those in which "
+                   "devices wait on average."),
+          real("share", 0, 1).doc("The same as a share of the period."), text("sentence").doc("The cause in words."),
+          list("suggestions", map("suggestion", suggestion)).doc("Changes that may help, the best first.")}};
   return list("diagnosis", map("finding", finding)).optional().doc("What limits the run, the largest loss first.");
 }
 

@@ -28,7 +28,7 @@ struct Suggestion {
 struct Finding {
   std::string cause;  ///< A name of diagnosis_causes().
   std::string where;  ///< Stage, device or link.
-  Seconds lost;       ///< Time of a period that the run would save without the cause.
+  Seconds lost;       ///< Time of a period that the run would save without the cause; measured: that devices wait.
   double share = 0;   ///< `lost` as a share of the period.
   std::string sentence;
   std::vector<Suggestion> suggestions = {};  ///< The suggestion that saves most time first.
@@ -39,6 +39,7 @@ struct Diagnosis {
   std::vector<Finding> findings;  ///< The last one is `computation`, which is no loss.
   int samples = 0;                ///< Samples of one iteration of the run.
   std::string not_simulated;      ///< Why suggestions were not simulated; empty if they were.
+  bool measured = false;          ///< Findings have measured times; suggestions never have.
 
   const Finding& first() const { return findings.front(); }
 };
@@ -46,8 +47,11 @@ struct Diagnosis {
 /// "--set run.micro_batches=16 --set plan.planner=balanced", quoted for a shell where a value needs it.
 std::string options_text(const Suggestion&);
 
-/// One to three sentences about the first finding, each on a line.
-std::string to_text(const Diagnosis&);
+/// One to three sentences about the first finding, each on a line. `what` is diagnosed, and suggestions add to the
+/// options of `before`; both are words such as "the first row", and empty for the scenario itself.
+std::string to_text(const Diagnosis&, const std::string& what = {}, const std::string& before = {});
+/// The diagnosis whose suggestions come after these options.
+Diagnosis with_sets_before(Diagnosis, const std::vector<std::string>& sets);
 /// Every finding, and every suggestion with what it saves.
 std::string what_if_text(const Diagnosis&, Seconds period, int samples);
 

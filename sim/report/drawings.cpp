@@ -77,6 +77,25 @@ std::string gantt(const Program& program, const Timeline& timeline, const Cluste
   return rows_of(program, timeline, cluster, iteration, window, scale_of(window, width));
 }
 
+std::string gantt_legend(std::span<const Strip> strips) {
+  constexpr std::pair<InstructionKind, const char*> kOps[] = {{InstructionKind::Forward, "forward"},
+                                                              {InstructionKind::Backward, "backward"},
+                                                              {InstructionKind::InputGradient, "input gradient"},
+                                                              {InstructionKind::WeightGradient, "weight gradient"},
+                                                              {InstructionKind::Recompute, "recomputation"},
+                                                              {InstructionKind::Update, "update"},
+                                                              {InstructionKind::Predict, "prediction"}};
+  std::string text;
+  for (const auto& [kind, meaning] : kOps) {
+    const bool occurs = std::any_of(strips.begin(), strips.end(), [k = kind](const Strip& s) {
+      return std::any_of(s.program.instructions.begin(), s.program.instructions.end(),
+                         [k](const Instruction& i) { return i.kind == k; });
+    });
+    if (occurs) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", letter(kind), meaning);
+  }
+  return text.empty() ? text : fmt::format("  {} of the micro-batch with this number; . the device waits\n", text);
+}
+
 int gantt_width(const Cluster& cluster, int usual, const TextLayout& layout) {
   constexpr int kBorders = 5, kLeast = 20;  // Two spaces, one before the first bar, and two bars.
   if (layout.width <= 0) return usual;

@@ -20,6 +20,8 @@ struct Strip {
 /// The compute streams of one iteration as text, one row for each device: micro-batch numbers where it computes, dots
 /// where it waits. `width` is the number of columns for the times.
 std::string gantt(const Program&, const Timeline&, const Cluster&, int iteration, int width);
+/// A line that explains the characters of gantt() for the ops that these programs have.
+std::string gantt_legend(std::span<const Strip>);
 /// The `usual` width of gantt(), or less where its lines would be longer than the layout permits.
 int gantt_width(const Cluster&, int usual, const TextLayout&);
 

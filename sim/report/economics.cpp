@@ -51,8 +51,32 @@ Seconds best_checkpoint_interval(Seconds mtbf, Seconds checkpoint) {
   return {std::sqrt(2 * d * m) * (1 + std::sqrt(x) / 3 + x / 9) - d};
 }
 
-Economics economics(const TrainingBudget& budget, int devices, double tokens_per_second) {
+double dollars_per_hour(const TrainingBudget& budget, const std::map<std::string, int>& devices) {
+  double sum = 0;
+  for (const auto& [type, count] : devices) {
+    const auto price = budget.prices.find(type);
+    const bool is_listed = price != budget.prices.end();
+    if (!is_listed && budget.price <= 0 && !budget.prices.empty())
+      throw InputError(
+          {{budget.prices_where, "report.prices", fmt::format("'{}' has no price, and the plan uses it", type),
+            fmt::format("add '{}: ...', or report.price for all types that are not listed", type), "price"}});
+    sum += (is_listed ? price->second : budget.price) * count;
+  }
+  return sum;
+}
+
+void check_prices(const TrainingBudget& budget, const std::vector<std::string>& types) {
+  for (const auto& [type, price] : budget.prices)
+    if (std::find(types.begin(), types.end(), type) == types.end())
+      throw InputError({{budget.prices_where, "report.prices", fmt::format("the cluster has no device type '{}'", type),
+                         fmt::format("its types are {}", join(types)), "price"}});
+}
+
+Economics economics(const TrainingBudget& budget, const std::map<std::string, int>& devices_of_type,
+                    double tokens_per_second) {
   Economics e;
+  int devices = 0;
+  for (const auto& [type, count] : devices_of_type) devices += count;
   e.devices = devices;
   if (budget.failures && devices > 0) {
     const FailureModel& f = *budget.failures;
@@ -62,7 +86,7 @@ Economics economics(const TrainingBudget& budget, int devices, double tokens_per
   }
   const double rate = tokens_per_second * e.goodput;
   if (rate <= 0) return e;
-  const double dollars_per_second = budget.price * devices / kHour;
+  const double dollars_per_second = dollars_per_hour(budget, devices_of_type) / kHour;
   e.dollars_per_billion_tokens = dollars_per_second * kBillion / rate;
   e.duration = {budget.tokens / rate};
   e.dollars = dollars_per_second * e.duration.value;
@@ -72,7 +96,10 @@ Economics economics(const TrainingBudget& budget, int devices, double tokens_per
 std::vector<config::Field> budget_fields() {
   using namespace config;
   static const MapSpec failures = make_failure_fields();
-  return {real("price", 0, 1e6).optional().doc("Dollars for an hour of one device, for the cost of training."),
+  return {real("price", 0, 1e6)
+              .optional()
+              .doc("Dollars for an hour of one device, for the cost of training, of types that are not in `prices`."),
+          table("prices", real("type", 0, 1e6)).optional().doc("Dollars for an hour of one device, by device type."),
           real("tokens", 1, 1e18).optional().doc("Tokens to train on, for the days and the cost of the training."),
           map("failures", failures).optional().doc("How often devices fail, for goodput.")};
 }
@@ -80,6 +107,10 @@ std::vector<config::Field> budget_fields() {
 TrainingBudget read_budget(const config::Value& report) {
   TrainingBudget budget;
   if (const config::Value* price = report.find("price")) budget.price = config::as_real(*price);
+  if (const config::Value* prices = report.find("prices")) {
+    budget.prices_where = prices->where;
+    for (const config::Member& price : prices->members) budget.prices[price.key] = config::as_real(price.value);
+  }
   if (const config::Value* tokens = report.find("tokens")) budget.tokens = config::as_real(*tokens);
   if (const config::Value* f = report.find("failures")) {
     budget.failures = {.mtbf = config::as_seconds(f->at("mtbf")),
@@ -89,7 +120,7 @@ TrainingBudget read_budget(const config::Value& report) {
     for (const char* field : {"mtbf", "checkpoint"})
       if (config::as_seconds(f->at(field)).value <= 0)
         problems.add(f->at(field).where, fmt::format("report.failures.{}", field), "the time is not above zero",
-                     "write a time such as 600 s", "failures");
+                     "write a time such as 10 min or 600 s", "failures");
     problems.throw_if_any();
   }
   return budget;

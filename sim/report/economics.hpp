@@ -1,9 +1,12 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/config/fields.hpp"
+#include "sim/core/diagnostic.hpp"
 #include "sim/core/json.hpp"
 #include "sim/core/quantity.hpp"
 
@@ -18,12 +21,20 @@ struct FailureModel {
 
 /// What a training run is to be: `report` of a scenario.
 struct TrainingBudget {
-  double price = 0;   ///< Dollars for an hour of a device; 0: not known.
-  double tokens = 0;  ///< Tokens to train on; 0: not known.
+  double price = 0;                      ///< Dollars for an hour of a device; 0: not known.
+  std::map<std::string, double> prices;  ///< Dollars for an hour by device type; other types have `price`.
+  double tokens = 0;                     ///< Tokens to train on; 0: not known.
   std::optional<FailureModel> failures;
+  Where prices_where = {};  ///< Where the prices are written.
 
-  bool empty() const { return price <= 0 && tokens <= 0 && !failures; }
+  bool empty() const { return price <= 0 && prices.empty() && tokens <= 0 && !failures; }
 };
+
+/// Dollars for an hour of these devices, given as their number by type; 0: prices are not known. InputError for a type
+/// without a price where others have one.
+double dollars_per_hour(const TrainingBudget&, const std::map<std::string, int>& devices);
+/// InputError for prices of types that are not among `types`.
+void check_prices(const TrainingBudget&, const std::vector<std::string>& types);
 
 /// What a run takes in units of a budget. Zero is not known.
 struct Economics {
@@ -45,8 +56,9 @@ double goodput(Seconds mtbf, Seconds checkpoint, Seconds restart, Seconds interv
 /// interval, Communications of the ACM 17, 1974) with two more terms (Daly 2006, equation 37), and M from d = 2 M on.
 Seconds best_checkpoint_interval(Seconds mtbf, Seconds checkpoint);
 
-/// `tokens_per_second` of all devices together; 0: not known. Prices count failures, too.
-Economics economics(const TrainingBudget&, int devices, double tokens_per_second);
+/// `devices`: their number by type. `tokens_per_second` of all devices together; 0: not known. Prices count failures,
+/// too.
+Economics economics(const TrainingBudget&, const std::map<std::string, int>& devices, double tokens_per_second);
 
 /// The fields of `report` that a budget is read from.
 std::vector<config::Field> budget_fields();

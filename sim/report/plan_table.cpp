@@ -138,6 +138,7 @@ std::string to_text(const PlanTable& table, const TextLayout& layout) {
   for (const PlanRow& r : table.rows)
     if (!r.change.empty())
       text += fmt::format("{} does not fit in memory as the scenario has it, but with {}\n", r.planner, r.change);
+  if (!table.rows.empty()) text += to_text(table.diagnosis, table.rows.front().planner);
   for (const PlanRow& r : table.rows)
     if (!r.plan.empty()) text += fmt::format("\n{}\n{}", r.planner, r.plan);
   return wrap_lines(head, layout.width) + to_text(printed(table), layout) + wrap_lines(text, layout.width);
@@ -155,6 +156,7 @@ std::string plans_json(const PlanTable& table) {
                          {"plans", to_json(printed(table))}};
   if (table.interval) json["interval"] = interval_json(*table.interval);
   if (table.replay.asked()) json["replay"] = replay_json(table.replay);
+  if (!table.diagnosis.findings.empty()) json["diagnosis"] = diagnosis_json(table.diagnosis);
   return json.dump(2);
 }
 
@@ -181,7 +183,7 @@ const config::MapSpec& plans_fields() {
                  text("cluster").doc("Name of the cluster."), text("schedule").doc("Schedule of the scenario."),
                  integer("micro_batches", 0, kInfinity).doc("Micro-batches of an iteration."),
                  list("plans", map("plan", row)).positional().doc("The plans, shortest period first."),
-                 interval_field(), replay_field()}};
+                 interval_field(), replay_field(), diagnosis_field()}};
   return spec;
 }
 

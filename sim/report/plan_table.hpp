@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/report/diagnosis.hpp"
 #include "sim/report/interval.hpp"
 #include "sim/report/replay.hpp"
 
@@ -41,6 +42,7 @@ struct PlanTable {
   Replay replay;
   std::optional<PredictionInterval> interval;  ///< The interval of simulated times.
   std::vector<PlanRow> rows;
+  Diagnosis diagnosis;  ///< What limits the first row; the caller of compare_plans() adds it.
 };
 
 /// The shortest period first. Rows with a period with contention come first, sorted by it; what did not run comes last,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -101,10 +102,14 @@ BestRows best_of(const ScheduleTable& table) {
 
 std::vector<Strip> strips_of(const ScheduleTable& table) {
   std::vector<Strip> strips;
-  for (const ScheduleRow& r : table.rows)
-    if (r.drawing)
-      strips.push_back({fmt::format("{}: period {}, memory {}", r.name, to_text(r.period), to_text(r.memory)),
-                        r.drawing->program, r.drawing->timeline});
+  for (const ScheduleRow& r : table.rows) {
+    if (!r.drawing) continue;
+    // What is drawn is what the table ranks by.
+    const bool contended = r.replayed && r.replayed->ran() && r.drawing->contended;
+    strips.push_back({fmt::format("{}: period {}{}, memory {}", r.name, to_text(contended ? known_period(r) : r.period),
+                                  contended ? " on " + table.replay.backend : "", to_text(r.memory)),
+                      r.drawing->program, contended ? *r.drawing->contended : r.drawing->timeline});
+  }
   return strips;
 }
 
@@ -175,6 +180,13 @@ Table printed(const ScheduleTable& table) {
        safe_streams},
       {{.key = safe_streams_list(), .files = InFiles::Json},
        [](const Row& r) { return r.safe ? Json(*r.safe) : Json(); }},
+      {{.key = result_column("held_up_by"),
+        .heading = "held up by",
+        .width = 22,
+        .align = TextAlign::Left,
+        .widens = true,
+        .drop_order = 9},
+       &Row::bottleneck},
       {{.heading = "weights", .align = TextAlign::Left}, weights_text},
       {{.key = result_column("staleness"), .files = InFiles::Csv}, &Row::staleness},
       {{.key = result_column("staleness_updates"), .files = InFiles::Json}, &Row::staleness},
@@ -202,6 +214,21 @@ std::string about_replay(const ScheduleTable& table) {
   if (table.rows.empty() || table.replay.rows == 0) return {};
   const ScheduleRow& first = table.rows[table.replay.was_first];
   return replay_text(table.replay, 14, first.name, first.period, first.replayed);
+}
+
+/// The number of stages that other rows than the scenario's own have, with the option that makes `run` do so, too.
+std::string stages_text(const ScheduleTable& table) {
+  if (table.stages == 0) return {};
+  std::map<int, std::vector<std::string>> names;
+  for (const ScheduleRow& r : table.rows)
+    if (r.ran() && r.stages != table.stages) names[r.stages].push_back(r.name);
+  std::string text;
+  for (const auto& [stages, with] : names)
+    text += fmt::format(
+        "{} stages     not {} as in the scenario, so that each device has as many as the schedule "
+        "needs; run does so with --set plan.stages={}: {}\n",
+        stages, table.stages, stages, join(with));
+  return text;
 }
 
 std::string answer(const ScheduleTable& table) {
@@ -234,7 +261,7 @@ std::string answer(const ScheduleTable& table) {
     if (marked[i]) front.push_back(table.rows[i].name);
   text += line("best trade-offs", join(front));
   if (const std::string without = unexchanged_text(table); !without.empty()) text += line("tied weights", without);
-  return text + kNotes + interval_line(table.interval) + about_replay(table);
+  return text + kNotes + stages_text(table) + interval_line(table.interval) + about_replay(table);
 }
 
 }  // namespace

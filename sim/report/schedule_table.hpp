@@ -28,13 +28,15 @@ struct ScheduleRow {
   Bytes traffic;        ///< Messages between stages in one iteration; each counts once, however many links it crosses.
   /// The stream models (single, pair, direction) in which messages never deadlock; nothing where that is not known.
   std::optional<std::vector<std::string>> safe;
-  int staleness = 0;  ///< Largest number of updates between the weights of a gradient and those it is applied to.
+  std::string bottleneck;  ///< What holds it up, in a few words.
+  int staleness = 0;       ///< Largest number of updates between the weights of a gradient and those it is applied to.
 
   std::optional<ScheduleSearch> search;  ///< How the order was found, where it was searched for.
 
   struct DrawingData {
     Program program;
     Timeline timeline;
+    std::optional<Timeline> contended;  ///< With contention, where that is simulated.
   };
   std::optional<DrawingData> drawing;  ///< What drawings need, where they are asked for.
 
@@ -47,6 +49,7 @@ struct ScheduleTable {
   std::string configured;  ///< The schedule that the scenario asks for.
   Cluster cluster;
   int devices = 0, micro_batches = 0, iterations = 0;
+  int stages = 0;                  ///< Stages of the scenario's plan, if a schedule may have another number; else 0.
   std::vector<std::string> notes;  ///< Remarks on the scenario as it is written.
   Replay replay;
   std::optional<PredictionInterval> interval;  ///< The interval of simulated times.

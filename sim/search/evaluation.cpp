@@ -9,6 +9,7 @@
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/plan/group.hpp"
+#include "sim/report/bottleneck.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/replay.hpp"
 
@@ -16,20 +17,6 @@ namespace stagecraft {
 namespace {
 
 constexpr double kSmallPlan = 2e5;  // Instructions of a simulation whose plan is cheap to keep.
-
-std::string limit_of(const Report& report, const Cluster& cluster) {
-  constexpr double kMuch = 0.9;
-  if (1 - report.steady_bubble >= kMuch) {
-    const auto busiest =
-        std::max_element(report.devices.begin(), report.devices.end(),
-                         [](const DeviceReport& a, const DeviceReport& b) { return a.utilisation < b.utilisation; });
-    return fmt::format("the work of {}", cluster.devices[DeviceId{busiest - report.devices.begin()}].name);
-  }
-  if (!report.links.empty() && report.links.front().utilisation >= kMuch)
-    return fmt::format("the link {}", cluster.links[report.links.front().link].name);
-  if (report.critical_transfer.value > report.critical_compute.value) return "messages one after the other";
-  return "waiting for each other";
-}
 
 /// The synthesised schedule goes with any placement, and has options that say which.
 bool is_placed(const PlanVariant& v, const SchedulingPolicy& policy) {
@@ -162,7 +149,7 @@ void measure_choice(const Report& report, const CompiledExperiment& p, Choice& c
       c.filled = std::max(c.filled, d.memory.total / d.memory.capacity);
     c.work = std::max(c.work, (1 - report.steady_bubble) * report.period);
   }
-  c.limit = limit_of(report, p.cluster());
+  c.limit = bottleneck_text(report, p.cluster());
 }
 
 }  // namespace

@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/core/activity.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/plan/bounds.hpp"
 #include "sim/plan/planner.hpp"
@@ -55,14 +57,6 @@ bool needs_stages(const std::vector<std::string>& names, const Experiment& confi
   });
 }
 
-/// The devices that planners may use: those that the plan of the experiment names, or all.
-std::vector<DeviceId> devices_to_use(const PlanSpec& plan, const Cluster& cluster) {
-  if (plan.devices) return *plan.devices;
-  std::vector<DeviceId> devices;
-  for (const DeviceId d : cluster.devices.ids()) devices.push_back(d);
-  return devices;
-}
-
 bool splits_backward(const Schedule& schedule) {
   return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Op>& ops) {
     return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::InputGradient; });
@@ -95,52 +89,6 @@ Experiment with_planner(const std::string& name, const Experiment& configured, i
   if (name == "layerpipe" && configured.schedule.def->name != name)
     e = with_order(e, schedule_spec(get_from(schedules::catalog(), "schedule", name)), e.weights);
   return e;
-}
-
-/// A change that may make a plan fit in memory.
-struct MemoryRemedy {
-  std::vector<std::string> sets;  ///< As options path=value; empty: none.
-  Experiment experiment;
-};
-
-/// The experiment as it is, then what makes its plan need less memory, least change first: the planner plans for less
-/// memory than there is, because it does not see the messages in flight; recomputation; smaller micro-batches.
-std::vector<MemoryRemedy> memory_remedies(const Experiment& e) {
-  std::vector<MemoryRemedy> remedies{{{}, e}};
-  const PlannerDef& planner = *e.plan.planner;
-  const auto has = [&](const char* field) { return planner.fields->find(field) != nullptr; };
-  Bytes smallest_memory{kInfinity};
-  for (const DeviceId d : devices_to_use(e.plan, *e.cluster)) {
-    const Bytes there = e.cluster->type_of(d).usable_memory();
-    if (there.value > 0) smallest_memory = std::min(smallest_memory, there);
-  }
-  if (has("memory") && !e.plan.memory && smallest_memory.value < kInfinity)
-    for (const double share : {0.95, 0.85, 0.7}) {
-      const Bytes memory{std::floor(share * smallest_memory.value)};
-      remedies.push_back({{fmt::format("plan.memory={:.0f} B", memory.value)}, e});
-      remedies.back().experiment.plan.memory = memory;
-    }
-  std::vector<MemoryRemedy> recomputing;
-  if (has("recompute") && e.plan.recompute == Recomputation::None)
-    for (const Recomputation kind : recomputations(*e.model)) {
-      if (kind == Recomputation::None) continue;
-      recomputing.push_back({{fmt::format("plan.recompute={}", to_text(kind))}, e});
-      recomputing.back().experiment.plan.recompute = kind;
-    }
-  remedies.insert(remedies.end(), recomputing.begin(), recomputing.end());
-  if (!e.plan.has_micro_batch_size()) return remedies;
-  const MemoryRemedy smallest = recomputing.empty() ? remedies.front() : recomputing.back();
-  for (int size = e.plan.micro_batch_size, count = e.run.micro_batches; size % 2 == 0;) {
-    size /= 2, count *= 2;
-    if (size < e.plan.replicas) break;
-    remedies.push_back(smallest);
-    const int written = e.plan.per_replica ? size / e.plan.replicas : size;
-    remedies.back().sets.push_back(fmt::format("plan.micro_batch_size={}", written));
-    remedies.back().sets.push_back(fmt::format("run.micro_batches={}", count));
-    remedies.back().experiment.plan.micro_batch_size = size;
-    remedies.back().experiment.run.micro_batches = count;
-  }
-  return remedies;
 }
 
 /// Plans and simulates. Infeasible with the code "memory" where it does not fit, with contention too if that is asked.
@@ -205,8 +153,7 @@ PlanRow row_of(const std::string& name, const Experiment& configured, int own_de
 
 }  // namespace
 
-PlanTable compare_plans(const Experiment& configured, const PlanTableOptions& asked,
-                        const std::function<void(const std::string&)>& progress) {
+PlanTable compare_plans(const Experiment& configured, const PlanTableOptions& asked) {
   if (get_from(backends::catalog(), "backend", asked.backend).clock != Clock::Simulated)
     throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", asked.backend),
                      "--backend ideal, or simgrid");
@@ -221,9 +168,11 @@ PlanTable compare_plans(const Experiment& configured, const PlanTableOptions& as
   const int devices = needs_stages(names, configured) ? used_devices(configured) : 0;
   bounds::BoundCache cache;
   Shortest shortest(asked.replay);
+  Activity activity("comparing planners");
+  activity.count(0, "planners", std::ssize(names));
   for (const std::string& name : names) {
-    progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));
     table.rows.push_back(row_of(name, configured, devices, asked, cache, shortest));
+    activity.count_one();
   }
   if (asked.replay > 0) {
     table.replay.backend = kReplayBackend;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,8 +17,7 @@ struct PlanTableOptions {
 
 /// Every planner on the model, the cluster and the micro-batches of an experiment, with the options that it shares
 /// with the planner there, each simulated with the schedule there. What has no plan, or one that cannot run, is a row
-/// with its reason. `progress` hears of each.
-PlanTable compare_plans(const Experiment&, const PlanTableOptions&,
-                        const std::function<void(const std::string&)>& progress);
+/// with its reason.
+PlanTable compare_plans(const Experiment&, const PlanTableOptions&);
 
 }  // namespace stagecraft

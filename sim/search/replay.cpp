@@ -7,10 +7,12 @@
 
 namespace stagecraft {
 
-ContendedResult contended_result(const CompiledExperiment& c) {
+ContendedResult contended_result(const CompiledExperiment& c, std::optional<Timeline>* timeline) {
   try {
-    const Report report = run(c, kReplayBackend).report;
+    Outcome outcome = run(c, kReplayBackend);
+    const Report& report = outcome.report;
     static_cast<void>(fullest_device_memory(report, c.cluster()));
+    if (timeline) *timeline = std::move(outcome.timeline);
     return {report.makespan, report.period};
   } catch (const Infeasible& e) {
     return {{}, {}, e.problem().message};

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,7 +18,8 @@ inline constexpr int kAllRows = std::numeric_limits<int>::max();
 
 /// The result of a program on `fluid`, where messages share links. Messages take longer there, so a program may need
 /// more memory than a device has; then the result says so.
-ContendedResult contended_result(const CompiledExperiment&);
+/// `timeline`, if given, becomes that of the run.
+ContendedResult contended_result(const CompiledExperiment&, std::optional<Timeline>* timeline = nullptr);
 
 /// Says of each new row whether it is so far among the `limit` rows with the shortest times. Such a row is replayed at
 /// once, because its program is still in memory.

@@ -59,6 +59,42 @@ Trial trial_of(const Json& json) {
 
 }  // namespace
 
+const config::MapSpec& saved_search_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "The first line of the state of a search.",
+      .fields = {choice("schema", {kSchema}).doc("Version of this format."),
+                 text("question")
+                     .doc("Hash of the scenario, the options and the version; another search does not "
+                          "resume from this file.")}};
+  return spec;
+}
+
+const config::MapSpec& saved_trial_fields() {
+  using namespace config;
+  static const MapSpec contended{
+      .title = "The result with network contention.",
+      .fields = {real("period_s", 0, kInfinity).doc("Time of one more iteration, in seconds."),
+                 real("makespan_s", 0, kInfinity).doc("Time of the first iteration, in seconds."),
+                 text("why_not").doc("Why it cannot run; empty if it ran.")}};
+  static const MapSpec spec{
+      .title = "A plan with an order of work that was simulated: every other line of the state of a search.",
+      .fields = {
+          text("settings").doc("The plan and the order of work, as a key."),
+          integer("result", 0, 9).doc("What became of it, as a number of this version."),
+          text("why").doc("Why it has no result; empty if it has one."),
+          real("period_s", 0, kInfinity).doc("Time of one more iteration, in seconds."),
+          real("makespan_s", 0, kInfinity).doc("Time of the first iteration, in seconds."),
+          real("throughput", 0, kInfinity).doc("Samples per second at the period."),
+          real("memory", 0, kInfinity).doc("Peak memory of the fullest device, in bytes."),
+          real("filled", 0, kInfinity).doc("Largest share of its memory that a device without a reserve uses."),
+          real("work_s", 0, kInfinity).doc("Work of the busiest device in a period, in seconds."),
+          real("unexchanged", 0, kInfinity).doc("Gradients of tied weights whose exchange is not simulated, in bytes."),
+          text("weights").doc("Weights policy."), text("limit").doc("The bottleneck, in words."),
+          map("contended", contended).optional().doc("The result with network contention, where it is known.")}};
+  return spec;
+}
+
 SavedTrials::SavedTrials(std::string file, std::string question)
     : file_(std::move(file)), question_(std::move(question)) {
   if (file_.empty()) return;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/config/fields.hpp"
 #include "sim/search/evaluation.hpp"
 
 namespace stagecraft {
@@ -33,5 +34,9 @@ class SavedTrials {
   std::size_t loaded_ = 0, saved_ = 0;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
+
+/// The fields of the first line of the file, and of every other line.
+const config::MapSpec& saved_search_fields();
+const config::MapSpec& saved_trial_fields();
 
 }  // namespace stagecraft

@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/core/activity.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/plan/planner.hpp"
+#include "sim/report/bottleneck.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/replay.hpp"
 #include "sim/search/safe_streams.hpp"
@@ -148,11 +150,14 @@ ScheduleRow measured(ScheduleRow row, const Experiment& experiment, Frame& f) {
   row.traffic = traffic(c.program);
   row.safe = safe_streams(c.schedule, c.plan, c.program.iterations);
   row.staleness = staleness(c.program);
+  row.bottleneck = bottleneck_text(o.report, c.cluster());
   row.search = c.schedule.search;
   row.unexchanged = unexchanged_gradients(c);
   if (!f.asked.keep) o.timeline = {};
-  if (f.shortest.takes(time_of(f, row.makespan, row.period))) row.replayed = contended_result(c);
-  if (f.asked.keep) row.drawing = {std::move(c.program), std::move(o.timeline)};
+  std::optional<Timeline> contended;
+  if (f.shortest.takes(time_of(f, row.makespan, row.period)))
+    row.replayed = contended_result(c, f.asked.keep ? &contended : nullptr);
+  if (f.asked.keep) row.drawing = {std::move(c.program), std::move(o.timeline), std::move(contended)};
   return row;
 }
 
@@ -203,8 +208,7 @@ std::vector<std::string> parse_schedules(const std::string& words, const Experim
   return names;
 }
 
-ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTableOptions& asked,
-                                const std::function<void(const std::string&)>& progress) {
+ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTableOptions& asked) {
   check_backend(asked.backend);
   const std::vector<std::string> names = parse_schedules(asked.schedules, configured);
   Frame f = frame_of(configured, asked);
@@ -217,15 +221,18 @@ ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTabl
   table.configured = configured.schedule.name();
   table.micro_batches = configured.run.micro_batches;
   table.iterations = f.iterations;
+  if (has_stages(f)) table.stages = f.configured.plan.different_stages();
   std::set<DeviceId> devices;
   for (const Stage& stage : f.configured.plan.stages)
     devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
   table.devices = static_cast<int>(devices.size());
+  Activity activity("comparing schedules");
+  activity.count(0, "schedules", std::ssize(names));
   for (const std::string& name : names) {
-    progress(fmt::format("{} ({} of {})", name, table.rows.size() + 1, names.size()));
     table.rows.push_back(row_of(name, "", f));
     if (name == "synthesised" && has_stages(f))
       for (const char* placement : {"loop", "v", "bidirectional"}) table.rows.push_back(row_of(name, placement, f));
+    activity.count_one();
   }
   if (asked.replay > 0) {
     table.replay.backend = kReplayBackend;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,11 +23,10 @@ struct ScheduleTableOptions {
 /// Every schedule on the model, the devices and the micro-batches of an experiment, in the order of the catalog or of
 /// the names. The scenario's own keeps its options. Another lies on the same devices, with as many stages on each as
 /// the scenario has, or with as few as make it what it is, and uses the scenario's weights policy where it goes with
-/// it, else its own. What cannot run is a row with its reason. `progress` hears of each.
+/// it, else its own. What cannot run is a row with its reason.
 ///
 /// At least five iterations are simulated, more where a micro-batch stays longer in the pipeline, so that there is a
 /// period and stale weights are as stale as they get.
-ScheduleTable compare_schedules(const Experiment&, const ScheduleTableOptions&,
-                                const std::function<void(const std::string&)>& progress);
+ScheduleTable compare_schedules(const Experiment&, const ScheduleTableOptions&);
 
 }  // namespace stagecraft

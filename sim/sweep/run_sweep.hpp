@@ -47,8 +47,6 @@ struct SweepProgress {
   int failed = 0;  ///< Points among `done` that have no figures.
   double seconds = 0;
 };
-/// "820 of 2000 points, 335/s, 4 s left, 2 failed"; for a terminal with a bar in front.
-std::string progress_text(const SweepProgress&, bool bar);
 
 struct SweepEnd {
   SweepTable table;  ///< Rows of the chosen points.

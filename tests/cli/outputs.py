@@ -81,17 +81,32 @@ def check_csv(name, text):
         expect(len(row) == len(rows[0]) and not wrong, f"a row of {name}", f"{wrong} in {row}")
 
 
+def check_valid(name, text):
+    """The schema and the value, of which nothing is checked without jsonschema."""
+    schema, value = json.loads(stagecraft("schema", name)), json.loads(text)
+    if has_jsonschema:
+        import jsonschema
+        jsonschema.Draft202012Validator.check_schema(schema)
+        wrong = [f"{list(e.absolute_path)}: {e.message[:300]}" for e in jsonschema.Draft202012Validator(schema).iter_errors(value)]
+        expect(not wrong, f"{name} against its schema", "\n".join(wrong[:5]))
+    return schema, value
+
+
 def check_json(name, text):
     compared.add(name)
-    schema, value = json.loads(stagecraft("schema", name)), json.loads(text)
+    schema, value = check_valid(name, text)
     if not has_jsonschema:
         return
     import jsonschema
-    jsonschema.Draft202012Validator.check_schema(schema)
-    wrong = [f"{list(e.absolute_path)}: {e.message[:300]}" for e in jsonschema.Draft202012Validator(schema).iter_errors(value)]
-    expect(not wrong, f"{name} against its schema", "\n".join(wrong[:5]))
     nonsense = [{"nonsense": 1}] if isinstance(value, list) else {**value, "nonsense": 1}
     expect(not jsonschema.Draft202012Validator(schema).is_valid(nonsense), f"the schema {name} refuses nonsense")
+
+
+def check_lines(name, text):
+    """JSON lines, each valid for the schema; lines that begin with # are comments."""
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            check_json(name, line)
 
 
 def check_database(file):
@@ -126,6 +141,7 @@ def check_runs(folder):
     for name in "abcde":
         check_folder(folder / name)
     check_csv("runs.csv", stagecraft("compare", folder / "a", folder / "b", "--format", "csv"))
+    check_json("runs.json", stagecraft("compare", folder / "a", folder / "c", folder / "e", "--format", "json"))
 
 
 def check_tables(folder):
@@ -138,6 +154,8 @@ def check_tables(folder):
             check(f"choices.{form}", stagecraft("search", "examples/quickstart", "--schedules", "1f1b", "--most", "20",
                                                 "--format", form, *more))
         check(f"reproduced.{form}", stagecraft("reproduce", "pippy", "interleaved", "--format", form))
+    stagecraft("search", "examples/quickstart", "--schedules", "1f1b", "--most", "5", "--resume", folder / "state.jsonl")
+    check_lines("search-state.jsonl", (folder / "state.jsonl").read_text())
     check_csv("predictions.csv", stagecraft("reproduce", "predictions", "--format", "csv"))
 
 
@@ -165,6 +183,9 @@ def check_others(folder):
     check_json("order.json", stagecraft("schedule", "1f1b", "-p", "4", "-m", "8", "--lint", "--format", "json"))
     check_json("order.json", stagecraft("schedule", "synthesised", "-p", "2", "-m", "4", "--format", "json"))
     check_json("order.json", stagecraft("schedule", "--file", "tests/cli/bad/deadlock.csv", "--format", "json", codes=(2, 3)))
+    for kind in ("schedules", "planners", "devices", "models", "backends"):
+        check_json("list.json", stagecraft("list", kind, "--format", "json"))
+    check_valid("scenario", stagecraft("resolve", "examples/quickstart", "--format", "json"))
     check_json("problems.json", stagecraft("check", "tests/cli/bad/unknown_key.yaml", "--format", "json", codes=(2,)))
 
 

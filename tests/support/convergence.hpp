@@ -14,8 +14,9 @@ struct ConvergenceQuestion : ConvergenceOptions {
   std::vector<std::string> sets;
 };
 
-inline Convergence converge(const ConvergenceQuestion& q, const std::function<void(const std::string&)>& progress) {
-  return stagecraft::converge(load_experiment(q.file, q.sets), q, progress);
+inline Convergence converge(
+    const ConvergenceQuestion& q, const std::function<void()>& before_each = [] {}) {
+  return stagecraft::converge(load_experiment(q.file, q.sets), q, before_each);
 }
 
 }  // namespace stagecraft::test

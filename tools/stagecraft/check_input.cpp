@@ -10,6 +10,7 @@
 #include "sim/cluster/accelerator.hpp"
 #include "sim/cluster/collective_curve.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/remarks.hpp"
@@ -17,6 +18,7 @@
 #include "sim/published/predictions.hpp"
 #include "sim/published/published.hpp"
 #include "sim/sweep/run_sweep.hpp"
+#include "tools/stagecraft/check_points.hpp"
 
 namespace stagecraft {
 namespace {
@@ -62,14 +64,14 @@ CheckedInput check_cluster(const std::string& file) {
 
 CheckedInput check_sweep(const std::string& file) {
   const SweepPlan plan = plan_sweep({.file = file});
-  return {fmt::format("sweep: {} of {}, backend {}", pluralize(std::ssize(plan.points), "point"), plan.sweep.base_file,
-                      plan.backend),
+  return {fmt::format("sweep: {} of {}, backend {}; {}", pluralize(std::ssize(plan.points), "point"),
+                      plan.sweep.base_file, plan.backend, check_points(plan)),
           {},
           plan.warnings};
 }
 
 CheckedInput check_scenario(const std::string& file, const std::vector<std::string>& sets) {
-  const CompiledExperiment p = compile(load_experiment(file, sets));
+  const CompiledExperiment p = compile_or_advise(load_experiment(file, sets));
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
   return {fmt::format("scenario: {} on {}, {}, schedule {}, weights {}", pluralize(p.plan.stage_count(), "stage"),

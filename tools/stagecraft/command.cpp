@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -16,6 +15,7 @@
 #include "backends/world.hpp"
 #include "sim/core/json.hpp"
 #include "sim/search/replay.hpp"
+#include "tools/stagecraft/progress.hpp"
 
 namespace stagecraft {
 namespace {
@@ -86,30 +86,20 @@ void print_with(std::string_view text, const std::vector<std::string_view>& sequ
     shown += printable_lines(text.substr(0, end));
     text.remove_prefix(end);
   }
+  hide_progress();
   errno = 0;
   if (std::fwrite(shown.data(), 1, shown.size(), stdout) < shown.size()) refuse_stdout();
 }
 
-void print_error_text(std::string_view text) { fmt::print(stderr, "{}", printable_lines(text)); }
+void print_error_text(std::string_view text) {
+  hide_progress();
+  fmt::print(stderr, "{}", printable_lines(text));
+}
 
 void flush() {
   errno = 0;
   if (std::fflush(stdout) != 0) refuse_stdout();
 }
-
-namespace {
-std::atomic<bool> progress_shown = false;
-}
-
-void show_progress(const std::string& what) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  progress_shown = !what.empty();
-  fmt::print(stderr, "\r\033[K{}", printable(what));
-}
-
-bool progress_is_shown() { return progress_shown; }
-
-void hide_progress() { show_progress({}); }
 
 void make_folder(const std::string& folder) {
   std::error_code error;
@@ -124,6 +114,8 @@ void make_folder(const Arguments& a, const std::vector<std::string>& files) {
   make_folder(folder);
   for (const std::string& file : files) naming("out", [&] { check_listed(folder, file, overwrite_of(a)); });
 }
+
+Argument quiet_argument() { return {"-q,--quiet", Argument::Kind::Flag, "Show no progress"}; }
 
 Argument force_argument() {
   return {"--force", Argument::Kind::Flag, "Replace files that stagecraft did not write, or that were changed since"};

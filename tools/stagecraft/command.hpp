@@ -68,18 +68,13 @@ void print_error(fmt::format_string<T...> format, T&&... values) {
   print_error_text(fmt::format(format, std::forward<T>(values)...));
 }
 
-/// What a command that takes long is doing now: one line on a terminal, which the next takes the place of; nothing
-/// elsewhere.
-void show_progress(const std::string& what);
-void hide_progress();
-/// Whether such a line stands on the terminal now.
-bool progress_is_shown();
-
 /// Makes a folder for results before anything runs, so that no run ends without a place for them; else InputError.
 void make_folder(const std::string& folder);
 /// Makes the folder that --out names, and checks that these files may be written there.
 void make_folder(const Arguments&, const std::vector<std::string>& files);
 
+/// --quiet of commands that may take long: main() shows no progress then.
+Argument quiet_argument();
 /// --force of commands that write files.
 Argument force_argument();
 /// Which files the command may replace.

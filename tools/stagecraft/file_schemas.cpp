@@ -5,6 +5,7 @@
 #include "sim/cluster/accelerator.hpp"
 #include "sim/cluster/collective_curve.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/json.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/profile.hpp"
 #include "sim/experiment/scenario.hpp"
@@ -19,6 +20,7 @@
 #include "sim/report/plan_table.hpp"
 #include "sim/report/results_fields.hpp"
 #include "sim/report/schedule_table.hpp"
+#include "sim/search/saved_trials.hpp"
 #include "sim/sweep/point_columns.hpp"
 #include "sim/sweep/sweep.hpp"
 #include "sim/sweep/table.hpp"
@@ -41,10 +43,36 @@ const config::Field& problems_field() {
   return field;
 }
 
+/// What `stagecraft list --format json` prints.
+const config::Field& entries_field() {
+  using namespace config;
+  static const MapSpec entry{
+      .title = "An entry of a list.",
+      .fields = {text("name").doc("Its name in files and options."), text("summary").doc("What it is, in a line."),
+                 text("source").optional().doc("Paper, page or data sheet that it is from.")}};
+  static const Field field =
+      list("entries", map("entry", entry)).positional().doc("What `stagecraft list --format json` prints.");
+  return field;
+}
+
 FileSchema input(const char* name, const char* about, std::string (*text)()) { return {name, about, true, text}; }
 
 FileSchema json(const char* name, const char* about, const config::MapSpec& (*fields)()) {
   return {name, about, false, [name, fields] { return config::json_schema(fields(), name); }};
+}
+
+/// A file of JSON lines: the first is of one kind, all others are of another.
+FileSchema json_lines(const char* name, const char* about, const config::MapSpec& (*first)(),
+                      const config::MapSpec& (*others)()) {
+  return {name, about, false, [name, first, others] {
+            JsonArray kinds;
+            for (const auto& fields : {first, others})
+              kinds.push_back(*Json::parse(config::json_schema(fields(), name)));
+            return Json(JsonObject{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                                   {"title", "One line of the file."},
+                                   {"anyOf", std::move(kinds)}})
+                .dump(2);
+          }};
 }
 
 FileSchema csv(const char* name, const char* about, std::vector<FileColumn> (*columns)()) {
@@ -76,12 +104,15 @@ std::vector<FileSchema> outputs() {
       csv("spans.csv", "one row for each instruction of a run: run --out", spans_columns),
       csv("memory.csv", "one row for each change of a device's memory: run --out", memory_csv_columns),
       csv("losses.csv", "one row for each iteration of a real run: run --out", losses_columns),
+      json("runs.json", "several runs with their times for a sample: compare --format json", runs_fields),
       csv("runs.csv", "one row for each number of several runs: compare --format csv", run_columns),
       json("schedules.json", "schedules on one scenario: compare --schedules --format json", schedules_fields),
       csv("schedules.csv", "one row for each schedule: compare --schedules --format csv", schedules_columns),
       json("plans.json", "planners on one scenario: plan --format json", plans_fields),
       csv("plans.csv", "one row for each planner: plan --format csv", plans_columns),
       json("choices.json", "the best ways to train: search --format json", choices_fields),
+      json_lines("search-state.jsonl", "each line of the state of a search: search --resume", saved_search_fields,
+                 saved_trial_fields),
       csv("choices.csv", "one row for each way to train: search --format csv", choices_columns),
       {"sweep.db", "tables of the SQLite file: sweep --out", false, database_schema},
       json("sweep.json", "the points of a sweep: sweep --format json, sweep-merge --format json", sweep_results_fields),
@@ -93,6 +124,8 @@ std::vector<FileSchema> outputs() {
       csv("convergence.csv", "one row for each evaluation of the loss: convergence --out", convergence_columns),
       csv("tta.csv", "one row for each target and method: convergence --out", tta_columns),
       json("order.json", "times and checks of an order without a scenario: schedule --format json", order_fields),
+      {"list.json", "names that there are: list --format json", false,
+       [] { return config::json_schema(entries_field(), "list.json"); }},
       {"problems.json", "what is wrong with files: check --format json", false,
        [] { return config::json_schema(problems_field(), "problems.json"); }}};
 }

@@ -15,7 +15,7 @@
 #include "sim/experiment/version.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
-#include "tools/stagecraft/wait_notice.hpp"
+#include "tools/stagecraft/progress.hpp"
 
 namespace {
 
@@ -171,8 +171,8 @@ int run(int argc, char** argv) {
     const bool shared = launched().size > 1 && command.shared && command.shared(arguments[i]);
     if (shared && !command.joins) join_world();
     if (!shared && launched().rank > 0) return 0;
-    std::optional<WaitNotice> notice;
-    if (launched().rank == 0) notice.emplace();
+    std::optional<Progress> progress;
+    if (launched().rank == 0) progress.emplace(arguments[i].flag("quiet"));
     return command.run(arguments[i]);
   }
   print(app.help());

@@ -70,12 +70,8 @@ void add_interval(const CompiledExperiment& c, Outcome& o) {
 
 void add_diagnosis(const CompiledExperiment& c, Outcome& o, const std::string& file,
                    const std::vector<std::string>& sets, WhatIf what_if) {
-  const auto read = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> all_sets = sets;
-    all_sets.insert(all_sets.end(), more.begin(), more.end());
-    return load_experiment(file, all_sets);
-  };
-  o.report.diagnosis = diagnose(c, o, o.timeline.provenance.backend, read, what_if);
+  o.report.diagnosis =
+      diagnose(c, o, o.timeline.provenance.backend, scenario_reader(file, sets, c.experiment), what_if);
 }
 
 std::string results_of(const CompiledExperiment& c, const Outcome& o) {

@@ -177,6 +177,66 @@ std::string limits_text(const std::vector<NamedResults>& runs) {
   return text;
 }
 
+namespace {
+
+Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json run_json(const NamedResults& run) {
+  const Json& r = run.results;
+  const double samples = samples_of(r), tokens = tokens_per_second(r);
+  Json json =
+      JsonObject{{"name", run.name},
+                 {"clock", r.at("provenance").at("clock").text()},
+                 {"samples", number_json(samples)},
+                 {"time_per_sample_s", number_json(1 / number(r, "throughput_samples_per_s"))},
+                 {"time_per_token_s", tokens > 0 ? Json(1 / tokens) : Json()},
+                 {"energy_per_sample_J", number_json(number(r, "energy_J") / (number(r, "iterations") * samples))}};
+  for (const ShownNumber& n : kNumbers) json[n.key] = number_json(number(r, n.key));
+  json["peak_memory_bytes"] = number_json(peak_memory(r));
+  if (const Json* interval = r.find("interval")) json["interval"] = *interval;
+  const Json* diagnosis = r.find("diagnosis");
+  const bool diagnosed = diagnosis && !diagnosis->items().empty();
+  json["limit"] = diagnosed ? diagnosis->items().front().at("cause") : Json();
+  json["limit_sentence"] = diagnosed ? diagnosis->items().front().at("sentence") : Json();
+  return json;
+}
+
+}  // namespace
+
+std::string runs_json(const std::vector<NamedResults>& runs) {
+  Json list = JsonArray();
+  for (const NamedResults& run : runs) list.push_back(run_json(run));
+  return Json(JsonObject{{"schema", "runs/1"}, {"runs", std::move(list)}}).dump(2);
+}
+
+const config::MapSpec& runs_fields() {
+  using namespace config;
+  const auto number_or_null = [](const char* name, const char* about) {
+    return real(name, -kInfinity, kInfinity).nullable().doc(std::string(about) + "; null where it is not known.");
+  };
+  static const MapSpec run{
+      .title = "One run.",
+      .fields = {text("name").doc("The folder or file that was given."),
+                 text("clock").doc("What timed it: simulated, host or device."),
+                 number_or_null("samples", "Samples of an iteration"),
+                 number_or_null("time_per_sample_s", "Period divided by the samples of an iteration, in seconds"),
+                 number_or_null("time_per_token_s", "The same for a token"),
+                 number_or_null("energy_per_sample_J", "Energy of all devices for a sample, in joules"),
+                 number_or_null("makespan_s", "Time of the first iteration, in seconds"),
+                 number_or_null("period_s", "Time of one more iteration, in seconds"),
+                 number_or_null("throughput_samples_per_s", "Samples per second at the period"),
+                 number_or_null("bubble", "Idle share of the makespan"),
+                 number_or_null("steady_bubble", "Idle share of the busiest device in the period"),
+                 number_or_null("energy_J", "Energy of the whole run, in joules"),
+                 number_or_null("peak_memory_bytes", "Peak memory of the fullest device, in bytes"), interval_field(),
+                 text("limit").nullable().doc("Cause that costs most, such as bubble; null where it is not known."),
+                 text("limit_sentence").nullable().doc("The same in words.")}};
+  static const MapSpec spec{.title = "What `stagecraft compare RUN --format json` prints: runs next to each other.",
+                            .fields = {choice("schema", {"runs/1"}).doc("Version of this format."),
+                                       list("runs", map("run", run)).positional().doc("The runs, as they are given.")}};
+  return spec;
+}
+
 std::vector<FileColumn> run_columns() {
   return csv_columns(make_table<NumberRow>(columns_of({"<RUN> (<clock>)"}), {}));
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/fields.hpp"
 #include "sim/core/json.hpp"
 #include "sim/report/table.hpp"
 
@@ -25,6 +26,10 @@ std::string batches_note(const std::vector<NamedResults>& runs);
 
 /// The first finding of each run's diagnosis, a line each.
 std::string limits_text(const std::vector<NamedResults>& runs);
+
+/// JSON of the runs in SI units, with times for a sample and a token, and what limits each.
+std::string runs_json(const std::vector<NamedResults>& runs);
+const config::MapSpec& runs_fields();
 
 /// The columns of its CSV. `<RUN> (<clock>)` stands for one column for each run.
 std::vector<FileColumn> run_columns();

@@ -1,16 +1,13 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "sim/experiment/run.hpp"
+#include "sim/experiment/scenario_variants.hpp"
 #include "sim/report/diagnosis.hpp"
 
 namespace stagecraft {
-
-/// Reads the scenario again with more "path=value" after the options of the command line.
-using ScenarioReader = std::function<Experiment(const std::vector<std::string>& sets)>;
 
 /// Simulates suggestions: exactly what a user gets who pastes their options.
 class ChangedRuns {

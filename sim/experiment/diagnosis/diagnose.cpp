@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/experiment/diagnosis/measured.hpp"
+#include "sim/experiment/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
 
 namespace stagecraft {
@@ -11,7 +13,8 @@ namespace {
 
 /// A loss below this share of the period is not worth a change.
 constexpr double kSmallLoss = 0.05;
-constexpr int kMostFirst = 8, kMostEvery = 100;
+constexpr int kMostFirst = 8, kMostEvery = 100, kMostOfRow = 2;
+constexpr std::size_t kMostSearched = 5000;
 
 constexpr DiagnosisRule kRules[] = {
     diagnosis::unequal_stages,   diagnosis::slow_device,   diagnosis::placement,     diagnosis::shared_link,
@@ -45,33 +48,35 @@ void explain_messages(std::vector<Finding>& losses) {
   });
 }
 
-/// Planners and schedules that search may take long.
-bool is_quick(const CompiledExperiment& c) {
-  const std::string_view planner = c.experiment.plan.planner->name;
-  return !c.schedule.search && (planner == "balanced" || planner == "explicit" || planner == "layout");
+/// How many suggestions are simulated. Where a plan or schedule is searched for, each change searches again.
+int most_changes(const CompiledExperiment& c, WhatIf what_if) {
+  if (what_if == WhatIf::Every) return kMostEvery;
+  if (!c.schedule.search && !searches(c.experiment)) return kMostFirst;
+  return what_if == WhatIf::Row && c.program.size() <= kMostSearched ? kMostOfRow : 0;
 }
+
+const char* command_of(WhatIf what_if) { return what_if == WhatIf::Row ? "stagecraft run --what-if" : "--what-if"; }
 
 }  // namespace
 
 Diagnosis diagnose(const CompiledExperiment& compiled, const Outcome& outcome, const std::string& backend,
                    const ScenarioReader& read, WhatIf what_if) {
+  if (outcome.timeline.clock != Clock::Simulated) return diagnose_measured(compiled, outcome, read);
   Diagnosis d;
   d.samples = compiled.program.mini_batch;
-  if (outcome.timeline.clock != Clock::Simulated || !outcome.timeline.instruction_times ||
-      compiled.program.size() == 0 || outcome.report.period.value <= 0)
-    return d;
+  if (!outcome.timeline.instruction_times || compiled.program.size() == 0 || outcome.report.period.value <= 0) return d;
   const bool every = what_if == WhatIf::Every;
   if (!every && compiled.program.size() > kMostDiagnosed) {
-    d.not_simulated = fmt::format("not diagnosed above {} instructions; --what-if does it", kMostDiagnosed);
+    d.not_simulated =
+        fmt::format("not diagnosed above {} instructions; {} does it", kMostDiagnosed, command_of(what_if));
     return d;
   }
-  const bool simulate = every || is_quick(compiled);
+  const int limit = most_changes(compiled, what_if);
   IdealizedRuns idealized(compiled, outcome, backend);
-  ChangedRuns changed(read, backend, outcome.report.period, compiled.program.mini_batch,
-                      !simulate ? 0
-                      : every   ? kMostEvery
-                                : kMostFirst);
-  if (!simulate) d.not_simulated = "the plan or the schedule is searched for: --what-if simulates changes";
+  ChangedRuns changed(read, backend, outcome.report.period, compiled.program.mini_batch, limit);
+  if (limit == 0)
+    d.not_simulated =
+        fmt::format("the plan or the schedule is searched for: {} simulates changes", command_of(what_if));
   const DiagnosisInput in{compiled, outcome, idealized, changed, backend, outcome.report.period};
   for (const DiagnosisRule rule : kRules)
     if (std::optional<Finding> f = rule(in); f && f->lost.value > 0) d.findings.push_back(std::move(*f));

@@ -35,7 +35,7 @@ double last_loss(const Curve& c) {
 
 Losses train_losses(const Setting& s, const std::vector<std::string>& methods, int seeds) {
   Losses losses;
-  for (const MethodRuns& m : test::converge(convergence_question(s, methods, seeds), [](const std::string&) {}).methods)
+  for (const MethodRuns& m : test::converge(convergence_question(s, methods, seeds)).methods)
     for (const Curve& c : m.curves) losses[m.name].push_back(last_loss(c));
   return losses;
 }

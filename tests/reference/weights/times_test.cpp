@@ -45,9 +45,8 @@ Rates reference_rates() {
 Rates train_rates(const std::vector<std::string>& methods) {
   Rates rates_by_method;
   for (const double rate : kRates)
-    for (MethodRuns& m : test::converge(convergence_question({"glyph", 8, "adamw", rate, 0.9, 32, 600}, methods, 5),
-                                        [](const std::string&) {})
-                             .methods)
+    for (MethodRuns& m :
+         test::converge(convergence_question({"glyph", 8, "adamw", rate, 0.9, 32, 600}, methods, 5)).methods)
       rates_by_method[m.name].push_back(std::move(m));
   return rates_by_method;
 }

@@ -53,12 +53,11 @@ TEST_CASE("units are read to the nearest double") {
 
 TEST_CASE("a refused quantity says what to write") {
   const std::string all_speeds = std::string("'40' has no unit; write one of ") + kSpeedUnits;
-  const std::string size_for_speed =
-      std::string("'GB' is a unit of size, not of bandwidth; write one of ") + kSpeedUnits;
   const Wrong cases[] = {
-      {Dimension::Time, "40", "'40' has no unit; write one of s, ms, us, ns"},
+      {Dimension::Time, "40", "'40' has no unit; write one of s, ms, us, ns, min, h, days"},
       {Dimension::Bandwidth, "40", all_speeds.c_str()},
-      {Dimension::Bandwidth, "25 GB", size_for_speed.c_str()},
+      {Dimension::Bandwidth, "25 GB", "'GB' has no time; a bandwidth is in bytes for each second; write '25 GB/s'"},
+      {Dimension::Bandwidth, "10Gb", "'Gb' can be read in two ways; write '10 Gbit/s' for bits or '10 GB/s' for bytes"},
       {Dimension::Bandwidth, "25 Gb/s",
        "'Gb/s' can be read in two ways; write '25 GB/s' for bytes or '25 Gbit/s' for bits"},
       {Dimension::Bandwidth, "25Gbps",
@@ -78,8 +77,10 @@ TEST_CASE("a refused quantity says what to write") {
       {Dimension::Time, "fast", "'fast' is not a number with a unit of time, such as '1 s'"},
       {Dimension::Time, "", "'' is not a number with a unit of time, such as '1 s'"},
       {Dimension::Time, "5  us", "write '5 us' with one space, or none"},
-      {Dimension::Time, "5 m", "'m' is not a unit of time; write '300 s' or '5 ms'"},
-      {Dimension::Time, "2 h", "'h' is not a unit of time; write '7200 s'"},
+      {Dimension::Time, "5 m", "'m' is not a unit of time; write '5 min' or '5 ms'"},
+      {Dimension::Time, "2 hours", "'hours' is not a unit of time; write '2 h'"},
+      {Dimension::Time, "30 d", "'d' is not a unit of time; write '30 days'"},
+      {Dimension::Bandwidth, "-1", "'-1' is negative; a bandwidth is zero or more"},
       {Dimension::Time, "5 \u00b5s", "'\u00b5s' is not a unit of time; did you mean 'us'?"},
       {Dimension::Size, "16 KB", "'KB' is not a unit of size; did you mean 'kB'?"},
       {Dimension::WorkRate, "989 TFLOPS", "'TFLOPS' is not a unit of speed of computing; did you mean 'TFLOP/s'?"},

@@ -40,9 +40,7 @@ test::ConvergenceQuestion small(Strings methods) {
   return o;
 }
 
-Convergence quietly(const test::ConvergenceQuestion& o) {
-  return test::converge(o, [](const std::string&) {});
-}
+Convergence quietly(const test::ConvergenceQuestion& o) { return test::converge(o); }
 
 std::string refusal(const test::ConvergenceQuestion& o, const Strings& more = {}) {
   test::ConvergenceQuestion asked = o;
@@ -157,7 +155,7 @@ TEST_CASE("scenarios that cannot converge are refused before anything is trained
   says(refusal(o), "the scenario has no training");
 
   int trained = 0;
-  const auto count = [&](const std::string&) { ++trained; };
+  const auto count = [&] { ++trained; };
   o = small({"sync", "2bw@2"});
   o.sets = {};
   CHECK_THROWS_AS(test::converge(o, count), Infeasible);  // Eight stages need seven micro-batches.

@@ -12,8 +12,6 @@
 namespace stagecraft::experiment_test {
 namespace {
 
-const auto kQuiet = [](const std::string&) {};
-
 Experiment teacher(const std::vector<std::string>& sets = {}) { return load_experiment("examples/teacher", sets); }
 
 }  // namespace
@@ -27,8 +25,8 @@ TEST_CASE("run, plan and compare give one plan the same verdict in memory that o
       const Experiment e = teacher({"training.optimizer=sgd", "plan={planner: " + std::string(planner) +
                                                                   ", micro_batch_size: 4, memory: " + memory + "}"});
       const CompiledExperiment c = compile(e);
-      const PlanTable plans = compare_plans(e, {.planners = planner}, kQuiet);
-      const ScheduleTable schedules = compare_schedules(e, {.schedules = "1f1b"}, kQuiet);
+      const PlanTable plans = compare_plans(e, {.planners = planner});
+      const ScheduleTable schedules = compare_schedules(e, {.schedules = "1f1b"});
       REQUIRE(plans.rows.front().ran());
       REQUIRE(schedules.rows.front().ran());
       CHECK(plans.rows.front().stages == c.plan.stage_count());

@@ -42,9 +42,7 @@ Published published(const std::string& tables) {
   return load_published(kFolder.string());
 }
 
-Reproduction reproduced(const std::string& tables) {
-  return reproduce(published(tables), [](const std::string&) {});
-}
+Reproduction reproduced(const std::string& tables) { return reproduce(published(tables)); }
 
 std::string problem_of(const std::string& tables) {
   try {

@@ -35,19 +35,29 @@ TEST_CASE("cost and duration follow from price, devices and tokens per second") 
   TrainingBudget budget;
   budget.price = 3.6;  // 0.001 dollars a second.
   budget.tokens = 1e9;
-  const Economics e = economics(budget, 8, 1e6);
+  const Economics e = economics(budget, {{"gpu", 8}}, 1e6);
   CHECK(e.duration.value == doctest::Approx(1000));           // 1e9 tokens at 1e6/s.
   CHECK(e.dollars == doctest::Approx(8));                     // 8 devices for 1000 s.
   CHECK(e.dollars_per_billion_tokens == doctest::Approx(8));  // These tokens are 10^9.
   CHECK(e.goodput == 1);
 }
 
+TEST_CASE("each device type has its price, or the one of all types that are not listed") {
+  TrainingBudget budget;
+  budget.price = 1, budget.prices = {{"new", 4}};
+  CHECK(dollars_per_hour(budget, {{"new", 2}, {"old", 3}}) == 11);  // 2 x 4 + 3 x 1
+  budget.price = 0;
+  CHECK_THROWS_WITH_AS(dollars_per_hour(budget, {{"new", 2}, {"old", 3}}), doctest::Contains("'old' has no price"),
+                       InputError);
+  CHECK_THROWS_WITH_AS(check_prices(budget, {"old"}), doctest::Contains("no device type 'new'"), InputError);
+}
+
 TEST_CASE("failures make a training longer and dearer by its goodput") {
   TrainingBudget budget;
   budget.price = 3.6, budget.tokens = 1e9;
-  const Economics without = economics(budget, 8, 1e6);
+  const Economics without = economics(budget, {{"gpu", 8}}, 1e6);
   budget.failures = {.mtbf = {8 * kDay}, .checkpoint = {60}, .restart = {600}};
-  const Economics with = economics(budget, 8, 1e6);
+  const Economics with = economics(budget, {{"gpu", 8}}, 1e6);
   // Eight devices: one failure a day. First order: d / t + t / 2M + R / M with t = sqrt(2 d M) = 3220 s.
   const double lost = 60 / 3220.0 + 3220 / (2 * kDay) + 600 / kDay;
   CHECK(with.goodput == doctest::Approx(1 - lost).epsilon(0.002));

@@ -274,7 +274,7 @@ TEST_CASE("a search is never worse than any planner alone, on 30 scenarios, with
     CHECK(!searched.cut_short);
     by_another += searched.front.front().planner != "balanced";
     CAPTURE(sets);
-    for (const PlanRow& row : compare_plans(load_experiment(kFile, sets), {}, [](const std::string&) {}).rows) {
+    for (const PlanRow& row : compare_plans(load_experiment(kFile, sets), {}).rows) {
       if (!row.ran() || row.planner == "layerpipe") continue;
       ++compared;
       CAPTURE(row.planner);

@@ -38,8 +38,7 @@ std::string listed_chain(const std::vector<std::array<int, 3>>& gflop) {
 }
 
 PlanTable compare(const std::string& planners, std::vector<std::string> sets = {}) {
-  return compare_plans(load_experiment(kFile, std::move(sets)), {.planners = planners, .show = true},
-                       [](const std::string&) {});
+  return compare_plans(load_experiment(kFile, std::move(sets)), {.planners = planners, .show = true});
 }
 
 const PlanRow& row(const PlanTable& table, const std::string& planner) {
@@ -99,8 +98,7 @@ TEST_CASE("no simulated plan is below the bound of all plans") {
     for (const std::string backend : {"ideal", "fluid"}) {
       const PlanTable table =
           compare_plans(load_experiment("scenarios/examples/" + file + ".yaml", {}),
-                        {.planners = "balanced,spp,pipedream,piper,2bw,graphpipe,layerpipe", .backend = backend},
-                        [](const std::string&) {});
+                        {.planners = "balanced,spp,pipedream,piper,2bw,graphpipe,layerpipe", .backend = backend});
       for (const PlanRow& r : table.rows) {
         if (!r.ran()) continue;
         CAPTURE(r.planner);
@@ -173,7 +171,7 @@ TEST_CASE("a time below its bound is marked, unless by rounding") {
 
 TEST_CASE("unknown planners and backends that do not simulate are refused") {
   CHECK_THROWS_AS(compare("balancd"), InputError);
-  CHECK_THROWS_AS(compare_plans(load_experiment(kFile, {}), {.backend = "cpu"}, [](const std::string&) {}), InputError);
+  CHECK_THROWS_AS(compare_plans(load_experiment(kFile, {}), {.backend = "cpu"}), InputError);
 }
 
 }  // namespace stagecraft::plan_table_test

@@ -48,9 +48,8 @@ std::string two_pipelines(const std::string& uplink = "5 GB/s", const std::strin
 
 ScheduleTable schedule_table(const std::string& file, const std::string& names, int replay,
                              SortKey by = SortKey::Period, const std::string& backend = "ideal") {
-  ScheduleTable table =
-      compare_schedules(load_experiment(file, {}), {.schedules = names, .backend = backend, .replay = replay, .by = by},
-                        [](const std::string&) {});
+  ScheduleTable table = compare_schedules(load_experiment(file, {}),
+                                          {.schedules = names, .backend = backend, .replay = replay, .by = by});
   sort_rows(table, by);
   return table;
 }
@@ -141,8 +140,7 @@ TEST_CASE("replayed times equal the times of a table that is made on fluid") {
 TEST_CASE("planners: replayed times equal the times of a table that is made on fluid") {
   const std::string file = two_pipelines();
   const auto table = [&](int replay, const std::string& backend) {
-    return compare_plans(load_experiment(file, {}), {.planners = "all", .backend = backend, .replay = replay},
-                         [](const std::string&) {});
+    return compare_plans(load_experiment(file, {}), {.planners = "all", .backend = backend, .replay = replay});
   };
   const PlanTable again = table(kAllRows, "ideal"), fluid = table(0, "fluid"), one = table(1, "ideal");
   REQUIRE(again.rows.size() == fluid.rows.size());

@@ -177,15 +177,4 @@ TEST_CASE("a setting that is wrong in every point is an error of the file") {
   CHECK(refusal("axes:\n  run.schedule: [1f1b, {name: interleaved, chunks: 2}]\n  plan.stages: [4, 8]\n") == "nothing");
 }
 
-TEST_CASE("progress has the number of points, their rate and the remaining time") {
-  CHECK(progress_text({.total = 2000, .there = 500, .done = 320, .failed = 0, .seconds = 4}, false) ==
-        "820 of 2000 points, 80/s, 15 s left");
-  CHECK(progress_text({.total = 9000, .there = 0, .done = 5000, .failed = 0, .seconds = 3}, false) ==
-        "5000 of 9000 points, 1667/s, 3 s left");
-  CHECK(progress_text({.total = 10, .there = 0, .done = 0, .failed = 0, .seconds = 4}, true) ==
-        "[..............................] 0 of 10 points");
-  CHECK(progress_text({.total = 10, .there = 4, .done = 1, .failed = 1, .seconds = 100}, true) ==
-        "[###############...............] 5 of 10 points, 0.01/s, 8 min 20 s left, 1 failed");
-}
-
 }  // namespace stagecraft::run_sweep_test

@@ -74,7 +74,8 @@ extern const Command calibrate{
          {"--device", Argument::Kind::Text, "Device type of the runs, as stagecraft list devices shows it"},
          {"--out", Argument::Kind::Text,
           "Device file to write; scenarios read it from FOLDER/topologies/devices with STAGECRAFT_PATH=FOLDER"},
-         force_argument()},
+         force_argument(),
+         quiet_argument()},
     .run = execute_calibrate,
 };
 

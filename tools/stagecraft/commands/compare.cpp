@@ -34,7 +34,7 @@ Json compare_results_in(const std::string& given) {
 }
 
 int print_table(const Arguments& a) {
-  check_table_format(a, {"text", "csv", "markdown"});
+  check_table_format(a, {"text", "csv", "json", "markdown"});
   const TextLayout layout = layout_of(a);
   const auto files = a.list("RUN");
   if (files.size() < 2)
@@ -46,6 +46,10 @@ int print_table(const Arguments& a) {
   const Table table = run_table(runs);
   if (const std::string note = devices_note(runs); !note.empty()) print_error("note: {}\n", note);
   if (const std::string note = batches_note(runs); !note.empty()) print_error("warning: {}\n", note);
+  if (a.text("format") == "json") {
+    print(runs_json(runs) + "\n");
+    return 0;
+  }
   if (a.text("format") != "text") {
     print(table_in_format(table, a.text("format"), layout));
     return 0;
@@ -79,9 +83,8 @@ ScheduleTable table_of(const Arguments& a, const std::string& file, SortKey by) 
   o.replay = replay_rows(a, o.backend, kCompareReplay);
   o.keep = a.flag("gantt") || draws(a);
   const Experiment experiment = load_experiment(file, a.list("set"));
-  ScheduleTable table = compare_schedules(experiment, o, show_progress);
+  ScheduleTable table = compare_schedules(experiment, o);
   table.interval = prediction_interval(experiment);
-  hide_progress();
   return table;
 }
 
@@ -127,7 +130,7 @@ int compare_schedules(const Arguments& a) {
   if (std::none_of(table.rows.begin(), table.rows.end(), [](const ScheduleRow& r) { return r.ran(); })) return 3;
   if (a.flag("gantt")) {
     const int width = a.has("width") ? a.count("width", 20, 1000) : gantt_width(table.cluster, kWidth, layout);
-    print("\n" + gantt_strips(strips_of(table), table.cluster, width));
+    print("\n" + gantt_strips(strips_of(table), table.cluster, width) + gantt_legend(strips_of(table)));
   }
   write_pictures(
       a, [&](const PictureSize& size) { return strips_picture(strips_of(table), table.cluster, table.title, size); });
@@ -149,8 +152,8 @@ std::vector<Argument> compare_arguments() {
        {},
        true}};
   for (Argument& a : compare_schedules_arguments()) compare_arguments.push_back(std::move(a));
-  compare_arguments.push_back(
-      {"--format", Argument::Kind::Text, "text, csv or markdown; with --schedules also json", "text"});
+  compare_arguments.push_back(quiet_argument());
+  compare_arguments.push_back({"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"});
   return with_table_arguments(std::move(compare_arguments));
 }
 

@@ -1,7 +1,6 @@
 #include <cstdlib>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
@@ -35,11 +34,7 @@ int execute_convergence(const Arguments& a) {
   const std::vector<double> targets = targets_of(a);
   if (a.has("out")) make_folder(a, {"convergence.csv", "tta.csv", "convergence.svg"});
   const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  const Convergence c = converge(experiment, o, [&](const std::string& what) {
-    fmt::print(stderr, "{}{}{}", terminal ? "\r\033[K" : "", printable(what), terminal ? "" : "\n");
-  });
-  if (terminal) fmt::print(stderr, "\r\033[K");
+  const Convergence c = converge(experiment, o);
   print(fmt::format("{} of {}, {}; loss of the weights themselves\n\n", pluralize(o.updates, "update"),
                     pluralize(c.samples_per_update, "sample"), pluralize(o.seeds, "seed")) +
         to_text(c, targets));
@@ -74,7 +69,8 @@ extern const Command convergence{
                   {"--simulator", Argument::Kind::Text, "Where the time of an update is simulated", "ideal"},
                   {"--no-measure", Argument::Kind::Flag, "Leave out the time of an update on threads"},
                   {"-o,--out", Argument::Kind::Text, "Folder for convergence.csv, tta.csv and convergence.svg"},
-                  force_argument()},
+                  force_argument(),
+                  quiet_argument()},
     .run = execute_convergence,
 };
 

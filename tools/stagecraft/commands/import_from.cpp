@@ -13,6 +13,7 @@
 
 #include "models/onnx/import.hpp"
 #include "models/pipedream_graph.hpp"
+#include "sim/core/activity.hpp"
 #include "sim/core/file.hpp"
 #include "sim/experiment/imports/traces.hpp"
 #include "sim/experiment/imports/training_setup.hpp"
@@ -219,6 +220,7 @@ Argument only(std::string kind, std::string flags, Argument::Kind type, std::str
 
 int execute_import_from(const Arguments& a) {
   check_kind(a, find_in(commands::catalog(), "import")->arguments);
+  const Activity activity("importing " + a.text("KIND"));
   if (a.text("KIND") == "pipeedge") return import_pipeedge(a);
   if (a.list("FILE").size() > 1) throw InputError("one FILE is enough", "only pipeedge reads three");
   if (a.text("KIND") == "simgrid-xml") return deliver(a, import_simgrid(a));
@@ -263,6 +265,7 @@ extern const Command import_from{
           "onnx: samples that the graph is for; pipeedge: samples of a micro-batch (default: 8)"},
          {"-o,--out", Argument::Kind::Text, "File to write (default: print it); pipeedge: folder"},
          force_argument(),
+         quiet_argument(),
          only("pytorch-csv", "--torch", Argument::Kind::Text, "Version that wrote it, 2.8 or 2.11"),
          {"--samples", Argument::Kind::Count, "pipedream-graph, kineto: samples of the profiled batch (default: 1)"},
          {"--cluster", Argument::Kind::Text, "megatron, torchtitan, deepspeed: the cluster, which no such file names"},

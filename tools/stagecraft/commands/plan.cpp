@@ -5,12 +5,24 @@
 #include "sim/published/error_classes.hpp"
 #include "sim/search/plan_table.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/row_diagnosis.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
 namespace {
 
 constexpr const char* kPlanReplay = "all";
+
+/// Plans that took long to search for are not searched for again with each change.
+void diagnose_first(const Arguments& a, PlanTable& table) {
+  constexpr double kLong = 1;
+  const PlanRow& first = table.rows.front();
+  const bool contended = first.replayed && first.replayed->ran();
+  const Diagnosis d =
+      diagnose_row(a.text("FILE"), a.list("set"), first.sets, contended ? table.replay.backend : a.text("backend"),
+                   first.seconds > kLong ? WhatIf::First : WhatIf::Row);
+  table.diagnosis = with_sets_before(d, first.sets);
+}
 
 int execute_plan(const Arguments& a) {
   const std::string format = a.text("format");
@@ -21,9 +33,9 @@ int execute_plan(const Arguments& a) {
                                  .show = a.flag("show") && format == "text",
                                  .replay = replay_rows(a, a.text("backend"), kPlanReplay)};
   const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
-  PlanTable table = compare_plans(experiment, options, show_progress);
+  PlanTable table = compare_plans(experiment, options);
   table.interval = prediction_interval(experiment);
-  hide_progress();
+  if (!table.rows.empty() && table.rows.front().ran()) diagnose_first(a, table);
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
   if (format == "text")
     print_text(to_text(table, layout), layout);
@@ -46,6 +58,7 @@ extern const Command plan{
          replay_argument(kPlanReplay),
          {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
          {"--show", Argument::Kind::Flag, "Print the plans too"},
+         quiet_argument(),
          {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
     .run = execute_plan,
 };

@@ -44,7 +44,8 @@ extern const Command profile{
                   {"-s,--set", Argument::Kind::List, "path=value, such as model.hidden=256; may be repeated"},
                   {"--seconds", Argument::Kind::Number, "Time to measure, for each micro-batch size", "1"},
                   {"-o,--out", Argument::Kind::Text, "File to write (default: print it)"},
-                  force_argument()},
+                  force_argument(),
+                  quiet_argument()},
     .run = execute_profile,
 };
 

@@ -10,6 +10,7 @@
 #include "sim/config/value.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/json.hpp"
+#include "sim/experiment/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/report/html_page.hpp"
 #include "sim/sweep/result.hpp"
@@ -18,8 +19,9 @@
 #include "sim/sweep/sweep.hpp"
 #include "sim/sweep/table.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/noted_interrupt.hpp"
 #include "tools/stagecraft/run_folder.hpp"
-#include "tools/stagecraft/sweep_progress.hpp"
+#include "tools/stagecraft/run_points.hpp"
 
 namespace stagecraft {
 namespace {
@@ -145,7 +147,7 @@ std::string title_of(const Arguments& a, const KeptRun& first) {
 void add_scenario(const std::string& given, const Arguments& a, std::vector<KeptRun>& runs) {
   const std::vector<std::string> backends = a.has("backend") ? a.list("backend") : std::vector<std::string>{"simgrid"};
   for (const std::string& backend : backends) get_from(backends::catalog(), "backend", backend);
-  const CompiledExperiment compiled = compile(load_experiment(given, a.list("set")));
+  const CompiledExperiment compiled = compile_or_advise(load_experiment(given, a.list("set")));
   for (const std::string& backend : backends) {
     Outcome outcome = run(compiled, backend);
     add_interval(compiled, outcome);
@@ -177,8 +179,7 @@ int run_and_write_sweep(const Arguments& a, const std::string& given) {
   const SweepPlan plan = plan_sweep(options);
   warn(plan.warnings);
   const NotedInterrupt noted;
-  SweepProgressLine line;
-  const SweepEnd end = run_sweep(plan, options, [&](const SweepProgress& p) { line.show(p); });
+  const SweepEnd end = run_points(plan, options);
   if (!end.stopped) return write_sweep(a, results_in(plan.out), plan.out, plan.sweep.base_file);
   print_error("interrupted: {} to go, which the same command does\n",
               end.progress.total - end.progress.there - end.progress.done);
@@ -243,7 +244,8 @@ extern const Command report{
                    "path=value, applied to each scenario or to every point of a sweep; may be repeated"},
                   {"-o,--out", Argument::Kind::Text, "File to write", "report.html"},
                   {"--title", Argument::Kind::Text, "Title of the page (default: the title of the first run)"},
-                  force_argument()},
+                  force_argument(),
+                  quiet_argument()},
     .run = execute_report,
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/activity.hpp"
 #include "sim/core/file.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/published/event_calibration.hpp"
@@ -34,17 +35,16 @@ int execute_predictions(const Arguments& a) {
   if (a.has("svg")) check_output_of(a, "svg");
   const std::vector<PredictionSet> sets = load_all_predictions();
   if (a.flag("refit")) {
-    print(to_text(fit_with_events(sets, accelerators_of(sets), show_progress)));
-    hide_progress();
+    print(to_text(fit_with_events(sets, accelerators_of(sets))));
     return 0;
   }
   if (a.flag("simulate")) {
     if (format != "text" || a.has("svg"))
       throw InputError("--simulate prints a table alone", "leave out --format and --svg");
-    print(simulated_text(sets));
+    print(simulated_text(sets, layout_of(a)));
     return 0;
   }
-  print(format == "csv" ? prediction_csv(sets) : prediction_text(sets));
+  print(format == "csv" ? prediction_csv(sets) : prediction_text(sets, layout_of(a)));
   if (a.has("svg")) {
     write_output_of(a, "svg", prediction_svg(sets), CommentStyle::Markup);
     print_error("wrote {}\n", a.text("svg"));
@@ -70,9 +70,13 @@ int execute_reproduce(const Arguments& a) {
   int unexpected = 0;
   std::string changes;
   std::vector<Published> asked = chosen(names);
+  std::int64_t figures = 0;
+  for (const Published& one : asked) figures += figure_count(one);
+  Activity activity("reproducing published results");
+  activity.count(0, "figures", figures);
   for (Published& one : asked) {
-    reproductions.push_back(reproduce(std::move(one), show_progress));
-    hide_progress();
+    activity.note(one.title);
+    reproductions.push_back(reproduce(std::move(one), [&] { activity.count_one(); }));
     unexpected += reproductions.back().unexpected();
     changes += unexpected_text(reproductions.back());
     if (format != "text") continue;
@@ -111,6 +115,7 @@ extern const Command reproduce{
          {"--svg", Argument::Kind::Text, "predictions: draw predicted against measured times to this SVG file"},
          {"--html", Argument::Kind::Text, "Write a page with plots to this file too"},
          force_argument(),
+         quiet_argument(),
          {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
     .run = execute_reproduce,
 };

@@ -6,6 +6,7 @@
 #include "backends/world.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/published/error_classes.hpp"
@@ -56,6 +57,15 @@ std::string trace_of(const CompiledExperiment& p, const Outcome& o) {
   return chrome_trace(p.program, o.timeline, p.cluster(), {.plan = &p.plan, .report = &o.report});
 }
 
+/// Viewers open compressed traces, too, and these are about a tenth as large.
+void suggest_compression(const std::string& trace) {
+  constexpr double kLarge = 10e6;
+  if (static_cast<double>(trace.size()) > kLarge)
+    print_error(
+        "hint: the trace has {:.0f} MB; --trace NAME.json.gz writes it compressed, which ui.perfetto.dev opens\n",
+        static_cast<double>(trace.size()) / 1e6);
+}
+
 /// Writes the trace to the file of --trace, compressed where its name ends in .gz.
 void write_trace(const Arguments& a, const CompiledExperiment& p, const Outcome& o) {
   const bool compressed = a.text("trace").ends_with(".gz");
@@ -66,6 +76,7 @@ void write_trace(const Arguments& a, const CompiledExperiment& p, const Outcome&
   const std::string text = trace_of(p, o);
   write_output_of(a, "trace", compressed ? gzip(text) : text, CommentStyle::None);
   print_error("wrote {}\n", a.text("trace"));
+  if (!compressed) suggest_compression(text);
 }
 
 void write_results(const std::string& folder, const CompiledExperiment& p, const Outcome& o, const std::string& json,
@@ -148,7 +159,7 @@ int execute_run_scenario(const Arguments& a) {
   check_picture_options(a, kRunPictures);
   if (a.has("trace")) check_output_of(a, "trace");
   if (a.text("trace").ends_with(".gz")) check_gzip();
-  const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), a.list("set")));
+  const CompiledExperiment compiled = compile_or_advise(load_experiment(a.text("FILE"), a.list("set")));
   if (a.has("html")) check_page_size(compiled.program.size());
   suggest_fluid(compiled.program, a.text("backend"));
   if (a.has("out") && world().rank == 0) make_run_folder(a.text("out"), overwrite_of(a));
@@ -173,9 +184,12 @@ int execute_run_scenario(const Arguments& a) {
     if (outcome.timeline.enqueued) text += enqueued_text(*outcome.timeline.enqueued);
     if (outcome.timeline.learnt) text += learnt_text(*outcome.timeline.learnt, compiled.cluster(), layout);
     print_text(wrap_lines(text, layout.width), layout);
-    if (small(compiled) && outcome.timeline.instruction_times && !a.flag("no-gantt"))
-      print("\n" + gantt(compiled.program, outcome.timeline, compiled.cluster(), 0,
-                         gantt_width(compiled.cluster(), kGanttWidth, layout)));
+    if (small(compiled) && outcome.timeline.instruction_times && !a.flag("no-gantt")) {
+      const Strip strip{"", compiled.program, outcome.timeline};
+      const int width = gantt_width(compiled.cluster(), kGanttWidth, layout);
+      print("\n" + gantt(compiled.program, outcome.timeline, compiled.cluster(), 0, width) +
+            wrap_lines(gantt_legend({&strip, 1}), layout.width));
+    }
   }
   if (a.has("out")) write_results(a.text("out"), compiled, outcome, json, overwrite_of(a));
   if (a.has("trace")) write_trace(a, compiled, outcome);
@@ -205,6 +219,7 @@ std::vector<Argument> run_arguments() {
        "Write the run as an HTML page to this file; stagecraft report compares several"},
       force_argument(),
       {"--what-if", Argument::Kind::Flag, "Simulate the changes that every cause suggests, and print what each saves"},
+      quiet_argument(),
       {"--no-gantt", Argument::Kind::Flag, "Do not draw the timeline of small runs"},
       {"--format", Argument::Kind::Text, "text or json", "text"}};
   for (Argument& a : picture_arguments("the first iteration")) arguments.push_back(std::move(a));

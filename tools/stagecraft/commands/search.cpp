@@ -1,15 +1,19 @@
+#include <algorithm>
 #include <csignal>
 
 #include <fmt/format.h>
 
 #include "sim/config/units.hpp"
+#include "sim/config/value.hpp"
+#include "sim/core/activity.hpp"
+#include "sim/experiment/library.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/search/choices.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/noted_interrupt.hpp"
 #include "tools/stagecraft/picture_options.hpp"
-#include "tools/stagecraft/search_progress.hpp"
-#include "tools/stagecraft/sweep_progress.hpp"
+#include "tools/stagecraft/row_diagnosis.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
@@ -54,13 +58,64 @@ ChoiceOptions search_options(const Arguments& a) {
   return options;
 }
 
+/// --set, after defaults for what a search does not need from a scenario.
+struct SearchSets {
+  std::vector<std::string> sets;
+  bool has_plan = true;
+};
+
+/// A scenario without `plan` gets any plan, because the search makes its own. One without `run` gets eight samples for
+/// each device in an iteration.
+SearchSets sets_of(const Arguments& a) {
+  constexpr int kSamplesOfDevice = 8;
+  SearchSets given{a.list("set")};
+  config::Problems problems;
+  const config::Value root = config::parse_yaml_file(scenario_file(a.text("FILE")), problems);
+  problems.throw_if_any();
+  const auto lacks = [&](const std::string& part) {
+    return root.is_map() && !root.has(part) && std::none_of(given.sets.begin(), given.sets.end(), [&](const auto& set) {
+             return set.starts_with(part + "=") || set.starts_with(part + ".");
+           });
+  };
+  const bool without_run = lacks("run");
+  given.has_plan = !lacks("plan");
+  std::vector<std::string> defaults;
+  if (!given.has_plan) defaults.push_back("plan={planner: balanced, stages: 1}");
+  if (without_run) defaults.push_back("run={schedule: 1f1b, micro_batches: 1}");
+  given.sets.insert(given.sets.begin(), defaults.begin(), defaults.end());
+  if (!without_run) return given;
+  const std::size_t devices = load_experiment(a.text("FILE"), given.sets).cluster->devices.size();
+  const std::size_t samples = kSamplesOfDevice * devices;
+  given.sets[defaults.size() - 1] = fmt::format("run={{schedule: 1f1b, micro_batches: {}}}", samples);
+  print_error(
+      "note: the scenario has no run, so an iteration has {} samples, {} for each device; --set "
+      "run.micro_batches=N takes others\n",
+      samples, kSamplesOfDevice);
+  return given;
+}
+
 /// The scenario whose `run` shows the first row, or the scenario as it is where that is shorter.
-std::string best_scenario(const Arguments& a, const ChoiceTable& table) {
-  std::vector<std::string> sets = a.list("set");
+std::string best_scenario(const Arguments& a, std::vector<std::string> sets, const ChoiceTable& table) {
   const Choice& first = table.front.front();
   if (!own_is_shortest(table)) sets.insert(sets.end(), first.sets.begin(), first.sets.end());
   sets.push_back(fmt::format("run.iterations={}", table.iterations));
   return config::to_yaml(load_scenario(a.text("FILE"), sets).tree, true);
+}
+
+/// "shortest period: 13.38 ms so far, at most 900 to go (3 s)".
+std::string progress_note(const SearchProgress& p) {
+  std::string text =
+      fmt::format("{}: {}", p.phase, p.best ? to_text(known_period(*p.best)) + " so far" : "nothing yet");
+  // What is found makes most of what waits superfluous, so this is the longest that it can take.
+  if (p.waiting > 0 && p.rate > 0) text += fmt::format(", at most {} to go ({:.0f} s)", p.waiting, p.waiting / p.rate);
+  return text;
+}
+
+void diagnose_first(const Arguments& a, const std::vector<std::string>& sets, ChoiceTable& table) {
+  const Choice& first = table.front.front();
+  const bool contended = first.replayed && first.replayed->ran();
+  table.diagnosis =
+      diagnose_row(a.text("FILE"), sets, first.sets, contended ? table.replay.backend : a.text("backend"), WhatIf::Row);
 }
 
 int execute_search(const Arguments& a) {
@@ -70,14 +125,20 @@ int execute_search(const Arguments& a) {
   if (a.has("out")) check_output_of(a, "out");
   check_picture_options(a);
   const ChoiceOptions options = search_options(a);
-  const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
+  const SearchSets given = sets_of(a);
+  const Experiment experiment = load_experiment(a.text("FILE"), given.sets);
   ChoiceTable table;
   {
     const NotedInterrupt noted({SIGINT, SIGTERM});
-    SearchProgressLine line(a.flag("quiet"));
-    table = search_choices(experiment, options, [&](const SearchProgress& p) { line.show(p); });
+    Activity activity("searching");
+    table = search_choices(experiment, options, [&](const SearchProgress& p) {
+      activity.count(p.simulated, "simulations");
+      activity.note(progress_note(p));
+    });
   }
   table.interval = prediction_interval(experiment);
+  if (!given.has_plan) table.configured_period = {}, table.own_replayed.reset();
+  if (!table.front.empty() && table.stopped != "interrupted") diagnose_first(a, given.sets, table);
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
   if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
     print_error("note: {}\n", line);
@@ -86,7 +147,8 @@ int execute_search(const Arguments& a) {
   else
     print(format == "json" ? choices_json(table) + "\n" : table_in_format(rows_of(table), format, layout));
   flush();
-  if (a.has("out") && !table.front.empty()) write_output_of(a, "out", best_scenario(a, table), CommentStyle::Hash);
+  if (a.has("out") && !table.front.empty())
+    write_output_of(a, "out", best_scenario(a, given.sets, table), CommentStyle::Hash);
   if (!table.front.empty())
     write_pictures(a, [&](const PictureSize& size) { return front_picture(table, experiment.title, size); });
   if (table.stopped == "interrupted") {
@@ -122,7 +184,7 @@ std::vector<Argument> search_arguments() {
        "0: rank without network contention. Otherwise whatever may be best is simulated on fluid too, and "
        "ranked by that (default: all; 0 with a backend other than ideal)"},
       {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
-      {"-q,--quiet", Argument::Kind::Flag, "Show no progress"},
+      quiet_argument(),
       force_argument(),
       {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}};
   for (Argument& a : picture_arguments("the Pareto front")) arguments.push_back(std::move(a));

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/experiment/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/schedule_file/csv.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -83,7 +84,7 @@ int execute_show(const Arguments& a) {
   if (std::find(words.begin(), words.end(), what) == words.end())
     throw InputError("--what: '" + what + "' is not known here", suggest(what, words));
   if (what == "model") return print(model_text(build_model(scenario.tree.at("model")))), 0;
-  const CompiledExperiment p = compile(read_experiment(scenario));
+  const CompiledExperiment p = compile_or_advise(read_experiment(scenario));
   if (what == "plan") print(to_text(p.plan));
   if (what == "costs") print(costs_text(p) + (p.program.parts.empty() ? "" : passes_text(p.program)));
   if (what == "schedule") print(to_grid(p.schedule));

@@ -6,8 +6,9 @@
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/sweep/sweep_picture.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/noted_interrupt.hpp"
 #include "tools/stagecraft/picture_options.hpp"
-#include "tools/stagecraft/sweep_progress.hpp"
+#include "tools/stagecraft/run_points.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
@@ -87,8 +88,7 @@ int execute_sweep(const Arguments& a) {
   SweepEnd end;
   {
     const NotedInterrupt noted;
-    SweepProgressLine line;
-    end = run_sweep(plan, options, [&](const SweepProgress& p) { line.show(p); });
+    end = run_points(plan, options);
   }
   if (end.elsewhere) return 0;
   for (const int rank : end.lost)
@@ -132,6 +132,7 @@ std::vector<Argument> sweep_arguments() {
       {"--retry", Argument::Kind::Flag, "Run points again that crashed, timed out or failed in the backend"},
       {"--reuse", Argument::Kind::Flag,
        "Use results of other versions of Stagecraft for points without a result of this version"},
+      quiet_argument(),
       {"-o,--out", Argument::Kind::Text, "SQLite file for the results (default: the sweep's name with .db)"},
       {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}};
   for (Argument& a : picture_arguments("the results")) arguments.push_back(std::move(a));

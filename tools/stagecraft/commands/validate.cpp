@@ -72,7 +72,8 @@ extern const Command validate{
                   {"--no-control", Argument::Kind::Flag,
                    "Do not run the control: the same model in one stage on one device"},
                   {"-o,--out", Argument::Kind::Text, "Folder for profile.yaml and validation.json"},
-                  force_argument()},
+                  force_argument(),
+                  quiet_argument()},
     .run = execute_validate,
 };
 

@@ -1,0 +1,28 @@
+#include "sim/experiment/scenario_variants.hpp"
+
+#include <memory>
+
+#include "sim/config/override.hpp"
+#include "sim/experiment/library.hpp"
+
+namespace stagecraft {
+
+using config::Problems;
+
+ScenarioReader scenario_reader(const std::string& file, const std::vector<std::string>& sets, const Experiment& base) {
+  Problems problems;
+  const auto tree = std::make_shared<const config::Value>(scenario_tree(scenario_file(file), problems));
+  problems.throw_if_any();
+  return [tree, sets, base](const std::vector<std::string>& more) {
+    Problems wrong;
+    std::vector<config::Member> overrides;
+    for (const std::vector<std::string>* part : {&sets, &more})
+      for (const std::string& set : *part)
+        if (auto read = config::read_assignment("--set", set, wrong)) overrides.push_back(std::move(*read));
+    config::Value checked = checked_scenario(*tree, overrides, wrong);
+    wrong.throw_if_any();
+    return read_experiment(settled_scenario(std::move(checked)), &base);
+  };
+}
+
+}  // namespace stagecraft
