@@ -31,8 +31,8 @@ std::string cut_to_terminal(const std::string& text) {
   return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 
-void show(const std::string& text, bool terminal) {
-  if (!terminal) return fmt::print(stderr, "{}\n", printable(text));
+void show(const std::string& text, bool on_terminal) {
+  if (!on_terminal) return fmt::print(stderr, "{}\n", printable(text));
   if (text.empty()) return hide_progress();
   is_shown = true;
   fmt::print(stderr, "\r\033[K{}", cut_to_terminal(printable(text)));

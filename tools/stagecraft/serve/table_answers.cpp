@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/activity.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/report/json_files.hpp"
 #include "sim/search/choices.hpp"
@@ -82,8 +83,7 @@ Json answer_compare(Session&, const Parameters& p) {
   const ScheduleTable table = [&] {
     ScheduleTable rows = compare_schedules(
         asked_scenario(p),
-        {.schedules = p.text("schedules", "all"), .backend = backend, .replay = replay_of(p, backend)},
-        [](const std::string&) {});
+        {.schedules = p.text("schedules", "all"), .backend = backend, .replay = replay_of(p, backend)});
     sort_rows(rows, parse_sort_key(p.text("by", "period")));
     return rows;
   }();
@@ -93,8 +93,7 @@ Json answer_compare(Session&, const Parameters& p) {
 Json answer_plan(Session&, const Parameters& p) {
   const std::string backend = p.text("backend", "ideal");
   const PlanTable table = compare_plans(
-      asked_scenario(p), {.planners = p.text("planners", "all"), .backend = backend, .replay = replay_of(p, backend)},
-      [](const std::string&) {});
+      asked_scenario(p), {.planners = p.text("planners", "all"), .backend = backend, .replay = replay_of(p, backend)});
   return table_answer(plans_json(table), to_text(table));
 }
 
@@ -128,10 +127,10 @@ Json answer_sweep(Session& session, const Parameters& p) {
                              .out = p.text("out")};
   const SweepPlan plan = plan_sweep(options);
   const SweepEnd end = run_sweep(plan, options, [&](const SweepProgress& news) {
-    session.connection.send(JsonObject{{"progress", progress_text(news, false)},
-                                       {"done", news.there + news.done},
-                                       {"total", news.total},
-                                       {"seconds", news.seconds}});
+    const ActivityState state{"running points", "points", news.there + news.done, news.total, news.there, {},
+                              news.seconds};
+    session.connection.send(JsonObject{
+        {"progress", progress_text(state)}, {"done", state.done}, {"total", news.total}, {"seconds", news.seconds}});
   });
   Json answer = table_answer(sweep_json(end.table), to_text(end.table));
   answer["out"] = plan.out;
