@@ -134,6 +134,7 @@ PlanRow row_of(const std::string& name, const Experiment& configured, int own_de
         row.sets = is_own ? remedy.sets
                           : std::vector<std::string>{"plan=" + to_text(e.plan, *e.cluster),
                                                      fmt::format("run.micro_batches={}", e.run.micro_batches)};
+        if (e.schedule.def != configured.schedule.def) row.sets.push_back("run.schedule=" + e.schedule.name());
         break;
       } catch (const Infeasible& e) {
         if (row.why_not.empty()) row.why_not = e.problem().message.substr(0, e.problem().message.find(": "));

@@ -45,7 +45,6 @@ constexpr Term kTerms[] = {
     {"slow-link|shared-link|placement",
      "Messages between stages that devices wait for: on one link, on a link that several pairs of devices share, or "
      "between nodes that another order of the devices would not cross."},
-    {"messages", "In a measured run: the time in which devices wait for messages on their way."},
     {"machine",
      "In a measured run: the time in which devices do nothing although their input is there, such as other work of the "
      "machine."},
