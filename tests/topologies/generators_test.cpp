@@ -167,7 +167,7 @@ TEST_CASE("explicit: every problem is reported with its place") {
   has(error, "6: links[0].between[1]: no device or switch is called 'hubb' [did you mean 'hub'?]");
   has(error, "7: links[1].between: it has 3 ends");
   has(error, "8: links[2]: a link has either `between` or `among`");
-  has(error, "9: links[3].bandwidth: 0 is not possible");
+  has(error, "9: links[3].bandwidth: a bandwidth of 0 carries nothing");
   has(error, "9: links[3].duplex: a shared medium has no two directions");
   has(error, "10: links[4].between[1]: 'b' is named twice");
 }
