@@ -16,7 +16,7 @@ struct ActivityState {
   std::int64_t done = 0;
   std::int64_t total = 0;   ///< 0: not known.
   std::int64_t before = 0;  ///< Part of `done` that was there when the step began.
-  std::string note;         ///< What else a user wants to know, such as the best result so far; may be empty.
+  std::string note = {};    ///< What else a user wants to know, such as the best result so far; may be empty.
   double seconds = 0;       ///< Since the step began.
 };
 

@@ -101,7 +101,7 @@ TEST_CASE("each wrong field has one message that says what to write") {
       {"overlap: yes", "2:12 run.overlap: 'yes' is neither true nor false (write true)"},
       {"overlap: Off", "2:12 run.overlap: 'Off' is neither true nor false (write false)"},
       {"overlap: 'true'", "2:12 run.overlap: 'true' is in quotes, so it is a text (write true without quotes)"},
-      {"timeout: 10", "2:12 run.timeout: '10' has no unit; write one of s, ms, us, ns"},
+      {"timeout: 10", "2:12 run.timeout: '10' has no unit; write one of s, ms, us, ns, min, h, days"},
       {"timeout: 0", ""},
       {"timeout: '10 s'", ""},
       {"timeout: '0'", "2:12 run.timeout: '0' is in quotes, so it is a text (write 0 without quotes)"},

@@ -23,7 +23,8 @@ TEST_CASE("paths go through lists, tables and variants") {
   for (const char* path :
        {"cluster.links[0].latency", "cluster.links.nv.latency", "cluster.links.latency", "cluster.links[].latency"}) {
     CAPTURE(path);
-    CHECK(config::explain(toy::root, path) == std::string(path) + "\n  One way.\n  time in s, ms, us, ns; default 0\n");
+    CHECK(config::explain(toy::root, path) ==
+          std::string(path) + "\n  One way.\n  time in s, ms, us, ns, min, h, days; default 0\n");
   }
   CHECK(config::explain(toy::root, "cluster.links")
             .starts_with("cluster.links\n  The cables.\n  list of maps, or map by name; required\n"));
@@ -55,9 +56,9 @@ TEST_CASE("an unknown path gets a suggestion") {
 TEST_CASE("the reference has every table once") {
   const std::string text = config::reference(toy::root, "Scenario");
   CHECK(text.starts_with("# Scenario\n\nA toy scenario.\n"));
-  for (const char* part :
-       {"\n## `run`\n", "\n## `cluster.links`\n", "\n## The choices of `run.schedule`\n",
-        "\n## `run.schedule` with `name: interleaved`\n", "| `latency` | time in s, ms, us, ns | `0` | One way. |\n"}) {
+  for (const char* part : {"\n## `run`\n", "\n## `cluster.links`\n", "\n## The choices of `run.schedule`\n",
+                           "\n## `run.schedule` with `name: interleaved`\n",
+                           "| `latency` | time in s, ms, us, ns, min, h, days | `0` | One way. |\n"}) {
     CAPTURE(part);
     CHECK(text.find(part) != std::string::npos);
     CHECK(text.find(part) == text.rfind(part));
