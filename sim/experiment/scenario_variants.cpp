@@ -1,6 +1,7 @@
 #include "sim/experiment/scenario_variants.hpp"
 
 #include <memory>
+#include <optional>
 
 #include "sim/config/override.hpp"
 #include "sim/experiment/library.hpp"
@@ -10,16 +11,20 @@ namespace stagecraft {
 using config::Problems;
 
 ScenarioReader scenario_reader(const std::string& file, const std::vector<std::string>& sets, const Experiment& base) {
-  Problems problems;
-  const auto tree = std::make_shared<const config::Value>(scenario_tree(scenario_file(file), problems));
-  problems.throw_if_any();
-  return [tree, sets, base](const std::vector<std::string>& more) {
+  // Read when it is asked for: a pipe cannot be read once more, and then there are no variants.
+  const auto tree = std::make_shared<std::optional<config::Value>>();
+  return [file, tree, sets, base](const std::vector<std::string>& more) {
     Problems wrong;
+    if (!*tree) {
+      config::Value read = scenario_tree(scenario_file(file), wrong);
+      wrong.throw_if_any();
+      *tree = std::move(read);
+    }
     std::vector<config::Member> overrides;
     for (const std::vector<std::string>* part : {&sets, &more})
       for (const std::string& set : *part)
         if (auto read = config::read_assignment("--set", set, wrong)) overrides.push_back(std::move(*read));
-    config::Value checked = checked_scenario(*tree, overrides, wrong);
+    config::Value checked = checked_scenario(**tree, overrides, wrong);
     wrong.throw_if_any();
     return read_experiment(settled_scenario(std::move(checked)), &base);
   };

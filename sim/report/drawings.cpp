@@ -93,7 +93,8 @@ std::string gantt_legend(std::span<const Strip> strips) {
     });
     if (occurs) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", letter(kind), meaning);
   }
-  return text.empty() ? text : fmt::format("  {} of the micro-batch with this number; . the device waits\n", text);
+  if (text.empty()) return text;
+  return fmt::format("  {}\n  with the number of its micro-batch; . the device waits\n", text);
 }
 
 int gantt_width(const Cluster& cluster, int usual, const TextLayout& layout) {

@@ -141,7 +141,7 @@ test('idle devices are not drawn, and a note says so', async () => {
 
 test('the head says what each run is of', async () => {
   await browser.open(at('one.html'));
-  const of = schedule => `model gpt2-medium; cluster two-node-mixed; schedule ${schedule}, 8 micro-batches; plan balanced, 4 stages on 4 devices; weights flush; backend ideal; from quickstart.yaml`;
+  const of = schedule => `model gpt2-medium; cluster two-node-mixed; schedule ${schedule}, 8 micro-batches; plan balanced, 4 stages on 4 devices; weights flush; backend ideal; from scenarios/examples/quickstart.yaml`;
   assert.equal(await text('setups'), of('1f1b'));
   await browser.open(at('two.html'));
   assert.deepEqual((await text('setups')).split('\n').filter(line => line), [`A, ${at('a')}: ${of('1f1b')}`, `B, ${at('b')}: ${of('gpipe')}`]);

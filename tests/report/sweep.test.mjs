@@ -81,7 +81,7 @@ test('the table has every point with its settings and metrics, or its outcome', 
     assert.equal(rows[k + 1][period], seconds === '' ? '' : `${Number((seconds * 1e3).toPrecision(4))} ms`);
   });
   assert.equal(failed.length, 2);
-  assert.equal(rows.filter(r => r.at(-1).startsWith('infeasible: plan: h100-0.gpu0 needs ')).length, 2);
+  assert.equal(rows.filter(r => r.at(-1).startsWith('infeasible: plan: h100-0.gpu0 (stage 0, tok..l9) needs ')).length, 2);
   assert.match(await text('summary'), /^12 points of examples\/quickstart on ideal, 2 failed$/);
   assert.match(await text('origin'), /^few\.yaml, stagecraft \d+\.\d+\.\d+/);
   assert.deepEqual(csv[0].slice(column('status') + 1, column('code')), Object.keys(METRICS), 'every figure has a title, in the order of the results');
@@ -230,7 +230,7 @@ test('the command of a point runs it, and the next page links what it wrote', as
   await change({ point: '5' });
   const command = await browser.evaluate('document.querySelector("#chosen pre").textContent');
   assert.match(command, /^stagecraft run examples\/quickstart --backend ideal --set run\.schedule=gpipe --set run\.micro_batches=64 --set 'cluster\.links\.ndr\.bandwidth=4 GB\/s' --out few-ideal\/[0-9a-f]{12}$/);
-  assert.match(await text('chosen'), /infeasible \(memory\): plan: h100-0\.gpu0 needs /);
+  assert.match(await text('chosen'), /infeasible \(memory\): plan: h100-0\.gpu0 \(stage 0, tok\.\.l9\) needs /);
   await change({ point: '7' });
   const good = await browser.evaluate('document.querySelector("#chosen pre").textContent');
   execSync(good, { cwd: folder, stdio: 'ignore', env: { ...process.env, PATH: `${dirname(stagecraft)}:${process.env.PATH}` } });
