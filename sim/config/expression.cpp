@@ -11,7 +11,7 @@ namespace {
 
 using Kind = Expression::Kind;
 
-constexpr std::size_t kLongest = 1000;  // Characters, which also bounds the depth of parentheses.
+constexpr std::size_t kLongest = 500;  // Characters, which also bounds the depth of parentheses.
 constexpr std::string_view kSpaces = " \t\r\n";
 constexpr const char* kForm = "such as 32 / plan.stages, or plan.stages > 1 and run.schedule != 'gpipe'";
 

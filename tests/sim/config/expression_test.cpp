@@ -98,8 +98,8 @@ TEST_CASE("a problem has the place of the part that is wrong") {
   CHECK(result("1 / (plan.stages - 4)") == "3: this divides by zero");
   CHECK(result("1 % 0") == "3: this divides by zero");
   CHECK(result("1e300 * 1e300") == "7: the result is too large for a number");
-  CHECK(result(std::string(1001, '(')) == "1001: an expression has at most 1000 characters");
-  CHECK(result(std::string(1000, '(')) == "1001: a number, a name or a parenthesis is needed at the end");
+  CHECK(result(std::string(501, '(')) == "501: an expression has at most 500 characters");
+  CHECK(result(std::string(500, '(')) == "501: a number, a name or a parenthesis is needed at the end");
 }
 
 }  // namespace stagecraft::expression_test
