@@ -193,8 +193,8 @@ real::SecondsOf device_seconds_of(GpuRuntime& runtime) {
   };
 }
 
-/// Two devices, of which the first sends a message to the second. The message has no stream, so it has a communicator
-/// of its own, as with `streams: direction`.
+/// Two devices, of which the first sends a message to the second. The message has no stream, so it has its own
+/// communicator, as with `streams: direction`.
 Program one_message() {
   Program p;
   p.devices = 2;

@@ -18,7 +18,7 @@ class Messages {
   /// Everything that `work` copies on the stream belongs to this message.
   virtual void message(int transfer, cudaStream_t, const std::function<void()>& work) = 0;
   virtual void copy(const void* from, void* to, std::size_t bytes, cudaStream_t) = 0;
-  virtual int communicators() const { return 0; }  ///< Of NCCL, each of which has streams of its own.
+  virtual int communicators() const { return 0; }  ///< The number of NCCL communicators; each has its own streams.
 };
 
 /// By cudaMemcpyAsync, between GPUs by cudaMemcpyPeerAsync. `gpus`: the GPU of each device of the program.

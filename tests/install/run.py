@@ -64,7 +64,7 @@ def check_consumers(prefix, folder, makespan):
 
 
 def check_python(prefix, folder, makespan):
-    """The module finds the program of its own installation; numbers need no NumPy."""
+    """The module finds the program that is installed with it; numbers need no NumPy."""
     module = next(prefix.rglob("stagecraft/python"))
     question = f'import stagecraft; print(stagecraft.run("{scenario}", backend="ideal", sets={{"run.micro_batches": 8}}).makespan)'
     environment = {"PYTHONPATH": str(module), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin", "STAGECRAFT": ""}

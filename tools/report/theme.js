@@ -8,7 +8,7 @@ function applyTheme() {
   $('theme').textContent = isDark() ? 'Light' : 'Dark';
   $('theme').setAttribute('aria-label', `Switch to ${isDark() ? 'light' : 'dark'} colors`);
 }
-/** `changed()` redraws what has colors of its own; `print()` draws at once, because no frame comes before the paper. */
+/** `changed()` redraws what sets its colors itself; `print()` draws at once, because no frame comes before the paper. */
 function listenToTheme(changed, print) {
   $('theme').addEventListener('click', () => {
     THEME.chosen = isDark() ? 'light' : 'dark';

@@ -1,6 +1,6 @@
 """The program `stagecraft serve`, which answers requests: one JSON object on each line.
 
-The simulator runs in a process of its own. So other Python threads run during a simulation, Ctrl-C stops any step of it,
+The simulator runs in a separate process. So other Python threads run during a simulation, Ctrl-C stops any step of it,
 and one module works with every version of Python. Arrays of results come through shared memory, without a copy.
 """
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Server:
         self._released.clear()
         self.generation += 1
         try:
-            # A session of its own, so that Ctrl-C at a terminal reaches Python alone, which then stops the process.
+            # A separate session, so that Ctrl-C at a terminal reaches Python alone, which then stops the process.
             self._process = subprocess.Popen(
                 [program(), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
                 env={**os.environ, "STAGECRAFT_QUIET": "1"})

@@ -134,7 +134,7 @@ TEST_CASE("budget: eight parts have 22 streams, less than hardware queues; NCCL 
     // One for the computation of each device, and one for each direction between the seven pairs of neighbors.
     CHECK(t.enqueued->streams == 8 + 2 * 7);
     CHECK(emulated_gpu::most_streams() <= 8 + 2 * 7);
-    // Each direction has a communicator, with two streams of its own.
+    // Each direction has a communicator, with its own two streams.
     CHECK(t.enqueued->warning ==
           (messages == GpuMessages::Copy
                ? ""
