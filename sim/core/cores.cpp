@@ -86,7 +86,9 @@ std::vector<int> one_per_core_first(const std::vector<int>& processors, const st
   return order;
 }
 
-UsableCores usable_cores() {
+namespace {
+
+UsableCores find_usable_cores() {
   UsableCores cores;
   cores.quota = quota_of_process();
   const auto core_of = [](int p) {
@@ -95,6 +97,13 @@ UsableCores usable_cores() {
     return siblings.empty() ? fmt::format("processor {}", p) : siblings;
   };
   cores.order = one_per_core_first(allowed_processors(), core_of, cores.physical);
+  return cores;
+}
+
+}  // namespace
+
+UsableCores usable_cores() {
+  static const UsableCores cores = find_usable_cores();
   return cores;
 }
 

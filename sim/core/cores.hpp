@@ -17,6 +17,7 @@ struct UsableCores {
   int count() const;
 };
 
+/// As this process found them when it first asked.
 UsableCores usable_cores();
 
 /// Quota in a file cpu.max of a control group, "max 100000" or "150000 100000"; infinite without a limit.

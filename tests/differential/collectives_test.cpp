@@ -12,6 +12,7 @@
 #include "tests/support/program_builder.hpp"
 #include "tests/support/random_cases.hpp"
 #include "tests/support/random_changes.hpp"
+#include "tests/support/trials.hpp"
 
 namespace stagecraft::collectives_test {
 using test::difference;
@@ -77,7 +78,7 @@ Program random_program(int devices, CollectiveCounts& counts, test::Draw& draw) 
 TEST_CASE("ideal, fluid and simgrid agree on all collectives and algorithms, also while machines change") {
   test::Draw draw{Rng(61, "collectives")}, draw_changes{Rng(61, "changes")};
   CollectiveCounts counts;
-  for (int trial = 0; trial < 250; ++trial) {
+  for (int trial = 0; trial < test::trials(250, 60); ++trial) {
     const int devices = draw(2, 8);
     const Program program = random_program(devices, counts, draw);
     Cluster cluster = star(devices, Duplex::Unshared, draw);
@@ -89,13 +90,13 @@ TEST_CASE("ideal, fluid and simgrid agree on all collectives and algorithms, als
     CHECK(difference(program, ideal, run("simgrid", program, cluster)) == "");
   }
   CHECK(counts.size() == 5 * 4 - 3);  // A tree serves all-reduce and broadcast only.
-  for (const auto& [what, count] : counts) CHECK(count >= 10);
+  for (const auto& [what, count] : counts) CHECK(count >= test::trials(10, 2));
 }
 
 TEST_CASE("one collective alone has no contention, though its cards carry one message at a time") {
   test::Draw draw{Rng(62, "alone")};
   CollectiveCounts counts;
-  for (int trial = 0; trial < 200; ++trial) {
+  for (int trial = 0; trial < test::trials(200, 80); ++trial) {
     const int devices = draw(2, 9);
     test::ProgramBuilder builder(devices);
     if (!add_collective(builder, some_devices(devices, draw), {}, counts, draw)) continue;

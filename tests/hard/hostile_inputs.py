@@ -28,7 +28,7 @@ import onnx_files  # noqa: E402
 import seeds  # noqa: E402
 
 binary = str(pathlib.Path(sys.argv[1]).resolve())
-runs = int(sys.argv[2]) if len(sys.argv) > 2 else 150
+runs = int(sys.argv[2]) if len(sys.argv) > 2 else 30
 if os.environ.get("STAGECRAFT_TRIALS") == "full":
     runs *= 10
 seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1

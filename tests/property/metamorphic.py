@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 binary = str(pathlib.Path(sys.argv[1]).resolve())
-TRIALS = int(sys.argv[2]) if len(sys.argv) > 2 else 40
+TRIALS = int(sys.argv[2]) if len(sys.argv) > 2 else 6
 if os.environ.get("STAGECRAFT_TRIALS") == "full":
     TRIALS *= 10
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1

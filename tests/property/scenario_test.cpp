@@ -15,6 +15,7 @@
 #include "sim/report/memory.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tests/support/differences.hpp"
+#include "tests/support/trials.hpp"
 
 namespace stagecraft::scenario_test {
 namespace {
@@ -143,7 +144,7 @@ TEST_CASE("every schedule keeps the laws of time, memory and critical path, and 
   for (const ScheduleDef* def : schedules::catalog()) {
     if (kOthers.contains(def->name)) continue;
     Rng rng(51, def->name);
-    const int cases = def->name == "synthesised" ? 3 : kCases;
+    const int cases = def->name == "synthesised" ? 3 : test::trials(kCases, 4);
     for (int n = 0; n < cases; ++n) {
       const bool shared = n % 3 == 2;
       const Sets sets = any_scenario(rng, *def, shared);
@@ -157,9 +158,9 @@ TEST_CASE("every schedule keeps the laws of time, memory and critical path, and 
       selective += sets.back() == "plan.recompute=selective";
     }
   }
-  CHECK(ran == 321);
-  CHECK(unshared == 216);
-  CHECK(selective == 40);
+  CHECK(ran == test::trials(321, 113));
+  CHECK(unshared == test::trials(216, 86));
+  CHECK(selective == test::trials(40, 16));
   // The others would block, or the greedy rules of zb-v-auto find no order for unlike stages.
   const Refusals expected{
       {{"1f1b-v", "deadlock"}, 2},    {{"chimera", "deadlock"}, 1},     {{"dualpipe", "deadlock"}, 2},
@@ -170,7 +171,11 @@ TEST_CASE("every schedule keeps the laws of time, memory and critical path, and 
       {{"zb-2p", "deadlock"}, 2},     {{"zb-h2", "deadlock"}, 1},       {{"zb-v", "deadlock"}, 3},
       {{"zb-v-auto", "deadlock"}, 1}, {{"zb-v-auto", "memory"}, 5},
   };
-  CHECK(refusals == expected);
+  if (test::all_trials()) CHECK(refusals == expected);
+  for (const auto& refusal : refusals) {
+    CAPTURE(refusal.first.first);
+    CHECK(expected.contains(refusal.first));
+  }
 }
 
 }  // namespace stagecraft::scenario_test

@@ -12,7 +12,8 @@ inline bool all_trials() {
   return trials && std::string_view(trials) == "full";
 }
 
-/// `n` when every case is tested, else a tenth of them.
+/// `n` when every case is tested, else a tenth of them, or `fewer`.
 inline int trials(int n) { return all_trials() ? n : std::max(1, n / 10); }
+inline int trials(int n, int fewer) { return all_trials() ? n : fewer; }
 
 }  // namespace stagecraft::test

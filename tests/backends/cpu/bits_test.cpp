@@ -35,7 +35,7 @@ struct Pair {
 };
 std::vector<Pair> applied(real::Kernels& kernels, OperationKind kind, const std::vector<double>& x, std::size_t shift) {
   const Trial t = elementwise(kind, static_cast<int>(x.size()));
-  Device device(kernels, t, {kernels.width(), {x}, {}, std::vector<double>(x.size(), 1)}, shift);
+  ComputedTrial device(kernels, t, {kernels.width(), {x}, {}, std::vector<double>(x.size(), 1)}, shift);
   const std::vector<double> slopes = device.input_gradient()[0];
   std::vector<Pair> pairs;
   for (std::size_t i = 0; i < x.size(); ++i) pairs.push_back({device.output[i], slopes[i]});
@@ -106,7 +106,7 @@ TEST_CASE("rows of layer norm and softmax do not depend on their neighbours") {
         if (kind == CrossEntropy) t.columns.push_back(1);
         const TrialData one = data_for(t, width);
         const auto kernels = cpu::make_kernels(width);
-        const Device alone(*kernels, t, one);
+        const ComputedTrial alone(*kernels, t, one);
 
         Trial many = t;
         many.samples = 5;
@@ -114,7 +114,7 @@ TEST_CASE("rows of layer norm and softmax do not depend on their neighbours") {
         repeated.weights = one.weights;
         std::copy(one.inputs[0].begin(), one.inputs[0].end(), repeated.inputs[0].begin() + 3 * columns);
         if (kind == CrossEntropy) repeated.inputs[1][3] = one.inputs[1][0];
-        const Device among(*kernels, many, repeated);
+        const ComputedTrial among(*kernels, many, repeated);
         const auto per_sample = static_cast<std::size_t>(real::keeps(t.op).numbers);
         const std::vector<double> saved = among.saved();
         const std::vector<double> row(saved.begin() + static_cast<std::ptrdiff_t>(3 * per_sample),
@@ -134,7 +134,8 @@ TEST_CASE("equal numbers have equal probabilities") {
       t.op.columns = columns;
       const auto count = static_cast<std::size_t>(columns);
       const auto kernels = cpu::make_kernels(width);
-      const Device device(*kernels, t, {width, {std::vector<double>(count, 0.7), {0}}, {}, std::vector<double>(count)});
+      const ComputedTrial device(*kernels, t,
+                                 {width, {std::vector<double>(count, 0.7), {0}}, {}, std::vector<double>(count)});
       const std::vector<double> gradient = device.saved();
       for (std::size_t i = 2; i < count; ++i) CHECK(gradient[i] == gradient[1]);
     }

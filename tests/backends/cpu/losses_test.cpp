@@ -27,7 +27,7 @@ struct LossAndGradient {
 LossAndGradient run(const Trial& t, std::vector<double> computed, std::vector<double> targets, std::size_t width = 8) {
   const auto kernels = cpu::make_kernels(width);
   const std::size_t count = computed.size();
-  Device device(*kernels, t, {width, {std::move(computed), std::move(targets)}, {}, std::vector<double>(count)});
+  ComputedTrial device(*kernels, t, {width, {std::move(computed), std::move(targets)}, {}, std::vector<double>(count)});
   REQUIRE(device.output.size() == 1);
   CHECK(device.input_gradient()[0] == device.saved());
   return {device.output[0], device.input_gradient()[0]};
@@ -39,7 +39,7 @@ std::string embed(double word) {
   t.op.columns = 2;
   t.op.inner = 3;
   const auto kernels = cpu::make_kernels(8);
-  return input_error_of([&] { Device(*kernels, t, {8, {{word}}, std::vector<double>(16), {0, 0}}); });
+  return input_error_of([&] { ComputedTrial(*kernels, t, {8, {{word}}, std::vector<double>(16), {0, 0}}); });
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ TEST_CASE("gradients are added to what is there") {
     for (const std::size_t width : kWidths) {
       CAPTURE(t.name);
       const auto kernels = cpu::make_kernels(width);
-      Device device(*kernels, t, data_for(t, width));
+      ComputedTrial device(*kernels, t, data_for(t, width));
       const auto once = device.input_gradient(), added = device.input_gradient(true, 3);
       for (std::size_t i = 0; i < once.size(); ++i) {
         std::vector<Real> sums;
@@ -103,7 +103,7 @@ TEST_CASE("gradients that are not needed are not written") {
   for (const Trial& t : cpu_trials()) {
     CAPTURE(t.name);
     const auto kernels = cpu::make_kernels(8);
-    Device device(*kernels, t, data_for(t, 8));
+    ComputedTrial device(*kernels, t, data_for(t, 8));
     const auto gradients = device.input_gradient();
     for (std::size_t left_out = 0; left_out < gradients.size(); ++left_out) {
       std::vector<bool> wanted(gradients.size(), true);

@@ -102,9 +102,9 @@ class DeviceTensor {
 
 /// A trial in memory of the device: forward at once, then as many backwards as one likes. What real::Keeps does not
 /// promise is wiped out after the forward.
-class Device {
+class ComputedTrial {
  public:
-  Device(real::Kernels& kernels, const Trial& t, const TrialData& data, std::size_t shift = 0)
+  ComputedTrial(real::Kernels& kernels, const Trial& t, const TrialData& data, std::size_t shift = 0)
       : kernels_(&kernels),
         trial_(t),
         shift_(shift),
@@ -170,7 +170,7 @@ class Device {
 };
 
 inline TrialResult compute(real::Kernels& kernels, const Trial& t, const TrialData& data, std::size_t shift = 0) {
-  Device device(kernels, t, data, shift);
+  ComputedTrial device(kernels, t, data, shift);
   return {device.output, device.input_gradient(), device.weight_gradient()};
 }
 

@@ -188,7 +188,7 @@ TEST_CASE("random groups with experts") {
     const std::common_type_t<decltype(options)...> list[] = {options...};
     return list[rng.integer(0, static_cast<int>(sizeof...(options)) - 1)];
   };
-  for (int trial = 0; trial < test::trials(300); ++trial) {
+  for (int trial = 0; trial < test::trials(300, 15); ++trial) {
     GroupCase c;
     c.schedule = pick("gpipe", "1f1b", "zb-h1", "zb-2p", "graph");
     c.stages = pick(1, 2);

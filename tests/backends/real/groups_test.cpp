@@ -179,7 +179,7 @@ TEST_CASE("random groups, replicas, stages, states and schedules") {
     const std::common_type_t<decltype(options)...> list[] = {options...};
     return list[rng.integer(0, static_cast<int>(sizeof...(options)) - 1)];
   };
-  for (int trial = 0; trial < test::trials(200); ++trial) {
+  for (int trial = 0; trial < test::trials(200, 10); ++trial) {
     GroupCase c;
     c.schedule = pick("gpipe", "1f1b", "zb-h1", "zb-2p", "eager-1f1b", "graph");
     c.stages = pick(1, 2, 4);

@@ -155,7 +155,7 @@ TEST_CASE("the answer is the same with any number of threads and after any inter
   const Experiment experiment = load_experiment(kFile, kSmall);
   const auto ignore = [](const SearchProgress&) {};
   std::vector<std::string> schedules;  // All of them.
-  if (!test::all_trials()) schedules = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "chimera"};
+  if (!test::all_trials()) schedules = {"1f1b", "interleaved", "zb-v", "chimera"};
   const auto asked = [&](int threads) {
     return ChoiceOptions{.schedules = schedules, .contended = true, .threads = threads};
   };

@@ -23,7 +23,7 @@ struct NamedNumbers {
 };
 
 std::vector<NamedNumbers> all_of(real::Kernels& kernels, const Trial& t, const TrialData& data, std::size_t shift = 0) {
-  Device device(kernels, t, data, shift);
+  ComputedTrial device(kernels, t, data, shift);
   std::vector<NamedNumbers> parts{{"output", device.output, t.op.is_loss() ? 1 : t.op.columns}};
   const auto d_inputs = device.input_gradient();
   for (std::size_t i = 0; i < d_inputs.size(); ++i)
@@ -187,7 +187,7 @@ TEST_CASE("gradients are added to what is there, and unneeded ones are not writt
     CAPTURE(t.name);
     Gpu gpu(8);
     const auto reference = cpu::make_kernels(8);
-    Device device(gpu.kernels(), t, data_for(t, 8)), expected(*reference, t, data_for(t, 8));
+    ComputedTrial device(gpu.kernels(), t, data_for(t, 8)), expected(*reference, t, data_for(t, 8));
     std::vector<NamedNumbers> actual, wanted;
     for (const auto& d : device.input_gradient(true, 3)) actual.push_back({"d_input", d, t.op.columns});
     for (const auto& d : expected.input_gradient(true, 3)) wanted.push_back({"d_input", d, t.op.columns});
@@ -207,7 +207,7 @@ TEST_CASE("an invalid word or class gives NaN in the output") {
       TrialData data = data_for(t, 8);
       data.inputs[words ? 0 : 1][0] = bad;
       Gpu gpu(8);
-      const Device device(gpu.kernels(), t, data);
+      const ComputedTrial device(gpu.kernels(), t, data);
       CHECK(std::isnan(device.output[0]));
     }
   }
