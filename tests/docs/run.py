@@ -72,6 +72,7 @@ def check_lists(page, folder):
     """Has two runs to compare, an order to check and a script to import; other files and commands of other tests are skipped."""
     shutil.copy("scenarios/examples/csv-order.csv", folder / "order.csv")
     run("stagecraft run examples/quickstart --out out/b", folder)
+    subprocess.run([sys.executable, root / "tests/support/nsight_file.py", folder / "run.sqlite"], check=True)
     (folder / "train.sh").write_text("torchrun pretrain_gpt.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 "
                                      "--vocab-size 50304 --micro-batch-size 1 --global-batch-size 64 --bf16\n")
     for line in "".join(blocks(page)).split("\n"):

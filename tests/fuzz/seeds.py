@@ -114,6 +114,18 @@ def results(binary):
         return file.read_bytes()
 
 
+def nsight():
+    """An export of Nsight Systems, in small pages."""
+    with tempfile.TemporaryDirectory() as place:
+        file = pathlib.Path(place) / "run.sqlite"
+        subprocess.run([sys.executable, root / "tests/support/nsight_file.py", file], check=True)
+        database = sqlite3.connect(file, isolation_level=None)
+        database.execute("PRAGMA page_size = 512")
+        database.execute("VACUUM")
+        database.close()
+        return file.read_bytes()
+
+
 def beside(folder, most=1500):
     return [file.read_text() for file in sorted((root / folder).glob("*.yaml")) if file.stat().st_size < most]
 
@@ -180,7 +192,7 @@ def main(name, folder):
         "schedule": (SCHEDULES, (0, 8, 6, 88)), "yaml": (YAML, (0, 1, 2)), "pipedream": (GRAPH, (0, 2)),
         "pipeedge": (PIPEEDGE, range(8)), "units": (UNITS, None), "override": (OVERRIDES, None), "piper": (PIPER, None),
         "kept_run": (KEPT_RUN, None), "frameworks": (FRAMEWORKS, range(6)), "traces": (TRACES, None), "platform": (PLATFORM, None), "scenario": (SCENARIOS, (0, 1)), "sweep": (SWEEPS, None),
-        "published": (list(papers()), None), "profile": (beside("models/profiles", 5000), None), "results": ((), None),
+        "published": (list(papers()), None), "profile": (beside("models/profiles", 5000), None), "results": ((), None), "nsight": ((), None),
         "costs": ((*NCCL_TESTS, *COLLECTIVES, *beside("topologies/devices"), *beside("scenarios/predictions", 1000)), range(4))}[name]
     first = [bytes([choice]) for choice in choices] if choices else [b""]
     seeds = [byte + text.encode() for text in texts for byte in first]
@@ -188,6 +200,8 @@ def main(name, folder):
         seeds += [bytes([choice]) + text.encode() for choice, text in presets()]
     if name == "results":
         seeds.append(results(os.environ["STAGECRAFT"]))
+    if name == "nsight":
+        seeds.append(nsight())
     folder.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds):
         (folder / f"seed-{number}").write_bytes(seed)

@@ -121,6 +121,36 @@ class Schedules(unittest.TestCase):
         self.assertIn("0B0", problem.message)
         self.assertEqual(problem.file, __file__)
 
+    def test_a_function_has_the_diagnosis_of_the_built_in_schedule(self):
+        ours = sc.run(SCENARIO, backend="ideal", schedule=one_f_one_b)["diagnosis"]
+        theirs = sc.run(SCENARIO, backend="ideal")["diagnosis"]
+        self.assertTrue(theirs)
+        for name in ("cause", "lost_s"):
+            self.assertEqual([finding[name] for finding in ours], [finding[name] for finding in theirs])
+
+    def test_suggestions_keep_the_order_of_a_function(self):
+        calls = []
+
+        def counted(rank, pipeline):
+            calls.append(pipeline.micro_batches)
+            return one_f_one_b.order(rank, pipeline)
+        suggestions = sc.run(SCENARIO, backend="ideal", schedule=counted)["diagnosis"][0]["suggestions"]
+        more = next(s for s in suggestions if any(word.startswith("run.micro_batches=") for word in s["sets"]))
+        count = int(next(word for word in more["sets"] if word.startswith("run.micro_batches=")).split("=")[1])
+        self.assertIn(count, calls)
+        again = sc.run(SCENARIO, backend="ideal", sets=more["sets"], schedule=one_f_one_b)
+        self.assertAlmostEqual(more["period_s"], again.period, delta=1e-12)
+
+    def test_stages_of_a_function_have_a_diagnosis_and_no_suggestion_changes_them(self):
+        def halves(problem):
+            names = [layer.name for layer in problem.layers]
+            middle = len(names) // 2
+            return [sc.stage(names[:middle], problem.devices[0]), sc.stage(names[middle:], problem.devices[1])]
+        findings = sc.run(SCENARIO, backend="ideal", planner=halves)["diagnosis"]
+        self.assertTrue(findings)
+        for suggestion in findings[0]["suggestions"]:
+            self.assertFalse([word for word in suggestion["sets"] if word.startswith("plan.")])
+
     def test_an_exception_of_the_function_arrives_and_the_next_request_works(self):
         def fails(rank, pipeline):
             yield sc.F(0)

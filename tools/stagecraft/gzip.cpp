@@ -1,5 +1,10 @@
 #include "tools/stagecraft/gzip.hpp"
 
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
 #include "sim/core/diagnostic.hpp"
 
 #ifdef STAGECRAFT_HAS_ZLIB
@@ -8,9 +13,48 @@
 
 namespace stagecraft {
 
+namespace {
+
+[[noreturn]] void refuse(const std::string& file, std::string message) {
+  throw InputError({{{file, 0, 0}, {}, std::move(message), fmt::format("gunzip --keep {}", file), "gzip"}});
+}
+
+}  // namespace
+
+bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
+
 #ifdef STAGECRAFT_HAS_ZLIB
 
 void check_gzip() {}
+
+std::string gunzip(std::string_view bytes, const std::string& file) {
+  constexpr int kWindowBits = 15, kGzipHeader = 16;
+  constexpr std::size_t kPiece = 1 << 20, kMostUnpacked = std::size_t{4} << 30;
+  z_stream stream{};
+  if (inflateInit2(&stream, kWindowBits + kGzipHeader) != Z_OK) throw InternalError("zlib does not start");
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, inflateEnd);
+  std::string text;
+  std::size_t read = 0;
+  bool complete = false;  // A file may have several members, one after the other.
+  while (read < bytes.size() || !complete) {
+    const std::size_t here = std::min(bytes.size() - read, kPiece);
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + read));  // zlib does not write to it.
+    stream.avail_in = static_cast<uInt>(here);
+    const std::size_t size = text.size();
+    text.resize(size + kPiece);
+    stream.next_out = reinterpret_cast<Bytef*>(text.data() + size);
+    stream.avail_out = static_cast<uInt>(kPiece);
+    const int status = inflate(&stream, Z_NO_FLUSH);
+    read += here - stream.avail_in;
+    text.resize(size + kPiece - stream.avail_out);
+    complete = status == Z_STREAM_END;
+    if (status == Z_BUF_ERROR) refuse(file, "the compressed file is cut off");
+    if (status != Z_OK && !complete) refuse(file, "the compressed file is damaged");
+    if (complete) inflateReset(&stream);
+    if (text.size() > kMostUnpacked) refuse(file, "the compressed file has more than 4 GiB inside");
+  }
+  return text;
+}
 
 std::string gzip(std::string_view text) {
   constexpr int kWindowBits = 15, kGzipHeader = 16, kMemoryLevel = 8;
@@ -31,6 +75,10 @@ std::string gzip(std::string_view text) {
 }
 
 #else
+
+std::string gunzip(std::string_view, const std::string& file) {
+  refuse(file, "the file is compressed, and this build has no zlib");
+}
 
 void check_gzip() { throw InputError("this build has no zlib, which .gz needs", "a name that ends in .json"); }
 

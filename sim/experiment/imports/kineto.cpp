@@ -10,6 +10,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/imports/layer_ranges.hpp"
 #include "sim/experiment/imports/trace_events.hpp"
 #include "sim/experiment/imports/traces.hpp"
 
@@ -56,6 +57,7 @@ class KinetoReader {
         classes_(classes.begin(), classes.end()),
         samples_(samples),
         trace_(read_trace_events(text, file)) {
+    name_ranges();
     for (const TraceEvent& event : trace_.events) order_.push_back(&event);
     // The outer one of two events with one start comes first.
     std::stable_sort(order_.begin(), order_.end(), [](const TraceEvent* a, const TraceEvent* b) {
@@ -73,6 +75,27 @@ class KinetoReader {
   }
 
  private:
+  /// Where no module has a name, ranges of record_function() or NVTX stand for them. The number of a layer, from below
+  /// zero, is the sequence number that joins its backward to its forward.
+  void name_ranges() {
+    for (const TraceEvent& event : trace_.events)
+      if (event.name.starts_with(kModule)) return;
+    std::map<std::string, std::int64_t> numbers;
+    for (TraceEvent& event : trace_.events) {
+      const bool is_range = event.category.empty() || event.category == "user_annotation";
+      const std::optional<LayerRange> range = layer_of_range(event.name);
+      if (!is_range || !range || event.name.find("Backward") != std::string::npos) continue;
+      const auto number = static_cast<std::int64_t>(numbers.size()) + 1;
+      range_sequence_[&event] = -numbers.try_emplace(range->name, number).first->second;
+      event.name = (range->backward ? kBackward : kModule);
+      event.name += range->name;
+    }
+  }
+  std::optional<std::int64_t> sequence_of(const TraceEvent* event) const {
+    const auto range = range_sequence_.find(event);
+    return range == range_sequence_.end() ? event->number("Sequence number") : range->second;
+  }
+
   [[noreturn]] void refuse(std::string message, std::string help) const {
     throw InputError({{{file_, 0, 0}, {}, std::move(message), std::move(help), "trace"}});
   }
@@ -83,7 +106,8 @@ class KinetoReader {
       if (const std::string name = class_of(*event); !name.empty()) instances[name].insert(event->name);
     if (instances.empty())
       refuse("no event names a module of PyTorch",
-             "profile with torch.profiler.profile(with_stack=True, with_modules=True)");
+             "profile with torch.profiler.profile(with_stack=True, with_modules=True), or with ranges such as "
+             "record_function(\"layer_3\") and \"layer_3 backward\"; --overlap needs neither");
     std::string list;
     for (const auto& [name, set] : instances)
       list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", name, set.size());
@@ -128,13 +152,14 @@ class KinetoReader {
   void match_sequences() {
     std::unordered_map<std::int64_t, int> module_of;
     for (const TraceEvent* event : order_) {
-      const auto sequence = event->number("Sequence number");
-      if (!sequence || event->category != "cpu_op") continue;
+      const auto sequence = sequence_of(event);
+      const bool is_range = range_sequence_.contains(event) && event->name.starts_with(kModule);
+      if (!sequence || (event->category != "cpu_op" && !is_range)) continue;
       if (const CallInterval* call = call_at(forward_, event->thread, event->start))
         module_of[*sequence] = call->module;
     }
     for (const TraceEvent* event : backward_events_) {
-      const auto sequence = event->number("Sequence number");
+      const auto sequence = sequence_of(event);
       const auto module = sequence ? module_of.find(*sequence) : module_of.end();
       if (module == module_of.end()) continue;
       const_cast<CallInterval*>(call_at(backward_, event->thread, event->start))->module = module->second;
@@ -205,6 +230,7 @@ class KinetoReader {
   int samples_;
   TraceDocument trace_;
   std::vector<const TraceEvent*> order_, backward_events_;
+  std::unordered_map<const TraceEvent*, std::int64_t> range_sequence_;  ///< Numbers of ranges that stand for modules.
   Calls forward_, backward_;
   std::vector<MeasuredModule> modules_;
   std::vector<std::string> names_;

@@ -14,7 +14,7 @@ import json
 import os
 import tempfile
 import weakref
-from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union, cast
 
 from . import _process
 from ._errors import BackendError, Diagnostic, Infeasible, InputError, InternalError, StagecraftError, diagnostic_of
@@ -191,7 +191,7 @@ def compare(scenario: Union[ScenarioLike, Sequence[Run]], *, schedules: Union[st
         runs = list(scenario)
         rows = columns_of(runs, [None] * len(runs))
         return Table({"runs": rows}, "runs", "\n".join(f"{one.title}: {one.headline()}" for one in runs))
-    params, keep = _asked(scenario, sets)  # type: ignore[arg-type]
+    params, keep = _asked(cast(ScenarioLike, scenario), sets)
     names = schedules if isinstance(schedules, str) else ",".join(schedules)
     answer = _process.server.request("compare", {**params, "schedules": names, "backend": backend, "by": by, "replay": replay},
                                      progress)

@@ -5,7 +5,7 @@ import dataclasses
 import inspect
 import sys
 from types import CodeType
-from typing import Any, Callable, Iterable, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Optional, Sequence, Union, overload
 
 from . import _errors
 
@@ -110,15 +110,22 @@ class Schedule:
         return _errors.InputError(str(diagnostic), [diagnostic])
 
 
+@overload
+def schedule_function(order: Order, *, name: Optional[str] = None, placement: str = "any", chunks: int = 1) -> Schedule: ...
+@overload
+def schedule_function(order: None = None, *, name: Optional[str] = None, placement: str = "any",
+                      chunks: int = 1) -> Callable[[Order], Schedule]: ...
+
+
 def schedule_function(order: Optional[Order] = None, *, name: Optional[str] = None, placement: str = "any",
-                      chunks: int = 1) -> Any:
+                      chunks: int = 1) -> Union[Schedule, Callable[[Order], Schedule]]:
     """Makes a schedule of a function `order(rank, pipeline)`, which yields ops such as F(0) and B(0).
 
     `placement` says which rank has which stages: any, linear, loop, v or wave; `chunks` is the number of stages on each
     rank. The same validator checks it that checks built-in schedules; its diagnostics name the lines of the function."""
 
     def wrap(function: Order) -> Schedule:
-        return Schedule(function, name or getattr(function, "__name__", "function"), placement, chunks)
+        return Schedule(function, name or str(getattr(function, "__name__", "function")), placement, chunks)
 
     return wrap if order is None else wrap(order)
 
@@ -189,7 +196,9 @@ Planner = Callable[[Problem], Sequence[Stage]]
 
 def problem_of(details: dict[str, Any]) -> Problem:
     layers = tuple(Layer(one["name"], one["type"], one["parameters"], one["output_bytes"],
-                         {device: tuple(times) for device, times in one["times"].items()}) for one in details["layers"])
+                         {device: (forward, input_gradient, weight_gradient)
+                          for device, (forward, input_gradient, weight_gradient) in one["times"].items()})
+                   for one in details["layers"])
     devices = tuple(Device(**one) for one in details["devices"])
     return Problem(layers, devices, details["micro_batches"], details["micro_batch_size"], details.get("stages"))
 

@@ -253,8 +253,8 @@ def _seconds(value: float) -> str:
 
 def columns_of(runs: Sequence[Run], names: Sequence[Optional[str]]) -> list[dict[str, Any]]:
     """One row for each run with the numbers that most comparisons need."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for run, name in zip(runs, names):
-        numbers = {key: value for key, value in run.results.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+        numbers: dict[str, Any] = {key: value for key, value in run.results.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
         rows.append({"run": name or run.title, **numbers})
     return rows

@@ -15,12 +15,12 @@
 #include "models/pipedream_graph.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/file.hpp"
-#include "sim/experiment/imports/traces.hpp"
 #include "sim/experiment/imports/training_setup.hpp"
 #include "sim/plan/msr/piper_file.hpp"
 #include "sim/schedule_file/check_file.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/import_pipeedge.hpp"
+#include "tools/stagecraft/import_traces.hpp"
 #include "tools/stagecraft/schedule_file.hpp"
 #include "tools/stagecraft/simgrid_files.hpp"
 
@@ -137,9 +137,24 @@ std::string import_model(const Arguments& a) {
   return timed_model_yaml(model_of(read.input), "From an input of Piper");
 }
 
+/// Whether the arguments of Megatron-LM stand on the command line, after "--".
+bool are_inline(const Arguments& a) { return a.text("KIND") == "megatron" && a.list("FILE").front().starts_with("--"); }
+
+/// The words as a shell would read them again.
+std::string quoted_words(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    text += text.empty() ? "'" : " '";
+    for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+    text += "'";
+  }
+  return text;
+}
+
 /// A scenario from the configuration of a training framework. What matched and what did not goes to stderr.
 std::string import_setup(const Arguments& a) {
-  const std::string kind = a.text("KIND"), file = a.text("FILE"), text = read_file(file);
+  const std::string kind = a.text("KIND"), file = are_inline(a) ? "arguments" : a.text("FILE"),
+                    text = are_inline(a) ? quoted_words(a.list("FILE")) : read_file(file);
   const SetupOptions options{.model = a.text("model-name"),
                              .cluster = a.text("cluster"),
                              .devices = a.has("devices") ? a.count("devices", 1, 1'000'000) : 0,
@@ -149,22 +164,6 @@ std::string import_setup(const Arguments& a) {
                                                      : read_deepspeed(text, file, options);
   for (const std::string& note : notes_of(setup)) print_error("note: {}\n", note);
   return scenario_yaml(setup, options, file);
-}
-
-/// A model with measured times from a trace of PyTorch's profiler.
-std::string import_kineto(const Arguments& a) {
-  const std::string file = a.text("FILE");
-  const KinetoModel read =
-      read_kineto(read_file(file), file, a.list("layer"), a.has("samples") ? a.count("samples", 1, 1 << 20) : 1);
-  for (const std::string& note : read.notes) print_error("note: {}\n", note);
-  return timed_model_yaml(read.model, "Measured by PyTorch's profiler");
-}
-
-/// The spans of a trace that `stagecraft run` wrote.
-std::string import_trace(const Arguments& a) {
-  const TraceSpans read = read_stagecraft_trace(read_file(a.text("FILE")), a.text("FILE"));
-  for (const std::string& note : read.notes) print_error("note: {}\n", note);
-  return read.csv;
 }
 
 }  // namespace
@@ -180,9 +179,9 @@ int deliver(const Arguments& a, const std::string& text) {
   return print("wrote " + a.text("out") + "\n"), 0;
 }
 
-constexpr const char* kImportKinds[] = {"pytorch-csv", "onnx",     "pipedream-graph", "piper",     "pipeedge",
-                                        "simgrid-xml", "megatron", "torchtitan",      "deepspeed", "kineto",
-                                        "trace"};
+constexpr const char* kImportKinds[] = {"pytorch-csv", "onnx",        "pipedream-graph", "piper",
+                                        "pipeedge",    "simgrid-xml", "megatron",        "torchtitan",
+                                        "deepspeed",   "kineto",      "nsight",          "trace"};
 
 std::string import_kinds_text() {
   std::string text;
@@ -207,8 +206,11 @@ void check_kind(const Arguments& a, const std::vector<Argument>& arguments) {
   if (a.has("batch") && kind != "onnx" && kind != "pipeedge") refuse("batch", "onnx and pipeedge", kind);
   for (const char* option : {"model-name", "cluster", "devices"})
     if (a.has(option) && !is_training_setup(kind)) refuse(option, "megatron, torchtitan and deepspeed", kind);
-  if (a.has("samples") && kind != "pipedream-graph" && kind != "kineto")
-    refuse("samples", "pipedream-graph and kineto", kind);
+  const bool is_profile = kind == "kineto" || kind == "nsight";
+  if (a.has("samples") && kind != "pipedream-graph" && !is_profile)
+    refuse("samples", "pipedream-graph, kineto and nsight", kind);
+  for (const char* option : {"layer", "overlap"})
+    if (a.has(option) && !is_profile) refuse(option, "kineto and nsight", kind);
   for (const Argument& option : arguments)
     if (const std::string name = option.flags.substr(2); !option.only.empty() && option.only != kind && a.has(name))
       refuse(name, option.only, kind);
@@ -222,12 +224,13 @@ int execute_import_from(const Arguments& a) {
   check_kind(a, find_in(commands::catalog(), "import")->arguments);
   const Activity activity("importing " + a.text("KIND"));
   if (a.text("KIND") == "pipeedge") return import_pipeedge(a);
-  if (a.list("FILE").size() > 1) throw InputError("one FILE is enough", "only pipeedge reads three");
+  if (a.list("FILE").size() > 1 && !are_inline(a)) throw InputError("one FILE is enough", "only pipeedge reads three");
   if (a.text("KIND") == "simgrid-xml") return deliver(a, import_simgrid(a));
   if (a.text("KIND") == "pipedream-graph" || a.text("KIND") == "piper") return deliver(a, import_model(a));
   if (a.text("KIND") == "onnx") return deliver(a, import_onnx(a));
   if (is_training_setup(a.text("KIND"))) return deliver(a, import_setup(a));
   if (a.text("KIND") == "kineto") return deliver(a, import_kineto(a));
+  if (a.text("KIND") == "nsight") return deliver(a, import_nsight(a));
   if (a.text("KIND") == "trace") return deliver(a, import_trace(a));
   FileCheckOptions options;
   if (a.has("torch")) options.torch = torch_version(a.text("torch"));
@@ -248,15 +251,14 @@ extern const Command import_from{
     .arguments =
         {{"KIND",
           Argument::Kind::Text,
-          "pytorch-csv, onnx, pipedream-graph, piper, pipeedge, simgrid-xml, megatron, torchtitan, deepspeed, kineto "
-          "or "
-          "trace",
+          "pytorch-csv, onnx, pipedream-graph, piper, pipeedge, simgrid-xml, megatron, torchtitan, deepspeed, kineto, "
+          "nsight or trace",
           {},
           true},
          {"FILE",
           Argument::Kind::List,
           "CSV text, compute_only or compute_comms; ONNX model; graph.txt; JSON; models.yml device_types.yml "
-          "devices.yml; arguments or a script of Megatron-LM; TOML; a trace",
+          "devices.yml; a script with arguments of Megatron-LM, or these after --; TOML; a trace",
           {},
           true},
          {"--set", Argument::Kind::List,
@@ -267,14 +269,18 @@ extern const Command import_from{
          force_argument(),
          quiet_argument(),
          only("pytorch-csv", "--torch", Argument::Kind::Text, "Version that wrote it, 2.8 or 2.11"),
-         {"--samples", Argument::Kind::Count, "pipedream-graph, kineto: samples of the profiled batch (default: 1)"},
+         {"--samples", Argument::Kind::Count,
+          "pipedream-graph, kineto, nsight: samples of the profiled batch (default: 1)"},
          {"--cluster", Argument::Kind::Text, "megatron, torchtitan, deepspeed: the cluster, which no such file names"},
          {"--model-name", Argument::Kind::Text, "megatron, torchtitan, deepspeed: a model in place of the file's"},
          {"--devices", Argument::Kind::Count,
           "megatron, torchtitan, deepspeed: number of GPUs, which gives the replicas"},
          only("megatron", "--vocabulary", Argument::Kind::Count, "Size of the vocabulary, where a tokenizer has it"),
-         only("kineto", "--layer", Argument::Kind::List,
-              "Class of torch.nn.Module whose instances are layers, as TransformerBlock; may be repeated"),
+         {"--layer", Argument::Kind::List,
+          "kineto, nsight: class of torch.nn.Module whose instances are layers, as TransformerBlock, or name of NVTX "
+          "ranges that have a number after it; may be repeated"},
+         {"--overlap", Argument::Kind::Flag,
+          "kineto, nsight: busy time of computation, communication and both as CSV, in place of a model"},
          only("onnx", "--unknown", Argument::Kind::Text,
               "What an unknown operator is: error, or zero for no work (default: error)"),
          only("onnx", "--keep-all", Argument::Kind::Flag, "Make layers for reshapes and the like too"),

@@ -1,5 +1,6 @@
 // Answers about scenarios: load, check, run.
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -60,11 +61,12 @@ Value plan_of(const Parameters& plan, const PlanSpec& written) {
   return value;
 }
 
-Experiment with_stages(const Parameters& p, const Json& plan, const PlanSpec& written) {
+Experiment with_stages(const Parameters& p, const Json& plan, const PlanSpec& written,
+                       const std::vector<std::string>& sets) {
   config::Problems problems;
   Value tree = scenario_tree(scenario_file(p.text("file")), problems);
   std::vector<config::Member> overrides;
-  for (const std::string& set : p.texts("sets"))
+  for (const std::string& set : sets)
     if (auto read = config::read_assignment("--set", set, problems)) overrides.push_back(std::move(*read));
   Value value = plan_of(Parameters(plan), written);
   const Where where = value.where;
@@ -111,11 +113,30 @@ JsonArray devices_of(const Cluster& cluster) {
   return devices;
 }
 
+/// Whether one of the assignments gives a field of `section`, such as "plan.", a value.
+bool assigns(const std::vector<std::string>& sets, std::string_view section) {
+  return std::any_of(sets.begin(), sets.end(), [&](const std::string& set) { return set.starts_with(section); });
+}
+
+/// Reads the scenario with the suggestions of a diagnosis. The stages of a function replace the whole plan, so no
+/// suggestion changes them. A suggested schedule takes the place of the function's order.
+ScenarioReader reader_of(const Parameters& p, const FunctionOrder* order, const ScenarioReader& read) {
+  return [=, &p](const std::vector<std::string>& sets) {
+    if (p.has("plan") && assigns(sets, "plan.")) throw InputError("a function gives the plan", "change the function");
+    const bool keeps_order = order != nullptr && !assigns(sets, "run.schedule");
+    if (!p.has("plan")) return keeps_order ? with_order(read(sets), spec_of(*order), weights_spec("auto")) : read(sets);
+    std::vector<std::string> all_sets = p.texts("sets");
+    all_sets.insert(all_sets.end(), sets.begin(), sets.end());
+    const Experiment e = with_stages(p, *p.find("plan"), read(sets).plan, all_sets);
+    return keeps_order ? with_order(e, spec_of(*order), weights_spec("auto")) : e;
+  };
+}
+
 }  // namespace
 
 Experiment read_asked_experiment(const Parameters& p, const FunctionOrder* order) {
   Experiment e = load_experiment(p.text("file"), p.texts("sets"));
-  if (const Json* plan = p.find("plan")) e = with_stages(p, *plan, e.plan);
+  if (const Json* plan = p.find("plan")) e = with_stages(p, *plan, e.plan, p.texts("sets"));
   if (order) e = with_order(e, spec_of(*order), weights_spec("auto"));
   return e;
 }
@@ -171,9 +192,10 @@ Json answer_run(Session& session, const Parameters& p) {
   run->outcome = stagecraft::run(*run->compiled, backend);
   run->title = run->compiled->experiment.title;
   add_interval(*run->compiled, run->outcome);
-  // Suggestions read the scenario again, which does not know of a function.
-  if (p.flag("diagnose", true) && !order && !p.has("plan"))
-    add_diagnosis(*run->compiled, run->outcome, p.text("file"), p.texts("sets"));
+  if (p.flag("diagnose", true)) {
+    const ScenarioReader read = scenario_reader(p.text("file"), p.texts("sets"), run->compiled->experiment);
+    run->outcome.report.diagnosis = diagnose(*run->compiled, run->outcome, backend, reader_of(p, order.get(), read));
+  }
   const std::vector<std::string> notes = remarks(*run->compiled);
   Json results = *Json::parse(results_of(*run->compiled, run->outcome));
   Json result = keep_run(session, std::move(run), std::move(results), p.flag("memory", true));

@@ -1,0 +1,40 @@
+// Any bytes as an export of Nsight Systems, which SQLite reads: a trace with finite times of layers, or refused.
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/experiment/imports/stream_overlap.hpp"
+#include "sim/experiment/imports/traces.hpp"
+#include "tests/fuzz/named_file.hpp"
+#include "tools/stagecraft/nsight_trace.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+template <class Read>
+void read_or_refuse(Read&& read) {
+  try {
+    read();
+  } catch (const InputError& error) {
+    if (error.problems().empty() || render(error.problems()).empty()) std::abort();
+  } catch (const BackendError&) {  // SQLite cannot read the file.
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const NamedFile file;
+  read_or_refuse([&] {
+    const NsightTrace trace = read_nsight_trace(file.write({reinterpret_cast<const char*>(data), size}));
+    read_or_refuse([&] {
+      const KinetoModel read = read_kineto(trace.json, "trace", {"layer"}, 1);
+      for (const Layer& layer : read.model.layers)
+        if (!layer.times || layer.times->forward.value < 0 || layer.times->input_gradient.value < 0) std::abort();
+    });
+    read_or_refuse([&] { static_cast<void>(stream_overlap_csv(trace.json, "trace")); });
+  });
+  return 0;
+}

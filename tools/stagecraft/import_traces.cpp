@@ -1,0 +1,57 @@
+#include "tools/stagecraft/import_traces.hpp"
+
+#include "models/pipedream_graph.hpp"
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/file.hpp"
+#include "sim/experiment/imports/stream_overlap.hpp"
+#include "sim/experiment/imports/traces.hpp"
+#include "tools/stagecraft/gzip.hpp"
+#include "tools/stagecraft/nsight_trace.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string read_trace(const std::string& file) {
+  std::string bytes = read_file(file);
+  return is_gzip(bytes) ? gunzip(bytes, file) : bytes;
+}
+
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) print_error("note: {}\n", note);
+}
+
+std::string profile_text(const Arguments& a, const std::string& trace, const std::string& profiler) {
+  const std::string file = a.text("FILE");
+  if (a.flag("overlap")) return stream_overlap_csv(trace, file);
+  constexpr int kMostSamples = 1 << 20;
+  const KinetoModel read =
+      read_kineto(trace, file, a.list("layer"), a.has("samples") ? a.count("samples", 1, kMostSamples) : 1);
+  print_notes(read.notes);
+  return timed_model_yaml(read.model, "Measured by " + profiler);
+}
+
+}  // namespace
+
+std::string import_kineto(const Arguments& a) {
+  return profile_text(a, read_trace(a.text("FILE")), "PyTorch's profiler");
+}
+
+std::string import_nsight(const Arguments& a) {
+  const NsightTrace read = read_nsight_trace(a.text("FILE"));
+  print_notes(read.notes);
+  if (!read.has_layers && !a.flag("overlap"))
+    throw InputError({{{a.text("FILE"), 0, 0},
+                       {},
+                       "no NVTX range has a name with a number at its end, so there are no layers",
+                       "torch.cuda.nvtx.range_push(f\"layer_{i}\") around each layer; --overlap needs no ranges",
+                       "nsight"}});
+  return profile_text(a, read.json, "Nsight Systems");
+}
+
+std::string import_trace(const Arguments& a) {
+  const TraceSpans read = read_stagecraft_trace(read_trace(a.text("FILE")), a.text("FILE"));
+  print_notes(read.notes);
+  return read.csv;
+}
+
+}  // namespace stagecraft

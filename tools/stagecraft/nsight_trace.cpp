@@ -1,0 +1,184 @@
+// Tables of an export of Nsight Systems (docs.nvidia.com/nsight-systems, "SQLite Schema Reference"). Times are in
+// nanoseconds. The upper bits of globalTid are the process, which kernels have as globalPid.
+
+#include "tools/stagecraft/nsight_trace.hpp"
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/json.hpp"
+#include "sim/core/text.hpp"
+#include "sim/experiment/imports/layer_ranges.hpp"
+#include "sim/sweep/database.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::int64_t kThreads = 1 << 24;  ///< Identifiers of threads below one process.
+
+/// N of "AddmmBackward0, seq = N, op_id = 7".
+std::optional<std::int64_t> sequence_of(const std::string& text) {
+  constexpr std::string_view kWord = "seq = ";
+  const std::size_t at = text.find(kWord);
+  if (at == std::string::npos) return {};
+  std::int64_t number = 0;
+  const std::size_t begin = at + kWord.size();
+  std::size_t end = begin;
+  constexpr std::size_t kMostDigits = 15;
+  for (; end < text.size() && end < begin + kMostDigits && text[end] >= '0' && text[end] <= '9'; ++end)
+    number = 10 * number + (text[end] - '0');
+  return end == begin ? std::nullopt : std::optional(number);
+}
+
+class NsightReader {
+ public:
+  explicit NsightReader(const std::string& file) : db_(file, Database::Open::Read) {}
+
+  NsightTrace read() try {
+    for (const char* table : {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "StringIds"})
+      if (!has_table(table))
+        throw InputError({{{db_.file(), 0, 0},
+                           {},
+                           fmt::format("there is no table {}", table),
+                           "profile with nsys profile --trace=cuda,nvtx, then nsys export --type sqlite",
+                           "nsight"}});
+    read_strings();
+    if (has_table("NVTX_EVENTS")) read_ranges();
+    read_launches();
+    read_kernels();
+    add_notes();
+    trace_.json = "{\"traceEvents\":[" + events_ + "]}";
+    return std::move(trace_);
+  } catch (const SQLite::Exception& e) {
+    db_.fail(e);
+  }
+
+ private:
+  bool has_table(const std::string& table) const {
+    SQLite::Statement query(db_.sql(), "SELECT count(*) FROM sqlite_master WHERE name = ?");
+    query.bind(1, table);
+    return query.executeStep() && query.getColumn(0).getInt() > 0;
+  }
+
+  bool has_column(const std::string& table, const std::string& column) const {
+    SQLite::Statement query(db_.sql(), "SELECT count(*) FROM pragma_table_info(?) WHERE name = ?");
+    query.bind(1, table);
+    query.bind(2, column);
+    return query.executeStep() && query.getColumn(0).getInt() > 0;
+  }
+
+  void read_strings() {
+    SQLite::Statement query(db_.sql(), "SELECT id, value FROM StringIds");
+    while (query.executeStep()) strings_[query.getColumn(0).getInt64()] = query.getColumn(1).getString();
+  }
+
+  void add(const char* category, const std::string& name, const std::string& thread, std::int64_t start,
+           std::int64_t end, const std::string& arguments) {
+    const std::size_t slash = thread.find('/');
+    events_ += fmt::format(
+        "{}{{\"ph\":\"X\",\"cat\":\"{}\",\"name\":{},\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{{}}}"
+        "}}",
+        events_.empty() ? "" : ",\n", category, Json(name).dump(), thread.substr(0, slash), thread.substr(slash + 1),
+        static_cast<double>(start) / 1e3, static_cast<double>(end - start) / 1e3, arguments);
+  }
+
+  static std::string thread_of(std::int64_t global) {
+    return fmt::format("{}/{}", global / kThreads, global % kThreads);
+  }
+
+  void read_ranges() {
+    const char* const text = has_column("NVTX_EVENTS", "textId") ? "text, textId" : "text, NULL";
+    SQLite::Statement query(
+        db_.sql(), fmt::format("SELECT start, end, globalTid, {} FROM NVTX_EVENTS ORDER BY start, end DESC", text));
+    while (query.executeStep()) {
+      const std::string name = name_of_range(query);
+      const std::optional<LayerRange> layer = layer_of_range(name);
+      const std::optional<std::int64_t> sequence = sequence_of(name);
+      const std::int64_t start = query.getColumn(0).getInt64(), end = query.getColumn(1).getInt64();
+      if (query.getColumn(1).isNull() || end < start) {
+        ++unfinished_;
+        continue;
+      }
+      const std::string thread = thread_of(query.getColumn(2).getInt64());
+      if (sequence) {
+        const bool backward = name.find("Backward") < name.find(',');
+        const std::string arguments = fmt::format("\"Sequence number\":{}", *sequence);
+        add(backward ? "" : "cpu_op", (backward ? kAutograd : "") + name, thread, start, end, arguments);
+      } else if (layer) {
+        trace_.has_layers = true;
+        add("user_annotation", layer->name + (layer->backward ? " backward" : ""), thread, start, end, "");
+      } else {
+        ++others_[name];
+      }
+    }
+  }
+
+  std::string name_of_range(SQLite::Statement& query) const {
+    if (!query.getColumn(3).isNull()) return query.getColumn(3).getString();
+    const auto entry = strings_.find(query.getColumn(4).getInt64());
+    return query.getColumn(4).isNull() || entry == strings_.end() ? "" : entry->second;
+  }
+
+  /// Correlation identifiers are unique within a process only.
+  std::int64_t correlation(std::int64_t process, std::int64_t id) {
+    return static_cast<std::int64_t>(correlations_.try_emplace({process, id}, correlations_.size()).first->second);
+  }
+
+  void read_launches() {
+    SQLite::Statement query(
+        db_.sql(),
+        "SELECT start, end, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME "
+        "WHERE correlationId IN (SELECT correlationId FROM CUPTI_ACTIVITY_KIND_KERNEL) AND end >= start");
+    while (query.executeStep()) {
+      const std::int64_t global = query.getColumn(2).getInt64();
+      add("cuda_runtime", "launch", thread_of(global), query.getColumn(0).getInt64(), query.getColumn(1).getInt64(),
+          fmt::format("\"correlation\":{}", correlation(global / kThreads, query.getColumn(3).getInt64())));
+    }
+  }
+
+  void read_kernels() {
+    SQLite::Statement query(db_.sql(),
+                            "SELECT start, end, deviceId, streamId, correlationId, globalPid, shortName "
+                            "FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE end >= start");
+    while (query.executeStep()) {
+      const auto name = strings_.find(query.getColumn(6).getInt64());
+      const std::string stream = fmt::format("{}/{}", query.getColumn(2).getInt64(), query.getColumn(3).getInt64());
+      add("kernel", name == strings_.end() ? "kernel" : name->second, stream, query.getColumn(0).getInt64(),
+          query.getColumn(1).getInt64(),
+          fmt::format("\"correlation\":{}",
+                      correlation(query.getColumn(5).getInt64() / kThreads, query.getColumn(4).getInt64())));
+    }
+  }
+
+  void add_notes() {
+    constexpr std::size_t kMostNamed = 5;
+    if (unfinished_ > 0)
+      trace_.notes.push_back(fmt::format("{} without an end {} left out", pluralize(unfinished_, "range"),
+                                         unfinished_ == 1 ? "is" : "are"));
+    std::string names;
+    std::size_t count = 0;
+    for (const auto& [name, times] : others_)
+      if (count++ < kMostNamed) names += fmt::format("{}'{}' ({})", names.empty() ? "" : ", ", name, times);
+    if (count > kMostNamed) names += fmt::format(" and {} more", count - kMostNamed);
+    if (count > 0) trace_.notes.push_back("ranges without a number are no layers: " + names);
+  }
+
+  static constexpr const char* kAutograd = "autograd::engine::evaluate_function: ";
+  Database db_;
+  NsightTrace trace_;
+  std::string events_;
+  std::unordered_map<std::int64_t, std::string> strings_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> correlations_;
+  std::map<std::string, int> others_;
+  int unfinished_ = 0;
+};
+
+}  // namespace
+
+NsightTrace read_nsight_trace(const std::string& file) { return NsightReader(file).read(); }
+
+}  // namespace stagecraft
