@@ -17,7 +17,7 @@ struct Interval {
 };
 using Intervals = std::vector<Interval>;
 
-struct Stream {
+struct KernelStream {
   Intervals kernels;
   double time = 0, communication = 0;
 
@@ -58,7 +58,7 @@ double overlap_of(const Intervals& a, const Intervals& b) {
   return sum;
 }
 
-using Streams = std::map<std::string, Stream>;
+using Streams = std::map<std::string, KernelStream>;
 
 void append_device(const std::string& device, const Streams& streams, std::string& csv) {
   Intervals computation, communication, kernels;
@@ -91,7 +91,7 @@ std::string stream_overlap_csv(std::string_view text, const std::string& file) {
   for (const TraceEvent& event : trace.events) {
     if (event.category != "kernel") continue;
     const auto slash = event.thread.find('/');
-    Stream& stream = devices[event.thread.substr(0, slash)][event.thread.substr(slash + 1)];
+    KernelStream& stream = devices[event.thread.substr(0, slash)][event.thread.substr(slash + 1)];
     stream.kernels.push_back({event.start, event.end()});
     stream.time += event.duration;
     if (is_communication(event.name)) stream.communication += event.duration;
