@@ -123,7 +123,7 @@ constexpr const char* kStyle = R"(
   :root { --ink: #ddd; --soft: #9a9a9a; --paper: #181a1b; --line: #3a3d3f; --ours: #7fb2e5; --bad: #ef8a80; }
 }
 body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 66em;
-  margin: 2em auto; padding: 0 1em; }
+  margin: 2em auto; padding: 0 1em; overflow-wrap: anywhere; }
 a { color: var(--ours); }
 h2 { margin: 2.2em 0 .2em; padding-top: .6em; border-top: 1px solid var(--line); }
 h3 { margin: 1.8em 0 0; font-size: 1.02em; }
@@ -131,7 +131,8 @@ h3 { margin: 1.8em 0 0; font-size: 1.02em; }
 .pair { display: flex; flex-wrap: wrap; gap: 1em 3em; align-items: flex-start; overflow-x: auto; }
 table { border-collapse: collapse; margin: .6em 0; font-variant-numeric: tabular-nums; font-size: 13.5px; }
 th, td { text-align: right; padding: 2px 0 2px 18px; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child { text-align: left; padding-left: 0; font-weight: normal; }
+th:first-child { text-align: left; padding-left: 0; font-weight: normal; white-space: normal; max-width: 30em; }
+thead th { max-width: 16em; white-space: normal; vertical-align: bottom; }
 thead th { font-weight: 600; }
 .published { color: var(--soft); font-weight: normal; padding-right: .5em; }
 .missed { color: var(--bad); font-weight: 600; }

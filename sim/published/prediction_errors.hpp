@@ -7,6 +7,7 @@
 
 #include "sim/published/predictions.hpp"
 #include "sim/report/columns.hpp"
+#include "sim/report/picture.hpp"
 #include "sim/report/text_layout.hpp"
 
 namespace stagecraft {
@@ -82,6 +83,6 @@ std::string simulated_text(std::span<const PredictionSet>, const TextLayout& = {
 std::string prediction_csv(std::span<const PredictionSet>);
 std::vector<FileColumn> prediction_columns();
 /// Predicted against measured times on logarithmic axes.
-std::string prediction_svg(std::span<const PredictionSet>);
+Picture prediction_picture(std::span<const PredictionSet>, const PictureSize&);
 
 }  // namespace stagecraft

@@ -16,14 +16,14 @@ constexpr const char* kChartInk = "#18202a";
 constexpr const char* kChartDim = "#55606d";
 constexpr const char* kChartGrid = "#e2e6ea";
 constexpr const char* kLimit = "#b3261e";
-constexpr double kPlotShare = 0.56;  // The plot's height as a share of the picture's width.
 constexpr MarkShape kShapes[] = {MarkShape::Circle, MarkShape::Square, MarkShape::Triangle, MarkShape::Diamond};
 
 std::vector<double> dash_of(std::size_t n) {
   const std::vector<double> dashes[] = {{}, {4, 2}, {1, 1.5}, {5, 1.5, 1, 1.5}};
   return dashes[n % std::size(dashes)];
 }
-MarkShape shape_of(std::size_t n) { return kShapes[n % std::size(kShapes)]; }
+/// With the six colors of series_color(), 24 series in a row differ in color or shape.
+MarkShape shape_of(std::size_t n) { return kShapes[(n + n / 12) % std::size(kShapes)]; }
 
 /// One axis: its range, its ticks, and where a value is between 0 and 1.
 class AxisScale {
@@ -52,17 +52,13 @@ class AxisScale {
           std::max(1, static_cast<int>(std::ceil(static_cast<double>(axis_->categories.size()) / max_ticks)));
       for (std::size_t n = 0; n < axis_->categories.size(); n += static_cast<std::size_t>(every))
         result.emplace_back(static_cast<double>(n), axis_->categories[n]);
-    } else if (log_) {
-      // 1, 2 and 5 times each power of ten, or the powers alone where there are many.
-      const bool fine = 3 * (high_ - low_) <= max_ticks;
-      for (double decade = std::floor(low_); decade <= high_; ++decade)
-        for (const double factor : {1.0, 2.0, 5.0}) {
-          const double value = factor * std::pow(10, decade), at = std::log10(value);
-          if ((factor == 1 || fine) && at >= low_ && at <= high_)
-            result.emplace_back(value, fmt::format("{:g}", value));
-        }
     } else {
-      const std::vector<double> values = round_ticks(low_, high_, max_ticks);
+      if (log_) result = decade_ticks(max_ticks);
+      constexpr std::size_t kFewTicks = 3;
+      if (result.size() >= kFewTicks) return result;
+      result.clear();
+      const std::vector<double> values =
+          log_ ? round_ticks(std::pow(10, low_), std::pow(10, high_), max_ticks) : round_ticks(low_, high_, max_ticks);
       const double step = values.size() > 1 ? values[1] - values[0] : 1;
       for (const double value : values) result.emplace_back(value, tick_text(value, step));
     }
@@ -70,6 +66,18 @@ class AxisScale {
   }
 
  private:
+  /// 1, 2 and 5 times each power of ten, or the powers alone where there are many.
+  std::vector<std::pair<double, std::string>> decade_ticks(int max_ticks) const {
+    std::vector<std::pair<double, std::string>> result;
+    const bool fine = 3 * (high_ - low_) <= max_ticks;
+    for (double decade = std::floor(low_); decade <= high_; ++decade)
+      for (const double factor : {1.0, 2.0, 5.0}) {
+        const double value = factor * std::pow(10, decade), at = std::log10(value);
+        if ((factor == 1 || fine) && at >= low_ && at <= high_) result.emplace_back(value, fmt::format("{:g}", value));
+      }
+    return result;
+  }
+
   const ChartAxis* axis_;
   double low_ = 0, high_ = 1;
   bool log_ = false;
@@ -113,7 +121,7 @@ class ChartDrawing {
     left_ = widest + 2.9 * text_;
     top_ = top + 1.1 * text_;
     width_ = picture_.width - left_ - 1.2 * text_;
-    height_ = kPlotShare * picture_.width;
+    height_ = c_.height * picture_.width;
     axes();
     for (std::size_t n = 0; n < c_.series.size(); ++n) series(n);
     limit();
@@ -159,8 +167,9 @@ class ChartDrawing {
       }
       put(std::move(line));
     }
-    if (s.style == SeriesStyle::Steps) return;
-    for (const PicturePoint& p : s.points) put(Mark{at(p), 0.28 * text_, color(n), shape_of(n)});
+    if (s.style == SeriesStyle::Steps || s.style == SeriesStyle::Unmarked) return;
+    for (std::size_t k = 0; k < s.points.size(); ++k)
+      put(Mark{at(s.points[k]), 0.28 * text_, color(n), shape_of(n), k < s.tooltips.size() ? s.tooltips[k] : ""});
     notes(s);
   }
 
@@ -179,13 +188,25 @@ class ChartDrawing {
                  b.top < box.top + box.height;
         };
         if (left < left_ || box.top < top_ - text_ || box.top + size > top_ + height_ ||
-            std::any_of(noted_.begin(), noted_.end(), meets))
+            std::any_of(noted_.begin(), noted_.end(), meets) || covers_mark(box))
           continue;
         noted_.push_back(box);
         put(Label{{left, box.top + 0.85 * size}, s.notes[k], size, Anchor::Start, kChartInk});
         break;
       }
     }
+  }
+
+  bool covers_mark(const Box& box) const {
+    const double room = 0.3 * text_;
+    for (const ChartSeries& s : c_.series)
+      for (const PicturePoint& p : s.points) {
+        const PicturePoint mark = at(p);
+        if (mark.x + room > box.left && mark.x - room < box.left + box.width && mark.y + room > box.top &&
+            mark.y - room < box.top + box.height)
+          return true;
+      }
+    return false;
   }
 
   void limit() {
@@ -198,7 +219,7 @@ class ChartDrawing {
   LegendEntry legend_entry(std::size_t n) const {
     const ChartSeries& s = c_.series[n];
     LegendEntry entry{s.name, color(n)};
-    if (s.style != SeriesStyle::Steps) entry.mark = shape_of(n);
+    if (s.style != SeriesStyle::Steps && s.style != SeriesStyle::Unmarked) entry.mark = shape_of(n);
     entry.has_line = s.style == SeriesStyle::Joined;
     if (entry.has_line) entry.dash = dash_of(n);
     return entry;

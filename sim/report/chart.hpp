@@ -15,14 +15,15 @@ struct ChartAxis {
   bool from_zero = true;
 };
 
-enum class SeriesStyle { Joined, Steps, Dots };
+enum class SeriesStyle { Joined, Unmarked, Steps, Dots };  ///< Joined: lines with marks; Unmarked: lines alone.
 
 struct ChartSeries {
   std::string name;  ///< Empty: not in the legend.
   SeriesStyle style = SeriesStyle::Joined;
-  std::vector<PicturePoint> points;     ///< Values of both axes.
-  std::vector<std::string> notes = {};  ///< Text next to each point, or none.
-  std::string color = {};               ///< Empty: the color of its place in the list.
+  std::vector<PicturePoint> points;        ///< Values of both axes.
+  std::vector<std::string> notes = {};     ///< Text next to each point, or none.
+  std::string color = {};                  ///< Empty: the color of its place in the list.
+  std::vector<std::string> tooltips = {};  ///< Browsers show them at the points; may be empty.
 };
 
 /// Series over two axes, with a legend.
@@ -33,6 +34,7 @@ struct Chart {
   std::optional<double> limit = {};  ///< A dashed line at this value of y.
   std::string limit_text = {};
   std::string note = {};  ///< A line below the picture.
+  double height = 0.56;   ///< Height of the plot as a share of the picture's width.
 };
 
 Picture chart_picture(const Chart&, const PictureSize&);

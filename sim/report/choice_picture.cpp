@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/chart.hpp"
 #include "sim/report/choice_table.hpp"
 
 namespace stagecraft {
 namespace {
+
+/// A range of more than this factor is drawn on a logarithmic axis, because most choices are near its low end.
+constexpr double kWide = 4;
 
 /// "zb-h1, 4x2, 32 micro-batches": what tells a choice from others, in a few words.
 std::string short_name(const Choice& c) {
@@ -19,15 +23,18 @@ std::string short_name(const Choice& c) {
 }  // namespace
 
 Picture front_picture(const ChoiceTable& table, const std::string& title, const PictureSize& size) {
-  double longest = 0, largest = 0;
+  double longest = 0, largest = 0, shortest = kInfinity, smallest = kInfinity;
   for (const Choice& c : table.front) {
-    longest = std::max(longest, known_period(c).value);
-    largest = std::max(largest, c.memory.value);
+    longest = std::max(longest, known_period(c).value), shortest = std::min(shortest, known_period(c).value);
+    largest = std::max(largest, c.memory.value), smallest = std::min(smallest, c.memory.value);
   }
   const ChartUnit time = time_unit(longest), bytes = size_unit(std::max(largest, 1.0));
   Chart chart{.title = title,
-              .x = {.title = fmt::format("period, {}", time.name), .from_zero = false},
-              .y = {fmt::format("peak memory of the fullest device, {}", bytes.name)},
+              .x = {.title = fmt::format("period, {}", time.name),
+                    .logarithmic = longest > kWide * shortest,
+                    .from_zero = false},
+              .y = {.title = fmt::format("peak memory of the fullest device, {}", bytes.name),
+                    .logarithmic = largest > kWide * smallest},
               .series = {}};
   // A series for each number of devices, the third aim of the search.
   std::vector<int> counts;
@@ -36,10 +43,12 @@ Picture front_picture(const ChoiceTable& table, const std::string& title, const 
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   for (const int devices : counts) {
     ChartSeries series{pluralize(devices, "device"), SeriesStyle::Dots, {}};
-    for (const Choice& c : table.front)
-      if (c.devices == devices) {
+    for (std::size_t row = 0; row < table.front.size(); ++row)
+      if (const Choice& c = table.front[row]; c.devices == devices) {
         series.points.push_back({known_period(c).value / time.factor, c.memory.value / bytes.factor});
         series.notes.push_back(short_name(c));
+        series.tooltips.push_back(
+            fmt::format("row {}: {}, {}, {}", row + 1, short_name(c), to_text(known_period(c)), to_text(c.memory)));
       }
     chart.series.push_back(std::move(series));
   }

@@ -86,6 +86,8 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows) {
         .drop_order = 5,
         .files = InFiles::Json},
        &Row::limit},
+      {{.key = result_column("behind"), .files = InFiles::Json},
+       [&](const Row& c) { return c.id == t.front.front().id ? std::string() : behind_text(c, t.front.front()); }},
       {{.key = result_column("set"), .files = InFiles::Json}, [](const Row& c) { return Json(c.sets); }},
   };
   const bool grouped = std::any_of(rows.begin(), rows.end(), [](const Row& c) { return !c.group.empty(); });
@@ -197,9 +199,11 @@ std::string nothing_found(const ChoiceTable& t) {
 
 }  // namespace
 
-namespace {
+std::optional<double> optimality_gap(const ChoiceTable& t) {
+  if (t.bound.value <= 0 || t.front.empty()) return {};
+  return std::max(0.0, known_period(t.front.front()) / t.bound - 1);
+}
 
-/// What is known about choices that were not simulated.
 std::string proved_text(const ChoiceTable& t) {
   const std::string why = t.stopped.empty() ? "" : fmt::format(" ({})", t.stopped);
   if (t.untried > 0)
@@ -210,8 +214,6 @@ std::string proved_text(const ChoiceTable& t) {
                        why.empty() ? " (--all)" : why);
   return "no other is shorter, smaller or on fewer devices";
 }
-
-}  // namespace
 
 namespace {
 
@@ -252,9 +254,9 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
                                  pluralize(t.simulated, "simulation"), t.unfit, proved_text(t));
   text += "stages: their number x replicas of each; micro-batch: number in an iteration x samples of each\n";
   text += interval_line(t.interval);
-  if (t.bound.value > 0)
+  if (const std::optional<double> gap = optimality_gap(t))
     text += fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {} % above\n",
-                        to_text(t.bound), two_digits(std::max(0.0, 100 * (known_period(best) / t.bound - 1))));
+                        to_text(t.bound), two_digits(100 * *gap));
   if (shown.size() < t.front.size())
     text += fmt::format("not shown: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
   text += refused_text(t);
@@ -271,7 +273,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
 
 std::string choices_csv(const ChoiceTable& t) { return to_csv(printed(t, t.front)); }
 
-std::string choices_json(const ChoiceTable& t) {
+Json choices_value(const ChoiceTable& t) {
   JsonObject refused;
   for (const auto& [schedule, why] : t.refused) refused.push_back({schedule, why});
   Json json = JsonObject{{"schema", "choices/1"},
@@ -283,9 +285,16 @@ std::string choices_json(const ChoiceTable& t) {
                          {"simulated", t.simulated},
                          {"unfit", t.unfit},
                          {"too_large", t.too_large},
+                         {"dropped_by_bound", t.dropped_by_bound},
+                         {"untried", t.untried},
+                         {"untried_smaller", t.untried_smaller},
                          {"cut_short", t.cut_short},
+                         {"stopped", t.stopped},
+                         {"proved", proved_text(t)},
+                         {"reasons", t.reasons},
                          {"own_period_s", t.configured_period.value > 0 ? Json(t.configured_period.value) : Json()},
                          {"bound_s", t.bound.value},
+                         {"gap", optimality_gap(t) ? Json(*optimality_gap(t)) : Json()},
                          {"refused", std::move(refused)},
                          {"choices", to_json(printed(t, t.front))}};
   if (t.interval) json["interval"] = interval_json(*t.interval);
@@ -295,8 +304,10 @@ std::string choices_json(const ChoiceTable& t) {
   }
   if (!t.diagnosis.findings.empty())
     json["diagnosis"] = diagnosis_json(with_sets_before(t.diagnosis, t.front.front().sets));
-  return json.dump(2);
+  return json;
 }
+
+std::string choices_json(const ChoiceTable& t) { return choices_value(t).dump(2); }
 
 namespace {
 
@@ -320,7 +331,8 @@ const config::MapSpec& choices_fields() {
   static const MapSpec spec{
       .title = "What `stagecraft search --format json` prints: the Pareto front of period, memory and devices.",
       .fields = {choice("schema", {"choices/1"}).doc("Version of this format."),
-                 text("title").doc("Title of the scenario."), text("model").doc("Name of the model."),
+                 text("title").doc("Title of the scenario."),
+                 text("model").doc("Name of the model."),
                  text("cluster").doc("Name of the cluster."),
                  integer("samples", 0, kInfinity).doc("Samples of an iteration."),
                  integer("plans", 0, kInfinity).doc("Plans that were considered."),
@@ -328,14 +340,29 @@ const config::MapSpec& choices_fields() {
                  integer("unfit", 0, kInfinity).doc("Simulations that exceed the memory of a device."),
                  integer("too_large", 0, kInfinity)
                      .doc("Plans whose weights, gradients and optimizer state alone exceed a device."),
+                 integer("dropped_by_bound", 0, kInfinity)
+                     .doc("Plans and choices that were skipped, because a lower bound shows that another is no worse."),
+                 integer("untried", 0, kInfinity)
+                     .doc("Choices that could have a shorter period than the first and were not simulated."),
+                 integer("untried_smaller", 0, kInfinity)
+                     .doc("Others that could need less memory or fewer devices and were not simulated."),
                  boolean("cut_short").doc("Whether choices that could be better were not simulated."),
+                 text("stopped").doc("Why the search ended early; empty: it did not."),
+                 text("proved").doc("What is known about choices that were not simulated."),
+                 list("reasons", text("sentence")).doc("Why the first is the first, and what was not tried."),
                  real("own_period_s", 0, kInfinity)
                      .nullable()
                      .doc("Period of the scenario as it is written, in seconds; null where it cannot run."),
                  real("bound_s", 0, kInfinity).doc("No order of work makes any of the plans shorter, in seconds."),
+                 real("gap", 0, kInfinity)
+                     .nullable()
+                     .doc("How far the first is above bound_s at most, as a share of it; null without a bound."),
                  table("refused", text("reason")).doc("Schedules that run none of the plans, and why."),
                  list("choices", map("choice", row)).positional().doc("The front, shortest period first."),
-                 interval_field(), replay_field(), own_replayed, diagnosis_field()}};
+                 interval_field(),
+                 replay_field(),
+                 own_replayed,
+                 diagnosis_field()}};
   return spec;
 }
 

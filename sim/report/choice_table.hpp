@@ -51,8 +51,10 @@ struct ChoiceTable {
   Seconds configured_period;                    ///< Period of the scenario as it is written; 0 where it cannot run.
   std::optional<ContendedResult> own_replayed;  ///< Makespan and period of the scenario as written, with contention.
   Seconds bound;                                ///< No order of work makes any of the plans shorter.
-  int untried = 0;      ///< Choices that could have a shorter period than the first and were not simulated.
-  std::string stopped;  ///< Why the search ended early: "the time is over", "interrupted"; empty: it did not.
+  int untried = 0;           ///< Choices that could have a shorter period than the first and were not simulated.
+  int untried_smaller = 0;   ///< Others that could need less memory or fewer devices and were not simulated.
+  int dropped_by_bound = 0;  ///< Plans and choices that were skipped: by a lower bound another is no worse.
+  std::string stopped;       ///< Why the search ended early: "the time is over", "interrupted"; empty: it did not.
   std::vector<std::string> reasons;                          ///< Why the first is the first, and what was not tried.
   std::vector<std::pair<std::string, std::string>> refused;  ///< Schedules that run none of the plans, and why.
   std::vector<std::string> notes;                            ///< Remarks on the scenario as it is written.
@@ -63,6 +65,14 @@ struct ChoiceTable {
   std::vector<Choice> front;
   Diagnosis diagnosis;  ///< What limits the first row; the caller of search_choices() adds it.
 };
+
+/// How far the first row may be above the lower bound of all plans, as a share of the bound; nothing without a bound.
+std::optional<double> optimality_gap(const ChoiceTable&);
+/// What is known about choices that were not simulated.
+std::string proved_text(const ChoiceTable&);
+/// Why a row is behind the first, and what it needs less: "7.2 % longer: 0.5 ms more waiting; needs 1 GiB less
+/// memory".
+std::string behind_text(const Choice&, const Choice& first);
 
 /// Says for each row of a front whether it has much less memory, or fewer devices, than all rows before it.
 std::vector<bool> stand_out(const std::vector<Choice>& front);
@@ -79,7 +89,8 @@ std::string unexchanged_text(const ChoiceTable&);
 /// The front as a picture: period and memory, one series for each number of devices.
 Picture front_picture(const ChoiceTable&, const std::string& title, const PictureSize&);
 std::string choices_csv(const ChoiceTable&);
-std::string choices_json(const ChoiceTable&);  ///< Schema choices/1; SI units.
+Json choices_value(const ChoiceTable&);        ///< Schema choices/1; SI units.
+std::string choices_json(const ChoiceTable&);  ///< choices_value() as text.
 
 /// What choices_csv() and choices_json() write.
 std::vector<FileColumn> choices_columns();

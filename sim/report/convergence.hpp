@@ -7,6 +7,7 @@
 
 #include "sim/core/quantity.hpp"
 #include "sim/report/columns.hpp"
+#include "sim/report/picture.hpp"
 #include "sim/timeline/timeline.hpp"
 
 namespace stagecraft {
@@ -61,7 +62,11 @@ std::vector<FileColumn> convergence_columns();
 /// One row for each target and method.
 std::string tta_csv(const Convergence&, const std::vector<double>& targets);
 std::vector<FileColumn> tta_columns();
-/// Loss against updates, against simulated and against measured seconds.
-std::string convergence_svg(const Convergence&, const std::string& title);
+
+enum class LossOver { Updates, Simulated, Measured };
+/// Mean loss over updates, simulated time or measured time, a line for each method.
+Picture convergence_picture(const Convergence&, const std::string& title, LossOver, const PictureSize&);
+/// Pictures over updates, simulated time and, where it was measured, measured time, next to each other.
+Picture convergence_pictures(const Convergence&, const std::string& title, const PictureSize&);
 
 }  // namespace stagecraft

@@ -16,13 +16,6 @@ bool is_plain(char c) {
          std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
 }
 
-std::string quoted(const std::string& word) {
-  if (std::all_of(word.begin(), word.end(), is_plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 /// "saves 23.1 % of the time per sample: 58.2 ms for 64 samples". A simulation of a measured run gives a share alone.
@@ -40,9 +33,16 @@ std::string suggestion_text(const Suggestion& s, bool measured, const std::strin
 
 }  // namespace
 
+std::string shell_word(const std::string& word) {
+  if (std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 std::string options_text(const Suggestion& s) {
   std::string text;
-  for (const std::string& set : s.sets) text += fmt::format("{}--set {}", text.empty() ? "" : " ", quoted(set));
+  for (const std::string& set : s.sets) text += fmt::format("{}--set {}", text.empty() ? "" : " ", shell_word(set));
   return text;
 }
 

@@ -44,6 +44,9 @@ struct Diagnosis {
   const Finding& first() const { return findings.front(); }
 };
 
+/// A word for a shell, in quotes where it needs them.
+std::string shell_word(const std::string&);
+
 /// "--set run.micro_batches=16 --set plan.planner=balanced", quoted for a shell where a value needs it.
 std::string options_text(const Suggestion&);
 

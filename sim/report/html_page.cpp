@@ -59,7 +59,7 @@ std::string filled(std::string_view page, const std::map<std::string_view, std::
 }  // namespace
 
 std::string html_page(const html::Source& source, const std::string& title, std::string_view json,
-                      std::span<const std::string> parts) {
+                      std::span<const std::string> parts, const std::string& picture) {
   std::string blocks;
   for (std::size_t k = 0; k < parts.size(); ++k)
     blocks += fmt::format("<script type=\"application/json\" id=\"part{}\">{}</script>\n", k, json_block(parts[k]));
@@ -68,6 +68,7 @@ std::string html_page(const html::Source& source, const std::string& title, std:
                               {"style", std::string(source.style)},
                               {"data", json_block(json)},
                               {"parts", std::move(blocks)},
+                              {"picture", picture},
                               {"script", std::string(source.script)}});
 }
 

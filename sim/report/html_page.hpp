@@ -13,15 +13,15 @@ struct Source {
   std::string_view page, style, script;
 };
 
-/// The page of runs and the page of a sweep. CMake writes their text.
-extern const Source runs, sweep;
+/// The pages of runs, of a sweep and of a search. CMake writes their text.
+extern const Source runs, sweep, search;
 
 }  // namespace html
 
 /// A page with its data, which is JSON in UTF-8, and a policy that lets nothing else run or be fetched. The script runs
-/// before the `parts`, which are JSON as well, have arrived.
+/// before the `parts`, which are JSON as well, have arrived. `picture` is SVG with its names escaped.
 std::string html_page(const html::Source&, const std::string& title, std::string_view json,
-                      std::span<const std::string> parts = {});
+                      std::span<const std::string> parts = {}, const std::string& picture = {});
 
 /// One point of a sweep, as the page shows it.
 struct SweepPoint {

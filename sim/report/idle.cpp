@@ -138,7 +138,8 @@ class Accounting {
     const Message* next = nullptr;
     for (const Message& m : messages_) {
       if (m.begin <= at && at < m.end) return idle.transfer;
-      if (m.begin > at && (!next || m.begin < next->begin)) next = &m;
+      // Messages of one group begin together; what the device needs from others then decides, not what it sends.
+      if (m.begin > at && (!next || m.begin < next->begin || (m.begin == next->begin && next->is_outgoing))) next = &m;
     }
     if (next && next->is_outgoing) return idle.receiver;
     if (before_emptied) return idle.drain;

@@ -165,6 +165,7 @@ std::string results_json(const std::string& title, const Program& program, const
                          {"fits", std::none_of(report.devices.begin(), report.devices.end(),
                                                [](const DeviceReport& d) { return !d.memory.fits(); })},
                          {"drains", report.drains},
+                         {"drain_every", program.drain_every},
                          {"bubble", report.bubble},
                          {"steady_bubble", report.steady_bubble},
                          {"throughput_samples_per_s", report.throughput},

@@ -57,6 +57,32 @@ std::string tick_text(double tick, double step) {
   return fmt::format("{:.{}f}", std::abs(tick) < 1e-9 * step ? 0.0 : tick, decimals);
 }
 
+namespace {
+
+void move_right(PictureItem& item, double distance) {
+  if (Box* box = std::get_if<Box>(&item)) box->left += distance;
+  if (Mark* mark = std::get_if<Mark>(&item)) mark->center.x += distance;
+  if (Label* label = std::get_if<Label>(&item)) label->baseline.x += distance;
+  if (Polyline* line = std::get_if<Polyline>(&item))
+    for (PicturePoint& p : line->places) p.x += distance;
+}
+
+}  // namespace
+
+Picture side_by_side(std::vector<Picture> pictures) {
+  Picture result;
+  for (Picture& p : pictures) {
+    if (result.width == 0) result.title = p.title;
+    for (PictureItem& item : p.items) {
+      move_right(item, result.width);
+      result.items.push_back(std::move(item));
+    }
+    result.width += p.width;
+    result.height = std::max(result.height, p.height);
+  }
+  return result;
+}
+
 const char* series_color(std::size_t n) {
   // Chosen for normal sight, protanopia, deuteranopia and tritanopia: any two differ by CIE76 21 or more.
   constexpr const char* kColors[] = {"#3a78bd", "#c76b1a", "#669265", "#6a3577", "#bf83a4", "#55555d"};

@@ -79,6 +79,9 @@ std::string tick_text(double tick, double step);
 /// A color for series `n`, which color-blind people can distinguish from its neighbors.
 const char* series_color(std::size_t n);
 
+/// The pictures next to each other, with the title of the first.
+Picture side_by_side(std::vector<Picture>);
+
 std::string to_svg(const Picture&);
 
 /// A PDF 1.4 file of one page with the standard font Helvetica, which readers have, so that none is embedded. It has

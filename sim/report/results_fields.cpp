@@ -208,6 +208,9 @@ const MapSpec& results_fields() {
           amount("length_s").doc("Length of the whole run in seconds."),
           boolean("fits").doc("Whether no device needs more memory than it has."),
           boolean("drains").doc("Whether the pipeline empties between iterations."),
+          count("drain_every")
+              .optional()
+              .doc("Iterations between two drains of the pipeline; 0: none before the end. Earlier versions lack it."),
           number("bubble").doc("Idle share of the first iteration, mean over the devices that have a stage."),
           number("steady_bubble").doc("One minus the share of a period in which the busiest device computes."),
           amount("throughput_samples_per_s").doc("Samples per second at the period."),

@@ -355,8 +355,12 @@ class ChoiceSearch {
       if (task.variant) shortest_bound_ = std::min(shortest_bound_, task.bound);
     }
     int orders = 0;
-    for (const SearchTask& task : orders_)
-      orders += may_be_shorter(task.bound) && !ordered_plans_.contains(task.combination.candidate.get());
+    for (const SearchTask& task : orders_) {
+      const Candidate* plan = task.combination.candidate.get();
+      if (ordered_plans_.contains(plan) || !may_be_shorter(task.bound)) continue;
+      untried_orders_.insert(plan);
+      ++orders;
+    }
     if (orders > 0)
       reasons_.note(
           fmt::format("no order was searched for on {} that could have shorter ones", pluralize(orders, "other plan")));
@@ -389,7 +393,10 @@ class ChoiceSearch {
             const int number = std::get<2>(*tasks.begin());
             tasks.erase(tasks.begin());
             const SearchTask& task = tasks_[number];
-            if (is_covered(task.bound, task.memory, task.devices)) continue;
+            if (is_covered(task.bound, task.memory, task.devices)) {
+              ++table_.dropped_by_bound;
+              continue;
+            }
             batch.push_back(number), more = true;
             break;
           }
@@ -402,7 +409,10 @@ class ChoiceSearch {
     }
     for (const auto& [devices, tasks] : by_devices)
       for (const auto& [bound, tie, number] : tasks)
-        table_.cut_short |= !is_covered(bound, tasks_[number].memory, devices);
+        if (is_covered(bound, tasks_[number].memory, devices))
+          ++table_.dropped_by_bound;
+        else if (table_.cut_short = true; !may_be_shorter(bound))
+          ++table_.untried_smaller;
     if (asked_.max_orders == std::numeric_limits<int>::max()) find_orders_on_fronts();
   }
 
@@ -418,6 +428,7 @@ class ChoiceSearch {
       if (!plans.contains(plan) || ordered_plans_.contains(plan) || stopping()) continue;
       batch.push_back(static_cast<int>(tasks_.size()));
       tasks_.push_back(task);
+      ordered_plans_.insert(plan);
       if (batch.size() == kBatchOfOrders) run_batch(batch), batch.clear();
     }
     run_batch(batch);
@@ -436,6 +447,10 @@ class ChoiceSearch {
   void finish() {
     table_.bound = shortest_bound_.value < kInfinity ? shortest_bound_ : Seconds{};
     table_.cut_short |= !table_.stopped.empty();
+    for (const SearchTask& task : orders_) {
+      const Candidate* plan = task.combination.candidate.get();
+      table_.dropped_by_bound += !ordered_plans_.contains(plan) && !untried_orders_.contains(plan);
+    }
     std::stable_sort(table_.front.begin(), table_.front.end(), [](const Choice& a, const Choice& b) {
       return std::tuple(known_period(a), a.memory, a.devices, a.id) <
              std::tuple(known_period(b), b.memory, b.devices, b.id);
@@ -466,7 +481,7 @@ class ChoiceSearch {
   TaskQueue plans_, trials_;
   std::vector<int> aside_;          ///< Tasks that cannot be shorter than the best.
   std::vector<SearchTask> orders_;  ///< One for each plan.
-  std::set<const Candidate*> ordered_plans_;
+  std::set<const Candidate*> ordered_plans_, untried_orders_;
   std::map<const Candidate*, Seconds> shortest_of_plan_;
   std::vector<Combination> tried_;  ///< [Choice::id]
   std::optional<Choice> best_;

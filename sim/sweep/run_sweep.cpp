@@ -167,6 +167,18 @@ std::string sweep_key(const SweepPlan& plan, const Origin& origin) {
 
 int SweepPlan::count() const { return static_cast<int>(std::count(chosen.begin(), chosen.end(), true)); }
 
+SweepTable planned_table(const SweepPlan& plan) {
+  SweepTable table;
+  for (std::size_t i = 0; i < plan.points.size(); ++i)
+    if (plan.chosen[i]) {
+      SweepRow& row = table.rows.emplace_back();
+      row.number = plan.points[i].number;
+      row.label = plan.points[i].label;
+      row.settings = settings_json(plan.points[i]);
+    }
+  return table;
+}
+
 SweepPlan plan_sweep(const SweepOptions& options) {
   SweepPlan plan;
   plan.sweep = load_sweep(options.file, options.sets);

@@ -38,6 +38,8 @@ struct SweepPlan {
   int count() const;  ///< How many points are chosen.
 };
 SweepPlan plan_sweep(const SweepOptions&);
+/// The chosen points without results.
+SweepTable planned_table(const SweepPlan&);
 
 /// Counts points, of which several may be one scenario that runs once.
 struct SweepProgress {

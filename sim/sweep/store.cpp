@@ -113,13 +113,6 @@ PRAGMA user_version = {6};
                      selected(results_view(), tables[1]), Store::kApplication, Store::kLayout);
 }
 
-std::string settings_json(const Point& point) {
-  JsonObject settings;
-  for (const config::Member& m : point.settings)
-    settings.push_back({m.key, Json::parse(config::to_json(m.value)).value()});
-  return Json(std::move(settings)).dump();
-}
-
 std::string result_columns() {
   std::vector<std::string> names;
   for (const FileColumn& c : database_tables().back().columns) names.push_back(c.name());
@@ -346,6 +339,13 @@ void Store::merge(const std::string& file) try {
   transaction.commit();
 } catch (const SQLite::Exception& e) {
   database_->fail(e);
+}
+
+std::string settings_json(const Point& point) {
+  JsonObject settings;
+  for (const config::Member& m : point.settings)
+    settings.push_back({m.key, Json::parse(config::to_json(m.value)).value()});
+  return Json(std::move(settings)).dump();
 }
 
 }  // namespace stagecraft

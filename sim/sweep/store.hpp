@@ -69,4 +69,7 @@ void check_results(const std::string& file);
 /// InputError as in check_results().
 SweepTable results_in(const std::string& file);
 
+/// The settings of a point as a JSON object from path to value.
+std::string settings_json(const Point&);
+
 }  // namespace stagecraft

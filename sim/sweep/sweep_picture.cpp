@@ -292,6 +292,8 @@ Picture SweepDrawing::map(const PictureSize& size) const {
 
 }  // namespace
 
+void check_sweep_view(const SweepTable& table, const SweepView& view) { SweepDrawing(table, view); }
+
 Picture sweep_picture(const SweepTable& table, const SweepView& view, const PictureSize& size) {
   const SweepDrawing drawing(table, view);
   if (view.kind == SweepView::Kind::Map) return drawing.map(size);

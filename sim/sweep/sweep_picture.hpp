@@ -20,6 +20,8 @@ struct SweepView {
 /// Lines: a figure over the values of one path, a line for each value of another. Map: a color for each pair of values.
 /// Front: the figure against the peak memory. Where several points fall together, the best one counts. InputError where
 /// the sweep lacks what the view names, or nothing varies.
+/// Throws the same errors before anything runs: the table may have points without results.
+void check_sweep_view(const SweepTable&, const SweepView&);
 Picture sweep_picture(const SweepTable&, const SweepView&, const PictureSize&);
 
 }  // namespace stagecraft

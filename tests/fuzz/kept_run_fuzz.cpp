@@ -19,7 +19,7 @@ const html::Source html::runs{};
 
 /// Returns only the data of the page: a list of its head and its parts.
 std::string html_page(const html::Source&, const std::string&, std::string_view json,
-                      std::span<const std::string> parts) {
+                      std::span<const std::string> parts, const std::string&) {
   std::string list = "[" + std::string(json);
   for (const std::string& part : parts) list += "," + part;
   return list + "]";

@@ -67,7 +67,9 @@ test('the cards and the diagnosis have the numbers and sentences of the results,
 
 test('the idle time of each device has the causes that the results have', async () => {
   for (const [name, ...words] of [['g1', 'examples/quickstart'], ['g2', 'examples/quickstart', '--set', 'run.schedule=zb-h1', '-b', 'simgrid'], ['g3', 'examples/llama-3-8b-4x8', '-b', 'simgrid'],
-    ['g4', 'examples/straggler'], ['g5', 'examples/quickstart', '--set', 'run.schedule=interleaved', '--set', 'plan.stages=8']]) {
+    ['g4', 'examples/straggler'], ['g5', 'examples/quickstart', '--set', 'run.schedule=interleaved', '--set', 'plan.stages=8'],
+    ['g6', 'examples/quickstart', '--set', 'run.schedule={name: 2bw, drain_every: 2}', '--set', 'run.iterations=5'], ['g7', 'examples/quickstart', '--set', 'run.overlap=false', '-b', 'simgrid'],
+    ['g8', 'examples/quickstart', '--set', 'run.overlap=false', '-b', 'fluid', '--set', 'run.schedule={name: 2bw, drain_every: 2}', '--set', 'run.iterations=5']]) {
     run('run', ...words, ...(words.includes('-b') ? [] : ['-b', 'ideal']), '--out', at(name));
     run('report', at(name), '--out', at(name + '.html'));
     await browser.open(at(name + '.html'));
@@ -82,6 +84,23 @@ test('the idle time of each device has the causes that the results have', async 
       const shown = { ...sums[k], transfer: sums[k].transfer + sums[k].collective };
       for (const cause of Object.keys(idle)) assert.ok(Math.abs(shown[cause] - idle[cause]) < 1e-6 * length, `${name}, ${d.name}, ${cause}: ${shown[cause]} and ${idle[cause]}`);
     });
+  }
+});
+
+test('the idle time that shrinks most is true with drains every n iterations and without overlap', async () => {
+  for (const [page, first, second] of [['d1.html', 'g6', 'a'], ['d2.html', 'g6', 'g7'], ['d3.html', 'g8', 'g7']]) {
+    run('report', at(first), at(second), '--out', at(page));
+    await browser.open(at(page));
+    const answer = await text('answer'), [, name, from, to] = /shrinks most: ([\w -]+), from ([\d.]+ \w+) to ([\d.]+ \w+) per sample/.exec(answer) ?? assert.fail(answer);
+    const perSample = r => {
+      const used = r.devices.filter(d => d.used), samples = Math.round(r.throughput_samples_per_s * r.period_s) * r.iterations;
+      return Object.fromEntries(['start_up', 'input', 'drain', 'transfer', 'receiver', 'other'].map(key => [key, used.reduce((sum, d) => sum + d.idle[key + '_s'], 0) / used.length / samples]));
+    };
+    const key = { 'start-up': 'start_up', transfers: 'transfer', 'no receiver': 'receiver' }[name] ?? name;
+    const [fast, slow] = [first, second].map(results).sort((a, b) => b.throughput_samples_per_s - a.throughput_samples_per_s).map(perSample);
+    for (const other of Object.keys(fast)) assert.ok(slow[key] - fast[key] >= slow[other] - fast[other] - 1e-12, `${page}: ${key} and ${other}`);
+    const seconds = told => Number(told.split(' ')[0]) * { ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1 }[told.split(' ')[1]];
+    assert.ok(Math.abs(seconds(from) - slow[key]) < 1e-3 * slow[key] && Math.abs(seconds(to) - fast[key]) < 1e-3 * slow[key], answer);
   }
 });
 

@@ -1,12 +1,13 @@
 // The page of reproduced results in a browser: reproduce.test.mjs STAGECRAFT, from the root of the project. 77 where there is no Chromium.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import test, { after, before } from 'node:test';
 import { accessibilityProblems, contrast } from './accessible.mjs';
 import { Chromium, chromiumHere } from './chromium.mjs';
+import { HOSTILE_YAML, hostileProblems } from './hostile.mjs';
 
 const stagecraft = process.argv[2], folder = mkdtempSync(join(tmpdir(), 'reproduce-')), chromium = chromiumHere(), page = join(folder, 'page.html');
 let browser, figures;
@@ -38,4 +39,22 @@ test('it is accessible, at 900 pixels too', async () => {
   assert.deepEqual(await accessibilityProblems(browser, [['ink', 'paper'], ['soft', 'paper'], ['ours', 'paper'], ['bad', 'paper']]), []);
   assert.equal(await browser.evaluate('document.documentElement.scrollWidth <= innerWidth'), true);
   assert.ok(contrast('#000000', '#ffffff') === 21);
+});
+
+test('hostile names of a publication, its tables, rows and columns stay text', async () => {
+  const file = join(folder, 'hostile.yaml'), hostile = join(folder, 'hostile.html'), scenario = JSON.stringify(resolve('scenarios/examples/quickstart.yaml'));
+  const row = (name, value) => `      - {name: ${name}, scenario: ${scenario}, values: [${value}]}\n`;
+  writeFileSync(file, `schema: published/1\ntitle: ${HOSTILE_YAML}\nsource: ${HOSTILE_YAML}\nassumed: [${HOSTILE_YAML}]\ntables:\n  - name: ${HOSTILE_YAML}\n    figure: throughput_samples_per_s\n    backend: ideal\n    tolerance: 0.1\n    why: ${HOSTILE_YAML}\n    columns: [{name: ${HOSTILE_YAML}}]\n    rows:\n` +
+    row(HOSTILE_YAML, 250).replace(/\}\n$/, () => `, missed: {${HOSTILE_YAML}: 50}}\n`) + row('b', 260) + row('c', 270) + row('d', 300));
+  try {
+    execFileSync(stagecraft, ['reproduce', file, '--html', hostile], { stdio: ['ignore', 'ignore', 'pipe'] });
+  } catch (e) {
+    if (e.status !== 3) throw new Error(String(e.stderr));  // 3: a figure is missed.
+  }
+  for (const width of [1400, 900]) {
+    await browser.send('Emulation.setDeviceMetricsOverride', { width, height: 900, deviceScaleFactor: 1, mobile: false });
+    await browser.open(hostile);
+    assert.deepEqual(browser.complaints(), []);
+    assert.deepEqual(await hostileProblems(browser), []);
+  }
 });

@@ -8,6 +8,7 @@ import { dirname, join, resolve } from 'node:path';
 import test, { after, before } from 'node:test';
 import { accessibilityProblems, TEXT_PAIRS } from './accessible.mjs';
 import { Chromium, chromiumHere } from './chromium.mjs';
+import { HOSTILE_YAML, hostileProblems } from './hostile.mjs';
 import { sweepPage } from './scripts.mjs';
 
 const stagecraft = resolve(process.argv[2]), folder = mkdtempSync(join(tmpdir(), 'sweep-')), chromium = chromiumHere();
@@ -279,6 +280,22 @@ test('dark and light differ, and paper is light with every row on it', async () 
   await media('light');
   const pdf = Buffer.from((await browser.send('Page.printToPDF', {})).data, 'base64');
   assert.equal(pdf.subarray(0, 5).toString(), '%PDF-');
+});
+
+test('hostile names of the sweep and of its values stay text', async () => {
+  writeFileSync(at('hostile.yaml'), sweepText(`  title: [${HOSTILE_YAML}, plain]\n  run.schedule: [gpipe, 1f1b]\n`).replace(/^title: .*$/m, () => `title: ${HOSTILE_YAML}`));
+  run('sweep', 'hostile.yaml');
+  run('report', 'hostile.db', '--out', 'hostile.html');
+  for (const width of [1400, 900]) {
+    await browser.send('Emulation.setDeviceMetricsOverride', { width, height: 900, deviceScaleFactor: 1, mobile: false });
+    await browser.open(at('hostile.html'));
+    await change({ point: '1' });
+    assert.deepEqual(browser.complaints(), []);
+    assert.deepEqual(await hostileProblems(browser), []);
+  }
+  const svg = await browser.evaluate(`report.svg('front')`);
+  assert.equal(await browser.evaluate(`new DOMParser().parseFromString(${JSON.stringify(svg)}, 'image/svg+xml').querySelectorAll('parsererror, img, script').length`), 0);
+  await browser.send('Emulation.setDeviceMetricsOverride', { width: 1400, height: 900, deviceScaleFactor: 1, mobile: false });
 });
 
 test('with ten thousand points few rows exist, and every view is drawn', async () => {

@@ -6,20 +6,6 @@ function commandOf(sweep, i) {
   return ['stagecraft run', shellWord(sweep.base), `--backend ${sweep.backend}`, ...sets, `--out ${shellWord(`${sweep.out}/${sweep.key[i]}`)}`].join(' ');
 }
 
-function copyButton(text) {
-  const button = element('button', 'Copy', { type: 'button' });
-  button.addEventListener('click', async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      button.textContent = 'Copied';
-    } catch {
-      button.textContent = 'Copy it by hand';
-    }
-    setTimeout(() => (button.textContent = 'Copy'), 1500);
-  });
-  return button;
-}
-
 function listTable(caption, rows) {
   const table = element('table');
   table.append(element('caption', caption));

@@ -21,6 +21,12 @@ function compareCards(runs) {
   });
 }
 
+/** Mean idle time of a device by one cause for each sample of the whole run: with fills and drains, however many iterations have one. */
+function idlePerSample(run, key) {
+  const used = usedDevices(run).filter(d => d.idle), samples = samplesOf(run) * Math.max(1, run.results.iterations);
+  return used.length === 0 ? 0 : used.reduce((sum, d) => sum + d.idle[key + '_s'], 0) / used.length / samples;
+}
+
 /** Who is faster, by how much, at what memory, and which idle time shrank. */
 function comparison(runs) {
   const [first] = runs, order = [...runs].sort((a, b) => perSample(a) - perSample(b)), [best] = order, other = best === first ? order[1] : first;
@@ -28,10 +34,10 @@ function comparison(runs) {
   if (saved < 0.002) return [{ text: `${text} and ${against} take the same time per sample within 0.2 %.` }];
   const memory = fullestDevice(best).peak_memory_bytes / fullestDevice(other).peak_memory_bytes - 1;
   const cost = Math.abs(memory) < 0.005 ? 'the same peak memory' : `${percentText(Math.abs(memory))} ${memory > 0 ? 'more' : 'less'} peak memory`;
-  const [now, before] = [best, other].map(idleShares), shrinks = ([key]) => before[key] * perSample(other) - now[key] * perSample(best);
+  const shrinks = ([key]) => idlePerSample(other, key) - idlePerSample(best, key);
   const cause = [...IDLE].sort((a, b) => shrinks(b) - shrinks(a))[0], explains = shrinks(cause) > 0.002 * perSample(other);
   return [{ text: `${text} needs ${percentText(saved)} less time per sample than ${against}, with ${cost}.` +
-    (explains ? ` The idle time that shrinks most: ${cause[1]}, from ${percentText(before[cause[0]])} to ${percentText(now[cause[0]])} of device time.` : '') }];
+    (explains ? ` The idle time that shrinks most: ${cause[1]}, from ${secondsText(idlePerSample(other, cause[0]))} to ${secondsText(idlePerSample(best, cause[0]))} per sample, mean over the devices and the run.` : '') }];
 }
 /** A warning where times of an iteration are not comparable; empty where they are. */
 function batchNotice(runs) {

@@ -30,16 +30,30 @@ function phasesOf(run, work, groupOf) {
   return phases;
 }
 
+/** The number of the group of an iteration: iterations between two drains belong together. */
+function groupOfIteration(run, iteration) {
+  const every = run.results.drain_every ?? (run.results.drains === false ? 0 : 1);
+  return every > 0 ? Math.floor(iteration / every) : 0;
+}
+/** Whether devices communicate while they compute, by the resolved scenario. */
+function overlaps(run) { return !/^run:\n(?: .*\n)*? +overlap: false/m.test(run.scenario ?? ''); }
 /** The last end of each group of iterations, on any device; spans that have not arrived do not count. */
-function groupEnds(run) { return run.results.drains === false ? [run.length] : run.iterationEnds; }
+function groupEnds(run) {
+  const ends = [];
+  run.iterationEnds.forEach((end, k) => {
+    const group = groupOfIteration(run, k);
+    ends[group] = Math.max(ends[group] ?? 0, end);
+  });
+  return ends.length > 0 ? ends : [run.length];
+}
 
 /**
  * The idle time of a device as boxes: {start, end, key, critical}, key a number in CAUSES. With its work they tile the
  * run. A message counts as on the wire from its start on the receiving device.
  */
 function gapsOf(run, device) {
-  const work = spansOf(run, device, 'compute'), groupOf = i => (run.results.drains === false ? 0 : run.iteration[i]), ends = groupEnds(run);
-  const out = { start: [], end: [], key: [] }, phases = phasesOf(run, work, groupOf);
+  const work = spansOf(run, device, 'compute'), groupOf = i => groupOfIteration(run, run.iteration[i]), ends = groupEnds(run);
+  const blocks = !overlaps(run), out = { start: [], end: [], key: [] }, phases = phasesOf(run, work, groupOf);
   const messages = [spansOf(run, device, 'receive'), spansOf(run, device, 'send'), spansOf(run, device, 'all_reduce')], first = [0, 0, 0];
   const put = (from, to, cause) => {
     if (to <= from) return;
@@ -56,7 +70,7 @@ function gapsOf(run, device) {
         const m = numbers[k];
         if (run.end[m] <= from || run.end[m] > run.start[span]) continue;
         if (kind === 0 && !isInput(run, m, span)) continue;
-        if (kind === 1 && !(run.results.devices[device].idle?.receiver_s > 0)) continue;
+        if (kind === 1 && !blocks && !(run.results.devices[device].idle?.receiver_s > 0)) continue;
         list.push({ begin: run.start[m], end: run.end[m], kind });
       }
     });

@@ -186,7 +186,7 @@ nameRuns(runs);
 fillSetups($('setups'), runs);
 $('cards').replaceChildren(...(runs.length > 1 ? compareCards(runs) : runCards(runs[0])));
 $('cards').style.gridTemplateColumns = runs.length > 1 ? `repeat(auto-fit, minmax(min(260px, 100%), 1fr))` : '';
-fillLines($('answer'), runs.length > 1 ? comparison(runs) : diagnosisLines(runs[0]));
+fillLines($('answer'), runs.length > 1 ? comparison(runs) : diagnosisLines(runs[0].results.diagnosis, samplesOf(runs[0])));
 $('notice').textContent = batchNotice(runs);
 $('notice').hidden = $('notice').textContent === '';
 $('paired-label').hidden = runs.length < 2;

@@ -172,10 +172,10 @@ TEST_CASE("ranks correlate as Spearman defines it") {
 }
 
 TEST_CASE("a plot has a point for each run, and one for each set in its legend") {
-  const std::string svg = prediction_svg(sets());
-  std::size_t points = 0;
-  for (std::size_t at = svg.find("<circle"); at != std::string::npos; at = svg.find("<circle", at + 1)) ++points;
-  CHECK(points == 1152 + sets().size());
+  const Picture picture = prediction_picture(sets(), kPagePicture);
+  const auto marks = std::count_if(picture.items.begin(), picture.items.end(),
+                                   [](const PictureItem& item) { return std::holds_alternative<Mark>(item); });
+  CHECK(marks == 1152 + std::ssize(sets()));
 }
 
 TEST_CASE("a summary of errors counts sizes, not signs") {

@@ -169,19 +169,22 @@ TEST_CASE("the picture has a line for each method in each panel") {
   Convergence c;
   c.methods = {method("sync", 2, {curve({4, 2, 1})}), method("a<b", 1, {curve({4, 3, 2})}),
                method("gone", 1, {diverged()})};
-  const std::string simulated = convergence_svg(c, "losses & times");
-  CHECK(count(simulated, "<polyline") == 3 * 2);
+  const auto svg = [&](const char* title) { return to_svg(convergence_pictures(c, title, kScreenPicture)); };
+  const std::string simulated = svg("losses & times");
+  // A line in each panel, and one in the legend of each.
+  CHECK(count(simulated, "<polyline fill=\"none\" stroke=\"#3a78bd\"") == 2 * 2);
+  CHECK(count(simulated, "<polyline fill=\"none\" stroke=\"#c76b1a\"") == 2 * 2);
   CHECK(simulated.find("losses &amp; times") != std::string::npos);
   CHECK(simulated.find("a&lt;b") != std::string::npos);
   CHECK(simulated.find("nan") == std::string::npos);
   CHECK(simulated.find("inf") == std::string::npos);
   CHECK(simulated.ends_with("</svg>\n"));
   for (MethodRuns& m : c.methods) m.measured = Seconds{1};
-  CHECK(count(convergence_svg(c, ""), "<polyline") == 3 * 3);
+  CHECK(count(svg("t"), "<polyline fill=\"none\" stroke=\"#3a78bd\"") == 3 * 2);
   // Nothing but runs that diverged still is a picture.
   c.methods = {method("gone", 1, {diverged()})};
-  const std::string empty = convergence_svg(c, "");
-  CHECK(count(empty, "<polyline") == 2);
+  const std::string empty = svg("t");
+  CHECK(count(empty, ">gone</text>") == 2);
   CHECK(empty.find("nan") == std::string::npos);
 }
 

@@ -123,4 +123,20 @@ TEST_CASE("work and the causes of idle time sum to the length of the run, and on
   CHECK(not_taken > 0);
 }
 
+// Two ranks, two micro-batches, one unit for everything, messages of 1/4, each of which blocks its rank. Rank 0 sends
+// F0 from 1 to 1.25 and computes F1 until 2.25. Rank 1 computes F0 and B0 until 3.25. Both then send and receive in one
+// group until 3.5. Rank 0 computes B0 until 4.5 and waits for B1, which rank 1 computes until 5.5 and sends until 5.75.
+TEST_CASE("a device that exchanges messages in one group waits for its input, not for a receiver") {
+  const Plan plan = chain_plan(2, 2, 2);
+  LoweringOptions options;
+  options.overlap = false;
+  const Program program = test::program_of("1f1b", plan, uniform_costs(plan, test::times(1, 1, 0)), options);
+  const Timeline timeline = test::run_ideal(program, test::delay_cluster(2, 0.25));
+  const IdleTimes first = idle_times(program, timeline)[DeviceId{0}];
+  CHECK(first.start_up.value == 3.25 - 2.25);
+  CHECK(first.transfer.value == 3 * 0.25);
+  CHECK(first.drain.value == 5.5 - 4.5);
+  CHECK(first.receiver.value + first.input.value + first.other.value == 0);
+}
+
 }  // namespace stagecraft::idle_test

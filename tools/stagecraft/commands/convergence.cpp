@@ -7,9 +7,17 @@
 #include "sim/experiment/convergence.hpp"
 #include "sim/report/files.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/picture_options.hpp"
 
 namespace stagecraft::commands {
 namespace {
+
+const std::vector<std::string> kConvergencePictures{"updates", "simulated", "measured"};
+
+LossOver drawn_over(const Arguments& a) {
+  const std::string name = drawn_picture(a, kConvergencePictures);
+  return name == "updates" ? LossOver::Updates : name == "simulated" ? LossOver::Simulated : LossOver::Measured;
+}
 
 std::vector<double> targets_of(const Arguments& a) {
   std::vector<double> targets;
@@ -32,6 +40,9 @@ int execute_convergence(const Arguments& a) {
   o.seeds = a.count("seeds", 1, 1000);
   o.measure = !a.flag("no-measure");
   const std::vector<double> targets = targets_of(a);
+  check_picture_options(a, kConvergencePictures);
+  if (draws(a) && drawn_over(a) == LossOver::Measured && a.flag("no-measure"))
+    throw InputError("--draw measured needs measured times", "leave out --no-measure");
   if (a.has("out")) make_folder(a, {"convergence.csv", "tta.csv", "convergence.svg"});
   const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
   const Convergence c = converge(experiment, o);
@@ -43,10 +54,35 @@ int execute_convergence(const Arguments& a) {
     const Overwrite overwrite = overwrite_of(a);
     write_listed(folder, "convergence.csv", convergence_csv(c), overwrite);
     write_listed(folder, "tta.csv", tta_csv(c, targets), overwrite);
-    write_listed(folder, "convergence.svg", convergence_svg(c, experiment.title), overwrite);
+    write_listed(folder, "convergence.svg", to_svg(convergence_pictures(c, experiment.title, kScreenPicture)),
+                 overwrite);
     print_error("wrote {}/convergence.csv, tta.csv, convergence.svg\n", folder);
   }
+  write_pictures(
+      a, [&](const PictureSize& size) { return convergence_picture(c, experiment.title, drawn_over(a), size); });
   return 0;
+}
+
+std::vector<Argument> convergence_arguments() {
+  std::vector<Argument> arguments{
+      {"FILE", Argument::Kind::Text, "Scenario", {}, true},
+      {"-m,--methods", Argument::Kind::Text,
+       "Commas between sync, weights policies, pipeoptim:as_released, stash@4; the first is the measure",
+       "sync,naive,stash,2bw,spectrain,pipeoptim,pipeoptim:as_released"},
+      {"-t,--target", Argument::Kind::List, "Loss to be reached; may be repeated"},
+      {"--updates", Argument::Kind::Count, "Updates of each run", "600"},
+      {"--evaluate-every", Argument::Kind::Count, "Updates between two evaluations", "20"},
+      {"--seeds", Argument::Kind::Count, "Runs of each method, seeds 1, 2, ...", "5"},
+      {"-s,--set", Argument::Kind::List, "path=value, such as training.learning_rate=0.005"},
+      {"-b,--backend", Argument::Kind::Text, "Where it really trains", "cpu"},
+      {"--simulator", Argument::Kind::Text, "Where the time of an update is simulated", "ideal"},
+      {"--no-measure", Argument::Kind::Flag, "Leave out the time of an update on threads"},
+      {"-o,--out", Argument::Kind::Text, "Folder for convergence.csv, tta.csv and convergence.svg"},
+      force_argument(),
+      quiet_argument()};
+  for (Argument& a : picture_arguments("the losses")) arguments.push_back(std::move(a));
+  arguments.push_back(draw_argument(kConvergencePictures));
+  return arguments;
 }
 
 }  // namespace
@@ -56,21 +92,7 @@ extern const Command convergence{
     .summary = "Train with several weights policies: loss against updates and time, and which of them pays",
     .group = "Run",
     .example = "stagecraft convergence scenarios/examples/teacher.yaml --methods sync,naive,2bw,pipeoptim --target 0.5",
-    .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
-                  {"-m,--methods", Argument::Kind::Text,
-                   "Commas between sync, weights policies, pipeoptim:as_released, stash@4; the first is the measure",
-                   "sync,naive,stash,2bw,spectrain,pipeoptim,pipeoptim:as_released"},
-                  {"-t,--target", Argument::Kind::List, "Loss to be reached; may be repeated"},
-                  {"--updates", Argument::Kind::Count, "Updates of each run", "600"},
-                  {"--evaluate-every", Argument::Kind::Count, "Updates between two evaluations", "20"},
-                  {"--seeds", Argument::Kind::Count, "Runs of each method, seeds 1, 2, ...", "5"},
-                  {"-s,--set", Argument::Kind::List, "path=value, such as training.learning_rate=0.005"},
-                  {"-b,--backend", Argument::Kind::Text, "Where it really trains", "cpu"},
-                  {"--simulator", Argument::Kind::Text, "Where the time of an update is simulated", "ideal"},
-                  {"--no-measure", Argument::Kind::Flag, "Leave out the time of an update on threads"},
-                  {"-o,--out", Argument::Kind::Text, "Folder for convergence.csv, tta.csv and convergence.svg"},
-                  force_argument(),
-                  quiet_argument()},
+    .arguments = convergence_arguments(),
     .run = execute_convergence,
 };
 

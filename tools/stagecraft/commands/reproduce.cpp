@@ -10,6 +10,7 @@
 #include "sim/published/table.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
+#include "tools/stagecraft/picture_options.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
@@ -32,23 +33,21 @@ int execute_predictions(const Arguments& a) {
   if (a.has("html")) throw InputError("predictions has no page", "leave out --html");
   const std::string format = a.text("format");
   check_format(format, {"text", "csv"});
-  if (a.has("svg")) check_output_of(a, "svg");
+  check_picture_options(a);
   const std::vector<PredictionSet> sets = load_all_predictions();
   if (a.flag("refit")) {
     print(to_text(fit_with_events(sets, accelerators_of(sets))));
     return 0;
   }
   if (a.flag("simulate")) {
-    if (format != "text" || a.has("svg"))
-      throw InputError("--simulate prints a table alone", "leave out --format and --svg");
+    if (format != "text" || draws(a))
+      throw InputError("--simulate prints a table alone", "leave out --format, --svg and --pdf");
     print(simulated_text(sets, layout_of(a)));
     return 0;
   }
   print(format == "csv" ? prediction_csv(sets) : prediction_text(sets, layout_of(a)));
-  if (a.has("svg")) {
-    write_output_of(a, "svg", prediction_svg(sets), CommentStyle::Markup);
-    print_error("wrote {}\n", a.text("svg"));
-  }
+  flush();
+  write_pictures(a, [&](const PictureSize& size) { return prediction_picture(sets, size); });
   return 0;
 }
 
@@ -58,7 +57,9 @@ int execute_reproduce(const Arguments& a) {
   if (a.flag("simulate"))
     throw InputError("--simulate is for predictions", "stagecraft reproduce predictions --simulate");
   if (a.flag("refit")) throw InputError("--refit is for predictions", "stagecraft reproduce predictions --refit");
-  if (a.has("svg")) throw InputError("--svg is for predictions", "stagecraft reproduce predictions --svg FILE");
+  for (const char* option : {"svg", "pdf", "size"})
+    if (a.has(option))
+      throw InputError(fmt::format("--{} is for predictions", option), "stagecraft reproduce predictions --svg FILE");
   const std::string format = a.text("format");
   check_table_format(a, {"text", "csv", "json", "markdown"});
   const TextLayout layout = layout_of(a);
@@ -99,6 +100,22 @@ int execute_reproduce(const Arguments& a) {
   return kMissed;
 }
 
+std::vector<Argument> reproduce_arguments() {
+  std::vector<Argument> arguments{
+      {"NAME", Argument::Kind::List,
+       "Folders of scenarios/papers, or files; without one, all of them. predictions: errors of times from shapes"},
+      {"--simulate", Argument::Kind::Flag, "predictions: simulate every run too, which takes minutes"},
+      {"--refit", Argument::Kind::Flag,
+       "predictions: fit one share for each device type and format to simulated runs, which takes many minutes"},
+      {"--html", Argument::Kind::Text, "Write a page with plots to this file too"},
+      force_argument(),
+      quiet_argument(),
+      {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}};
+  for (Argument& a : picture_arguments("predicted over measured times", "predictions: "))
+    arguments.push_back(std::move(a));
+  return with_table_arguments(std::move(arguments));
+}
+
 }  // namespace
 
 extern const Command reproduce{
@@ -106,17 +123,7 @@ extern const Command reproduce{
     .summary = "Reproduce published results and compare our figures with them",
     .group = "Run",
     .example = "stagecraft reproduce zero-bubble --html published.html",
-    .arguments = with_table_arguments(
-        {{"NAME", Argument::Kind::List,
-          "Folders of scenarios/papers, or files; without one, all of them. predictions: errors of times from shapes"},
-         {"--simulate", Argument::Kind::Flag, "predictions: simulate every run too, which takes minutes"},
-         {"--refit", Argument::Kind::Flag,
-          "predictions: fit one share for each device type and format to simulated runs, which takes many minutes"},
-         {"--svg", Argument::Kind::Text, "predictions: draw predicted against measured times to this SVG file"},
-         {"--html", Argument::Kind::Text, "Write a page with plots to this file too"},
-         force_argument(),
-         quiet_argument(),
-         {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
+    .arguments = reproduce_arguments(),
     .run = execute_reproduce,
 };
 

@@ -7,7 +7,9 @@
 #include "sim/config/value.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/experiment/library.hpp"
+#include "sim/experiment/version.hpp"
 #include "sim/published/error_classes.hpp"
+#include "sim/report/choice_page.hpp"
 #include "sim/search/choices.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -118,11 +120,22 @@ void diagnose_first(const Arguments& a, const std::vector<std::string>& sets, Ch
       diagnose_row(a.text("FILE"), sets, first.sets, contended ? table.replay.backend : a.text("backend"), WhatIf::Row);
 }
 
+/// The page with the command that runs a row, as `run` is told the same file and options.
+void write_search_page(const Arguments& a, const std::vector<std::string>& sets, const ChoiceTable& table) {
+  std::string command = "stagecraft run " + shell_word(a.text("FILE"));
+  if (const std::string backend = table.replay.asked() ? table.replay.backend : a.text("backend"); !backend.empty())
+    command += " --backend " + backend;
+  for (const std::string& set : sets) command += " --set " + shell_word(set);
+  write_output_of(a, "html", choices_html(table, {std::move(command), version()}), CommentStyle::Markup);
+  print_error("wrote {}\n", a.text("html"));
+}
+
 int execute_search(const Arguments& a) {
   const std::string format = a.text("format");
   check_table_format(a, {"text", "csv", "json", "markdown"});
   const TextLayout layout = layout_of(a);
   if (a.has("out")) check_output_of(a, "out");
+  if (a.has("html")) check_output_of(a, "html");
   check_picture_options(a);
   const ChoiceOptions options = search_options(a);
   const SearchSets given = sets_of(a);
@@ -137,7 +150,11 @@ int execute_search(const Arguments& a) {
     });
   }
   table.interval = prediction_interval(experiment);
-  if (!given.has_plan) table.configured_period = {}, table.own_replayed.reset();
+  if (!given.has_plan) {
+    table.configured_period = {}, table.own_replayed.reset();
+    // The plan that stands in for a missing one uses few devices.
+    std::erase_if(table.notes, [](const std::string& note) { return note.find("nothing to do") != note.npos; });
+  }
   if (!table.front.empty() && table.stopped != "interrupted") diagnose_first(a, given.sets, table);
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
   if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
@@ -149,6 +166,7 @@ int execute_search(const Arguments& a) {
   flush();
   if (a.has("out") && !table.front.empty())
     write_output_of(a, "out", best_scenario(a, given.sets, table), CommentStyle::Hash);
+  if (a.has("html")) write_search_page(a, given.sets, table);
   if (!table.front.empty())
     write_pictures(a, [&](const PictureSize& size) { return front_picture(table, experiment.title, size); });
   if (table.stopped == "interrupted") {
@@ -165,6 +183,8 @@ std::vector<Argument> search_arguments() {
       {"--time", Argument::Kind::Text,
        "Stop after this time with the best so far: 60s, 5min (default: when nothing else can be shorter)"},
       {"-o,--out", Argument::Kind::Text, "File for a scenario whose run shows the first row"},
+      {"--html", Argument::Kind::Text,
+       "Write a page with the answer, the Pareto front and the reasons to this file too"},
       {"--resume", Argument::Kind::Text,
        "File for the state of the search; if it exists, the search resumes with the same answer"},
       {"-j,--jobs", Argument::Kind::Count,

@@ -45,6 +45,16 @@ int list_points(const SweepPlan& plan) {
   return 0;
 }
 
+SweepView view_of(const Arguments& a) {
+  using Kind = SweepView::Kind;
+  const std::string name = drawn_picture(a, kSweepPictures);
+  const auto text = [&](const char* option) { return a.has(option) ? a.text(option) : std::string(); };
+  return {name == "map"     ? Kind::Map
+          : name == "front" ? Kind::Front
+                            : Kind::Lines,
+          text("metric"), text("over"), text("by")};
+}
+
 struct Asked {
   SweepOptions options;
   SweepPlan plan;
@@ -55,6 +65,10 @@ Asked read(const Arguments& a) {
   check_picture_options(a, kSweepPictures);
   Asked asked{options_of(a), {}};
   asked.plan = plan_sweep(asked.options);
+  if (draws(a)) check_sweep_view(planned_table(asked.plan), view_of(a));
+  for (const char* option : {"metric", "over", "by"})
+    if (a.has(option) && !draws(a))
+      throw InputError(fmt::format("--{} is for pictures", option), "add --svg FILE or --pdf FILE");
   return asked;
 }
 
@@ -66,16 +80,6 @@ Asked read_together(const Arguments& a) {
     join_world();
     throw;
   }
-}
-
-SweepView view_of(const Arguments& a) {
-  using Kind = SweepView::Kind;
-  const std::string name = drawn_picture(a, kSweepPictures);
-  const auto text = [&](const char* option) { return a.has(option) ? a.text(option) : std::string(); };
-  return {name == "map"     ? Kind::Map
-          : name == "front" ? Kind::Front
-                            : Kind::Lines,
-          text("metric"), text("over"), text("by")};
 }
 
 int execute_sweep(const Arguments& a) {

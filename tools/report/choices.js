@@ -1,0 +1,83 @@
+// The words of a search: what a choice is, how it compares, and what is known about all that were not simulated.
+
+function countText(count, word) { return `${count} ${word}${count === 1 ? '' : 's'}`; }
+/** The period with contention where it is known. */
+function periodOf(choice) { return choice.replayed?.ran ? choice.replayed.period_s : choice.period_s; }
+function orderText({ schedule, weights }) { return weights === 'flush' ? schedule : `${schedule}, ${weights}`; }
+/** `cut`: "8 x 4", "8 x <=4" where stages differ in their replicas. */
+function stagesText({ stages, replicas }, cut) {
+  if (replicas === 1) return countText(stages, 'stage');
+  return `${countText(stages, 'stage')} with ${cut.includes('<=') ? 'up to ' : ''}${replicas} replicas each`;
+}
+
+/** The choice in one sentence: what to configure. */
+function choiceText(c, deviceTypes, cut) {
+  const recompute = c.recompute === 'none' ? 'no recomputation' : `recomputation ${c.recompute}`;
+  return [`${orderText(c)} on ${countText(c.devices, 'device')}${deviceTypes ? ` (${deviceTypes})` : ''}`, stagesText(c, cut), ...(c.group ? [c.group] : []),
+    `${countText(c.micro_batches, 'micro-batch').replace(/hs$/, 'hes')} of ${countText(c.micro_batch_size, 'sample')}`, recompute].join(', ');
+}
+
+/** Sentences of the answer; without a choice, why there is none. */
+function answerSentences(search, deviceTypes, cut) {
+  const [best] = search.choices, own = search.own_replayed?.ran ? search.own_replayed.period_s : search.own_period_s;
+  if (!best) {
+    const large = search.too_large > 0 ? ` The weights, gradients and optimizer state of ${countText(search.too_large, 'plan')} alone exceed the memory of a device.` : '';
+    return ['No plan fits in memory.', `${countText(search.simulated, 'simulation')} of ${countText(search.plans, 'plan')}; ${search.unfit} of them exceed the memory of a device.${large}`];
+  }
+  const sentences = [`Fastest: ${choiceText(best, deviceTypes, cut)}.`];
+  const ahead = own > 0 ? 1 - periodOf(best) / own : undefined;
+  if (ahead !== undefined)
+    sentences.push(`The scenario as it is written takes ${secondsText(own)}: the first is ${percentText(Math.abs(ahead))} ${ahead >= 0 ? 'shorter' : 'longer'}.`);
+  return sentences;
+}
+
+function proofCard(search) {
+  if (search.gap === null) return ['Gap to the bound', '\u2013', '', 'no bound is known'];
+  return ['Gap to the bound', `\u2264 ${Number((100 * search.gap).toPrecision(2))} %`, '', `no plan here is shorter than ${secondsText(search.bound_s)}`];
+}
+
+/** Label, value, unit and remark of each card. */
+function searchCards(search, cut) {
+  const [best] = search.choices;
+  if (!best) return [];
+  const contended = best.replayed?.ran ? 'with network contention' : 'without network contention';
+  return [
+    ['Iteration time', secondsText(periodOf(best)), '', contended],
+    ['Throughput', numberText(search.samples / periodOf(best)), 'samples/s', `${search.samples} in an iteration`],
+    ['Peak memory', sizeText(best.peak_memory_bytes), '', 'on the fullest device'],
+    ['Devices', String(best.devices), '', stagesText(best, cut)],
+    ['Limited by', best.held_up_by, '', ''],
+    proofCard(search),
+  ];
+}
+
+/** Sentences about what was not simulated. */
+function proofSentences(search) {
+  const list = [];
+  if (search.choices.length > 0) list.push(`${search.proved[0].toUpperCase()}${search.proved.slice(1)}.`);
+  if (search.gap !== null) list.push(`No order of work makes any of these plans shorter than ${secondsText(search.bound_s)}, so the first is at most ${Number((100 * search.gap).toPrecision(2))} % above the shortest possible period.`);
+  if (search.stopped) list.push(`The search ended early: ${search.stopped}.`);
+  return [...list, ...search.reasons.map(line => `${line[0].toUpperCase()}${line.slice(1)}.`)];
+}
+
+/** Name, number and meaning of each count. */
+function searchCounts(search) {
+  return [
+    ['plans', search.plans, 'partitions, placements and devices that were considered'],
+    ['simulations', search.simulated, 'plans with a schedule, micro-batches, recomputation and weights'],
+    ['dropped by a bound', search.dropped_by_bound, 'skipped, because a lower bound shows that another choice is no worse'],
+    ['dropped by memory', search.too_large + search.unfit, `${search.too_large} before a simulation, ${search.unfit} by it`],
+    ['not tried, could be shorter', search.untried, 'no bound rules them out'],
+    ['not tried, could be smaller', search.untried_smaller, 'could need less memory or fewer devices, but no shorter period'],
+  ];
+}
+
+/** Cells of a row of the table: the text, and whether it is words. */
+function choiceCells(c, cut) {
+  return [[secondsText(periodOf(c))], [sizeText(c.peak_memory_bytes)], [String(c.devices)], [c.behind || 'the first', 'text reason'], [cut.replace('x', '\u00d7').replace('<=', '\u2264 ')],
+    [`${c.micro_batches} \u00d7 ${c.micro_batch_size}`], [orderText(c), 'text'], [c.recompute, 'text'], ...(c.group ? [[c.group, 'text']] : []),
+    [c.held_up_by, 'text']];
+}
+function choiceHeads(grouped) {
+  return ['row', 'period', 'memory', 'devices', 'behind the first', 'stages \u00d7 replicas', 'micro-batches \u00d7 samples', 'schedule', 'recompute', ...(grouped ? ['group'] : []), 'limited by'];
+}
