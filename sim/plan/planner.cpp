@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "sim/core/text.hpp"
+#include "sim/plan/bounds.hpp"
 #include "sim/plan/device_ranges.hpp"
 #include "sim/plan/group.hpp"
 
@@ -76,6 +77,15 @@ void finish_plan(Plan& plan, const PlannerInput& input, bool sequential) {
   add_data_edges(plan, input.model);
   if (sequential) make_sequential(plan);
   check_plan(plan);
+}
+
+void set_heuristic(PlannerReport& report, const PlannerInput& input, const std::string& how) {
+  const bounds::Bound bound = bounds::work({.costs = input.costs,
+                                            .devices = available_devices(input),
+                                            .micro_batch = input.options.micro_batch_size,
+                                            .micro_batches = input.micro_batches});
+  report.lower_bound = bound.each;
+  report.bound_reason = bound.reason + "; a heuristic: " + how;
 }
 
 std::vector<DeviceId> read_devices(const config::Value& names, const Cluster& cluster, const std::string& path,

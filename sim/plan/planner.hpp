@@ -59,6 +59,9 @@ void count_samples(Plan&, const PlannerInput&);
 /// check_plan().
 void finish_plan(Plan&, const PlannerInput&, bool sequential);
 
+/// Says that the search was a heuristic, and how. Its bound is then that of every plan: all work shared by the devices.
+void set_heuristic(PlannerReport&, const PlannerInput&, const std::string& how);
+
 /// The option `share` of planners that make replicas, and its value for a word.
 config::Field share_field();
 Share parse_share(std::string_view word);

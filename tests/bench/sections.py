@@ -11,6 +11,8 @@ import tempfile
 import time
 import typing
 
+import scale
+
 
 @dataclasses.dataclass
 class Setting:
@@ -180,6 +182,13 @@ def planners(setting):
                 yield Row(planner, f"{devices} devices", took, what=f"{plan['states']} states" if plan["ran"] else plan["reason"][:80])
 
 
+def scale_of_planners(setting):
+    """Planners for a transformer of 128 layers on thousands of GPUs and on four types of GPU."""
+    clusters = ["64 nodes of 4 types"] if setting.quick else list(scale.CLUSTERS)
+    for cluster, planner, plan, seconds, memory, _ in scale.rows(setting.tool, clusters=clusters):
+        yield Row(planner, cluster, f"{seconds:.1f} s, {memory / 2**30:.2f} GiB", what=scale.summary(plan, cluster))
+
+
 SWEEP = """schema: sweep/1
 title: Points a second
 base: {base}
@@ -270,5 +279,5 @@ def recorded_planner(setting):
     yield Row("pipedream", "ResNet-50 on 16", f"{plan['search_s']:.4f} s", f"{theirs:.2f} s", theirs / plan["search_s"], "PipeDream's own planner; recorded")
 
 
-ALL = {"bare": bare, "fluid": fluid, "road": road, "schedules": schedules, "planners": planners, "sweeps": sweeps, "pages": pages, "kernels": kernels,
+ALL = {"bare": bare, "fluid": fluid, "road": road, "schedules": schedules, "planners": planners, "scale": scale_of_planners, "sweeps": sweeps, "pages": pages, "kernels": kernels,
        "interpreter": interpreter, "recorded": recorded}

@@ -41,7 +41,7 @@ run: {{schedule: {r.choice(["1f1b", "gpipe", "zb-h1", "eager-1f1b"])}, micro_bat
 def main():
     stagecraft = sys.argv[1]
     full = os.environ.get("STAGECRAFT_TRIALS") == "full"
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 500 if full else 50
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 500 if full else 25
     r = random.Random(500)
     offered, refused = 0, []
     with tempfile.TemporaryDirectory() as folder:

@@ -16,6 +16,8 @@ namespace {
 
 constexpr int kMostTypes = 4;
 constexpr double kMostMixes = 1e5;
+/// Partial partitions, times choices of replicas for the next stage. GraphPipe's partitioner takes some seconds.
+constexpr double kMostSubproblems = 2e7;
 
 /// Types of the cluster that replicas of a choice may be of.
 using TypeChoice = std::vector<DeviceTypeId>;
@@ -88,17 +90,38 @@ std::vector<std::vector<DeviceId>> devices_for(const GraphPlanInput& plan_input,
   return groups;
 }
 
+/// The fewest devices of a type that stages have to take together, so that the search stays short: its subproblems have
+/// a number of layers, a mix of free units, and a number of stages after them.
+int unit_for(std::vector<int> counts, int layers, int most_replicas) {
+  int unit = 1;
+  for (;; unit *= 2) {
+    double mixes = 1, units = 0, choices = 0;
+    for (const int count : counts) {
+      mixes *= count / unit + 1, units += count / unit;
+      for (int r = unit; r <= std::min(count, most_replicas); r *= 2) ++choices;
+    }
+    if (mixes * layers * std::min<double>(layers, units) * choices <= kMostSubproblems) break;
+    if (2 * unit > std::min(most_replicas, *std::min_element(counts.begin(), counts.end()))) break;
+  }
+  return unit;
+}
+
 /// Sets the choices of replicas: powers of two, and on several types one choice for each type and one for any type.
+/// Units of several devices have one type.
 std::vector<TypeChoice> set_choices(const msr::Types& types, int most_replicas, GraphProblem& p) {
   const std::vector<int> counts = types.counts();
-  const bool apart = types.mixed() && counts.size() <= kMostTypes && DeviceMixes::count(counts) <= kMostMixes;
+  const bool few_types = types.mixed() && counts.size() <= kMostTypes;
+  p.unit = unit_for(few_types ? counts : std::vector<int>{p.devices}, p.layers.size(), most_replicas);
+  std::vector<int> units = counts;
+  for (int& count : units) count /= p.unit;
+  const bool apart = few_types && DeviceMixes::count(units) <= kMostMixes;
   const int max_replicas = std::min(p.devices, most_replicas), each = apart ? static_cast<int>(counts.size()) + 1 : 1;
   std::vector<TypeChoice> any;
-  for (int r = 1; r <= max_replicas && p.choices() + each <= kMostChoices; r *= 2) {
+  for (int r = p.unit; r <= max_replicas && p.choices() + each <= kMostChoices; r *= 2) {
     for (std::size_t t = 0; t < counts.size() && apart; ++t)
       if (r <= counts[t])
         p.replicas.push_back(r), p.type.push_back(static_cast<int>(t)), any.push_back({types.types[t]});
-    if (apart && r == 1) continue;
+    if (apart && (r == 1 || p.unit > 1)) continue;
     p.replicas.push_back(r), any.push_back(types.types);
     if (apart) p.type.push_back(kAnyType);
   }
@@ -167,6 +190,10 @@ GraphPlanInput plan_input_of(const PlannerInput& input) {
                 : p.of_type.empty() ? slowest_in_groups(input, plan_input.devices, p.devices)
                                     : msr::slowest_between(input.cluster, plan_input.devices);
   return plan_input;
+}
+
+std::string units_text(const GraphProblem& p) {
+  return fmt::format("stages take devices of one type in groups of {}", p.unit);
 }
 
 std::string reason_for(const GraphPlanInput& plan_input, const std::string& reason) {

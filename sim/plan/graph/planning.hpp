@@ -21,6 +21,8 @@ struct GraphPlanInput {
 
 /// The reason for a bound, extended by its assumptions.
 std::string reason_for(const GraphPlanInput&, const std::string& reason);
+/// "stages take devices of one type in groups of 8".
+std::string units_text(const GraphProblem&);
 GraphPlanInput plan_input_of(const PlannerInput&);
 
 /// Sorts parts so that inputs come before readers and each branch ends before the next begins.

@@ -106,8 +106,9 @@ std::vector<double> slownesses(const GraphProblem& p, std::size_t types) {
 
 }  // namespace
 
-ReplicaMixes::ReplicaMixes(const GraphProblem& p) {
-  const std::vector<int> types = p.of_type.empty() ? std::vector<int>{p.devices} : p.of_type;
+ReplicaMixes::ReplicaMixes(const GraphProblem& p) : unit_(p.unit) {
+  std::vector<int> types = p.of_type.empty() ? std::vector<int>{p.devices} : p.of_type;
+  for (int& count : types) count /= p.unit;
   const std::vector<double> slow = slownesses(p, types.size());
   mixes_ = DeviceMixes(types).list();
   for (const DeviceMix& mix : mixes_) {
@@ -118,11 +119,17 @@ ReplicaMixes::ReplicaMixes(const GraphProblem& p) {
   for (int c = 0; c < p.choices(); ++c)
     for (int m = 1; m <= full(); ++m) {
       const DeviceMix& mix = mixes_[m];
-      if (mix.devices != p.replicas[c]) continue;
+      if (mix.devices * p.unit != p.replicas[c]) continue;
       const auto kinds = std::count_if(mix.of_type.begin(), mix.of_type.end(), [](int n) { return n > 0; });
       const int type = p.type.empty() ? 0 : p.type[c];
       if (type == kAnyType ? kinds > 1 : kinds == 1 && mix.of_type[type] > 0) choices_.push_back({c, m});
     }
+}
+
+std::vector<int> ReplicaMixes::of_type(int mix) const {
+  std::vector<int> devices = mixes_[mix].of_type;
+  for (int& count : devices) count *= unit_;
+  return devices;
 }
 
 double ReplicaMixes::least_work(const GraphProblem& p, const Sums& layer) const {
@@ -130,7 +137,7 @@ double ReplicaMixes::least_work(const GraphProblem& p, const Sums& layer) const 
   for (const ReplicaChoice& replica : choices_)
     min_work = std::min(min_work, layer.seconds[replica.choice] * worth(replica.mix));
   if (choices_.empty())
-    for (int c = 0; c < p.choices(); ++c) min_work = std::min(min_work, layer.seconds[c] * p.replicas[c]);
+    for (int c = 0; c < p.choices(); ++c) min_work = std::min(min_work, layer.seconds[c] * p.replicas[c] / unit_);
   return min_work;
 }
 

@@ -36,6 +36,7 @@ struct Sums {
 struct GraphProblem {
   Digraph layers;  ///< Numbered in topological order.
   int devices = 1, micro_batches = 1;
+  int unit = 1;                  ///< Devices of one type that stages take together; numbers of replicas are multiples.
   std::vector<int> replicas;     ///< Numbers to choose from, rising, from 1; at most kMostChoices.
   std::vector<int> of_type;      ///< Number of devices of each type; empty: there is one type.
   std::vector<int> type;         ///< Type of each choice, or kAnyType; empty: there is one type.
@@ -66,26 +67,28 @@ Sums sums_of(const GraphProblem&, const std::vector<int>& layers);
 /// The devices of a stage's replicas.
 struct ReplicaChoice {
   int choice = 0;  ///< Index into Problem::replicas.
-  int mix = 0;     ///< How many of each type, as a number of ReplicaMixes.
+  int mix = 0;     ///< How many units of each type, as a number of ReplicaMixes.
 };
 
-/// Numbers every mix of devices of several types from 0, the empty mix, to full(). With one type the number of a mix is
-/// its number of devices. The number of a mix can be subtracted from the number of a mix that contains it.
+/// Numbers every mix of units of devices of several types from 0, the empty mix, to full(). With one type the number of
+/// a mix is its number of units. The number of a mix can be subtracted from the number of a mix that contains it.
 class ReplicaMixes {
  public:
   explicit ReplicaMixes(const GraphProblem&);
 
   int full() const { return static_cast<int>(mixes_.size()) - 1; }
-  const std::vector<int>& of_type(int mix) const { return mixes_[mix].of_type; }
+  /// Devices of each type.
+  std::vector<int> of_type(int mix) const;
   bool within(int part, int whole) const { return part <= whole && is_within(mixes_[part], mixes_[whole]); }
   const std::vector<ReplicaChoice>& choices() const { return choices_; }
 
-  /// Speed of a mix on the whole model, in devices of the first type.
+  /// Speed of a mix on the whole model, in units of the first type.
   double worth(int mix) const { return worth_[mix]; }
   /// Least seconds that a layer takes, times the worth of its devices.
   double least_work(const GraphProblem&, const Sums& layer) const;
 
  private:
+  int unit_;
   std::vector<DeviceMix> mixes_;
   std::vector<ReplicaChoice> choices_;
   std::vector<double> worth_;

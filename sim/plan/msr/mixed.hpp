@@ -19,7 +19,11 @@ struct MixedPipeline {
   double seconds = 0;  ///< Seconds of the slowest stage.
   std::vector<MixedStage> stages;
   std::int64_t states = 0;
+  bool exhaustive = true;  ///< False if stages could only take neighbors in a line of devices sorted by type.
 };
+
+/// How the answer of a search that was not exhaustive is described.
+constexpr const char* kLineOfDevices = "stages take neighbors in a line of devices sorted by type";
 
 /// Seconds of the layers between two cuts as a stage on these devices when stages on `devices_after` devices follow it;
 /// infinite where it cannot be.
@@ -30,6 +34,9 @@ using StageSeconds = std::function<double(int from, int to, const DeviceMix&, in
 /// the layers after cut c on n devices of each type:
 ///
 ///   L(c, n) = min over cuts c' after c and mixes t within n of max(L(c', n - t), seconds(c, c', t, |n - t|))
+///
+/// Where there are too many mixes, the devices stand in a line, type by type, and n is a number of devices at its end.
+/// Both directions of the line are tried.
 std::optional<MixedPipeline> search_mixed(const Cuts&, const std::vector<int>& counts, int max_replicas, bool all_used,
                                           const StageSeconds&);
 

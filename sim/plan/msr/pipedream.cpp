@@ -164,7 +164,7 @@ std::optional<FoundPipeline> search_pipedream(const MixedWork& mixed, const Pipe
   const auto mixed_pipeline = search_mixed(work.cuts, mixed.counts(), max_replicas, !options.fewer, seconds);
   if (!mixed_pipeline) return std::nullopt;
 
-  FoundPipeline pipeline{mixed_pipeline->seconds, {}, mixed_pipeline->states};
+  FoundPipeline pipeline{mixed_pipeline->seconds, {}, mixed_pipeline->states, mixed_pipeline->exhaustive};
   const std::vector<std::vector<int>> machines = machines_for(mixed_pipeline->stages, mixed.type_of);
   for (std::size_t s = 0; s < mixed_pipeline->stages.size(); ++s) {
     const MixedStage& stage = mixed_pipeline->stages[s];

@@ -40,6 +40,7 @@ struct FoundPipeline {
   double seconds = 0;  ///< Seconds between two micro-batches.
   std::vector<FoundStage> stages;
   std::int64_t states = 0;
+  bool exhaustive = true;  ///< See MixedPipeline.
 };
 
 /// The fastest pipeline on all machines by the dynamic program of PipeDream; nothing when no pipeline is allowed.

@@ -8,7 +8,9 @@
 //
 //   f(c, s) = min over cuts c' after c, t and d whose stage takes at most T with ceil(s/d) of f(c', s-d) + t d
 //
-// The minimum is over whole rows and needs little memory. Bisection among the times of all stages finds the least T.
+// A replica has at most its share N / d of the micro-batches in flight, so the last column stands for every sum of N or
+// more. The minimum is over whole rows and needs little memory. Bisection among the times of all stages finds the least
+// T.
 
 #include "sim/plan/msr/piper.hpp"
 
@@ -187,6 +189,8 @@ class PiperSearch {
         const int devices = option.tensor * option.data;
         for (int s = option.data; s <= max_degree; ++s)
           to_fill[s] = std::min(to_fill[s], next_row[s - option.data] + devices);
+        for (int s = most_degrees_ - option.data + 1; is_last_column(max_degree) && s <= most_degrees_; ++s)
+          to_fill[most_degrees_] = std::min(to_fill[most_degrees_], next_row[s] + devices);
         states_ += std::max(0, max_degree - option.data + 1);
       }
     }
@@ -199,7 +203,8 @@ class PiperSearch {
   PiperPlan read_off(int degrees, double limit) {
     PiperPlan plan;
     for (int from = 0; from != cuts_.count() - 1;) {
-      const Option& option = chosen_option(from, degrees, limit);
+      const auto [chosen, degrees_after] = chosen_option(from, degrees, limit);
+      const Option& option = *chosen;
       const int in_flight = ceil_div(degrees, option.data);
       const std::vector<int> layers = cuts_.layers_between(from, option.to);
       const LayerVariants ways = ways_of(from, option.to, option.tensor, option.data, layers);
@@ -208,15 +213,21 @@ class PiperSearch {
       plan.seconds = std::max(plan.seconds, option.seconds_with(in_flight));
       plan.stages.push_back(
           {from, option.to, option.tensor, option.data, *variants, memory_of(ways, *variants, in_flight)});
-      from = option.to, degrees -= option.data;
+      from = option.to, degrees = degrees_after;
     }
     return plan;
   }
 
-  const Option& chosen_option(int from, int degrees, double limit) {
+  /// The last column also stands for larger sums.
+  bool is_last_column(int degrees) const { return degrees == most_degrees_ && degrees == input_.micro_batches; }
+
+  /// The first stage after a cut, and the column of the stages after it.
+  std::pair<const Option*, int> chosen_option(int from, int degrees, double limit) {
     for (const Option& option : options_[from]) {
       if (degrees < option.data || degrees > option.most_in_flight(limit) * option.data) continue;
-      if (row(from)[degrees] == row(option.to)[degrees - option.data] + option.tensor * option.data) return option;
+      const int last = is_last_column(degrees) ? degrees : degrees - option.data;
+      for (int s = degrees - option.data; s <= last; ++s)
+        if (row(from)[degrees] == row(option.to)[s] + option.tensor * option.data) return {&option, s};
     }
     throw InternalError("no stage leads to a number of devices that was found");
   }

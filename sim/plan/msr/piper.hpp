@@ -51,6 +51,7 @@ struct PiperPlan {
   double seconds = 0;  ///< Seconds between two micro-batches.
   std::vector<PiperStage> stages;
   std::int64_t states = 0;
+  bool exhaustive = true;  ///< See MixedPipeline.
 };
 
 /// The stages with the least time of the slowest; nothing when none fit into memory. Exact except for the choice of

@@ -40,13 +40,14 @@ class Stages {
   }
 
  private:
-  static int in_flight(const DeviceMix& mix, int devices_after) {
-    return (devices_after + mix.devices + mix.devices - 1) / mix.devices;
+  /// A replica has at most its share of all micro-batches in flight.
+  int in_flight(const DeviceMix& mix, int devices_after) const {
+    return std::min((devices_after + mix.devices + mix.devices - 1) / mix.devices, first_.micro_batches / mix.devices);
   }
 
   /// The fastest that fits; -1 when none does.
   int best_variant(int from, int to, const DeviceMix& mix, int devices_after) {
-    if (first_.micro_batches % mix.devices != 0 || devices_after + mix.devices > first_.micro_batches) return -1;
+    if (first_.micro_batches % mix.devices != 0) return -1;
     if (std::pair{from, to} != known_) look_at(from, to);
     int best = -1;
     for (std::size_t v = 0; v < wholes_.size(); ++v) {
@@ -113,7 +114,7 @@ std::optional<PiperPlan> search_piper(const std::vector<PiperInput>& inputs, con
         return stages.seconds(from, to, mix, devices_after);
       });
   if (!pipeline) return std::nullopt;
-  PiperPlan plan{pipeline->seconds, {}, pipeline->states};
+  PiperPlan plan{pipeline->seconds, {}, pipeline->states, pipeline->exhaustive};
   int devices_after = 0;
   for (const MixedStage& stage : pipeline->stages) devices_after += stage.mix.devices;
   for (const MixedStage& stage : pipeline->stages) {

@@ -241,6 +241,14 @@ Planned planned(const PlannerInput& input, const Workload& work, const FoundPipe
   return result;
 }
 
+void note_idle_devices(Planned& result, const PlannerInput& input) {
+  std::set<DeviceId> used;
+  for (const Stage& stage : result.plan.stages) used.insert(stage.devices().begin(), stage.devices().end());
+  const auto idle = std::ssize(available_devices(input)) - std::ssize(used);
+  if (idle > 0)
+    result.bound_reason += fmt::format("; {} idle: they make no such plan faster", pluralize(idle, "device"));
+}
+
 void refuse(const PlannerInput& input, const Workload& work, std::size_t devices) {
   const bool limited = input.options.memory.has_value();
   const Where where = input.options.where(limited ? "memory" : "micro_batch_size");

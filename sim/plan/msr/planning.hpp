@@ -74,6 +74,9 @@ std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checke
 /// of its weights and w stashes (PipeDream, section 3.3), where w = ceil((machines from this stage on) / replicas).
 Planned planned(const PlannerInput&, const Workload&, const FoundPipeline&, const std::vector<DeviceId>&);
 
+/// Says in the reason for the bound how many devices a plan leaves idle, for searches that may use all of them.
+void note_idle_devices(Planned&, const PlannerInput&);
+
 /// Throws Infeasible because no pipeline is allowed, and says what would help.
 [[noreturn]] void refuse(const PlannerInput&, const Workload&, std::size_t devices);
 

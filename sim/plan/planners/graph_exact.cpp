@@ -1,5 +1,6 @@
 // The shortest iteration of all graphs of stages, or of all sequences of them: (m - 1) times the slowest stage and once
-// the longest path through them. Exhaustive, so for small graphs, or those with chains to fuse and equal branches.
+// the longest path through them. Exhaustive for small graphs, or those with chains to fuse and equal branches. If the
+// search gives up, the answer is GraphPipe's partition with a bound that holds for every plan.
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include "sim/plan/graph/exact.hpp"
 #include "sim/plan/graph/partition.hpp"
 #include "sim/plan/graph/planning.hpp"
+#include "sim/plan/msr/planning.hpp"
 
 namespace stagecraft::planners {
 namespace {
@@ -40,17 +42,35 @@ std::shared_ptr<const PlannerOptions> read_graph_exact_options(const config::Val
   return read;
 }
 
-/// An upper bound for the search: the iteration of GraphPipe's partition, if it needs at most `most_steps` steps;
-/// otherwise infinite.
-double feasible_iteration(const graph::GraphProblem& p, bool sequential, std::int64_t most_steps) {
-  constexpr double kNone = kInfinity, kRounding = 1 + 1e-9;
+constexpr std::int64_t kMostSteps = 200'000'000;  // Some seconds.
+
+/// GraphPipe's partition with its iteration; nothing if it does not fit into memory as a sequence.
+std::optional<graph::Exact> feasible_partition(const graph::GraphProblem& p, bool sequential) {
+  const auto division = graph::partition(p, kMostSteps);
+  if (!division) return {};
+  const graph::PartitionFigures figures = graph::figures_of(p, division->parts, sequential);
+  if (!figures.fits) return {};
+  return graph::Exact{division->parts, graph::iteration_of(p, figures.bottleneck, figures.path), division->states};
+}
+
+/// The best partition, or GraphPipe's where the search would be too long. GraphPipe's is an upper bound for the search.
+std::optional<graph::Exact> best_partition(const graph::GraphProblem& p, graph::ExactOptions options,
+                                           bool& exhaustive) {
+  constexpr double kRounding = 1 + 1e-9;
+  exhaustive = p.unit == 1;
+  if (!exhaustive) return feasible_partition(p, options.sequential);
+  std::optional<graph::Exact> feasible;
   try {
-    const auto division = graph::partition(p, most_steps);
-    if (!division) return kNone;
-    const graph::PartitionFigures figures = graph::figures_of(p, division->parts, sequential);
-    return !figures.fits ? kNone : graph::iteration_of(p, figures.bottleneck, figures.path) * kRounding;
+    feasible = feasible_partition(p, options.sequential);
+    if (feasible) options.incumbent = feasible->value * kRounding;
+  } catch (const Infeasible&) {  // Its search is too long. The exact one may still be short.
+  }
+  try {
+    return graph::search_exact(p, options);
   } catch (const Infeasible&) {
-    return kNone;
+    exhaustive = false;
+    if (!feasible) throw;
+    return feasible;
   }
 }
 
@@ -63,8 +83,8 @@ Planned plan_exactly(const PlannerInput& input) {
   graph::ExactOptions options;
   options.sequential = sequential;
   options.most_states = *input.options.effort;
-  options.incumbent = feasible_iteration(coarse.problem, sequential, options.most_states);
-  const auto division = graph::search_exact(coarse.problem, options);
+  bool exhaustive = false;
+  const auto division = best_partition(coarse.problem, options, exhaustive);
   if (!division)
     graph::refuse(input, plan_input, blocks ? "stages of these blocks" : "stages",
                   blocks ? "more `blocks`, devices or memory, or smaller micro-batches"
@@ -77,6 +97,12 @@ Planned plan_exactly(const PlannerInput& input) {
   const bool fine = coarse.problem.size() == p.size();
   const std::string searched = fine ? "the search" : fmt::format("the search over {} blocks", coarse.problem.size());
   result.bound_reason = graph::reason_for(plan_input, searched + " was exhaustive");
+  if (!exhaustive)
+    set_heuristic(result, input,
+                  p.unit > 1 ? graph::units_text(p)
+                             : fmt::format("GraphPipe's stages, because the exact search has more than {:.2g} states",
+                                           static_cast<double>(options.most_states)));
+  msr::note_idle_devices(result, input);
   result.states = division->states;
   return result;
 }

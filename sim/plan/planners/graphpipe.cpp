@@ -3,6 +3,7 @@
 
 #include "sim/plan/graph/partition.hpp"
 #include "sim/plan/graph/planning.hpp"
+#include "sim/plan/msr/planning.hpp"
 
 namespace stagecraft::planners {
 namespace {
@@ -28,6 +29,8 @@ Planned plan_graphpipe(const PlannerInput& input) {
   result.predicted = {graph::figures_of(plan_input.problem, division->parts, false).bottleneck};
   result.lower_bound = {graph::least_bottleneck(plan_input.problem)};
   result.bound_reason = graph::reason_for(plan_input, "all work shared evenly, or the longest layer alone");
+  if (plan_input.problem.unit > 1) set_heuristic(result, input, graph::units_text(plan_input.problem));
+  msr::note_idle_devices(result, input);
   result.states = division->states;
   return result;
 }

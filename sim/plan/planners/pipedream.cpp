@@ -6,6 +6,7 @@
 
 #include "sim/core/text.hpp"
 
+#include "sim/plan/msr/mixed.hpp"
 #include "sim/plan/msr/planning.hpp"
 
 namespace stagecraft::planners {
@@ -133,6 +134,7 @@ Planned plan_pipedream(const PlannerInput& input) {
   result.bound_reason = all_replicas ? "the search was exhaustive" : "all work shared evenly";
   if (all_replicas && types.mixed() && options.levels.size() > 1)
     result.bound_reason += ", with replicas on servers of one type each";
+  if (!pipeline->exhaustive) set_heuristic(result, input, msr::kLineOfDevices);
   return result;
 }
 

@@ -7,6 +7,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/cost/stage_cost.hpp"
+#include "sim/plan/msr/mixed.hpp"
 #include "sim/plan/msr/piper.hpp"
 #include "sim/plan/msr/planning.hpp"
 
@@ -135,6 +136,8 @@ Planned plan_piper(const PlannerInput& input) {
   finish_plan(result.plan, input, false);
   result.predicted = result.lower_bound = {pipeline->seconds};
   result.bound_reason = "the search was exhaustive";
+  if (!pipeline->exhaustive) set_heuristic(result, input, msr::kLineOfDevices);
+  msr::note_idle_devices(result, input);
   result.states = pipeline->states;
   return result;
 }

@@ -9,6 +9,7 @@
 #include "sim/cluster/link_table.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
+#include "sim/plan/msr/planning.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/plan/spp/partition.hpp"
@@ -54,11 +55,29 @@ spp::Bandwidths bandwidths_of(const Cluster& cluster, const std::vector<DeviceId
   return bandwidths;
 }
 
+/// Steps of the search, most of which it skips.
+double steps_of(double layers, double units, double choices) {
+  return std::min(layers, units) * layers * layers * units * choices * choices;
+}
+
+/// The fewest neighboring devices that stages have to take together, so that the search takes seconds.
+int unit_for(int devices, int layers, int most_replicas, int stages) {
+  int unit = 1;
+  for (; 2 * unit <= std::min(devices / stages, most_replicas); unit *= 2) {
+    double choices = 0;
+    for (int r = unit; r <= std::min(devices, most_replicas); r *= 2) ++choices;
+    if (steps_of(layers, devices / unit, choices) <= kMostCells) break;
+  }
+  return unit;
+}
+
 spp::LineProblem problem_of(const PlannerInput& input, const std::vector<DeviceId>& line,
                             const spp::Bandwidths& bandwidth, const std::vector<int>& order, int size) {
   spp::LineProblem p;
   p.micro_batches = input.micro_batches;
-  for (int r = 1; r <= std::min(static_cast<int>(line.size()), size); r *= 2) p.replicas.push_back(r);
+  p.unit = unit_for(static_cast<int>(line.size()), static_cast<int>(input.model.layers.size()), size,
+                    input.options.stages.value_or(1));
+  for (int r = p.unit; r <= std::min(static_cast<int>(line.size()), size); r *= 2) p.replicas.push_back(r);
   const ModelGraph& model = input.model;
   std::map<std::pair<DeviceTypeId, int>, std::pair<std::vector<double>, std::vector<double>>>
       sums;  // Key: type and number of replicas.
@@ -100,9 +119,7 @@ Planned plan_spp(const PlannerInput& input) {
   std::vector<DeviceId> line;
   for (const int i : order) line.push_back(devices[i]);
   const spp::LineProblem problem = problem_of(input, line, bandwidth, order, size);
-  const double choices = static_cast<double>(problem.replicas.size());
-  const double cells = std::min(problem.layers(), problem.devices()) * double(problem.layers()) * problem.layers() *
-                       problem.devices() * choices * choices;
+  const double cells = steps_of(problem.layers(), problem.units(), static_cast<double>(problem.replicas.size()));
   if (cells > kMostCells)
     throw Infeasible("size",
                      fmt::format("the search over {} layers and {} devices has {:.2g} steps; {:.2g} are the most",
@@ -137,6 +154,9 @@ Planned plan_spp(const PlannerInput& input) {
   planned.predicted = Seconds{shortest / input.micro_batches};
   planned.lower_bound = Seconds{bottleneck};
   planned.bound_reason = "the slowest stage or channel of the best division along this line of devices";
+  if (problem.unit > 1)
+    set_heuristic(planned, input, fmt::format("stages take neighbors in groups of {}", problem.unit));
+  msr::note_idle_devices(planned, input);
   return planned;
 }
 

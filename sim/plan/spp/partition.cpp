@@ -13,8 +13,42 @@
 namespace stagecraft::spp {
 namespace {
 
+/// Groups of devices such that all links between groups are equally slow, and slower than some path inside each; one
+/// group if the slowest links separate nothing. O(n^2).
+std::vector<std::vector<int>> groups_of(const Bandwidths& bandwidth, const std::vector<int>& devices) {
+  double slowest = kInfinity;
+  for (const int a : devices)
+    for (const int b : devices)
+      if (a != b) slowest = std::min(slowest, bandwidth[a][b]);
+  std::vector<std::vector<int>> groups;
+  std::vector<int> left = devices;
+  while (!left.empty()) {
+    std::vector<int> group{left.front()};
+    left.erase(left.begin());
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const auto joined =
+          std::stable_partition(left.begin(), left.end(), [&](int d) { return bandwidth[group[i]][d] <= slowest; });
+      group.insert(group.end(), joined, left.end());
+      left.erase(joined, left.end());
+    }
+    std::sort(group.begin(), group.end());
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
 std::vector<int> ordered(const Bandwidths& bandwidth, std::vector<int> devices) {
   if (devices.size() <= 2) return devices;
+  const std::vector<std::vector<int>> groups = groups_of(bandwidth, devices);
+  if (groups.size() == devices.size()) return devices;
+  if (groups.size() > 1) {  // Every order of the groups crosses the slowest links as seldom as possible.
+    std::vector<int> line;
+    for (const std::vector<int>& group : groups) {
+      const std::vector<int> part = ordered(bandwidth, group);
+      line.insert(line.end(), part.begin(), part.end());
+    }
+    return line;
+  }
   const auto [one_side, other_side] = least_cut(bandwidth, devices);
   std::vector<int> a = ordered(bandwidth, one_side), b = ordered(bandwidth, other_side), best;
   double fastest = -1;
@@ -105,7 +139,7 @@ class DynamicProgram {
       : p_(p), states_(states), choices_(static_cast<int>(p.replicas.size())) {
     inside_.assign(p.devices() + 1, std::vector<double>(choices_, kInfinity));
     between_.assign(p.devices() + 1, std::vector<std::vector<double>>(choices_));
-    for (int end = 1; end <= p.devices(); ++end)
+    for (int end = p.unit; end <= p.devices(); end += p.unit)
       for (int c = 0; c < choices_; ++c) {
         const int r = p.replicas[c], first = end - r;
         if (first < 0) continue;
@@ -118,7 +152,7 @@ class DynamicProgram {
 
   std::vector<Division> run() {
     std::vector<Division> divisions;
-    const int max_stages = std::min(p_.layers(), p_.devices());
+    const int max_stages = std::min(p_.layers(), p_.units());
     refuse_too_large(max_stages);
     for (int parts = 1; parts <= max_stages; ++parts) {
       activity_.count(states_, "states");
@@ -134,7 +168,7 @@ class DynamicProgram {
     int layers_before = 0, choice_before = 0;
   };
   void refuse_too_large(int most_parts) const {
-    const double cells = 1.0 * most_parts * (p_.layers() + 1) * choices_ * (p_.devices() + 1);
+    const double cells = 1.0 * most_parts * (p_.layers() + 1) * choices_ * (p_.units() + 1);
     const double states = cells * choices_ * p_.layers() / 2;
     if (cells <= kMostCells && states <= kPartitionMostStates) return;
     throw Infeasible("size",
@@ -144,7 +178,7 @@ class DynamicProgram {
                      "fewer layers or devices, or the planner 'balanced'");
   }
   std::size_t index(int layers, int choice, int used) const {
-    return (static_cast<std::size_t>(layers) * choices_ + choice) * (p_.devices() + 1) + used;
+    return (static_cast<std::size_t>(layers) * choices_ + choice) * (p_.units() + 1) + used / p_.unit;
   }
 
   /// Seconds of layers [from, to) on the slowest of the devices in front of `end`, with the share of the all-reduce.
@@ -162,10 +196,10 @@ class DynamicProgram {
 
   void add_part(int parts) {
     table_.emplace_back(static_cast<std::size_t>(p_.layers() + 1) * static_cast<std::size_t>(choices_) *
-                        (p_.devices() + 1));
+                        (p_.units() + 1));
     auto& now = table_.back();
     for (int choice = 0; choice < choices_; ++choice)
-      for (int used = p_.replicas[choice]; used <= p_.devices(); ++used)
+      for (int used = p_.replicas[choice]; used <= p_.devices(); used += p_.unit)
         for (int layers = parts; layers <= p_.layers(); ++layers) {
           Cell& cell = now[index(layers, choice, used)];
           if (parts == 1) {
@@ -198,7 +232,7 @@ class DynamicProgram {
     Division division{{}, kInfinity};
     int choice = 0, used = 0;
     for (int c = 0; c < choices_; ++c)
-      for (int u = 1; u <= p_.devices(); ++u)
+      for (int u = p_.unit; u <= p_.devices(); u += p_.unit)
         if (const double value = table_[parts - 1][index(p_.layers(), c, u)].bottleneck; value < division.bottleneck)
           division.bottleneck = value, choice = c, used = u;
     if (division.bottleneck == kInfinity) return division;

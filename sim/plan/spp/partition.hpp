@@ -12,13 +12,15 @@ using Bandwidths = std::vector<std::vector<double>>;
 std::pair<std::vector<int>, std::vector<int>> least_cut(const Bandwidths&, const std::vector<int>& devices);
 
 /// Devices in a line that crosses each slow cut once: both sides of a least cut, each ordered recursively, in the
-/// direction with the fastest junction (Luo et al., INFOCOM 2022, recursive device ordering).
+/// direction with the fastest junction (Luo et al., INFOCOM 2022, recursive device ordering). Groups with equally slow
+/// links between them are ordered one after another, which needs no cut: O(n^2) for each level of a hierarchy.
 std::vector<int> order_devices(const Bandwidths&);
 
 /// Layers in a line for devices in a line.
 struct LineProblem {
   int micro_batches = 1;
-  std::vector<int> replicas;  ///< Numbers of replicas to choose from, rising, from 1.
+  int unit = 1;               ///< Stages take whole units of as many neighboring devices.
+  std::vector<int> replicas;  ///< Numbers of replicas to choose from, rising, multiples of `unit`.
   /// [device][which of `replicas`][layer]: seconds of the forward, and of the backward, of all layers before it for one
   /// replica's share of a micro-batch.
   std::vector<std::vector<std::vector<double>>> forward, backward;
@@ -28,6 +30,7 @@ struct LineProblem {
 
   int layers() const { return static_cast<int>(cut.size()); }
   int devices() const { return static_cast<int>(bandwidth.size()); }
+  int units() const { return devices() / unit; }
 };
 
 /// Consecutive layers on consecutive devices.
@@ -43,7 +46,7 @@ struct Division {
 
 /// The division with the least bottleneck for each number of parts from 1 on, without impossible numbers. The dynamic
 /// program over layers, parts, replicas of the last part and devices used (Luo et al., INFOCOM 2022).
-/// O(parts * layers^2 * devices * replicas^2). Adds the number of visited partial divisions to `states`.
+/// O(parts * layers^2 * units * replicas^2). Adds the number of visited partial divisions to `states`.
 std::vector<Division> divide(const LineProblem&, std::int64_t& states);
 
 /// Seconds of an iteration in which every device and channel runs its blocks by micro-batch + block number, the later

@@ -250,7 +250,7 @@ double best_of_all(const std::vector<msr::PiperInput>& inputs, const msr::Cuts& 
     const auto inside = [&](int layer) { return std::find(layers.begin(), layers.end(), layer) != layers.end(); };
     for (const DeviceMix& mix : DeviceMixes(left).up_to(std::min(first.most_replicas, used))) {
       if (first.micro_batches % mix.devices != 0) continue;
-      const int in_flight = (used + mix.devices - 1) / mix.devices;
+      const int in_flight = std::min((used + mix.devices - 1) / mix.devices, first.micro_batches / mix.devices);
       std::vector<int> rest = left;
       for (std::size_t t = 0; t < rest.size(); ++t) rest[t] -= mix.of_type[t];
       const double rest_seconds = best_of_all(inputs, cuts, to, rest, used - mix.devices);
@@ -296,8 +296,7 @@ TEST_CASE("piper on several types finds the best of all plans, on 400 random mod
     const std::vector<msr::PiperInput> inputs = random_piper(rng, types, devices);
     const msr::Cuts cuts = msr::all_cuts(inputs.front().graph, 1000);
     double best = kInfinity;
-    for (int used = 1; used <= std::min(devices, inputs.front().micro_batches); ++used)
-      best = std::min(best, best_of_all(inputs, cuts, 0, counts, used));
+    for (int used = 1; used <= devices; ++used) best = std::min(best, best_of_all(inputs, cuts, 0, counts, used));
     const auto result = msr::search_piper(inputs, counts, cuts);
     REQUIRE(result.has_value() == (best != kInfinity));
     (result ? feasible : infeasible)++;

@@ -1,0 +1,147 @@
+#include "sim/search/choice_search.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+// What is decided after a batch does not depend on the number of threads. Orders are searched for in smaller batches,
+// because each takes long and may make the next superfluous.
+constexpr std::size_t kBatch = 32, kTrialsOfBatch = 8, kBatchOfOrders = 8;
+constexpr int kPlansOfSimulation = 10;  // A plan takes about a tenth of the time of a simulation.
+
+}  // namespace
+
+void ChoiceSearch::find_shortest() {
+  while (!(plans_.empty() && trials_.empty()) && !stopping()) {
+    const double effort = std::min(plans_.least_effort(), trials_.least_effort());
+    std::vector<int> batch;
+    take(trials_, effort, kTrialsOfBatch, batch);
+    take(plans_, effort, kBatch, batch);
+    take(trials_, effort, kBatch, batch);
+    run_batch(batch);
+  }
+  set_all_aside();
+}
+
+void ChoiceSearch::set_all_aside() {
+  for (TaskQueue* queue : {&plans_, &trials_})
+    for (const int number : queue->take_all()) aside_.push_back(number);
+}
+
+void ChoiceSearch::find_orders() {
+  std::vector<std::tuple<Seconds, Seconds, int>> plans;
+  for (std::size_t i = 0; i < orders_.size(); ++i) {
+    const auto at = shortest_of_plan_.find(orders_[i].combination.candidate.get());
+    plans.emplace_back(at == shortest_of_plan_.end() ? Seconds{kInfinity} : at->second, orders_[i].bound, i);
+  }
+  std::sort(plans.begin(), plans.end());
+  int searched = 0;
+  std::vector<int> batch;
+  const auto flush = [&] {
+    run_batch(batch);
+    batch.clear();
+  };
+  for (const auto& [shortest, bound, i] : plans) {
+    if (stopping() || searched >= asked_.max_orders) break;
+    if (!may_be_shorter(bound)) continue;
+    batch.push_back(static_cast<int>(tasks_.size()));
+    tasks_.push_back(orders_[i]);
+    ordered_plans_.insert(orders_[i].combination.candidate.get());
+    ++searched;
+    if (batch.size() == kBatchOfOrders) flush();
+  }
+  flush();
+}
+
+int ChoiceSearch::count_untried() {
+  int count = 0;
+  for (const int number : aside_) {
+    const SearchTask& task = tasks_[number];
+    reasons_.add_bound(task.variant ? task.variant->device_types : task.combination.candidate->properties.device_types,
+                       task.bound);
+    if (!may_be_shorter(task.bound)) continue;
+    ++count;
+    if (task.variant) shortest_bound_ = std::min(shortest_bound_, task.bound);
+  }
+  int orders = 0;
+  for (const SearchTask& task : orders_) {
+    const Candidate* plan = task.combination.candidate.get();
+    if (ordered_plans_.contains(plan) || !may_be_shorter(task.bound)) continue;
+    untried_orders_.insert(plan);
+    ++orders;
+  }
+  if (orders > 0)
+    reasons_.note(
+        fmt::format("no order was searched for on {} that could have shorter ones", pluralize(orders, "other plan")));
+  if (best_) shortest_bound_ = std::min(shortest_bound_, known_period(*best_));
+  return count + orders;
+}
+
+void ChoiceSearch::find_front() {
+  if (!best_) return;
+  int simulations = table_.simulated + std::min(asked_.front_simulations, asked_.max_simulations);
+  std::int64_t steps = std::int64_t{kPlansOfSimulation} * asked_.front_simulations;
+  std::map<int, std::set<std::tuple<Seconds, std::uint64_t, int>>> by_devices;
+  const auto sort_in = [&] {
+    set_all_aside();
+    for (const int number : aside_)
+      by_devices[tasks_[number].devices].emplace(tasks_[number].bound, tasks_[number].tie, number);
+    aside_.clear();
+  };
+  sort_in();
+  while (!stopping() && table_.simulated < simulations && steps > 0) {
+    std::vector<int> batch;
+    for (bool more = true; more && batch.size() < kBatch;) {
+      more = false;
+      for (auto& [devices, tasks] : by_devices) {
+        while (!tasks.empty()) {
+          const int number = std::get<2>(*tasks.begin());
+          tasks.erase(tasks.begin());
+          const SearchTask& task = tasks_[number];
+          if (is_covered(task.bound, task.memory, task.devices)) {
+            ++table_.dropped_by_bound;
+            continue;
+          }
+          batch.push_back(number), more = true;
+          break;
+        }
+      }
+    }
+    if (batch.empty()) break;
+    steps -= static_cast<std::int64_t>(batch.size());
+    run_batch(batch);
+    sort_in();
+  }
+  for (const auto& [devices, tasks] : by_devices)
+    for (const auto& [bound, tie, number] : tasks)
+      if (is_covered(bound, tasks_[number].memory, devices))
+        ++table_.dropped_by_bound;
+      else if (table_.cut_short = true; !may_be_shorter(bound))
+        ++table_.untried_smaller;
+  if (asked_.max_orders == std::numeric_limits<int>::max()) find_orders_on_fronts();
+}
+
+void ChoiceSearch::find_orders_on_fronts() {
+  std::set<const Candidate*> plans;
+  for (const auto& [recompute, front] : fronts_)
+    for (const Choice& c : front) plans.insert(tried_[c.id].candidate.get());
+  std::vector<int> batch;
+  for (const SearchTask& task : orders_) {
+    const Candidate* plan = task.combination.candidate.get();
+    if (!plans.contains(plan) || ordered_plans_.contains(plan) || stopping()) continue;
+    batch.push_back(static_cast<int>(tasks_.size()));
+    tasks_.push_back(task);
+    ordered_plans_.insert(plan);
+    if (batch.size() == kBatchOfOrders) run_batch(batch), batch.clear();
+  }
+  run_batch(batch);
+}
+
+}  // namespace stagecraft

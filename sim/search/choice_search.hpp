@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/core/numbers.hpp"
+#include "sim/search/choice_reasons.hpp"
+#include "sim/search/choices.hpp"
+#include "sim/search/evaluation.hpp"
+#include "sim/search/saved_trials.hpp"
+#include "sim/search/search_tasks.hpp"
+
+namespace stagecraft {
+
+struct TaskResult {
+  bool done = false, too_large_to_simulate = false;
+  std::shared_ptr<const Candidate> candidate = {};
+  std::optional<Trial> trial = {};
+};
+
+/// The state of search_choices(). Its batches are in choice_search.cpp, and its phases in choice_phases.cpp.
+class ChoiceSearch {
+ public:
+  ChoiceSearch(const Experiment& configured, const ChoiceOptions&,
+               const std::function<void(const SearchProgress&)>& progress);
+
+  ChoiceTable run();
+
+ private:
+  using SteadyClock = std::chrono::steady_clock;
+  static constexpr double kLess = 1 - 1e-9;
+
+  void own_period();
+  /// A batch has plans and simulations: plans alone would never end before the first simulation, because their bounds
+  /// are lower, and without a first result nothing can be set aside.
+  void find_shortest();
+  void set_all_aside();
+  /// Searches for an order on the plans that could be shorter than the best, those first on which others are shortest.
+  void find_orders();
+  int count_untried();
+  /// Takes up what was set aside: of each number of devices the shortest bound first.
+  void find_front();
+  /// Searches for an order on the plans of the fronts of each kind of recomputation: another order may make up for the
+  /// time that more recomputation costs.
+  void find_orders_on_fronts();
+  void add(SearchTask task);
+  bool is_covered(Seconds bound, Bytes memory, int devices) const;
+  bool is_covered(const Choice& c) const;
+  bool stopping();
+  /// Fills the batch up to `size` tasks. Tasks of more effort wait until what this batch finds is known.
+  void take(TaskQueue& queue, double effort, std::size_t size, std::vector<int>& batch);
+  void run_batch(const std::vector<int>& batch);
+  TaskResult result_of(const SearchTask& task) const;
+  Trial trial_of(const Combination& combination) const;
+  void take_in(int number, const TaskResult& result);
+  void take_in_plan(const SearchTask& task, const TaskResult& result);
+  void take_in_trial(const SearchTask& task, const Trial& trial);
+  void keep(const Combination& combination, Choice c);
+  static void put(const Choice& c, std::vector<Choice>& front);
+  bool may_be_shorter(Seconds bound) const { return !best_ || bound.value < known_period(*best_).value * kLess; }
+  bool must_hurry() const { return asked_.stop() || (asked_.time && seconds() >= asked_.time->value); }
+  double seconds() const { return std::chrono::duration<double>(SteadyClock::now() - begin_).count(); }
+  void show();
+  void finish();
+
+  const ChoiceOptions& asked_;
+  const std::function<void(const SearchProgress&)>& progress_;
+  const SteadyClock::time_point begin_ = SteadyClock::now();
+  int threads_;
+  std::vector<SchedulingPolicy> policies_;
+  PlannedExperiment configured_;
+  CombinationRunner runner_;
+  SavedTrials saved_;
+  ChoiceTable table_;
+  PlanVariants variants_;
+  std::vector<SearchTask> tasks_;
+  TaskQueue plans_, trials_;
+  std::vector<int> aside_;          ///< Tasks that cannot be shorter than the best.
+  std::vector<SearchTask> orders_;  ///< One for each plan.
+  std::set<const Candidate*> ordered_plans_, untried_orders_;
+  std::map<const Candidate*, Seconds> shortest_of_plan_;
+  std::vector<Combination> tried_;  ///< [Choice::id]
+  std::optional<Choice> best_;
+  Seconds shortest_bound_{kInfinity};
+  ChoiceReasons reasons_;
+  std::int64_t done_ = 0;
+  double shown_ = 0;
+  const char* phase_ = "";
+  std::map<std::string, std::vector<Choice>> fronts_;  ///< Recomputation -> its Pareto front.
+  std::set<std::string> ran_;                          ///< Schedules that could run one of the plans.
+  std::map<std::string, std::string> refused_;         ///< Schedule -> why it could not run the first plan that failed.
+};
+
+}  // namespace stagecraft

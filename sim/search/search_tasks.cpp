@@ -1,0 +1,65 @@
+#include "sim/search/search_tasks.hpp"
+
+#include <algorithm>
+
+#include "sim/core/numbers.hpp"
+
+namespace stagecraft {
+namespace {
+
+bool has_policy(const std::vector<SchedulingPolicy>& policies, std::string_view schedule, std::string_view weights) {
+  return std::any_of(policies.begin(), policies.end(), [&](const SchedulingPolicy& policy) {
+    return policy.schedule->name == schedule && policy.weights == weights;
+  });
+}
+
+/// Whether the schedule takes the stages where the plan has them.
+bool can_run(const SchedulingPolicy& policy, const PlanVariant& v) {
+  const bool any_placement = policy.effort == 2 && !v.both_ways;
+  if (!any_placement && placement_of(*policy.schedule) != v.placement) return false;
+  if (v.both_ways && v.both_ways != policy.schedule) return false;
+  return v.chunks <= 1 || any_placement || policy.schedule->chunks.has(v.chunks);
+}
+
+}  // namespace
+
+double TaskQueue::least_effort() const { return entries_.empty() ? kInfinity : std::get<0>(*entries_.begin()); }
+
+int TaskQueue::take() {
+  const int number = std::get<3>(*entries_.begin());
+  entries_.erase(entries_.begin());
+  return number;
+}
+
+std::vector<int> TaskQueue::take_all() {
+  std::vector<int> numbers;
+  for (const auto& entry : entries_) numbers.push_back(std::get<3>(entry));
+  entries_.clear();
+  return numbers;
+}
+
+int TaskQueue::count_if(const std::function<bool(Seconds)>& has_bound) const {
+  return static_cast<int>(std::count_if(entries_.begin(), entries_.end(),
+                                        [&](const auto& entry) { return has_bound(std::get<1>(entry)); }));
+}
+
+std::vector<SearchTask> simulations_of(const std::shared_ptr<const Candidate>& candidate, int effort,
+                                       const std::vector<SchedulingPolicy>& policies) {
+  const Candidate& c = *candidate;
+  // A single stage never waits, so no order is shorter than 1F1B's, or keeps less.
+  const bool alone = c.properties.stages == 1 && !c.variant.both_ways && has_policy(policies, "1f1b", "auto");
+  std::vector<SearchTask> tasks;
+  for (const SchedulingPolicy& policy : policies) {
+    if ((alone && policy.schedule->name != "1f1b") || !can_run(policy, c.variant)) continue;
+    const Seconds bound = policy.splits ? c.properties.period : std::max(c.properties.period, c.bound.unsplit);
+    tasks.push_back({.combination = {candidate, policy},
+                     .bound = bound,
+                     .memory = c.bound.memory,
+                     .devices = c.properties.devices,
+                     .effort = std::max(effort, policy.effort),
+                     .tie = static_cast<std::uint64_t>(&policy - policies.data())});
+  }
+  return tasks;
+}
+
+}  // namespace stagecraft

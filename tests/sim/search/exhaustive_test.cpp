@@ -1,0 +1,129 @@
+// The search on small random models and clusters, compared with every setting: each number of stages and replicas, each
+// micro-batch size, recomputation, schedule and list of devices.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/core/numbers.hpp"
+#include "sim/core/random.hpp"
+#include "sim/experiment/run.hpp"
+#include "sim/search/choices.hpp"
+#include "tests/support/trials.hpp"
+
+namespace stagecraft::exhaustive_test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+const Strings kSchedules = {"1f1b", "zb-h1", "interleaved", "zb-v"};
+constexpr double kRounding = 1 + 1e-9;
+
+std::string number(int n) { return std::to_string(n); }
+
+/// The period with these settings; infinite if they cannot run.
+double period_of(const std::string& file, Strings sets, const Strings& more) {
+  sets.insert(sets.end(), more.begin(), more.end());
+  sets.emplace_back("run.iterations=5");
+  try {
+    return run(compile(load_experiment(file, sets)), "ideal").report.period.value;
+  } catch (const InputError&) {
+  } catch (const Infeasible&) {
+  }
+  return kInfinity;
+}
+
+/// The shortest period of everything in `settings`, compared with the first row of the search; whether anything ran.
+bool compare(const std::string& file, const Strings& base, const Strings& schedules,
+             const std::vector<Strings>& settings) {
+  double shortest = kInfinity;
+  Strings which;
+  for (const Strings& one : settings)
+    if (const double period = period_of(file, base, one); period < shortest) shortest = period, which = one;
+  const ChoiceTable table =
+      search_choices(load_experiment(file, base), {.schedules = schedules}, [](const SearchProgress&) {});
+  CAPTURE(base);
+  CAPTURE(which);
+  REQUIRE(table.front.empty() == (shortest == kInfinity));
+  if (table.front.empty()) return false;
+  const Choice& first = table.front.front();
+  CAPTURE(first.sets);
+  CHECK(!table.cut_short);
+  CHECK(first.period.value <= shortest * kRounding);
+  // Other planners may cut where `balanced` does not.
+  if (first.planner == "balanced") CHECK(first.period.value >= shortest / kRounding);
+  CHECK(table.bound.value <= first.period.value * kRounding);
+  return true;
+}
+
+/// Every list of some of the devices of two types, in each order of types: devices of one type are alike.
+std::vector<std::string> device_lists(int fast, int slow, int count) {
+  std::vector<std::string> lists;
+  for (int mask = 0; mask < 1 << count; ++mask) {  // Bit i: device i of the list is slow.
+    std::string list;
+    int fasts = 0, slows = 0;
+    for (int i = 0; i < count; ++i)
+      list += (i > 0 ? ", " : "") + ((mask >> i & 1) != 0 ? "b" + number(slows++) : "a" + number(fasts++));
+    if (fasts <= fast && slows <= slow) lists.push_back(list);
+  }
+  return lists;
+}
+
+struct Cluster {
+  int fast, slow;
+};
+
+Strings random_chain(Rng& rng, Cluster& cluster, int samples) {
+  std::string widths = number(64 * rng.integer(1, 8));
+  for (int l = rng.integer(2, 5); l > 0; --l) widths += ", " + number(64 * rng.integer(1, 8));
+  const int devices = rng.integer(1, 3);
+  cluster.slow = devices > 1 ? rng.integer(0, 1) : 0, cluster.fast = devices - cluster.slow;
+  std::string groups = "{name: a, count: " + number(cluster.fast) + ", type: fast, link: wire}";
+  if (cluster.slow > 0) groups += ", {name: b, count: 1, type: slow, link: wire}";
+  const std::string memory = number(rng.integer(2, 12)) + " MiB, memory_bandwidth: 100 GB/s}";
+  return {"model={builder: mlp, widths: [" + widths + "]}",
+          "cluster={generator: star, groups: [" + groups + "], types: {fast: {peak: 2 TFLOP/s, memory: " + memory +
+              ", slow: {peak: 1 TFLOP/s, memory: " + memory +
+              "}, links: {wire: {bandwidth: " + number(rng.integer(1, 20)) + " GB/s, latency: 1 us}}}",
+          "plan={planner: balanced, stages: 1, micro_batch_size: " + number(samples) + "}", "run.micro_batches=1"};
+}
+
+std::vector<Strings> chains(const Cluster& cluster, int samples) {
+  std::vector<Strings> settings;
+  const int devices = cluster.fast + cluster.slow;
+  for (int ranks = 1; ranks <= devices; ++ranks)
+    for (int replicas = 1; ranks * replicas <= devices; ++replicas)
+      for (int size = replicas; size <= samples; ++size) {
+        if (samples % size != 0) continue;
+        for (const std::string& list : device_lists(cluster.fast, cluster.slow, ranks * replicas))
+          for (const char* recompute : {"none", "full"})
+            for (const std::string& schedule : kSchedules)
+              for (const int chunks : schedule == "interleaved" ? std::vector{2, 3, 4}
+                                      : schedule == "zb-v"      ? std::vector{2}
+                                                                : std::vector{1})
+                settings.push_back({"plan={planner: balanced, stages: " + number(ranks * chunks) +
+                                        ", replicas: " + number(replicas) + ", micro_batch_size: " + number(size) +
+                                        ", recompute: " + recompute + ", devices: [" + list + "]}",
+                                    "run.schedule=" + schedule, "run.micro_batches=" + number(samples / size)});
+      }
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("the search is as good as every setting, on 250 random models and clusters") {
+  Rng rng(250, "exhaustive");
+  int ran = 0;
+  const int count = test::all_trials() ? 250 : 10;
+  for (int trial = 0; trial < count; ++trial) {
+    CAPTURE(trial);
+    const int samples = rng.integer(1, 3) * 2;
+    Cluster cluster{};
+    const Strings base = random_chain(rng, cluster, samples);
+    ran += compare("scenarios/examples/quickstart.yaml", base, kSchedules, chains(cluster, samples));
+  }
+  CHECK(ran > count / 2);
+}
+
+}  // namespace stagecraft::exhaustive_test
