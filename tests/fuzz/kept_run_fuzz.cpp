@@ -7,25 +7,10 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/report/html.hpp"
-#include "sim/report/html_page.hpp"
 #include "tests/fuzz/tree.hpp"
 #include "tests/support/page_data.hpp"
 
 using namespace stagecraft;
-
-namespace stagecraft {
-
-const html::Source html::runs{};
-
-/// Returns only the data of the page: a list of its head and its parts.
-std::string html_page(const html::Source&, const std::string&, std::string_view json,
-                      std::span<const std::string> parts, const std::string&) {
-  std::string list = "[" + std::string(json);
-  for (const std::string& part : parts) list += "," + part;
-  return list + "]";
-}
-
-}  // namespace stagecraft
 
 namespace {
 
@@ -72,10 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::string KeptRun::*file : {&KeptRun::results, &KeptRun::spans, &KeptRun::memory})
     run.*file = fuzz::next_file(text);
   try {
-    std::vector<ParsedJson> parts = ParsedJson::parse(html_page({&run, 1}, "Any bytes"));
-    const ParsedJson shown = parts.front().at("runs").at(0);
-    parts.erase(parts.begin());
-    const ParsedJson whole = test::with_columns(shown, parts);
+    const ParsedJson whole = test::data_of(html_page({&run, 1}, "Any bytes")).at("runs").at(0);
     check_spans(whole);
     check_memory(whole);
   } catch (const InputError& error) {

@@ -98,4 +98,25 @@ inline nlohmann::json with_columns(nlohmann::json run, std::vector<nlohmann::jso
   return run;
 }
 
+/// The JSON of a page with this id; the page has at most one. Empty where there is none.
+inline std::string page_block(const std::string& page, const std::string& id) {
+  const std::string open = "<script type=\"application/json\" id=\"" + id + "\">";
+  const auto at = page.find(open);
+  if (at == page.npos) return {};
+  STAGECRAFT_CHECK(page.find(open, at + 1) == page.npos);
+  const auto from = at + open.size();
+  return page.substr(from, page.find("</script>", from) - from);
+}
+
+/// The data of a page of runs, with the spans and the memory of its parts joined column by column.
+inline nlohmann::json data_of(const std::string& page) {
+  nlohmann::json data = nlohmann::json::parse(page_block(page, "data"));
+  std::vector<nlohmann::json> parts;
+  for (std::string part; !(part = page_block(page, "part" + std::to_string(parts.size()))).empty();)
+    parts.push_back(nlohmann::json::parse(part));
+  for (nlohmann::json& run : data["runs"]) run = with_columns(run, parts);
+  STAGECRAFT_CHECK(parts.empty());
+  return data;
+}
+
 }  // namespace stagecraft::test

@@ -75,21 +75,6 @@ std::string between(const std::string& page, const std::string& open, const std:
   REQUIRE(page.find(open, from + 1) == page.npos);
   return page.substr(from + open.size(), page.find(close, from + open.size()) - from - open.size());
 }
-const std::string kDataOpen = R"(<script type="application/json" id="data">)";
-
-/// The data of the page, with the spans and the memory of its parts joined column by column.
-ParsedJson data_of(const std::string& page) {
-  ParsedJson data = ParsedJson::parse(between(page, kDataOpen, "</script>"));
-  std::vector<ParsedJson> parts;
-  for (std::string open;;) {
-    open = fmt::format(R"(<script type="application/json" id="part{}">)", parts.size());
-    if (page.find(open) == page.npos) break;
-    parts.push_back(ParsedJson::parse(between(page, open, "</script>")));
-  }
-  for (ParsedJson& run : data["runs"]) run = test::with_columns(run, parts);
-  CHECK(parts.empty());
-  return data;
-}
 
 std::size_t count(const std::string& text, const std::string& what) {
   std::size_t n = 0;
@@ -187,7 +172,7 @@ TEST_CASE("the page has every instruction with its times, and nothing else") {
   std::size_t overlapping = 0;
   for (const Run& run : runs()) {
     CAPTURE(run.what);
-    const ParsedJson data = data_of(html_page(std::vector{run.kept_run()}, "t"));
+    const ParsedJson data = test::data_of(html_page(std::vector{run.kept_run()}, "t"));
     REQUIRE(data["runs"].size() == 1);
     const ParsedJson& shown = data["runs"][0];
     CHECK(rows_of(shown) == rows_of(run));
@@ -210,7 +195,7 @@ TEST_CASE("each lane is used as soon as it is free, and there are as many as run
       together[{std::get<0>(row), message ? kind : "compute"}].emplace_back(std::get<8>(row), std::get<9>(row));
     }
     std::map<std::pair<std::string, std::string>, std::size_t> lanes;
-    const ParsedJson shown = data_of(html_page(std::vector{run.kept_run()}, "t"))["runs"][0];
+    const ParsedJson shown = test::data_of(html_page(std::vector{run.kept_run()}, "t"))["runs"][0];
     for (const ParsedJson& lane : shown["lanes"])
       ++lanes[{shown["devices"].at(lane["device"].get<std::size_t>()), lane["kind"]}];
     CHECK(lanes.size() == together.size());
@@ -239,7 +224,7 @@ TEST_CASE("spans that overlap by a picosecond have two lanes, and other bytes ma
   run.memory =
       "device,time_ns,resident_bytes,stash_bytes,received_bytes,outgoing_bytes\n"
       "d0,1.000,7,0.5,0.25,1e17\n";
-  const ParsedJson shown = data_of(html_page(std::vector{run}, "t"))["runs"][0];
+  const ParsedJson shown = test::data_of(html_page(std::vector{run}, "t"))["runs"][0];
   CHECK(shown["memory"] == ParsedJson::array({{{"device", 0},
                                                {"resident", 7.0},
                                                {"peak", 1e17 + 7.75},
@@ -262,7 +247,7 @@ TEST_CASE("the page has every device's memory, change by change") {
   cases.push_back(small_run());
   for (const Run& run : cases) {
     CAPTURE(run.what);
-    const ParsedJson shown = data_of(html_page(std::vector{run.kept_run()}, "t"))["runs"][0];
+    const ParsedJson shown = test::data_of(html_page(std::vector{run.kept_run()}, "t"))["runs"][0];
     const MemoryHistory history(run.program, run.timeline);
     std::size_t used = 0;
     for (const DeviceReport& d : run.report.devices) used += d.used;
@@ -293,7 +278,7 @@ TEST_CASE("the page has every device's memory, change by change") {
 TEST_CASE("the head of the page has the ends of the run and of its iterations") {
   for (const Run& run : runs()) {
     CAPTURE(run.what);
-    const ParsedJson shown = data_of(html_page(std::vector{run.kept_run()}, "t"))["runs"][0];
+    const ParsedJson shown = test::data_of(html_page(std::vector{run.kept_run()}, "t"))["runs"][0];
     std::map<int, std::int64_t> ends;
     std::int64_t length = 0;
     for (const Row& row : rows_of(run)) {
@@ -312,7 +297,7 @@ TEST_CASE("a part has whole devices, and no more than it needs") {
   const Plan plan = test::dag_plan(3, 2000, {{0, 1}, {1, 2}}, 1);
   const Run run =
       run_of("long", test::program_of("gpipe", plan, uniform_costs(plan, test::times(1, 1))), test::star(3, 1, 0));
-  const ParsedJson shown = data_of(html_page(std::vector{run.kept_run()}, "t"))["runs"][0];
+  const ParsedJson shown = test::data_of(html_page(std::vector{run.kept_run()}, "t"))["runs"][0];
   CHECK(rows_of(shown) == rows_of(run));
   // At the ends 2,000 each of forward, backward, sends and receives, an update, and their memory; more in the middle.
   CHECK(shown["parts"].size() == 3);
@@ -329,7 +314,7 @@ TEST_CASE("the page keeps numbers as large as a file can have") {
       "2,0F0,forward,d0,1,0,0,0,5,0,8640000000000000.000,8640000000000000.001,1\n";
   run.results = results_with(run, 3);
   run.memory.clear();
-  const ParsedJson spans = data_of(html_page(std::vector{run}, "t"))["runs"][0]["spans"];
+  const ParsedJson spans = test::data_of(html_page(std::vector{run}, "t"))["runs"][0]["spans"];
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(),
                          kMost = std::numeric_limits<std::int64_t>::max();
   CHECK(spans["micro"] == ParsedJson{kLeast, kMost, 0});
@@ -340,7 +325,8 @@ TEST_CASE("the page keeps numbers as large as a file can have") {
 
 TEST_CASE("several runs stand in the order in which they were given") {
   const Run run = small_run();
-  const ParsedJson data = data_of(html_page(std::vector{run.kept_run("b"), run.kept_run("a"), run.kept_run("b")}, "t"));
+  const ParsedJson data =
+      test::data_of(html_page(std::vector{run.kept_run("b"), run.kept_run("a"), run.kept_run("b")}, "t"));
   REQUIRE(data["runs"].size() == 3);
   CHECK(data["runs"][0]["name"] == "b");
   CHECK(data["runs"][1]["name"] == "a");
@@ -356,10 +342,10 @@ TEST_CASE("names cannot escape from the data of the page") {
   const std::string page = html_page(std::vector{damaged}, no_utf8);
   CHECK(count(page, "<script") == 3);  // Data, script, and one part.
   CHECK(count(page, "</script") == 3);
-  CHECK(count(between(page, kDataOpen, "</script>"), "<") == 0);
+  CHECK(count(test::page_block(page, "data"), "<") == 0);
   CHECK(between(page, "<title>", "</title>") ==
         "&lt;/script&gt;&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&lt;!-- &amp; 'x', \\ \n{{script}} \uFFFD");
-  const ParsedJson shown = data_of(page)["runs"][0];
+  const ParsedJson shown = test::data_of(page)["runs"][0];
   CHECK(shown["devices"][0] == bad);
   CHECK(shown["scenario"] == bad + " \uFFFD");
   CHECK(shown["name"] == shown["scenario"]);
@@ -451,7 +437,7 @@ TEST_CASE("damaged files of a run are refused with their place") {
 TEST_CASE("a run without memory.csv has no curve; one with too many instructions has no page") {
   KeptRun run = small_run().kept_run();
   run.memory.clear();
-  CHECK(data_of(html_page(std::vector{run}, "t"))["runs"][0]["memory"].empty());
+  CHECK(test::data_of(html_page(std::vector{run}, "t"))["runs"][0]["memory"].empty());
   const auto end = run.spans.find('\n', run.spans.find('\n') + 1) + 1;
   const std::string row = run.spans.substr(run.spans.find('\n') + 1, end - run.spans.find('\n') - 1);
   run.spans.resize(end);
