@@ -174,6 +174,8 @@ std::string megatron_arguments(const PlannedExperiment& p) {
   if (!runs)
     refusals.add(fmt::format("Megatron-LM does not run the schedule '{}'", schedule),
                  "run.schedule: 1f1b, or interleaved");
+  if (ranks == 1 && chunks > 1)
+    refusals.add("Megatron-LM does not interleave the stages of a single rank", "plan.stages: 1, or more ranks");
   if (shape.recomputation == Recomputation::Full)
     refusals.add("Megatron-LM recomputes layer by layer, not a whole stage before its backward", "recompute: layers");
   if (shape.recomputes_half())

@@ -127,6 +127,7 @@ void ChoiceSearch::finish() {
   for (const auto& [name, why] : refused_)
     if (!ran_.contains(name)) table_.refused.emplace_back(name, why);
   if (variants_.limited) reasons_.note("micro-batches so small that there are more than 32 for each stage");
+  if (variants_.skips_stages_of_one_rank) reasons_.note("several stages on a single rank, which Megatron-LM refuses");
   table_.reasons = reasons_.lines(table_);
 }
 

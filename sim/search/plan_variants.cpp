@@ -7,6 +7,7 @@
 
 #include "sim/plan/bounds.hpp"
 #include "sim/search/device_orders.hpp"
+#include "sim/search/policies.hpp"
 #include "sim/search/work_bound.hpp"
 
 namespace stagecraft {
@@ -104,10 +105,17 @@ class VariantMaker {
 
  private:
   /// Numbers of stages on a rank.
-  std::vector<int> chunks_in(const PlacementChoice& where, int ranks) const {
+  std::vector<int> chunks_in(const PlacementChoice& where, int ranks) {
     if (where.placement == Placement::Linear || where.placement == Placement::Bidirectional) return {1};
-    // On one rank chunks save memory where a stage recomputes all, and groups recompute by layers.
-    if (ranks == 1) return configured_.experiment.rules ? std::vector<int>{} : std::vector<int>{2};
+    // On one rank chunks save memory where a stage recomputes all. With groups they also let a stage exchange gradients
+    // and weights while another computes. Megatron-LM's interleaved schedule needs two ranks (megatron/training's
+    // validate_args).
+    const CostRules* rules = configured_.experiment.rules.get();
+    if (ranks == 1 && !rules) return {2};
+    if (ranks == 1 && is_megatron(rules)) {
+      made_.skips_stages_of_one_rank = true;
+      return {};
+    }
     std::vector<int> list;
     for (int chunks = 2; chunks <= kMostChunks && chunks * ranks <= layers_; ++chunks)
       if (chunks == 2 || where.placement == Placement::Loop || (where.placement == Placement::Wave && chunks % 2 == 0))
@@ -179,7 +187,7 @@ class VariantMaker {
     for (const int each : {1, 2, 3, 4, 6, 8}) {
       const std::int64_t size = std::int64_t{each} * degrees.replicas;
       if (size > samples_ || samples_ % size != 0) continue;
-      for (const StateSharding sharding : shardings_of(degrees, ranks)) {
+      for (const StateSharding sharding : shardings_of(degrees)) {
         PlanSpec spec = balanced_;
         spec.group = degrees;
         spec.replicas = degrees.replicas;
@@ -189,12 +197,10 @@ class VariantMaker {
     }
   }
 
-  /// With a pipeline, weights that stay gathered save nothing over divided states of the optimizer, and gradients that
-  /// are summed after each backward cost more.
-  static std::vector<StateSharding> shardings_of(const Degrees& degrees, int ranks) {
+  /// Each divides more than the one before, which takes less memory and more time in some models, less in others.
+  static std::vector<StateSharding> shardings_of(const Degrees& degrees) {
     if (degrees.replicas * degrees.context == 1) return {StateSharding::None};
-    if (ranks > 1) return {StateSharding::Optimizer};
-    return {StateSharding::Optimizer, StateSharding::Gradients, StateSharding::Weights};
+    return {StateSharding::None, StateSharding::Optimizer, StateSharding::Gradients, StateSharding::Weights};
   }
 
   void plans_of(const PlannerDef& def) {

@@ -26,8 +26,9 @@ struct PlanVariant {
 };
 
 struct PlanVariants {
-  std::vector<PlanVariant> list;  ///< Shortest bound first.
-  bool limited = false;           ///< Micro-batches are so small that there are too many of them to be useful.
+  std::vector<PlanVariant> list;          ///< Shortest bound first.
+  bool limited = false;                   ///< Micro-batches are so small that there are too many of them to be useful.
+  bool skips_stages_of_one_rank = false;  ///< The software does not run several stages on the only rank.
 };
 
 /// The names of the types of these devices.

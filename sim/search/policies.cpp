@@ -45,11 +45,14 @@ SchedulingPolicy policy_of(const ScheduleDef& def, const std::string& weights) {
 
 }  // namespace
 
+bool is_megatron(const CostRules* rules) {
+  return rules && (rules->software.name.starts_with("megatron") || rules->software.name == "bloom" ||
+                   rules->software.name.starts_with("nemo"));
+}
+
 std::vector<SchedulingPolicy> scheduling_policies(const Strings& schedules, const Strings& weights,
                                                   const CostRules* rules) {
-  const bool megatron = rules && (rules->software.name.starts_with("megatron") || rules->software.name == "bloom" ||
-                                  rules->software.name.starts_with("nemo"));
-  Strings names = !schedules.empty() ? schedules : megatron ? kMegatron : kUsual;
+  Strings names = !schedules.empty() ? schedules : is_megatron(rules) ? kMegatron : kUsual;
   if (schedules.empty() && !weights.empty()) names.insert(names.end(), kUnflushed.begin(), kUnflushed.end());
   // No training framework runs an order that was searched for, and with groups there are many plans.
   if (schedules.empty() && !rules) names.emplace_back("synthesised");

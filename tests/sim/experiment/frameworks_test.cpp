@@ -110,6 +110,8 @@ TEST_CASE("torchtitan and DeepSpeed are given what they can express") {
 TEST_CASE("what a framework cannot express is refused with the reason") {
   const auto tensor = planned("stages: 4, replicas: 1, group: {tensor: 8, sequence: true}", "zb-h1");
   CHECK(refusal(megatron_arguments, tensor) == "Megatron-LM does not run the schedule 'zb-h1'");
+  CHECK(refusal(megatron_arguments, planned("stages: 2, replicas: 32, placement: loop", "interleaved", "gpt2-xl")) ==
+        "Megatron-LM does not interleave the stages of a single rank");
   CHECK(refusal(torchtitan_config, tensor) == "torchtitan does not run the schedule 'zb-h1'");
   CHECK(refusal(deepspeed_config, tensor) ==
         "DeepSpeed's configuration has no tensor, context or expert group: the model's code makes them");

@@ -1,5 +1,5 @@
 // The search on small random models and clusters, compared with every setting: each number of stages and replicas, each
-// micro-batch size, recomputation, schedule and list of devices.
+// micro-batch size, recomputation, schedule and list of devices, or each division into groups.
 
 #include <doctest/doctest.h>
 
@@ -8,6 +8,7 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/search/choices.hpp"
 #include "tests/support/trials.hpp"
@@ -18,6 +19,7 @@ namespace {
 using Strings = std::vector<std::string>;
 
 const Strings kSchedules = {"1f1b", "zb-h1", "interleaved", "zb-v"};
+const Strings kShards = {"none", "optimizer", "gradients", "weights"};
 constexpr double kRounding = 1 + 1e-9;
 
 std::string number(int n) { return std::to_string(n); }
@@ -43,12 +45,12 @@ bool compare(const std::string& file, const Strings& base, const Strings& schedu
     if (const double period = period_of(file, base, one); period < shortest) shortest = period, which = one;
   const ChoiceTable table =
       search_choices(load_experiment(file, base), {.schedules = schedules}, [](const SearchProgress&) {});
-  CAPTURE(base);
-  CAPTURE(which);
+  CAPTURE(join(base, "; "));
+  CAPTURE(join(which, "; "));
   REQUIRE(table.front.empty() == (shortest == kInfinity));
   if (table.front.empty()) return false;
   const Choice& first = table.front.front();
-  CAPTURE(first.sets);
+  CAPTURE(join(first.sets, "; "));
   CHECK(!table.cut_short);
   CHECK(first.period.value <= shortest * kRounding);
   // Other planners may cut where `balanced` does not.
@@ -110,12 +112,40 @@ std::vector<Strings> chains(const Cluster& cluster, int samples) {
   return settings;
 }
 
+/// Four or two H100, with a transformer whose costs come from shapes.
+Strings random_groups(Rng& rng, const char* software, int devices, int samples) {
+  return {"model={builder: transformer, kind: gpt, layers: " + number(rng.integer(2, 4)) + ", hidden: " +
+              number(256 * rng.integer(1, 4)) + ", heads: 4, sequence: 512, vocabulary: 1024, precision: mixed}",
+          "cluster={base: superpod-h100-256, override: {nodes: 1, gpus: " + number(devices) + "}}",
+          "plan={planner: balanced, stages: 1, replicas: 1, micro_batch_size: 1, shard: none}",
+          std::string("software=") + software, "run.global_batch=" + number(samples)};
+}
+
+/// `alone`: with several stages on a single rank, which Megatron-LM refuses.
+std::vector<Strings> divisions(int devices, int samples, bool alone) {
+  std::vector<Strings> settings;
+  for (int tensor = 1; tensor <= devices; tensor *= 2)
+    for (int ranks = 1; tensor * ranks <= devices; ranks *= 2) {
+      const int replicas = devices / (tensor * ranks);
+      for (int size = 1; size * replicas <= samples; ++size)
+        for (const std::string& shard : replicas > 1 ? kShards : Strings{"none"})  // A single replica shares nothing.
+          for (const char* recompute : {"none", "selective", "layers"})
+            for (const int chunks : ranks > 1 || alone ? std::vector{1, 2, 3, 4} : std::vector{1})
+              settings.push_back(
+                  {"plan={planner: balanced, stages: " + number(ranks * chunks) + ", replicas: " + number(replicas) +
+                       ", micro_batch_size: " + number(size) + ", group: {tensor: " + number(tensor) + ", sequence: " +
+                       (tensor > 1 ? "true" : "false") + "}, shard: " + shard + ", recompute: " + recompute + "}",
+                   chunks == 1 ? "run.schedule=1f1b" : "run.schedule=interleaved"});
+    }
+  return settings;
+}
+
 }  // namespace
 
 TEST_CASE("the search is as good as every setting, on 250 random models and clusters") {
   Rng rng(250, "exhaustive");
   int ran = 0;
-  const int count = test::all_trials() ? 250 : 10;
+  const int count = test::all_trials() ? 250 : 6;
   for (int trial = 0; trial < count; ++trial) {
     CAPTURE(trial);
     const int samples = rng.integer(1, 3) * 2;
@@ -124,6 +154,21 @@ TEST_CASE("the search is as good as every setting, on 250 random models and clus
     ran += compare("scenarios/examples/quickstart.yaml", base, kSchedules, chains(cluster, samples));
   }
   CHECK(ran > count / 2);
+}
+
+TEST_CASE("the search is as good as every division into groups, on 50 random models") {
+  Rng rng(50, "groups");
+  int ran = 0;
+  const int count = test::all_trials() ? 50 : 5, most_doublings = test::all_trials() ? 2 : 1;
+  for (int trial = 0; trial < count; ++trial) {
+    CAPTURE(trial);
+    const bool alone = trial % 2 == 1;
+    const int devices = 1 << rng.integer(1, most_doublings), samples = devices * rng.integer(1, 2);
+    const Strings base = random_groups(rng, alone ? "plain" : "megatron-core", devices, samples);
+    ran += compare("scenarios/examples/search-groups.yaml", base, {"1f1b", "interleaved"},
+                   divisions(devices, samples, alone));
+  }
+  CHECK(ran == count);
 }
 
 }  // namespace stagecraft::exhaustive_test
