@@ -121,6 +121,19 @@ void report_step(const PathCursor& cursor, std::string_view path, const Where& w
   problems.add(where, shown, message, help, "unknown-path");
 }
 
+/// The field of a map or variant that has this name. `value` picks the variant.
+const Field* field_in(const Field& field, const Value* value, std::string_view name) {
+  if (field.map)
+    if (const Field* common = field.map->find(name)) return common;
+  if (field.kind != Field::Kind::Variant || !value) return nullptr;
+  const std::vector<Variant> variants = field.variants();
+  const Value* word = value->is_scalar() ? value : value->find(field.selector);
+  const Variant* chosen = value->is_map() && !word ? meant_by_key(*value, variants) : nullptr;
+  for (const Variant& variant : variants)
+    if (word && word->is_scalar() && word->text == variant.name) chosen = &variant;
+  return chosen && chosen->fields ? chosen->fields->find(name) : nullptr;
+}
+
 }  // namespace
 
 void set_path(Value& root, std::string_view path, Value value, const Where& where, Problems& problems) {
@@ -173,6 +186,37 @@ void apply_overrides(Value& root, const Value& overrides, const std::string& pat
   }
   for (const Diagnostic& p : override_problems.list())
     problems.add(p.where, under(path, p.path), p.message, p.help, p.code);
+}
+
+const Field* field_at(const MapSpec& spec, const Value& root, std::string_view path) {
+  const Field top = map("", spec);
+  const Field* field = &top;
+  const Value* value = &root;
+  for (std::size_t done = 0; done < path.size();) {
+    const std::size_t start = done + (done > 0 && path[done] == '.' ? 1 : 0);
+    const std::string_view rest = path.substr(start);
+    const Hit hit = value ? next(*value, rest) : Hit{};
+    const std::size_t length = hit.value ? hit.length : first_step(rest).size();
+    if (length == 0) return nullptr;
+    const bool is_item = field->kind == Field::Kind::List || field->kind == Field::Kind::Table;
+    field = is_item ? field->item.get() : field_in(*field, value, rest.substr(0, length));
+    if (!field) return nullptr;
+    value = hit.value;
+    done = start + length;
+  }
+  return path.empty() ? nullptr : field;
+}
+
+Value list_if_needed(Value value, const Field* field) {
+  if (!value.is_scalar() || !field || field->kind != Field::Kind::List) return value;
+  const Field& item = *field->item;
+  if (item.map || item.item || item.kind == Field::Kind::Variant) return value;  // check() says what an item is.
+  Value list;
+  list.kind = Value::Kind::List;
+  list.where = value.where;
+  list.origin = value.origin;
+  list.items.push_back(std::move(value));
+  return list;
 }
 
 const Value* get_path(const Value& root, std::string_view path) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/config/fields.hpp"
 #include "sim/config/value.hpp"
 
 namespace stagecraft::config {
@@ -22,6 +23,13 @@ void apply_set(Value& root, const std::string& assignment, Problems&);
 
 /// A flat map of dotted paths to values, as under `override:`; `path` is where that map stands.
 void apply_overrides(Value& root, const Value& overrides, const std::string& path, Problems&);
+
+/// The field of the table that a dotted path of `root` leads to, or nullptr. `root` picks the variants on the way; the
+/// value itself may be absent.
+const Field* field_at(const MapSpec&, const Value& root, std::string_view path);
+
+/// A scalar for a list of scalars becomes the list of this one item; every other value stays as it is.
+Value list_if_needed(Value value, const Field* field);
 
 /// The value at a dotted path, or nullptr.
 const Value* get_path(const Value& root, std::string_view path);

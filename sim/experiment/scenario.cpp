@@ -191,7 +191,8 @@ void add_parts_of(std::string_view path, const Where& where, const config::MapSp
 void apply(const config::Member& set, Value& tree, Problems& problems) {
   if (Value* model = tree.find("model"); model && model->is_map() && set.key.starts_with("model.")) drop_facts(*model);
   add_parts_of(set.key, set.where, scenario_fields(), tree);
-  config::set_path(tree, set.key, set.value, set.where, problems);
+  Value value = config::list_if_needed(set.value, config::field_at(scenario_fields(), tree, set.key));
+  config::set_path(tree, set.key, std::move(value), set.where, problems);
   // A reference may come with an override as well.
   if (set.key == "model") expand_reference(*tree.find("model"), FileKind::Model, "model", problems);
   if (set.key == "cluster") expand_reference(*tree.find("cluster"), FileKind::Cluster, "cluster", problems);

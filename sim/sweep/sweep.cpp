@@ -32,6 +32,14 @@ SweepStep step_of(const Value& map) {
   return step;
 }
 
+/// A scenario inside the sweep would have no name, and reports of a sweep print commands that run its scenario.
+void check_base_is_named(const Value& root, Problems& problems) {
+  const Value* base = root.is_map() ? root.find("base") : nullptr;
+  if (base && (base->is_map() || base->is_list()))
+    problems.add(base->where, "base", "a sweep names its scenario and cannot contain it",
+                 "write the scenario into a file of its own, and here base: FILE.yaml", "wrong-type");
+}
+
 /// The file of `base:`, which is a path relative to the sweep file or a name from scenarios/.
 std::string base_of(const Value& base, Problems& problems) {
   const std::string file = find_file(FileKind::Scenario, base.text, base.where.file);
@@ -189,10 +197,11 @@ const config::MapSpec& sweep_fields() {
           text("base").doc("The scenario: a name from scenarios/, or a file."),
           table("axes", any("values"))
               .optional()
-              .doc("Every combination, first axis slowest: a path of the scenario, as --set takes it, to a list of "
-                   "values, to one value, or to {from: 4, to: 64, times: 2} or {from: 1, to: 9, by: 2}. A value that "
-                   "begins with = is computed from other settings: = 32 / plan.stages, with + - * / %, comparisons, "
-                   "and, or, not, and names of settings."),
+              .doc(
+                  "Every combination, first axis slowest: a path of the scenario, as --set takes it, to a list of "
+                  "values, to one value, or to {from: 4, to: 64, times: 2} or {from: 1, to: 9, by: 2}. Where the field "
+                  "is a list, a bare value is a list of one. A value that begins with = is computed from other "
+                  "settings: = 32 / plan.stages, with + - * / %, comparisons, and, or, not, and names of settings."),
           list("together", table("step", any("value")))
               .optional()
               .doc("One more axis: each item sets several paths at once, the same in all items."),
@@ -226,6 +235,7 @@ Sweep load_sweep(const std::string& given, const std::vector<std::string>& sets)
   Value root = config::parse_yaml(sweep.text, sweep.file, problems);
   problems.throw_if_any();
   check_schema_line(root, "sweep", problems);
+  check_base_is_named(root, problems);
   problems.throw_if_any();
   root = config::check(root, sweep_fields(), "", problems);
   problems.throw_if_any();

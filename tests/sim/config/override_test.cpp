@@ -132,4 +132,44 @@ TEST_CASE("get_path returns nullptr for a path that does not exist") {
   CHECK(config::get_path(root, "") == &root);
 }
 
+TEST_CASE("a path leads to its field through maps, items and the variant that is chosen") {
+  Problems problems;
+  const Value root =
+      parse("run: {schedule: {name: interleaved}}\ncluster: {links: {nv: {bandwidth: 1 GB/s}}}\n", problems);
+  const auto name_at = [&](const char* path) {
+    const config::Field* field = config::field_at(toy::root, root, path);
+    return field ? field->name : "none";
+  };
+  CHECK(name_at("run.micro_batches") == "micro_batches");  // Absent, but the table has it.
+  CHECK(name_at("cluster.links") == "links");
+  CHECK(name_at("cluster.links.nv.latency") == "latency");
+  CHECK(name_at("cluster.links[0].duplex") == "duplex");
+  CHECK(name_at("run.schedule.chunks") == "chunks");
+  for (const char* path : {"", "run.schedule.csv", "run.seeds", "run.seed.x", "notes.x", "run."}) {
+    CAPTURE(path);
+    CHECK(config::field_at(toy::root, root, path) == nullptr);
+  }
+  const Value by_key = parse("run: {schedule: {csv: order.csv}}\n", problems);
+  CHECK(config::field_at(toy::root, by_key, "run.schedule.csv")->name == "csv");
+  const Value by_word = parse("run: {schedule: interleaved}\n", problems);
+  CHECK(config::field_at(toy::root, by_word, "run.schedule.chunks")->name == "chunks");
+}
+
+TEST_CASE("a bare value becomes a list of one only where the items of a list are scalars") {
+  Problems problems;
+  const Value root = parse("cluster: {}\n", problems);
+  const auto set = [&](const char* path, const char* value) {
+    return config::list_if_needed(parse(value, problems), config::field_at(toy::root, root, path));
+  };
+  const Value one = set("cluster.hosts", "h7");
+  REQUIRE(one.is_list());
+  REQUIRE(one.items.size() == 1);
+  CHECK(one.items[0].text == "h7");
+  CHECK(one.items[0].where == Where{"t.yaml", 1, 1});
+  CHECK(set("cluster.hosts", "[h7, h8]").items.size() == 2);
+  CHECK(set("cluster.links", "nv").is_scalar());  // An item is a map, so check() refuses the scalar.
+  CHECK(set("run.seed", "3").is_scalar());
+  CHECK(set("no.such", "3").is_scalar());
+}
+
 }  // namespace stagecraft::override_test

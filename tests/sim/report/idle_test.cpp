@@ -137,6 +137,28 @@ TEST_CASE("a device that exchanges messages in one group waits for its input, no
   CHECK(first.transfer.value == 3 * 0.25);
   CHECK(first.drain.value == 5.5 - 4.5);
   CHECK(first.receiver.value + first.input.value + first.other.value == 0);
+  // Rank 1 waits for F0 from 0 to 1, and for the end, which is B1 of rank 0, from 5.75 to 6.75.
+  const IdleTimes last = idle_times(program, timeline)[DeviceId{1}];
+  CHECK(last.start_up.value == 1);
+  CHECK(last.transfer.value == 3 * 0.25);
+  CHECK(last.drain.value == 6.75 - 5.75);
+  CHECK(last.receiver.value + last.input.value + last.other.value == 0);
+}
+
+// Three micro-batches, a forward takes two units on rank 1, all else one, and messages of 1/4 block their ranks. Rank 0
+// computes F1 until 2.25 and F2 until 4.5, but rank 1 takes F1 only after F0, at 3.25, and F2 only after F1, at 5.5.
+// Nothing comes back meanwhile. Rank 0 then waits from 5.75 for B0, which rank 1 computes after F2, from 7.75 to 8.75.
+TEST_CASE("a device that only sends, to one that still computes, waits for a receiver") {
+  const Plan plan = chain_plan(2, 2, 3);
+  LoweringOptions options;
+  options.overlap = false;
+  const StageCosts costs{{test::times(1, 1, 0)}, {test::times(2, 1, 0)}};
+  const Program program = test::program_of("gpipe", plan, costs, options);
+  const IdleTimes first = idle_times(program, test::run_ideal(program, test::delay_cluster(2, 0.25)))[DeviceId{0}];
+  CHECK(first.receiver.value == (3.25 - 2.25) + (5.5 - 4.5));
+  CHECK(first.start_up.value == 8.75 - 5.75);
+  CHECK(first.transfer.value == 6 * 0.25);  // Three messages each way.
+  CHECK(first.drain.value + first.input.value + first.other.value == 0);
 }
 
 }  // namespace stagecraft::idle_test
