@@ -69,8 +69,9 @@ def check_sessions(page, folder):
 
 
 def check_lists(page, folder):
-    """Has two runs to compare, an order to check and a script to import; other files and commands of other tests are skipped."""
+    """Has two runs to compare, an order to check, a script and times to import; other files and commands of other tests are skipped."""
     shutil.copy("scenarios/examples/csv-order.csv", folder / "order.csv")
+    shutil.copy("tests/cli/models/task_durations.json", folder)
     run("stagecraft run examples/quickstart --out out/b", folder)
     subprocess.run([sys.executable, root / "tests/support/nsight_file.py", folder / "run.sqlite"], check=True)
     (folder / "train.sh").write_text("torchrun pretrain_gpt.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 "

@@ -3,6 +3,7 @@
 #include "models/pipedream_graph.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
+#include "sim/experiment/imports/megatron_timing.hpp"
 #include "sim/experiment/imports/stream_overlap.hpp"
 #include "sim/experiment/imports/traces.hpp"
 #include "tools/stagecraft/gzip.hpp"
@@ -20,12 +21,15 @@ void print_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) print_error("note: {}\n", note);
 }
 
+int samples_of(const Arguments& a) {
+  constexpr int kMostSamples = 1 << 20;
+  return a.has("samples") ? a.count("samples", 1, kMostSamples) : 1;
+}
+
 std::string profile_text(const Arguments& a, const std::string& trace, const std::string& profiler) {
   const std::string file = a.text("FILE");
   if (a.flag("overlap")) return stream_overlap_csv(trace, file);
-  constexpr int kMostSamples = 1 << 20;
-  const KinetoModel read =
-      read_kineto(trace, file, a.list("layer"), a.has("samples") ? a.count("samples", 1, kMostSamples) : 1);
+  const KinetoModel read = read_kineto(trace, file, a.list("layer"), samples_of(a));
   print_notes(read.notes);
   return timed_model_yaml(read.model, "Measured by " + profiler);
 }
@@ -46,6 +50,13 @@ std::string import_nsight(const Arguments& a) {
                        "torch.cuda.nvtx.range_push(f\"layer_{i}\") around each layer; --overlap needs no ranges",
                        "nsight"}});
   return profile_text(a, read.json, "Nsight Systems");
+}
+
+std::string import_megatron_timing(const Arguments& a) {
+  const std::string file = a.text("FILE");
+  const MegatronTiming read = read_megatron_timing(read_trace(file), file, samples_of(a));
+  print_notes(read.notes);
+  return timed_model_yaml(read.model, "Measured by Megatron-LM");
 }
 
 std::string import_trace(const Arguments& a) {

@@ -12,6 +12,8 @@ namespace stagecraft {
 std::string import_kineto(const Arguments&);
 /// A model, or busy times, from an export of Nsight Systems.
 std::string import_nsight(const Arguments&);
+/// A model with the times that Megatron-LM's simulation of a pipeline measured for its chunks.
+std::string import_megatron_timing(const Arguments&);
 /// The spans of a trace that `stagecraft run` wrote.
 std::string import_trace(const Arguments&);
 

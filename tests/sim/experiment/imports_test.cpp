@@ -11,6 +11,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/experiment/frameworks.hpp"
+#include "sim/experiment/imports/megatron_timing.hpp"
 #include "sim/experiment/imports/shell_words.hpp"
 #include "sim/experiment/imports/toml.hpp"
 #include "sim/experiment/imports/traces.hpp"
@@ -240,6 +241,96 @@ TEST_CASE("A PyTorch profile without chosen or known modules is refused with the
         std::string::npos);
   CHECK(refusal([] { read_kineto("[]", "k", {"Layer"}, 1); }).find("with_modules=True") != std::string::npos);
   CHECK(refusal([] { read_kineto("\x1f\x8b", "k", {}, 1); }).find("gunzip") != std::string::npos);
+}
+
+namespace {
+
+struct TimedTask {
+  int rank, chunk, micro_batch;
+  bool forward;
+  double milliseconds() const {
+    // A forward needs 1 to 4 ms by its place in the model, a backward twice that; the second micro-batch 2 ms more.
+    return (forward ? 1 : 2) * (1 + rank + 2 * chunk) + 2 * micro_batch;
+  }
+};
+
+/// All tasks of two ranks with two chunks each and two micro-batches.
+std::vector<TimedTask> timed_tasks() {
+  std::vector<TimedTask> tasks;
+  for (const bool forward : {true, false})
+    for (int m = 0; m < 2; ++m)
+      for (int c = 0; c < 2; ++c)
+        for (int r = 0; r < 2; ++r) tasks.push_back({r, c, m, forward});
+  return tasks;
+}
+
+std::string fields_of(const TimedTask& t, const char* duration) {
+  return fmt::format("{{\"pp_rank\":{},\"microbatch_id\":{},\"model_chunk_id\":{},\"task_type\":\"{}\",\"{}\":{}}}",
+                     t.rank, t.micro_batch, t.chunk, t.forward ? "forward" : "backward", duration, t.milliseconds());
+}
+
+/// As task_durations.json.
+std::string durations_of(const std::vector<TimedTask>& tasks) {
+  std::string text;
+  for (const TimedTask& t : tasks)
+    text += fmt::format("{}\"pp_{}-mbs_{}-model_chunk_{}-task_type_{}\":{}", text.empty() ? "{" : ",\n", t.rank,
+                        t.micro_batch, t.chunk, t.forward ? "forward" : "backward", fields_of(t, "duration_ms"));
+  return text + "}";
+}
+
+/// As finished_tasks.json.
+std::string finished_of(const std::vector<TimedTask>& tasks) {
+  std::string ranks[2];
+  for (const TimedTask& t : tasks) ranks[t.rank] += (ranks[t.rank].empty() ? "" : ",") + fields_of(t, "duration");
+  return fmt::format("{{\"0\":[{}],\"1\":[{}]}}", ranks[0], ranks[1]);
+}
+
+}  // namespace
+
+TEST_CASE("Chunks of Megatron-LM are layers in the order of the model, with means over the micro-batches") {
+  for (const std::string& text : {durations_of(timed_tasks()), finished_of(timed_tasks())}) {
+    const MegatronTiming read = read_megatron_timing(text, "t.json", 4);
+    REQUIRE(read.model.layers.size() == 4);
+    for (const LayerId l : read.model.layers.ids()) {
+      const Layer& layer = read.model.layers[l];
+      CHECK(layer.name == fmt::format("chunk{}_rank{}", l.value / 2, l.value % 2));
+      // Place l + 1 and half of 2 ms; milliseconds of four samples; half of the backward is each gradient.
+      CHECK(layer.times->forward.value == doctest::Approx((l.value + 1 + 1) * 1e-3 / 4).epsilon(1e-12));
+      CHECK(layer.times->input_gradient.value == doctest::Approx((2 * (l.value + 1) + 1) * 1e-3 / 8).epsilon(1e-12));
+      CHECK(layer.times->weight_gradient.value == layer.times->input_gradient.value);
+    }
+    CHECK(mentions(read.notes, "taken: 2 chunks of 2 micro-batches each on 2 pipeline ranks, 16 tasks"));
+    CHECK(mentions(read.notes, "differ from them by up to 50 %"));  // 1 and 3 ms have the mean 2 ms.
+  }
+}
+
+TEST_CASE("Times of Megatron-LM are refused where a task is missing, twice, or without a time") {
+  const auto problem = [](const std::string& text) {
+    return refusal([&] { read_megatron_timing(text, "t.json", 1); });
+  };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  std::vector<TimedTask> tasks = timed_tasks();
+  tasks.pop_back();
+  CHECK(has(problem(durations_of(tasks)),
+            "the backward of chunk 1 of pipeline rank 1 is there for 1 of 2 micro-batches"));
+  std::erase_if(tasks, [](const TimedTask& t) { return t.rank == 0 && t.chunk == 1; });
+  CHECK(has(problem(durations_of(tasks)), "chunk 1 of pipeline rank 0 has no task"));
+  tasks = timed_tasks();
+  tasks.push_back(tasks.front());
+  CHECK(has(problem(finished_of(tasks)), "the forward of chunk 0 of pipeline rank 0 is there twice for micro-batch 0"));
+  CHECK(has(problem("{}"), "no task"));
+  CHECK(has(problem("[1]"), "no object"));
+  CHECK(has(problem("{\"a\""), "cut off"));
+  const std::string first = fields_of(timed_tasks().front(), "duration_ms");
+  const auto changed = [&](std::string from, const char* to) {
+    std::string text = first;
+    text.replace(text.find(from), from.size(), to);
+    return problem("{\"a\":" + text + "}");
+  };
+  CHECK(has(changed("\"duration_ms\":1", "\"duration_ms\":null"), "has no 'duration_ms' for micro-batch 0"));
+  CHECK(has(changed("\"duration_ms\":1", "\"duration_ms\":-1"), "has no 'duration_ms' for micro-batch 0"));
+  CHECK(has(changed("\"pp_rank\":0", "\"pp_rank\":-1"), "task 1: 'pp_rank' is no whole number"));
+  CHECK(has(changed("forward", "send"), "'task_type' is neither forward nor backward"));
 }
 
 }  // namespace stagecraft::imports_test

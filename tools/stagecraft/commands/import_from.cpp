@@ -179,9 +179,9 @@ int deliver(const Arguments& a, const std::string& text) {
   return print("wrote " + a.text("out") + "\n"), 0;
 }
 
-constexpr const char* kImportKinds[] = {"pytorch-csv", "onnx",        "pipedream-graph", "piper",
-                                        "pipeedge",    "simgrid-xml", "megatron",        "torchtitan",
-                                        "deepspeed",   "kineto",      "nsight",          "trace"};
+constexpr const char* kImportKinds[] = {
+    "pytorch-csv", "onnx",      "pipedream-graph", "piper",  "pipeedge",        "simgrid-xml", "megatron",
+    "torchtitan",  "deepspeed", "kineto",          "nsight", "megatron-timing", "trace"};
 
 std::string import_kinds_text() {
   std::string text;
@@ -207,8 +207,8 @@ void check_kind(const Arguments& a, const std::vector<Argument>& arguments) {
   for (const char* option : {"model-name", "cluster", "devices"})
     if (a.has(option) && !is_training_setup(kind)) refuse(option, "megatron, torchtitan and deepspeed", kind);
   const bool is_profile = kind == "kineto" || kind == "nsight";
-  if (a.has("samples") && kind != "pipedream-graph" && !is_profile)
-    refuse("samples", "pipedream-graph, kineto and nsight", kind);
+  if (a.has("samples") && kind != "pipedream-graph" && kind != "megatron-timing" && !is_profile)
+    refuse("samples", "pipedream-graph, kineto, nsight and megatron-timing", kind);
   for (const char* option : {"layer", "overlap"})
     if (a.has(option) && !is_profile) refuse(option, "kineto and nsight", kind);
   for (const Argument& option : arguments)
@@ -231,6 +231,7 @@ int execute_import_from(const Arguments& a) {
   if (is_training_setup(a.text("KIND"))) return deliver(a, import_setup(a));
   if (a.text("KIND") == "kineto") return deliver(a, import_kineto(a));
   if (a.text("KIND") == "nsight") return deliver(a, import_nsight(a));
+  if (a.text("KIND") == "megatron-timing") return deliver(a, import_megatron_timing(a));
   if (a.text("KIND") == "trace") return deliver(a, import_trace(a));
   FileCheckOptions options;
   if (a.has("torch")) options.torch = torch_version(a.text("torch"));
@@ -252,13 +253,13 @@ extern const Command import_from{
         {{"KIND",
           Argument::Kind::Text,
           "pytorch-csv, onnx, pipedream-graph, piper, pipeedge, simgrid-xml, megatron, torchtitan, deepspeed, kineto, "
-          "nsight or trace",
+          "nsight, megatron-timing or trace",
           {},
           true},
          {"FILE",
           Argument::Kind::List,
           "CSV text, compute_only or compute_comms; ONNX model; graph.txt; JSON; models.yml device_types.yml "
-          "devices.yml; a script with arguments of Megatron-LM, or these after --; TOML; a trace",
+          "devices.yml; a script with arguments of Megatron-LM, or these after --; TOML; a trace; task_durations.json",
           {},
           true},
          {"--set", Argument::Kind::List,
@@ -270,7 +271,8 @@ extern const Command import_from{
          quiet_argument(),
          only("pytorch-csv", "--torch", Argument::Kind::Text, "Version that wrote it, 2.8 or 2.11"),
          {"--samples", Argument::Kind::Count,
-          "pipedream-graph, kineto, nsight: samples of the profiled batch (default: 1)"},
+          "pipedream-graph, kineto, nsight: samples of the profiled batch; megatron-timing: of a micro-batch (default: "
+          "1)"},
          {"--cluster", Argument::Kind::Text, "megatron, torchtitan, deepspeed: the cluster, which no such file names"},
          {"--model-name", Argument::Kind::Text, "megatron, torchtitan, deepspeed: a model in place of the file's"},
          {"--devices", Argument::Kind::Count,
