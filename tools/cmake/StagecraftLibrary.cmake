@@ -29,24 +29,44 @@ endfunction()
 # What reads files, prints and draws, and never computes for long: g++ compiles it with little optimization, in about half
 # the time. clang is quick as it is.
 set(STAGECRAFT_QUICK_FLAGS $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Og>)
+# What runs once for each command: reading its options, printing its answer. The preset ci does not optimize it at all, which
+# takes clang 40 % of the time; large outputs would suffer, so this is for tests.
+set(STAGECRAFT_BRIEF_FLAGS "" CACHE STRING "Flags for the commands, in place of those of other code that prints")
+if(STAGECRAFT_BRIEF_FLAGS)
+  set(STAGECRAFT_BRIEF brief)
+else()
+  set(STAGECRAFT_BRIEF upper)
+  set(STAGECRAFT_BRIEF_FLAGS ${STAGECRAFT_QUICK_FLAGS})
+endif()
 
-# The precompiled headers of rooms that compute, and of QUICK and UPPER rooms: g++ 12 fails when their flags are mixed.
+# The precompiled headers of rooms that compute, and of QUICK, UPPER and BRIEF rooms: compilers do not mix flags.
 file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp" CONTENT "")
-foreach(headers stagecraft_headers stagecraft_quick_headers stagecraft_upper_headers)
-  add_library(${headers} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
-  target_link_libraries(${headers} PRIVATE fmt::fmt stagecraft_warnings)
-  target_precompile_headers(${headers} PRIVATE ${STAGECRAFT_STD_HEADERS} <fmt/format.h>)
-endforeach()
-target_compile_options(stagecraft_quick_headers PRIVATE ${STAGECRAFT_QUICK_FLAGS})
-target_compile_options(stagecraft_upper_headers PRIVATE ${STAGECRAFT_QUICK_FLAGS})
-target_include_directories(stagecraft_upper_headers PRIVATE "${PROJECT_SOURCE_DIR}")
-target_precompile_headers(stagecraft_upper_headers PRIVATE ${STAGECRAFT_UPPER_HEADERS})
+function(stagecraft_precompiled name)
+  cmake_parse_arguments(A "" "" "FLAGS;HEADERS" ${ARGN})
+  add_library(${name} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
+  target_link_libraries(${name} PRIVATE fmt::fmt stagecraft_warnings)
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_compile_options(${name} PRIVATE ${A_FLAGS})
+  target_precompile_headers(${name} PRIVATE ${STAGECRAFT_STD_HEADERS} <fmt/format.h> ${A_HEADERS})
+endfunction()
+stagecraft_precompiled(stagecraft_headers)
+stagecraft_precompiled(stagecraft_quick_headers FLAGS ${STAGECRAFT_QUICK_FLAGS})
+stagecraft_precompiled(stagecraft_upper_headers FLAGS ${STAGECRAFT_QUICK_FLAGS} HEADERS ${STAGECRAFT_UPPER_HEADERS})
+if(STAGECRAFT_BRIEF STREQUAL "brief")
+  stagecraft_precompiled(stagecraft_brief_headers FLAGS ${STAGECRAFT_BRIEF_FLAGS} HEADERS ${STAGECRAFT_UPPER_HEADERS})
+endif()
 
-# stagecraft_library(<room> [QUICK|UPPER] USES <rooms> LINKS <libraries>)
-# One static library of the .cpp files in the current folder. A room sees only what it uses. QUICK: see above. UPPER: QUICK,
-# and above the reports, so that it includes most of what is below.
+# stagecraft_brief(<target>): this target is BRIEF.
+function(stagecraft_brief target)
+  target_compile_options(${target} PRIVATE ${STAGECRAFT_BRIEF_FLAGS})
+  target_precompile_headers(${target} REUSE_FROM stagecraft_${STAGECRAFT_BRIEF}_headers)
+endfunction()
+
+# stagecraft_library(<room> [QUICK|UPPER|BRIEF] USES <rooms> LINKS <libraries>)
+# One static library of the .cpp files in the current folder. A room sees only what it uses. QUICK, BRIEF: see above. UPPER:
+# QUICK, and above the reports, so that it includes most of what is below, as BRIEF ones do.
 function(stagecraft_library room)
-  cmake_parse_arguments(A "QUICK;UPPER" "" "USES;LINKS" ${ARGN})
+  cmake_parse_arguments(A "QUICK;UPPER;BRIEF" "" "USES;LINKS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "*.cpp")
   add_library(stagecraft_${room} STATIC ${sources})
   add_library(stagecraft::${room} ALIAS stagecraft_${room})
@@ -55,7 +75,9 @@ function(stagecraft_library room)
   list(TRANSFORM A_USES PREPEND "stagecraft::")
   target_link_libraries(stagecraft_${room} PUBLIC ${A_USES} fmt::fmt PRIVATE ${A_LINKS} $<BUILD_INTERFACE:stagecraft_warnings>)
   stagecraft_unity(stagecraft_${room} room ${sources})
-  if(A_UPPER)
+  if(A_BRIEF)
+    stagecraft_brief(stagecraft_${room})
+  elseif(A_UPPER)
     target_compile_options(stagecraft_${room} PRIVATE ${STAGECRAFT_QUICK_FLAGS})
     target_precompile_headers(stagecraft_${room} REUSE_FROM stagecraft_upper_headers)
   elseif(A_QUICK)
