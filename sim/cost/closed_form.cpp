@@ -31,7 +31,8 @@ std::vector<TimeByClass> stage_times(const TrainingRun& run, const std::vector<d
     const double head = !terms.uneven ? 1.0 / run.stages : i + 1 == layers.size() ? 1 : 0;
     stages.push_back((layers[i] - first) * sum(layer) + first * sum(dense) +
                      embedding * (ends.embedding_forward + ends.embedding_backward) +
-                     head * (ends.head_forward + ends.head_backward));
+                     head * (1 + run.model.next_tokens) * (ends.head_forward + ends.head_backward) +
+                     head * run.model.next_tokens * (sum(layer) + ends.module_forward + ends.module_backward));
   }
   return stages;
 }
@@ -88,11 +89,27 @@ Seconds optimizer_time(const TrainingRun& run, const Accelerator& device, const 
 
 }  // namespace
 
+std::vector<int> chunks_of_layout(const TrainingRun& run) {
+  const int chunks = run.stages * run.chunks;
+  if (run.first_chunk < 0 || run.last_chunk < 0 || chunks < 2) return {};
+  std::vector<int> counts(chunks, 0);
+  counts.front() = run.first_chunk;
+  counts.back() = run.last_chunk;
+  const int between = run.model.layers - run.first_chunk - run.last_chunk;
+  for (int c = 1; c + 1 < chunks; ++c) counts[c] = between / (chunks - 2);
+  return counts;
+}
+
 std::vector<double> layers_per_stage(const TrainingRun& run) {
   const int stages = run.stages, layers = run.model.layers;
   const int units = run.ends_count ? layers + 2 : layers;
   std::vector<double> counts(stages, double(layers) / stages);
   if (stages == 1) return counts;
+  if (const std::vector<int> given = chunks_of_layout(run); !given.empty()) {
+    counts.assign(stages, 0);
+    for (std::size_t c = 0; c < given.size(); ++c) counts[c % stages] += given[c];
+    return counts;
+  }
   const auto take_ends = [&] { counts.front() -= 1, counts.back() -= 1; };
   if (run.chunks > 1) {
     if (!run.ends_count || units % (stages * run.chunks) != 0) return counts;
@@ -112,7 +129,7 @@ std::vector<double> layers_per_stage(const TrainingRun& run) {
 LayerParameters layer_parameters(const TransformerShape& model, bool dense) {
   const double h = model.hidden, a = model.heads;
   const LatentRanks& l = model.latent;
-  double attention = 2 * h * h + 2 * h * model.key_value_heads * (model.hidden / model.heads);
+  double attention = 2 * h * (a + model.key_value_heads) * model.head();
   if (l.key > 0) {
     const double queries = l.query > 0 ? h * l.query + l.query * a * (l.nope + l.rope) : h * a * (l.nope + l.rope);
     attention = queries + h * (l.key + l.rope) + l.key * a * (l.nope + l.value) + a * l.value * h;

@@ -29,8 +29,14 @@ struct TransformerShape {
   int layers = 0, hidden = 0, heads = 0, key_value_heads = 0, width = 0;
   int sequence = 0, vocabulary = 0;
   bool gated = false, tied = true;
+  int head_width = 0;           ///< Numbers of a head; 0: the width divided by the heads.
+  bool query_key_norm = false;  ///< Queries and keys of each head are normalized.
+  int window = 0;               ///< Tokens that every second layer looks back on; 0: all layers look at all tokens.
+  int next_tokens = 0;          ///< Modules that predict a token after the next, each a layer, a product and a head.
   LatentRanks latent = {};
   ExpertShape experts = {};
+
+  int head() const { return head_width > 0 ? head_width : hidden / heads; }
 };
 
 /// What a backward computes once more: nothing; the core of attention; all of the forward but its collectives and half
@@ -48,6 +54,10 @@ struct TrainingRun {
   int stages = 1, chunks = 1;
   int micro_batch = 1, micro_batches = 1;  ///< Samples of a micro-batch of one replica, and micro-batches of a replica.
   bool ends_count = false;  ///< The division into stages counts the embedding and the head as a layer each.
+  int first_chunk = -1, last_chunk = -1;  ///< Layers of the first and of the last chunk of the whole pipeline, where
+                                          ///< a layout gives them; all others have equally many. -1: by a rule.
+  ExpertDispatch dispatcher = ExpertDispatch::AllToAll;
+  bool whole_graphs = false;  ///< A CUDA graph has the whole iteration, so the host launches no single kernel.
   LayerRecomputation recompute = LayerRecomputation::None;
   Bandwidth card{};  ///< Rate of one network card for each device.
 
@@ -92,6 +102,9 @@ struct IterationTime {
 
 LayerTime layer_time(const TrainingRun&, const Accelerator&, bool dense, const CostTerms& = {});
 
+/// Layers of each chunk in the order of the model, where a layout gives them; else nothing.
+std::vector<int> chunks_of_layout(const TrainingRun&);
+
 /// Layers of each stage, all its chunks together: as many as go on every stage but the last, which has the rest.
 std::vector<double> layers_per_stage(const TrainingRun&);
 
@@ -104,6 +117,11 @@ IterationTime iteration_time(const TrainingRun&, const Accelerator&, const CostT
 /// Bytes on the fullest device: weights, gradients, optimizer states, activations in flight, logits, and the gradient
 /// of the largest matrix in fp32. Without the reserve of the allocator, the context and the buffers of NCCL.
 Bytes device_memory(const TrainingRun&);
+
+/// What NCCL keeps on a device for the groups of a run, which nvidia-smi counts and the allocator of a framework does
+/// not: 544 MiB for a group of two, 688 MiB for a larger one (measured on four A100 with NVLink, NVIDIA/nccl#964). The
+/// groups are the tensor, data and model-parallel group, and one of two for each neighbor in the pipeline.
+Bytes communicator_memory(const TrainingRun&);
 
 /// Parameters of one layer: what a tensor group divides, and routed experts.
 struct LayerParameters {

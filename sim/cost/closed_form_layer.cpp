@@ -13,8 +13,8 @@ struct LayerTerms {
 };
 
 /// The device and the format of a layer with terms switched off.
-Accelerator without(const CostTerms& terms, Accelerator device) {
-  if (!terms.launches) device.launch = {};
+Accelerator without(const TrainingRun& run, const CostTerms& terms, Accelerator device) {
+  if (!terms.launches || run.whole_graphs) device.launch = {};
   if (!terms.shapes) {
     device.multiprocessors = 0;
     device.attention_forward.fixed = device.attention_backward.fixed = {};
@@ -25,6 +25,12 @@ Accelerator without(const CostTerms& terms, Accelerator device) {
 void drop_memory_bound(PassKernels& kernels) {
   for (std::vector<Kernel>* pass : {&kernels.forward, &kernels.input_gradient, &kernels.weight_gradient})
     for (Kernel& kernel : *pass) kernel.bytes = {};
+}
+
+/// The share of pairs of a query and a key that the causal mask, and the window of every second layer, leave.
+double visible_pairs(const TransformerShape& model) {
+  const double window = double(model.window) / model.sequence;
+  return window > 0 && window < 1 ? (0.5 + window - window * window / 2) / 2 : 0.5;
 }
 
 /// Products of a group of `tensor` devices divide widths; a remainder is dropped, as frameworks refuse it.
@@ -71,17 +77,21 @@ class LayerBuilder {
     if (software_.fused_attention) {
       shape.heads *= skew;
       shape.queries /= context;
+      shape.visible = visible_pairs(model_);
     }
     add(attention_kernels(shape, run_.format, wide_, software_));
   }
 
   void add_attention() {
-    const std::int64_t head = model_.hidden / model_.heads, keys = model_.key_value_heads * head;
-    linear(model_.hidden, whole((model_.hidden + 2 * keys) / tensor_));
+    const std::int64_t head = model_.head(), keys = model_.key_value_heads * head, queries = model_.heads * head;
+    linear(model_.hidden, whole((queries + 2 * keys) / tensor_));
+    if (model_.query_key_norm) {
+      add(norm_kernels(tokens_ * double(queries) / double(tensor_), software_));
+      add(norm_kernels(tokens_ * double(keys) / double(tensor_), software_));
+    }
     add_core(double(head));
-    if (software_.fused_attention)
-      add(rotary_kernels(tokens_ * double(model_.hidden + keys) / double(tensor_), software_));
-    linear(whole(model_.hidden / tensor_), model_.hidden);
+    if (software_.fused_attention) add(rotary_kernels(tokens_ * double(queries + keys) / double(tensor_), software_));
+    linear(whole(queries / tensor_), model_.hidden);
   }
 
   void add_latent_attention() {
@@ -168,8 +178,7 @@ Exposed context_time(const TrainingRun& run, const Accelerator& device, Seconds 
   const int context = run.degrees.context;
   if (context == 1) return {};
   const TransformerShape& model = run.model;
-  const double keys =
-      2.0 * tokens_of(run) * model.key_value_heads * (model.hidden / model.heads) / run.degrees.tensor * 2;
+  const double keys = 2.0 * tokens_of(run) * model.key_value_heads * model.head() / run.degrees.tensor * 2;
   const GroupShape group{context, std::min(context, std::max(1, device.domain / run.degrees.tensor))};
   const auto ring = [&](double bytes) {
     return collective_time(CollectiveKind::AllGather, group, Bytes{context * bytes}, device.collectives, run.card);
@@ -178,11 +187,22 @@ Exposed context_time(const TrainingRun& run, const Accelerator& device, Seconds 
   return {std::max(Seconds{}, ring(keys) - hidden), std::max(Seconds{}, ring(2 * keys) - 2.5 * hidden)};
 }
 
+/// With one copy of a row for each node, a row that goes to k experts on N nodes leaves its own for an expected
+/// (N - 1)(1 - (1 - 1/N)^k) others, while all its copies move inside the nodes.
+Seconds one_exchange(const TrainingRun& run, const Accelerator& device, double bytes) {
+  const GroupShape group{run.degrees.expert, std::min(run.degrees.expert, device.domain)};
+  const auto over = [&](const GroupShape& members) {
+    return collective_time(CollectiveKind::AllToAll, members, Bytes{bytes}, device.collectives, run.card);
+  };
+  const double nodes = group.nodes(), active = run.model.experts.active;
+  if (run.dispatcher == ExpertDispatch::AllToAll || nodes <= 1) return over(group);
+  const double leaving = bytes / active * (nodes - 1) * (1 - std::pow(1 - 1 / nodes, active));
+  const Seconds across = Bytes{leaving} / (kCardShare * run.card) + 2 * kNodeLatency;
+  return std::max(over({group.local(), group.local()}), across);
+}
+
 Seconds exchange_time(const TrainingRun& run, const Accelerator& device, double bytes) {
-  const int expert = run.degrees.expert;
-  return 2 * (1 - run.software.expert_overlap) *
-         collective_time(CollectiveKind::AllToAll, {expert, std::min(expert, device.domain)}, Bytes{bytes},
-                         device.collectives, run.card);
+  return 2 * (1 - run.software.expert_overlap) * one_exchange(run, device, bytes);
 }
 
 /// The all-gather of a layer's weights, and the reduce-scatter of their gradients.
@@ -235,6 +255,13 @@ PassKernels head_kernels(const TrainingRun& run, NumberFormat wide) {
   return head;
 }
 
+PassKernels module_kernels(const TrainingRun& run) {
+  const double tokens = tokens_of(run), hidden = run.model.hidden;
+  PassKernels module = linear_kernels(tokens, 2 * hidden, hidden / run.degrees.tensor, run.format, run.software);
+  for (int i = 0; i < 2; ++i) module.add(norm_kernels(tokens * hidden, run.software));
+  return module;
+}
+
 }  // namespace
 
 double tokens_of(const TrainingRun& run) {
@@ -248,7 +275,7 @@ GroupShape tensor_group(const TrainingRun& run, const Accelerator& device) {
 }
 
 LayerTime layer_time(const TrainingRun& run, const Accelerator& full, bool dense, const CostTerms& terms) {
-  const Accelerator device = without(terms, full);
+  const Accelerator device = without(run, terms, full);
   LayerTerms layer = LayerBuilder(run, device).build(dense);
   if (!terms.memory_bound) drop_memory_bound(layer.kernels);
   const std::vector<Kernel>& forward = layer.kernels.forward;
@@ -272,12 +299,22 @@ LayerTime layer_time(const TrainingRun& run, const Accelerator& full, bool dense
 }
 
 EndTimes end_times(const TrainingRun& run, const Accelerator& full, const CostTerms& terms) {
-  const Accelerator device = without(terms, full);
+  const Accelerator device = without(run, terms, full);
   PassKernels head = head_kernels(run, device.wide_format());
   PassKernels embedding = embedding_kernels(tokens_of(run) * run.model.hidden, run.software);
   if (!terms.memory_bound) drop_memory_bound(head), drop_memory_bound(embedding);
-  EndTimes times{kernel_time(embedding.forward, device), kernel_time(embedding.backward(), device),
-                 kernel_time(head.forward, device), kernel_time(head.backward(), device)};
+  EndTimes times{kernel_time(embedding.forward, device),
+                 kernel_time(embedding.backward(), device),
+                 kernel_time(head.forward, device),
+                 kernel_time(head.backward(), device),
+                 {},
+                 {}};
+  if (run.model.next_tokens > 0) {
+    PassKernels module = module_kernels(run);
+    if (!terms.memory_bound) drop_memory_bound(module);
+    times.module_forward = kernel_time(module.forward, device);
+    times.module_backward = kernel_time(module.backward(), device);
+  }
   if (terms.tensor)
     times.embedding_forward.tensor = times.head_backward.tensor = collective_time(
         CollectiveKind::AllReduce, tensor_group(run, device), Bytes{boundary_bytes(run)}, device.collectives, run.card);

@@ -4,9 +4,10 @@
 
 namespace stagecraft {
 
-/// Embedding, and head with loss, for one micro-batch on one device.
+/// Embedding, and head with loss, for one micro-batch on one device; and what a module for a token after the next has
+/// beside its layer and its head: two norms, and the product that joins the hidden state with the next embedding.
 struct EndTimes {
-  TimeByClass embedding_forward, embedding_backward, head_forward, head_backward;
+  TimeByClass embedding_forward, embedding_backward, head_forward, head_backward, module_forward, module_backward;
 };
 
 EndTimes end_times(const TrainingRun&, const Accelerator&, const CostTerms&);

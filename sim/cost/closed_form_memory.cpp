@@ -59,6 +59,14 @@ double workspace_bytes(const TrainingRun& run) {
 
 }  // namespace
 
+Bytes communicator_memory(const TrainingRun& run) {
+  const int tensor = run.degrees.tensor, neighbors = std::min(2, run.stages - 1);
+  double mebibytes = 544.0 * neighbors;
+  for (const int ranks : {tensor, run.degrees.replicas * run.degrees.context, tensor * run.stages})
+    if (ranks > 1) mebibytes += ranks == 2 ? 544 : 688;
+  return Bytes{mebibytes * 0x1p20};
+}
+
 Bytes device_memory(const TrainingRun& run) {
   const std::vector<double> layers = layers_per_stage(run);
   const double tokens = double(run.micro_batch) * run.model.sequence / run.degrees.context;

@@ -36,6 +36,30 @@ std::vector<DeviceId> first_devices(const Cluster& cluster) {
   return first;
 }
 
+/// Dense parameters and experts have different groups.
+OpCollectives over_data(CollectiveKind kind, double dense, double experts, double exposed, const StageShape& shape,
+                        const CostRules& rules, DeviceTypeId type) {
+  OpCollectives list;
+  const auto add = [&](const GroupShape& group, double bytes, bool of_experts) {
+    if (group.ranks <= 1 || bytes <= 0) return;
+    list.push_back({.axis = Axis::Data,
+                    .of_experts = of_experts,
+                    .kind = kind,
+                    .bytes = Bytes{bytes},
+                    .exposed = exposed,
+                    .cost = rules.ring_time(kind, group, Bytes{bytes}, type)});
+  };
+  add(data_group(shape.degrees, rules.node), dense, false);
+  add(expert_data_group(shape.degrees, rules.node), experts, true);
+  return list;
+}
+
+/// Whether each pass of a layer gathers its weights, and whether each backward sums its gradients.
+bool gathers_each_pass(const StageShape& shape) { return shape.sharding == StateSharding::Weights && shape.reshard; }
+bool sums_each_pass(const StageShape& shape) {
+  return gathers_each_pass(shape) || shape.sharding == StateSharding::Gradients;
+}
+
 class PassBuilder {
  public:
   PassBuilder(const std::vector<Operation>& operations, const StageShape& shape, const CostRules& rules,
@@ -69,9 +93,16 @@ class PassBuilder {
     EachPass<OpCollectives> lists{.forward = op_collectives(Pass::Forward),
                                   .input_gradient = op_collectives(Pass::InputGradient),
                                   .weight_gradient = op_collectives(Pass::WeightGradient)};
-    lists.backward = lists.input_gradient;
-    lists.backward.insert(lists.backward.end(), lists.weight_gradient.begin(), lists.weight_gradient.end());
+    // What a layer recomputes has the weights that its backward gathers anyway.
     if (shape_.recomputes_layers() || shape_.recomputes_all()) lists.recompute = lists.forward;
+    const auto add = [](OpCollectives& list, const OpCollectives& more) {
+      list.insert(list.end(), more.begin(), more.end());
+    };
+    add(lists.forward, weight_collectives(Pass::Forward));
+    add(lists.input_gradient, weight_collectives(Pass::InputGradient));
+    add(lists.weight_gradient, weight_collectives(Pass::WeightGradient));
+    lists.backward = lists.input_gradient;
+    add(lists.backward, lists.weight_gradient);
     return lists;
   }
 
@@ -201,22 +232,45 @@ class PassBuilder {
     return list;
   }
 
+  struct ParameterCounts {
+    double dense = 0, experts = 0;
+  };
+
+  /// Parameters of one device.
+  ParameterCounts parameter_counts() const {
+    ParameterCounts sum;
+    for (const Operation& op : operations_) {
+      const ParametersByClass counts = parameters_by_class(op);
+      sum.experts += counts[ParameterClass::Expert] / (shape_.degrees.expert * shape_.degrees.expert_tensor);
+      sum.dense += counts[ParameterClass::Divided] / shape_.degrees.tensor + counts[ParameterClass::Replicated];
+    }
+    return sum;
+  }
+
+  /// These collectives as instructions. Where the stack gathers ahead they run next to the computation of their op.
+  OpCollectives weight_collectives(Pass pass) const {
+    const auto [dense, experts] = parameter_counts();
+    const double exposed = rules_.software.gathers_ahead ? 0 : 1, bytes = rules_.software.gradient_bytes;
+    if (pass != Pass::WeightGradient)
+      return gathers_each_pass(shape_)
+                 ? over_data(CollectiveKind::AllGather, 2 * dense, 2 * experts, exposed, shape_, rules_, type_)
+                 : OpCollectives{};
+    return sums_each_pass(shape_) ? over_data(CollectiveKind::ReduceScatter, bytes * dense, bytes * experts, exposed,
+                                              shape_, rules_, type_)
+                                  : OpCollectives{};
+  }
+
   /// Divided weights are gathered before each pass; their gradients, or gradients alone, are summed after each
   /// backward.
   void add_weights(PassCollectives& forward, PassCollectives& input, PassCollectives& weight,
                    PassCollectives& backward) const {
-    const bool gathers = shape_.sharding == StateSharding::Weights && shape_.reshard;
-    const bool scatters = gathers || shape_.sharding == StateSharding::Gradients;
-    if (!scatters) return;
-    double dense = 0, experts = 0;
-    for (const Operation& op : operations_) {
-      const ParametersByClass counts = parameters_by_class(op);
-      experts += counts[ParameterClass::Expert] / (shape_.degrees.expert * shape_.degrees.expert_tensor);
-      dense += counts[ParameterClass::Divided] / shape_.degrees.tensor + counts[ParameterClass::Replicated];
-    }
+    const bool gathers = gathers_each_pass(shape_);
+    if (!sums_each_pass(shape_)) return;
+    const ParameterCounts counts = parameter_counts();
     const auto over = [&](CollectiveKind kind, double bytes) {
-      return rules_.ring_time(kind, shard_groups(shape_, rules_.node).inner, Bytes{bytes * dense}, type_) +
-             rules_.ring_time(kind, expert_shard_groups(shape_, rules_.node).inner, Bytes{bytes * experts}, type_);
+      return rules_.ring_time(kind, shard_groups(shape_, rules_.node).inner, Bytes{bytes * counts.dense}, type_) +
+             rules_.ring_time(kind, expert_shard_groups(shape_, rules_.node).inner, Bytes{bytes * counts.experts},
+                              type_);
     };
     const Seconds gather = gathers ? over(CollectiveKind::AllGather, 2) : Seconds{};
     const Seconds scatter = over(CollectiveKind::ReduceScatter, rules_.software.gradient_bytes);
@@ -368,36 +422,13 @@ GradientTimes gradient_times(double dense, double experts, const StageShape& sha
   if (shape.sharding == StateSharding::None) return {over(CollectiveKind::AllReduce, gradient), {}};
   const Seconds copies = exposed(CollectiveKind::AllReduce, groups.outer, expert_groups.outer,
                                  gradient / shape.shards(), gradient / shape.expert_shards());
-  const bool each_pass = shape.sharding == StateSharding::Weights && shape.reshard;
-  const bool summed = each_pass || shape.sharding == StateSharding::Gradients;  // After each backward.
-  return {(summed ? Seconds{} : over(CollectiveKind::ReduceScatter, gradient)) + copies,
-          each_pass ? Seconds{} : over(CollectiveKind::AllGather, 2)};
+  return {(sums_each_pass(shape) ? Seconds{} : over(CollectiveKind::ReduceScatter, gradient)) + copies,
+          gathers_each_pass(shape) ? Seconds{} : over(CollectiveKind::AllGather, 2)};
 }
-
-namespace {
-
-/// Dense parameters and experts have different groups.
-OpCollectives over_data(CollectiveKind kind, double dense, double experts, double exposed, const StageShape& shape,
-                        const CostRules& rules, DeviceTypeId type) {
-  OpCollectives list;
-  const auto add = [&](const GroupShape& group, double bytes, bool of_experts) {
-    if (group.ranks <= 1 || bytes <= 0) return;
-    list.push_back({.axis = Axis::Data,
-                    .of_experts = of_experts,
-                    .kind = kind,
-                    .bytes = Bytes{bytes},
-                    .exposed = exposed,
-                    .cost = rules.ring_time(kind, group, Bytes{bytes}, type)});
-  };
-  add(data_group(shape.degrees, rules.node), dense, false);
-  add(expert_data_group(shape.degrees, rules.node), experts, true);
-  return list;
-}
-
-}  // namespace
 
 OpCollectives sum_of_gradients(double dense, double experts, const StageShape& shape, const CostRules& rules,
                                DeviceTypeId type) {
+  if (sums_each_pass(shape)) return {};
   const CollectiveKind kind =
       shape.sharding == StateSharding::None ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
   const double bytes = rules.software.gradient_bytes;
@@ -406,7 +437,7 @@ OpCollectives sum_of_gradients(double dense, double experts, const StageShape& s
 
 OpCollectives gather_of_weights(double dense, double experts, const StageShape& shape, const CostRules& rules,
                                 DeviceTypeId type) {
-  if (shape.sharding == StateSharding::None) return {};
+  if (shape.sharding == StateSharding::None || gathers_each_pass(shape)) return {};
   return over_data(CollectiveKind::AllGather, 2 * dense, 2 * experts, 1 - rules.software.data_overlap, shape, rules,
                    type);
 }

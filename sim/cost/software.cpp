@@ -34,6 +34,18 @@ SoftwareStack megatron_bridge(std::string_view name, std::string_view summary, s
   return s;
 }
 
+// The recipes of 26.06 interleave a forward and a backward so that products hide dispatch and combine inside an NVLink
+// domain. How much they hide is not published; the share is assumed to be that of the sum of gradients.
+SoftwareStack megatron_bridge_overlap() {
+  SoftwareStack s =
+      megatron_bridge("megatron-bridge-overlap",
+                      "Megatron-Bridge from 26.06: as megatron-bridge, exchanges of experts next to products",
+                      "NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs: moe_a2a_overlap; the "
+                      "share that is hidden, 0.9, is assumed");
+  s.expert_overlap = 0.9;
+  return s;
+}
+
 SoftwareStack bloom() {
   SoftwareStack s = megatron_2021("bloom", "Megatron-DeepSpeed as BigScience ran it: the host waits for each kernel",
                                   "bigscience-workshop/bigscience, train/tr11-176B-ml: scripts and chronicles (2022)");
@@ -120,6 +132,7 @@ std::span<const SoftwareStack> software_stacks() {
       megatron_bridge("megatron-bridge",
                       "NeMo and Megatron-Bridge: overlap of tensor and data collectives and messages",
                       "NVIDIA-NeMo/Megatron-Bridge, recipes; the shares that are hidden, 0.8 and 0.9, are assumed"),
+      megatron_bridge_overlap(),
       nemo_2024(),
       megatron_core(),
       torchtitan(),

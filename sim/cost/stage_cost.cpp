@@ -235,7 +235,7 @@ EachPass<OpCollectives> layer_collectives(const CostTable& costs, const StageSha
 void take_out(const CostRules& rules, DeviceTypeId type, const StageCost& cost, StageCollectives& c) {
   const auto rest = [&](TimeByClass parts) {
     parts.expert = {};
-    if (rules.flows) parts.tensor = parts.context = {};
+    if (rules.flows) parts.tensor = parts.context = parts.data = {};
     return parts;
   };
   const LayerPasses& p = cost.passes;

@@ -109,9 +109,6 @@ void check_flows(const Experiment& e) {
   const auto refuse = [&](const char* what, const char* help) {
     throw InputError({{plan.where(divides ? "group" : "shard"), "plan", what, help, "collectives"}});
   };
-  if (plan.sharding > StateSharding::Optimizer)
-    refuse("sums of gradients and gathers of weights in each pass are not played as messages yet",
-           "run.collectives: cost, or shard: optimizer");
   if (!divides && plan.sharding == StateSharding::None) return;
   if (!e.run.lowering.overlap)
     refuse("collectives inside ops are played as messages only with run.overlap: true", "run.collectives: cost");

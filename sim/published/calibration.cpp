@@ -164,4 +164,18 @@ std::string calibrated_device_file(const std::string& device, const std::vector<
   return config::to_yaml(map, false);
 }
 
+std::string calibrated_device_file(const Accelerator& fitted, const JointFit& fit, const std::string& origin) {
+  Value map = complete_map(fitted.name);
+  for (const JointFit::Number& n : fit.numbers) {
+    if (n.kind == FreeNumber::Launch) set_member(map, "launch", fmt::format("{:.4g} us", fitted.launch.value * 1e6));
+    if (n.kind != FreeNumber::Share) continue;
+    Value& format = *map.find("formats")->find(name(n.format));
+    set_member(format, "share", fmt::format("{:.4g}", fitted.formats[n.format].share));
+    std::erase_if(format.members, [](const config::Member& m) { return m.key == "assumed" || m.key == "known"; });
+    set_member(format, "measured", fmt::format("fitted to {} of {}", pluralize(fit.runs, "run"), origin));
+    set_member(map, "calibrated", "true");
+  }
+  return config::to_yaml(map, false);
+}
+
 }  // namespace stagecraft

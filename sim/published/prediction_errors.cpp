@@ -121,7 +121,7 @@ std::vector<double> time_errors(const PredictionSet& set, const AcceleratorsByNa
 std::vector<double> memory_errors(const PredictionSet& set) {
   std::vector<double> errors;
   for (const MeasuredRun& m : set.runs)
-    if (m.memory.value > 0) errors.push_back(device_memory(m.run) / m.memory - 1);
+    if (m.memory.value > 0) errors.push_back((device_memory(m.run) + m.process_memory()) / m.memory - 1);
   return errors;
 }
 

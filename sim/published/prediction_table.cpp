@@ -105,17 +105,26 @@ std::string ablation_table(std::span<const PredictionSet> sets, const Accelerato
       "of each device type, with the least MAPE of the large networks\n\n"
       "{:<{}}{:>5}{:>9}{:>8}{:>8}{:>8}{:>8}{:>8} |{:>9}{:>8}\n",
       "", kNameWidth, "n", "median", "p90", "worst", "MAPE", "mean", "<=10 %", "small n", "MAPE");
+  std::string sources = fmt::format("The same, MAPE in % of each publication\n\n{:<{}} |", "", kNameWidth);
+  for (const PredictionSet& set : sets)
+    if (set.ablation == Group::Large) sources += fmt::format("{:>16}", set.name);
+  sources += "\n";
   const auto line = [&](const std::string& name, const AcceleratorsByName& types, const CostTerms& terms) {
     const ErrorSummary small = summarize(errors_of_group(sets, Group::Small, types, terms));
     text += fmt::format("{:<{}}{} |{:9}{:8.1f}\n", name, kNameWidth,
                         summary_cells(summarize(errors_of_group(sets, Group::Large, types, terms))), small.count,
                         100 * small.mape);
+    sources += fmt::format("{:<{}} |", name, kNameWidth);
+    for (const PredictionSet& set : sets)
+      if (set.ablation == Group::Large)
+        sources += fmt::format("{:16.1f}", 100 * summarize(time_errors(set, types, terms)).mape);
+    sources += "\n";
   };
   for (const Ablation& ablation : ablations()) {
     line(ablation.name, devices, ablation.terms);
     line("  ... share fitted again", with_shares_fitted(sets, Group::Large, devices, ablation.terms), ablation.terms);
   }
-  return text;
+  return text + "\n" + sources;
 }
 
 }  // namespace
@@ -185,7 +194,7 @@ SimulatedErrors simulate_set(const PredictionSet& set, const AcceleratorsByName&
     errors.events.push_back(simulated->time / m.measured - 1);
     errors.closed_form.push_back(formula / m.measured - 1);
     errors.apart.push_back(simulated->time / formula - 1);
-    if (m.memory.value > 0) errors.memory.push_back(simulated->memory / m.memory - 1);
+    if (m.memory.value > 0) errors.memory.push_back((simulated->memory + m.process_memory()) / m.memory - 1);
     const auto interval = distribution.interval_without(error_class(m), m);
     if (!interval) continue;
     ++errors.with_interval;

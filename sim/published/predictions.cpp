@@ -47,6 +47,10 @@ std::vector<config::Field> shape_fields() {
           boolean("gated").fallback("false").doc("The feed-forward has a gate."),
           integer("vocabulary", 1, 1e8).doc("Words."),
           boolean("tied").fallback("true").doc("Embedding and head share their weights."),
+          integer("head_width", 0, 1e6).fallback("0").doc("Numbers of a head; 0: the width over the heads."),
+          boolean("query_key_norm").fallback("false").doc("Queries and keys of each head are normalized."),
+          integer("window", 0, 1e8).fallback("0").doc("Tokens that every second layer looks back on; 0: all."),
+          integer("next_tokens", 0, 100).fallback("0").doc("Modules that predict a token after the next."),
           map("latent", latent_fields()).optional().doc("Multi-head latent attention."),
           map("experts", expert_fields()).optional().doc("Routed experts.")};
 }
@@ -62,6 +66,10 @@ std::vector<config::Field> division_fields() {
           integer("replicas", 1, 1e6).fallback("1").doc("Data-parallel degree."),
           choice("shard", {"none", "optimizer", "gradients", "weights"}).fallback("none").doc("What replicas divide."),
           boolean("ends_count").fallback("false").doc("Embedding and head count as a layer each."),
+          integer("first_chunk", -1, 1e6).fallback("-1").doc("Layers of the first chunk, by a layout; -1: by a rule."),
+          integer("last_chunk", -1, 1e6).fallback("-1").doc("Layers of the last chunk, by a layout; -1: by a rule."),
+          boolean("whole_graphs").fallback("false").doc("One CUDA graph has the whole iteration."),
+          choice("dispatcher", {"alltoall", "per_node"}).fallback("alltoall").doc("How rows go to their experts."),
           integer("micro_batch", 1, 1e6).doc("Samples of a micro-batch of one replica."),
           integer("micro_batches", 1, 1e7).doc("Micro-batches of one replica in an iteration."),
           choice("recompute", {"none", "selective", "half", "full"}).fallback("none").doc("What backward recomputes.")};
@@ -71,6 +79,7 @@ std::vector<config::Field> division_fields() {
 std::vector<config::Field> override_fields() {
   using namespace config;
   return {real("tensor_overlap", 0, 1).optional().doc("Share of tensor collectives that is hidden."),
+          real("expert_overlap", 0, 1).optional().doc("Share of the exchanges of experts that is hidden."),
           real("data_overlap", 0, 1).optional().doc("Share of the reduction of gradients that is hidden."),
           real("norm_traffic", 1, 100).optional().doc("Bytes of norms as a multiple of one fused kernel's."),
           real("gradient_bytes", 1, 8).optional().doc("Bytes of each gradient that replicas sum."),
@@ -94,7 +103,8 @@ const MapSpec& run_fields() {
     add(division_fields());
     add(override_fields());
     add({real("seconds", 1e-9, 1e9).doc("Measured time of an iteration."),
-         real("memory", 0, 1e6).fallback("0").doc("Measured memory of the fullest device in GiB; 0: not published.")});
+         real("memory", 0, 1e6).fallback("0").doc("Measured memory of the fullest device in GiB; 0: not published."),
+         boolean("whole_process").fallback("false").doc("The memory is that of nvidia-smi, not of an allocator.")});
     return run_spec;
   }();
   return spec;
@@ -151,6 +161,10 @@ TransformerShape read_shape(const Value& map) {
   shape.vocabulary = config::as_int(map.at("vocabulary"));
   shape.gated = config::as_bool(map.at("gated"));
   shape.tied = config::as_bool(map.at("tied"));
+  shape.head_width = config::as_int(map.at("head_width"));
+  shape.query_key_norm = config::as_bool(map.at("query_key_norm"));
+  shape.window = config::as_int(map.at("window"));
+  shape.next_tokens = config::as_int(map.at("next_tokens"));
   const auto part = [](const Value& from, const char* key) { return config::as_int(from.at(key)); };
   if (const Value* l = map.find("latent"))
     shape.latent = {part(*l, "query"), part(*l, "key"), part(*l, "rope"), part(*l, "nope"), part(*l, "value")};
@@ -166,6 +180,7 @@ SoftwareStack read_software(const Value& map) {
     if (const Value* value = map.find(key)) target = config::as_real(*value);
   };
   take("tensor_overlap", stack.tensor_overlap);
+  take("expert_overlap", stack.expert_overlap);
   take("data_overlap", stack.data_overlap);
   take("norm_traffic", stack.norm_traffic);
   take("gradient_bytes", stack.gradient_bytes);
@@ -196,9 +211,14 @@ MeasuredRun read_run(const Value& map) {
   run.micro_batch = count("micro_batch");
   run.micro_batches = count("micro_batches");
   run.ends_count = config::as_bool(map.at("ends_count"));
+  run.whole_graphs = config::as_bool(map.at("whole_graphs"));
+  run.first_chunk = count("first_chunk");
+  run.last_chunk = count("last_chunk");
+  run.dispatcher = read_word<ExpertDispatch>(map.at("dispatcher"), {"alltoall", "per_node"});
   run.recompute = read_word<LayerRecomputation>(map.at("recompute"), {"none", "selective", "half", "full"});
   run.card = config::as_bandwidth(map.at("card"));
   m.measured = Seconds{config::as_real(map.at("seconds"))};
+  m.whole_process = config::as_bool(map.at("whole_process"));
   m.memory = Bytes{config::as_real(map.at("memory")) * 0x1p30};
   return m;
 }
@@ -228,7 +248,13 @@ namespace {
 
 constexpr double kMostDevices = 1e8;
 
-void check_devices(const Value& row, const Value& map, Problems& problems) {
+void check_division(const Value& row, const Value& map, Problems& problems) {
+  const int first = config::as_int(map.at("first_chunk")), last = config::as_int(map.at("last_chunk"));
+  const int between = config::as_int(map.at("layers")) - first - last;
+  const int chunks = config::as_int(map.at("stages")) * config::as_int(map.at("chunks")) - 2;
+  if (first >= 0 && last >= 0 && (chunks < 0 || between < 0 || (chunks == 0 ? between > 0 : between % chunks != 0)))
+    problems.add(row.where, "rows", fmt::format("{} layers do not divide into {} equal chunks", between, chunks),
+                 "the first and the last chunk, and equal ones between them, have all layers", "layout");
   double devices = 1;
   for (const char* axis : {"tensor", "context", "replicas", "stages"}) devices *= config::as_real(map.at(axis));
   if (devices > kMostDevices)
@@ -249,7 +275,7 @@ PredictionSet read_predictions(const Value& root) {
     Value map = row_map(root, row, problems);
     problems.throw_if_any();
     map = config::check(map, run_fields(), "rows", problems);
-    if (problems.empty()) check_devices(row, map, problems);
+    if (problems.empty()) check_division(row, map, problems);
     problems.throw_if_any();
     set.runs.push_back(read_run(map));
   }

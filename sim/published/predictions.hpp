@@ -13,7 +13,11 @@ struct MeasuredRun {
   std::string name, device;
   TrainingRun run;
   Seconds measured;
-  Bytes memory{};  ///< On the fullest device; zero where it was not published.
+  Bytes memory{};              ///< On the fullest device; zero where it was not published.
+  bool whole_process = false;  ///< The memory is that of nvidia-smi, which counts the communicators, too.
+
+  /// What the process has beside the states and activations that a plan knows.
+  Bytes process_memory() const { return whole_process ? communicator_memory(run) : Bytes{}; }
 };
 
 /// Measured runs of one publication: a file of scenarios/predictions.

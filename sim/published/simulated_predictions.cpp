@@ -23,6 +23,10 @@ std::string model_text(const TrainingRun& run) {
   if (m.gated) text += ", gated: true, norm: rms, positions: rotary, bias: false";
   if (m.latent.key == 0 && m.key_value_heads != m.heads)
     text += fmt::format(", key_value_heads: {}", m.key_value_heads);
+  if (m.head_width > 0) text += fmt::format(", head_width: {}", m.head_width);
+  if (m.query_key_norm) text += ", query_key_norm: true";
+  if (m.window > 0) text += fmt::format(", window: {}, full_every: 2", m.window);
+  if (m.next_tokens > 0) text += fmt::format(", next_tokens: {}", m.next_tokens);
   if (const LatentRanks& l = m.latent; l.key > 0) {
     const std::string query = l.query > 0 ? fmt::format("query: {}, ", l.query) : "";
     text += fmt::format(", latent: {{{}key_value: {}, rope: {}, nope: {}, value: {}}}", query, l.key, l.rope, l.nope,
@@ -51,6 +55,7 @@ std::string cluster_text(const MeasuredRun& measured, int domain, Bandwidth bus)
 /// Layers of each chunk in the order of the model, as even as the closed form has them: a stage has the layers of its
 /// chunks.
 std::vector<int> layers_of_chunks(const TrainingRun& run) {
+  if (const std::vector<int> given = chunks_of_layout(run); !given.empty()) return given;
   const std::vector<double> stages = layers_per_stage(run);
   const int chunks = run.stages * run.chunks, units = run.model.layers + 2;
   if (run.ends_count && run.chunks > 1 && units % chunks == 0) {  // The ends take the place of a layer each.
@@ -76,6 +81,7 @@ std::string plan_text(const TrainingRun& run) {
   for (std::size_t c = 0; c < counts.size(); ++c)
     layout += (c > 0 ? "|" : "") + (counts[c] > 0 ? fmt::format("t*{}", counts[c]) : std::string());
   const Degrees& d = run.degrees;
+  const std::string modules(run.model.next_tokens, 'm');
   constexpr const char* kShards[] = {"none", "optimizer", "gradients", "weights"};
   const char* recompute = run.recompute == LayerRecomputation::Full   ? "layers"
                           : run.recompute == LayerRecomputation::Half ? "half"
@@ -83,9 +89,10 @@ std::string plan_text(const TrainingRun& run) {
                               ? "selective"
                               : "none";
   return fmt::format(
-      "{{planner: layout, layout: \"{}L\", replicas: {}, micro_batch_size: {}, group: {{tensor: {}, sequence: {}, "
-      "context: {}, expert: {}}}, shard: {}, recompute: {}}}",
-      layout, d.replicas, run.micro_batch, d.tensor, run.sequence_parallel && d.tensor > 1, d.context, d.expert,
+      "{{planner: layout, layout: \"{}{}L\", replicas: {}, micro_batch_size: {}, group: {{tensor: {}, sequence: {}, "
+      "context: {}, expert: {}{}}}, shard: {}, recompute: {}}}",
+      layout, modules, d.replicas, run.micro_batch, d.tensor, run.sequence_parallel && d.tensor > 1, d.context,
+      d.expert, run.dispatcher == ExpertDispatch::PerNode ? ", dispatcher: per_node" : "",
       kShards[static_cast<int>(run.sharding)], recompute);
 }
 
@@ -107,7 +114,10 @@ Experiment experiment_of(const MeasuredRun& measured, double share_factor) {
   Experiment e = read_experiment(settled_scenario(std::move(tree)));
   auto rules = std::make_shared<CostRules>(*e.rules);
   rules->software = run.software;  // A row may replace some of its members.
-  for (Accelerator& a : rules->accelerators) a.formats[run.format].share *= share_factor;
+  for (Accelerator& a : rules->accelerators) {
+    a.formats[run.format].share *= share_factor;
+    if (run.whole_graphs) a.launch = {};
+  }
   rules->node = {.devices = device.domain, .card = run.card};
   e.rules = std::move(rules);
   e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);

@@ -172,6 +172,27 @@ def planned(setting, file, planner):
     return json.loads(done.stdout)["plans"][0]
 
 
+def cpu_of(command):
+    """Output, CPU seconds and peak GiB of a command in a process of its own."""
+    done = subprocess.Popen([str(w) for w in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    text = done.stdout.read()
+    _, status, usage = os.wait4(done.pid, 0)
+    if status != 0:
+        raise SystemExit(f"{command} failed")
+    return text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20
+
+
+def costs(setting):
+    """Costs from shapes: Llama 3 405B on 16,384 GPUs as one plan, simulated, and as a search whose candidates share the costs of layers."""
+    file = setting.root / "scenarios/examples/llama-3-405b-16384.yaml"
+    for words in ["show", file, "--what", "costs"], ["run", file, "--backend", "ideal"], ["run", file, "--backend", "fluid", "--set", "run.collectives=flows"]:
+        _, seconds, memory = cpu_of([setting.tool, *words])
+        yield Row("show costs" if words[0] == "show" else "run, " + words[3], "Llama 405B on 16,384", f"{seconds:.2f} s", f"{memory:.2f} GiB")
+    text, seconds, _ = cpu_of([setting.tool, "search", setting.root / "scenarios/examples/llama-3-8b-4x8.yaml", "--format", "json", "-j", "1"])
+    plans = json.loads(text)["plans"]
+    yield Row("search", f"Llama 8B on 32, {plans} plans", f"{seconds:.2f} s", f"{1e3 * seconds / plans:.2f} s for 1,000")
+
+
 def planners(setting):
     """ResNet-50, a graph of 175 layers, cut for growing clusters."""
     with tempfile.TemporaryDirectory() as folder:
@@ -279,5 +300,5 @@ def recorded_planner(setting):
     yield Row("pipedream", "ResNet-50 on 16", f"{plan['search_s']:.4f} s", f"{theirs:.2f} s", theirs / plan["search_s"], "PipeDream's own planner; recorded")
 
 
-ALL = {"bare": bare, "fluid": fluid, "road": road, "schedules": schedules, "planners": planners, "scale": scale_of_planners, "sweeps": sweeps, "pages": pages, "kernels": kernels,
+ALL = {"bare": bare, "fluid": fluid, "road": road, "schedules": schedules, "planners": planners, "costs": costs, "scale": scale_of_planners, "sweeps": sweeps, "pages": pages, "kernels": kernels,
        "interpreter": interpreter, "recorded": recorded}

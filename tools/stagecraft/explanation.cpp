@@ -7,6 +7,7 @@
 #include "sim/published/published.hpp"
 #include "sim/sweep/sweep.hpp"
 #include "tools/stagecraft/glossary.hpp"
+#include "tools/stagecraft/software_text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -22,7 +23,9 @@ std::optional<std::string> field_of(const std::string& kind, const config::MapSp
 std::string explanation(const std::string& path) {
   if (const auto text = field_of("published", published_fields(), path)) return *text;
   if (const auto text = field_of("sweep", sweep_fields(), path)) return *text;
-  const std::optional<std::string> entry = glossary_text(path);
+  std::optional<std::string> entry = glossary_text(path);
+  if (path == "software") entry = software_list();
+  if (const auto stack = software_text(path)) entry = entry.value_or("") + *stack;
   try {
     const std::string text = config::explain(scenario_fields(), path) + "\n";
     return entry ? text + "\n" + *entry : text;

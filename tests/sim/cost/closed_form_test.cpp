@@ -247,4 +247,112 @@ TEST_CASE("layers are divided as frameworks do it") {
   CHECK(layers_per_stage(run).front() == 126 / 8.0);
 }
 
+namespace {
+
+/// Qwen3 30B-A3B, whose heads are wider than its width over their number.
+TrainingRun qwen3_30b() {
+  TransformerShape model{.layers = 48,
+                         .hidden = 2048,
+                         .heads = 32,
+                         .key_value_heads = 4,
+                         .width = 6144,
+                         .sequence = 4096,
+                         .vocabulary = 151936,
+                         .gated = true,
+                         .tied = false,
+                         .head_width = 128,
+                         .query_key_norm = true};
+  model.experts = {.count = 128, .active = 8, .width = 768};
+  return {.model = model,
+          .software = software_stack("megatron-core"),
+          .degrees = {.replicas = 16, .expert = 16},
+          .sharding = StateSharding::Optimizer,
+          .micro_batches = 8,
+          .card = Bandwidth{50e9}};
+}
+
+}  // namespace
+
+TEST_CASE("parameters of a model with wide heads and experts are the published ones") {
+  const TransformerShape model = qwen3_30b().model;
+  const LayerParameters layer = layer_parameters(model, false);
+  CHECK(layer.divided == 2.0 * 2048 * (32 + 4) * 128 + 2048 * 128);
+  CHECK(layer.experts == 3.0 * 2048 * 768 * 128);
+  const double norms = 48 * (2 * 2048 + 2 * 128) + 2048;
+  CHECK(48 * (layer.divided + layer.experts) + 2.0 * 151936 * 2048 + norms == 30532122624);
+}
+
+TEST_CASE("one copy of a row for each node crosses the cards, and all copies move inside the nodes") {
+  TrainingRun run = qwen3_30b();
+  const Accelerator h100 = device("h100-sxm");
+  // 134.2 MB in all; half of the nodes get a row with probability 1 - 1/2^8: 16.7 MB leave, at 42.5 GB/s.
+  run.dispatcher = ExpertDispatch::PerNode;
+  const double leaving = 4096.0 * 2048 * 2 * (1 - 1.0 / 256);
+  CHECK(layer_time(run, h100, false).forward.expert.value == doctest::Approx(2 * (leaving / 42.5e9 + 20e-6)));
+  // All-to-all: 15/16 of the array at the card's 42.5 GB/s, half of alpha, hops, nodes and root.
+  run.dispatcher = ExpertDispatch::AllToAll;
+  CHECK(layer_time(run, h100, false).forward.expert.value > 2 * 134217728.0 / 2 / 42.5e9);
+  // On one node the dispatcher makes no difference.
+  run.degrees = {.replicas = 8, .expert = 8};
+  const double all_to_all = layer_time(run, h100, false).forward.expert.value;
+  run.dispatcher = ExpertDispatch::PerNode;
+  CHECK(layer_time(run, h100, false).forward.expert.value == all_to_all);
+}
+
+TEST_CASE("a window of every second layer leaves the pairs that it sees") {
+  TrainingRun run = qwen3_30b();
+  const Accelerator h100 = device("h100-sxm");
+  const double all_pairs = layer_time(run, h100, false).flops;
+  run.model.window = 128;
+  // A window of 1/32 of the sequence sees 1/32 - 1/2048 of the square, and a causal mask half of it.
+  const double pairs = 4096.0 * 4096 * (0.5 - (0.5 + 1.0 / 32 - 1.0 / 2048) / 2);
+  CHECK(all_pairs - layer_time(run, h100, false).flops == doctest::Approx(3.5 * 4 * 32 * 128 * pairs));
+}
+
+TEST_CASE("a layout gives the layers of the first and the last chunk, and all others are equal") {
+  TrainingRun run = qwen3_30b();
+  run.model.layers = 61;
+  run.stages = 4, run.chunks = 4, run.first_chunk = 4, run.last_chunk = 1;
+  const std::vector<int> chunks = chunks_of_layout(run);
+  CHECK(chunks.size() == 16);
+  CHECK(chunks.back() == 1);
+  CHECK(layers_per_stage(run) == std::vector<double>{16, 16, 16, 13});
+}
+
+TEST_CASE("a module for the token after next is a layer, a head and a product on the last stage") {
+  TrainingRun run = qwen3_30b();
+  const Accelerator h100 = device("h100-sxm");
+  const IterationTime without = iteration_time(run, h100);
+  run.model.next_tokens = 1;
+  const IterationTime with = iteration_time(run, h100);
+  PassKernels module = linear_kernels(4096, 4096, 2048, run.format, run.software);
+  for (int i = 0; i < 2; ++i) module.add(norm_kernels(4096.0 * 2048, run.software));
+  const Seconds join = kernel_time(module.forward, h100).total() + kernel_time(module.backward(), h100).total();
+  const Seconds head = without.head_forward.total() + without.head_backward.total();
+  CHECK((with.all_stages - without.all_stages).value ==
+        doctest::Approx((without.layer.total() + head + join).value).epsilon(1e-9));
+}
+
+TEST_CASE("a run in whole graphs takes as long as without launches") {
+  TrainingRun run = vtrain_large();
+  run.model = gpt(12, 256, 4, 128, 8192);
+  run.degrees = {};
+  run.stages = 1;
+  const Accelerator a100 = device("a100-80");
+  const Seconds without = iteration_time(run, a100, {.launches = false}).total();
+  CHECK(iteration_time(run, a100).total() > without);
+  run.whole_graphs = true;
+  CHECK(iteration_time(run, a100).total() == without);
+}
+
+TEST_CASE("communicators of a process take 544 MiB for two members and 688 MiB for more") {
+  TrainingRun run = vtrain_large();
+  run.degrees = {.replicas = 8, .tensor = 4};
+  run.stages = 12;  // Tensor, data, model-parallel; two neighbors in the pipeline.
+  CHECK(communicator_memory(run) == Bytes{(3 * 688 + 2 * 544) * 0x1p20});
+  run.degrees = {.replicas = 2};
+  run.stages = 1;
+  CHECK(communicator_memory(run) == Bytes{544 * 0x1p20});
+}
+
 }  // namespace stagecraft::closed_form_test

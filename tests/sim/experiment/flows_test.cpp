@@ -70,6 +70,12 @@ const Case kCases[] = {
     {"stages: 1, replicas: 8, group: {expert: 4, expert_tensor: 2}"},          // All-gather over expert_tensor.
     {"stages: 1, replicas: 16"},                                               // Sums of gradients.
     {"stages: 1, replicas: 4, group: {tensor: 4}, shard: optimizer", kDense},  // Reduce-scatter and all-gather.
+    {"stages: 1, replicas: 16, shard: gradients", kDense},                     // A sum after each backward.
+    {"stages: 1, replicas: 16, shard: weights", kDense},                       // Gathers before each pass, too.
+    {"stages: 1, replicas: 4, group: {tensor: 4}, shard: weights", kDense},    // A tensor group divides them first.
+    {"stages: 1, replicas: 8, group: {expert: 4}, shard: weights"},            // Experts over two, the rest over eight.
+    {"stages: 2, replicas: 8, shard: {state: weights, reshard: false}", kDense},
+    {"stages: 2, replicas: 8, shard: weights, recompute: layers", kDense},
     {"stages: 2, replicas: 2, group: {tensor: 2, sequence: true, context: 2, expert: 8, context_type: all_gather}"}};
 
 }  // namespace
@@ -167,6 +173,28 @@ TEST_CASE("eight data-parallel rings share the card of a node") {
   }
 }
 
+// One stage runs forward and backward of each micro-batch in turn, and an op waits for the gathers of the op before it.
+TEST_CASE("gathers of weights that a stack starts ahead run next to the computation") {
+  std::string scenario =
+      text("stages: 1, replicas: 16, shard: weights", fmt::format("{}, collectives: flows", kRun), "each", kDense);
+  scenario.replace(scenario.find("megatron-core"), 13, "torchtitan");
+  const CompiledExperiment c = compiled(scenario);
+  const StageCollectives& s = *c.costs.at(StageId{0}, 0).collectives;
+  const auto wire = [](const OpCollectives& list) {
+    double sum = 0;
+    for (const OpCollective& one : list) {
+      CHECK(one.exposed == 0);
+      sum += one.rounds * one.cost.value;
+    }
+    return sum;
+  };
+  const double forward = std::max(s.compute.forward.total().value, wire(s.passes.forward));
+  const double backward = std::max(s.compute.backward.total().value, wire(s.passes.backward));
+  CHECK(wire(s.passes.backward) > wire(s.passes.forward));
+  CHECK(length(c, "ideal") ==
+        doctest::Approx(2 * (4 * (forward + backward) + s.update_compute.total().value)).epsilon(1e-9));
+}
+
 TEST_CASE("what cannot be played as messages is refused with a reason") {
   const auto refusal = [](const std::string& plan, const std::string& more) {
     try {
@@ -176,8 +204,8 @@ TEST_CASE("what cannot be played as messages is refused with a reason") {
     }
     return std::string("accepted");
   };
-  CHECK(refusal("stages: 1, replicas: 4, shard: weights", "") ==
-        "sums of gradients and gathers of weights in each pass are not played as messages yet");
+  CHECK(refusal("stages: 1, replicas: 16, shard: {state: weights, within: 8}", "") ==
+        "sums within groups, and then over their copies, are not played as messages yet");
   CHECK(refusal("stages: 1, group: {tensor: 4}", ", overlap: false") ==
         "collectives inside ops are played as messages only with run.overlap: true");
 }

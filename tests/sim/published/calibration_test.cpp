@@ -98,4 +98,66 @@ TEST_CASE("the file of a calibrated type is complete and has the new share") {
   }
 }
 
+namespace {
+
+/// Large and tiny models on one device: matrix products bind the first three, launches the others.
+std::string large_and_tiny(const Accelerator& device, const std::string& file) {
+  std::string text =
+      "name, software, format, card, sequence, layers, hidden, heads, vocabulary, micro_batch, micro_batches, "
+      "seconds\n";
+  for (int i = 0; i < 6; ++i) {
+    const int hidden = i < 3 ? 4096 : 256, layers = 12 + 4 * i;
+    TrainingRun run{.model = {.layers = layers,
+                              .hidden = hidden,
+                              .heads = hidden / 64,
+                              .key_value_heads = hidden / 64,
+                              .width = 4 * hidden,
+                              .sequence = 1024,
+                              .vocabulary = 8192},
+                    .software = software_stack("megatron-2021"),
+                    .micro_batch = i < 3 ? 4 : 1,
+                    .micro_batches = 4,
+                    .card = Bandwidth{25e9}};
+    text += fmt::format("r{}, megatron-2021, bf16, 25 GB/s, 1024, {}, {}, {}, 8192, {}, 4, {:.12g}\n", i, layers,
+                        hidden, hidden / 64, run.micro_batch, iteration_time(run, device).total().value);
+  }
+  test::write_file(file, text);
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("share and launch that made the times of runs are found together") {
+  const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
+  Accelerator truth = device;
+  truth.formats[NumberFormat::Bf16].share = 0.5;
+  truth.launch = 2 * device.launch;
+  const PredictionSet runs = read_runs_csv(large_and_tiny(truth, "build/joint.csv"), "a100-80");
+  const JointFit fit = fit_together(runs, device, {FreeNumber::Share, FreeNumber::Launch});
+  const Accelerator fitted = fit.applied(device);
+  CHECK(fitted.formats[NumberFormat::Bf16].share == doctest::Approx(0.5).epsilon(0.01));
+  CHECK(fitted.launch.value == doctest::Approx(truth.launch.value).epsilon(0.01));
+  CHECK(fit.error_before > 0.1);
+  CHECK(fit.error_left_out < 0.01);
+  std::filesystem::create_directories("build/calibrated");
+  test::write_file("build/calibrated/a100-80.yaml", calibrated_device_file(fitted, fit, "runs.csv"));
+  CHECK(load_accelerator("build/calibrated/a100-80.yaml").launch.value == doctest::Approx(fitted.launch.value));
+}
+
+TEST_CASE("more numbers than runs support are refused, and so is a number that no run depends on") {
+  const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
+  const auto message = [&](const PredictionSet& runs, const std::vector<FreeNumber>& numbers) {
+    try {
+      fit_together(runs, device, numbers);
+    } catch (const InputError& e) {
+      return e.problems().front().message;
+    }
+    return std::string("accepted");
+  };
+  const PredictionSet three = read_runs_csv(runs_at(0.5, 3, "build/calibration.csv"), "a100-80");
+  CHECK(message(three, {FreeNumber::Share, FreeNumber::Launch}).starts_with("2 numbers cannot be fitted to 3 runs"));
+  const PredictionSet one_device = read_runs_csv(large_and_tiny(device, "build/joint.csv"), "a100-80");
+  CHECK(message(one_device, {FreeNumber::Card}).starts_with("these runs say nothing about the rate of the cards"));
+}
+
 }  // namespace stagecraft::calibration_test

@@ -8,6 +8,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/published/calibration.hpp"
+#include "sim/published/event_calibration.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
@@ -34,6 +35,55 @@ int fit_collective(const std::string& file, const std::string& text) {
   return 0;
 }
 
+std::vector<FreeNumber> free_numbers(const std::string& words) {
+  std::vector<FreeNumber> numbers;
+  for (const std::string& word : split(words, ',')) {
+    const std::vector<std::string> names{"share", "launch", "card"};
+    const auto at = std::find(names.begin(), names.end(), std::string(trim(word)));
+    if (at == names.end())
+      throw InputError("'" + word + "' cannot be fitted", "--fit share,launch,card, or one of them");
+    numbers.push_back(static_cast<FreeNumber>(at - names.begin()));
+  }
+  return numbers;
+}
+
+/// A line for each number that was fitted, and the errors of all together.
+std::string fit_text(const JointFit& fit, const Accelerator& before, const Accelerator& after) {
+  std::string text = fmt::format("{:<16}{:>10}{:>10}{:>10}\n", "number", "given", "fitted", "spread");
+  const auto line = [&](const std::string& label, const std::string& given, const std::string& fitted, double spread) {
+    text += fmt::format("{:<16}{:>10}{:>10}{:>8.1f} %\n", label, given, fitted, 100 * spread);
+  };
+  for (const JointFit::Number& n : fit.numbers) {
+    if (n.kind == FreeNumber::Share)
+      line(fmt::format("share {}", name(n.format)), fmt::format("{:.4g}", before.formats[n.format].share),
+           fmt::format("{:.4g}", after.formats[n.format].share), n.spread);
+    if (n.kind == FreeNumber::Launch) line("launch", to_text(before.launch), to_text(after.launch), n.spread);
+    if (n.kind == FreeNumber::Card) line("rate of cards", "1 x", fmt::format("{:.3g} x", n.factor), n.spread);
+  }
+  return text + fmt::format("{}, mean error {:.1f} % before, {:.1f} % after, {:.1f} % of each run without it\n",
+                            pluralize(fit.runs, "run"), 100 * fit.error_before, 100 * fit.error_after,
+                            100 * fit.error_left_out);
+}
+
+/// Several numbers together.
+int fit_numbers(const Arguments& a, const PredictionSet& runs, const Accelerator& device) {
+  const JointFit fit = fit_together(runs, device, free_numbers(a.text("fit")));
+  const Accelerator fitted = fit.applied(device);
+  print(fit_text(fit, device, fitted));
+  if (!a.has("out")) return 0;
+  write_output_of(a, "out", calibrated_device_file(fitted, fit, a.text("FILE")), CommentStyle::None);
+  return print("wrote " + a.text("out") + "\n"), 0;
+}
+
+/// The share with runs that are simulated event by event.
+int fit_simulated(const PredictionSet& runs, const Accelerator& device) {
+  const std::vector<EventFit> fits = fit_with_events(std::span(&runs, 1), AcceleratorsByName{{device.name, device}});
+  if (fits.empty())
+    throw InputError("no share can be fitted to simulations of these runs",
+                     "at least two runs of 1.4 billion parameters or more in one number format");
+  return print(to_text(fits)), 0;
+}
+
 int execute_calibrate(const Arguments& a) {
   const std::string file = a.text("FILE");
   const std::string text = read_file(file);
@@ -45,6 +95,11 @@ int execute_calibrate(const Arguments& a) {
   }
   if (!a.has("device")) throw InputError("whose runs are these?", "--device h100-sxm; stagecraft list devices");
   const Accelerator device = device_named(a.text("device"));
+  if (a.flag("simulate")) {
+    if (a.has("fit") || a.has("out")) throw InputError("--simulate prints shares alone", "leave out --fit and --out");
+    return fit_simulated(read_runs_csv(file, device.name), device);
+  }
+  if (a.has("fit")) return fit_numbers(a, read_runs_csv(file, device.name), device);
   const std::vector<ShareFit> fits = fit_shares(read_runs_csv(file, device.name), device);
   print(fmt::format("{:<8}{:>6}{:>10}{:>10}{:>10}{:>14}{:>13}{:>15}\n", "format", "runs", "share", "fitted", "spread",
                     "error before", "error after", "when left out"));
@@ -72,6 +127,9 @@ extern const Command calibrate{
           {},
           true},
          {"--device", Argument::Kind::Text, "Device type of the runs, as stagecraft list devices shows it"},
+         {"--fit", Argument::Kind::Text,
+          "Numbers to fit together, of share,launch,card; without it, the share of each format alone"},
+         {"--simulate", Argument::Kind::Flag, "Fit the shares to simulations of the runs in place of the closed form"},
          {"--out", Argument::Kind::Text,
           "Device file to write; scenarios read it from FOLDER/topologies/devices with STAGECRAFT_PATH=FOLDER"},
          force_argument(),

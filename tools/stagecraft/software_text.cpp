@@ -1,0 +1,64 @@
+#include "tools/stagecraft/software_text.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/cost/software.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string yes_or_no(bool is_true) { return is_true ? "yes" : "no"; }
+std::string percent(double share) { return fmt::format("{:.4g} %", 100 * share); }
+
+struct Fact {
+  std::string_view label;
+  std::string (*value)(const SoftwareStack&);
+};
+
+using S = const SoftwareStack&;
+
+constexpr Fact kFacts[] = {
+    {"attention in one kernel", [](S s) { return yes_or_no(s.fused_attention); }},
+    {"dropout", [](S s) { return yes_or_no(s.dropout); }},
+    {"bytes of norms over what one fused kernel moves", [](S s) { return fmt::format("{:g}", s.norm_traffic); }},
+    {"context ranks with equal causal work", [](S s) { return yes_or_no(s.balanced_context); }},
+    {"bytes of a weight gradient as a product writes it",
+     [](S s) { return fmt::format("{:g}", s.weight_gradient_bytes); }},
+    {"bytes of a gradient that replicas sum", [](S s) { return fmt::format("{:g}", s.gradient_bytes); }},
+    {"tensor collectives hidden", [](S s) { return percent(s.tensor_overlap); }},
+    {"second gather of inputs hidden", [](S s) { return yes_or_no(s.hides_regather); }},
+    {"expert exchanges hidden", [](S s) { return percent(s.expert_overlap); }},
+    {"expert exchanges hidden by a pair of F and B", [](S s) { return percent(s.pair_overlap); }},
+    {"multiprocessors of an exchange in a pair", [](S s) { return fmt::format("{:g}", s.exchange_multiprocessors); }},
+    {"bytes of a dispatched number",
+     [](S s) { return s.dispatch_bytes > 0 ? fmt::format("{:g}", s.dispatch_bytes) : "as of activations"; }},
+    {"messages that each micro-batch waits for", [](S s) { return fmt::format("{}", s.exposed_messages); }},
+    {"sum of gradients hidden", [](S s) { return percent(s.data_overlap); }},
+    {"divided weights gathered ahead", [](S s) { return yes_or_no(s.gathers_ahead); }},
+    {"bytes that an update moves for a parameter", [](S s) { return fmt::format("{:g}", s.optimizer_traffic); }},
+    {"bytes of norm, scaling and copies of a gradient", [](S s) { return fmt::format("{:g}", s.gradient_traffic); }},
+    {"bytes of the loss for a logit, forward and backward",
+     [](S s) { return fmt::format("{:g} and {:g}", s.loss_forward_traffic, s.loss_backward_traffic); }},
+    {"host waits for each kernel", [](S s) { return yes_or_no(s.blocking_launches); }},
+};
+
+}  // namespace
+
+std::optional<std::string> software_text(std::string_view word) {
+  for (const SoftwareStack& stack : software_stacks()) {
+    if (stack.name != word) continue;
+    std::string text = fmt::format("{}: a software stack. {}\n  source: {}\n", stack.name, stack.summary, stack.source);
+    for (const Fact& fact : kFacts) text += fmt::format("  {:<52}{}\n", fact.label, fact.value(stack));
+    return text + "  use: software: " + std::string(word) + " in a scenario\n";
+  }
+  return {};
+}
+
+std::string software_list() {
+  std::string text = "stacks; stagecraft explain NAME lists the facts of one\n";
+  for (const SoftwareStack& stack : software_stacks())
+    text += fmt::format("  {:<24}{}\n  {:<24}source: {}\n", stack.name, stack.summary, "", stack.source);
+  return text;
+}
+
+}  // namespace stagecraft
