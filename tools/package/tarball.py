@@ -23,7 +23,7 @@ lib/stagecraft has the libraries that the program needs; share/doc/stagecraft/li
 
 
 def needed(file):
-    """The libraries that the loader finds for a file, by name, without those of glibc."""
+    """The libraries that the loader finds for a file, by name, without the libraries of glibc."""
     libraries = {}
     for line in run("ldd", file).splitlines():
         found = re.match(r"\s*(\S+) => (\S+) \(", line)
