@@ -201,7 +201,10 @@ class SchemaWriter {
       }
       ways.push_back(std::move(way));
     }
-    return object({{"oneOf", array(std::move(ways))}});
+    // Editors complete from the ways that fit what is written so far, and a way that requires a further field does not
+    // fit yet; so the names of all stand beside the ways, too.
+    Value names = object({{field.selector, enumeration(names_of(variants))}});
+    return object({{"properties", std::move(names)}, {"oneOf", array(std::move(ways))}});
   }
 
   Value of_reference(const Field& field, bool by_key) {

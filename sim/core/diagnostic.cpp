@@ -91,10 +91,23 @@ Diagnostic without_place(std::string message, std::string help) {
 
 }  // namespace
 
+namespace {
+
+/// A word of a hostile file may have megabytes. The begin and the end of a long message say enough.
+std::string elided(const std::string& message) {
+  constexpr std::size_t kMost = 4000, kBegin = 3000, kEnd = 500;
+  if (message.size() <= kMost) return message;
+  const std::size_t omitted = message.size() - kBegin - kEnd;
+  return fmt::format("{} [{} bytes are not shown] {}", message.substr(0, kBegin), omitted,
+                     message.substr(message.size() - kEnd));
+}
+
+}  // namespace
+
 std::string render(const Diagnostic& problem) {
   std::string text = place_of(problem.where) + "error: ";
   if (!problem.path.empty()) text += printable(problem.path) + ": ";
-  text += printable(problem.message);
+  text += printable(elided(problem.message));
   if (problem.more > 0) text += fmt::format("; and {} more like these", problem.more);
   if (auto snippet = snippet_of(problem.where)) {
     if (!snippet->line.empty() && snippet->line.back() == '\r') snippet->line.pop_back();

@@ -2,6 +2,8 @@
 """seeds.py NAME FOLDER writes a small corpus for a fuzzer; the corpus of `results` needs the program that the environment
 variable STAGECRAFT names. Where its first byte chooses, each choice is a file. The texts
 are also what tests/hard/hostile_inputs.py damages."""
+import gzip
+import io
 import json
 import os
 import pathlib
@@ -181,6 +183,24 @@ TRACES = (
                 trace_event("communication", "0>1:0F0", 2, 3.75, 1, id=1, iteration=0, version=0, stage=0, bytes=8)]),
 )
 
+MEGATRON_TIMING = (
+    (root / "tests/cli/models/task_durations.json").read_text(),
+    json.dumps({str(rank): [{"pp_rank": rank, "microbatch_id": 0, "model_chunk_id": chunk, "task_type": kind, "duration": 1.5 + rank}
+                            for chunk in range(2) for kind in ("forward", "backward")] for rank in range(2)}),
+)
+
+
+def gzip_files():
+    """An empty file, a short one, one with a name, one that is stored, two in one."""
+    for data, level in ((b"", 9), (b"[1, 2]\n" * 3, 9), (bytes(range(256)), 0)):
+        yield gzip.compress(data, level, mtime=0)
+    named = io.BytesIO()
+    with gzip.GzipFile("trace.json", "wb", 9, named, 0) as file:
+        file.write(b"{}" * 50)
+    yield named.getvalue()
+    yield gzip.compress(b"a", mtime=0) + gzip.compress(b"b" * 1000, mtime=0)
+
+
 SCENARIOS = [text.replace("csv: ", f"csv: {root}/scenarios/examples/")
              for text in beside("scenarios/examples", 600)]
 SWEEPS = [text.replace("../", f"{root}/scenarios/") for text in beside("scenarios/sweeps", 500)]
@@ -191,7 +211,8 @@ def main(name, folder):
     texts, choices = {
         "schedule": (SCHEDULES, (0, 8, 6, 88)), "yaml": (YAML, (0, 1, 2)), "pipedream": (GRAPH, (0, 2)),
         "pipeedge": (PIPEEDGE, range(8)), "units": (UNITS, None), "override": (OVERRIDES, None), "piper": (PIPER, None),
-        "kept_run": (KEPT_RUN, None), "frameworks": (FRAMEWORKS, range(6)), "traces": (TRACES, None), "platform": (PLATFORM, None), "scenario": (SCENARIOS, (0, 1)), "sweep": (SWEEPS, None),
+        "kept_run": (KEPT_RUN, None), "frameworks": (FRAMEWORKS, range(6)), "traces": (TRACES, None), "megatron_timing": (MEGATRON_TIMING, None), "gzip": ((), None),
+        "platform": (PLATFORM, None), "scenario": (SCENARIOS, (0, 1)), "sweep": (SWEEPS, None),
         "published": (list(papers()), None), "profile": (beside("models/profiles", 5000), None), "results": ((), None), "nsight": ((), None),
         "costs": ((*NCCL_TESTS, *COLLECTIVES, *beside("topologies/devices"), *beside("scenarios/predictions", 1000)), range(4))}[name]
     first = [bytes([choice]) for choice in choices] if choices else [b""]
@@ -202,6 +223,8 @@ def main(name, folder):
         seeds.append(results(os.environ["STAGECRAFT"]))
     if name == "nsight":
         seeds.append(nsight())
+    if name == "gzip":
+        seeds = list(gzip_files())
     folder.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds):
         (folder / f"seed-{number}").write_bytes(seed)

@@ -1,12 +1,10 @@
-// Any bytes as a trace in Chrome's format or as times of Megatron-LM: finite times of layers, busy times, rows of
-// spans, or refused.
+// Any bytes as a trace in Chrome's format: finite times of layers, busy times, rows of spans, or refused.
 
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/experiment/imports/megatron_timing.hpp"
 #include "sim/experiment/imports/stream_overlap.hpp"
 #include "sim/experiment/imports/traces.hpp"
 
@@ -32,12 +30,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (read.model.layers.empty() || read.notes.empty()) std::abort();
     for (const Layer& layer : read.model.layers)
       if (!layer.times || layer.times->forward.value < 0 || layer.times->input_gradient.value < 0) std::abort();
-  });
-  read_or_refuse([&] {
-    const MegatronTiming read = read_megatron_timing(text, "timing", 2);
-    if (read.model.layers.empty() || read.notes.empty()) std::abort();
-    for (const Layer& layer : read.model.layers)
-      if (!layer.times || !(layer.times->forward.value >= 0) || !(layer.times->input_gradient.value >= 0)) std::abort();
   });
   read_or_refuse([&] {
     if (stream_overlap_csv(text, "trace").find("device,what,milliseconds\n") != 0) std::abort();

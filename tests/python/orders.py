@@ -50,6 +50,16 @@ class Schedules(unittest.TestCase):
             self.assertEqual(ours.grid(), theirs.grid())
             self.assertEqual(ours.makespan, theirs.makespan)
 
+    def test_numbers_of_ops_are_whole(self):
+        def gives(op):
+            return lambda rank, pipeline: [op, sc.B(0)]
+        for wrong in (0.5, 2**70, "0", None):
+            with self.assertRaisesRegex(TypeError, "whole number"):
+                sc.schedule(gives(sc.F(wrong)), ranks=1, micro_batches=1)
+        with self.assertRaisesRegex(TypeError, "the stage 0.5"):
+            sc.schedule(gives(sc.F(0, 0.5)), ranks=1, micro_batches=1)
+        self.assertEqual(sc.schedule(gives(sc.F(numpy.int64(0))), ranks=1, micro_batches=1).makespan, 3)
+
     def test_a_function_in_a_scenario_gives_the_spans_of_the_built_in_schedule(self):
         ours = sc.run(SCENARIO, backend="fluid", schedule=one_f_one_b)
         theirs = sc.run(SCENARIO, backend="fluid")

@@ -135,6 +135,37 @@ class Errors(unittest.TestCase):
         self.assertEqual(sc.run(SCENARIO, backend="ideal").makespan, run.makespan)
 
 
+    def test_a_process_that_dies_amid_a_request_is_a_backend_error(self):
+        sc.version()
+        killer = threading.Timer(0.5, _process.server._process.kill)
+        killer.start()
+        with self.assertRaisesRegex(sc.BackendError, "ended with -9"):
+            sc.search("examples/search-mixed-gpus", seconds=60.0, schedules=["synthesised"])
+        killer.join()
+        self.assertEqual(sc.schedule("gpipe", ranks=1, micro_batches=1).makespan, 3)
+
+    def test_wrong_arguments_are_refused_before_anything_is_sent(self):
+        sc.version()
+        process = _process.server._process
+        run = sc.run(SCENARIO, backend="ideal")
+        for wrong in (float("nan"), float("inf")):
+            with self.assertRaisesRegex(sc.InputError, "no[tn]? .*finite"):
+                sc.schedule("1f1b", ranks=4, micro_batches=4, forward=wrong)
+        for error, call in (
+                (TypeError, lambda: sc.run(123)), (TypeError, lambda: sc.run(None)), (sc.InputError, lambda: sc.run("nonexistent")),
+                (sc.InputError, lambda: sc.run("/tmp")), (sc.InputError, lambda: sc.run({})), (ValueError, lambda: sc.compare([])),
+                (sc.InputError, lambda: sc.run(SCENARIO, backend="fluidd")), (TypeError, lambda: sc.run(SCENARIO, schedule=5)),
+                (TypeError, lambda: sc.run(SCENARIO, planner=5)), (TypeError, lambda: sc.run(SCENARIO, sets="run.micro_batches=4")),
+                (sc.InputError, lambda: sc.run(SCENARIO, sets={"run.micro_batchess": 4})), (IndexError, lambda: run.memory(99)),
+                (IndexError, lambda: run.memory(-1)), (sc.InputError, lambda: sc.schedule("1f1b", ranks=10**7, micro_batches=4)),
+                (sc.InputError, lambda: sc.schedule("1f1b", ranks="4", micro_batches=4))):
+            with self.assertRaises(error) as caught:
+                call()
+            self.assertTrue(str(caught.exception))
+        self.assertIs(_process.server._process, process)
+        self.assertIn("<svg", run.svg())
+
+
 class Behavior(unittest.TestCase):
     LONG = {"scenario": "examples/search-mixed-gpus", "seconds": 60.0}
 
@@ -150,7 +181,9 @@ class Behavior(unittest.TestCase):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
-        self.assertLess(time.monotonic() - start, 30)
+        stopped = time.monotonic() - start - 1.0
+        print(f"the search stopped {1000 * stopped:.0f} ms after the interrupt")
+        self.assertLess(stopped, 10)  # Of 60 seconds; a loaded machine may need some.
         self.assertEqual(sc.schedule("gpipe", ranks=1, micro_batches=1).makespan, 3)
 
     def test_other_threads_run_while_the_simulator_computes(self):
@@ -185,6 +218,43 @@ class Behavior(unittest.TestCase):
             time.sleep(0.1)
         os.kill(answerer, signal.SIGKILL)
         self.fail("the process computes on")
+
+    def test_threads_take_turns(self):
+        periods = {}
+        def ask(count):
+            periods[count] = sc.run(SCENARIO, backend="ideal", sets={"run.micro_batches": count}).period
+        threads = [threading.Thread(target=ask, args=(count,)) for count in (4, 6, 8, 10)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(periods, {count: sc.run(SCENARIO, backend="ideal", sets={"run.micro_batches": count}).period for count in periods})
+
+    def test_a_forked_process_has_a_simulator_of_its_own(self):
+        run = sc.run(SCENARIO, backend="ideal")
+        amid = threading.Thread(target=lambda: sc.search(self.LONG["scenario"], seconds=2.0, schedules=["synthesised"]))
+        amid.start()
+        time.sleep(0.2)
+        child = os.fork()  # The lock is held by a thread that the child does not have.
+        if child == 0:
+            code = 1
+            try:
+                code = 0 if sc.run(SCENARIO, backend="ideal").period == run.period and run.spans["end"].max() > 0 else 2
+            finally:
+                _process.server.stop()
+                os._exit(code)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        amid.join()
+        self.assertIn("<svg", run.svg())  # The parent's process has gone on.
+
+    def test_a_request_within_a_request_is_refused(self):
+        @sc.schedule_function
+        def order(rank, pipeline):
+            sc.run(SCENARIO, backend="ideal")
+            yield sc.F(0)
+        with self.assertRaisesRegex(RuntimeError, "one request at a time"):
+            sc.schedule(order, ranks=1, micro_batches=1)
+        self.assertEqual(sc.schedule("gpipe", ranks=1, micro_batches=1).makespan, 3)
 
     def test_progress_tells_of_a_search(self):
         news = []

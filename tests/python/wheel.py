@@ -29,6 +29,14 @@ print(pathlib.Path(stagecraft.__file__).parent)
 print(stagecraft.run("examples/quickstart", backend="ideal").period)
 """
 
+FIVE_LINES = """
+import stagecraft as sc
+run = sc.run("examples/quickstart", backend="ideal")
+print(run.period)
+print(run.headline())
+print(sc.compare("examples/quickstart", schedules=["gpipe"]))
+"""
+
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     source = folder / "source"
@@ -48,6 +56,12 @@ with tempfile.TemporaryDirectory() as name:
     environment = {key: value for key, value in os.environ.items() if key not in ("STAGECRAFT", "PYTHONPATH")}
     answer = run(python, "-c", QUESTION, cwd=folder, env={**environment, "STAGECRAFT": str(program)}).splitlines()
     assert answer[0].startswith(str(folder / "env/lib")), answer
+    # An empty environment: no NumPy, and five lines.
+    run(sys.executable, "-m", "venv", folder / "empty")
+    run(folder / "empty/bin/python", "-m", "pip", "install", "--no-index", wheel)
+    assert run(folder / "empty/bin/python", "-m", "pip", "list", "--format", "freeze").count("==") <= 3  # pip, setuptools, stagecraft
+    lines = run(folder / "empty/bin/python", "-I", "-c", FIVE_LINES, cwd=folder, env={**environment, "STAGECRAFT": str(program)}).splitlines()
+    assert lines[0] == answer[1] and "period" in lines[1] and "gpipe" in "".join(lines), lines
     on_path = {**environment, "PATH": f"{program.parent}:{environment['PATH']}"}
     assert run(python, "-c", QUESTION, cwd=folder, env=on_path).splitlines() == answer
     print(f"{wheel.name} works in a new environment: period {answer[1]} s")

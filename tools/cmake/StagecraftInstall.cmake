@@ -1,5 +1,5 @@
 # What is installed: the program with its files, completions and page of the manual; one static library of all rooms with
-# its headers, for find_package(stagecraft) and pkg-config. `cpack -G DEB` makes a Debian package of all that.
+# its headers, for find_package(stagecraft) and pkg-config. tools/package/build makes packages of all that.
 include(CMakePackageConfigHelpers)
 
 get_property(rooms GLOBAL PROPERTY STAGECRAFT_ROOMS)
@@ -68,12 +68,3 @@ Cflags: -I\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}/stagecraft
 Libs: -L\${prefix}/${CMAKE_INSTALL_LIBDIR} -lstagecraft ${flags}${module_flags}
 ")
 install(FILES "${pages}/stagecraft.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-
-set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_CONTACT "the authors of Stagecraft")
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_PROJECT_CONFIG_FILE "${PROJECT_SOURCE_DIR}/tools/cmake/StagecraftPackage.cmake")
-set(CPACK_STAGECRAFT_BUILD "${PROJECT_BINARY_DIR}")
-include(CPack)

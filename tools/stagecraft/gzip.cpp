@@ -29,7 +29,8 @@ void check_gzip() {}
 
 std::string gunzip(std::string_view bytes, const std::string& file) {
   constexpr int kWindowBits = 15, kGzipHeader = 16;
-  constexpr std::size_t kPiece = 1 << 20, kMostUnpacked = std::size_t{4} << 30;
+  constexpr std::size_t kLeastPiece = 1 << 12, kMostPiece = 1 << 20, kMostUnpacked = std::size_t{4} << 30;
+  const std::size_t piece = std::clamp(4 * bytes.size(), kLeastPiece, kMostPiece);  // A short file needs no megabyte.
   z_stream stream{};
   if (inflateInit2(&stream, kWindowBits + kGzipHeader) != Z_OK) throw InternalError("zlib does not start");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, inflateEnd);
@@ -37,16 +38,16 @@ std::string gunzip(std::string_view bytes, const std::string& file) {
   std::size_t read = 0;
   bool complete = false;  // A file may have several members, one after the other.
   while (read < bytes.size() || !complete) {
-    const std::size_t here = std::min(bytes.size() - read, kPiece);
+    const std::size_t here = std::min(bytes.size() - read, piece);
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + read));  // zlib does not write to it.
     stream.avail_in = static_cast<uInt>(here);
     const std::size_t size = text.size();
-    text.resize(size + kPiece);
+    text.resize(size + piece);
     stream.next_out = reinterpret_cast<Bytef*>(text.data() + size);
-    stream.avail_out = static_cast<uInt>(kPiece);
+    stream.avail_out = static_cast<uInt>(piece);
     const int status = inflate(&stream, Z_NO_FLUSH);
     read += here - stream.avail_in;
-    text.resize(size + kPiece - stream.avail_out);
+    text.resize(size + piece - stream.avail_out);
     complete = status == Z_STREAM_END;
     if (status == Z_BUF_ERROR) refuse(file, "the compressed file is cut off");
     if (status != Z_OK && !complete) refuse(file, "the compressed file is damaged");

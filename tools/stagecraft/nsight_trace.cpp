@@ -3,6 +3,8 @@
 
 #include "tools/stagecraft/nsight_trace.hpp"
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -177,8 +179,27 @@ class NsightReader {
   int unfinished_ = 0;
 };
 
+/// SQLite waits for a pipe, and says of other files only that they are no database.
+void require_database(const std::string& file) {
+  constexpr std::string_view kMark = "SQLite format 3";
+  const auto refuse = [&](const std::string& message) {
+    throw InputError(fmt::format("'{}' {}", file, message), "nsys export --type sqlite REPORT.nsys-rep");
+  };
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(file, error);
+  if (status.type() == std::filesystem::file_type::none) refuse("cannot be read: " + error.message());
+  if (!std::filesystem::exists(status)) refuse("is not there");
+  if (!std::filesystem::is_regular_file(status)) refuse("is no regular file");
+  std::string begin(kMark.size(), '\0');
+  std::ifstream(file, std::ios::binary).read(begin.data(), std::ssize(begin));
+  if (begin != kMark) refuse("is no SQLite database");
+}
+
 }  // namespace
 
-NsightTrace read_nsight_trace(const std::string& file) { return NsightReader(file).read(); }
+NsightTrace read_nsight_trace(const std::string& file) {
+  require_database(file);
+  return NsightReader(file).read();
+}
 
 }  // namespace stagecraft

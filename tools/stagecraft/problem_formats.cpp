@@ -84,7 +84,9 @@ std::string sarif(const std::vector<Diagnostic>& problems) {
   JsonObject driver{{"name", "stagecraft"},
                     {"semanticVersion", version().substr(0, version().find(' '))},
                     {"rules", std::move(rules)}};
-  JsonObject run{{"tool", JsonObject{{"driver", std::move(driver)}}}, {"results", std::move(results)}};
+  JsonObject run{{"tool", JsonObject{{"driver", std::move(driver)}}},
+                 {"columnKind", "unicodeCodePoints"},
+                 {"results", std::move(results)}};
   return Json(JsonObject{{"version", "2.1.0"},
                          {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
                          {"runs", JsonArray{std::move(run)}}})

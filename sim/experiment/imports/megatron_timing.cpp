@@ -20,6 +20,7 @@ namespace stagecraft {
 namespace {
 
 constexpr double kLargestNumber = 1 << 20;  ///< The most ranks, chunks and micro-batches.
+constexpr double kLongestTask = 1e12;       ///< Milliseconds, so that sums are finite.
 
 /// Times of one chunk by the number of the micro-batch, in milliseconds.
 struct ChunkTimes {
@@ -94,7 +95,8 @@ class TimingReader {
     const int rank = number(task, "pp_rank"), chunk = number(task, "model_chunk_id");
     const int micro_batch = number(task, "microbatch_id");
     const std::string name = name_of_task(forward ? "forward" : "backward", chunk, rank);
-    if (!time || !time->is_number() || !std::isfinite(time->number()) || time->number() < 0)
+    if (!time || !time->is_number() || !std::isfinite(time->number()) || time->number() < 0 ||
+        time->number() > kLongestTask)
       refuse(fmt::format("{} has no '{}' for micro-batch {}", name, duration, micro_batch));
     ChunkTimes& times = chunks_[{chunk, rank}];
     if (!(forward ? times.forward : times.backward).emplace(micro_batch, time->number()).second)

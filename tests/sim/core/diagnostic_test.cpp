@@ -51,6 +51,14 @@ TEST_CASE("problems are sorted by place, cut at twenty and counted") {
   CHECK(render({problem({"a", 1, 1}), folded}).ends_with("wrong; and 22 more like these\n24 problems found"));
 }
 
+TEST_CASE("a message with a word of megabytes is cut to its begin and its end") {
+  const std::string text = render(Diagnostic{{}, {}, "begin " + std::string(5'000'000, 'x') + " end", {}, {}});
+  CHECK(text.size() < 4000);
+  CHECK(text.starts_with("error: begin xxx"));
+  CHECK(text.ends_with("xxx end"));
+  CHECK(text.find("[4996510 bytes are not shown]") != std::string::npos);
+}
+
 TEST_CASE("the text of an error has its help and the number of its problems") {
   CHECK(std::string(InputError("no such thing", "did you mean 'that'?").what()) ==
         "error: no such thing\n      = help: did you mean 'that'?");

@@ -329,6 +329,7 @@ TEST_CASE("Times of Megatron-LM are refused where a task is missing, twice, or w
   };
   CHECK(has(changed("\"duration_ms\":1", "\"duration_ms\":null"), "has no 'duration_ms' for micro-batch 0"));
   CHECK(has(changed("\"duration_ms\":1", "\"duration_ms\":-1"), "has no 'duration_ms' for micro-batch 0"));
+  CHECK(has(changed("\"duration_ms\":1", "\"duration_ms\":1e308"), "has no 'duration_ms' for micro-batch 0"));
   CHECK(has(changed("\"pp_rank\":0", "\"pp_rank\":-1"), "task 1: 'pp_rank' is no whole number"));
   CHECK(has(changed("forward", "send"), "'task_type' is neither forward nor backward"));
 }

@@ -189,6 +189,8 @@ def compare(scenario: Union[ScenarioLike, Sequence[Run]], *, schedules: Union[st
     """Schedules on one scenario, best first by period, time, memory or traffic; or several runs next to each other."""
     if isinstance(scenario, Sequence) and not isinstance(scenario, (str, bytes)):
         runs = list(scenario)
+        if not runs:
+            raise ValueError("there is no run to compare")
         rows = columns_of(runs, [None] * len(runs))
         return Table({"runs": rows}, "runs", "\n".join(f"{one.title}: {one.headline()}" for one in runs))
     params, keep = _asked(cast(ScenarioLike, scenario), sets)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import operator
 import sys
 from types import CodeType
 from typing import Any, Callable, Iterable, Optional, Sequence, Union, overload
@@ -70,6 +71,20 @@ class Pipeline:
 
 Order = Callable[[int, Pipeline], Iterable[Op]]
 
+_LARGEST = 2**31 - 1
+
+
+def _index(value: Any, what: str, op: Op, schedule: str, rank: int) -> int:
+    """A whole number, also one of NumPy; a fraction would otherwise lose its end on the way."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = _LARGEST + 1
+    if abs(number) > _LARGEST:
+        raise TypeError(f"the schedule '{schedule}' gives {op.kind} the {what} {value!r} for rank {rank} (line {op.line}); "
+                        f"write a whole number up to {_LARGEST}")
+    return number
+
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
@@ -95,13 +110,14 @@ class Schedule:
         for op in self.order(rank, pipeline):
             if not isinstance(op, Op) or op.kind not in _KINDS or len(op.kind) != 1:
                 raise TypeError(f"the schedule '{self.name}' gives {op!r} for rank {rank}; write F(0), B(0), I(0), W(0) or R(0)")
+            micro_batch = _index(op.micro_batch, "micro-batch", op, self.name, rank)
             stage = op.stage
             if stage is None:
                 if len(pipeline.stages[rank]) != 1:
                     raise self._error(op, f"rank {rank} has {len(pipeline.stages[rank])} stages, and {op.kind}({op.micro_batch}) names none",
                                       f"write {op.kind}({op.micro_batch}, stage), with a stage of {list(pipeline.stages[rank])}")
                 stage = pipeline.stages[rank][0]
-            row += (_KINDS.index(op.kind), stage, op.micro_batch, op.line)
+            row += (_KINDS.index(op.kind), _index(stage, "stage", op, self.name, rank), micro_batch, op.line)
         return row
 
     def _error(self, op: Op, message: str, help_text: str) -> _errors.InputError:

@@ -41,10 +41,20 @@ class Server:
     """One process of the program; requests of several threads take turns."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
         self._process: Optional[subprocess.Popen[bytes]] = None
+        self._of_parent: Optional[subprocess.Popen[bytes]] = None
         self._released: list[int] = []
+        self._unlock()
         self.generation = 0  #: Counts processes: runs of an earlier one are gone.
+
+    def _unlock(self) -> None:
+        self._lock = threading.RLock()
+        self._amid_request = False  #: Seen by the thread that holds the lock.
+
+    def forget(self) -> None:
+        """In a forked process: the process of the parent stays the parent's, and so do its pipes."""
+        self._of_parent, self._process = self._process, None  # Its destructor would complain about a process that runs.
+        self._unlock()
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is None:
@@ -83,25 +93,31 @@ class Server:
         """The result of a request. `answer` answers the questions of the process; `after` sees the result while the
         process still has it open."""
         with self._lock:
+            if self._amid_request:
+                raise RuntimeError(f"'{method}' is asked by a function that stagecraft called; it has one request at a time")
+            line = _encoded({"method": method, "params": params})
             process = self._start()
+            self._amid_request = True
             try:
                 if self._released and method != "release":
                     runs, self._released = self._released, []
-                    self._exchange(process, "release", {"runs": runs}, None, None)
-                result = self._exchange(process, method, params, progress, answer)
+                    self._exchange(process, _encoded({"method": "release", "params": {"runs": runs}}), None, None)
+                result = self._exchange(process, line, progress, answer)
                 return after(result) if after else result
             except _errors.StagecraftError:
                 raise
             except BaseException:  # Ctrl-C, or a function of the caller: the process is amid something.
                 self.stop()
                 raise
+            finally:
+                self._amid_request = False
 
-    def _exchange(self, process: subprocess.Popen[bytes], method: str, params: dict[str, Any],
-                  progress: Optional[Progress], answer: Optional[Callable[[dict[str, Any]], list[list[int]]]]) -> Any:
+    def _exchange(self, process: subprocess.Popen[bytes], request: bytes, progress: Optional[Progress],
+                  answer: Optional[Callable[[dict[str, Any]], list[list[int]]]]) -> Any:
         assert process.stdin is not None and process.stdout is not None
         failure: Optional[BaseException] = None
         try:
-            _send(process, {"method": method, "params": params})
+            _send(process, request)
             while True:
                 line = process.stdout.readline()
                 if not line:
@@ -116,12 +132,12 @@ class Server:
                 if "call" in message:
                     try:
                         assert answer is not None
-                        _send(process, {"rows": answer(message)})
+                        _send(process, _encoded({"rows": answer(message)}))
                     except (KeyboardInterrupt, SystemExit, BrokenPipeError):
                         raise
                     except BaseException as error:  # It is raised again when the process has given up.
                         failure = error
-                        _send(process, {"failed": True})
+                        _send(process, _encoded({"failed": True}))
                 elif progress is not None:
                     progress(message)
         except BrokenPipeError:
@@ -129,17 +145,27 @@ class Server:
             self.stop()
             raise _errors.BackendError(
                 f"the process of '{program()}' ended with {code}"
-                + (", so it may be too old for this module" if method == "version" else "")) from None
+                + (", so it may be too old for this module" if b'"version"' in request else "")) from None
 
 
-def _send(process: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
+def _encoded(message: dict[str, Any]) -> bytes:
+    """One line of JSON, before anything is sent: JSON has no NaN and no infinity."""
+    try:
+        return json.dumps(message, allow_nan=False).encode() + b"\n"
+    except ValueError as error:
+        raise _errors.InputError(f"a parameter is not a finite number: {error}") from error
+
+
+def _send(process: subprocess.Popen[bytes], line: bytes) -> None:
     assert process.stdin is not None
-    process.stdin.write(json.dumps(message).encode() + b"\n")
+    process.stdin.write(line)
     process.stdin.flush()
 
 
 server = Server()
 atexit.register(server.stop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=server.forget)
 
 
 def check_version() -> dict[str, Any]:

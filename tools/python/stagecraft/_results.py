@@ -93,6 +93,8 @@ class Run:
         activations; cause, the row of the instruction in `spans`."""
         if not self._arrays.has("memory"):
             raise LookupError("this run has no memory over time (memory=False, or an order without a scenario)")
+        if not 0 <= device < len(self.devices):
+            raise IndexError(f"there is no device {device}; this run has {len(self.devices)}, counted from 0")
         first = self._arrays.column("memory_first", "row")
         rows = slice(int(first[device]), int(first[device + 1]))
         return {name: self._arrays.column("memory", name)[rows] for name in self._arrays.names("memory")}
