@@ -1,5 +1,9 @@
 #include "sim/cluster/device_presets.hpp"
 
+#include <algorithm>
+
+#include "sim/cluster/memory_reserve.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -54,6 +58,10 @@ constexpr PresetFigures kFigures[] = {
      "power measured by pidramble.com; efficiency as its Linpack, 13.5 of 24 GFLOP/s in FP64"},
 };
 
+/// Not GPUs with memory for themselves: their memory is shared with the operating system, or no public figure was
+/// found.
+constexpr std::string_view kWithoutReserve[] = {"tpu-v4", "jetson-agx-orin", "jetson-nano", "raspberry-pi-4"};
+
 DevicePreset make(const PresetFigures& f) {
   DeviceType type;
   type.name = type.preset = f.name;
@@ -61,6 +69,8 @@ DevicePreset make(const PresetFigures& f) {
   type.efficiency = f.efficiency;
   type.memory_bandwidth.value = f.giga_bytes_per_second * 1e9;
   type.memory.value = f.gibibytes * kGiB;
+  if (std::find(std::begin(kWithoutReserve), std::end(kWithoutReserve), type.name) == std::end(kWithoutReserve))
+    type.memory_reserve = gpu_memory_reserve(type.memory);
   type.launch.value = f.launch_us / 1e6;
   type.idle.value = f.idle_watts;
   type.busy.value = f.busy_watts;

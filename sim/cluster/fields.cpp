@@ -2,6 +2,7 @@
 
 #include "sim/cluster/device_presets.hpp"
 #include "sim/cluster/generator.hpp"
+#include "sim/cluster/memory_reserve.hpp"
 
 namespace stagecraft {
 namespace {
@@ -85,9 +86,13 @@ const config::MapSpec& device_type_fields() {
        config::quantity("memory", Dimension::Size).optional().doc("Memory capacity. Required without a preset."),
        config::quantity("memory_reserve", Dimension::Size)
            .optional()
-           .doc("The part of the memory that no plan may use. Default: 0. On a GPU use what nvidia-smi shows beyond "
-                "the framework's peak, or 1 to 6 GiB: a CUDA context takes 0.3 GB (pytorch issue 107667), each NCCL "
-                "communicator 0.5 to 1.6 GB (nccl issues 964 and 864), and fragmentation takes some."),
+           .doc("The part of the memory that no plan may use. Default: with the preset of a data-center or desktop GPU "
+                "2 "
+                "GiB and 3 % of its memory, at most a quarter of it; else 0. The CUDA context and NCCL take 1.1 to 1.2 "
+                "GB (nccl issue 1685, Megatron-LM issue 525), each further NCCL communicator 0.5 to 0.7 GB (nccl issue "
+                "964), and fragmentation 1.4 to 3.6 % (Megatron-LM issues 965 and 525, threestudio discussion 403), "
+                "with experts 9 % (Megatron-LM issue 756). Better is what nvidia-smi shows beyond the framework's "
+                "peak."),
        config::quantity("launch", Dimension::Time)
            .optional()
            .doc("Time to launch one layer. Default: the preset's, or 0."),
@@ -126,6 +131,7 @@ DeviceType read_device_type(const Value& map, const std::string& name) {
   reader.take("peak", config::as_flop_rate, type.peak, false);
   reader.take("memory_bandwidth", config::as_bandwidth, type.memory_bandwidth, false);
   reader.take("memory", config::as_bytes, type.memory, false);
+  if (type.memory_reserve.value > 0) type.memory_reserve = gpu_memory_reserve(type.memory);
   reader.take("memory_reserve", config::as_bytes, type.memory_reserve, true);
   reader.refuse_all_reserved(type);
   reader.take("launch", config::as_seconds, type.launch, true);

@@ -86,9 +86,13 @@ class Writer {
   const DevicePreset* preset_of(const Platform::Host& host, const std::string& memory) const {
     const auto named = host.properties.find("type");
     const DevicePreset* preset = named == host.properties.end() ? nullptr : find_device_preset(named->second);
-    if (!preset || asked_.has("memory_bandwidth") || host.properties.contains("memory_reserve")) return nullptr;
+    if (!preset || asked_.has("memory_bandwidth")) return nullptr;
     std::string why;
     const auto bytes = config::parse_quantity(config::Dimension::Size, memory, why);
+    if (const auto at = host.properties.find("memory_reserve"); at != host.properties.end()) {
+      const auto reserve = config::parse_quantity(config::Dimension::Size, at->second, why);
+      if (!reserve || *reserve != preset->type.memory_reserve.value) return nullptr;
+    }
     const double reached = preset->type.peak.value * preset->type.efficiency;
     const bool same = std::abs(host.speed * host.cores - reached) <= kSame * reached &&
                       (memory.empty() || (bytes && *bytes == preset->type.memory.value));

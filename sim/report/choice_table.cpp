@@ -253,7 +253,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
   std::string text = fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
                                  pluralize(t.simulated, "simulation"), t.unfit, proved_text(t));
   text += "stages: their number x replicas of each; micro-batch: number in an iteration x samples of each\n";
-  text += interval_line(t.interval);
+  text += t.reserve + interval_line(t.interval);
   if (const std::optional<double> gap = optimality_gap(t))
     text += fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {} % above\n",
                         to_text(t.bound), two_digits(100 * *gap));

@@ -42,6 +42,7 @@ bool covers_when_known(Choice a, Choice b);
 
 struct ChoiceTable {
   std::string title, model, cluster;
+  std::string reserve;  ///< reserve_line() of the cluster.
   int samples = 0;
   int iterations = 1;                           ///< Iterations of each simulation.
   int plans = 0, simulated = 0, unfit = 0;      ///< Plans, their simulations, and simulations that exceeded memory.

@@ -30,7 +30,7 @@ std::string device_table(const Report& report, const Cluster& cluster, const Tex
   const std::size_t more = used.size() > kMostDevices ? used.size() - kMostDevices : 0;
   used.resize(used.size() - more);
   using Row = DeviceId;
-  const TableColumns<Row> columns{
+  TableColumns<Row> columns{
       {{.heading = "device", .width = 6, .align = TextAlign::Left, .widens = true},
        [&](const Row& d) { return cluster.devices[d].name; }},
       {{.heading = "busy", .width = 7}, [&](const Row& d) { return share_of_run(report.devices[d].utilisation); }},
@@ -39,6 +39,9 @@ std::string device_table(const Report& report, const Cluster& cluster, const Tex
       {{.heading = "peak memory", .width = 24}, [&](const Row& d) { return of_capacity(report.devices[d].memory); }},
       {{.heading = "activations", .width = 11, .drop_order = 2},
        [&](const Row& d) { return report.devices[d].memory.activations; }}};
+  if (std::any_of(used.begin(), used.end(), [&](DeviceId d) { return report.devices[d].memory.reserved.value > 0; }))
+    columns.insert(columns.end() - 1, {{.heading = "reserved", .width = 10, .drop_order = 3},
+                                       [&](const Row& d) { return report.devices[d].memory.reserved; }});
   return to_text(make_table<Row>(columns, used), layout) + (more > 0 ? fmt::format("  ... and {} more\n", more) : "");
 }
 

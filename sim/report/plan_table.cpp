@@ -133,7 +133,8 @@ std::string to_text(const PlanTable& table, const TextLayout& layout) {
       "simulated  the same with messages, memory and the schedule; off: how far from the prediction; period: one "
       "iteration\n"
       "room       how far the simulated time is above what no plan with such micro-batches can beat, whoever makes "
-      "it\n";
+      "it\n" +
+      table.reserve;
   text += interval_line(table.interval) + least_text(table) + about_replay(table);
   for (const PlanRow& r : table.rows)
     if (!r.change.empty())

@@ -38,6 +38,7 @@ struct PlanRow {
 struct PlanTable {
   std::string title, model, cluster, schedule;
   int micro_batches = 0;
+  std::string reserve;             ///< reserve_line() of the cluster.
   std::vector<std::string> notes;  ///< Remarks on the scenario as it is written.
   Replay replay;
   std::optional<PredictionInterval> interval;  ///< The interval of simulated times.

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/cluster/memory_reserve.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/json_files.hpp"
@@ -261,7 +262,8 @@ std::string answer(const ScheduleTable& table) {
     if (marked[i]) front.push_back(table.rows[i].name);
   text += line("best trade-offs", join(front));
   if (const std::string without = unexchanged_text(table); !without.empty()) text += line("tied weights", without);
-  return text + kNotes + stages_text(table) + interval_line(table.interval) + about_replay(table);
+  return text + kNotes + stages_text(table) + reserve_line(table.cluster) + interval_line(table.interval) +
+         about_replay(table);
 }
 
 }  // namespace

@@ -73,7 +73,9 @@ int ChoiceSearch::count_untried() {
   int orders = 0;
   for (const SearchTask& task : orders_) {
     const Candidate* plan = task.combination.candidate.get();
-    if (ordered_plans_.contains(plan) || !may_be_shorter(task.bound)) continue;
+    if (ordered_plans_.contains(plan)) continue;
+    reasons_.add_bound(plan->properties.device_types, task.bound);
+    if (!may_be_shorter(task.bound)) continue;
     untried_orders_.insert(plan);
     ++orders;
   }

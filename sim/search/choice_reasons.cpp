@@ -34,21 +34,22 @@ std::string parts(const Choice& c) {
 }  // namespace
 
 void ChoiceReasons::add(const Choice& c) {
-  add_bound(c.device_types, known_period(c));
+  Seconds& simulated = by_types_[c.device_types].simulated;
+  simulated = std::min(simulated, known_period(c));
   shortest_.insert(std::upper_bound(shortest_.begin(), shortest_.end(), c, is_shorter), c);
   if (shortest_.size() > 2) shortest_.pop_back();
 }
 
 void ChoiceReasons::add_bound(const std::string& device_types, Seconds bound) {
-  const auto [entry, is_new] = by_types_.try_emplace(device_types, bound);
-  if (!is_new) entry->second = std::min(entry->second, bound);
+  Seconds& shortest = by_types_[device_types].bound;
+  shortest = std::min(shortest, bound);
 }
 
 void ChoiceReasons::add_unfit(const Choice& c) {
   if (c.replayed && (!shortest_unfit_ || c.period < shortest_unfit_->period)) shortest_unfit_ = c;
 }
 
-std::vector<std::string> ChoiceReasons::lines(const ChoiceTable& table) const {
+std::vector<std::string> ChoiceReasons::lines(const ChoiceTable& table, const std::string& about_parts) const {
   std::vector<std::string> lines;
   if (table.front.empty()) return lines;
   const Choice& first = table.front.front();
@@ -58,8 +59,17 @@ std::vector<std::string> ChoiceReasons::lines(const ChoiceTable& table) const {
       lines.push_back(fmt::format("the next: {} at {}; {}", words(c), to_text(known_period(c)), parts(c)));
       break;
     }
-  for (const auto& [types, bound] : by_types_)
-    if (types != first.device_types) lines.push_back(fmt::format("on {}: no shorter than {}", types, to_text(bound)));
+  for (const auto& [types, shortest] : by_types_) {
+    if (types == first.device_types) continue;
+    const bool is_simulated = shortest.simulated.value < kInfinity;
+    if (is_simulated && shortest.simulated <= shortest.bound)
+      lines.push_back(fmt::format("on {}: {} at best", types, to_text(shortest.simulated)));
+    else
+      lines.push_back(fmt::format("on {}: no shorter than {}{}", types, to_text(shortest.bound),
+                                  is_simulated ? fmt::format("; {} simulated", to_text(shortest.simulated))
+                                               : std::string(", by lower bounds")));
+  }
+  if (!about_parts.empty()) lines.push_back(about_parts);
   if (shortest_unfit_ && shortest_unfit_->period < known_period(first))
     lines.push_back(fmt::format("does not fit in memory with its messages: {} at {}", words(*shortest_unfit_),
                                 to_text(shortest_unfit_->period)));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/numbers.hpp"
 #include "sim/report/choice_table.hpp"
 
 namespace stagecraft {
@@ -21,12 +22,16 @@ class ChoiceReasons {
 
   /// Why the first row wins, why the next best loses, what devices of other types bring, which faster one does not
   /// fit, and what was not tried.
-  std::vector<std::string> lines(const ChoiceTable&) const;
+  /// `about_parts` explains the words of their parts of the network.
+  std::vector<std::string> lines(const ChoiceTable&, const std::string& about_parts) const;
 
  private:
-  std::vector<Choice> shortest_;             ///< The two shortest with different plans or orders.
-  std::map<std::string, Seconds> by_types_;  ///< On devices of these types no period is shorter.
-  std::optional<Choice> shortest_unfit_;     ///< Without contention.
+  std::vector<Choice> shortest_;  ///< The two shortest with different plans or orders.
+  struct Shortest {
+    Seconds simulated{kInfinity}, bound{kInfinity};
+  };
+  std::map<std::string, Shortest> by_types_;  ///< On devices of these types and parts no period is shorter.
+  std::optional<Choice> shortest_unfit_;      ///< Without contention.
   std::vector<std::string> not_tried_;
 };
 

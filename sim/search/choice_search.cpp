@@ -1,6 +1,7 @@
 #include "sim/search/choice_search.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <thread>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "sim/core/random.hpp"
 #include "sim/core/text.hpp"
 #include "sim/search/parallel_tasks.hpp"
+#include "sim/search/trial_json.hpp"
 
 namespace stagecraft {
 namespace {
@@ -35,11 +37,17 @@ bool ChoiceSearch::is_covered(const Choice& c) const {
                      [&](const Choice& other) { return covers_when_known(other, c); });
 }
 
+std::string ChoiceSearch::reason_to_stop() const {
+  if (asked_.stop()) return "interrupted";
+  if (asked_.time && seconds() >= asked_.time->value) return "the time is over";
+  return {};
+}
+
+/// With several processes the first one says when time or a signal ends the search, with the results of a batch.
 bool ChoiceSearch::stopping() {
   if (!table_.stopped.empty()) return true;
-  if (asked_.stop()) table_.stopped = "interrupted";
-  if (asked_.time && seconds() >= asked_.time->value) table_.stopped = "the time is over";
-  if (table_.stopped.empty() && table_.simulated >= asked_.max_simulations) table_.stopped = "--most";
+  if (!processes_.are_several()) table_.stopped = reason_to_stop();
+  if (table_.stopped.empty() && table_.simulated >= asked_.max_simulations) table_.stopped = kMost;
   return !table_.stopped.empty();
 }
 
@@ -50,19 +58,102 @@ void ChoiceSearch::take(TaskQueue& queue, double effort, std::size_t size, std::
   }
 }
 
-void ChoiceSearch::run_batch(const std::vector<int>& batch) {
-  std::vector<TaskResult> results(batch.size());
+void ChoiceSearch::evaluate(const std::vector<int>& batch, const std::vector<int>& which,
+                            std::vector<TaskResult>& results) {
   const std::thread::id main = std::this_thread::get_id();
-  run_tasks(static_cast<int>(batch.size()), threads_, [&](int i) {
-    if (!must_hurry()) results[i] = result_of(tasks_[batch[i]]);
+  run_tasks(static_cast<int>(which.size()), threads_, [&](int i) {
+    if (!must_hurry()) results[which[i]] = result_of(tasks_[batch[which[i]]]);
     if (std::this_thread::get_id() == main) show();
   });
+}
+
+/// Sets simulations aside that would exceed the most that are allowed.
+std::vector<int> ChoiceSearch::within_limit(const std::vector<int>& batch) {
+  std::vector<int> retained;
+  int left = asked_.max_simulations - table_.simulated;
+  for (const int number : batch) (tasks_[number].variant || left-- > 0 ? retained : aside_).push_back(number);
+  return retained;
+}
+
+void ChoiceSearch::run_batch(const std::vector<int>& asked_batch) {
+  const std::vector<int> batch = within_limit(asked_batch);
+  std::vector<TaskResult> results(batch.size());
+  if (processes_.are_several() && !batch.empty() && !ends_early()) {
+    evaluate_together(batch, results);
+  } else {
+    std::vector<int> whole(batch.size());
+    std::iota(whole.begin(), whole.end(), 0);
+    evaluate(batch, whole, results);
+  }
   for (std::size_t i = 0; i < batch.size(); ++i)
     if (results[i].done)
       take_in(batch[i], results[i]);
     else
       aside_.push_back(batch[i]);
-  saved_.save(false);
+  if (processes_.is_first()) saved_.save(false);
+}
+
+namespace {
+
+/// As messages between processes have it.
+Json json_of(const TaskResult& result) {
+  if (result.trial) return JsonObject{{"trial", json_of(std::string(), *result.trial)}};
+  return JsonObject{{"candidate", result.candidate ? json_of(*result.candidate) : Json()},
+                    {"too_large", result.too_large_to_simulate}};
+}
+
+TaskResult result_from(const Json& json, const SearchTask& task) {
+  TaskResult result{.done = true};
+  if (!task.variant) {
+    result.trial = with_properties(trial_from(json.at("trial")), task.combination);
+    return result;
+  }
+  result.too_large_to_simulate = json.at("too_large") == Json(true);
+  if (json.at("candidate").is_null()) return result;
+  result.candidate = std::make_shared<const Candidate>(candidate_from(json.at("candidate"), *task.variant));
+  return result;
+}
+
+}  // namespace
+
+void ChoiceSearch::evaluate_together(const std::vector<int>& batch, std::vector<TaskResult>& results) {
+  std::vector<int> preferred;
+  for (const int number : batch) {
+    const auto at = kept_by_.find(tasks_[number].combination.candidate.get());
+    preferred.push_back(at == kept_by_.end() ? -1 : at->second);
+  }
+  const std::vector<int> owners = processes_.owners(preferred);
+  BatchResults joined{std::vector<Json>(batch.size()), {}};
+  const auto evaluate_shares_of = [&](const std::vector<int>& ranks) {
+    std::vector<int> which;
+    for (int i = 0; i < std::ssize(batch); ++i)
+      if (joined.results[i].is_null() && std::find(ranks.begin(), ranks.end(), owners[i]) != ranks.end())
+        which.push_back(i);
+    evaluate(batch, which, results);
+    for (const int i : which)
+      if (results[i].done) joined.results[i] = json_of(results[i]);
+  };
+  evaluate_shares_of({processes_.rank()});
+  joined.stopped = reason_to_stop();
+  if (processes_.is_first()) {
+    processes_.collect(joined, [this] {
+      show();
+      return asked_.stop();
+    });
+    evaluate_shares_of(processes_.lost());
+    if (joined.stopped.empty()) joined.stopped = reason_to_stop();
+    if (joined.stopped == "interrupted")
+      processes_.interrupt();
+    else
+      processes_.announce(joined);
+  } else {
+    joined = processes_.deliver(joined);
+  }
+  table_.stopped = joined.stopped;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (!results[i].done && !joined.results[i].is_null()) results[i] = result_from(joined.results[i], tasks_[batch[i]]);
+    if (results[i].candidate) kept_by_[results[i].candidate.get()] = owners[i];
+  }
 }
 
 TaskResult ChoiceSearch::result_of(const SearchTask& task) const {
@@ -79,15 +170,9 @@ Trial ChoiceSearch::trial_of(const Combination& combination) const {
   const auto worth = [this](const Choice& c) { return may_be_shorter(c.period) || !is_covered(c); };
   if (!asked_.resume.empty())
     if (std::optional<Trial> saved = saved_.find(join(runner_.sets_of(combination)))) {
-      Choice c = combination.candidate->properties;
-      const Choice& s = saved->choice;
-      c.schedule = combination.policy.schedule->name;
-      c.period = s.period, c.makespan = s.makespan, c.throughput = s.throughput, c.memory = s.memory;
-      c.filled = s.filled, c.work = s.work, c.unexchanged = s.unexchanged, c.weights = s.weights;
-      c.limit = s.limit, c.replayed = s.replayed;
-      const bool complete = !asked_.contended || c.replayed || saved->result != TrialResult::Ran || !worth(c);
-      saved->choice = std::move(c);
-      if (complete) return *saved;
+      Trial trial = with_properties(std::move(*saved), combination);
+      const Choice& c = trial.choice;
+      if (!asked_.contended || c.replayed || trial.result != TrialResult::Ran || !worth(c)) return trial;
     }
   return runner_.run(combination, asked_.contended, worth);
 }
@@ -110,7 +195,10 @@ void ChoiceSearch::take_in_plan(const SearchTask& task, const TaskResult& result
     if (table_.too_large++ == 0 || c.bound.memory < table_.least_memory) table_.least_memory = c.bound.memory;
     return;
   }
-  shortest_bound_ = std::min(shortest_bound_, c.properties.period);
+  const bool all_flush = std::all_of(policies_.begin(), policies_.end(),
+                                     [](const SchedulingPolicy& policy) { return policy.schedule->flushes; });
+  shortest_bound_ =
+      std::min(shortest_bound_, all_flush ? c.properties.period : std::max(c.variant.bound, c.bound.work));
   for (SearchTask& next : simulations_of(result.candidate, task.effort, policies_))
     if (next.combination.policy.effort < 2)
       add(std::move(next));

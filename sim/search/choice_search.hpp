@@ -13,6 +13,7 @@
 #include "sim/search/choices.hpp"
 #include "sim/search/evaluation.hpp"
 #include "sim/search/saved_trials.hpp"
+#include "sim/search/search_processes.hpp"
 #include "sim/search/search_tasks.hpp"
 
 namespace stagecraft {
@@ -34,7 +35,11 @@ class ChoiceSearch {
  private:
   using SteadyClock = std::chrono::steady_clock;
   static constexpr double kLess = 1 - 1e-9;
+  static constexpr const char* kMost = "--most";
 
+  void search();
+  /// On another process than the first: takes part until the first one ends the search.
+  ChoiceTable follow();
   void own_period();
   /// A batch has plans and simulations: plans alone would never end before the first simulation, because their bounds
   /// are lower, and without a first result nothing can be set aside.
@@ -54,7 +59,12 @@ class ChoiceSearch {
   bool stopping();
   /// Fills the batch up to `size` tasks. Tasks of more effort wait until what this batch finds is known.
   void take(TaskQueue& queue, double effort, std::size_t size, std::vector<int>& batch);
-  void run_batch(const std::vector<int>& batch);
+  std::vector<int> within_limit(const std::vector<int>& batch);
+  void run_batch(const std::vector<int>& asked_batch);
+  /// Evaluates these tasks of a batch, given as indices into it.
+  void evaluate(const std::vector<int>& batch, const std::vector<int>& which, std::vector<TaskResult>& results);
+  /// Evaluates a share of the batch, and exchanges results with the other processes.
+  void evaluate_together(const std::vector<int>& batch, std::vector<TaskResult>& results);
   TaskResult result_of(const SearchTask& task) const;
   Trial trial_of(const Combination& combination) const;
   void take_in(int number, const TaskResult& result);
@@ -63,7 +73,11 @@ class ChoiceSearch {
   void keep(const Combination& combination, Choice c);
   static void put(const Choice& c, std::vector<Choice>& front);
   bool may_be_shorter(Seconds bound) const { return !best_ || bound.value < known_period(*best_).value * kLess; }
-  bool must_hurry() const { return asked_.stop() || (asked_.time && seconds() >= asked_.time->value); }
+  /// Empty while neither a signal nor the time ends the search.
+  std::string reason_to_stop() const;
+  /// The search ends before all is done that its options allow.
+  bool ends_early() const { return !table_.stopped.empty() && table_.stopped != kMost; }
+  bool must_hurry() const { return ends_early() || !reason_to_stop().empty(); }
   double seconds() const { return std::chrono::duration<double>(SteadyClock::now() - begin_).count(); }
   void show();
   void finish();
@@ -76,6 +90,7 @@ class ChoiceSearch {
   PlannedExperiment configured_;
   CombinationRunner runner_;
   SavedTrials saved_;
+  SearchProcesses processes_;
   ChoiceTable table_;
   PlanVariants variants_;
   std::vector<SearchTask> tasks_;
@@ -84,7 +99,8 @@ class ChoiceSearch {
   std::vector<SearchTask> orders_;  ///< One for each plan.
   std::set<const Candidate*> ordered_plans_, untried_orders_;
   std::map<const Candidate*, Seconds> shortest_of_plan_;
-  std::vector<Combination> tried_;  ///< [Choice::id]
+  std::map<const Candidate*, int> kept_by_;  ///< The process that made the plan, of several that share the search.
+  std::vector<Combination> tried_;           ///< [Choice::id]
   std::optional<Choice> best_;
   Seconds shortest_bound_{kInfinity};
   ChoiceReasons reasons_;

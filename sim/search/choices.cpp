@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "backends/world.hpp"
+#include "sim/cluster/memory_reserve.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
@@ -54,10 +56,12 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
       policies_(scheduling_policies(asked.schedules, asked.weights, configured.rules.get())),
       configured_(plan_trained(configured)),
       runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured)),
-      saved_(asked.resume, asked.resume.empty() ? std::string() : question_of(configured, asked)) {
+      saved_(asked.resume, question_of(configured, asked)),
+      processes_(question_of(configured, asked)) {
   table_.title = configured.title.empty() ? "(untitled)" : configured.title;
   table_.model = configured.model->name;
   table_.cluster = configured.cluster->name;
+  table_.reserve = reserve_line(*configured.cluster);
   table_.samples = configured_.plan.mini_batch;
   table_.iterations = iterations_of(configured);
   table_.notes = remarks(configured_);
@@ -65,11 +69,11 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
   for (const auto& [name, why] : runner_.refused()) refused_.emplace(name, why);
 }
 
-ChoiceTable ChoiceSearch::run() {
+void ChoiceSearch::search() {
   own_period();
   std::vector<const ScheduleDef*> schedules;
   for (const SchedulingPolicy& policy : policies_) schedules.push_back(policy.schedule);
-  variants_ = plan_variants(configured_, schedules);
+  variants_ = plan_variants(configured_, schedules, runner_.parts());
   for (const PlanVariant& v : variants_.list)
     add({.variant = &v, .bound = v.bound, .memory = v.memory, .devices = v.devices, .effort = v.searches});
   phase_ = "shortest period";
@@ -79,8 +83,27 @@ ChoiceTable ChoiceSearch::run() {
   table_.untried = count_untried();
   phase_ = "less memory, fewer devices";
   find_front();
+}
+
+ChoiceTable ChoiceSearch::run() {
+  if (!processes_.is_first()) return follow();
+  search();
   saved_.save(true);
   finish();
+  return std::move(table_);
+}
+
+ChoiceTable ChoiceSearch::follow() {
+  try {
+    search();
+    processes_.wait_for_end();
+  } catch (const SearchEnded&) {
+  } catch (const BackendError&) {
+    throw;
+  } catch (const std::exception& e) {
+    processes_.fail(e.what());
+    throw FailedElsewhere();
+  }
   return std::move(table_);
 }
 
@@ -128,7 +151,7 @@ void ChoiceSearch::finish() {
     if (!ran_.contains(name)) table_.refused.emplace_back(name, why);
   if (variants_.limited) reasons_.note("micro-batches so small that there are more than 32 for each stage");
   if (variants_.skips_stages_of_one_rank) reasons_.note("several stages on a single rank, which Megatron-LM refuses");
-  table_.reasons = reasons_.lines(table_);
+  table_.reasons = reasons_.lines(table_, runner_.parts().explanation());
 }
 
 ChoiceTable search_choices(const Experiment& configured, const ChoiceOptions& asked,

@@ -42,6 +42,7 @@ struct SearchProgress {
 /// waits is sorted by a lower bound on its period, first without and then with the plan. What cannot be shorter than
 /// the best so far is set aside. When nothing waits, the shortest period is known; then choices that need less memory
 /// or fewer devices are taken up again. Deterministic, whatever the number of threads, unless time ends the search.
+/// The processes of a joined world share the search; only the first has the answer.
 /// Without policies or schedules that say otherwise weights are never stale.
 ChoiceTable search_choices(const Experiment&, const ChoiceOptions&,
                            const std::function<void(const SearchProgress&)>& progress);

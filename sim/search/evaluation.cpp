@@ -23,7 +23,7 @@ bool is_placed(const PlanVariant& v, const SchedulingPolicy& policy) {
   return policy.schedule->name == "synthesised" && v.placement != Placement::Linear;
 }
 
-void describe(const PlannedExperiment& p, const PlanVariant& v, Choice& c) {
+void describe(const PlannedExperiment& p, const PlanVariant& v, const NetworkParts& parts, Choice& c) {
   std::set<DeviceId> used;
   for (const Stage& stage : p.plan.stages) {
     used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
@@ -33,7 +33,7 @@ void describe(const PlannedExperiment& p, const PlanVariant& v, Choice& c) {
     if (stage.shape.recomputes_layers()) c.recompute = "layers";
     if (stage.shape.recomputes_half()) c.recompute = "half";
   }
-  c.device_types = device_types_text({used.begin(), used.end()}, p.cluster());
+  c.device_types = parts.device_text({used.begin(), used.end()});
   c.planner = v.plan.planner->name;
   c.micro_batch_size = v.plan.micro_batch_size;
   c.micro_batches = v.micro_batches;
@@ -48,7 +48,11 @@ void describe(const PlannedExperiment& p, const PlanVariant& v, Choice& c) {
 
 CombinationRunner::CombinationRunner(const Experiment& configured, const std::vector<SchedulingPolicy>& policies,
                                      std::string backend, int iterations)
-    : configured_(configured), backend_(std::move(backend)), iterations_(iterations) {
+    : configured_(configured),
+      backend_(std::move(backend)),
+      iterations_(iterations),
+      links_(configured.cluster),
+      parts_(*configured.cluster) {
   for (const SchedulingPolicy& policy : policies) {
     if (can_run(policy)) continue;
     Experiment e = variant_of(configured_);
@@ -109,9 +113,9 @@ std::shared_ptr<const Candidate> CombinationRunner::candidate(const PlanVariant&
     const double instructions = instructions_of(planned->plan, iterations_, true);
     too_large_to_simulate = instructions > max_instructions;
     if (too_large_to_simulate) return nullptr;
-    describe(*planned, v, c->properties);
+    describe(*planned, v, parts_, c->properties);
     c->flushes = e.schedule.flushes();
-    c->bound = plan_bound(*planned);
+    c->bound = plan_bound(*planned, links_);
     c->properties.period = std::max(c->bound.period, v.bound);
     c->properties.memory = c->bound.memory;
     if (instructions < kSmallPlan) c->planned = std::move(planned);

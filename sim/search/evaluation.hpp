@@ -54,6 +54,7 @@ class CombinationRunner {
   /// The settings on the command line that make the combination of the scenario.
   std::vector<std::string> sets_of(const Combination&) const;
 
+  const NetworkParts& parts() const { return parts_; }
   bool can_run(const SchedulingPolicy& policy) const { return find(policy) != nullptr; }
   /// Schedules that cannot run whatever the plan, and why.
   const std::vector<std::pair<std::string, std::string>>& refused() const { return refused_; }
@@ -65,6 +66,8 @@ class CombinationRunner {
   const Experiment& configured_;
   std::string backend_;
   int iterations_;
+  LinkCollectives links_;
+  NetworkParts parts_;
   std::vector<OrderedExperiment> ordered_;  ///< The experiment with the order of each policy.
   std::vector<std::pair<std::string, std::string>> refused_;
 };

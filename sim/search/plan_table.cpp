@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "backends/backend.hpp"
+#include "sim/cluster/memory_reserve.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
@@ -163,6 +164,7 @@ PlanTable compare_plans(const Experiment& configured, const PlanTableOptions& as
   table.title = configured.title.empty() ? "(untitled)" : configured.title;
   table.model = configured.model->name;
   table.cluster = configured.cluster->name;
+  table.reserve = reserve_line(*configured.cluster);
   table.schedule = configured.schedule.name();
   table.micro_batches = configured.run.micro_batches;
   table.notes = remarks(configured);

@@ -79,8 +79,10 @@ std::vector<PlacementChoice> placements_of(const std::vector<const ScheduleDef*>
 
 class VariantMaker {
  public:
-  VariantMaker(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules)
+  VariantMaker(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules,
+               const NetworkParts& parts)
       : configured_(configured),
+        parts_(parts),
         samples_(configured.plan.mini_batch),
         layers_(static_cast<int>(configured.model().layers.size())),
         devices_(static_cast<int>(configured.cluster().devices.size())),
@@ -227,7 +229,7 @@ class VariantMaker {
     if (recompute != Recomputation::None) v.plan.recompute = recompute;
     const std::vector<DeviceId> devices = v.plan.devices ? *v.plan.devices : all_devices();
     v.devices = static_cast<int>(devices.size());
-    v.device_types = device_types_text(devices, configured_.cluster());
+    v.device_types = parts_.device_text(devices);
     try {
       v.bound = v.micro_batches * (ranks > 0 ? work_.micro_batch(v.plan, ranks, devices) : any_plan(devices, v));
     } catch (const InputError&) {  // A layer cannot be divided so.
@@ -256,6 +258,7 @@ class VariantMaker {
   }
 
   const PlannedExperiment& configured_;
+  const NetworkParts& parts_;
   PlanVariants made_;
   int samples_, layers_, devices_;
   std::vector<Recomputation> recomputations_;
@@ -272,16 +275,9 @@ Placement placement_of(const ScheduleDef& def) {
   return def.placement == Placement::Any ? Placement::Linear : def.placement;
 }
 
-std::string device_types_text(const std::vector<DeviceId>& devices, const Cluster& cluster) {
-  std::set<std::string> names;
-  for (const DeviceId d : devices) names.insert(cluster.type_of(d).name);
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : " and ") + name;
-  return text;
-}
-
-PlanVariants plan_variants(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules) {
-  return VariantMaker(configured, schedules).make();
+PlanVariants plan_variants(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules,
+                           const NetworkParts& parts) {
+  return VariantMaker(configured, schedules, parts).make();
 }
 
 }  // namespace stagecraft

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/experiment/run.hpp"
+#include "sim/search/network_parts.hpp"
 
 namespace stagecraft {
 
@@ -20,7 +21,7 @@ struct PlanVariant {
   int micro_batches = 1;
   Seconds bound = {};             ///< No such plan has a shorter period with any order of work.
   Bytes memory = {};              ///< The fullest device needs at least so much.
-  std::string device_types = {};  ///< "a100-80 and h100-sxm".
+  std::string device_types = {};  ///< NetworkParts::device_text() of the devices that it may use.
   int devices = 0;                ///< Devices that it may use.
   bool searches = false;          ///< Its planner searches, which takes longer.
 };
@@ -31,13 +32,11 @@ struct PlanVariants {
   bool skips_stages_of_one_rank = false;  ///< The software does not run several stages on the only rank.
 };
 
-/// The names of the types of these devices.
-std::string device_types_text(const std::vector<DeviceId>&, const Cluster&);
-
 /// Plans for the model, the cluster and the samples in an iteration of an experiment, with every sensible number of
 /// stages, replicas and samples in a micro-batch, with and without recomputation: `balanced` on the lists of
 /// DeviceOrders for each placement of the schedules, and each other planner on all devices. With costs from shapes:
 /// divisions of the whole cluster into groups instead.
-PlanVariants plan_variants(const PlannedExperiment&, const std::vector<const ScheduleDef*>& schedules);
+PlanVariants plan_variants(const PlannedExperiment&, const std::vector<const ScheduleDef*>& schedules,
+                           const NetworkParts&);
 
 }  // namespace stagecraft

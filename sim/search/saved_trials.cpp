@@ -9,53 +9,13 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/json.hpp"
 #include "sim/core/output.hpp"
+#include "sim/search/trial_json.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr const char* kSchema = "search-state/1";
 constexpr std::chrono::seconds kBetweenSaves{2};
-
-Json json_of(const std::string& settings, const Trial& t) {
-  const Choice& c = t.choice;
-  Json json = JsonObject{{"settings", settings},
-                         {"result", static_cast<int>(t.result)},
-                         {"why", t.why},
-                         {"period_s", c.period.value},
-                         {"makespan_s", c.makespan.value},
-                         {"throughput", c.throughput},
-                         {"memory", c.memory.value},
-                         {"filled", c.filled},
-                         {"work_s", c.work.value},
-                         {"unexchanged", c.unexchanged.value},
-                         {"weights", c.weights},
-                         {"limit", c.limit}};
-  if (c.replayed)
-    json["contended"] = JsonObject{{"period_s", c.replayed->period.value},
-                                   {"makespan_s", c.replayed->makespan.value},
-                                   {"why_not", c.replayed->why_not}};
-  return json;
-}
-
-Trial trial_of(const Json& json) {
-  Trial t;
-  t.result = static_cast<TrialResult>(static_cast<int>(json.at("result").number()));
-  t.why = json.at("why").text();
-  Choice& c = t.choice;
-  c.period = Seconds{json.at("period_s").number()};
-  c.makespan = Seconds{json.at("makespan_s").number()};
-  c.throughput = json.at("throughput").number();
-  c.memory = Bytes{json.at("memory").number()};
-  c.filled = json.at("filled").number();
-  c.work = Seconds{json.at("work_s").number()};
-  c.unexchanged = Bytes{json.at("unexchanged").number()};
-  c.weights = json.at("weights").text();
-  c.limit = json.at("limit").text();
-  if (const Json* contended = json.find("contended"))
-    c.replayed = ContendedResult{Seconds{contended->at("makespan_s").number()},
-                                 Seconds{contended->at("period_s").number()}, contended->at("why_not").text()};
-  return t;
-}
 
 }  // namespace
 
@@ -113,7 +73,7 @@ void SavedTrials::read() {
       if (question.empty() && json->at("schema").text() == kSchema)
         question = json->at("question").text();
       else
-        trials_[json->at("settings").text()] = trial_of(*json);
+        trials_[json->at("settings").text()] = trial_from(*json);
     }
   } catch (const JsonError& e) {
     throw InputError(fmt::format("--resume: '{}' is not the state of a search: {}", file_, e.what()),

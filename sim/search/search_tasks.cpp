@@ -51,7 +51,9 @@ std::vector<SearchTask> simulations_of(const std::shared_ptr<const Candidate>& c
   std::vector<SearchTask> tasks;
   for (const SchedulingPolicy& policy : policies) {
     if ((alone && policy.schedule->name != "1f1b") || !can_run(policy, c.variant)) continue;
-    const Seconds bound = policy.splits ? c.properties.period : std::max(c.properties.period, c.bound.unsplit);
+    const Seconds bound = !policy.schedule->flushes ? std::max(c.variant.bound, c.bound.work)
+                          : policy.splits           ? c.properties.period
+                                                    : std::max(c.properties.period, c.bound.unsplit);
     tasks.push_back({.combination = {candidate, policy},
                      .bound = bound,
                      .memory = c.bound.memory,

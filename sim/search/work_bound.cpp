@@ -10,20 +10,31 @@
 namespace stagecraft {
 namespace {
 
+/// The times that no simulation is shorter than: where collectives are played as messages, the computation alone.
+StageCost least_cost(StageCost c) {
+  if (!c.collectives || !c.collectives->flows) return c;
+  const EachPass<TimeByClass>& compute = c.collectives->compute;
+  c.forward = compute.forward.total(), c.backward = compute.backward.total();
+  c.input_gradient = compute.input_gradient.total(), c.weight_gradient = compute.weight_gradient.total();
+  c.recompute = compute.recompute.total(), c.update = c.collectives->update_compute.total();
+  return c;
+}
+
 Seconds backward_of(const StageCost& c) { return std::min(c.backward, c.input_gradient + c.weight_gradient); }
 
-/// The fastest times that a micro-batch spends on stages.
+/// The fastest times that a micro-batch spends on stages, and the fastest update.
 struct StageTimes {
-  Seconds forward, whole_backward, input_gradient;
+  Seconds forward, whole_backward, input_gradient, update;
 };
 
 StageTimes fastest_replica(const PlannedExperiment& p, StageId s) {
-  StageTimes fastest{Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}};
+  StageTimes fastest{Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}};
   for (std::size_t r = 0; r < p.plan.stage(s).devices().size(); ++r) {
-    const StageCost& c = p.costs.at(s, static_cast<int>(r));
+    const StageCost c = least_cost(p.costs.at(s, static_cast<int>(r)));
     fastest.forward = std::min(fastest.forward, c.forward);
     fastest.whole_backward = std::min(fastest.whole_backward, backward_of(c));
     fastest.input_gradient = std::min({fastest.input_gradient, c.input_gradient, backward_of(c)});
+    fastest.update = std::min(fastest.update, c.update);
   }
   return fastest;
 }
@@ -32,7 +43,10 @@ StageTimes fastest_replica(const PlannedExperiment& p, StageId s) {
 struct DeviceLoad {
   Seconds work, weight_gradients, updates;
   Bytes in_use, largest_turn;
-  Seconds wait_whole, wait_split;  ///< For the stages in front of its first stage.
+  Seconds first_weight_gradients;  ///< The weight gradients of its first stage.
+  /// From the last gradient of its first stage to the next forward of it: for an order with whole backwards, from the
+  /// last gradient of the input with split ones, and of the weights for its own sum and update.
+  Seconds wait_whole, wait_split, own_sum;
   bool used = false;
 };
 
@@ -58,7 +72,7 @@ void add_stage(const PlannedExperiment& p, StageId s, IdVector<DeviceId, DeviceL
   // One recomputing stage at a time has all of its stash, and only one of two copies may have a micro-batch.
   const bool in_turn = stage.shape.recomputes_all() || stage.twin.valid();
   for (std::size_t r = 0; r < stage.devices().size(); ++r) {
-    const StageCost& c = p.costs.at(s, static_cast<int>(r));
+    const StageCost c = least_cost(p.costs.at(s, static_cast<int>(r)));
     DeviceLoad& load = loads[stage.devices()[r]];
     load.used = true;
     const int count = p.plan.micro_batches_per_replica(s);
@@ -72,17 +86,43 @@ void add_stage(const PlannedExperiment& p, StageId s, IdVector<DeviceId, DeviceL
   }
 }
 
+/// What the sum of the gradients of the replicas of each stage takes after the last of them, on an idle network; zero
+/// where it depends on other messages.
+IdVector<StageId, Seconds> gradient_sums(const PlannedExperiment& p, const LinkCollectives& links) {
+  IdVector<StageId, Seconds> sums(p.plan.stages.size());
+  if (!p.cluster().changes.empty()) return sums;
+  for (const Reduction& r : p.plan.reductions) {
+    const StageId s = r.stages.front();
+    const StageCollectives* collectives = p.costs.at(s, 0).collectives.get();
+    const bool is_played = collectives && collectives->flows;
+    const bool has_all = r.groups.size() == 1 && r.groups.front().size() == p.plan.stage(s).devices().size();
+    if (r.source != ReductionSource::Replicas || r.stages.size() != 1 || is_played || !has_all) continue;
+    if (r.cost)
+      sums[s] += *r.cost;
+    else if (!r.scatters)
+      sums[s] += links.ring_time(r.groups.front(), r.bytes);
+  }
+  return sums;
+}
+
 /// Sets the waits of the devices, each from its first stage.
-void add_waits(const PlannedExperiment& p, IdVector<DeviceId, DeviceLoad>& loads) {
+void add_waits(const PlannedExperiment& p, const LinkCollectives& links, IdVector<DeviceId, DeviceLoad>& loads) {
+  const IdVector<StageId, Seconds> sums = gradient_sums(p, links);
   Seconds whole, split;
   IdVector<DeviceId, char> seen(loads.size(), 0);
   for (const StageId s : p.plan.stages.ids()) {
-    for (const DeviceId d : p.plan.stage(s).devices()) {
+    const StageTimes fastest = fastest_replica(p, s);
+    whole = std::max(whole, sums[s] + fastest.update), split = std::max(split, sums[s] + fastest.update);
+    const Stage& stage = p.plan.stage(s);
+    for (std::size_t r = 0; r < stage.devices().size(); ++r) {
+      const DeviceId d = stage.devices()[r];
       if (seen[d] != 0) continue;
       seen[d] = 1;
-      loads[d].wait_whole = whole, loads[d].wait_split = split;
+      const StageCost c = least_cost(p.costs.at(s, static_cast<int>(r)));
+      loads[d].wait_whole = whole, loads[d].wait_split = split, loads[d].own_sum = sums[s] + c.update;
+      loads[d].first_weight_gradients =
+          p.plan.micro_batches_per_replica(s) * std::max(Seconds{0}, backward_of(c) - c.input_gradient);
     }
-    const StageTimes fastest = fastest_replica(p, s);
     whole += fastest.forward + fastest.whole_backward;
     split += fastest.forward + fastest.input_gradient;
   }
@@ -90,16 +130,19 @@ void add_waits(const PlannedExperiment& p, IdVector<DeviceId, DeviceLoad>& loads
 
 }  // namespace
 
-PlanBound plan_bound(const PlannedExperiment& p) {
+PlanBound plan_bound(const PlannedExperiment& p, const LinkCollectives& links) {
   IdVector<DeviceId, DeviceLoad> loads(p.cluster().devices.size());
   for (const StageId s : p.plan.stages.ids()) add_stage(p, s, loads);
-  if (has_waits(p)) add_waits(p, loads);
+  if (has_waits(p)) add_waits(p, links, loads);
   PlanBound bound;
   for (const DeviceId d : loads.ids()) {
     const DeviceLoad& load = loads[d];
     if (!load.used) continue;
     const Seconds late = load.weight_gradients + load.updates;
-    const Seconds split = load.work - late + std::max(late, load.wait_split);
+    const Seconds other = late - load.first_weight_gradients;
+    const Seconds split =
+        std::max(load.work - late + std::max(late, load.wait_split), load.work - other + std::max(other, load.own_sum));
+    bound.work = std::max(bound.work, load.work);
     bound.period = std::max(bound.period, split);
     bound.unsplit =
         std::max({bound.unsplit, split, load.work - load.updates + std::max(load.updates, load.wait_whole)});
@@ -143,6 +186,10 @@ const WorkBound::LayerSeconds& WorkBound::layers(const PlanSpec& spec, int sampl
 }
 
 Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, const std::vector<DeviceId>& devices) {
+  const CostRules* rules = configured_.experiment.rules.get();
+  const bool has_collectives = spec.group.group() > 1 || spec.sharding != StateSharding::None;
+  if (rules && rules->flows && has_collectives)
+    return {};  // Costs of layers contain collectives, which may be shorter.
   const Cluster& cluster = configured_.cluster();
   std::vector<int> counts(cluster.types.size());  // Ranks by the type of their first device.
   const std::size_t each = devices.size() / static_cast<std::size_t>(ranks);

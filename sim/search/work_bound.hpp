@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/cluster/link_collectives.hpp"
 #include "sim/experiment/run.hpp"
 
 namespace stagecraft {
@@ -36,19 +37,26 @@ class WorkBound {
 
 /// What the devices of a plan do and keep whatever the order of work.
 struct PlanBound {
-  Seconds period;    ///< No order of work has a shorter period.
-  Seconds unsplit;   ///< No order whose backwards compute both gradients at once has a shorter period.
+  Seconds work;      ///< Work of the busiest device: no order has a shorter period, also of those without a flush.
+  Seconds period;    ///< No order of work that flushes has a shorter period.
+  Seconds unsplit;   ///< No such order whose backwards compute both gradients at once has a shorter period.
   Bytes memory;      ///< The fullest device needs at least so much.
   bool fits = true;  ///< No device needs more than it has.
 };
 
 /// Every device runs its computations and its updates. If every iteration starts with the weights of the one before, a
-/// device also waits, between its last gradient and the next forward of its first stage, for the gradient on its way
-/// down and the next micro-batch on its way up through the stages in front of it:
+/// device also waits, between its last gradient and the next forward of its first stage s. Its replicas sum their
+/// gradients and update. The gradient goes down to the stage in front, which sums, updates and sends the next
+/// micro-batch up:
 ///
-///   period >= computations of the device + sum over stages in front of it of (forward + backward)
+///   wait(s) = max(sum(s) + update(s), wait(s - 1) + backward(s - 1) + forward(s - 1))
+///   period >= computations of the device + wait(s)
 ///
-/// Its update may fill this wait, and with split backwards weight gradients too; then the larger of the two counts.
-PlanBound plan_bound(const PlannedExperiment&);
+/// All other computations of the device are between the first forward and the last gradient of its first stage, but
+/// split weight gradients, which may fill the wait, as updates of other stages may; then the larger of the two counts.
+/// The weight gradients of the stage itself come before its sum.
+///
+/// `links` belong to the cluster; several threads may use them.
+PlanBound plan_bound(const PlannedExperiment&, const LinkCollectives& links);
 
 }  // namespace stagecraft

@@ -48,6 +48,7 @@ LevelSearch::LevelSearch(const Workload& work, const PipeDreamOptions& options, 
                          std::vector<double> seconds)
     : work_(work),
       options_(options),
+      level_(level),
       machines_(options.levels[level].machines),
       most_(options.straight ? 1 : std::min(machines_, options.levels[level].most_replicas)),
       inside_(level == 0 ? 1 : options.levels[level - 1].machines),
@@ -61,6 +62,7 @@ std::vector<std::vector<double>> LevelSearch::rows_from(int a) const {
     if (seconds(a, b) == kInfinity) continue;
     for (int m = 1; m <= machines_; ++m) rows[m][b] = alone(a, b, m);
     for (int r = 1; r <= std::min(most_, machines_ - 1); ++r) {
+      if (!allows(r)) continue;
       for (int c = a + 1; c < b; ++c) last[c] = last_stage(c, b, r);
       const double out = edge(b, r);
       for (int m = r + 1; m <= machines_; ++m) {
@@ -92,6 +94,7 @@ std::vector<LevelSearch::LevelStage> LevelSearch::parts(int a, int b) const {
     LevelStage best{a, b, 0, m};
     double fastest = alone(a, b, m);
     for (int r = 1; r < m && r <= most_; ++r) {
+      if (!allows(r)) continue;
       for (int c = a + 1; c < b; ++c) {
         if (seconds(c, b) == kInfinity || !fits(c, b, m, r)) continue;
         const double value = std::max({rows[m - r][c], last_stage(c, b, r), edge(b, r)});
@@ -114,7 +117,7 @@ bool LevelSearch::fits(int a, int b, int machines, int replicas) const {
 }
 
 double LevelSearch::alone(int a, int b, int machines) const {
-  if (machines > most_ || !fits(a, b, machines, machines)) return kInfinity;
+  if (!allows(machines) || !fits(a, b, machines, machines)) return kInfinity;
   return rates_.stage(seconds(a, b), parameters(a, b), machines, inside_);
 }
 

@@ -54,6 +54,7 @@ class LevelSearch {
   double seconds(int a, int b) const;
   double parameters(int a, int b) const;
   bool fits(int a, int b, int machines, int replicas) const;
+  bool allows(int replicas) const { return replicas <= most_ && options_.levels[level_].allows(replicas); }
   double alone(int a, int b, int machines) const;
   double edge(int cut, int replicas) const;
   double last_stage(int c, int b, int replicas) const;
@@ -62,6 +63,7 @@ class LevelSearch {
 
   const Workload& work_;
   const PipeDreamOptions& options_;
+  std::size_t level_;
   int machines_, most_, inside_;
   Rates rates_;
   std::vector<double> seconds_;

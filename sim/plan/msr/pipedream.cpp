@@ -76,7 +76,8 @@ double period_of(const MixedWork& mixed, const std::vector<FoundStage>& stages, 
     const auto replicas = static_cast<int>(stage.devices.size());
     machines += replicas;
     const int machines_after = options.levels.front().machines - machines;
-    if (!fits(work, options, stage.from, stage.to, machines_after, replicas)) return kInfinity;
+    const bool allowed = options.levels.front().allows(replicas);
+    if (!allowed || !fits(work, options, stage.from, stage.to, machines_after, replicas)) return kInfinity;
     double seconds = 0;
     for (const int device : stage.devices) {
       const Workload& workload = mixed.work[mixed.type_of[device]];
@@ -152,7 +153,7 @@ std::optional<FoundPipeline> search_pipedream(const MixedWork& mixed, const Pipe
   const int sharing = nested ? inner.front().back().machines : 1;
 
   const auto seconds = [&](int from, int to, const DeviceMix& mix, int machines_after) {
-    if (nested && (mix.types & (mix.types - 1)) != 0) return kInfinity;
+    if ((nested && (mix.types & (mix.types - 1)) != 0) || !level.allows(mix.devices)) return kInfinity;
     if (!fits(work, options, from, to, machines_after, mix.devices)) return kInfinity;
     double slowest = 0;
     for (std::size_t t = 0; t < inside.size(); ++t)

@@ -19,6 +19,9 @@ struct Level {
   int machines = 1;
   double bandwidth = 1;  ///< Bytes a second of each machine.
   int most_replicas = machines;
+  int shared = 0;  ///< Replicas divide this number of micro-batches, which they take in turn; 0: any number will do.
+
+  bool allows(int replicas) const { return replicas <= most_replicas && (shared == 0 || shared % replicas == 0); }
 };
 
 struct PipeDreamOptions {

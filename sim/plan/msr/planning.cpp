@@ -182,6 +182,10 @@ int most_replicas(const PlannerInput& input) {
                                                : static_cast<int>(input.cluster.devices.size());
 }
 
+int shared_micro_batches(const PlannerInput& input) {
+  return input.options.share == Share::MicroBatches ? input.micro_batches : 0;
+}
+
 std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checked, const Cluster&) {
   auto read = std::make_shared<PipeDreamPlannerOptions>();
   read->cuts = read_cuts(checked);
@@ -226,15 +230,6 @@ Planned planned(const PlannerInput& input, const Workload& work, const FoundPipe
     result.memory = std::max(result.memory, stage_memory(units, in_flight, in_flight).total());
     result.plan.stages.push_back(std::move(stage));
   }
-  for (const Stage& stage : result.plan.stages)
-    if (input.micro_batches % stage.turns() != 0)
-      throw Infeasible(
-          {input.options.where("share"), "plan.share",
-           fmt::format("the fastest plan has {} replicas that take turns, which do not divide {} "
-                       "micro-batches",
-                       stage.turns(), input.micro_batches),
-           fmt::format("set run.micro_batches to a multiple of {}, or write share: samples", stage.turns()),
-           "replicas"});
   finish_plan(result.plan, input, false);
   result.predicted = {pipeline.seconds};
   result.states = pipeline.states;

@@ -72,6 +72,18 @@ double bandwidth_of(const PlannerInput& input, std::size_t level, const std::vec
   return given ? (*given)[level].value : msr::ring_bandwidth(input.cluster, devices, group, inside);
 }
 
+/// The largest divisor of `count` whose prime powers are no more than `machines`: what replicas of a level may divide.
+int divisor_for(int count, int machines) {
+  int divisor = 1;
+  for (int prime = 2; prime <= count; ++prime) {
+    int power = 1;
+    for (; count % prime == 0; count /= prime)
+      if (power * prime <= machines) power *= prime;
+    divisor *= power;
+  }
+  return divisor;
+}
+
 /// Levels with their links. Micro-batches are divided among replicas of all levels together, so outer levels have what
 /// the inner ones may leave.
 std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<DeviceId>& devices,
@@ -83,12 +95,16 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
                        "one for each level, innermost first", "bandwidth"}});
   std::vector<msr::Level> levels;
   std::size_t inside = 1;
-  int replicas_left = msr::most_replicas(input);
+  int replicas_left = msr::most_replicas(input), shared = msr::shared_micro_batches(input);
   for (std::size_t l = 0; l < machines.size(); ++l) {
     const std::size_t group = inside * machines[l];
     levels.push_back(
         {machines[l], bandwidth_of(input, l, devices, group, inside), std::min(machines[l], replicas_left)});
     replicas_left /= levels.back().most_replicas;
+    if (shared > 0) {
+      levels.back().shared = l + 1 == machines.size() ? shared : divisor_for(shared, machines[l]);
+      shared /= levels.back().shared;
+    }
     inside = group;
   }
   return levels;
@@ -125,15 +141,26 @@ Planned plan_pipedream(const PlannerInput& input) {
   const msr::Workload& work = mixed.work.front();
   msr::PipeDreamOptions options = own_options(input).rules;
   options.levels = levels_of(input, devices, machines_of(input, devices, types));
-  const auto pipeline =
-      types.mixed() ? search_mixed(input, devices, types, mixed, options) : msr::search_pipedream(work, options);
+  const auto search = [&] {
+    return types.mixed() ? search_mixed(input, devices, types, mixed, options) : msr::search_pipedream(work, options);
+  };
+  auto pipeline = search();
+  // Micro-batches that replicas cannot divide leave devices idle.
+  const bool all_used = pipeline || options.levels.back().shared == 0 || options.fewer;
+  if (!all_used) {
+    options.fewer = true;
+    pipeline = search();
+  }
   if (!pipeline) msr::refuse(input, work, devices.size());
   Planned result = msr::planned(input, work, *pipeline, devices);
-  const bool all_replicas = options.levels.size() == 1 || msr::most_replicas(input) >= static_cast<int>(devices.size());
+  const bool shares_samples = input.options.share == Share::Samples;
+  const bool all_replicas =
+      options.levels.size() == 1 || (shares_samples && msr::most_replicas(input) >= static_cast<int>(devices.size()));
   result.lower_bound = all_replicas ? result.predicted : Seconds{msr::shared_evenly(input, types)};
   result.bound_reason = all_replicas ? "the search was exhaustive" : "all work shared evenly";
   if (all_replicas && types.mixed() && options.levels.size() > 1)
     result.bound_reason += ", with replicas on servers of one type each";
+  if (!all_used) msr::note_idle_devices(result, input);
   if (!pipeline->exhaustive) set_heuristic(result, input, msr::kLineOfDevices);
   return result;
 }

@@ -33,6 +33,22 @@ TEST_CASE("a type starts from a preset and replaces what is given") {
   CHECK(type.speed == 1);
 }
 
+TEST_CASE("GPUs of presets reserve memory for CUDA, NCCL and fragmentation; all other devices reserve none") {
+  const auto reserve = [](const std::string& text) {
+    return read_device_type(test::checked(text, device_type_fields()), "mine").memory_reserve.value;
+  };
+  CHECK(find_device_preset("h100-sxm")->type.memory_reserve.value == doctest::Approx((2 + 0.03 * 80) * 0x1p30));
+  for (const char* other : {"tpu-v4", "jetson-agx-orin", "jetson-nano", "raspberry-pi-4"})
+    CHECK(find_device_preset(other)->type.memory_reserve.value == 0);
+  CHECK(reserve("{peak: 1 TFLOP/s, memory_bandwidth: 1 TB/s, memory: 80 GiB}") == 0);
+  CHECK(reserve("{preset: h100-sxm}") == find_device_preset("h100-sxm")->type.memory_reserve.value);
+  CHECK(reserve("{preset: h100-sxm, memory: 40 GiB}") == doctest::Approx((2 + 0.03 * 40) * 0x1p30));
+  CHECK(reserve("{preset: h100-sxm, memory: 4 GiB}") == 0x1p30);  // A quarter.
+  CHECK(reserve("{preset: h100-sxm, memory_reserve: 0 GiB}") == 0);
+  CHECK(reserve("{preset: h100-sxm, memory_reserve: 7 GiB}") == 7 * 0x1p30);
+  CHECK(reserve("{preset: raspberry-pi-4, memory: 8 GiB}") == 0);
+}
+
 TEST_CASE("a type without a preset needs its three figures") {
   const auto map = test::checked("{peak: 1 TFLOP/s}", device_type_fields());
   const std::string error = test::input_error_of([&] { read_device_type(map, "mine"); });

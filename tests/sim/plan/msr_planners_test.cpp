@@ -48,6 +48,32 @@ Cluster hosts(int count, int each, double inside, double between) {
 
 }  // namespace
 
+TEST_CASE("pipedream: replicas that take micro-batches in turn divide their number, whatever it is") {
+  const ModelGraph model = chain({2, 1, 1, 3});
+  for (int micro_batches = 1; micro_batches <= 13; ++micro_batches)
+    for (const int devices : {2, 3, 4, 5}) {
+      CAPTURE(micro_batches);
+      CAPTURE(devices);
+      const Cluster flat = test::star(devices, 1e9, 0);
+      const std::string options = "{share: micro_batches, fewer: true}";
+      const Planned searched = planned("pipedream", model, flat, options, micro_batches);
+      CHECK(searched.predicted.value == planned("brute", model, flat, options, micro_batches).predicted.value);
+      CHECK(searched.bound_reason == "the search was exhaustive");
+      for (const Stage& stage : searched.plan.stages) CHECK(micro_batches % stage.turns() == 0);
+    }
+  // Seven micro-batches have no two, three or four replicas, and there are more devices than layers.
+  const Planned idle = planned("pipedream", model, test::star(5, 1e9, 0), "{share: micro_batches}", 7);
+  CHECK(shape(idle.plan) == "1x1-2x1-1x1");  // The last layer is as long as the two before it.
+  CHECK(idle.bound_reason == "the search was exhaustive; 2 devices idle: they make no such plan faster");
+  // Servers: two replicas inside and three outside divide six micro-batches together.
+  const Planned servers = planned("pipedream", chain({1}), hosts(3, 2, 1e12, 1e12), "{share: micro_batches}", 6);
+  CHECK(shape(servers.plan) == "1x6");
+  for (int micro_batches = 1; micro_batches <= 12; ++micro_batches)
+    for (const Stage& stage :
+         planned("pipedream", model, hosts(3, 2, 1e9, 1e8), "{share: micro_batches}", micro_batches).plan.stages)
+      CHECK(micro_batches % stage.turns() == 0);
+}
+
 TEST_CASE("planners: pipedream and brute agree, also with hosts") {
   const ModelGraph model = chain({2, 1, 1});
   const Cluster flat = test::star(4, 1e9, 0);

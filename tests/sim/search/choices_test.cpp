@@ -193,7 +193,7 @@ TEST_CASE("no order of work is faster than the bound of its plan, and none needs
     std::vector<const ScheduleDef*> schedules;
     for (const SchedulingPolicy& policy : policies) schedules.push_back(policy.schedule);
     const CombinationRunner runner(configured.experiment, policies, "ideal", 5);
-    for (const PlanVariant& v : plan_variants(configured, schedules).list) {
+    for (const PlanVariant& v : plan_variants(configured, schedules, NetworkParts(configured.cluster())).list) {
       if (rng.integer(0, 9) > 0) continue;
       bool too_large = false;
       const auto candidate = runner.candidate(v, 1e6, too_large);
@@ -225,7 +225,7 @@ TEST_CASE("no plan with groups or divided states needs less memory than is assum
   for (const SchedulingPolicy& policy : policies) schedules.push_back(policy.schedule);
   const CombinationRunner runner(configured.experiment, policies, "ideal", 1);
   int divided = 0;
-  for (const PlanVariant& v : plan_variants(configured, schedules).list) {
+  for (const PlanVariant& v : plan_variants(configured, schedules, NetworkParts(configured.cluster())).list) {
     bool too_large = false;
     const auto candidate = runner.candidate(v, 1e6, too_large);
     if (!candidate) continue;

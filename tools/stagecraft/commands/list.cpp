@@ -46,11 +46,15 @@ Entries files_of(FileKind kind) {
 
 Entries devices() {
   Entries entries;
-  for (const DevicePreset& d : device_presets())
-    entries.push_back({d.type.name,
-                       fmt::format("{:>10} at {:>10}  {:>12}, {:>2.0f} % of it reached", to_text(d.type.memory),
-                                   to_text(d.type.memory_bandwidth), to_text(d.type.peak), 100 * d.type.efficiency),
-                       std::string(d.source)});
+  for (const DevicePreset& d : device_presets()) {
+    const Bytes reserve = d.type.memory_reserve;
+    const std::string reserved = reserve.value > 0 ? fmt::format("; {} reserved", to_text(reserve)) : "";
+    entries.push_back(
+        {d.type.name,
+         fmt::format("{:>10} at {:>10}  {:>12}, {:>2.0f} % of it reached{}", to_text(d.type.memory),
+                     to_text(d.type.memory_bandwidth), to_text(d.type.peak), 100 * d.type.efficiency, reserved),
+         std::string(d.source)});
+  }
   return entries;
 }
 

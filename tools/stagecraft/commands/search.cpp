@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/world.hpp"
 #include "sim/config/units.hpp"
 #include "sim/config/value.hpp"
 #include "sim/core/activity.hpp"
@@ -52,7 +53,7 @@ ChoiceOptions search_options(const Arguments& a) {
   options.contended = replay_rows(a, options.backend, "all") > 0;
   if (!a.flag("all")) options.front_simulations = kFrontByDefault;
   if (!a.flag("all") && !a.has("time")) options.max_orders = kOrdersByDefault;
-  options.threads = a.has("jobs") ? a.count("jobs", 1, 1024) : 0;
+  options.threads = a.has("jobs") ? a.count("jobs", 1, 1024) : launched().size > 1 ? 1 : 0;
   options.seed = static_cast<std::uint64_t>(a.count("seed", 0, 1 << 30));
   if (a.has("time")) options.time = time_limit_of(a.text("time"));
   options.resume = a.text("resume");
@@ -89,6 +90,7 @@ SearchSets sets_of(const Arguments& a) {
   const std::size_t devices = load_experiment(a.text("FILE"), given.sets).cluster->devices.size();
   const std::size_t samples = kSamplesOfDevice * devices;
   given.sets[defaults.size() - 1] = fmt::format("run={{schedule: 1f1b, micro_batches: {}}}", samples);
+  if (launched().rank > 0) return given;
   print_error(
       "note: the scenario has no run, so an iteration has {} samples, {} for each device; --set "
       "run.micro_batches=N takes others\n",
@@ -134,8 +136,9 @@ int execute_search(const Arguments& a) {
   const std::string format = a.text("format");
   check_table_format(a, {"text", "csv", "json", "markdown"});
   const TextLayout layout = layout_of(a);
-  if (a.has("out")) check_output_of(a, "out");
-  if (a.has("html")) check_output_of(a, "html");
+  const bool is_first = launched().rank == 0;  // Only the first of the processes that share a search writes.
+  if (is_first && a.has("out")) check_output_of(a, "out");
+  if (is_first && a.has("html")) check_output_of(a, "html");
   check_picture_options(a);
   const ChoiceOptions options = search_options(a);
   const SearchSets given = sets_of(a);
@@ -149,6 +152,7 @@ int execute_search(const Arguments& a) {
       activity.note(progress_note(p));
     });
   }
+  if (!is_first) return 0;
   table.interval = prediction_interval(experiment);
   if (!given.has_plan) {
     table.configured_period = {}, table.own_replayed.reset();
@@ -188,7 +192,8 @@ std::vector<Argument> search_arguments() {
       {"--resume", Argument::Kind::Text,
        "File for the state of the search; if it exists, the search resumes with the same answer"},
       {"-j,--jobs", Argument::Kind::Count,
-       "Threads; the answer is the same with any number (default: one for each core)"},
+       "Threads of each process; the answer is the same with any number (default: one for each core, one under "
+       "mpirun)"},
       {"--seed", Argument::Kind::Count, "Order of choices with equal bounds", "1"},
       {"--schedules", Argument::Kind::Text,
        "Names with commas between. chimera and other bidirectional schedules are tried only if named "
@@ -220,6 +225,7 @@ extern const Command search{
     .example = "stagecraft search scenarios/examples/quickstart.yaml --time 60s --out best.yaml",
     .arguments = search_arguments(),
     .run = execute_search,
+    .shared = [](const Arguments&) { return true; },
 };
 
 }  // namespace stagecraft::commands

@@ -1,0 +1,42 @@
+#include "sim/cluster/memory_reserve.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+
+// Outside of PyTorch's allocator a process of Megatron-LM on a V100 had 1.2 GiB (31.74 GiB, of which 29.97 reserved by
+// PyTorch and 0.56 free: Megatron-LM issue 525), and one on an H100 1.06 GB with one communicator (nccl issue 1685):
+// CUDA context, kernels and NCCL's first communicator. Each further communicator takes 0.5 to 0.7 GB (nccl issue 964),
+// and a pipeline with replicas has two. PyTorch had reserved 1.4 % (Megatron-LM issue 965), 3.1 % (threestudio
+// discussion 403) and 3.6 % (Megatron-LM issue 525) of the memory without using it, 9 % with experts (Megatron-LM issue
+// 756), and up to 43 % in the worst case of Huang et al., STAlloc (2025).
+Bytes gpu_memory_reserve(Bytes memory) {
+  constexpr double kContextAndNccl = 2 * 0x1p30, kFragmentation = 0.03, kMostOfSmall = 0.25;
+  return Bytes{std::floor(std::min(kContextAndNccl + kFragmentation * memory.value, kMostOfSmall * memory.value))};
+}
+
+std::string reserve_text(const Cluster& cluster) {
+  std::map<std::pair<double, double>, std::vector<std::string>> types;  // By memory and reserve.
+  for (const DeviceType& type : cluster.types)
+    if (type.memory_reserve.value > 0) types[{type.memory.value, type.memory_reserve.value}].push_back(type.name);
+  std::string text;
+  for (const auto& [sizes, names] : types)
+    text += fmt::format("{}{} of the {} of each {}", text.empty() ? "" : "; ", to_text(Bytes{sizes.second}),
+                        to_text(Bytes{sizes.first}), join(names, " and "));
+  return text;
+}
+
+std::string reserve_line(const Cluster& cluster) {
+  const std::string text = reserve_text(cluster);
+  return text.empty() ? text : fmt::format("memory: without the reserve, {}\n", text);
+}
+
+}  // namespace stagecraft

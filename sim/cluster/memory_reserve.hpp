@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "sim/cluster/cluster.hpp"
+
+namespace stagecraft {
+
+/// The part of a GPU's memory that the CUDA context, NCCL's buffers and the allocator's fragmentation take in training:
+/// 2 GiB and 3 % of the memory, at most a quarter of it.
+Bytes gpu_memory_reserve(Bytes memory);
+
+/// "4.4 GiB of the 80 GiB of each a100-80 and h100-sxm", the reserves of all types; empty where nothing is reserved.
+std::string reserve_text(const Cluster&);
+/// A line about it for below a table of memory.
+std::string reserve_line(const Cluster&);
+
+}  // namespace stagecraft

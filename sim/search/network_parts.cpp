@@ -1,0 +1,78 @@
+#include "sim/search/network_parts.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "sim/cluster/link_table.hpp"
+#include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostCompared = 256;  // Links between all pairs are looked at.
+constexpr int kMostParts = 4;               // More are nodes, of which no one asks whether one was worth it.
+constexpr double kFaster = 1.5;             // Links this much faster than the slowest hold a part together.
+
+/// One device of each host, or every device without one; nothing where there are too many.
+std::vector<DeviceId> representatives(const Cluster& cluster, IdVector<DeviceId, int>& member_of) {
+  std::map<std::string, int> hosts;
+  std::vector<DeviceId> first;
+  for (const DeviceId d : cluster.devices.ids()) {
+    const Device& device = cluster.devices[d];
+    const auto [at, is_new] = hosts.try_emplace(device.host.empty() ? device.name : device.host, std::ssize(first));
+    if (is_new) first.push_back(d);
+    member_of.push_back(at->second);
+  }
+  if (first.size() > kMostCompared) first.clear();
+  return first;
+}
+
+}  // namespace
+
+NetworkParts::NetworkParts(const Cluster& cluster) : cluster_(cluster) {
+  IdVector<DeviceId, int> member_of;
+  const std::vector<DeviceId> devices = representatives(cluster, member_of);
+  const LinkTable links(cluster);
+  std::vector<std::vector<double>> rates(devices.size(), std::vector<double>(devices.size(), kInfinity));
+  double slowest = kInfinity;
+  for (std::size_t a = 0; a < devices.size(); ++a)
+    for (std::size_t b = a + 1; b < devices.size(); ++b) {
+      const auto link = links.find(devices[a], devices[b]);
+      slowest = std::min(slowest, rates[a][b] = link ? link->bandwidth.value : 0);
+    }
+  std::vector<int> part(devices.size());
+  std::iota(part.begin(), part.end(), 0);
+  for (std::size_t a = 0; a < devices.size(); ++a)
+    for (std::size_t b = a + 1; b < devices.size(); ++b)
+      if (rates[a][b] > kFaster * slowest && part[a] != part[b])
+        std::replace(part.begin(), part.end(), int{part[b]}, int{part[a]});
+  const std::set<int> different(part.begin(), part.end());
+  count_ = static_cast<int>(different.size());
+  if (count_ < 2 || count_ > kMostParts || count_ == std::ssize(cluster.devices)) return;
+  slowest_ = Bandwidth{slowest};
+  for (const DeviceId d : cluster.devices.ids()) part_.push_back(part[static_cast<std::size_t>(member_of[d])]);
+}
+
+std::string NetworkParts::device_text(const std::vector<DeviceId>& devices) const {
+  std::set<std::string> types;
+  std::set<int> parts;
+  for (const DeviceId d : devices) {
+    types.insert(cluster_.type_of(d).name);
+    if (!part_.empty()) parts.insert(part_[d]);
+  }
+  std::string text;
+  for (const std::string& name : types) text += (text.empty() ? "" : " and ") + name;
+  return part_.empty() ? text : text + fmt::format(" in {} of {} parts of the network", parts.size(), count_);
+}
+
+std::string NetworkParts::explanation() const {
+  if (part_.empty()) return {};
+  return fmt::format("parts of the network: devices with more than {} between them", to_text(slowest_));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,102 @@
+#include "sim/search/trial_json.hpp"
+
+#include <utility>
+
+namespace stagecraft {
+
+Json json_of(const std::string& settings, const Trial& t) {
+  const Choice& c = t.choice;
+  Json json = JsonObject{{"settings", settings},
+                         {"result", static_cast<int>(t.result)},
+                         {"why", t.why},
+                         {"period_s", c.period.value},
+                         {"makespan_s", c.makespan.value},
+                         {"throughput", c.throughput},
+                         {"memory", c.memory.value},
+                         {"filled", c.filled},
+                         {"work_s", c.work.value},
+                         {"unexchanged", c.unexchanged.value},
+                         {"weights", c.weights},
+                         {"limit", c.limit}};
+  if (c.replayed)
+    json["contended"] = JsonObject{{"period_s", c.replayed->period.value},
+                                   {"makespan_s", c.replayed->makespan.value},
+                                   {"why_not", c.replayed->why_not}};
+  return json;
+}
+
+Trial trial_from(const Json& json) {
+  Trial t;
+  t.result = static_cast<TrialResult>(static_cast<int>(json.at("result").number()));
+  t.why = json.at("why").text();
+  Choice& c = t.choice;
+  c.period = Seconds{json.at("period_s").number()};
+  c.makespan = Seconds{json.at("makespan_s").number()};
+  c.throughput = json.at("throughput").number();
+  c.memory = Bytes{json.at("memory").number()};
+  c.filled = json.at("filled").number();
+  c.work = Seconds{json.at("work_s").number()};
+  c.unexchanged = Bytes{json.at("unexchanged").number()};
+  c.weights = json.at("weights").text();
+  c.limit = json.at("limit").text();
+  if (const Json* contended = json.find("contended"))
+    c.replayed = ContendedResult{Seconds{contended->at("makespan_s").number()},
+                                 Seconds{contended->at("period_s").number()}, contended->at("why_not").text()};
+  return t;
+}
+
+Trial with_properties(Trial trial, const Combination& combination) {
+  Choice c = combination.candidate->properties;
+  const Choice& s = trial.choice;
+  c.schedule = combination.policy.schedule->name;
+  c.period = s.period, c.makespan = s.makespan, c.throughput = s.throughput, c.memory = s.memory;
+  c.filled = s.filled, c.work = s.work, c.unexchanged = s.unexchanged, c.weights = s.weights;
+  c.limit = s.limit, c.replayed = s.replayed;
+  trial.choice = std::move(c);
+  return trial;
+}
+
+Json json_of(const Candidate& candidate) {
+  const Choice& c = candidate.properties;
+  const PlanBound& b = candidate.bound;
+  return JsonObject{{"devices", c.devices},
+                    {"stages", c.stages},
+                    {"replicas", c.replicas},
+                    {"micro_batch_size", c.micro_batch_size},
+                    {"micro_batches", c.micro_batches},
+                    {"planner", c.planner},
+                    {"placement", c.placement},
+                    {"recompute", c.recompute},
+                    {"group", c.group},
+                    {"group_devices", c.group_devices},
+                    {"device_types", c.device_types},
+                    {"period_s", c.period.value},
+                    {"memory", c.memory.value},
+                    {"bound_work_s", b.work.value},
+                    {"bound_period_s", b.period.value},
+                    {"bound_unsplit_s", b.unsplit.value},
+                    {"bound_memory", b.memory.value},
+                    {"fits", b.fits},
+                    {"flushes", candidate.flushes}};
+}
+
+Candidate candidate_from(const Json& json, const PlanVariant& variant) {
+  const auto number = [&](const char* key) { return json.at(key).number(); };
+  const auto count = [&](const char* key) { return static_cast<int>(number(key)); };
+  Candidate candidate;
+  candidate.variant = variant;
+  Choice& c = candidate.properties;
+  c.devices = count("devices"), c.stages = count("stages"), c.replicas = count("replicas");
+  c.micro_batch_size = count("micro_batch_size"), c.micro_batches = count("micro_batches");
+  c.planner = json.at("planner").text(), c.placement = json.at("placement").text();
+  c.recompute = json.at("recompute").text(), c.group = json.at("group").text();
+  c.group_devices = count("group_devices"), c.device_types = json.at("device_types").text();
+  c.period = Seconds{number("period_s")}, c.memory = Bytes{number("memory")};
+  PlanBound& b = candidate.bound;
+  b.work = Seconds{number("bound_work_s")}, b.period = Seconds{number("bound_period_s")};
+  b.unsplit = Seconds{number("bound_unsplit_s")}, b.memory = Bytes{number("bound_memory")};
+  b.fits = json.at("fits") == Json(true), candidate.flushes = json.at("flushes") == Json(true);
+  return candidate;
+}
+
+}  // namespace stagecraft

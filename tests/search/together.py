@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Processes of mpirun that share a search find the answer of one: together.py STAGECRAFT MPIRUN."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+from mpirun import SLOWER, check, environment, finish  # noqa: E402
+
+stagecraft, mpirun = sys.argv[1:3]
+environment = {**environment, "STAGECRAFT_QUIET": "1"}
+folder = pathlib.Path(tempfile.mkdtemp())
+
+
+def words(name, *more, ranks=0, launcher=()):
+    start = [mpirun, *launcher, "-n", str(ranks)] if ranks else []
+    return [*start, stagecraft, "search", f"scenarios/examples/{name}.yaml", "--format", "json", *more]
+
+
+def start(command):
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(command):
+    program = start(command)
+    stdout, stderr = program.communicate(timeout=300 * SLOWER)
+    return program.returncode, stdout, stderr
+
+
+def wait_for(file):
+    """Until some results of the search are in its file."""
+    while not (folder / file).exists() or (folder / file).read_text().count("\n") < 20:
+        time.sleep(0.01)
+
+
+def processes(program):
+    return [int(c) for c in pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()]
+
+
+def the_same():
+    for name, more in (("search-slow-link", ()), ("search-groups", ("--most", "60"))):
+        alone = run(words(name, "-j", "1", *more))
+        check(alone[0] == 0 and '"choices"' in alone[1], f"{name} alone", alone[2])
+        for ranks in (2, 3):
+            best = folder / f"{name}-{ranks}.yaml"
+            code, answer, said = run(words(name, "--out", str(best), *more, ranks=ranks))
+            check((code, answer) == (0, alone[1]), f"{name}: {ranks} processes answer as one", said)
+            check(best.exists() and said.count("wrote") <= 1, f"{name}: {ranks} processes write once", said)
+    code, answer, said = run(words("nothing", ranks=3))
+    check(code == 2 and answer == "" and said.count("there is no such file") == 1, "no such file", said)
+    other = folder / "other"
+    other.write_text('#!/bin/sh\nif [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then set -- "$@" --seed 7; fi\n'
+                     f'exec {stagecraft} "$@"\n')
+    other.chmod(0o755)
+    code, answer, said = run([mpirun, "-n", "2", str(other), "search", "scenarios/examples/search-slow-link.yaml"])
+    check(code == 4 and said.count("process 1 of 2 searches for another answer") == 1, "another question", said)
+
+
+def interrupted():
+    """A signal to mpirun, or to a process: the best so far is printed, and the search resumes to the same answer."""
+    alone = run(words("quickstart", "-j", "1", "--schedules", "1f1b,zb-h1,gpipe"))[1]
+    more = ("--schedules", "1f1b,zb-h1,gpipe")
+    for number, (first_only, what) in enumerate(((False, signal.SIGINT), (True, signal.SIGTERM))):
+        state = f"state{number}"
+        program = start(words("quickstart", *more, "--resume", str(folder / state), ranks=2))
+        wait_for(state)
+        if first_only:
+            os.kill(processes(program)[0], what)
+        else:
+            program.send_signal(what)
+        answer, said = program.communicate(timeout=60 * SLOWER)
+        check(program.returncode != 0 and '"choices"' in answer, f"{what.name}: the best so far is printed", said)
+        if first_only:  # Else mpirun may end before it passes that on.
+            check("the same command resumes the search" in said, f"{what.name}: it is said", said)
+        code, answer, said = run(words("quickstart", *more, "--resume", str(folder / state), ranks=2))
+        check((code, answer) == (0, alone), f"{what.name}: resumed it is the answer of one", said)
+
+
+def lost():
+    """With an mpirun that keeps the other processes, the first one does what a lost process had."""
+    said = run([mpirun, "--version"])[1]
+    if "(Open MPI) 4" not in said and "(OpenRTE) 4" not in said:
+        return
+    more = ("--schedules", "1f1b,zb-h1,gpipe")
+    alone = run(words("quickstart", "-j", "1", *more))[1]
+    program = start(words("quickstart", *more, "--resume", str(folder / "lost"), ranks=3, launcher=["--enable-recovery"]))
+    wait_for("lost")
+    os.kill(processes(program)[2], signal.SIGKILL)
+    answer, said = program.communicate(timeout=120 * SLOWER)
+    check(answer == alone, "a process is lost: the others find the same", said)
+
+
+the_same()
+interrupted()
+lost()
+finish()

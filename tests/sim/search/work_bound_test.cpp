@@ -1,0 +1,134 @@
+// No simulation is shorter than the bound of its plan, with all that a device waits for between two iterations.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/core/random.hpp"
+#include "sim/core/text.hpp"
+#include "sim/experiment/run.hpp"
+#include "sim/search/policies.hpp"
+#include "sim/search/work_bound.hpp"
+#include "tests/support/trials.hpp"
+
+namespace stagecraft::work_bound_test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+constexpr double kRounding = 1 + 1e-9;
+
+struct Ratio {
+  bool ran = false;
+  double share = 0;  ///< The bound as a share of the simulated period.
+  bool replicated = false;
+};
+
+/// Simulates the settings on `ideal`, and compares with the bound for their schedule.
+Ratio compare(const std::string& file, Strings sets, const std::string& schedule) {
+  sets.insert(sets.end(), {"run.schedule=" + schedule, "run.iterations=6"});
+  CAPTURE(join(sets, "; "));
+  try {
+    const Experiment e = load_experiment(file, sets);
+    const PlannedExperiment planned = plan_experiment(e);
+    const PlanBound bound = plan_bound(planned, LinkCollectives(e.cluster));
+    const double period = run(compile(planned), "ideal").report.period.value;
+    const bool splits = scheduling_policies({schedule}, {}, e.rules.get()).front().splits;
+    const double shortest = splits ? bound.period.value : std::max(bound.period, bound.unsplit).value;
+    CHECK(bound.work.value <= bound.period.value * kRounding);
+    CHECK(shortest <= period * kRounding);
+    const auto& reductions = planned.plan.reductions;
+    return {true, shortest / period, std::any_of(reductions.begin(), reductions.end(), [](const Reduction& r) {
+              return r.source == ReductionSource::Replicas;
+            })};
+  } catch (const InputError&) {
+  } catch (const Infeasible&) {
+  }
+  return {};
+}
+
+std::string number(int n) { return std::to_string(n); }
+
+/// Layers with many parameters on devices with slow links, so that sums of gradients are long.
+Strings random_chain(Rng& rng, int chunks) {
+  std::string widths = number(64 * rng.integer(1, 16));
+  for (int l = rng.integer(3, 8); l > 0; --l) widths += ", " + number(64 * rng.integer(1, 16));
+  const int ranks = rng.integer(1, 4), replicas = rng.integer(1, 4), slow = rng.integer(0, 1) * rng.integer(0, 2);
+  std::string groups = "{name: a, count: " + number(ranks * replicas) + ", type: fast, link: wire}";
+  if (slow > 0) groups += ", {name: b, count: " + number(slow) + ", type: slow, link: wire}";
+  return {"model={builder: mlp, widths: [" + widths + "]}",
+          "cluster={generator: star, groups: [" + groups +
+              "], types: {fast: {peak: 2 TFLOP/s, memory: 1 GiB, memory_bandwidth: 100 GB/s}, slow: {peak: 1 TFLOP/s, "
+              "memory: 1 GiB, memory_bandwidth: 100 GB/s}}, links: {wire: {bandwidth: " +
+              number(rng.integer(1, 40)) + " GB/s, latency: " + number(rng.integer(0, 20)) + " us}}}",
+          "plan={planner: balanced, stages: " + number(ranks * chunks) + ", replicas: " + number(replicas) +
+              ", micro_batch_size: " + number(replicas * rng.integer(1, 3)) +
+              (rng.integer(0, 3) == 0 ? ", recompute: full}" : "}"),
+          "run.micro_batches=" + number(rng.integer(1, 9))};
+}
+
+Strings random_groups(Rng& rng, int chunks) {
+  const int tensor = 1 << rng.integer(0, 1), ranks = 1 << rng.integer(0, 2), replicas = 8 / tensor / ranks,
+            size = rng.integer(1, 3);
+  const Strings shards = {"none", "optimizer", "gradients", "weights"}, software = {"plain", "torchtitan"};
+  const std::string shard = replicas > 1 ? shards[rng.integer(0, 3)] : "none";
+  return {"model={builder: transformer, kind: gpt, layers: " + number(rng.integer(4, 8)) + ", hidden: " +
+              number(256 * rng.integer(1, 4)) + ", heads: 4, sequence: 512, vocabulary: 1024, precision: mixed}",
+          "cluster={base: superpod-h100-256, override: {nodes: 2, gpus: 4}}",
+          "plan={planner: balanced, stages: " + number(ranks * chunks) + ", replicas: " + number(replicas) +
+              ", micro_batch_size: " + number(size) + ", group: {tensor: " + number(tensor) +
+              ", sequence: " + (tensor > 1 ? "true" : "false") + "}, shard: " + shard + "}",
+          "software=" + (rng.integer(0, 1) == 0 ? std::string("megatron-core") : software[rng.integer(0, 1)]),
+          "run.global_batch=" + number(size * replicas * rng.integer(1, 8)),
+          std::string("run.collectives=") + (rng.integer(0, 2) == 0 ? "flows" : "cost")};
+}
+
+}  // namespace
+
+TEST_CASE("no order of work has a shorter period than the bound of its plan, with replicas") {
+  Rng rng(23, "bounds of chains");
+  const std::vector<std::pair<std::string, int>> schedules = {
+      {"1f1b", 1},   {"gpipe", 1},       {"zb-h1", 1},       {"zb-h2", 1},          {"eager-1f1b", 1},
+      {"zb-2p", 1},  {"interleaved", 2}, {"interleaved", 3}, {"interleaved-zb", 2}, {"looped-bfs", 2},
+      {"zb-v", 2},   {"v-half", 2},      {"v-min", 2},       {"1f1b-v", 2},         {"zb-v-auto", 2},
+      {"hanayo", 2}, {"synthesised", 1}};
+  int ran = 0, replicated = 0;
+  double shares = 0;
+  for (int trial = 0; trial < (test::all_trials() ? 2000 : 200); ++trial) {
+    CAPTURE(trial);
+    const auto& [schedule, chunks] = schedules[rng.integer(0, static_cast<int>(std::ssize(schedules)) - 1)];
+    const Ratio ratio = compare("scenarios/examples/quickstart.yaml", random_chain(rng, chunks), schedule);
+    ran += ratio.ran;
+    if (ratio.replicated) ++replicated, shares += ratio.share;
+  }
+  CHECK(ran > 100);
+  CHECK(replicated > 50);
+  CHECK(shares / replicated > 0.75);  // It is no bound of little use.
+}
+
+TEST_CASE("no order of work has a shorter period than the bound of its plan, with groups and divided states") {
+  Rng rng(24, "bounds of groups");
+  int ran = 0;
+  for (int trial = 0; trial < (test::all_trials() ? 1000 : 100); ++trial) {
+    CAPTURE(trial);
+    const int chunks = rng.integer(1, 2);
+    ran += compare("scenarios/examples/search-groups.yaml", random_groups(rng, chunks),
+                   chunks == 1 ? "1f1b" : "interleaved")
+               .ran;
+  }
+  CHECK(ran > 50);
+}
+
+TEST_CASE("the bound of replicas of one stage is the period") {
+  const Ratio ratio = compare(
+      "scenarios/examples/quickstart.yaml",
+      {"model={builder: mlp, widths: [512, 1024, 1024, 512]}",
+       "cluster={generator: star, groups: [{name: a, count: 8, type: fast, link: wire}], types: {fast: {peak: 2 "
+       "TFLOP/s, memory: 1 GiB, memory_bandwidth: 100 GB/s}}, links: {wire: {bandwidth: 1 GB/s, latency: 5 us}}}",
+       "plan={planner: balanced, stages: 1, replicas: 8, micro_batch_size: 8}", "run.micro_batches=4"},
+      "1f1b");
+  REQUIRE(ratio.ran);
+  CHECK(ratio.share == doctest::Approx(1).epsilon(1e-9));
+}
+
+}  // namespace stagecraft::work_bound_test
