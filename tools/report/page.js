@@ -92,7 +92,7 @@ function fillIterations() {
     $('iterations').append(button);
   };
   for (let k = 0; count > 1 && k < Math.min(count, 5); ++k) put(k === 0 ? 'Iteration 1' : String(k + 1), `Iteration ${k + 1}`, () => showIteration(k));
-  put('All', 'The whole run', () => show(0, length));
+  put('All', 'All iterations', () => show(0, length));
   $('iterations').lastChild.id = 'all';
 }
 

@@ -187,7 +187,7 @@ function fillIdle(table, runs) {
     .filter(([, , , k]) => k === 0 || there.some(run => used(run).some(d => shares.get(d)[k] > 0)));
   const swatch = key => element('i', undefined, { class: 'swatch ' + key });
   fillBeside(table, there, used, d => d.name, [
-    ['', d => stack(causes.map(([key, , , k]) => [key, shares.get(d)[k]]))],
+    ['shares', d => stack(causes.map(([key, , , k]) => [key, shares.get(d)[k]]))],
     ...causes.map(([key, title, note, k]) => [() => [swatch(key), element('span', title, { title: note })], d => percentText(shares.get(d)[k])]),
   ]);
 }
