@@ -54,11 +54,12 @@ constexpr Metric kMetrics[] = {
      [](const CompiledExperiment&, const Outcome& o) { return o.report.length.value; }},
     {"throughput_samples_per_s", "samples/s", "Samples per second at the period.", false,
      [](const CompiledExperiment&, const Outcome& o) { return o.report.throughput; }},
-    {"tokens_per_s", "tokens/s", "Tokens per second of all devices, with `software`.", false,
+    {"tokens_per_s", "tokens/s", "Tokens per second of all devices, for models of text.", false,
      [](const CompiledExperiment& p, const Outcome& o) {
-       return o.report.rates ? o.report.rates->tokens_per_second * p.program.work.devices : kUnknown;
+       const bool has_tokens = o.report.rates && o.report.rates->tokens_per_second > 0;
+       return has_tokens ? o.report.rates->tokens_per_second * p.program.work.devices : kUnknown;
      }},
-    {"mfu", "", "Model FLOPs utilization, with `software`.", false,
+    {"mfu", "", "Model FLOPs utilization.", false,
      [](const CompiledExperiment&, const Outcome& o) {
        return o.report.rates && o.report.rates->of_peak > 0 ? o.report.rates->of_peak : kUnknown;
      }},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "backends/backend.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/group_changes.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/play.hpp"
@@ -78,13 +80,20 @@ StageParts parts_of(const StageCost& cost) {
           cost.collectives->flows ? cost.collectives->update_compute : cost.update_parts};
 }
 
-/// Rates and classes of time of the whole model, where costs know them.
+/// The rate that the utilization of a device refers to: that of the number format of the run, or without rules for
+/// costs that of its type.
+FlopRate peak_of(const Experiment& e, DeviceId d) {
+  return e.rules ? e.rules->accelerators[e.cluster->devices[d].type].formats[e.rules->format].peak
+                 : e.cluster->type_of(d).peak;
+}
+
+/// Rates of the whole model where its amounts are known, and classes of time where costs know them.
 void describe_work(CompiledExperiment& c) {
   const Experiment& e = c.experiment;
   set_group_sizes(c);
-  if (!e.rules) return;
-  for (const StageId s : c.plan.stages.ids()) c.program.parts.push_back(parts_of(c.costs.at(s, 0)));
-  ModelWork& work = c.program.work;
+  if (e.rules)
+    for (const StageId s : c.plan.stages.ids()) c.program.parts.push_back(parts_of(c.costs.at(s, 0)));
+  ModelWork work;
   for (const Layer& layer : e.model->layers) {
     work.flops += layer.forward + (e.schedule.def->trains ? layer.input_gradient + layer.weight_gradient : Flops{});
     for (const Operation& op : layer.operations) {
@@ -97,8 +106,8 @@ void describe_work(CompiledExperiment& c) {
   std::set<DeviceId> used;
   for (const Stage& stage : c.plan.stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
   work.devices = static_cast<int>(used.size());
-  for (const DeviceId d : used)
-    work.peak += e.rules->accelerators[e.cluster->devices[d].type].formats[e.rules->format].peak;
+  for (const DeviceId d : used) work.peak += peak_of(e, d);
+  if (work.flops.value > 0 || work.tokens > 0) c.program.work = work;
 }
 
 /// " (stage 3, l9..l11)" or " (stages 0, 4)".
@@ -162,6 +171,7 @@ CompiledExperiment compile(PlannedExperiment planned) {
     c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, options);
   });
   describe_work(c);
+  if (!e.cluster->changes.empty()) cluster_of_program(c);
   c.program.workload = std::make_shared<const Workload>(make_workload(*e.model, c.plan, e.weights.rule, e.training));
   check_program(c.program);
   with_error_context(*e.source, "plan", [&](const Value&) {
@@ -205,7 +215,9 @@ Timeline execute(const CompiledExperiment& c, const std::string& backend, bool o
         with_error_context(*e.source, "plan", [&](const Value&) { return unfold(c.program, c.plan); });
     timeline = folded(def.run(unfolded.program, *e.cluster, options), unfolded.leaders);
   } else {
-    timeline = def.run(c.program, *e.cluster, options);
+    std::optional<Cluster> changing;  // Clusters are large; only one that changes is copied.
+    if (simulated && !e.cluster->changes.empty()) changing = cluster_of_program(c);
+    timeline = def.run(c.program, changing ? *changing : *e.cluster, options);
   }
   timeline.clock = def.clock;
   timeline.provenance = {.backend = backend,

@@ -33,8 +33,10 @@ void add(ReproductionErrors& s, const Published& published, const Reproduced& c)
 }
 
 std::string card(const std::string& label, const std::string& value, const std::string& more) {
-  return fmt::format("<div class=\"card\"><div class=\"soft\">{}</div><b>{}</b><div class=\"soft\">{}</div></div>",
-                     label, value, more);
+  return fmt::format(
+      "<div class=\"card\"><div class=\"label\">{}</div><div class=\"value\">{}</div><div "
+      "class=\"more\">{}</div></div>",
+      label, value, more);
 }
 
 struct Bin {

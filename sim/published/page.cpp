@@ -13,6 +13,7 @@
 #include "sim/published/error_summary.hpp"
 #include "sim/published/reproduce.hpp"
 #include "sim/published/table.hpp"
+#include "sim/report/html_content.hpp"
 
 namespace stagecraft {
 namespace {
@@ -115,41 +116,6 @@ std::string plot_svg(const PublishedTable& t, std::span<const Reproduced> cells)
   return text + "</svg>";
 }
 
-using Verdict = Reproduced::Verdict;
-
-constexpr const char* kStyle = R"(
-:root { color-scheme: light dark; --ink: #222; --soft: #6a6a6a; --paper: #fff; --line: #ddd; --ours: #2f6db3; --bad: #b3372f; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #ddd; --soft: #9a9a9a; --paper: #181a1b; --line: #3a3d3f; --ours: #7fb2e5; --bad: #ef8a80; }
-}
-body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 66em;
-  margin: 2em auto; padding: 0 1em; overflow-wrap: anywhere; }
-a { color: var(--ours); }
-h2 { margin: 2.2em 0 .2em; padding-top: .6em; border-top: 1px solid var(--line); }
-h3 { margin: 1.8em 0 0; font-size: 1.02em; }
-.soft { color: var(--soft); margin: .1em 0 .6em; }
-.pair { display: flex; flex-wrap: wrap; gap: 1em 3em; align-items: flex-start; overflow-x: auto; }
-table { border-collapse: collapse; margin: .6em 0; font-variant-numeric: tabular-nums; font-size: 13.5px; }
-th, td { text-align: right; padding: 2px 0 2px 18px; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child { text-align: left; padding-left: 0; font-weight: normal; white-space: normal; max-width: 30em; }
-thead th { max-width: 16em; white-space: normal; vertical-align: bottom; }
-thead th { font-weight: 600; }
-.published { color: var(--soft); font-weight: normal; padding-right: .5em; }
-.missed { color: var(--bad); font-weight: 600; }
-.why { max-width: 46em; margin: .7em 0 0; font-size: 14px; }
-.cards { display: flex; flex-wrap: wrap; gap: 8px; margin: 1em 0; }
-.card { background: color-mix(in srgb, var(--line) 35%, transparent); border-radius: 8px; padding: 6px 14px; }
-.card b { font-size: 1.35em; }
-.card .soft { margin: 0; font-size: 13px; }
-svg .met { fill: var(--ours); }
-svg { max-width: 100%; height: auto; }
-svg text { fill: var(--soft); font-size: 11px; }
-svg .axis { stroke: var(--line); fill: none; }
-svg .band { fill: var(--line); fill-opacity: .45; }
-svg .point { fill: var(--ours); fill-opacity: .75; }
-svg .off { fill: var(--bad); }
-)";
-
 bool bad(const Reproduced& c) { return c.verdict == Verdict::Missed || c.verdict == Verdict::Failed; }
 
 std::string cell_html(const PublishedTable& t, const Reproduced& c) {
@@ -199,7 +165,7 @@ std::string reasons_html(const PublishedTable& t, std::span<const Reproduced> ce
 }
 
 std::string table_html(const PublishedTable& t, std::span<const Reproduced> cells) {
-  return fmt::format("<h3>{}</h3><p class=\"soft\">{} on {}; {}.</p><div class=\"pair\">{}{}</div>{}",
+  return fmt::format("<h3>{}</h3><p class=\"remark\">{} on {}; {}.</p><div class=\"pair\">{}{}</div>{}",
                      xml_escape(t.name), t.figure, t.backend, rule_text(t), grid_html(t, cells), plot_svg(t, cells),
                      reasons_html(t, cells));
 }
@@ -234,7 +200,7 @@ std::string summary_html(std::span<const Reproduction> reproductions) {
 }
 
 std::string publication_html(const Reproduction& r) {
-  std::string text = fmt::format("<h2 id=\"{}\">{}</h2><p class=\"soft\">{}</p>", xml_escape(r.published.name),
+  std::string text = fmt::format("<h2 id=\"{}\">{}</h2><p class=\"remark\">{}</p>", xml_escape(r.published.name),
                                  xml_escape(r.published.title), xml_escape(r.published.source));
   std::size_t first = 0;
   for (std::size_t t = 0; t < r.published.tables.size(); ++t) {
@@ -252,15 +218,9 @@ std::string publication_html(const Reproduction& r) {
 }  // namespace
 
 std::string reproduced_html(std::span<const Reproduction> reproductions) {
-  std::string text = fmt::format(
-      "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-      "<meta name=\"viewport\" content=\"width=device-width\"><title>Published and ours</title><style>{}</style></head>"
-      "<body><h1>Published and ours</h1><p class=\"soft\">Each cell has the published figure in gray and ours next to "
-      "it; missed figures are red, with the reason below. In the plots the band is how far ours may be.</p>{}{}",
-      kStyle, error_summary_html(reproductions), summary_html(reproductions));
-  for (const Reproduction& r : reproductions) text += publication_html(r);
-  return text + "</body></html>\n";
+  std::string content = error_summary_html(reproductions) + summary_html(reproductions);
+  for (const Reproduction& r : reproductions) content += publication_html(r);
+  return html_content_page(html::reproduced, "Published and simulated figures", content);
 }
 
 }  // namespace stagecraft

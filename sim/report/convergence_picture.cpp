@@ -2,6 +2,8 @@
 #include <cmath>
 #include <functional>
 
+#include <fmt/format.h>
+
 #include "sim/core/numbers.hpp"
 #include "sim/report/chart.hpp"
 #include "sim/report/convergence.hpp"
@@ -66,7 +68,10 @@ Picture convergence_picture(const Convergence& c, const std::string& title, Loss
     }
     chart.series.push_back(std::move(series));
   }
-  chart.note = left_out ? "Mean over the seeds; losses of runs that diverge are not drawn." : "Mean over the seeds.";
+  const bool several =
+      std::any_of(c.methods.begin(), c.methods.end(), [](const MethodRuns& m) { return m.curves.size() > 1; });
+  if (several) chart.note = "Mean over the seeds.";
+  if (left_out) chart.note += fmt::format("{}Losses of runs that diverge are not drawn.", several ? " " : "");
   return chart_picture(chart, size);
 }
 

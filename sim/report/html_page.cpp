@@ -1,4 +1,4 @@
-#include "sim/report/html_page.hpp"
+#include "sim/report/html_content.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -69,6 +69,14 @@ std::string html_page(const html::Source& source, const std::string& title, std:
                               {"data", json_block(json)},
                               {"parts", std::move(blocks)},
                               {"picture", picture},
+                              {"script", std::string(source.script)}});
+}
+
+std::string html_content_page(const html::Source& source, const std::string& title, const std::string& content) {
+  return filled(source.page, {{"policy", policy(source)},
+                              {"title", xml_escape(title)},
+                              {"style", std::string(source.style)},
+                              {"content", content},
                               {"script", std::string(source.script)}});
 }
 

@@ -222,7 +222,7 @@ const MapSpec& results_fields() {
           list("change_times", map("change", change_fields())).optional().doc("The same as times."),
           amount("jitter_most").optional().doc("Largest random deviation of an instruction, as a share of its time."),
           map("search", search_fields()).optional().doc("How the schedule was found."),
-          map("rates", rates_fields()).optional().doc("Rates of one device, with `software`."),
+          map("rates", rates_fields()).optional().doc("Rates of the model, where its amounts are known."),
           count("devices_per_group").optional().doc("Devices that each listed device with a stage stands for."),
           interval_field(),
           diagnosis_field(),

@@ -67,15 +67,25 @@ std::string period_text(const Program& program, const Report& report, const Clus
          row("whole run", to_text(report.length), pluralize(program.iterations, "iteration"));
 }
 
+/// Four digits, and from ten thousand on a letter for each thousand: "70.37 k".
+std::string short_number(double value) {
+  constexpr double kThousand = 1000, kFirst = 10 * kThousand;
+  std::size_t letter = 0;
+  const std::string_view letters = " kMGT";
+  if (value >= kFirst)
+    while (value >= kThousand && letter + 1 < letters.size()) value /= kThousand, ++letter;
+  return letter == 0 ? fmt::format("{:.4g}", value) : fmt::format("{:.4g} {}", value, letters[letter]);
+}
+
 std::string rates_text(const Program& program, const DeviceRates& rates) {
   const std::string each = fmt::format("for each of {}; model {:.4g} TFLOP/s",
                                        pluralize(program.work.devices, "device"), rates.model.value / 1e12);
   std::string shares = rates.of_peak > 0 ? fmt::format(", {} of the peak (MFU)", percent(rates.of_peak)) : "";
   if (rates.hardware_of_peak > rates.of_peak * (1 + 1e-9))
     shares += fmt::format(", {} with recomputation (HFU)", percent(rates.hardware_of_peak));
-  std::string text = row("tokens", fmt::format("{:.4g}/s", rates.tokens_per_second), each + shares);
+  std::string text = row("tokens", short_number(rates.tokens_per_second) + "/s", each + shares);
   if (program.work.devices > 1)
-    text += row("all tokens", fmt::format("{:.4g}/s", rates.tokens_per_second * program.work.devices),
+    text += row("all tokens", short_number(rates.tokens_per_second * program.work.devices) + "/s",
                 rates.joules_per_token > 0 ? fmt::format("{:.4g} J for each", rates.joules_per_token) : "");
   return text;
 }

@@ -24,6 +24,9 @@ PLANTED = {
     "straggler": ("slow-device", "h100-0.gpu2"),
     "exposed-all-reduce": ("gradient-sums", "stage 0"),
     "expert-imbalance": ("expert-imbalance", "experts"),
+    "zero-3-slow-fabric": ("gradient-sums", "stage 0"),
+    "slow-member": ("slow-device", "gpu3"),
+    "wide-tensor-group": ("group-collectives", "16 devices"),
     "balanced": ("computation", ""),
 }
 TOLERANCE = 0.02  # Of what is said; the same simulation gives it, so that only rounding may differ.

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import test, { after, before } from 'node:test';
-import { accessibilityProblems, contrast } from './accessible.mjs';
+import { accessibilityProblems, contrast, TEXT_PAIRS } from './accessible.mjs';
 import { Chromium, chromiumHere } from './chromium.mjs';
 import { HOSTILE_YAML, hostileProblems } from './hostile.mjs';
 
@@ -36,9 +36,17 @@ test('the page begins with the distribution of the errors', async () => {
 test('it is accessible, at 900 pixels too', async () => {
   await browser.send('Emulation.setDeviceMetricsOverride', { width: 900, height: 900, deviceScaleFactor: 1, mobile: false });
   await browser.open(page);
-  assert.deepEqual(await accessibilityProblems(browser, [['ink', 'paper'], ['soft', 'paper'], ['ours', 'paper'], ['bad', 'paper']]), []);
+  assert.deepEqual(await accessibilityProblems(browser, TEXT_PAIRS), []);
   assert.equal(await browser.evaluate('document.documentElement.scrollWidth <= innerWidth'), true);
   assert.ok(contrast('#000000', '#ffffff') === 21);
+});
+
+test('its button switches between light and dark', async () => {
+  await browser.open(page);
+  const seen = () => browser.evaluate('[document.documentElement.classList.contains("dark"), getComputedStyle(document.body).backgroundColor, document.getElementById("theme").textContent]');
+  assert.deepEqual(await seen(), [false, 'rgb(255, 255, 255)', 'Dark']);
+  await browser.evaluate('document.getElementById("theme").click()');
+  assert.deepEqual(await seen(), [true, 'rgb(18, 22, 27)', 'Light']);
 });
 
 test('hostile names of a publication, its tables, rows and columns stay text', async () => {

@@ -13,11 +13,6 @@ function gaugeOf(part) {
   gauge.append(bar);
   return gauge;
 }
-/** Three digits and a power of thousand: "223.8 k". */
-function shortNumber(value) {
-  const [size, letter] = [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e3, ' k']].find(([least]) => value >= 10 * least) ?? [1, ''];
-  return numberText(value / size) + letter;
-}
 
 /** The sentences of the terminal: the first cause, and the best change; of those that keep the batch too. */
 function diagnosisLines(diagnosis, batch) {

@@ -25,7 +25,7 @@ function fillChosen(panel, sweep, i) {
   const { status, code, message } = endOf(sweep, i), command = commandOf(sweep, i), parts = [];
   if (status !== 'ok') parts.push(element('p', `${status}${code ? ` (${code})` : ''}${message ? `: ${message}` : ''}`, { class: 'warning' }));
   const varied = sweep.axes.filter(a => a.of[i] >= 0).map(a => [a.path, a.texts[a.of[i]]]);
-  if (varied.length > 0) parts.push(listTable('What it sets', varied));
+  if (varied.length > 0) parts.push(listTable('Settings', varied));
   else parts.push(element('p', 'It is the base as it stands.'));
   if (sweep.kept.has(i)) {
     const line = element('p');
@@ -37,6 +37,6 @@ function fillChosen(panel, sweep, i) {
   parts.push(again, element('pre', command, { tabindex: 0 }), element('p', sweep.found
     ? 'From the folder in which this page was made; the next page links what it writes.'
     : `The scenario is named as ${sweep.name}.yaml names it, which was not found when this page was made.`, { class: 'hint' }));
-  if (sweep.ran[i]) parts.push(listTable('What came of it', sweep.metrics.map(m => [m.title, metricText(m, m.values[i]), m.name])));
+  if (sweep.ran[i]) parts.push(listTable('Results', sweep.metrics.map(m => [m.title, metricText(m, m.values[i]), m.name])));
   panel.replaceChildren(...parts);
 }

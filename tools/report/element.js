@@ -33,9 +33,12 @@ function coloursOf(names) {
   return Object.fromEntries(names.map(name => [name, style.getPropertyValue('--' + name).trim()]));
 }
 
-/** A canvas of this many pixels of the page, sharp on every screen, to draw on in these pixels. */
-function sizedContext(canvas, width, height) {
-  const ratio = devicePixelRatio || 1, context = canvas.getContext('2d');
+/** The width of pictures on paper, which the style sheet scales to the sheet; its text is read next to that of tables. */
+const PAPER_WIDTH = 880;
+
+/** A canvas of this many pixels of the page, sharp on every screen and on paper, to draw on in these pixels. */
+function sizedContext(canvas, width, height, paper = false) {
+  const ratio = Math.max(devicePixelRatio || 1, paper ? 3 : 1), context = canvas.getContext('2d');
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
   canvas.style.height = height + 'px';

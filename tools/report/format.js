@@ -3,9 +3,11 @@
 const TIMES = [['ns', 1e3], ['us', 1e6], ['ms', 1e9], ['s', 1e12]];
 const SIZES = [['B', 1], ['KiB', 2 ** 10], ['MiB', 2 ** 20], ['GiB', 2 ** 30], ['TiB', 2 ** 40]];
 
+const JOULES = [['mJ', 1e-3], ['J', 1], ['kJ', 1e3], ['MJ', 1e6], ['GJ', 1e9]];
+
 function inUnits(value, units, digits) {
   const rounded = x => Number(x.toPrecision(digits));
-  if (value === 0) return `0 ${units === TIMES ? 's' : units[0][0]}`;
+  if (value === 0) return `0 ${units === TIMES ? 's' : units === JOULES ? 'J' : units[0][0]}`;
   let unit = units[0];
   for (const u of units) if (rounded(Math.abs(value) / u[1]) >= 1) unit = u;
   return `${rounded(value / unit[1])} ${unit[0]}`;
@@ -15,6 +17,14 @@ function sizeText(bytes) { return inUnits(bytes, SIZES, 4); }
 function secondsText(seconds) { return timeText(seconds * 1e12); }
 function percentText(share) { return `${(Math.abs(share) < 5e-4 ? 0 : 100 * share).toFixed(1)} %`; }
 function numberText(value) { return String(Number(value.toPrecision(4))); }
+
+function daysText(seconds) { return seconds >= 172800 ? `${numberText(seconds / 86400)} days` : secondsText(seconds); }
+function joulesText(joules) { return inUnits(joules, JOULES, 4); }
+/** Three digits and a power of thousand: "223.8 k". */
+function shortNumber(value) {
+  const [size, letter] = [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e3, ' k']].find(([least]) => value >= 10 * least) ?? [1, ''];
+  return numberText(value / size) + letter;
+}
 
 /** What a value is against a first one: shares differ by points, the rest by a share of the first. */
 function changeText(value, base, isShare) {

@@ -6,10 +6,10 @@ const ROW = 24, PRINTED = 400;
 function gridColumns(sweep, every) {
   const metrics = sweep.metrics.filter(m => every || MAIN_METRICS.includes(m.name));
   return [
-    { key: 'number', title: 'no', kind: 'number', text: i => String(sweep.number[i]) },
+    { key: 'number', title: 'point', kind: 'number', text: i => String(sweep.number[i]) },
     ...sweep.axes.map(a => ({ key: a.path, title: a.name, note: a.path, kind: a.sizes ? 'number' : 'text', text: i => settingText(a, i) })),
     ...metrics.map(m => ({ key: m.name, title: m.title, note: m.name, kind: 'number', text: i => (sweep.ran[i] ? metricText(m, m.values[i]) : '') })),
-    { key: 'end', title: 'came of it', kind: 'text', text: i => endText(sweep, i) },
+    { key: 'end', title: 'status', kind: 'text', text: i => endText(sweep, i) },
   ];
 }
 function endText(sweep, i) {

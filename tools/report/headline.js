@@ -31,7 +31,6 @@ function lastCard(run) {
     return card('Price', `$${numberText(e.dollars_per_billion_tokens)}`, 'per 10^9 tokens', e.dollars > 0 ? `$${shortNumber(e.dollars)} and ${daysText(e.duration_s)} for the training` : `for ${e.devices} devices`);
   return card('Waits for communication', percentText(idle.transfer), '', `of device time${idle.receiver > 5e-4 ? `; ${percentText(idle.receiver)} for receivers` : ''}`);
 }
-function daysText(seconds) { return seconds >= 172800 ? `${numberText(seconds / 86400)} days` : secondsText(seconds); }
 
 function runCards(run) {
   const { results: r } = run, idle = idleShares(run), first = Math.abs(r.period_s / r.makespan_s - 1) < 5e-4;

@@ -36,7 +36,7 @@ function unitOf(name, as) {
 }
 
 const TEXTS = {
-  time: secondsText, size: sizeText, share: percentText, rate: v => numberText(v) + '/s', joule: v => numberText(v) + ' J',
+  time: secondsText, size: sizeText, share: percentText, rate: v => numberText(v) + '/s', joule: joulesText,
   yes: v => (v ? 'yes' : 'no'), number: numberText,
 };
 function metricText(metric, value) { return Number.isFinite(value) ? TEXTS[metric.unit](value) : '\u2013'; }

@@ -5,6 +5,8 @@ const parts = runs.flatMap(run => run.parts.map(part => [run, part]));
 let arrived = 0;
 const length = Math.max(1, ...runs.map(run => run.length));
 const canvas = $('view'), scroller = $('scroller');
+/** Browsers have no canvas of more pixels; rows below that are not on paper. */
+const MOST_PAPER = 10000;
 /** The first view is one iteration, which is enough to see the schedule. */
 const firstEnd = runs.some(run => run.iterationEnds.length > 1) ? Math.max(...runs.map(run => run.iterationEnds[0])) : length;
 const state = {
@@ -12,8 +14,8 @@ const state = {
 };
 let layout, palette, waiting = 0;
 
-function sizedView() { return { ...state.view, width: scroller.clientWidth }; }
-function heightNow() { return Math.min(layout.height, state.paper ? 16000 : Math.max(160, Math.floor(innerHeight * 0.76))); }
+function sizedView() { return { ...state.view, width: state.paper ? PAPER_WIDTH : scroller.clientWidth }; }
+function heightNow() { return Math.min(layout.height, state.paper ? MOST_PAPER : Math.max(160, Math.floor(innerHeight * 0.76))); }
 
 function arrange() {
   layout = rowsOf(runs, { messages: $('messages').checked, memory: $('memory').checked, paired: $('paired').checked, open: state.open, every: $('replicas').checked, filter: $('filter').value });
@@ -56,7 +58,7 @@ function paint() {
   cancelAnimationFrame(waiting);
   waiting = 0;
   const view = sizedView(), height = heightNow();
-  draw(sizedContext(canvas, view.width, height), {
+  draw(sizedContext(canvas, view.width, height, state.paper), {
     runs, rows: layout.rows, view, height, palette, top: state.paper ? 0 : scroller.scrollTop, byMicro: $('colour').value === 'micro',
     critical: $('critical').checked, paired: $('paired').checked, chosen: state.chosen, marked: state.marked, hidden: state.hidden,
   });
@@ -90,7 +92,7 @@ function fillIterations() {
     $('iterations').append(button);
   };
   for (let k = 0; count > 1 && k < Math.min(count, 5); ++k) put(k === 0 ? 'Iteration 1' : String(k + 1), `Iteration ${k + 1}`, () => showIteration(k));
-  put('All', 'The whole run', () => show(0, length));
+  put('All', 'All iterations', () => show(0, length));
   $('iterations').lastChild.id = 'all';
 }
 
@@ -185,7 +187,7 @@ function step(by) {
 nameRuns(runs);
 fillSetups($('setups'), runs);
 $('cards').replaceChildren(...(runs.length > 1 ? compareCards(runs) : runCards(runs[0])));
-$('cards').style.gridTemplateColumns = runs.length > 1 ? `repeat(auto-fit, minmax(min(260px, 100%), 1fr))` : '';
+$('cards').style.gridTemplateColumns = runs.length > 1 ? `repeat(auto-fit, minmax(min(200px, 100%), 1fr))` : '';
 fillLines($('answer'), runs.length > 1 ? comparison(runs) : diagnosisLines(runs[0].results.diagnosis, samplesOf(runs[0])));
 $('notice').textContent = batchNotice(runs);
 $('notice').hidden = $('notice').textContent === '';

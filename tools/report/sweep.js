@@ -65,11 +65,14 @@ function verdict(ran) {
   return ahead && ahead.count > 0 ? `; best ${metric.title}: ${metricText(metric, ahead.value)} with ${labelOf(sweep, ahead.point)}` : '';
 }
 
+function frontText(front, all) {
+  return front === 1 ? `1 of ${all} points is on the front: no other is better in one figure and not worse in the other` : `${front} of ${all} points are on the front: no other is better in one figure and not worse in the other`;
+}
 function fillFront() {
   if ($('front-section').hidden) return;
   best = paretoFront(shown, metricNamed(state.costA), metricNamed(state.costB));
   const { front, rest } = best, metrics = [metricNamed(state.costA), metricNamed(state.costB)];
-  $('front-count').textContent = front.length === 0 ? 'No point has both figures.' : `${front.length} of ${front.length + rest.length} points are beaten by no other in both:`;
+  $('front-count').textContent = front.length === 0 ? 'No point has both figures.' : `${frontText(front.length, front.length + rest.length)}${state.lineBy && state.lineBy !== state.lineX ? '; colors as in Lines' : ''}:`;
   $('front-list').replaceChildren(...front.slice(0, 100).map(i => {
     const item = element('li');
     const label = labelOf(sweep, i), figures = metrics.map(m => metricText(m, m.values[i])).join(', ');
@@ -121,17 +124,18 @@ function paint() {
 
 function paintMap(metric, how, chosen, palette) {
   const x = axisOf(state.mapX), y = axisOf(state.mapY), map = heatMap(shown, x, y, metric, how);
-  const width = $('map').clientWidth, { height } = mapLayout($('map').getContext('2d'), map, x, y, width);
+  const width = pictureWidth('map'), { height } = mapLayout($('map').getContext('2d'), map, x, y, width);
   const here = cell => chosen !== null && x.of[chosen] === map.xs[cell.x] && y.of[chosen] === map.ys[cell.y];
   targets.map = drawMap(...sized('map', height), map, { x, y, metric, how, chosen: here, palette });
 }
 function paintRows() {
   fillGridRows($('scroller'), $('points'), gridColumns(sweep, state.every === '1'), sweep, rows, chosenPoint(), paper);
 }
+function pictureWidth(id) { return paper ? PAPER_WIDTH : $(id).clientWidth; }
 /** Where a picture is drawn: its canvas, or the file that it is saved to. */
 function sized(id, height) {
-  const width = $(id).clientWidth;
-  if (!saved) return [sizedContext($(id), width, height), { width, height }];
+  const width = pictureWidth(id);
+  if (!saved) return [sizedContext($(id), width, height, paper), { width, height }];
   saved.files[id] = new SvgContext($(id).getContext('2d'), width, height);
   return [saved.files[id], { width, height }];
 }

@@ -31,12 +31,9 @@ function columnHead(column) {
   return head;
 }
 
-/** A head of one row, or two where columns have a common title; rows: [{name, note, cells: [text or element], kind}]. */
-function fillTable(table, columns, rows, groups = []) {
-  const head = table.createTHead();
-  if (groups.length > 0)
-    head.insertRow().append(element('td'), ...groups.map(g => element('th', g.title, { scope: 'colgroup', colspan: g.columns })));
-  head.insertRow().append(element('td'), ...columns.map(columnHead));
+/** rows: [{name, note, cells: [text or element], kind}]. */
+function fillTable(table, columns, rows) {
+  table.createTHead().insertRow().append(element('td'), ...columns.map(columnHead));
   const body = table.createTBody();
   for (const { name, note, cells, kind } of rows) {
     const row = body.insertRow();
@@ -51,6 +48,7 @@ function fillTable(table, columns, rows, groups = []) {
 }
 
 const largest = (list, of) => list.reduce((most, x) => Math.max(most, of(x)), 0);
+const mean = list => list.reduce((sum, x) => sum + x, 0) / list.length;
 const share = (part, whole) => (whole > 0 ? part / whole : 0);
 
 /** Not for the whole run, and not again and again: then no iteration is like another. */
@@ -72,11 +70,22 @@ const FIGURES = [
   ['whole run', 'all iterations', r => r.length_s, secondsText],
   ['throughput', 'samples per second at the period', r => r.throughput_samples_per_s, v => numberText(v) + '/s'],
   ['time per sample', 'period divided by the samples of an iteration', r => (r.throughput_samples_per_s > 0 ? 1 / r.throughput_samples_per_s : undefined), secondsText],
+  ['tokens', 'per second at the period', r => r.rates?.tokens_per_s || undefined, v => shortNumber(v) + '/s'],
+  ['tokens per device', 'per second', r => r.rates?.tokens_per_s_per_device || undefined, v => shortNumber(v) + '/s'],
+  ['model FLOP/s per device', 'of forward and backward, without recomputation', r => r.rates?.model_flops_per_device || undefined, v => shortNumber(v) + 'FLOP/s'],
+  ['MFU', 'model FLOP/s as a share of the peak of the devices', r => r.rates?.mfu || undefined, percentText, true],
+  ['HFU', 'the same with recomputation', r => r.rates?.hfu || undefined, percentText, true],
+  ['devices compute', 'mean share of the run, over the devices', r => mean(r.devices.filter(d => d.used).map(d => d.utilisation)), percentText, true],
   ['bubble', 'idle share of the devices within one iteration', r => r.bubble, percentText, true],
   ['steady bubble', 'idle share of the period on the busiest device', r => r.steady_bubble, percentText, true],
   ['peak memory, planned', 'of the fullest device', r => largest(r.devices, d => d.peak_memory_bytes), sizeText],
   ['peak memory, measured', 'of the fullest device, what was really taken', r => r.learnt?.memory?.length ? largest(r.learnt.memory, d => d.total_bytes) : undefined, sizeText],
-  ['energy', 'of the whole run', r => r.energy_J || undefined, v => numberText(v) + ' J'],
+  ['energy', 'of the whole run', r => r.energy_J || undefined, joulesText],
+  ['energy per token', 'at the period', r => r.rates?.energy_per_token_J || undefined, joulesText],
+  ['price of 10^9 tokens', 'of all devices of the plan', r => r.economics?.dollars_per_billion_tokens || undefined, v => `$${numberText(v)}`],
+  ['the training takes', 'all tokens of the budget, with failures where their rate is given', r => r.economics?.duration_s || undefined, daysText],
+  ['the training costs', 'all tokens of the budget', r => r.economics?.dollars || undefined, v => `$${shortNumber(v).trim()}`],
+  ['goodput', 'share of the time that no failure or checkpoint takes', r => (r.economics?.goodput < 1 ? r.economics.goodput : undefined), percentText, true],
   ['critical path: compute', 'share of the whole run', r => share(r.critical_path.compute_s, r.length_s), percentText, true],
   ['critical path: transfers', 'share of the whole run', r => share(r.critical_path.transfer_s, r.length_s), percentText, true],
   ['critical path: waiting', 'share of the whole run', r => share(r.critical_path.wait_s, r.length_s), percentText, true],
@@ -98,12 +107,12 @@ function figureRows(runs) {
 }
 
 function fillFigures(table, runs) {
-  const columns = runs.map(run => `${run.name}\n${originOf(run)}`);
-  for (const run of runs.slice(1)) columns.push(`${run.name} against the first`);
+  const several = runs.length > 1, columns = runs.map(run => `${several ? labelOf(run) : run.name}\n${originOf(run)}`);
+  for (const run of runs.slice(1)) columns.push(`${run.letter} against ${runs[0].letter}`);
   fillTable(table, columns, figureRows(runs));
   for (const run of runs)
     if (run.results.fits === false)
-      table.after(element('p', `${run.name}: with the messages that are on their way, a device needs more memory than it has.`, { class: 'warning' }));
+      table.after(element('p', `${several ? labelOf(run) : run.name}: with the messages that are on their way, a device needs more memory than it has.`, { class: 'warning' }));
 }
 
 function busyCell(utilisation) {
@@ -114,25 +123,36 @@ function busyCell(utilisation) {
   return cell;
 }
 
-/** The columns of all runs next to each other, one row for each name. */
+/** A row for each name; of several runs one below the other, so that any number of them fits a page. columns: [title, cell of an entry]. */
 function fillBeside(table, runs, entriesOf, nameOf, columns) {
   const lists = runs.map(run => new Map(entriesOf(run).map(entry => [nameOf(entry), entry])));
-  const names = [...new Set(lists.flatMap(list => [...list.keys()]))];
-  const rows = names.map(name => ({
-    name, cells: lists.flatMap(list => columns.map(([, of]) => (list.has(name) ? of(list.get(name)) : '\u2013'))),
-  }));
+  const names = [...new Set(lists.flatMap(list => [...list.keys()]))], cellsOf = (list, name) => columns.map(([, of]) => (list.has(name) ? of(list.get(name)) : '\u2013'));
   if (names.length === 0) return table.replaceWith(element('p', 'None.'));
-  const groups = runs.length > 1 ? runs.map(run => ({ title: run.name, columns: columns.length })) : [];
-  fillTable(table, runs.flatMap(() => columns.map(([title]) => title)), rows, groups);
+  if (runs.length === 1) return fillTable(table, columns.map(([title]) => title), names.map(name => ({ name, cells: cellsOf(lists[0], name) })));
+  table.createTHead().insertRow().append(element('td'), element('td'), ...columns.map(([title]) => columnHead(title)));
+  for (const name of names) {
+    const body = table.createTBody();
+    runs.forEach((run, r) => {
+      const row = body.insertRow();
+      if (r === 0) row.append(element('th', name, { scope: 'rowgroup', rowspan: runs.length }));
+      row.append(element('th', run.letter, { scope: 'row', title: labelOf(run), class: 'letter' }));
+      for (const cell of cellsOf(lists[r], name)) row.insertCell().append(cell);
+    });
+  }
 }
 
+/** "receive 2F1" for "9<8:2F1", what the devices that exchange it call the message. */
+function instructionText(name) {
+  const [, arrow, op] = /^\d+([<>])\d+:(.+)$/.exec(name) ?? [];
+  return op ? `${arrow === '<' ? 'receive' : 'send'} ${op}` : name;
+}
 function fillDevices(table, runs) {
   fillBeside(table, runs, run => run.results.devices.filter(d => d.used), d => d.name, [
     ['busy', d => busyCell(d.utilisation)],
     ['waits for link', d => secondsText(d.exposed_communication_s)],
     ['peak memory', d => sizeText(d.peak_memory_bytes) + (d.memory_capacity_bytes > 0 ? ` of ${sizeText(d.memory_capacity_bytes)}` : '') +
       (d.memory_reserved_bytes > 0 ? ` (${sizeText(d.memory_reserved_bytes)} reserved)` : '')],
-    ['at', d => d.peak_memory_at],
+    [() => [element('span', 'at', { title: 'the operation that brings the memory to its peak' })], d => instructionText(d.peak_memory_at)],
     ['activations', d => String(d.peak_activations)],
   ]);
   for (const run of runs) {
@@ -167,7 +187,7 @@ function fillIdle(table, runs) {
     .filter(([, , , k]) => k === 0 || there.some(run => used(run).some(d => shares.get(d)[k] > 0)));
   const swatch = key => element('i', undefined, { class: 'swatch ' + key });
   fillBeside(table, there, used, d => d.name, [
-    ['', d => stack(causes.map(([key, , , k]) => [key, shares.get(d)[k]]))],
+    ['shares', d => stack(causes.map(([key, , , k]) => [key, shares.get(d)[k]]))],
     ...causes.map(([key, title, note, k]) => [() => [swatch(key), element('span', title, { title: note })], d => percentText(shares.get(d)[k])]),
   ]);
 }
@@ -237,8 +257,8 @@ function heatCell(link) {
 function fillOrigin(table, scenarios, runs) {
   const from = key => runs.map(run => String(run.results.provenance[key] ?? '') || '\u2013');
   const row = (name, cells) => ({ name, cells, kind: 'text' });
-  fillTable(table, runs.map(run => run.name), [
-    row('title', runs.map(run => run.results.title || '\u2013')), row('backend', runs.map(originOf)),
+  fillTable(table, runs.map(run => (runs.length > 1 ? labelOf(run) : run.name)), [
+    ...(runs.length > 1 ? [row('run', runs.map(run => run.name))] : []), row('title', runs.map(run => run.results.title || '\u2013')), row('backend', runs.map(originOf)),
     row('clock', from('clock')), row('machine', from('machine')), row('stagecraft', from('stagecraft')), row('seed', from('seed')),
     row('scenario, SHA-256', from('scenario_sha256')), row('iterations', runs.map(run => String(run.results.iterations))),
     ...(runs.some(run => run.results.changes) ? [row('changes', runs.map(run => (run.results.changes ?? ['\u2013']).join('; ')))] : []),
@@ -247,7 +267,7 @@ function fillOrigin(table, scenarios, runs) {
   ]);
   for (const run of runs) {
     const details = element('details');
-    details.append(element('summary', runs.length > 1 ? `Resolved scenario of ${run.name}` : 'Resolved scenario'), element('pre', run.scenario));
+    details.append(element('summary', runs.length > 1 ? `Resolved scenario of ${labelOf(run)}` : 'Resolved scenario'), element('pre', run.scenario));
     scenarios.append(details);
   }
 }

@@ -1,9 +1,61 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
 
 namespace stagecraft::diagnosis {
+
+namespace {
+
+/// The batch of an iteration is written as samples, so that micro-batches follow from it.
+bool has_global_batch(const DiagnosisInput& in) { return in.experiment().source->at("run").has("global_batch"); }
+
+/// Twice the samples in each micro-batch, in the same batch.
+std::optional<Suggestion> larger_micro_batches(const DiagnosisInput& in) {
+  const int size = in.experiment().plan.written_micro_batch_size(), count = in.experiment().run.micro_batches;
+  if (size < 1 || count % 2 != 0) return {};
+  Suggestion s{{fmt::format("plan.micro_batch_size={}", 2 * size)}, "half as many micro-batches of twice the size"};
+  if (!has_global_batch(in)) s.sets.push_back(fmt::format("run.micro_batches={}", count / 2));
+  return s;
+}
+
+/// Changes for states that replicas divide: each pass gathers weights where those are divided too.
+void suggest_sharding(const DiagnosisInput& in, Finding& f) {
+  const PlanSpec& spec = in.experiment().plan;
+  if (!spec.planner->fields->find("shard")) return;
+  const Stage& first = in.plan().stages.front();
+  const auto& devices = in.cluster().devices;
+  const auto on_host = std::count_if(first.dense.devices.begin(), first.dense.devices.end(), [&](DeviceId d) {
+    return devices[d].host == devices[first.dense.devices.front()].host;
+  });
+  const auto within = on_host / first.shape.degrees.group();
+  if (spec.sharding == StateSharding::Weights && within > 1 && within < first.replicas())
+    f.suggestions.push_back({{fmt::format("plan.shard={{state: weights, within: {}}}", within)},
+                             "weights divided inside each node alone (HSDP)"});
+  if (spec.sharding == StateSharding::Weights)
+    f.suggestions.push_back({{"plan.shard=gradients"}, "whole weights on each replica (ZeRO-2)"});
+  if (spec.sharding == StateSharding::Weights || spec.sharding == StateSharding::Gradients)
+    f.suggestions.push_back({{"plan.shard=optimizer"}, "whole weights and gradients on each replica (ZeRO-1)"});
+  if (auto larger = larger_micro_batches(in)) f.suggestions.push_back(std::move(*larger));
+}
+
+/// Half the degree of one axis of the group, and twice of something else, on the same devices.
+void suggest_smaller_group(const DiagnosisInput& in, const char* axis, int degree, Finding& f) {
+  if (degree < 2 || degree % 2 != 0) return;
+  const std::string half = fmt::format("plan.group.{}={}", axis, degree / 2);
+  const int count = in.experiment().run.micro_batches;
+  Suggestion replicas{{half, fmt::format("plan.replicas={}", 2 * in.plan().stages.front().replicas())},
+                      fmt::format("half the {} parallelism and twice the replicas, in the same batch", axis)};
+  if (!has_global_batch(in)) replicas.sets.push_back(fmt::format("run.micro_batches={}", count / 2));
+  if (has_global_batch(in) || count % 2 == 0) f.suggestions.push_back(std::move(replicas));
+  if (in.experiment().plan.stages)
+    f.suggestions.push_back({{half, fmt::format("plan.stages={}", 2 * *in.experiment().plan.stages)},
+                             fmt::format("half the {} parallelism and twice the stages", axis)});
+}
+
+}  // namespace
 
 /// Sums of gradients, and gathers of updated weights, that computation does not hide.
 std::optional<Finding> gradient_sums(const DiagnosisInput& in) {
@@ -17,8 +69,11 @@ std::optional<Finding> gradient_sums(const DiagnosisInput& in) {
     where = r.stages.size() == 1 ? stage_text(in, r.stages.front()) : fmt::format("tied weights '{}'", r.name);
   }
   Finding f = finding(in, "gradient-sums", where, lost);
-  f.sentence = fmt::format("Devices wait for sums of gradients ({} of {}) that no computation hides: {} of the period.",
-                           to_text(largest), where, percent(f.share));
+  const bool gathers = in.experiment().plan.sharding == StateSharding::Weights;
+  f.sentence =
+      fmt::format("Devices wait for {}sums of gradients ({} of {}) that no computation hides: {} of the period.",
+                  gathers ? "gathers of weights and " : "", to_text(largest), where, percent(f.share));
+  suggest_sharding(in, f);
   f.suggestions.push_back(more_micro_batches(in, 4));
   if (!in.report().links.empty())
     if (auto link = faster_link(in, in.report().links.front().link, 2)) f.suggestions.push_back(std::move(*link));
@@ -36,15 +91,8 @@ std::optional<Finding> group_collectives(const DiagnosisInput& in) {
                            pluralize(in.program().group, "device"), degrees.tensor, degrees.context, degrees.expert,
                            percent(f.share));
   const PlanSpec& spec = in.experiment().plan;
-  if (degrees.tensor > 1 && degrees.tensor % 2 == 0 && spec.group.tensor == degrees.tensor) {
-    Suggestion s{{fmt::format("plan.group.tensor={}", degrees.tensor / 2),
-                  fmt::format("plan.replicas={}", 2 * in.plan().stages.front().replicas())},
-                 "half the tensor parallelism and twice the replicas, in the same batch"};
-    const int count = in.experiment().run.micro_batches;
-    const bool by_batch = in.experiment().source->at("run").has("global_batch");
-    if (!by_batch) s.sets.push_back(fmt::format("run.micro_batches={}", count / 2));
-    if (by_batch || count % 2 == 0) f.suggestions.push_back(std::move(s));
-  }
+  if (spec.group.tensor == degrees.tensor) suggest_smaller_group(in, "tensor", degrees.tensor, f);
+  if (spec.group.context == degrees.context) suggest_smaller_group(in, "context", degrees.context, f);
   return f;
 }
 

@@ -5,6 +5,7 @@
 
 #include "sim/config/override.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
+#include "sim/experiment/group_changes.hpp"
 
 namespace stagecraft::diagnosis {
 namespace {
@@ -51,6 +52,19 @@ DeviceId spare_device(const DiagnosisInput& in, DeviceId slow) {
   return spare;
 }
 
+bool is_changed(const Cluster& cluster, DeviceId device) {
+  return std::any_of(cluster.changes.begin(), cluster.changes.end(), [&](const Change& c) {
+    return std::find(c.devices.begin(), c.devices.end(), device) != c.devices.end();
+  });
+}
+
+/// The member that makes a group slow, of which `leader` has the times.
+DeviceId slow_member(const DiagnosisInput& in, DeviceId leader) {
+  for (const DeviceId member : group_led_by(in.plan(), leader))
+    if (is_changed(in.cluster(), member)) return member;
+  return leader;
+}
+
 void suggest(const DiagnosisInput& in, DeviceId slow, Finding& f) {
   const Experiment& e = in.experiment();
   const Cluster& cluster = in.cluster();
@@ -58,13 +72,11 @@ void suggest(const DiagnosisInput& in, DeviceId slow, Finding& f) {
   if (const DeviceId spare = spare_device(in, slow); takes_devices && spare.valid())
     f.suggestions.push_back({{devices_set(replaced(in.plan(), slow, spare), cluster)},
                              fmt::format("{} in the place of {}", cluster.devices[spare].name, f.where)});
-  const bool is_changed = std::any_of(cluster.changes.begin(), cluster.changes.end(), [&](const Change& c) {
-    return std::find(c.devices.begin(), c.devices.end(), slow) != c.devices.end();
-  });
-  if (is_changed) f.suggestions.push_back({{"cluster.changes=[]"}, "repair it: without changes of the cluster"});
+  const bool changed = is_changed(cluster, slow);
+  if (changed) f.suggestions.push_back({{"cluster.changes=[]"}, "repair it: without changes of the cluster"});
   const config::Value* listed = config::get_path(*e.source, "cluster.devices");
   const config::Value* type = config::get_path(*e.source, "cluster.devices." + cluster.devices[slow].name + ".type");
-  if (!is_changed && listed && type) {
+  if (!changed && listed && type) {
     for (const Stage& stage : in.plan().stages)
       for (const DeviceId d : stage.devices()) {
         if (in.idealized.slowness(d) > 1.001) continue;
@@ -103,7 +115,8 @@ std::optional<Finding> slow_device(const DiagnosisInput& in) {
     stage = s;
     for (const DeviceId d : devices) fastest_replica = std::min(fastest_replica, in.idealized.slowness(d));
   }
-  const std::string& name = in.cluster().devices[slow].name;
+  const DeviceId culprit = slow_member(in, slow);
+  const std::string& name = in.cluster().devices[culprit].name;
   const double slowness = in.idealized.slowness(slow);
   const bool is_replica = fastest_replica * kNoticeable < slowness;
   const Seconds lost = lost_to_slow_devices(in, is_replica);
@@ -117,7 +130,7 @@ std::optional<Finding> slow_device(const DiagnosisInput& in) {
                          "{} computes {:.2f} times as long as the fastest devices of the plan would, and the others "
                          "wait for it: {} of the period.",
                          name, slowness, percent(f.share));
-  suggest(in, slow, f);
+  suggest(in, culprit, f);
   return f;
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "backends/backend.hpp"
+#include "sim/experiment/group_changes.hpp"
 #include "sim/plan/overlap.hpp"
 
 namespace stagecraft {
@@ -125,7 +126,7 @@ const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   const auto cached = results_.find(costs);
   if (cached != results_.end()) return cached->second;
   Program program = compiled_.program;
-  Cluster cluster = compiled_.cluster();
+  Cluster cluster = cluster_of_program(compiled_);
   if (has(costs, Cost::Slowdowns)) std::erase_if(cluster.changes, [](const Change& c) { return !c.devices.empty(); });
   if (has(costs, Cost::SlowTypes)) {
     for (const InstructionId n : program.instructions.ids())

@@ -140,4 +140,21 @@ TEST_CASE("while the cluster changes the period is the mean of the iterations af
   CHECK(report.period.value < one + 0.126);  // 0.25 s in one of two, less what messages did meanwhile
 }
 
+TEST_CASE("a group is as slow as its slowest member, whichever that is") {
+  const auto period = [](const std::string& changes) {
+    Experiment e = load_experiment("scenarios/examples/llama-3-8b-4x8.yaml", {"cluster.changes=" + changes});
+    return run(compile(e), "ideal").report.period.value;
+  };
+  const double rated = period("[]"), first = period("[{devices: [pod0.node0.gpu0], speed: 50 %}]");
+  CHECK(first > 1.5 * rated);
+  CHECK(period("[{devices: [pod0.node0.gpu3], speed: 50 %}]") == first);
+  CHECK(period("[{devices: [pod0.node0.gpu0, pod0.node0.gpu3], speed: 50 %}]") == first);
+  CHECK(message_of([&] {
+          period("[{devices: [pod0.node0.gpu1], speed: 50 %}, {devices: [pod0.node0.gpu2], speed: 80 %}]");
+        }).find("pod0.node0.gpu1 and pod0.node0.gpu2 are in one group and change at the same time") !=
+        std::string::npos);
+  CHECK(period("[{devices: [pod0.node0.gpu1], speed: 50 %}, {devices: [pod0.node0.gpu5], speed: 50 %}]") ==
+        doctest::Approx(first).epsilon(0.02));
+}
+
 }  // namespace stagecraft::changes_test

@@ -58,8 +58,8 @@ TEST_CASE("judged predictions have errors, and other claims are counted apart") 
 TEST_CASE("the page has cards, each prediction in the histogram once, and names are no markup") {
   const Reproduction r = small();
   const std::string html = error_summary_html({&r, 1});
-  for (const char* part : {"<b>10.0 %</b>", "of 3 predictions", "<b>2 of 3</b>", "<b>1 of 2</b>", "&lt;b&gt;paper",
-                           "-20.0 % to -17.5 %: 1 outside of it"})
+  for (const char* part : {"value\">10.0 %</div>", "of 3 predictions", "value\">2 of 3</div>", "value\">1 of 2</div>",
+                           "&lt;b&gt;paper", "-20.0 % to -17.5 %: 1 outside of it"})
     CHECK_MESSAGE(html.find(part) != std::string::npos, part);
   CHECK(html.find("<b>paper") == std::string::npos);
   CHECK(error_summary_html({}).empty());
