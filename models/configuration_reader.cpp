@@ -1,6 +1,6 @@
 #include "models/configuration_reader.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 
 #include "sim/core/text.hpp"

@@ -1,6 +1,6 @@
 #include "models/decoder_fields.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <limits>
 

@@ -1,6 +1,6 @@
 #include "models/graph_writer.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/config/value.hpp"
 #include "sim/core/text.hpp"

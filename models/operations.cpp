@@ -1,6 +1,6 @@
 #include "models/operations.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/text.hpp"
 

@@ -1,6 +1,6 @@
 #include "models/pipedream_graph.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cctype>

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cluster/device_presets.hpp"
 #include "sim/core/text.hpp"

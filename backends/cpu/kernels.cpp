@@ -1,6 +1,6 @@
 #include "backends/cpu/kernels.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <bit>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "backends/cpu/matrix.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <Eigen/Core>
 
 namespace stagecraft::cpu {

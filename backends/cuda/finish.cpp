@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/real/clocks.hpp"
 #include "backends/real/program_executor.hpp"

@@ -1,6 +1,6 @@
 #include "backends/cuda/gpu_runtime.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/cuda/kernels/counter.hpp"
 #include "sim/core/diagnostic.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <deque>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/cuda/capture.hpp"
 #include "backends/cuda/gpu_runtime.hpp"

@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/cuda/launch_meter.hpp"
 #include "backends/cuda/libraries.hpp"

@@ -1,6 +1,6 @@
 #include "backends/cuda/repeat.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 
 #include "backends/real/clocks.hpp"

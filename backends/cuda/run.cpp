@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/cuda/finish.hpp"
 #include "backends/cuda/ranks/gpu_slots.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/cuda/capture.hpp"
 #include "backends/cuda/driver.hpp"

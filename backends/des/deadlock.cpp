@@ -1,6 +1,6 @@
 #include "backends/des/core.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstddef>
 #include <string>

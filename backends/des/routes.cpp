@@ -1,6 +1,6 @@
 #include "backends/des/routes.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "backends/real/device_placement.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/real/session.hpp"
 #include "backends/real/together.hpp"

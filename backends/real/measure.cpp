@@ -1,6 +1,6 @@
 #include "backends/real/measure.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <atomic>
 #include <barrier>

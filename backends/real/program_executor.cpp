@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/real/clocks.hpp"
 #include "backends/real/start_thread.hpp"

@@ -1,6 +1,6 @@
 #include "backends/real/required_kernels.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
 

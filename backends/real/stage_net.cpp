@@ -6,7 +6,7 @@
 #include <map>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/cores.hpp"
 #include "sim/core/diagnostic.hpp"

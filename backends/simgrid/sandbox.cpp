@@ -1,6 +1,6 @@
 #include "backends/simgrid/sandbox.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 
 #include <cerrno>

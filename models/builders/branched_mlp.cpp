@@ -1,7 +1,7 @@
 // Branches of dense layers and bags of embeddings that meet in a concatenation with dense layers after it: DLRM
 // (Naumov et al., 2019) and CANDLE-Uno (Wozniak et al., BMC Bioinformatics 2018) as FlexFlow and GraphPipe train them.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <set>
 

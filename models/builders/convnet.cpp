@@ -3,7 +3,7 @@
 // bias but two parameters for each channel, and four operations more for each number of the output. The output of the
 // convolution is stashed, and the output of the norm if a ReLU follows.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/graph_writer.hpp"
 

@@ -6,7 +6,7 @@
 //   attention   parameters 2h^2 + 2h + 1      flops 4Th^2 + 5T^2 h        kept 3Th + T^2 (Bahdanau et al., ICLR 2015)
 // clang-format on
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/graph_writer.hpp"
 

@@ -1,6 +1,6 @@
 // A chain of layers whose forward was measured on each type of device: what profilers for inference write.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/graph_writer.hpp"
 

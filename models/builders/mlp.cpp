@@ -1,7 +1,7 @@
 // Dense layers one after the other, for one row a sample. The output of relu and tanh, which their gradient needs, is
 // the input that the next layer keeps anyway; GELU needs what went in.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/graph_writer.hpp"
 

@@ -1,7 +1,7 @@
 // The Multi-Modal Transformer of GraphPipe: equal branches of Transformer layers that meet in a concatenation.
 // Jeon et al., GraphPipe, ASPLOS 2025, appendix A.2 and figure 10.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/graph_writer.hpp"
 

@@ -1,6 +1,6 @@
 // Any network whose layers are known by the times they take: what profilers of others have measured.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/graph_writer.hpp"
 #include "models/operations.hpp"

@@ -5,7 +5,7 @@
 //   masks); with dropout also what it left of them and a mask of a byte each. Where t GPUs are one device, input, both
 //   norms, projection and residual sum lie on each of them, but for sequence parallelism
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/decoder_fields.hpp"
 #include "models/graph_writer.hpp"

@@ -1,6 +1,6 @@
 // Equal layers with given times: the model of the closed forms for bubbles and memory.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/graph_writer.hpp"
 

@@ -1,7 +1,7 @@
 // The numbers of fields stand in onnx.proto (github.com/onnx/onnx, onnx/onnx.proto).
 #include "models/onnx/file.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"

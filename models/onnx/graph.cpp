@@ -1,6 +1,6 @@
 #include "models/onnx/graph.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

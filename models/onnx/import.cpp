@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/graph_writer.hpp"
 #include "sim/core/diagnostic.hpp"

@@ -1,6 +1,6 @@
 #include "models/onnx/operator.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "sim/cluster/change.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/text.hpp"

@@ -1,6 +1,6 @@
 #include "sim/cluster/cluster.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace stagecraft {
 

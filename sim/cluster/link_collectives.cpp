@@ -1,6 +1,6 @@
 #include "sim/cluster/link_collectives.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #include <charconv>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cluster/collective_curve.hpp"
 #include "sim/core/text.hpp"

@@ -2,7 +2,7 @@
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/config/walk.hpp"
 #include "sim/core/text.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <span>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/text.hpp"
 

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/child_process.hpp"
 #include "sim/core/diagnostic.hpp"

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <span>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/text.hpp"
 

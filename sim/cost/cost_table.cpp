@@ -1,6 +1,6 @@
 #include "sim/cost/cost_table.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace stagecraft {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace stagecraft {
 namespace {

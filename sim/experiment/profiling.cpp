@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/cores.hpp"
 #include "sim/core/numbers.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cluster/change_fields.hpp"
 #include "sim/cluster/generator.hpp"

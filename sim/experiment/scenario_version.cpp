@@ -1,6 +1,6 @@
 #include "sim/experiment/scenario_version.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "sim/experiment/settings.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cluster/change_fields.hpp"
 #include "sim/cluster/generator.hpp"

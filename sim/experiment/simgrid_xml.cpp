@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/platform.hpp"
 #include "sim/cluster/device_presets.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <stagecraft_commit.hpp>
 
 #include "backends/backend.hpp"

@@ -1,6 +1,6 @@
 #include "sim/model/operation.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 
 namespace stagecraft {

@@ -1,6 +1,6 @@
 #include "sim/plan/chain_stages.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/text.hpp"
 #include "sim/plan/group.hpp"

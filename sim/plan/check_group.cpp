@@ -1,6 +1,6 @@
 // The rules of groups and of divided states.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

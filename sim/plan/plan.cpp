@@ -1,6 +1,6 @@
 #include "sim/plan/plan.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,6 @@
 #include "sim/program/program.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/schedule/schedule.hpp"

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/text.hpp"
 #include "sim/published/calibration.hpp"

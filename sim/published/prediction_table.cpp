@@ -2,7 +2,7 @@
 #include <cmath>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/activity.hpp"
 #include "sim/core/text.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/text.hpp"
 #include "sim/report/result_columns.hpp"

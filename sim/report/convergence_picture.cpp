@@ -2,7 +2,7 @@
 #include <cmath>
 #include <functional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/numbers.hpp"
 #include "sim/report/chart.hpp"

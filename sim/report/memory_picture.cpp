@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/report/chart.hpp"
 #include "sim/report/memory.hpp"

@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cluster/memory_reserve.hpp"
 #include "sim/core/diagnostic.hpp"

@@ -5,7 +5,7 @@
 #include <map>
 #include <type_traits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/numbers.hpp"
 #include "sim/report/table.hpp"

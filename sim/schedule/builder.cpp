@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/config/override.hpp"
 #include "sim/core/text.hpp"

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/plan/overlap.hpp"
 #include "sim/schedule/dispatcher.hpp"

@@ -1,6 +1,6 @@
 #include "sim/schedule/schedule.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "sim/schedule_file/actions.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

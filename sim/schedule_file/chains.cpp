@@ -1,6 +1,6 @@
 #include "sim/schedule_file/chains.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
 

@@ -1,7 +1,7 @@
 #include <map>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/schedule_file/chains.hpp"
 #include "sim/schedule_file/checks.hpp"

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/schedule/wait_graph.hpp"
 #include "sim/schedule_file/chains.hpp"

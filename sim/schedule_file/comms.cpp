@@ -1,6 +1,6 @@
 #include "sim/schedule_file/comms.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/schedule/dispatcher.hpp"

@@ -2,7 +2,7 @@
 #include <iterator>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/schedule_file/csv.hpp"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <unordered_map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/schedule_file/chains.hpp"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/text.hpp"
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/random.hpp"
 #include "sim/core/text.hpp"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/remarks.hpp"

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cluster/link_table.hpp"
 #include "sim/core/numbers.hpp"

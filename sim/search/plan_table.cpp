@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/backend.hpp"
 #include "sim/cluster/memory_reserve.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/schedule/builder.hpp"
 #include "sim/weights/policy.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"

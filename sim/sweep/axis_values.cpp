@@ -2,7 +2,7 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/text.hpp"
 #include "sim/sweep/sweep.hpp"

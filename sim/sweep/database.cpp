@@ -7,7 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sqlite3.h>
 
 #include "sim/core/diagnostic.hpp"

@@ -6,7 +6,7 @@
 #include <map>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "backends/world.hpp"

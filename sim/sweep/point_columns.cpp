@@ -1,6 +1,6 @@
 #include "sim/sweep/point_columns.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/json.hpp"

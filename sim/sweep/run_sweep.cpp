@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/backend.hpp"
 #include "backends/world.hpp"

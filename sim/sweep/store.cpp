@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <limits>
 
 #include <SQLiteCpp/VariadicBind.h>
-#include <fmt/chrono.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/json.hpp"
 #include "sim/core/output.hpp"
@@ -27,6 +27,16 @@ namespace {
 using SQLite::Statement;
 using SQLite::Transaction;
 constexpr auto kImmediate = SQLite::TransactionBehavior::IMMEDIATE;
+
+/// The time as ISO 8601 has it: 2026-01-02T03:04:05Z.
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
 
 /// True of a new file and of one whose disk was full before its first table existed.
 bool has_nothing(const Database& database) { return database.number("SELECT count(*) FROM sqlite_schema") == 0; }
@@ -266,9 +276,8 @@ void Store::add(const PointResult& r, const Origin& origin) try {
   std::string marks;
   for (std::size_t i = 0; i < metrics().size(); ++i) marks += ", ?";
   Statement insert(sql, "INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?" + marks + ")");
-  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  SQLite::bind(insert, r.hash, origin.backend, origin.version, r.status, r.code, r.message, r.seconds,
-               fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", now), r.machine);
+  SQLite::bind(insert, r.hash, origin.backend, origin.version, r.status, r.code, r.message, r.seconds, utc_now(),
+               r.machine);
   for (int i = 0; i < std::ssize(r.figures); ++i) {
     if (metrics()[i].whole)
       insert.bind(i + 10, static_cast<std::int64_t>(r.figures[i]));

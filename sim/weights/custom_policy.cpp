@@ -1,6 +1,6 @@
 #include <array>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/weights/policy.hpp"
 

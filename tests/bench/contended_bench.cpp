@@ -6,7 +6,7 @@
 // replicas. An activity is a computation or a message. CPU time, as machines are shared; each workload has a process of
 // its own, because SimGrid's clock is never set back.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

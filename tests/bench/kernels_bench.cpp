@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <Eigen/Core>
 
 #include "backends/cpu/kernels.hpp"

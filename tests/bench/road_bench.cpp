@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <functional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/backend.hpp"
 #include "sim/program/check.hpp"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <functional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/random.hpp"
 #include "sim/schedule/builder.hpp"

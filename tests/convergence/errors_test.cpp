@@ -7,7 +7,7 @@
 
 #include <limits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tests/convergence/predicted.hpp"
 

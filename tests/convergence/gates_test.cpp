@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/numbers.hpp"
 #include "tests/convergence/predicted.hpp"

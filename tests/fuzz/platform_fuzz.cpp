@@ -1,7 +1,7 @@
 // Any bytes as a platform file of SimGrid, which reads it in a separate process: a cluster file that is accepted or
 // refused, and no fault of ours in that process. At its end it prints how far the inputs came.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/experiment/limits.hpp"
 #include "sim/schedule/builder.hpp"

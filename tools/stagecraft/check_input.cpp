@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cluster/accelerator.hpp"
 #include "sim/cluster/collective_curve.hpp"

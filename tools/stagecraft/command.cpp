@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <functional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/world.hpp"
 #include "sim/core/json.hpp"

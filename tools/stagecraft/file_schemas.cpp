@@ -1,6 +1,6 @@
 #include "tools/stagecraft/file_schemas.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cluster/accelerator.hpp"
 #include "sim/cluster/collective_curve.hpp"

@@ -1,6 +1,6 @@
 #include "tools/stagecraft/import_pipeedge.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 #include <set>

@@ -3,7 +3,7 @@
 #include <exception>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include "backends/world.hpp"

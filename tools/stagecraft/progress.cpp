@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/activity.hpp"
 #include "sim/core/text.hpp"

@@ -1,6 +1,6 @@
 #include "tools/stagecraft/run_points.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/activity.hpp"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/config/value.hpp"
 #include "sim/core/file.hpp"

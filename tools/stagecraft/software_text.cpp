@@ -1,6 +1,6 @@
 #include "tools/stagecraft/software_text.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cost/software.hpp"
 

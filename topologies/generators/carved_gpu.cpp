@@ -1,7 +1,7 @@
 // One GPU whose multiprocessors are divided among virtual devices, which share its memory: what runs of several stages
 // on one GPU are made of (green contexts). The driver gives multiprocessors away in groups.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // out to the routers of a group in turn. A route takes at most one local, one global and one local cable between
 // routers. Kim et al., Technology-Driven, Highly-Scalable Dragonfly Topology, ISCA 2008.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 

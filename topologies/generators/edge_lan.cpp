@@ -1,7 +1,7 @@
 // Groups of devices that share one medium, such as a radio channel or a hub: all of them together send no faster than
 // it, and each no faster than its own half-duplex adapter.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 

@@ -1,6 +1,6 @@
 // A cluster written out: every device, switch and link by name.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -5,7 +5,7 @@
 // Two switches of adjacent levels are joined when they agree in all positions except the one between them. Targets take
 // turns on the ways up (D-mod-k), so the messages of a shift share no link in a tree without oversubscription.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

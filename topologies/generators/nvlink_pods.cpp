@@ -1,7 +1,7 @@
 // Nodes of GPUs. Inside a node the GPUs meet on an NVSwitch, on links between each pair of a socket, or only on PCIe;
 // nodes meet on a fabric switch through one network card for each socket, behind PCIe, or through one for each GPU.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 

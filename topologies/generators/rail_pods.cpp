@@ -3,7 +3,7 @@
 // not pass traffic on to the rail of another (PXN): that traffic crosses a spine. Targets take turns on the spines
 // (D-mod-k).
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // Unlike devices on unlike links, all drawn from a seed: to try a planner on many clusters. The same seed draws the
 // same devices, whatever the bounds of the links are.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/random.hpp"
 #include "topologies/cluster_writer.hpp"

@@ -1,6 +1,6 @@
 // Groups of devices around one switch: a laboratory's LAN, edge devices on one access point with a wired backbone.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 

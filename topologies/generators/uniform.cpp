@@ -1,7 +1,7 @@
 // Equal devices, all at the same distance. A dedicated network has a link for each pair, so that transfers between
 // different pairs never meet; a star has one link for each device, where they do.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "topologies/cluster_writer.hpp"
 

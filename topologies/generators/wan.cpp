@@ -1,6 +1,6 @@
 // Sites with a switched LAN each, and a long link between every two sites, such as data centres of several regions.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

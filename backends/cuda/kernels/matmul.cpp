@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/cuda/driver.hpp"
 #include "backends/cuda/launch_meter.hpp"

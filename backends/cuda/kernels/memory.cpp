@@ -1,6 +1,6 @@
 #include "backends/cuda/kernels/memory.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <bit>
 #include <iterator>

@@ -1,6 +1,6 @@
 #include "backends/cuda/ranks/gpu_slots.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 #include <climits>
 #include <set>

@@ -1,6 +1,6 @@
 #include "backends/cuda/ranks/heartbeat_monitor.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/real/clocks.hpp"
 #include "backends/world.hpp"

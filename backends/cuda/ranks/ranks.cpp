@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/cuda/launch_meter.hpp"
 

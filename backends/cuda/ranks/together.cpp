@@ -1,6 +1,6 @@
 #include "backends/cuda/ranks/together.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 
 #include "backends/cuda/finish.hpp"

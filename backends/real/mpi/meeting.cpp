@@ -1,6 +1,6 @@
 #include "backends/real/mpi/meeting.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <atomic>
 #include <vector>
 

@@ -1,6 +1,6 @@
 #include "backends/real/mpi/transport.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <limits>
 #include <set>

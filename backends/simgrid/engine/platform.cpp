@@ -1,6 +1,6 @@
 #include "backends/simgrid/engine/platform.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -3,7 +3,7 @@
 // gradients. Backward keeps queries, keys, values and probabilities. Products with weights count 2 (outputs) x
 // (inputs).
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/onnx/operator.hpp"
 

@@ -1,7 +1,7 @@
 // Operators whose output depends on the file and on shapes alone: exporters compute with them where to slice and how to
 // reshape. They are not layers.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Matrix products: a multiply-add is two operations, so 2 (outputs) x (terms of each sum); each gradient is a product
 // of the same size. The bias of Gemm is part of the last addition.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 

@@ -4,7 +4,7 @@
 //   RNN    T B (2h(i + h) + 4h): two biases, a sum and tanh
 // Input 1 has the weights of the inputs, input 2 the weights of the state, and input 3 the biases.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/onnx/operator.hpp"
 

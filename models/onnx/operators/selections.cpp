@@ -1,6 +1,6 @@
 // Gather, scatter, concatenate: no arithmetic, but memory is read and written. A look-up keeps its indices.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <utility>

@@ -3,7 +3,7 @@
 //   ConvTranspose   2 (numbers of the input) k (output channels / groups), and as much for each gradient
 //   pooling         n k forward, one operation for each number of the input backward; max pooling keeps its indices
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/onnx/operator.hpp"
 

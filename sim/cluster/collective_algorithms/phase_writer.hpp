@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cluster/phases.hpp"
 #include "sim/core/diagnostic.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/experiment/diagnosis/measured.hpp"
 #include "sim/experiment/diagnosis/memory_remedies.hpp"

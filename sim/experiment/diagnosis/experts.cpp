@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/config/override.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"

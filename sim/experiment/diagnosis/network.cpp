@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"

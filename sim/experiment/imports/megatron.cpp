@@ -1,7 +1,7 @@
 // Arguments of Megatron-LM (megatron/training/arguments.py, 0.12 to 0.14, and older names of the same options): export
 // megatron writes what this reads.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/experiment/imports/megatron_arguments.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/text.hpp"
 #include "sim/experiment/imports/megatron_arguments.hpp"

@@ -1,6 +1,6 @@
 #include "sim/plan/edgepipe/pipeedge_files.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,6 @@
 #include "sim/plan/edgepipe/search.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

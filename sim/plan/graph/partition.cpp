@@ -5,7 +5,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"

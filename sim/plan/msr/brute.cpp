@@ -1,6 +1,6 @@
 #include "sim/plan/msr/brute.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

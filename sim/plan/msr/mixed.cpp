@@ -1,6 +1,6 @@
 #include "sim/plan/msr/mixed.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -14,7 +14,7 @@
 
 #include "sim/plan/msr/piper.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

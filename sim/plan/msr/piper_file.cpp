@@ -1,6 +1,6 @@
 #include "sim/plan/msr/piper_file.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <unordered_map>

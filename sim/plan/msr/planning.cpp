@@ -1,6 +1,6 @@
 #include "sim/plan/msr/planning.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <set>

@@ -12,7 +12,7 @@
 // stage. From the exact division on, single boundaries, and runs of them, move as long as that makes the sorted list of
 // device loads, busiest first, smaller (even_out.hpp). The result is a local optimum.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -5,7 +5,7 @@
 // What the model leaves out: latency of links, and the ways of the first input and of the last result. A tensor that
 // skips a stage crosses every cut on its way; the plan sends it directly.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,6 @@
 // The plan as the scenario lists it: which layers, which devices. Nothing is searched; everything is checked.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

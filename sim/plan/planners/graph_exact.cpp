@@ -2,7 +2,7 @@
 // the longest path through them. Exhaustive for small graphs, or those with chains to fuse and equal branches. If the
 // search gives up, the answer is GraphPipe's partition with a bound that holds for every plan.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"

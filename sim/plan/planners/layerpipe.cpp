@@ -7,7 +7,7 @@
 // or the whole stash if the layer has no dW. Once in an iteration the device of dW updates the weights and sends them
 // to the devices of F and dX. No task waits for them, so gradients are delayed.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

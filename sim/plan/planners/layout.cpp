@@ -2,7 +2,7 @@
 // E for the embedding, t for a layer, m for a module of the token after next, L for scores and loss; | between stages;
 // *N repeats a letter or a group in parentheses; commas mean nothing. "Et*3|(tt|)*29,m|L" has 32 stages.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/text.hpp"
 #include "sim/plan/chain_stages.hpp"

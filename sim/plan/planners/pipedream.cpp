@@ -1,6 +1,6 @@
 // Stages, replicas of stages and their servers by PipeDream's dynamic program, level by level.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

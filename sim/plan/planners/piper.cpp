@@ -1,7 +1,7 @@
 // Piper without tensor parallelism, which plans do not have: each layer plain, or with its forward run again. A plan
 // decides that for whole stages, and so does the search.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

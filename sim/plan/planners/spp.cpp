@@ -2,7 +2,7 @@
 // dynamic programming over the slowest stage or channel, and among the numbers of stages the one with the shortest
 // iteration when its blocks are taken in list order (the schedule spp-pe).
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 

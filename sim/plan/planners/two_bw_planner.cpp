@@ -2,7 +2,7 @@
 // with work as equal as the layers allow, and takes the highest throughput that fits. Replicas of a stage are on
 // consecutive devices. If devices differ, stages take them in their order or type by type, and the cuts consider this.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

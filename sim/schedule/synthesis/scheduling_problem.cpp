@@ -7,7 +7,7 @@
 #include <set>
 #include <span>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cluster/link_table.hpp"
 #include "sim/cluster/phases.hpp"

@@ -1,6 +1,6 @@
 // The next character of a text that a small grammar makes. A sample starts anywhere in the text, which is a ring.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 

@@ -2,7 +2,7 @@
 // layers of width 32, trained with momentum 0.9 at a rate of 0.01, come to a loss of about 0.5 after 600 updates of 32
 // samples: far enough to tell what stale weights cost.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 

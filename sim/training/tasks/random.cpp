@@ -1,6 +1,6 @@
 // Inputs and targets that fit every model and mean nothing: for measuring time.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

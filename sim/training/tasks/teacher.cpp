@@ -2,7 +2,7 @@
 // layers of width 32 start at a mean square of about 4.3 and, trained with momentum 0.9 at a rate of 0.002, come to
 // about 0.34 after 1000 updates of 32 samples.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/decoder.hpp"
 #include "sim/program/unfold.hpp"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/backend.hpp"
 #include "backends/platform.hpp"

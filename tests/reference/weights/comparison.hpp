@@ -1,7 +1,7 @@
 #pragma once
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <compare>

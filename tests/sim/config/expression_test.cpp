@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace stagecraft::expression_test {
 namespace {

@@ -3,7 +3,7 @@
 #include "sim/experiment/convergence.hpp"
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/weights/policy.hpp"
 #include "tests/support/checked.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cluster/collective_cost.hpp"
 #include "sim/experiment/run.hpp"

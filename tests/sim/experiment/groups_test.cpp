@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/cluster/collective_cost.hpp"
 #include "sim/cost/closed_form.hpp"

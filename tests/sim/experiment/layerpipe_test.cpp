@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/experiment/run.hpp"
 #include "tests/support/checked.hpp"

@@ -1,7 +1,7 @@
 // Random plans with groups, orders of ranks and divided states, on two simulators.
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/experiment/run.hpp"
 #include "tests/support/differences.hpp"

@@ -1,7 +1,7 @@
 #include "sim/plan/mesh.hpp"
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <optional>
 #include <set>

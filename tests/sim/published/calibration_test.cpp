@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/file.hpp"
 #include "sim/published/calibration.hpp"

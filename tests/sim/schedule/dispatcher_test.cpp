@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/schedule/dispatcher.hpp"
 #include "sim/schedule/wait_graph.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/experiment/run.hpp"
 #include "sim/plan/planner.hpp"

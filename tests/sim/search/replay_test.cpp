@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/search/choices.hpp"
 #include "sim/search/plan_table.hpp"

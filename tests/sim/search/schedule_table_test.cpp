@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "sim/report/drawings.hpp"

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/sweep/points.hpp"
 #include "sim/sweep/seed_statistics.hpp"

@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/sweep/points.hpp"
 #include "tests/sim/sweep/files.hpp"

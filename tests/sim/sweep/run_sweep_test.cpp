@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/backend.hpp"
 #include "sim/core/sha256.hpp"

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tools/stagecraft/check_input.hpp"
 #include "tools/stagecraft/command.hpp"

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/file.hpp"
 #include "sim/core/json.hpp"

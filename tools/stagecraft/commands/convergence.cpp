@@ -1,6 +1,6 @@
 #include <cstdlib>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"

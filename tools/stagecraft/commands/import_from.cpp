@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/onnx/import.hpp"
 #include "models/pipedream_graph.hpp"

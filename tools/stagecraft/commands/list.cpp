@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/backend.hpp"
 #include "sim/cluster/device_presets.hpp"

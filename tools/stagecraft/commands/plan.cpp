@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/published/error_classes.hpp"
 #include "sim/search/plan_table.hpp"

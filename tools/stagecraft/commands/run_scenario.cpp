@@ -1,6 +1,6 @@
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/backend.hpp"
 #include "backends/world.hpp"

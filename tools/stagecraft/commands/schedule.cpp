@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/report/drawings.hpp"
 #include "sim/report/json_files.hpp"

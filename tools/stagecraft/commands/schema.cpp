@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/file_schemas.hpp"

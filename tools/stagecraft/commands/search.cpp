@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/world.hpp"
 #include "sim/config/units.hpp"

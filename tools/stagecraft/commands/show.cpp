@@ -2,7 +2,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/experiment/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/run.hpp"

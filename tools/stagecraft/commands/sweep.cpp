@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/backend.hpp"
 #include "backends/world.hpp"

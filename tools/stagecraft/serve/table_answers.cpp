@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/activity.hpp"
 #include "sim/published/error_classes.hpp"

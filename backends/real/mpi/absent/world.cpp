@@ -1,6 +1,6 @@
 #include "backends/world.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/real/together.hpp"
 #include "sim/core/diagnostic.hpp"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/real/byte_text.hpp"
 #include "backends/real/clocks.hpp"

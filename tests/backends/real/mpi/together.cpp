@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/real/together.hpp"
 #include "backends/world.hpp"
