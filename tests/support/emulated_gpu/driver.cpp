@@ -48,7 +48,7 @@ CUresult split(CUdevResource* result, unsigned* groups, const CUdevResource* inp
   const auto group = fine ? kPair : static_cast<unsigned>(m.group);
   const unsigned size = (std::max(min_size, 1U) + group - 1) / group * group;
   unsigned count = input->sm.smCount / size;
-  if (m.groups > 0 && !fine) count = std::min(count, static_cast<unsigned>(m.groups));
+  if (m.groups > 0 && !fine) count = std::min(count, static_cast<unsigned>(m.groups) * group / size);
   if (!result) {
     *groups = count;
     return CUDA_SUCCESS;
