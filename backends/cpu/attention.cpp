@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "backends/cpu/attention_rows.hpp"
+#include "backends/real/formulas/bfloat16.hpp"
 
 namespace stagecraft::cpu {
 namespace {
@@ -34,7 +35,13 @@ Parts<T> parts(const real::Tensor& tensor, const real::Tensor& keys_apart, const
 
 real::Tensor keys_of(const real::Call& call) { return call.inputs.size() > 1 ? call.inputs[1] : real::Tensor{}; }
 
-template <class T>
+/// What a product reads in 16 bits, in mixed precision.
+template <class T, bool kMixed>
+void round_factor(std::int64_t count, T* x) {
+  if constexpr (kMixed) put(false, count, x, [x](std::int64_t i) { return static_cast<T>(real::Bfloat16(x[i])); });
+}
+
+template <class T, bool kMixed>
 void forward(const real::Call& call) {
   const Operation& op = *call.operation;
   if (op.inputs.size() == 3) return latent_attention<T>(call);
@@ -45,11 +52,12 @@ void forward(const real::Call& call) {
       T* const p = probabilities<T>(call, rows, sample, head);
       multiply_second_transposed(false, view(p, rows.queries, rows.keys), x.q, x.k);
       apply_softmax(op, rows, p);
+      round_factor<T, kMixed>(rows.queries * rows.keys, p);
       multiply(false, output_of_head<T>(call.output, op, sample, head), view(p, rows.queries, rows.keys), x.v);
     }
 }
 
-template <class T>
+template <class T, bool kMixed>
 void input_gradient(const real::Call& call, const real::Tensor& d_output, std::span<const real::Gradient> d_inputs,
                     MemoryPool& pool) {
   const Operation& op = *call.operation;
@@ -73,6 +81,7 @@ void input_gradient(const real::Call& call, const real::Tensor& d_output, std::s
       multiply_first_transposed(add, d.v, view(p, rows.queries, rows.keys), dy);
       multiply_second_transposed(false, d_scores, dy, x.v);
       through_softmax<T>(op, rows, p, scratch.data());
+      round_factor<T, kMixed>(rows.queries * rows.keys, scratch.data());
       multiply(to.add, d.q, d_scores, x.k);
       multiply_first_transposed(add, d.k, d_scores, x.q);
     }
@@ -82,9 +91,11 @@ void input_gradient(const real::Call& call, const real::Tensor& d_output, std::s
 
 template <class T>
 OperationKernels attention_kernels() {
-  return {forward<T>, input_gradient<T>, nullptr};
+  return {forward<T, false>, input_gradient<T, false>, nullptr};
 }
 template OperationKernels attention_kernels<float>();
 template OperationKernels attention_kernels<double>();
+
+OperationKernels mixed_attention_kernels() { return {forward<float, true>, input_gradient<float, true>, nullptr}; }
 
 }  // namespace stagecraft::cpu

@@ -5,10 +5,16 @@
 #include "backends/real/execute.hpp"
 #include "backends/real/measure.hpp"
 #include "backends/real/required_kernels.hpp"
+#include "backends/real/stage_net.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::backends {
 namespace {
+
+void require_kernels(const Workload& workload) {
+  const bool mixed = real::width_of(workload) == real::kMixedWidth;
+  real::require_kernels(workload, mixed ? cpu::has_mixed_kernel : cpu::has_kernel);
+}
 
 Timeline run(const Program& program, const Cluster&, const RunOptions& options) {
   real::ExecutorOptions executor_options;
@@ -16,12 +22,12 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
   if (options.timeout.value > 0) executor_options.timeout = options.timeout.value;
   if (options.emulated) return real::emulate(program, executor_options);
   if (!program.workload) throw InternalError("the cpu backend was not told what to compute");
-  real::require_kernels(*program.workload, cpu::has_kernel);
+  require_kernels(*program.workload);
   return real::execute(program, cpu::make_kernels, executor_options);
 }
 
 Profile profile(const ProfileRequest& request) {
-  real::require_kernels(request.workload, cpu::has_kernel);
+  require_kernels(request.workload);
   return real::measure(request, cpu::make_kernels);
 }
 

@@ -189,6 +189,7 @@ bool has_kernel(const Operation& op) {
 }
 
 std::unique_ptr<real::Kernels> make_kernels(std::size_t width, DeviceId) {
+  if (width == real::kMixedWidth) return make_mixed_kernels();
   STAGECRAFT_CHECK(width == sizeof(float) || width == sizeof(double));
   if (width == sizeof(float)) return std::make_unique<CpuKernels<float>>();
   return std::make_unique<CpuKernels<double>>();

@@ -8,11 +8,16 @@
 
 namespace stagecraft::cpu {
 
-/// Kernels on Eigen, one thread; `width` is 4 or 8 bytes a number. Not to be used by two threads at once.
+/// Kernels on Eigen, one thread; `width` is 4 or 8 bytes a number, or real::kMixedWidth for mixed precision. Not to be
+/// used by two threads at once.
 std::unique_ptr<real::Kernels> make_kernels(std::size_t width, DeviceId = {});
 
 /// Whether there is a kernel for this operation.
 bool has_kernel(const Operation&);
+
+/// Kernels for mixed precision: they round to 16 bits what a GPU stores in 16 bits.
+std::unique_ptr<real::Kernels> make_mixed_kernels();
+bool has_mixed_kernel(const Operation&);
 
 // The formulas of backends/real/formulas on arrays of the host; T is float or double.
 

@@ -51,6 +51,8 @@ template <class T>
 OperationKernels gelu_kernels();
 template <class T>
 OperationKernels attention_kernels();
+/// Attention in floats that rounds probabilities, and the gradients of scores, to 16 bits.
+OperationKernels mixed_attention_kernels();
 template <class T>
 OperationKernels embedding_kernels();
 template <class T>

@@ -65,7 +65,7 @@ void Enqueuer::all_reduce(int collective) {
         {i.device, gradient.data, static_cast<std::size_t>(gradient.size()), runtime_.queues().stream(queue)});
   }
   if (summands.empty()) return;
-  ranks_->sum(collective, runtime_.width(), summands);
+  ranks_->sum(collective, runtime_.wide_width(), summands);
   for (const auto& [member, queue] : members) {
     end(queue, {member});
     work_alone(p_.at(member).device);
@@ -96,7 +96,7 @@ void Enqueuer::compute_results(int index) {
   if (!real::is_computed_once(kind)) return;
   for (int m = 1; m < c.members; ++m)
     hand(index, c.first, c.member(m), arrays[0].output.data, arrays[m].output.data,
-         static_cast<std::size_t>(numbers) * runtime_.width());
+         static_cast<std::size_t>(numbers) * runtime_.wide_width());
 }
 
 /// One step of the result of a rank: read from the other member's memory, or sent from there.
@@ -112,7 +112,7 @@ void Enqueuer::put_part(int index, int rank, const real::SafeStep& step, real::T
     real::write_part(session_->kernels(p_.at(to).device), part, input, output);
     return take_turns(to, from);
   }
-  const std::size_t width = runtime_.width(), bytes = static_cast<std::size_t>(part.count) * width;
+  const std::size_t width = runtime_.wide_width(), bytes = static_cast<std::size_t>(part.count) * width;
   void* const source = input ? static_cast<char*>(input.data) + part.from * width : nullptr;
   void* const target = output ? static_cast<char*>(output.data) + part.to * width : nullptr;
   if (!part.add) return hand(index, from, to, source, target, bytes);
@@ -120,7 +120,7 @@ void Enqueuer::put_part(int index, int rank, const real::SafeStep& step, real::T
   const std::unique_ptr<void, decltype(release)> copy(
       puts ? session_->kernels(p_.at(to).device).allocate(bytes) : nullptr, release);
   hand(index, from, to, source, copy.get(), bytes);
-  if (puts) session_->kernels(p_.at(to).device).add({copy.get(), 1, part.count}, {target, 1, part.count});
+  if (puts) session_->kernels(p_.at(to).device).add({copy.get(), 1, part.count, true}, {target, 1, part.count, true});
 }
 
 /// Moves data from one member to another; one of them may be in another process.

@@ -55,6 +55,7 @@ void CommandRecorder::note(const real::Tensor& tensor) {
   note(tensor.data);
   note(tensor.rows);
   note(tensor.columns);
+  note(static_cast<int>(tensor.is_wide));
 }
 
 void CommandRecorder::note(const real::Call& call) {
@@ -92,6 +93,7 @@ enum class RecordedCall : std::uint8_t {
   WeightGradient,
   Add,
   Scale,
+  Narrow,
   Update,
   Predict,
   Reconstruct
@@ -151,6 +153,9 @@ class RecordedKernels final : public real::Kernels {
   }
   void scale(double factor, real::Tensor t) override {
     record([=](real::Kernels& k) { k.scale(factor, t); }, RecordedCall::Scale, factor, t);
+  }
+  void narrow(real::Tensor from, real::Tensor to) override {
+    record([=](real::Kernels& k) { k.narrow(from, to); }, RecordedCall::Narrow, from, to);
   }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {

@@ -42,13 +42,15 @@ class QueueKernels final : public real::Kernels {
   }
   void add(real::Tensor from, real::Tensor to) override { inner().add(from, to); }
   void scale(double factor, real::Tensor t) override { inner().scale(factor, t); }
+  void narrow(real::Tensor from, real::Tensor to) override { inner().narrow(from, to); }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
     state.counter = take_step(rule, options, state);
     inner().update(rule, options, count, gradient, state, from, to);
     if (!state.counter) return;
     const auto at = [&](std::int64_t n) {
-      return real::Tensor{static_cast<char*>(state.counter) + static_cast<std::size_t>(n) * width(), 1, 1};
+      return real::Tensor{static_cast<char*>(state.counter) + static_cast<std::size_t>(n) * real::wide_width(width()),
+                          1, 1, true};
     };
     inner().add(at(counter::kOne), at(0));
   }
@@ -77,7 +79,7 @@ class QueueKernels final : public real::Kernels {
     if (state.steps == 0 && !runtime_.recorder()) {
       const std::vector<double> numbers = counter::numbers(rule, runtime_.most_steps());
       Counter& fresh = counters_[state.first];
-      if (!fresh.numbers) fresh.numbers = allocate(numbers.size() * width());
+      if (!fresh.numbers) fresh.numbers = allocate(numbers.size() * real::wide_width(width()));
       inner().upload(numbers, fresh.numbers);
       fresh.steps = 0;
     }

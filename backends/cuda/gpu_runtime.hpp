@@ -28,6 +28,7 @@ class GpuRuntime {
   const VirtualDevices& devices() const { return devices_; }
   Queues& queues() { return queues_; }
   std::size_t width() const { return width_; }
+  std::size_t wide_width() const { return real::wide_width(width_); }  ///< Bytes of a number of weight gradients.
   Arena& arena(int device) { return arenas_[device]; }
 
   int new_queue(int device, bool for_messages);

@@ -37,8 +37,8 @@ class Sum {
   }
 
   void times(int count) {
-    const auto numbers = static_cast<std::int64_t>(bytes_ / kernels_->width());
-    for (int i = 0; i < count; ++i) kernels_->add({b_, 1, numbers}, {a_, 1, numbers});
+    const auto numbers = static_cast<std::int64_t>(bytes_ / real::wide_width(kernels_->width()));
+    for (int i = 0; i < count; ++i) kernels_->add({b_, 1, numbers, true}, {a_, 1, numbers, true});
   }
 
  private:

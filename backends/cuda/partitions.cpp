@@ -28,12 +28,29 @@ Partitions::Partitions(int device, const std::vector<unsigned>& shares, bool wit
   check(driver.cuDeviceGet(&handle, device), "cuDeviceGet");
   CUdevResource whole{}, rest{};
   check(driver.cuDeviceGetDevResource(handle, &whole, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
-  const unsigned granularity = whole.sm.minSmPartitionSize;
-  check(driver.cuDevSmResourceSplitByCount(nullptr, &groups_, &whole, nullptr, 0, granularity), "counting groups");
-  std::vector<CUdevResource> groups(groups_);
-  check(driver.cuDevSmResourceSplitByCount(groups.data(), &groups_, &whole, &rest, 0, granularity), "splitting");
-  const unsigned sum = std::accumulate(shares.begin(), shares.end(), 0U), each = sum == 0 ? 0 : groups_ / sum;
+  const unsigned sum = std::accumulate(shares.begin(), shares.end(), 0U);
   if (sum == 0) throw CudaError("no partition was asked for");
+  const auto split = [&](unsigned flags, unsigned size) {
+    check(driver.cuDevSmResourceSplitByCount(nullptr, &groups_, &whole, nullptr, flags, size), "counting groups");
+    std::vector<CUdevResource> groups(groups_);
+    check(driver.cuDevSmResourceSplitByCount(groups.data(), &groups_, &whole, &rest, flags, size), "splitting");
+    groups.resize(groups_);
+    return groups;
+  };
+  std::vector<CUdevResource> groups = split(0, whole.sm.minSmPartitionSize);
+  unsigned each = groups_ / sum;
+  // A chip with a smaller cluster may have one group too few, which would leave almost half of it idle. Then parts are
+  // cut without regard to clusters of multiprocessors, which no kernel here uses.
+  if (each > 0 && 4 * (groups_ - each * sum) > groups_) {
+    const unsigned before = each * groups.front().sm.smCount;
+    std::vector<CUdevResource> fine =
+        split(CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING, whole.sm.smCount / sum / 2 * 2);
+    if (groups_ >= sum && fine.front().sm.smCount > before) {
+      groups = std::move(fine);
+      each = 1;
+    }
+    groups_ = static_cast<unsigned>(groups.size());
+  }
   if (each == 0) throw CudaError("more shares than groups of multiprocessors");
   group_ = groups.front().sm.smCount;
   unused_ = whole.sm.smCount;

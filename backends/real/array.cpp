@@ -34,10 +34,21 @@ void DeviceMemory::forget_peaks() {
   most_ = live_[0] + live_[1] + live_[2] + live_[3];
 }
 
-Array::Array(DeviceMemory& memory, std::int64_t rows, std::int64_t columns, Use use) : tensor_{nullptr, rows, columns} {
-  const std::size_t bytes = (rows * columns) * memory.kernels().width();
+Array::Array(DeviceMemory& memory, std::int64_t rows, std::int64_t columns, Use use, NumberWidth width)
+    : tensor_{nullptr, rows, columns} {
+  tensor_.is_wide = width == NumberWidth::ByUse ? use != Use::Activations : width == NumberWidth::Wide;
+  const std::size_t bytes = bytes_of(memory.kernels(), tensor_);
   tensor_.data = memory.take(bytes, use);
   block_ = std::shared_ptr<void>(tensor_.data, [&memory, bytes, use](void* data) { memory.give(data, bytes, use); });
+}
+
+Array to_compute(DeviceMemory& memory, const Array& weights) {
+  Kernels& kernels = memory.kernels();
+  if (kernels.width() != kMixedWidth) return weights;
+  const Tensor& wide = weights.tensor();
+  Array copy(memory, wide.rows, wide.columns, Use::Weights, NumberWidth::Narrow);
+  kernels.narrow(wide, copy.tensor());
+  return copy;
 }
 
 }  // namespace stagecraft::real

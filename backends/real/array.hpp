@@ -31,11 +31,14 @@ class DeviceMemory {
   std::int64_t most_ = 0;
 };
 
+/// Which numbers of mixed precision an array has; activations have narrow ones unless it is said.
+enum class NumberWidth : std::uint8_t { ByUse, Narrow, Wide };
+
 /// Numbers on a device, given back when the last holder lets go.
 class Array {
  public:
   Array() = default;
-  Array(DeviceMemory&, std::int64_t rows, std::int64_t columns, Use);
+  Array(DeviceMemory&, std::int64_t rows, std::int64_t columns, Use, NumberWidth = NumberWidth::ByUse);
 
   const Tensor& tensor() const { return tensor_; }
   explicit operator bool() const { return tensor_.data != nullptr; }
@@ -46,5 +49,8 @@ class Array {
   Tensor tensor_;
   std::shared_ptr<void> block_;
 };
+
+/// The weights that passes read: a rounded copy in mixed precision, else the same array.
+Array to_compute(DeviceMemory&, const Array& weights);
 
 }  // namespace stagecraft::real

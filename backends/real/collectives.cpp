@@ -18,7 +18,7 @@ std::int64_t part_size(std::int64_t numbers, int members, int part) {
   return part_begin(numbers, members, part + 1) - part_begin(numbers, members, part);
 }
 
-std::size_t bytes_of(const Kernels& kernels, std::int64_t numbers) { return numbers * kernels.width(); }
+std::size_t bytes_of(const Kernels& kernels, std::int64_t numbers) { return numbers * wide_width(kernels.width()); }
 
 /// A program that folds several collectives into one has no arrays for each of them.
 void require_one_round(const Collective& c) { STAGECRAFT_CHECK(c.rounds == 1); }
@@ -58,15 +58,15 @@ std::int64_t input_numbers(CollectiveKind kind, int members, int rank, std::int6
 
 MemberArrays in_place(CollectiveKind kind, int members, int rank, Tensor whole, std::size_t width) {
   const Tensor part{offset(whole.data, part_begin(whole.size(), members, rank), width), 1,
-                    part_size(whole.size(), members, rank)};
+                    part_size(whole.size(), members, rank), whole.is_wide};
   if (kind == CollectiveKind::ReduceScatter) return {whole, part};
   if (kind == CollectiveKind::AllGather) return {part, whole};
   return {whole, whole};
 }
 
 void write_part(Kernels& kernels, const ResultPart& part, Tensor input, Tensor output) {
-  const Tensor from{offset(input.data, part.from, kernels.width()), 1, part.count};
-  const Tensor to{offset(output.data, part.to, kernels.width()), 1, part.count};
+  const Tensor from{offset(input.data, part.from, wide_width(kernels.width())), 1, part.count, true};
+  const Tensor to{offset(output.data, part.to, wide_width(kernels.width())), 1, part.count, true};
   if (part.count == 0) return;
   if (part.add) return kernels.add(from, to);
   if (from.data != to.data) kernels.copy(from.data, to.data, bytes_of(kernels, part.count));
@@ -135,14 +135,15 @@ void finish_collective(const Program& program, const Collective& c, CollectiveAr
       // What other processes sent lies in plain memory, which kernels can copy from but may not compute in.
       const std::size_t bytes = bytes_of(*kernels, part.count);
       const void* const from = static_cast<const char*>(inputs[part.source]) + bytes_of(*kernels, part.from);
+      const Tensor target{offset(output.data, part.to, wide_width(kernels->width())), 1, part.count, true};
       if (!part.add) {
-        kernels->copy(from, offset(output.data, part.to, kernels->width()), bytes);
+        kernels->copy(from, target.data, bytes);
         continue;
       }
       const auto release = [&](void* data) { kernels->release(data, bytes); };
       const std::unique_ptr<void, decltype(release)> copy(kernels->allocate(bytes), release);
       kernels->copy(from, copy.get(), bytes);
-      kernels->add({copy.get(), 1, part.count}, {offset(output.data, part.to, kernels->width()), 1, part.count});
+      kernels->add({copy.get(), 1, part.count, true}, target);
     }
   }
 }

@@ -9,6 +9,8 @@
 
 namespace stagecraft::real {
 
+// Collectives of a program are about gradients of weights, which are wide.
+
 /// Numbers of one member's input that become, or are added to, numbers of a result.
 struct ResultPart {
   int source = 0;                            ///< Rank of the member that brings the input.

@@ -9,7 +9,7 @@
 
 namespace stagecraft::real {
 
-/// Makes the kernels of one device; `width` is 4 or 8 bytes a number.
+/// Makes the kernels of one device; `width` is 4 or 8 bytes a number, or kMixedWidth.
 using KernelFactory = std::function<std::unique_ptr<Kernels>(std::size_t width, DeviceId)>;
 
 /// Executes a program for real and returns what happened, with losses, versions, memory and final weights.

@@ -6,7 +6,7 @@ namespace stagecraft::real {
 namespace {
 
 std::int64_t aligned(std::int64_t numbers, std::size_t width) {
-  const auto step = static_cast<std::int64_t>(64 / width);
+  const auto step = static_cast<std::int64_t>(64 / wide_width(width));
   return (numbers + step - 1) / step * step;
 }
 
@@ -44,6 +44,8 @@ Keeps keeps(const Operation& op) {
       return {};
   }
 }
+
+bool saves_wide(const Operation& op) { return op.kind != OperationKind::Attention; }
 
 bool has_kernel(const Operation& op) {
   switch (op.kind) {
@@ -102,6 +104,8 @@ Blocks blocks(const Operation& op, std::size_t width) {
 }
 
 std::int64_t second_block(const Operation& op, std::size_t width) { return aligned(blocks(op, width).first, width); }
+
+void Kernels::narrow(Tensor, Tensor) { throw InternalError("this backend has no kernel 'narrow'"); }
 
 void Kernels::choose_experts(const Operation&, Tensor, std::span<std::int32_t>) {
   throw InternalError("this backend has no kernel that chooses experts");

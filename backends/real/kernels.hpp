@@ -13,10 +13,11 @@
 
 namespace stagecraft::real {
 
-/// Row-major numbers of the kernels' type, in memory of the device, at a multiple of 64 bytes.
+/// Row-major numbers, in memory of the device, at a multiple of 64 bytes.
 struct Tensor {
   void* data = nullptr;
   std::int64_t rows = 0, columns = 0;
+  bool is_wide = false;  ///< In mixed precision: numbers of 32 bits, not of 16.
 
   std::int64_t size() const { return rows * columns; }
   explicit operator bool() const { return data != nullptr; }
@@ -29,12 +30,23 @@ struct Keeps {
 };
 Keeps keeps(const Operation&);
 
+/// Mixed precision: numbers of 2 bytes (bfloat16) are activations, their gradients and the copy of the weights that
+/// passes read. Numbers of `wide_width` bytes are the weights that an update changes, sums of their gradients, states,
+/// losses, and words, classes and targets of the data. With other widths there is no difference.
+constexpr std::size_t kMixedWidth = 2;
+constexpr std::size_t wide_width(std::size_t width) { return width == kMixedWidth ? sizeof(float) : width; }
+
+/// Whether `Call::saved` has wide numbers: norms and losses keep what they summed; probabilities are factors of the
+/// next product, which reads numbers of 2 bytes.
+bool saves_wide(const Operation&);
+
 /// Whether every real backend has a kernel for this operation. A backend may have more.
 bool has_kernel(const Operation&);
 
 /// Where the weights of an operation lie inside the weights of its stage: every block starts at a multiple of 64 bytes,
-/// counted in numbers of `width` bytes. Linear, Router: W, bias. GroupedLinear: W of each expert, bias of each expert.
-/// LayerNorm: gamma, beta. HeadNorm: gamma of Q, gamma of K. Embedding: words, positions.
+/// counted in numbers of `width` bytes, or of 4 in mixed precision, so that both copies have one layout. Linear,
+/// Router: W, bias. GroupedLinear: W of each expert, bias of each expert. LayerNorm: gamma, beta. HeadNorm: gamma of Q,
+/// gamma of K. Embedding: words, positions.
 struct Blocks {
   std::int64_t first = 0, second = 0, total = 0;
 };
@@ -46,7 +58,7 @@ struct Call {
   const Operation* operation = nullptr;
   std::int64_t samples = 1;
   std::span<const Tensor> inputs;  ///< A loss has two: the outputs of the net, and the targets.
-  const void* weights = nullptr;   ///< Weights of this operation.
+  const void* weights = nullptr;   ///< Weights of this operation, not wide.
   Tensor output;                   ///< A loss writes one number.
   Tensor saved;                    ///< `keeps(operation).numbers` for each sample, in one row a sample.
   double scale = 1;                ///< For a loss: 1 / samples that one update averages; 1 for SumSquare.
@@ -80,8 +92,9 @@ struct Gradient {
   bool add = false;
 };
 
-/// State of an optimizer for the weights of one stage. `first` is momentum, `second` the mean of squares; `last` the
-/// last gradient, `bare` the momentum of bare gradients, `average` what a reconstruction needs; null where not kept.
+/// State of an optimizer for the weights of one stage, wide numbers. `first` is momentum, `second` the mean of squares;
+/// `last` the last gradient, `bare` the momentum of bare gradients, `average` what a reconstruction needs; null where
+/// not kept.
 struct OptimizerState {
   void *first = nullptr, *second = nullptr, *last = nullptr, *bare = nullptr, *average = nullptr;
   int steps = 0;            ///< Steps done so far.
@@ -102,20 +115,22 @@ struct UpdateOptions {
 class Kernels {
  public:
   virtual ~Kernels() = default;
-  virtual std::size_t width() const = 0;  ///< Bytes of a number.
+  virtual std::size_t width() const = 0;  ///< Bytes of a number that is not wide.
 
   virtual void* allocate(std::size_t bytes) = 0;  ///< At a multiple of 64 bytes; BackendError when there is none.
   virtual void release(void*, std::size_t bytes) = 0;
   virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
   virtual void zero(void*, std::size_t bytes) = 0;
-  virtual void upload(std::span<const double> from, void* to) = 0;
-  virtual void download(const void* from, std::span<double> to) = 0;
+  virtual void upload(std::span<const double> from, void* to) = 0;    ///< Wide numbers.
+  virtual void download(const void* from, std::span<double> to) = 0;  ///< Wide numbers.
+  /// Rounds wide numbers to 2 bytes, to the nearest, ties to even. Only in mixed precision.
+  virtual void narrow(Tensor from, Tensor to);
   virtual bool finite(Tensor) = 0;
 
   virtual void forward(const Call&) = 0;
   /// `d_inputs` has one entry for each input of the operation, without the targets.
   virtual void input_gradient(const Call&, Tensor d_output, std::span<const Gradient> d_inputs) = 0;
-  virtual void weight_gradient(const Call&, Tensor d_output, void* d_weights) = 0;
+  virtual void weight_gradient(const Call&, Tensor d_output, void* d_weights) = 0;  ///< `d_weights` is wide.
   virtual void add(Tensor from, Tensor to) = 0;
   virtual void scale(double factor, Tensor) = 0;
   /// The experts of each row of scores, the one with the largest score first: as many a row as the operation has active
@@ -128,7 +143,7 @@ class Kernels {
   virtual void attention_part_gradient(const Call&, const KeyPart&, Tensor d_output, Tensor d_input, Tensor d_keys);
   virtual void divided_loss(DividedLossStep, const Call&, const DividedLoss&);
 
-  /// `to` may be `from`: then in place.
+  /// All arrays are wide. `to` may be `from`: then in place.
   virtual void update(const OptimizerRule&, const UpdateOptions&, std::int64_t count, const void* gradient,
                       OptimizerState&, const void* from, void* to) = 0;
   /// W - lr * horizon * direction.
@@ -137,6 +152,14 @@ class Kernels {
   virtual void reconstruct(const OptimizerRule&, Reconstruction, int delay, std::int64_t count, const OptimizerState&,
                            const void* from, void* to) = 0;
 };
+
+/// Bytes of one number of a tensor, and of all.
+inline std::size_t width_of(const Kernels& kernels, const Tensor& tensor) {
+  return tensor.is_wide ? wide_width(kernels.width()) : kernels.width();
+}
+inline std::size_t bytes_of(const Kernels& kernels, const Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.size()) * width_of(kernels, tensor);
+}
 
 /// A call that is made later; it owns its list of inputs.
 class KeptCall {

@@ -33,7 +33,8 @@ LayerRuns::LayerRuns(const ProfileRequest& request, int samples, std::span<const
   weights_ = Array(memory_, 1, net_.weights, Use::Weights);
   sum_ = Array(memory_, 1, net_.weights, Use::Gradients);
   kernels_.upload(weights, weights_.data());
-  kernels_.zero(sum_.data(), net_.weights * kernels_.width());
+  weights_ = to_compute(memory_, weights_);
+  kernels_.zero(sum_.data(), bytes_of(kernels_, sum_.tensor()));
 }
 
 void LayerRuns::once(Stopwatch* watch) {
@@ -102,7 +103,7 @@ class UpdateRuns {
   }
 
  private:
-  std::size_t bytes() const { return count_ * kernels_.width(); }
+  std::size_t bytes() const { return count_ * wide_width(kernels_.width()); }
 
   Seconds median_time(const std::function<void()>& work) {
     std::vector<double> times;

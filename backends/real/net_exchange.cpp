@@ -37,7 +37,7 @@ const void* NetRun::weights_of(const Node& node, const void* weights, Array& gat
 /// Gradients that are summed with other devices are made apart, so that what was summed before is not summed again.
 void NetRun::add_weight_gradient(const Node& node, const Call& c, const Tensor& d_output, void* sum) const {
   Kernels& kernels = memory_->kernels();
-  const auto width = static_cast<std::int64_t>(kernels.width());
+  const auto width = static_cast<std::int64_t>(wide_width(kernels.width()));
   const bool over_tensor = node.sums_gradient && groups_.tensor;
   void* const place = sharded_.gradients ? nullptr : static_cast<char*>(sum) + node.weights * width;
   if (!over_tensor && place != nullptr) return kernels.weight_gradient(c, d_output, place);
@@ -49,7 +49,7 @@ void NetRun::add_weight_gradient(const Node& node, const Call& c, const Tensor& 
     sum_over(groups_.tensor, *memory_, fresh.tensor(), joined.tensor());
     fresh = joined;
   }
-  if (place != nullptr) return kernels.add(fresh.tensor(), {place, 1, node.count});
+  if (place != nullptr) return kernels.add(fresh.tensor(), {place, 1, node.count, true});
   const WeightSection& section = section_at(sharded_.sections, node.weights);
   scatter_range(section.group, *memory_, section.count, fresh.tensor(), {node.weights - section.first, node.count},
                 part_of(section, sum).data);

@@ -7,6 +7,11 @@
 namespace stagecraft::real {
 namespace {
 
+/// What the data set gives.
+Array data_array(DeviceMemory& memory, std::int64_t rows, std::int64_t columns) {
+  return {memory, rows, columns, Use::Activations, NumberWidth::Wide};
+}
+
 /// Times one part of one operation, if there is a stopwatch.
 class Lap {
  public:
@@ -38,7 +43,7 @@ Call NetRun::call(std::size_t n, const Samples& s, const void* node_weights, con
   inputs_.clear();
   for (const int v : node.inputs) {
     const Value& value = net_->values[v];
-    inputs_.push_back({a.values[v].data(), rows_of(value, s, a), value.columns});
+    inputs_.push_back({a.values[v].data(), rows_of(value, s, a), value.columns, value.is_wide});
   }
   Call c;
   c.operation = node.operation;
@@ -47,7 +52,7 @@ Call NetRun::call(std::size_t n, const Samples& s, const void* node_weights, con
   c.weights = node_weights;
   if (node.output >= 0) {
     const Value& out = net_->values[node.output];
-    c.output = {a.values[node.output].data(), rows_of(out, s, a), out.columns};
+    c.output = {a.values[node.output].data(), rows_of(out, s, a), out.columns, out.is_wide};
   }
   c.saved = a.saved[n].tensor();
   c.scale = scale(node, s);
@@ -85,22 +90,38 @@ void NetRun::make_data(const Node& node, const Samples& s, Array& into) const {
   memory_->kernels().upload(host, into.data());
 }
 
+Array NetRun::saved_array(const Operation& op, std::int64_t samples, std::int64_t numbers) const {
+  return {*memory_, samples, numbers, Use::Activations, saves_wide(op) ? NumberWidth::Wide : NumberWidth::Narrow};
+}
+
+bool NetRun::is_made(std::size_t n, const Samples& s) const {
+  return !s.evaluation && (staged_.contains({n, s.first % s.mini_batch}) || prepared_.contains({n, s.first}));
+}
+
 std::size_t NetRun::prepare(const Samples& s, DeviceMemory& apart) {
   std::size_t bytes = 0;
   for (std::size_t n = 0; n < net_->nodes.size(); ++n) {
     const std::int64_t numbers = data_numbers(net_->nodes[n]);
     if (numbers == 0) continue;
-    Array& array = prepared_[{n, s.first}] = Array(apart, s.count, numbers, Use::Activations);
+    Array& array = prepared_[{n, s.first}] = data_array(apart, s.count, numbers);
     make_data(net_->nodes[n], s, array);
-    bytes += (s.count * numbers) * memory_->kernels().width();
+    bytes += bytes_of(memory_->kernels(), array.tensor());
   }
   return bytes;
 }
 
 void NetRun::load(std::size_t n, const Samples& s, Array& into) const {
+  Kernels& kernels = memory_->kernels();
   const auto copy = [&](const Array& from) {
-    memory_->kernels().copy(from.data(), into.data(), from.tensor().size() * memory_->kernels().width());
+    if (width_of(kernels, from.tensor()) != width_of(kernels, into.tensor()))
+      return kernels.narrow(from.tensor(), into.tensor());
+    kernels.copy(from.data(), into.data(), bytes_of(kernels, from.tensor()));
   };
+  if (kernels.width() == kMixedWidth && !into.tensor().is_wide && !is_made(n, s)) {
+    Array wide = data_array(*memory_, s.count, data_numbers(net_->nodes[n]));
+    make_data(net_->nodes[n], s, wide);
+    return copy(wide);
+  }
   if (s.evaluation) return make_data(net_->nodes[n], s, into);
   if (const auto it = staged_.find({n, s.first % s.mini_batch}); it != staged_.end()) return copy(it->second);
   if (const auto it = prepared_.find({n, s.first}); it != prepared_.end()) return copy(it->second);
@@ -113,7 +134,7 @@ void NetRun::stage(const Samples& s, DeviceMemory& apart) {
     if (numbers == 0) continue;
     const std::pair key{n, s.first % s.mini_batch};
     const auto old = staged_.extract(key);  // Or it would be loaded from itself.
-    Array array = old.empty() ? Array(apart, s.count, numbers, Use::Activations) : old.mapped();
+    Array array = old.empty() ? data_array(apart, s.count, numbers) : old.mapped();
     load(n, s, array);
     staged_[key] = array;
   }
@@ -121,7 +142,7 @@ void NetRun::stage(const Samples& s, DeviceMemory& apart) {
 
 Array NetRun::targets(std::size_t n, const Samples& s) const {
   const Operation& op = *net_->nodes[n].operation;
-  Array array(*memory_, s.count * op.rows, op.kind == OperationKind::CrossEntropy ? 1 : op.columns, Use::Activations);
+  Array array = data_array(*memory_, s.count * op.rows, op.kind == OperationKind::CrossEntropy ? 1 : op.columns);
   load(n, s, array);
   return array;
 }
@@ -137,11 +158,10 @@ std::int64_t NetRun::saved_numbers(const Node& node) const {
 void NetRun::run_node(const Node& node, std::size_t n, const Samples& s, const void* weights, Activations& a) const {
   const Operation& op = *node.operation;
   if (only_exchanges(node)) return exchange(node, s, a);
-  if (const std::int64_t saved = saved_numbers(node); saved > 0)
-    a.saved[n] = Array(*memory_, s.count, saved, Use::Activations);
+  if (const std::int64_t saved = saved_numbers(node); saved > 0) a.saved[n] = saved_array(op, s.count, saved);
   if (node.output >= 0) {
     const Value& out = net_->values[node.output];
-    a.values[node.output] = Array(*memory_, rows_of(out, s, a), out.columns, Use::Activations);
+    a.values[node.output] = Array(*memory_, rows_of(out, s, a), out.columns, Use::Activations, out.number_width());
   }
   if (op.kind == OperationKind::Input) return load(n, s, a.values[node.output]);
   Array gathered;
@@ -149,7 +169,7 @@ void NetRun::run_node(const Node& node, std::size_t n, const Samples& s, const v
   if (node.exchange == Exchange::RingKeys) return ring_attention(node, c);
   if (!op.is_loss()) return memory_->kernels().forward(c);
   const Array target = targets(n, s);
-  const Array& number = a.losses.emplace_back(*memory_, 1, 1, Use::Activations);
+  const Array& number = a.losses.emplace_back(*memory_, 1, 1, Use::Activations, NumberWidth::Wide);
   inputs_.push_back(target.tensor());
   c.inputs = inputs_;
   c.output = number.tensor();
@@ -191,7 +211,7 @@ void NetRun::forward(const Samples& s, const void* weights, bool keep, Activatio
 void NetRun::remake(std::size_t n, const Samples& s, const void* weights, Activations& a) const {
   const Node& node = net_->nodes[n];
   const Value& out = net_->values[node.output];
-  a.saved[n] = Array(*memory_, s.count, saved_numbers(node), Use::Activations);
+  a.saved[n] = saved_array(*node.operation, s.count, saved_numbers(node));
   const Array output(*memory_, s.count * out.rows, out.columns, Use::Activations);
   Array gathered;
   Call c = call(n, s, weights_of(node, weights, gathered), a);

@@ -82,6 +82,8 @@ class NetRun {
   void make_data(const Node&, const Samples&, Array& into) const;
   void load(std::size_t n, const Samples&, Array& into) const;
   Array targets(std::size_t n, const Samples&) const;
+  Array saved_array(const Operation&, std::int64_t samples, std::int64_t numbers) const;
+  bool is_made(std::size_t n, const Samples&) const;  ///< By prepare() or stage().
   Call call(std::size_t n, const Samples&, const void* node_weights, const Activations&) const;
   Tensor part_of(const WeightSection&, void* parts) const;
   const void* weights_of(const Node&, const void* weights, Array& gathered) const;

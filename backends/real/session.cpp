@@ -40,6 +40,15 @@ void require_copies_apart(const Workload& workload) {
                          "an even number of stages; --backend ideal or simgrid");
 }
 
+/// Exchanges inside of instructions have no mixed precision.
+void require_undivided(const Workload& workload) {
+  for (const StageWorkload& stage : workload.stages)
+    if (stage.degrees.divides() || stage.degrees.context > 1 || stage.sharding != StateSharding::None)
+      throw InputError(
+          fmt::format("stage '{}' is divided among devices, which is not computed in mixed precision", stage.name),
+          "--set model.precision=fp32; or no `group` and no `shard`");
+}
+
 /// Whether two devices of a stage have equal weights of dense layers or, where these lie apart, of experts.
 bool has_copy(const GroupPlace& a, const GroupPlace& b, bool of_experts) {
   return of_experts ? a.expert == b.expert && a.expert_tensor == b.expert_tensor : a.tensor == b.tensor;
@@ -55,6 +64,7 @@ double evaluate(const Dataset& data, Kernels& kernels, const StageNet& net, std:
   DeviceMemory memory(kernels);
   Array weights(memory, 1, net.weights, Use::Weights);
   kernels.upload(numbers, weights.data());
+  weights = to_compute(memory, weights);
   Activations a;
   const std::int64_t count = data.evaluation_samples();
   const NetRun run(net, memory, data);
@@ -68,6 +78,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
                  bool queued)
     : p_(program), w_(*program.workload), factory_(factory), width_(width_of(w_)), versions_(program.size(), -1) {
   require_copies_apart(w_);
+  if (width_ == kMixedWidth) require_undivided(w_);
   if (!queued) require_memory(program, here);
   kernels_.resize(program.devices);
   memories_.resize(kernels_.size());
@@ -273,14 +284,14 @@ std::int64_t Session::numbers(const Collective& c) { return net_on(p_.at(c.first
 MemberArrays Session::arrays(InstructionId member) {
   const Instruction& i = p_.at(member);
   const Collective& c = p_.collective(i);
-  const Tensor dense{stage_on(i.stage, i.device).gradient().data, 1, numbers(c)};
-  return in_place(p_.shape(c).kind, c.members, member.value - c.first.value, dense, width_);
+  const Tensor dense{stage_on(i.stage, i.device).gradient().data, 1, numbers(c), true};
+  return in_place(p_.shape(c).kind, c.members, member.value - c.first.value, dense, wide_width(width_));
 }
 
 std::size_t Session::share_bytes(InstructionId member) {
   const Collective& c = p_.collective(p_.at(member));
   const std::int64_t share = input_numbers(p_.shape(c).kind, c.members, member.value - c.first.value, numbers(c));
-  return share * width_;
+  return share * wide_width(width_);
 }
 
 void Session::pack_share(InstructionId member, void* into) {

@@ -41,12 +41,12 @@ void StageExecutor::let_go() {
 
 void StageExecutor::keep_losses(int iteration, int iterations) {
   const int each = p_.micro_batches[place_.stage];
-  const std::size_t width = memory_.kernels().width();
+  const std::size_t width = wide_width(memory_.kernels().width());
   for (auto at = losses_.lower_bound(iteration * each); at != losses_.end(); ++at) {
     auto& [micro, loss] = *at;
     const auto count = static_cast<std::int64_t>(loss.numbers.size());
     if (count == 0) continue;
-    if (!kept_losses_) kept_losses_ = Array(prepared_, iterations * each, count, Use::Activations);
+    if (!kept_losses_) kept_losses_ = Array(prepared_, iterations * each, count, Use::Activations, NumberWidth::Wide);
     for (std::int64_t n = 0; n < count; ++n) {
       void* const to = static_cast<char*>(kept_losses_.data()) + (micro * count + n) * width;
       memory_.kernels().copy(loss.numbers[n].data(), to, width);
@@ -163,7 +163,7 @@ void StageExecutor::backward(const Instruction& i) {
         if (gradient) continue;
         const Value& value = net_.values[v];
         gradient = Array(memory_, samples(i.micro_batch()).count * value.rows, value.columns, Use::Activations);
-        memory_.kernels().zero(gradient.data(), gradient.tensor().size() * memory_.kernels().width());
+        memory_.kernels().zero(gradient.data(), bytes_of(memory_.kernels(), gradient.tensor()));
       }
     post(i, true, a.gradients);
   }
@@ -188,7 +188,7 @@ Array& StageExecutor::slot(int micro) {
   if (!array) {
     const std::int64_t numbers = has_divided_gradients() ? part_numbers(place_.sections) : net_.weights;
     array = Array(memory_, 1, numbers, Use::Gradients);
-    memory_.kernels().zero(array.data(), numbers * memory_.kernels().width());
+    memory_.kernels().zero(array.data(), bytes_of(memory_.kernels(), array.tensor()));
   }
   return array;
 }
@@ -229,7 +229,7 @@ void StageExecutor::update(const Instruction& i) {
   if (training_.slots)
     slots_.clear();
   else
-    memory_.kernels().zero(sum.data, sum.size() * memory_.kernels().width());
+    memory_.kernels().zero(sum.data, bytes_of(memory_.kernels(), sum));
   if (training_.evaluate_every > 0 && weights_->updates() % training_.evaluate_every == 0)
     snapshots_[weights_->updates()] = weights_->download();
 }

@@ -75,8 +75,8 @@ class StageExecutor {
   void gather_section(const WeightSection&, const Tensor& numbers);
   /// Numbers of an array from number `first` on.
   Tensor range(const Tensor& array, std::int64_t first, std::int64_t count) const {
-    const auto width = static_cast<std::int64_t>(memory_.kernels().width());
-    return {static_cast<char*>(array.data) + first * width, 1, count};
+    const auto width = static_cast<std::int64_t>(width_of(memory_.kernels(), array));
+    return {static_cast<char*>(array.data) + first * width, 1, count, array.is_wide};
   }
   Samples samples(int micro) const;
 

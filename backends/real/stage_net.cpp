@@ -48,6 +48,32 @@ class Compiler {
   static bool is_latent(const Operation& op) { return op.kind == OperationKind::Attention && op.inputs.size() == 3; }
   bool sequence() const { return degrees_.sequence && degrees_.tensor > 1; }
 
+  /// Whether an embedding anywhere in the model looks up what this operation gives.
+  bool gives_words(LayerId id, std::size_t place) const {
+    const std::vector<Operation>& operations = layer_of(id.value).operations;
+    if (width_ != kMixedWidth || operations[place].kind != OperationKind::Input) return false;
+    for (const WorkloadLayer& layer : workload_.layers)
+      for (const Operation& op : layer.operations) {
+        if (op.kind != OperationKind::Embedding) continue;
+        const int input = op.inputs.front();
+        if (input >= 0 ? &layer == &layer_of(id.value) && input == static_cast<int>(place)
+                       : layer.inputs[-1 - input] == id && place + 1 == operations.size())
+          return true;
+      }
+    return false;
+  }
+
+  void require_narrow_inputs(const Node& node, const WorkloadLayer& layer) const {
+    if (node.operation->kind == OperationKind::Embedding) return;
+    for (const int v : node.inputs)
+      if (net_.values[v].is_wide)
+        throw InputError(
+            fmt::format("layer '{}' of the model '{}' computes with words that an embedding looks up, which "
+                        "16 bits do not hold",
+                        layer.name, workload_.name),
+            "--set model.precision=fp32");
+  }
+
   void require_operations(const WorkloadLayer& layer) const {
     if (!layer.operations.empty()) return;
     throw InputError(fmt::format("the layer '{}' of the model '{}' is only known by its amounts, so it cannot be "
@@ -64,6 +90,8 @@ class Compiler {
       for (const LayerId layer : workload_.tensors[e]) {
         require_operations(layer_of(layer.value));
         c.values.push_back(add_arriving(layer_of(layer.value).operations.back()));
+        const auto last = layer_of(layer.value).operations.size() - 1;
+        net_.values.back().is_wide = gives_words(layer, last);
         c.numbers += net_.values.back().numbers();
         output_of_[layer] = c.values.back();
       }
@@ -118,6 +146,8 @@ class Compiler {
       read(node);
       if (op.kind == OperationKind::Dispatch) require_all_rows(node, layer);
       int output = node.output;
+      if (op.kind == OperationKind::Input) net_.values[output].is_wide = gives_words(id, place);
+      require_narrow_inputs(node, layer);
       const std::vector<int> inputs = node.inputs;
       net_.nodes.push_back(std::move(node));
       if (is_divided() && output >= 0) output = leave(op, output);
@@ -387,12 +417,13 @@ class Compiler {
 
 std::size_t width_of(const Workload& workload) {
   const Precision& p = workload.precision;
-  const bool whole = p.weight == p.activation && p.weight == p.gradient && (p.weight == 4 || p.weight == 8);
-  if (!whole)
+  const bool equal = p.weight == p.activation && p.weight == p.gradient;
+  if (!equal || (p.weight != kMixedWidth && p.weight != 4 && p.weight != 8))
     throw InputError(
-        fmt::format("the model '{}' mixes 16-bit and 32-bit numbers, which this backend does not compute with",
-                    workload.name),
-        "--set model.precision=fp32, or fp64");
+        fmt::format("the model '{}' has numbers of {}, {} and {} bytes (weights, gradients, activations), which this "
+                    "backend does not compute with",
+                    workload.name, p.weight, p.gradient, p.activation),
+        "--set model.precision=fp32, fp64 or mixed");
   return static_cast<std::size_t>(p.weight);
 }
 

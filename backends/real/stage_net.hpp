@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "backends/real/array.hpp"
 #include "backends/real/divided_operation.hpp"
 #include "backends/real/kernels.hpp"
 #include "sim/program/workload.hpp"
@@ -16,10 +17,12 @@ struct Value {
   std::int64_t rows = 0, columns = 0;
   bool is_saved = false;  ///< Its own operation or a user needs it again in the backward.
   bool needs_gradient = false;
-  int users = 0;     ///< Operations of the stage that read it.
-  int routing = -1;  ///< The node that sent these rows to experts, which knows how many there are; -1: `rows`.
+  int users = 0;         ///< Operations of the stage that read it.
+  int routing = -1;      ///< The node that sent these rows to experts, which knows how many there are; -1: `rows`.
+  bool is_wide = false;  ///< Words of the data: they would be other ones in 16 bits.
 
   std::int64_t numbers() const { return rows * columns; }
+  NumberWidth number_width() const { return is_wide ? NumberWidth::Wide : NumberWidth::Narrow; }
 };
 
 /// What a node does between the devices of a tensor, context or expert group, and its gradient in the backward
@@ -84,7 +87,7 @@ struct StageNet {
   std::vector<std::shared_ptr<const Operation>> divided;  ///< Operations of nodes that the workload does not have.
 };
 
-/// Bytes of a number, where all numbers of the model have the same; else InputError.
+/// Bytes of a number, where all numbers of the model have the same; kMixedWidth in mixed precision.
 std::size_t width_of(const Workload&);
 
 /// The result points into the workload. `width`: bytes of a number. Throws InputError when a layer is known only by its

@@ -76,7 +76,8 @@ std::vector<Array>& TensorExchange::box(const TransferLayout& l) {
   DeviceMemory& memory = *memories_[replica.device];
   for (const int v : crossing(l.to, l.edge, !l.to.gradient).values) {
     const Value& value = net.values[v];
-    arrays.emplace_back(memory, replica.samples.count * value.rows, value.columns, Use::Activations);
+    arrays.emplace_back(memory, replica.samples.count * value.rows, value.columns, Use::Activations,
+                        l.to.gradient ? NumberWidth::Narrow : value.number_width());
   }
   return arrays;
 }
@@ -88,7 +89,7 @@ void TensorExchange::deliver(const TransferLayout& l, const Copier& copy) {
   const auto& values = crossing(l.from, l.edge, l.from.gradient).values;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t v = values[i];
-    const std::size_t sample = from.values[v].numbers() * width_;
+    const std::size_t sample = sample_bytes(from.values[v], l);
     copy(static_cast<const char*>(posted.values[v].data()) + l.from_first * sample,
          static_cast<char*>(arrays[i].data()) + l.to_first * sample, l.samples * sample);
   }
@@ -102,7 +103,16 @@ void TensorExchange::carry(int transfer, const Copier& copy) {
 
 std::size_t TensorExchange::bytes(int transfer) const {
   const TransferLayout l = layout(transfer);
-  return (crossing(l.from, l.edge, l.from.gradient).numbers * l.samples) * width_;
+  const StageNet& net = this->net(l.from);
+  std::size_t bytes = 0;
+  for (const int v : crossing(l.from, l.edge, l.from.gradient).values) bytes += sample_bytes(net.values[v], l);
+  return bytes * static_cast<std::size_t>(l.samples);
+}
+
+/// Gradients of words are never wide: no operation reads them.
+std::size_t TensorExchange::sample_bytes(const Value& value, const TransferLayout& l) const {
+  const bool is_wide = value.is_wide && !l.from.gradient;
+  return static_cast<std::size_t>(value.numbers()) * (is_wide ? wide_width(width_) : width_);
 }
 
 void TensorExchange::pack(int transfer, void* into) {
@@ -121,7 +131,7 @@ void TensorExchange::give(int transfer, const Piece& piece) {
   Posted& posted = this->posted(l);
   const StageNet& net = this->net(l.from);
   for (const int v : crossing(l.from, l.edge, l.from.gradient).values) {
-    const std::size_t sample = net.values[v].numbers() * width_;
+    const std::size_t sample = sample_bytes(net.values[v], l);
     piece(static_cast<char*>(posted.values[v].data()) + l.from_first * sample, l.samples * sample);
   }
   read(posted);
@@ -144,7 +154,7 @@ void TensorExchange::take(int transfer, const Piece& piece) {
   const StageNet& net = this->net(l.to);
   const auto& values = crossing(l.to, l.edge, !l.to.gradient).values;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t sample = net.values[values[i]].numbers() * width_;
+    const std::size_t sample = sample_bytes(net.values[values[i]], l);
     piece(static_cast<char*>(arrays[i].data()) + l.to_first * sample, l.samples * sample);
   }
 }

@@ -50,12 +50,12 @@ WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, st
       updated_(std::move(updated)) {
   Array first(memory, 1, size_, Use::Weights);
   memory.kernels().upload(start, first.data());
-  versions_[0] = first;
+  versions_[0] = {first, to_compute(memory, first)};
   const auto state = [&](bool wanted, Use use) -> void* {
     if (!wanted || !learns) return nullptr;
     const std::int64_t numbers = updated_.back().state + updated_.back().count;
     Array array(memory, 1, numbers, use);
-    memory.kernels().zero(array.data(), numbers * memory.kernels().width());
+    memory.kernels().zero(array.data(), bytes_of(memory.kernels(), array.tensor()));
     state_arrays_.push_back(array);
     return array.data();
   };
@@ -76,7 +76,7 @@ Weights WeightStore::read(const Instruction& i) {
     weights = predicted_[backward_side(i)].weights;
   } else {
     const auto it = versions_.find(i.version());
-    if (it != versions_.end()) weights = {it->second, i.version()};
+    if (it != versions_.end()) weights = {it->second.computed, i.version()};
   }
   if (!weights.numbers || weights.version != i.version())
     throw InternalError(fmt::format("stage {}: micro-batch {} wants weights version {}, which is not there",
@@ -110,16 +110,16 @@ void WeightStore::predict(InstructionId id, const Prediction& wanted) {
   if (wanted.version != newest_)
     throw InternalError(
         fmt::format("a prediction starts from version {}, but the newest is {}", wanted.version, newest_));
-  p.weights = {Array(*memory_, 1, size_, Use::Weights), newest_};
+  const Array to(*memory_, 1, size_, Use::Weights);
   p.readers = readers_.of_prediction[id.value];
-  const void* from = versions_.at(newest_).data();
+  const void* from = newest().data();
   Kernels& kernels = memory_->kernels();
   const int horizon = wanted.horizon;
   if (wanted.for_backward && rule_->backward == BackwardWeights::Reconstruct)
-    kernels.reconstruct(training_->optimizer, rule_->reconstruction, horizon, size_, state_, from,
-                        p.weights.numbers.data());
+    kernels.reconstruct(training_->optimizer, rule_->reconstruction, horizon, size_, state_, from, to.data());
   else
-    kernels.predict(training_->optimizer, rule_->direction, horizon, size_, state_, from, p.weights.numbers.data());
+    kernels.predict(training_->optimizer, rule_->direction, horizon, size_, state_, from, to.data());
+  p.weights = {to_compute(*memory_, to), newest_};
   count();
 }
 
@@ -132,12 +132,13 @@ void WeightStore::update(const Instruction& i, const void* gradient) {
     const double share = std::min(1.0, static_cast<double>(newest_) / rule_->shrink_updates);
     options.rate_scale = std::pow(delay_, -(1 - share));
   }
-  const Array from = versions_.at(newest_);
+  const WeightVersion from = versions_.at(newest_);
   const std::size_t v = newest_;
   const bool wanted = v < readers_.of_version.size() && readers_.of_version[v] > 0;
   // Predictions that kept the tensor itself hold it too.
-  Array to = wanted ? Array(*memory_, 1, size_, Use::Weights) : from;
-  update_ranges(options, gradient, from.data(), to.data());
+  const WeightVersion to = next_version(from, !wanted);
+  update_ranges(options, gradient, from.updated.data(), to.updated.data());
+  if (to.updated.data() != to.computed.data()) memory_->kernels().narrow(to.updated.tensor(), to.computed.tensor());
   const int old = newest_++;
   if (newest_ != i.version())
     throw InternalError(
@@ -147,9 +148,17 @@ void WeightStore::update(const Instruction& i, const void* gradient) {
   count();
 }
 
+/// Arrays for what an update makes.
+WeightVersion WeightStore::next_version(const WeightVersion& from, bool in_place) {
+  if (in_place) return from;
+  const Array updated(*memory_, 1, size_, Use::Weights);
+  if (from.updated.data() == from.computed.data()) return {updated, updated};
+  return {updated, Array(*memory_, 1, size_, Use::Weights, NumberWidth::Narrow)};
+}
+
 /// All ranges are of the same step.
 void WeightStore::update_ranges(const UpdateOptions& options, const void* gradient, const void* from, void* to) {
-  const auto width = static_cast<std::int64_t>(memory_->kernels().width());
+  const auto width = static_cast<std::int64_t>(wide_width(memory_->kernels().width()));
   const OptimizerState before = state_;
   for (const UpdatedRange& range : updated_) {
     OptimizerState part = before;
@@ -165,7 +174,7 @@ void WeightStore::update_ranges(const UpdateOptions& options, const void* gradie
 void WeightStore::count() {
   int buffers = static_cast<int>(versions_.size()) + averages_;
   std::vector<void*> seen;
-  for (const auto& [version, array] : versions_) seen.push_back(array.data());
+  for (const auto& [version, arrays] : versions_) seen.push_back(arrays.computed.data());
   const auto add = [&](const Array& array) {
     if (!array || std::find(seen.begin(), seen.end(), array.data()) != seen.end()) return;
     seen.push_back(array.data());
@@ -178,7 +187,7 @@ void WeightStore::count() {
 
 std::vector<double> WeightStore::download() const {
   std::vector<double> numbers(size_);
-  memory_->kernels().download(versions_.at(newest_).data(), numbers);
+  memory_->kernels().download(newest().data(), numbers);
   return numbers;
 }
 

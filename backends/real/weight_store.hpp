@@ -19,10 +19,15 @@ struct Readers {
 };
 Readers count_readers(const Program&, StageId, DeviceId);
 
-/// Weights, and how many updates are in them.
+/// Weights as passes read them, and how many updates are in them.
 struct Weights {
   Array numbers;
   int version = 0;
+};
+
+/// A version: what updates start from, and what passes read. They are one array but in mixed precision.
+struct WeightVersion {
+  Array updated, computed;
 };
 
 /// Numbers that a device updates: where they begin in its weights, in its gradients and in its states.
@@ -46,7 +51,7 @@ class WeightStore {
   /// One step from the newest version with this gradient, of the numbers that it updates. The result becomes the next
   /// version.
   void update(const Instruction&, const void* gradient);
-  const Array& newest() const { return versions_.at(newest_); }
+  const Array& newest() const { return versions_.at(newest_).updated; }
 
   int updates() const { return newest_; }
   int delay() const { return delay_; }
@@ -58,6 +63,7 @@ class WeightStore {
     Weights weights;
     int readers = 0;
   };
+  WeightVersion next_version(const WeightVersion& from, bool in_place);
   void update_ranges(const UpdateOptions&, const void* gradient, const void* from, void* to);
   void count();
   void release(int version);
@@ -69,7 +75,7 @@ class WeightStore {
   int delay_ = 0, newest_ = 0, most_buffers_ = 0;
   std::int64_t size_ = 0;
   std::vector<UpdatedRange> updated_;
-  std::map<int, Array> versions_;
+  std::map<int, WeightVersion> versions_;
   Predicted predicted_[2];       ///< [0] for forwards, [1] for backwards.
   std::map<int, Weights> kept_;  ///< By micro-batch.
   OptimizerState state_;

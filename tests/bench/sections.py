@@ -2,6 +2,7 @@
 import csv
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import re
@@ -12,6 +13,7 @@ import time
 import typing
 
 import scale
+import validations
 
 
 @dataclasses.dataclass
@@ -127,6 +129,49 @@ def kernels(setting):
         if len(words) > 8 and words[0] in ("float", "double"):
             ours, eigen, ratio = words[-3:]
             yield Row(f"{words[0]} {' '.join(words[6:-3])}", " ".join(words[1:6]), f"{ours} GFLOP/s", f"{eigen} GFLOP/s", float(ratio), "bare Eigen")
+
+
+MLP = ("model: {builder: mlp, widths: [784, 1024, 1024, 10], activation: relu, loss: mean_square}\n", "mlp 784-1024-1024-10", 64)
+GPT = ("model: {builder: transformer, kind: gpt, layers: 8, hidden: 256, heads: 8, sequence: 64, vocabulary: 1000, tied: false}\n",
+       "gpt, 8 layers of 256, 64 words", 4)
+
+
+def torch(setting):
+    """Training on one thread against PyTorch with Debian's python3-torch, the same shapes with Adam, in turn: least CPU time of each."""
+    script, rounds = setting.root / "tests/bench/torch_training.py", 2 if setting.quick else 6
+    for name, (model, title, samples) in {"mlp": MLP, "gpt": GPT}.items():
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "scenario.yaml")
+            file.write_text("schema: scenario/2\n" + model + "cluster: threads-8\nplan: {planner: balanced, stages: 1, micro_batch_size: "
+                            f"{samples}}}\nrun: {{schedule: 1f1b, micro_batches: 2}}\nsoftware: none\n"
+                            "training: {task: random, optimizer: adam, learning_rate: 0.001}\n")
+            ours, theirs, version = {}, {}, ""
+            for _ in range(setting.runs):
+                # The interpreter of the system has the package; the one that runs this may not.
+                done = subprocess.run(["/usr/bin/python3", script, name, str(samples), str(rounds)], capture_output=True, text=True,
+                                      env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
+                if done.returncode != 0:
+                    yield Row("training", title, "SKIPPED", what=done.stderr.strip() or "PyTorch did not run")
+                    return
+                others = json.loads(done.stdout)
+                version = others["version"]
+                mine = json.loads(output([setting.program("training_bench"), file, samples, rounds]))
+                if mine["parameters"] != others["parameters"]:
+                    raise SystemExit(f"torch: {mine['parameters']} parameters, of the model in PyTorch {others['parameters']}")
+                for part in ("forward", "backward", "update"):
+                    ours[part] = min(ours.get(part, math.inf), mine[part])
+                    theirs[part] = min(theirs.get(part, math.inf), others[part])
+            for seconds in (ours, theirs):
+                seconds["iteration"] = sum(seconds.values())
+            for part in ("forward", "backward", "update", "iteration"):
+                yield Row(f"{name}, {part}", f"{samples} samples", f"{1e3 * ours[part]:.2f} ms", f"{1e3 * theirs[part]:.2f} ms",
+                          theirs[part] / ours[part], f"PyTorch {version}")
+
+
+def validated(setting):
+    """Simulation against real runs on this machine, as wall time: what `stagecraft validate` says, with the load."""
+    for case, errors, sure, load in validations.table(str(setting.tool), 1 if setting.quick else 5, validations.CASES, 1 if setting.quick else 2):
+        yield Row(case, sure, errors, what=load)
 
 
 def interpreter(setting):
@@ -300,5 +345,6 @@ def recorded_planner(setting):
     yield Row("pipedream", "ResNet-50 on 16", f"{plan['search_s']:.4f} s", f"{theirs:.2f} s", theirs / plan["search_s"], "PipeDream's own planner; recorded")
 
 
-ALL = {"bare": bare, "fluid": fluid, "road": road, "schedules": schedules, "planners": planners, "costs": costs, "scale": scale_of_planners, "sweeps": sweeps, "pages": pages, "kernels": kernels,
+ALL = {"bare": bare, "fluid": fluid, "road": road, "schedules": schedules, "planners": planners, "costs": costs,
+       "scale": scale_of_planners, "sweeps": sweeps, "pages": pages, "kernels": kernels, "torch": torch, "validations": validated,
        "interpreter": interpreter, "recorded": recorded}

@@ -48,13 +48,13 @@ void each_in_rows(const Device& device, std::int64_t rows, std::int64_t columns,
          device.stream, rows, columns, step);
 }
 
-/// to[i] = value(i), or to[i] += value(i).
+/// to[i] = value(i), or to[i] += value(i), rounded once.
 template <class T, class Value>
 struct Put {
   bool add;
   T* to;
   Value value;
-  __device__ void operator()(std::int64_t i) const { to[i] = add ? to[i] + value(i) : value(i); }
+  __device__ void operator()(std::int64_t i) const { to[i] = static_cast<T>(add ? to[i] + value(i) : value(i)); }
 };
 
 template <class T, class Value>
@@ -66,7 +66,7 @@ void put(const Device& device, bool add, std::int64_t count, T* to, const Value&
 template <class T>
 struct At {
   const T* from;
-  __device__ T operator()(std::int64_t i) const { return from[i]; }
+  __device__ Wide<T> operator()(std::int64_t i) const { return from[i]; }
 };
 
 }  // namespace stagecraft::cuda

@@ -10,13 +10,13 @@ namespace {
 template <class T, class Function>
 struct ValueAt {
   const T* x;
-  __device__ T operator()(std::int64_t i) const { return Function::value(x[i]); }
+  __device__ Wide<T> operator()(std::int64_t i) const { return Function::value(x[i]); }
 };
 
 template <class T, class Function>
 struct SlopeAt {
   const T *saved, *gradient;
-  __device__ T operator()(std::int64_t i) const { return gradient[i] * Function::slope(saved[i]); }
+  __device__ Wide<T> operator()(std::int64_t i) const { return gradient[i] * Function::slope(saved[i]); }
 };
 
 template <class T, class Function>
@@ -36,7 +36,7 @@ void activation_input_gradient(const Device& device, const real::Call& call, con
 template <class T>
 struct SumAt {
   const T *a, *b;
-  __device__ T operator()(std::int64_t i) const { return a[i] + b[i]; }
+  __device__ Wide<T> operator()(std::int64_t i) const { return a[i] + b[i]; }
 };
 
 template <class T>
@@ -45,8 +45,18 @@ void add_forward(const Device& device, const real::Call& call) {
   T* const to = numbers<T>(call.output);
   const T* const first = numbers<T>(call.inputs[0]);
   if (call.inputs.size() == 1) return put(device, false, count, to, At<T>{first});
-  put(device, false, count, to, SumAt<T>{first, numbers<T>(call.inputs[1])});
-  for (const real::Tensor& input : call.inputs.subspan(2)) put(device, true, count, to, At<T>{numbers<T>(input)});
+  const SumAt<T> two{first, numbers<T>(call.inputs[1])};
+  if (call.inputs.size() == 2) return put(device, false, count, to, two);
+  if constexpr (std::is_same_v<T, Wide<T>>) {
+    put(device, false, count, to, two);
+    for (const real::Tensor& input : call.inputs.subspan(2)) put(device, true, count, to, At<T>{numbers<T>(input)});
+  } else {
+    const Scratch<Wide<T>> sum(*device.memory, count);  // The sum is rounded once.
+    put(device, false, count, sum.data(), two);
+    for (const real::Tensor& input : call.inputs.subspan(2))
+      put(device, true, count, sum.data(), At<T>{numbers<T>(input)});
+    put(device, false, count, to, At<Wide<T>>{sum.data()});
+  }
 }
 
 template <class T>
@@ -67,7 +77,7 @@ struct CopyRows {
   __device__ void operator()(std::int64_t row, std::int64_t column) const {
     const T number = from[row * from_stride + column];
     T& place = to[row * to_stride + column];
-    place = add ? place + number : number;
+    place = add ? static_cast<T>(place + number) : number;
   }
 };
 
@@ -95,20 +105,21 @@ void concat_input_gradient(const Device& device, const real::Call& call, const r
 
 template <class T>
 struct ScaledAt {
-  T factor;
+  Wide<T> factor;
   const T* x;
-  __device__ T operator()(std::int64_t i) const { return factor * x[i]; }
+  __device__ Wide<T> operator()(std::int64_t i) const { return factor * x[i]; }
 };
 
 /// All bits of the exponent are set in infinities and in what is not a number.
 template <class T>
 struct FlagNotFinite {
-  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  using Number = Wide<T>;
+  using Bits = std::conditional_t<sizeof(Number) == 4, std::uint32_t, std::uint64_t>;
   const T* x;
   int* flag;
   __device__ void operator()(std::int64_t i) const {
-    constexpr Bits mask = sizeof(T) == 4 ? Bits{0x7f800000U} : static_cast<Bits>(0x7ff0000000000000U);
-    if ((std::bit_cast<Bits>(x[i]) & mask) == mask) *flag = 1;
+    constexpr Bits mask = sizeof(Number) == 4 ? Bits{0x7f800000U} : static_cast<Bits>(0x7ff0000000000000U);
+    if ((std::bit_cast<Bits>(static_cast<Number>(x[i])) & mask) == mask) *flag = 1;
   }
 };
 
@@ -121,15 +132,15 @@ OperationKernels activation() {
 
 template <class T>
 OperationKernels relu_kernels() {
-  return activation<T, real::Relu<T>>();
+  return activation<T, real::Relu<Wide<T>>>();
 }
 template <class T>
 OperationKernels tanh_kernels() {
-  return activation<T, real::Tanh<T>>();
+  return activation<T, real::Tanh<Wide<T>>>();
 }
 template <class T>
 OperationKernels gelu_kernels() {
-  return activation<T, real::Gelu<T>>();
+  return activation<T, real::Gelu<Wide<T>>>();
 }
 template <class T>
 OperationKernels add_kernels() {
@@ -143,8 +154,11 @@ template <class T>
 void add(const Device& device, std::int64_t count, const T* from, T* to) {
   put(device, true, count, to, At<T>{from});
 }
+void narrow(const Device& device, std::int64_t count, const float* from, Bfloat16* to) {
+  put(device, false, count, to, At<float>{from});
+}
 template <class T>
-void scale(const Device& device, std::int64_t count, T factor, T* numbers) {
+void scale(const Device& device, std::int64_t count, Wide<T> factor, T* numbers) {
   put(device, false, count, numbers, ScaledAt<T>{factor, numbers});
 }
 template <class T>
@@ -154,19 +168,27 @@ void flag_not_finite(const Device& device, std::int64_t count, const T* numbers,
 
 template OperationKernels relu_kernels<float>();
 template OperationKernels relu_kernels<double>();
+template OperationKernels relu_kernels<Bfloat16>();
 template OperationKernels tanh_kernels<float>();
 template OperationKernels tanh_kernels<double>();
+template OperationKernels tanh_kernels<Bfloat16>();
 template OperationKernels gelu_kernels<float>();
 template OperationKernels gelu_kernels<double>();
+template OperationKernels gelu_kernels<Bfloat16>();
 template OperationKernels add_kernels<float>();
 template OperationKernels add_kernels<double>();
+template OperationKernels add_kernels<Bfloat16>();
 template OperationKernels concat_kernels<float>();
 template OperationKernels concat_kernels<double>();
+template OperationKernels concat_kernels<Bfloat16>();
 template void add<float>(const Device&, std::int64_t, const float*, float*);
 template void add<double>(const Device&, std::int64_t, const double*, double*);
+template void add<Bfloat16>(const Device&, std::int64_t, const Bfloat16*, Bfloat16*);
 template void scale<float>(const Device&, std::int64_t, float, float*);
 template void scale<double>(const Device&, std::int64_t, double, double*);
+template void scale<Bfloat16>(const Device&, std::int64_t, float, Bfloat16*);
 template void flag_not_finite<float>(const Device&, std::int64_t, const float*, int*);
 template void flag_not_finite<double>(const Device&, std::int64_t, const double*, int*);
+template void flag_not_finite<Bfloat16>(const Device&, std::int64_t, const Bfloat16*, int*);
 
 }  // namespace stagecraft::cuda

@@ -16,20 +16,22 @@ __device__ std::int64_t word_of(T number, std::int64_t vocabulary) {
 /// A word that is not known makes its row NaN.
 template <class T>
 struct Embed {
-  const T *input, *words, *positions;
+  const Wide<T>* input;
+  const T *words, *positions;
   std::int64_t vocabulary, rows, columns;
   T* to;
   __device__ void operator()(std::int64_t row, std::int64_t column) const {
     const std::int64_t word = word_of(input[row], vocabulary);
-    to[row * columns + column] = word < 0 ? std::numeric_limits<T>::quiet_NaN()
-                                          : words[word * columns + column] + positions[row % rows * columns + column];
+    to[row * columns + column] =
+        static_cast<T>(word < 0 ? std::numeric_limits<Wide<T>>::quiet_NaN()
+                                : words[word * columns + column] + positions[row % rows * columns + column]);
   }
 };
 
 /// The block of the first row with a word adds all rows with that word, in their order; the others have nothing to do.
 template <class T>
-__global__ void words_kernel(std::int64_t rows, std::int64_t columns, std::int64_t vocabulary, const T* input,
-                             const T* gradient, T* d_words) {
+__global__ void words_kernel(std::int64_t rows, std::int64_t columns, std::int64_t vocabulary, const Wide<T>* input,
+                             const T* gradient, Wide<T>* d_words) {
   const auto seen_before = shared_memory<int>();
   const std::int64_t row = blockIdx.x, word = word_of(input[row], vocabulary);
   if (threadIdx.x == 0) seen_before[0] = word < 0;
@@ -39,7 +41,7 @@ __global__ void words_kernel(std::int64_t rows, std::int64_t columns, std::int64
   __syncthreads();
   if (seen_before[0]) return;
   for (std::int64_t column = threadIdx.x; column < columns; column += blockDim.x) {
-    T sum = d_words[word * columns + column];
+    Wide<T> sum = d_words[word * columns + column];
     for (std::int64_t r = row; r < rows; ++r)
       if (input[r] == input[row]) sum += gradient[r * columns + column];
     d_words[word * columns + column] = sum;
@@ -51,9 +53,9 @@ template <class T>
 struct AddPositions {
   std::int64_t samples, numbers;  ///< `numbers`: in one sample.
   const T* gradient;
-  T* d_positions;
+  Wide<T>* d_positions;
   __device__ void operator()(std::int64_t i) const {
-    T sum = d_positions[i];
+    Wide<T> sum = d_positions[i];
     for (std::int64_t sample = 0; sample < samples; ++sample) sum += gradient[sample * numbers + i];
     d_positions[i] = sum;
   }
@@ -64,8 +66,8 @@ void forward(const Device& device, const real::Call& call) {
   const Operation& op = *call.operation;
   const T* const words = static_cast<const T*>(call.weights);
   each_in_rows(device, call.output.rows, op.columns,
-               Embed<T>{numbers<T>(call.inputs[0]), words, words + real::second_block(op, sizeof(T)), op.inner, op.rows,
-                        op.columns, numbers<T>(call.output)});
+               Embed<T>{numbers<Wide<T>>(call.inputs[0]), words, words + real::second_block(op, sizeof(T)), op.inner,
+                        op.rows, op.columns, numbers<T>(call.output)});
 }
 
 /// A word is a name: its number has no slope.
@@ -83,10 +85,10 @@ template <class T>
 void weight_gradient(const Device& device, const real::Call& call, const real::Tensor& d_output, void* d_weights) {
   const Operation& op = *call.operation;
   const std::int64_t rows = call.samples * op.rows, columns = op.columns, numbers_each = columns * op.rows;
-  T* const d_words = static_cast<T*>(d_weights);
+  auto* const d_words = static_cast<Wide<T>*>(d_weights);
   const T* const gradient = numbers<T>(d_output);
   launch(words_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(128), sizeof(int), device.stream, rows, columns,
-         std::int64_t{op.inner}, numbers<T>(call.inputs[0]), gradient, d_words);
+         std::int64_t{op.inner}, numbers<Wide<T>>(call.inputs[0]), gradient, d_words);
   each(device, numbers_each,
        AddPositions<T>{call.samples, numbers_each, gradient, d_words + real::second_block(op, sizeof(T))});
 }
@@ -99,5 +101,6 @@ OperationKernels embedding_kernels() {
 }
 template OperationKernels embedding_kernels<float>();
 template OperationKernels embedding_kernels<double>();
+template OperationKernels embedding_kernels<Bfloat16>();
 
 }  // namespace stagecraft::cuda

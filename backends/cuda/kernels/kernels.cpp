@@ -1,6 +1,7 @@
 #include "backends/cuda/kernels/kernels.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "backends/cuda/driver.hpp"
 #include "backends/cuda/kernels/matmul.hpp"
@@ -46,6 +47,8 @@ OperationKernels kernels_of(OperationKind kind) {
 
 template <class T>
 class CudaKernels final : public real::Kernels {
+  using Number = Wide<T>;
+
  public:
   explicit CudaKernels(const KernelTarget& place)
       : memory_(place.stream),
@@ -65,18 +68,28 @@ class CudaKernels final : public real::Kernels {
     submitted(device_.stream, "cudaMemsetAsync");
   }
   void upload(std::span<const double> from, void* to) override {
-    staging_.upload(from.size() * sizeof(T), to, [from](void* data) {
-      std::transform(from.begin(), from.end(), static_cast<T*>(data), [](double x) { return static_cast<T>(x); });
+    staging_.upload(from.size() * sizeof(Number), to, [from](void* data) {
+      std::transform(from.begin(), from.end(), static_cast<Number*>(data),
+                     [](double x) { return static_cast<Number>(x); });
     });
   }
   void download(const void* from, std::span<double> to) override {
-    staging_.download(to.size() * sizeof(T), from,
-                      [to](const void* data) { std::copy_n(static_cast<const T*>(data), to.size(), to.begin()); });
+    staging_.download(to.size() * sizeof(Number), from,
+                      [to](const void* data) { std::copy_n(static_cast<const Number*>(data), to.size(), to.begin()); });
+  }
+  void narrow(real::Tensor from, real::Tensor to) override {
+    if constexpr (std::is_same_v<T, Bfloat16>)
+      cuda::narrow(device_, to.size(), numbers<float>(from), numbers<Bfloat16>(to));
+    else
+      Kernels::narrow(from, to);
   }
   bool finite(real::Tensor tensor) override {
     const Scratch<int> flag(memory_, 1);
     zero(flag.data(), sizeof(int));
-    flag_not_finite<T>(device_, tensor.size(), numbers<T>(tensor), flag.data());
+    if (tensor.is_wide)
+      flag_not_finite<Number>(device_, tensor.size(), numbers<Number>(tensor), flag.data());
+    else
+      flag_not_finite<T>(device_, tensor.size(), numbers<T>(tensor), flag.data());
     int flag_value = 0;
     staging_.download(sizeof flag_value, flag.data(),
                       [&](const void* data) { flag_value = *static_cast<const int*>(data); });
@@ -100,24 +113,32 @@ class CudaKernels final : public real::Kernels {
       kernel(device_, call, d_output, d_weights);
   }
   void add(real::Tensor from, real::Tensor to) override {
-    cuda::add<T>(device_, to.size(), numbers<T>(from), numbers<T>(to));
+    if (to.is_wide)
+      cuda::add<Number>(device_, to.size(), numbers<Number>(from), numbers<Number>(to));
+    else
+      cuda::add<T>(device_, to.size(), numbers<T>(from), numbers<T>(to));
   }
   void scale(double factor, real::Tensor t) override {
-    cuda::scale<T>(device_, t.size(), static_cast<T>(factor), numbers<T>(t));
+    if (t.is_wide)
+      cuda::scale<Number>(device_, t.size(), static_cast<Number>(factor), numbers<Number>(t));
+    else
+      cuda::scale<T>(device_, t.size(), static_cast<Number>(factor), numbers<T>(t));
   }
 
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
-    cuda::update<T>(device_, rule, options, count, static_cast<const T*>(gradient), state, static_cast<const T*>(from),
-                    static_cast<T*>(to));
+    cuda::update<Number>(device_, rule, options, count, static_cast<const Number*>(gradient), state,
+                         static_cast<const Number*>(from), static_cast<Number*>(to));
   }
   void predict(const OptimizerRule& rule, Direction direction, int horizon, std::int64_t count,
                const real::OptimizerState& state, const void* from, void* to) override {
-    cuda::predict<T>(device_, rule, direction, horizon, count, state, static_cast<const T*>(from), static_cast<T*>(to));
+    cuda::predict<Number>(device_, rule, direction, horizon, count, state, static_cast<const Number*>(from),
+                          static_cast<Number*>(to));
   }
   void reconstruct(const OptimizerRule& rule, Reconstruction kind, int delay, std::int64_t count,
                    const real::OptimizerState& state, const void* from, void* to) override {
-    cuda::reconstruct<T>(device_, rule, kind, delay, count, state, static_cast<const T*>(from), static_cast<T*>(to));
+    cuda::reconstruct<Number>(device_, rule, kind, delay, count, state, static_cast<const Number*>(from),
+                              static_cast<Number*>(to));
   }
 
  private:
@@ -130,6 +151,7 @@ class CudaKernels final : public real::Kernels {
 }  // namespace
 
 std::unique_ptr<real::Kernels> make_kernels(const KernelTarget& place, std::size_t width) {
+  if (width == real::kMixedWidth) return std::make_unique<CudaKernels<Bfloat16>>(place);
   STAGECRAFT_CHECK(width == sizeof(float) || width == sizeof(double));
   if (width == sizeof(float)) return std::make_unique<CudaKernels<float>>(place);
   return std::make_unique<CudaKernels<double>>(place);

@@ -24,10 +24,11 @@ struct KernelTarget {
   Precision precision = Precision::Exact;
 };
 
-/// Kernels of the current device; `width` is 4 or 8 bytes a number. Every call enqueues and returns at once, but for
-/// `download` and `finite`, which wait for the stream. What is released is given out again to work that comes later on
-/// the same stream: work of other streams that reads it has to be waited for before. Constants that change from update
-/// to update are arguments of the launches. Throws CudaError without cuBLASLt. Not to be used by two threads at once.
+/// Kernels of the current device; `width` is 4 or 8 bytes a number, or real::kMixedWidth. Every call enqueues and
+/// returns at once, but for `download` and `finite`, which wait for the stream. What is released is given out again to
+/// work that comes later on the same stream: work of other streams that reads it has to be waited for before. Constants
+/// that change from update to update are arguments of the launches. Throws CudaError without cuBLASLt. Not to be used
+/// by two threads at once.
 std::unique_ptr<real::Kernels> make_kernels(const KernelTarget&, std::size_t width);
 
 /// A copy by at most 16 blocks of the stream's device, 16 bytes a thread where both ends are so aligned. One of them

@@ -17,7 +17,7 @@ template <class T>
 struct NumberAt {
   const T* from;
   std::int64_t columns;
-  __device__ T operator()(std::int64_t row, std::int64_t column) const { return from[row * columns + column]; }
+  __device__ Wide<T> operator()(std::int64_t row, std::int64_t column) const { return from[row * columns + column]; }
 };
 
 Matrices whole(const void* data, std::int64_t columns, bool transposed = false) {
@@ -47,11 +47,13 @@ void input_gradient(const Device& device, const real::Call& call, const real::Te
 template <class T>
 void weight_gradient(const Device& device, const real::Call& call, const real::Tensor& d_output, void* d_weights) {
   const Operation& op = *call.operation;
+  Matrices sums = whole(d_weights, op.inner);
+  sums.is_wide = true;
   device.products->multiply({op.columns, op.inner, d_output.rows}, whole(d_output.data, op.columns, true),
-                            whole(call.inputs[0].data, op.inner), whole(d_weights, op.inner), true);
+                            whole(call.inputs[0].data, op.inner), sums, true);
   if (op.bias)
     add_column_sums(device, d_output.rows, op.columns, NumberAt<T>{numbers<T>(d_output), op.columns},
-                    static_cast<T*>(d_weights) + real::second_block(op, sizeof(T)));
+                    static_cast<Wide<T>*>(d_weights) + real::second_block(op, sizeof(T)));
 }
 
 }  // namespace
@@ -62,5 +64,6 @@ OperationKernels linear_kernels() {
 }
 template OperationKernels linear_kernels<float>();
 template OperationKernels linear_kernels<double>();
+template OperationKernels linear_kernels<Bfloat16>();
 
 }  // namespace stagecraft::cuda

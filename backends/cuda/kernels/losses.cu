@@ -10,19 +10,21 @@ constexpr unsigned kThreads = 256, kMostBlocks = 64;
 
 /// -log softmax(x)[t] of each row, and its gradient, softmax(x) - [i = t]. A class that is not known makes both NaN.
 template <class T>
-__global__ void cross_entropy_kernel(std::int64_t columns, double weight, const T* inputs, const T* targets,
-                                     T* gradients, double* losses) {
-  const auto shared = shared_memory<T>();
+__global__ void cross_entropy_kernel(std::int64_t columns, double weight, const T* inputs, const Wide<T>* targets,
+                                     Wide<T>* gradients, double* losses) {
+  using Number = Wide<T>;
+  const auto shared = shared_memory<Number>();
   const std::int64_t row = blockIdx.x;
-  const T *const x = inputs + row * columns, wanted = targets[row];
-  T* const gradient = gradients + row * columns;
-  const SoftmaxParts<T> parts = softmax_exponentials(columns, x, T{1}, gradient, shared);
-  const bool valid = wanted >= 0 && wanted < static_cast<T>(columns) && wanted == std::floor(wanted);
+  const T* const x = inputs + row * columns;
+  const Number wanted = targets[row];
+  Number* const gradient = gradients + row * columns;
+  const SoftmaxParts<Number> parts = softmax_exponentials(columns, x, Number{1}, gradient, shared);
+  const bool valid = wanted >= 0 && wanted < static_cast<Number>(columns) && wanted == std::floor(wanted);
   const std::int64_t target = valid ? static_cast<std::int64_t>(wanted) : 0;
   const double nothing = std::numeric_limits<double>::quiet_NaN();
-  const T factor = static_cast<T>(valid ? weight / static_cast<double>(parts.sum) : nothing);
+  const auto factor = static_cast<Number>(valid ? weight / static_cast<double>(parts.sum) : nothing);
   for (std::int64_t i = threadIdx.x; i < columns; i += blockDim.x)
-    gradient[i] = gradient[i] * factor - (i == target ? static_cast<T>(weight) : T{0});
+    gradient[i] = gradient[i] * factor - (i == target ? static_cast<Number>(weight) : Number{0});
   if (threadIdx.x == 0)
     losses[row] =
         valid ? std::log(static_cast<double>(parts.sum)) + static_cast<double>(parts.largest - x[target]) : nothing;
@@ -30,12 +32,13 @@ __global__ void cross_entropy_kernel(std::int64_t columns, double weight, const 
 
 /// Sums of squares of y - t, one of each block; and the gradient of their sum, times factor / 2.
 template <class T>
-__global__ void squares_kernel(std::int64_t count, T factor, const T* y, const T* t, T* gradient, double* losses) {
+__global__ void squares_kernel(std::int64_t count, Wide<T> factor, const T* y, const Wide<T>* t, Wide<T>* gradient,
+                               double* losses) {
   const auto shared = shared_memory<double>();
   const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   double mine = 0;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += threads) {
-    const T difference = y[i] - t[i];
+    const Wide<T> difference = y[i] - t[i];
     mine += static_cast<double>(difference) * static_cast<double>(difference);
     gradient[i] = difference * factor;
   }
@@ -63,10 +66,10 @@ void cross_entropy(const Device& device, const real::Call& call) {
   const double weight = call.scale / op.rows;
   const Scratch<double> losses(*device.memory, rows);
   const unsigned threads = threads_for(op.columns);
-  launch(cross_entropy_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(threads), threads * sizeof(T), device.stream,
-         std::int64_t{op.columns}, weight, numbers<T>(call.inputs[0]), numbers<T>(call.inputs[1]),
-         numbers<T>(call.saved), losses.data());
-  sum_up(device, rows, weight, losses, numbers<T>(call.output));
+  launch(cross_entropy_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(threads), threads * sizeof(Wide<T>),
+         device.stream, std::int64_t{op.columns}, weight, numbers<T>(call.inputs[0]), numbers<Wide<T>>(call.inputs[1]),
+         numbers<Wide<T>>(call.saved), losses.data());
+  sum_up(device, rows, weight, losses, numbers<Wide<T>>(call.output));
 }
 
 /// weight * sum (y - t)^2, and its gradient.
@@ -76,9 +79,9 @@ void squares(const Device& device, const real::Call& call, double weight) {
   const std::int64_t blocks = std::min<std::int64_t>((count + kThreads - 1) / kThreads, kMostBlocks);
   const Scratch<double> losses(*device.memory, blocks);
   launch(squares_kernel<T>, dim3(static_cast<unsigned>(blocks)), dim3(kThreads), kThreads * sizeof(double),
-         device.stream, count, static_cast<T>(2 * weight), numbers<T>(call.inputs[0]), numbers<T>(call.inputs[1]),
-         numbers<T>(call.saved), losses.data());
-  sum_up(device, blocks, weight, losses, numbers<T>(call.output));
+         device.stream, count, static_cast<Wide<T>>(2 * weight), numbers<T>(call.inputs[0]),
+         numbers<Wide<T>>(call.inputs[1]), numbers<Wide<T>>(call.saved), losses.data());
+  sum_up(device, blocks, weight, losses, numbers<Wide<T>>(call.output));
 }
 
 template <class T>
@@ -95,7 +98,8 @@ template <class T>
 void input_gradient(const Device& device, const real::Call& call, const real::Tensor&,
                     std::span<const real::Gradient> d_inputs) {
   const real::Gradient& to = d_inputs[0];
-  if (to.tensor) put(device, to.add, to.tensor.size(), numbers<T>(to.tensor), At<T>{numbers<T>(call.saved)});
+  if (to.tensor)
+    put(device, to.add, to.tensor.size(), numbers<T>(to.tensor), At<Wide<T>>{numbers<Wide<T>>(call.saved)});
 }
 
 }  // namespace
@@ -114,9 +118,12 @@ OperationKernels sum_square_kernels() {
 }
 template OperationKernels cross_entropy_kernels<float>();
 template OperationKernels cross_entropy_kernels<double>();
+template OperationKernels cross_entropy_kernels<Bfloat16>();
 template OperationKernels mean_square_kernels<float>();
 template OperationKernels mean_square_kernels<double>();
+template OperationKernels mean_square_kernels<Bfloat16>();
 template OperationKernels sum_square_kernels<float>();
 template OperationKernels sum_square_kernels<double>();
+template OperationKernels sum_square_kernels<Bfloat16>();
 
 }  // namespace stagecraft::cuda

@@ -43,11 +43,18 @@ cublasLtHandle_t handle_of_device() {
   return handle;
 }
 
-cudaDataType_t number_type(std::size_t width) { return width == sizeof(double) ? CUDA_R_64F : CUDA_R_32F; }
+cudaDataType_t number_type(std::size_t width) {
+  if (width == real::kMixedWidth) return CUDA_R_16BF;
+  return width == sizeof(double) ? CUDA_R_64F : CUDA_R_32F;
+}
 
-/// The power of two, at most 64, that divides the bytes of every row's first number.
+std::size_t width_of(const Matrices& x, std::size_t width) { return x.is_wide ? real::wide_width(width) : width; }
+
+/// The power of two, at most 64, that divides the bytes of every row's first number. Every place in an array has the
+/// same one wherever the array lies.
 std::uint32_t alignment(const Matrices& x, std::size_t width) {
-  const auto any = static_cast<std::uint64_t>(x.offset | x.distance) * width | 64U;
+  const auto any = static_cast<std::uint64_t>(x.offset | x.distance) * width_of(x, width) |
+                   static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(x.base)) | 64U;
   return static_cast<std::uint32_t>(any & (~any + 1));
 }
 
@@ -65,7 +72,7 @@ struct LtMatrix {
 struct Products::Key {
   std::int64_t rows, columns, inner, count;
   LtMatrix left, right, result;
-  bool add;
+  bool add, is_wide;
   auto operator<=>(const Key&) const = default;
 };
 
@@ -117,13 +124,13 @@ cublasLtMatrixLayout_t layout(std::int64_t rows, std::int64_t columns, const LtM
 }  // namespace
 
 void Products::Plan::describe(const Key& key, cublasComputeType_t type, int multiprocessors, std::size_t width) {
-  check_lt(lt().cublasLtMatmulDescCreate(&description, type, number_type(width)), "a product");
+  check_lt(lt().cublasLtMatmulDescCreate(&description, type, number_type(real::wide_width(width))), "a product");
   attribute(description, CUBLASLT_MATMUL_DESC_TRANSA, key.left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   attribute(description, CUBLASLT_MATMUL_DESC_TRANSB, key.right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   attribute(description, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t{multiprocessors});
   left = layout(key.rows, key.inner, key.left, key.count, width);
   right = layout(key.inner, key.columns, key.right, key.count, width);
-  result = layout(key.rows, key.columns, key.result, key.count, width);
+  result = layout(key.rows, key.columns, key.result, key.count, key.is_wide ? real::wide_width(width) : width);
 }
 
 cublasStatus_t Products::Plan::choose(const Key& key, cublasLtHandle_t handle) {
@@ -188,11 +195,13 @@ void Products::multiply(const ProductShape& shape, const Matrices& a, const Matr
   if (shape.m == 0 || shape.n == 0 || shape.count == 0) return;
   const std::int64_t far = shape.count > 1;
   const auto seen = [&](const Matrices& x) {
-    return LtMatrix{x.stride, far * x.distance, alignment({x.base, x.offset, x.stride, far * x.distance}, width_),
-                    x.transposed};
+    const Matrices apart{x.base, x.offset, x.stride, far * x.distance, x.transposed, x.is_wide};
+    return LtMatrix{x.stride, far * x.distance, alignment(apart, width_), x.transposed};
   };
-  const Plan& p = plan({shape.n, shape.m, shape.k, shape.count, seen(b), seen(a), seen(c), add});
-  const auto at = [&](const Matrices& x) { return static_cast<const char*>(x.base) + x.offset * std::int64_t(width_); };
+  const Plan& p = plan({shape.n, shape.m, shape.k, shape.count, seen(b), seen(a), seen(c), add, c.is_wide});
+  const auto at = [&](const Matrices& x) {
+    return static_cast<const char*>(x.base) + x.offset * static_cast<std::int64_t>(width_of(x, width_));
+  };
   const Scratch<char> workspace(*workspaces_, static_cast<std::int64_t>(p.workspace));
   const double wide[] = {1, add ? 1.0 : 0.0};
   const float narrow[] = {1, add ? 1.0F : 0.0F};

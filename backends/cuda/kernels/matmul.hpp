@@ -15,6 +15,7 @@ namespace stagecraft::cuda {
 /// How products may be computed, the first choice first: all keep the promise of the precision.
 inline std::vector<cublasComputeType_t> compute_types(Precision precision, std::size_t width) {
   if (width == sizeof(double)) return {CUBLAS_COMPUTE_64F};
+  if (width == real::kMixedWidth) return {CUBLAS_COMPUTE_32F};  // Factors of 16 bits, sums of 32.
   switch (precision) {
     case Precision::Exact:
       return {CUBLAS_COMPUTE_32F_PEDANTIC, CUBLAS_COMPUTE_32F};
@@ -26,7 +27,8 @@ inline std::vector<cublasComputeType_t> compute_types(Precision precision, std::
   return {CUBLAS_COMPUTE_32F_PEDANTIC};
 }
 
-/// Row-major matrices at equal distances, in memory whose `base` is at a multiple of 64 bytes. Offset, stride and
+/// Row-major matrices at equal distances, in memory whose `base` is at a multiple of 64 bytes, or in mixed precision of
+/// 32 bytes. Offset, stride and
 /// distance count numbers, not bytes.
 struct Matrices {
   const void* base = nullptr;
@@ -34,6 +36,7 @@ struct Matrices {
   std::int64_t stride = 0;    ///< From a row to the next.
   std::int64_t distance = 0;  ///< From a matrix to the next.
   bool transposed = false;    ///< The factor is the transpose of what lies there.
+  bool is_wide = false;       ///< A result of 32 bits of factors of 16 bits.
 };
 
 /// `count` products of an m x k by a k x n matrix.

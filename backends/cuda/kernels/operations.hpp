@@ -4,11 +4,15 @@
 #include <span>
 
 #include "backends/cuda/kernels/memory.hpp"
+#include "backends/real/formulas/bfloat16.hpp"
 #include "backends/real/kernels.hpp"
 
 namespace stagecraft::cuda {
 
 class Products;
+
+using real::Bfloat16;
+using real::Wide;
 
 /// What the parts of the kernels of one device share.
 struct Device {
@@ -26,7 +30,8 @@ struct OperationKernels {
   void (*weight_gradient)(const Device&, const real::Call&, const real::Tensor& d_output, void* d_weights) = nullptr;
 };
 
-/// T is float or double.
+/// T is float, double or, in mixed precision, Bfloat16: the numbers that are not wide. Wide<T> is what they are
+/// computed and summed in.
 template <class T>
 OperationKernels linear_kernels();
 template <class T>
@@ -54,8 +59,9 @@ OperationKernels sum_square_kernels();
 
 template <class T>
 void add(const Device&, std::int64_t count, const T* from, T* to);
+void narrow(const Device&, std::int64_t count, const float* from, Bfloat16* to);
 template <class T>
-void scale(const Device&, std::int64_t count, T factor, T* numbers);
+void scale(const Device&, std::int64_t count, Wide<T> factor, T* numbers);
 /// Writes 1 to `flag` when one of them is not finite.
 template <class T>
 void flag_not_finite(const Device&, std::int64_t count, const T* numbers, int* flag);

@@ -55,8 +55,8 @@ struct SoftmaxParts {
 };
 
 /// Writes exp(factor x - largest); softmax(factor x) is that over the sum. `to` may be `x`.
-template <class T, class Shared>
-__device__ SoftmaxParts<T> softmax_exponentials(std::int64_t count, const T* x, T factor, T* to, Shared shared) {
+template <class From, class T, class Shared>
+__device__ SoftmaxParts<T> softmax_exponentials(std::int64_t count, const From* x, T factor, T* to, Shared shared) {
   T largest = -std::numeric_limits<T>::infinity();
   for (std::int64_t i = threadIdx.x; i < count; i += blockDim.x) largest = Larger<T>{}(largest, factor * x[i]);
   largest = joined(largest, shared, Larger<T>{});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -68,11 +69,19 @@ inline TrialData data_for(const Trial& t, std::size_t width, bool whole = false)
 /// A tensor on the device, `shift` times 64 bytes into its block.
 class DeviceTensor {
  public:
-  DeviceTensor(real::Kernels& kernels, const std::vector<double>& numbers, std::int64_t columns, std::size_t shift = 0)
-      : kernels_(&kernels), bytes_(numbers.size() * kernels.width() + 64 * shift), block_(kernels.allocate(bytes_)) {
+  DeviceTensor(real::Kernels& kernels, const std::vector<double>& numbers, std::int64_t columns, std::size_t shift = 0,
+               bool is_wide = false)
+      : kernels_(&kernels),
+        bytes_(numbers.size() * (is_wide ? real::wide_width(kernels.width()) : kernels.width()) + 64 * (shift + 1)),
+        block_(kernels.allocate(bytes_)) {
     const auto size = static_cast<std::int64_t>(numbers.size());
-    tensor = {static_cast<char*>(block_) + 64 * shift, columns > 0 ? size / columns : 0, columns};
-    kernels.upload(numbers, tensor.data);
+    tensor = {static_cast<char*>(block_) + 64 * shift, columns > 0 ? size / columns : 0, columns, is_wide};
+    if (!is_narrow()) {
+      kernels.upload(numbers, tensor.data);
+      return;
+    }
+    const DeviceTensor wide(kernels, numbers, columns, 0, true);
+    kernels.narrow(wide.tensor, tensor);
   }
   DeviceTensor(DeviceTensor&& other) noexcept
       : tensor(other.tensor),
@@ -88,13 +97,24 @@ class DeviceTensor {
 
   std::vector<double> download() const {
     std::vector<double> numbers(static_cast<std::size_t>(tensor.size()));
-    kernels_->download(tensor.data, numbers);
+    if (!is_narrow()) {
+      kernels_->download(tensor.data, numbers);
+      return numbers;
+    }
+    std::vector<double> pairs((numbers.size() + 1) / 2);  // Floats of two numbers of 16 bits each.
+    kernels_->download(tensor.data, pairs);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const auto pair = std::bit_cast<std::uint32_t>(static_cast<float>(pairs[i / 2]));
+      numbers[i] = std::bit_cast<float>(i % 2 == 0 ? pair << 16U : pair & 0xffff0000U);
+    }
     return numbers;
   }
 
   real::Tensor tensor;
 
  private:
+  bool is_narrow() const { return kernels_->width() == real::kMixedWidth && !tensor.is_wide; }
+
   real::Kernels* kernels_;
   std::size_t bytes_;
   void* block_;
@@ -110,12 +130,13 @@ class ComputedTrial {
         shift_(shift),
         weights_(kernels, data.weights, 1, shift),
         output_(kernels, std::vector<double>(t.op.is_loss() ? 1 : data.d_output.size(), kJunk),
-                t.op.is_loss() ? 1 : t.op.columns, shift),
+                t.op.is_loss() ? 1 : t.op.columns, shift, t.op.is_loss()),
         saved_(kernels, std::vector<double>(static_cast<std::size_t>(t.samples * real::keeps(t.op).numbers), kJunk),
-               real::keeps(t.op).numbers, shift),
+               real::keeps(t.op).numbers, shift, real::saves_wide(t.op)),
         d_output_(kernels, data.d_output, t.op.columns, shift) {
     for (std::size_t i = 0; i < t.columns.size(); ++i) {
-      inputs_.emplace_back(kernels, data.inputs[i], t.columns[i], shift);
+      const bool is_data = t.op.kind == OperationKind::Embedding || (t.op.is_loss() && i == 1);
+      inputs_.emplace_back(kernels, data.inputs[i], t.columns[i], shift, is_data);
       tensors_.push_back(inputs_.back().tensor);
     }
     call_ = {&trial_.op, t.samples, tensors_, weights_.tensor.data, output_.tensor, saved_.tensor, t.scale,
@@ -148,7 +169,7 @@ class ComputedTrial {
   /// `start` plus `times` times the gradient.
   std::vector<double> weight_gradient(double start = 0, int times = 1) {
     const DeviceTensor sum(*kernels_, std::vector<double>(static_cast<std::size_t>(weights_.tensor.size()), start), 1,
-                           shift_);
+                           shift_, true);
     for (int i = 0; i < times; ++i) kernels_->weight_gradient(call_, d_output_.tensor, sum.tensor.data);
     return sum.download();
   }

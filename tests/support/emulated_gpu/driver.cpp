@@ -40,13 +40,15 @@ CUresult get_resource(CUdevice device, CUdevResource* resource, CUdevResourceTyp
   return CUDA_SUCCESS;
 }
 
-CUresult split(CUdevResource* result, unsigned* groups, const CUdevResource* input, CUdevResource* rest, unsigned,
+CUresult split(CUdevResource* result, unsigned* groups, const CUdevResource* input, CUdevResource* rest, unsigned flags,
                unsigned min_size) {
+  constexpr unsigned kPair = 2;  // Two multiprocessors share what cannot be divided.
   const Machine& m = state().machine;
-  const auto group = static_cast<unsigned>(m.group);
+  const bool fine = m.fine_partitions && flags == CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING;
+  const auto group = fine ? kPair : static_cast<unsigned>(m.group);
   const unsigned size = (std::max(min_size, 1U) + group - 1) / group * group;
   unsigned count = input->sm.smCount / size;
-  if (m.groups > 0) count = std::min(count, static_cast<unsigned>(m.groups));
+  if (m.groups > 0 && !fine) count = std::min(count, static_cast<unsigned>(m.groups) * group / size);
   if (!result) {
     *groups = count;
     return CUDA_SUCCESS;

@@ -27,6 +27,7 @@ struct Machine {
   int multiprocessors = 132;
   int group = 8;                     ///< Smallest partition, and the step between sizes.
   int groups = 0;                    ///< Maximum number of partitions; 0: as many as fit.
+  bool fine_partitions = true;       ///< Partitions may be cut through clusters of multiprocessors.
   bool green_contexts = true;        ///< Whether the driver knows them.
   std::size_t memory = 4ULL << 30U;  ///< Bytes of each device.
   Order order = Order::Random;

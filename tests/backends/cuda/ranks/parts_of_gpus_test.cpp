@@ -42,11 +42,23 @@ TEST_CASE("k devices on g GPUs are at most ceil(k / g) parts of each, one after 
 TEST_CASE("parts that leave whole groups of multiprocessors unused say so") {
   emulated_gpu::Machine machine = gpus(1);
   machine.groups = 15;  // As on a chip with a smaller cluster: eight parts have one group each, and seven are left.
+  machine.fine_partitions = false;
   emulated_gpu::reset(machine);
   CHECK(cuda::VirtualDevices(8).description() ==
         "8 partitions of 8 of the 132 multiprocessors of Emulated GPU, 68 unused");
   emulated_gpu::reset(gpus(1));
   CHECK(cuda::VirtualDevices(8).description() == "8 partitions of 16 of the 132 multiprocessors of Emulated GPU");
+}
+
+TEST_CASE("parts are cut through clusters where whole groups would leave much of a GPU idle") {
+  emulated_gpu::Machine machine = gpus(1);
+  machine.groups = 15;
+  emulated_gpu::reset(machine);
+  CHECK(cuda::VirtualDevices(8).description() == "8 partitions of 16 of the 132 multiprocessors of Emulated GPU");
+  CHECK(cuda::VirtualDevices(5).description().starts_with("5 partitions of 24 of the 132"));  // Nothing is left over.
+  machine.groups = 16;
+  emulated_gpu::reset(machine);
+  CHECK(cuda::VirtualDevices(4).description() == "4 partitions of 32 of the 132 multiprocessors of Emulated GPU");
 }
 
 TEST_CASE("a run on parts of two GPUs has the numbers of the CPU, whatever carries its messages") {

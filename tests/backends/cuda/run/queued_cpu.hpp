@@ -64,6 +64,9 @@ class QueuedCpu : public real::Kernels {
   void scale(double factor, real::Tensor tensor) override {
     enqueue([this, factor, tensor] { kernels_->scale(factor, tensor); });
   }
+  void narrow(real::Tensor from, real::Tensor to) override {
+    enqueue([this, from, to] { kernels_->narrow(from, to); });
+  }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
     enqueue([this, &rule, options, count, gradient, state, from, to] {

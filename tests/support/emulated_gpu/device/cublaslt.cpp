@@ -80,6 +80,7 @@ cublasStatus_t set(Value& to, const void* from, std::size_t bytes) {
 
 std::size_t width_of(cudaDataType_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_16BF ? 2 : 4; }
 
+/// `type`: of the factors.
 bool is_supported(cublasComputeType_t compute, cudaDataType_t scale, cudaDataType_t type) {
   if (type == CUDA_R_64F) return scale == type && compute == CUBLAS_COMPUTE_64F;
   if (type == CUDA_R_16BF) return scale == CUDA_R_32F && compute == CUBLAS_COMPUTE_32F;
@@ -92,7 +93,9 @@ bool is_supported(cublasComputeType_t compute, cudaDataType_t scale, cudaDataTyp
 bool valid(const MatmulProblem& p) {
   const Layout* const layouts[] = {&p.a, &p.b, &p.c, &p.d};
   for (const Layout* const x : layouts)
-    if (x->type != p.d.type || x->stride < x->rows || x->count != p.d.count || x->count < 1) return false;
+    if (x->stride < x->rows || x->count != p.d.count || x->count < 1) return false;
+  const bool widens = p.a.type == CUDA_R_16BF && p.d.type == CUDA_R_32F;
+  if (p.a.type != p.b.type || p.c.type != p.d.type || (p.a.type != p.d.type && !widens)) return false;
   const bool ta = p.description.transposed_a != CUBLAS_OP_N, tb = p.description.transposed_b != CUBLAS_OP_N;
   const std::int64_t m = ta ? p.a.columns : p.a.rows, k = ta ? p.a.rows : p.a.columns;
   const std::int64_t n = tb ? p.b.rows : p.b.columns, other_k = tb ? p.b.columns : p.b.rows;
@@ -144,8 +147,8 @@ std::vector<Sum> packed(const T* x, const Layout& l, bool columns_are_k, cublasC
   return to;
 }
 
-template <class T, class Sum>
-void multiply(const MatmulProblem& p, Sum alpha, Sum beta, const T* a, const T* b, const T* c, T* d) {
+template <class T, class Result, class Sum>
+void multiply(const MatmulProblem& p, Sum alpha, Sum beta, const T* a, const T* b, const Result* c, Result* d) {
   const bool ta = p.description.transposed_a != CUBLAS_OP_N, tb = p.description.transposed_b != CUBLAS_OP_N;
   const auto m = static_cast<std::size_t>(p.d.rows), n = static_cast<std::size_t>(p.d.columns);
   const auto k = static_cast<std::size_t>(ta ? p.a.rows : p.a.columns);
@@ -157,8 +160,8 @@ void multiply(const MatmulProblem& p, Sum alpha, Sum beta, const T* a, const T* 
       std::fill(sums.begin(), sums.end(), Sum{0});
       for (std::size_t t = 0; t < k; ++t)
         for (std::size_t row = 0; row < m; ++row) sums[row] += left[t * m + row] * right[t * n + column];
-      const T* const old = c + i * p.c.distance + static_cast<std::int64_t>(column) * p.c.stride;
-      T* const to = d + i * p.d.distance + static_cast<std::int64_t>(column) * p.d.stride;
+      const Result* const old = c + i * p.c.distance + static_cast<std::int64_t>(column) * p.c.stride;
+      Result* const to = d + i * p.d.distance + static_cast<std::int64_t>(column) * p.d.stride;
       for (std::size_t row = 0; row < m; ++row)  // Without beta the old numbers are not read.
         put(to[row], beta == Sum{0} ? alpha * sums[row] : alpha * sums[row] + beta * wide(old[row]));
     }
@@ -171,7 +174,7 @@ bool aligned(const void* data, const Layout& x, std::uint32_t bytes) {
   return (reinterpret_cast<std::uintptr_t>(data) | apart) % bytes == 0;
 }
 
-template <class T>
+template <class T, class Result = T>
 void enqueue_product(const MatmulProblem& p, const void* alpha, const void* a, const void* b, const void* beta,
                      const void* c, void* d, void* workspace, cudaStream_t stream) {
   decltype(wide(T{})) one{}, keep{};
@@ -183,8 +186,8 @@ void enqueue_product(const MatmulProblem& p, const void* alpha, const void* a, c
     require_there(b, p.b, "its second factor");
     require_there(c, p.c, "what it adds to");
     require_there(d, p.d, "its result");
-    multiply(p, one, keep, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<const T*>(c),
-             static_cast<T*>(d));
+    multiply(p, one, keep, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<const Result*>(c),
+             static_cast<Result*>(d));
   });
 }
 
@@ -276,7 +279,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t results[], int* returned) {
   const MatmulProblem p = problem_of(description, a, b, c, d);
   *returned = 0;
-  if (!is_supported(p.description.compute, p.description.scale, p.d.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!is_supported(p.description.compute, p.description.scale, p.a.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const std::vector<int>& refused = machine().refused_products;
   if (std::find(refused.begin(), refused.end(), static_cast<int>(p.description.compute)) != refused.end())
     return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -308,6 +311,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     return CUBLAS_STATUS_INVALID_VALUE;
   if (p.d.type == CUDA_R_64F)
     enqueue_product<double>(p, alpha, a, b, beta, c, d, workspace, stream);
+  else if (p.a.type == CUDA_R_16BF && p.d.type == CUDA_R_32F)
+    enqueue_product<Bfloat16, float>(p, alpha, a, b, beta, c, d, workspace, stream);
   else if (p.d.type == CUDA_R_16BF)
     enqueue_product<Bfloat16>(p, alpha, a, b, beta, c, d, workspace, stream);
   else
