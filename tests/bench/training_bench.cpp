@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "backends/cpu/kernels.hpp"
 #include "backends/real/layer_runs.hpp"
