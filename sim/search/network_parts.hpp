@@ -20,7 +20,7 @@ class NetworkParts {
 
  private:
   const Cluster& cluster_;
-  IdVector<DeviceId, int> part_;  ///< Of each device; empty where there are no parts.
+  IdVector<DeviceId, int> part_;  ///< The part of each device; empty where there are no parts.
   int count_ = 1;
   Bandwidth slowest_{};
 };

@@ -68,12 +68,12 @@ std::vector<int> SearchProcesses::owners(const std::vector<int>& preferred) cons
   std::vector<int> ranks;
   for (int r = 0; r < size_; ++r)
     if (!processes_[r].lost) ranks.push_back(r);
-  const std::size_t most = (preferred.size() + ranks.size() - 1) / ranks.size();
+  const std::size_t max_share = (preferred.size() + ranks.size() - 1) / ranks.size();
   std::vector<std::size_t> count(static_cast<std::size_t>(size_), 0);
   std::vector<int> owners(preferred.size(), -1);
   for (std::size_t i = 0; i < preferred.size(); ++i) {
     const int r = preferred[i];
-    if (r >= 0 && !processes_[r].lost && count[r] < most) owners[i] = r, ++count[r];
+    if (r >= 0 && !processes_[r].lost && count[r] < max_share) owners[i] = r, ++count[r];
   }
   for (int& owner : owners) {
     if (owner >= 0) continue;
@@ -102,10 +102,10 @@ void SearchProcesses::announce(const BatchResults& batch) {
     if (!processes_[r].lost) send(r, kAll, text);
 }
 
-BatchResults SearchProcesses::deliver(const BatchResults& own) {
+BatchResults SearchProcesses::deliver(const BatchResults& share) {
   ++number_;
-  send(0, kShare, text_of(number_, own));
-  announced_ = {std::vector<Json>(own.results.size()), {}};
+  send(0, kShare, text_of(number_, share));
+  announced_ = {std::vector<Json>(share.results.size()), {}};
   is_announced_ = false;
   while (!is_announced_) {
     if (ended_) throw SearchEnded();

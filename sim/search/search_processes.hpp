@@ -40,13 +40,13 @@ class SearchProcesses {
   /// The process of each task of a batch. `preferred` has a rank for each, or -1; shares are equal to one task.
   std::vector<int> owners(const std::vector<int>& preferred) const;
 
-  /// On the first process: waits for the shares of the others. `batch` has its own results, and gets theirs; those of
-  /// lost processes stay null. Stops waiting when `hurry` says true.
+  /// On the first process: waits for the shares of the others. `batch` has its own results, and gets theirs; results
+  /// of lost processes stay null. Stops waiting when `hurry` says true.
   void collect(BatchResults& batch, const std::function<bool()>& hurry);
   /// On the first process: hands all results to the others.
   void announce(const BatchResults& batch);
   /// On the others: sends their own results and returns all of them. SearchEnded if the first one ends the search.
-  BatchResults deliver(const BatchResults& own);
+  BatchResults deliver(const BatchResults& share);
   /// On the others: an error that ends the search of all.
   void fail(const std::string& why);
   /// On the others: returns when the first process has ended the search.
@@ -70,7 +70,7 @@ class SearchProcesses {
   int rank_, size_;
   std::string question_;
   bool ended_ = false, whole_ = true;
-  int number_ = 0;  ///< Of the batch.
+  int number_ = 0;  ///< The number of the batch.
   std::vector<Process> processes_;
   BatchResults announced_;
   bool is_announced_ = false;

@@ -223,7 +223,7 @@ class Check(unittest.TestCase):
         return one.returncode, *one.text, file, {row["check"]: row for row in file["checks"]} if file else {}
 
     def expect_only(self, name, result, rows=None, **how):
-        """One row fails in this way, and no other: those of `rows`, or this one beside some of each kind. All rows have no fault in
+        """One row fails in this way, and no other of `rows`, or of some rows of each kind. That all rows can pass is shown in
         test_a_whole_run_ends_with_a_table_and_files."""
         some = rows or f"{name}/kernels/losses, fp64*/*2 parts/exact, one stream"
         code, text, _, _, rows = self.run_with(words=("--rows", some), **how)

@@ -31,7 +31,7 @@ endfunction()
 set(STAGECRAFT_QUICK_FLAGS $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Og>)
 # What runs once for each command: reading its options, printing its answer. The preset ci does not optimize it at all, which
 # takes clang 40 % of the time; large outputs would suffer, so this is for tests.
-set(STAGECRAFT_BRIEF_FLAGS "" CACHE STRING "Flags for the commands, in place of those of other code that prints")
+set(STAGECRAFT_BRIEF_FLAGS "" CACHE STRING "Flags for the commands; empty: as for other code that prints")
 if(STAGECRAFT_BRIEF_FLAGS)
   set(STAGECRAFT_BRIEF brief)
 else()

@@ -14,9 +14,9 @@ struct Bfloat16 {
   Bfloat16() = default;
   /// To the nearest, ties to even, as cvt.rn.bf16 of PTX does. What is not a number stays so.
   STAGECRAFT_PORTABLE explicit Bfloat16(float x) {
-    const auto all = std::bit_cast<std::uint32_t>(x);
-    const std::uint32_t half = 0x7fffU + (all >> 16U & 1U);
-    bits = static_cast<std::uint16_t>(x == x ? (all + half) >> 16U : 0x7fffU);
+    const auto word = std::bit_cast<std::uint32_t>(x);
+    const std::uint32_t half = 0x7fffU + (word >> 16U & 1U);
+    bits = static_cast<std::uint16_t>(x == x ? (word + half) >> 16U : 0x7fffU);
   }
   STAGECRAFT_PORTABLE operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
 };

@@ -51,7 +51,7 @@ TEST_CASE("100 random programs in whole numbers: rounded to 16 bits on the GPU a
 }
 
 // Sums in another order round to a neighbor here and there, where 16 bits round every number: losses of the GPU and of
-// the CPU are nearer to each other than those of the CPU to losses in 32 bits. The bound of each operation is in
+// the CPU are nearer to each other than the CPU's are to losses in 32 bits. The bound of each operation is in
 // tests/backends/cuda/kernels/mixed_test.cpp.
 TEST_CASE("100 random programs in other numbers: nearer to the CPU's than to 32 bits, equal in all orders of streams") {
   Rng rng(7, "mixed programs on a GPU");
