@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace stagecraft {
 namespace {
@@ -191,7 +191,12 @@ std::string suggest(std::string_view word, std::span<const std::string> candidat
 }
 
 std::string join(std::span<const std::string> words, std::string_view separator) {
-  return fmt::format("{}", fmt::join(words, separator));
+  std::string text;
+  for (const std::string& word : words) {
+    if (&word != words.data()) text += separator;
+    text += word;
+  }
+  return text;
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
@@ -21,6 +21,10 @@ namespace {
 using Verdict = Reproduced::Verdict;
 
 constexpr double kSide = 210, kLeft = 56, kTop = 10;
+constexpr const char* kRemark =
+    "<p class=\"remark\">Each cell has the published figure in gray and the simulated one next to it; missed figures "
+    "are "
+    "red, with the reason below. In the plots the band is the tolerance of the table.</p>";
 constexpr std::size_t kFewest = 4;  // Figures; fewer are read sooner than looked at.
 
 /// The scale of both axes of a plot.
@@ -157,7 +161,7 @@ std::string reasons_html(const PublishedTable& t, std::span<const Reproduced> ce
   for (const auto& reason : reasons) {
     std::vector<std::string> rows;
     for (const std::size_t row : reason.second) rows.push_back(t.rows[row].name);
-    const std::string whose = reasons.size() == 1 ? "Missed" : fmt::format("{}", fmt::join(rows, "; "));
+    const std::string whose = reasons.size() == 1 ? "Missed" : join(rows, "; ");
     text += fmt::format("<p class=\"why\"><span class=\"missed\">{}</span>: {}.</p>", xml_escape(whose),
                         xml_escape(reason.first));
   }
@@ -218,7 +222,7 @@ std::string publication_html(const Reproduction& r) {
 }  // namespace
 
 std::string reproduced_html(std::span<const Reproduction> reproductions) {
-  std::string content = error_summary_html(reproductions) + summary_html(reproductions);
+  std::string content = kRemark + error_summary_html(reproductions) + summary_html(reproductions);
   for (const Reproduction& r : reproductions) content += publication_html(r);
   return html_content_page(html::reproduced, "Published and simulated figures", content);
 }

@@ -84,5 +84,7 @@ std::string prediction_csv(std::span<const PredictionSet>);
 std::vector<FileColumn> prediction_columns();
 /// Predicted against measured times on logarithmic axes.
 Picture prediction_picture(std::span<const PredictionSet>, const PictureSize&);
+/// A page with the distribution of errors, the picture, a line for each publication, and their sources.
+std::string prediction_html(std::span<const PredictionSet>);
 
 }  // namespace stagecraft

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
@@ -208,7 +208,7 @@ std::string rule_text(const PublishedTable& t) {
   if (c.bound != MatchRule::Bound::None)
     rules.emplace_back(c.bound == MatchRule::Bound::AtLeast ? "at least so much" : "at most so much");
   if (c.order) rules.emplace_back("in the same order");
-  return rules.empty() ? "shown, not judged" : fmt::format("{}", fmt::join(rules, ", "));
+  return rules.empty() ? "shown, not judged" : join(rules, ", ");
 }
 
 std::string to_text(const Reproduction& r, const TextLayout& layout) {

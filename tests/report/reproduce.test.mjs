@@ -66,3 +66,14 @@ test('hostile names of a publication, its tables, rows and columns stay text', a
     assert.deepEqual(await hostileProblems(browser), []);
   }
 });
+
+test('the page of predictions has a mark for each run, and is accessible', async () => {
+  const predictions = join(folder, 'predictions.html');
+  execFileSync(stagecraft, ['reproduce', 'predictions', '--html', predictions], { stdio: 'ignore' });
+  await browser.open(predictions);
+  assert.deepEqual(browser.complaints(), []);
+  const count = await browser.evaluate('Number(/of (\\d+) runs/.exec(document.querySelector(".cards").innerText)[1])');
+  const marks = await browser.evaluate('document.querySelectorAll(".paper svg :is(circle, polygon, rect)").length');
+  assert.ok(marks >= count, `${marks} marks`);
+  assert.deepEqual(await accessibilityProblems(browser, TEXT_PAIRS), []);
+});

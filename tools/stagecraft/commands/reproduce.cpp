@@ -30,24 +30,28 @@ std::vector<Published> chosen(const std::vector<std::string>& names) {
 int execute_predictions(const Arguments& a) {
   if (a.list("NAME").size() > 1)
     throw InputError("predictions stands alone", "name the publications in another command");
-  if (a.has("html")) throw InputError("predictions has no page", "leave out --html");
   const std::string format = a.text("format");
   check_format(format, {"text", "csv"});
   check_picture_options(a);
+  if (a.has("html")) check_output_of(a, "html");
   const std::vector<PredictionSet> sets = load_all_predictions();
   if (a.flag("refit")) {
     print(to_text(fit_with_events(sets, accelerators_of(sets))));
     return 0;
   }
   if (a.flag("simulate")) {
-    if (format != "text" || draws(a))
-      throw InputError("--simulate prints a table alone", "leave out --format, --svg and --pdf");
+    if (format != "text" || draws(a) || a.has("html"))
+      throw InputError("--simulate prints a table alone", "leave out --format, --html, --svg and --pdf");
     print(simulated_text(sets, layout_of(a)));
     return 0;
   }
   print(format == "csv" ? prediction_csv(sets) : prediction_text(sets, layout_of(a)));
   flush();
   write_pictures(a, [&](const PictureSize& size) { return prediction_picture(sets, size); });
+  if (a.has("html")) {
+    write_output_of(a, "html", prediction_html(sets), CommentStyle::Markup);
+    print_error("wrote {}\n", a.text("html"));
+  }
   return 0;
 }
 
