@@ -67,10 +67,10 @@ std::string prediction_html(std::span<const PredictionSet> sets) {
     errors.insert(errors.end(), ours.begin(), ours.end());
     one_constant.insert(one_constant.end(), theirs.begin(), theirs.end());
   }
-  const ErrorSummary all = summarize(errors), all_of_one = summarize(one_constant);
-  rows += row("all", all, all_of_one) + "</tbody></table>";
+  const ErrorSummary total = summarize(errors), total_of_one = summarize(one_constant);
+  rows += row("all", total, total_of_one) + "</tbody></table>";
   return html_content_page(html::reproduced, "Predicted and measured iterations",
-                           kRemark + cards(all, all_of_one) + "<div class=\"paper\">" +
+                           kRemark + cards(total, total_of_one) + "<div class=\"paper\">" +
                                to_svg(prediction_picture(sets, kScreenPicture)) + "</div>" + rows + sources(sets));
 }
 
