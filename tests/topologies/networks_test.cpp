@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <numeric>
 #include <set>
 
