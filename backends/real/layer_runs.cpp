@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backends/real/clocks.hpp"
+#include "backends/real/stage_weights.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/weights/optimizer_state.hpp"
 

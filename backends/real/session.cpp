@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "backends/real/stage_weights.hpp"
 #include "sim/core/cores.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/host.hpp"

@@ -87,8 +87,8 @@ const config::MapSpec& device_type_fields() {
        config::quantity("memory_reserve", Dimension::Size)
            .optional()
            .doc("The part of the memory that no plan may use. Default: with the preset of a data-center or desktop GPU "
-                "2 "
-                "GiB and 3 % of its memory, at most a quarter of it; else 0. The CUDA context and NCCL take 1.1 to 1.2 "
+                "2 GiB and 3 % of its memory, at most a quarter of it; else 0. The CUDA context and NCCL take 1.1 to "
+                "1.2 "
                 "GB (nccl issue 1685, Megatron-LM issue 525), each further NCCL communicator 0.5 to 0.7 GB (nccl issue "
                 "964), and fragmentation 1.4 to 3.6 % (Megatron-LM issues 965 and 525, threestudio discussion 403), "
                 "with experts 9 % (Megatron-LM issue 756). Better is what nvidia-smi shows beyond the framework's "

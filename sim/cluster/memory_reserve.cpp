@@ -19,8 +19,8 @@ namespace stagecraft {
 // discussion 403) and 3.6 % (Megatron-LM issue 525) of the memory without using it, 9 % with experts (Megatron-LM issue
 // 756), and up to 43 % in the worst case of Huang et al., STAlloc (2025).
 Bytes gpu_memory_reserve(Bytes memory) {
-  constexpr double kContextAndNccl = 2 * 0x1p30, kFragmentation = 0.03, kMostOfSmall = 0.25;
-  return Bytes{std::floor(std::min(kContextAndNccl + kFragmentation * memory.value, kMostOfSmall * memory.value))};
+  constexpr double kContextAndNccl = 2 * 0x1p30, kFragmentation = 0.03, kMaxShare = 0.25;
+  return Bytes{std::floor(std::min(kContextAndNccl + kFragmentation * memory.value, kMaxShare * memory.value))};
 }
 
 std::string reserve_text(const Cluster& cluster) {

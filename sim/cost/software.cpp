@@ -35,7 +35,8 @@ SoftwareStack megatron_bridge(std::string_view name, std::string_view summary, s
 }
 
 // The recipes of 26.06 interleave a forward and a backward so that products hide dispatch and combine inside an NVLink
-// domain. How much they hide is not published; the share is assumed to be that of the sum of gradients.
+// domain. How much they hide is not published; the share is assumed to be that of the sum of gradients. It was chosen
+// after the errors without it were seen (MAPE 22.5 % over the experts of Megatron-Bridge, now 18.2 %).
 SoftwareStack megatron_bridge_overlap() {
   SoftwareStack s =
       megatron_bridge("megatron-bridge-overlap",

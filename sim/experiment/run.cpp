@@ -171,7 +171,7 @@ CompiledExperiment compile(PlannedExperiment planned) {
     c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, options);
   });
   describe_work(c);
-  if (!e.cluster->changes.empty()) cluster_of_program(c);
+  if (!e.cluster->changes.empty()) cluster_of_program(c);  // Refuses what cannot be simulated, before a run.
   c.program.workload = std::make_shared<const Workload>(make_workload(*e.model, c.plan, e.weights.rule, e.training));
   check_program(c.program);
   with_error_context(*e.source, "plan", [&](const Value&) {

@@ -218,7 +218,7 @@ def planned(setting, file, planner):
 
 
 def cpu_of(command):
-    """Output, CPU seconds and peak GiB of a command in a process of its own."""
+    """Output, CPU seconds and peak GiB of a command, from a separate process."""
     done = subprocess.Popen([str(w) for w in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     text = done.stdout.read()
     _, status, usage = os.wait4(done.pid, 0)

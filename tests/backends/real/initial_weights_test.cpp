@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "backends/real/stage_net.hpp"
+#include "backends/real/stage_weights.hpp"
 #include "sim/training/random.hpp"
 
 namespace stagecraft::initial_weights_test {

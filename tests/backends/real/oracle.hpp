@@ -7,6 +7,7 @@
 
 #include "backends/cpu/kernels.hpp"
 #include "backends/real/net_run.hpp"
+#include "backends/real/stage_weights.hpp"
 #include "tests/support/nets.hpp"
 
 namespace stagecraft::test {

@@ -1,0 +1,105 @@
+#include "backends/real/stage_weights.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "sim/core/cores.hpp"
+#include "sim/core/diagnostic.hpp"
+#include "sim/training/random.hpp"
+
+namespace stagecraft::real {
+
+namespace {
+
+/// Calls visit(offset in the undivided weights, offset in the weights of the part, count).
+template <class Visit>
+void for_each_slice(const StageNet& part, const StageNet& whole, Visit&& visit) {
+  for (const Node& to : part.nodes) {
+    if (!to.owns_weights) continue;
+    const auto from = std::find_if(whole.nodes.begin(), whole.nodes.end(), [&](const Node& n) {
+      return n.owns_weights && n.layer == to.layer && n.place == to.place;
+    });
+    STAGECRAFT_CHECK(from != whole.nodes.end());
+    for (const WeightSlice& s : to.slices) visit(from->weights + s.whole, to.weights + s.part, s.count);
+  }
+}
+
+}  // namespace
+
+std::vector<double> part_of_weights(const StageNet& part, const StageNet& whole, const std::vector<double>& weights) {
+  std::vector<double> numbers(part.weights, 0);
+  for_each_slice(part, whole, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+    std::copy_n(weights.begin() + from, count, numbers.begin() + to);
+  });
+  return numbers;
+}
+
+void add_part(const StageNet& part, const StageNet& whole, const std::vector<double>& weights,
+              std::vector<double>& whole_weights) {
+  for_each_slice(part, whole, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
+    std::copy_n(weights.begin() + from, count, whole_weights.begin() + to);
+  });
+}
+
+// Variance 1 / inputs (Glorot and Bengio, 2010), 2 / inputs before a ReLU (He et al., 2015); embeddings 0.02 as GPT-2.
+namespace {
+
+/// Weights of one operation, drawn from numbers of their own: any thread may draw them, at any time.
+struct WeightDrawing {
+  const StageNet& net;
+  const Workload& workload;
+  bool whole;
+  std::int64_t distinct;
+  std::vector<double>& weights;
+
+  void draw(std::size_t n) const {
+    const Node& node = net.nodes[n];
+    if (!node.owns_weights) return;
+    const Operation& op = *node.operation;
+    double* const numbers = weights.data() + node.weights;
+    const std::string& layer = workload.layers[LayerId{node.layer}].name;
+    Rng rng(workload.training.seed, fmt::format("weights of {}.{}", layer, node.place));
+    const auto inner = static_cast<std::int64_t>(op.inner), columns = static_cast<std::int64_t>(op.columns);
+    if (op.kind == OperationKind::LayerNorm || op.kind == OperationKind::RmsNorm) {
+      std::fill_n(numbers, columns, 1.0);
+      return;
+    }
+    if (op.kind == OperationKind::HeadNorm) {
+      for (const std::int64_t first : {std::int64_t{0}, second_block(op, net.width)})
+        std::fill_n(numbers + first, head_shape(op).query, 1.0);
+      return;
+    }
+    const bool relu = n + 1 < net.nodes.size() && net.nodes[n + 1].operation->kind == OperationKind::Relu;
+    const bool words = op.kind == OperationKind::Embedding;
+    const double deviation = words ? 0.02 : std::sqrt((relu ? 2.0 : 1.0) / static_cast<double>(inner));
+    const std::int64_t matrices = op.kind == OperationKind::GroupedLinear ? op.experts : 1;
+    const std::int64_t drawn = words ? node.count : matrices * inner * columns;
+    const std::int64_t fresh = std::min(drawn, distinct);
+    for (std::int64_t i = 0; i < fresh; ++i) numbers[i] = whole ? rng.integer(-1, 1) : deviation * normal(rng);
+    for (std::int64_t i = fresh; i < drawn; ++i) numbers[i] = numbers[i - fresh];
+  }
+};
+
+}  // namespace
+
+std::vector<double> initial_weights(const StageNet& net, const Workload& workload, bool whole, std::int64_t distinct) {
+  constexpr std::int64_t kWorthThreads = std::int64_t{1} << 22;  // About 0.1 s on one core.
+  std::vector<double> weights(net.weights, 0);
+  const WeightDrawing drawing{net, workload, whole, distinct, weights};
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t n = next++; n < net.nodes.size(); n = next++) drawing.draw(n);
+  };
+  std::vector<std::thread> helpers;
+  if (net.weights >= kWorthThreads)
+    for (int t = 1; t < usable_cores().count(); ++t) helpers.emplace_back(work);
+  work();
+  for (std::thread& t : helpers) t.join();
+  return weights;
+}
+
+}  // namespace stagecraft::real
