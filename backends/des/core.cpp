@@ -161,7 +161,7 @@ void Core::start_in_conditions(std::int32_t id) {
     if (ready < kForEver) push(id, ready);
     return;
   }
-  const Span span = conditions_->compute(first.device, id, now_, node.seconds);
+  const Span span = conditions_->compute(first.device, id, now_, node.seconds, program_.share_in_collectives(first));
   if (span.start == kForEver) return;
   start_[id] = span.start;
   if (node.flows) return push(id, span.start);
@@ -189,14 +189,14 @@ void Core::start_node(std::int32_t id) {
 /// unless others leave it less. With traffic of M bytes that is min(M / time, its share of the memory) bytes a second.
 void Core::start_traffic(std::int32_t id) {
   const std::size_t i = id;
-  const DeviceId device = program_.at(InstructionId{i}).device;
+  const Instruction& op = program_.at(InstructionId{i});
   double seconds = nodes_[i].seconds;
   if (conditions_ != nullptr) {
-    const Span alone = conditions_->compute(device, id, now_, seconds);
+    const Span alone = conditions_->compute(op.device, id, now_, seconds, program_.share_in_collectives(op));
     seconds = alone.end - alone.start;
   }
   const std::uint64_t bytes = copied_bytes(program_.traffic[InstructionId{i}]);
-  network_.start(id, memory_[device.value], bytes, static_cast<double>(bytes) / seconds);
+  network_.start(id, memory_[op.device.value], bytes, static_cast<double>(bytes) / seconds);
 }
 
 void Core::start_bytes(std::int32_t id) {

@@ -51,7 +51,8 @@ class Changing {
   }
 
   Span compute(const Instruction& i, std::size_t number, double ready) const {
-    return conditions_.compute(i.device, static_cast<std::int64_t>(number), ready, i.duration.value);
+    return conditions_.compute(i.device, static_cast<std::int64_t>(number), ready, i.duration.value,
+                               program_.share_in_collectives(i));
   }
   double latency(std::int32_t route, double at) const { return conditions_.latency(routes_[route], at); }
   double message(std::int32_t route, double start, double bytes) const {

@@ -33,6 +33,12 @@ double next_edge(const Change& c, double time) {
   return std::min(time < end ? end : c.from.value + (k + 1) * c.every.value, c.until.value);
 }
 
+/// Progress of an op per second: each second of it takes 1 / rate for its computation and as long as before for its
+/// collectives.
+double rate_of_op(double rate, double communicates) {
+  return rate <= 0 || communicates <= 0 ? rate : 1 / ((1 - communicates) / rate + communicates);
+}
+
 bool stops(const Change& c) { return c.down || c.rate <= 0; }
 
 /// Goes on with `left` of work from `now` over the pieces of a rate. `lost` puts back what a piece undoes.
@@ -119,7 +125,8 @@ double Conditions::factor(std::int64_t number) const {
   return 1 + cluster_.jitter.max_fraction * rng.uniform();
 }
 
-Span Conditions::compute(DeviceId device, std::int64_t number, double ready, double seconds) const {
+Span Conditions::compute(DeviceId device, std::int64_t number, double ready, double seconds,
+                         double communicates) const {
   seconds *= factor(number);
   const Availability* availability = availability_of(device);
   if (availability == nullptr) return {ready, ready + seconds};
@@ -127,7 +134,7 @@ Span Conditions::compute(DeviceId device, std::int64_t number, double ready, dou
   for (int idle = 0; start < kForEver && availability->at(start).down; ++idle)
     start = idle < kPatience ? availability->next(start) : kForEver;
   const double end = work_off(
-      seconds, start, [&](double at) { return availability->at(at).rate; },
+      seconds, start, [&](double at) { return rate_of_op(availability->at(at).rate, communicates); },
       [&](double at) { return availability->next(at); },
       [&](double& left, double edge) {
         if (edge < kForEver && availability->at(edge).down) left = seconds;

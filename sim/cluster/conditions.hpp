@@ -35,8 +35,9 @@ struct Span {
 
 /// The one place that says what changes of a cluster do to a program:
 ///
-/// - A device works at its rate; an op already begun goes on at the new one. At a rate of zero it waits and keeps what
-///   is done.
+/// - A device computes at its rate; an op already begun goes on at the new one. Collectives inside an op take as long
+/// as
+///   before. At a rate of zero the op waits and keeps what is done.
 /// - A device that is down starts nothing. The op it was at is lost and starts again, from nothing, when it is back:
 ///   the op's start is the first one. What the device has in memory stays, and messages pass it.
 /// - A link carries at its rate, messages under way too. While it is down they wait, and so does the end of those
@@ -50,8 +51,9 @@ class Conditions {
   explicit Conditions(const Cluster& cluster);
 
   bool as_rated() const { return as_rated_; }  ///< Nothing ever changes.
-  /// The op with this number, of `seconds` as rated, which may start at `ready`.
-  Span compute(DeviceId device, std::int64_t number, double ready, double seconds) const;
+  /// The op with this number, of `seconds` as rated, which may start at `ready`. `communicates` is the share of these
+  /// seconds in collectives, which are as fast on a slow device; they are spread evenly over the op.
+  Span compute(DeviceId device, std::int64_t number, double ready, double seconds, double communicates = 0) const;
   double latency(const Route& route, double at) const;
   /// When the last byte is there of a message that meets no other.
   double carry(const Route& route, double from, double bytes) const;

@@ -77,6 +77,12 @@ const TimeByClass& StageParts::parts(InstructionKind kind) const {
   }
 }
 
+double Program::share_in_collectives(const Instruction& i) const {
+  if (parts.empty() || !i.is_compute()) return 0;
+  const TimeByClass& planned = parts[i.stage].parts(i.kind);
+  return planned.total().value > 0 ? planned.collectives() / planned.total() : 0;
+}
+
 std::int32_t add_shape(Program& program, CollectiveKind kind, const CollectiveAlgorithm& algorithm,
                        const DeviceGroup& group, std::uint64_t bytes) {
   return add_shape(program, kind, algorithm, std::vector<DeviceGroup>{group}, bytes);

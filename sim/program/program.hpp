@@ -206,6 +206,9 @@ struct Program {
     return i.kind == InstructionKind::Predict ? prediction(i).version : i.version();
   }
 
+  /// The share of the time of an op in collectives of its group that the op contains; 0 where costs do not tell.
+  double share_in_collectives(const Instruction& i) const;
+
   int micro_batch_size(StageId s) const { return mini_batch / micro_batches[s]; }
   /// Samples that a message moves, counted through the run. Both sides find their own offset by subtracting the first
   /// sample that they hold.

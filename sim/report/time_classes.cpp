@@ -76,6 +76,18 @@ IdVector<DeviceId, TimeByClass> exposed_collectives(const Program& program, cons
   return times;
 }
 
+/// Where the time of an op went that was planned so. What it took longer than planned went into computation, because
+/// its collectives are as fast on a slow device.
+TimeByClass spent_in(const TimeByClass& planned, Seconds lasted) {
+  if (planned.total().value <= 0) return {.other = lasted};
+  const Seconds computed = planned.total() - planned.collectives();
+  if (lasted < planned.total() || computed.value <= 0) return (lasted / planned.total()) * planned;
+  TimeByClass spent = ((lasted - planned.collectives()) / computed) * planned;
+  spent.tensor = planned.tensor, spent.context = planned.context;
+  spent.expert = planned.expert, spent.data = planned.data;
+  return spent;
+}
+
 /// Time before the first op, in which collectives of the op may run. Idle times begin with the op.
 Seconds lead_in(const Program& program, const Timeline& timeline) {
   double first = kInfinity, first_op = kInfinity;
@@ -98,11 +110,7 @@ std::optional<TimeClasses> time_classes(const Program& program, const Timeline& 
     if (!i.is_compute()) continue;
     const double lasted = timeline.end[n] - timeline.start[n];
     used[i.device] = true;
-    const TimeByClass& planned = program.parts[i.stage].parts(i.kind);
-    if (planned.total().value > 0)
-      classes.spent += (lasted / planned.total().value) * planned;
-    else
-      classes.spent.other += Seconds{lasted};
+    classes.spent += spent_in(program.parts[i.stage].parts(i.kind), Seconds{lasted});
   }
   const IdVector<DeviceId, TimeByClass> exposed = exposed_collectives(program, timeline);
   const Seconds before = lead_in(program, timeline);

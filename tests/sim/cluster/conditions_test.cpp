@@ -41,9 +41,9 @@ Cluster with(std::vector<Change> changes) {
   return cluster;
 }
 
-Span compute(std::vector<Change> changes, double ready, double seconds) {
+Span compute(std::vector<Change> changes, double ready, double seconds, double communicates = 0) {
   const Cluster cluster = with(std::move(changes));
-  return Conditions(cluster).compute(DeviceId{0}, 0, ready, seconds);
+  return Conditions(cluster).compute(DeviceId{0}, 0, ready, seconds, communicates);
 }
 
 double carry(std::vector<Change> changes, double from, double bytes) {
@@ -62,6 +62,16 @@ TEST_CASE("an op continues at the new speed") {
   CHECK(compute({of_device(5, 9, 0.5)}, 1, 4).end == 5);                        // over when it begins
   CHECK(compute({of_device(0, 9, 0.5), of_device(0, 9, 0.5)}, 0, 1).end == 4);  // both: a quarter
   CHECK(compute({of_device(0, 9, 0.5)}, 0, 0).end == 0);
+}
+
+TEST_CASE("a slow device slows the computation of an op and not its collectives") {
+  CHECK(compute({of_device(0, kForEver, 0.5)}, 1, 4, 0.25).end ==
+        8);  // 3 s of computation take 6, and 1 of collectives
+  CHECK(compute({of_device(0, kForEver, 0.5)}, 1, 4, 1).end == 5);
+  CHECK(compute({of_device(3, kForEver, 0.5)}, 1, 4, 0.25).end == 6.5);  // 2 done, 1.5 s take 3, and 0.5
+  CHECK(compute({of_device(2, 4, 0)}, 1, 4, 0.25).end == 7);             // a device that stands still sends nothing
+  CHECK(compute({down(3, 10)}, 1, 4, 0.25).end == 14);
+  CHECK(compute({}, 1, 4, 0.25).end == 5);
 }
 
 TEST_CASE("a failure costs what was done and the time until it is over") {

@@ -140,6 +140,32 @@ TEST_CASE("while the cluster changes the period is the mean of the iterations af
   CHECK(report.period.value < one + 0.126);  // 0.25 s in one of two, less what messages did meanwhile
 }
 
+TEST_CASE("a slow member makes an op longer by the computation of it, and collectives take what they took") {
+  for (const char* backend : {"ideal", "fluid"}) {
+    const auto run_with = [&](const std::string& changes) {
+      CompiledExperiment c =
+          compile(load_experiment("scenarios/examples/llama-3-8b-4x8.yaml", {"cluster.changes=" + changes}));
+      Outcome outcome = run(c, backend);
+      return std::pair(std::move(c), std::move(outcome));
+    };
+    const auto [rated, as_rated] = run_with("[]");
+    const auto [slow, slowed] = run_with("[{devices: [pod0.node0.gpu3], speed: 50 %}]");
+    const DeviceId leader{0};
+    int ops = 0;
+    for (const InstructionId n : slow.program.instructions.ids()) {
+      const Instruction& i = slow.program.at(n);
+      if (!i.is_compute() || i.device != leader) continue;
+      const TimeByClass& parts = slow.program.parts[i.stage].parts(i.kind);
+      const double lasted = slowed.timeline.end[n] - slowed.timeline.start[n];
+      CHECK(lasted == doctest::Approx((2 * (parts.total() - parts.collectives()) + parts.collectives()).value));
+      CHECK(parts.collectives().value > 0);
+      ++ops;
+    }
+    CHECK(ops > 10);
+    CHECK(slowed.report.classes->spent.tensor.value == doctest::Approx(as_rated.report.classes->spent.tensor.value));
+  }
+}
+
 TEST_CASE("a group is as slow as its slowest member, whichever that is") {
   const auto period = [](const std::string& changes) {
     Experiment e = load_experiment("scenarios/examples/llama-3-8b-4x8.yaml", {"cluster.changes=" + changes});
