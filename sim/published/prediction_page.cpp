@@ -1,8 +1,11 @@
+#include <cmath>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/published/error_histogram.hpp"
 #include "sim/published/prediction_errors.hpp"
 #include "sim/report/html_content.hpp"
 
@@ -29,6 +32,14 @@ std::string cards(const ErrorSummary& errors, const ErrorSummary& one_constant) 
          card("90 % within", percent(errors.p90), "largest " + percent(errors.worst)) +
          card("Within 10 %", fmt::format("{} of {}", errors.within_tenth, errors.count), "runs") +
          card("Mean error", percent(errors.mape), "of one constant: " + percent(one_constant.mape)) + "</div>";
+}
+
+constexpr double kNear = 0.1;
+
+std::string histogram(std::span<const double> errors) {
+  std::vector<JudgedError> judged;
+  for (const double e : errors) judged.push_back({e, std::abs(e) <= kNear});
+  return error_histogram(judged, {"within 10 %", "more than 10 %"}, "predicted over measured, minus one");
 }
 
 std::string row(const std::string& name, const ErrorSummary& errors, const ErrorSummary& one_constant) {
@@ -70,7 +81,7 @@ std::string prediction_html(std::span<const PredictionSet> sets) {
   const ErrorSummary total = summarize(errors), total_of_one = summarize(one_constant);
   rows += row("all", total, total_of_one) + "</tbody></table>";
   return html_content_page(html::reproduced, "Predicted and measured iterations",
-                           kRemark + cards(total, total_of_one) + "<div class=\"paper\">" +
+                           kRemark + cards(total, total_of_one) + histogram(errors) + "<div class=\"paper\">" +
                                to_svg(prediction_picture(sets, kScreenPicture)) + "</div>" + rows + sources(sets));
 }
 

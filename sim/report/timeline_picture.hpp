@@ -7,6 +7,7 @@
 #include "sim/report/drawings.hpp"
 #include "sim/report/picture.hpp"
 #include "sim/report/report.hpp"
+#include "sim/report/timeline_strip.hpp"
 
 namespace stagecraft {
 
@@ -16,7 +17,9 @@ namespace stagecraft {
 Picture timeline_picture(const Program&, const Timeline&, const Cluster&, const std::string& title, const PictureSize&,
                          std::optional<int> iteration = {});
 
-/// The first iterations of several timelines in one picture with one time scale and one legend.
+/// Several timelines in one picture with one time scale and one legend.
+Picture strips_picture(std::span<const TimelineStrip>, const std::string& title, const PictureSize&);
+/// Their first iterations.
 Picture strips_picture(std::span<const Strip>, const Cluster&, const std::string& title, const PictureSize&);
 
 /// Memory over time: a line for each used device, and the capacity. Devices with equal curves share a line; of more

@@ -10,7 +10,7 @@
 namespace stagecraft {
 
 /// --svg, --pdf and --size of commands that draw. `what`: "the timeline"; `before`: words before each help, such as
-/// "With --schedules: ".
+/// "predictions: ".
 std::vector<Argument> picture_arguments(const std::string& what, const std::string& before = "");
 /// --draw of commands with several pictures; the first is drawn without it.
 Argument draw_argument(const std::vector<std::string>& pictures);

@@ -14,6 +14,7 @@
 #include "sim/search/schedule_table.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/picture_options.hpp"
+#include "tools/stagecraft/run_folder.hpp"
 #include "tools/stagecraft/run_table.hpp"
 #include "tools/stagecraft/scenario_changes.hpp"
 #include "tools/stagecraft/table_options.hpp"
@@ -33,9 +34,24 @@ Json compare_results_in(const std::string& given) {
   return read_results(read_file(file), file);
 }
 
+void print_runs(const Table& table, const TextLayout& layout, const std::string& limits, const std::string& changes) {
+  for (const Table& part : split_columns(select_columns(table, layout.columns), 1, layout))
+    print_text(to_text(part, {.width = layout.width, .color = layout.color}), layout);
+  for (const std::string& text : {limits, changes})
+    if (!text.empty()) print_text("\n" + wrap_lines(text, layout.width), layout);
+}
+
+/// The first iterations of runs, below each other.
+std::vector<TimelineStrip> timelines_of(const std::vector<std::string>& folders) {
+  std::vector<TimelineStrip> strips;
+  for (const std::string& folder : folders) strips.push_back(timeline_strip(read_kept_run(folder), folder));
+  return strips;
+}
+
 int print_table(const Arguments& a) {
   check_table_format(a, {"text", "csv", "json", "markdown"});
   const TextLayout layout = layout_of(a);
+  check_picture_options(a);
   const auto files = a.list("RUN");
   if (files.size() < 2)
     throw InputError(
@@ -46,18 +62,15 @@ int print_table(const Arguments& a) {
   const Table table = run_table(runs);
   if (const std::string note = devices_note(runs); !note.empty()) print_error("note: {}\n", note);
   if (const std::string note = batches_note(runs); !note.empty()) print_error("warning: {}\n", note);
-  if (a.text("format") == "json") {
+  if (a.text("format") == "json")
     print(runs_json(runs) + "\n");
-    return 0;
-  }
-  if (a.text("format") != "text") {
+  else if (a.text("format") != "text")
     print(table_in_format(table, a.text("format"), layout));
-    return 0;
-  }
-  for (const Table& part : split_columns(select_columns(table, layout.columns), 1, layout))
-    print_text(to_text(part, {.width = layout.width, .color = layout.color}), layout);
-  for (const std::string& text : {limits_text(runs), scenario_changes_text(files)})
-    if (!text.empty()) print_text("\n" + wrap_lines(text, layout.width), layout);
+  else
+    print_runs(table, layout, limits_text(runs), scenario_changes_text(files));
+  if (!draws(a)) return 0;
+  const std::vector<TimelineStrip> strips = timelines_of(files);
+  write_pictures(a, [&](const PictureSize& size) { return strips_picture(strips, {}, size); });
   return 0;
 }
 
@@ -88,7 +101,7 @@ ScheduleTable table_of(const Arguments& a, const std::string& file, SortKey by) 
   return table;
 }
 
-/// Arguments of `compare --schedules` other than the scenario. They have no fallback, so that has() says which are
+/// Arguments of `compare` other than runs or the scenario. They have no fallback, so that has() says which are
 /// given.
 std::vector<Argument> compare_schedules_arguments() {
   using Kind = Argument::Kind;
@@ -103,7 +116,8 @@ std::vector<Argument> compare_schedules_arguments() {
       {"--width", Kind::Count,
        "With --gantt: width of the longest line in characters (default: 100, or the terminal if it is narrower)"},
       force_argument()};
-  for (Argument& a : picture_arguments("the same", "With --schedules: ")) arguments.push_back(std::move(a));
+  for (Argument& a : picture_arguments("the first iterations, all on one time scale,"))
+    arguments.push_back(std::move(a));
   return arguments;
 }
 
@@ -159,7 +173,7 @@ std::vector<Argument> compare_arguments() {
 
 int execute_compare(const Arguments& a) {
   if (a.has("schedules")) return compare_schedules(a);
-  for (const char* name : {"set", "backend", "replay", "by", "gantt", "width", "svg", "pdf", "size", "force"})
+  for (const char* name : {"set", "backend", "replay", "by", "gantt", "width"})
     if (a.has(name)) throw InputError(fmt::format("--{} needs --schedules", name), "add --schedules all");
   return compare_runs(a);
 }
