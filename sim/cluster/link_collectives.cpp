@@ -43,27 +43,45 @@ std::vector<std::vector<DeviceId>> by_node(const std::vector<DeviceId>& group, c
 
 }  // namespace
 
-Seconds LinkCollectives::least_time(const std::vector<std::vector<DeviceId>>& groups, Bytes bytes) const {
-  std::map<std::pair<LinkId, bool>, double> carried;
+LinkFloor LinkCollectives::floor(CollectiveKind kind, const std::vector<std::vector<DeviceId>>& groups,
+                                 Carried carried_as) const {
+  std::map<std::pair<LinkId, bool>, double> carried;  // Of each byte of the whole array.
+  LinkFloor floor;
   const std::lock_guard lock(mutex_);
+  const auto send = [&](const std::vector<DeviceId>& from, const std::vector<DeviceId>& to, double bytes) {
+    const std::size_t channels = std::min(from.size(), to.size());
+    for (std::size_t c = 0; c < channels; ++c) {
+      const Route& route = router_.require(from[c], to[c]);
+      floor.latency = std::max(floor.latency, route.latency);
+      for (const Hop& hop : route.hops)
+        carried[{hop.link, hop.forward || cluster_->links[hop.link].duplex == Duplex::Half}] +=
+            bytes / static_cast<double>(channels);
+    }
+  };
   for (const std::vector<DeviceId>& group : groups) {
     const auto nodes = by_node(group, *cluster_);
     const auto ranks = static_cast<double>(group.size());
+    const double parts = carried_as == Carried::AsRing ? ranks : static_cast<double>(nodes.size());
+    const double trips = kind == CollectiveKind::AllReduce ? 2 : 1;
     for (std::size_t n = 0; n < nodes.size() && nodes.size() > 1; ++n) {
-      const std::vector<DeviceId>&from = nodes[n], &to = nodes[(n + 1) % nodes.size()];
-      const std::size_t channels = std::min(from.size(), to.size());
-      const double each = 2 * (ranks - 1) / ranks * bytes.value / static_cast<double>(channels);
-      for (std::size_t c = 0; c < channels; ++c)
-        for (const Hop& hop : router_.require(from[c], to[c]).hops)
-          carried[{hop.link, hop.forward || cluster_->links[hop.link].duplex == Duplex::Half}] += each;
+      if (kind != CollectiveKind::AllToAll) {
+        send(nodes[n], nodes[(n + 1) % nodes.size()], trips * (parts - 1) / parts);
+        continue;
+      }
+      for (std::size_t m = 0; m < nodes.size(); ++m)
+        if (m != n) send(nodes[n], nodes[m], static_cast<double>(nodes[n].size() * nodes[m].size()) / ranks);
     }
   }
-  Seconds longest;
-  for (const auto& [direction, amount] : carried) {
+  for (const auto& [direction, bytes] : carried) {
     const Link& link = cluster_->links[direction.first];
-    if (link.duplex != Duplex::Unshared) longest = std::max(longest, Bytes{amount} / link.bandwidth);
+    if (link.duplex != Duplex::Unshared)
+      floor.seconds_per_byte = std::max(floor.seconds_per_byte, bytes / link.bandwidth.value);
   }
-  return longest;
+  return floor;
+}
+
+Seconds LinkCollectives::least_time(const std::vector<std::vector<DeviceId>>& groups, Bytes bytes) const {
+  return Seconds{floor(CollectiveKind::AllReduce, groups, Carried::AsRing).seconds_per_byte * bytes.value};
 }
 
 Seconds LinkCollectives::time(bool ring, CollectiveKind kind, const GroupShape& group, Bytes bytes) const {

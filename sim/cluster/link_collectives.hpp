@@ -11,6 +11,16 @@
 
 namespace stagecraft {
 
+/// A time that no collective of a kind among certain groups is shorter than, whatever its algorithm and its constants.
+struct LinkFloor {
+  double seconds_per_byte = 0;
+  Seconds latency{};  ///< Of the longest way between two neighbors.
+
+  Seconds of(Bytes bytes) const {
+    return bytes.value > 0 ? latency + Seconds{seconds_per_byte * bytes.value} : Seconds{};
+  }
+};
+
 /// Times of collectives by the latency and the bandwidth of the links alone: the phases of phases_of(), one after
 /// another, on an idle network. Groups stand on the first devices of the cluster, as GroupShape::place() says, and
 /// stand for all others of their shape. Threads may share one.
@@ -24,8 +34,12 @@ class LinkCollectives {
   Seconds ring_time(CollectiveKind, const GroupShape&, Bytes) const;
   /// An all-reduce as a ring of these devices.
   Seconds ring_time(const std::vector<DeviceId>&, Bytes) const;
-  /// All-reduces of these groups at once are not shorter: what their rings carry over the busiest link between nodes,
-  /// at the rate of that link. The members of a node share its ways out, as NCCL's channels do.
+  /// Of collectives of these groups at once: what they carry over the busiest link between nodes, at the rate of that
+  /// link. The members of a node share its ways out, as NCCL's channels do. Zero for groups inside nodes. As a ring of
+  /// all members, or as algorithms do that send each byte once to each other node.
+  enum class Carried { AsRing, OncePerNode };
+  LinkFloor floor(CollectiveKind, const std::vector<std::vector<DeviceId>>& groups, Carried) const;
+  /// All-reduces of these groups at once, as rings, are not shorter; without latencies.
   Seconds least_time(const std::vector<std::vector<DeviceId>>& groups, Bytes) const;
 
  private:

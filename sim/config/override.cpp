@@ -121,6 +121,34 @@ void report_step(const PathCursor& cursor, std::string_view path, const Where& w
   problems.add(where, shown, message, help, "unknown-path");
 }
 
+/// Whether these steps are names of fields, and no index.
+bool are_names(std::string_view steps) {
+  return !steps.empty() && steps.find_first_of("[]") == steps.npos && steps.front() != '.' && steps.back() != '.' &&
+         steps.find("..") == steps.npos;
+}
+
+/// Whether the first of several steps is nearly the name of a field that is there.
+bool is_misspelled(const Value& map, std::string_view steps) {
+  const std::string_view step = first_step(steps);
+  return step.size() < steps.size() && suggest_meant(step, steps_from(map)).starts_with("did you mean");
+}
+
+/// Adds the maps that these steps name, and the value in the last one. The tables of fields find a wrong name.
+void add_below(Value& map, std::string_view steps, Value value, const Where& place) {
+  const std::size_t length = first_step(steps).size();
+  Member member{std::string(steps.substr(0, length)), place, {}};
+  if (length == steps.size()) {
+    member.value = std::move(value);
+  } else {
+    member.value.kind = Value::Kind::Map;
+    member.value.where = place;
+    Where below = place;
+    below.column += characters(steps.substr(0, length)) + 1;
+    add_below(member.value, steps.substr(length + 1), std::move(value), below);
+  }
+  map.members.push_back(std::move(member));
+}
+
 /// The field of a map or variant that has this name. `value` picks the variant.
 const Field* field_in(const Field& field, const Value* value, std::string_view name) {
   if (field.map)
@@ -147,8 +175,8 @@ void set_path(Value& root, std::string_view path, Value value, const Where& wher
     if (name && value.is_map() && !value.has("name"))
       value.members.insert(value.members.begin(), {"name", place, *name});
     *const_cast<Value*>(cursor.at) = std::move(value);
-  } else if (cursor.at->is_map() && !last.empty() && first_step(last).size() == last.size() && last.front() != '[') {
-    const_cast<Value*>(cursor.at)->members.push_back({std::string(last), place, std::move(value)});
+  } else if (cursor.at->is_map() && are_names(last) && !is_misspelled(*cursor.at, last)) {
+    add_below(*const_cast<Value*>(cursor.at), last, std::move(value), place);
   } else {
     report_step(cursor, path, place, problems);
   }

@@ -11,7 +11,8 @@
 namespace stagecraft::config {
 
 /// Puts `value` at a dotted path: "run.micro_batches", "links.nvlink.latency" (a list item by its `name`),
-/// "devices[2].memory" (by index). The parent must exist; a wrong step is a problem with a suggestion.
+/// "devices[2].memory" (by index). Maps on the way that are not there are added; a step through a list or a value that
+/// is not there is a problem with a suggestion.
 void set_path(Value& root, std::string_view path, Value value, const Where& where, Problems&);
 
 /// One "path=value" of a command line's option; problems point at "<--set path=value>:1:column". Nothing when the value

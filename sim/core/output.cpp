@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -27,6 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kHeader = "Written by stagecraft";
+constexpr std::string_view kBeforeHash = "; the rest has SHA-256 ";
+constexpr std::size_t kHashDigits = 16;     // Enough to notice a change that nobody hides.
 constexpr std::size_t kHeaderWithin = 256;  // Bytes from the start of a file.
 constexpr const char* kManifest = ".stagecraft-files";
 constexpr const char* kManifestStart = "# {}, which may replace these files while they have this SHA-256.\n";
@@ -122,11 +124,36 @@ std::string entry_of(const std::string& name, std::string_view content) {
   return fmt::format("{}  {}", sha256(content), name);
 }
 
-bool has_header(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::string start(kHeaderWithin, '\0');
-  in.read(start.data(), static_cast<std::streamsize>(start.size()));
-  return start.find(kHeader) != std::string::npos;
+std::string short_hash(std::string_view content) { return sha256(content).substr(0, kHashDigits); }
+
+/// A PDF has the header without a hash, since its parts are found by their places in the file.
+bool is_pdf(std::string_view content) { return content.starts_with("%PDF-"); }
+
+/// The content without the line of its header; nothing where its start has no header.
+std::optional<std::string> without_header(const std::string& content, std::string_view hash) {
+  for (const std::string& line : {fmt::format("# {}{}{}.\n", kHeader, kBeforeHash, hash),
+                                  fmt::format("\n<!-- {}{}{}. -->", kHeader, kBeforeHash, hash),
+                                  fmt::format("<!-- {}{}{}. -->\n", kHeader, kBeforeHash, hash)}) {
+    const std::size_t at = content.find(line);
+    if (at < kHeaderWithin) return content.substr(0, at) + content.substr(at + line.size());
+  }
+  return {};
+}
+
+/// Whether the content has our header, and nothing has changed it since it was written.
+bool has_true_header(const std::string& content) {
+  const std::string_view start = std::string_view(content).substr(0, kHeaderWithin);
+  const std::size_t at = start.find(kHeader);
+  if (at == start.npos || is_pdf(content)) return at != start.npos;
+  std::string_view rest = start.substr(at + kHeader.size());
+  if (!rest.starts_with(kBeforeHash)) return false;
+  const std::string_view hash = rest.substr(kBeforeHash.size(), kHashDigits);
+  const std::optional<std::string> text = without_header(content, hash);
+  return text && short_hash(*text) == hash;
+}
+
+bool is_manifest(const std::string& file) {
+  return fs::path(file).filename() == kManifest && read_output(file).starts_with(fmt::format("# {}, which", kHeader));
 }
 
 bool is_listed(const std::string& file) {
@@ -171,15 +198,18 @@ bool may_replace(const std::string& target, Overwrite overwrite) {
 /// The line with the header, and where in the content it goes: after a declaration, which has to be first.
 std::pair<std::string, std::size_t> header_for(std::string_view content, CommentStyle style) {
   if (style == CommentStyle::None) return {};
-  if (style == CommentStyle::Hash) return {fmt::format("# {}.\n", kHeader), 0};
+  const std::string header = fmt::format("{}{}{}.", kHeader, kBeforeHash, short_hash(content));
+  if (style == CommentStyle::Hash) return {fmt::format("# {}\n", header), 0};
   const bool declared = content.starts_with("<!") || content.starts_with("<?");
   const std::size_t at = declared ? content.find('>') + 1 : 0;
-  return {fmt::format("{}<!-- {}. -->{}", at > 0 ? "\n" : "", kHeader, at > 0 ? "" : "\n"), at};
+  return {fmt::format("{}<!-- {} -->{}", at > 0 ? "\n" : "", header, at > 0 ? "" : "\n"), at};
 }
 
 }  // namespace
 
-bool is_ours(const std::string& path) { return has_header(path) || is_listed(path); }
+bool is_ours(const std::string& path) {
+  return has_true_header(read_output(path)) || is_listed(path) || is_manifest(path);
+}
 
 void check_output(const std::string& path, Overwrite overwrite) {
   if (!may_replace(checked_target(path), overwrite)) refuse_foreign(path);

@@ -8,7 +8,7 @@ namespace stagecraft {
 
 /// Which files an output may replace. Inputs of this process, devices and folders it never replaces.
 enum class Overwrite {
-  Ours,  ///< Files with the header of write_output(), and unchanged files that the manifest of their folder lists.
+  Ours,  ///< Unchanged files: with the header of write_output(), or listed by the manifest of their folder.
   Anything,
 };
 
@@ -21,7 +21,8 @@ void check_output(const std::string& path, Overwrite);
 /// The only function that opens a file for writing, apart from SQLite. It writes to a temporary file in the same
 /// folder, with an unguessable name, and renames it, so that a reader never sees half of it. The file keeps its
 /// permissions, and a link to a file stays a link. The content begins with a header in a comment, where the format has
-/// comments; content that is already there may always be written again. InputError as check_output(); BackendError when
+/// comments, with a hash by which a change of the rest is noticed; content that is already there may always be written
+/// again. InputError as check_output(); BackendError when
 /// the system fails.
 void write_output(const std::string& path, std::string_view content, Overwrite,
                   CommentStyle style = CommentStyle::None);
@@ -33,7 +34,7 @@ void check_listed(const std::string& folder, const std::string& name, Overwrite)
 /// the hash of the file before it is written.
 void write_listed(const std::string& folder, const std::string& name, std::string_view content, Overwrite);
 
-/// Whether stagecraft wrote this file, and for a listed file: whether nothing has changed it since.
+/// Whether stagecraft wrote this file, and nothing has changed it since.
 bool is_ours(const std::string& path);
 
 /// Removes the temporary files that are not renamed yet; a signal handler may call it in any thread.

@@ -211,25 +211,6 @@ void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId t
   lists.backward.push_back(back);
 }
 
-/// The collectives of the layers of a stage. A whole forward of the stage that runs again is an op.
-EachPass<OpCollectives> layer_collectives(const CostTable& costs, const StageShape& stage, DeviceTypeId type,
-                                          double samples) {
-  EachPass<OpCollectives> sum;
-  const bool in_order = costs.rules()->lists_rounds;
-  for (const LayerId id : stage.layers) {
-    const EachPass<OpCollectives> one = costs.collectives(id, stage, type, samples);
-    append(sum.forward, one.forward, in_order);
-    append(sum.weight_gradient, one.weight_gradient, in_order);
-    if (!stage.recomputes_all()) {
-      append(sum.input_gradient, one.recompute, in_order);
-      append(sum.backward, one.recompute, in_order);
-    }
-    append(sum.input_gradient, one.input_gradient, in_order);
-    append(sum.backward, one.backward, in_order);
-  }
-  return sum;
-}
-
 /// Takes out of the times of the ops what their collectives take: all of it where these are messages, else the
 /// exchanges of experts, which a pair of ops may hide.
 void take_out(const CostRules& rules, DeviceTypeId type, const StageCost& cost, StageCollectives& c) {
@@ -324,6 +305,24 @@ StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceT
 }
 
 }  // namespace
+
+EachPass<OpCollectives> layer_collectives(const CostTable& costs, const StageShape& stage, DeviceTypeId type,
+                                          double samples) {
+  EachPass<OpCollectives> sum;
+  const bool in_order = costs.rules()->lists_rounds;
+  for (const LayerId id : stage.layers) {
+    const EachPass<OpCollectives> one = costs.collectives(id, stage, type, samples);
+    append(sum.forward, one.forward, in_order);
+    append(sum.weight_gradient, one.weight_gradient, in_order);
+    if (!stage.recomputes_all()) {
+      append(sum.input_gradient, one.recompute, in_order);
+      append(sum.backward, one.recompute, in_order);
+    }
+    append(sum.input_gradient, one.input_gradient, in_order);
+    append(sum.backward, one.backward, in_order);
+  }
+  return sum;
+}
 
 StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceTypeId device_type, double samples) {
   const ModelGraph& model = costs.model();

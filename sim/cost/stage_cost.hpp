@@ -34,6 +34,10 @@ DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Deg
 /// micro-batches of one stage differ; a class of equal ones then takes the place of `samples`.
 StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_type, double samples);
 
+/// The collectives of the layers of a stage, of each op of one micro-batch. A whole forward of the stage that runs
+/// again is an op. Needs CostRules.
+EachPass<OpCollectives> layer_collectives(const CostTable&, const StageShape&, DeviceTypeId, double samples);
+
 /// Weights, gradients and states of the optimizer for this number of parameters.
 MemoryUnits parameter_memory(double parameters, const Precision&);
 

@@ -228,17 +228,21 @@ GroupShape shape_of(const Devices& group, const Cluster& cluster) {
 
 /// Prices by shape know one rate between nodes, that of the first two. What the links between these very devices carry
 /// can take longer: over a slow link between sites, or an oversubscribed network. A reduce-scatter and an all-gather
-/// carry half of an all-reduce each. What the gather after the update takes longer is part of the sum here.
+/// carry half of an all-reduce each. What the gather after the update takes longer is part of the sum here. A stack
+/// that overlaps them has the backward of the last micro-batch to hide a sum, and a forward to hide a gather, and no
+/// more.
 Seconds sum_time(const GradientTimes& by_shape, double dense, const Reduction& r, const StageShape& shape,
-                 const CostRules& rules) {
+                 const StageCost& cost, const CostRules& rules) {
   const bool in_passes = shape.sharding == StateSharding::Gradients ||  // Summed, and perhaps gathered, in each pass.
                          (shape.sharding == StateSharding::Weights && shape.reshard);
   if (!rules.links || in_passes) return by_shape.sum;
-  const double exposed = 1 - rules.software.data_overlap;
-  const Seconds whole = exposed * rules.links->least_time(r.groups, Bytes{dense * rules.software.gradient_bytes});
-  if (shape.sharding == StateSharding::None) return std::max(by_shape.sum, whole);
-  const Seconds gather = exposed * rules.links->least_time(r.groups, Bytes{dense * 2}) / 2;
-  return std::max(by_shape.sum, whole / 2) + std::max(Seconds{}, gather - by_shape.gather);
+  const auto exposed = [&](Seconds whole, Seconds computes) {
+    return whole - std::min(rules.software.data_overlap * whole, computes);
+  };
+  const Seconds sum = rules.links->least_time(r.groups, Bytes{dense * rules.software.gradient_bytes});
+  if (shape.sharding == StateSharding::None) return std::max(by_shape.sum, exposed(sum, cost.backward));
+  const Seconds gather = exposed(rules.links->least_time(r.groups, Bytes{dense * 2}) / 2, cost.forward);
+  return std::max(by_shape.sum, exposed(sum / 2, cost.backward)) + std::max(Seconds{}, gather - by_shape.gather);
 }
 
 }  // namespace
@@ -253,7 +257,8 @@ void price_reductions(Plan& plan, const CostTable& costs) {
       shape.degrees.replicas *= static_cast<int>(std::ssize(r.stages));  // A twin has the same parameters.
       const DeviceParameters p = device_parameters(shape.layers, shape.degrees, costs.model());
       r.bytes = Bytes{(p.dense + p.experts) * rules.software.gradient_bytes};
-      r.cost = sum_time(gradient_times(p.dense, p.experts, shape, rules, type), p.dense, r, shape, rules);
+      const StageCost cost = stage_cost(costs, shape, type, static_cast<double>(samples_at_once(stage, 0)));
+      r.cost = sum_time(gradient_times(p.dense, p.experts, shape, rules, type), p.dense, r, shape, cost, rules);
     } else {
       // Where holders are divided differently, the largest part takes the longest.
       int tensor = stage.shape.degrees.tensor;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "sim/plan/overlap.hpp"
+#include "sim/plan/slow_links.hpp"
 
 namespace stagecraft {
 namespace {
@@ -29,6 +30,7 @@ StageCosts stage_costs(const Plan& plan, const CostTable& costs) {
       const auto [entry, is_new] = cost_of.try_emplace({type, samples});
       if (is_new) {
         entry->second = stage_cost(costs, stage.shape, type, static_cast<double>(samples));
+        if (costs.rules()) wait_for_slow_links(stage, costs, type, static_cast<double>(samples), entry->second);
         if (costs.rules() && stage.replicas() == 1 && !stage.twin.valid())
           add_sum_in_group(costs, stage.shape, type, entry->second);
       }

@@ -214,7 +214,8 @@ Json run_json(const KeptRun& run, std::size_t& span_count, std::vector<std::stri
   add_stages(json, spans, devices.size());
   json["ops"] = JsonArray();
   for (const HtmlOp& op : spans.ops)
-    json["ops"].push_back(JsonObject{{"text", op.text}, {"kind", op.kind}, {"stage", op.stage}, {"bytes", op.bytes}});
+    json["ops"].push_back(JsonObject{
+        {"text", op.text}, {"after", op.after}, {"kind", op.kind}, {"stage", op.stage}, {"bytes", op.bytes}});
   json["lanes"] = JsonArray();
   for (const HtmlLane& lane : spans.lanes)
     json["lanes"].push_back(JsonObject{{"device", lane.device}, {"kind", lane.kind}, {"spans", lane.spans}});

@@ -144,11 +144,14 @@ std::vector<Span> parse(Rows& rows, const std::map<std::string, std::int64_t>& d
   std::unordered_map<std::string, std::int64_t> op_numbers;
   while (rows.next()) {
     const std::string &whole = rows.text(name), &number = rows.text(micro);
-    if (!whole.ends_with(number)) rows.refuse(fmt::format("'{}' does not end in its micro-batch", whole));
-    HtmlOp op{whole.substr(0, whole.size() - number.size()), rows.text(kind), rows.number<std::int64_t>(stage),
-              rows.number<std::int64_t>(bytes)};
-    const auto [at, fresh] = op_numbers.try_emplace(fmt::format("{} {} {} {}", op.text, op.kind, op.stage, op.bytes),
-                                                    static_cast<std::int64_t>(ops.size()));
+    const std::size_t until = std::min(whole.rfind('.'), whole.size());
+    if (!std::string_view(whole).substr(0, until).ends_with(number))
+      rows.refuse(fmt::format("'{}' has another micro-batch than {}", whole, number));
+    HtmlOp op{whole.substr(0, until - number.size()), rows.text(kind), rows.number<std::int64_t>(stage),
+              rows.number<std::int64_t>(bytes), whole.substr(until)};
+    const auto [at, fresh] =
+        op_numbers.try_emplace(fmt::format("{}{} {} {} {}", op.text, op.after, op.kind, op.stage, op.bytes),
+                               static_cast<std::int64_t>(ops.size()));
     spans.push_back({rows.picoseconds(start), rows.picoseconds(end), at->second, rows.number<std::int64_t>(micro),
                      rows.number<std::int64_t>(iteration), rows.number<std::int64_t>(version),
                      rows.device(device, devices), lane_kind(op.kind), rows.text(critical) == "1"});

@@ -108,7 +108,7 @@ TimelineStrip timeline_strip(const KeptRun& run, const std::string& title) {
       if (!kind || spans.iteration[n] != kFirstIteration) continue;
       strip.rows[static_cast<std::size_t>(lane.device)].spans.push_back(
           {*kind, op.kind == "send", static_cast<int>(spans.micro[n]), kPicosecond * static_cast<double>(start),
-           kPicosecond * static_cast<double>(now), op.text + std::to_string(spans.micro[n])});
+           kPicosecond * static_cast<double>(now), op.text + std::to_string(spans.micro[n]) + op.after});
     }
   }
   strip.length = last_op(strip);

@@ -82,7 +82,10 @@ function readMemory(curve, { samples, states }) {
   curve.there = true;
 }
 
-function nameOf(run, i) { return run.ops[run.op[i]].text + run.micro[i]; }
+function nameOf(run, i) {
+  const op = run.ops[run.op[i]];
+  return op.text + run.micro[i] + op.after;
+}
 
 function laneOf(run, i) { return run.lanes[firstWhere(0, run.lanes.length, n => run.lanes[n].to > i)]; }
 
@@ -98,12 +101,12 @@ function firstWhere(low, high, holds) {
 
 /** The spans of an op such as "3F7", those that carry its data last; [{run, span}] in order of time within each run. */
 function findSpans(runs, query) {
-  const parts = /^(.*?)(\d+)$/.exec(query.trim().toUpperCase());
+  const parts = /^(.*?)(\d+)(\.[A-Z0-9]+)?$/.exec(query.trim().toUpperCase());
   if (!parts) return [];
-  const [, text, micro] = parts;
+  const [, text, micro, after = ''] = parts;
   const found = [[], []];
   runs.forEach((run, r) => {
-    const rank = run.ops.map(op => (op.text === text ? 0 : op.text.endsWith(':' + text) ? 1 : 2));
+    const rank = run.ops.map(op => (op.after !== after ? 2 : op.text === text ? 0 : op.text.endsWith(':' + text) ? 1 : 2));
     for (let i = 0; i < run.op.length; ++i)
       if (run.micro[i] === Number(micro) && rank[run.op[i]] < 2) found[rank[run.op[i]]].push({ run: r, span: i });
   });

@@ -49,6 +49,8 @@ TEST_CASE("paths go through maps, names and indices") {
       {"links[1]={latency: 0}", "links.eth.1", "name: eth.1\nlatency: 0\n"},
       {"links[1]={name: ib, latency: 0}", "links.ib", "name: ib\nlatency: 0\n"},
       {"title=a=b", "title", "a=b\n"},
+      {"plan.group.tensor=2", "plan", "group:\n  tensor: 2\n"},
+      {"run.group.tensor=2", "run.group.tensor", "2\n"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.set);

@@ -11,6 +11,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
+#include "sim/core/sha256.hpp"
 #include "tests/support/files.hpp"
 
 namespace stagecraft::output_test {
@@ -69,14 +70,29 @@ TEST_CASE("files without our header are foreign unless their content is the same
   CHECK_NOTHROW(write_output(folder / "mine", "precious", Overwrite::Ours));
   CHECK(refusal(folder / "mine", Overwrite::Anything).empty());
   CHECK(read_output(folder / "mine") == "new");
-  for (const auto& [content, style, expected] :
-       {std::tuple("a: 1\n", CommentStyle::Hash, "# Written by stagecraft.\na: 1\n"),
-        std::tuple("<!doctype html>\n<p>\n", CommentStyle::Markup,
-                   "<!doctype html>\n<!-- Written by stagecraft. -->\n<p>\n"),
-        std::tuple("<svg>\n", CommentStyle::Markup, "<!-- Written by stagecraft. -->\n<svg>\n")}) {
+}
+
+TEST_CASE("the header has a hash of the rest, and a file that was changed since is foreign") {
+  const Folder folder;
+  for (const auto& [content, style, before, after] :
+       {std::tuple("a: 1\n", CommentStyle::Hash, "# ", "\na: 1\n"),
+        std::tuple("<!doctype html>\n<p>\n", CommentStyle::Markup, "<!doctype html>\n<!-- ", " -->\n<p>\n"),
+        std::tuple("<svg>\n", CommentStyle::Markup, "<!-- ", " -->\n<svg>\n")}) {
     write_output(folder / "ours", content, Overwrite::Ours, style);
-    CHECK(read_output(folder / "ours") == expected);
+    const std::string written = read_output(folder / "ours");
+    CHECK(written == std::string(before) + "Written by stagecraft; the rest has SHA-256 " +
+                         sha256(content).substr(0, 16) + "." + after);
+    CHECK(is_ours(folder / "ours"));
+    for (const std::string& changed : {written + " ", written.substr(0, written.size() - 1), " " + written}) {
+      test::write_file(folder / "ours", changed);
+      CHECK_FALSE(is_ours(folder / "ours"));
+      CHECK(refusal(folder / "ours") == "was not written by stagecraft, or was changed since");
+      CHECK(read_output(folder / "ours") == changed);
+    }
+    test::write_file(folder / "ours", written);
   }
+  test::write_file(folder / "ours", "# Written by stagecraft.\n");
+  CHECK_FALSE(is_ours(folder / "ours"));
 }
 
 TEST_CASE("listed files are ours until someone changes them") {
@@ -131,7 +147,7 @@ TEST_CASE("a link stays a link, and a file keeps its permissions") {
   fs::create_symlink("far/a", folder / "link");
   write_output(folder / "link", "b", Overwrite::Ours, CommentStyle::Hash);
   CHECK(fs::is_symlink(folder / "link"));
-  CHECK(read_output(folder / "far/a") == "# Written by stagecraft.\nb");
+  CHECK(read_output(folder / "far/a").ends_with(".\nb"));
   CHECK(fs::status(folder / "far/a").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
 }
 

@@ -124,9 +124,10 @@ std::multiset<Row> rows_of(const ParsedJson& run) {
       const bool message = kind == "send" || kind == "receive" || kind == "all_reduce";
       CHECK(lane["kind"] == (message ? kind : "compute"));
       rows.emplace(run["devices"].at(lane["device"].get<std::size_t>()),
-                   op["text"].get<std::string>() + std::to_string(spans["micro"].at(n).get<int>()), kind, op["stage"],
-                   spans["iteration"].at(n), spans["version"].at(n), op["bytes"], critical.count(n) > 0, time + gap,
-                   time + gap + length);
+                   op["text"].get<std::string>() + std::to_string(spans["micro"].at(n).get<int>()) +
+                       op["after"].get<std::string>(),
+                   kind, op["stage"], spans["iteration"].at(n), spans["version"].at(n), op["bytes"],
+                   critical.count(n) > 0, time + gap, time + gap + length);
       time += gap + length;
     }
   }
@@ -410,7 +411,7 @@ TEST_CASE("damaged files of a run are refused with their place") {
   CHECK(with(&KeptRun::results, "\"name\": \"d0\"", "\"name\": \"other\"") ==
         "out/a/spans.csv:2: results.json knows no device 'd0'");
   CHECK(with(&KeptRun::spans, "start_ns", "start") == "out/a/spans.csv:1: there is no column 'start_ns'");
-  CHECK(with(&KeptRun::spans, "\n0,0F0,", "\n0,0F1,") == "out/a/spans.csv:2: '0F1' does not end in its micro-batch");
+  CHECK(with(&KeptRun::spans, "\n0,0F0,", "\n0,0F1,") == "out/a/spans.csv:2: '0F1' has another micro-batch than 0");
   CHECK(with(&KeptRun::spans, ",forward,", ",") == "out/a/spans.csv:2: there are 12 cells, but 13 columns");
   CHECK(with(&KeptRun::spans, ",0.000,", ",0.00,") == "out/a/spans.csv:2: '0.00' for start_ns has not 3 decimals");
   CHECK(with(&KeptRun::spans, ",0.000,", ",x.000,") == "out/a/spans.csv:2: 'x.000' is not a time for start_ns");

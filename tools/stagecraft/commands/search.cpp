@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "backends/world.hpp"
+#include "sim/config/override.hpp"
 #include "sim/config/units.hpp"
 #include "sim/config/value.hpp"
 #include "sim/core/activity.hpp"
@@ -67,33 +68,36 @@ struct SearchSets {
   bool has_plan = true;
 };
 
-/// A scenario without `plan` gets any plan, because the search makes its own. One without `run` gets eight samples for
-/// each device in an iteration.
+/// What a search does not need from a scenario: a plan, and a schedule, because it makes its own. Without a batch an
+/// iteration has eight samples for each device.
 SearchSets sets_of(const Arguments& a) {
   constexpr int kSamplesOfDevice = 8;
   SearchSets given{a.list("set")};
   config::Problems problems;
   const config::Value root = config::parse_yaml_file(scenario_file(a.text("FILE")), problems);
   problems.throw_if_any();
-  const auto lacks = [&](const std::string& part) {
-    return root.is_map() && !root.has(part) && std::none_of(given.sets.begin(), given.sets.end(), [&](const auto& set) {
-             return set.starts_with(part + "=") || set.starts_with(part + ".");
+  const auto lacks = [&](const std::string& path) {
+    const std::string part = path.substr(0, path.find('.'));
+    return root.is_map() && !config::get_path(root, path) &&
+           std::none_of(given.sets.begin(), given.sets.end(), [&](const std::string& set) {
+             return set.starts_with(path + "=") || set.starts_with(path + ".") || set.starts_with(part + "=");
            });
   };
-  const bool without_run = lacks("run");
-  given.has_plan = !lacks("plan");
   std::vector<std::string> defaults;
+  given.has_plan = !lacks("plan");
   if (!given.has_plan) defaults.push_back("plan={planner: balanced, stages: 1}");
-  if (without_run) defaults.push_back("run={schedule: 1f1b, micro_batches: 1}");
+  if (lacks("run.schedule")) defaults.push_back("run.schedule=1f1b");
+  const bool without_batch = lacks("run.micro_batches") && lacks("run.global_batch");
+  if (without_batch) defaults.push_back("run.micro_batches=1");
   given.sets.insert(given.sets.begin(), defaults.begin(), defaults.end());
-  if (!without_run) return given;
+  if (!without_batch) return given;
   const std::size_t devices = load_experiment(a.text("FILE"), given.sets).cluster->devices.size();
   const std::size_t samples = kSamplesOfDevice * devices;
-  given.sets[defaults.size() - 1] = fmt::format("run={{schedule: 1f1b, micro_batches: {}}}", samples);
+  given.sets[defaults.size() - 1] = fmt::format("run.micro_batches={}", samples);
   if (launched().rank > 0) return given;
   print_error(
-      "note: the scenario has no run, so an iteration has {} samples, {} for each device; --set "
-      "run.micro_batches=N takes others\n",
+      "note: the scenario has no batch, so an iteration has {} samples, {} for each device; --set run.global_batch=N "
+      "takes others\n",
       samples, kSamplesOfDevice);
   return given;
 }
