@@ -19,7 +19,8 @@ std::string text_of_member(const Program& program, const Instruction& i) {
   if (c.op != 0)
     return fmt::format("{}{}{}.{}", i.stage.value, c.op, c.micro_batch < 0 ? i.number : c.micro_batch, code);
   const std::string which = c.tie < 0 ? "" : c.tie == 0 ? "T" : fmt::format("T{}", c.tie);
-  return fmt::format("{}{}{}{}", i.stage.value, which, code, i.number);
+  const std::string bucket = c.bucket < 0 ? "" : fmt::format("/{}", c.bucket);
+  return fmt::format("{}{}{}{}{}", i.stage.value, which, code, i.number, bucket);
 }
 
 std::string stream_name(const Stream& s) {
