@@ -21,12 +21,13 @@ Core::Core(const Program& program, std::span<const Route> routes, Network& netwo
       start_(start),
       end_(end),
       conditions_(conditions != nullptr && conditions->as_rated() ? nullptr : conditions),
-      memory_(program.traffic.empty() ? std::span<const std::int32_t>{} : memory),
-      nodes_(program.size() + 1) {
+      memory_(program.traffic.empty() ? std::span<const std::int32_t>{} : memory) {
   STAGECRAFT_CHECK(start.size() == program.size() && end.size() == program.size());
   STAGECRAFT_CHECK(routes.size() >= program.routes.size());
   std::fill(start_.begin(), start_.end(), kUnset);
   std::fill(end_.begin(), end_.end(), kUnset);
+  find_milestones();
+  nodes_.resize(program.size() + milestones_.size() + 1);
   for (std::size_t i = 0; i < program.size(); ++i) describe(i);
   describe_phases();
   link();
@@ -110,11 +111,47 @@ void Core::next_phase(std::int32_t id) {
   if (ready < kForEver) push(id, ready);
 }
 
+void Core::find_milestones() {
+  for (const Collective& collective : program_.collectives) {
+    if (collective.after >= 1) continue;
+    for (int m = 0; m < collective.members; ++m)
+      for (const InstructionId wait : program_.waits_for(collective.member(m)))
+        if (program_.at(wait).is_compute()) milestones_.push_back({wait.value, collective.after});
+  }
+  std::sort(milestones_.begin(), milestones_.end());
+  milestones_.erase(std::unique(milestones_.begin(), milestones_.end()), milestones_.end());
+}
+
+std::span<const Core::Milestone> Core::milestones_of(std::int32_t op) const {
+  const auto first = std::lower_bound(milestones_.begin(), milestones_.end(), op,
+                                      [](const Milestone& m, std::int32_t id) { return m.op < id; });
+  auto end = first;
+  while (end != milestones_.end() && end->op == op) ++end;
+  return {first, end};
+}
+
+std::int32_t Core::awaited_node(InstructionId waiting, InstructionId on) const {
+  const Instruction& i = program_.at(waiting);
+  const bool in_part = i.kind == InstructionKind::Collective && program_.collective(i).after < 1;
+  if (!in_part || !program_.at(on).is_compute()) return nodes_[on.value].leader;
+  const Milestone wanted{on.value, program_.collective(i).after};
+  const auto match = std::lower_bound(milestones_.begin(), milestones_.end(), wanted);
+  return static_cast<std::int32_t>(static_cast<std::ptrdiff_t>(program_.size()) + (match - milestones_.begin()));
+}
+
+void Core::push_milestones(std::int32_t op, double start, double end) {
+  if (milestones_.empty()) return;
+  for (const Milestone& m : milestones_of(op)) {
+    const auto node = static_cast<std::ptrdiff_t>(program_.size()) + (&m - milestones_.data());
+    push(static_cast<std::int32_t>(node), start + m.share * (end - start));
+  }
+}
+
 void Core::link() {
   for (const InstructionId i : program_.instructions.ids()) {
     for (const InstructionId wait : program_.waits_for(i)) {
       ++nodes_[nodes_[i.value].leader].left;
-      ++nodes_[nodes_[wait.value].leader].first_successor;
+      ++nodes_[awaited_node(i, wait)].first_successor;
     }
   }
   std::uint32_t total = 0;
@@ -122,8 +159,8 @@ void Core::link() {
   successors_.resize(total);
   for (std::size_t i = program_.size(); i-- > 0;) {  // backwards, so that each list comes out in the order of numbers
     for (const InstructionId wait : program_.waits_for(InstructionId{i})) {
-      const std::size_t leader = nodes_[wait.value].leader;
-      successors_[--nodes_[leader].first_successor] = nodes_[i].leader;
+      const std::int32_t awaited = awaited_node(InstructionId{i}, wait);
+      successors_[--nodes_[awaited].first_successor] = nodes_[i].leader;
     }
   }
 }
@@ -165,7 +202,9 @@ void Core::start_in_conditions(std::int32_t id) {
   if (span.start == kForEver) return;
   start_[id] = span.start;
   if (node.flows) return push(id, span.start);
-  if (span.end < kForEver) push(id, span.end);
+  if (span.end == kForEver) return;
+  push_milestones(id, span.start, span.end);
+  push(id, span.end);
 }
 
 void Core::start_node(std::int32_t id) {
@@ -179,6 +218,7 @@ void Core::start_node(std::int32_t id) {
   if (conditions_ != nullptr && node.shape != Shape::EagerReceive) return start_in_conditions(id);
   std::fill_n(start_.begin() + id, members(node), now_);
   const bool op = node.shape == Shape::Alone;
+  if (op && !node.flows) push_milestones(id, now_, now_ + node.seconds);
   if (node.shape != Shape::EagerReceive)
     push(id, op && node.flows ? now_ : now_ + node.seconds);
   else if (end_[node.partner] >= 0)
@@ -222,8 +262,16 @@ void Core::finish(std::int32_t id) {
   std::fill_n(end_.begin() + id, count, now_);
   finished_ += static_cast<std::size_t>(count);
   if (node.shape == Shape::EagerSend && nodes_[node.partner].left == 0) finish(node.partner);
+  // How far an op on shared memory has come is known at its end only.
+  if (node.shape == Shape::Alone && node.flows) push_milestones(id, now_, now_);
+  release(id);
+}
+
+/// Starts what waited for nothing but this node.
+void Core::release(std::int32_t id) {
+  const std::size_t i = id;
   const std::uint32_t last = nodes_[i + 1].first_successor;
-  for (std::uint32_t k = node.first_successor; k < last; ++k)
+  for (std::uint32_t k = nodes_[i].first_successor; k < last; ++k)
     if (--nodes_[successors_[k]].left == 0) start_node(successors_[k]);
 }
 
@@ -241,7 +289,9 @@ void Core::advance(double now) {
     std::pop_heap(heap_.begin(), heap_.end(), Later{});
     heap_.pop_back();
     now_ = std::max(now_, event.time);  // a flow may have ended an ulp later than an event that is handled after it
-    if (nodes_[event.node].flows)
+    if (static_cast<std::size_t>(event.node) >= program_.size())
+      release(event.node);
+    else if (nodes_[event.node].flows)
       start_bytes(event.node);
     else
       end_step(event.node);

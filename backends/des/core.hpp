@@ -61,6 +61,13 @@ class Core {
     Shape shape = Shape::Alone;
     bool flows = false;  ///< After `seconds`, bytes go over the network.
   };
+  /// The moment when a share of an op is done, which buckets of gradients wait for. It is a node after all
+  /// instructions.
+  struct Milestone {
+    std::int32_t op;
+    double share;
+    auto operator<=>(const Milestone&) const = default;
+  };
   struct Event {
     double time;
     std::uint32_t sequence;  ///< Each node has one event, or one a phase, so 32 bits last.
@@ -77,6 +84,10 @@ class Core {
   void describe_end(std::size_t i, const Transfer& transfer);
   void describe_member(std::size_t i);
   void describe_phases();
+  void find_milestones();
+  std::span<const Milestone> milestones_of(std::int32_t op) const;
+  std::int32_t awaited_node(InstructionId waiting, InstructionId on) const;
+  void push_milestones(std::int32_t op, double start, double end);
   void link();
   void push(std::int32_t node, double time);
   void start_node(std::int32_t id);
@@ -88,6 +99,7 @@ class Core {
   void start_bytes(std::int32_t id);
   void end_step(std::int32_t id);
   void finish(std::int32_t id);
+  void release(std::int32_t id);
   std::int32_t members(const Node& node) const;
 
   const Program& program_;
@@ -97,7 +109,8 @@ class Core {
   const Conditions* conditions_;  ///< Null when the cluster never changes.
   std::span<const std::int32_t> memory_;
   std::vector<double> seconds_;           ///< Latency of each phase while the cluster is unchanged.
-  std::vector<Node> nodes_;               ///< One extra at the end, for first_successor.
+  std::vector<Milestone> milestones_;     ///< By op, then by share.
+  std::vector<Node> nodes_;               ///< Instructions, then milestones, and one extra for first_successor.
   std::vector<std::int32_t> successors_;  ///< Nodes that wait, in the order of their numbers.
   std::vector<Event> heap_;               ///< Ends of computations and latencies; the soonest in front.
   std::uint32_t sequence_ = 0;

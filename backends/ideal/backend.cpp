@@ -94,6 +94,17 @@ class LongestPath {
       time = std::max(time, timeline_.end[p_.waits[w]]);
     return time;
   }
+  /// A bucket of gradients waits for a share of the backward that makes them.
+  double ready(std::size_t i, double share) const {
+    double time = 0;
+    for (std::uint32_t w = p_.first_wait[i]; w < p_.first_wait[i + 1]; ++w) {
+      const InstructionId before = p_.waits[w];
+      const double start = timeline_.start[before], end = timeline_.end[before];
+      const bool in_part = p_.at(before).is_compute() && end < kForEver;
+      time = std::max(time, in_part ? start + share * (end - start) : end);
+    }
+    return time;
+  }
   void set(std::size_t i, double start, double end) {
     timeline_.start[InstructionId{i}] = start;
     timeline_.end[InstructionId{i}] = end;
@@ -131,7 +142,7 @@ class LongestPath {
   std::size_t collective(std::size_t i) {
     const Collective& c = p_.collective(p_.at(InstructionId{i}));
     double start = 0;
-    for (int m = 0; m < c.members; ++m) start = std::max(start, ready(i + m));
+    for (int m = 0; m < c.members; ++m) start = std::max(start, c.after < 1 ? ready(i + m, c.after) : ready(i + m));
     double now = start + p_.at(InstructionId{i}).duration.value;
     for (const CollectivePhase& phase : p_.phases_of(c)) now = end_of(phase, c, now);
     for (int m = 0; m < c.members; ++m) set(i + m, start, now);

@@ -45,7 +45,7 @@ std::vector<std::vector<DeviceId>> by_node(const std::vector<DeviceId>& group, c
 
 LinkFloor LinkCollectives::floor(CollectiveKind kind, const std::vector<std::vector<DeviceId>>& groups,
                                  Carried carried_as) const {
-  std::map<std::pair<LinkId, bool>, double> carried;  // Of each byte of the whole array.
+  std::map<std::pair<LinkId, bool>, double> carried;  // For each byte of the whole array.
   LinkFloor floor;
   const std::lock_guard lock(mutex_);
   const auto send = [&](const std::vector<DeviceId>& from, const std::vector<DeviceId>& to, double bytes) {

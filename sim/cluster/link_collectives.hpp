@@ -14,9 +14,9 @@ namespace stagecraft {
 /// A time that no collective of a kind among certain groups is shorter than, whatever its algorithm and its constants.
 struct LinkFloor {
   double seconds_per_byte = 0;
-  Seconds latency{};  ///< Of the longest way between two neighbors.
+  Seconds latency{};  ///< The longest way between two neighbors has it.
 
-  Seconds of(Bytes bytes) const {
+  Seconds time(Bytes bytes) const {
     return bytes.value > 0 ? latency + Seconds{seconds_per_byte * bytes.value} : Seconds{};
   }
 };
@@ -34,9 +34,9 @@ class LinkCollectives {
   Seconds ring_time(CollectiveKind, const GroupShape&, Bytes) const;
   /// An all-reduce as a ring of these devices.
   Seconds ring_time(const std::vector<DeviceId>&, Bytes) const;
-  /// Of collectives of these groups at once: what they carry over the busiest link between nodes, at the rate of that
-  /// link. The members of a node share its ways out, as NCCL's channels do. Zero for groups inside nodes. As a ring of
-  /// all members, or as algorithms do that send each byte once to each other node.
+  /// The floor of collectives of these groups at once: what they carry over the busiest link between nodes, at the rate
+  /// of that link. The members of a node share its ways out, as NCCL's channels do. Zero for groups inside nodes. As a
+  /// ring of all members, or as algorithms do that send each byte once to each other node.
   enum class Carried { AsRing, OncePerNode };
   LinkFloor floor(CollectiveKind, const std::vector<std::vector<DeviceId>>& groups, Carried) const;
   /// All-reduces of these groups at once, as rings, are not shorter; without latencies.

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kHeader = "Written by stagecraft";
 constexpr std::string_view kBeforeHash = "; the rest has SHA-256 ";
-constexpr std::size_t kHashDigits = 16;     // Enough to notice a change that nobody hides.
+constexpr std::size_t kHashDigits = 16;     // Enough to notice an accidental change.
 constexpr std::size_t kHeaderWithin = 256;  // Bytes from the start of a file.
 constexpr const char* kManifest = ".stagecraft-files";
 constexpr const char* kManifestStart = "# {}, which may replace these files while they have this SHA-256.\n";

@@ -6,6 +6,7 @@
 #include "sim/cluster/accelerator.hpp"
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/id_vector.hpp"
+#include "sim/cost/group_shapes.hpp"
 #include "sim/cost/op_collectives.hpp"
 #include "sim/cost/operation_collectives.hpp"
 #include "sim/cost/operation_kernels.hpp"
@@ -15,14 +16,6 @@
 namespace stagecraft {
 
 class LinkCollectives;
-
-/// Where the devices of a cluster are, as far as collectives depend on it. Groups fill nodes from a node's first
-/// device.
-struct NodeShape {
-  int devices = 1;   ///< Devices of one node; the smallest node counts.
-  Bandwidth card{};  ///< Rate of the way out of a node for each of its devices, when all use it at once.
-};
-NodeShape node_shape(const Cluster&);
 
 /// What prices the layers of a model from the shapes of their operations: a framework, a number format, and the figures
 /// of every device type of the cluster.
@@ -60,25 +53,6 @@ LayerPasses passes_of(const std::vector<Operation>&, const StageShape&, const Co
 EachPass<OpCollectives> collectives_of(const std::vector<Operation>&, const StageShape&, const CostRules&, DeviceTypeId,
                                        const Precision&, double samples);
 
-/// The groups of a stage over which an axis set spreads arrays, as collectives see them.
-GroupShape tensor_group(const Degrees&, const NodeShape&);
-GroupShape context_group(const Degrees&, const NodeShape&);
-GroupShape expert_group(const Degrees&, const NodeShape&);
-/// Devices that divide each expert.
-GroupShape expert_tensor_group(const Degrees&, const NodeShape&);
-/// Devices that have the same part of the dense parameters: replicas and context ranks.
-GroupShape data_group(const Degrees&, const NodeShape&);
-/// Devices that have the same part of the experts.
-GroupShape expert_data_group(const Degrees&, const NodeShape&);
-
-/// The group of a device that divides states, and the group with its part in all copies of them: the devices with the
-/// same part of the dense parameters, or of the experts, cut into runs of shard_within.
-struct ShardGroups {
-  GroupShape inner, outer;
-};
-ShardGroups shard_groups(const StageShape&, const NodeShape&);
-ShardGroups expert_shard_groups(const StageShape&, const NodeShape&);
-
 /// Time of the sum of gradients before an update, and of the gather of updated weights after it.
 struct GradientTimes {
   Seconds sum, gather;
@@ -88,6 +62,12 @@ struct GradientTimes {
 /// summed by a reduce-scatter inside a group, whose parts an all-reduce sums over the copies once in an iteration
 /// (PyTorch's HSDP, Megatron-LM's num-distributed-optimizer-instances).
 GradientTimes gradient_times(double dense, double experts, const StageShape&, const CostRules&, DeviceTypeId);
+
+/// A collective over the devices that have the same part of the dense parameters, and one for the experts.
+OpCollectives over_data(CollectiveKind, GroupPart, double dense_bytes, double expert_bytes, double exposed,
+                        const StageShape&, const CostRules&, DeviceTypeId);
+/// The devices that divide a state.
+GroupPart part_with_states(const StageShape&);
 
 /// This sum and this gather as collectives.
 OpCollectives sum_of_gradients(double dense, double experts, const StageShape&, const CostRules&, DeviceTypeId);

@@ -9,9 +9,9 @@
 
 namespace stagecraft {
 
-/// Which members of its groups a collective is among: all of them; the members of each node; or one of each node, in
-/// the same place.
-enum class GroupPart : std::uint8_t { Whole, InsideNodes, AcrossNodes };
+/// Which members of its groups a collective is among: all of them; the members of each node, or one of each node, in
+/// the same place; the devices that divide a state among them, or one of each copy of it, in the same place.
+enum class GroupPart : std::uint8_t { Whole, InsideNodes, AcrossNodes, InsideCopies, AcrossCopies };
 
 /// Equal collectives of the layers of an op, one after another.
 struct OpCollective {

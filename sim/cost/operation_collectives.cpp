@@ -117,7 +117,8 @@ class CollectiveList {
                          .kind = AllToAll,
                          .bytes = rows * (dispatches == (pass == Pass::Forward) ? dispatch_ratio_ : 1),
                          .active = op.active,
-                         .nodes = op.nodes});
+                         .nodes = op.nodes,
+                         .combines = !dispatches});
     if (degrees_.expert_tensor == 1) return;
     const Bytes gathered = rows * degrees_.expert_tensor;
     add(Pass::Forward, Axis::Expert, dispatches ? AllGather : ReduceScatter, gathered);

@@ -12,10 +12,11 @@ struct LayerCollective {
   Pass pass = Pass::Forward;
   Axis axis = Axis::Tensor;
   CollectiveKind kind = CollectiveKind::AllReduce;
-  Bytes bytes{};      ///< The whole array, as phases_of() counts it.
-  bool ring = false;  ///< Parts go around a ring next to the attention on the part before them.
-  int active = 0;     ///< Expert axis: copies of each row, which go to different experts.
-  int nodes = 0;      ///< Expert axis: most nodes that the copies of a row go to; 0: any.
+  Bytes bytes{};          ///< The whole array, as phases_of() counts it.
+  bool ring = false;      ///< Parts go around a ring next to the attention on the part before them.
+  int active = 0;         ///< Expert axis: copies of each row, which go to different experts.
+  int nodes = 0;          ///< Expert axis: most nodes that the copies of a row go to; 0: any.
+  bool combines = false;  ///< Expert axis: of a Combine, not of a Dispatch.
 
   friend bool operator==(const LayerCollective&, const LayerCollective&) = default;
 };

@@ -9,6 +9,12 @@ namespace {
 // An update with Adam in mixed precision moves 34 bytes for each parameter: fp32 weight and two moments read and
 // written (24), gradient read (4 to 8), 16-bit weight written (2), with what fused kernels re-read.
 
+// Megatron-LM, core/distributed/distributed_data_parallel.py: max(40000000, 1000000 dp) parameters; stages other than
+// the first, and further chunks of its rank, have one bucket.
+constexpr BucketRule kMegatronBuckets{.parameters = 40e6, .parameters_per_rank = 1e6, .on_first_stage = true};
+// torch.nn.parallel.DistributedDataParallel: bucket_cap_mb is 25. Its first bucket of 1 MiB is not modeled.
+constexpr BucketRule kTorchBuckets{.gradients = Bytes{25.0 * (1 << 20)}};
+
 SoftwareStack megatron_2021(std::string_view name, std::string_view summary, std::string_view source) {
   SoftwareStack s{name, summary, source};
   s.fused_attention = false;
@@ -26,6 +32,7 @@ SoftwareStack megatron_bridge(std::string_view name, std::string_view summary, s
   SoftwareStack s{name, summary, source};
   s.tensor_overlap = 0.8;
   s.data_overlap = 0.9;
+  s.buckets = kMegatronBuckets;
   // With --overlap-moe-expert-parallel-comm 36.55 % of communication ran next to products and attention, on the run
   // that this share predicts: Qwen3-30B-A3B on 16 H100 (nsys; skills of NVIDIA-NeMo/Megatron-Bridge, 067f987). That
   // DeepEP has 20 multiprocessors there (moe_deepep_num_sms of Megatron-LM) is assumed: the source does not say so.
@@ -79,6 +86,7 @@ SoftwareStack torchtitan() {
                                     "pytorch/torchtitan (2024-12 to 2025-06), its defaults; async TP hides 45 %");
   s.tensor_overlap = 0;
   s.data_overlap = 0;
+  s.buckets = kTorchBuckets;
   s.exposed_messages = 2;
   s.balanced_context = false;
   s.pair_overlap = 0;
@@ -111,6 +119,7 @@ SoftwareStack deepseek_v3() {
 SoftwareStack plain() {
   SoftwareStack s{"plain", "Fused attention and loss, gradients in fp32, and no collective next to other work",
                   "no framework: what remains when nothing overlaps"};
+  s.buckets = kTorchBuckets;
   s.exposed_messages = 2;
   s.gathers_ahead = false;
   return s;

@@ -9,6 +9,17 @@
 
 namespace stagecraft {
 
+/// How a framework cuts the gradients of a stage into buckets, each of which is summed as soon as its gradients are
+/// there. A full bucket has the most of these numbers of parameters.
+struct BucketRule {
+  double parameters = 0;
+  double parameters_per_rank = 0;  ///< For each device of the data-parallel group.
+  Bytes gradients{};               ///< Bytes of the gradients of a bucket.
+  bool on_first_stage = false;     ///< Only the first stage has buckets: the others wait for it anyway.
+
+  bool cuts() const { return parameters > 0 || gradients.value > 0; }
+};
+
 /// What a training framework does, as far as times depend on it. Facts of code and of its default options, never a fit
 /// to a run. What a user chooses for a run (degrees, sharding, recomputation) is not here.
 struct SoftwareStack {
@@ -28,6 +39,7 @@ struct SoftwareStack {
   double dispatch_bytes = 0;  ///< Bytes of each number of a dispatched row, with its scales; 0: as of activations.
   int exposed_messages = 0;   ///< Messages of a stage that each micro-batch and chunk waits for.
   double data_overlap = 0;    ///< Share of the reduction of gradients that the last backward hides.
+  BucketRule buckets = {};    ///< Its buckets of gradients, where a run asks for them.
   bool gathers_ahead = true;  ///< All-gathers of divided weights and reduce-scatters of their gradients run next to
                               ///< the computation of a layer, as FSDP and ZeRO prefetch them.
   double gradient_bytes = 4;  ///< Bytes of each gradient that the data-parallel group sums.

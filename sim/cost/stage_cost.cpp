@@ -4,6 +4,8 @@
 #include <set>
 #include <string>
 
+#include "sim/model/recomputed_outputs.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -92,6 +94,20 @@ double kept_share(const Layer& layer, const Degrees& d, bool core) {
   return total > 0 ? here / total : 1 / (core ? parts : rows);
 }
 
+/// The share of what a layer keeps on each device, without the inside of attention, that recomputed outputs are.
+double recomputed_outputs_share(const Layer& layer, const Degrees& d) {
+  const double rows = d.context * (d.sequence ? d.tensor : 1), parts = d.context * d.tensor;
+  const std::vector<bool> again = recomputed_outputs(layer.operations);
+  double total = 0, dropped = 0;
+  for (const KeptArray& array : kept_arrays(layer.operations)) {
+    if (array.probabilities) continue;
+    const double here = array.numbers / (array.division == ArrayDivision::Sequence ? rows : parts);
+    total += here;
+    if (array.producer >= 0 && again[array.producer]) dropped += here;
+  }
+  return total > 0 ? dropped / total : 0;
+}
+
 /// The gradient of the largest matrix in fp32, and an fp32 copy of the scores of words.
 Bytes workspace(const Layer& layer, const Degrees& d, double samples) {
   double largest = 0, scores = 0;
@@ -129,6 +145,10 @@ MemoryUnits divided_memory(const StageShape& stage, const ModelGraph& model, con
       for (const LayerId from : layer.inputs) inputs += model.layers[from].output * (samples / rows);
       const Bytes input_stash = std::min(inputs, core + rest);
       const Bytes dropped = (stage.recomputes_half() ? 0.5 : 1) * (core + rest - input_stash);
+      memory.stash += core + rest - dropped;
+      memory.recompute_peak = std::max(memory.recompute_peak, dropped);
+    } else if (stage.recomputes_outputs()) {
+      const Bytes dropped = recomputed_outputs_share(layer, d) * rest;
       memory.stash += core + rest - dropped;
       memory.recompute_peak = std::max(memory.recompute_peak, dropped);
     } else if (stage.recomputes_attention()) {

@@ -5,16 +5,16 @@
 namespace stagecraft {
 namespace {
 
-constexpr EnumArray<Recomputation, std::string_view, 5> kRecomputations = {"none", "selective", "full", "layers",
-                                                                           "half"};
+constexpr EnumArray<Recomputation, std::string_view, 6> kRecomputations = {"none",   "selective", "full",
+                                                                           "layers", "half",      "outputs"};
 
 }  // namespace
 
 std::string_view to_text(Recomputation r) { return kRecomputations[r]; }
 
 std::optional<Recomputation> parse_recomputation(std::string_view word) {
-  for (const Recomputation r :
-       {Recomputation::None, Recomputation::Selective, Recomputation::Full, Recomputation::Layers, Recomputation::Half})
+  for (const Recomputation r : {Recomputation::None, Recomputation::Selective, Recomputation::Full,
+                                Recomputation::Layers, Recomputation::Half, Recomputation::Outputs})
     if (to_text(r) == word) return r;
   return {};
 }

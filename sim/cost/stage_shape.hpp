@@ -15,8 +15,9 @@ namespace stagecraft {
 /// context; Korthikanti et al., MLSys 2023); everything but its input, so that its whole forward runs once more before
 /// the backward; or everything but the inputs of its layers, each of which repeats its forward inside its backward, as
 /// Megatron-LM and PyTorch do; or half of what a layer keeps in addition to its input, which repeats half of each
-/// kernel and no collective, as torchtitan's choice by operation does, which keeps every second product.
-enum class Recomputation : std::uint8_t { None, Selective, Full, Layers, Half };
+/// kernel and no collective, as torchtitan's choice by operation does, which keeps every second product; or the outputs
+/// of norms, activations and up-projections (sim/model/recomputed_outputs.hpp), as DeepSeek-V3 does.
+enum class Recomputation : std::uint8_t { None, Selective, Full, Layers, Half, Outputs };
 std::string_view to_text(Recomputation);
 std::optional<Recomputation> parse_recomputation(std::string_view word);  ///< Nothing for "auto".
 
@@ -36,6 +37,7 @@ struct StageShape {
                          ///< have the same part of the dense parameters.
   ContextExchange exchange = ContextExchange::Ring;
   ExpertDispatch dispatcher = ExpertDispatch::AllToAll;
+  bool overlaps_shared = false;  ///< Shared experts run next to the exchanges of the others.
   Recomputation recomputation = Recomputation::None;
   StageTask task = StageTask::Whole;
 
@@ -48,9 +50,13 @@ struct StageShape {
     return sharding == StateSharding::None ? 1 : degrees.replicas * degrees.context / shard_copies();
   }
   int expert_shards() const { return sharding == StateSharding::None ? 1 : degrees.expert_replicas() / shard_copies(); }
+  /// Whether each pass of a layer gathers its weights, and whether each backward sums its gradients.
+  bool gathers_each_pass() const { return sharding == StateSharding::Weights && reshard; }
+  bool sums_each_pass() const { return gathers_each_pass() || sharding == StateSharding::Gradients; }
   bool recomputes_all() const { return recomputation == Recomputation::Full; }
   bool recomputes_layers() const { return recomputation == Recomputation::Layers; }
   bool recomputes_half() const { return recomputation == Recomputation::Half; }
+  bool recomputes_outputs() const { return recomputation == Recomputation::Outputs; }
   bool recomputes_attention() const { return recomputation == Recomputation::Selective; }
 };
 

@@ -216,6 +216,7 @@ std::string megatron_arguments(const PlannedExperiment& p) {
     const bool once = shape.dispatcher == ExpertDispatch::PerNode;
     add(fmt::format("moe-token-dispatcher-type {}", once ? "flex" : "alltoall"));
     if (once) add("moe-enable-deepep");
+    if (shape.overlaps_shared) add("moe-shared-expert-overlap");
   }
   add(fmt::format("tensor-model-parallel-size {}", d.tensor));
   if (d.sequence) add("sequence-parallel");
@@ -245,6 +246,10 @@ std::string megatron_arguments(const PlannedExperiment& p) {
   }
   if (shape.shard_copies() > 1) add(fmt::format("num-distributed-optimizer-instances {}", shape.shard_copies()));
   if (shape.recomputes_attention()) add("recompute-granularity selective");
+  if (shape.recomputes_outputs()) {
+    add("recompute-granularity selective");
+    add(f.experts > 0 ? "recompute-modules layernorm moe_act" : "recompute-modules layernorm");
+  }
   if (shape.recomputes_layers()) {
     add("recompute-granularity full");
     add("recompute-method uniform");
@@ -289,6 +294,8 @@ std::string torchtitan_config(const PlannedExperiment& p) {
     refusals.add("torchtitan's tensor parallelism divides rows too", "group: {sequence: true}");
   if (shape.recomputation == Recomputation::Full)
     refusals.add("torchtitan recomputes layer by layer", "recompute: layers");
+  if (shape.recomputes_outputs())
+    refusals.add("torchtitan does not choose outputs of norms and activations", "recompute: half, layers or none");
   refusals.throw_if_any();
   const bool shards = shape.sharding == StateSharding::Weights;
   std::string text =

@@ -127,9 +127,11 @@ void check_group_policy(const PlannedExperiment& p) {
   };
   if (e.run.collectives_flow) {
     check_flows(e);
-    if (any_stage([](const StageShape& s) { return s.shard_within > 0; }))
+    const bool has_twins =
+        std::any_of(p.plan.stages.begin(), p.plan.stages.end(), [](const Stage& s) { return s.twin.valid(); });
+    if (has_twins && any_stage([](const StageShape& s) { return s.shard_within > 0; }))
       throw InputError({{plan.where("shard"), "plan.shard.within",
-                         "sums within groups, and then over their copies, are not played as messages yet",
+                         "sums within groups that span both directions of a pipeline are not played as messages yet",
                          "run.collectives: cost", "collectives"}});
     const StageShape& first = p.plan.stages.front().shape;
     if (any_stage([&](const StageShape& s) {
@@ -139,6 +141,10 @@ void check_group_policy(const PlannedExperiment& p) {
                          "collectives of stages with groups of their own are not played as messages yet",
                          "run.collectives: cost", "collectives"}});
   }
+  if (!e.rules && any_stage([](const StageShape& s) { return s.recomputes_outputs(); }))
+    throw InputError({{plan.where("recompute"), "plan.recompute",
+                       "only a software stack prices the operations whose outputs are computed again",
+                       "software: plain, or another recompute", "recompute"}});
   if (e.schedule.flushes() || !has_groups(p.plan)) return;
   if (!e.schedule.def->trains) return;
   throw InputError(
@@ -180,7 +186,11 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
 void check_real_run(const CompiledExperiment& c, const std::string& backend) {
   const StageShape& shape = c.plan.stages.front().shape;
   check_real_groups(c, backend);
-  if (shape.recomputes_layers() || shape.recomputes_half())
+  if (c.experiment.run.buckets)
+    throw InputError({{c.experiment.source->at("run").at("gradient_buckets").where, "run.gradient_buckets",
+                       fmt::format("the backend '{}' sums all gradients of a stage at once", backend),
+                       "none; or --backend ideal, fluid or simgrid", "buckets"}});
+  if (shape.recomputes_layers() || shape.recomputes_half() || shape.recomputes_outputs())
     throw InputError(fmt::format("the backend '{}' does not recompute layer by layer", backend),
                      "recompute: full, selective or none");
   require_whole_stages(c.plan, backend);

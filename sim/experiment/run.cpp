@@ -153,6 +153,7 @@ PlannedExperiment plan_experiment(const Experiment& e) {
   if (e.rules && e.run.collectives_flow)
     for (Reduction& r : p.plan.reductions)
       r.bytes = r.bytes * (e.rules->software.gradient_bytes / e.model->precision.gradient);
+  if (e.run.buckets) cut_into_buckets(p.plan, *e.costs, *e.run.buckets);
   with_error_context(*e.source, "plan", [&](const Value&) { p.costs = checked(stage_costs(p.plan, *e.costs)); });
   return p;
 }

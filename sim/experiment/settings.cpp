@@ -134,6 +134,11 @@ const MapSpec run_fields{
                 .doc("What is unfolded where collectives are messages. ops: the equal collectives of the layers of an "
                      "op are one instruction. layers: each is one. devices: each device of a group has its "
                      "instructions, which simulators refuse so far."),
+            text("gradient_buckets")
+                .fallback("none")
+                .doc("Whether the gradients of replicas are summed in buckets next to the last backward, and the size "
+                     "of one. none: they are summed at once after it. software: the size of the software stack. Or "
+                     "bytes of gradients, such as 25 MiB."),
             integer("seed", 0, 9e15)
                 .fallback("1")
                 .doc("A number that results record. Random draws have their own seeds: training.seed, "
@@ -285,6 +290,32 @@ std::shared_ptr<const Profile> profile_of(const Value& tree, const Training& tra
   return profile;
 }
 
+/// "none", "software" or a size.
+std::optional<BucketRule> bucket_rule(const Value& tree) {
+  const Value& run = tree.at("run");
+  const Value& buckets = run.at("gradient_buckets");
+  const auto refuse = [&](const std::string& what, const std::string& help) {
+    throw InputError({{buckets.where, "run.gradient_buckets", what, help, "buckets"}});
+  };
+  if (buckets.text == "none") return {};
+  if (!config::as_bool(run.at("overlap")))
+    refuse("with run.overlap: false nothing runs next to a backward", "run.overlap: true");
+  if (buckets.text == "software") {
+    const Value* software = tree.find("software");
+    if (!software || software->text == "none")
+      refuse("there is no software stack that has a size of buckets", "a size, such as 25 MiB");
+    const BucketRule rule = software_stack(software->text).buckets;
+    if (!rule.cuts())
+      refuse(fmt::format("'{}' sums gradients after the last backward", software->text), "a size, such as 25 MiB");
+    return rule;
+  }
+  std::string why;
+  const std::optional<double> bytes = config::parse_quantity(config::Dimension::Size, buckets.text, why);
+  if (!bytes || *bytes < 1)
+    refuse(fmt::format("'{}' is no size", buckets.text), "none, software or a size, such as 25 MiB");
+  return BucketRule{.gradients = Bytes{*bytes}};
+}
+
 }  // namespace
 
 Settings read_settings(const Value& tree) {
@@ -299,6 +330,7 @@ Settings read_settings(const Value& tree) {
                        "its instructions",
                        "run.detail: ops or layers", "detail"}});
   if (const Value* collectives = run.find("collectives")) s.run.collectives_flow = collectives->text == "flows";
+  s.run.buckets = bucket_rule(tree);
   s.run.emulated = run.at("compute").text == "emulated";
   if (const Value* gpu = run.find("gpu")) s.run.gpu = gpu_options(*gpu);
   const Value* training = tree.find("training");

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "backends/backend.hpp"
 #include "sim/config/value.hpp"
 #include "sim/cost/profile.hpp"
+#include "sim/cost/software.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/report/economics.hpp"
 #include "sim/training/training.hpp"
@@ -19,7 +21,8 @@ struct RunSpec {
   LoweringOptions lowering;
   bool emulated = false;  ///< Real backends sleep for the time of the cost table; messages are real.
   GpuOptions gpu;
-  bool collectives_flow = false;  ///< Sums of gradients are messages also where `software` gives their cost.
+  bool collectives_flow = false;      ///< Sums of gradients are messages also where `software` gives their cost.
+  std::optional<BucketRule> buckets;  ///< How sums of gradients are cut; nothing: they begin after the last backward.
   std::uint64_t seed = 1;
 };
 

@@ -216,7 +216,7 @@ class KeptArrays {
       if (op.fused)
         keep_value(o, o);
       else
-        arrays_.push_back({static_cast<double>(op.rows) * op.rows * op.heads, output_division(op), o, true});
+        arrays_.push_back({static_cast<double>(op.rows) * op.rows * op.heads, output_division(op), o, o, true});
     }
     return std::move(arrays_);
   }
@@ -227,10 +227,10 @@ class KeptArrays {
     values_.push_back(from);
     if (from >= 0) {
       const Operation& op = operations_[from];
-      arrays_.push_back({static_cast<double>(op.rows) * op.columns, output_division(op), reader, false});
+      arrays_.push_back({static_cast<double>(op.rows) * op.columns, output_division(op), reader, from, false});
     } else {
       const Operation& op = operations_[reader];
-      arrays_.push_back({op.rows * input_columns(op), input_division(op), reader, false});
+      arrays_.push_back({op.rows * input_columns(op), input_division(op), reader, from, false});
     }
   }
 

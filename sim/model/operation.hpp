@@ -145,6 +145,7 @@ struct KeptArray {
   double numbers = 0;  ///< For one sample.
   ArrayDivision division = ArrayDivision::Sequence;
   int operation = -1;          ///< The operation that keeps it; the first one, if several read the same array.
+  int producer = -1;           ///< The operation that makes it; negative: an input of the layer.
   bool probabilities = false;  ///< The inside of an attention, which selective recomputation drops.
 };
 

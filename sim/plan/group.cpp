@@ -42,6 +42,10 @@ const MapSpec& group_fields() {
            .doc("How rows reach their experts. alltoall: a copy for each expert. per_node: one copy for each node, "
                 "which "
                 "spreads it over its devices (DeepEP)."),
+       boolean("shared_overlap")
+           .fallback("false")
+           .doc("Whether shared experts run next to the exchanges of the others: their first products next to the "
+                "dispatch, their last one next to the combine (Megatron-LM's moe-shared-expert-overlap)."),
        choice("within", {"node", "cluster"}).fallback("cluster").doc("node: a tensor group has to be inside a node."),
        text("order")
            .fallback("tp-cp-ep-dp-pp")
@@ -129,6 +133,7 @@ void read_group(const Value& v, PlanSpec& spec) {
                        "tp, cp, ep, dp and pp, each once, with - between them", "order"}});
   spec.order = *read;
   if (v.at("dispatcher").text == "per_node") spec.dispatcher = ExpertDispatch::PerNode;
+  spec.overlaps_shared = as_bool(v.at("shared_overlap"));
   for (int i = 0; i < std::ssize(kExchanges); ++i)
     if (v.at("context_type").text == kExchanges[i]) spec.exchange = static_cast<ContextExchange>(i);
 }
@@ -159,6 +164,7 @@ std::string group_text(const PlanSpec& spec) {
   add("expert", g.expert);
   add("expert_tensor", g.expert_tensor);
   if (g.expert > 1 && spec.dispatcher == ExpertDispatch::PerNode) group += ", dispatcher: per_node";
+  if (g.expert > 1 && spec.overlaps_shared) group += ", shared_overlap: true";
   if (spec.order.axes != RankOrder{}.axes)
     group += fmt::format("{}order: {}", group.empty() ? "" : ", ", to_text(spec.order));
   std::string text = group.empty() ? "" : fmt::format(", group: {{{}}}", group);

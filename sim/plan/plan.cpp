@@ -144,6 +144,7 @@ std::string to_text(const Plan& plan) {
     if (stage.shape.recomputes_attention()) text += ", selective recompute";
     if (stage.shape.recomputes_layers()) text += ", recompute by layers";
     if (stage.shape.recomputes_half()) text += ", recompute half of each layer";
+    if (stage.shape.recomputes_outputs()) text += ", recompute outputs";
     if (stage.twin.valid())
       text += fmt::format(", {} of {} micro-batches, the others in {}", stage.micros.size(),
                           plan.micro_batches(StageId{s}), stage.twin.value);

@@ -51,6 +51,7 @@ StageShape PlanSpec::shape(int stage_count) const {
   set_shard_within(shape, shard_within);
   shape.exchange = exchange;
   shape.dispatcher = dispatcher;
+  shape.overlaps_shared = overlaps_shared;
   if (recompute) shape.recomputation = *recompute;
   return shape;
 }

@@ -32,6 +32,7 @@ struct PlanSpec {
   bool within_node = false;   ///< Tensor groups may not cross nodes.
   ContextExchange exchange = ContextExchange::Ring;
   ExpertDispatch dispatcher = ExpertDispatch::AllToAll;
+  bool overlaps_shared = false;  ///< Shared experts run next to the exchanges of the others.
   StateSharding sharding = StateSharding::None;
   int shard_within = 0;          ///< Devices that divide a state; 0: all with the same part of the parameters.
   std::optional<bool> reshard;   ///< Sharding of weights; nothing: only without a pipeline, as in PyTorch.

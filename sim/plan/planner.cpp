@@ -141,10 +141,13 @@ config::Field recompute_field(bool automatic, bool by_layers) {
   if (by_layers) {
     words.emplace_back("layers");
     words.emplace_back("half");
+    words.emplace_back("outputs");
     doc +=
         " layers: the forward of each layer inside its backward, after its gradient has arrived, as Megatron-LM's "
         "full recomputation does. half: half of each kernel of a layer there, and half of what the layer keeps, as "
-        "torchtitan's selective recomputation by operation does.";
+        "torchtitan's selective recomputation by operation does. outputs: with `software`, norms, activations and the "
+        "up-projections of latent attention there, as DeepSeek-V3 does and Megatron-LM with recompute-modules "
+        "layernorm, moe_act and mla_up_proj.";
   }
   if (automatic) {
     words.insert(words.begin(), "auto");
@@ -164,10 +167,12 @@ std::vector<Recomputation> recomputations(std::optional<Recomputation> asked, co
                                           const ModelGraph& model) {
   std::vector<Recomputation> possible = recomputations(model);
   if (!asked) return possible;
-  if (*asked == Recomputation::Layers || *asked == Recomputation::Half) return {*asked};
+  if (*asked == Recomputation::Layers || *asked == Recomputation::Half || *asked == Recomputation::Outputs)
+    return {*asked};
   if (std::find(possible.begin(), possible.end(), *asked) == possible.end())
-    throw InputError({{where, "recompute", "no layer of the model keeps the inside of an attention",
-                       "write none, full, layers or half; with flash_attention nothing of it is kept", "recompute"}});
+    throw InputError(
+        {{where, "recompute", "no layer of the model keeps the inside of an attention",
+          "write none, full, layers, half or outputs; with flash_attention nothing of it is kept", "recompute"}});
   return {*asked};
 }
 

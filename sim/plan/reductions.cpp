@@ -8,6 +8,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/cost/stage_cost.hpp"
 #include "sim/model/model_graph.hpp"
+#include "sim/plan/overlap.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace stagecraft {
@@ -228,21 +229,22 @@ GroupShape shape_of(const Devices& group, const Cluster& cluster) {
 
 /// Prices by shape know one rate between nodes, that of the first two. What the links between these very devices carry
 /// can take longer: over a slow link between sites, or an oversubscribed network. A reduce-scatter and an all-gather
-/// carry half of an all-reduce each. What the gather after the update takes longer is part of the sum here. A stack
-/// that overlaps them has the backward of the last micro-batch to hide a sum, and a forward to hide a gather, and no
-/// more.
-Seconds sum_time(const GradientTimes& by_shape, double dense, const Reduction& r, const StageShape& shape,
-                 const StageCost& cost, const CostRules& rules) {
-  const bool in_passes = shape.sharding == StateSharding::Gradients ||  // Summed, and perhaps gathered, in each pass.
-                         (shape.sharding == StateSharding::Weights && shape.reshard);
-  if (!rules.links || in_passes) return by_shape.sum;
-  const auto exposed = [&](Seconds whole, Seconds computes) {
-    return whole - std::min(rules.software.data_overlap * whole, computes);
-  };
-  const Seconds sum = rules.links->least_time(r.groups, Bytes{dense * rules.software.gradient_bytes});
-  if (shape.sharding == StateSharding::None) return std::max(by_shape.sum, exposed(sum, cost.backward));
-  const Seconds gather = exposed(rules.links->least_time(r.groups, Bytes{dense * 2}) / 2, cost.forward);
-  return std::max(by_shape.sum, exposed(sum / 2, cost.backward)) + std::max(Seconds{}, gather - by_shape.gather);
+/// carry half of an all-reduce each. A stack that overlaps sums has the backward of the last micro-batch to hide one.
+Seconds longer_sum(Seconds by_shape, double dense, const Reduction& r, const StageShape& shape, Seconds backward,
+                   const CostRules& rules) {
+  if (!rules.links || shape.sums_each_pass()) return by_shape;
+  const Seconds all_reduce = rules.links->least_time(r.groups, Bytes{dense * rules.software.gradient_bytes});
+  const Seconds sum = shape.sharding == StateSharding::None ? all_reduce : all_reduce / 2;
+  return std::max(by_shape, sum - std::min(rules.software.data_overlap * sum, backward));
+}
+
+/// How much longer than by its price the gather after the update takes, which is part of the sum here. A forward is
+/// there to hide it.
+Seconds longer_gather(Seconds by_shape, double dense, const Reduction& r, const StageShape& shape, Seconds forward,
+                      const CostRules& rules) {
+  if (!rules.links || shape.sums_each_pass() || shape.sharding == StateSharding::None) return {};
+  const Seconds gather = rules.links->least_time(r.groups, Bytes{dense * 2}) / 2;
+  return std::max(Seconds{}, gather - std::min(rules.software.data_overlap * gather, forward) - by_shape);
 }
 
 }  // namespace
@@ -258,7 +260,9 @@ void price_reductions(Plan& plan, const CostTable& costs) {
       const DeviceParameters p = device_parameters(shape.layers, shape.degrees, costs.model());
       r.bytes = Bytes{(p.dense + p.experts) * rules.software.gradient_bytes};
       const StageCost cost = stage_cost(costs, shape, type, static_cast<double>(samples_at_once(stage, 0)));
-      r.cost = sum_time(gradient_times(p.dense, p.experts, shape, rules, type), p.dense, r, shape, cost, rules);
+      const GradientTimes by_shape = gradient_times(p.dense, p.experts, shape, rules, type);
+      r.cost = longer_sum(by_shape.sum, p.dense, r, shape, cost.backward, rules) +
+               longer_gather(by_shape.gather, p.dense, r, shape, cost.forward, rules);
     } else {
       // Where holders are divided differently, the largest part takes the longest.
       int tensor = stage.shape.degrees.tensor;
@@ -273,6 +277,45 @@ void price_reductions(Plan& plan, const CostTable& costs) {
         r.cost = collective_time(CollectiveKind::AllReduce, ends, bytes, device.collectives, rules.node.card);
       if (rules.links) r.cost = std::max(*r.cost, rules.links->least_time(r.groups, bytes));
     }
+  }
+}
+
+namespace {
+
+/// Without the share of sums that a stack is said to hide: events show what is hidden. The last bucket has what the
+/// gather after the update takes longer.
+void price_buckets(Reduction& r, const StageShape& shape, const CostRules& rules, DeviceTypeId type,
+                   const DeviceParameters& whole, Seconds forward) {
+  CostRules exposed = rules;
+  exposed.software.data_overlap = 0;
+  for (ReductionBucket& bucket : r.buckets) {
+    const DeviceParameters& p = bucket.gradients.parameters;
+    const GradientTimes by_shape = gradient_times(p.dense, p.experts, shape, exposed, type);
+    bucket.cost = longer_sum(by_shape.sum, p.dense, r, shape, {}, exposed);
+  }
+  const GradientTimes by_shape = gradient_times(whole.dense, whole.experts, shape, rules, type);
+  *r.buckets.back().cost += longer_gather(by_shape.gather, whole.dense, r, shape, forward, rules);
+}
+
+}  // namespace
+
+void cut_into_buckets(Plan& plan, const CostTable& costs, const BucketRule& rule) {
+  for (Reduction& r : plan.reductions) {
+    const StageId first = r.stages.front();
+    const Stage& stage = plan.stage(first);
+    if (r.source != ReductionSource::Replicas || stage.shape.task != StageTask::Whole) continue;
+    if (stage.shape.sums_each_pass() || (rule.on_first_stage && first != StageId{0})) continue;
+    const DeviceTypeId type = costs.cluster().devices[stage.devices().front()].type;
+    StageShape shape = stage.shape;
+    shape.degrees.replicas *= static_cast<int>(std::ssize(r.stages));  // A twin has the same parameters.
+    const DeviceParameters whole = device_parameters(shape.layers, shape.degrees, costs.model());
+    const double parameters = whole.dense + whole.experts;
+    if (parameters <= 0) continue;
+    const auto samples = static_cast<double>(samples_at_once(stage, 0));
+    for (const GradientBucket& bucket : gradient_buckets(costs, shape, type, samples, rule, r.bytes.value / parameters))
+      r.buckets.push_back(
+          {.gradients = bucket, .bytes = (bucket.parameters.dense + bucket.parameters.experts) / parameters * r.bytes});
+    if (r.cost) price_buckets(r, shape, *costs.rules(), type, whole, stage_cost(costs, shape, type, samples).forward);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/cost/gradient_buckets.hpp"
 
 namespace stagecraft {
 
@@ -22,6 +23,13 @@ enum class ReductionSource : std::uint8_t {
   TiedParameters  ///< Layers of several stages share parameters, and each of these stages holds a copy.
 };
 
+/// A part of the gradients of a stage, which is summed by itself next to the rest of its last backward.
+struct ReductionBucket {
+  GradientBucket gradients;
+  Bytes bytes = {};                  ///< The array that each group sums.
+  std::optional<Seconds> cost = {};  ///< As Reduction::cost, but nothing of it is taken as hidden.
+};
+
 /// A sum of gradients that updates wait for.
 struct Reduction {
   ReductionSource source = ReductionSource::Replicas;
@@ -30,11 +38,12 @@ struct Reduction {
   /// Disjoint process groups of at least two devices, in the order of their ranks. A device in no group has the whole
   /// sum as soon as the reductions in `after` have ended.
   std::vector<std::vector<DeviceId>> groups = {};
-  Bytes bytes = {};                     ///< The array that each group sums; zero in plans made without a model.
-  std::optional<Seconds> cost = {};     ///< What it takes beyond the end of the backward, where that does not depend on
-                                        ///< other messages; else the messages of a ring are played.
-  bool scatters = false;                ///< Each device needs the sum of its part alone.
-  std::vector<ReductionId> after = {};  ///< Reductions whose sums it adds up; they come earlier in the list.
+  Bytes bytes = {};                  ///< The array that each group sums; zero in plans made without a model.
+  std::optional<Seconds> cost = {};  ///< What it takes beyond the end of the backward, where that does not depend on
+                                     ///< other messages; else the messages of a ring are played.
+  bool scatters = false;             ///< Each device needs the sum of its part alone.
+  std::vector<ReductionBucket> buckets = {};  ///< In the order in which they are summed; empty: all at once.
+  std::vector<ReductionId> after = {};        ///< Reductions whose sums it adds up; they come earlier in the list.
 };
 
 /// Everything that is summed before the updates of a plan, later stages first, then what ties connect. Nothing else
@@ -46,6 +55,10 @@ IdVector<ReductionId, Reduction> derive_reductions(const Plan&);
 /// Gives every reduction its cost by the rules of the table, which it must have. A stage with one replica, whose
 /// context or expert group has copies of parameters, has no reduction: its update contains that sum.
 void price_reductions(Plan&, const CostTable&);
+
+/// Cuts the sums over replicas into buckets by this rule, after they have their costs. Sums inside a group, of
+/// each backward, and of tied parameters stay whole.
+void cut_into_buckets(Plan&, const CostTable&, const BucketRule&);
 
 /// Updates that reductions connect: none of them runs before every device has reached its own, because each device
 /// contributes its gradients by then.

@@ -32,17 +32,16 @@ class StageLinks {
   StageLinks(const Stage& stage, const LinkCollectives& links) : stage_(stage), links_(links) {}
 
   Seconds least_time(const OpCollective& c) {
-    if (c.part != GroupPart::Whole) return {};  // Inside nodes, or with one copy for each node: priced by shape alone.
+    if (c.part != GroupPart::Whole && c.part != GroupPart::InsideCopies) return {};  // Priced by shape alone.
     const auto [entry, is_new] = floors_.try_emplace({c.axis, c.of_experts, c.kind});
     using Carried = LinkCollectives::Carried;
     if (is_new)  // Divided state is gathered and summed in rings.
       entry->second = links_.floor(c.kind, groups_of(c), c.axis == Axis::Data ? Carried::AsRing : Carried::OncePerNode);
-    return entry->second.of(c.bytes);
+    return entry->second.time(c.bytes);
   }
 
  private:
   DeviceGroups groups_of(const OpCollective& c) const {
-    const int copies = stage_.shape.shard_copies();
     switch (c.axis) {
       case Axis::Tensor:
         return stage_.dense.groups({Axis::Tensor});
@@ -79,17 +78,17 @@ Seconds& of_axis(TimeByClass& parts, Axis axis) {
 
 /// Lengthens the waits of a pass that its collectives exceed.
 void lengthen(TimeByClass& pass, const OpCollectives& collectives, StageLinks& links, bool gathers_ahead) {
-  TimeByClass least;
+  TimeByClass floors;
   for (const OpCollective& c : collectives) {
     const bool is_hidden_by_pass = c.axis == Axis::Data;
     const Seconds hidden = is_hidden_by_pass ? Seconds{} : (1 - c.exposed) * c.cost;
-    of_axis(least, c.axis) += c.rounds * std::max(Seconds{}, links.least_time(c) - hidden);
+    of_axis(floors, c.axis) += c.rounds * std::max(Seconds{}, links.least_time(c) - hidden);
   }
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert})
-    of_axis(pass, axis) = std::max(of_axis(pass, axis), of_axis(least, axis));
+    of_axis(pass, axis) = std::max(of_axis(pass, axis), of_axis(floors, axis));
   // Weights that are gathered ahead, and gradients, move while the pass computes.
   const Seconds computes = gathers_ahead ? pass.total() - pass.data : Seconds{};
-  pass.data = std::max(pass.data, least.data - computes);
+  pass.data = std::max(pass.data, floors.data - computes);
 }
 
 }  // namespace

@@ -35,9 +35,19 @@ AxisSet axes_of(const OpCollective& c) {
   return {c.axis};
 }
 
+/// Runs of equal length, one for each copy of a divided state, or the members of equal place in all of them.
+std::vector<std::vector<DeviceId>> copies_of(const std::vector<DeviceId>& group, bool inside, int copies) {
+  const std::size_t length = std::max<std::size_t>(1, group.size() / copies);
+  std::vector<std::vector<DeviceId>> parts(inside ? (group.size() + length - 1) / length : length);
+  for (std::size_t i = 0; i < group.size(); ++i) parts[inside ? i / length : i % length].push_back(group[i]);
+  return parts;
+}
+
 /// The members on each node, or the members of equal place on all nodes.
-std::vector<std::vector<DeviceId>> part_of(const std::vector<DeviceId>& group, GroupPart part,
+std::vector<std::vector<DeviceId>> part_of(const std::vector<DeviceId>& group, GroupPart part, int copies,
                                            const std::vector<int>& node_of) {
+  if (part == GroupPart::InsideCopies || part == GroupPart::AcrossCopies)
+    return copies_of(group, part == GroupPart::InsideCopies, copies);
   if (part == GroupPart::Whole || node_of.empty()) return {group};
   std::map<int, std::vector<DeviceId>> nodes;
   for (const DeviceId d : group) nodes[node_of[d.value]].push_back(d);
@@ -68,7 +78,7 @@ std::vector<DeviceGroup> groups_of(const Stage& stage, const OpCollective& c, co
   std::vector<DeviceGroup> groups;
   const bool on_experts = c.of_experts || c.axis == Axis::Expert;
   for (const std::vector<DeviceId>& whole : (on_experts ? stage.expert : stage.dense).groups(axes_of(c)))
-    for (std::vector<DeviceId>& members : part_of(whole, c.part, node_of)) {
+    for (std::vector<DeviceId>& members : part_of(whole, c.part, stage.shape.shard_copies(), node_of)) {
       if (members.size() < 2) continue;
       DeviceGroup& group = groups.emplace_back();
       if (!node_of.empty())

@@ -16,10 +16,10 @@ std::string text_of_member(const Program& program, const Instruction& i) {
   constexpr const char* kCodes[] = {"AR", "RS", "AG", "A2A", "BC"};
   const Collective& c = program.collective(i);
   const char* code = kCodes[static_cast<int>(program.shape(c).kind)];
-  if (c.op != 0)
-    return fmt::format("{}{}{}.{}", i.stage.value, c.op, c.micro_batch < 0 ? i.number : c.micro_batch, code);
+  if (c.op != 0) return fmt::format("{}{}{}.{}", i.stage.value, c.op, program.shown_number(i), code);
   const std::string which = c.tie < 0 ? "" : c.tie == 0 ? "T" : fmt::format("T{}", c.tie);
-  return fmt::format("{}{}{}{}", i.stage.value, which, code, i.number);
+  const std::string bucket = c.bucket < 0 ? "" : fmt::format("/{}", c.bucket);
+  return fmt::format("{}{}{}{}{}", i.stage.value, which, code, i.number, bucket);
 }
 
 std::string stream_name(const Stream& s) {
@@ -75,6 +75,12 @@ const TimeByClass& StageParts::parts(InstructionKind kind) const {
     default:
       return none;
   }
+}
+
+int Program::shown_number(const Instruction& i) const {
+  if (i.kind != InstructionKind::Collective) return i.number;
+  const int micro = collective(i).micro_batch;
+  return micro < 0 ? i.number : micro;
 }
 
 double Program::share_in_collectives(const Instruction& i) const {

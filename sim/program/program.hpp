@@ -145,10 +145,10 @@ struct ModelWork {
 /// The event stream: the contract between planning and every backend.
 ///
 /// Instructions are numbered so that everything an instruction waits for has a smaller number; a backend may start one
-/// when all of `waits_for` have ended. Order inside a stream, rendezvous order and FIFO order of sends are all in
-/// `waits_for`. With rendezvous a send and its receive start together when both may, and end together; with eager
-/// transfers the send goes alone and its receive ends when the data is there. Members of a collective start together.
-/// A backend reorders, adds and drops nothing.
+/// when all of `waits_for` have ended; a collective with a share `after` waits for that share of computations. Order
+/// inside a stream, rendezvous order and FIFO order of sends are all in `waits_for`. With rendezvous a send and its
+/// receive start together when both may, and end together; with eager transfers the send goes alone and its receive
+/// ends when the data is there. Members of a collective start together. A backend reorders, adds and drops nothing.
 struct Program {
   IdVector<InstructionId, Instruction> instructions;
   std::vector<std::uint32_t> first_wait;  ///< waits_for(i) is waits[first_wait[i] .. first_wait[i + 1]).
@@ -206,6 +206,8 @@ struct Program {
     return i.kind == InstructionKind::Predict ? prediction(i).version : i.version();
   }
 
+  /// The number in the name of an instruction: of the micro-batch, or of the update.
+  int shown_number(const Instruction& i) const;
   /// The share of the time of an op in collectives of its group that the op contains; 0 where costs do not tell.
   double share_in_collectives(const Instruction& i) const;
 
@@ -268,8 +270,8 @@ void for_each_buffer(const Program& program, Visit&& visit) {
 char letter(InstructionKind);  ///< F B I W R U P; the kind must be computation.
 /// "2F5", "2PF5" (the prediction for it), "0>1:0F2" (the output of 0F2 sent from device 0 to 1), "1<0:0F2" (received),
 /// "3AR0" (all-reduce), "3TAR0" (the all-reduce of tied weights; "3T1AR0" for the second tied weights), and with the
-/// same numbers RS (reduce-scatter), AG (all-gather), A2A (all-to-all) and BC (broadcast). "2F5.AG" is an all-gather of
-/// the op 2F5.
+/// same numbers RS (reduce-scatter), AG (all-gather), A2A (all-to-all) and BC (broadcast). "3AR0/2" is the sum of the
+/// third bucket of gradients, "2F5.AG" an all-gather of the op 2F5.
 std::string to_text(const Program&, InstructionId);
 /// Every stream as text, one line each.
 std::string to_text(const Program&);

@@ -87,10 +87,17 @@ class ProgramWriter {
   void keep_activations(InstructionId, const Op&, int replica);
   void keep_gradient(InstructionId last, DeviceId, const Op&);
 
+  /// One collective of a reduction.
+  struct SumPart {
+    std::int32_t shape = -1;
+    int group = 0;
+    int bucket = -1;
+    Seconds cost{};
+  };
   struct ReductionState {
     int number = -1;                         ///< The newest update that it was written for.
     int tie = -1;                            ///< Its number among the reductions of tied parameters; -1: it is none.
-    std::vector<std::int32_t> shapes;        ///< [group]: all of its collectives share a shape; -1: not made yet.
+    std::vector<SumPart> parts;              ///< One after another; empty until the first use.
     std::map<DeviceId, InstructionId> sums;  ///< The part of each device in the newest collectives.
   };
   /// The collectives that an op of a stage runs at one time, each with the devices that have its instructions.
@@ -113,14 +120,18 @@ class ProgramWriter {
                      bool hidden);
   void find_leaders();
   bool plays_groups(const Reduction&) const;
+  std::vector<SumPart> open_parts(const Reduction&);
   std::vector<std::int32_t> open_group_shapes(const Reduction&);
+  std::int32_t open_sum_shape(const Reduction&, const OpCollective&, Bytes);
+  std::vector<SumPart> open_bucket_parts(const Reduction&);
+  double share_before(const Reduction&, int bucket, const std::vector<DeviceId>& group) const;
   bool runs_on(StageId, DeviceId) const;
   InstructionId gradient_on(StageId, DeviceId) const;
   InstructionId newest_sum(ReductionId, DeviceId) const;
-  void wait_for_gradients(const Reduction&, DeviceId);
+  void wait_for_gradients(const Reduction&, DeviceId, bool with_exchanges);
   void open_collective_streams(const std::vector<DeviceId>& group);
-  std::int32_t open_shape(const Reduction&, const std::vector<DeviceId>& group);
-  InstructionId begin_member(DeviceId, const Reduction&, int number);
+  std::int32_t open_shape(const Reduction&, const std::vector<DeviceId>& group, Bytes);
+  InstructionId begin_member(DeviceId, const Reduction&, Seconds cost, int number);
   const StageCost& cost(StageId s, int replica) const { return costs_.at(s, replica); }
   Bytes traffic_of(const Op&, int replica) const;
   Instruction instruction_of(DeviceId, const Op&, int replica, const WeightRead&) const;

@@ -36,13 +36,13 @@ InstructionId ProgramWriter::newest_sum(ReductionId reduction, DeviceId device) 
 }
 
 /// A device adds up what it has of each holder: the sum of the holder's replicas, or the gradient itself.
-void ProgramWriter::wait_for_gradients(const Reduction& reduction, DeviceId device) {
+void ProgramWriter::wait_for_gradients(const Reduction& reduction, DeviceId device, bool with_exchanges) {
   for (const StageId s : reduction.stages) {
     const ReductionId before = barriers_.reductions(s).front();
     const bool summed = std::find(reduction.after.begin(), reduction.after.end(), before) != reduction.after.end();
     const InstructionId sum = summed ? newest_sum(before, device) : InstructionId{};
     wait(sum.valid() ? sum : gradient_on(s, device));
-    if (has_collectives_ && !sum.valid())
+    if (has_collectives_ && !sum.valid() && with_exchanges)
       for (const InstructionId collective : beside_[device]) wait(collective);
   }
 }
@@ -56,20 +56,57 @@ void ProgramWriter::open_collective_streams(const std::vector<DeviceId>& group) 
 }
 
 /// The shape and the streams of a process group are made when it is first used.
-std::int32_t ProgramWriter::open_shape(const Reduction& reduction, const std::vector<DeviceId>& group) {
+std::int32_t ProgramWriter::open_shape(const Reduction& reduction, const std::vector<DeviceId>& group, Bytes sum) {
   open_collective_streams(group);
   const CollectiveKind kind = reduction.scatters ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce;
-  const auto bytes = static_cast<std::uint64_t>(reduction.bytes.value + 0.5);
+  const auto bytes = static_cast<std::uint64_t>(sum.value + 0.5);
   if (!reduction.cost) return add_shape(program_, kind, collective_algorithms::ring, DeviceGroup{group}, bytes);
   program_.collective_shapes.push_back({kind, bytes, static_cast<std::int32_t>(program_.phases.size()), 0});
   return static_cast<std::int32_t>(program_.collective_shapes.size()) - 1;
 }
 
+/// Dense parameters and experts are summed over different devices, one after the other.
+std::vector<ProgramWriter::SumPart> ProgramWriter::open_parts(const Reduction& reduction) {
+  if (!reduction.buckets.empty()) return open_bucket_parts(reduction);
+  std::vector<SumPart> parts;
+  if (reduction.groups.empty()) return parts;
+  const Seconds cost = reduction.cost.value_or(Seconds{});
+  if (plays_groups(reduction)) {
+    const std::vector<std::int32_t> shapes = open_group_shapes(reduction);
+    const std::ptrdiff_t each = std::ssize(shapes) / std::ssize(reduction.groups);
+    for (std::ptrdiff_t k = 0; k < std::ssize(shapes); ++k)
+      parts.push_back({.shape = shapes[k], .group = static_cast<int>(k / each), .cost = cost});
+    return parts;
+  }
+  for (const std::vector<DeviceId>& group : reduction.groups)
+    parts.push_back({.shape = open_shape(reduction, group, reduction.bytes),
+                     .group = static_cast<int>(std::ssize(parts)),
+                     .cost = cost});
+  return parts;
+}
+
+/// The share of the last backward on the devices of a group after which a bucket has its gradients.
+double ProgramWriter::share_before(const Reduction& reduction, int bucket, const std::vector<DeviceId>& group) const {
+  if (bucket < 0) return 1;
+  const GradientBucket& gradients = reduction.buckets[bucket].gradients;
+  double share = 0;
+  for (const DeviceId device : group)
+    for (const StageId s : reduction.stages) {
+      const InstructionId op = gradient_on(s, device);
+      if (!op.valid()) continue;
+      const InstructionKind kind = program_.at(op).kind;
+      share = std::max(share, kind == InstructionKind::Backward         ? gradients.after_backward
+                              : kind == InstructionKind::WeightGradient ? gradients.after_weights
+                                                                        : 1);
+    }
+  return share;
+}
+
 /// One member of the newest collective, whose waits are added afterwards.
-InstructionId ProgramWriter::begin_member(DeviceId device, const Reduction& reduction, int number) {
+InstructionId ProgramWriter::begin_member(DeviceId device, const Reduction& reduction, Seconds cost, int number) {
   const std::vector<StageId>& stages = reduction.stages;
   Instruction i;
-  i.duration = reduction.cost.value_or(Seconds{});
+  i.duration = cost;
   i.kind = InstructionKind::Collective;
   i.stream = collective_stream_[device];
   i.device = device;
@@ -84,26 +121,21 @@ void ProgramWriter::reduce(ReductionId id, int number) {
   ReductionState& state = reductions_[id];
   if (state.number == number) return;
   state.number = number;
-  // Dense parameters and experts are summed over different devices, one after the other.
-  if (state.shapes.empty()) {
-    if (plays_groups(reduction))
-      state.shapes = open_group_shapes(reduction);
-    else
-      for (const std::vector<DeviceId>& group : reduction.groups) state.shapes.push_back(open_shape(reduction, group));
-  }
-  const std::ptrdiff_t each = reduction.groups.empty() ? 0 : std::ssize(state.shapes) / std::ssize(reduction.groups);
-  for (std::ptrdiff_t g = 0; g < std::ssize(state.shapes); ++g) {
-    const std::vector<DeviceId>& group = reduction.groups[static_cast<std::size_t>(g / each)];
+  if (state.parts.empty()) state.parts = open_parts(reduction);
+  for (const SumPart& part : state.parts) {
+    const std::vector<DeviceId>& group = reduction.groups[part.group];
     Collective collective;
     collective.first = InstructionId{std::ssize(program_.instructions)};
     collective.members = static_cast<std::int32_t>(std::ssize(group));
-    collective.shape = state.shapes[g];
+    collective.shape = part.shape;
     collective.tie = state.tie;
     collective.purpose = state.tie < 0 ? Purpose::GradientSum : Purpose::TiedGradientSum;
+    collective.bucket = part.bucket;
+    collective.after = share_before(reduction, part.bucket, group);
     program_.collectives.push_back(collective);
     for (const DeviceId device : group) {
-      const InstructionId member = begin_member(device, reduction, number);
-      if (options_.overlap || state.tie >= 0) wait_for_gradients(reduction, device);
+      const InstructionId member = begin_member(device, reduction, part.cost, number);
+      if (options_.overlap || state.tie >= 0) wait_for_gradients(reduction, device, collective.after >= 1);
       if (!options_.overlap) wait(last_compute(device));
       follow(program_.at(member).stream);
       state.sums[device] = member;

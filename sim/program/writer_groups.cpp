@@ -223,8 +223,8 @@ bool ProgramWriter::plays_groups(const Reduction& reduction) const {
   return c != nullptr && c->flows;
 }
 
-/// A stage and its twin have equal meshes, and their n-th groups have the same parameters. Tied parameters are summed
-/// by each member of a cell with the members of the same place in the cells of the other stages.
+/// Tied parameters are summed by each member of a cell with the members of the same place in the cells of the other
+/// stages.
 std::vector<std::int32_t> ProgramWriter::open_group_shapes(const Reduction& reduction) {
   for (const std::vector<DeviceId>& group : reduction.groups) open_collective_streams(group);
   const Stage& stage = plan_.stage(reduction.stages.front());
@@ -246,16 +246,49 @@ std::vector<std::int32_t> ProgramWriter::open_group_shapes(const Reduction& redu
     }
     return shapes;
   }
-  for (const OpCollective& c : cost(reduction.stages.front(), 0).collectives->gradient_sum) {
-    std::vector<DeviceGroup> groups = groups_of(stage, c, options_.node_of);
-    for (std::size_t s = 1; s < reduction.stages.size(); ++s) {
-      const std::vector<DeviceGroup> more = groups_of(plan_.stage(reduction.stages[s]), c, options_.node_of);
-      for (std::size_t g = 0; g < groups.size(); ++g)
-        groups[g].devices.insert(groups[g].devices.end(), more.at(g).devices.begin(), more.at(g).devices.end());
-    }
-    add(c.kind, groups, c.bytes);
-  }
+  for (const OpCollective& c : cost(reduction.stages.front(), 0).collectives->gradient_sum)
+    shapes.push_back(open_sum_shape(reduction, c, c.bytes));
   return shapes;
+}
+
+/// A stage and its twin have equal meshes, and their n-th groups have the same parameters.
+std::int32_t ProgramWriter::open_sum_shape(const Reduction& reduction, const OpCollective& sum, Bytes bytes) {
+  for (const std::vector<DeviceId>& group : reduction.groups) open_collective_streams(group);
+  std::vector<DeviceGroup> groups = groups_of(plan_.stage(reduction.stages.front()), sum, options_.node_of);
+  for (std::size_t s = 1; s < reduction.stages.size(); ++s) {
+    const std::vector<DeviceGroup> more = groups_of(plan_.stage(reduction.stages[s]), sum, options_.node_of);
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      groups[g].devices.insert(groups[g].devices.end(), more.at(g).devices.begin(), more.at(g).devices.end());
+  }
+  return add_shape(program_, sum.kind, collective_algorithms::ring, groups, whole_bytes(bytes));
+}
+
+/// Buckets have one group. Where messages are played, each has its share of the sums of the stage.
+std::vector<ProgramWriter::SumPart> ProgramWriter::open_bucket_parts(const Reduction& reduction) {
+  std::vector<SumPart> parts;
+  if (reduction.groups.empty()) return parts;
+  const StageCollectives* c = cost(reduction.stages.front(), 0).collectives.get();
+  DeviceParameters whole;
+  for (const ReductionBucket& b : reduction.buckets) {
+    whole.dense += b.gradients.parameters.dense;
+    whole.experts += b.gradients.parameters.experts;
+  }
+  for (int b = 0; b < std::ssize(reduction.buckets); ++b) {
+    const ReductionBucket& bucket = reduction.buckets[b];
+    if (!plays_groups(reduction)) {
+      for (const std::vector<DeviceId>& group : reduction.groups)
+        parts.push_back({.shape = open_shape(reduction, group, bucket.bytes),
+                         .bucket = b,
+                         .cost = bucket.cost.value_or(Seconds{})});
+      continue;
+    }
+    for (const OpCollective& sum : c->gradient_sum) {
+      double DeviceParameters::*const of_class = sum.of_experts ? &DeviceParameters::experts : &DeviceParameters::dense;
+      const double share = bucket.gradients.parameters.*of_class / whole.*of_class;
+      if (share > 0) parts.push_back({.shape = open_sum_shape(reduction, sum, share * sum.bytes), .bucket = b});
+    }
+  }
+  return parts;
 }
 
 }  // namespace stagecraft

@@ -105,7 +105,7 @@ std::vector<EventFit> fit_with_events(std::span<const PredictionSet> sets, const
 
 std::string to_text(const std::vector<EventFit>& fits) {
   std::string text = fmt::format(
-      "One share for each device type and format, fitted to simulations of the published runs. Mean absolute errors:\n"
+      "One share for each device type and format, fitted to simulations of the runs. Mean absolute errors:\n"
       "closed form and simulations with the shipped share, simulations with the fitted one, and of each run with a "
       "share\n"
       "that was fitted to the others\n\n{:<14}{:<8}{:>6}{:>9}{:>9}{:>13}{:>10}{:>9}{:>10}\n",

@@ -66,10 +66,11 @@ const CsvColumns<SpanRow>& span_columns() {
        [](Text& t, const Row& r) { append(t, r.instruction().stream.value); }},
       {whole_column("stage", "Stage, counted from 0; of communication the stage that makes the data."),
        [](Text& t, const Row& r) { append(t, r.instruction().stage.value); }},
-      {whole_column("micro_batch",
-                    "Micro-batch of the stage, counted from 0 through all iterations; of an update or a collective the "
-                    "number of the update."),
-       [](Text& t, const Row& r) { append(t, r.instruction().number); }},
+      {whole_column(
+           "micro_batch",
+           "Micro-batch of the stage, counted from 0 through all iterations, also of a collective inside an op; "
+           "of an update or a sum of gradients the number of the update."),
+       [](Text& t, const Row& r) { append(t, r.program.shown_number(r.instruction())); }},
       {whole_column("iteration", "Iteration, counted from 0."),
        [](Text& t, const Row& r) { append(t, r.program.iteration_of(r.instruction())); }},
       {whole_column("version",

@@ -144,7 +144,7 @@ std::vector<Span> parse(Rows& rows, const std::map<std::string, std::int64_t>& d
   std::unordered_map<std::string, std::int64_t> op_numbers;
   while (rows.next()) {
     const std::string &whole = rows.text(name), &number = rows.text(micro);
-    const std::size_t until = std::min(whole.rfind('.'), whole.size());
+    const std::size_t until = std::min(whole.find_last_of("./"), whole.size());
     if (!std::string_view(whole).substr(0, until).ends_with(number))
       rows.refuse(fmt::format("'{}' has another micro-batch than {}", whole, number));
     HtmlOp op{whole.substr(0, until - number.size()), rows.text(kind), rows.number<std::int64_t>(stage),

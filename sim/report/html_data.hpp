@@ -15,7 +15,7 @@ struct HtmlOp {
   std::string text;  ///< "2F", "0>1:0F": the instruction without its micro-batch.
   std::string kind;
   std::int64_t stage = 0, bytes = 0;
-  std::string after = {};  ///< What follows the micro-batch: ".AR" of the collective "2F3.AR".
+  std::string after = {};  ///< What follows the micro-batch: ".AR" of the collective "2F3.AR", "/1" of a bucket.
 };
 
 /// Spans of one device that follow each other without overlap.

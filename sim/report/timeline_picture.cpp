@@ -108,7 +108,7 @@ class TimelineDrawing {
     const double gap = std::min(0.4, width / 4);
     put(Box{from, top, width - gap, box_height(), kFill[static_cast<int>(span.kind)], span.text});
     const bool numbered = span.kind != InstructionKind::Update && span.kind != InstructionKind::Predict;
-    const std::string label = numbered ? std::to_string(span.number) : std::string(1, letter(span.kind));
+    const std::string label = numbered ? std::to_string(span.micro_batch) : std::string(1, letter(span.kind));
     const double size = 0.92 * text_;
     if (width > text_width(label, size) + 0.25 * text_)
       put(Label{{from + width / 2, top + 1.15 * text_},

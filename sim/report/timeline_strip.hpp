@@ -14,9 +14,9 @@ namespace stagecraft {
 
 /// An op, or a message while it is on its way.
 struct TimelineSpan {
-  InstructionKind kind = InstructionKind::Forward;  ///< Of a message: Forward for activations, Backward for gradients.
+  InstructionKind kind = InstructionKind::Forward;  ///< A message is Forward with activations, Backward with gradients.
   bool is_message = false;
-  int number = 0;  ///< Of the micro-batch.
+  int micro_batch = 0;
   double start = 0, end = 0;
   std::string text;  ///< "0F3".
 };

@@ -32,6 +32,7 @@ void describe(const PlannedExperiment& p, const PlanVariant& v, const NetworkPar
     if (stage.shape.recomputes_all()) c.recompute = "full";
     if (stage.shape.recomputes_layers()) c.recompute = "layers";
     if (stage.shape.recomputes_half()) c.recompute = "half";
+    if (stage.shape.recomputes_outputs()) c.recompute = "outputs";
   }
   c.device_types = parts.device_text({used.begin(), used.end()});
   c.planner = v.plan.planner->name;

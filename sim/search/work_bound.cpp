@@ -97,6 +97,7 @@ IdVector<StageId, Seconds> gradient_sums(const PlannedExperiment& p, const LinkC
     const bool is_played = collectives && collectives->flows;
     const bool has_all = r.groups.size() == 1 && r.groups.front().size() == p.plan.stage(s).devices().size();
     if (r.source != ReductionSource::Replicas || r.stages.size() != 1 || is_played || !has_all) continue;
+    if (!r.buckets.empty()) continue;  // They run next to the last backward.
     if (r.cost)
       sums[s] += *r.cost;
     else if (!r.scatters)

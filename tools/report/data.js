@@ -101,7 +101,7 @@ function firstWhere(low, high, holds) {
 
 /** The spans of an op such as "3F7", those that carry its data last; [{run, span}] in order of time within each run. */
 function findSpans(runs, query) {
-  const parts = /^(.*?)(\d+)(\.[A-Z0-9]+)?$/.exec(query.trim().toUpperCase());
+  const parts = /^(.*?)(\d+)([./][A-Z0-9]+)?$/.exec(query.trim().toUpperCase());
   if (!parts) return [];
   const [, text, micro, after = ''] = parts;
   const found = [[], []];

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/text.hpp"
 #include "sim/cost/software.hpp"
 
 namespace stagecraft {
@@ -9,6 +10,13 @@ namespace {
 
 std::string yes_or_no(bool is_true) { return is_true ? "yes" : "no"; }
 std::string percent(double share) { return fmt::format("{:.4g} %", 100 * share); }
+
+std::string bucket_text(const BucketRule& rule) {
+  if (!rule.cuts()) return "none";
+  if (rule.gradients.value > 0) return to_text(rule.gradients);
+  return fmt::format("{:g} million parameters, or {:g} million a rank if more{}", rule.parameters / 1e6,
+                     rule.parameters_per_rank / 1e6, rule.on_first_stage ? ", on the first stage" : "");
+}
 
 struct Fact {
   std::string_view label;
@@ -34,6 +42,7 @@ constexpr Fact kFacts[] = {
      [](S s) { return s.dispatch_bytes > 0 ? fmt::format("{:g}", s.dispatch_bytes) : "as of activations"; }},
     {"messages that each micro-batch waits for", [](S s) { return fmt::format("{}", s.exposed_messages); }},
     {"sum of gradients hidden", [](S s) { return percent(s.data_overlap); }},
+    {"buckets of gradients, if run.gradient_buckets asks", [](S s) { return bucket_text(s.buckets); }},
     {"divided weights gathered ahead", [](S s) { return yes_or_no(s.gathers_ahead); }},
     {"bytes that an update moves for a parameter", [](S s) { return fmt::format("{:g}", s.optimizer_traffic); }},
     {"bytes of norm, scaling and copies of a gradient", [](S s) { return fmt::format("{:g}", s.gradient_traffic); }},

@@ -158,6 +158,8 @@ class ModelReader {
   void read_expert_groups() {
     s_.expert = a_.number(s_, "expert-model-parallel-size", "plan.group.expert", 1);
     s_.expert_tensor = a_.number(s_, "expert-tensor-parallel-size", "plan.group.expert_tensor");
+    if (a_.take("moe-shared-expert-overlap"))
+      s_.shared_overlap = true, note_match(s_, "moe-shared-expert-overlap", "plan.group.shared_overlap", "true");
     const std::string dispatcher = a_.word("moe-token-dispatcher-type");
     if (a_.take("moe-enable-deepep"))
       s_.dispatcher = "per_node", note_match(s_, "moe-enable-deepep", "plan.group.dispatcher", "per_node");

@@ -44,6 +44,7 @@ std::string group_text(const TrainingSetup& s) {
   if (s.expert > 1) add("expert", std::to_string(s.expert));
   if (s.expert > 1 && s.expert_tensor > 0) add("expert_tensor", std::to_string(s.expert_tensor));
   if (s.expert > 1 && !s.dispatcher.empty()) add("dispatcher", s.dispatcher);
+  if (s.expert > 1 && s.shared_overlap) add("shared_overlap", "true");
   if (!s.order.empty()) add("order", s.order);
   return text.empty() ? "" : fmt::format("  group: {{{}}}\n", text);
 }

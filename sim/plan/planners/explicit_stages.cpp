@@ -158,6 +158,7 @@ class Reader {
       division.within_node = plan.within_node;
       division.exchange = plan.exchange;
       division.dispatcher = plan.dispatcher;
+      division.overlaps_shared = plan.overlaps_shared;
     }
     if (!written.has_shard) {
       division.sharding = plan.sharding;

@@ -1,12 +1,14 @@
-// Piper without tensor parallelism, which plans do not have: each layer plain, or with its forward run again. A plan
-// decides that for whole stages, and so does the search.
+// Piper with the tensor degrees of the option `tensor`, and each layer plain, or with its forward run again. A plan
+// decides both for whole stages, and so does the search.
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "sim/core/text.hpp"
 #include "sim/cost/stage_cost.hpp"
+#include "sim/plan/group.hpp"
 #include "sim/plan/msr/mixed.hpp"
 #include "sim/plan/msr/piper.hpp"
 #include "sim/plan/msr/planning.hpp"
@@ -23,6 +25,10 @@ const config::MapSpec kPiperFields{
          .fallback("all")
          .doc("Where stages may end. all: after any set of layers that contains their inputs. listed: between layers "
               "in the order of the model."),
+     config::list("tensor", config::integer("degree", 1, 1 << 20))
+         .optional()
+         .doc("Degrees of tensor parallelism, of which each stage gets one; with `software`. Default: 1 alone."),
+     config::boolean("sequence").fallback("false").doc("Sequence parallelism in each tensor group."),
      recompute_field(true),
      config::quantity("memory", config::Dimension::Size)
          .optional()
@@ -31,16 +37,22 @@ const config::MapSpec kPiperFields{
          .optional()
          .doc("Bandwidth between any two devices. Default: the slowest link between neighbors.")}};
 
+struct PiperOptions : msr::CutOptions {
+  std::vector<int> tensor{1};  ///< Ascending.
+  bool sequence = false;
+};
+
+StageShape shape_of(const PlannerInput& input, int tensor) {
+  StageShape shape;
+  shape.degrees.tensor = tensor;
+  shape.degrees.sequence = tensor > 1 && input.options.options<PiperOptions>().sequence;
+  return shape;
+}
+
 /// A layer that recomputes keeps its inputs, as in the paper; a stage of a plan keeps only what enters it, so it needs
 /// less than this search counts.
-msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::LayerAmounts>& amounts, std::size_t l,
-                         DeviceTypeId type, int size) {
-  const Layer& layer = input.model.layers[LayerId{l}];
-  msr::Variant plain;
-  plain.seconds = amounts[l].seconds;
-  plain.parameters = amounts[l].parameters;
-  for (const LayerId from : layer.inputs) plain.in.push_back(amounts[from.value].output);
-  const LayerId id{l};
+std::vector<msr::Variant> plain_variants(const PlannerInput& input, LayerId id, DeviceTypeId type, int size,
+                                         const msr::Variant& plain) {
   const LayerCost cost = input.costs.at(id, type, size);
   std::vector<msr::Variant> variants;
   for (const Recomputation kind : recomputations(input.options, input.model)) {
@@ -48,7 +60,43 @@ msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::Layer
     one.seconds += recomputed_share(kind, cost) * cost.forward.value;
     one.memory = layer_memory(input.model, id, kind, size);
   }
-  return {layer.name, {{1, std::move(variants)}}};
+  return variants;
+}
+
+/// Each device of a group sends its part of a message, and sums its part of the gradients.
+std::vector<msr::Variant> divided_variants(const PlannerInput& input, LayerId id, DeviceTypeId type, int size,
+                                           int tensor, msr::Variant plain) {
+  StageShape shape = shape_of(input, tensor);
+  shape.layers = {id};
+  const DeviceParameters p = device_parameters(shape.layers, shape.degrees, input.model);
+  plain.parameters = (p.dense + p.experts) * input.model.precision.weight;
+  for (double& bytes : plain.in) bytes /= tensor;
+  for (double& bytes : plain.out) bytes /= tensor;
+  std::vector<msr::Variant> variants;
+  for (const Recomputation kind : recomputations(input.options, input.model)) {
+    shape.recomputation = kind;
+    const LayerPasses passes = input.costs.passes(id, shape, type, size);
+    msr::Variant& one = variants.emplace_back(plain);
+    one.seconds = (passes.forward + passes.backward + passes.recompute).total().value;
+    one.memory = stage_cost(input.costs, shape, type, size).memory;
+  }
+  return variants;
+}
+
+msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::LayerAmounts>& amounts, std::size_t l,
+                         DeviceTypeId type, int size, std::size_t readers) {
+  const LayerId id{l};
+  const Layer& layer = input.model.layers[id];
+  msr::Variant plain;
+  plain.seconds = amounts[l].seconds;
+  plain.parameters = amounts[l].parameters;
+  for (const LayerId from : layer.inputs) plain.in.push_back(amounts[from.value].output);
+  plain.out.assign(readers, amounts[l].output);
+  msr::PiperLayer result{layer.name, {}};
+  for (const int tensor : input.options.options<PiperOptions>().tensor)
+    result.by_degree[tensor] = tensor == 1 ? plain_variants(input, id, type, size, plain)
+                                           : divided_variants(input, id, type, size, tensor, plain);
+  return result;
 }
 
 msr::PiperInput piper_input_of(const PlannerInput& input, const std::vector<DeviceId>& devices, DeviceTypeId type) {
@@ -56,11 +104,8 @@ msr::PiperInput piper_input_of(const PlannerInput& input, const std::vector<Devi
   const std::vector<msr::LayerAmounts> amounts = msr::amounts_of(input.costs, type, size);
   msr::PiperInput piper_input;
   piper_input.graph = msr::layer_graph(input.model);
-  for (std::size_t l = 0; l < amounts.size(); ++l) {
-    piper_input.layers.push_back(layer_of(input, amounts, l, type, size));
-    for (msr::Variant& variant : piper_input.layers.back().by_degree[1])
-      variant.out.assign(piper_input.graph.next[l].size(), amounts[l].output);
-  }
+  for (std::size_t l = 0; l < amounts.size(); ++l)
+    piper_input.layers.push_back(layer_of(input, amounts, l, type, size, piper_input.graph.next[l].size()));
   piper_input.devices = static_cast<int>(devices.size());
   piper_input.micro_batches = input.micro_batches;
   piper_input.most_replicas = size;
@@ -97,7 +142,7 @@ std::optional<msr::PiperPlan> search(const PlannerInput& input, const std::vecto
 /// Devices of a stage: of each type those that come next.
 std::vector<DeviceId> next_devices(const msr::PiperStage& stage, const std::vector<DeviceId>& devices,
                                    const msr::Types& types, std::vector<char>& taken) {
-  std::vector<int> needed = stage.of_type.empty() ? std::vector<int>{stage.data} : stage.of_type;
+  std::vector<int> needed = stage.of_type.empty() ? std::vector<int>{stage.tensor * stage.data} : stage.of_type;
   std::vector<DeviceId> chosen;
   for (std::size_t d = 0; d < devices.size(); ++d) {
     int& left = needed[types.type_of[d]];
@@ -109,9 +154,53 @@ std::vector<DeviceId> next_devices(const msr::PiperStage& stage, const std::vect
 }
 
 std::shared_ptr<const PlannerOptions> read_piper_options(const config::Value& checked, const Cluster&) {
-  auto read = std::make_shared<msr::CutOptions>();
+  auto read = std::make_shared<PiperOptions>();
   read->cuts = msr::read_cuts(checked);
+  read->sequence = config::as_bool(checked.at("sequence"));
+  if (const config::Value* tensor = checked.find("tensor")) {
+    read->tensor.clear();
+    for (const config::Value& degree : tensor->items) read->tensor.push_back(config::as_int(degree));
+    std::sort(read->tensor.begin(), read->tensor.end());
+    read->tensor.erase(std::unique(read->tensor.begin(), read->tensor.end()), read->tensor.end());
+    if (read->tensor.empty())
+      throw InputError({{tensor->where, "plan.tensor", "there is no degree to choose from", "[1, 2, 4, 8]", "group"}});
+  }
   return read;
+}
+
+/// Every degree has to divide the model, whether a stage gets it or not.
+void check_tensor(const PlannerInput& input, const std::vector<DeviceId>& devices, const msr::Types& types) {
+  const PiperOptions& options = input.options.options<PiperOptions>();
+  if (options.tensor.back() == 1) return;
+  const auto refuse_tensor = [&](const char* what, const char* help) {
+    throw InputError({{input.options.where("tensor"), "plan.tensor", what, help, "group"}});
+  };
+  if (!input.costs.rules())
+    refuse_tensor("only a software stack says what tensor parallelism costs", "software: plain");
+  if (types.mixed()) refuse_tensor("devices of several types are not divided into tensor groups", "tensor: [1]");
+  for (const int tensor : options.tensor) {
+    if (tensor > std::ssize(devices)) continue;
+    Stage whole;
+    whole.shape = shape_of(input, tensor);
+    for (const LayerId id : input.model.layers.ids()) whole.shape.layers.push_back(id);
+    whole.place_on({devices.begin(), devices.begin() + tensor});
+    PlanSpec division = input.options;
+    division.group = whole.shape.degrees;
+    check_own_group(input, whole, division, "plan.tensor");
+  }
+}
+
+/// Devices of each stage. The largest tensor groups come first, so that groups fill nodes from their first device.
+std::vector<std::vector<DeviceId>> devices_of_stages(const msr::PiperPlan& pipeline,
+                                                     const std::vector<DeviceId>& devices, const msr::Types& types) {
+  std::vector<std::size_t> order(pipeline.stages.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return pipeline.stages[a].tensor > pipeline.stages[b].tensor; });
+  std::vector<char> taken(devices.size(), 0);
+  std::vector<std::vector<DeviceId>> chosen(order.size());
+  for (const std::size_t s : order) chosen[s] = next_devices(pipeline.stages[s], devices, types, taken);
+  return chosen;
 }
 
 Planned plan_piper(const PlannerInput& input) {
@@ -119,17 +208,20 @@ Planned plan_piper(const PlannerInput& input) {
   const msr::Types types = msr::types_of(input.cluster, devices);
   const msr::Cuts cuts = msr::cuts_of(input);
   const std::vector<Recomputation> kinds = recomputations(input.options, input.model);
+  check_tensor(input, devices, types);
   const auto pipeline = search(input, devices, types, cuts);
   if (!pipeline) refuse(input, devices, types);
   Planned result;
-  std::vector<char> taken(devices.size(), 0);
+  const std::vector<std::vector<DeviceId>> chosen = devices_of_stages(*pipeline, devices, types);
   for (const msr::PiperStage& one : pipeline->stages) {
     Stage stage;
+    stage.shape = shape_of(input, one.tensor);
+    stage.divides_itself = one.tensor > 1;
     stage.name = fmt::format("s{}", result.plan.stage_count());
     stage.micro_batch_size = input.options.micro_batch_size;
     stage.shape.recomputation = kinds[one.variants.front()];
     for (const int layer : cuts.layers_between(one.from, one.to)) stage.shape.layers.push_back(LayerId{layer});
-    stage.place_on(next_devices(one, devices, types, taken));
+    stage.place_on(chosen[result.plan.stages.size()]);
     result.memory = std::max(result.memory, Bytes{one.memory});
     result.plan.stages.push_back(std::move(stage));
   }

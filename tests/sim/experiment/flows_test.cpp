@@ -76,6 +76,17 @@ const Case kCases[] = {
     {"stages: 1, replicas: 8, group: {expert: 4}, shard: weights"},            // Experts over two, the rest over eight.
     {"stages: 2, replicas: 8, shard: {state: weights, reshard: false}", kDense},
     {"stages: 2, replicas: 8, shard: weights, recompute: layers", kDense},
+    {"stages: 1, replicas: 16, shard: {state: optimizer, within: 4}", kDense},  // Four copies, two on each node.
+    {"stages: 1, replicas: 16, shard: {state: optimizer, within: 8}", kDense},  // A copy on each node.
+    {"stages: 1, replicas: 16, shard: {state: gradients, within: 8}", kDense},
+    {"stages: 1, replicas: 16, shard: {state: weights, within: 8}", kDense},
+    {"stages: 1, replicas: 8, group: {tensor: 2, sequence: true}, shard: {state: optimizer, within: 4}"},
+    {"stages: 1, replicas: 4, group: {context: 4, context_type: all_gather}, shard: {state: weights, within: 8}",
+     kDense},
+    {"stages: 1, replicas: 16, group: {expert: 4}, shard: {state: optimizer, within: 8}"},  // Experts over two.
+    {"stages: 1, replicas: 16, group: {expert: 4}, shard: {state: weights, within: 4}"},
+    {"stages: 2, replicas: 8, shard: {state: weights, within: 4, reshard: false}", kDense},
+    {"stages: 1, replicas: 2, group: {tensor: 8, sequence: true, within: node}, shard: optimizer", kDense},
     {"stages: 2, replicas: 2, group: {tensor: 2, sequence: true, context: 2, expert: 8, context_type: all_gather}"}};
 
 }  // namespace
@@ -204,8 +215,6 @@ TEST_CASE("what cannot be played as messages is refused with a reason") {
     }
     return std::string("accepted");
   };
-  CHECK(refusal("stages: 1, replicas: 16, shard: {state: weights, within: 8}", "") ==
-        "sums within groups, and then over their copies, are not played as messages yet");
   CHECK(refusal("stages: 1, group: {tensor: 4}", ", overlap: false") ==
         "collectives inside ops are played as messages only with run.overlap: true");
 }

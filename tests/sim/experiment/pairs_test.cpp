@@ -58,15 +58,15 @@ TEST_CASE("pairs shorten the steps of Qwen3-30B-A3B as measured") {
 
 // The trace of DeepSeek-V3 (deepseek-ai/profile-data) has four layers with experts in each chunk, 64 devices, 4096
 // tokens: 129.01 ms for a pair, 4.24 ms of communication not under computation. Stages 1 and 6 are in the middle of the
-// pipeline, so they have such layers only. The prediction misses the time by more than 10 %. The trace also
-// recomputes norms and the up-projections of attention (DeepSeek-V3, 3.2.3), which the model of a stage cannot say;
-// whether that is the cause was not tested.
+// pipeline, so they have such layers only. Norms, activations and the up-projections of attention are computed again
+// (DeepSeek-V3, 3.2.3 and 3.3.3): the trace has 16 dense products a layer, 7 forward, 7 for input gradients and 2 more.
 TEST_CASE("the pair of DeepSeek-V3's trace") {
   const CompiledExperiment c = compiled(
       "model: {base: deepseek-v3, override: {layers: 16, experts: {count: 256, active: 8, width: 2048, shared: 1, "
       "nodes: 4}}}\n" +
       cluster("h800", 32) +
-      "plan: {planner: balanced, stages: 4, replicas: 64, group: {expert: 64, dispatcher: per_node}}\n"
+      "plan: {planner: balanced, stages: 4, replicas: 64, group: {expert: 64, dispatcher: per_node}, recompute: "
+      "outputs}\n"
       "run: {schedule: dualpipe, micro_batches: 12, iterations: 1, precision: fp8}\nsoftware: deepseek-v3\n");
   const Timeline timeline = execute(c, "ideal");
   const DeviceId device = c.plan.stage(StageId{1}).devices().front();
@@ -84,7 +84,7 @@ TEST_CASE("the pair of DeepSeek-V3's trace") {
   const auto layers_backward = static_cast<double>(c.plan.stage(StageId{1}).shape.layers.size());
   // A backward takes about twice a forward.
   const double each = (end - begin) / ((layers_forward + 2 * layers_backward) / 3), measured = 129.01e-3 / 4;
-  CHECK(std::abs(each / measured - 1) < 0.15);
+  CHECK(std::abs(each / measured - 1) < 0.10);
   const double exposed = 1 - computing / (end - begin);
   CHECK(std::abs(exposed - 4.24 / 129.01) < 0.03);
   MESSAGE("a layer and pair takes " << 1e3 * each << " ms, exposed " << 100 * exposed << " %");

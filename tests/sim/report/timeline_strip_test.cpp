@@ -68,7 +68,7 @@ TEST_CASE("the files of a run have the ops, messages and rows of its timeline") 
       for (std::size_t n = 0; n < a.size(); ++n) {
         CHECK(a[n].text == b[n].text);
         CHECK(a[n].kind == b[n].kind);
-        CHECK(a[n].number == b[n].number);
+        CHECK(a[n].micro_batch == b[n].micro_batch);
         CHECK(a[n].start == doctest::Approx(b[n].start));
         CHECK(a[n].end == doctest::Approx(b[n].end));
         messages += a[n].is_message;

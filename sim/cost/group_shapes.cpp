@@ -1,0 +1,107 @@
+#include "sim/cost/group_shapes.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "sim/cluster/link_table.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// Members of a group that stand `stride` devices apart, with as many on a node as fit there.
+GroupShape spread(int ranks, int stride, const NodeShape& node) {
+  return {.ranks = ranks, .ranks_per_node = std::clamp(node.devices / stride, 1, std::max(1, ranks)), .stride = stride};
+}
+
+/// `far` groups of `near` members each. A node has all members that lie whole strides from its first device.
+GroupShape spread_twice(int near, int near_stride, int far, int far_stride, const NodeShape& node) {
+  int there = 0;
+  for (int i = 0; i < far && i * far_stride < node.devices; ++i)
+    there += std::clamp((node.devices - i * far_stride) / near_stride, 0, near);
+  return {.ranks = near * far,
+          .ranks_per_node = std::clamp(there, 1, std::max(1, near * far)),
+          .stride = near_stride,
+          .near = near,
+          .far_stride = far_stride};
+}
+
+/// The first device of each host, and of two hosts if there are as many.
+std::vector<DeviceId> first_devices(const Cluster& cluster) {
+  std::vector<DeviceId> first;
+  for (const DeviceId d : cluster.devices.ids())
+    if (first.empty() || cluster.devices[d].host != cluster.devices[first.back()].host) first.push_back(d);
+  if (first.size() > 2) first.resize(2);
+  return first;
+}
+
+}  // namespace
+
+NodeShape node_shape(const Cluster& cluster) {
+  std::map<std::string, int> counts;
+  for (const Device& d : cluster.devices) ++counts[d.host];
+  NodeShape node;
+  if (counts.count("") > 0) return node;  // A device without a host is a node by itself.
+  node.devices = std::min_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+                   return a.second < b.second;
+                 })->second;
+  const std::vector<DeviceId> first = first_devices(cluster);
+  if (first.size() < 2) return node;
+  // Each device sends to its neighbor of the same number on the other node.
+  const Router router(cluster);
+  std::map<LinkId, int> messages;
+  for (int i = 0; i < node.devices; ++i)
+    for (const Hop& hop : router.require(DeviceId{first[0].value + i}, DeviceId{first[1].value + i}).hops)
+      ++messages[hop.link];
+  node.card = cluster.links[messages.begin()->first].bandwidth / messages.begin()->second;
+  for (const auto& [link, count] : messages) node.card = std::min(node.card, cluster.links[link].bandwidth / count);
+  return node;
+}
+
+GroupShape tensor_group(const Degrees& d, const NodeShape& node) {
+  return spread(d.tensor, d.order.stride(RankAxis::Tensor, d.dense_sizes()), node);
+}
+GroupShape context_group(const Degrees& d, const NodeShape& node) {
+  return spread(d.context, d.order.stride(RankAxis::Context, d.dense_sizes()), node);
+}
+GroupShape expert_group(const Degrees& d, const NodeShape& node) {
+  return spread(d.expert, d.order.stride(RankAxis::Expert, d.expert_sizes()), node);
+}
+GroupShape expert_tensor_group(const Degrees& d, const NodeShape& node) {
+  return spread(d.expert_tensor, d.order.stride(RankAxis::Tensor, d.expert_sizes()), node);
+}
+GroupShape data_group(const Degrees& d, const NodeShape& node) {
+  const RankSizes sizes = d.dense_sizes();
+  const int replica = d.order.stride(RankAxis::Data, sizes), context = d.order.stride(RankAxis::Context, sizes);
+  const bool context_first = context < replica || d.replicas == 1;
+  const int near = context_first ? d.context : d.replicas, far = context_first ? d.replicas : d.context;
+  return spread_twice(near, context_first ? context : replica, far, context_first ? replica : context, node);
+}
+GroupShape expert_data_group(const Degrees& d, const NodeShape& node) {
+  return spread(d.expert_replicas(), d.order.stride(RankAxis::Data, d.expert_sizes()), node);
+}
+
+namespace {
+
+/// Without a state to divide, or with one group, the whole group is the inner one.
+ShardGroups cut(const GroupShape& whole, int copies) {
+  const int inner = whole.ranks / copies;
+  ShardGroups groups{whole, whole};
+  groups.inner.ranks = inner;
+  groups.inner.ranks_per_node = std::min(whole.local(), inner);
+  groups.outer.ranks = copies;
+  groups.outer.ranks_per_node = std::clamp(whole.local() / std::max(1, inner), 1, copies);
+  groups.outer.step = inner;
+  return groups;
+}
+
+}  // namespace
+
+ShardGroups shard_groups(const StageShape& shape, const NodeShape& node) {
+  return cut(data_group(shape.degrees, node), shape.shard_copies());
+}
+
+ShardGroups expert_shard_groups(const StageShape& shape, const NodeShape& node) {
+  return cut(expert_data_group(shape.degrees, node), shape.shard_copies());
+}
+
+}  // namespace stagecraft
