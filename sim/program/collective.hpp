@@ -44,6 +44,8 @@ struct Collective {
   double share = 1;               ///< Part of each round that it moves, latencies included; the rest is another one.
   std::int32_t tie = -1;          ///< TiedGradientSum: its number among the tied parameters of the plan.
   Purpose purpose = Purpose::GradientSum;
+  int bucket = -1;  ///< GradientSum: its number among the buckets of the gradients of a stage; -1: it sums all of them.
+  double after = 1;  ///< It may start when this share of each computation that it waits for is done.
 
   /// Rounds of which every phase has the latencies and the bytes.
   double repeats() const { return rounds * share; }
