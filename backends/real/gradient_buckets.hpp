@@ -40,8 +40,8 @@ class GradientBuckets {
   std::map<InstructionId, std::vector<WaitingSum>> waiting_;  ///< By backward.
 };
 
-/// After node `n` of a backward, the gradients of dense weights from this number on get nothing more: weights that are
-/// tied to those of an earlier node are complete after that node.
+/// After node `n` of a backward, the gradients of dense weights from this number on get nothing more: tied
+/// weights are complete after the earliest of their nodes.
 std::int64_t summed_from(const StageNet&, std::size_t n);
 
 }  // namespace stagecraft::real

@@ -52,7 +52,7 @@ class StageExecutor {
   /// The gradient of the weights, summed over all micro-batches so far; for the sum over replicas. Where gradients are
   /// divided, it is the part of this device, and that sum is in it.
   Tensor gradient();
-  /// The same where a backward may go on: gradients of other layers are still added to it.
+  /// The sum while a backward goes on, which still adds gradients of other layers to it.
   Tensor growing_gradient() { return slots_.begin()->second.tensor(); }
   /// Whether the gradients of a backward are complete before it ends, with nothing left to be added to them.
   bool sums_in_place() const { return !training_.slots && !has_divided_gradients(); }

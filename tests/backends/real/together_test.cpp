@@ -63,9 +63,9 @@ ProcessResults run_together(int processes, const Program& program, int lost = -1
 
 void compare(std::string_view schedule, const ModelGraph& model, const Plan& plan, const WeightsRule& rule,
              const Training& training, LoweringOptions lowering = {}, bool buckets = false) {
-  Program made = test::real_program(schedule, plan, rule, 6, nullptr, lowering);
-  if (buckets) made = test::in_buckets(made, {0.25, 0.75}, {0.5, 1});
-  const test::RealRun alone = test::really_run(std::move(made), model, plan, rule, training);
+  Program program_alone = test::real_program(schedule, plan, rule, 6, nullptr, lowering);
+  if (buckets) program_alone = test::in_buckets(program_alone, {0.25, 0.75}, {0.5, 1});
+  const test::RealRun alone = test::really_run(std::move(program_alone), model, plan, rule, training);
   const Program& program = alone.program;
   for (const int processes : {2, 3}) {
     CAPTURE(schedule);
