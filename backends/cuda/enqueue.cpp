@@ -126,6 +126,8 @@ void Enqueuer::run(real::Session& session, Marks& marks, std::size_t count) {
 
 void Enqueuer::open(real::Session& session, Marks& marks) {
   session_ = &session;
+  session.when_part_done([this](InstructionId c, InstructionId member) { end_part(c, member); });
+  parts_done_.clear();
   marks_ = &marks;
   ended_.assign(p_.size(), {});
   arrived_.assign(p_.transfers.size(), {});
@@ -196,7 +198,10 @@ void Enqueuer::open_gates() {
 }
 
 void Enqueuer::wait_for_inputs(int queue, InstructionId id) {
-  for (const InstructionId w : p_.waits_for(id)) runtime_.queues().wait(queue, ended_[w.value]);
+  for (const InstructionId w : p_.waits_for(id)) {
+    const auto part = parts_done_.find({w, id});
+    runtime_.queues().wait(queue, part == parts_done_.end() ? ended_[w.value] : part->second);
+  }
 }
 
 const Event* Enqueuer::mark(int queue, bool timed) {
@@ -266,6 +271,7 @@ const Event* Enqueuer::barrier(bool timed) {
   if (last >= 0) marks_->of_queue.front().push_back(last);
   for (const int n : fresh_) ended_[n] = {};
   fresh_.clear();
+  parts_done_.clear();
   return event;
 }
 
@@ -274,6 +280,13 @@ void Enqueuer::compute(InstructionId id) {
   begin(queue, {id});
   session_->compute(id);
   end(queue, {id});
+}
+
+/// A bucket of gradients is summed next to the rest of the backward.
+void Enqueuer::end_part(InstructionId computation, InstructionId member) {
+  const int queue = runtime_.compute_queue(device(p_.at(computation).device));
+  const Event* const event = runtime_.recorder() ? nullptr : mark(queue, false);
+  parts_done_[{computation, member}] = runtime_.queues().end(queue, event);
 }
 
 }  // namespace stagecraft::cuda

@@ -76,6 +76,7 @@ class Enqueuer {
   void open_queues();
   void open_gates();
   void compute(InstructionId);
+  void end_part(InstructionId computation, InstructionId member);
   void rendezvous(int transfer);
   void send(int transfer);
   void receive(int transfer);
@@ -111,8 +112,10 @@ class Enqueuer {
   IdVector<StreamId, int> queue_of_stream_;
   std::map<std::pair<int, int>, int> free_queues_;  ///< Queues for messages without a stream, by device and peer.
   std::vector<Point> ended_;                        ///< End of each instruction.
-  std::vector<int> fresh_;                          ///< Instructions since the last barrier.
-  std::vector<std::vector<int>> unmarked_;          ///< Instructions of each queue since its last event.
+  std::map<std::pair<InstructionId, InstructionId>, Point>
+      parts_done_;  ///< Where a member of a collective need not wait for the end of a computation: where it waits.
+  std::vector<int> fresh_;                  ///< Instructions since the last barrier.
+  std::vector<std::vector<int>> unmarked_;  ///< Instructions of each queue since its last event.
   double waited_ = 0;
   std::vector<Point> arrived_;  ///< Arrival of each eager message between GPUs.
 };

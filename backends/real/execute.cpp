@@ -19,14 +19,24 @@ namespace {
 /// Sleeps where it should compute, and moves as many bytes as the messages have.
 class Emulation : public Actions, public RemoteBuffers {
  public:
-  explicit Emulation(const Program& program) : p_(program) {
+  explicit Emulation(const Program& program) : p_(program), buckets_(program) {
     std::uint64_t largest = 0;
     for (const Transfer& t : p_.transfers) largest = std::max(largest, p_.bytes(t));
     for (const CollectiveShape& s : p_.collective_shapes) largest = std::max(largest, s.bytes);
     from_.resize(largest);
   }
 
-  void compute(InstructionId id) override { sleep(p_.at(id).duration.value); }
+  void compute(InstructionId id) override {
+    double done = 0;
+    for (const WaitingSum& sum : buckets_.waiting_for(id)) {
+      if (sum.after >= 1 || !part_done_) continue;
+      sleep(p_.at(id).duration.value * std::max(0.0, sum.after - done));
+      done = std::max(done, sum.after);
+      part_done_(id, sum.member);
+    }
+    sleep(p_.at(id).duration.value * (1 - done));
+  }
+  void when_part_done(PartDone call) override { part_done_ = std::move(call); }
   void carry(int transfer) override { move(p_.bytes(p_.transfers[transfer])); }
   void collective(int index) override {
     const Collective& c = p_.collectives[index];
@@ -57,6 +67,8 @@ class Emulation : public Actions, public RemoteBuffers {
   }
 
   const Program& p_;
+  GradientBuckets buckets_;
+  PartDone part_done_;
   std::vector<char> from_;
   mutable std::atomic<char> sink_{0};
 };

@@ -241,33 +241,40 @@ void NetRun::input_side_of(std::size_t n, const Samples& s, const Call& c, Activ
   memory_->kernels().input_gradient(c, from, gradients);
 }
 
-void NetRun::backward(const Samples& s, const void* weights, bool input_side, void* sum, Activations& a) const {
+void NetRun::backward_node(std::size_t n, const Samples& s, const void* weights, bool input_side, void* sum,
+                           Activations& a) const {
+  const Node& node = net_->nodes[n];
+  if (node.operation->kind == OperationKind::Input) return;
+  const bool flows = node.output < 0 || a.gradients[node.output];
+  if (!flows) return;
+  if (only_exchanges(node)) {
+    if (input_side) exchange_back(node, s, a);
+    a.gradients[node.output] = {};
+    return;
+  }
+  const bool again = input_side && remakes(node);
+  if (again) remake(n, s, weights, a);
+  Array gathered;
+  const Call c = call(n, s, input_side ? weights_of(node, weights, gathered) : nullptr, a);
+  if (input_side) {
+    const Lap lap(watch_, LayerPass::InputGradient, n);
+    input_side_of(n, s, c, a);
+  }
+  if (again) a.saved[n] = {};
+  if (sum != nullptr && node.count > 0) {
+    const Lap lap(watch_, LayerPass::WeightGradient, n);
+    add_weight_gradient(node, c, a.gradients[node.output].tensor(), sum);
+  }
+  // The weights of the node may still wait for it.
+  if (node.output >= 0 && (sum != nullptr || node.count == 0)) a.gradients[node.output] = {};
+}
+
+void NetRun::backward(const Samples& s, const void* weights, bool input_side, void* sum, Activations& a,
+                      const std::function<void(std::size_t node)>& after_node) const {
   a.gradients.resize(net_->values.size());
   for (std::size_t n = net_->nodes.size(); n-- > 0;) {
-    const Node& node = net_->nodes[n];
-    if (node.operation->kind == OperationKind::Input) continue;
-    const bool flows = node.output < 0 || a.gradients[node.output];
-    if (!flows) continue;
-    if (only_exchanges(node)) {
-      if (input_side) exchange_back(node, s, a);
-      a.gradients[node.output] = {};
-      continue;
-    }
-    const bool again = input_side && remakes(node);
-    if (again) remake(n, s, weights, a);
-    Array gathered;
-    const Call c = call(n, s, input_side ? weights_of(node, weights, gathered) : nullptr, a);
-    if (input_side) {
-      const Lap lap(watch_, LayerPass::InputGradient, n);
-      input_side_of(n, s, c, a);
-    }
-    if (again) a.saved[n] = {};
-    if (sum != nullptr && node.count > 0) {
-      const Lap lap(watch_, LayerPass::WeightGradient, n);
-      add_weight_gradient(node, c, a.gradients[node.output].tensor(), sum);
-    }
-    // The weights of the node may still wait for it.
-    if (node.output >= 0 && (sum != nullptr || node.count == 0)) a.gradients[node.output] = {};
+    backward_node(n, s, weights, input_side, sum, a);
+    if (after_node) after_node(n);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
@@ -70,13 +71,17 @@ class NetRun {
   /// leave the stage.
   void forward(const Samples&, const void* weights, bool keep, Activations&) const;
   /// The halves of a backward; `gradients` holds what came from later stages. Weight gradients are added to `sum`.
-  void backward(const Samples&, const void* weights, bool input_side, void* sum, Activations&) const;
+  /// `after_node`, if it is not empty, is called after each operation, the last one first.
+  void backward(const Samples&, const void* weights, bool input_side, void* sum, Activations&,
+                const std::function<void(std::size_t node)>& after_node = {}) const;
   /// The sum of what the loss operations gave; waits for them.
   double loss(const std::vector<Array>& losses) const;
   /// A value that is not finite, as a sentence; empty: there is none.
   std::string not_finite(const Activations&, const Workload&) const;
 
  private:
+  void backward_node(std::size_t n, const Samples&, const void* weights, bool input_side, void* sum,
+                     Activations&) const;
   void run_node(const Node&, std::size_t n, const Samples&, const void* weights, Activations&) const;
   std::int64_t data_numbers(const Node&) const;
   void make_data(const Node&, const Samples&, Array& into) const;

@@ -46,6 +46,7 @@ class ProgramExecutor {
         transport_(transport),
         options_(options),
         followers_(p),
+        released_(p.waits.size(), false),
         missing_(std::make_unique<std::atomic<std::int32_t>[]>(p.size())),
         ends_ready_(std::make_unique<std::atomic<std::int32_t>[]>(p.transfers.size())),
         members_ready_(std::make_unique<std::atomic<std::int32_t>[]>(p.collectives.size())),
@@ -57,7 +58,11 @@ class ProgramExecutor {
       missing_[i] = static_cast<std::int32_t>(p.first_wait[i + 1] - p.first_wait[i]);
       left_ += here(p.at(InstructionId{i}).device);
     }
+    actions_.when_part_done([this](InstructionId computation, InstructionId member) { release(computation, member); });
   }
+  ProgramExecutor(const ProgramExecutor&) = delete;
+  ProgramExecutor& operator=(const ProgramExecutor&) = delete;
+  ~ProgramExecutor() { actions_.when_part_done({}); }
 
   Times run() {
     times_.origin = steady_seconds();
@@ -191,9 +196,21 @@ class ProgramExecutor {
     progress_.fetch_add(1, std::memory_order_relaxed);
     for (std::uint32_t f = followers_.first[n]; f < followers_.first[n + 1]; ++f) {
       const std::int32_t follower = followers_.ids[f];
+      if (released_[f]) continue;
       if (missing_[follower].fetch_sub(1, std::memory_order_acq_rel) == 1) ready.push_back(follower);
     }
     if (left_.fetch_sub(1) == 1) stop(nullptr);
+  }
+
+  /// A member of a collective waits no longer for a computation that goes on. The thread of the computation calls it.
+  void release(InstructionId computation, InstructionId member) {
+    std::vector<std::int32_t> ready;
+    for (std::uint32_t f = followers_.first[computation.value]; f < followers_.first[computation.value + 1]; ++f) {
+      if (followers_.ids[f] != member.value || released_[f]) continue;
+      released_[f] = true;
+      if (missing_[member.value].fetch_sub(1, std::memory_order_acq_rel) == 1) ready.push_back(member.value);
+    }
+    advance(ready);
   }
 
   /// Computation that is ready is handed to its device, communication is done at once.
@@ -361,6 +378,7 @@ class ProgramExecutor {
   Transport* transport_;
   ExecutorOptions options_;
   Followers followers_;
+  std::vector<char> released_;  ///< By place in followers_.ids: it did not wait for the end.
   std::unique_ptr<std::atomic<std::int32_t>[]> missing_, ends_ready_, members_ready_;
   std::unique_ptr<std::atomic<bool>[]> ended_;
   std::unique_ptr<Slot[]> next_;

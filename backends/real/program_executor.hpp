@@ -16,6 +16,10 @@ class Actions {
   virtual void compute(InstructionId) = 0;
   virtual void carry(int transfer) = 0;
   virtual void collective(int index) = 0;  ///< All of its members are ready.
+  /// What compute() calls for a member of a collective that no longer needs the rest of the computation: the first
+  /// bucket of gradients, for example. Empty: members wait for the end.
+  using PartDone = std::function<void(InstructionId computation, InstructionId member)>;
+  virtual void when_part_done(PartDone) {}
   /// Threads in compute() that wait for other devices of their group, which is no progress.
   virtual int waiting() const { return 0; }
   virtual void interrupt() {}  ///< The run has ended or failed: no thread may wait in compute() any more.

@@ -77,7 +77,12 @@ double evaluate(const Dataset& data, Kernels& kernels, const StageNet& net, std:
 
 Session::Session(const Program& program, const KernelFactory& factory, const std::function<bool(DeviceId)>& here,
                  bool queued)
-    : p_(program), w_(*program.workload), factory_(factory), width_(width_of(w_)), versions_(program.size(), -1) {
+    : p_(program),
+      w_(*program.workload),
+      factory_(factory),
+      width_(width_of(w_)),
+      buckets_(program),
+      versions_(program.size(), -1) {
   require_copies_apart(w_);
   if (width_ == kMixedWidth) require_undivided(w_);
   if (!queued) require_memory(program, here);
@@ -262,8 +267,26 @@ StageExecutor& Session::stage_on(StageId stage, DeviceId device) {
 void Session::compute(InstructionId id) {
   const Instruction& i = p_.at(id);
   StageExecutor& stage = stage_on(i.stage, i.device);
-  stage.compute(id);
+  if (buckets_.waiting_for(id).empty())
+    stage.compute(id);
+  else
+    compute_in_buckets(id, stage);
   versions_[id] = stage.last_version();
+}
+
+/// A backward after which gradients are summed in buckets: each sum may start when the layers of its bucket are done.
+void Session::compute_in_buckets(InstructionId id, StageExecutor& stage) {
+  if (!stage.sums_in_place()) {
+    stage.compute(id);
+    if (!stage.has_divided_gradients()) stage.gradient();  // Now, because two sums may ask for it at one time.
+    return;
+  }
+  std::span<const WaitingSum> left = buckets_.waiting_for(id);
+  const std::int64_t numbers = stage.net().dense_weights;
+  stage.compute(id, [&](std::int64_t from) {
+    for (; !left.empty() && buckets_.range(left.front().collective, numbers).first >= from; left = left.subspan(1))
+      if (part_done_ && left.front().after < 1) part_done_(id, left.front().member);
+  });
 }
 
 void Session::carry(int transfer) {
@@ -280,13 +303,23 @@ void Session::collective(int index) {
 }
 
 /// Gradients of experts are summed in the update, where other devices have copies of experts.
-std::int64_t Session::numbers(const Collective& c) { return net_on(p_.at(c.first)).dense_weights; }
+std::int64_t Session::numbers(const Collective& c) {
+  const std::int64_t dense = net_on(p_.at(c.first)).dense_weights;
+  const int index = p_.at(c.first).collective();
+  return buckets_.is_bucket(index) ? buckets_.range(index, dense).count : dense;
+}
 
 MemberArrays Session::arrays(InstructionId member) {
   const Instruction& i = p_.at(member);
   const Collective& c = p_.collective(i);
-  const Tensor dense{stage_on(i.stage, i.device).gradient().data, 1, numbers(c), true};
-  return in_place(p_.shape(c).kind, c.members, member.value - c.first.value, dense, wide_width(width_));
+  StageExecutor& stage = stage_on(i.stage, i.device);
+  const bool in_part = buckets_.is_bucket(i.collective());
+  const std::int64_t first = in_part ? buckets_.range(i.collective(), stage.net().dense_weights).first : 0;
+  char* const gradient =
+      static_cast<char*>((in_part && stage.sums_in_place() ? stage.growing_gradient() : stage.gradient()).data);
+  const std::size_t width = wide_width(width_);
+  const Tensor summed{gradient + first * static_cast<std::int64_t>(width), 1, numbers(c), true};
+  return in_place(p_.shape(c).kind, c.members, member.value - c.first.value, summed, width);
 }
 
 std::size_t Session::share_bytes(InstructionId member) {

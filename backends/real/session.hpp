@@ -9,6 +9,7 @@
 #include "backends/backend.hpp"
 #include "backends/real/collectives.hpp"
 #include "backends/real/execute.hpp"
+#include "backends/real/gradient_buckets.hpp"
 #include "backends/real/program_executor.hpp"
 #include "backends/real/records.hpp"
 #include "backends/real/stage_executor.hpp"
@@ -24,6 +25,7 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   Session(const Program&, const KernelFactory&, const std::function<bool(DeviceId)>& here, bool queued = false);
 
   void compute(InstructionId) override;
+  void when_part_done(PartDone call) override { part_done_ = std::move(call); }
   int waiting() const override { return waits_.waiting; }
   void interrupt() override;
   /// Whether devices meet inside of instructions, so that each needs a thread.
@@ -63,6 +65,7 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
 
  private:
   void prepare_data();
+  void compute_in_buckets(InstructionId, StageExecutor&);
   void compile_nets();
   GroupMember group_of(StageId, const std::vector<DeviceId>& devices, DeviceId member,
                        const std::function<bool(DeviceId)>& here);
@@ -80,6 +83,8 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   const Workload& w_;
   KernelFactory factory_;
   std::size_t width_;
+  GradientBuckets buckets_;
+  PartDone part_done_;
   std::unique_ptr<Dataset> data_;
   IdVector<StageId, StageNet> whole_nets_;         ///< Undivided stages.
   IdVector<StageId, std::vector<StageNet>> nets_;  ///< [stage][replica, until the places in both meshes repeat]

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "backends/real/gradient_buckets.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::real {
@@ -56,7 +57,7 @@ void StageExecutor::keep_losses(int iteration, int iterations) {
   }
 }
 
-void StageExecutor::compute(InstructionId id) {
+void StageExecutor::compute(InstructionId id, const SummedFrom& summed_from) {
   const Instruction& i = p_.at(id);
   switch (i.kind) {
     case InstructionKind::Forward:
@@ -66,7 +67,7 @@ void StageExecutor::compute(InstructionId id) {
     case InstructionKind::Backward:
     case InstructionKind::InputGradient:
     case InstructionKind::WeightGradient:
-      return backward(i);
+      return backward(i, summed_from);
     case InstructionKind::Update:
       update(i);
       last_version_ = weights_->updates();
@@ -135,7 +136,7 @@ void StageExecutor::post(const Instruction& i, bool gradient, std::vector<Array>
   mail_.post(place_.stage, i.micro_batch(), place_.replica, gradient, std::move(leaving));
 }
 
-void StageExecutor::backward(const Instruction& i) {
+void StageExecutor::backward(const Instruction& i, const SummedFrom& summed_from) {
   Activations& a = alive_.at(i.micro_batch());
   const bool input_side = i.kind != InstructionKind::WeightGradient;
   const bool weight_side = i.kind != InstructionKind::InputGradient;
@@ -154,7 +155,9 @@ void StageExecutor::backward(const Instruction& i) {
   const Weights weights = weights_->read(i);
   last_version_ = weights.version;
   void* const sum = weight_side ? slot(i.micro_batch()).data() : nullptr;
-  run_.backward(samples(i.micro_batch()), numbers_of(weights), input_side, sum, a);
+  std::function<void(std::size_t)> after_node;
+  if (summed_from) after_node = [&](std::size_t n) { summed_from(real::summed_from(net_, n)); };
+  run_.backward(samples(i.micro_batch()), numbers_of(weights), input_side, sum, a, after_node);
   weights_->done(i);
   if (input_side) {
     for (const Crossing& c : net_.inputs)

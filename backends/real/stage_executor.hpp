@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -34,7 +35,10 @@ class StageExecutor {
   StageExecutor(const StageNet&, StagePlace, const Program&, DeviceMemory&, TensorExchange&, const Dataset&,
                 std::unique_ptr<WeightStore>);
 
-  void compute(InstructionId);
+  /// Called in a backward when the gradients of dense weights from this number on are complete.
+  using SummedFrom = std::function<void(std::int64_t number)>;
+  /// `summed_from` is empty unless something waits for a part of a backward.
+  void compute(InstructionId, const SummedFrom& summed_from = {});
   /// Asks the data set now for what the forward of a micro-batch will need; gives the bytes.
   std::size_t prepare(int micro) { return run_.prepare(samples(micro), prepared_); }
   /// Copies the data of a micro-batch to the address from which every iteration reads it.
@@ -48,6 +52,10 @@ class StageExecutor {
   /// The gradient of the weights, summed over all micro-batches so far; for the sum over replicas. Where gradients are
   /// divided, it is the part of this device, and that sum is in it.
   Tensor gradient();
+  /// The sum while a backward goes on, which still adds gradients of other layers to it.
+  Tensor growing_gradient() { return slots_.begin()->second.tensor(); }
+  /// Whether the gradients of a backward are complete before it ends, with nothing left to be added to them.
+  bool sums_in_place() const { return !training_.slots && !has_divided_gradients(); }
   bool has_divided_gradients() const { return place_.shards(StateSharding::Gradients); }
 
   const WeightStore& weights() const { return *weights_; }
@@ -63,7 +71,7 @@ class StageExecutor {
 
  private:
   void forward(const Instruction&, bool again);
-  void backward(const Instruction&);
+  void backward(const Instruction&, const SummedFrom&);
   void update(const Instruction&);
   void require_finite(const Instruction&, const Activations&);
   [[noreturn]] void diverged(int micro, int updates, const std::string& where) const;

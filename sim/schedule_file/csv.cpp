@@ -13,6 +13,8 @@ namespace {
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // Spreadsheets put it in front.
 constexpr std::string_view kOverlapEnd = ")OVERLAP_F_B";
 constexpr std::string_view kDigits = "0123456789";
+/// More cells than these cannot be read: the file is no schedule, and each problem takes memory.
+constexpr std::size_t kMostProblems = 1000;
 constexpr int kMostStages = 1 << 20, kMostMicroBatches = 1 << 24;
 
 std::optional<Action> read_action(std::string_view cell) {
@@ -110,7 +112,7 @@ class CsvReader {
     while (!text.empty()) {
       const std::size_t end = text.find('\n');
       read_row(text.substr(0, end));
-      if (end == std::string_view::npos) break;
+      if (end == std::string_view::npos || has_stopped()) break;
       text.remove_prefix(end + 1);
     }
     if (result_.communicates)
@@ -125,7 +127,13 @@ class CsvReader {
     problems_.push_back({{code, 1, rank, column, std::string(cell), std::move(message)},
                          {file_, std::max(rank_, 0) + 1, offset},
                          std::move(help)});
+    if (problems_.size() != kMostProblems) return;
+    problems_.push_back({{"syntax", 1, rank, column, {}, "reading stopped here, after too many cells that are wrong"},
+                         {file_, std::max(rank_, 0) + 1, offset},
+                         {}});
   }
+
+  bool has_stopped() const { return problems_.size() > kMostProblems; }
 
   void read_row(std::string_view line) {
     ++rank_;
@@ -144,7 +152,7 @@ class CsvReader {
                           {file_, rank_ + 1, offset},
                           "take the cell out"});
       }
-      if (end == std::string_view::npos) return;
+      if (end == std::string_view::npos || has_stopped()) return;
       offset += static_cast<int>(end) + 1;
       line.remove_prefix(end + 1);
     }

@@ -8,6 +8,7 @@ updates and messages, how many runs were sure of their answer, and the load of t
 an error says little. Cases: transformer and mlp in two stages, dag with two branches on two threads, of which the second
 joins them, tensor in a group of two; stages4 and stages8 have more threads than a machine with two cores. A run that is refused says why.
 `tools/bench validations` prints the same table."""
+import argparse
 import json
 import os
 import pathlib
@@ -83,11 +84,23 @@ def table(tool, repetitions, cases, seconds=2):
             yield case, f"refused: {why}", "", loads
 
 
+def asked():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tool", metavar="STAGECRAFT")
+    parser.add_argument("repetitions", metavar="REPETITIONS", type=int, nargs="?", default=5)
+    parser.add_argument("cases", metavar="CASE[,CASE...]", nargs="?", default=",".join(CASES))
+    words = parser.parse_args()
+    if words.repetitions < 1:
+        parser.error("at least one repetition is needed")
+    if unknown := [case for case in words.cases.split(",") if case not in CASES]:
+        parser.error(f"there is no case '{unknown[0]}'; there are {', '.join(CASES)}")
+    return words
+
+
 def main():
-    tool = str(pathlib.Path(sys.argv[1]).resolve())
-    repetitions = int(sys.argv[2]) if len(sys.argv) > 2 else 5
-    cases = sys.argv[3].split(",") if len(sys.argv) > 3 else list(CASES)
-    for name, errors, sure, load in table(tool, repetitions, cases):
+    words = asked()
+    tool = str(pathlib.Path(words.tool).resolve())
+    for name, errors, sure, load in table(tool, words.repetitions, words.cases.split(",")):
         print(f"{name:<12} {errors}  {sure}  {load}", flush=True)
 
 

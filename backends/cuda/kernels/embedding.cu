@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "backends/cuda/kernels/each.hpp"
+#include "backends/cuda/kernels/rows.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -28,23 +29,38 @@ struct Embed {
   }
 };
 
+constexpr unsigned kWordThreads = 128;
+
 /// The block of the first row with a word adds all rows with that word, in their order; the others have nothing to do.
+/// Threads compare one row each, so a row is compared once by the block and not once for each column.
 template <class T>
 __global__ void words_kernel(std::int64_t rows, std::int64_t columns, std::int64_t vocabulary, const Wide<T>* input,
                              const T* gradient, Wide<T>* d_words) {
-  const auto seen_before = shared_memory<int>();
+  const auto shared = shared_memory<int>();  // Whether each row of a tile has the word, which do, and how many.
+  const unsigned list = kWordThreads, count = 2 * kWordThreads;
   const std::int64_t row = blockIdx.x, word = word_of(input[row], vocabulary);
-  if (threadIdx.x == 0) seen_before[0] = word < 0;
-  __syncthreads();
-  for (std::int64_t earlier = threadIdx.x; earlier < row; earlier += blockDim.x)
-    if (input[earlier] == input[row]) seen_before[0] = 1;
-  __syncthreads();
-  if (seen_before[0]) return;
-  for (std::int64_t column = threadIdx.x; column < columns; column += blockDim.x) {
-    Wide<T> sum = d_words[word * columns + column];
-    for (std::int64_t r = row; r < rows; ++r)
-      if (input[r] == input[row]) sum += gradient[r * columns + column];
-    d_words[word * columns + column] = sum;
+  int seen_before = word < 0;
+  for (std::int64_t earlier = threadIdx.x; earlier < row && !seen_before; earlier += blockDim.x)
+    seen_before = input[earlier] == input[row];
+  if (joined(seen_before, shared, Larger<int>{})) return;
+  for (std::int64_t tile = row; tile < rows; tile += blockDim.x) {
+    const std::int64_t mine = tile + threadIdx.x;
+    const int has_word = mine < rows && input[mine] == input[row];
+    shared[threadIdx.x] = has_word;
+    __syncthreads();
+    const bool counts = threadIdx.x + 1 == blockDim.x;
+    int before = 0;
+    if (has_word || counts)
+      for (unsigned t = 0; t < threadIdx.x; ++t) before += shared[t];
+    if (has_word) shared[list + before] = static_cast<int>(threadIdx.x);
+    if (counts) shared[count] = before + has_word;
+    __syncthreads();
+    for (std::int64_t column = threadIdx.x; column < columns && shared[count] > 0; column += blockDim.x) {
+      Wide<T> sum = d_words[word * columns + column];
+      for (int n = 0; n < shared[count]; ++n) sum += gradient[(tile + shared[list + n]) * columns + column];
+      d_words[word * columns + column] = sum;
+    }
+    __syncthreads();
   }
 }
 
@@ -87,7 +103,8 @@ void weight_gradient(const Device& device, const real::Call& call, const real::T
   const std::int64_t rows = call.samples * op.rows, columns = op.columns, numbers_each = columns * op.rows;
   auto* const d_words = static_cast<Wide<T>*>(d_weights);
   const T* const gradient = numbers<T>(d_output);
-  launch(words_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(128), sizeof(int), device.stream, rows, columns,
+  launch(words_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(kWordThreads),
+         (2 * kWordThreads + 1) * sizeof(int), device.stream, rows, columns,
          std::int64_t{op.inner}, numbers<Wide<T>>(call.inputs[0]), gradient, d_words);
   each(device, numbers_each,
        AddPositions<T>{call.samples, numbers_each, gradient, d_words + real::second_block(op, sizeof(T))});

@@ -10,6 +10,7 @@
 #include "backends/real/session.hpp"
 #include "tests/backends/real/memory_world.hpp"
 #include "tests/backends/real/run_case.hpp"
+#include "tests/support/buckets.hpp"
 #include "tests/support/collective_steps.hpp"
 #include "tests/support/nets.hpp"
 
@@ -61,9 +62,10 @@ ProcessResults run_together(int processes, const Program& program, int lost = -1
 }
 
 void compare(std::string_view schedule, const ModelGraph& model, const Plan& plan, const WeightsRule& rule,
-             const Training& training, LoweringOptions lowering = {}) {
-  const test::RealRun alone =
-      test::really_run(test::real_program(schedule, plan, rule, 6, nullptr, lowering), model, plan, rule, training);
+             const Training& training, LoweringOptions lowering = {}, bool buckets = false) {
+  Program program_alone = test::real_program(schedule, plan, rule, 6, nullptr, lowering);
+  if (buckets) program_alone = test::in_buckets(program_alone, {0.25, 0.75}, {0.5, 1});
+  const test::RealRun alone = test::really_run(std::move(program_alone), model, plan, rule, training);
   const Program& program = alone.program;
   for (const int processes : {2, 3}) {
     CAPTURE(schedule);
@@ -135,6 +137,7 @@ TEST_CASE("messages between processes change no bit: schedules, transfers, repli
   replicas.stages[StageId{1}].place_on({DeviceId{1}, DeviceId{4}, DeviceId{5}});
   replicas.stages[StageId{3}].place_on({DeviceId{3}, DeviceId{6}});
   compare("gpipe", model, replicas, flush, training);
+  compare("gpipe", model, replicas, flush, training, {}, true);
   training.slots = true;
   compare("gpipe", model, replicas, flush, training);
 }

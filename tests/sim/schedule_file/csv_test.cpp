@@ -230,4 +230,16 @@ TEST_CASE("cells that torch's reader accepts or misreads are refused") {
   }
 }
 
+TEST_CASE("reading stops after a thousand cells that are wrong, so a damaged file takes little memory") {
+  for (const char* end : {",", "\n"}) {
+    std::string text;
+    for (int n = 0; n < 5000; ++n) text += std::string("x") + end;
+    std::vector<CellProblem> problems;
+    read_csv(text, "x.csv", {}, problems);
+    REQUIRE(problems.size() == 1001);
+    CHECK(problems[999].problem.message == "'x' is not an op");
+    CHECK(problems.back().problem.message == "reading stopped here, after too many cells that are wrong");
+  }
+}
+
 }  // namespace stagecraft::csv_test

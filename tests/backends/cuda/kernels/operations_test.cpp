@@ -213,6 +213,20 @@ TEST_CASE("an invalid word or class gives NaN in the output") {
   }
 }
 
+TEST_CASE("words that come back after hundreds of rows are added in the order of the rows") {
+  for (const int words : {1, 3, 400}) {
+    Trial t;
+    t.name = "words";
+    t.op.kind = Embedding;
+    t.op.rows = 145, t.op.columns = 131, t.op.inner = words;
+    t.samples = 3;
+    t.columns = {1};
+    for (const std::size_t width : kWidths)
+      for (std::uint64_t seed = 1; seed <= kSeeds; ++seed)
+        CHECK(equal(on_gpu(t, width, false, seed), on_cpu(t, width)));
+  }
+}
+
 TEST_CASE("operations that have no kernel say so") {
   Gpu gpu(8);
   Operation input;

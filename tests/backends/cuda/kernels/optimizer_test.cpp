@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/cuda/kernels/counter.hpp"
+#include "backends/cuda/launch_meter.hpp"
 #include "tests/backends/cpu/trial.hpp"
 #include "tests/backends/cuda/kernels/gpu.hpp"
 
@@ -171,6 +172,29 @@ TEST_CASE("a step of Adam that the device counts has the bits of one that it is 
         CHECK(actual.everything() == expected.everything());
       }
     }
+}
+
+TEST_CASE("an update of all weights of a stage is one launch, for they are one array") {
+  constexpr std::int64_t kCount = 100'000;
+  constexpr std::size_t kBytes = kCount * 4;
+  for (const OptimizerKind kind : kKinds) {
+    CAPTURE(static_cast<int>(kind));
+    Gpu gpu(4);
+    void* blocks[4] = {};  // Weights, gradient and two moments.
+    for (void*& block : blocks) {
+      block = gpu.kernels().allocate(kBytes);
+      gpu.kernels().zero(block, kBytes);
+    }
+    real::OptimizerState state{blocks[2], blocks[3], nullptr, nullptr, nullptr, 0};
+    cuda::LaunchMeter meter;
+    const cuda::Metered metered(&meter);
+    meter.share_queues(1);
+    gpu.kernels().update(rule_of(kind), {}, kCount, blocks[1], state, blocks[0], blocks[0]);
+    CHECK(meter.calls() == 1);
+    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    meter.forget();
+    for (void* const block : blocks) gpu.kernels().release(block, kBytes);
+  }
 }
 
 }  // namespace stagecraft::optimizer_test
