@@ -24,6 +24,8 @@ class LinkCollectives {
   Seconds ring_time(CollectiveKind, const GroupShape&, Bytes) const;
   /// An all-reduce as a ring of these devices.
   Seconds ring_time(const std::vector<DeviceId>&, Bytes) const;
+  /// One message on an idle network.
+  Seconds message_time(DeviceId from, DeviceId to, Bytes) const;
   /// All-reduces of these groups at once are not shorter: what their rings carry over the busiest link between nodes,
   /// at the rate of that link. The members of a node share its ways out, as NCCL's channels do.
   Seconds least_time(const std::vector<std::vector<DeviceId>>& groups, Bytes) const;
