@@ -1,13 +1,9 @@
 #include "sim/report/objective.hpp"
 
-#include <algorithm>
-
 #include <fmt/core.h>
 
-#include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/quantity.hpp"
-#include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -19,14 +15,6 @@ constexpr double kBillion = 1e9;
 const std::vector<std::string>& objective_names() {
   static const std::vector<std::string> names{"time", "cost", "energy"};
   return names;
-}
-
-Objective objective_from(const std::string& name) {
-  const std::vector<std::string>& names = objective_names();
-  const auto at = std::find(names.begin(), names.end(), name);
-  if (at == names.end())
-    throw InputError(fmt::format("there is no objective '{}'", name), "write one of " + join(names));
-  return static_cast<Objective>(at - names.begin());
 }
 
 double ObjectiveUnit::in_unit(double amount) const {

@@ -15,8 +15,6 @@ enum class Objective { Time, Cost, Energy };
 
 /// Their names on the command line, in the order of the values.
 const std::vector<std::string>& objective_names();
-/// InputError for another name.
-Objective objective_from(const std::string& name);
 
 /// The objective of a search, with what its amounts are printed in. An amount is that of one iteration, in seconds,
 /// dollars or joules. It is printed for tokens, or for samples where these have no tokens.

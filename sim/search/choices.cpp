@@ -9,6 +9,7 @@
 #include "backends/world.hpp"
 #include "sim/cluster/memory_reserve.hpp"
 #include "sim/core/sha256.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/experiment/version.hpp"
@@ -169,6 +170,14 @@ void ChoiceSearch::finish() {
   if (variants_.limited) reasons_.note("micro-batches so small that there are more than 32 for each stage");
   if (variants_.skips_stages_of_one_rank) reasons_.note("several stages on a single rank, which Megatron-LM refuses");
   table_.reasons = reasons_.lines(table_, runner_.parts().explanation());
+}
+
+Objective objective_from(const std::string& name) {
+  const std::vector<std::string>& names = objective_names();
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end())
+    throw InputError(fmt::format("there is no objective '{}'", name), "write one of " + join(names));
+  return static_cast<Objective>(at - names.begin());
 }
 
 ChoiceTable search_choices(const Experiment& configured, const ChoiceOptions& asked,

@@ -12,6 +12,9 @@
 
 namespace stagecraft {
 
+/// The objective of one of objective_names(). InputError for another name.
+Objective objective_from(const std::string& name);
+
 struct ChoiceOptions {
   std::vector<std::string> schedules = {};  ///< Empty: the usual ones.
   std::vector<std::string> weights = {};    ///< Policies; empty: each schedule brings its own.
