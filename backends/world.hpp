@@ -39,7 +39,7 @@ struct Word {
   std::string text;
 };
 void send_message(int rank, std::string text);  ///< Does not wait until it is received.
-/// The next word that has arrived, if any; words from one process keep their order.
+/// The next word that has arrived as a whole, if any; words from one process keep their order.
 std::optional<Word> receive_message();
 
 /// All have told each other what there is to tell: from here each ends for itself, whatever becomes of the others.

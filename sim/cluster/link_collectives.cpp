@@ -26,6 +26,11 @@ Seconds LinkCollectives::ring_time(const std::vector<DeviceId>& ring, Bytes byte
   return time_of(phases_of(CollectiveKind::AllReduce, collective_algorithms::ring, DeviceGroup{ring}, whole), links_);
 }
 
+Seconds LinkCollectives::message_time(DeviceId from, DeviceId to, Bytes bytes) const {
+  const std::lock_guard lock(mutex_);
+  return links_.message_time(from, to, bytes);
+}
+
 namespace {
 
 /// The members of each node, in the order of the ranks.

@@ -34,6 +34,8 @@ class LinkCollectives {
   Seconds ring_time(CollectiveKind, const GroupShape&, Bytes) const;
   /// An all-reduce as a ring of these devices.
   Seconds ring_time(const std::vector<DeviceId>&, Bytes) const;
+  /// One message on an idle network.
+  Seconds message_time(DeviceId from, DeviceId to, Bytes) const;
   /// The floor of collectives of these groups at once: what they carry over the busiest link between nodes, at the rate
   /// of that link. The members of a node share its ways out, as NCCL's channels do. Zero for groups inside nodes. As a
   /// ring of all members, or as algorithms do that send each byte once to each other node.

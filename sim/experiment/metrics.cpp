@@ -45,6 +45,12 @@ double traffic(const CompiledExperiment& p, const Outcome& o, bool of_memory) {
   return sum;
 }
 
+double dollars_per_billion_samples(const Outcome& o) {
+  const Economics* e = o.report.economics ? &*o.report.economics : nullptr;
+  if (!e || e->dollars_per_hour <= 0 || o.report.throughput <= 0) return kUnknown;
+  return e->dollars_per_hour / 3600 * 1e9 / (o.report.throughput * e->goodput);
+}
+
 constexpr Metric kMetrics[] = {
     {"makespan_s", "s", "Length of the first iteration, fill and drain included.", false,
      [](const CompiledExperiment&, const Outcome& o) { return o.report.makespan.value; }},
@@ -71,6 +77,18 @@ constexpr Metric kMetrics[] = {
      [](const CompiledExperiment&, const Outcome& o) {
        const bool has_cost = o.report.economics && o.report.economics->dollars_per_billion_tokens > 0;
        return has_cost ? o.report.economics->dollars_per_billion_tokens : kUnknown;
+     }},
+    {"dollars_per_billion_samples", "$", "Cost of 10^9 samples, with `report.price`, of any model.", false,
+     [](const CompiledExperiment&, const Outcome& o) { return dollars_per_billion_samples(o); }},
+    {"energy_per_token_J", "J", "Energy of a token in this run, fill and drain included, for models of text.", false,
+     [](const CompiledExperiment&, const Outcome& o) {
+       const bool is_known = o.report.rates && o.report.rates->joules_per_token > 0;
+       return is_known ? o.report.rates->joules_per_token : kUnknown;
+     }},
+    {"energy_per_sample_J", "J", "Energy of a sample in this run, fill and drain included, of any model.", false,
+     [](const CompiledExperiment& p, const Outcome& o) {
+       const double samples = static_cast<double>(p.program.iterations) * p.program.mini_batch;
+       return o.report.energy.value > 0 && samples > 0 ? o.report.energy.value / samples : kUnknown;
      }},
     {"goodput", "", "Share of the time that is training which no failure undoes, with `report.failures`.", false,
      [](const CompiledExperiment&, const Outcome& o) {

@@ -188,8 +188,10 @@ double shared_work(const std::vector<std::vector<double>>& seconds, const std::v
   return best;
 }
 
-Bound work(const BoundQuery& q) {
-  const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
+namespace {
+
+/// [type][layer] Least seconds of a layer for a micro-batch, with any number of its samples at once.
+std::vector<std::vector<double>> seconds_by_type(const BoundQuery& q, const msr::Types& types) {
   std::vector<std::vector<double>> seconds;
   for (const DeviceTypeId type : types.types) {
     seconds.emplace_back();
@@ -199,8 +201,22 @@ Bound work(const BoundQuery& q) {
       seconds.back().push_back(rate * q.micro_batch);
     }
   }
-  return {{shared_work(seconds, types.counts())},
+  return seconds;
+}
+
+}  // namespace
+
+Bound work(const BoundQuery& q) {
+  const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
+  return {{shared_work(seconds_by_type(q, types), types.counts())},
           types.mixed() ? "all work shared as evenly as the devices allow" : "all work shared evenly"};
+}
+
+double least_price(const BoundQuery& q, const IdVector<DeviceTypeId, double>& prices) {
+  const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
+  std::vector<double> price;
+  for (const DeviceTypeId type : types.types) price.push_back(prices[type]);
+  return least_price(seconds_by_type(q, types), price);
 }
 
 Bound longest(const BoundQuery& q) {

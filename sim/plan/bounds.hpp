@@ -33,6 +33,10 @@ struct Bound {
 /// bounded from below by its dual prices. It holds for every plan.
 Bound work(const BoundQuery&);
 
+/// The price of all work of a micro-batch, each layer on the type of device where it costs least. `prices`: of a
+/// second, by the number of the type. It holds for every plan, on any number of these devices.
+double least_price(const BoundQuery&, const IdVector<DeviceTypeId, double>& prices);
+
 /// The longest operation of one layer, shared by as many replicas as there may be. It holds for every plan.
 Bound longest(const BoundQuery&);
 

@@ -32,10 +32,12 @@ std::string saved_text(const Choice& c, const Choice& first) {
 
 }  // namespace
 
-std::string behind_text(const Choice& c, const Choice& first) {
+std::string behind_text(const Choice& c, const Choice& first, const ObjectiveUnit& unit) {
   const Seconds period = known_period(first), longer = known_period(c) - period;
-  std::string text =
-      fmt::format("{:.1f} % {}", std::abs(100 * (longer / period)), longer.value < 0 ? "shorter" : "longer");
+  std::string text = unit.is_time() ? ""
+                                    : fmt::format("{:.1f} % more {}, ", 100 * (c.amount / first.amount - 1),
+                                                  objective_names()[static_cast<std::size_t>(unit.objective)]);
+  text += fmt::format("{:.1f} % {}", std::abs(100 * (longer / period)), longer.value < 0 ? "shorter" : "longer");
   std::vector<std::string> parts;
   add_time(parts, c.work - first.work, period, "work on the busiest device");
   add_time(parts, waiting_of(c) - waiting_of(first), period, "waiting");

@@ -41,7 +41,20 @@ std::vector<Choice> thinned(const std::vector<Choice>& front) {
   return shown;
 }
 
-Table printed(const ChoiceTable& t, const std::vector<Choice>& rows) {
+/// The amount of each row before its period, where that is no time. `every_objective`: the columns of all of them.
+void add_amount_columns(TableColumns<Choice>& columns, const ObjectiveUnit& unit, bool every_objective) {
+  if (unit.is_time() && !every_objective) return;
+  TableColumns<Choice> added;
+  for (FileColumn& c : objective_columns()) {
+    if (!every_objective && c.name() != unit.column()) continue;
+    added.push_back(
+        {{.key = std::move(c), .heading = unit.objective == Objective::Cost ? "cost" : "energy", .width = 9},
+         [&unit](const Choice& row) { return TableCell(unit.in_unit(row.amount), unit.number_text(row.amount)); }});
+  }
+  columns.insert(columns.begin(), added.begin(), added.end());
+}
+
+Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_columns = false) {
   using Row = Choice;
   TableColumns<Row> columns{
       {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
@@ -87,7 +100,9 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows) {
         .files = InFiles::Json},
        &Row::limit},
       {{.key = result_column("behind"), .files = InFiles::Json},
-       [&](const Row& c) { return c.id == t.front.front().id ? std::string() : behind_text(c, t.front.front()); }},
+       [&](const Row& c) {
+         return c.id == t.front.front().id ? std::string() : behind_text(c, t.front.front(), t.unit);
+       }},
       {{.key = result_column("set"), .files = InFiles::Json}, [](const Row& c) { return Json(c.sets); }},
   };
   const bool grouped = std::any_of(rows.begin(), rows.end(), [](const Row& c) { return !c.group.empty(); });
@@ -100,6 +115,7 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows) {
                                                          &Row::group}
                          : TableColumns<Row>::value_type{{.key = result_column("group")}, &Row::group});
   add_replay_columns(columns, t.replay, "makespan_s");
+  add_amount_columns(columns, t.unit, all_columns);
   return make_table<Row>(columns, rows);
 }
 
@@ -135,13 +151,19 @@ OwnAndFirst own_and_first(const ChoiceTable& t) {
 }
 
 std::string about_own(const ChoiceTable& t) {
+  const std::string as_it_is = ", so --out writes the scenario as it is";
+  if (!t.unit.is_time()) {
+    const double first = t.front.front().amount;
+    return fmt::format("as the scenario has it  {}; the first is {:.1f} % {}\n", t.unit.text(t.configured_amount),
+                       std::abs(100 * (1 - first / t.configured_amount)),
+                       first <= t.configured_amount ? "less" : "more" + as_it_is);
+  }
   const auto [configured, first, again] = own_and_first(t);
   const std::string shared = !again || to_text(configured) == to_text(t.configured_period)
                                  ? ""
                                  : fmt::format(", {} on {}", to_text(configured), t.replay.backend);
   return fmt::format("as the scenario has it  {}{}; the first is {:.1f} % {}\n", to_text(t.configured_period), shared,
-                     std::abs(100 * (1 - first / configured)),
-                     first <= configured ? "shorter" : "longer, so --out writes the scenario as it is");
+                     std::abs(100 * (1 - first / configured)), first <= configured ? "shorter" : "longer" + as_it_is);
 }
 
 std::string unexchanged(const std::vector<Choice>& rows) {
@@ -164,18 +186,21 @@ std::string unexchanged_text(const ChoiceTable& t) { return unexchanged(t.front)
 
 std::vector<bool> stand_out(const std::vector<Choice>& front) {
   constexpr double kLess = 0.6;
+  const auto much_less = [&](double less, double more) { return less < more * kLess; };
   std::vector<bool> out(front.size(), false);
   for (std::size_t i = 0; i < front.size(); ++i) {
     out[i] = true;
     for (std::size_t k = 0; k < i; ++k)
-      if (out[k] && front[k].devices <= front[i].devices && front[k].memory.value * kLess <= front[i].memory.value)
+      if (out[k] && front[k].devices <= front[i].devices && !much_less(front[i].memory.value, front[k].memory.value) &&
+          !much_less(known_period(front[i]).value, known_period(front[k]).value))
         out[i] = false;
   }
   return out;
 }
 
 bool covers(const Choice& a, const Choice& b) {
-  return a.period.value <= b.period.value * kSame && a.memory.value <= b.memory.value * kSame && a.devices <= b.devices;
+  return a.amount <= b.amount * kSame && a.period.value <= b.period.value * kSame &&
+         a.memory.value <= b.memory.value * kSame && a.devices <= b.devices;
 }
 
 bool covers_when_known(Choice a, Choice b) {
@@ -200,19 +225,22 @@ std::string nothing_found(const ChoiceTable& t) {
 }  // namespace
 
 std::optional<double> optimality_gap(const ChoiceTable& t) {
-  if (t.bound.value <= 0 || t.front.empty()) return {};
-  return std::max(0.0, known_period(t.front.front()) / t.bound - 1);
+  if (t.bound <= 0 || t.front.empty()) return {};
+  return std::max(0.0, t.front.front().amount / t.bound - 1);
 }
 
 std::string proved_text(const ChoiceTable& t) {
   const std::string why = t.stopped.empty() ? "" : fmt::format(" ({})", t.stopped);
+  const std::string name = objective_names()[static_cast<std::size_t>(t.unit.objective)];
+  const std::string better = t.unit.is_time() ? "a shorter period" : "a lower " + name;
   if (t.untried > 0)
-    return fmt::format("{} that could have a shorter period {} not simulated{}", pluralize(t.untried, "other"),
+    return fmt::format("{} that could have {} {} not simulated{}", pluralize(t.untried, "other"), better,
                        t.untried == 1 ? "was" : "were", why);
   if (t.cut_short)
-    return fmt::format("no other has a shorter period; smaller ones, or on fewer devices, were not all simulated{}",
-                       why.empty() ? " (--all)" : why);
-  return "no other is shorter, smaller or on fewer devices";
+    return fmt::format("no other has {}; {}smaller ones, or on fewer devices, were not all simulated{}", better,
+                       t.unit.is_time() ? "" : "shorter and ", why.empty() ? " (--all)" : why);
+  return fmt::format("no other is {}shorter, smaller or on fewer devices",
+                     t.unit.is_time() ? "" : "lower in " + name + ", ");
 }
 
 namespace {
@@ -236,7 +264,9 @@ std::string options_text(const std::vector<std::string>& sets, std::size_t width
 
 }  // namespace
 
-bool own_is_shortest(const ChoiceTable& t) {
+bool own_is_best(const ChoiceTable& t) {
+  if (!t.unit.is_time())
+    return t.configured_amount > 0 && !t.front.empty() && t.configured_amount < t.front.front().amount;
   if (t.configured_period.value <= 0 || t.front.empty()) return false;
   const OwnAndFirst periods = own_and_first(t);
   return periods.configured < periods.first;
@@ -253,10 +283,15 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
   std::string text = fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
                                  pluralize(t.simulated, "simulation"), t.unfit, proved_text(t));
   text += "stages: their number x replicas of each; micro-batch: number in an iteration x samples of each\n";
+  if (!t.unit.is_time())
+    text += fmt::format("{}: {}\n", t.unit.objective == Objective::Cost ? "cost" : "energy", t.unit.unit());
   text += t.reserve + interval_line(t.interval);
   if (const std::optional<double> gap = optimality_gap(t))
-    text += fmt::format("no order of work makes any of these plans shorter than {}: the first is at most {} % above\n",
-                        to_text(t.bound), two_digits(100 * *gap));
+    text += fmt::format("no order of work makes any of these plans {} than {}: the first is at most {} % above\n",
+                        t.unit.is_time()                      ? "shorter"
+                        : t.unit.objective == Objective::Cost ? "cheaper"
+                                                              : "take less",
+                        t.unit.text(t.bound), two_digits(100 * *gap));
   if (shown.size() < t.front.size())
     text += fmt::format("not shown: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
   text += refused_text(t);
@@ -293,8 +328,9 @@ Json choices_value(const ChoiceTable& t) {
                          {"proved", proved_text(t)},
                          {"reasons", t.reasons},
                          {"own_period_s", t.configured_period.value > 0 ? Json(t.configured_period.value) : Json()},
-                         {"bound_s", t.bound.value},
+                         {"bound_s", t.unit.is_time() ? Json(t.bound) : Json()},
                          {"gap", optimality_gap(t) ? Json(*optimality_gap(t)) : Json()},
+                         {"objective", objective_json(t.unit, t.bound, t.configured_amount)},
                          {"refused", std::move(refused)},
                          {"choices", to_json(printed(t, t.front))}};
   if (t.interval) json["interval"] = interval_json(*t.interval);
@@ -315,7 +351,7 @@ namespace {
 Table empty_choice_table() {
   ChoiceTable table;
   table.replay.backend = kReplayBackend;
-  return printed(table, {});
+  return printed(table, {}, true);
 }
 
 }  // namespace
@@ -330,39 +366,46 @@ const config::MapSpec& choices_fields() {
   own_replayed.doc("The scenario as it is written, with network contention; null without such a result.");
   static const MapSpec spec{
       .title = "What `stagecraft search --format json` prints: the Pareto front of period, memory and devices.",
-      .fields = {choice("schema", {"choices/1"}).doc("Version of this format."),
-                 text("title").doc("Title of the scenario."),
-                 text("model").doc("Name of the model."),
-                 text("cluster").doc("Name of the cluster."),
-                 integer("samples", 0, kInfinity).doc("Samples of an iteration."),
-                 integer("plans", 0, kInfinity).doc("Plans that were considered."),
-                 integer("simulated", 0, kInfinity).doc("Simulations."),
-                 integer("unfit", 0, kInfinity).doc("Simulations that exceed the memory of a device."),
-                 integer("too_large", 0, kInfinity)
-                     .doc("Plans whose weights, gradients and optimizer state alone exceed a device."),
-                 integer("dropped_by_bound", 0, kInfinity)
-                     .doc("Plans and choices that were skipped, because a lower bound shows that another is no worse."),
-                 integer("untried", 0, kInfinity)
-                     .doc("Choices that could have a shorter period than the first and were not simulated."),
-                 integer("untried_smaller", 0, kInfinity)
-                     .doc("Others that could need less memory or fewer devices and were not simulated."),
-                 boolean("cut_short").doc("Whether choices that could be better were not simulated."),
-                 text("stopped").doc("Why the search ended early; empty: it did not."),
-                 text("proved").doc("What is known about choices that were not simulated."),
-                 list("reasons", text("sentence")).doc("Why the first is the first, and what was not tried."),
-                 real("own_period_s", 0, kInfinity)
-                     .nullable()
-                     .doc("Period of the scenario as it is written, in seconds; null where it cannot run."),
-                 real("bound_s", 0, kInfinity).doc("No order of work makes any of the plans shorter, in seconds."),
-                 real("gap", 0, kInfinity)
-                     .nullable()
-                     .doc("How far the first is above bound_s at most, as a share of it; null without a bound."),
-                 table("refused", text("reason")).doc("Schedules that run none of the plans, and why."),
-                 list("choices", map("choice", row)).positional().doc("The front, shortest period first."),
-                 interval_field(),
-                 replay_field(),
-                 own_replayed,
-                 diagnosis_field()}};
+      .fields = {
+          choice("schema", {"choices/1"}).doc("Version of this format."),
+          text("title").doc("Title of the scenario."),
+          text("model").doc("Name of the model."),
+          text("cluster").doc("Name of the cluster."),
+          integer("samples", 0, kInfinity).doc("Samples of an iteration."),
+          integer("plans", 0, kInfinity).doc("Plans that were considered."),
+          integer("simulated", 0, kInfinity).doc("Simulations."),
+          integer("unfit", 0, kInfinity).doc("Simulations that exceed the memory of a device."),
+          integer("too_large", 0, kInfinity)
+              .doc("Plans whose weights, gradients and optimizer state alone exceed a device."),
+          integer("dropped_by_bound", 0, kInfinity)
+              .doc("Plans and choices that were skipped, because a lower bound shows that another is no worse."),
+          integer("untried", 0, kInfinity)
+              .doc("Choices that could have a shorter period than the first and were not simulated."),
+          integer("untried_smaller", 0, kInfinity)
+              .doc("Others that could need less memory or fewer devices and were not simulated."),
+          boolean("cut_short").doc("Whether choices that could be better were not simulated."),
+          text("stopped").doc("Why the search ended early; empty: it did not."),
+          text("proved").doc("What is known about choices that were not simulated."),
+          list("reasons", text("sentence")).doc("Why the first is the first, and what was not tried."),
+          real("own_period_s", 0, kInfinity)
+              .nullable()
+              .doc("Period of the scenario as it is written, in seconds; null where it cannot run."),
+          real("bound_s", 0, kInfinity)
+              .nullable()
+              .doc("No order of work makes any of the plans shorter, in seconds; null with another objective."),
+          real("gap", 0, kInfinity)
+              .nullable()
+              .doc("How far the first is above the bound of the objective at most, as a share of the bound; null "
+                   "without a bound."),
+          objective_field(),
+          table("refused", text("reason")).doc("Schedules that run none of the plans, and why."),
+          list("choices", map("choice", row))
+              .positional()
+              .doc("The front, shortest period first, or with another objective the smallest."),
+          interval_field(),
+          replay_field(),
+          own_replayed,
+          diagnosis_field()}};
   return spec;
 }
 

@@ -6,6 +6,7 @@
 
 #include "sim/report/diagnosis.hpp"
 #include "sim/report/interval.hpp"
+#include "sim/report/objective.hpp"
 #include "sim/report/picture.hpp"
 #include "sim/report/replay.hpp"
 
@@ -27,14 +28,17 @@ struct Choice {
   std::string limit;                        ///< The bottleneck, in words.
   std::string device_types;                 ///< "a100-80 and h100-sxm".
   Seconds work;                             ///< Work of the busiest device in a period.
-  int id = 0;                               ///< Index among the combinations that were tried.
+  Joules energy;                            ///< Energy of an iteration; zero where powers are not known.
+  /// What the search minimizes, of an iteration: seconds, dollars or joules; with contention where that is known.
+  double amount = 0;
+  int id = 0;                     ///< Index among the combinations that were tried.
   std::vector<std::string> sets;  ///< Options (path=value) that turn the scenario into this choice, for printed rows.
 };
 
 /// The period with contention where it is known, otherwise the period without.
 Seconds known_period(const Choice&);
 
-/// Whether a is not worse than b in period, memory and devices. Times that agree to nine digits are equal.
+/// Whether a is not worse than b in amount, period, memory and devices. Times that agree to nine digits are equal.
 bool covers(const Choice& a, const Choice& b);
 
 /// covers() with the periods with contention where they are known.
@@ -51,17 +55,19 @@ struct ChoiceTable {
   bool cut_short = false;                       ///< Some choices that could be better were not simulated.
   Seconds configured_period;                    ///< Period of the scenario as it is written; 0 where it cannot run.
   std::optional<ContendedResult> own_replayed;  ///< Makespan and period of the scenario as written, with contention.
-  Seconds bound;                                ///< No order of work makes any of the plans shorter.
-  int untried = 0;           ///< Choices that could have a shorter period than the first and were not simulated.
-  int untried_smaller = 0;   ///< Others that could need less memory or fewer devices and were not simulated.
-  int dropped_by_bound = 0;  ///< Plans and choices that were skipped: by a lower bound another is no worse.
-  std::string stopped;       ///< Why the search ended early: "the time is over", "interrupted"; empty: it did not.
+  ObjectiveUnit unit;                           ///< What the search minimizes.
+  double bound = 0;              ///< No order of work makes the amount of any of the plans smaller; 0: not known.
+  double configured_amount = 0;  ///< The amount of the scenario as it is written; 0 where it cannot run.
+  int untried = 0;               ///< Choices that could have a shorter period than the first and were not simulated.
+  int untried_smaller = 0;       ///< Others that could need less memory or fewer devices and were not simulated.
+  int dropped_by_bound = 0;      ///< Plans and choices that were skipped: by a lower bound another is no worse.
+  std::string stopped;           ///< Why the search ended early: "the time is over", "interrupted"; empty: it did not.
   std::vector<std::string> reasons;                          ///< Why the first is the first, and what was not tried.
   std::vector<std::pair<std::string, std::string>> refused;  ///< Schedules that run none of the plans, and why.
   std::vector<std::string> notes;                            ///< Remarks on the scenario as it is written.
   Replay replay;
   std::optional<PredictionInterval> interval;  ///< The interval of simulated times.
-  /// The Pareto front, shortest period first: no choice is covered by another. Choices that were simulated with
+  /// The Pareto front, smallest amount first: no choice is covered by another. Choices that were simulated with
   /// contention are compared and sorted by that result.
   std::vector<Choice> front;
   Diagnosis diagnosis;  ///< What limits the first row; the caller of search_choices() adds it.
@@ -73,13 +79,14 @@ std::optional<double> optimality_gap(const ChoiceTable&);
 std::string proved_text(const ChoiceTable&);
 /// Why a row is behind the first, and what it needs less: "7.2 % longer: 0.5 ms more waiting; needs 1 GiB less
 /// memory".
-std::string behind_text(const Choice&, const Choice& first);
+std::string behind_text(const Choice&, const Choice& first, const ObjectiveUnit& = {});
 
-/// Says for each row of a front whether it has much less memory, or fewer devices, than all rows before it.
+/// Says for each row of a front whether it has a much shorter period, much less memory, or fewer devices, than all rows
+/// before it.
 std::vector<bool> stand_out(const std::vector<Choice>& front);
 
-/// Whether the scenario as it is written has a shorter period than the first row, as after a search that was stopped.
-bool own_is_shortest(const ChoiceTable&);
+/// Whether the scenario as it is written is better than the first row, as after a search that was stopped.
+bool own_is_best(const ChoiceTable&);
 
 /// The whole front, or only the rows that stand out in its order or in the order of the periods without contention.
 std::string to_text(const ChoiceTable&, bool whole_front, const TextLayout& = {});

@@ -78,6 +78,7 @@ Economics economics(const TrainingBudget& budget, const std::map<std::string, in
   int devices = 0;
   for (const auto& [type, count] : devices_of_type) devices += count;
   e.devices = devices;
+  e.dollars_per_hour = dollars_per_hour(budget, devices_of_type);
   if (budget.failures && devices > 0) {
     const FailureModel& f = *budget.failures;
     const Seconds mtbf = f.mtbf / devices;
@@ -86,7 +87,7 @@ Economics economics(const TrainingBudget& budget, const std::map<std::string, in
   }
   const double rate = tokens_per_second * e.goodput;
   if (rate <= 0) return e;
-  const double dollars_per_second = dollars_per_hour(budget, devices_of_type) / kHour;
+  const double dollars_per_second = e.dollars_per_hour / kHour;
   e.dollars_per_billion_tokens = dollars_per_second * kBillion / rate;
   e.duration = {budget.tokens / rate};
   e.dollars = dollars_per_second * e.duration.value;

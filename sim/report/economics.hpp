@@ -39,6 +39,7 @@ void check_prices(const TrainingBudget&, const std::vector<std::string>& types);
 /// What a run takes in units of a budget. Zero is not known.
 struct Economics {
   double devices = 0;
+  double dollars_per_hour = 0;  ///< The price of all devices.
   double dollars_per_billion_tokens = 0;
   Seconds duration;    ///< Time for all tokens, with failures where their rate is given.
   double dollars = 0;  ///< Price of all tokens, likewise.

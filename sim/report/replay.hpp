@@ -21,6 +21,7 @@ inline constexpr int kFewestIterations = 5;
 struct ContendedResult {
   Seconds makespan, period;
   std::string why_not = {};  ///< One line; empty when it ran.
+  Joules energy = {};        ///< Energy of an iteration; zero where powers are not known.
 
   bool ran() const { return why_not.empty(); }
 };

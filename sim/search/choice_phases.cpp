@@ -36,10 +36,10 @@ void ChoiceSearch::set_all_aside() {
 }
 
 void ChoiceSearch::find_orders() {
-  std::vector<std::tuple<Seconds, Seconds, int>> plans;
+  std::vector<std::tuple<double, double, int>> plans;
   for (std::size_t i = 0; i < orders_.size(); ++i) {
-    const auto at = shortest_of_plan_.find(orders_[i].combination.candidate.get());
-    plans.emplace_back(at == shortest_of_plan_.end() ? Seconds{kInfinity} : at->second, orders_[i].bound, i);
+    const auto at = best_of_plan_.find(orders_[i].combination.candidate.get());
+    plans.emplace_back(at == best_of_plan_.end() ? kInfinity : at->second, orders_[i].amount, i);
   }
   std::sort(plans.begin(), plans.end());
   int searched = 0;
@@ -48,9 +48,9 @@ void ChoiceSearch::find_orders() {
     run_batch(batch);
     batch.clear();
   };
-  for (const auto& [shortest, bound, i] : plans) {
+  for (const auto& [smallest, amount, i] : plans) {
     if (stopping() || searched >= asked_.max_orders) break;
-    if (!may_be_shorter(bound)) continue;
+    if (!may_be_better(amount)) continue;
     batch.push_back(static_cast<int>(tasks_.size()));
     tasks_.push_back(orders_[i]);
     ordered_plans_.insert(orders_[i].combination.candidate.get());
@@ -65,24 +65,24 @@ int ChoiceSearch::count_untried() {
   for (const int number : aside_) {
     const SearchTask& task = tasks_[number];
     reasons_.add_bound(task.variant ? task.variant->device_types : task.combination.candidate->properties.device_types,
-                       task.bound);
-    if (!may_be_shorter(task.bound)) continue;
+                       task.amount);
+    if (!may_be_better(task.amount)) continue;
     ++count;
-    if (task.variant) shortest_bound_ = std::min(shortest_bound_, task.bound);
+    if (task.variant) least_bound_ = std::min(least_bound_, task.amount);
   }
   int orders = 0;
   for (const SearchTask& task : orders_) {
     const Candidate* plan = task.combination.candidate.get();
     if (ordered_plans_.contains(plan)) continue;
-    reasons_.add_bound(plan->properties.device_types, task.bound);
-    if (!may_be_shorter(task.bound)) continue;
+    reasons_.add_bound(plan->properties.device_types, task.amount);
+    if (!may_be_better(task.amount)) continue;
     untried_orders_.insert(plan);
     ++orders;
   }
   if (orders > 0)
     reasons_.note(
         fmt::format("no order was searched for on {} that could have shorter ones", pluralize(orders, "other plan")));
-  if (best_) shortest_bound_ = std::min(shortest_bound_, known_period(*best_));
+  if (best_) least_bound_ = std::min(least_bound_, best_->amount);
   return count + orders;
 }
 
@@ -90,11 +90,11 @@ void ChoiceSearch::find_front() {
   if (!best_) return;
   int simulations = table_.simulated + std::min(asked_.front_simulations, asked_.max_simulations);
   std::int64_t steps = std::int64_t{kPlansOfSimulation} * asked_.front_simulations;
-  std::map<int, std::set<std::tuple<Seconds, std::uint64_t, int>>> by_devices;
+  std::map<int, std::set<std::tuple<double, std::uint64_t, int>>> by_devices;
   const auto sort_in = [&] {
     set_all_aside();
     for (const int number : aside_)
-      by_devices[tasks_[number].devices].emplace(tasks_[number].bound, tasks_[number].tie, number);
+      by_devices[tasks_[number].devices].emplace(tasks_[number].amount, tasks_[number].tie, number);
     aside_.clear();
   };
   sort_in();
@@ -106,8 +106,7 @@ void ChoiceSearch::find_front() {
         while (!tasks.empty()) {
           const int number = std::get<2>(*tasks.begin());
           tasks.erase(tasks.begin());
-          const SearchTask& task = tasks_[number];
-          if (is_covered(task.bound, task.memory, task.devices)) {
+          if (is_covered(tasks_[number])) {
             ++table_.dropped_by_bound;
             continue;
           }
@@ -122,10 +121,10 @@ void ChoiceSearch::find_front() {
     sort_in();
   }
   for (const auto& [devices, tasks] : by_devices)
-    for (const auto& [bound, tie, number] : tasks)
-      if (is_covered(bound, tasks_[number].memory, devices))
+    for (const auto& [amount, tie, number] : tasks)
+      if (is_covered(tasks_[number]))
         ++table_.dropped_by_bound;
-      else if (table_.cut_short = true; !may_be_shorter(bound))
+      else if (table_.cut_short = true; !may_be_better(amount))
         ++table_.untried_smaller;
   if (asked_.max_orders == std::numeric_limits<int>::max()) find_orders_on_fronts();
 }

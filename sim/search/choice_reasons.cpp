@@ -11,8 +11,8 @@
 namespace stagecraft {
 namespace {
 
-bool is_shorter(const Choice& a, const Choice& b) {
-  return std::tuple(known_period(a), a.memory, a.id) < std::tuple(known_period(b), b.memory, b.id);
+bool is_better(const Choice& a, const Choice& b) {
+  return std::tuple(a.amount, a.memory, a.id) < std::tuple(b.amount, b.memory, b.id);
 }
 
 std::string words(const Choice& c) {
@@ -34,15 +34,15 @@ std::string parts(const Choice& c) {
 }  // namespace
 
 void ChoiceReasons::add(const Choice& c) {
-  Seconds& simulated = by_types_[c.device_types].simulated;
-  simulated = std::min(simulated, known_period(c));
-  shortest_.insert(std::upper_bound(shortest_.begin(), shortest_.end(), c, is_shorter), c);
-  if (shortest_.size() > 2) shortest_.pop_back();
+  double& simulated = by_types_[c.device_types].simulated;
+  simulated = std::min(simulated, c.amount);
+  best_.insert(std::upper_bound(best_.begin(), best_.end(), c, is_better), c);
+  if (best_.size() > 2) best_.pop_back();
 }
 
-void ChoiceReasons::add_bound(const std::string& device_types, Seconds bound) {
-  Seconds& shortest = by_types_[device_types].bound;
-  shortest = std::min(shortest, bound);
+void ChoiceReasons::add_bound(const std::string& device_types, double amount) {
+  double& lower_bound = by_types_[device_types].bound;
+  lower_bound = std::min(lower_bound, amount);
 }
 
 void ChoiceReasons::add_unfit(const Choice& c) {
@@ -53,24 +53,29 @@ std::vector<std::string> ChoiceReasons::lines(const ChoiceTable& table, const st
   std::vector<std::string> lines;
   if (table.front.empty()) return lines;
   const Choice& first = table.front.front();
-  lines.push_back(fmt::format("the first: {}; {}", words(first), parts(first)));
-  for (const Choice& c : shortest_)
+  const ObjectiveUnit& unit = table.unit;
+  const auto period = [&](const Choice& c) {
+    return unit.is_time() ? std::string() : fmt::format("a period of {}: ", to_text(known_period(c)));
+  };
+  lines.push_back(fmt::format("the first: {}; {}{}", words(first), period(first), parts(first)));
+  for (const Choice& c : best_)
     if (c.id != first.id) {
-      lines.push_back(fmt::format("the next: {} at {}; {}", words(c), to_text(known_period(c)), parts(c)));
+      lines.push_back(fmt::format("the next: {} at {}; {}{}", words(c), unit.text(c.amount), period(c), parts(c)));
       break;
     }
-  for (const auto& [types, shortest] : by_types_) {
+  for (const auto& [types, amounts] : by_types_) {
     if (types == first.device_types) continue;
-    const bool is_simulated = shortest.simulated.value < kInfinity;
-    if (is_simulated && shortest.simulated <= shortest.bound)
-      lines.push_back(fmt::format("on {}: {} at best", types, to_text(shortest.simulated)));
+    const bool is_simulated = amounts.simulated < kInfinity;
+    if (is_simulated && amounts.simulated <= amounts.bound)
+      lines.push_back(fmt::format("on {}: {} at best", types, unit.text(amounts.simulated)));
     else
-      lines.push_back(fmt::format("on {}: no shorter than {}{}", types, to_text(shortest.bound),
-                                  is_simulated ? fmt::format("; {} simulated", to_text(shortest.simulated))
+      lines.push_back(fmt::format("on {}: no {} than {}{}", types, unit.is_time() ? "shorter" : "less",
+                                  unit.text(amounts.bound),
+                                  is_simulated ? fmt::format("; {} simulated", unit.text(amounts.simulated))
                                                : std::string(", by lower bounds")));
   }
   if (!about_parts.empty()) lines.push_back(about_parts);
-  if (shortest_unfit_ && shortest_unfit_->period < known_period(first))
+  if (shortest_unfit_ && unit.is_time() && shortest_unfit_->period < known_period(first))
     lines.push_back(fmt::format("does not fit in memory with its messages: {} at {}", words(*shortest_unfit_),
                                 to_text(shortest_unfit_->period)));
   if (!not_tried_.empty()) lines.push_back("not tried: " + join(not_tried_, "; "));

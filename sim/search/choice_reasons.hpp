@@ -14,8 +14,8 @@ namespace stagecraft {
 class ChoiceReasons {
  public:
   void add(const Choice&);
-  /// Plans on devices of these types were not simulated, because none has a shorter period.
-  void add_bound(const std::string& device_types, Seconds);
+  /// Plans on devices of these types were not simulated, because none has a smaller amount.
+  void add_bound(const std::string& device_types, double amount);
   /// It fits in memory unless messages share links. Others that do not fit were not simulated.
   void add_unfit(const Choice&);
   void note(const std::string& not_tried) { not_tried_.push_back(not_tried); }
@@ -26,12 +26,12 @@ class ChoiceReasons {
   std::vector<std::string> lines(const ChoiceTable&, const std::string& about_parts) const;
 
  private:
-  std::vector<Choice> shortest_;  ///< The two shortest with different plans or orders.
-  struct Shortest {
-    Seconds simulated{kInfinity}, bound{kInfinity};
+  std::vector<Choice> best_;  ///< The two best with different plans or orders.
+  struct TypeAmounts {
+    double simulated = kInfinity, bound = kInfinity;
   };
-  std::map<std::string, Shortest> by_types_;  ///< On devices of these types and parts no period is shorter.
-  std::optional<Choice> shortest_unfit_;      ///< Without contention.
+  std::map<std::string, TypeAmounts> by_types_;  ///< On devices of these types and parts no amount is smaller.
+  std::optional<Choice> shortest_unfit_;         ///< Without contention.
   std::vector<std::string> not_tried_;
 };
 

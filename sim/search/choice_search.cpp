@@ -26,9 +26,9 @@ void ChoiceSearch::add(SearchTask task) {
   tasks_.push_back(std::move(task));
 }
 
-bool ChoiceSearch::is_covered(Seconds bound, Bytes memory, int devices) const {
+bool ChoiceSearch::is_covered(const SearchTask& task) const {
   Choice c;
-  c.period = bound, c.memory = memory, c.devices = devices;
+  c.period = task.bound, c.memory = task.memory, c.devices = task.devices, c.amount = task.amount;
   return is_covered(c);
 }
 
@@ -54,7 +54,7 @@ bool ChoiceSearch::stopping() {
 void ChoiceSearch::take(TaskQueue& queue, double effort, std::size_t size, std::vector<int>& batch) {
   while (!queue.empty() && batch.size() < size && queue.least_effort() <= effort) {
     const int number = queue.take();
-    (may_be_shorter(tasks_[number].bound) ? batch : aside_).push_back(number);
+    (may_be_better(tasks_[number].amount) ? batch : aside_).push_back(number);
   }
 }
 
@@ -102,10 +102,11 @@ Json json_of(const TaskResult& result) {
                     {"too_large", result.too_large_to_simulate}};
 }
 
-TaskResult result_from(const Json& json, const SearchTask& task) {
+TaskResult result_from(const Json& json, const SearchTask& task, const CombinationRunner& runner) {
   TaskResult result{.done = true};
   if (!task.variant) {
     result.trial = with_properties(trial_from(json.at("trial")), task.combination);
+    runner.set_amount(task.combination, result.trial->choice);
     return result;
   }
   result.too_large_to_simulate = json.at("too_large") == Json(true);
@@ -151,7 +152,8 @@ void ChoiceSearch::evaluate_together(const std::vector<int>& batch, std::vector<
   }
   table_.stopped = joined.stopped;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (!results[i].done && !joined.results[i].is_null()) results[i] = result_from(joined.results[i], tasks_[batch[i]]);
+    if (!results[i].done && !joined.results[i].is_null())
+      results[i] = result_from(joined.results[i], tasks_[batch[i]], runner_);
     if (results[i].candidate) kept_by_[results[i].candidate.get()] = owners[i];
   }
 }
@@ -167,10 +169,11 @@ TaskResult ChoiceSearch::result_of(const SearchTask& task) const {
 }
 
 Trial ChoiceSearch::trial_of(const Combination& combination) const {
-  const auto worth = [this](const Choice& c) { return may_be_shorter(c.period) || !is_covered(c); };
+  const auto worth = [this](const Choice& c) { return may_be_better(c.amount) || !is_covered(c); };
   if (!asked_.resume.empty())
     if (std::optional<Trial> saved = saved_.find(join(runner_.sets_of(combination)))) {
       Trial trial = with_properties(std::move(*saved), combination);
+      runner_.set_amount(combination, trial.choice);
       const Choice& c = trial.choice;
       if (!asked_.contended || c.replayed || trial.result != TrialResult::Ran || !worth(c)) return trial;
     }
@@ -197,9 +200,9 @@ void ChoiceSearch::take_in_plan(const SearchTask& task, const TaskResult& result
   }
   const bool all_flush = std::all_of(policies_.begin(), policies_.end(),
                                      [](const SchedulingPolicy& policy) { return policy.schedule->flushes; });
-  shortest_bound_ =
-      std::min(shortest_bound_, all_flush ? c.properties.period : std::max(c.variant.bound, c.bound.work));
-  for (SearchTask& next : simulations_of(result.candidate, task.effort, policies_))
+  const Seconds bound = all_flush ? c.properties.period : std::max(c.variant.bound, c.bound.work);
+  least_bound_ = std::min(least_bound_, runner_.least_amount(c, bound));
+  for (SearchTask& next : simulations_of(result.candidate, task.effort, policies_, runner_))
     if (next.combination.policy.effort < 2)
       add(std::move(next));
     else
@@ -227,9 +230,9 @@ void ChoiceSearch::keep(const Combination& combination, Choice c) {
   c.id = static_cast<int>(tried_.size());
   tried_.push_back(combination);
   reasons_.add(c);
-  const auto [entry, is_new] = shortest_of_plan_.try_emplace(combination.candidate.get(), known_period(c));
-  if (!is_new) entry->second = std::min(entry->second, known_period(c));
-  if (may_be_shorter(known_period(c)) && (!asked_.contended || c.replayed)) best_ = c;
+  const auto [entry, is_new] = best_of_plan_.try_emplace(combination.candidate.get(), c.amount);
+  if (!is_new) entry->second = std::min(entry->second, c.amount);
+  if (may_be_better(c.amount) && (!asked_.contended || c.replayed)) best_ = c;
   if (asked_.contended && !c.replayed) return;  // Another covers it even without contention.
   put(c, table_.front);
   put(c, fronts_[c.recompute]);

@@ -54,7 +54,7 @@ class ChoiceSearch {
   /// time that more recomputation costs.
   void find_orders_on_fronts();
   void add(SearchTask task);
-  bool is_covered(Seconds bound, Bytes memory, int devices) const;
+  bool is_covered(const SearchTask& task) const;
   bool is_covered(const Choice& c) const;
   bool stopping();
   /// Fills the batch up to `size` tasks. Tasks of more effort wait until what this batch finds is known.
@@ -72,7 +72,7 @@ class ChoiceSearch {
   void take_in_trial(const SearchTask& task, const Trial& trial);
   void keep(const Combination& combination, Choice c);
   static void put(const Choice& c, std::vector<Choice>& front);
-  bool may_be_shorter(Seconds bound) const { return !best_ || bound.value < known_period(*best_).value * kLess; }
+  bool may_be_better(double amount) const { return !best_ || amount < best_->amount * kLess; }
   /// Empty while neither a signal nor the time ends the search.
   std::string reason_to_stop() const;
   /// The search ends before all is done that its options allow.
@@ -88,6 +88,7 @@ class ChoiceSearch {
   int threads_;
   std::vector<SchedulingPolicy> policies_;
   PlannedExperiment configured_;
+  SearchObjective objective_;
   CombinationRunner runner_;
   SavedTrials saved_;
   SearchProcesses processes_;
@@ -95,14 +96,14 @@ class ChoiceSearch {
   PlanVariants variants_;
   std::vector<SearchTask> tasks_;
   TaskQueue plans_, trials_;
-  std::vector<int> aside_;          ///< Tasks that cannot be shorter than the best.
+  std::vector<int> aside_;          ///< Tasks that cannot be better than the best.
   std::vector<SearchTask> orders_;  ///< One for each plan.
   std::set<const Candidate*> ordered_plans_, untried_orders_;
-  std::map<const Candidate*, Seconds> shortest_of_plan_;
+  std::map<const Candidate*, double> best_of_plan_;  ///< Its smallest amount.
   std::map<const Candidate*, int> kept_by_;  ///< The process that made the plan, of several that share the search.
   std::vector<Combination> tried_;           ///< [Choice::id]
   std::optional<Choice> best_;
-  Seconds shortest_bound_{kInfinity};
+  double least_bound_ = kInfinity;  ///< No plan has a smaller amount.
   ChoiceReasons reasons_;
   std::int64_t done_ = 0;
   double shown_ = 0;

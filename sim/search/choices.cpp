@@ -9,6 +9,7 @@
 #include "backends/world.hpp"
 #include "sim/cluster/memory_reserve.hpp"
 #include "sim/core/sha256.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/experiment/version.hpp"
@@ -39,8 +40,9 @@ PlannedExperiment plan_trained(const Experiment& configured) {
 
 /// Identifies the question, so that a file of saved trials is not used for another.
 std::string question_of(const Experiment& e, const ChoiceOptions& asked) {
-  std::string text = fmt::format("{} {} {} {} {} {} {} {}", version(), e.scenario_hash, asked.backend, asked.contended,
-                                 asked.max_simulations, asked.front_simulations, asked.max_orders, asked.seed);
+  std::string text = fmt::format("{} {} {} {} {} {} {} {} {}", version(), e.scenario_hash, asked.backend,
+                                 asked.contended, asked.max_simulations, asked.front_simulations, asked.max_orders,
+                                 asked.seed, static_cast<int>(asked.objective));
   for (const std::string& name : asked.schedules) text += " schedule " + name;
   for (const std::string& name : asked.weights) text += " weights " + name;
   return sha256(text);
@@ -55,13 +57,15 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
       threads_(thread_count(asked.threads)),
       policies_(scheduling_policies(asked.schedules, asked.weights, configured.rules.get())),
       configured_(plan_trained(configured)),
-      runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured)),
+      objective_(asked.objective, configured_, iterations_of(configured)),
+      runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured), objective_),
       saved_(asked.resume, question_of(configured, asked)),
       processes_(question_of(configured, asked)) {
   table_.title = configured.title.empty() ? "(untitled)" : configured.title;
   table_.model = configured.model->name;
   table_.cluster = configured.cluster->name;
   table_.reserve = reserve_line(*configured.cluster);
+  table_.unit = objective_.unit();
   table_.samples = configured_.plan.mini_batch;
   table_.iterations = iterations_of(configured);
   table_.notes = remarks(configured_);
@@ -73,10 +77,17 @@ void ChoiceSearch::search() {
   own_period();
   std::vector<const ScheduleDef*> schedules;
   for (const SchedulingPolicy& policy : policies_) schedules.push_back(policy.schedule);
-  variants_ = plan_variants(configured_, schedules, runner_.parts());
+  variants_ = plan_variants(configured_, schedules, runner_.parts(), objective_);
   for (const PlanVariant& v : variants_.list)
-    add({.variant = &v, .bound = v.bound, .memory = v.memory, .devices = v.devices, .effort = v.searches});
-  phase_ = "shortest period";
+    add({.variant = &v,
+         .bound = v.bound,
+         .amount = v.amount,
+         .memory = v.memory,
+         .devices = v.devices,
+         .effort = v.searches});
+  phase_ = objective_.is_time()                  ? "shortest period"
+           : asked_.objective == Objective::Cost ? "lowest cost"
+                                                 : "lowest energy";
   find_shortest();
   phase_ = "orders of work";
   find_orders();
@@ -114,37 +125,44 @@ void ChoiceSearch::own_period() {
     PlannedExperiment planned = configured_;
     planned.experiment = std::move(e);
     const CompiledExperiment c = compile(std::move(planned));
-    table_.configured_period = stagecraft::run(c, asked_.backend).report.period;
+    const Report report = stagecraft::run(c, asked_.backend).report;
+    table_.configured_period = report.period;
     if (asked_.contended) table_.own_replayed = contended_result(c);
+    if (table_.own_replayed && !table_.own_replayed->ran()) return;
+    Choice as_written;
+    as_written.period = report.period, as_written.energy = report.energy / table_.iterations,
+    as_written.replayed = table_.own_replayed;
+    table_.configured_amount = objective_.amount(objective_.of_devices(used_devices(c.plan)), as_written);
   } catch (const Infeasible&) {  // The scenario as it stands is what is to be improved.
   }
 }
 
 void ChoiceSearch::show() {
-  SearchProgress p{.simulated = table_.simulated, .seconds = seconds(), .best = best_, .phase = phase_};
+  SearchProgress p{
+      .simulated = table_.simulated, .seconds = seconds(), .best = best_, .unit = table_.unit, .phase = phase_};
   if (p.seconds - shown_ < kBetweenProgress) return;
   shown_ = p.seconds;
   for (const TaskQueue* queue : {&plans_, &trials_})
-    p.waiting += queue->count_if([&](Seconds bound) { return may_be_shorter(bound); });
+    p.waiting += queue->count_if([&](double amount) { return may_be_better(amount); });
   p.rate = static_cast<double>(done_) / p.seconds;
   progress_(p);
 }
 
 void ChoiceSearch::finish() {
-  table_.bound = shortest_bound_.value < kInfinity ? shortest_bound_ : Seconds{};
+  table_.bound = least_bound_ < kInfinity ? least_bound_ : 0;
   table_.cut_short |= !table_.stopped.empty();
   for (const SearchTask& task : orders_) {
     const Candidate* plan = task.combination.candidate.get();
     table_.dropped_by_bound += !ordered_plans_.contains(plan) && !untried_orders_.contains(plan);
   }
   std::stable_sort(table_.front.begin(), table_.front.end(), [](const Choice& a, const Choice& b) {
-    return std::tuple(known_period(a), a.memory, a.devices, a.id) <
-           std::tuple(known_period(b), b.memory, b.devices, b.id);
+    return std::tuple(a.amount, a.memory, a.devices, a.id) < std::tuple(b.amount, b.memory, b.devices, b.id);
   });
   if (asked_.contended) {
     table_.replay.backend = kReplayBackend;
     for (const Choice& c : table_.front) count(table_.replay, c.period, c.replayed);
-    order_by_replay(table_.front, table_.replay, [](const ContendedResult& r) { return r.period; });
+    if (objective_.is_time())
+      order_by_replay(table_.front, table_.replay, [](const ContendedResult& r) { return r.period; });
   }
   for (Choice& c : table_.front) c.sets = runner_.sets_of(tried_[c.id]);
   for (const auto& [name, why] : refused_)
@@ -152,6 +170,14 @@ void ChoiceSearch::finish() {
   if (variants_.limited) reasons_.note("micro-batches so small that there are more than 32 for each stage");
   if (variants_.skips_stages_of_one_rank) reasons_.note("several stages on a single rank, which Megatron-LM refuses");
   table_.reasons = reasons_.lines(table_, runner_.parts().explanation());
+}
+
+Objective objective_from(const std::string& name) {
+  const std::vector<std::string>& names = objective_names();
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end())
+    throw InputError(fmt::format("there is no objective '{}'", name), "write one of " + join(names));
+  return static_cast<Objective>(at - names.begin());
 }
 
 ChoiceTable search_choices(const Experiment& configured, const ChoiceOptions& asked,

@@ -12,10 +12,14 @@
 
 namespace stagecraft {
 
+/// The objective of one of objective_names(). InputError for another name.
+Objective objective_from(const std::string& name);
+
 struct ChoiceOptions {
   std::vector<std::string> schedules = {};  ///< Empty: the usual ones.
   std::vector<std::string> weights = {};    ///< Policies; empty: each schedule brings its own.
-  std::string backend = "ideal";            ///< A backend that simulates.
+  Objective objective = Objective::Time;
+  std::string backend = "ideal";  ///< A backend that simulates.
   int max_simulations = 20000;
   bool contended = false;  ///< Simulates on `fluid` too, and ranks by that.
   /// Simulations after the shortest period is known, for choices that need less memory or fewer devices.
@@ -34,16 +38,17 @@ struct SearchProgress {
   double rate = 0;                 ///< Simulations and plans of a second.
   double seconds = 0;
   std::optional<Choice> best;
+  ObjectiveUnit unit;
   const char* phase = "";
 };
 
 /// How to train the model of an experiment on its cluster with as many samples in an iteration: stages, replicas,
 /// devices, placement, schedule, micro-batch size, recomputation and weights are tried together. Best first: what
-/// waits is sorted by a lower bound on its period, first without and then with the plan. What cannot be shorter than
-/// the best so far is set aside. When nothing waits, the shortest period is known; then choices that need less memory
-/// or fewer devices are taken up again. Deterministic, whatever the number of threads, unless time ends the search.
-/// The processes of a joined world share the search; only the first has the answer.
-/// Without policies or schedules that say otherwise weights are never stale.
+/// waits is sorted by a lower bound on its period, or on its cost or energy where these are the objective, first
+/// without and then with the plan. What cannot be better than the best so far is set aside. When nothing waits, the
+/// best is known; then choices that need less memory or fewer devices, or take less time, are taken up again.
+/// Deterministic, whatever the number of threads, unless time ends the search. The processes of a joined world share
+/// the search; only the first has the answer. Without policies or schedules that say otherwise weights are never stale.
 ChoiceTable search_choices(const Experiment&, const ChoiceOptions&,
                            const std::function<void(const SearchProgress&)>& progress);
 

@@ -14,6 +14,13 @@
 #include "sim/search/replay.hpp"
 
 namespace stagecraft {
+
+std::vector<DeviceId> used_devices(const Plan& plan) {
+  std::set<DeviceId> used;
+  for (const Stage& stage : plan.stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  return {used.begin(), used.end()};
+}
+
 namespace {
 
 constexpr double kSmallPlan = 2e5;  // Instructions of a simulation whose plan is cheap to keep.
@@ -24,9 +31,8 @@ bool is_placed(const PlanVariant& v, const SchedulingPolicy& policy) {
 }
 
 void describe(const PlannedExperiment& p, const PlanVariant& v, const NetworkParts& parts, Choice& c) {
-  std::set<DeviceId> used;
+  const std::vector<DeviceId> used = used_devices(p.plan);
   for (const Stage& stage : p.plan.stages) {
-    used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
     c.replicas = std::max(c.replicas, static_cast<int>(stage.devices().size()));
     if (stage.shape.recomputes_attention() && c.recompute == "none") c.recompute = "selective";
     if (stage.shape.recomputes_all()) c.recompute = "full";
@@ -34,7 +40,7 @@ void describe(const PlannedExperiment& p, const PlanVariant& v, const NetworkPar
     if (stage.shape.recomputes_half()) c.recompute = "half";
     if (stage.shape.recomputes_outputs()) c.recompute = "outputs";
   }
-  c.device_types = parts.device_text({used.begin(), used.end()});
+  c.device_types = parts.device_text(used);
   c.planner = v.plan.planner->name;
   c.micro_batch_size = v.plan.micro_batch_size;
   c.micro_batches = v.micro_batches;
@@ -48,10 +54,11 @@ void describe(const PlannedExperiment& p, const PlanVariant& v, const NetworkPar
 }  // namespace
 
 CombinationRunner::CombinationRunner(const Experiment& configured, const std::vector<SchedulingPolicy>& policies,
-                                     std::string backend, int iterations)
+                                     std::string backend, int iterations, const SearchObjective& objective)
     : configured_(configured),
       backend_(std::move(backend)),
       iterations_(iterations),
+      objective_(objective),
       links_(configured.cluster),
       parts_(*configured.cluster) {
   for (const SchedulingPolicy& policy : policies) {
@@ -119,12 +126,19 @@ std::shared_ptr<const Candidate> CombinationRunner::candidate(const PlanVariant&
     c->bound = plan_bound(*planned, links_);
     c->properties.period = std::max(c->bound.period, v.bound);
     c->properties.memory = c->bound.memory;
+    c->amount = objective_.of_devices(used_devices(planned->plan));
+    for (const auto& [type, work] : c->bound.work_of_type) c->amount.fixed += objective_.work_price(type) * work.value;
+    c->properties.amount = least_amount(*c, c->properties.period);
     if (instructions < kSmallPlan) c->planned = std::move(planned);
     return c;
   } catch (const Infeasible&) {
   } catch (const InputError&) {  // The planner wants other devices, or more micro-batches than can be counted.
   }
   return nullptr;
+}
+
+double CombinationRunner::least_amount(const Candidate& c, Seconds period) const {
+  return std::max(c.variant.amount, objective_.amount(c.amount, period, c.bound.work));
 }
 
 namespace {
@@ -148,6 +162,7 @@ void measure_choice(const Report& report, const CompiledExperiment& p, Choice& c
   c.period = report.period;
   c.makespan = report.makespan;
   c.throughput = report.throughput;
+  c.energy = report.energy / p.program.iterations;
   c.memory = fullest_device_memory(report, p.cluster());
   for (const DeviceReport& d : report.devices) {
     if (d.memory.reserved.value == 0 && d.memory.capacity.value > 0)
@@ -159,6 +174,10 @@ void measure_choice(const Report& report, const CompiledExperiment& p, Choice& c
 
 }  // namespace
 
+void CombinationRunner::set_amount(const Combination& combination, Choice& c) const {
+  c.amount = objective_.amount(combination.candidate->amount, c);
+}
+
 Trial CombinationRunner::run(const Combination& combination, bool contended,
                              const std::function<bool(const Choice&)>& worth) const {
   Trial trial{TrialResult::Ran, {}, combination.candidate->properties};
@@ -166,9 +185,11 @@ Trial CombinationRunner::run(const Combination& combination, bool contended,
   try {
     const CompiledExperiment p = compile(planned_for(*combination.candidate, experiment_of(combination)));
     measure_choice(stagecraft::run(p, backend_).report, p, trial.choice);
+    set_amount(combination, trial.choice);
     if (!contended || !worth(trial.choice)) return trial;
     trial.choice.replayed = contended_result(p);
     if (!trial.choice.replayed->ran()) trial.result = TrialResult::Unfit;
+    set_amount(combination, trial.choice);
   } catch (const Infeasible& e) {
     trial.result = e.problem().code == "memory" ? TrialResult::Unfit : TrialResult::Refused;
     trial.why = e.problem().message;

@@ -18,6 +18,7 @@ struct Candidate {
   PlanVariant variant;
   Choice properties;  ///< What the plan is made of, with the bounds as period and memory.
   PlanBound bound;
+  AmountBound amount;   ///< The bound on the objective, from the devices and their work.
   bool flushes = true;  ///< The policy that it was made for flushes, which decides about ties.
   std::shared_ptr<const PlannedExperiment> planned;  ///< Dropped to save memory; then the planner runs again.
 };
@@ -36,11 +37,14 @@ struct Trial {
   Choice choice;
 };
 
+/// The devices that a plan occupies, with all members of groups.
+std::vector<DeviceId> used_devices(const Plan&);
+
 /// Makes the experiments of combinations, and simulates them. Several threads may use one at a time.
 class CombinationRunner {
  public:
   CombinationRunner(const Experiment& configured, const std::vector<SchedulingPolicy>&, std::string backend,
-                    int iterations);
+                    int iterations, const SearchObjective&);
 
   /// The plan of a variant; nothing if the planner finds none. `max_instructions`: limit of one simulation; a larger
   /// plan sets `too_large_to_simulate`.
@@ -50,10 +54,15 @@ class CombinationRunner {
   /// Simulates a combination on the backend, and if `worth` says so of the result, on `fluid` too.
   Trial run(const Combination&, bool contended, const std::function<bool(const Choice&)>& worth) const;
 
+  /// Sets the amount of the objective from the results of a simulation.
+  void set_amount(const Combination&, Choice&) const;
+
   Experiment experiment_of(const Combination&) const;
   /// The settings on the command line that make the combination of the scenario.
   std::vector<std::string> sets_of(const Combination&) const;
 
+  /// The least amount of the objective with a candidate's plan in such a period.
+  double least_amount(const Candidate&, Seconds period) const;
   const NetworkParts& parts() const { return parts_; }
   bool can_run(const SchedulingPolicy& policy) const { return find(policy) != nullptr; }
   /// Schedules that cannot run whatever the plan, and why.
@@ -66,6 +75,7 @@ class CombinationRunner {
   const Experiment& configured_;
   std::string backend_;
   int iterations_;
+  const SearchObjective& objective_;
   LinkCollectives links_;
   NetworkParts parts_;
   std::vector<OrderedExperiment> ordered_;  ///< The experiment with the order of each policy.

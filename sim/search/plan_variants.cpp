@@ -80,9 +80,10 @@ std::vector<PlacementChoice> placements_of(const std::vector<const ScheduleDef*>
 class VariantMaker {
  public:
   VariantMaker(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules,
-               const NetworkParts& parts)
+               const NetworkParts& parts, const SearchObjective& objective)
       : configured_(configured),
         parts_(parts),
+        objective_(objective),
         samples_(configured.plan.mini_batch),
         layers_(static_cast<int>(configured.model().layers.size())),
         devices_(static_cast<int>(configured.cluster().devices.size())),
@@ -101,7 +102,7 @@ class VariantMaker {
         if (is_tried(*def)) plans_of(*def);
     }
     std::stable_sort(made_.list.begin(), made_.list.end(),
-                     [](const PlanVariant& a, const PlanVariant& b) { return a.bound < b.bound; });
+                     [](const PlanVariant& a, const PlanVariant& b) { return a.amount < b.amount; });
     return std::move(made_);
   }
 
@@ -159,9 +160,22 @@ class VariantMaker {
       }
   }
 
-  /// Divisions of the whole cluster: tensor inside a node, context for long sequences, experts, stages, and replicas
-  /// for the rest, which divide the states of the optimizer.
+  /// Divisions of the whole cluster, or of parts of it where these can be better.
   void groups() {
+    divisions_of({}, devices_);
+    if (objective_.is_time()) return;
+    std::map<DeviceTypeId, std::vector<DeviceId>> types;
+    for (const DeviceId d : configured_.cluster().devices.ids())
+      types[configured_.cluster().devices[d].type].push_back(d);
+    for (const auto& [type, devices] : types)
+      for (int n = 1; n <= std::ssize(devices); ++n)
+        if (n < devices_ && (devices_ % n == 0 || (n & (n - 1)) == 0 || n == std::ssize(devices)))
+          divisions_of({devices.begin(), devices.begin() + n}, n);
+  }
+
+  /// Divisions of these devices, or of all: tensor inside a node, context for long sequences, experts, stages, and
+  /// replicas for the rest, which divide the states of the optimizer.
+  void divisions_of(const std::vector<DeviceId>& part, int count) {
     int sequence = 0, experts = 1;
     for (const Layer& layer : configured_.model().layers)
       for (const Operation& op : layer.operations) {
@@ -172,19 +186,17 @@ class VariantMaker {
     for (const int tensor : powers_of_two_up_to(configured_.experiment.rules->node.devices))
       for (const int context : powers_of_two_up_to(most_context))
         for (const int expert : powers_of_two_up_to(experts))
-          for (const int ranks : divisors_of(devices_ / (tensor * context))) {
-            Degrees d{.replicas = devices_ / (tensor * context * ranks),
-                      .context = context,
-                      .tensor = tensor,
-                      .expert = expert};
+          for (const int ranks : divisors_of(count / (tensor * context))) {
+            Degrees d{
+                .replicas = count / (tensor * context * ranks), .context = context, .tensor = tensor, .expert = expert};
             d.sequence = tensor > 1;
-            if (d.replicas == 0 || d.devices() * ranks != devices_ || d.devices() % expert != 0) continue;
+            if (d.replicas == 0 || d.devices() * ranks != count || d.devices() % expert != 0) continue;
             if (experts > 1 && expert == 1 && tensor > 1) continue;  // Experts are divided before products are.
-            group_stages(d, ranks);
+            group_stages(d, ranks, part);
           }
   }
 
-  void group_stages(const Degrees& degrees, int ranks) {
+  void group_stages(const Degrees& degrees, int ranks, const std::vector<DeviceId>& part) {
     const std::vector<Recomputation> kinds{Recomputation::None, Recomputation::Selective, Recomputation::Layers};
     for (const int each : {1, 2, 3, 4, 6, 8}) {
       const std::int64_t size = std::int64_t{each} * degrees.replicas;
@@ -194,6 +206,7 @@ class VariantMaker {
         spec.group = degrees;
         spec.replicas = degrees.replicas;
         spec.sharding = sharding;
+        if (!part.empty()) spec.devices = part;
         placed(std::move(spec), ranks, static_cast<int>(size), kinds);
       }
     }
@@ -231,7 +244,7 @@ class VariantMaker {
     v.devices = static_cast<int>(devices.size());
     v.device_types = parts_.device_text(devices);
     try {
-      v.bound = v.micro_batches * (ranks > 0 ? work_.micro_batch(v.plan, ranks, devices) : any_plan(devices, v));
+      set_bounds(v, ranks, devices);
     } catch (const InputError&) {  // A layer cannot be divided so.
       return;
     }
@@ -240,15 +253,35 @@ class VariantMaker {
     made_.list.push_back(std::move(v));
   }
 
-  Seconds any_plan(const std::vector<DeviceId>& devices, const PlanVariant& v) {
+  void set_bounds(PlanVariant& v, int ranks, const std::vector<DeviceId>& devices) {
+    if (ranks == 0) {
+      const AnyPlan& bound = any_plan(devices, v);
+      v.bound = v.micro_batches * bound.period;
+      v.amount = objective_.is_time() ? v.bound.value : v.micro_batches * bound.amount;
+      return;
+    }
+    v.bound = v.micro_batches * work_.micro_batch(v.plan, ranks, devices);
+    AmountBound amount = objective_.of_devices(devices);
+    if (objective_.has_work_prices()) amount.fixed += v.micro_batches * work_.price(v.plan, ranks, devices, objective_);
+    v.amount = amount.at(v.bound);
+  }
+
+  /// Bounds of a micro-batch in a plan of any planner, which may leave devices idle.
+  struct AnyPlan {
+    Seconds period;
+    double amount = 0;
+  };
+
+  const AnyPlan& any_plan(const std::vector<DeviceId>& devices, const PlanVariant& v) {
     const auto [entry, is_new] = any_.try_emplace(v.plan.micro_batch_size);
-    if (is_new)
-      entry->second = bounds::work({.costs = *configured_.experiment.costs,
-                                    .devices = devices,
-                                    .micro_batch = v.plan.micro_batch_size,
-                                    .micro_batches = v.micro_batches})
-                          .each;
-    return entry->second;
+    if (!is_new) return entry->second;
+    const bounds::BoundQuery query{.costs = *configured_.experiment.costs,
+                                   .devices = devices,
+                                   .micro_batch = v.plan.micro_batch_size,
+                                   .micro_batches = v.micro_batches};
+    IdVector<DeviceTypeId, double> prices;
+    for (const DeviceTypeId t : configured_.cluster().types.ids()) prices.push_back(objective_.least_price(t));
+    return entry->second = {bounds::work(query).each, objective_.is_time() ? 0 : bounds::least_price(query, prices)};
   }
 
   std::vector<DeviceId> all_devices() const {
@@ -259,6 +292,7 @@ class VariantMaker {
 
   const PlannedExperiment& configured_;
   const NetworkParts& parts_;
+  const SearchObjective& objective_;
   PlanVariants made_;
   int samples_, layers_, devices_;
   std::vector<Recomputation> recomputations_;
@@ -266,7 +300,7 @@ class VariantMaker {
   PlanSpec balanced_;
   DeviceOrders orders_;
   WorkBound work_;
-  std::map<int, Seconds> any_;  ///< Samples of a micro-batch -> bound of a plan of any planner.
+  std::map<int, AnyPlan> any_;  ///< [samples of a micro-batch]
 };
 
 }  // namespace
@@ -276,8 +310,8 @@ Placement placement_of(const ScheduleDef& def) {
 }
 
 PlanVariants plan_variants(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules,
-                           const NetworkParts& parts) {
-  return VariantMaker(configured, schedules, parts).make();
+                           const NetworkParts& parts, const SearchObjective& objective) {
+  return VariantMaker(configured, schedules, parts, objective).make();
 }
 
 }  // namespace stagecraft

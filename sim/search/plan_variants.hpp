@@ -5,6 +5,7 @@
 
 #include "sim/experiment/run.hpp"
 #include "sim/search/network_parts.hpp"
+#include "sim/search/search_objective.hpp"
 
 namespace stagecraft {
 
@@ -20,6 +21,7 @@ struct PlanVariant {
   const ScheduleDef* both_ways = nullptr;
   int micro_batches = 1;
   Seconds bound = {};             ///< No such plan has a shorter period with any order of work.
+  double amount = 0;              ///< No such plan has a smaller amount of the objective.
   Bytes memory = {};              ///< The fullest device needs at least so much.
   std::string device_types = {};  ///< NetworkParts::device_text() of the devices that it may use.
   int devices = 0;                ///< Devices that it may use.
@@ -27,7 +29,7 @@ struct PlanVariant {
 };
 
 struct PlanVariants {
-  std::vector<PlanVariant> list;          ///< Shortest bound first.
+  std::vector<PlanVariant> list;          ///< Smallest amount first.
   bool limited = false;                   ///< Micro-batches are so small that there are too many of them to be useful.
   bool skips_stages_of_one_rank = false;  ///< The software does not run several stages on the only rank.
 };
@@ -35,8 +37,8 @@ struct PlanVariants {
 /// Plans for the model, the cluster and the samples in an iteration of an experiment, with every sensible number of
 /// stages, replicas and samples in a micro-batch, with and without recomputation: `balanced` on the lists of
 /// DeviceOrders for each placement of the schedules, and each other planner on all devices. With costs from shapes:
-/// divisions of the whole cluster into groups instead.
+/// divisions of the whole cluster into groups instead, and unless time is the objective, of parts of it.
 PlanVariants plan_variants(const PlannedExperiment&, const std::vector<const ScheduleDef*>& schedules,
-                           const NetworkParts&);
+                           const NetworkParts&, const SearchObjective&);
 
 }  // namespace stagecraft

@@ -13,7 +13,7 @@ ContendedResult contended_result(const CompiledExperiment& c, std::optional<Time
     const Report& report = outcome.report;
     static_cast<void>(fullest_device_memory(report, c.cluster()));
     if (timeline) *timeline = std::move(outcome.timeline);
-    return {report.makespan, report.period};
+    return {report.makespan, report.period, {}, report.energy / c.program.iterations};
   } catch (const Infeasible& e) {
     return {{}, {}, e.problem().message};
   }

@@ -61,7 +61,8 @@ SearchProcesses::~SearchProcesses() {
   if (rank_ == 0)
     for (int r = 1; r < size_; ++r) send(r, kEnd, {});
   const std::lock_guard lock(mutex_);
-  part(rank_ > 0 || (whole_ && lost().empty()));  // The first process ends those that wait for a lost one.
+  // The first process ends those that wait for a lost one; where the first is lost, each ends for itself.
+  part(whole_ && (rank_ > 0 || lost().empty()));
 }
 
 std::vector<int> SearchProcesses::owners(const std::vector<int>& preferred) const {
@@ -190,8 +191,10 @@ void SearchProcesses::take_message(int from, const std::string& message, BatchRe
 void SearchProcesses::check_silence(int rank) {
   Process& p = processes_[rank];
   if (p.lost || SteadyClock::now() - p.heard < kSilence) return;
-  if (rank == 0) throw BackendError(fmt::format("the first process has been silent for {} s", kSilence.count()));
   p.lost = true;
+  if (rank > 0) return;
+  whole_ = false;
+  throw BackendError(fmt::format("the first process has been silent for {} s", kSilence.count()));
 }
 
 }  // namespace stagecraft

@@ -38,13 +38,13 @@ std::vector<int> TaskQueue::take_all() {
   return numbers;
 }
 
-int TaskQueue::count_if(const std::function<bool(Seconds)>& has_bound) const {
+int TaskQueue::count_if(const std::function<bool(double)>& has_amount) const {
   return static_cast<int>(std::count_if(entries_.begin(), entries_.end(),
-                                        [&](const auto& entry) { return has_bound(std::get<1>(entry)); }));
+                                        [&](const auto& entry) { return has_amount(std::get<1>(entry)); }));
 }
 
 std::vector<SearchTask> simulations_of(const std::shared_ptr<const Candidate>& candidate, int effort,
-                                       const std::vector<SchedulingPolicy>& policies) {
+                                       const std::vector<SchedulingPolicy>& policies, const CombinationRunner& runner) {
   const Candidate& c = *candidate;
   // A single stage never waits, so no order is shorter than 1F1B's, or keeps less.
   const bool alone = c.properties.stages == 1 && !c.variant.both_ways && has_policy(policies, "1f1b", "auto");
@@ -56,6 +56,7 @@ std::vector<SearchTask> simulations_of(const std::shared_ptr<const Candidate>& c
                                                     : std::max(c.properties.period, c.bound.unsplit);
     tasks.push_back({.combination = {candidate, policy},
                      .bound = bound,
+                     .amount = runner.least_amount(c, bound),
                      .memory = c.bound.memory,
                      .devices = c.properties.devices,
                      .effort = std::max(effort, policy.effort),

@@ -15,13 +15,15 @@ Json json_of(const std::string& settings, const Trial& t) {
                          {"memory", c.memory.value},
                          {"filled", c.filled},
                          {"work_s", c.work.value},
+                         {"energy_J", c.energy.value},
                          {"unexchanged", c.unexchanged.value},
                          {"weights", c.weights},
                          {"limit", c.limit}};
   if (c.replayed)
     json["contended"] = JsonObject{{"period_s", c.replayed->period.value},
                                    {"makespan_s", c.replayed->makespan.value},
-                                   {"why_not", c.replayed->why_not}};
+                                   {"why_not", c.replayed->why_not},
+                                   {"energy_J", c.replayed->energy.value}};
   return json;
 }
 
@@ -36,12 +38,14 @@ Trial trial_from(const Json& json) {
   c.memory = Bytes{json.at("memory").number()};
   c.filled = json.at("filled").number();
   c.work = Seconds{json.at("work_s").number()};
+  c.energy = Joules{json.at("energy_J").number()};
   c.unexchanged = Bytes{json.at("unexchanged").number()};
   c.weights = json.at("weights").text();
   c.limit = json.at("limit").text();
   if (const Json* contended = json.find("contended"))
-    c.replayed = ContendedResult{Seconds{contended->at("makespan_s").number()},
-                                 Seconds{contended->at("period_s").number()}, contended->at("why_not").text()};
+    c.replayed =
+        ContendedResult{Seconds{contended->at("makespan_s").number()}, Seconds{contended->at("period_s").number()},
+                        contended->at("why_not").text(), Joules{contended->at("energy_J").number()}};
   return t;
 }
 
@@ -51,6 +55,7 @@ Trial with_properties(Trial trial, const Combination& combination) {
   c.schedule = combination.policy.schedule->name;
   c.period = s.period, c.makespan = s.makespan, c.throughput = s.throughput, c.memory = s.memory;
   c.filled = s.filled, c.work = s.work, c.unexchanged = s.unexchanged, c.weights = s.weights;
+  c.energy = s.energy;
   c.limit = s.limit, c.replayed = s.replayed;
   trial.choice = std::move(c);
   return trial;
@@ -77,6 +82,9 @@ Json json_of(const Candidate& candidate) {
                     {"bound_unsplit_s", b.unsplit.value},
                     {"bound_memory", b.memory.value},
                     {"fits", b.fits},
+                    {"amount", c.amount},
+                    {"amount_fixed", candidate.amount.fixed},
+                    {"amount_per_second", candidate.amount.per_second},
                     {"flushes", candidate.flushes}};
 }
 
@@ -95,6 +103,8 @@ Candidate candidate_from(const Json& json, const PlanVariant& variant) {
   PlanBound& b = candidate.bound;
   b.work = Seconds{number("bound_work_s")}, b.period = Seconds{number("bound_period_s")};
   b.unsplit = Seconds{number("bound_unsplit_s")}, b.memory = Bytes{number("bound_memory")};
+  c.amount = number("amount");
+  candidate.amount = {number("amount_fixed"), number("amount_per_second")};
   b.fits = json.at("fits") == Json(true), candidate.flushes = json.at("flushes") == Json(true);
   return candidate;
 }

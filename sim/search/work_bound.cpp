@@ -1,11 +1,15 @@
 #include "sim/search/work_bound.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
 
 #include "sim/core/numbers.hpp"
 #include "sim/cost/stage_cost.hpp"
 #include "sim/plan/bounds.hpp"
 #include "sim/plan/group.hpp"
+#include "sim/plan/overlap.hpp"
 
 namespace stagecraft {
 namespace {
@@ -47,6 +51,7 @@ struct DeviceLoad {
   /// From the last gradient of its first stage to the next forward of it: for an order with whole backwards, from the
   /// last gradient of the input with split ones, and of the weights for its own sum and update.
   Seconds wait_whole, wait_split, own_sum;
+  int members = 1;  ///< Devices of the group that it stands for.
   bool used = false;
 };
 
@@ -75,6 +80,7 @@ void add_stage(const PlannedExperiment& p, StageId s, IdVector<DeviceId, DeviceL
     const StageCost c = least_cost(p.costs.at(s, static_cast<int>(r)));
     DeviceLoad& load = loads[stage.devices()[r]];
     load.used = true;
+    load.members = stage.shape.degrees.group();
     const int count = p.plan.micro_batches_per_replica(s);
     const Seconds again = stage.shape.recomputes_all() ? c.recompute : Seconds{0};
     load.work += count * (c.forward + backward_of(c) + again) + c.update;
@@ -106,13 +112,61 @@ IdVector<StageId, Seconds> gradient_sums(const PlannedExperiment& p, const LinkC
   return sums;
 }
 
-/// Sets the waits of the devices, each from its first stage.
-void add_waits(const PlannedExperiment& p, const LinkCollectives& links, IdVector<DeviceId, DeviceLoad>& loads) {
+/// The shortest times of messages between a stage and the one in front of it, of two replicas that share samples.
+struct BoundaryTimes {
+  Seconds round_trip;  ///< A gradient of a micro-batch forward in the chain, and an activation back.
+  Seconds in_turn;     ///< The messages of all micro-batches in one direction one after another, and one in the other.
+};
+
+/// [stage] Zero where members of a group send messages of their own.
+IdVector<StageId, BoundaryTimes> boundary_times(const PlannedExperiment& p, const LinkCollectives& links) {
+  constexpr int kMostReplicas = 32;  // More routes take longer to look up than their times save.
+  IdVector<StageId, BoundaryTimes> times(p.plan.stages.size());
+  if (!p.cluster().changes.empty()) return times;
+  for (const StageEdge& edge : p.plan.edges) {
+    if (edge.to.value != edge.from.value + 1) continue;
+    const Stage &from = p.plan.stage(edge.from), &to = p.plan.stage(edge.to);
+    const StageCollectives* collectives = p.costs.at(edge.to, 0).collectives.get();
+    if (collectives && collectives->flows) continue;
+    if (from.devices().size() + to.devices().size() > kMostReplicas) continue;
+    // A device sends one message at a time only if it is told to.
+    const int in_a_row = p.experiment.run.lowering.fifo_sends ? p.plan.micro_batches(edge.to) : 1;
+    BoundaryTimes shortest{Seconds{kInfinity}, Seconds{kInfinity}};
+    for (int r = 0; r < static_cast<int>(from.devices().size()); ++r)
+      for_each_overlap(from, 0, r, to, [&](int, int other, int samples) {
+        const DeviceId a = from.devices()[r], b = to.devices()[other];
+        const Bytes bytes{std::floor(edge.bytes.value * samples + 0.5)};
+        const Seconds there = links.message_time(a, b, bytes), back = links.message_time(b, a, bytes);
+        shortest.round_trip = std::min(shortest.round_trip, there + back);
+        shortest.in_turn = std::min(shortest.in_turn, std::max(in_a_row * there + back, there + in_a_row * back));
+      });
+    if (shortest.in_turn.value == kInfinity) continue;
+    times[edge.to].round_trip = std::max(times[edge.to].round_trip, shortest.round_trip);
+    times[edge.to].in_turn = std::max(times[edge.to].in_turn, shortest.in_turn);
+  }
+  return times;
+}
+
+/// Bounds on the period for orders with whole and with split backwards.
+struct ChainBound {
+  Seconds whole, split;
+};
+
+/// Sets the waits of the devices, each from its first stage. Returns the bounds by the messages of each boundary.
+ChainBound add_waits(const PlannedExperiment& p, const LinkCollectives& links, IdVector<DeviceId, DeviceLoad>& loads) {
   const IdVector<StageId, Seconds> sums = gradient_sums(p, links);
+  const IdVector<StageId, BoundaryTimes> messages = boundary_times(p, links);
+  ChainBound chain;
   Seconds whole, split;
   IdVector<DeviceId, char> seen(loads.size(), 0);
   for (const StageId s : p.plan.stages.ids()) {
     const StageTimes fastest = fastest_replica(p, s);
+    if (s.value > 0) {
+      const Seconds through = messages[s].in_turn + fastest.forward;
+      chain.whole = std::max(chain.whole, whole + through + fastest.whole_backward);
+      chain.split = std::max(chain.split, split + through + fastest.input_gradient);
+    }
+    whole += messages[s].round_trip, split += messages[s].round_trip;
     whole = std::max(whole, sums[s] + fastest.update), split = std::max(split, sums[s] + fastest.update);
     const Stage& stage = p.plan.stage(s);
     for (std::size_t r = 0; r < stage.devices().size(); ++r) {
@@ -127,6 +181,7 @@ void add_waits(const PlannedExperiment& p, const LinkCollectives& links, IdVecto
     whole += fastest.forward + fastest.whole_backward;
     split += fastest.forward + fastest.input_gradient;
   }
+  return chain;
 }
 
 }  // namespace
@@ -134,8 +189,11 @@ void add_waits(const PlannedExperiment& p, const LinkCollectives& links, IdVecto
 PlanBound plan_bound(const PlannedExperiment& p, const LinkCollectives& links) {
   IdVector<DeviceId, DeviceLoad> loads(p.cluster().devices.size());
   for (const StageId s : p.plan.stages.ids()) add_stage(p, s, loads);
-  if (has_waits(p)) add_waits(p, links, loads);
   PlanBound bound;
+  if (has_waits(p)) {
+    const ChainBound chain = add_waits(p, links, loads);
+    bound.period = chain.split, bound.unsplit = chain.whole;
+  }
   for (const DeviceId d : loads.ids()) {
     const DeviceLoad& load = loads[d];
     if (!load.used) continue;
@@ -144,6 +202,7 @@ PlanBound plan_bound(const PlannedExperiment& p, const LinkCollectives& links) {
     const Seconds split =
         std::max(load.work - late + std::max(late, load.wait_split), load.work - other + std::max(other, load.own_sum));
     bound.work = std::max(bound.work, load.work);
+    bound.work_of_type[p.cluster().devices[d].type] += load.members * load.work;
     bound.period = std::max(bound.period, split);
     bound.unsplit =
         std::max({bound.unsplit, split, load.work - load.updates + std::max(load.updates, load.wait_whole)});
@@ -186,11 +245,28 @@ const WorkBound::LayerSeconds& WorkBound::layers(const PlanSpec& spec, int sampl
   return times;
 }
 
-Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, const std::vector<DeviceId>& devices) {
+bool WorkBound::has_played_collectives(const PlanSpec& spec) const {
   const CostRules* rules = configured_.experiment.rules.get();
-  const bool has_collectives = spec.group.group() > 1 || spec.sharding != StateSharding::None;
-  if (rules && rules->flows && has_collectives)
-    return {};  // Costs of layers contain collectives, which may be shorter.
+  return rules && rules->flows && (spec.group.group() > 1 || spec.sharding != StateSharding::None);
+}
+
+double WorkBound::price(const PlanSpec& spec, int ranks, const std::vector<DeviceId>& devices,
+                        const SearchObjective& objective) {
+  if (has_played_collectives(spec)) return 0;
+  const int samples = std::max(1, spec.micro_batch_size / std::max(1, spec.replicas));  // The replica with the fewest.
+  std::set<DeviceTypeId> used;
+  for (const DeviceId d : devices) used.insert(configured_.cluster().devices[d].type);
+  std::vector<double> lowest_prices(configured_.model().layers.size(), kInfinity);
+  for (const DeviceTypeId type : used) {
+    const LayerSeconds& seconds = layers(spec, samples, type);
+    for (std::size_t l = 0; l < lowest_prices.size(); ++l)
+      lowest_prices[l] = std::min(lowest_prices[l], objective.work_price(type) * seconds[l]);
+  }
+  return std::accumulate(lowest_prices.begin(), lowest_prices.end(), 0.0) * static_cast<double>(devices.size()) / ranks;
+}
+
+Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, const std::vector<DeviceId>& devices) {
+  if (has_played_collectives(spec)) return {};
   const Cluster& cluster = configured_.cluster();
   std::vector<int> counts(cluster.types.size());  // Ranks by the type of their first device.
   const std::size_t each = devices.size() / static_cast<std::size_t>(ranks);

@@ -7,6 +7,7 @@
 
 #include "sim/cluster/link_collectives.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/search/search_objective.hpp"
 
 namespace stagecraft {
 
@@ -19,12 +20,17 @@ class WorkBound {
   /// A chain of stages on `ranks` equal shares of these devices, in this order, for one micro-batch.
   Seconds micro_batch(const PlanSpec&, int ranks, const std::vector<DeviceId>& devices);
 
+  /// What the work of a micro-batch adds at least to the amount of the objective, on the same devices.
+  double price(const PlanSpec&, int ranks, const std::vector<DeviceId>& devices, const SearchObjective&);
+
   /// The fullest of `ranks` devices without groups keeps at least its share of all weights, gradients and states of the
   /// optimizer, and of the stash of a micro-batch.
   Bytes memory(const PlanSpec&, int ranks);
 
  private:
   using LayerSeconds = std::vector<double>;
+  /// Whether costs of layers contain collectives that may be shorter.
+  bool has_played_collectives(const PlanSpec&) const;
   const LayerSeconds& layers(const PlanSpec&, int samples, DeviceTypeId);
 
   const PlannedExperiment& configured_;
@@ -37,24 +43,33 @@ class WorkBound {
 
 /// What the devices of a plan do and keep whatever the order of work.
 struct PlanBound {
-  Seconds work;      ///< Work of the busiest device: no order has a shorter period, also of those without a flush.
-  Seconds period;    ///< No order of work that flushes has a shorter period.
-  Seconds unsplit;   ///< No such order whose backwards compute both gradients at once has a shorter period.
-  Bytes memory;      ///< The fullest device needs at least so much.
-  bool fits = true;  ///< No device needs more than it has.
+  Seconds work;     ///< Work of the busiest device: no order has a shorter period, also of those without a flush.
+  Seconds period;   ///< No order of work that flushes has a shorter period.
+  Seconds unsplit;  ///< No such order whose backwards compute both gradients at once has a shorter period.
+  Bytes memory;     ///< The fullest device needs at least so much.
+  std::map<DeviceTypeId, Seconds> work_of_type;  ///< Work of all devices of a type, with all members of groups.
+  bool fits = true;                              ///< No device needs more than it has.
 };
 
 /// Every device runs its computations and its updates. If every iteration starts with the weights of the one before, a
 /// device also waits, between its last gradient and the next forward of its first stage s. Its replicas sum their
-/// gradients and update. The gradient goes down to the stage in front, which sums, updates and sends the next
-/// micro-batch up:
+/// gradients and update. A message takes the gradient down to the stage in front, which sums, updates and sends the
+/// next micro-batch up:
 ///
-///   wait(s) = max(sum(s) + update(s), wait(s - 1) + backward(s - 1) + forward(s - 1))
+///   wait(s) = max(sum(s) + update(s), wait(s - 1) + backward(s - 1) + forward(s - 1) + messages(s - 1, s))
 ///   period >= computations of the device + wait(s)
 ///
 /// All other computations of the device are between the first forward and the last gradient of its first stage, but
 /// split weight gradients, which may fill the wait, as updates of other stages may; then the larger of the two counts.
 /// The weight gradients of the stage itself come before its sum.
+///
+/// A device sends one message at a time. The activations of all m micro-batches go through each boundary, after the
+/// first forward in front of it, and the gradient of the last one comes back:
+///
+///   period >= forward(s - 1) + m message(s - 1, s) + forward(s) + backward(s) + message(s, s - 1) + backward(s - 1)
+///             + wait(s - 1)
+///
+/// or the other way round, with one activation and m gradients.
 ///
 /// `links` belong to the cluster; several threads may use them.
 PlanBound plan_bound(const PlannedExperiment&, const LinkCollectives& links);

@@ -3,6 +3,13 @@
 function countText(count, word) { return `${count} ${word}${count === 1 ? '' : 's'}`; }
 /** The period with contention where it is known. */
 function periodOf(choice) { return choice.replayed?.ran ? choice.replayed.period_s : choice.period_s; }
+/** An amount of another objective than time: "$0.52 for 10^9 tokens" is 0.52 and the unit "dollars for 10^9 tokens". */
+function amountText(search, value) { return `${Number(value.toPrecision(4))} ${search.objective.unit}`; }
+/** The amount of a choice in the unit of the objective; undefined for time. */
+function amountOf(search, choice) {
+  if (!search.objective) return undefined;
+  return ['dollars_per_billion_tokens', 'dollars_per_billion_samples', 'energy_per_token_J', 'energy_per_sample_J'].map(key => choice[key]).find(value => value !== undefined);
+}
 function orderText({ schedule, weights }) { return weights === 'flush' ? schedule : `${schedule}, ${weights}`; }
 /** `cut`: "8 x 4", "8 x <=4" where stages differ in their replicas. */
 function stagesText({ stages, replicas }, cut) {
@@ -24,7 +31,15 @@ function answerSentences(search, deviceTypes, cut) {
     const large = search.too_large > 0 ? ` The weights, gradients and optimizer state of ${countText(search.too_large, 'plan')} alone exceed the memory of a device.` : '';
     return ['No plan fits in memory.', `${countText(search.simulated, 'simulation')} of ${countText(search.plans, 'plan')}; ${search.unfit} of them exceed the memory of a device.${large}`];
   }
-  const sentences = [`Fastest: ${choiceText(best, deviceTypes, cut)}.`];
+  const sentences = [`${!search.objective ? 'Fastest' : search.objective.name === 'cost' ? 'Cheapest' : 'Least energy'}: ${choiceText(best, deviceTypes, cut)}.`];
+  if (search.objective) {
+    const written = search.objective.own;
+    if (written > 0) {
+      const saved = 1 - amountOf(search, best) / written;
+      sentences.push(`The scenario as it is written takes ${amountText(search, written)}: the first is ${percentText(Math.abs(saved))} ${saved >= 0 ? 'less' : 'more'}.`);
+    }
+    return sentences;
+  }
   const ahead = own > 0 ? 1 - periodOf(best) / own : undefined;
   if (ahead !== undefined)
     sentences.push(`The scenario as it is written takes ${secondsText(own)}: the first is ${percentText(Math.abs(ahead))} ${ahead >= 0 ? 'shorter' : 'longer'}.`);
@@ -33,7 +48,7 @@ function answerSentences(search, deviceTypes, cut) {
 
 function proofCard(search) {
   if (search.gap === null) return ['Gap to the bound', '\u2013', '', 'no bound is known'];
-  return ['Gap to the bound', `\u2264 ${Number((100 * search.gap).toPrecision(2))} %`, '', `no plan here is shorter than ${secondsText(search.bound_s)}`];
+  return ['Gap to the bound', `\u2264 ${Number((100 * search.gap).toPrecision(2))} %`, '', search.objective ? `no plan here takes less than ${amountText(search, search.objective.bound)}` : `no plan here is shorter than ${secondsText(search.bound_s)}`];
 }
 
 /** Label, value, unit and remark of each card. */
@@ -42,6 +57,7 @@ function searchCards(search, cut) {
   if (!best) return [];
   const contended = best.replayed?.ran ? 'with network contention' : 'without network contention';
   return [
+    ...(search.objective ? [[search.objective.name === 'cost' ? 'Cost' : 'Energy', numberText(amountOf(search, best)), search.objective.unit, contended]] : []),
     ['Iteration time', secondsText(periodOf(best)), '', contended],
     ['Throughput', numberText(search.samples / periodOf(best)), 'samples/s', `${search.samples} in an iteration`],
     ['Peak memory', sizeText(best.peak_memory_bytes), '', 'on the fullest device'],
@@ -55,7 +71,8 @@ function searchCards(search, cut) {
 function proofSentences(search) {
   const list = [];
   if (search.choices.length > 0) list.push(`${search.proved[0].toUpperCase()}${search.proved.slice(1)}.`);
-  if (search.gap !== null) list.push(`No order of work makes any of these plans shorter than ${secondsText(search.bound_s)}, so the first is at most ${Number((100 * search.gap).toPrecision(2))} % above the shortest possible period.`);
+  if (search.gap !== null && search.objective) list.push(`No order of work makes any of these plans take less than ${amountText(search, search.objective.bound)}, so the first is at most ${Number((100 * search.gap).toPrecision(2))} % above that.`);
+  else if (search.gap !== null) list.push(`No order of work makes any of these plans shorter than ${secondsText(search.bound_s)}, so the first is at most ${Number((100 * search.gap).toPrecision(2))} % above the shortest possible period.`);
   if (search.stopped) list.push(`The search ended early: ${search.stopped}.`);
   return [...list, ...search.reasons.map(line => `${line[0].toUpperCase()}${line.slice(1)}.`)];
 }
@@ -73,11 +90,11 @@ function searchCounts(search) {
 }
 
 /** Cells of a row of the table: the text, and whether it is words. */
-function choiceCells(c, cut) {
+function choiceCells(c, cut, search = {}) {
   return [[secondsText(periodOf(c))], [sizeText(c.peak_memory_bytes)], [String(c.devices)], [c.behind || 'the first', 'text reason'], [cut.replace('x', '\u00d7').replace('<=', '\u2264 ')],
     [`${c.micro_batches} \u00d7 ${c.micro_batch_size}`], [orderText(c), 'text'], [c.recompute, 'text'], ...(c.group ? [[c.group, 'text']] : []),
-    [c.held_up_by, 'text']];
+    [c.held_up_by, 'text'], ...(search.objective ? [[numberText(amountOf(search, c))]] : [])];
 }
-function choiceHeads(grouped) {
-  return ['row', 'period', 'memory', 'devices', 'behind the first', 'stages \u00d7 replicas', 'micro-batches \u00d7 samples', 'schedule', 'recompute', ...(grouped ? ['group'] : []), 'limited by'];
+function choiceHeads(grouped, search = {}) {
+  return ['row', 'period', 'memory', 'devices', 'behind the first', 'stages \u00d7 replicas', 'micro-batches \u00d7 samples', 'schedule', 'recompute', ...(grouped ? ['group'] : []), 'limited by', ...(search.objective ? [search.objective.unit] : [])];
 }

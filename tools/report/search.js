@@ -17,14 +17,14 @@ function limitLines() {
 
 function fillRows() {
   const head = element('thead'), line = head.insertRow(), body = element('tbody');
-  line.append(...choiceHeads(grouped).map((name, k) => element('th', name, { scope: 'col', ...(k === 4 || k > 6 ? { class: 'left' } : {}) })));
+  line.append(...choiceHeads(grouped, search).map((name, k) => element('th', name, { scope: 'col', ...(k === 4 || k > 6 ? { class: 'left' } : {}) })));
   choices.forEach((choice, k) => {
     if (!state.every && !data.stand_out[k]) return;
     const row = body.insertRow(), title = element('th', undefined, { scope: 'row' });
     const button = element('button', String(k + 1), { type: 'button', 'data-row': k, 'aria-pressed': k === state.chosen, 'aria-label': `Row ${k + 1}: show its command` });
     if (k === state.chosen) row.className = 'chosen';
     title.append(button);
-    const cells = choiceCells(choice, data.stages[k]);
+    const cells = choiceCells(choice, data.stages[k], search);
     if (grouped && !choice.group) cells.splice(8, 0, ['', 'text']);
     row.append(title, ...cells.map(([text, kind]) => element('td', text, kind ? { class: kind } : {})));
   });

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 #include <list>
+#include <set>
 
 #include "backends/real/mpi/meeting.hpp"
 #include "backends/real/mpi/transport.hpp"
@@ -101,6 +102,13 @@ struct UnderWay {
 };
 std::list<UnderWay> under_way;
 
+/// Words whose first bytes are here. The rest of a large one never comes if its sender is lost, so none is waited for.
+struct Arriving {
+  Word word;
+  MPI_Request request = MPI_REQUEST_NULL;
+};
+std::list<Arriving> arriving;
+
 void forget_those_that_left() {
   std::erase_if(under_way, [](UnderWay& u) {
     int done = 0;
@@ -125,18 +133,42 @@ void send_message(int rank, std::string text) {
       MPI_Isend(u.text.data(), static_cast<int>(u.text.size()), MPI_BYTE, rank, kTag, real::wires().words, &u.request));
 }
 
+namespace {
+
+void receive_what_is_there() {
+  while (true) {
+    int there = 0;
+    MPI_Message message;
+    MPI_Status status;
+    real::check(MPI_Improbe(MPI_ANY_SOURCE, kTag, real::wires().words, &there, &message, &status));
+    if (!there) return;
+    int size = 0;
+    MPI_Get_count(&status, MPI_BYTE, &size);
+    Arriving& a = arriving.emplace_back();
+    a.word = {status.MPI_SOURCE, std::string(static_cast<std::size_t>(size), '\0')};
+    real::check(MPI_Imrecv(a.word.text.data(), size, MPI_BYTE, &message, &a.request));
+  }
+}
+
+}  // namespace
+
 std::optional<Word> receive_message() {
   forget_those_that_left();
-  int there = 0;
-  MPI_Message message;
-  MPI_Status status;
-  real::check(MPI_Improbe(MPI_ANY_SOURCE, kTag, real::wires().words, &there, &message, &status));
-  if (!there) return {};
-  int size = 0;
-  MPI_Get_count(&status, MPI_BYTE, &size);
-  Word word{status.MPI_SOURCE, std::string(size, '\0')};
-  real::check(MPI_Mrecv(word.text.data(), size, MPI_BYTE, &message, MPI_STATUS_IGNORE));
-  return word;
+  receive_what_is_there();
+  std::set<int> waited_for;  // Processes of which an earlier word is not complete.
+  for (auto a = arriving.begin(); a != arriving.end(); ++a) {
+    if (waited_for.contains(a->word.from)) continue;
+    int done = 0;
+    real::check(MPI_Test(&a->request, &done, MPI_STATUS_IGNORE));
+    if (!done) {
+      waited_for.insert(a->word.from);
+      continue;
+    }
+    Word word = std::move(a->word);
+    arriving.erase(a);
+    return word;
+  }
+  return {};
 }
 
 void part(bool whole) {

@@ -24,7 +24,7 @@ const std::string kFile = "scenarios/examples/quickstart.yaml";
 const std::vector<std::string> kSmall = {
     "model={builder: mlp, widths: [64, 64, 256, 64, 64, 64]}",
     "cluster={generator: uniform, devices: 3, type: any, types: {any: {peak: 1 TFLOP/s, memory: 1 GiB, "
-    "memory_bandwidth: 100 GB/s}}, link: {bandwidth: 1 GB/s, latency: 1 us}}",
+    "memory_bandwidth: 100 GB/s, busy: 300 W, idle: 100 W}}, link: {bandwidth: 1 GB/s, latency: 1 us}}",
     "plan={planner: balanced, stages: 3, micro_batch_size: 2}", "run.micro_batches=4"};
 
 /// As kSmall, with attention, which selective recomputation needs.
@@ -56,7 +56,7 @@ std::optional<Choice> choice_of(const std::vector<std::string>& sets) {
     const CompiledExperiment p = compile(scenario);
     const Report report = run(p, "ideal").report;
     Choice c;
-    c.period = report.period;
+    c.period = report.period, c.amount = c.period.value;
     for (const DeviceReport& d : report.devices) c.memory = std::max(c.memory, d.memory.total);
     IdVector<DeviceId, bool> used(3, false);
     for (const Stage& s : p.plan.stages)
@@ -113,8 +113,8 @@ TEST_CASE("each row equals the run of its options, and none covers another") {
     if (i > 0) CHECK(table.front[i - 1].period <= c.period);
   }
   CHECK(table.front.front().period <= table.configured_period);
-  CHECK(table.bound.value > 0);
-  CHECK(table.bound.value <= table.front.front().period.value * (1 + 1e-12));
+  CHECK(table.bound > 0);
+  CHECK(table.bound <= table.front.front().period.value * (1 + 1e-12));
   CHECK(table.samples == 8);
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("the answer is the same with any number of threads and after any inter
   }
 }
 
-TEST_CASE("no order of work is faster than the bound of its plan, and none needs less memory") {
+TEST_CASE("no order of work is faster, cheaper or takes less energy than the bound of its plan, or needs less memory") {
   Rng rng(11, "bounds");
   int checked = 0;
   for (int trial = 0; trial < 12; ++trial) {
@@ -187,13 +187,17 @@ TEST_CASE("no order of work is faster than the bound of its plan, and none needs
     for (int l = rng.integer(3, 7); l > 0; --l) widths += ", " + std::to_string(64 * rng.integer(1, 8));
     std::vector<std::string> sets = kSmall;
     sets[0] = "model={builder: mlp, widths: [" + widths + "]}";
+    sets.emplace_back("report={price: 2}");
+    const auto objective_kind = static_cast<Objective>(trial % 3);
     const Experiment experiment = load_experiment(kFile, sets);
     const PlannedExperiment configured = plan_experiment(experiment);
     const std::vector<SchedulingPolicy> policies = scheduling_policies({}, {}, nullptr);
     std::vector<const ScheduleDef*> schedules;
     for (const SchedulingPolicy& policy : policies) schedules.push_back(policy.schedule);
-    const CombinationRunner runner(configured.experiment, policies, "ideal", 5);
-    for (const PlanVariant& v : plan_variants(configured, schedules, NetworkParts(configured.cluster())).list) {
+    const SearchObjective objective(objective_kind, configured, 5);
+    const CombinationRunner runner(configured.experiment, policies, "ideal", 5, objective);
+    const NetworkParts parts(configured.cluster());
+    for (const PlanVariant& v : plan_variants(configured, schedules, parts, objective).list) {
       if (rng.integer(0, 9) > 0) continue;
       bool too_large = false;
       const auto candidate = runner.candidate(v, 1e6, too_large);
@@ -209,6 +213,8 @@ TEST_CASE("no order of work is faster than the bound of its plan, and none needs
         const Seconds bound = policy.splits ? candidate->bound.period : candidate->bound.unsplit;
         CHECK(bound.value <= t.choice.period.value * (1 + 1e-9));
         CHECK(v.bound.value <= t.choice.period.value * (1 + 1e-9));
+        CHECK(v.amount <= t.choice.amount * (1 + 1e-9));
+        CHECK(runner.least_amount(*candidate, bound) <= t.choice.amount * (1 + 1e-9));
         CHECK(v.memory.value <= t.choice.memory.value * (1 + 1e-9));
         CHECK(candidate->bound.memory.value <= t.choice.memory.value * (1 + 1e-9));
       }
@@ -223,9 +229,11 @@ TEST_CASE("no plan with groups or divided states needs less memory than is assum
       scheduling_policies({"1f1b", "interleaved"}, {}, configured.experiment.rules.get());
   std::vector<const ScheduleDef*> schedules;
   for (const SchedulingPolicy& policy : policies) schedules.push_back(policy.schedule);
-  const CombinationRunner runner(configured.experiment, policies, "ideal", 1);
+  const SearchObjective objective(Objective::Energy, configured, 1);  // Parts of the cluster are tried too.
+  const CombinationRunner runner(configured.experiment, policies, "ideal", 1, objective);
+  const NetworkParts parts(configured.cluster());
   int divided = 0;
-  for (const PlanVariant& v : plan_variants(configured, schedules, NetworkParts(configured.cluster())).list) {
+  for (const PlanVariant& v : plan_variants(configured, schedules, parts, objective).list) {
     bool too_large = false;
     const auto candidate = runner.candidate(v, 1e6, too_large);
     if (!candidate) continue;

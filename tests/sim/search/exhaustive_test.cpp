@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "sim/core/numbers.hpp"
@@ -21,41 +22,53 @@ using Strings = std::vector<std::string>;
 const Strings kSchedules = {"1f1b", "zb-h1", "interleaved", "zb-v"};
 const Strings kShards = {"none", "optimizer", "gradients", "weights"};
 constexpr double kRounding = 1 + 1e-9;
+constexpr int kFastPrice = 3, kSlowPrice = 1;  // Dollars for an hour.
 
 std::string number(int n) { return std::to_string(n); }
 
-/// The period with these settings; infinite if they cannot run.
-double period_of(const std::string& file, Strings sets, const Strings& more) {
+/// The seconds, dollars or joules of an iteration with these settings, from what `run` reports; infinite if they cannot
+/// run.
+double amount_of(const std::string& file, Strings sets, const Strings& more, Objective objective) {
   sets.insert(sets.end(), more.begin(), more.end());
   sets.emplace_back("run.iterations=5");
   try {
-    return run(compile(load_experiment(file, sets)), "ideal").report.period.value;
+    const CompiledExperiment c = compile(load_experiment(file, sets));
+    const Report report = run(c, "ideal").report;
+    if (objective == Objective::Time) return report.period.value;
+    if (objective == Objective::Energy) return report.energy.value / 5;
+    std::map<std::string, int> paid;
+    for (const Stage& stage : c.plan.stages)
+      for (const DeviceId d : stage.dense.devices) paid.emplace(c.cluster().devices[d].name, 0);
+    double dollars = 0;
+    for (const auto& [name, unused] : paid) dollars += name.starts_with("b") ? kSlowPrice : kFastPrice;
+    return dollars * report.period.value / 3600;
   } catch (const InputError&) {
   } catch (const Infeasible&) {
   }
   return kInfinity;
 }
 
-/// The shortest period of everything in `settings`, compared with the first row of the search; whether anything ran.
+/// The smallest amount of everything in `settings`, compared with the first row of the search; whether anything ran.
 bool compare(const std::string& file, const Strings& base, const Strings& schedules,
-             const std::vector<Strings>& settings) {
-  double shortest = kInfinity;
+             const std::vector<Strings>& settings, Objective objective = Objective::Time) {
+  double smallest = kInfinity;
   Strings which;
   for (const Strings& one : settings)
-    if (const double period = period_of(file, base, one); period < shortest) shortest = period, which = one;
-  const ChoiceTable table =
-      search_choices(load_experiment(file, base), {.schedules = schedules}, [](const SearchProgress&) {});
+    if (const double amount = amount_of(file, base, one, objective); amount < smallest) smallest = amount, which = one;
+  const ChoiceTable table = search_choices(
+      load_experiment(file, base), {.schedules = schedules, .objective = objective}, [](const SearchProgress&) {});
   CAPTURE(join(base, "; "));
   CAPTURE(join(which, "; "));
-  REQUIRE(table.front.empty() == (shortest == kInfinity));
+  REQUIRE(table.front.empty() == (smallest == kInfinity));
   if (table.front.empty()) return false;
   const Choice& first = table.front.front();
   CAPTURE(join(first.sets, "; "));
   CHECK(!table.cut_short);
-  CHECK(first.period.value <= shortest * kRounding);
+  CHECK(first.amount <= smallest * kRounding);
   // Other planners may cut where `balanced` does not.
-  if (first.planner == "balanced") CHECK(first.period.value >= shortest / kRounding);
-  CHECK(table.bound.value <= first.period.value * kRounding);
+  if (first.planner == "balanced") CHECK(first.amount >= smallest / kRounding);
+  CHECK(first.amount == doctest::Approx(amount_of(file, base, first.sets, objective)).epsilon(1e-9));
+  CHECK(table.bound <= first.amount * kRounding);
   return true;
 }
 
@@ -83,12 +96,14 @@ Strings random_chain(Rng& rng, Cluster& cluster, int samples) {
   cluster.slow = devices > 1 ? rng.integer(0, 1) : 0, cluster.fast = devices - cluster.slow;
   std::string groups = "{name: a, count: " + number(cluster.fast) + ", type: fast, link: wire}";
   if (cluster.slow > 0) groups += ", {name: b, count: 1, type: slow, link: wire}";
-  const std::string memory = number(rng.integer(2, 12)) + " MiB, memory_bandwidth: 100 GB/s}";
+  const std::string memory = number(rng.integer(2, 12)) + " MiB, memory_bandwidth: 100 GB/s, busy: ";
   return {"model={builder: mlp, widths: [" + widths + "]}",
           "cluster={generator: star, groups: [" + groups + "], types: {fast: {peak: 2 TFLOP/s, memory: " + memory +
-              ", slow: {peak: 1 TFLOP/s, memory: " + memory +
-              "}, links: {wire: {bandwidth: " + number(rng.integer(1, 20)) + " GB/s, latency: 1 us}}}",
-          "plan={planner: balanced, stages: 1, micro_batch_size: " + number(samples) + "}", "run.micro_batches=1"};
+              "300 W, idle: 90 W}, slow: {peak: 1 TFLOP/s, memory: " + memory +
+              "110 W, idle: 20 W}}, links: {wire: {bandwidth: " + number(rng.integer(1, 20)) +
+              " GB/s, latency: 1 us}}}",
+          "plan={planner: balanced, stages: 1, micro_batch_size: " + number(samples) + "}", "run.micro_batches=1",
+          "report={prices: {fast: " + number(kFastPrice) + "}, price: " + number(kSlowPrice) + "}"};
 }
 
 std::vector<Strings> chains(const Cluster& cluster, int samples) {
@@ -121,8 +136,8 @@ Strings random_groups(Rng& rng, const char* software, int devices, int samples) 
           std::string("software=") + software, "run.global_batch=" + number(samples)};
 }
 
-/// `alone`: with several stages on a single rank, which Megatron-LM refuses.
-std::vector<Strings> divisions(int devices, int samples, bool alone) {
+/// `alone`: with several stages on a single rank, which Megatron-LM refuses. `list`: the devices; empty: all.
+std::vector<Strings> divisions(int devices, int samples, bool alone, const std::string& list = {}) {
   std::vector<Strings> settings;
   for (int tensor = 1; tensor <= devices; tensor *= 2)
     for (int ranks = 1; tensor * ranks <= devices; ranks *= 2) {
@@ -131,11 +146,12 @@ std::vector<Strings> divisions(int devices, int samples, bool alone) {
         for (const std::string& shard : replicas > 1 ? kShards : Strings{"none"})  // A single replica shares nothing.
           for (const char* recompute : {"none", "selective", "layers"})
             for (const int chunks : ranks > 1 || alone ? std::vector{1, 2, 3, 4} : std::vector{1})
-              settings.push_back(
-                  {"plan={planner: balanced, stages: " + number(ranks * chunks) + ", replicas: " + number(replicas) +
-                       ", micro_batch_size: " + number(size) + ", group: {tensor: " + number(tensor) + ", sequence: " +
-                       (tensor > 1 ? "true" : "false") + "}, shard: " + shard + ", recompute: " + recompute + "}",
-                   chunks == 1 ? "run.schedule=1f1b" : "run.schedule=interleaved"});
+              settings.push_back({"plan={planner: balanced, stages: " + number(ranks * chunks) +
+                                      ", replicas: " + number(replicas) + ", micro_batch_size: " + number(size) +
+                                      ", group: {tensor: " + number(tensor) +
+                                      ", sequence: " + (tensor > 1 ? "true" : "false") + "}, shard: " + shard +
+                                      ", recompute: " + recompute + list + "}",
+                                  chunks == 1 ? "run.schedule=1f1b" : "run.schedule=interleaved"});
     }
   return settings;
 }
@@ -167,6 +183,42 @@ TEST_CASE("the search is as good as every division into groups, on 50 random mod
     const Strings base = random_groups(rng, alone ? "plain" : "megatron-core", devices, samples);
     ran += compare("scenarios/examples/search-groups.yaml", base, {"1f1b", "interleaved"},
                    divisions(devices, samples, alone));
+  }
+  CHECK(ran == count);
+}
+
+TEST_CASE("the search for the lowest cost or energy is as good as every setting, on 100 random models and clusters") {
+  Rng rng(100, "exhaustive costs");
+  int ran = 0;
+  const int count = test::all_trials() ? 100 : 6;
+  for (int trial = 0; trial < count; ++trial) {
+    CAPTURE(trial);
+    const int samples = rng.integer(1, 3) * 2;
+    Cluster cluster{};
+    const Strings base = random_chain(rng, cluster, samples);
+    ran += compare("scenarios/examples/quickstart.yaml", base, kSchedules, chains(cluster, samples),
+                   trial % 2 == 0 ? Objective::Cost : Objective::Energy);
+  }
+  CHECK(ran > count / 2);
+}
+
+TEST_CASE("the search for the lowest cost or energy with groups is as good as every part of the cluster") {
+  Rng rng(20, "costs of groups");
+  int ran = 0;
+  const int count = test::all_trials() ? 20 : 4;
+  for (int trial = 0; trial < count; ++trial) {
+    CAPTURE(trial);
+    const int devices = test::all_trials() ? 4 : 2, samples = devices * rng.integer(1, 2);
+    Strings base = random_groups(rng, "megatron-core", devices, samples);
+    base.push_back("report={price: " + number(kFastPrice) + "}");
+    std::vector<Strings> settings;
+    for (int part = 1; part <= devices; part *= 2) {
+      const std::string list = ", devices: [\"pod0.node0.gpu[0-" + number(part - 1) + "]\"]";
+      for (Strings& one : divisions(part, samples, false, part == devices ? "" : list))
+        settings.push_back(std::move(one));
+    }
+    ran += compare("scenarios/examples/search-groups.yaml", base, {"1f1b", "interleaved"}, settings,
+                   trial % 2 == 0 ? Objective::Cost : Objective::Energy);
   }
   CHECK(ran == count);
 }

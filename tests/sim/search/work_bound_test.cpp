@@ -7,7 +7,9 @@
 #include "sim/core/random.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/search/evaluation.hpp"
 #include "sim/search/policies.hpp"
+#include "sim/search/search_objective.hpp"
 #include "sim/search/work_bound.hpp"
 #include "tests/support/trials.hpp"
 
@@ -17,6 +19,9 @@ namespace {
 using Strings = std::vector<std::string>;
 
 constexpr double kRounding = 1 + 1e-9;
+constexpr int kIterations = 6;
+
+std::string number(int n) { return std::to_string(n); }
 
 struct Ratio {
   bool ran = false;
@@ -26,17 +31,22 @@ struct Ratio {
 
 /// Simulates the settings on `ideal`, and compares with the bound for their schedule.
 Ratio compare(const std::string& file, Strings sets, const std::string& schedule) {
-  sets.insert(sets.end(), {"run.schedule=" + schedule, "run.iterations=6"});
+  sets.insert(sets.end(), {"run.schedule=" + schedule, "run.iterations=" + number(kIterations)});
   CAPTURE(join(sets, "; "));
   try {
     const Experiment e = load_experiment(file, sets);
     const PlannedExperiment planned = plan_experiment(e);
     const PlanBound bound = plan_bound(planned, LinkCollectives(e.cluster));
-    const double period = run(compile(planned), "ideal").report.period.value;
+    const Report report = run(compile(planned), "ideal").report;
+    const double period = report.period.value;
     const bool splits = scheduling_policies({schedule}, {}, e.rules.get()).front().splits;
     const double shortest = splits ? bound.period.value : std::max(bound.period, bound.unsplit).value;
     CHECK(bound.work.value <= bound.period.value * kRounding);
     CHECK(shortest <= period * kRounding);
+    const SearchObjective objective(Objective::Energy, planned, kIterations);
+    AmountBound amount = objective.of_devices(used_devices(planned.plan));
+    for (const auto& [type, work] : bound.work_of_type) amount.fixed += objective.work_price(type) * work.value;
+    CHECK(objective.amount(amount, Seconds{shortest}, bound.work) <= report.energy.value / kIterations * kRounding);
     const auto& reductions = planned.plan.reductions;
     return {true, shortest / period, std::any_of(reductions.begin(), reductions.end(), [](const Reduction& r) {
               return r.source == ReductionSource::Replicas;
@@ -47,8 +57,6 @@ Ratio compare(const std::string& file, Strings sets, const std::string& schedule
   return {};
 }
 
-std::string number(int n) { return std::to_string(n); }
-
 /// Layers with many parameters on devices with slow links, so that sums of gradients are long.
 Strings random_chain(Rng& rng, int chunks) {
   std::string widths = number(64 * rng.integer(1, 16));
@@ -58,8 +66,9 @@ Strings random_chain(Rng& rng, int chunks) {
   if (slow > 0) groups += ", {name: b, count: " + number(slow) + ", type: slow, link: wire}";
   return {"model={builder: mlp, widths: [" + widths + "]}",
           "cluster={generator: star, groups: [" + groups +
-              "], types: {fast: {peak: 2 TFLOP/s, memory: 1 GiB, memory_bandwidth: 100 GB/s}, slow: {peak: 1 TFLOP/s, "
-              "memory: 1 GiB, memory_bandwidth: 100 GB/s}}, links: {wire: {bandwidth: " +
+              "], types: {fast: {peak: 2 TFLOP/s, memory: 1 GiB, memory_bandwidth: 100 GB/s, busy: 300 W, idle: 90 W}, "
+              "slow: {peak: 1 TFLOP/s, memory: 1 GiB, memory_bandwidth: 100 GB/s, busy: 100 W, idle: 40 W}}, links: "
+              "{wire: {bandwidth: " +
               number(rng.integer(1, 40)) + " GB/s, latency: " + number(rng.integer(0, 20)) + " us}}}",
           "plan={planner: balanced, stages: " + number(ranks * chunks) + ", replicas: " + number(replicas) +
               ", micro_batch_size: " + number(replicas * rng.integer(1, 3)) +
@@ -124,7 +133,8 @@ TEST_CASE("the bound of replicas of one stage is the period") {
       "scenarios/examples/quickstart.yaml",
       {"model={builder: mlp, widths: [512, 1024, 1024, 512]}",
        "cluster={generator: star, groups: [{name: a, count: 8, type: fast, link: wire}], types: {fast: {peak: 2 "
-       "TFLOP/s, memory: 1 GiB, memory_bandwidth: 100 GB/s}}, links: {wire: {bandwidth: 1 GB/s, latency: 5 us}}}",
+       "TFLOP/s, memory: 1 GiB, memory_bandwidth: 100 GB/s, busy: 300 W, idle: 90 W}}, links: {wire: {bandwidth: 1 "
+       "GB/s, latency: 5 us}}}",
        "plan={planner: balanced, stages: 1, replicas: 8, micro_batch_size: 8}", "run.micro_batches=4"},
       "1f1b");
   REQUIRE(ratio.ran);

@@ -213,10 +213,12 @@ def plan(scenario: ScenarioLike, *, planners: Union[str, Sequence[str]] = "all",
 
 def search(scenario: ScenarioLike, *, schedules: Sequence[str] = (), weights: Sequence[str] = (),
            seconds: Optional[float] = None, contended: bool = True, threads: int = 0, sets: Sets = None,
-           progress: Optional[Progress] = None) -> SearchResult:
-    """Searches plans, devices, schedules, micro-batches and recomputation together for the fastest."""
+           objective: str = "time", progress: Optional[Progress] = None) -> SearchResult:
+    """Searches plans, devices, schedules, micro-batches and recomputation together for the fastest, or with the
+    objective "cost" or "energy" for the cheapest or for the least energy."""
     params, keep = _asked(scenario, sets)
-    params.update(schedules=list(schedules), weights=list(weights), contended=contended, threads=threads)
+    params.update(schedules=list(schedules), weights=list(weights), contended=contended, threads=threads,
+                  objective=objective)
     if seconds is not None:
         params["seconds"] = seconds
     answer = _process.server.request("search", params, progress)

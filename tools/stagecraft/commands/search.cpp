@@ -43,7 +43,9 @@ Seconds time_limit_of(const std::string& text) {
 }
 
 ChoiceOptions search_options(const Arguments& a) {
-  ChoiceOptions options{.schedules = option_words(a, "schedules"), .backend = a.text("backend")};
+  ChoiceOptions options{.schedules = option_words(a, "schedules"),
+                        .objective = objective_from(a.text("objective")),
+                        .backend = a.text("backend")};
   if (a.has("weights") && a.text("weights") == "all") {
     for (const WeightsDef* def : weights::catalog())
       if (def->name != "custom") options.weights.emplace_back(def->name);
@@ -105,15 +107,14 @@ SearchSets sets_of(const Arguments& a) {
 /// The scenario whose `run` shows the first row, or the scenario as it is where that is shorter.
 std::string best_scenario(const Arguments& a, std::vector<std::string> sets, const ChoiceTable& table) {
   const Choice& first = table.front.front();
-  if (!own_is_shortest(table)) sets.insert(sets.end(), first.sets.begin(), first.sets.end());
+  if (!own_is_best(table)) sets.insert(sets.end(), first.sets.begin(), first.sets.end());
   sets.push_back(fmt::format("run.iterations={}", table.iterations));
   return config::to_yaml(load_scenario(a.text("FILE"), sets).tree, true);
 }
 
 /// "shortest period: 13.38 ms so far, at most 900 to go (3 s)".
 std::string progress_note(const SearchProgress& p) {
-  std::string text =
-      fmt::format("{}: {}", p.phase, p.best ? to_text(known_period(*p.best)) + " so far" : "nothing yet");
+  std::string text = fmt::format("{}: {}", p.phase, p.best ? p.unit.text(p.best->amount) + " so far" : "nothing yet");
   // What is found makes most of what waits superfluous, so this is the longest that it can take.
   if (p.waiting > 0 && p.rate > 0) text += fmt::format(", at most {} to go ({:.0f} s)", p.waiting, p.waiting / p.rate);
   return text;
@@ -159,7 +160,7 @@ int execute_search(const Arguments& a) {
   if (!is_first) return 0;
   table.interval = prediction_interval(experiment);
   if (!given.has_plan) {
-    table.configured_period = {}, table.own_replayed.reset();
+    table.configured_period = {}, table.configured_amount = 0, table.own_replayed.reset();
     // The plan that stands in for a missing one uses few devices.
     std::erase_if(table.notes, [](const std::string& note) { return note.find("nothing to do") != note.npos; });
   }
@@ -188,6 +189,10 @@ int execute_search(const Arguments& a) {
 std::vector<Argument> search_arguments() {
   std::vector<Argument> arguments{
       {"FILE", Argument::Kind::Text, "Scenario: its model, cluster and samples in an iteration", {}, true},
+      {"--objective", Argument::Kind::Text,
+       "What is to be as small as possible: time (the period), cost (dollars for 10^9 tokens, by report.price or "
+       "report.prices) or energy (joules a token)",
+       "time"},
       {"--time", Argument::Kind::Text,
        "Stop after this time with the best so far: 60s, 5min (default: when nothing else can be shorter)"},
       {"-o,--out", Argument::Kind::Text, "File for a scenario whose run shows the first row"},
@@ -224,7 +229,9 @@ std::vector<Argument> search_arguments() {
 
 extern const Command search{
     .name = "search",
-    .summary = "Search plans, devices, schedules, micro-batches, recomputation and weights together for the fastest",
+    .summary =
+        "Search plans, devices, schedules, micro-batches, recomputation and weights together for the fastest or "
+        "cheapest",
     .group = "Run",
     .example = "stagecraft search scenarios/examples/quickstart.yaml --time 60s --out best.yaml",
     .arguments = search_arguments(),

@@ -101,6 +101,7 @@ Json answer_search(Session& session, const Parameters& p) {
   const Experiment experiment = asked_scenario(p);
   ChoiceOptions options{.schedules = p.texts("schedules"),
                         .weights = p.texts("weights"),
+                        .objective = objective_from(p.has("objective") ? p.text("objective") : "time"),
                         .max_simulations = p.whole("most", 20000),
                         .contended = p.flag("contended", true),
                         .front_simulations = p.whole("front", 300),
@@ -113,7 +114,7 @@ Json answer_search(Session& session, const Parameters& p) {
       experiment, options, [&](const SearchProgress& news) { session.connection.send(search_progress(news)); });
   Json answer = table_answer(choices_json(table), to_text(table, false));
   if (!table.front.empty()) answer["best"] = Json(table.front.front().sets);
-  answer["as_written_is_best"] = !table.front.empty() && own_is_shortest(table);
+  answer["as_written_is_best"] = !table.front.empty() && own_is_best(table);
   answer["iterations"] = table.iterations;
   return answer;
 }

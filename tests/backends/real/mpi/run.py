@@ -187,6 +187,15 @@ def stuck(how, lines):
         check(done.stderr.count(line) == 1, f"{how}: does not say '{line}' once", done.stderr)
 
 
+def cut():
+    """With an mpirun that keeps the other processes, a word that is never complete holds up none of them."""
+    said = run([*mpirun, "--version"]).stdout
+    if "(Open MPI) 4" not in said and "(OpenRTE) 4" not in said:
+        return
+    done = run([*mpirun, "--enable-recovery", *on(3, *together, "cut")[1:]])
+    check("heard third" in done.stderr, "a process is lost in the middle of a word: the first hears the others", done.stderr)
+
+
 def collectives(ranks, seed):
     done = run(on(ranks, *together, "collectives", str(seed)))
     check(done.returncode == 0, f"collectives {seed} on {ranks}: exit code {done.returncode}", done.stderr)
@@ -236,7 +245,7 @@ def with_mpi(folder):
              lambda: stuck("stuck", ["nothing has moved for 0.5 s, so the run is stuck",
                                      "device 0: 0<1:1B0 has not ended", "device 1: 1<0:0F0 has not ended"]),
              lambda: stuck("broken", ["the second computation is broken"]),
-             lambda: killed(folder), alone_under_mpirun]
+             cut, lambda: killed(folder), alone_under_mpirun]
     jobs += [lambda n=n, seed=seed: collectives(n, seed) for n in (2, 3, 5) for seed in ((1, 2) if full else (1,))]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for job in [pool.submit(job) for job in jobs]:

@@ -2,9 +2,14 @@
 // collectives of all kinds on numbers: mpirun -n 3 together collectives SEED.
 // stuck: each waits for the other's message before it sends its own, which no checked program does.
 // broken: the second fails in the middle of computing.
+// Or three processes, mpirun --enable-recovery -n 3 together cut: the second is killed in the middle of a large word,
+// and the first has to hear the third nevertheless.
 
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <string>
+#include <thread>
 
 #include <fmt/core.h>
 
@@ -77,9 +82,32 @@ Ending collectives(const char* seed) {
   return {};
 }
 
+Ending cut() {
+  using namespace std::chrono_literals;
+  barrier();
+  if (world().rank == 1) {
+    send_message(0, std::string(std::size_t{64} << 20, 'x'));
+    std::raise(SIGKILL);
+  }
+  if (world().rank == 2) {
+    std::this_thread::sleep_for(500ms);
+    send_message(0, "third");
+    std::this_thread::sleep_for(1min);  // The first one ends all.
+  }
+  std::string heard = "nothing";
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  while (heard != "third" && std::chrono::steady_clock::now() < deadline) {
+    if (const auto word = receive_message()) heard = word->from == 2 ? word->text : "the second";
+    std::this_thread::sleep_for(1ms);
+  }
+  part(false);
+  return {4, "heard " + heard};
+}
+
 Ending attempt(char** words) try {
   join_world();
   const std::string how = words[1];
+  if (how == "cut") return cut();
   if (how == "collectives") return collectives(words[2]);
   const Program program = crossed();
   const real::DevicePlacement placement(program, world());
