@@ -52,7 +52,7 @@ class StageLinks {
       case Axis::Data:
         return divided(
             c.of_experts ? stage_.expert.groups({Axis::Data}) : stage_.dense.groups({Axis::Context, Axis::Data}),
-            copies);
+            c.part == GroupPart::InsideCopies ? stage_.shape.shard_copies() : 1);
     }
     return {};
   }
