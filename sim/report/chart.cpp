@@ -68,13 +68,18 @@ class AxisScale {
   }
 
  private:
-  /// The first and the last tick are beyond what is drawn, so that the highest point can be read.
+  /// Moves the ends so that the first and the last tick are beyond what is drawn, and the highest point can be read.
   void reach_ticks(double low, double high) {
-    const std::vector<double> values = round_ticks(low_, high_, kMostTicks);
-    if (values.size() < 2) return;
-    const double step = values[1] - values[0];
-    if (values.back() < high) high_ = values.back() + step;
-    if (values.front() > low) low_ = values.front() - step;
+    // A longer range may have a larger step, whose last tick is lower again.
+    constexpr int kMostRounds = 4;
+    for (int round = 0; round < kMostRounds; ++round) {
+      const std::vector<double> values = round_ticks(low_, high_, kMostTicks);
+      if (values.size() < 2) return;
+      const double step = values[1] - values[0];
+      if (values.back() < high) high_ = values.back() + step;
+      if (values.front() > low) low_ = values.front() - step;
+      if (values.back() >= high && values.front() <= low) return;
+    }
   }
 
   /// 1, 2 and 5 times each power of ten, or the powers alone where there are many.

@@ -174,14 +174,15 @@ TableColumns<PointRow> text_columns() {
   using Row = PointRow;
   const auto seconds = [](const char* name) { return [name](const Row& r) { return Seconds{value(*r.row, name)}; }; };
   return {
-      {{.heading = "iteration", .width = 11, .drop_order = 3}, seconds("makespan_s")},
+      {{.heading = "iteration", .width = 11, .drop_order = 4}, seconds("makespan_s")},
       {{.heading = "period", .width = 11}, seconds("period_s")},
       {{.heading = "throughput", .width = 10},
        [](const Row& r) { return fmt::format("{:.4g}/s", value(*r.row, "throughput_samples_per_s")); }},
-      {{.heading = "bubble", .width = 7, .drop_order = 2},
+      {{.heading = "bubble", .width = 7, .drop_order = 3},
        [](const Row& r) { return percent(value(*r.row, "bubble")); }},
-      {{.heading = "memory", .width = 10}, [](const Row& r) { return Bytes{value(*r.row, "peak_memory_bytes")}; }},
-      {{.heading = "devices", .width = 7, .drop_order = 1},
+      {{.heading = "memory", .width = 10, .drop_order = 1},
+       [](const Row& r) { return Bytes{value(*r.row, "peak_memory_bytes")}; }},
+      {{.heading = "devices", .width = 7, .drop_order = 2},
        [](const Row& r) { return shortest(value(*r.row, "devices")); }},
   };
 }

@@ -244,8 +244,10 @@ TEST_CASE("a title takes the place of the picture's own, and an empty one takes 
 
 TEST_CASE("the last tick of an axis is not below the data") {
   for (const double largest : {3.87, 0.31, 7.2, 11.0, 96.0, 2.0}) {
-    const Chart chart{
-        .title = "", .x = {"n", {"a", "b"}}, .y = {"s"}, .series = {{"", SeriesStyle::Joined, {{0, 1e-3}, {1, largest}}}}};
+    const Chart chart{.title = "",
+                      .x = {"n", {"a", "b"}},
+                      .y = {"s"},
+                      .series = {{"", SeriesStyle::Joined, {{0, 1e-3}, {1, largest}}}}};
     double last = 0;
     for (const PictureItem& item : chart_picture(chart, kColumnPicture).items)
       if (const Label* label = std::get_if<Label>(&item); label && label->anchor == Anchor::End)
