@@ -10,6 +10,18 @@
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
+
+std::string ratios_text(int down) {
+  std::vector<std::string> ratios;
+  constexpr int kMost = 64;
+  for (int ratio = 1; ratio <= std::min(down, kMost); ++ratio)
+    if (down % ratio == 0) ratios.push_back(std::to_string(ratio));
+  const std::string last = ratios.back();
+  ratios.pop_back();
+  return fmt::format("write a ratio that divides {}, such as {}{}", down, ratios.empty() ? "" : join(ratios) + " or ",
+                     last);
+}
+
 namespace {
 
 using config::Value;

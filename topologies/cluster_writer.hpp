@@ -16,6 +16,9 @@ config::Field type_field();
 /// One kind of link, by itself instead of in the table.
 config::Field link_field(std::string name, std::string doc);
 
+/// "write a ratio that divides 8, such as 1, 2, 4 or 8", for cables down over cables up.
+std::string ratios_text(int down);
+
 /// Puts a cluster together and collects what is wrong with its description.
 /// All devices come first, then switches, then links.
 class ClusterWriter {

@@ -91,9 +91,14 @@ std::vector<std::string> folders(FileKind kind) {
   if (const char* path = std::getenv("STAGECRAFT_PATH"))
     for (const std::string& folder : split(path, ':'))
       if (!folder.empty()) roots.emplace_back(folder);
-  if (const fs::path data = beside_program(); !data.empty()) roots.push_back(data);
-  roots.emplace_back(STAGECRAFT_SOURCE_DIR);
-  roots.emplace_back(STAGECRAFT_DATA_DIR);
+  // An installed program reads what was installed with it, also where the folder that it was built in still exists.
+  std::error_code unreadable;
+  if (const fs::path data = beside_program(); !data.empty() && fs::is_directory(data, unreadable)) {
+    roots.push_back(data);
+  } else {
+    roots.emplace_back(STAGECRAFT_SOURCE_DIR);
+    roots.emplace_back(STAGECRAFT_DATA_DIR);
+  }
   std::vector<std::string> result;
   for (const fs::path& root : roots) {
     std::error_code error;

@@ -175,6 +175,17 @@ void expand_reference(Value& value, FileKind kind, const std::string& path, Prob
   Expander(kind, problems).expand(value, path, 0);
 }
 
+namespace {
+
+/// The command for a file that another command was given.
+std::string command_for(const std::string& kind, const std::string& expected, const std::string& file) {
+  if (kind == "sweep" && expected == "scenario") return fmt::format("stagecraft sweep {} runs its points", file);
+  if (kind == "scenario" && expected == "sweep") return fmt::format("stagecraft run {} runs it", file);
+  return {};
+}
+
+}  // namespace
+
 bool check_schema_line(const Value& root, const std::string& kind, Problems& problems) {
   const Value* line = root.is_map() ? root.find("schema") : nullptr;
   if (!line) {
@@ -189,8 +200,8 @@ bool check_schema_line(const Value& root, const std::string& kind, Problems& pro
   const std::string other = line->text.substr(0, slash);
   const std::vector<std::string> kinds = {"scenario", "model", "cluster", "sweep", "profile"};
   if (other != kind && std::find(kinds.begin(), kinds.end(), other) != kinds.end())
-    problems.add(line->where, "schema", fmt::format("this is a {} file; a {} file was expected here", other, kind), {},
-                 "schema");
+    problems.add(line->where, "schema", fmt::format("this is a {} file; a {} file was expected here", other, kind),
+                 command_for(other, kind, line->where.file), "schema");
   else if (other == kind)
     problems.add(line->where, "schema",
                  fmt::format("version '{}' is not known to this stagecraft, which reads {}", line->text,

@@ -188,7 +188,16 @@ void add_parts_of(std::string_view path, const Where& where, const config::MapSp
   }
 }
 
-void apply(const config::Member& set, Value& tree, Problems& problems) {
+/// What a base and its override describe is one map when options are applied: "cluster.override.nodes" is its "nodes".
+config::Member without_override(config::Member set) {
+  for (const std::string part : {"model.", "cluster."})
+    if (const std::string below = part + "override."; set.key.starts_with(below))
+      set.key = part + set.key.substr(below.size());
+  return set;
+}
+
+void apply(const config::Member& written, Value& tree, Problems& problems) {
+  const config::Member set = without_override(written);
   if (Value* model = tree.find("model"); model && model->is_map() && set.key.starts_with("model.")) drop_facts(*model);
   add_parts_of(set.key, set.where, scenario_fields(), tree);
   Value value = config::list_if_needed(set.value, config::field_at(scenario_fields(), tree, set.key));
@@ -206,6 +215,11 @@ Value scenario_tree(const std::string& file, Problems& problems) {
   Problems unreadable;
   Value tree = config::parse_yaml_file(file, unreadable);
   unreadable.throw_if_any();
+  if (tree.is_map() && !tree.has("schema")) {  // Everything else that is wrong is reported, too.
+    check_schema_line(tree, "scenario", problems);
+    tree.members.insert(tree.members.begin(),
+                        {"schema", tree.where, Value::scalar("scenario/2", tree.where, "computed")});
+  }
   check_schema_line(tree, "scenario", unreadable);
   unreadable.throw_if_any();
   if (Value* model = tree.find("model")) expand_reference(*model, FileKind::Model, "model", problems);

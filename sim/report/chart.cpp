@@ -16,6 +16,7 @@ constexpr const char* kChartInk = "#18202a";
 constexpr const char* kChartDim = "#55606d";
 constexpr const char* kChartGrid = "#e2e6ea";
 constexpr const char* kLimit = "#b3261e";
+constexpr int kMostTicks = 6;
 constexpr MarkShape kShapes[] = {MarkShape::Circle, MarkShape::Square, MarkShape::Triangle, MarkShape::Diamond};
 
 std::vector<double> dash_of(std::size_t n) {
@@ -39,6 +40,7 @@ class AxisScale {
       const double room = high > low ? 0.05 * (high - low) : std::max(std::abs(high) * 0.1, 1e-12);
       low_ = axis.from_zero && low >= 0 ? 0 : low - room;
       high_ = high + room;
+      reach_ticks(low, high);
     }
   }
 
@@ -66,6 +68,20 @@ class AxisScale {
   }
 
  private:
+  /// Moves the ends so that the first and the last tick are beyond what is drawn, and the highest point can be read.
+  void reach_ticks(double low, double high) {
+    // A longer range may have a larger step, whose last tick is lower again.
+    constexpr int kMostRounds = 4;
+    for (int round = 0; round < kMostRounds; ++round) {
+      const std::vector<double> values = round_ticks(low_, high_, kMostTicks);
+      if (values.size() < 2) return;
+      const double step = values[1] - values[0];
+      if (values.back() < high) high_ = values.back() + step;
+      if (values.front() > low) low_ = values.front() - step;
+      if (values.back() >= high && values.front() <= low) return;
+    }
+  }
+
   /// 1, 2 and 5 times each power of ten, or the powers alone where there are many.
   std::vector<std::pair<double, std::string>> decade_ticks(int max_ticks) const {
     std::vector<std::pair<double, std::string>> result;
@@ -94,7 +110,7 @@ class ChartDrawing {
  public:
   ChartDrawing(const Chart& chart, const PictureSize& size)
       : c_(chart), text_(size.text), x_(chart.x, 0, 1), y_(chart.y, 0, 1) {
-    picture_.title = chart.title;
+    picture_.title = size.title.value_or(chart.title);
     picture_.width = size.width;
     ValueRange x, y;
     for (const ChartSeries& s : chart.series)
@@ -106,18 +122,9 @@ class ChartDrawing {
   }
 
   Picture draw() {
-    double top = 0.5 * text_;
-    if (!c_.title.empty()) {
-      top += 1.3 * text_;
-      put(Label{{text_, top},
-                fitted_text(c_.title, 1.15 * text_, picture_.width - 2 * text_, true),
-                1.15 * text_,
-                Anchor::Start,
-                kChartInk,
-                true});
-    }
+    const double top = add_title(picture_, text_, 0.5 * text_);
     double widest = 0;
-    for (const auto& [value, text] : y_.ticks(6)) widest = std::max(widest, text_width(text, text_));
+    for (const auto& [value, text] : y_.ticks(kMostTicks)) widest = std::max(widest, text_width(text, text_));
     left_ = widest + 2.9 * text_;
     top_ = top + 1.1 * text_;
     width_ = picture_.width - left_ - 1.2 * text_;
@@ -138,7 +145,7 @@ class ChartDrawing {
 
   void axes() {
     const double bottom = top_ + height_;
-    for (const auto& [value, text] : y_.ticks(6)) {
+    for (const auto& [value, text] : y_.ticks(kMostTicks)) {
       const double y = top_ + height_ * (1 - y_.share(value));
       put(Polyline{{{left_, y}, {left_ + width_, y}}, kChartGrid, 0.5});
       put(Label{{left_ - 0.5 * text_, y + 0.35 * text_}, text, text_, Anchor::End, kChartDim});

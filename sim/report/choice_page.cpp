@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr PictureSize kPagePlot{760, 11};
+const PictureSize kPagePlot{760, 11};
 
 /// The front as SVG in HTML; empty where nothing fits. The page has a heading of its own.
 std::string front_svg(const ChoiceTable& table) {

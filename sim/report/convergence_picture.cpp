@@ -79,9 +79,12 @@ Picture convergence_pictures(const Convergence& c, const std::string& title, con
   std::vector<LossOver> panels{LossOver::Updates, LossOver::Simulated};
   if (!c.methods.empty() && c.methods.front().measured.value > 0) panels.push_back(LossOver::Measured);
   const PictureSize each{size.width / static_cast<double>(panels.size()), size.text};
+  // One line, and an empty one above the other panels, so that all begin at the same height.
+  const std::string line =
+      fitted_text(size.title.value_or(title), 1.15 * size.text, each.width - 1.4 * size.text, true);
   std::vector<Picture> pictures;
   for (const LossOver over : panels)
-    pictures.push_back(convergence_picture(c, pictures.empty() ? title : " ", over, each));
+    pictures.push_back(convergence_picture(c, pictures.empty() || line.empty() ? line : " ", over, each));
   return side_by_side(std::move(pictures));
 }
 

@@ -42,7 +42,9 @@ std::string device_table(const Report& report, const Cluster& cluster, const Tex
   if (std::any_of(used.begin(), used.end(), [&](DeviceId d) { return report.devices[d].memory.reserved.value > 0; }))
     columns.insert(columns.end() - 1, {{.heading = "reserved", .width = 10, .drop_order = 3},
                                        [&](const Row& d) { return report.devices[d].memory.reserved; }});
-  return to_text(make_table<Row>(columns, used), layout) + (more > 0 ? fmt::format("  ... and {} more\n", more) : "");
+  Table table = make_table<Row>(columns, used);
+  if (more > 0) table.more = fmt::format("... and {} more", more);
+  return to_text(table, layout);
 }
 
 std::string measured_memory_table(const Learnt& learnt, const Cluster& cluster, const TextLayout& layout) {

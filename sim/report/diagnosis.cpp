@@ -53,6 +53,20 @@ constexpr double kSmallSaving = 0.01;
 
 bool is_shown(const Suggestion& s) { return !s.run || s.run->saved >= kSmallSaving; }
 
+/// "  3 changes simulated, and none saves 1 % of the time; 2 cannot run: does not fit in memory".
+std::string useless_text(const Finding& f) {
+  std::string text;
+  if (!f.suggestions.empty())
+    text = fmt::format("{} simulated, and none saves 1 % of the time", pluralize(std::ssize(f.suggestions), "change"));
+  std::vector<std::string> reasons;
+  for (const RefusedSuggestion& r : f.refused)
+    if (std::find(reasons.begin(), reasons.end(), r.why) == reasons.end()) reasons.push_back(r.why);
+  if (!f.refused.empty())
+    text += fmt::format("{}{} cannot run: {}", text.empty() ? "" : "; ", pluralize(std::ssize(f.refused), "change"),
+                        join(reasons, "; "));
+  return text.empty() ? text : "  " + text + "\n";
+}
+
 }  // namespace
 
 std::string to_text(const Diagnosis& d, const std::string& what, const std::string& before) {
@@ -62,9 +76,7 @@ std::string to_text(const Diagnosis& d, const std::string& what, const std::stri
   std::string text = head + d.first().sentence + "\n";
   const auto best = std::find_if(suggestions.begin(), suggestions.end(), is_shown);
   if (best != suggestions.end()) text += "  try " + suggestion_text(*best, d.measured, before) + "\n";
-  if (best == suggestions.end() && !suggestions.empty())
-    text +=
-        fmt::format("  {} simulated, and none saves 1 % of the time\n", pluralize(std::ssize(suggestions), "change"));
+  if (best == suggestions.end()) text += useless_text(d.first());
   // Who may not change the batch wants the best change that keeps it.
   const auto same = std::find_if(best, suggestions.end(), [&](const Suggestion& s) {
     return is_shown(s) && s.run && s.run->samples == d.samples;
@@ -83,9 +95,11 @@ Diagnosis with_sets_before(Diagnosis d, const std::vector<std::string>& sets) {
 std::string what_if_text(const Diagnosis& d, Seconds period, int samples) {
   std::string text = fmt::format("now: {} for {}\n", to_text(period), pluralize(samples, "sample"));
   for (const Finding& f : d.findings) {
-    text += fmt::format("{}{}: {}\n", f.cause, f.lost.value > 0 ? fmt::format(" (costs {})", percent(f.share)) : "",
-                        f.sentence);
+    text += fmt::format("{}{}: {}\n", f.cause,
+                        f.lost.value > 0 ? fmt::format(" (costs {} of the period)", percent(f.share)) : "", f.sentence);
     for (const Suggestion& s : f.suggestions) text += "  " + suggestion_text(s, d.measured) + "\n";
+    for (const auto& [s, why] : f.refused)
+      text += fmt::format("  {}: {}\n    cannot run: {}\n", s.change, options_text(s), why);
   }
   return text;
 }

@@ -24,6 +24,12 @@ struct Suggestion {
   std::optional<ChangedRun> run = {};  ///< Nothing until it is simulated.
 };
 
+/// A suggestion that was tried and cannot run.
+struct RefusedSuggestion {
+  Suggestion suggestion;
+  std::string why;  ///< "does not fit in memory".
+};
+
 /// One cause that limits a run.
 struct Finding {
   std::string cause;  ///< A name of diagnosis_causes().
@@ -32,13 +38,14 @@ struct Finding {
   double share = 0;   ///< `lost` as a share of the period.
   std::string sentence;
   std::vector<Suggestion> suggestions = {};  ///< The suggestion that saves most time first.
+  std::vector<RefusedSuggestion> refused = {};
 };
 
 /// What limits a run: the largest loss first.
 struct Diagnosis {
   std::vector<Finding> findings;  ///< The last one is `computation`, which is no loss.
   int samples = 0;                ///< Samples of one iteration of the run.
-  std::string not_simulated;      ///< Why suggestions were not simulated; empty if they were.
+  std::string not_simulated;      ///< Why there is no finding, or why suggestions were not simulated; else empty.
   bool measured = false;          ///< Findings have measured times; suggestions never have.
 
   const Finding& first() const { return findings.front(); }

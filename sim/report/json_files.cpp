@@ -197,6 +197,7 @@ std::string results_json(const std::string& title, const Program& program, const
   if (report.classes) json["time"] = classes_json(*report.classes);
   if (report.classes) json["passes"] = passes_json(program);
   if (!report.diagnosis.findings.empty()) json["diagnosis"] = diagnosis_json(report.diagnosis);
+  if (!report.diagnosis.not_simulated.empty()) json["diagnosis_note"] = report.diagnosis.not_simulated;
   if (!timeline.instruction_times) json["not_timed"] = "instructions, so nothing within an iteration";
   if (timeline.enqueued) json["enqueued"] = enqueued_json(*timeline.enqueued);
   if (timeline.learnt) json["learnt"] = learnt_json(*timeline.learnt, cluster);

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/text.hpp"
 #include "sim/report/helvetica.hpp"
 
 namespace stagecraft {
@@ -34,6 +35,32 @@ std::string fitted_text(std::string_view text, double size, double width, bool b
     if (text_width(cut, size, bold) <= width) return cut;
   }
   return std::string(kCut);
+}
+
+std::vector<std::string> wrapped_text(std::string_view text, double size, double width, std::size_t max_lines,
+                                      bool bold) {
+  std::vector<std::string> lines{""};
+  for (const std::string& word : split(std::string(text), ' ')) {
+    std::string& line = lines.back();
+    const std::string longer = line.empty() ? word : line + " " + word;
+    if (line.empty() || lines.size() == max_lines || text_width(longer, size, bold) <= width)
+      line = longer;
+    else
+      lines.push_back(word);
+  }
+  for (std::string& line : lines) line = fitted_text(line, size, width, bold);
+  return lines;
+}
+
+double add_title(Picture& picture, double text_size, double top) {
+  if (picture.title.empty()) return top;
+  constexpr std::size_t kMostTitleLines = 3;
+  const double line_size = 1.15 * text_size, left = 0.7 * text_size;
+  for (std::string& line : wrapped_text(picture.title, line_size, picture.width - 2 * left, kMostTitleLines, true)) {
+    top += 1.3 * text_size;
+    picture.items.push_back(Label{{left, top}, std::move(line), line_size, Anchor::Start, "#18202a", true});
+  }
+  return top;
 }
 
 std::vector<double> round_ticks(double low, double high, int max_ticks) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -60,16 +61,24 @@ struct Picture {
 /// The width of a picture and the size of its text, in points.
 struct PictureSize {
   double width, text;
+  std::optional<std::string> title = {};  ///< In place of the picture's own; empty text: none.
 };
-constexpr PictureSize kColumnPicture{239.76, 6.5};  ///< One column of a paper: 3.33 inches.
-constexpr PictureSize kPagePicture{504, 7.5};       ///< Two columns: 7 inches.
-constexpr PictureSize kScreenPicture{1180, 12};
+inline const PictureSize kColumnPicture{239.76, 6.5};  ///< One column of a paper: 3.33 inches.
+inline const PictureSize kPagePicture{504, 7.5};       ///< Two columns: 7 inches.
+inline const PictureSize kScreenPicture{1180, 12};
 
 /// The width of a line in Helvetica, by Adobe's font metrics.
 double text_width(std::string_view text, double size, bool bold = false);
 
 /// The text, or its start and its end with "..." between them, so that it is not wider than `width`.
 std::string fitted_text(std::string_view text, double size, double width, bool bold = false);
+
+/// Lines of at most `width`, broken at spaces. A longer word, and what remains for the last of `max_lines`, is fitted.
+std::vector<std::string> wrapped_text(std::string_view text, double size, double width, std::size_t max_lines,
+                                      bool bold = false);
+
+/// Draws the title of the picture below `top`, in up to three lines; returns where it ends.
+double add_title(Picture&, double text_size, double top);
 
 /// Round numbers (1, 2 or 5 times a power of ten) in [low, high], at most `max_ticks` of them.
 std::vector<double> round_ticks(double low, double high, int max_ticks);

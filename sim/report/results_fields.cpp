@@ -226,6 +226,7 @@ const MapSpec& results_fields() {
           count("devices_per_group").optional().doc("Devices that each listed device with a stage stands for."),
           interval_field(),
           diagnosis_field(),
+          text("diagnosis_note").optional().doc("Why there is no diagnosis, or why its changes are not simulated."),
           economics_field(),
           classes_field(),
           passes_field(),

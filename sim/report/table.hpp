@@ -61,6 +61,7 @@ struct TableRow {
 struct Table {
   std::vector<TableColumn> columns;
   std::vector<TableRow> rows;
+  std::string more = {};  ///< In text, a line after the last row: "... and 16 more".
 };
 
 /// A column together with the function that computes its cells.
@@ -99,8 +100,8 @@ std::string rows_text(const Table&, const TextLayout& = {});
 /// The columns of text as a table of Markdown.
 std::string to_markdown(const Table&);
 
-/// The table with these columns in this order: headings of text, or names in files. InputError for an unknown name. An
-/// empty list changes nothing.
+/// The table with these columns in this order: headings of text, names in files, or the last word of a path that no
+/// other column ends in. InputError for an unknown name. An empty list changes nothing.
 Table select_columns(Table, const std::vector<std::string>& names);
 
 /// The tables side by side, each with the first `repeated` columns, so that no line is longer than the layout permits

@@ -26,7 +26,20 @@ std::optional<std::size_t> find_column(const Table& table, const std::string& na
   for (std::size_t c = 0; c < table.columns.size(); ++c)
     if (table.columns[c].key && comparable(table.columns[c].key->name()) == wanted)
       if (!match || table.columns[c].files != InFiles::Json) match = c;
-  return match;
+  if (match) return match;
+  const auto ends_so = [&](const TableColumn& c) { return c.key && comparable(c.key->name()).ends_with("." + wanted); };
+  const auto first = std::find_if(table.columns.begin(), table.columns.end(), ends_so);
+  if (first == table.columns.end() || std::any_of(first + 1, table.columns.end(), ends_so)) return {};
+  return static_cast<std::size_t>(first - table.columns.begin());
+}
+
+/// A value of a file for people, with its unit and four digits.
+std::string rounded_text(const TableColumn& column, const TableCell& cell) {
+  if (!cell.value || !cell.value->is_number() || cell.value->is_whole()) return csv_text(column, cell);
+  const double value = cell.value->number();
+  if (column.key->unit == "s") return to_text(Seconds{value});
+  if (column.key->unit == "bytes") return to_text(Bytes{value});
+  return fmt::format("{:.4g}", value);
 }
 
 /// Names that select_columns() accepts.
@@ -46,6 +59,7 @@ std::vector<std::string> column_names(const Table& table) {
 Table select_columns(Table table, const std::vector<std::string>& names) {
   if (names.empty()) return table;
   Table selected;
+  selected.more = table.more;
   std::vector<std::size_t> places;
   for (const std::string& name : names) {
     const std::optional<std::size_t> place = find_column(table, name);
@@ -59,7 +73,7 @@ Table select_columns(Table table, const std::vector<std::string>& names) {
       column.heading = column.key->name();
       column.widens = true;
       for (TableRow& row : table.rows)
-        if (row.cells[*place].text.empty()) row.cells[*place].text = csv_text(column, row.cells[*place]);
+        if (row.cells[*place].text.empty()) row.cells[*place].text = rounded_text(column, row.cells[*place]);
     }
     if (!column.key) column.key = word_column(column.heading, "A column of the text.");
     column.files = InFiles::Both;

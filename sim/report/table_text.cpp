@@ -31,7 +31,8 @@ std::vector<TextColumn> text_columns(const Table& table) {
     std::size_t widest_cell = 0;
     for (const TableRow& row : table.rows)
       if (has(row, shown.column)) widest_cell = std::max(widest_cell, display_width(printable(row.cells[c].text)));
-    if (shown.column.widens) shown.column.width = std::max(shown.column.width, static_cast<int>(widest_cell));
+    const auto min_width = static_cast<int>(std::max(widest_cell, display_width(shown.column.heading)));
+    if (shown.column.widens) shown.column.width = std::max(shown.column.width, min_width);
     shown.widest =
         std::max({widest_cell, static_cast<std::size_t>(shown.column.width), display_width(shown.column.heading)});
     columns.push_back(std::move(shown));
@@ -122,6 +123,7 @@ std::string row_lines(const std::vector<TextColumn>& columns, const TableRow& ro
 std::string rows_lines(const Table& table, const FittedColumns& fitted, const TextLayout& layout) {
   std::string text;
   for (const TableRow& row : table.rows) text += row_lines(fitted.columns, row, layout);
+  if (!table.more.empty()) text += "  " + table.more + '\n';
   if (fitted.dropped.empty()) return text;
   const std::string hint = fmt::format("columns not shown: {} (--wide, or --columns)", join(fitted.dropped));
   return text + colored(layout, text_color::kDim, wrap_line(hint, static_cast<std::size_t>(layout.width), 2)) + '\n';

@@ -38,7 +38,7 @@ std::string idle_text(const Report& report) {
   std::string causes;
   for (const auto& [share, name] : shares)
     causes += fmt::format("{}{} {}", causes.empty() ? "" : ", ", name, percent(share));
-  return row("idle", percent(total / whole), "of the run: " + causes);
+  return row("idle", percent(total / whole), "of the whole run, mean of the devices: " + causes);
 }
 
 std::string critical_path_text(const Report& report) {
@@ -124,11 +124,12 @@ std::string summary_text(const Program& program, const Report& report, const Clu
                 program.group_sizes.empty() ? "each device below stands for one group"
                                             : "at most; each device below stands for one group");
   if (report.interval) text += row("interval", half_width_text(*report.interval), to_text(*report.interval));
-  if (report.classes) text += row("time", "", to_text(*report.classes));
+  if (report.classes) text += row("time", "", "of the whole run, mean of the devices: " + to_text(*report.classes));
   if (!report.instruction_times)
     return text + row("not timed", "", "instructions, so nothing within an iteration (run.gpu.timing: off)");
   text += row("bubble", percent(report.bubble),
-              fmt::format("of an iteration; {} of the period on the busiest device", percent(report.steady_bubble)));
+              fmt::format("of the first iteration, mean of the devices; {} of the period on the busiest device",
+                          percent(report.steady_bubble)));
   text += idle_text(report);
   if (fullest != report.devices.end()) {
     const auto d = fullest - report.devices.begin();

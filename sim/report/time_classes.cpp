@@ -148,7 +148,7 @@ std::string_view class_name(Purpose purpose) {
 std::string to_text(const TimeClasses& c) {
   std::vector<std::pair<Seconds, std::string_view>> parts;
   for (const TimeClass& one : time_class_list()) parts.emplace_back(c.spent.*one.part, one.name);
-  parts.emplace_back(c.bubble, "bubble");
+  parts.emplace_back(c.bubble, "waiting for stages");
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
   for (const auto& [time, name] : parts)

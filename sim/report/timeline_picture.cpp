@@ -28,7 +28,7 @@ bool is_dark(InstructionKind kind) {
 class TimelineDrawing {
  public:
   TimelineDrawing(const std::string& title, const PictureSize& size) : text_(size.text) {
-    picture_.title = title;
+    picture_.title = size.title.value_or(title);
     picture_.width = size.width;
   }
 
@@ -41,15 +41,7 @@ class TimelineDrawing {
     left_ = std::min(names, 0.3 * picture_.width) + 1.4 * text_;
     width_ = picture_.width - left_ - text_;
     scale_ = longest > 0 ? width_ / longest : 0;
-    if (!picture_.title.empty()) {
-      top += 1.3 * text_;
-      put(Label{{0.7 * text_, top},
-                fitted_text(picture_.title, 1.15 * text_, picture_.width - 1.5 * text_, true),
-                1.15 * text_,
-                Anchor::Start,
-                kInk,
-                true});
-    }
+    top = add_title(picture_, text_, top);
     top = legend(strips, top + 0.7 * text_) + 0.7 * text_;
     for (const TimelineStrip& s : strips) {
       if (!s.title.empty()) {

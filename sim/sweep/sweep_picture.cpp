@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -85,6 +86,32 @@ Drawn drawn_as(const std::string& metric, double largest_value) {
   return {title, 1};
 }
 
+/// Lower case, with spaces for hyphens and underscores.
+std::string plain_words(std::string_view text) {
+  std::string words(trim(text));
+  for (char& c : words) c = c == '-' || c == '_' ? ' ' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return words;
+}
+
+/// The metric with this name, this heading of the table or of a picture, or the only one whose name begins so.
+std::optional<std::string> metric_called(const std::string& word) {
+  const std::string wanted = plain_words(word);
+  constexpr std::pair<const char*, const char*> kHeadings[] = {
+      {"iteration", "makespan_s"},     {"iteration time", "period_s"}, {"throughput", "throughput_samples_per_s"},
+      {"memory", "peak_memory_bytes"}, {"tokens", "tokens_per_s"},     {"price", "dollars_per_billion_tokens"}};
+  for (const Metric& m : metrics())
+    if (plain_words(m.name) == wanted) return m.name;
+  for (const auto& [heading, name] : kHeadings)
+    if (wanted == heading) return name;
+  std::vector<std::string> matches;
+  for (const Metric& m : metrics()) {
+    const std::string title = plain_words(drawn_as(m.name, 1).title);
+    if (title.substr(0, title.find(',')) == wanted) return m.name;
+    if (plain_words(m.name).starts_with(wanted + " ")) matches.emplace_back(m.name);
+  }
+  return matches.size() == 1 ? std::optional(matches.front()) : std::nullopt;
+}
+
 class SweepDrawing {
  public:
   SweepDrawing(const SweepTable& table, const SweepView& view)
@@ -140,11 +167,11 @@ class SweepDrawing {
  private:
   std::string metric_of(const SweepView& view) const {
     if (!view.metric.empty()) {
+      if (const auto name = metric_called(view.metric)) return *name;
       std::vector<std::string> names;
       for (const Metric& m : metrics()) names.emplace_back(m.name);
-      if (std::find(names.begin(), names.end(), view.metric) == names.end())
-        throw InputError(fmt::format("'{}' is not a figure of sweeps", view.metric), suggest(view.metric, names));
-      return view.metric;
+      throw InputError(fmt::format("'{}' is not a figure of sweeps", view.metric),
+                       closest(view.metric, names) ? suggest(view.metric, names) : "it may be " + join(names));
     }
     // Times of an iteration cannot be compared where points differ in their samples.
     std::optional<double> samples;
@@ -182,6 +209,9 @@ class SweepDrawing {
       if (a.path == path) return &a;
       paths.push_back(a.path);
     }
+    const auto ends_so = [&](const VariedPath& a) { return short_path(a.path) == path; };
+    if (std::count_if(axes_.begin(), axes_.end(), ends_so) == 1)
+      return &*std::find_if(axes_.begin(), axes_.end(), ends_so);
     throw InputError(fmt::format("'{}' does not vary in this sweep", path), suggest(path, paths));
   }
 
@@ -247,20 +277,22 @@ Picture SweepDrawing::map(const PictureSize& size) const {
       if (cells.back()) low = std::min(low, *cells.back()), high = std::max(high, *cells.back());
     }
   const Drawn drawn = drawn_as(metric_, high);
-  Picture picture{t_.title, size.width, 0, {}};
+  Picture picture{size.title.value_or(t_.title), size.width, 0, {}};
   const auto label = [&](double x, double y, const std::string& words, Anchor anchor, const char* color = "#18202a",
                          bool bold = false) {
     picture.items.push_back(Label{{x, y}, words, text, anchor, color, bold});
   };
-  label(text, 1.8 * text, fitted_text(t_.title, text, size.width - 2 * text, true), Anchor::Start, "#18202a", true);
+  const double title_end = add_title(picture, text, 0.5 * text);
   const std::string best_of = others();
   const std::string caption =
       fmt::format("{}; down: {}{}{}", drawn.title, by_->path, best_of.empty() ? "" : ". ", best_of);
-  label(text, 3.4 * text, fitted_text(caption, text, size.width - 2 * text), Anchor::Start, "#55606d");
+  label(0.7 * text, title_end + 1.6 * text, fitted_text(caption, text, size.width - 2 * text), Anchor::Start,
+        "#55606d");
   double left = 0;
   for (const std::string& name : by_->values) left = std::max(left, text_width(name, text));
   left = std::min(left, 0.35 * size.width) + 2 * text;
-  const double top = 4.4 * text, width = (size.width - left - text) / static_cast<double>(columns), height = 2.2 * text;
+  const double top = title_end + 2.6 * text, width = (size.width - left - text) / static_cast<double>(columns),
+               height = 2.2 * text;
   for (std::size_t y = 0; y < rows; ++y) {
     label(left - 0.6 * text, top + height * (static_cast<double>(y) + 0.5) + 0.35 * text,
           fitted_text(by_->values[y], text, left - 1.4 * text), Anchor::End);

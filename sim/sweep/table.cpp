@@ -26,25 +26,101 @@ double value(const SweepRow& row, const char* name) { return row.figures[metric(
 
 std::string percent(double share) { return fmt::format("{:.1f} %", std::abs(share) < 5e-4 ? 0.0 : 100 * share); }
 
-/// A row with its settings and the label for people.
-struct LabeledRow {
-  const SweepRow* row;
-  Json settings;
-  std::string short_label;
+/// The value as YAML on one line.
+std::string text_of(const Json& value) {
+  if (value.is_string()) return value.text();
+  std::vector<std::string> parts;
+  if (value.is_object()) {
+    for (const JsonMember& member : value.members())
+      parts.push_back(fmt::format("{}: {}", member.key, text_of(member.value)));
+    return fmt::format("{{{}}}", join(parts));
+  }
+  if (!value.is_array()) return value.dump();
+  for (const Json& item : value.items()) parts.push_back(text_of(item));
+  return fmt::format("[{}]", join(parts));
+}
+
+/// The values of a path by their text. They get short names only if all of them are maps.
+struct PathValues {
+  std::map<std::string, Json> maps;
+  std::map<std::string, std::string> names;
+  bool all_maps = true;
 };
 
-std::vector<LabeledRow> labeled_rows(const SweepTable& table) {
-  const std::vector<std::string> labels = short_labels(table);
-  std::vector<LabeledRow> rows;
-  for (std::size_t r = 0; r < table.rows.size(); ++r)
-    rows.push_back({&table.rows[r], Json::parse(table.rows[r].settings).value(), labels[r]});
+bool in_all(const std::string& key, const Json& value, const std::map<std::string, Json>& maps) {
+  return std::all_of(maps.begin(), maps.end(), [&](const auto& other) {
+    const Json* its_value = other.second.find(key);
+    return its_value && *its_value == value;
+  });
+}
+
+void set_names(PathValues& values) {
+  if (!values.all_maps) return;
+  std::set<std::string> different;
+  for (const auto& [text, map] : values.maps) {
+    std::vector<std::string> parts;
+    for (const auto& [key, value] : map.members())
+      if (!in_all(key, value, values.maps)) parts.push_back(text_of(value));
+    values.names[text] = join(parts, " ");
+    different.insert(values.names[text]);
+  }
+  if (different.size() < values.maps.size() || different.contains("")) values.names.clear();
+}
+
+std::map<std::string, PathValues> values_in(const std::vector<Json>& settings) {
+  std::map<std::string, PathValues> by_path;
+  for (const Json& point : settings)
+    for (const auto& [path, value] : point.members()) {
+      PathValues& values = by_path[path];
+      values.all_maps = values.all_maps && value.is_object();
+      if (values.all_maps) values.maps.emplace(text_of(value), value);
+    }
+  for (auto& entry : by_path) set_names(entry.second);
+  return by_path;
+}
+
+std::string last_field(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+/// The last field of the path, or the whole path where another one ends like it.
+std::string short_name(const std::string& path, const std::map<std::string, PathValues>& by_path) {
+  const auto alike = std::count_if(by_path.begin(), by_path.end(),
+                                   [&](const auto& other) { return last_field(other.first) == last_field(path); });
+  return alike == 1 ? last_field(path) : path;
+}
+
+std::string short_value(const Json& value, const PathValues& of_path) {
+  const std::string text = text_of(value);
+  return of_path.names.empty() ? text : of_path.names.at(text);
+}
+
+/// Empty if no value has a short name.
+std::string label_of(const Json& point, const std::map<std::string, PathValues>& by_path) {
+  std::vector<std::string> parts;
+  bool shorter = false;
+  for (const JsonMember& setting : point.members()) {
+    const PathValues& values = by_path.at(setting.key);
+    shorter |= !values.names.empty();
+    parts.push_back(fmt::format("{}={}", short_name(setting.key, by_path), short_value(setting.value, values)));
+  }
+  return shorter ? join(parts, ",") : std::string();
+}
+
+/// A row with its settings.
+struct PointRow {
+  const SweepRow* row;
+  Json settings;
+};
+
+std::vector<PointRow> point_rows(const SweepTable& table) {
+  std::vector<PointRow> rows;
+  for (const SweepRow& row : table.rows) rows.push_back({&row, Json::parse(row.settings).value()});
   return rows;
 }
 
 /// Every path of the points, in the order in which they come.
-std::vector<std::string> paths_in(const std::vector<LabeledRow>& rows) {
+std::vector<std::string> paths_in(const std::vector<PointRow>& rows) {
   std::vector<std::string> paths;
-  for (const LabeledRow& r : rows)
+  for (const PointRow& r : rows)
     for (const JsonMember& setting : r.settings.members())
       if (std::find(paths.begin(), paths.end(), setting.key) == paths.end()) paths.push_back(setting.key);
   return paths;
@@ -60,47 +136,69 @@ Json figure_json(const SweepRow& row, std::size_t i) {
   return metrics()[i].whole ? Json(static_cast<std::int64_t>(row.figures[i])) : Json(row.figures[i]);
 }
 
-/// What people see of a point that ran; files have all figures.
-TableColumns<LabeledRow> text_columns() {
-  using Row = LabeledRow;
-  const auto seconds = [](const char* name) { return [name](const Row& r) { return Seconds{value(*r.row, name)}; }; };
-  return {
-      {{.heading = "iteration", .width = 11, .drop_order = 3}, seconds("makespan_s")},
-      {{.heading = "period", .width = 11}, seconds("period_s")},
-      {{.heading = "throughput", .width = 10},
-       [](const Row& r) { return fmt::format("{:.4g}/s", value(*r.row, "throughput_samples_per_s")); }},
-      {{.heading = "bubble", .width = 7, .drop_order = 2},
-       [](const Row& r) { return percent(value(*r.row, "bubble")); }},
-      {{.heading = "memory", .width = 10}, [](const Row& r) { return Bytes{value(*r.row, "peak_memory_bytes")}; }},
-      {{.heading = "devices", .width = 7, .drop_order = 1},
-       [](const Row& r) { return shortest(value(*r.row, "devices")); }},
-  };
-}
-
 /// A setting may be a map, as compact JSON.
 FileColumn setting_column(const std::string& path) {
   return only(word_column(path, "Value of this path; a map or a list as JSON."), "one for each path that varies");
 }
 
+/// A column of each path; people see those that vary.
+TableColumns<PointRow> setting_columns(const std::vector<PointRow>& rows) {
+  std::vector<Json> settings;
+  for (const PointRow& r : rows) settings.push_back(r.settings);
+  const auto by_path = values_in(settings);
+  TableColumns<PointRow> columns;
+  for (const std::string& path : paths_in(rows)) {
+    TableColumn column{
+        .key = setting_column(path), .width = 2, .widens = true, .files = InFiles::Csv, .rows = InRows::All};
+    const bool varies = std::any_of(settings.begin(), settings.end(), [&](const Json& s) {
+      const Json *value = s.find(path), *first = settings.front().find(path);
+      return !value || !first || !(*value == *first);
+    });
+    if (varies) column.heading = short_name(path, by_path);
+    const bool is_number = std::all_of(settings.begin(), settings.end(), [&](const Json& s) {
+      const Json* value = s.find(path);
+      return !value || value->is_number();
+    });
+    if (!is_number) column.align = TextAlign::Left;
+    columns.push_back({std::move(column), [path, values = by_path.at(path)](const PointRow& r) {
+                         const Json* set = r.settings.find(path);
+                         if (!set) return TableCell();
+                         return TableCell(set->is_string() ? set->text() : set->dump(), short_value(*set, values));
+                       }});
+  }
+  return columns;
+}
+
+/// What people see of a point that ran; files have all figures.
+TableColumns<PointRow> text_columns() {
+  using Row = PointRow;
+  const auto seconds = [](const char* name) { return [name](const Row& r) { return Seconds{value(*r.row, name)}; }; };
+  return {
+      {{.heading = "iteration", .width = 11, .drop_order = 4}, seconds("makespan_s")},
+      {{.heading = "period", .width = 11}, seconds("period_s")},
+      {{.heading = "throughput", .width = 10},
+       [](const Row& r) { return fmt::format("{:.4g}/s", value(*r.row, "throughput_samples_per_s")); }},
+      {{.heading = "bubble", .width = 7, .drop_order = 3},
+       [](const Row& r) { return percent(value(*r.row, "bubble")); }},
+      {{.heading = "memory", .width = 10, .drop_order = 1},
+       [](const Row& r) { return Bytes{value(*r.row, "peak_memory_bytes")}; }},
+      {{.heading = "devices", .width = 7, .drop_order = 2},
+       [](const Row& r) { return shortest(value(*r.row, "devices")); }},
+  };
+}
+
 Table printed(const SweepTable& table) {
-  using Row = LabeledRow;
-  const std::vector<LabeledRow> rows = labeled_rows(table);
+  using Row = PointRow;
+  const std::vector<PointRow> rows = point_rows(table);
   TableColumns<Row> columns{
       {{.key = point_column("number"), .heading = "no", .width = 2, .widens = true, .rows = InRows::All},
        [](const Row& r) { return r.row->number; }},
-      {{.heading = "point", .width = 5, .align = TextAlign::Left, .widens = true, .rows = InRows::All},
-       [](const Row& r) { return r.short_label; }},
       {{.key = point_column("label"), .files = InFiles::Json, .rows = InRows::All},
        [](const Row& r) { return r.row->label; }},
       {{.key = point_column("settings"), .files = InFiles::Json, .rows = InRows::All},
        [](const Row& r) { return r.settings; }},
   };
-  for (const std::string& path : paths_in(rows))
-    columns.push_back({{.key = setting_column(path), .files = InFiles::Csv, .rows = InRows::All}, [path](const Row& r) {
-                         const Json* set = r.settings.find(path);
-                         if (!set) return TableCell();
-                         return TableCell(set->is_string() ? set->text() : set->dump());
-                       }});
+  for (auto& column : setting_columns(rows)) columns.push_back(std::move(column));
   columns.push_back({{.key = point_column("status"), .rows = InRows::All},
                      [](const Row& r) { return r.row->status.empty() ? Json() : Json(r.row->status); }});
   for (std::size_t i = 0; i < metrics().size(); ++i)
@@ -212,81 +310,6 @@ std::string failures_text(const SweepTable& table) {
   }
   return text;
 }
-
-namespace {
-
-/// The value as YAML on one line.
-std::string text_of(const Json& value) {
-  if (value.is_string()) return value.text();
-  std::vector<std::string> parts;
-  if (value.is_object()) {
-    for (const JsonMember& member : value.members())
-      parts.push_back(fmt::format("{}: {}", member.key, text_of(member.value)));
-    return fmt::format("{{{}}}", join(parts));
-  }
-  if (!value.is_array()) return value.dump();
-  for (const Json& item : value.items()) parts.push_back(text_of(item));
-  return fmt::format("[{}]", join(parts));
-}
-
-/// The values of a path by their text. They get short names only if all of them are maps.
-struct PathValues {
-  std::map<std::string, Json> maps;
-  std::map<std::string, std::string> names;
-  bool all_maps = true;
-};
-
-bool in_all(const std::string& key, const Json& value, const std::map<std::string, Json>& maps) {
-  return std::all_of(maps.begin(), maps.end(), [&](const auto& other) {
-    const Json* its_value = other.second.find(key);
-    return its_value && *its_value == value;
-  });
-}
-
-void set_names(PathValues& values) {
-  if (!values.all_maps) return;
-  std::set<std::string> different;
-  for (const auto& [text, map] : values.maps) {
-    std::vector<std::string> parts;
-    for (const auto& [key, value] : map.members())
-      if (!in_all(key, value, values.maps)) parts.push_back(text_of(value));
-    values.names[text] = join(parts, " ");
-    different.insert(values.names[text]);
-  }
-  if (different.size() < values.maps.size() || different.contains("")) values.names.clear();
-}
-
-std::map<std::string, PathValues> values_in(const std::vector<Json>& settings) {
-  std::map<std::string, PathValues> by_path;
-  for (const Json& point : settings)
-    for (const auto& [path, value] : point.members()) {
-      PathValues& values = by_path[path];
-      values.all_maps = values.all_maps && value.is_object();
-      if (values.all_maps) values.maps.emplace(text_of(value), value);
-    }
-  for (auto& entry : by_path) set_names(entry.second);
-  return by_path;
-}
-
-std::string last_field(const std::string& path) { return path.substr(path.rfind('.') + 1); }
-
-/// Empty if no value has a short name.
-std::string label_of(const Json& point, const std::map<std::string, PathValues>& by_path) {
-  std::vector<std::string> parts;
-  bool shorter = false;
-  for (const JsonMember& setting : point.members()) {
-    const std::string& path = setting.key;
-    const auto alike = std::count_if(by_path.begin(), by_path.end(),
-                                     [&](const auto& other) { return last_field(other.first) == last_field(path); });
-    const auto& names = by_path.at(path).names;
-    shorter |= !names.empty();
-    const std::string text = text_of(setting.value);
-    parts.push_back(fmt::format("{}={}", alike == 1 ? last_field(path) : path, names.empty() ? text : names.at(text)));
-  }
-  return shorter ? join(parts, ",") : std::string();
-}
-
-}  // namespace
 
 std::vector<std::string> short_labels(const SweepTable& table) {
   std::vector<Json> settings;

@@ -214,12 +214,15 @@ function smallSweep(rates) {
 test('the answer has the best point, the smallest setting that reaches 95 % of it, and the settings by their weight', () => {
   const sweep = smallSweep([50, 96, 98, 60, 97, 100]), [rate, period] = sweep.metrics, points = [0, 1, 2, 3, 4, 5];
   const expected = (title, best) => [`Best ${title}: ${best} with schedule=b, bandwidth=4 GB/s.`, 'bandwidth=2 GB/s already reaches 97 % of it.',
-    'What matters most: bandwidth (\u00d71.67), schedule (\u00d71.02), each with the best of the others.'];
+    'What matters most: bandwidth (\u00d71.96; \u00d71.67 with the best of the others), schedule (\u00d71.20; \u00d71.02 with the best of the others), each at the same values of the others.'];
   assert.deepEqual(page.answerOf(sweep, points, rate), expected('throughput', '100/s'));
   assert.deepEqual(page.answerOf(sweep, points, period), expected('period', '10 ms'));
-  assert.deepEqual(page.answerOf(sweep, [0, 3], rate), ['Best throughput: 60/s with schedule=b, bandwidth=1 GB/s.', 'What matters most: schedule (\u00d71.20), each with the best of the others.']);
+  assert.deepEqual(page.answerOf(sweep, [0, 3], rate), ['Best throughput: 60/s with schedule=b, bandwidth=1 GB/s.', 'What matters most: schedule (\u00d71.20), each at the same values of the others.']);
   assert.deepEqual(page.answerOf(smallSweep([null, null, null, null, null, null]), points, rate), []);
   assert.equal(page.answerOf(smallSweep([50, 96, 98, 60, 97, null]), points, smallSweep([50, 96, 98, 60, 97, null]).metrics[0])[0], 'Best throughput: 98/s with schedule=a, bandwidth=4 GB/s.');
+  assert.equal(page.answerOf(smallSweep([50, 96, 98, 60, 97.5, null]), points, rate)[0].includes('within 1 %'), false);
+  const close = smallSweep([50, 96, 99.5, 60, 97, 100]);
+  assert.equal(page.answerOf(close, points, close.metrics[0])[0], 'Best throughput: 100/s with schedule=b, bandwidth=4 GB/s. Another point is within 1 % of it; the nearest, schedule=a, bandwidth=4 GB/s, differs by 0.5 %.');
 });
 
 test('a picture is written as SVG: boxes, lines, turned text, clips and names that are no markup', () => {

@@ -4,13 +4,26 @@
 function bestByValue(axis, metric, points) {
   return [...grouped(points, i => axis.of[i])].map(([value, list]) => ({ value, best: reduced(metric, list, 'best') })).filter(e => e.best.count > 0);
 }
-/** How many times as good the best value of an axis is as its worst one, each with the best other settings. */
-function weightOf(axis, metric, points) {
-  const values = bestByValue(axis, metric, points).map(e => e.best.value);
-  return values.length > 1 && values.every(v => v > 0) ? Math.max(...values) / Math.min(...values) : 1;
+function ratioOf(values) { return values.length > 1 && values.every(v => v > 0) ? Math.max(...values) / Math.min(...values) : 1; }
+/** How many times as good the best value of an axis is as its worst one: each with the best other settings, and at the same other settings where that is most. */
+function weightOf(axis, metric, points, axes) {
+  const others = axes.filter(a => a !== axis), atOthers = grouped(points, i => others.map(a => a.of[i]).join());
+  const most = Math.max(1, ...[...atOthers].map(([, list]) => ratioOf(bestByValue(axis, metric, list).map(e => e.best.value))));
+  return { best: ratioOf(bestByValue(axis, metric, points).map(e => e.best.value)), most };
+}
+function weightText({ axis, best, most }) {
+  const differs = most / best >= MATTERS;
+  return `${axis.name} (\u00d7${most.toFixed(2)}${differs ? `; \u00d7${best.toFixed(2)} with the best of the others` : ''})`;
+}
+/** Says how many other points are within 1 % of the best, so that it is hardly better; empty where none is. */
+function closeText(sweep, metric, points, best) {
+  const off = i => Math.abs(metric.values[i] / best.value - 1), close = points.filter(i => i !== best.point && off(i) <= CLOSE).sort((a, b) => off(a) - off(b));
+  if (close.length === 0 || !(best.value > 0)) return '';
+  const share = 100 * off(close[0]);
+  return ` ${close.length === 1 ? 'Another point is' : `${close.length} others are`} within 1 % of it; the nearest, ${labelOf(sweep, close[0])}, ${share === 0 ? 'is equal' : `differs by ${Number(share.toPrecision(2))} %`}.`;
 }
 
-const ENOUGH = 0.95, MATTERS = 1.01;
+const ENOUGH = 0.95, MATTERS = 1.01, CLOSE = 0.01;
 /** The smallest value of an axis that reaches 95 % of the best; null where that is the best point's own value, or sizes are not known. */
 function enoughOf(axis, metric, points, best) {
   if (!axis.sizes || axis.of[best.point] < 0) return null;
@@ -25,13 +38,13 @@ function answerOf(sweep, points, metric) {
   if (!best || best.count === 0) return [];
   const memory = sweep.metrics.find(m => m.name === 'peak_memory_bytes'), sentences = [];
   const used = memory && metric !== memory && Number.isFinite(memory.values[best.point]) ? `; peak memory ${sizeText(memory.values[best.point])}` : '';
-  sentences.push(`Best ${metric.title}: ${metricText(metric, best.value)} with ${labelOf(sweep, best.point)}${used}.`);
+  sentences.push(`Best ${metric.title}: ${metricText(metric, best.value)} with ${labelOf(sweep, best.point)}${used}.${closeText(sweep, metric, known, best)}`);
   const axes = sweep.axes.filter(a => new Set(known.map(i => a.of[i])).size > 1);
   const enough = axes.map(axis => enoughOf(axis, metric, known, best)).filter(Boolean);
   if (enough.length > 0)
     sentences.push(`${enough.map(e => `${e.axis.name}=${axisText(e.axis, e.value)} already reaches ${(100 * e.share).toFixed(0)} % of it`).join(', ')}.`);
-  const weights = axes.map(axis => ({ axis, weight: weightOf(axis, metric, known) })).filter(w => w.weight >= MATTERS).sort((a, b) => b.weight - a.weight);
+  const weights = axes.map(axis => ({ axis, ...weightOf(axis, metric, known, axes) })).filter(w => w.most >= MATTERS).sort((a, b) => b.most - a.most);
   if (weights.length > 0)
-    sentences.push(`What matters most: ${weights.map(({ axis, weight }) => `${axis.name} (\u00d7${weight.toFixed(2)})`).join(', ')}, each with the best of the others.`);
+    sentences.push(`What matters most: ${weights.map(weightText).join(', ')}, each at the same values of the others.`);
   return sentences;
 }

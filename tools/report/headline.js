@@ -39,7 +39,7 @@ function runCards(run) {
     : card('Throughput', numberText(r.throughput_samples_per_s), 'samples/s', `${samplesOf(run)} in an iteration`);
   const parts = [['start_up', 'start-up'], ['drain', 'drain'], ['input', 'input']].filter(([key]) => idle[key] > 5e-4).map(([key, name]) => `${name} ${percentText(idle[key])}`);
   return [
-    card('Iteration time', intervalText(r.period_s, r), '', first ? 'fill and drain included' : `the period; the first takes ${secondsText(r.makespan_s)}`),
+    card('Iteration time', secondsText(r.period_s), intervalText(r.period_s, r).slice(secondsText(r.period_s).length + 1), first ? 'fill and drain included' : `the period; the first takes ${secondsText(r.makespan_s)}`),
     speed, rateCard(run), memoryCard(run),
     card('Bubble', percentText(r.bubble), '', parts.length > 0 ? `of an iteration; waits: ${parts.join(', ')}` : 'of an iteration'),
     lastCard(run),
@@ -48,10 +48,12 @@ function runCards(run) {
 
 /** All causes with what they cost and the changes that may help, of one run. */
 function fillLimits(section, place, runs) {
-  const told = runs.filter(run => run.results.diagnosis?.length > 0);
+  const told = runs.filter(run => run.results.diagnosis?.length > 0 || run.results.diagnosis_note);
   section.hidden = told.length === 0;
   for (const run of told) {
     if (runs.length > 1) place.append(element('h3', labelOf(run)));
+    if (run.results.diagnosis_note) place.append(element('p', `${run.results.diagnosis_note[0].toUpperCase()}${run.results.diagnosis_note.slice(1)}.`));
+    if (!(run.results.diagnosis?.length > 0)) continue;
     const table = element('table', undefined, { class: 'words' });
     fillTable(table, ['costs', 'cause', 'what would help'], run.results.diagnosis.map(f => ({
       name: f.cause.replaceAll('-', ' '), kind: 'text', cells: [f.lost_s > 0 ? percentText(f.share) : '\u2013', f.sentence, suggestionList(f.suggestions)],

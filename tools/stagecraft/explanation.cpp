@@ -2,6 +2,10 @@
 
 #include <optional>
 
+#include <fmt/core.h>
+
+#include "sim/config/synonyms.hpp"
+#include "sim/config/walk.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/published/published.hpp"
@@ -18,6 +22,21 @@ std::optional<std::string> field_of(const std::string& kind, const config::MapSp
   return config::explain(fields, path.size() > kind.size() + 1 ? path.substr(kind.size() + 1) : "") + "\n";
 }
 
+/// A word of other frameworks: what it is called here, and the fields with this name. Nothing for other words.
+std::optional<std::string> meant_text(const std::string& word) {
+  if (word.find('.') != std::string::npos) return {};
+  std::string text;
+  for (const std::string_view meaning : config::meanings(word)) {
+    const std::string name(meaning);
+    for (const std::string& place : config::places_of(scenario_fields(), "", name)) {
+      const std::string path = config::under(place, name);
+      text += fmt::format("{}'{}' is called '{}' here.\n{}\n", text.empty() ? "" : "\n", word, name,
+                          config::explain(scenario_fields(), path));
+    }
+  }
+  return text.empty() ? std::nullopt : std::optional(std::move(text));
+}
+
 }  // namespace
 
 std::string explanation(const std::string& path) {
@@ -30,6 +49,7 @@ std::string explanation(const std::string& path) {
     const std::string text = config::explain(scenario_fields(), path) + "\n";
     return entry ? text + "\n" + *entry : text;
   } catch (const InputError& e) {
+    if (const auto meant = meant_text(path)) return entry ? *entry + "\n" + *meant : *meant;
     if (entry) return *entry;
     const std::string near = suggest(path, glossary_words());
     if (path.find('.') != std::string::npos || near.empty()) throw;

@@ -96,6 +96,7 @@ constexpr Term kTerms[] = {
      "Devices of a tensor group that also divide the rows of norms and sums: plan.group.sequence."},
     {"context parallelism|CP", "Devices that divide each sequence: plan.group.context."},
     {"expert parallelism|EP", "Devices that divide the experts of a layer: plan.group.expert."},
+    {"pipeline parallelism|PP", "Stages on different devices: plan.stages."},
     {"data parallelism|DP", "Replicas of a stage, which divide the samples: plan.replicas."},
     {"ZeRO|FSDP|distributed optimizer",
      "States of the optimizer, gradients or weights that replicas divide among them: plan.shard with optimizer "
@@ -139,8 +140,13 @@ constexpr Term kTerms[] = {
     {"reserve|reserved", "Memory of a device that programs cannot use, such as a CUDA context."},
     {"recompute|recomputation|activation checkpointing",
      "Backward runs the forward again in place of keeping all activations. `selective` recomputes attention cores, "
-     "`full` everything from the input of the stage."},
+     "`half` half of each kernel of a layer, `layers` each layer from its input, `full` everything from the input of "
+     "the stage: plan.recompute."},
     // The pipeline.
+    {"vpp|virtual pipeline|virtual pipeline parallelism",
+     "Parts of the model on each rank of an interleaved pipeline (Megatron-LM's "
+     "virtual-pipeline-model-parallel-size): `run.schedule: interleaved` with `plan.stages` of pipeline size times "
+     "vpp."},
     {"stage|stages", "Consecutive layers, or a part of the model's graph, that run on the same devices."},
     {"device|devices", "A GPU, TPU or group of cores with its own memory that runs stages."},
     {"rank", "A position in the pipeline with its own order of operations. It runs one or more stages."},

@@ -52,6 +52,18 @@ std::string set_option(const Command& command, const std::string& option) {
   return {};
 }
 
+/// "search and sweep have it": the commands that have this option. Empty where none has it.
+std::string commands_with(const std::string& option) {
+  std::vector<std::string> names;
+  for (const Command* command : commands::catalog())
+    for (const Argument& a : command->arguments) {
+      const std::vector<std::string> flags = split(a.flags, ',');
+      if (std::find(flags.begin(), flags.end(), option) != flags.end()) names.emplace_back(command->name);
+    }
+  if (names.empty() || names.size() > 4) return {};
+  return join(names, " and ") + (names.size() == 1 ? " has it" : " have it");
+}
+
 /// CLI11 takes a misspelt option for one value too many of another, so the words are looked through before.
 void check_options(const Command& command, int argc, char** argv) {
   std::vector<std::string> known_options{"-h", "--help"};
@@ -63,12 +75,15 @@ void check_options(const Command& command, int argc, char** argv) {
     const std::string name = word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
     if (!is_option(word) || std::find(known_options.begin(), known_options.end(), name) != known_options.end())
       continue;
-    const auto near = closest(name, known_options);
+    const auto near = name.size() > 2 ? closest(name, known_options) : std::nullopt;
+    const std::string others = near ? "" : commands_with(name);
     const std::string field = near ? "" : set_option(command, name);
     throw InputError(fmt::format("'stagecraft {}' has no option '{}'", command.name, name),
                      near             ? fmt::format("did you mean '{}'?", *near)
                      : !field.empty() ? fmt::format("a field of the scenario is set with {}=...", field)
-                                      : fmt::format("stagecraft {} --help shows what there is", command.name));
+                     : !others.empty()
+                         ? fmt::format("{}; stagecraft {} --help shows what this one has", others, command.name)
+                         : fmt::format("stagecraft {} --help shows what there is", command.name));
   }
 }
 
@@ -81,6 +96,28 @@ std::string command_help(const std::string& word, const std::vector<std::string>
   for (const auto& [other, name] : kOthers)
     if (word == other) return fmt::format("did you mean '{}'?", name);
   return "stagecraft --help shows the commands";
+}
+
+/// "--set path value" in place of "--set path=value": the option as it is meant.
+void check_assignments(int argc, char** argv) {
+  for (int i = 2; i + 2 < argc; ++i) {
+    const std::string option = argv[i], path = argv[i + 1], value = argv[i + 2];
+    if ((option != "--set" && option != "-s") || path.find('=') != std::string::npos || is_option(value)) continue;
+    throw InputError(fmt::format("{} {} has no value", option, path),
+                     fmt::format("write path=value: {} {}={}", option, path, value));
+  }
+}
+
+/// The command line with the command first, where options stand in front of it; else empty.
+std::string command_first(int argc, char** argv, const std::vector<std::string>& names) {
+  for (int i = 2; i < argc; ++i) {
+    if (std::find(names.begin(), names.end(), argv[i]) == names.end()) continue;
+    std::string text = fmt::format("stagecraft {}", argv[i]);
+    for (int k = i + 1; k < argc; ++k) text += fmt::format(" {}", argv[k]);
+    for (int k = 1; k < i; ++k) text += fmt::format(" {}", argv[k]);
+    return text;
+  }
+  return {};
 }
 
 /// Rewords CLI11's messages, which count values.
@@ -155,6 +192,9 @@ int run(int argc, char** argv) {
     if (!is_command && !word.empty() && word.front() != '-')
       throw InputError("there is no command '" + word + "'", command_help(word, names));
     const std::vector<std::string> flags{"--help", "--version"};
+    if (is_command) check_assignments(argc, argv);
+    if (const std::string better = is_command ? "" : command_first(argc, argv, names); !better.empty())
+      throw InputError("options follow the command", better);
     if (!is_command && closest(word, flags)) throw InputError(reworded(e), suggest(word, flags));
     throw InputError(reworded(e), is_command ? "stagecraft " + word + " --help shows what there is"
                                              : "stagecraft --help shows the commands");

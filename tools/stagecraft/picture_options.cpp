@@ -10,12 +10,17 @@
 namespace stagecraft {
 namespace {
 
-PictureSize size_of(const Arguments& a) {
-  const std::string name = a.has("size") ? a.text("size") : "page";
+PictureSize named_size(const std::string& name) {
   if (name == "column") return kColumnPicture;
   if (name == "page") return kPagePicture;
   if (name == "screen") return kScreenPicture;
   throw InputError(fmt::format("--size: '{}' is not a size", name), "column, page or screen");
+}
+
+PictureSize size_of(const Arguments& a) {
+  PictureSize size = named_size(a.has("size") ? a.text("size") : "page");
+  if (a.has("title")) size.title = a.text("title");
+  return size;
 }
 
 }  // namespace
@@ -25,7 +30,8 @@ std::vector<Argument> picture_arguments(const std::string& what, const std::stri
   return {
       {"--svg", Kind::Text, fmt::format("{}{} {} to this SVG file", before, before.empty() ? "Draw" : "draw", what)},
       {"--pdf", Kind::Text, fmt::format("{}{} {} to this PDF file", before, before.empty() ? "Draw" : "draw", what)},
-      {"--size", Kind::Text, "With --svg or --pdf: column (3.33 in), page (7 in) or screen (1180 pt) (default: page)"}};
+      {"--size", Kind::Text, "With --svg or --pdf: column (3.33 in), page (7 in) or screen (1180 pt) (default: page)"},
+      {"--title", Kind::Text, "With --svg or --pdf: the title, '' for none (default: that of what is drawn)"}};
 }
 
 Argument draw_argument(const std::vector<std::string>& pictures) {
@@ -38,7 +44,7 @@ bool draws(const Arguments& a) { return a.has("svg") || a.has("pdf"); }
 void check_picture_options(const Arguments& a, const std::vector<std::string>& pictures) {
   for (const char* option : {"svg", "pdf"})
     if (a.has(option)) check_output_of(a, option);
-  for (const char* option : {"size", "draw"})
+  for (const char* option : {"size", "title", "draw"})
     if ((option != std::string("draw") || !pictures.empty()) && a.has(option) && !draws(a))
       throw InputError(fmt::format("--{} is for pictures", option), "add --svg FILE or --pdf FILE");
   size_of(a);

@@ -91,7 +91,9 @@ void check_table_format(const Arguments& a, const std::vector<std::string>& form
   check_format(a.text("format"), formats);
   if (a.has("columns") && a.text("format") == "json")
     throw InputError("--columns chooses columns of a table, and json has objects with all members",
-                     "--format csv, or leave out --columns");
+                     std::find(formats.begin(), formats.end(), "csv") == formats.end()
+                         ? "leave out --columns"
+                         : "--format csv, or leave out --columns");
 }
 
 std::string table_in_format(const Table& table, const std::string& format, const TextLayout& layout) {

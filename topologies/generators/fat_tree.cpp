@@ -43,7 +43,7 @@ std::vector<int> read_ups(const Value& map, const std::vector<int>& down, Cluste
     if (ups[l] < 1 || std::abs(up - ups[l]) > 1e-6)
       writer.problems().add(ratios->items[l].where, fmt::format("oversubscription[{}]", l),
                             fmt::format("{} cables down over {} is not a whole number of cables up", down[l], ratio),
-                            {}, "oversubscription");
+                            ratios_text(down[l]), "oversubscription");
   }
   return ups;
 }

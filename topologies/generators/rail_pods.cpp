@@ -33,8 +33,8 @@ Cluster build_rail_pods(const config::Value& map) {
   const int spines = static_cast<int>(std::lround(nodes / ratio));
   if (spines < 1 || std::abs(nodes / ratio - spines) > 1e-6)
     writer.problems().add(map.at("oversubscription").where, "oversubscription",
-                          fmt::format("{} cables down over {} is not a whole number of cables up", nodes, ratio), {},
-                          "oversubscription");
+                          fmt::format("{} cables down over {} is not a whole number of cables up", nodes, ratio),
+                          ratios_text(nodes), "oversubscription");
   const Link nvlink = writer.link(map.at("nvlink"), "nvlink"), nic = writer.link(map.at("nic"), "nic");
   const config::Value* trunk_value = map.find("trunk");
   const Link trunk = trunk_value ? writer.link(*trunk_value, "trunk") : nic;

@@ -15,11 +15,11 @@ class ChangedRuns {
   /// `limit`: most suggestions that are simulated; 0: none.
   ChangedRuns(ScenarioReader read, std::string backend, Seconds period, int samples, int limit);
 
-  /// Simulates the suggestions of a finding, drops those that cannot run or do not fit, and puts those that save most
-  /// first. Beyond the limit they stay as they are.
+  /// Simulates the suggestions of a finding and puts those that save most first. Those that cannot run or do not fit
+  /// become refusals of the finding. Beyond the limit they stay as they are.
   void simulate(Finding&);
-  /// The run with these options; nothing where it cannot run, does not fit, or is beyond the limit.
-  std::optional<ChangedRun> run(const std::vector<std::string>& sets);
+  /// Simulates the suggestion where the limit allows; where it cannot run or does not fit, returns why not.
+  std::string simulate(Suggestion&);
   bool may_simulate() const { return limit_ > 0; }
 
  private:

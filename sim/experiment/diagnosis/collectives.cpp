@@ -4,22 +4,10 @@
 
 #include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
+#include "sim/experiment/diagnosis/suggestions.hpp"
 
 namespace stagecraft::diagnosis {
-
 namespace {
-
-/// The batch of an iteration is written as samples, so that micro-batches follow from it.
-bool has_global_batch(const DiagnosisInput& in) { return in.experiment().source->at("run").has("global_batch"); }
-
-/// Twice the samples in each micro-batch, in the same batch.
-std::optional<Suggestion> larger_micro_batches(const DiagnosisInput& in) {
-  const int size = in.experiment().plan.written_micro_batch_size(), count = in.experiment().run.micro_batches;
-  if (size < 1 || count % 2 != 0) return {};
-  Suggestion s{{fmt::format("plan.micro_batch_size={}", 2 * size)}, "half as many micro-batches of twice the size"};
-  if (!has_global_batch(in)) s.sets.push_back(fmt::format("run.micro_batches={}", count / 2));
-  return s;
-}
 
 /// Changes for states that replicas divide: each pass gathers weights where those are divided too.
 void suggest_sharding(const DiagnosisInput& in, Finding& f) {
@@ -48,8 +36,8 @@ void suggest_smaller_group(const DiagnosisInput& in, const char* axis, int degre
   const int count = in.experiment().run.micro_batches;
   Suggestion replicas{{half, fmt::format("plan.replicas={}", 2 * in.plan().stages.front().replicas())},
                       fmt::format("half the {} parallelism and twice the replicas, in the same batch", axis)};
-  if (!has_global_batch(in)) replicas.sets.push_back(fmt::format("run.micro_batches={}", count / 2));
-  if (has_global_batch(in) || count % 2 == 0) f.suggestions.push_back(std::move(replicas));
+  for (std::string& set : batch_sets(in, in.program().mini_batch, count / 2)) replicas.sets.push_back(std::move(set));
+  if (count % 2 == 0) f.suggestions.push_back(std::move(replicas));
   if (in.experiment().plan.stages)
     f.suggestions.push_back({{half, fmt::format("plan.stages={}", 2 * *in.experiment().plan.stages)},
                              fmt::format("half the {} parallelism and twice the stages", axis)});
@@ -74,9 +62,10 @@ std::optional<Finding> gradient_sums(const DiagnosisInput& in) {
       fmt::format("Devices wait for {}sums of gradients ({} of {}) that no computation hides: {} of the period.",
                   gathers ? "gathers of weights and " : "", to_text(largest), where, percent(f.share));
   suggest_sharding(in, f);
+  suggest_other_rank_order(in, f);
+  suggest_overlap(in, &SoftwareStack::data_overlap, f);
   f.suggestions.push_back(more_micro_batches(in, 4));
-  if (!in.report().links.empty())
-    if (auto link = faster_link(in, in.report().links.front().link, 2)) f.suggestions.push_back(std::move(*link));
+  if (!in.report().links.empty()) suggest_network(in, in.report().links.front().link, 2, f);
   return f;
 }
 
@@ -90,6 +79,7 @@ std::optional<Finding> group_collectives(const DiagnosisInput& in) {
   f.sentence = fmt::format("Collectives inside groups of {} (tensor {}, context {}, expert {}) take {} of the period.",
                            pluralize(in.program().group, "device"), degrees.tensor, degrees.context, degrees.expert,
                            percent(f.share));
+  suggest_overlap(in, &SoftwareStack::tensor_overlap, f);
   const PlanSpec& spec = in.experiment().plan;
   if (spec.group.tensor == degrees.tensor) suggest_smaller_group(in, "tensor", degrees.tensor, f);
   if (spec.group.context == degrees.context) suggest_smaller_group(in, "context", degrees.context, f);

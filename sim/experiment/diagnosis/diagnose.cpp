@@ -27,13 +27,15 @@ Finding computation(const DiagnosisInput& in, const std::vector<Finding>& losses
     if (!busiest.valid() || in.report().devices[d].busy > in.report().devices[busiest].busy) busiest = d;
   const double share = 1 - in.report().steady_bubble;
   Finding f = diagnosis::finding(in, "computation", in.cluster().devices[busiest].name, {});
-  f.sentence =
-      fmt::format("Computation limits the run: {} computes for {} of the period", f.where, diagnosis::percent(share));
+  const std::string computes = fmt::format("{} computes for {} of the period", f.where, diagnosis::percent(share));
   if (losses.empty())
-    f.sentence += ", and no other cause costs time.";
+    f.sentence = fmt::format("Computation limits the run: {}, and no other cause costs time.", computes);
+  else if (losses.front().share < kSmallLoss)
+    f.sentence = fmt::format("Computation limits the run: {}; the largest loss, {}, is {}.", computes,
+                             losses.front().cause, diagnosis::percent(losses.front().share));
   else
-    f.sentence +=
-        fmt::format("; the largest loss, {}, is {}.", losses.front().cause, diagnosis::percent(losses.front().share));
+    f.sentence =
+        fmt::format("The busiest device, {}, computes for {} of the period.", f.where, diagnosis::percent(share));
   return f;
 }
 
@@ -48,14 +50,22 @@ void explain_messages(std::vector<Finding>& losses) {
   });
 }
 
+bool is_searched_for(const CompiledExperiment& c) { return c.schedule.search || searches(c.experiment); }
+
 /// How many suggestions are simulated. Where a plan or schedule is searched for, each change searches again.
 int most_changes(const CompiledExperiment& c, WhatIf what_if) {
   if (what_if == WhatIf::Every) return kMostEvery;
-  if (!c.schedule.search && !searches(c.experiment)) return kMostFirst;
+  if (c.program.size() > kMostSimulated) return 0;
+  if (!is_searched_for(c)) return kMostFirst;
   return what_if == WhatIf::Row && c.program.size() <= kMostSearched ? kMostOfRow : 0;
 }
 
-const char* command_of(WhatIf what_if) { return what_if == WhatIf::Row ? "stagecraft run --what-if" : "--what-if"; }
+/// Why no suggestion is simulated.
+std::string unsimulated_text(const CompiledExperiment& c, WhatIf what_if) {
+  const char* const command = what_if == WhatIf::Row ? "stagecraft run --what-if" : "--what-if";
+  if (is_searched_for(c)) return fmt::format("the plan or the schedule is searched for: {} simulates changes", command);
+  return fmt::format("above {} instructions no change is simulated; {} does it", kMostSimulated, command);
+}
 
 }  // namespace
 
@@ -68,16 +78,14 @@ Diagnosis diagnose(const CompiledExperiment& compiled, const Outcome& outcome, c
   const bool every = what_if == WhatIf::Every;
   if (!every && compiled.program.size() > kMostDiagnosed) {
     d.not_simulated =
-        fmt::format("not diagnosed above {} instructions; {} does it", kMostDiagnosed, command_of(what_if));
+        fmt::format("not diagnosed above {} instructions; stagecraft run --what-if does it", kMostDiagnosed);
     return d;
   }
   const int limit = most_changes(compiled, what_if);
   IdealizedRuns idealized(compiled, outcome, backend);
   ChangedRuns changed(read, backend, outcome.report.period, compiled.program.mini_batch, limit);
-  if (limit == 0)
-    d.not_simulated =
-        fmt::format("the plan or the schedule is searched for: {} simulates changes", command_of(what_if));
-  const DiagnosisInput in{compiled, outcome, idealized, changed, backend, outcome.report.period};
+  const bool may_plan = every || !is_searched_for(compiled);
+  const DiagnosisInput in{compiled, outcome, idealized, changed, backend, outcome.report.period, may_plan};
   for (const DiagnosisRule rule : kRules)
     if (std::optional<Finding> f = rule(in); f && f->lost.value > 0) d.findings.push_back(std::move(*f));
   explain_messages(d.findings);
@@ -88,6 +96,7 @@ Diagnosis diagnose(const CompiledExperiment& compiled, const Outcome& outcome, c
   d.findings.push_back(std::move(last));
   for (Finding& f : d.findings)
     if (every || &f == &d.findings.front()) changed.simulate(f);
+  if (limit == 0 && !d.first().suggestions.empty()) d.not_simulated = unsimulated_text(compiled, what_if);
   return d;
 }
 

@@ -13,7 +13,7 @@ std::optional<Finding> expert_imbalance(const DiagnosisInput& in) {
   const double imbalance = config::as_real(*field);
   if (imbalance <= 1) return {};
   Suggestion even{{fmt::format("{}=1", kPath)}, "an even load, as a loss term or a bias that balances it gives"};
-  even.run = in.changed.run(even.sets);
+  in.changed.simulate(even);
   // Rows of experts are at most all of the work, so this much is at most what they cost.
   const Seconds lost = even.run ? in.period - even.run->period : Seconds{};
   Finding f = finding(in, "expert-imbalance", kPath, lost);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "sim/experiment/diagnosis/rule.hpp"
+#include "sim/experiment/diagnosis/suggestions.hpp"
 
 namespace stagecraft::diagnosis {
 namespace {
@@ -29,7 +30,7 @@ std::optional<Finding> recomputation(const DiagnosisInput& in) {
                                       [](const Stage& s) { return s.shape.recomputation != Recomputation::None; });
   const PlanSpec& spec = in.experiment().plan;
   if (!recomputes || !spec.planner->fields->find("recompute") || spec.recompute == Recomputation::None) return {};
-  if (!in.changed.may_simulate()) return {};  // A planner that searches would search again, for another plan.
+  if (!in.may_plan) return {};
   const std::optional<Outcome> without = without_recomputation(in);
   if (!without) return {};
   const Outcome& other = *without;
@@ -62,13 +63,10 @@ std::optional<Finding> recomputation(const DiagnosisInput& in) {
     for (const char* less : {"selective", "half"})
       if (to_text(*spec.recompute) != less)
         f.suggestions.push_back({{fmt::format("plan.recompute={}", less)}, fmt::format("{} recomputation", less)});
-    const int size = spec.written_micro_batch_size();
-    if (size > 1 && size % 2 == 0) {
-      Suggestion s{{fmt::format("plan.micro_batch_size={}", size / 2), "plan.recompute=none"},
-                   "micro-batches of half the size without recomputation"};
-      if (!in.experiment().source->at("run").has("global_batch"))
-        s.sets.push_back(fmt::format("run.micro_batches={}", 2 * in.experiment().run.micro_batches));
-      f.suggestions.push_back(std::move(s));
+    if (auto smaller = smaller_micro_batches(in)) {
+      smaller->sets.push_back("plan.recompute=none");
+      smaller->change = "micro-batches of half the size without recomputation";
+      f.suggestions.push_back(std::move(*smaller));
     }
     if (in.plan().stages.front().replicas() > 1 && spec.planner->fields->find("shard") &&
         spec.sharding == StateSharding::None)

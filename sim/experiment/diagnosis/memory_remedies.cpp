@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include <fmt/core.h>
 
@@ -50,6 +51,25 @@ Remedies recomputing(const Experiment& e) {
   return remedies;
 }
 
+/// Every kind of recomputation that the planner knows and the plan does not have, the least computation first. The
+/// stage as a whole (full) may need more memory than its layers one after the other, or less.
+Remedies other_recomputation(const MemoryRemedy& from) {
+  Remedies remedies;
+  const Experiment& e = from.experiment;
+  const config::Field* field = e.plan.planner->fields->find("recompute");
+  if (!field || !e.plan.recompute) return remedies;
+  const std::vector<std::string> words = field->choices();
+  for (const Recomputation kind :
+       {Recomputation::Selective, Recomputation::Half, Recomputation::Full, Recomputation::Layers}) {
+    const std::string word(to_text(kind));
+    if (kind == *e.plan.recompute || std::find(words.begin(), words.end(), word) == words.end()) continue;
+    remedies.push_back(from);
+    remedies.back().sets.push_back("plan.recompute=" + word);
+    remedies.back().experiment.plan.recompute = kind;
+  }
+  return remedies;
+}
+
 /// More micro-batches in the same batch, each of half the size, and a quarter, and so on.
 Remedies smaller_micro_batches(const MemoryRemedy& from) {
   Remedies remedies;
@@ -83,13 +103,15 @@ Remedies divided_states(const MemoryRemedy& from) {
 }
 
 /// Schedules with fewer micro-batches in flight on the same stages.
-Remedies other_schedules(const Experiment& e) {
+Remedies other_schedules(const MemoryRemedy& from) {
   Remedies remedies;
+  const Experiment& e = from.experiment;
   for (const char* name : {"1f1b", "v-half", "v-min"}) {
     const ScheduleDef* def = find_in(schedules::catalog(), name);
     if (!def || def == e.schedule.def || !e.schedule.def->trains) continue;
     try {
-      remedies.push_back({{fmt::format("run.schedule={}", name)}, with_order(e, schedule_spec(*def), e.weights)});
+      remedies.push_back({from.sets, with_order(e, schedule_spec(*def), e.weights)});
+      remedies.back().sets.push_back(fmt::format("run.schedule={}", name));
     } catch (const InputError&) {  // It does not go together with these weights.
     }
   }
@@ -120,35 +142,95 @@ std::optional<FullestDevice> fullest_device(const Experiment& e) try {
   return {};
 }
 
-/// "--set plan.recompute=full (h100-0.gpu0 needs 41 GiB of 80 GiB)" of the first that fits; empty where none does.
-std::string first_that_fits(const Remedies& remedies, int& tried) {
-  for (const MemoryRemedy& remedy : remedies) {
-    ++tried;
-    if (const auto fullest = fullest_device(remedy.experiment))
-      return fmt::format("{} ({} needs {} of {})", options_text({.sets = remedy.sets, .change = {}}), fullest->name,
-                         to_text(fullest->need), to_text(fullest->capacity));
+/// Looks for the least changes that make a plan fit.
+class MemoryAdvice {
+ public:
+  explicit MemoryAdvice(const Experiment& e) : unchanged_{{}, e} {
+    const double ops = 2.0 * e.run.lowering.iterations * e.run.micro_batches * e.plan.replicas *
+                       e.plan.stages.value_or(static_cast<int>(std::ssize(e.cluster->devices)));
+    constexpr double kMostOps = 3e6;  // A few seconds.
+    constexpr int kFewest = 20, kMost = 400;
+    may_try_ = std::clamp(static_cast<int>(kMostOps / std::max(ops, 1.0)), kFewest, kMost);
   }
-  return {};
-}
 
-std::string advice(const Experiment& e) {
-  const MemoryRemedy unchanged{{}, e};
-  const Remedies more_recomputation = recomputing(e);
-  const MemoryRemedy& most_recomputing = more_recomputation.empty() ? unchanged : more_recomputation.back();
-  int tried = 0;
-  std::vector<std::string> fitting;
-  const auto add = [&](const Remedies& remedies) {
-    if (std::string text = first_that_fits(remedies, tried); !text.empty()) fitting.push_back(std::move(text));
+  /// "this fits: --set plan.recompute=full (h100-0.gpu0 needs 41 GiB of 80 GiB)"; else how much was tried.
+  std::string text() {
+    add(less_planned_memory(unchanged_.experiment));
+    for (std::size_t count = 1; count <= std::size(kKinds) && fitting_.empty(); ++count) combine(0, count, {});
+    if (!fitting_.empty())
+      return (fitting_.size() == 1 ? "this fits: " : "each of these fits: ") + join(fitting_, ", ");
+    if (tried_ == 0) return {};
+    return fmt::format(
+        "{} of recomputation, micro-batch size, divided states and schedule tried, alone and together, "
+        "and none fits",
+        pluralize(tried_, "change"));
+  }
+
+ private:
+  using Kind = Remedies (*)(const MemoryRemedy&);
+  static constexpr Kind kKinds[] = {other_recomputation, smaller_micro_batches, divided_states, other_schedules};
+
+  /// All sets of `count` kinds of changes, from the kind `first` on.
+  void combine(std::size_t first, std::size_t count, std::vector<Kind> kinds) {
+    if (kinds.size() == count) {
+      if (count == 1 || largest_changes_fit(unchanged_, kinds)) first_fit(unchanged_, kinds);
+      return;
+    }
+    for (std::size_t k = first; k < std::size(kKinds); ++k) {
+      kinds.push_back(kKinds[k]);
+      combine(k + 1, count, kinds);
+      kinds.pop_back();
+    }
+  }
+
+  /// Whether the plan fits with the changes of each kind that save most. Of recomputation and schedules each may be.
+  bool largest_changes_fit(const MemoryRemedy& from, std::span<const Kind> kinds) {
+    if (kinds.empty()) return fits(from).has_value();
+    Remedies remedies = kinds.front()(from);
+    const bool grows = kinds.front() == smaller_micro_batches || kinds.front() == divided_states;
+    if (grows && !remedies.empty()) remedies = {remedies.back()};
+    return std::any_of(remedies.begin(), remedies.end(),
+                       [&](const MemoryRemedy& r) { return largest_changes_fit(r, kinds.subspan(1)); });
+  }
+
+  bool first_fit(const MemoryRemedy& from, std::span<const Kind> kinds) {
+    if (kinds.empty()) return add({from});
+    const Remedies remedies = kinds.front()(from);
+    return std::any_of(remedies.begin(), remedies.end(),
+                       [&](const MemoryRemedy& r) { return first_fit(r, kinds.subspan(1)); });
+  }
+
+  std::optional<FullestDevice> fits(const MemoryRemedy& remedy) {
+    if (tried_ >= may_try_) return {};
+    ++tried_;
+    return fullest_device(remedy.experiment);
+  }
+
+  /// Adds the first that fits.
+  bool add(const Remedies& remedies) {
+    for (const MemoryRemedy& remedy : remedies) {
+      const auto fullest = fits(remedy);
+      if (!fullest) continue;
+      fitting_.push_back(fmt::format("{} ({} needs {} of {})", options_text({.sets = remedy.sets, .change = {}}),
+                                     fullest->name, to_text(fullest->need), to_text(fullest->capacity)));
+      return true;
+    }
+    return false;
+  }
+
+  MemoryRemedy unchanged_;
+  std::vector<std::string> fitting_;
+  int tried_ = 0, may_try_;
+};
+
+/// The help of check_memory(), which does not know the plan, without what the plan has already.
+std::string possible_help(std::string help, const Experiment& e) {
+  const auto remove = [&](const std::string& phrase) {
+    if (const std::size_t at = help.find(phrase); at != std::string::npos) help.erase(at, phrase.size());
   };
-  for (const Remedies& kind : {less_planned_memory(e), more_recomputation, smaller_micro_batches(unchanged),
-                               divided_states(unchanged), other_schedules(e)})
-    add(kind);
-  if (fitting.empty()) add(smaller_micro_batches(most_recomputing));
-  if (fitting.empty()) add(divided_states(most_recomputing));
-  if (!fitting.empty()) return (fitting.size() == 1 ? "this fits: " : "each of these fits: ") + join(fitting, ", ");
-  if (tried == 0) return {};
-  return fmt::format("{} of recomputation, micro-batch size, divided states and schedule tried, and none fits",
-                     pluralize(tried, "change"));
+  if (e.plan.recompute == Recomputation::Full || e.plan.recompute == Recomputation::Layers) remove("recompute: full, ");
+  if (!e.plan.has_micro_batch_size() || e.plan.micro_batch_size <= e.plan.replicas) remove("smaller micro-batches, ");
+  return help;
 }
 
 }  // namespace
@@ -181,7 +263,8 @@ std::vector<MemoryRemedy> memory_remedies(const Experiment& e) {
 CompiledExperiment compile_or_advise(const Experiment& e) try { return compile(e); } catch (const Infeasible& problem) {
   if (problem.code() != "memory" || searches(e)) throw;
   Diagnostic advised = problem.problem();
-  const std::string text = advice(e);
+  advised.help = possible_help(std::move(advised.help), e);
+  const std::string text = MemoryAdvice(e).text();
   if (!text.empty()) advised.help += (advised.help.empty() ? "" : "; ") + text;
   throw Infeasible(std::move(advised));
 }

@@ -6,6 +6,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
+#include "sim/experiment/diagnosis/suggestions.hpp"
 
 namespace stagecraft::diagnosis {
 namespace {
@@ -64,14 +65,14 @@ std::vector<DeviceId> chain_devices(const Plan& plan) {
   return devices;
 }
 
-/// Devices that share a memory: contention is of ops, too.
-Finding shared_memory(const DiagnosisInput& in, Seconds lost) {
+/// Contention of more than messages between stages, on the link that is used most: `users` share it.
+Finding shared_by(const DiagnosisInput& in, std::string_view users, Seconds lost) {
   const LinkReport& busiest = in.report().links.front();
-  Finding f = finding(in, "shared-link", in.cluster().links[busiest.link].name, lost);
-  f.sentence = fmt::format(
-      "Ops and messages share {}, which is in use for {} of the run, and contention costs {} of "
-      "the period.",
-      f.where, percent(busiest.utilisation), percent(f.share));
+  const Link& link = in.cluster().links[busiest.link];
+  Finding f = finding(in, "shared-link", link.name, lost);
+  f.sentence =
+      fmt::format("{} share {} of {}, which is in use for {} of the run, and contention costs {} of the period.", users,
+                  f.where, to_text(link.bandwidth), percent(busiest.utilisation), percent(f.share));
   return f;
 }
 
@@ -94,7 +95,7 @@ std::optional<Finding> placement(const DiagnosisInput& in) {
   const int now = hosts_crossed(devices, in.cluster()), then = hosts_crossed(better, in.cluster());
   if (then >= now) return {};
   Suggestion s{{devices_set(better, in.cluster())}, "stages in the order of the nodes"};
-  s.run = in.changed.run(s.sets);
+  in.changed.simulate(s);
   const double avoided = 1 - static_cast<double>(then) / now;
   const Seconds lost = s.run ? in.period - s.run->period : avoided * lost_to_messages(in);
   Finding f = finding(in, "placement", fmt::format("{} of {} messages between stages", now, devices.size() - 1), lost);
@@ -111,7 +112,13 @@ std::optional<Finding> shared_link(const DiagnosisInput& in) {
   if (in.backend == "ideal") return {};
   const Seconds lost = in.period - in.idealized.without(Cost::Contention);
   if (lost.value <= 0) return {};
-  if (!in.program().traffic.empty()) return shared_memory(in, lost);
+  if (!in.program().traffic.empty()) return shared_by(in, "Ops and messages", lost);
+  if (!in.program().phases.empty() && !in.report().links.empty()) {
+    Finding f = shared_by(in, "Collectives and messages", lost);
+    suggest_other_rank_order(in, f);
+    suggest_network(in, in.report().links.front().link, 2, f);
+    return f;
+  }
   const auto links = messages_on_links(in);
   const LinkId l = busiest_link(in, links, 1);
   if (!l.valid()) return {};
@@ -120,7 +127,8 @@ std::optional<Finding> shared_link(const DiagnosisInput& in) {
   Finding f = finding(in, "shared-link", link.name, lost);
   f.sentence = fmt::format("Messages of {} pairs of devices share {} of {}, and contention costs {} of the period.",
                            pairs, link.name, to_text(link.bandwidth), percent(f.share));
-  if (auto faster = faster_link(in, l, static_cast<double>(pairs))) f.suggestions.push_back(std::move(*faster));
+  suggest_other_rank_order(in, f);
+  suggest_network(in, l, static_cast<double>(pairs), f);
   return f;
 }
 
@@ -138,6 +146,7 @@ std::optional<Finding> slow_link(const DiagnosisInput& in) {
       "{}, is between {} and {}.",
       percent(f.share), link.name, to_text(link.bandwidth), to_text(link.latency), in.cluster().devices[from].name,
       in.cluster().devices[to].name);
+  suggest_other_rank_order(in, f);
   for (const double factor : {2.0, 8.0})
     if (auto faster = faster_link(in, l, factor)) f.suggestions.push_back(std::move(*faster));
   return f;

@@ -4,24 +4,13 @@
 
 #include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
+#include "sim/experiment/diagnosis/suggestions.hpp"
 
 namespace stagecraft::diagnosis {
 namespace {
 
 /// Every cost but the fill and drain of the pipeline.
 constexpr Cost kOthers = Cost::Contention | Cost::Messages | Cost::GradientSums | kSlowDevices | Cost::UnequalStages;
-
-void suggest_smaller_micro_batches(const DiagnosisInput& in, Finding& f) {
-  const Experiment& e = in.experiment();
-  const int size = e.plan.written_micro_batch_size();
-  if (!e.plan.has_micro_batch_size() || size < 2 || size % 2 != 0) return;
-  Suggestion s{{fmt::format("plan.micro_batch_size={}", size / 2)},
-               fmt::format("twice as many micro-batches of half the size, in the same batch of {} samples",
-                           in.program().mini_batch)};
-  if (!e.source->at("run").has("global_batch"))
-    s.sets.push_back(fmt::format("run.micro_batches={}", 2 * e.run.micro_batches));
-  f.suggestions.push_back(std::move(s));
-}
 
 }  // namespace
 
@@ -38,12 +27,13 @@ std::optional<Finding> bubble(const DiagnosisInput& in) {
       e.schedule.name(), pluralize(stages, "stage"), pluralize(e.run.micro_batches, "micro-batch", "es"),
       percent(f.share));
   const bool is_plain = e.schedule.name() == "1f1b" || e.schedule.name() == "gpipe";
-  if (!is_plain) {
-    f.suggestions.push_back(more_micro_batches(in, 4));
-    return f;
-  }
   f.suggestions.push_back(more_micro_batches(in, 4));
-  suggest_smaller_micro_batches(in, f);
+  if (!is_plain) return f;
+  if (auto smaller = smaller_micro_batches(in)) {
+    smaller->change = fmt::format("twice as many micro-batches of half the size, in the same batch of {} samples",
+                                  in.program().mini_batch);
+    f.suggestions.push_back(std::move(*smaller));
+  }
   if (e.plan.stages && e.plan.planner->name == "balanced")
     f.suggestions.push_back({{"run.schedule=interleaved", fmt::format("plan.stages={}", 2 * *e.plan.stages)},
                              "interleaved 1F1B with two stages on each device"});

@@ -18,6 +18,7 @@ struct DiagnosisInput {
   ChangedRuns& changed;
   const std::string& backend;
   Seconds period;  ///< The period of the run.
+  bool may_plan;   ///< Whether a rule may plan again: a planner that searches would search again, for another plan.
 
   const Plan& plan() const { return compiled.plan; }
   const Program& program() const { return compiled.program; }
@@ -52,10 +53,6 @@ std::string percent(double share);
 std::string plan_value(const DiagnosisInput&, const PlanSpec&);
 /// `plan.devices=[...]`.
 std::string devices_set(const std::vector<DeviceId>&, const Cluster&);
-/// The scenario with a link that is `factor` times as fast, where the cluster has one place for its bandwidth.
-std::optional<Suggestion> faster_link(const DiagnosisInput&, LinkId, double factor);
-/// The scenario with `factor` times as many micro-batches.
-Suggestion more_micro_batches(const DiagnosisInput&, int factor);
 
 }  // namespace diagnosis
 }  // namespace stagecraft

@@ -215,4 +215,45 @@ TEST_CASE("a chart has round ticks, a legend, the limit, and no item outside of 
   }
 }
 
+TEST_CASE("text is broken at spaces, and cut only where a word or the last line is too long") {
+  const std::string title = "GPT-3 6.7B, pipeline and data parallelism on an oversubscribed fat tree";
+  const double width = text_width("pipeline and data parallelism", 8);
+  const std::vector<std::string> lines = wrapped_text(title, 8, width, 4);
+  REQUIRE(lines.size() > 2);
+  std::string joined;
+  for (const std::string& line : lines) {
+    CHECK(text_width(line, 8) <= width);
+    joined += (joined.empty() ? "" : " ") + line;
+  }
+  CHECK(joined == title);
+  CHECK(wrapped_text(title, 8, width, 1).front().find("...") != std::string::npos);
+  CHECK(wrapped_text("Hippopotomonstrosesquippedaliophobia", 8, 50, 3).size() == 1);
+}
+
+TEST_CASE("a title takes the place of the picture's own, and an empty one takes no room") {
+  const Chart chart{
+      .title = "Own", .x = {"n", {}}, .y = {"s"}, .series = {{"", SeriesStyle::Joined, {{0, 1}, {1, 2}}}}};
+  PictureSize size = kColumnPicture;
+  const double height = chart_picture(chart, size).height;
+  size.title = "Another";
+  CHECK(count(to_svg(chart_picture(chart, size)), "Own") == 0);
+  CHECK(chart_picture(chart, size).height == doctest::Approx(height));
+  size.title = "";
+  CHECK(chart_picture(chart, size).height < height);
+}
+
+TEST_CASE("the last tick of an axis is not below the data") {
+  for (const double largest : {3.87, 0.31, 7.2, 11.0, 96.0, 2.0}) {
+    const Chart chart{.title = "",
+                      .x = {"n", {"a", "b"}},
+                      .y = {"s"},
+                      .series = {{"", SeriesStyle::Joined, {{0, 1e-3}, {1, largest}}}}};
+    double last = 0;
+    for (const PictureItem& item : chart_picture(chart, kColumnPicture).items)
+      if (const Label* label = std::get_if<Label>(&item); label && label->anchor == Anchor::End)
+        last = std::max(last, std::stod(label->text));
+    CHECK(last >= largest);
+  }
+}
+
 }  // namespace stagecraft::picture_test

@@ -151,7 +151,7 @@ void draw_run(const Arguments& a, const CompiledExperiment& c, const Outcome& o)
 
 int execute_run_scenario(const Arguments& a) {
   const std::string format = a.text("format");
-  check_format(format, {"text", "json"});
+  check_table_format(a, {"text", "json"});
   get_from(backends::catalog(), "backend", a.text("backend"));  // Reports a wrong name before planning starts.
   const TextLayout layout = layout_of(a);
   check_what_if(a);
@@ -182,7 +182,9 @@ int execute_run_scenario(const Arguments& a) {
     if (a.flag("what-if"))
       text += "\n" + what_if_text(outcome.report.diagnosis, outcome.report.period, compiled.program.mini_batch);
     if (outcome.timeline.enqueued) text += enqueued_text(*outcome.timeline.enqueued);
-    if (outcome.timeline.learnt) text += learnt_text(*outcome.timeline.learnt, compiled.cluster(), layout);
+    // --columns chooses columns of the table of devices alone.
+    const TextLayout all_columns{.width = layout.width, .columns = {}, .color = layout.color};
+    if (outcome.timeline.learnt) text += learnt_text(*outcome.timeline.learnt, compiled.cluster(), all_columns);
     print_text(wrap_lines(text, layout.width), layout);
     if (small(compiled) && outcome.timeline.instruction_times && !a.flag("no-gantt")) {
       const Strip strip{"", compiled.program, outcome.timeline};
@@ -224,7 +226,7 @@ std::vector<Argument> run_arguments() {
       {"--format", Argument::Kind::Text, "text or json", "text"}};
   for (Argument& a : picture_arguments("the first iteration")) arguments.push_back(std::move(a));
   arguments.push_back(draw_argument(kRunPictures));
-  return with_width_arguments(std::move(arguments));
+  return with_table_arguments(std::move(arguments));
 }
 
 }  // namespace
