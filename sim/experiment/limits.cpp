@@ -186,10 +186,13 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
 void check_real_run(const CompiledExperiment& c, const std::string& backend) {
   const StageShape& shape = c.plan.stages.front().shape;
   check_real_groups(c, backend);
-  if (c.experiment.run.buckets)
-    throw InputError({{c.experiment.source->at("run").at("gradient_buckets").where, "run.gradient_buckets",
-                       fmt::format("the backend '{}' sums all gradients of a stage at once", backend),
-                       "none; or --backend ideal, fluid or simgrid", "buckets"}});
+  for (const Reduction& r : c.plan.reductions)
+    if (!r.buckets.empty() && r.scatters)
+      throw InputError({{c.experiment.source->at("run").at("gradient_buckets").where, "run.gradient_buckets",
+                         fmt::format("the backend '{}' sums a divided gradient at once, because each rank keeps a "
+                                     "part of the whole",
+                                     backend),
+                         "none, or plan.shard=none; or --backend ideal, fluid or simgrid", "buckets"}});
   if (shape.recomputes_layers() || shape.recomputes_half() || shape.recomputes_outputs())
     throw InputError(fmt::format("the backend '{}' does not recompute layer by layer", backend),
                      "recompute: full, selective or none");
