@@ -36,7 +36,8 @@ const config::MapSpec& saved_trial_fields() {
       .title = "The result with network contention.",
       .fields = {real("period_s", 0, kInfinity).doc("Time of one more iteration, in seconds."),
                  real("makespan_s", 0, kInfinity).doc("Time of the first iteration, in seconds."),
-                 text("why_not").doc("Why it cannot run; empty if it ran.")}};
+                 text("why_not").doc("Why it cannot run; empty if it ran."),
+                 real("energy_J", 0, kInfinity).doc("Energy of one more iteration, in joules.")}};
   static const MapSpec spec{
       .title = "A plan with an order of work that was simulated: every other line of the state of a search.",
       .fields = {
@@ -49,6 +50,7 @@ const config::MapSpec& saved_trial_fields() {
           real("memory", 0, kInfinity).doc("Peak memory of the fullest device, in bytes."),
           real("filled", 0, kInfinity).doc("Largest share of its memory that a device without a reserve uses."),
           real("work_s", 0, kInfinity).doc("Work of the busiest device in a period, in seconds."),
+          real("energy_J", 0, kInfinity).doc("Energy of one more iteration, in joules."),
           real("unexchanged", 0, kInfinity).doc("Gradients of tied weights whose exchange is not simulated, in bytes."),
           text("weights").doc("Weights policy."), text("limit").doc("The bottleneck, in words."),
           map("contended", contended).optional().doc("The result with network contention, where it is known.")}};

@@ -9,7 +9,7 @@ const { LEFT, RIGHT } = page;
 function randomRun(pick, count, longest) {
   const column = make => Array.from({ length: count }, make);
   return readRun({
-    name: 'r', results: {}, scenario: '', devices: ['d'], ops: [{ text: '0F', kind: 'forward', stage: 0, bytes: 0 }, { text: '0B', kind: 'backward', stage: 0, bytes: 0 }],
+    name: 'r', results: {}, scenario: '', devices: ['d'], ops: [{ text: '0F', after: '', kind: 'forward', stage: 0, bytes: 0 }, { text: '0B', after: '', kind: 'backward', stage: 0, bytes: 0 }],
     lanes: [{ device: 0, kind: 'compute', spans: count }],
     spans: { gap: column(() => pick(0, 2) * pick(0, longest)), length: column(() => pick(0, 3) === 0 ? pick(0, 3) : pick(0, longest)),
       op: column(() => pick(0, 1)), micro: column((_, i) => i), iteration: column(() => 0), version: column(() => 0) },
@@ -18,7 +18,7 @@ function randomRun(pick, count, longest) {
 }
 
 const TWO = {
-  name: 'r', results: {}, scenario: '', devices: ['a', 'b'], ops: [{ text: '0F', kind: 'forward' }, { text: '0>1:0F', kind: 'send' }],
+  name: 'r', results: {}, scenario: '', devices: ['a', 'b'], ops: [{ text: '0F', after: '', kind: 'forward' }, { text: '0>1:0F', after: '', kind: 'send' }],
   lanes: [{ device: 0, kind: 'compute', spans: 2 }, { device: 0, kind: 'send', spans: 1 }, { device: 1, kind: 'compute', spans: 1 }],
   spans: { gap: [5, 0, 15, 30], length: [10, 7, 1, 2], op: [0, 0, 1, 0], micro: [0, 1, 0, 12], iteration: [0, 1, 0, 1], version: [0, 0, 0, 3] },
   critical: [1], memory: [{ device: 1, resident: 100, gap: [0, 8], stash: [0, 50], messages: [7, 0] }],
