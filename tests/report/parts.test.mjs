@@ -165,11 +165,13 @@ test('numbers read as on the command line', () => {
 });
 
 test('an op is found in every run, followed by its messages', () => {
-  const ops = [{ text: '1F' }, { text: '11F' }, { text: '1>2:1F' }, { text: '2<1:1F' }, { text: '1AR' }];
+  const ops = ['1F', '11F', '1>2:1F', '2<1:1F', '1AR'].map(text => ({ text, after: '' }));
+  const inside = [...ops, { text: '1F', after: '.AR' }];
   const run = { ops, op: [2, 0, 3, 1, 0, 0, 4], micro: [7, 7, 7, 7, 17, 70, 7], start: [20, 10, 20, 5, 30, 40, 50] };
   const found = query => page.findSpans([run, { ...run, start: run.start.map(t => -t) }], query).map(f => `${f.run}:${f.span}`);
   assert.deepEqual(found('1F7'), ['0:1', '1:1', '0:0', '0:2', '1:0', '1:2']);
   assert.deepEqual(found(' 1f7 '), found('1F7'));
+  assert.deepEqual(page.findSpans([{ ...run, ops: inside, op: [...run.op, 5], micro: [...run.micro, 7], start: [...run.start, 60] }], '1F7.AR'), [{ run: 0, span: 7 }]);
   assert.deepEqual(found('1>2:1F7'), ['0:0', '1:0']);
   assert.deepEqual(found('1ar7'), ['0:6', '1:6']);
   for (const query of ['', 'F', '7', '1F', '9F9', '1F7x', '<b>']) assert.deepEqual(found(query), [], query);

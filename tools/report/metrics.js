@@ -4,7 +4,9 @@
 const METRICS = {
   makespan_s: ['one iteration', -1], period_s: ['period', -1], length_s: ['whole run', -1],
   throughput_samples_per_s: ['throughput', 1], tokens_per_s: ['tokens', 1], mfu: ['MFU', 1, 'share'], hfu: ['HFU', 1, 'share'],
-  dollars_per_billion_tokens: ['$ for 10^9 tokens', -1], goodput: ['goodput', 1, 'share'], bubble: ['bubble', -1, 'share'],
+  dollars_per_billion_tokens: ['$ for 10^9 tokens', -1], dollars_per_billion_samples: ['$ for 10^9 samples', -1],
+  energy_per_token_J: ['energy per token', -1], energy_per_sample_J: ['energy per sample', -1],
+  goodput: ['goodput', 1, 'share'], bubble: ['bubble', -1, 'share'],
   steady_bubble: ['steady bubble', -1, 'share'],
   utilisation: ['devices busy', 1, 'share'], energy_J: ['energy', -1], peak_memory_bytes: ['peak memory', -1],
   memory_capacity_bytes: ['memory of that device', 0], fits: ['fits with messages', 1, 'yes'], peak_activations: ['activations alive', -1],
