@@ -137,6 +137,18 @@ std::string about_memory(const Choice& best) {
       100 * best.filled);
 }
 
+/// A divided plan in the sizes that Megatron-LM's arguments count: pipeline ranks, model chunks of each, data-parallel
+/// replicas and samples of a micro-batch of each replica. Empty where these do not come out even.
+std::string megatron_line(const Choice& c) {
+  const int stage_devices = c.replicas * c.group_devices;
+  if (c.group.empty() || stage_devices == 0 || c.devices % stage_devices != 0) return {};
+  const int ranks = c.devices / stage_devices;
+  if (c.stages % ranks != 0 || c.micro_batch_size % c.replicas != 0) return {};
+  const std::string chunks = c.stages > ranks ? fmt::format(", VPP {}", c.stages / ranks) : "";
+  return fmt::format("the first as Megatron-LM counts: PP {}{}, DP {}, {}; MBS {}, {}\n", ranks, chunks, c.replicas,
+                     c.group, c.micro_batch_size / c.replicas, pluralize(c.micro_batches, "micro-batch", "es"));
+}
+
 /// Periods of the scenario as it is written and of the first row: with contention where both have such a result.
 struct OwnAndFirst {
   Seconds configured, first;
@@ -285,7 +297,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
   text += "stages: their number x replicas of each; micro-batch: number in an iteration x samples of each\n";
   if (!t.unit.is_time())
     text += fmt::format("{}: {}\n", t.unit.objective == Objective::Cost ? "cost" : "energy", t.unit.unit());
-  text += t.reserve + interval_line(t.interval);
+  text += megatron_line(best) + t.reserve + interval_line(t.interval);
   if (const std::optional<double> gap = optimality_gap(t))
     text += fmt::format("no order of work makes any of these plans {} than {}: the first is at most {} % above\n",
                         t.unit.is_time()                      ? "shorter"

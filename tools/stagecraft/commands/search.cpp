@@ -137,6 +137,15 @@ void write_search_page(const Arguments& a, const std::vector<std::string>& sets,
   print_error("wrote {}\n", a.text("html"));
 }
 
+/// An answer with one row, for its columns.
+Table example_of(const ChoiceOptions& options) {
+  ChoiceTable table;
+  table.unit.objective = options.objective;
+  if (options.contended) table.replay.backend = kReplayBackend;
+  table.front.emplace_back().group = "tensor 8";
+  return rows_of(table);
+}
+
 int execute_search(const Arguments& a) {
   const std::string format = a.text("format");
   check_table_format(a, {"text", "csv", "json", "markdown"});
@@ -146,6 +155,7 @@ int execute_search(const Arguments& a) {
   if (is_first && a.has("html")) check_output_of(a, "html");
   check_picture_options(a);
   const ChoiceOptions options = search_options(a);
+  select_columns(example_of(options), layout.columns);  // Names a wrong column before the search.
   const SearchSets given = sets_of(a);
   const Experiment experiment = load_experiment(a.text("FILE"), given.sets);
   ChoiceTable table;
