@@ -26,6 +26,26 @@ DeviceGroups divided(const DeviceGroups& groups, int copies) {
   return parts;
 }
 
+bool spans_nodes(const DeviceGroups& groups, const Cluster& cluster) {
+  for (const std::vector<DeviceId>& group : groups)
+    for (const DeviceId d : group) {
+      const Device &first = cluster.devices[group.front()], &device = cluster.devices[d];
+      if (d != group.front() && (device.host.empty() || device.host != first.host)) return true;
+    }
+  return false;
+}
+
+/// Whether a group of the stage, which has collectives in its passes, is on several nodes.
+bool has_links_between_nodes(const Stage& stage, const Cluster& cluster) {
+  const Degrees& d = stage.shape.degrees;
+  const auto is_far = [&](const Mesh& mesh, AxisSet axes) { return spans_nodes(mesh.groups(axes), cluster); };
+  return (d.tensor > 1 && is_far(stage.dense, {Axis::Tensor})) ||
+         (d.context > 1 && is_far(stage.dense, {Axis::Context})) ||
+         (d.expert > 1 && is_far(stage.expert, {Axis::Expert})) ||
+         (d.expert_tensor > 1 && is_far(stage.expert, {Axis::Tensor})) ||
+         (stage.shape.sums_each_pass() && is_far(stage.dense, {Axis::Context, Axis::Data}));
+}
+
 /// What the links between the devices of a stage permit its collectives.
 class StageLinks {
  public:
@@ -97,6 +117,7 @@ void wait_for_slow_links(const Stage& stage, const CostTable& costs, DeviceTypeI
                          StageCost& cost) {
   const CostRules& rules = *costs.rules();
   if (!rules.links || rules.flows || stage.dense.devices.size() < 2 || stage.shape.task != StageTask::Whole) return;
+  if (!has_links_between_nodes(stage, costs.cluster())) return;
   const EachPass<OpCollectives> lists = layer_collectives(costs, stage.shape, type, samples);
   StageLinks links(stage, *rules.links);
   LayerPasses& p = cost.passes;
