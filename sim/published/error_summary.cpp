@@ -8,14 +8,13 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
+#include "sim/published/cards.hpp"
 #include "sim/published/error_histogram.hpp"
 
 namespace stagecraft {
 namespace {
 
 using Verdict = Reproduced::Verdict;
-
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 void add(ReproductionErrors& s, const Published& published, const Reproduced& c) {
   const PublishedTable& table = published.tables[c.table];
@@ -25,13 +24,6 @@ void add(ReproductionErrors& s, const Published& published, const Reproduced& c)
   if (claim == Claim::Identity) ++s.identities, s.identities_met += met;
   if (claim == Claim::Direction) ++s.directions, s.directions_met += met;
   if (claim == Claim::Prediction && c.published != 0) s.errors.push_back(c.deviation()), s.met += met;
-}
-
-std::string card(const std::string& label, const std::string& value, const std::string& more) {
-  return fmt::format(
-      "<div class=\"card\"><div class=\"label\">{}</div><div class=\"value\">{}</div><div "
-      "class=\"more\">{}</div></div>",
-      label, value, more);
 }
 
 /// The predictions that are judged, and whether each is within the tolerance of its table.

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/published/cards.hpp"
 #include "sim/published/error_histogram.hpp"
 #include "sim/published/prediction_errors.hpp"
 #include "sim/report/html_content.hpp"
@@ -12,19 +13,10 @@
 namespace stagecraft {
 namespace {
 
-constexpr const char* kRemark =
+constexpr const char* kPredictionsRemark =
     "<p class=\"remark\">Measured iterations of publications next to a closed form from the shapes of their "
     "operations. An error is predicted over measured, minus one. The last columns have the errors of one rate for each "
     "device type and number format, fitted to these runs.</p>";
-
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
-std::string card(const char* label, const std::string& value, const std::string& more) {
-  return fmt::format(
-      "<div class=\"card\"><div class=\"label\">{}</div><div class=\"value\">{}</div><div "
-      "class=\"more\">{}</div></div>",
-      label, value, more);
-}
 
 std::string cards(const ErrorSummary& errors, const ErrorSummary& one_constant) {
   return "<div class=\"cards\">" +
@@ -81,8 +73,9 @@ std::string prediction_html(std::span<const PredictionSet> sets) {
   const ErrorSummary total = summarize(errors), total_of_one = summarize(one_constant);
   rows += row("all", total, total_of_one) + "</tbody></table>";
   return html_content_page(html::reproduced, "Predicted and measured iterations",
-                           kRemark + cards(total, total_of_one) + histogram(errors) + "<div class=\"paper\">" +
-                               to_svg(prediction_picture(sets, kScreenPicture)) + "</div>" + rows + sources(sets));
+                           kPredictionsRemark + cards(total, total_of_one) + histogram(errors) +
+                               "<div class=\"paper\">" + to_svg(prediction_picture(sets, kScreenPicture)) + "</div>" +
+                               rows + sources(sets));
 }
 
 }  // namespace stagecraft

@@ -53,9 +53,9 @@ double measured(const CompiledExperiment& compiled, const std::string& backend, 
 }
 
 /// Runs settings once each, however many cells need them.
-class Runs {
+class SettingRuns {
  public:
-  explicit Runs(const PublishedTable& table) : table_(table), figure_(named_figure(table.figure)) {}
+  explicit SettingRuns(const PublishedTable& table) : table_(table), figure_(named_figure(table.figure)) {}
 
   /// The best of the alternatives that can run; what stopped the last one when none can.
   double best(const Setting& setting) {
@@ -91,13 +91,13 @@ class Runs {
 };
 
 double one(const PublishedTable& t, const PublishedTable::Row& row, std::size_t column, const Setting& part,
-           Runs& runs) {
+           SettingRuns& runs) {
   const double value =
       runs.best(together({&t.setting, &row.setting, &part, &t.columns[column].setting, &row.only[column]}));
   return t.over ? value / runs.best(together({&t.setting, &row.setting, &part, &*t.over, &row.over})) : value;
 }
 
-double cell(const PublishedTable& t, const PublishedTable::Row& row, std::size_t column, Runs& runs) {
+double cell(const PublishedTable& t, const PublishedTable::Row& row, std::size_t column, SettingRuns& runs) {
   std::vector<double> parts;
   for (const Setting& part : t.all_of) parts.push_back(one(t, row, column, part, runs));
   double value = parts.empty() ? one(t, row, column, {}, runs) : 0;
@@ -108,7 +108,7 @@ double cell(const PublishedTable& t, const PublishedTable::Row& row, std::size_t
   return value * t.scale * row.scale + t.offset;
 }
 
-void fill(Reproduced& r, const PublishedTable& t, Runs& runs) try {
+void fill(Reproduced& r, const PublishedTable& t, SettingRuns& runs) try {
   const PublishedTable::Row& row = t.rows[r.row];
   r.ours = cell(t, row, r.column, runs);
   if (t.match_rule.gated() && !row.calibrated)
@@ -170,7 +170,7 @@ Reproduction reproduce(Published published, const std::function<void()>& after_e
   Reproduction reproduction{std::move(published), {}};
   for (std::size_t t = 0; t < reproduction.published.tables.size(); ++t) {
     const PublishedTable& table = reproduction.published.tables[t];
-    Runs runs(table);
+    SettingRuns runs(table);
     for (std::size_t row = 0; row < table.rows.size(); ++row) {
       const std::size_t first = reproduction.cells.size();
       for (std::size_t column = 0; column < table.columns.size(); ++column) {

@@ -17,8 +17,6 @@ using config::Value;
 
 constexpr double kMostCombinations = 1e7;
 
-std::string last_field(const std::string& path) { return path.substr(path.rfind('.') + 1); }
-
 /// The last field of each path, or the whole path if another one ends in the same field.
 std::map<std::string, std::string> short_names(const Sweep& sweep) {
   std::map<std::string, int> uses;
@@ -88,6 +86,8 @@ std::string canonical(const Value& value) {
 }
 
 }  // namespace
+
+std::string last_field(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
 bool same_value(const Value& a, const Value& b) { return a.kind == b.kind && canonical(a) == canonical(b); }
 

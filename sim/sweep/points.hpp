@@ -16,6 +16,9 @@ struct Point {
   SweepStep settings;
 };
 
+/// "micro_batches" of "run.micro_batches".
+std::string last_field(const std::string& path);
+
 /// Every point of a sweep: the combinations of its axes without the excluded ones, then `also`. InputError if there are
 /// more than the limit. Adds a warning for each `exclude` that excludes nothing.
 std::vector<Point> points_of(const Sweep&, std::vector<Diagnostic>& warnings);

@@ -16,6 +16,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/metrics.hpp"
 #include "sim/report/chart.hpp"
+#include "sim/sweep/points.hpp"
 
 namespace stagecraft {
 namespace {
@@ -31,7 +32,6 @@ struct VariedPath {
 std::string value_text(const Json& value) { return value.is_string() ? value.text() : value.dump(); }
 
 /// The last word of a path.
-std::string short_path(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
 std::vector<VariedPath> axes_of(const SweepTable& table) {
   std::vector<VariedPath> axes;
@@ -209,7 +209,7 @@ class SweepDrawing {
       if (a.path == path) return &a;
       paths.push_back(a.path);
     }
-    const auto ends_so = [&](const VariedPath& a) { return short_path(a.path) == path; };
+    const auto ends_so = [&](const VariedPath& a) { return last_field(a.path) == path; };
     if (std::count_if(axes_.begin(), axes_.end(), ends_so) == 1)
       return &*std::find_if(axes_.begin(), axes_.end(), ends_so);
     throw InputError(fmt::format("'{}' does not vary in this sweep", path), suggest(path, paths));
@@ -243,7 +243,7 @@ class SweepDrawing {
   std::string others() const {
     std::vector<std::string> names;
     for (const VariedPath& a : axes_)
-      if (&a != x_ && &a != by_) names.push_back(short_path(a.path));
+      if (&a != x_ && &a != by_) names.push_back(last_field(a.path));
     return names.empty() ? "" : fmt::format("Best of {}.", join(names));
   }
 

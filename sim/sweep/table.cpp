@@ -12,6 +12,7 @@
 #include "sim/core/text.hpp"
 #include "sim/report/table.hpp"
 #include "sim/sweep/point_columns.hpp"
+#include "sim/sweep/points.hpp"
 #include "sim/sweep/result.hpp"
 #include "sim/sweep/seed_statistics.hpp"
 
@@ -78,8 +79,6 @@ std::map<std::string, PathValues> values_in(const std::vector<Json>& settings) {
   for (auto& entry : by_path) set_names(entry.second);
   return by_path;
 }
-
-std::string last_field(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
 /// The last field of the path, or the whole path where another one ends like it.
 std::string short_name(const std::string& path, const std::map<std::string, PathValues>& by_path) {

@@ -13,16 +13,16 @@ namespace stagecraft {
 namespace {
 
 using Wall = std::chrono::steady_clock;
-constexpr int kTick = 100;                 // Milliseconds between two calls of `stop`.
-constexpr Seconds kDyingPatience{1};       // A worker whose socket is closed has this long to end by itself.
-constexpr char kEnd = 'e', kFailed = 'f';  // How messages of a RemoteWorkerPool's process begin.
+constexpr int kStopTick = 100;                    // Milliseconds between two calls of `stop`.
+constexpr Seconds kDyingPatience{1};              // A worker whose socket is closed has this long to end by itself.
+constexpr char kJobEnd = 'e', kPoolFailed = 'f';  // How messages of a RemoteWorkerPool's process begin.
 
 void serve_pool(MessageSocket& parent, const WorkerOptions& options, const JobFunction& work) {
   WorkerPool pool(options, work);
   for (bool connected = true; connected;) {
     connected = parent.receive();
     while (const auto job = parent.take()) pool.add(std::stoi(*job));
-    for (const JobEnd& end : pool.wait(parent.file())) connected = parent.send(kEnd + to_bytes(end)) && connected;
+    for (const JobEnd& end : pool.wait(parent.file())) connected = parent.send(kJobEnd + to_bytes(end)) && connected;
   }
 }
 
@@ -76,7 +76,7 @@ std::vector<JobEnd> WorkerPool::wait(int also) {
   assign_jobs();
   std::vector<pollfd> files{{also, POLLIN, 0}};  // poll() ignores a negative number.
   for (const auto& worker : workers_) files.push_back({worker->file(), POLLIN, 0});
-  poll(files.data(), files.size(), kTick);
+  poll(files.data(), files.size(), kStopTick);
   std::vector<JobEnd> ends;
   for (auto& worker : workers_) serve(worker, ends);
   std::erase(workers_, nullptr);
@@ -118,7 +118,7 @@ RemoteWorkerPool::RemoteWorkerPool(const WorkerOptions& options, const JobFuncti
         try {
           serve_pool(parent, options, work);
         } catch (const std::exception& e) {
-          parent.send(std::string(1, kFailed) + e.what());
+          parent.send(std::string(1, kPoolFailed) + e.what());
         }
       }) {}
 
@@ -129,7 +129,7 @@ std::vector<std::string> RemoteWorkerPool::wait(int milliseconds) {
   const bool alive = socket.receive();
   std::vector<std::string> ends;
   while (auto message = socket.take()) {
-    if (message->front() == kFailed) throw BackendError("the workers' parent: " + message->substr(1));
+    if (message->front() == kPoolFailed) throw BackendError("the workers' parent: " + message->substr(1));
     ends.push_back(message->substr(1));
   }
   if (!alive && ends.empty()) throw BackendError("the process that the workers belong to has died");

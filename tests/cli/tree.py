@@ -114,9 +114,10 @@ def check_schemas():
 
 for kind in FOLDERS:
     for file in files(kind):
-        check(kind, file)
         if kind == "scenario":
             check_scenario(file)
+        else:
+            check(kind, file)
         if kind == "sweep":
             check_sweep(file)
 check_committed_schemas()

@@ -122,7 +122,7 @@ def main():
     check(["sweep", sweep, "-b", "ideal", "--out", folder / "s.db"], True)
     check(["schedule", "1f1b", "-p", "4", "-m", "40"], False)
     check(["schedule", "zb-h1", "-p", "4", "-m", "8", "--format", "gantt"], False)
-    check(["reproduce", "zero-bubble"], False)
+    check(["reproduce", "pippy"], False)
     for kind in ("schedules", "planners", "weights", "backends", "devices", "software", "scenarios", "models", "published"):
         check(["list", kind], False)
     plan = ["plan", QUICKSTART, "--planner", "balanced,brute,edgepipe"]

@@ -62,7 +62,7 @@ def check_sessions(page, folder):
     for block in blocks(page):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, *expected = part.rstrip("\n").split("\n")
-            code, text = run(command.replace("build/release/bin/stagecraft", "stagecraft"), folder)
+            code, text = run(command.replace("build/demo/bin/stagecraft", "stagecraft"), folder)
             came = [line.rstrip() for line in text.rstrip("\n").split("\n")] if text else []
             wrong = agrees([line.rstrip() for line in expected], came)
             note(page, command, wrong or (code != 0 and f"it ended with {code}"))

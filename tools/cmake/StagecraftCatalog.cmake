@@ -37,4 +37,5 @@ ${entries}  };
 }  // namespace stagecraft::${A_KIND}
 ")
   target_sources(stagecraft_${room} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/${A_KIND}_catalog.cpp")
+  stagecraft_unity(stagecraft_${room} "${CMAKE_CURRENT_BINARY_DIR}/${A_KIND}_catalog.cpp")
 endfunction()

@@ -14,16 +14,20 @@ list(APPEND STAGECRAFT_UPPER_HEADERS "${PROJECT_SOURCE_DIR}/backends/backend.hpp
 # place of 42 s. After a change of one file it has more to do, so the preset for daily work does without.
 option(STAGECRAFT_UNITY "Compile several files of a room at once" OFF)
 
-# stagecraft_unity(<target> <folder> <sources>): these files of one folder are compiled eight at a time. They must not use
+# stagecraft_unity(<target> <sources>): these files and those of earlier calls are compiled 24 at a time. They must not use
 # one name for different things in their anonymous namespaces, so names in entries of a catalog carry the entry's name.
-function(stagecraft_unity target folder)
+function(stagecraft_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${STAGECRAFT_UNITY} UNITY_BUILD_MODE GROUP)
-  set(index 0)
+  get_target_property(index ${target} STAGECRAFT_FILES)
+  if(NOT index)
+    set(index 0)
+  endif()
   foreach(source IN LISTS ARGN)
-    math(EXPR group "${index} / 8")
+    math(EXPR group "${index} / 24")
     math(EXPR index "${index} + 1")
-    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${group}")
+    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${group}")
   endforeach()
+  set_target_properties(${target} PROPERTIES STAGECRAFT_FILES ${index})
 endfunction()
 
 # What reads files, prints and draws, and never computes for long: g++ compiles it with little optimization, in about half
@@ -62,11 +66,12 @@ function(stagecraft_brief target)
   target_precompile_headers(${target} REUSE_FROM stagecraft_${STAGECRAFT_BRIEF}_headers)
 endfunction()
 
-# stagecraft_library(<room> [QUICK|UPPER|BRIEF] USES <rooms> LINKS <libraries>)
+# stagecraft_library(<room> [QUICK|UPPER|BRIEF] USES <rooms> LINKS <libraries> HEADERS <headers>)
 # One static library of the .cpp files in the current folder. A room sees only what it uses. QUICK, BRIEF: see above. UPPER:
-# QUICK, and above the reports, so that it includes most of what is below, as BRIEF ones do.
+# QUICK, and above the reports, so that it includes most of what is below, as BRIEF ones do. A room with flags of its own
+# names the HEADERS that are compiled for it alone; its files are not compiled together.
 function(stagecraft_library room)
-  cmake_parse_arguments(A "QUICK;UPPER;BRIEF" "" "USES;LINKS" ${ARGN})
+  cmake_parse_arguments(A "QUICK;UPPER;BRIEF" "" "USES;LINKS;HEADERS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "*.cpp")
   add_library(stagecraft_${room} STATIC ${sources})
   add_library(stagecraft::${room} ALIAS stagecraft_${room})
@@ -74,7 +79,11 @@ function(stagecraft_library room)
   set_property(GLOBAL APPEND PROPERTY STAGECRAFT_ROOMS stagecraft_${room})
   list(TRANSFORM A_USES PREPEND "stagecraft::")
   target_link_libraries(stagecraft_${room} PUBLIC ${A_USES} fmt::fmt PRIVATE ${A_LINKS} $<BUILD_INTERFACE:stagecraft_warnings>)
-  stagecraft_unity(stagecraft_${room} room ${sources})
+  if(A_HEADERS)
+    target_precompile_headers(stagecraft_${room} PRIVATE ${A_HEADERS})
+    return()
+  endif()
+  stagecraft_unity(stagecraft_${room} ${sources})
   if(A_BRIEF)
     stagecraft_brief(stagecraft_${room})
   elseif(A_UPPER)
@@ -93,7 +102,6 @@ function(stagecraft_folders room)
   foreach(folder IN LISTS ARGN)
     file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
     target_sources(stagecraft_${room} PRIVATE ${sources})
-    string(MAKE_C_IDENTIFIER "${folder}" group)
-    stagecraft_unity(stagecraft_${room} ${group} ${sources})
+    stagecraft_unity(stagecraft_${room} ${sources})
   endforeach()
 endfunction()

@@ -163,14 +163,14 @@ std::string diagnostics_json(const std::vector<Diagnostic>& problems) { return p
 
 namespace {
 
-constexpr int kMost = 100000;
+constexpr int kMostRows = 100000;
 
 int parsed(const std::string& word) {
   if (word == "all") return kAllRows;
   int rows = -1;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), rows);
-  if (error != std::errc{} || end != word.data() + word.size() || rows < 0 || rows > kMost)
-    throw InputError(fmt::format("--replay: '{}' is neither all nor a whole number from 0 to {}", word, kMost),
+  if (error != std::errc{} || end != word.data() + word.size() || rows < 0 || rows > kMostRows)
+    throw InputError(fmt::format("--replay: '{}' is neither all nor a whole number from 0 to {}", word, kMostRows),
                      "a number of rows, or all");
   return rows;
 }
