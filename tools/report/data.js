@@ -106,17 +106,17 @@ function firstWhere(low, high, holds) {
   return low;
 }
 
-/** The spans of an op such as "3F7", by its number in its iteration or in the run, those that carry its data last; [{run, span}] in order of time within each run. */
+/** The spans of an op such as "3F7", by its number in its iteration or in the run, those that carry its data last; [{run, span}] by iteration, then by run. */
 function findSpans(runs, query) {
   const parts = /^(.*?)(\d+)([./][A-Z0-9]+)?$/.exec(query.trim().toUpperCase());
   if (!parts) return [];
   const [, text, micro, after = ''] = parts;
-  const found = [[], []];
+  const found = [[], []], iterationOf = ({ run, span }) => runs[run].iteration?.[span] ?? 0;
   runs.forEach((run, r) => {
     const rank = run.ops.map(op => (op.after !== after ? 2 : op.text === text ? 0 : op.text.endsWith(':' + text) ? 1 : 2));
     for (let i = 0; i < run.op.length; ++i)
       if ((run.micro[i] === Number(micro) || numberOf(run, i) === Number(micro)) && rank[run.op[i]] < 2) found[rank[run.op[i]]].push({ run: r, span: i });
   });
-  for (const list of found) list.sort((a, b) => a.run - b.run || runs[a.run].start[a.span] - runs[b.run].start[b.span]);
+  for (const list of found) list.sort((a, b) => iterationOf(a) - iterationOf(b) || a.run - b.run || runs[a.run].start[a.span] - runs[b.run].start[b.span]);
   return found.flat();
 }
