@@ -81,7 +81,7 @@ std::string prediction_html(std::span<const PredictionSet> sets) {
   const ErrorSummary total = summarize(errors), total_of_one = summarize(one_constant);
   rows += row("all", total, total_of_one) + "</tbody></table>";
   return html_content_page(html::reproduced, "Predicted and measured iterations",
-                           kRemark + cards(total, total_of_one) + histogram(errors) + "<div class=\"paper\">" +
+                           kRemark + cards(total, total_of_one) + histogram(errors) + "<div class=\"picture\">" +
                                to_svg(prediction_picture(sets, kScreenPicture)) + "</div>" + rows + sources(sets));
 }
 
