@@ -36,8 +36,8 @@ void check_alone(const Change& a, const MembersByLeader& of_a, const Change& b, 
     throw InputError(
         {{{},
           "cluster.changes",
-          fmt::format("{} and {} are in one group and change at the same time", cluster.devices[*members.begin()].name,
-                      cluster.devices[*other->second.begin()].name),
+          fmt::format("{} and {} are in one group, which has one rate in a simulation, and change at the same time",
+                      cluster.devices[*members.begin()].name, cluster.devices[*other->second.begin()].name),
           "leave the faster one out: its group waits for the slower one",
           "changes"}});
   }

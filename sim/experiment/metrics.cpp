@@ -80,6 +80,15 @@ constexpr Metric kMetrics[] = {
      }},
     {"dollars_per_billion_samples", "$", "Cost of 10^9 samples, with `report.price`, of any model.", false,
      [](const CompiledExperiment&, const Outcome& o) { return dollars_per_billion_samples(o); }},
+    {"training_s", "s", "Time of the whole training, with `report.tokens`, and with failures.", false,
+     [](const CompiledExperiment&, const Outcome& o) {
+       return o.report.economics && o.report.economics->duration.value > 0 ? o.report.economics->duration.value
+                                                                           : kUnknown;
+     }},
+    {"training_dollars", "$", "Cost of the whole training, with `report.tokens` and `report.price`.", false,
+     [](const CompiledExperiment&, const Outcome& o) {
+       return o.report.economics && o.report.economics->dollars > 0 ? o.report.economics->dollars : kUnknown;
+     }},
     {"energy_per_token_J", "J", "Energy of a token in this run, fill and drain included, for models of text.", false,
      [](const CompiledExperiment&, const Outcome& o) {
        const bool is_known = o.report.rates && o.report.rates->joules_per_token > 0;

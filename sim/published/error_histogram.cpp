@@ -60,7 +60,12 @@ std::string axes(int highest, const char* error) {
                                  kPlotLeft + kPlotWidth / 2, kPlotTop, kPlotHeight);
   for (const double tick : {-0.4, -0.2, -0.1, 0.0, 0.1, 0.2, 0.4})
     text += text_at(kPlotLeft + kPlotWidth * (tick + kEnd) / (2 * kEnd), kPlotBottom + 16, "middle",
-                    tick == 0 ? "0" : fmt::format("{:+.0f} %", 100 * tick));
+                    tick == 0 ? "0"
+                              : fmt::format("{}{:+.0f} %",
+                                            tick <= -kEnd  ? "\u2264 "
+                                            : tick >= kEnd ? "\u2265 "
+                                                           : "",
+                                            100 * tick));
   text += text_at(kPlotLeft - 6, kPlotTop + 8, "end", std::to_string(highest));
   return text + text_at(kPlotLeft + kPlotWidth / 2, kPlotBottom + 34, "middle", error);
 }

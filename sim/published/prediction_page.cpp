@@ -74,7 +74,7 @@ std::string prediction_html(std::span<const PredictionSet> sets) {
   rows += row("all", total, total_of_one) + "</tbody></table>";
   return html_content_page(html::reproduced, "Predicted and measured iterations",
                            kPredictionsRemark + cards(total, total_of_one) + histogram(errors) +
-                               "<div class=\"paper\">" + to_svg(prediction_picture(sets, kScreenPicture)) + "</div>" +
+                               "<div class=\"picture\">" + to_svg(prediction_picture(sets, kScreenPicture)) + "</div>" +
                                rows + sources(sets));
 }
 

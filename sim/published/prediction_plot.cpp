@@ -45,7 +45,7 @@ Picture prediction_picture(std::span<const PredictionSet> sets, const PictureSiz
   }
   for (const double factor : {1 - kBand, 1.0, 1 + kBand})
     chart.series.push_back(line_of(factor, low, high, factor == 1 ? "#18202a" : "#9aa3ad"));
-  chart.note = "On the dark line a prediction is exact; the gray ones are 10 % from it.";
+  chart.note = "On the middle line a prediction is exact; the outer ones are 10 % from it.";
   return chart_picture(chart, size);
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/report/choice_budget.hpp"
 #include "sim/report/result_columns.hpp"
 #include "sim/report/text.hpp"
 
@@ -60,7 +61,7 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
       {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
        [&](const Row& c) { return TableCell(c.period.value, to_text(c.period, t.interval)); }},
       {{.key = result_column("makespan_s")}, &Row::makespan},
-      {{.key = result_column("throughput_samples_per_s"), .heading = "throughput", .width = 10, .drop_order = 4},
+      {{.key = result_column("throughput_samples_per_s"), .heading = "throughput", .width = 10, .drop_order = 5},
        [](const Row& c) { return TableCell(c.throughput, fmt::format("{:.4g}/s", c.throughput)); }},
       {{.key = result_column("peak_memory_bytes"), .heading = "memory", .width = 9}, &Row::memory},
       {{.key = result_column("devices"), .heading = "devices", .width = 7}, &Row::devices},
@@ -69,7 +70,7 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
         .width = 7,
         .align = TextAlign::Left,
         .widens = true,
-        .drop_order = 2},
+        .drop_order = 3},
        &Row::planner},
       {{.key = result_column("stages"), .heading = "stages", .width = 8},
        [](const Row& c) { return TableCell(c.stages, cut_text(c)); }},
@@ -78,7 +79,7 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
         .heading = "placement",
         .width = 9,
         .align = TextAlign::Left,
-        .drop_order = 3},
+        .drop_order = 4},
        &Row::placement},
       {{.key = result_column("schedule"), .heading = "schedule", .width = 8, .align = TextAlign::Left, .widens = true},
        [](const Row& c) { return TableCell(c.schedule, order_text(c)); }},
@@ -91,12 +92,12 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
         .heading = "recompute",
         .width = 9,
         .align = TextAlign::Left,
-        .drop_order = 1},
+        .drop_order = 2},
        &Row::recompute},
       {{.key = result_column("held_up_by"),
         .heading = "held up by",
         .align = TextAlign::Left,
-        .drop_order = 5,
+        .drop_order = 6,
         .files = InFiles::Json},
        &Row::limit},
       {{.key = result_column("behind"), .files = InFiles::Json},
@@ -115,6 +116,7 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
                                                          &Row::group}
                          : TableColumns<Row>::value_type{{.key = result_column("group")}, &Row::group});
   add_replay_columns(columns, t.replay, "makespan_s");
+  add_budget_columns(columns, t, all_columns);
   add_amount_columns(columns, t.unit, all_columns);
   return make_table<Row>(columns, rows);
 }
@@ -297,6 +299,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
   text += "stages: their number x replicas of each; micro-batch: number in an iteration x samples of each\n";
   if (!t.unit.is_time())
     text += fmt::format("{}: {}\n", t.unit.objective == Objective::Cost ? "cost" : "energy", t.unit.unit());
+  text += budget_text(t);
   text += megatron_line(best) + t.reserve + interval_line(t.interval);
   if (const std::optional<double> gap = optimality_gap(t))
     text += fmt::format("no order of work makes any of these plans {} than {}: the first is at most {} % above\n",

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/report/diagnosis.hpp"
+#include "sim/report/economics.hpp"
 #include "sim/report/interval.hpp"
 #include "sim/report/objective.hpp"
 #include "sim/report/picture.hpp"
@@ -27,8 +30,10 @@ struct Choice {
   Bytes unexchanged;                        ///< Gradients of tied weights whose exchange is not simulated.
   std::string limit;                        ///< The bottleneck, in words.
   std::string device_types;                 ///< "a100-80 and h100-sxm".
-  Seconds work;                             ///< Work of the busiest device in a period.
-  Joules energy;                            ///< Energy of an iteration; zero where powers are not known.
+  std::map<std::string, int> devices_of_type;
+  Economics economics;  ///< By the budget of the scenario; empty without one.
+  Seconds work;         ///< Work of the busiest device in a period.
+  Joules energy;        ///< Energy of an iteration; zero where powers are not known.
   /// What the search minimizes, of an iteration: seconds, dollars or joules; with contention where that is known.
   double amount = 0;
   int id = 0;                     ///< Index among the combinations that were tried.

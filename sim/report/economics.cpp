@@ -25,18 +25,6 @@ config::MapSpec make_failure_fields() {
                   .doc("Time from a failure until the job computes again from its newest checkpoint.")}};
 }
 
-std::string dollars(double amount) {
-  return amount >= 1000 ? fmt::format("${:.4g} thousand", amount / 1000) : fmt::format("${:.4g}", amount);
-}
-
-/// Days from two of them on, else hours, minutes or seconds.
-std::string long_time(Seconds t) {
-  if (t.value >= 2 * kDay) return fmt::format("{:.4g} days", t.value / kDay);
-  if (t.value >= 2 * kHour) return fmt::format("{:.3g} h", t.value / kHour);
-  if (t.value >= 120) return fmt::format("{:.3g} min", t.value / 60);
-  return to_text(t);
-}
-
 }  // namespace
 
 double goodput(Seconds mtbf, Seconds checkpoint, Seconds restart, Seconds interval) {
@@ -58,7 +46,7 @@ double dollars_per_hour(const TrainingBudget& budget, const std::map<std::string
     const bool is_listed = price != budget.prices.end();
     if (!is_listed && budget.price <= 0 && !budget.prices.empty())
       throw InputError(
-          {{budget.prices_where, "report.prices", fmt::format("'{}' has no price, and the plan uses it", type),
+          {{budget.prices_where, "report.prices", fmt::format("'{}' has no price, and others have one", type),
             fmt::format("add '{}: ...', or report.price for all types that are not listed", type), "price"}});
     sum += (is_listed ? price->second : budget.price) * count;
   }
@@ -127,16 +115,29 @@ TrainingBudget read_budget(const config::Value& report) {
   return budget;
 }
 
+std::string dollars_text(double amount) {
+  if (amount >= 1e6) return fmt::format("${:.4g} M", amount / 1e6);
+  return amount >= 1e4 ? fmt::format("${:.4g} k", amount / 1e3) : fmt::format("${:.4g}", amount);
+}
+
+std::string training_time_text(Seconds t) {
+  if (t.value >= 2 * kDay) return fmt::format("{:.4g} days", t.value / kDay);
+  if (t.value >= 2 * kHour) return fmt::format("{:.3g} h", t.value / kHour);
+  if (t.value >= 120) return fmt::format("{:.3g} min", t.value / 60);
+  return to_text(t);
+}
+
 std::vector<EconomicsLine> economics_lines(const Economics& e) {
   std::vector<EconomicsLine> lines;
   if (e.interval.value > 0)
-    lines.push_back({"goodput", fmt::format("{:.1f} %", 100 * e.goodput),
-                     fmt::format("with failures and a checkpoint every {} (Daly 2006)", long_time(e.interval))});
+    lines.push_back(
+        {"goodput", fmt::format("{:.1f} %", 100 * e.goodput),
+         fmt::format("with failures and a checkpoint every {} (Daly 2006)", training_time_text(e.interval))});
   if (e.dollars_per_billion_tokens > 0)
-    lines.push_back({"cost", dollars(e.dollars_per_billion_tokens), "for 10^9 tokens"});
+    lines.push_back({"cost", dollars_text(e.dollars_per_billion_tokens), "for 10^9 tokens"});
   if (e.duration.value > 0)
-    lines.push_back({"training", long_time(e.duration),
-                     e.dollars > 0 ? fmt::format("for all tokens; {}", dollars(e.dollars)) : "for all tokens"});
+    lines.push_back({"training", training_time_text(e.duration),
+                     e.dollars > 0 ? fmt::format("for all tokens; {}", dollars_text(e.dollars)) : "for all tokens"});
   return lines;
 }
 

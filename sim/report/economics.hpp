@@ -66,6 +66,11 @@ std::vector<config::Field> budget_fields();
 /// Reads a checked `report` map.
 TrainingBudget read_budget(const config::Value&);
 
+/// "$512.3", "$12.3 k", "$1.2 M".
+std::string dollars_text(double amount);
+/// "41.2 days"; below two days in hours, minutes or seconds.
+std::string training_time_text(Seconds);
+
 /// Lines of a run's summary, without line breaks: name, number and note of each.
 struct EconomicsLine {
   std::string name, number, note;

@@ -46,7 +46,7 @@ const MapSpec& slice_fields() {
       .fields = {text("name").doc("The instruction, such as 0F3; or the change in words."),
                  choice("cat", {"compute", "communication", "change"}).doc("Kind of slice."), process(), track(),
                  start(), number("dur").doc("Duration in microseconds."),
-                 text("cname").optional().doc("Color name of Chrome's viewer; only of instructions."),
+                 text("cname").optional().doc("Color name of Chrome's viewer; only of computation."),
                  map("args", args).optional().doc("What the instruction is; only of instructions.")}};
   return spec;
 }
@@ -63,15 +63,14 @@ MapSpec arrow_fields(std::string title, bool end) {
 
 const MapSpec& counter_fields() {
   using namespace config;
-  static const MapSpec args{
-      .title = "Megabytes (1e6 bytes) of a device, or percent of a link.",
-      .fields = {number("model").optional().doc("Weights, gradients and optimizer state."),
-                 number("activations").optional().doc("Stashes."),
-                 number("messages").optional().doc("Messages that are received and not consumed, or not sent yet."),
-                 number("use").optional().doc("Use of a link in percent.")}};
-  static const MapSpec spec{.title = "Memory of a device, or use of a link, from this time on.",
-                            .fields = {text("name").doc("memory MB, or link % and the name of the link."), process(),
-                                       start(), map("args", args).doc("The numbers.")}};
+  static const MapSpec args{.title = "The number.",
+                            .fields = {number("MB").optional().doc("Megabytes (1e6 bytes) of a device."),
+                                       number("use").optional().doc("Use of a link in percent.")}};
+  static const MapSpec spec{
+      .title = "Memory of a device, or use of a link, from this time on.",
+      .fields = {text("name").doc("model (weights, gradients and optimizer state), activations (stashes), messages "
+                                  "(received and not consumed, or not sent yet), or link % and the name of the link."),
+                 process(), start(), map("args", args).doc("The numbers.")}};
   return spec;
 }
 

@@ -47,16 +47,16 @@ std::string ObjectiveUnit::text(double amount) const {
 }
 
 std::vector<FileColumn> objective_columns() {
-  const char* presence = "with --objective";
-  return {only(number_column("dollars_per_billion_tokens", "$", "Cost of 10^9 tokens, by `report.price`."), presence),
-          only(number_column("dollars_per_billion_samples", "$",
-                             "Cost of 10^9 samples, by `report.price`, of models without tokens."),
-               presence),
-          only(number_column("energy_per_token_J", "J", "Energy of a token, fill and drain of the run included."),
-               presence),
-          only(number_column("energy_per_sample_J", "J",
-                             "Energy of a sample of models without tokens, fill and drain of the run included."),
-               presence)};
+  const char *priced = "with `report.price`", *energy = "with --objective energy";
+  return {
+      only(number_column("dollars_per_billion_tokens", "$", "Cost of 10^9 tokens, by `report.price`."), priced),
+      only(number_column("dollars_per_billion_samples", "$",
+                         "Cost of 10^9 samples, by `report.price`, of models without tokens."),
+           priced),
+      only(number_column("energy_per_token_J", "J", "Energy of a token, fill and drain of the run included."), energy),
+      only(number_column("energy_per_sample_J", "J",
+                         "Energy of a sample of models without tokens, fill and drain of the run included."),
+           energy)};
 }
 
 Json objective_json(const ObjectiveUnit& unit, double bound, double configured) {

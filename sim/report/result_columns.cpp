@@ -45,6 +45,18 @@ const std::vector<FileColumn>& memory_columns() {
   return columns;
 }
 
+const std::vector<FileColumn>& budget_columns() {
+  static const std::vector<FileColumn> columns{
+      only(number_column("training_s", "s", "Time of the whole training, by `report.tokens`, with failures."),
+           "with `report.tokens`"),
+      only(number_column("training_dollars", "$", "Cost of the whole training."),
+           "with `report.tokens` and `report.price`"),
+      only(number_column("goodput", "", "Share of the time that is training which no failure undoes."),
+           "with `report.failures`"),
+  };
+  return columns;
+}
+
 const std::vector<FileColumn>& setting_columns() {
   using namespace config;
   static const std::vector<FileColumn> columns{
@@ -53,7 +65,7 @@ const std::vector<FileColumn>& setting_columns() {
       word_column("planner", "Name of the planner."),
       word_column("placement", "Placement of the stages on the devices."),
       word_column("weights", "Name of the weights policy."),
-      word_column("recompute", "What backward recomputes: none, selective, full or layers."),
+      word_column("recompute", "What backward recomputes: none, selective, half, outputs, layers or full."),
       word_column("group", "How each replica and its states are divided, in words; empty: not at all."),
       whole_column("stages", "Pipeline stages; replicas of a stage count once."),
       whole_column("replicas", "Replicas of each stage."),
@@ -91,7 +103,8 @@ const std::vector<FileColumn>& verdict_columns() {
 }  // namespace
 
 FileColumn result_column(std::string_view name) {
-  for (const auto* columns : {&time_columns(), &memory_columns(), &setting_columns(), &verdict_columns()})
+  for (const auto* columns :
+       {&time_columns(), &memory_columns(), &budget_columns(), &setting_columns(), &verdict_columns()})
     for (const FileColumn& c : *columns)
       if (c.name() == name) return c;
   throw InternalError(fmt::format("no column '{}'", name));

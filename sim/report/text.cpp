@@ -67,16 +67,6 @@ std::string period_text(const Program& program, const Report& report, const Clus
          row("whole run", to_text(report.length), pluralize(program.iterations, "iteration"));
 }
 
-/// Four digits, and from ten thousand on a letter for each thousand: "70.37 k".
-std::string short_number(double value) {
-  constexpr double kThousand = 1000, kFirst = 10 * kThousand;
-  std::size_t letter = 0;
-  const std::string_view letters = " kMGT";
-  if (value >= kFirst)
-    while (value >= kThousand && letter + 1 < letters.size()) value /= kThousand, ++letter;
-  return letter == 0 ? fmt::format("{:.4g}", value) : fmt::format("{:.4g} {}", value, letters[letter]);
-}
-
 std::string rates_text(const Program& program, const DeviceRates& rates) {
   const std::string each = fmt::format("for each of {}; model {:.4g} TFLOP/s",
                                        pluralize(program.work.devices, "device"), rates.model.value / 1e12);
@@ -104,6 +94,15 @@ std::string changes_text(const Cluster& cluster) {
 }
 
 }  // namespace
+
+std::string short_number(double value) {
+  constexpr double kThousand = 1000, kFirst = 10 * kThousand;
+  std::size_t letter = 0;
+  const std::string_view letters = " kMGT";
+  if (value >= kFirst)
+    while (value >= kThousand && letter + 1 < letters.size()) value /= kThousand, ++letter;
+  return letter == 0 ? fmt::format("{:.4g}", value) : fmt::format("{:.4g} {}", value, letters[letter]);
+}
 
 std::string summary_text(const Program& program, const Report& report, const Cluster& cluster, bool measured,
                          const TextLayout& layout) {

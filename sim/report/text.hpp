@@ -12,6 +12,9 @@
 
 namespace stagecraft {
 
+/// Four digits, and from ten thousand on a letter for each thousand: "70.37 k".
+std::string short_number(double);
+
 /// The table that `stagecraft run` prints: the numbers of the run, then one row for each device.
 /// `measured` says that the times come from a real run; memory and traffic always come from the program, and the table
 /// says so.

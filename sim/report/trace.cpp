@@ -15,18 +15,9 @@
 namespace stagecraft {
 namespace {
 
-constexpr const char* kColors[] = {"thread_state_running",
-                                   "rail_animation",
-                                   "rail_response",
-                                   "rail_load",
-                                   "thread_state_iowait",
-                                   "good",
-                                   "rail_idle",
-                                   "grey",
-                                   "grey",
-                                   "terrible"};
+constexpr const char* kColors[] = {"thread_state_running", "rail_animation", "rail_response", "rail_load",
+                                   "thread_state_iowait",  "good",           "rail_idle"};
 
-/// A JSON string without its quotes.
 std::string stream_title(const Stream& stream, const Cluster& cluster) {
   const std::string peer = stream.peer.valid() ? cluster.devices[stream.peer].name : "";
   switch (stream.kind) {
@@ -88,17 +79,25 @@ class TraceWriter {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
     text_ += '}';
   }
-  /// Microseconds in whole picoseconds, so that a slice ends exactly where the next begins; without zeros at the end.
-  static std::string us(double seconds) {
-    std::string text = fmt::format("{:.6f}", std::round(seconds * 1e12) / 1e6);
+  /// `count` decimals, without zeros at the end.
+  static std::string decimals(double value, int count) {
+    std::string text = fmt::format("{:.{}f}", value, count);
     text.erase(text.find_last_not_of('0') + 1);
     if (text.back() == '.') text.pop_back();
     return text;
   }
 
+  /// Microseconds in whole picoseconds, so that a slice ends exactly where the next begins.
+  static std::string us(double seconds) { return decimals(std::round(seconds * 1e12) / 1e6, 6); }
+
   /// Microseconds between times that are rounded to picoseconds.
   static std::string duration(double from, double to) {
     return us((std::round(to * 1e12) - std::round(from * 1e12)) / 1e12);
+  }
+
+  /// The color of a computation in Chrome's viewer; messages are most of the slices, and go without.
+  static std::string color_of(const Instruction& i) {
+    return i.is_compute() ? fmt::format(R"(,"cname":"{}")", kColors[static_cast<std::size_t>(i.kind)]) : "";
   }
 
   /// The rest of a slice's arguments, each with a comma before it.
@@ -152,10 +151,10 @@ class TraceWriter {
   void slice(std::size_t n) {
     const Instruction& i = p_.at(InstructionId{n});
     event(
-        R"("ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"cname":"{}","args":{{"id":{},"iteration":{},"version":{}{}}})",
+        R"("ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{},"dur":{}{},"args":{{"id":{},"iteration":{},"version":{}{}}})",
         to_text(p_, InstructionId{n}), i.is_compute() ? "compute" : "communication", i.device.value, track_[n],
-        us(t_.start[InstructionId{n}]), duration(t_.start[InstructionId{n}], t_.end[InstructionId{n}]),
-        kColors[static_cast<std::size_t>(i.kind)], n, p_.iteration_of(i), p_.version_of(i), details(i));
+        us(t_.start[InstructionId{n}]), duration(t_.start[InstructionId{n}], t_.end[InstructionId{n}]), color_of(i), n,
+        p_.iteration_of(i), p_.version_of(i), details(i));
   }
 
   void arrow(std::size_t t) {
@@ -167,17 +166,23 @@ class TraceWriter {
           p_.at(InstructionId{r}).device.value, track_[r], us(t_.end[InstructionId{r}]));
   }
 
+  /// Three counters for each device, each with a sample only where it changes: most changes are of messages alone.
   void memory() {
     const MemoryHistory history(p_, t_);
     for (int d = 0; d < p_.devices; ++d) {
-      const Bytes resident = p_.memory[DeviceId{d}].total();
-      const auto counter = [&](double time, const MemorySample& s) {
-        event(
-            R"("ph":"C","name":"memory MB","pid":{},"ts":{},"args":{{"model":{:.3f},"activations":{:.3f},"messages":{:.3f}}})",
-            d, us(time), resident.value / 1e6, s.stash.value / 1e6, (s.received + s.outgoing).value / 1e6);
+      const auto counter = [&](double time, const char* name, Bytes bytes) {
+        event(R"("ph":"C","name":"{}","pid":{},"ts":{},"args":{{"MB":{}}})", name, d, us(time),
+              decimals(bytes.value / 1e6, 3));
       };
-      counter(0, {});
-      for (const MemorySample& s : history.curve(DeviceId{d})) counter(s.time, s);
+      counter(0, "model", p_.memory[DeviceId{d}].total());
+      Bytes activations{-1}, messages{-1};
+      const auto sample = [&](double time, const MemorySample& s) {
+        if (s.stash != activations) counter(time, "activations", s.stash);
+        if (s.received + s.outgoing != messages) counter(time, "messages", s.received + s.outgoing);
+        activations = s.stash, messages = s.received + s.outgoing;
+      };
+      sample(0, {});
+      for (const MemorySample& s : history.curve(DeviceId{d})) sample(s.time, s);
     }
   }
 

@@ -24,9 +24,9 @@ std::string words(const Choice& c) {
 
 /// The period without contention, in parts: "work of the busiest device 12 ms, waiting 1 ms, contention 0.3 ms".
 std::string parts(const Choice& c) {
-  const Seconds contention = known_period(c) - c.period;
-  std::string text = fmt::format("{} of work on the busiest device, {} of waiting", to_text(c.work),
-                                 to_text(std::max(Seconds{0}, c.period - c.work)));
+  const Seconds contention = known_period(c) - c.period, waiting = c.period - c.work;
+  std::string text = to_text(c.work) + " of work on the busiest device";
+  if (waiting.value > 1e-9 * c.period.value) text += fmt::format(", {} of waiting", to_text(waiting));
   if (contention.value > 1e-3 * c.period.value) text += fmt::format(", {} of contention", to_text(contention));
   return text;
 }

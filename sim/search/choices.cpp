@@ -164,7 +164,10 @@ void ChoiceSearch::finish() {
     if (objective_.is_time())
       order_by_replay(table_.front, table_.replay, [](const ContendedResult& r) { return r.period; });
   }
-  for (Choice& c : table_.front) c.sets = runner_.sets_of(tried_[c.id]);
+  for (Choice& c : table_.front) {
+    c.sets = runner_.sets_of(tried_[c.id]);
+    c.economics = objective_.economics_of(c);
+  }
   for (const auto& [name, why] : refused_)
     if (!ran_.contains(name)) table_.refused.emplace_back(name, why);
   if (variants_.limited) reasons_.note("micro-batches so small that there are more than 32 for each stage");

@@ -41,6 +41,7 @@ void describe(const PlannedExperiment& p, const PlanVariant& v, const NetworkPar
     if (stage.shape.recomputes_outputs()) c.recompute = "outputs";
   }
   c.device_types = parts.device_text(used);
+  for (const DeviceId d : used) ++c.devices_of_type[p.cluster().type_of(d).name];
   c.planner = v.plan.planner->name;
   c.micro_batch_size = v.plan.micro_batch_size;
   c.micro_batches = v.micro_batches;

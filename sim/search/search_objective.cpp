@@ -13,8 +13,9 @@ namespace {
 
 constexpr double kSecondsOfHour = 3600;
 
-/// Tokens of a sample, as reports count them; zero for models without.
-double tokens_of(const ModelGraph& model) {
+}  // namespace
+
+double tokens_of_sample(const ModelGraph& model) {
   double tokens = 0;
   for (const Layer& layer : model.layers)
     for (const Operation& op : layer.operations)
@@ -22,16 +23,15 @@ double tokens_of(const ModelGraph& model) {
   return tokens;
 }
 
-}  // namespace
-
 SearchObjective::SearchObjective(Objective objective, const PlannedExperiment& configured, int iterations)
     : cluster_(configured.cluster()), budget_(configured.experiment.budget), iterations_(iterations) {
   const double samples = configured.plan.mini_batch;
-  unit_ = {.objective = objective, .samples = samples, .tokens = samples * tokens_of(configured.model())};
+  unit_ = {.objective = objective, .samples = samples, .tokens = samples * tokens_of_sample(configured.model())};
+  std::vector<DeviceId> devices;
+  for (const DeviceId d : cluster_.devices.ids()) devices.push_back(d);
+  const double price = dollars_per_second(devices);  // Refuses a type without a price where others have one.
   if (objective == Objective::Cost) {
-    std::vector<DeviceId> devices;
-    for (const DeviceId d : cluster_.devices.ids()) devices.push_back(d);
-    if (dollars_per_second(devices) <= 0)
+    if (price <= 0)
       throw InputError("the scenario has no prices of devices, and the search is for the lowest cost",
                        "set report.price, or report.prices by device type: dollars for an hour of one device");
   }
@@ -77,6 +77,11 @@ double SearchObjective::least_price(DeviceTypeId t) const {
 double SearchObjective::amount(const AmountBound& bound, Seconds period, Seconds work) const {
   if (unit_.objective != Objective::Energy) return bound.at(period);
   return bound.at((work + (iterations_ - 1) * period) / iterations_);
+}
+
+Economics SearchObjective::economics_of(const Choice& c) const {
+  if (budget_.empty()) return {};
+  return economics(budget_, c.devices_of_type, unit_.tokens / known_period(c).value);
 }
 
 double SearchObjective::amount(const AmountBound& bound, const Choice& c) const {

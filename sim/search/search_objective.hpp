@@ -7,6 +7,9 @@
 
 namespace stagecraft {
 
+/// Tokens of a sample, as reports count them; zero for models without.
+double tokens_of_sample(const ModelGraph&);
+
 /// The least amount of an iteration that takes a time: `fixed` and `per_second` times the seconds.
 struct AmountBound {
   double fixed = 0, per_second = 1;
@@ -39,6 +42,8 @@ class SearchObjective {
   /// The least amount with a lower bound on the period and the work of the busiest device: energy counts the whole run,
   /// in which the last iteration is no longer than its work.
   double amount(const AmountBound&, Seconds period, Seconds work) const;
+  /// What a simulated choice takes of the scenario's budget; empty without one.
+  Economics economics_of(const Choice&) const;
   /// The amount of a simulated choice.
   double amount(const AmountBound&, const Choice&) const;
 

@@ -64,6 +64,8 @@ Trial with_properties(Trial trial, const Combination& combination) {
 Json json_of(const Candidate& candidate) {
   const Choice& c = candidate.properties;
   const PlanBound& b = candidate.bound;
+  JsonObject devices_of_type;
+  for (const auto& [type, count] : c.devices_of_type) devices_of_type.push_back({type, count});
   return JsonObject{{"devices", c.devices},
                     {"stages", c.stages},
                     {"replicas", c.replicas},
@@ -75,6 +77,7 @@ Json json_of(const Candidate& candidate) {
                     {"group", c.group},
                     {"group_devices", c.group_devices},
                     {"device_types", c.device_types},
+                    {"devices_of_type", std::move(devices_of_type)},
                     {"period_s", c.period.value},
                     {"memory", c.memory.value},
                     {"bound_work_s", b.work.value},
@@ -99,6 +102,8 @@ Candidate candidate_from(const Json& json, const PlanVariant& variant) {
   c.planner = json.at("planner").text(), c.placement = json.at("placement").text();
   c.recompute = json.at("recompute").text(), c.group = json.at("group").text();
   c.group_devices = count("group_devices"), c.device_types = json.at("device_types").text();
+  for (const auto& [type, number_of_type] : json.at("devices_of_type").members())
+    c.devices_of_type[type] = static_cast<int>(number_of_type.number());
   c.period = Seconds{number("period_s")}, c.memory = Bytes{number("memory")};
   PlanBound& b = candidate.bound;
   b.work = Seconds{number("bound_work_s")}, b.period = Seconds{number("bound_period_s")};

@@ -74,7 +74,8 @@ Drawn drawn_as(const std::string& metric, double largest_value) {
                                                         {"utilisation", "devices busy, %"},
                                                         {"goodput", "goodput, %"},
                                                         {"peak_memory_bytes", "peak memory"},
-                                                        {"dollars_per_billion_tokens", "$ for 10^9 tokens"}};
+                                                        {"dollars_per_billion_tokens", "$ for 10^9 tokens"},
+                                                        {"training_dollars", "$ for the training"}};
   std::string title = metric;
   for (const auto& [name, words] : titles)
     if (metric == name) title = words;

@@ -10,7 +10,9 @@
 #include "sim/core/json.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/core/text.hpp"
+#include "sim/report/economics.hpp"
 #include "sim/report/table.hpp"
+#include "sim/report/text.hpp"
 #include "sim/sweep/point_columns.hpp"
 #include "sim/sweep/points.hpp"
 #include "sim/sweep/result.hpp"
@@ -168,7 +170,29 @@ TableColumns<PointRow> setting_columns(const std::vector<PointRow>& rows) {
   return columns;
 }
 
-/// What people see of a point that ran; files have all figures.
+/// What people see of a point that ran where some point has it: rates of models with tokens, and the budget.
+TableColumns<PointRow> known_columns(const std::vector<PointRow>& rows) {
+  using Row = PointRow;
+  TableColumns<Row> columns;
+  const auto add = [&](const char* name, TableColumn column, std::string (*text)(double)) {
+    const auto has = [&](const Row& r) { return ran(*r.row) && std::isfinite(value(*r.row, name)); };
+    if (std::none_of(rows.begin(), rows.end(), has)) return;
+    columns.push_back({std::move(column), [name, text](const Row& r) {
+                         const double number = value(*r.row, name);
+                         return std::isfinite(number) ? text(number) : "-";
+                       }});
+  };
+  add("tokens_per_s", {.heading = "tokens", .width = 10, .drop_order = 5},
+      [](double v) { return short_number(v) + "/s"; });
+  add("mfu", {.heading = "MFU", .width = 6, .drop_order = 6}, [](double v) { return percent(v); });
+  add("dollars_per_billion_tokens", {.heading = "cost", .width = 8, .drop_order = 1}, dollars_text);
+  add("training_s", {.heading = "training", .width = 10, .drop_order = 1},
+      [](double v) { return training_time_text({v}); });
+  add("training_dollars", {.heading = "total", .width = 8, .drop_order = 1}, dollars_text);
+  return columns;
+}
+
+/// What people see of every point that ran; files have all figures.
 TableColumns<PointRow> text_columns() {
   using Row = PointRow;
   const auto seconds = [](const char* name) { return [name](const Row& r) { return Seconds{value(*r.row, name)}; }; };
@@ -210,6 +234,7 @@ Table printed(const SweepTable& table) {
     columns.push_back({{.key = point_column(key), .files = InFiles::Json, .rows = InRows::Failed}, unless_missing});
   }
   for (auto& column : text_columns()) columns.push_back(std::move(column));
+  for (auto& column : known_columns(rows)) columns.push_back(std::move(column));
   Table printed_table = make_table<Row>(columns, rows, [](const Row& r) { return failure_text(*r.row); });
   for (std::size_t r = 0; r < rows.size(); ++r)
     if (ran(table.rows[r]) && value(table.rows[r], "fits") <= 0)

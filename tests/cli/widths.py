@@ -119,6 +119,7 @@ def main():
     check(["compare", "--schedules", "all", QUICKSTART, "--gantt"], True)
     check(["compare", folder / "a", folder / "b", folder / "c"], False)
     check(["search", QUICKSTART, "--most", "60", "--schedules", "gpipe,1f1b"], True)
+    check(["search", QUICKSTART, "--most", "60", "--schedules", "gpipe,1f1b", "--set", "report={price: 2, tokens: 1e12}"], True)
     check(["sweep", sweep, "-b", "ideal", "--out", folder / "s.db"], True)
     check(["schedule", "1f1b", "-p", "4", "-m", "40"], False)
     check(["schedule", "zb-h1", "-p", "4", "-m", "8", "--format", "gantt"], False)

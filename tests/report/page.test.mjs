@@ -221,7 +221,7 @@ test('the tooltip describes what is under the pointer, and follows it', async ()
   const row = spans.find(r => r[1] === '3B5'), p = await place(0, '3B5');
   await browser.mouse('mouseMoved', p.x, p.y);
   const tip = await text('tip');
-  assert.match(tip, /^3B5 {2}backward\nstage 3, micro-batch 5, iteration 0\non a100-0\.gpu1, weights version 0\n/);
+  assert.match(tip, /^3B5 {2}backward\nstage 3, micro-batch 5, iteration 1\non a100-0\.gpu1, weights version 0\n/);
   const [, start, length] = /\n([0-9.]+) ms to [0-9.]+ ms, takes ([0-9.]+) ms/.exec(tip);
   assert.ok(Math.abs(start * 1e6 - row[10]) <= 1 && Math.abs(length * 1e6 - (row[11] - row[10])) <= 10);
   assert.equal(await browser.evaluate('document.getElementById("tip").hidden'), false);

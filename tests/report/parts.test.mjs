@@ -32,6 +32,8 @@ test('gaps and lengths become times again', () => {
     assert.deepEqual(run.lanes.map(l => [l.from, l.to]), [[0, 2], [2, 3], [3, 4]]);
     assert.deepEqual([...run.critical], [0, 1, 0, 0]);
     assert.deepEqual([0, 1, 2, 3].map(i => page.nameOf(run, i)), ['0F0', '0F1', '0>1:0F0', '0F12']);
+    const counted = { ...run, results: { setup: { micro_batches: 12 } } };
+    assert.deepEqual([0, 1, 2, 3].map(i => page.nameOf(counted, i)), ['0F0', '0F1', '0>1:0F0', '0F0']);  // 12 is the first of iteration 1; 1 is not in it.
     assert.deepEqual([[...run.iteration], [...run.version]], [[0, 1, 0, 1], [0, 0, 0, 3]]);
     assert.deepEqual([0, 1, 2, 3].map(i => page.laneOf(run, i).device), [0, 0, 0, 1]);
     assert.deepEqual([...run.memory[0].time], [0, 8]);
@@ -175,6 +177,13 @@ test('an op is found in every run, followed by its messages', () => {
   assert.deepEqual(found('1>2:1F7'), ['0:0', '1:0']);
   assert.deepEqual(found('1ar7'), ['0:6', '1:6']);
   for (const query of ['', 'F', '7', '1F', '9F9', '1F7x', '<b>']) assert.deepEqual(found(query), [], query);
+});
+
+test('an op is found by its number in its iteration and in the run', () => {
+  const run = { results: { setup: { micro_batches: 4 } }, ops: [{ text: '0F', after: '', kind: 'forward' }, { text: '0U', after: '', kind: 'update' }], op: [0, 0, 1], micro: [1, 5, 5], iteration: [0, 1, 1], start: [0, 1, 2] };
+  assert.deepEqual(page.findSpans([run], '0F1').map(f => f.span), [0, 1]);
+  assert.deepEqual(page.findSpans([run], '0F5').map(f => f.span), [1]);
+  assert.deepEqual(page.findSpans([run], '0U5').map(f => f.span), [2]);  // Updates are counted through.
 });
 
 test('rows are stacked, with each lane of the selected kinds once', () => {

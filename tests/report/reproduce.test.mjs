@@ -73,7 +73,7 @@ test('the page of predictions has a mark for each run, and is accessible', async
   await browser.open(predictions);
   assert.deepEqual(browser.complaints(), []);
   const count = await browser.evaluate('Number(/of (\\d+) runs/.exec(document.querySelector(".cards").innerText)[1])');
-  const marks = await browser.evaluate('document.querySelectorAll(".paper svg :is(circle, polygon, rect)").length');
+  const marks = await browser.evaluate('document.querySelectorAll(".picture svg :is(circle, polygon, rect)").length');
   assert.ok(marks >= count, `${marks} marks`);
   assert.deepEqual(await accessibilityProblems(browser, TEXT_PAIRS), []);
 });

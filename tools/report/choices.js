@@ -62,7 +62,8 @@ function searchCards(search, cut) {
     ['Throughput', numberText(search.samples / periodOf(best)), 'samples/s', `${search.samples} in an iteration`],
     ['Peak memory', sizeText(best.peak_memory_bytes), '', 'on the fullest device'],
     ['Devices', String(best.devices), '', stagesText(best, cut)],
-    ['Limited by', best.held_up_by, '', ''],
+    ...(best.training_s > 0 ? [['Training', daysText(best.training_s), '', best.training_dollars > 0 ? `$${shortNumber(best.training_dollars).trim()} for all tokens` : 'for all tokens']] : []),
+    ['Limited by', search.diagnosis?.[0]?.cause.replaceAll('-', ' ') ?? best.held_up_by, '', ''],
     proofCard(search),
   ];
 }
@@ -88,6 +89,19 @@ function searchCounts(search) {
     ['not tried, could be smaller', search.untried_smaller, 'could need less memory or fewer devices, but no shorter period'],
   ];
 }
+
+/** What a choice takes of the scenario's budget: head and text of each column that some row has. The price is a column already where it is the objective. */
+function budgetColumns({ choices = [], objective }) {
+  const price = ['dollars_per_billion_tokens', 'dollars_per_billion_samples'].find(key => choices[0]?.[key] !== undefined);
+  const columns = [
+    ...(price && objective?.name !== 'cost' ? [[price, `$ for 10^9 ${price.endsWith('tokens') ? 'tokens' : 'samples'}`, v => `$${numberText(v)}`]] : []),
+    ['training_s', 'training', daysText], ['training_dollars', '$ for the training', v => `$${shortNumber(v).trim()}`], ['goodput', 'goodput', percentText],
+  ];
+  return columns.filter(([key]) => choices.some(c => c[key] !== undefined));
+}
+
+/** The cells of budgetColumns() of a choice. */
+function budgetCells(search, choice) { return budgetColumns(search).map(([key, , text]) => text(choice[key])); }
 
 /** Cells of a row of the table: the text, and whether it is words. */
 function choiceCells(c, cut, search = {}) {

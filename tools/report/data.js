@@ -82,9 +82,16 @@ function readMemory(curve, { samples, states }) {
   curve.there = true;
 }
 
+/** Whether the number of an op counts updates, not micro-batches. */
+function isUpdate(op) { return op.kind === 'update' || op.kind === 'all_reduce'; }
+/** The micro-batch counted from 0 in each iteration; where a stage has others than the schedule, its number in the run. */
+function numberOf(run, i) {
+  const each = run.results?.setup?.micro_batches, micro = run.micro[i];
+  return each > 0 && !isUpdate(run.ops[run.op[i]]) && Math.floor(micro / each) === run.iteration[i] ? micro - each * run.iteration[i] : micro;
+}
 function nameOf(run, i) {
   const op = run.ops[run.op[i]];
-  return op.text + run.micro[i] + op.after;
+  return op.text + numberOf(run, i) + op.after;
 }
 
 function laneOf(run, i) { return run.lanes[firstWhere(0, run.lanes.length, n => run.lanes[n].to > i)]; }
@@ -99,17 +106,17 @@ function firstWhere(low, high, holds) {
   return low;
 }
 
-/** The spans of an op such as "3F7", those that carry its data last; [{run, span}] in order of time within each run. */
+/** The spans of an op such as "3F7", by its number in its iteration or in the run, those that carry its data last; [{run, span}] by iteration, then by run. */
 function findSpans(runs, query) {
   const parts = /^(.*?)(\d+)([./][A-Z0-9]+)?$/.exec(query.trim().toUpperCase());
   if (!parts) return [];
   const [, text, micro, after = ''] = parts;
-  const found = [[], []];
+  const found = [[], []], iterationOf = ({ run, span }) => runs[run].iteration?.[span] ?? 0;
   runs.forEach((run, r) => {
     const rank = run.ops.map(op => (op.after !== after ? 2 : op.text === text ? 0 : op.text.endsWith(':' + text) ? 1 : 2));
     for (let i = 0; i < run.op.length; ++i)
-      if (run.micro[i] === Number(micro) && rank[run.op[i]] < 2) found[rank[run.op[i]]].push({ run: r, span: i });
+      if ((run.micro[i] === Number(micro) || numberOf(run, i) === Number(micro)) && rank[run.op[i]] < 2) found[rank[run.op[i]]].push({ run: r, span: i });
   });
-  for (const list of found) list.sort((a, b) => a.run - b.run || runs[a.run].start[a.span] - runs[b.run].start[b.span]);
+  for (const list of found) list.sort((a, b) => iterationOf(a) - iterationOf(b) || a.run - b.run || runs[a.run].start[a.span] - runs[b.run].start[b.span]);
   return found.flat();
 }

@@ -4,7 +4,7 @@ function describe(r, i) {
   const run = runs[r], op = run.ops[run.op[i]], computes = laneOf(run, i).kind === 'compute';
   return [
     `${nameOf(run, i)}  ${op.kind.replace('_', ' ')}${computes ? '' : ', ' + sizeText(op.bytes)}`,
-    `stage ${op.stage}, ${op.kind === 'update' || op.kind === 'all_reduce' ? 'update' : 'micro-batch'} ${run.micro[i]}, iteration ${run.iteration[i]}`,
+    `stage ${op.stage}, ${isUpdate(op) ? 'update' : 'micro-batch'} ${numberOf(run, i)}, iteration ${run.iteration[i] + 1}`,
     `on ${run.devices[laneOf(run, i).device]}${computes ? `, weights version ${run.version[i]}` : ''}`,
     `${timeText(run.start[i], 9)} to ${timeText(run.end[i], 9)}, takes ${timeText(run.end[i] - run.start[i], 6)}`,
     ...(run.critical[i] ? ['on the critical path'] : []),

@@ -165,7 +165,7 @@ function drawLabels(context, run, labels, y, inkOf) {
   context.textAlign = 'center';
   for (let k = 0; k < labels.length; k += 3) {
     const [i, left, right] = [labels[k], labels[k + 1], labels[k + 2]], name = nameOf(run, i);
-    const text = [name, name.replace(/^\d+/, ''), String(run.micro[i])].find(t => 6.4 * t.length + 3 < right - left);
+    const text = [name, name.replace(/^\d+/, ''), String(numberOf(run, i))].find(t => 6.4 * t.length + 3 < right - left);
     if (!text) continue;
     context.fillStyle = inkOf(i);
     context.fillText(text, (left + right) / 2, y);

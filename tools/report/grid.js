@@ -4,10 +4,10 @@ const ROW = 24, PRINTED = 400;
 
 /** [{key, title, unit, text: point => text, kind}] */
 function gridColumns(sweep, every) {
-  const metrics = sweep.metrics.filter(m => every || MAIN_METRICS.includes(m.name));
+  const metrics = every ? sweep.metrics : MAIN_METRICS.flatMap(name => sweep.metrics.filter(m => m.name === name));
   return [
     { key: 'number', title: 'point', kind: 'number', text: i => String(sweep.number[i]) },
-    ...sweep.axes.map(a => ({ key: a.path, title: a.name, note: a.path, kind: a.sizes ? 'number' : 'text', text: i => settingText(a, i) })),
+    ...sweep.axes.filter(a => every || variesIn(a)).map(a => ({ key: a.path, title: a.name, note: a.path, kind: a.sizes ? 'number' : 'text', text: i => settingText(a, i) })),
     ...metrics.map(m => ({ key: m.name, title: m.title, note: m.name, kind: 'number', text: i => (sweep.ran[i] ? metricText(m, m.values[i]) : '') })),
     { key: 'end', title: 'status', kind: 'text', text: i => endText(sweep, i) },
   ];

@@ -5,6 +5,7 @@ const METRICS = {
   makespan_s: ['one iteration', -1], period_s: ['period', -1], length_s: ['whole run', -1],
   throughput_samples_per_s: ['throughput', 1], tokens_per_s: ['tokens', 1], mfu: ['MFU', 1, 'share'], hfu: ['HFU', 1, 'share'],
   dollars_per_billion_tokens: ['$ for 10^9 tokens', -1], dollars_per_billion_samples: ['$ for 10^9 samples', -1],
+  training_s: ['training', -1, 'days'], training_dollars: ['$ for the training', -1],
   energy_per_token_J: ['energy per token', -1], energy_per_sample_J: ['energy per sample', -1],
   goodput: ['goodput', 1, 'share'], bubble: ['bubble', -1, 'share'],
   steady_bubble: ['steady bubble', -1, 'share'],
@@ -17,7 +18,7 @@ const METRICS = {
   devices: ['devices', -1], samples: ['samples in an iteration', 0], iterations: ['iterations', 0], instructions: ['instructions', 0],
 };
 /** What the table shows unless every figure is asked for. */
-const MAIN_METRICS = ['makespan_s', 'period_s', 'throughput_samples_per_s', 'bubble', 'peak_memory_bytes', 'devices', 'exposed_communication_s', 'final_loss'];
+const MAIN_METRICS = ['makespan_s', 'period_s', 'throughput_samples_per_s', 'bubble', 'peak_memory_bytes', 'devices', 'exposed_communication_s', 'training_s', 'training_dollars', 'final_loss'];
 
 /** A figure that this script does not know is called by its name; its unit is at the end of the name in any case. */
 function metricOf(name) {
@@ -39,14 +40,15 @@ function unitOf(name, as) {
 
 const TEXTS = {
   time: secondsText, size: sizeText, share: percentText, rate: v => numberText(v) + '/s', joule: joulesText,
-  yes: v => (v ? 'yes' : 'no'), number: numberText,
+  days: daysText, yes: v => (v ? 'yes' : 'no'), number: numberText,
 };
 function metricText(metric, value) { return Number.isFinite(value) ? TEXTS[metric.unit](value) : '\u2013'; }
 
 /** What the marks of an axis that ends at `most` are counted in: {size, text}. */
 function axisUnit(metric, most) {
   const largest = (units, scale) => [...units].reverse().find(u => u[1] / scale <= most * (1 + 1e-9)) ?? units[0];
-  if (metric.unit === 'time') {
+  if (metric.unit === 'days' && most >= 172800) return { size: 86400, text: 'days' };
+  if (metric.unit === 'time' || metric.unit === 'days') {
     const [text, size] = largest(TIMES, 1e12);
     return { size: size / 1e12, text };
   }

@@ -45,7 +45,7 @@ function drawFront(context, size, { front, rest }, { a, b, nameOf, shortOf, keyO
   drawFrontLine(context, front.map(place), palette);
   const put = (i, onFront) => {
     const at = place(i), { colour, shape } = seriesStyle(keyOf(i));
-    context.globalAlpha = onFront ? 1 : 0.55;
+    context.globalAlpha = onFront ? 1 : 0.7;
     drawShape(context, shape, at.x, at.y, onFront ? MARK + 1 : 3, colour);
     context.globalAlpha = 1;
     if (chosen({ point: i })) ring(context, at, palette);

@@ -59,9 +59,13 @@ function quantity(text) {
 function endOf(sweep, i) { return sweep.ends.values[sweep.ends.of[i]] ?? { status: 'not run', code: '', message: '' }; }
 function settingText(axis, i) { return axis.of[i] < 0 ? '\u2013' : axis.texts[axis.of[i]]; }
 
-/** "schedule=1f1b, micro_batches=8": what of it is set. */
+/** Whether points differ in a setting; one that --set gives all of them says nothing about a point. */
+function variesIn(axis) { return axis.values.length > 1 || axis.of.some(v => v < 0); }
+
+/** "schedule=1f1b, micro_batches=8": what is set and varies; everything that is set where nothing varies. */
 function labelOf(sweep, i) {
-  const parts = sweep.axes.filter(a => a.of[i] >= 0).map(a => `${a.name}=${a.texts[a.of[i]]}`);
+  const varying = sweep.axes.filter(variesIn);
+  const parts = (varying.length > 0 ? varying : sweep.axes).filter(a => a.of[i] >= 0).map(a => `${a.name}=${a.texts[a.of[i]]}`);
   return parts.length > 0 ? parts.join(', ') : 'the base';
 }
 

@@ -17,7 +17,7 @@ function limitLines() {
 
 function fillRows() {
   const head = element('thead'), line = head.insertRow(), body = element('tbody');
-  line.append(...choiceHeads(grouped, search).map((name, k) => element('th', name, { scope: 'col', ...(k === 4 || k > 6 ? { class: 'left' } : {}) })));
+  line.append(...choiceHeads(grouped, search).map((name, k) => element('th', name, { scope: 'col', ...(k === 4 || (k > 6 && k <= 9 + grouped) ? { class: 'left' } : {}) })));
   choices.forEach((choice, k) => {
     if (!state.every && !data.stand_out[k]) return;
     const row = body.insertRow(), title = element('th', undefined, { scope: 'row' });
@@ -29,6 +29,19 @@ function fillRows() {
     row.append(title, ...cells.map(([text, kind]) => element('td', text, kind ? { class: kind } : {})));
   });
   $('rows').replaceChildren(head, body);
+  fillBudget();
+}
+
+/** What the rows take of the scenario's budget, where it has one. */
+function fillBudget() {
+  const columns = budgetColumns(search), head = element('thead'), body = element('tbody');
+  $('budget-section').hidden = columns.length === 0;
+  head.insertRow().append(...['row', 'period', ...columns.map(([, name]) => name)].map(name => element('th', name, { scope: 'col' })));
+  choices.forEach((choice, k) => {
+    if (!state.every && !data.stand_out[k]) return;
+    body.insertRow().append(element('th', String(k + 1), { scope: 'row' }), ...[secondsText(periodOf(choice)), ...budgetCells(search, choice)].map(text => element('td', text)));
+  });
+  $('budget').replaceChildren(head, body);
 }
 
 function fillChosen() {
@@ -82,6 +95,7 @@ $('summary').textContent = `${search.model} on ${search.cluster}: ${countText(se
 $('origin').textContent = `stagecraft ${data.version}`;
 fillLines($('answer'), answerSentences(search, data.device_types[0], data.stages[0]).map(text => ({ text })));
 $('cards').replaceChildren(...searchCards(search, data.stages[0]).map(parts => card(...parts)));
+$('cards').querySelectorAll('.card').forEach(c => c.classList.toggle('words', c.textContent.startsWith('Limited by')));
 fillLines($('limit'), limitLines());
 fillProof();
 for (const id of ['front-section', 'rows-section', 'chosen-section']) $(id).hidden = choices.length === 0;

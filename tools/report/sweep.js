@@ -3,7 +3,7 @@
 const sweep = decodeSweep(JSON.parse($('data').textContent));
 const axisOf = path => sweep.axes.find(a => a.path === path);
 const metricNamed = name => sweep.metrics.find(m => m.name === name);
-const varying = sweep.axes.filter(a => a.values.length > 1 || a.of.some(v => v < 0));
+const varying = sweep.axes.filter(variesIn);
 const CHOICES = { how: ['best', 'mean', 'worst'], status: ['', 'ok', 'failed'], words: null, every: ['', '1'] };
 const first = firstState(), targets = {};
 let state, shown = [], rows = [], best = { front: [], rest: [] }, paper = false, waiting = 0, saved = null;

@@ -59,7 +59,10 @@ constexpr Term kTerms[] = {
      "Share of the time that is training which no failure undoes, with checkpoints at the best interval (Young 1974, "
      "Daly 2006): `report.failures`."},
     {"all tokens", "Tokens per second of all devices together."},
-    {"cost|training", "Dollars for 10^9 tokens by `report.price`; time and dollars for `report.tokens`."},
+    {"cost|training|total",
+     "Cost: dollars for 10^9 tokens by `report.price`. Training: the time for `report.tokens`, and in tables total: "
+     "the "
+     "dollars of that time."},
     {"predicted", "The period by the planner's own cost model. `simulated` is the same plan in simulation."},
     {"simulated", "Time of the same thing in simulation, next to a prediction or a measurement."},
     {"measured", "Time on a real machine, next to a simulation of the same program."},

@@ -28,6 +28,29 @@ struct ShownNumber {
   double factor;
   bool is_time = false;
 };
+
+/// A number in a map of results.json, which not every run has.
+struct KnownNumber {
+  const char* name;
+  const char* map;
+  const char* key;
+  const char* unit;
+  double factor;
+  const char* json_key;
+  const char* about;
+};
+constexpr KnownNumber kKnown[] = {
+    {"tokens", "rates", "tokens_per_s", "k/s", 1e-3, "tokens_per_s", "Tokens per second of all devices at the period"},
+    {"MFU", "rates", "mfu", "%", 100, "mfu", "Model FLOPs utilization"},
+    {"HFU", "rates", "hfu", "%", 100, "hfu", "Hardware FLOPs utilization: with recomputation"},
+    {"energy per token", "rates", "energy_per_token_J", "J", 1, "energy_per_token_J", "Energy of a token, in joules"},
+    {"cost", "economics", "dollars_per_billion_tokens", "$", 1, "dollars_per_billion_tokens",
+     "Dollars for 10^9 tokens"},
+    {"training", "economics", "duration_s", "days", 1 / 86400.0, "training_s",
+     "Time of the whole training, in seconds"},
+    {"total", "economics", "dollars", "$", 1, "training_dollars", "Dollars for the whole training"},
+};
+
 constexpr ShownNumber kNumbers[] = {
     {"one iteration", "makespan_s", "ms", 1e3, true},    {"period", "period_s", "ms", 1e3, true},
     {"throughput", "throughput_samples_per_s", "/s", 1}, {"bubble", "bubble", "%", 100},
@@ -67,12 +90,16 @@ bool have_different_batches(const std::vector<NamedResults>& runs) {
   });
 }
 
-/// Tokens per second of all devices; 0 where it is not known.
-double tokens_per_second(const Json& results) {
-  const Json* rates = results.find("rates");
-  const Json* tokens = rates ? rates->find("tokens_per_s") : nullptr;
-  return tokens ? tokens->number() : 0;
+/// NaN where it is not known; zero is not known either.
+double known_value(const Json& results, const KnownNumber& n) {
+  const Json* map = results.find(n.map);
+  const Json* value = map && !map->is_null() ? map->find(n.key) : nullptr;
+  const double number_or_zero = value && !value->is_null() ? value->number() : 0;
+  return number_or_zero > 0 ? number_or_zero : std::numeric_limits<double>::quiet_NaN();
 }
+
+/// Tokens per second of all devices; NaN where it is not known.
+double tokens_per_second(const Json& results) { return known_value(results, kKnown[0]); }
 
 std::vector<NumberRow> number_rows(const std::vector<NamedResults>& runs) {
   std::vector<NumberRow> rows;
@@ -93,6 +120,12 @@ std::vector<NumberRow> number_rows(const std::vector<NamedResults>& runs) {
     if (n.is_time)
       for (const NamedResults& run : runs) rows.back().intervals.push_back(interval_in(run.results));
   }
+  for (const KnownNumber& n : kKnown)
+    if (std::all_of(runs.begin(), runs.end(), [&](const NamedResults& r) { return known_value(r.results, n) > 0; })) {
+      const std::vector<double> before = rows.back().values;
+      add(n.name, n.unit, [&](const Json& j) { return known_value(j, n) * n.factor; });
+      if (rows.back().values == before) rows.pop_back();  // HFU is MFU without recomputation.
+    }
   constexpr double kMebibyte = 1024.0 * 1024, kGibibyte = 1024 * kMebibyte;
   const bool large = peak_memory(runs.front().results) >= kGibibyte / 16;
   add("peak memory", large ? "GiB" : "MiB",
@@ -189,9 +222,10 @@ Json run_json(const NamedResults& run) {
                  {"clock", r.at("provenance").at("clock").text()},
                  {"samples", number_json(samples)},
                  {"time_per_sample_s", number_json(1 / number(r, "throughput_samples_per_s"))},
-                 {"time_per_token_s", tokens > 0 ? Json(1 / tokens) : Json()},
+                 {"time_per_token_s", number_json(1 / tokens)},
                  {"energy_per_sample_J", number_json(number(r, "energy_J") / (number(r, "iterations") * samples))}};
   for (const ShownNumber& n : kNumbers) json[n.key] = number_json(number(r, n.key));
+  for (const KnownNumber& n : kKnown) json[n.json_key] = number_json(known_value(r, n));
   json["peak_memory_bytes"] = number_json(peak_memory(r));
   if (const Json* interval = r.find("interval")) json["interval"] = *interval;
   const Json* diagnosis = r.find("diagnosis");
@@ -214,23 +248,27 @@ const config::MapSpec& runs_fields() {
   const auto number_or_null = [](const char* name, const char* about) {
     return real(name, -kInfinity, kInfinity).nullable().doc(std::string(about) + "; null where it is not known.");
   };
-  static const MapSpec run{
-      .title = "One run.",
-      .fields = {text("name").doc("The folder or file that was given."),
-                 text("clock").doc("What timed it: simulated, host or device."),
-                 number_or_null("samples", "Samples of an iteration"),
-                 number_or_null("time_per_sample_s", "Period divided by the samples of an iteration, in seconds"),
-                 number_or_null("time_per_token_s", "The same for a token"),
-                 number_or_null("energy_per_sample_J", "Energy of all devices for a sample, in joules"),
-                 number_or_null("makespan_s", "Time of the first iteration, in seconds"),
-                 number_or_null("period_s", "Time of one more iteration, in seconds"),
-                 number_or_null("throughput_samples_per_s", "Samples per second at the period"),
-                 number_or_null("bubble", "Idle share of the makespan"),
-                 number_or_null("steady_bubble", "Idle share of the busiest device in the period"),
-                 number_or_null("energy_J", "Energy of the whole run, in joules"),
-                 number_or_null("peak_memory_bytes", "Peak memory of the fullest device, in bytes"), interval_field(),
-                 text("limit").nullable().doc("Cause that costs most, such as bubble; null where it is not known."),
-                 text("limit_sentence").nullable().doc("The same in words.")}};
+  static const MapSpec run = [&] {
+    MapSpec spec{
+        .title = "One run.",
+        .fields = {text("name").doc("The folder or file that was given."),
+                   text("clock").doc("What timed it: simulated, host or device."),
+                   number_or_null("samples", "Samples of an iteration"),
+                   number_or_null("time_per_sample_s", "Period divided by the samples of an iteration, in seconds"),
+                   number_or_null("time_per_token_s", "The same for a token"),
+                   number_or_null("energy_per_sample_J", "Energy of all devices for a sample, in joules"),
+                   number_or_null("makespan_s", "Time of the first iteration, in seconds"),
+                   number_or_null("period_s", "Time of one more iteration, in seconds"),
+                   number_or_null("throughput_samples_per_s", "Samples per second at the period"),
+                   number_or_null("bubble", "Idle share of the makespan"),
+                   number_or_null("steady_bubble", "Idle share of the busiest device in the period"),
+                   number_or_null("energy_J", "Energy of the whole run, in joules"),
+                   number_or_null("peak_memory_bytes", "Peak memory of the fullest device, in bytes"), interval_field(),
+                   text("limit").nullable().doc("Cause that costs most, such as bubble; null where it is not known."),
+                   text("limit_sentence").nullable().doc("The same in words.")}};
+    for (const KnownNumber& n : kKnown) spec.fields.push_back(number_or_null(n.json_key, n.about));
+    return spec;
+  }();
   static const MapSpec spec{.title = "What `stagecraft compare RUN --format json` prints: runs next to each other.",
                             .fields = {choice("schema", {"runs/1"}).doc("Version of this format."),
                                        list("runs", map("run", run)).positional().doc("The runs, as they are given.")}};

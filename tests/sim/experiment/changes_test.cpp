@@ -177,7 +177,7 @@ TEST_CASE("a group is as slow as its slowest member, whichever that is") {
   CHECK(period("[{devices: [pod0.node0.gpu0, pod0.node0.gpu3], speed: 50 %}]") == first);
   CHECK(message_of([&] {
           period("[{devices: [pod0.node0.gpu1], speed: 50 %}, {devices: [pod0.node0.gpu2], speed: 80 %}]");
-        }).find("pod0.node0.gpu1 and pod0.node0.gpu2 are in one group and change at the same time") !=
+        }).find("pod0.node0.gpu1 and pod0.node0.gpu2 are in one group, which has one rate in a simulation") !=
         std::string::npos);
   CHECK(period("[{devices: [pod0.node0.gpu1], speed: 50 %}, {devices: [pod0.node0.gpu5], speed: 50 %}]") ==
         doctest::Approx(first).epsilon(0.02));

@@ -152,13 +152,22 @@ TEST_CASE("the trace's memory counter reaches the report's peak and ends at what
     const Report report = measure(run.program, run.timeline, run.cluster);
     const ParsedJson trace = ParsedJson::parse(chrome_trace(run.program, run.timeline, run.cluster));
     std::map<int, double> peak, last;
-    for (const ParsedJson& e : trace["traceEvents"]) {
-      if (e["ph"] != "C" || e["name"] != "memory MB") continue;
+    std::map<int, std::map<std::string, double>> now;  // [device][counter]
+    std::map<int, double> time;
+    const auto take = [&](int device) {
       double total = 0;
-      for (const auto& [what, megabytes] : e["args"].items()) total += megabytes.get<double>();
-      peak[e["pid"]] = std::max(peak[e["pid"]], total);
-      last[e["pid"]] = total;
+      for (const auto& [counter, megabytes] : now[device]) total += megabytes;
+      peak[device] = std::max(peak[device], total);
+      last[device] = total;
+    };
+    for (const ParsedJson& e : trace["traceEvents"]) {
+      if (e["ph"] != "C" || !e["args"].contains("MB")) continue;
+      const int device = e["pid"];
+      if (e["ts"] != time[device]) take(device);  // Counters that change at one moment do so together.
+      time[device] = e["ts"];
+      now[device][e["name"]] = e["args"]["MB"];
     }
+    for (int d = 0; d < run.program.devices; ++d) take(d);
     for (int d = 0; d < run.program.devices; ++d) {
       const MemoryPeak& m = report.devices[DeviceId{d}].memory;
       CHECK(std::abs(peak[d] - m.total.value / 1e6) <= 2e-3);  // three parts of three decimals

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <csignal>
+#include <map>
+#include <string>
 
 #include <fmt/core.h>
 
@@ -13,6 +15,7 @@
 #include "sim/published/error_classes.hpp"
 #include "sim/report/choice_page.hpp"
 #include "sim/search/choices.hpp"
+#include "sim/search/search_objective.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/noted_interrupt.hpp"
@@ -138,11 +141,16 @@ void write_search_page(const Arguments& a, const std::vector<std::string>& sets,
 }
 
 /// An answer with one row, for its columns.
-Table example_of(const ChoiceOptions& options) {
+Table example_of(const ChoiceOptions& options, const Experiment& experiment) {
   ChoiceTable table;
-  table.unit.objective = options.objective;
+  table.unit = {.objective = options.objective, .tokens = tokens_of_sample(*experiment.model)};
   if (options.contended) table.replay.backend = kReplayBackend;
-  table.front.emplace_back().group = "tensor 8";
+  Choice& row = table.front.emplace_back();
+  row.group = "tensor 8";
+  std::map<std::string, int> one_of_each_type;
+  for (const DeviceType& type : experiment.cluster->types) one_of_each_type[type.name] = 1;
+  row.period = Seconds{1};
+  row.economics = economics(experiment.budget, one_of_each_type, table.unit.tokens);
   return rows_of(table);
 }
 
@@ -155,9 +163,9 @@ int execute_search(const Arguments& a) {
   if (is_first && a.has("html")) check_output_of(a, "html");
   check_picture_options(a);
   const ChoiceOptions options = search_options(a);
-  select_columns(example_of(options), layout.columns);  // Names a wrong column before the search.
   const SearchSets given = sets_of(a);
   const Experiment experiment = load_experiment(a.text("FILE"), given.sets);
+  select_columns(example_of(options, experiment), layout.columns);  // Names a wrong column before the search.
   ChoiceTable table;
   {
     const NotedInterrupt noted({SIGINT, SIGTERM});
