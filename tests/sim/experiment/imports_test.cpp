@@ -11,6 +11,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/experiment/frameworks.hpp"
+#include "sim/experiment/imports/huggingface.hpp"
 #include "sim/experiment/imports/megatron_timing.hpp"
 #include "sim/experiment/imports/shell_words.hpp"
 #include "sim/experiment/imports/toml.hpp"
@@ -154,6 +155,30 @@ TEST_CASE("Options of Megatron-LM that become what a scenario says in other word
   CHECK(field(old, "attention_dropout") == "true");
   CHECK(mentions(old.unmodeled, "--hidden-dropout 0"));
   CHECK(read("--deepspeed").software == "megatron-deepspeed");
+}
+
+TEST_CASE("Every fact of a configuration of Hugging Face is in a note") {
+  const std::string text =
+      R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 4, "hidden_size": 64,
+          "num_attention_heads": 8, "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 1000,
+          "hidden_act": "silu", "max_position_embeddings": 256, "rope_scaling": {"original_max_position_embeddings": 128},
+          "torch_dtype": "bfloat16", "attention_dropout": 0.1, "pretraining_tp": 1, "brand_new_fact": 3})";
+  const HuggingFaceModel read = read_huggingface(text, "config.json");
+  REQUIRE(read.notes.size() == 4);
+  CHECK(read.notes[0].starts_with("taken: model_type = llama, num_hidden_layers = 4, hidden_size = 64, "));
+  CHECK(read.notes[1] == "may change time or memory, and is not modeled: attention_dropout = 0.1");
+  CHECK(read.notes[2] ==
+        "without meaning for the time of an iteration: architectures, max_position_embeddings = 256, "
+        "pretraining_tp = 1");
+  CHECK(read.notes[3] == "not known here: brand_new_fact = 3");
+  config::Problems problems;
+  const config::Value model = config::parse_yaml(read.yaml, "model.yaml", problems);
+  CHECK(problems.empty());
+  CHECK(model.at("builder").text == "transformer");
+  CHECK(model.at("sequence").text == "128");
+  CHECK(model.at("key_value_heads").text == "2");
+  CHECK(refusal([] { read_huggingface("{\"model_type\": \"mamba\"}", "c"); }).find("'mamba' cannot be read") !=
+        std::string::npos);
 }
 
 TEST_CASE("torchtitan's configuration of a plan leads back to the same configuration") {
