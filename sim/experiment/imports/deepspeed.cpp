@@ -28,6 +28,7 @@ class DeepspeedReader {
     s_.software = "megatron-deepspeed";
     read_batch();
     if (const Json* pipeline = section("pipeline")) s_.ranks = number(*pipeline, "pipeline.", "stages", 1);
+    if (s_.ranks == 0) refuse("pipeline.stages", "a pipeline has at least one stage", "1, or leave pipeline out");
     read_sharding();
     s_.precision = enabled("bf16") ? "bf16" : enabled("fp16") ? "fp16" : "fp32";
     s_.matched.push_back("number format -> run.precision: " + s_.precision);

@@ -114,6 +114,8 @@ TEST_CASE("Gradients are summed in buckets where Megatron-LM and DeepSpeed do so
   const TrainingSetup each_backward = deepspeed("\"stage\": 2, \"overlap_comm\": true");
   CHECK(each_backward.gradient_buckets.empty());
   CHECK(mentions(each_backward.unmodeled, "overlap_comm"));
+  CHECK(refusal([] { read_deepspeed("{\"pipeline\": {\"stages\": 0}}", "ds.json", {}); }).find("at least one stage") !=
+        std::string::npos);
   CHECK(refusal([&] {
           deepspeed("\"stage\": 1, \"overlap_comm\": true, \"reduce_bucket_size\": -1");
         }).find("no number from 1") != std::string::npos);
