@@ -18,7 +18,8 @@ ConfigurationReader::ConfigurationReader(const Value& configuration, Problems& p
   set("kind", "gpt");
 }
 
-const Value* ConfigurationReader::find(std::string_view name) const {
+const Value* ConfigurationReader::find(std::string_view name) {
+  keys_read_.emplace(name);
   const Value* value = configuration_.find(name);
   return value && value->kind != Value::Kind::Null ? value : nullptr;
 }
@@ -196,7 +197,7 @@ void ConfigurationReader::read_deepseek_shape() {
   read_deepseek_experts();
 }
 
-Value read_configuration(const Value& configuration, Problems& problems) {
+Value read_configuration(const Value& configuration, Problems& problems, std::set<std::string>* keys) {
   Value unreadable = configuration;
   unreadable.unreadable = true;
   const Value* type = configuration.is_map() ? configuration.find("model_type") : nullptr;
@@ -209,7 +210,10 @@ Value read_configuration(const Value& configuration, Problems& problems) {
   }
   if (const ConfigurationFamily* family = find_in(families, type->text)) {
     const std::size_t before = problems.list().size();
-    Value model = family->read(configuration, problems);
+    ConfigurationReader reader(configuration, problems);
+    family->read(reader);
+    if (keys != nullptr) *keys = reader.keys_read();
+    Value model = reader.finish();
     model.unreadable = problems.list().size() > before;
     return model;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,7 +24,9 @@ class ConfigurationReader {
   void set(const char* field, std::string text, const Where& where);
 
   /// The value of a key; null if it is absent or null.
-  const config::Value* find(std::string_view name) const;
+  const config::Value* find(std::string_view name);
+  /// Whether the key is there, be it with a null.
+  bool has(std::string_view name) const { return configuration_.has(name); }
   bool flag(const char* key, bool fallback);
   /// A whole number; `fallback` if it is absent. Anything else adds a problem and gives `fallback`.
   int number(const char* key, int fallback);
@@ -51,6 +54,7 @@ class ConfigurationReader {
   void read_precision();
 
   config::Value finish() { return std::move(model_); }
+  const std::set<std::string>& keys_read() const { return keys_read_; }
 
  private:
   void read_sequence();
@@ -59,6 +63,7 @@ class ConfigurationReader {
   const config::Value& configuration_;
   config::Problems& problems_;
   config::Value model_;
+  std::set<std::string> keys_read_;
 };
 
 }  // namespace stagecraft

@@ -3,11 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read_deepseek_v2(const config::Value& configuration, config::Problems& problems) {
-  ConfigurationReader r(configuration, problems);
-  r.read_deepseek_shape();
-  return r.finish();
-}
+void read_deepseek_v2(ConfigurationReader& r) { r.read_deepseek_shape(); }
 
 }  // namespace
 

@@ -3,11 +3,9 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read_deepseek_v3(const config::Value& configuration, config::Problems& problems) {
-  ConfigurationReader r(configuration, problems);
+void read_deepseek_v3(ConfigurationReader& r) {
   r.read_deepseek_shape();
   r.copy_optional("num_nextn_predict_layers", "next_tokens");
-  return r.finish();
 }
 
 }  // namespace

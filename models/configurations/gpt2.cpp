@@ -3,8 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read_gpt2(const config::Value& configuration, config::Problems& problems) {
-  ConfigurationReader r(configuration, problems);
+void read_gpt2(ConfigurationReader& r) {
   r.copy_required("n_layer", "layers");
   r.copy_required("n_embd", "hidden");
   r.copy_required("n_head", "heads");
@@ -14,7 +13,6 @@ config::Value read_gpt2(const config::Value& configuration, config::Problems& pr
   r.expect_word("activation_function", {"gelu_new", "gelu", "gelu_pytorch_tanh"});
   r.set("tied", r.flag("tie_word_embeddings", true) ? "true" : "false");
   r.read_precision();
-  return r.finish();
 }
 
 }  // namespace

@@ -3,8 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read_gpt_oss(const config::Value& configuration, config::Problems& problems) {
-  ConfigurationReader r(configuration, problems);
+void read_gpt_oss(ConfigurationReader& r) {
   r.read_llama_shape();
   r.read_grouped_heads();
   r.set("bias", "true");
@@ -19,7 +18,6 @@ config::Value read_gpt_oss(const config::Value& configuration, config::Problems&
     r.copy_required("sliding_window", "window");
     r.set("full_every", "2");
   }
-  return r.finish();
 }
 
 }  // namespace

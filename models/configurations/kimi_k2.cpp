@@ -3,11 +3,9 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read_kimi_k2(const config::Value& configuration, config::Problems& problems) {
-  ConfigurationReader r(configuration, problems);
+void read_kimi_k2(ConfigurationReader& r) {
   r.read_deepseek_shape();
   r.copy_optional("num_nextn_predict_layers", "next_tokens");
-  return r.finish();
 }
 
 }  // namespace

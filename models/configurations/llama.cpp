@@ -3,13 +3,11 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read_llama(const config::Value& configuration, config::Problems& problems) {
-  ConfigurationReader r(configuration, problems);
+void read_llama(ConfigurationReader& r) {
   r.read_llama_shape();
   r.read_grouped_heads();
   r.set("bias", r.flag("mlp_bias", false) ? "true" : "false");
   r.set("attention_bias", r.flag("attention_bias", false) ? "true" : "false");
-  return r.finish();
 }
 
 }  // namespace

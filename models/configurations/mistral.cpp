@@ -3,14 +3,12 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read_mistral(const config::Value& configuration, config::Problems& problems) {
-  ConfigurationReader r(configuration, problems);
+void read_mistral(ConfigurationReader& r) {
   r.read_llama_shape();
   r.read_grouped_heads();
   r.set("bias", "false");
   r.copy_optional("sliding_window", "window");
-  if (!configuration.has("sliding_window")) r.set("window", "4096");  // The default of MistralConfig.
-  return r.finish();
+  if (!r.has("sliding_window")) r.set("window", "4096");  // The default of MistralConfig.
 }
 
 }  // namespace

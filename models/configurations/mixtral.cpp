@@ -3,8 +3,7 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read_mixtral(const config::Value& configuration, config::Problems& problems) {
-  ConfigurationReader r(configuration, problems);
+void read_mixtral(ConfigurationReader& r) {
   r.read_llama_shape();
   r.read_grouped_heads();
   r.set("bias", "false");
@@ -12,7 +11,6 @@ config::Value read_mixtral(const config::Value& configuration, config::Problems&
   r.copy_required("num_local_experts", "experts.count");
   r.copy_required("num_experts_per_tok", "experts.active");
   r.copy_required("intermediate_size", "experts.width");
-  return r.finish();
 }
 
 }  // namespace

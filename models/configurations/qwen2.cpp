@@ -3,14 +3,12 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read_qwen2(const config::Value& configuration, config::Problems& problems) {
-  ConfigurationReader r(configuration, problems);
+void read_qwen2(ConfigurationReader& r) {
   r.read_llama_shape();
   r.read_grouped_heads();
   r.set("bias", "false");
   r.set("query_key_value_bias", "true");
   r.read_switched_window();
-  return r.finish();
 }
 
 }  // namespace

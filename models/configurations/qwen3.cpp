@@ -3,15 +3,13 @@
 namespace stagecraft::model_configurations {
 namespace {
 
-config::Value read_qwen3(const config::Value& configuration, config::Problems& problems) {
-  ConfigurationReader r(configuration, problems);
+void read_qwen3(ConfigurationReader& r) {
   r.read_llama_shape();
   r.read_grouped_heads();
   r.set("bias", "false");
   r.set("attention_bias", r.flag("attention_bias", false) ? "true" : "false");
   r.set("query_key_norm", "true");
   r.read_switched_window();
-  return r.finish();
 }
 
 }  // namespace

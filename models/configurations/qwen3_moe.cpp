@@ -14,8 +14,7 @@ void read_dense_layers(ConfigurationReader& r) {
   r.set("experts.first_dense", std::to_string(dense->items.size()), dense->where);
 }
 
-config::Value read_qwen3_moe(const config::Value& configuration, config::Problems& problems) {
-  ConfigurationReader r(configuration, problems);
+void read_qwen3_moe(ConfigurationReader& r) {
   r.read_llama_shape();
   r.read_grouped_heads();
   r.set("bias", "false");
@@ -28,7 +27,6 @@ config::Value read_qwen3_moe(const config::Value& configuration, config::Problem
   r.copy_required("moe_intermediate_size", "experts.width");
   r.copy_optional("decoder_sparse_step", "experts.every");
   read_dense_layers(r);
-  return r.finish();
 }
 
 }  // namespace

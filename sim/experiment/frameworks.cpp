@@ -245,6 +245,11 @@ std::string megatron_arguments(const PlannedExperiment& p) {
                     shape.sharding == StateSharding::Gradients ? "optim_grads" : "optim_grads_params"));
   }
   if (shape.shard_copies() > 1) add(fmt::format("num-distributed-optimizer-instances {}", shape.shard_copies()));
+  if (const auto& rule = p.experiment.run.buckets; rule && shape.sharding <= StateSharding::Optimizer) {
+    add("overlap-grad-reduce");
+    const double bytes = p.experiment.rules ? p.experiment.rules->software.gradient_bytes : 4;
+    if (rule->gradients.value > 0) add(fmt::format("ddp-bucket-size {:.0f}", rule->gradients.value / bytes));
+  }
   if (shape.recomputes_attention()) add("recompute-granularity selective");
   if (shape.recomputes_outputs()) {
     add("recompute-granularity selective");

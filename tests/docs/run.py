@@ -4,6 +4,7 @@
 In a block, "$ command" is run and what follows is compared; a line "..." stands for any lines. Blocks of the README without
 "$" list commands, which have to end with 0; FILE is the quickstart there. All run in a copy of the scenarios.
 CONTRIBUTING follows values through the code; the names in its steps have to be in the files that it names."""
+import json
 import os
 import pathlib
 import re
@@ -74,6 +75,9 @@ def check_lists(page, folder):
     shutil.copy("tests/cli/models/task_durations.json", folder)
     run("stagecraft run examples/quickstart --out out/b", folder)
     subprocess.run([sys.executable, root / "tests/support/nsight_file.py", folder / "run.sqlite"], check=True)
+    (folder / "config.json").write_text(json.dumps({
+        "model_type": "llama", "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 8, "intermediate_size": 128, "vocab_size": 1000,
+        "max_position_embeddings": 128}))
     (folder / "train.sh").write_text("torchrun pretrain_gpt.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 "
                                      "--vocab-size 50304 --micro-batch-size 1 --global-batch-size 64 --bf16\n")
     for line in "".join(blocks(page)).split("\n"):

@@ -1,5 +1,5 @@
-// Any bytes as a configuration of a training framework: a scenario that is YAML, or refused with a place. The first
-// byte chooses the framework.
+// Any bytes as a configuration of a training framework or of a model of Hugging Face: a scenario or a model that is
+// YAML, or refused with a place. The first byte chooses.
 
 #include <algorithm>
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 #include "sim/config/value.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/experiment/imports/huggingface.hpp"
 #include "sim/experiment/imports/training_setup.hpp"
 
 using namespace stagecraft;
@@ -16,6 +17,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
   const SetupOptions options{"gpt2-small", "dgx", data[0] % 2 == 0 ? 16 : 0, 0};
   try {
+    if (data[0] % 4 == 3) {
+      config::Problems problems;
+      static_cast<void>(config::parse_yaml(read_huggingface(text, "f").yaml, "model", problems));
+      if (!problems.empty()) std::abort();
+      return 0;
+    }
     const TrainingSetup setup = data[0] % 3 == 0   ? read_megatron(text, "f", options)
                                 : data[0] % 3 == 1 ? read_torchtitan(text, "f", options)
                                                    : read_deepspeed(text, "f", options);

@@ -162,6 +162,19 @@ FRAMEWORKS = (
     "[a.b]\nc = [1, [2.5, true],\n\"x\"]\n[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"op\"\n",
     '{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8, "zero_optimization": '
     '{"stage": 1, "overlap_comm": true}, "bf16": {"enabled": true}, "pipeline": {"stages": 4}, "optimizer": {}}',
+    '{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4, "zero_optimization": '
+    '{"stage": 1, "overlap_comm": true, "reduce_bucket_size": 2e8}}',
+    "--num-layers 16 --hidden-size 512 --num-attention-heads 8 --seq-length 128 --vocab-size 50257 --micro-batch-size 1 --global-batch-size 16 "
+    "--make-vocab-size-divisible-by 128 --pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2 "
+    "--decoder-first-pipeline-num-layers 2 --decoder-last-pipeline-num-layers 6 --overlap-grad-reduce --ddp-bucket-size 40000000 "
+    "--use-distributed-optimizer --num-distributed-optimizer-instances 2 --recompute-granularity selective --recompute-modules [layernorm,mlp] "
+    "--moe-token-dispatcher-type flex --attention-dropout 0.0 --DDP-impl local\n",
+    '{"model_type": "llama", "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 2, '
+    '"intermediate_size": 128, "vocab_size": 1000, "hidden_act": "silu", "max_position_embeddings": 128, "rope_scaling": null, '
+    '"torch_dtype": "bfloat16", "attention_dropout": 0.1, "use_cache": true}',
+    '{"model_type": "gpt_oss", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 8, '
+    '"intermediate_size": 128, "vocab_size": 1000, "max_position_embeddings": 128, "num_local_experts": 4, "num_experts_per_tok": 2, '
+    '"sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"]}',
 )
 
 
@@ -211,7 +224,7 @@ def main(name, folder):
     texts, choices = {
         "schedule": (SCHEDULES, (0, 8, 6, 88)), "yaml": (YAML, (0, 1, 2)), "pipedream": (GRAPH, (0, 2)),
         "pipeedge": (PIPEEDGE, range(8)), "units": (UNITS, None), "override": (OVERRIDES, None), "piper": (PIPER, None),
-        "kept_run": (KEPT_RUN, None), "frameworks": (FRAMEWORKS, range(6)), "traces": (TRACES, None), "megatron_timing": (MEGATRON_TIMING, None), "gzip": ((), None),
+        "kept_run": (KEPT_RUN, None), "frameworks": (FRAMEWORKS, range(8)), "traces": (TRACES, None), "megatron_timing": (MEGATRON_TIMING, None), "gzip": ((), None),
         "platform": (PLATFORM, None), "scenario": (SCENARIOS, (0, 1)), "sweep": (SWEEPS, None),
         "published": (list(papers()), None), "profile": (beside("models/profiles", 5000), None), "results": ((), None), "nsight": ((), None),
         "costs": ((*NCCL_TESTS, *COLLECTIVES, *beside("topologies/devices"), *beside("scenarios/predictions", 1000)), range(4))}[name]

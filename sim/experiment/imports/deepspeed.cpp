@@ -7,6 +7,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/json.hpp"
+#include "sim/cost/software.hpp"
 #include "sim/experiment/imports/training_setup.hpp"
 
 namespace stagecraft {
@@ -27,6 +28,7 @@ class DeepspeedReader {
     s_.software = "megatron-deepspeed";
     read_batch();
     if (const Json* pipeline = section("pipeline")) s_.ranks = number(*pipeline, "pipeline.", "stages", 1);
+    if (s_.ranks == 0) refuse("pipeline.stages", "a pipeline has at least one stage", "1, or leave pipeline out");
     read_sharding();
     s_.precision = enabled("bf16") ? "bf16" : enabled("fp16") ? "fp16" : "fp32";
     s_.matched.push_back("number format -> run.precision: " + s_.precision);
@@ -89,8 +91,25 @@ class DeepspeedReader {
     if (stage > 3) refuse("zero_optimization.stage", fmt::format("there is no ZeRO-{}", stage), "0, 1, 2 or 3");
     constexpr const char* kShards[] = {"none", "optimizer", "gradients", "weights"};
     s_.shard = kShards[stage];
+    const bool has_buckets = stage == 1 && s_.ranks == 1 && read_gradient_buckets(*zero);
     for (const auto& [key, value] : zero->members())
-      if (key != "stage") s_.unmodeled.push_back("zero_optimization." + key);
+      if (key != "stage" && !(has_buckets && (key == "overlap_comm" || key == "reduce_bucket_size")))
+        s_.unmodeled.push_back("zero_optimization." + key);
+  }
+
+  /// ZeRO-1 sums gradients next to the last backward if it is asked to; the size of a bucket counts gradients. A
+  /// pipeline of DeepSpeed sums them after it.
+  bool read_gradient_buckets(const Json& zero) {
+    const Json* overlap = zero.find("overlap_comm");
+    if (overlap == nullptr || !(*overlap == Json(true))) return false;
+    const Json* size = zero.find("reduce_bucket_size");
+    const bool given = size != nullptr && !(size->is_string() && size->text() == "auto");
+    const double gradients = !given ? 5e8 : size->is_number() ? size->number() : 0;
+    if (!(gradients >= 1 && gradients <= 1e12))
+      refuse("zero_optimization.reduce_bucket_size", "this is no number from 1 to 10^12", "correct the file");
+    s_.gradient_buckets = fmt::format("{:.0f} B", gradients * software_stack(s_.software).gradient_bytes);
+    s_.matched.push_back("zero_optimization.overlap_comm -> run.gradient_buckets: " + s_.gradient_buckets);
+    return true;
   }
 
   const Json& json_;

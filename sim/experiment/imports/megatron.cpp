@@ -1,8 +1,12 @@
 // Arguments of Megatron-LM (megatron/training/arguments.py, 0.12 to 0.14, and older names of the same options): export
 // megatron writes what this reads.
 
+#include <limits>
+#include <set>
+
 #include <fmt/core.h>
 
+#include "sim/cost/software.hpp"
 #include "sim/experiment/imports/megatron_arguments.hpp"
 
 namespace stagecraft {
@@ -35,8 +39,60 @@ void read_divided_state(MegatronArguments& a, TrainingSetup& s) {
     if (strategy == "no_shard") s.shard = "none";
     note_match(s, "use-megatron-fsdp", "plan.shard", s.shard);
   }
-  if (const int copies = a.find_number("num-distributed-optimizer-instances").value_or(1); copies > 1)
-    s.unmodeled.push_back(fmt::format("--num-distributed-optimizer-instances {}", copies));
+  const int copies = a.find_number("num-distributed-optimizer-instances").value_or(1);
+  if (copies > 1 && !s.shard.empty() && s.shard != "none") {
+    s.shard_copies = copies;
+    s.matched.push_back(fmt::format("--num-distributed-optimizer-instances {} -> plan.shard.within", copies));
+  }
+}
+
+/// Megatron-LM sums gradients in buckets only with --overlap-grad-reduce; the size of one counts parameters. What is
+/// summed after each backward stays whole here.
+void read_gradient_buckets(MegatronArguments& a, TrainingSetup& s) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  const std::optional<int> parameters = a.find_number("ddp-bucket-size", kMost);
+  if (!a.take("overlap-grad-reduce")) {
+    if (parameters) s.without_use.push_back(a.written("ddp-bucket-size"));
+    return;
+  }
+  const SoftwareStack& stack = software_stack(s.software);
+  if (s.shard == "gradients" || s.shard == "weights" || (!parameters && !stack.buckets.cuts())) {
+    s.unmodeled.emplace_back("--overlap-grad-reduce");
+    if (parameters) s.unmodeled.push_back(a.written("ddp-bucket-size"));
+    return;
+  }
+  s.gradient_buckets = parameters ? fmt::format("{:.0f} B", *parameters * stack.gradient_bytes) : "software";
+  note_match(s, "overlap-grad-reduce", "run.gradient_buckets", s.gradient_buckets);
+  if (parameters && s.ranks > 1)
+    s.assumed.emplace_back(
+        "--ddp-bucket-size is of the first pipeline rank alone in Megatron-LM, and run.gradient_buckets of all stages");
+}
+
+/// Selective recomputation of all modules but the inside of attention, which Megatron-LM takes where none is named.
+/// Whether that is named too.
+bool read_recomputed_modules(MegatronArguments& a, TrainingSetup& s) {
+  std::set<std::string> modules;
+  for (std::string& module : a.words("recompute-modules")) modules.insert(std::move(module));
+  if (modules.empty()) return true;
+  const bool attention = modules.erase("core_attn") > 0;
+  std::string missing;
+  bool outputs = false;
+  for (const auto& [module, is_in_model] : {std::pair{"layernorm", true},
+                                            {"moe_act", a.has("num-experts")},
+                                            {"mla_up_proj", a.has("multi-latent-attention")}}) {
+    const bool named = modules.erase(module) > 0;
+    outputs = outputs || named;
+    if (!named && is_in_model) missing += (missing.empty() ? "" : " ") + std::string(module);
+  }
+  std::string others;
+  for (const std::string& module : modules) others += " " + module;
+  if (!others.empty()) s.unmodeled.push_back("--recompute-modules" + others);
+  if (!outputs) return attention;
+  s.recompute = "outputs";
+  note_match(s, "recompute-modules", "plan.recompute", s.recompute);
+  if (!missing.empty())
+    s.assumed.push_back("plan.recompute: outputs also computes again what is not named: " + missing);
+  return attention;
 }
 
 /// Until 2022 --checkpoint-activations was the recomputation of whole layers, and --recompute-method alone for some
@@ -48,7 +104,12 @@ void read_recomputation(MegatronArguments& a, TrainingSetup& s, bool flash_atten
   const bool old = a.take("checkpoint-activations"), deepspeed = a.take("deepspeed-activation-checkpointing");
   if (granularity.empty() && (old || !method.empty())) granularity = "full";
   if (deepspeed && !old) s.unmodeled.emplace_back("--deepspeed-activation-checkpointing");
-  if (a.take("recompute-activations") || granularity == "selective") s.recompute = "selective";
+  const bool selective = a.take("recompute-activations") || granularity == "selective";
+  if (selective && read_recomputed_modules(a, s) && s.recompute.empty()) s.recompute = "selective";
+  if (!selective && a.has("recompute-modules")) {
+    a.take("recompute-modules");
+    s.without_use.push_back(a.written("recompute-modules"));
+  }
   if (granularity == "full") s.recompute = "layers";
   if (s.recompute == "selective" && flash_attention) {
     s.recompute.clear();
@@ -56,7 +117,7 @@ void read_recomputation(MegatronArguments& a, TrainingSetup& s, bool flash_atten
         "attention is fused, so selective recomputation frees nothing and is left out; --attention-backend unfused "
         "changes that");
   }
-  if (!s.recompute.empty())
+  if (!s.recompute.empty() && s.recompute != "outputs")
     note_match(s, old ? "checkpoint-activations" : "recompute-granularity", "plan.recompute", s.recompute);
   if (granularity == "full" && (block > 1 || method == "block"))
     s.unmodeled.push_back(fmt::format("--recompute-method {} --recompute-num-layers {}", method, block));
@@ -70,6 +131,38 @@ void read_precision(MegatronArguments& a, TrainingSetup& s) {
   if (!format.empty()) s.precision = recipe == "mxfp8" ? "mxfp8" : "fp8";
   if (!recipe.empty() && recipe != "mxfp8" && recipe != "delayed") s.unmodeled.push_back("--fp8-recipe " + recipe);
   s.matched.push_back("number format -> run.precision: " + s.precision);
+}
+
+/// Options that Megatron-LM had only for some years say which stack it is.
+void read_software(MegatronArguments& a, TrainingSetup& s) {
+  s.software = "megatron-core";
+  const bool old = a.take("DDP-impl"), deepspeed = a.take("deepspeed");
+  if (old) s.software = "megatron-2021", note_match(s, "DDP-impl", "software", s.software);
+  if (deepspeed) s.software = "megatron-deepspeed", note_match(s, "deepspeed", "software", s.software);
+  // That stack has the loss in one kernel.
+  if (!old && !deepspeed) a.flag(s, "cross-entropy-loss-fusion", "software", s.software);
+}
+
+/// A rate that is not given is 0.1 in Megatron-LM. The stack says whether dropout costs time; the mask of attention
+/// takes memory where attention is not fused.
+void read_dropout(MegatronArguments& a, TrainingSetup& s, bool flash_attention) {
+  const bool in_stack = software_stack(s.software).dropout;
+  std::string absent;
+  for (const std::string name : {"attention-dropout", "hidden-dropout"}) {
+    const bool given = a.has(name);
+    const std::string rate = a.word(name);
+    const bool none = given && !rate.empty() && rate.find_first_not_of("0.") == std::string::npos;
+    if (none != in_stack) {
+      if (given) note_match(s, name, "software", s.software);
+    } else if (given) {
+      s.unmodeled.push_back(a.written(name));
+    } else {
+      absent += (absent.empty() ? "--" : " and --") + name;
+    }
+    if (name == "attention-dropout" && !none && in_stack && !flash_attention)
+      s.model.emplace_back("attention_dropout", "true");
+  }
+  if (!absent.empty()) s.assumed.push_back("without " + absent + " Megatron-LM drops 10 %, which is not modeled");
 }
 
 /// The launcher's processes of each node and nodes.
@@ -96,13 +189,15 @@ void read_devices(MegatronArguments& a, TrainingSetup& s, const SetupOptions& op
 TrainingSetup read_megatron(const std::string& text, const std::string& file, const SetupOptions& options) {
   MegatronArguments arguments(text, file);
   TrainingSetup setup;
-  setup.software = "megatron-core";
+  read_software(arguments, setup);
   const MegatronShape shape = read_megatron_model(arguments, setup, options);
   read_groups(arguments, setup);
   read_megatron_pipeline(arguments, setup, shape);
   read_divided_state(arguments, setup);
+  read_gradient_buckets(arguments, setup);
   read_recomputation(arguments, setup, shape.flash_attention);
   read_precision(arguments, setup);
+  read_dropout(arguments, setup, shape.flash_attention);
   setup.micro_batch_size = arguments.number(setup, "micro-batch-size", "plan.micro_batch_size");
   setup.global_batch = arguments.number(setup, "global-batch-size", "run.global_batch");
   read_devices(arguments, setup, options);

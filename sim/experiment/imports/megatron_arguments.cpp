@@ -1,10 +1,12 @@
 #include "sim/experiment/imports/megatron_arguments.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/imports/megatron_options.hpp"
 #include "sim/experiment/imports/shell_words.hpp"
 
@@ -82,7 +84,19 @@ std::string MegatronArguments::word(const std::string& name) {
   return values.empty() ? "" : values.front();
 }
 
-std::optional<int> MegatronArguments::find_number(const std::string& name) {
+std::vector<std::string> MegatronArguments::words(const std::string& name) {
+  std::vector<std::string> list;
+  if (!take(name)) return list;
+  for (std::string value : given_.at(name).values) {
+    std::replace_if(
+        value.begin(), value.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
+    for (std::string& part : split(value, ' '))
+      if (!part.empty()) list.push_back(std::move(part));
+  }
+  return list;
+}
+
+std::optional<int> MegatronArguments::find_number(const std::string& name, int limit) {
   if (!has(name)) return {};
   const std::string text = word(name);
   if (text.starts_with('$'))
@@ -90,8 +104,8 @@ std::optional<int> MegatronArguments::find_number(const std::string& name) {
   int value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || value < 1 || value > 1'000'000)
-    refuse(name, fmt::format("'{}' is not a whole number from 1 to 1000000", text), "correct the file");
+  if (error != std::errc{} || stop != end || value < 1 || value > limit)
+    refuse(name, fmt::format("'{}' is not a whole number from 1 to {}", text, limit), "correct the file");
   return value;
 }
 

@@ -22,8 +22,10 @@ class MegatronArguments {
   bool take(const std::string& name);
   /// The value of an option; empty without.
   std::string word(const std::string& name);
+  /// The values of an option; empty without. "[a b]" and "a,b" are two values, as "a b" is.
+  std::vector<std::string> words(const std::string& name);
   /// A whole number from 1 on.
-  std::optional<int> find_number(const std::string& name);
+  std::optional<int> find_number(const std::string& name, int limit = 1'000'000);
   /// Likewise, noted as the value of a field.
   int number(TrainingSetup&, const std::string& name, const std::string& field, int fallback = 0);
   /// Whether a switch is given; then it is noted.

@@ -1,9 +1,11 @@
 // The shape of a model in Megatron-LM's arguments, as fields of the builder transformer.
 
 #include <charconv>
+#include <cstdint>
 
 #include <fmt/core.h>
 
+#include "sim/cost/software.hpp"
 #include "sim/experiment/imports/megatron_arguments.hpp"
 
 namespace stagecraft {
@@ -78,10 +80,10 @@ class ModelReader {
     field("feed_forward", std::to_string(feed_forward_));
   }
 
-  /// Megatron-LM takes a fused attention unless it is told otherwise.
+  /// Megatron-LM takes a fused attention unless it is told otherwise, and before Megatron Core it had none.
   void read_attention() {
     const std::string backend = a_.word("attention-backend");
-    shape_.flash_attention = backend != "unfused" && backend != "local";
+    shape_.flash_attention = software_stack(s_.software).fused_attention && backend != "unfused" && backend != "local";
     const std::string value = shape_.flash_attention ? "true" : "false";
     field("flash_attention", value);
     if (!backend.empty()) note_match(s_, "attention-backend", "model.flash_attention", value);
@@ -94,7 +96,18 @@ class ModelReader {
       if (const int total = a_.number(s_, padded, "model.vocabulary")) size = total;
     if (options_.vocabulary > 0) size = options_.vocabulary;
     if (size == 0) a_.refuse_all("there is no --vocab-size: the tokenizer has it", "--vocabulary NUMBER");
-    field("vocabulary", std::to_string(size));
+    field("vocabulary", std::to_string(padded_vocabulary(size)));
+  }
+
+  /// _vocab_size_with_padding of Megatron-LM: a multiple for each device of the tensor group. Without the option, which
+  /// stands for 128 there, the size is taken as it is.
+  std::int64_t padded_vocabulary(int size) {
+    const std::optional<int> unit = a_.find_number("make-vocab-size-divisible-by");
+    if (!unit) return size;
+    const std::int64_t multiple = std::int64_t{*unit} * a_.find_number("tensor-model-parallel-size").value_or(1);
+    const std::int64_t padded = (size + multiple - 1) / multiple * multiple;
+    note_match(s_, "make-vocab-size-divisible-by", "model.vocabulary", std::to_string(padded));
+    return padded;
   }
 
   /// ALiBi and relative positions have no weights of the embedding; what they add to scores is not counted.
@@ -160,13 +173,26 @@ class ModelReader {
     s_.expert_tensor = a_.number(s_, "expert-tensor-parallel-size", "plan.group.expert_tensor");
     if (a_.take("moe-shared-expert-overlap"))
       s_.shared_overlap = true, note_match(s_, "moe-shared-expert-overlap", "plan.group.shared_overlap", "true");
-    const std::string dispatcher = a_.word("moe-token-dispatcher-type");
-    if (a_.take("moe-enable-deepep"))
-      s_.dispatcher = "per_node", note_match(s_, "moe-enable-deepep", "plan.group.dispatcher", "per_node");
-    else if (dispatcher == "alltoall")
-      s_.dispatcher = "alltoall", note_match(s_, "moe-token-dispatcher-type", "plan.group.dispatcher", "alltoall");
-    else if (!dispatcher.empty())
-      s_.unmodeled.push_back("--moe-token-dispatcher-type " + dispatcher);
+    read_dispatcher();
+  }
+
+  /// Megatron-LM's flexible dispatcher uses DeepEP unless another library is named.
+  void read_dispatcher() {
+    const std::string dispatcher = a_.word("moe-token-dispatcher-type"),
+                      library = a_.word("moe-flex-dispatcher-backend");
+    const auto take = [&](const char* option, const char* value) {
+      s_.dispatcher = value;
+      note_match(s_, option, "plan.group.dispatcher", value);
+    };
+    if (a_.take("moe-enable-deepep")) return take("moe-enable-deepep", "per_node");
+    if (dispatcher == "alltoall") return take("moe-token-dispatcher-type", "alltoall");
+    if (dispatcher == "flex" && (library.empty() || library == "deepep" || library == "hybridep")) {
+      if (library == "hybridep")
+        s_.assumed.emplace_back("HybridEP is taken as DeepEP: rows cross to another node once and are copied there");
+      return take("moe-token-dispatcher-type", "per_node");
+    }
+    if (!library.empty()) s_.unmodeled.push_back("--moe-flex-dispatcher-backend " + library);
+    if (!dispatcher.empty()) s_.unmodeled.push_back("--moe-token-dispatcher-type " + dispatcher);
   }
 
   MegatronArguments& a_;

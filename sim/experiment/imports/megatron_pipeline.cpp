@@ -45,29 +45,35 @@ void read_layout(MegatronArguments& a, TrainingSetup& s) {
   if (s.chunks == 1 && stages % s.ranks == 0) s.chunks = static_cast<int>(stages / s.ranks);
 }
 
-/// Layers of each rank as --decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers and the two options
-/// that count embedding and loss as layers divide them; empty without, or where they do not divide.
+/// Layers of each stage in the order of the model as --decoder-first-pipeline-num-layers,
+/// --decoder-last-pipeline-num-layers and the two options that count embedding and loss as layers divide them; empty
+/// where they do not divide. The chunks of a rank have equal shares.
 std::vector<int> uneven_layers(MegatronArguments& a, const TrainingSetup& s, int layers) {
-  std::vector<int> counts(static_cast<std::size_t>(s.ranks), 0);
+  const std::int64_t stages = std::int64_t{s.ranks} * s.chunks;
+  if (stages > 1'000'000) return {};
+  std::vector<int> counts(static_cast<std::size_t>(stages), 0);
   const bool embedding = a.take("account-for-embedding-in-pipeline-split"),
              loss = a.take("account-for-loss-in-pipeline-split");
   if (embedding || loss) {
     const int units = layers + embedding + loss;
-    if (units % s.ranks != 0) return {};
-    counts.assign(counts.size(), units / s.ranks);
+    if (units % stages != 0) return {};
+    counts.assign(counts.size(), static_cast<int>(units / stages));
     counts.front() -= embedding;
     counts.back() -= loss;
     return counts;
   }
   const std::optional<int> first = a.find_number("decoder-first-pipeline-num-layers"),
                            last = a.find_number("decoder-last-pipeline-num-layers");
-  if (!first && !last) return {};
   const int others = s.ranks - (first ? 1 : 0) - (last ? 1 : 0);
   const int rest = layers - first.value_or(0) - last.value_or(0);
   if (others < 0 || rest < 0 || (others == 0 ? rest != 0 : rest % others != 0)) return {};
-  if (others > 0) counts.assign(counts.size(), rest / others);
-  if (first) counts.front() = *first;
-  if (last) counts.back() = *last;
+  const int each = others > 0 ? rest / others : 0;
+  for (std::size_t stage = 0; stage < counts.size(); ++stage) {
+    const int rank = static_cast<int>(stage) % s.ranks;
+    const int of_rank = rank == 0 ? first.value_or(each) : rank == s.ranks - 1 ? last.value_or(each) : each;
+    if (of_rank % s.chunks != 0) return {};
+    counts[stage] = of_rank / s.chunks;
+  }
   return counts;
 }
 
@@ -79,16 +85,22 @@ void read_uneven_layers(MegatronArguments& a, TrainingSetup& s, int layers) {
   for (const char* option : kOptions)
     if (a.has(option)) given = option;
   if (given.empty()) return;
-  const std::vector<int> counts = uneven_layers(a, s, layers);
-  if (counts.empty())
-    a.refuse(given,
-             fmt::format("{} cannot be divided so on {}", pluralize(layers, "layer"), pluralize(s.ranks, "rank")),
-             "correct the file");
-  if (s.ranks < 2) return;
-  if (!s.layout.empty() || s.chunks > 1) {
-    for (const char* option : kOptions)
-      if (a.has(option)) s.unmodeled.push_back(a.written(option) + " with virtual stages or a layout");
+  if (s.ranks < 2) {
+    for (const char* option : kOptions) a.take(option);
     return;
+  }
+  if (!s.layout.empty()) {
+    for (const char* option : kOptions)
+      if (a.take(option)) s.unmodeled.push_back(a.written(option) + " with a layout");
+    return;
+  }
+  const std::vector<int> counts = uneven_layers(a, s, layers);
+  if (counts.empty()) {
+    const std::string chunks = s.chunks > 1 ? " of " + pluralize(s.chunks, "chunk") : "";
+    a.refuse(
+        given,
+        fmt::format("{} cannot be divided so on {}{}", pluralize(layers, "layer"), pluralize(s.ranks, "rank"), chunks),
+        "correct the file");
   }
   for (std::size_t r = 0; r < counts.size(); ++r) {
     s.layout += r == 0 ? "E" : "|";

@@ -63,13 +63,25 @@ int replicas_of(const TrainingSetup& s, const SetupOptions& o, const std::string
   return replicas;
 }
 
-std::string plan_text(const TrainingSetup& s, int replicas) {
+std::string shard_text(const TrainingSetup& s, int replicas, const std::string& file) {
+  if (s.shard.empty() || s.shard_copies == 1) return s.shard;
+  const std::int64_t devices = std::int64_t{replicas} * s.context;
+  if (devices % s.shard_copies != 0)
+    refuse(file,
+           fmt::format("{} with the same parameters cannot be divided into {} copies", pluralize(devices, "device"),
+                       s.shard_copies),
+           "--devices NUMBER, or correct the file");
+  return fmt::format("{{state: {}, within: {}}}", s.shard, devices / s.shard_copies);
+}
+
+std::string plan_text(const TrainingSetup& s, int replicas, const std::string& file) {
   std::string text = fmt::format("plan:\n  planner: {}\n", s.layout.empty() ? "balanced" : "layout");
   if (s.layout.empty()) text += fmt::format("  stages: {}\n", std::int64_t{s.ranks} * s.chunks);
   if (!s.layout.empty()) text += fmt::format("  layout: {}\n", quoted(s.layout));
   text += fmt::format("  replicas: {}\n", replicas);
   text += group_text(s);
-  if (!s.shard.empty()) text += fmt::format("  shard: {}\n", s.shard);
+  if (const std::string shard = shard_text(s, replicas, file); !shard.empty())
+    text += fmt::format("  shard: {}\n", shard);
   if (!s.recompute.empty()) text += fmt::format("  recompute: {}\n", s.recompute);
   return text + fmt::format("  micro_batch_size: {}\n", s.micro_batch_size);
 }
@@ -92,8 +104,10 @@ std::string scenario_yaml(const TrainingSetup& s, const SetupOptions& o, const s
   std::string schedule = s.schedule;
   if (s.chunks > 1) schedule = fmt::format("{{name: {}, chunks: {}}}", s.schedule, s.chunks);
   std::string text = "schema: scenario/2\n" + fmt::format("title: {}\n", quoted("imported from " + file)) +
-                     model_text(s, o, file) + fmt::format("cluster: {}\n", quoted(o.cluster)) + plan_text(s, replicas) +
+                     model_text(s, o, file) + fmt::format("cluster: {}\n", quoted(o.cluster)) +
+                     plan_text(s, replicas, file) +
                      fmt::format("run:\n  schedule: {}\n  global_batch: {}\n", schedule, s.global_batch);
+  if (!s.gradient_buckets.empty()) text += fmt::format("  gradient_buckets: {}\n", s.gradient_buckets);
   if (!s.precision.empty()) text += fmt::format("  precision: {}\n", s.precision);
   if (!s.software.empty()) text += fmt::format("software: {}\n", s.software);
   return text;

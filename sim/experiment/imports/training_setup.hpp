@@ -15,8 +15,10 @@ struct TrainingSetup {
   int ranks = 1, chunks = 1;                               ///< Pipeline ranks, and stages on each.
   int tensor = 1, context = 1, expert = 1, expert_tensor = 0;
   int replicas = 0;
+  int shard_copies = 1;  ///< Groups of devices that each have a whole copy of what `shard` divides.
   bool sequence_parallel = false, shared_overlap = false;
-  std::string context_type, dispatcher, order, shard, recompute, layout, schedule, precision, software;
+  std::string context_type, dispatcher, order, shard, recompute, layout, schedule, gradient_buckets, precision,
+      software;
   int micro_batch_size = 0;  ///< Samples of one replica.
   int global_batch = 0;      ///< Samples.
 

@@ -11,6 +11,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/experiment/frameworks.hpp"
+#include "sim/experiment/imports/huggingface.hpp"
 #include "sim/experiment/imports/megatron_timing.hpp"
 #include "sim/experiment/imports/shell_words.hpp"
 #include "sim/experiment/imports/toml.hpp"
@@ -65,7 +66,11 @@ TEST_CASE("Megatron-LM's arguments of a plan lead back to the same arguments") {
         {"stages: 4, replicas: 4, micro_batch_size: 8, recompute: layers", "interleaved", "llama-2-7b"},
         {"stages: 4, replicas: 4, micro_batch_size: 4", "1f1b", "gpt-1.3b"},
         {"stages: 2, replicas: 8, micro_batch_size: 8, group: {expert: 8}", "1f1b", "mixtral-8x7b"},
-        {"stages: 2, replicas: 4, micro_batch_size: 4, group: {context: 2}", "1f1b", "llama-3-8b"}}) {
+        {"stages: 2, replicas: 4, micro_batch_size: 4, group: {context: 2}", "1f1b", "llama-3-8b"},
+        {"stages: 1, replicas: 8, micro_batch_size: 8, group: {context: 2}, shard: {state: optimizer, within: 4}",
+         "1f1b, gradient_buckets: software", "llama-3-8b"},
+        {"stages: 2, replicas: 4, micro_batch_size: 4, group: {tensor: 2, sequence: true}, recompute: outputs",
+         "1f1b, gradient_buckets: 100 MB", "mixtral-8x7b"}}) {
     const std::string name = model;  // clang 14 captures no structured binding.
     CAPTURE(name);
     const std::string arguments = megatron_arguments(planned(plan, schedule, model));
@@ -73,6 +78,109 @@ TEST_CASE("Megatron-LM's arguments of a plan lead back to the same arguments") {
     CHECK(setup.unknown.empty());
     CHECK(megatron_arguments(planned_from(scenario_yaml(setup, kMachines, "arguments"))) == arguments);
   }
+}
+
+TEST_CASE("Gradients are summed in buckets where Megatron-LM and DeepSpeed do so") {
+  const auto megatron = [](const char* more) {
+    return read_megatron(std::string(kArguments) + more, "a.sh", kMachines);
+  };
+  CHECK(megatron("--use-distributed-optimizer").gradient_buckets.empty());
+  CHECK(megatron("--overlap-grad-reduce").gradient_buckets == "software");
+  // Megatron-LM counts parameters, and its gradients are in fp32.
+  const TrainingSetup sized = megatron("--overlap-grad-reduce --ddp-bucket-size 134217728 ");
+  CHECK(sized.gradient_buckets == "536870912 B");
+  CHECK(scenario_yaml(sized, kMachines, "a.sh").find("gradient_buckets: 536870912 B") != std::string::npos);
+  CHECK(mentions(megatron("--overlap-grad-reduce --ddp-bucket-size 8 --pipeline-model-parallel-size 2").assumed,
+                 "first pipeline rank alone"));
+  const TrainingSetup without = megatron("--ddp-bucket-size 8");
+  CHECK(without.gradient_buckets.empty());
+  CHECK(mentions(without.without_use, "--ddp-bucket-size 8"));
+  const TrainingSetup fsdp = megatron("--overlap-grad-reduce --use-megatron-fsdp");
+  CHECK(fsdp.gradient_buckets.empty());
+  CHECK(mentions(fsdp.unmodeled, "--overlap-grad-reduce"));
+  CHECK(refusal([&] { megatron("--overlap-grad-reduce --ddp-bucket-size 1e9"); }).find("whole number from 1 to 2147") !=
+        std::string::npos);
+
+  const auto deepspeed = [](const std::string& zero) {
+    SetupOptions options = kMachines;
+    options.model = "gpt2-small";
+    return read_deepspeed("{\"bf16\": {\"enabled\": true}, \"zero_optimization\": {" + zero + "}}", "ds.json", options);
+  };
+  // DeepSpeed counts gradients, of two bytes, and takes 5e8 where no number is given.
+  CHECK(deepspeed("\"stage\": 1, \"overlap_comm\": true, \"reduce_bucket_size\": 2e8").gradient_buckets ==
+        "400000000 B");
+  CHECK(deepspeed("\"stage\": 1, \"overlap_comm\": true").gradient_buckets == "1000000000 B");
+  CHECK(deepspeed("\"stage\": 1, \"reduce_bucket_size\": 2e8").gradient_buckets.empty());
+  const TrainingSetup each_backward = deepspeed("\"stage\": 2, \"overlap_comm\": true");
+  CHECK(each_backward.gradient_buckets.empty());
+  CHECK(mentions(each_backward.unmodeled, "overlap_comm"));
+  CHECK(refusal([] { read_deepspeed("{\"pipeline\": {\"stages\": 0}}", "ds.json", {}); }).find("at least one stage") !=
+        std::string::npos);
+  CHECK(refusal([&] {
+          deepspeed("\"stage\": 1, \"overlap_comm\": true, \"reduce_bucket_size\": -1");
+        }).find("no number from 1") != std::string::npos);
+}
+
+TEST_CASE("Options of Megatron-LM that become what a scenario says in other words") {
+  const auto read = [](const std::string& more) { return read_megatron(kArguments + more, "a.sh", kMachines); };
+  const auto field = [](const TrainingSetup& s, const std::string& name) -> std::string {
+    for (const auto& [key, value] : s.model)
+      if (key == name) return value;
+    return "";
+  };
+  // 50304 are 393 times 128; with two devices the next multiple of 256 is 50432.
+  CHECK(field(read("--make-vocab-size-divisible-by 128"), "vocabulary") == "50304");
+  CHECK(field(read("--make-vocab-size-divisible-by 128 --tensor-model-parallel-size 2"), "vocabulary") == "50432");
+
+  const TrainingSetup copies = read("--use-distributed-optimizer --num-distributed-optimizer-instances 4");
+  CHECK(scenario_yaml(copies, kMachines, "a.sh").find("shard: {state: optimizer, within: 4}") != std::string::npos);
+  const TrainingSetup odd = read("--use-distributed-optimizer --num-distributed-optimizer-instances 3");
+  CHECK(refusal([&] { scenario_yaml(odd, kMachines, "a.sh"); }).find("cannot be divided into 3 copies") !=
+        std::string::npos);
+
+  const std::string selective = "--recompute-granularity selective --recompute-modules ";
+  CHECK(read(selective + "layernorm").recompute == "outputs");
+  CHECK(read(selective + "core_attn").recompute.empty());  // Attention is fused.
+  const TrainingSetup partly = read(selective + "[layernorm,mlp] --num-experts 8 --moe-token-dispatcher-type flex");
+  CHECK(partly.recompute == "outputs");
+  CHECK(mentions(partly.unmodeled, "--recompute-modules mlp"));
+  CHECK(mentions(partly.assumed, "what is not named: moe_act"));
+  CHECK(partly.dispatcher == "per_node");
+  CHECK(read(selective + "mlp").recompute.empty());
+
+  CHECK(mentions(read("").assumed, "without --attention-dropout and --hidden-dropout Megatron-LM drops 10 %"));
+  CHECK(mentions(read("--attention-dropout 0.0").matched, "--attention-dropout"));
+  CHECK(mentions(read("--attention-dropout 0.05").unmodeled, "--attention-dropout 0.05"));
+  const TrainingSetup old = read("--DDP-impl local --attention-dropout 0.1 --hidden-dropout 0");
+  CHECK(old.software == "megatron-2021");
+  CHECK(field(old, "flash_attention") == "false");
+  CHECK(field(old, "attention_dropout") == "true");
+  CHECK(mentions(old.unmodeled, "--hidden-dropout 0"));
+  CHECK(read("--deepspeed").software == "megatron-deepspeed");
+}
+
+TEST_CASE("Every fact of a configuration of Hugging Face is in a note") {
+  const std::string text =
+      R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 4, "hidden_size": 64,
+          "num_attention_heads": 8, "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 1000,
+          "hidden_act": "silu", "max_position_embeddings": 256, "rope_scaling": {"original_max_position_embeddings": 128},
+          "torch_dtype": "bfloat16", "attention_dropout": 0.1, "pretraining_tp": 1, "brand_new_fact": 3})";
+  const HuggingFaceModel read = read_huggingface(text, "config.json");
+  REQUIRE(read.notes.size() == 4);
+  CHECK(read.notes[0].starts_with("taken: model_type = llama, num_hidden_layers = 4, hidden_size = 64, "));
+  CHECK(read.notes[1] == "may change time or memory, and is not modeled: attention_dropout = 0.1");
+  CHECK(read.notes[2] ==
+        "without meaning for the time of an iteration: architectures, max_position_embeddings = 256, "
+        "pretraining_tp = 1");
+  CHECK(read.notes[3] == "not known here: brand_new_fact = 3");
+  config::Problems problems;
+  const config::Value model = config::parse_yaml(read.yaml, "model.yaml", problems);
+  CHECK(problems.empty());
+  CHECK(model.at("builder").text == "transformer");
+  CHECK(model.at("sequence").text == "128");
+  CHECK(model.at("key_value_heads").text == "2");
+  CHECK(refusal([] { read_huggingface("{\"model_type\": \"mamba\"}", "c"); }).find("'mamba' cannot be read") !=
+        std::string::npos);
 }
 
 TEST_CASE("torchtitan's configuration of a plan leads back to the same configuration") {

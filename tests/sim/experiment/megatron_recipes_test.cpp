@@ -84,6 +84,7 @@ PlannedExperiment planned(const std::vector<std::string>& sets) {
 TEST_CASE("forty published command lines are read, and every option of them is in a note") {
   const std::vector<Recipe> list = recipes();
   CHECK(list.size() == kRecipes);
+  int with_buckets = 0;
   for (const Recipe& recipe : list) {
     CAPTURE(recipe.name);
     TrainingSetup s;
@@ -96,6 +97,10 @@ TEST_CASE("forty published command lines are read, and every option of them is i
     CHECK(s.unknown.size() == recipe.unknown.size());
     for (const std::string& option : recipe.unknown) CHECK(is_listed(s.unknown, option));
     const std::vector<std::string> notes = notes_of(s);
+    // What Megatron-FSDP sums after each backward stays whole.
+    const bool overlaps = is_listed(options_in(recipe.text), "--overlap-grad-reduce");
+    CHECK(s.gradient_buckets == (overlaps && s.shard != "weights" ? "software" : ""));
+    with_buckets += !s.gradient_buckets.empty();
     for (const std::string& option : options_in(recipe.text)) {
       CAPTURE(option);
       CHECK(is_listed(notes, option));
@@ -104,6 +109,7 @@ TEST_CASE("forty published command lines are read, and every option of them is i
     static_cast<void>(config::parse_yaml(scenario_yaml(s, options_of(recipe), recipe.name), recipe.name, problems));
     CHECK(problems.empty());
   }
+  CHECK(with_buckets == 12);
 }
 
 TEST_CASE("shapes and divisions that recipes write in more than one option") {
@@ -123,6 +129,11 @@ TEST_CASE("shapes and divisions that recipes write in more than one option") {
   CHECK(field(deepseek, "experts") == "{count: 256, active: 8, width: 2048, shared: 1, first_dense: 3}");
   CHECK(field(deepseek, "next_tokens") == "1");
   CHECK(deepseek.precision == "mxfp8");
+  // 126 layers, embedding and loss on 8 ranks with 8 chunks are two for each of 64 stages.
+  const std::string layout = setup_of("bridge-llama3.1-405b-h100").layout;
+  CHECK(layout.starts_with("Et|t*2|t*2|"));
+  CHECK(layout.ends_with("|t*2|tL"));
+  CHECK(std::count(layout.begin(), layout.end(), '|') == 63);
   CHECK(setup_of("gpt3-uneven").layout == "Et*2|t*4|t*4|t*2L");  // Two first, two last, eight on the two between.
   const TrainingSetup bloom = setup_of("bloom-176b");
   CHECK(field(bloom, "positions") == "none");  // ALiBi.
@@ -184,7 +195,14 @@ TEST_CASE("divisions that cannot be and models that are no GPT are refused") {
   CHECK(refusal(shape + "--decoder-first-pipeline-num-layers 2").find("12 layers cannot be divided so on 4 ranks") !=
         std::string::npos);
   CHECK(refusal(shape + "--decoder-first-pipeline-num-layers 3") == "read");
+  CHECK(refusal(shape + "--decoder-first-pipeline-num-layers 3 --num-virtual-stages-per-pipeline-rank 2")
+            .find("12 layers cannot be divided so on 4 ranks of 2 chunks") != std::string::npos);
   CHECK(refusal(shape + "--account-for-loss-in-pipeline-split").find("cannot be divided so") != std::string::npos);
+  // Two, four, four and six layers a rank; each of its two chunks has half of them.
+  const std::string uneven =
+      shape + "--decoder-first-pipeline-num-layers 2 --decoder-last-pipeline-num-layers 6 --num-layers 16 ";
+  CHECK(read_megatron(uneven + "--num-virtual-stages-per-pipeline-rank 2", "a.sh", {"", "superpod-h100-256", 8, 51200})
+            .layout == "Et|t*2|t*2|t*3|t|t*2|t*2|t*3L");
   CHECK(refusal("torchrun pretrain_bert.py " + shape).find("only GPT is read") != std::string::npos);
 }
 

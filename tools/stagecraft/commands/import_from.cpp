@@ -15,6 +15,7 @@
 #include "models/pipedream_graph.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/file.hpp"
+#include "sim/experiment/imports/huggingface.hpp"
 #include "sim/experiment/imports/training_setup.hpp"
 #include "sim/plan/msr/piper_file.hpp"
 #include "sim/schedule_file/check_file.hpp"
@@ -166,6 +167,14 @@ std::string import_setup(const Arguments& a) {
   return scenario_yaml(setup, options, file);
 }
 
+/// A model file from a config.json of Hugging Face. What was taken and what was not goes to stderr.
+std::string import_huggingface(const Arguments& a) {
+  const std::string file = a.text("FILE");
+  const HuggingFaceModel model = read_huggingface(read_file(file), file);
+  for (const std::string& note : model.notes) print_error("note: {}\n", note);
+  return model.yaml;
+}
+
 }  // namespace
 
 }  // namespace stagecraft
@@ -179,9 +188,9 @@ int deliver(const Arguments& a, const std::string& text) {
   return print("wrote " + a.text("out") + "\n"), 0;
 }
 
-constexpr const char* kImportKinds[] = {
-    "pytorch-csv", "onnx",      "pipedream-graph", "piper",  "pipeedge",        "simgrid-xml", "megatron",
-    "torchtitan",  "deepspeed", "kineto",          "nsight", "megatron-timing", "trace"};
+constexpr const char* kImportKinds[] = {"pytorch-csv", "onnx",     "pipedream-graph", "piper",     "pipeedge",
+                                        "simgrid-xml", "megatron", "torchtitan",      "deepspeed", "huggingface",
+                                        "kineto",      "nsight",   "megatron-timing", "trace"};
 
 std::string import_kinds_text() {
   std::string text;
@@ -229,6 +238,7 @@ int execute_import_from(const Arguments& a) {
   if (a.text("KIND") == "pipedream-graph" || a.text("KIND") == "piper") return deliver(a, import_model(a));
   if (a.text("KIND") == "onnx") return deliver(a, import_onnx(a));
   if (is_training_setup(a.text("KIND"))) return deliver(a, import_setup(a));
+  if (a.text("KIND") == "huggingface") return deliver(a, import_huggingface(a));
   if (a.text("KIND") == "kineto") return deliver(a, import_kineto(a));
   if (a.text("KIND") == "nsight") return deliver(a, import_nsight(a));
   if (a.text("KIND") == "megatron-timing") return deliver(a, import_megatron_timing(a));
@@ -245,21 +255,23 @@ int execute_import_from(const Arguments& a) {
 extern const Command import_from{
     .name = "import",
     .summary =
-        "Import schedules and traces of PyTorch, models of ONNX, PipeDream and Piper, runs of Megatron-LM, torchtitan "
+        "Import schedules and traces of PyTorch, models of ONNX, Hugging Face, PipeDream and Piper, runs of "
+        "Megatron-LM, torchtitan "
         "and DeepSpeed, files of PipeEdge and SimGrid",
     .group = "Import and export",
     .example = "stagecraft import onnx bert.onnx --set sequence=512 --out bert.yaml",
     .arguments =
         {{"KIND",
           Argument::Kind::Text,
-          "pytorch-csv, onnx, pipedream-graph, piper, pipeedge, simgrid-xml, megatron, torchtitan, deepspeed, kineto, "
-          "nsight, megatron-timing or trace",
+          "pytorch-csv, onnx, pipedream-graph, piper, pipeedge, simgrid-xml, megatron, torchtitan, deepspeed, "
+          "huggingface, kineto, nsight, megatron-timing or trace",
           {},
           true},
          {"FILE",
           Argument::Kind::List,
           "CSV text, compute_only or compute_comms; ONNX model; graph.txt; JSON; models.yml device_types.yml "
-          "devices.yml; a script with arguments of Megatron-LM, or these after --; TOML; a trace; task_durations.json",
+          "devices.yml; a script with arguments of Megatron-LM, or these after --; TOML; config.json; a trace; "
+          "task_durations.json",
           {},
           true},
          {"--set", Argument::Kind::List,
