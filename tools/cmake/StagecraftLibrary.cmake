@@ -14,7 +14,7 @@ list(APPEND STAGECRAFT_UPPER_HEADERS "${PROJECT_SOURCE_DIR}/backends/backend.hpp
 # place of 42 s. After a change of one file it has more to do, so the preset for daily work does without.
 option(STAGECRAFT_UNITY "Compile several files of a room at once" OFF)
 
-# stagecraft_unity(<target> <sources>): these files and those of earlier calls are compiled 24 at a time. They must not use
+# stagecraft_unity(<target> <sources>): these files, and the files of earlier calls, are compiled 24 at a time. They must not use
 # one name for different things in their anonymous namespaces, so names in entries of a catalog carry the entry's name.
 function(stagecraft_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${STAGECRAFT_UNITY} UNITY_BUILD_MODE GROUP)
