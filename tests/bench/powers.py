@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How time grows with layers, devices and micro-batches: the power of each, for every planner, the search and `run`.
+"""How time grows with layers, devices and micro-batches: the power of each, for every planner and the search.
 
     powers.py STAGECRAFT [quick]
 
 One of the three is doubled twice while the others stay. The power is log(time ratio) / log(size ratio): 1 grows with the
-size, 2 with its square. Planners tell the time of their own search, and the least of several counts; `search` and `run`
-are CPU time of a process, less what the smallest `run` takes. `tools/bench growth` prints the same rows.
+size, 2 with its square. Planners tell the time of their own search, and the least of several counts; `search` is the
+CPU time of a process, less what a small `run` takes. `tools/bench road` has the steps of a run. `tools/bench growth`
+prints the same rows.
 """
 import json
 import math
@@ -17,7 +18,7 @@ import tempfile
 
 PLANNERS = ["balanced", "spp", "pipedream", "piper", "graphpipe", "graph-exact", "2bw"]
 AXES = {"layers": 0, "devices": 1, "micro-batches": 2}
-PLANNED, SEARCHED, RUN = (32, 8, 32), (8, 2, 8), (64, 16, 512)  # Smallest layers, devices and micro-batches.
+PLANNED, SEARCHED = (32, 8, 32), (8, 2, 8)  # Smallest layers, devices and micro-batches.
 
 
 def scenario(layers, devices, micro_batches, plan):
@@ -81,16 +82,10 @@ def rows(stagecraft, quick=False):
                 yield planner, axis, [n for n, _ in points], [t for _, (t, _) in points], [s for _, (_, s) in points]
         file.write_text(scenario(8, 2, 2, "planner: balanced, stages: 2"))
         start = min(cpu_of([stagecraft, "run", str(file), "-b", "ideal", "--format", "json"])[1] for _ in range(runs))
-        commands = {"search": (SEARCHED, ["search", "-j", "1", "--schedules", "1f1b,zb-h1,interleaved"]),
-                    "run, ideal": (RUN, ["run", "-b", "ideal"]), "run, fluid": (RUN, ["run", "-b", "fluid"])}
-        for step, (first, words) in commands.items():
-            for axis in AXES:
-                def seconds(words=words):
-                    command = [stagecraft, words[0], str(file), *words[1:], "--format", "json"]
-                    return max(0, min(cpu_of(command)[1] for _ in range(1 if words[0] == "search" else runs)) - start)
-                # `run` has a stage on each device.
-                points = list(measured(first, axis, lambda size: f"planner: balanced, stages: {size[1]}", seconds))
-                yield step, axis, [n for n, _ in points], [t for _, t in points], []
+        command = [stagecraft, "search", str(file), "-j", "1", "--schedules", "1f1b,zb-h1,interleaved", "--format", "json"]
+        for axis in AXES:
+            points = list(measured(SEARCHED, axis, lambda _: "planner: balanced, stages: 2", lambda: max(0, cpu_of(command)[1] - start)))
+            yield "search", axis, [n for n, _ in points], [t for _, t in points], []
 
 
 def text_of(step, axis, sizes, seconds, states):

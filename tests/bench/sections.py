@@ -258,7 +258,7 @@ def scale_of_planners(setting):
 
 
 def growth_of_steps(setting):
-    """How the time of planners, of search and of run grows with layers, devices and micro-batches: 1 is with the size, 2 with its square."""
+    """How the time of planners and of search grows with layers, devices and micro-batches: 1 is with the size, 2 with its square."""
     for step, axis, sizes, seconds, states in powers.rows(str(setting.tool), setting.quick):
         times, power = powers.text_of(step, axis, sizes, seconds, states)
         yield Row(step, f"{sizes[0]} to {sizes[-1]} {axis}", times, what=power)
