@@ -84,8 +84,8 @@ void set_heuristic(PlannerReport& report, const PlannerInput& input, const std::
                                             .devices = available_devices(input),
                                             .micro_batch = input.options.micro_batch_size,
                                             .micro_batches = input.micro_batches});
-  report.lower_bound = bound.each;
-  report.bound_reason = bound.reason + "; a heuristic: " + how;
+  report.model_limit = bound.each;
+  report.limit_reason = bound.reason + "; a heuristic: " + how;
 }
 
 std::vector<DeviceId> read_devices(const config::Value& names, const Cluster& cluster, const std::string& path,

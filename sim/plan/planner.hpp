@@ -25,10 +25,10 @@ struct PlannerInput {
 
 /// Predictions of a planner about its plan.
 struct PlannerReport {
-  Seconds predicted = {};         ///< Time of one micro-batch in the steady state, by the planner's model; 0: unknown.
-  Bytes memory = {};              ///< Memory of the fullest device, by that model; 0: unknown.
-  Seconds lower_bound = {};       ///< No plan of its kind takes less, by that model; 0: unknown.
-  std::string bound_reason = {};  ///< Reason for the bound: "the search was exhaustive", "all work shared evenly".
+  Seconds predicted = {};    ///< Time of one micro-batch in the steady state, by the planner's model; 0: unknown.
+  Bytes memory = {};         ///< Memory of the fullest device, by that model; 0: unknown.
+  Seconds model_limit = {};  ///< No plan of its kind takes less in that model, but in simulation one may; 0: unknown.
+  std::string limit_reason = {};  ///< Reason for the limit: "the search was exhaustive", "all work shared evenly".
   std::int64_t states = 0;        ///< Partial plans that the search visited.
 };
 

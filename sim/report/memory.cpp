@@ -9,6 +9,8 @@ struct Event {
   double time;
   const Buffer* buffer;
   bool takes;
+
+  bool operator<(const Event& other) const { return time < other.time; }
 };
 
 }  // namespace
@@ -25,8 +27,8 @@ MemoryHistory::MemoryHistory(const Program& program, const Timeline& timeline)
 
 MemoryCurve MemoryHistory::curve(DeviceId device) const {
   const std::uint32_t first = first_[device.value], last = first_[device.value + 1];
-  std::vector<Event> events;
-  events.reserve(2 * (last - first));
+  std::vector<Event> takes, frees, events;
+  takes.reserve(last - first), frees.reserve(last - first), events.reserve(2 * (last - first));
   std::vector<Buffer> buffers;
   buffers.reserve(last - first);
   // Two loops, because each waits for memory far apart: the processor then has many such reads under way at once.
@@ -34,13 +36,13 @@ MemoryCurve MemoryHistory::curve(DeviceId device) const {
   for (const Buffer& b : buffers) {
     const double start = timeline_->start_of(b.allocated_by).value, end = timeline_->end_of(b.freed_by).value;
     if (start >= end) continue;
-    events.push_back({start, &b, true});
-    events.push_back({end, &b, false});
+    takes.push_back({start, &b, true});
+    frees.push_back({end, &b, false});
   }
+  for (std::vector<Event>* list : {&takes, &frees})
+    if (!std::is_sorted(list->begin(), list->end())) std::stable_sort(list->begin(), list->end());
   // What ends at a moment makes room for what starts then.
-  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    return a.time != b.time ? a.time < b.time : a.takes < b.takes;
-  });
+  std::merge(frees.begin(), frees.end(), takes.begin(), takes.end(), std::back_inserter(events));
   MemoryCurve curve;
   MemorySample now;
   for (const Event& e : events) {

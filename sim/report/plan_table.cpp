@@ -75,20 +75,20 @@ Table printed(const PlanTable& table) {
        [](const Row& r) { return TableCell(r.predicted.value, time_text(r.predicted)); }},
       {{.key = result_column("predicted_s"), .files = InFiles::Json},
        [](const Row& r) { return positive_json(r.predicted); }},
-      {{.key = result_column("lower_bound_s"),
-        .heading = "model's bound",
+      {{.key = result_column("model_limit_s"),
+        .heading = "model's limit",
         .width = 13,
         .drop_order = 10,
         .files = InFiles::Csv},
-       [](const Row& r) { return TableCell(r.lower_bound.value, time_text(r.lower_bound)); }},
+       [](const Row& r) { return TableCell(r.model_limit.value, time_text(r.model_limit)); }},
+      {{.key = result_column("model_limit_s"), .files = InFiles::Json},
+       [](const Row& r) { return positive_json(r.model_limit); }},
+      {{.key = result_column("model_limit_reason"), .files = InFiles::Json}, &Row::limit_reason},
       {{.key = result_column("lower_bound_s"), .files = InFiles::Json},
-       [](const Row& r) { return positive_json(r.lower_bound); }},
-      {{.key = result_column("lower_bound_reason"), .files = InFiles::Json}, &Row::bound_reason},
-      {{.key = result_column("least_s"), .files = InFiles::Json},
        [](const Row& r) { return positive_json(r.time_bound); }},
-      {{.key = result_column("least_reason"), .files = InFiles::Json}, &Row::time_bound_reason},
+      {{.key = result_column("lower_bound_reason"), .files = InFiles::Json}, &Row::time_bound_reason},
       {{.heading = "gap", .width = 6, .drop_order = 8},
-       [](const Row& r) { return above_text(r.predicted, r.lower_bound); }},
+       [](const Row& r) { return above_text(r.predicted, r.model_limit); }},
       {{.key = result_column("simulated_s"), .heading = "simulated", .width = 9, .drop_order = 6}, &Row::each},
       {{.heading = "off", .width = 8, .drop_order = 5}, off_text},
       {{.heading = "room", .width = 6, .drop_order = 1}, [](const Row& r) { return above_text(r.each, r.time_bound); }},
@@ -101,7 +101,7 @@ Table printed(const PlanTable& table) {
       {{.key = result_column("states"), .heading = "states", .width = 8, .drop_order = 11}, &Row::states},
       {{.key = result_column("search_s"), .heading = "search", .width = 9, .drop_order = 9},
        [](const Row& r) { return Seconds{r.seconds}; }},
-      {{.key = result_column("least_s"), .files = InFiles::Csv}, [](const Row& r) { return r.time_bound.value; }},
+      {{.key = result_column("lower_bound_s"), .files = InFiles::Csv}, [](const Row& r) { return r.time_bound.value; }},
       {{.key = result_column("change"), .files = InFiles::Json}, &Row::change},
       {{.key = result_column("set"), .files = InFiles::Json}, [](const Row& r) { return Json(r.sets); }},
       {{.key = result_column("reason"), .rows = InRows::Failed, .quoted = true}, &Row::why_not},
@@ -128,12 +128,12 @@ std::string to_text(const PlanTable& table, const TextLayout& layout) {
                                        table.schedule, pluralize(table.micro_batches, "micro-batch", "es"));
   std::string text =
       "\npredicted  one micro-batch in the steady state, by the planner's own model\n"
-      "gap        how far that is above the model's bound: no plan of its kind beats it in that model, but in "
+      "gap        how far that is above the model's limit: no plan of its kind beats it in that model, but in "
       "simulation one may\n"
       "simulated  the same with messages, memory and the schedule; off: how far from the prediction; period: one "
       "iteration\n"
-      "room       how far the simulated time is above what no plan with such micro-batches can beat, whoever makes "
-      "it\n" +
+      "room       how far the simulated time is above its lower bound, which no plan with such micro-batches can beat, "
+      "whoever makes it\n" +
       table.reserve;
   text += interval_line(table.interval) + least_text(table) + about_replay(table);
   for (const PlanRow& r : table.rows)

@@ -18,8 +18,8 @@ struct PlanRow {
   std::string schedule;           ///< The schedule that it was simulated with.
   int stages = 0, devices = 0;
   Seconds predicted;    ///< Time of one micro-batch in the planner's own model; 0 where it has none.
-  Seconds lower_bound;  ///< Lower bound in that model; 0 where none is known.
-  std::string bound_reason;
+  Seconds model_limit;  ///< No plan of its kind takes less in that model; 0 where nothing is known.
+  std::string limit_reason;
   Seconds
       time_bound;  ///< Lower bound on the simulated time of any plan with such micro-batches; 0 where none is known.
   std::string time_bound_reason;

@@ -17,14 +17,14 @@ const std::vector<FileColumn>& time_columns() {
       number_column("simulated_s", "s", "Simulated period of one micro-batch."),
       or_null(number_column("predicted_s", "s",
                             "Time of one micro-batch in the planner's own model; unknown: 0 in CSV, null in JSON.")),
+      or_null(number_column("model_limit_s", "s",
+                            "No plan of its kind takes less for one micro-batch in the planner's own model; simulated "
+                            "times may be below it. Unknown: 0 in CSV, null in JSON.")),
+      word_column("model_limit_reason", "What gives model_limit_s."),
       or_null(number_column("lower_bound_s", "s",
-                            "Lower bound of the time of one micro-batch in the planner's own model; unknown: 0 in CSV, "
-                            "null in JSON.")),
-      word_column("lower_bound_reason", "What gives the lower bound of the planner's own model."),
-      or_null(number_column("least_s", "s",
                             "Lower bound of the simulated time of one micro-batch, for every plan with micro-batches "
                             "of this size; unknown: 0 in CSV, null in JSON.")),
-      word_column("least_reason", "What gives least_s."),
+      word_column("lower_bound_reason", "What gives lower_bound_s."),
       number_column("throughput_samples_per_s", "samples/s", "Samples per second at the period."),
       number_column("bubble", "", "Idle share of the first iteration, mean over the devices that have a stage."),
       number_column("steady_bubble", "", "One minus the share of a period in which the busiest device computes."),

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
 #include "sim/core/text.hpp"
 #include "sim/search/parallel_tasks.hpp"
@@ -15,6 +16,15 @@ namespace stagecraft {
 namespace {
 
 constexpr double kMostInstructions = 3e6;  // One simulation takes about a second.
+constexpr double kOrderEffort = 100;       // A search for an order takes as long as about 100 simulations.
+
+/// A guess of the relative time that a task takes: the ops of a simulation; for a plan, the devices.
+double work_of(const SearchTask& task) {
+  if (task.variant) return task.variant->searches ? kInfinity : task.devices;
+  const Choice& plan = task.combination.candidate->properties;
+  const double ops = static_cast<double>(plan.stages) * plan.replicas * plan.micro_batches;
+  return task.combination.policy.effort < 2 ? ops : kOrderEffort * ops;
+}
 
 }  // namespace
 
@@ -58,8 +68,10 @@ void ChoiceSearch::take(TaskQueue& queue, double effort, std::size_t size, std::
   }
 }
 
-void ChoiceSearch::evaluate(const std::vector<int>& batch, const std::vector<int>& which,
-                            std::vector<TaskResult>& results) {
+/// Starts with the longest tasks, so that the threads end together.
+void ChoiceSearch::evaluate(const std::vector<int>& batch, std::vector<int> which, std::vector<TaskResult>& results) {
+  std::stable_sort(which.begin(), which.end(),
+                   [&](int a, int b) { return work_of(tasks_[batch[a]]) > work_of(tasks_[batch[b]]); });
   const std::thread::id main = std::this_thread::get_id();
   run_tasks(static_cast<int>(which.size()), threads_, [&](int i) {
     if (!must_hurry()) results[which[i]] = result_of(tasks_[batch[which[i]]]);

@@ -62,7 +62,7 @@ class ChoiceSearch {
   std::vector<int> within_limit(const std::vector<int>& batch);
   void run_batch(const std::vector<int>& asked_batch);
   /// Evaluates these tasks of a batch, given as indices into it.
-  void evaluate(const std::vector<int>& batch, const std::vector<int>& which, std::vector<TaskResult>& results);
+  void evaluate(const std::vector<int>& batch, std::vector<int> which, std::vector<TaskResult>& results);
   /// Evaluates a share of the batch, and exchanges results with the other processes.
   void evaluate_together(const std::vector<int>& batch, std::vector<TaskResult>& results);
   TaskResult result_of(const SearchTask& task) const;

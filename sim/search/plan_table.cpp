@@ -103,8 +103,8 @@ PlanRow simulated_row(const Experiment& e, const PlanTableOptions& asked, bounds
   row.stages = c.plan.different_stages();
   row.devices = static_cast<int>(devices.size());
   row.predicted = c.report.predicted;
-  row.lower_bound = c.report.lower_bound;
-  row.bound_reason = c.report.bound_reason;
+  row.model_limit = c.report.model_limit;
+  row.limit_reason = c.report.limit_reason;
   row.states = c.report.states;
   set_least(c, cache, row);
   row.seconds = c.planning.value;

@@ -46,7 +46,9 @@ StageTimes fastest_replica(const PlannedExperiment& p, StageId s) {
 /// What one device does in an iteration.
 struct DeviceLoad {
   Seconds work, weight_gradients, updates;
-  Bytes in_use, largest_turn;
+  Bytes resident, in_use, largest_turn;
+  /// Bytes times seconds that stashes of an iteration are in use, in orders with whole and with split backwards.
+  double held_whole = 0, held_split = 0;
   Seconds first_weight_gradients;  ///< The weight gradients of its first stage.
   /// From the last gradient of its first stage to the next forward of it: for an order with whole backwards, from the
   /// last gradient of the input with split ones, and of the weights for its own sum and update.
@@ -87,7 +89,7 @@ void add_stage(const PlannedExperiment& p, StageId s, IdVector<DeviceId, DeviceL
     load.updates += c.update;
     load.weight_gradients += count * std::max(Seconds{0}, backward_of(c) - c.input_gradient);
     const StageMemory memory = stage_memory(c.memory, in_turn ? 0 : 1);
-    load.in_use += memory.resident() + memory.stash;
+    load.resident += memory.resident(), load.in_use += memory.resident() + memory.stash;
     if (in_turn) load.largest_turn = std::max(load.largest_turn, c.memory.whole_stash());
   }
 }
@@ -147,6 +149,26 @@ IdVector<StageId, BoundaryTimes> boundary_times(const PlannedExperiment& p, cons
   return times;
 }
 
+/// Adds how long the stashes of each stage are in use: a micro-batch goes to the end of the chain and back.
+void add_stashes(const PlannedExperiment& p, const IdVector<StageId, BoundaryTimes>& messages,
+                 IdVector<DeviceId, DeviceLoad>& loads) {
+  Seconds whole, split;  // From the end of the forward of a stage to the start of its backward.
+  for (int last = p.plan.stage_count() - 1; last >= 0; --last) {
+    const StageId s{last};
+    const Stage& stage = p.plan.stage(s);
+    for (std::size_t r = 0; r < stage.devices().size(); ++r) {
+      const StageCost c = least_cost(p.costs.at(s, static_cast<int>(r)));
+      const double stashes = p.plan.micro_batches_per_replica(s) * c.memory.stash.value;
+      DeviceLoad& load = loads[stage.devices()[r]];
+      load.held_whole += stashes * (c.forward + whole + backward_of(c)).value;
+      load.held_split += stashes * (c.forward + split + std::min(c.input_gradient, backward_of(c))).value;
+    }
+    const StageTimes fastest = fastest_replica(p, s);
+    whole += fastest.forward + fastest.whole_backward + messages[s].round_trip;
+    split += fastest.forward + fastest.input_gradient + messages[s].round_trip;
+  }
+}
+
 /// Bounds on the period for orders with whole and with split backwards.
 struct ChainBound {
   Seconds whole, split;
@@ -181,6 +203,7 @@ ChainBound add_waits(const PlannedExperiment& p, const LinkCollectives& links, I
     whole += fastest.forward + fastest.whole_backward;
     split += fastest.forward + fastest.input_gradient;
   }
+  add_stashes(p, messages, loads);
   return chain;
 }
 
@@ -207,6 +230,11 @@ PlanBound plan_bound(const PlannedExperiment& p, const LinkCollectives& links) {
     bound.unsplit =
         std::max({bound.unsplit, split, load.work - load.updates + std::max(load.updates, load.wait_whole)});
     const Bytes in_use = load.in_use + load.largest_turn, there = p.cluster().type_of(d).usable_memory();
+    if (there > load.resident) {
+      const double room = (there - load.resident).value;
+      bound.period = std::max(bound.period, Seconds{load.held_split / room} + load.own_sum);
+      bound.unsplit = std::max(bound.unsplit, Seconds{load.held_whole / room} + load.own_sum);
+    }
     bound.memory = std::max(bound.memory, in_use);
     if (there.value > 0 && in_use > there) bound.fits = false;
   }

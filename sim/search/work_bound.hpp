@@ -71,6 +71,12 @@ struct PlanBound {
 ///
 /// or the other way round, with one activation and m gradients.
 ///
+/// A stash is in use until its micro-batch has been to the end of the chain and back. All stashes of an iteration of m
+/// micro-batches, over the stages s of a device and the stages t after them, have the memory that weights leave free:
+///
+///   period >= sum over s of m stash(s) (forward(s) + sum over t of (forward(t) + backward(t) + messages(t - 1, t))
+///             + backward(s)) / memory + sum(first s) + update(first s)
+///
 /// `links` belong to the cluster; several threads may use them.
 PlanBound plan_bound(const PlannedExperiment&, const LinkCollectives& links);
 

@@ -12,6 +12,7 @@ import tempfile
 import time
 import typing
 
+import powers
 import scale
 import validations
 
@@ -112,7 +113,8 @@ def road(setting):
             if step in before and before[step][1] > 0.02 and p * m > before[step][0]:
                 size, earlier = before[step]
                 ratio, beside = (p * m / size) / (seconds / earlier), f"{earlier:.3f} s"
-                what = f"{p * m / size:g} times smaller; 1 where it grows with the size alone"
+                power = math.log(seconds / earlier) / math.log(p * m / size)
+                what = f"{p * m / size:g} times smaller: power {power:.2f} of the size"
             yield Row(step, f"{p} x {m}", f"{seconds:.3f} s, {rate:.2f} M/s", beside or "", ratio, what or "", p * m, seconds)
             before[step] = p * m, seconds
         gib, each = re.findall(r"([0-9.]+) GiB", text)[-1], re.search(r"([0-9.]+) bytes each", text).group(1)
@@ -255,6 +257,13 @@ def scale_of_planners(setting):
         yield Row(planner, cluster, f"{seconds:.1f} s, {memory / 2**30:.2f} GiB", what=scale.summary(plan, cluster))
 
 
+def growth_of_steps(setting):
+    """How the time of planners and of search grows with layers, devices and micro-batches: 1 is with the size, 2 with its square."""
+    for step, axis, sizes, seconds, states in powers.rows(str(setting.tool), setting.quick):
+        times, power = powers.text_of(step, axis, sizes, seconds, states)
+        yield Row(step, f"{sizes[0]} to {sizes[-1]} {axis}", times, what=power)
+
+
 SWEEP = """schema: sweep/1
 title: Points a second
 base: {base}
@@ -346,5 +355,5 @@ def recorded_planner(setting):
 
 
 ALL = {"bare": bare, "fluid": fluid, "road": road, "schedules": schedules, "planners": planners, "costs": costs,
-       "scale": scale_of_planners, "sweeps": sweeps, "pages": pages, "kernels": kernels, "torch": torch, "validations": validated,
+       "scale": scale_of_planners, "growth": growth_of_steps, "sweeps": sweeps, "pages": pages, "kernels": kernels, "torch": torch, "validations": validated,
        "interpreter": interpreter, "recorded": recorded}

@@ -70,9 +70,11 @@ def check_sessions(page, folder):
 
 
 def check_lists(page, folder):
-    """Has two runs to compare, an order to check, a script and times to import; other files and commands of other tests are skipped."""
+    """Has two runs to compare, an order to check, a script, times and a graph to import; other files and commands of other tests are skipped."""
     shutil.copy("scenarios/examples/csv-order.csv", folder / "order.csv")
     shutil.copy("tests/cli/models/task_durations.json", folder)
+    (folder / "bert24.json").write_text('{"maxSizePerFPGA": 9e9, "maxFPGAs": 2, "nodes": [{"id": 1, "fpgaLatency": 1, "size": 4e9}, '
+                                        '{"id": 2, "fpgaLatency": 4, "size": 4e9}], "edges": [{"sourceId": 1, "destId": 2, "cost": 0.5}]}')
     run("stagecraft run examples/quickstart --out out/b", folder)
     subprocess.run([sys.executable, root / "tests/support/nsight_file.py", folder / "run.sqlite"], check=True)
     (folder / "config.json").write_text(json.dumps({

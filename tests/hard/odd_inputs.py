@@ -8,7 +8,7 @@ READERS = [
     ["run"], ["check"], ["resolve"], ["show"], ["plan"], ["sweep"], ["report"], ["validate"], ["search"], ["profile"],
     ["convergence", "--methods", "sync"], ["compare", "--schedules", "gpipe"], ["schedule", "--file"], ["reproduce"],
     ["sweep-merge", "--out", "merged.db"], ["export", "chakra"], ["export", "simgrid-xml"], ["import", "pytorch-csv"],
-    ["import", "onnx"], ["import", "pipedream-graph"], ["import", "piper"], ["import", "simgrid-xml"],
+    ["import", "onnx"], ["import", "pipedream-graph"], ["import", "piper"], ["import", "dnn-partitioning"], ["import", "simgrid-xml"],
     ["run", "examples/csv-order", "--set"],
 ]
 (folder / "empty").touch()

@@ -266,6 +266,27 @@ def piper_runs(data):
                  names, [[row[key] for key in theirs] for row in rows_of(data / "msr/piper_bert_runs.csv")])
 
 
+def dnn_partitioning(data):
+    given = json.loads((data / "msr/dnn_partitioning_bert24_training.json").read_text())
+    halves = {backward: {n["colorClass"]: n for n in given["nodes"] if n["isBackwardNode"] == backward} for backward in (0, 1)}
+    color = {n["id"]: n["colorClass"] for n in given["nodes"]}
+    edges = {backward: {(color[e["sourceId"]], color[e["destId"]]): [e["cost"], e["size"]] for e in given["edges"] if e["sourceId"] in ids}
+             for backward, ids in ((b, {n["id"] for n in half.values()}) for b, half in halves.items())}
+    assert all(n["supportedOnFpga"] == 1 for n in given["nodes"]) and halves[0].keys() == halves[1].keys() and edges[0].keys() == edges[1].keys()
+    layers = [compact([c, *(x for half in halves.values() for x in (half[c]["id"], half[c]["fpgaLatency"], half[c]["size"]))]) for c in halves[0]]
+    return document("Input of dnn-partitioning for training BERT with 24 layers (msr-fiddle/dnn-partitioning, throughput-inputs/LayerGraphs; Tarnawski et al., NeurIPS 2020). "
+                    "Layers: class; id, milliseconds and bytes of the forward node; the same of the backward node. Edges between classes: cost and bytes of the tensor; of its gradient",
+                    limits=compact({"devices": given["maxFPGAs"], "memory": given["maxSizePerFPGA"]}), layers=listed(layers),
+                    edges=listed([compact([*ends, *edges[0][ends], *edges[1][ends]]) for ends in edges[0]]))
+
+
+def dnn_partitioning_runs(data):
+    return table(["Answers of dnn-partitioning (msr-fiddle/dnn-partitioning) on dnn_partitioning_input.json: the largest load of an accelerator, in its milliseconds."],
+                 ["method", "load"],
+                 [[row["mode"], row["objective"]] for row in rows_of(data / "msr/dnn_partitioning_runs.csv")
+                  if row["file"] == "throughput-inputs/LayerGraphs/bert24_training.json"])
+
+
 def two_bw(data):
     return table(["Claims of Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training (PipeDream-2BW), ICML 2021."],
                  ["section", "claim", "model", "value", "condition", "kind"],
@@ -457,6 +478,7 @@ def all_reduces(data):
 FILES = {"schedules.json": schedules, "dualpipe_batches.json": batches, "deadlocks.csv": deadlocks, "integer_program.csv": integer_program,
          "graph_schedules.json": graph_schedules, "layer_graphs.csv": layer_graphs, "pipedream_orders.json": pipedream_orders,
          "pipedream_profiles.json": pipedream_profiles, "pipedream_optimizer.csv": pipedream_optimizer, "piper_input.json": piper, "piper_runs.csv": piper_runs,
+         "dnn_partitioning_input.json": dnn_partitioning, "dnn_partitioning_runs.csv": dnn_partitioning_runs,
          "two_bw_paper.csv": two_bw, "edgepipe.json": edgepipe, "edgepipe_random.json": edgepipe_random, "edgepipe_odd.json": edgepipe_odd,
          "weight_versions.csv": weight_versions, "weight_predictions.csv": weight_predictions, "stability_limits.csv": stability_limits,
          "weight_distances.csv": weight_distances, "weight_losses.csv": weight_losses, "weight_curves.csv": weight_curves,

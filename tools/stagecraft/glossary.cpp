@@ -67,11 +67,15 @@ constexpr Term kTerms[] = {
     {"simulated", "Time of the same thing in simulation, next to a prediction or a measurement."},
     {"measured", "Time on a real machine, next to a simulation of the same program."},
     {"off", "Difference of the simulated from the predicted time, in percent."},
-    {"gap", "Distance of a plan from the lower bound of its planner's own cost model, in percent."},
+    {"gap", "Distance of a plan from the model's limit, in percent: how good the search of its planner was."},
     {"room",
      "Distance of the simulated time from a lower bound that holds for every plan with micro-batches of this size, in "
      "percent. A large value means that a much better plan is possible, not that one exists."},
-    {"bound|lower bound|model's bound", "A time that is proved to be at most the best possible."},
+    {"model's limit",
+     "The time of a micro-batch that no plan of the planner's kind beats in the planner's own cost model. A simulated "
+     "plan may "
+     "be faster, where that model is slower than the simulation."},
+    {"bound|lower bound", "A time that is proved to be at most the best possible."},
     {"fluid",
      "The period or makespan when the row is simulated again on the `fluid` backend, with network contention."},
     {"columns not shown",

@@ -22,10 +22,18 @@ constexpr double kMostSubproblems = 2e7;
 /// Types of the cluster that replicas of a choice may be of.
 using TypeChoice = std::vector<DeviceTypeId>;
 
+/// Whether any layer has a backward. Models of inference have none.
+bool has_gradients(const PlannerInput& input, const msr::Types& types) {
+  const auto ids = input.model.layers.ids();
+  return std::any_of(ids.begin(), ids.end(), [&](LayerId layer) {
+    return input.costs.at(layer, types.types.front(), input.options.micro_batch_size).backward().value > 0;
+  });
+}
+
 /// A layer on the slowest of the types of each choice. What it shares with other layers counts as its own: it reads all
 /// of it.
 Sums amounts_of(const PlannerInput& input, LayerId layer, const std::vector<int>& replicas,
-                const std::vector<TypeChoice>& types) {
+                const std::vector<TypeChoice>& types, bool trains) {
   const Layer& model_layer = input.model.layers[layer];
   const int size = input.options.micro_batch_size;
   Sums sums;
@@ -43,6 +51,7 @@ Sums amounts_of(const PlannerInput& input, LayerId layer, const std::vector<int>
   }
   const auto update = [&](std::size_t c) {
     double seconds = 0;
+    if (!trains) return seconds;
     for (const DeviceTypeId type : types[c]) seconds = std::max(seconds, input.costs.update(parameters, type).value);
     return seconds;
   };
@@ -51,7 +60,8 @@ Sums amounts_of(const PlannerInput& input, LayerId layer, const std::vector<int>
   if (alike) sums.update = update(0);
   for (std::size_t c = 0; c < replicas.size() && !alike; ++c) sums.seconds[c] += update(c) / input.micro_batches;
   const MemoryUnits memory = parameter_memory(parameters, input.model.precision);
-  sums.weights = memory.weights.value, sums.gradients = memory.gradients.value, sums.optimizer = memory.optimizer.value;
+  sums.weights = memory.weights.value;
+  if (trains) sums.gradients = memory.gradients.value, sums.optimizer = memory.optimizer.value;
   return sums;
 }
 
@@ -168,10 +178,11 @@ GraphPlanInput plan_input_of(const PlannerInput& input) {
   p.layers = msr::layer_graph(input.model);
   p.devices = static_cast<int>(plan_input.devices.size());
   p.micro_batches = input.micro_batches;
+  p.trains = has_gradients(input, types);
   const std::vector<TypeChoice> any = set_choices(types, input.options.straight ? 1 : size, p);
   plan_input.slowest = types.mixed() && p.of_type.empty();
   for (const LayerId layer : input.model.layers.ids()) {
-    p.amounts.push_back(amounts_of(input, layer, p.replicas, any));
+    p.amounts.push_back(amounts_of(input, layer, p.replicas, any, p.trains));
     p.output.push_back(input.model.layers[layer].output.value * size);
   }
   const std::optional<Bytes> memory = input.options.memory;

@@ -48,7 +48,7 @@ Times times_of(const GraphProblem& p, const Sums& sums, int choice) {
   const double r = p.replicas[choice];
   const double all_reduce = r > 1 ? ring_share(p.replicas[choice]) * sums.gradients / p.among_replicas[choice] : 0;
   return {sums.seconds[choice] + p.operations + p.own_operations[choice] + (all_reduce + sums.update) / p.micro_batches,
-          2 * sums.entering / (r * p.bandwidth)};
+          (p.trains ? 2 : 1) * sums.entering / (r * p.bandwidth)};
 }
 
 double memory_of(const GraphProblem& p, const Sums& sums, int choice, int depth) {

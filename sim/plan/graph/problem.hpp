@@ -42,6 +42,7 @@ struct GraphProblem {
   std::vector<int> type;         ///< Type of each choice, or kAnyType; empty: there is one type.
   std::vector<Sums> amounts;     ///< Amounts of each layer alone; `entering` is not read.
   std::vector<double> output;    ///< Bytes of a micro-batch that each layer sends to every stage that reads it.
+  bool trains = true;            ///< False: no layer has a gradient, so none is sent or kept.
   double operations = 0;         ///< Overhead of every stage in seconds for one micro-batch.
   double memory = kInfinity;     ///< Bytes of a device.
   double bandwidth = kInfinity;  ///< Bytes a second between stages.

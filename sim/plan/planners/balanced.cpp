@@ -113,7 +113,7 @@ class Partition {
 
 struct Division {
   std::vector<int> bounds;  ///< First layer of each stage, and the end.
-  double busiest = 0, lower_bound = 0;
+  double busiest = 0, model_limit = 0;
   bool exact = false;  ///< No division is better.
 };
 
@@ -154,7 +154,7 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
   division.bounds.push_back(layers);
   if (shared) even_out(division.bounds, devices);
   division.busiest = largest_load(devices, division.bounds);
-  division.lower_bound = shared ? least_load(devices) : division.busiest;
+  division.model_limit = shared ? least_load(devices) : division.busiest;
   return division;
 }
 
@@ -180,8 +180,8 @@ Planned plan_balanced(const PlannerInput& input) {
       chain.plan.stages[StageId{s}].shape.layers.push_back(LayerId{layer});
   Plan plan = finish_chain(std::move(chain), input);
   return {{.predicted = {division.busiest},
-           .lower_bound = {division.lower_bound},
-           .bound_reason = division.exact ? "the search was exhaustive" : "all work shared evenly"},
+           .model_limit = {division.model_limit},
+           .limit_reason = division.exact ? "the search was exhaustive" : "all work shared evenly"},
           std::move(plan)};
 }
 

@@ -21,8 +21,8 @@ Planned plan_brute(const PlannerInput& input) {
   const auto pipeline = msr::search_all(mixed, options, kMostDivisions);
   if (!pipeline) msr::refuse(input, work, devices.size());
   Planned result = msr::planned(input, work, *pipeline, devices);
-  result.lower_bound = result.predicted;
-  result.bound_reason = "every division was looked at";
+  result.model_limit = result.predicted;
+  result.limit_reason = "every division was looked at";
   return result;
 }
 

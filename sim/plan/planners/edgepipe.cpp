@@ -254,8 +254,8 @@ Planned plan_edgepipe(const PlannerInput& input) {
   finish_plan(plan, input, false);
   return {{.predicted = {chain_plan->period},
            .memory = {edgepipe::figures_of(asked.problem, chain_plan->chain).memory},
-           .lower_bound = {chain_plan->least_period},
-           .bound_reason = reason_of(objective),
+           .model_limit = {chain_plan->least_period},
+           .limit_reason = reason_of(objective),
            .states = chain_plan->states},
           std::move(plan)};
 }

@@ -27,8 +27,8 @@ Planned plan_graphpipe(const PlannerInput& input) {
                   "more devices or memory, smaller micro-batches, or the planner 'graph-exact'");
   Planned result = graph::planned(input, plan_input, division->parts, false);
   result.predicted = {graph::figures_of(plan_input.problem, division->parts, false).bottleneck};
-  result.lower_bound = {graph::least_bottleneck(plan_input.problem)};
-  result.bound_reason = graph::reason_for(plan_input, "all work shared evenly, or the longest layer alone");
+  result.model_limit = {graph::least_bottleneck(plan_input.problem)};
+  result.limit_reason = graph::reason_for(plan_input, "all work shared evenly, or the longest layer alone");
   if (plan_input.problem.unit > 1) set_heuristic(result, input, graph::units_text(plan_input.problem));
   msr::note_idle_devices(result, input);
   result.states = division->states;

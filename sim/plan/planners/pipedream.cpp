@@ -156,10 +156,10 @@ Planned plan_pipedream(const PlannerInput& input) {
   const bool shares_samples = input.options.share == Share::Samples;
   const bool all_replicas =
       options.levels.size() == 1 || (shares_samples && msr::most_replicas(input) >= static_cast<int>(devices.size()));
-  result.lower_bound = all_replicas ? result.predicted : Seconds{msr::shared_evenly(input, types)};
-  result.bound_reason = all_replicas ? "the search was exhaustive" : "all work shared evenly";
+  result.model_limit = all_replicas ? result.predicted : Seconds{msr::shared_evenly(input, types)};
+  result.limit_reason = all_replicas ? "the search was exhaustive" : "all work shared evenly";
   if (all_replicas && types.mixed() && options.levels.size() > 1)
-    result.bound_reason += ", with replicas on servers of one type each";
+    result.limit_reason += ", with replicas on servers of one type each";
   if (!all_used) msr::note_idle_devices(result, input);
   if (!pipeline->exhaustive) set_heuristic(result, input, msr::kLineOfDevices);
   return result;

@@ -226,8 +226,8 @@ Planned plan_piper(const PlannerInput& input) {
     result.plan.stages.push_back(std::move(stage));
   }
   finish_plan(result.plan, input, false);
-  result.predicted = result.lower_bound = {pipeline->seconds};
-  result.bound_reason = "the search was exhaustive";
+  result.predicted = result.model_limit = {pipeline->seconds};
+  result.limit_reason = "the search was exhaustive";
   if (!pipeline->exhaustive) set_heuristic(result, input, msr::kLineOfDevices);
   msr::note_idle_devices(result, input);
   result.states = pipeline->states;

@@ -152,8 +152,8 @@ Planned plan_spp(const PlannerInput& input) {
   }
   finish_plan(planned.plan, input, false);
   planned.predicted = Seconds{shortest / input.micro_batches};
-  planned.lower_bound = Seconds{bottleneck};
-  planned.bound_reason = "the slowest stage or channel of the best division along this line of devices";
+  planned.model_limit = Seconds{bottleneck};
+  planned.limit_reason = "the slowest stage or channel of the best division along this line of devices";
   if (problem.unit > 1)
     set_heuristic(planned, input, fmt::format("stages take neighbors in groups of {}", problem.unit));
   msr::note_idle_devices(planned, input);

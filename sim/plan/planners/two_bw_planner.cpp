@@ -260,8 +260,8 @@ class TwoBwSearch {
     finish_plan(result.plan, input_, false);
     result.predicted = {best_.period};
     result.memory = {best_.memory};
-    result.lower_bound = {bounds::shared_work(work_of_layers(), types_.counts()) * best_.width};
-    result.bound_reason = "all work of these micro-batches shared evenly";
+    result.model_limit = {bounds::shared_work(work_of_layers(), types_.counts()) * best_.width};
+    result.limit_reason = "all work of these micro-batches shared evenly";
     result.states = states_;
     return result;
   }

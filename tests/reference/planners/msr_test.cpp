@@ -108,7 +108,7 @@ TEST_CASE("pipedream: VGG-16 on 4 machines is cut where the released runtime cut
   CHECK(model.layers[planned.plan.stages[StageId{0}].shape.layers.back()].name == "node18");
   CHECK(model.layers[planned.plan.stages[StageId{1}].shape.layers.front()].name == "node19");
   CHECK(planned.predicted.value == doctest::Approx(0.205520896).epsilon(1e-9));
-  CHECK(planned.lower_bound == planned.predicted);
+  CHECK(planned.model_limit == planned.predicted);
 }
 
 TEST_CASE("pipedream: choices equal those that Table 1 of the paper reports") {

@@ -290,8 +290,8 @@ TEST_CASE("edgepipe plans: period, bound and memory equal the ones by hand") {
   const Planned result = plan_with(model, cluster, "{micro_batch_size: 2}", 3);
   // Items of two samples: 4 s a layer, 2 s on d2; a hop of 20 B takes 2 s, or 4 s to or from d2.
   CHECK(result.predicted.value == 4);
-  CHECK(result.lower_bound.value == 4);
-  CHECK(result.bound_reason == "the search was exhaustive");
+  CHECK(result.model_limit.value == 4);
+  CHECK(result.limit_reason == "the search was exhaustive");
   CHECK(result.plan.stage_count() == 3);
   CHECK(result.plan.mini_batch == 6);
   CHECK(result.plan.edges.size() == 2);
@@ -316,7 +316,7 @@ TEST_CASE("edgepipe plans: each objective has its own optimum") {
   CHECK(stages("finite", 3) == 2);  // 24 s against 23.
   const Planned latency = plan_with(model, cluster, "{objective: latency}");
   CHECK(latency.predicted.value == 8);
-  CHECK(latency.lower_bound.value == 5);
+  CHECK(latency.model_limit.value == 5);
 
   Cluster medium = test::bare_cluster(2);
   test::connect(medium, {0, 1}, 5, 0, Duplex::Half);

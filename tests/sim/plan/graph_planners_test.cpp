@@ -79,16 +79,16 @@ TEST_CASE("planners: graphpipe and graph-exact run branches in parallel") {
     CHECK(result->plan.stage_count() == 8);
     CHECK(result->plan.mini_batch == 8);
     CHECK(result->states > 0);
-    CHECK(result->lower_bound.value <= result->predicted.value * (1 + 1e-12));
+    CHECK(result->model_limit.value <= result->predicted.value * (1 + 1e-12));
     CHECK(result->memory.value == memory_of(*result, model, cluster, 8));
     check_use(*result, model);
   }
   CHECK(quick.predicted.value == doctest::Approx(3).epsilon(1e-9));
-  CHECK(quick.lower_bound.value == doctest::Approx(3).epsilon(1e-12));
+  CHECK(quick.model_limit.value == doctest::Approx(3).epsilon(1e-12));
   // 7 times 3 s and once the way through 5 stages, or 8; the messages take 1e-10 s.
   CHECK(exact.predicted.value * 8 == doctest::Approx(7 * 3 + 5 * 3).epsilon(1e-9));
   CHECK(chain.predicted.value * 8 == doctest::Approx(7 * 3 + 8 * 3).epsilon(1e-9));
-  CHECK(exact.bound_reason == "the search was exhaustive");
+  CHECK(exact.limit_reason == "the search was exhaustive");
   const std::vector<int> shallow = depth_to_sink(exact.plan.graph()), deep = depth_to_sink(chain.plan.graph());
   CHECK(*std::max_element(shallow.begin(), shallow.end()) == 5);
   CHECK(*std::max_element(deep.begin(), deep.end()) == 8);
@@ -146,8 +146,8 @@ TEST_CASE("planners: stages of a graph get the type that suits them") {
     const Planned mixed = planned(name, model, cluster, "{}"),
                   alike = planned(name, model, cluster, "{devices: [d0, d1, d2]}");
     CHECK(mixed.predicted.value <= alike.predicted.value * (1 + 1e-9));
-    CHECK(mixed.bound_reason.find("with replicas of one type, or as slow as the slowest") != std::string::npos);
-    CHECK(alike.bound_reason.find("slow") == std::string::npos);
+    CHECK(mixed.limit_reason.find("with replicas of one type, or as slow as the slowest") != std::string::npos);
+    CHECK(alike.limit_reason.find("slow") == std::string::npos);
     check_use(mixed, model);
     for (const Stage& stage : mixed.plan.stages)  // 16 bytes of weights and 8 for each later stage: one layer, or two.
       if (stage.devices().front().value == 3) CHECK(stage.shape.layers.size() <= 2);
@@ -159,19 +159,19 @@ TEST_CASE("planners: stages of a graph get the type that suits them") {
   CHECK(planned("graphpipe", branches(1, 7), cluster, "{}").predicted.value == doctest::Approx(3).epsilon(1e-9));
   // With more types than the planner distinguishes, all devices count as the slowest.
   const Planned many = planned("graphpipe", model, test::devices_with({1, 2, 3, 4, 5, 6}), "{bandwidth: 1 TB/s}");
-  CHECK(many.bound_reason.find("with every device as slow as the slowest") != std::string::npos);
+  CHECK(many.limit_reason.find("with every device as slow as the slowest") != std::string::npos);
 }
 
 TEST_CASE("planners: graph-exact fuses chains, and takes GraphPipe's stages if its search is too long") {
   const ModelGraph model = branches(4, 6);
   const Cluster cluster = test::star(8, 1e12, 0);
   const Planned fused = planned("graph-exact", model, cluster, "{blocks: 9}");
-  CHECK(fused.bound_reason == "the search over 9 blocks was exhaustive");
+  CHECK(fused.limit_reason == "the search over 9 blocks was exhaustive");
   check_use(fused, model);
   CHECK(planned("graph-exact", model, cluster, "{}").predicted <= fused.predicted);
   const Planned cut = planned("graph-exact", model, cluster, "{states: 10}");
-  CHECK(cut.bound_reason.find("a heuristic: GraphPipe's stages") != std::string::npos);
-  CHECK(cut.lower_bound <= cut.predicted);
+  CHECK(cut.limit_reason.find("a heuristic: GraphPipe's stages") != std::string::npos);
+  CHECK(cut.model_limit <= cut.predicted);
   CHECK(cut.predicted >= planned("graph-exact", model, cluster, "{}").predicted);
 }
 

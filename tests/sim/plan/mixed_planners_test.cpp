@@ -48,14 +48,14 @@ TEST_CASE("planners on two types: plans for four fast and four slow devices equa
     CAPTURE(name);
     const Planned result = test::planned(name, model, cluster, "{micro_batch_size: 1, cuts: listed}");
     CHECK(result.predicted.value == doctest::Approx(3).epsilon(1e-9));
-    CHECK(result.lower_bound == result.predicted);
+    CHECK(result.model_limit == result.predicted);
     CHECK(result.plan.stage_count() == 8);
   }
   const Planned wide = test::planned("2bw", model, cluster, "{largest_micro_batch: 1}", 16);
   CHECK(wide.predicted.value > 0);
-  CHECK(wide.predicted.value >= wide.lower_bound.value * (1 - 1e-12));
+  CHECK(wide.predicted.value >= wide.model_limit.value * (1 - 1e-12));
   // Even 12 x 3 s on 4 devices of speed 2 and 4 of speed 1: 36 / 12 for each micro-batch of one pipeline.
-  CHECK(wide.lower_bound.value / wide.plan.mini_batch * 16 == doctest::Approx(3).epsilon(1e-9));
+  CHECK(wide.model_limit.value / wide.plan.mini_batch * 16 == doctest::Approx(3).epsilon(1e-9));
 }
 
 TEST_CASE("2bw on two types orders stages by type, mostly as good as any order of the devices") {
@@ -92,7 +92,7 @@ TEST_CASE("2bw on two types orders stages by type, mostly as good as any order o
     } while (std::next_permutation(order.begin(), order.end()));
     const double each = result.predicted.value / static_cast<double>(result.plan.mini_batch) * 8;
     CHECK(each >= shortest * (1 - 1e-6));
-    CHECK(result.lower_bound.value <= result.predicted.value * (1 + 1e-9));
+    CHECK(result.model_limit.value <= result.predicted.value * (1 + 1e-9));
     best += each <= shortest * (1 + 1e-6), ++count;
   }
   MESSAGE("2bw: ", best, " of ", count, " as good as the best of all orders");

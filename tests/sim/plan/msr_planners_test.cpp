@@ -58,13 +58,13 @@ TEST_CASE("pipedream: replicas that take micro-batches in turn divide their numb
       const std::string options = "{share: micro_batches, fewer: true}";
       const Planned searched = planned("pipedream", model, flat, options, micro_batches);
       CHECK(searched.predicted.value == planned("brute", model, flat, options, micro_batches).predicted.value);
-      CHECK(searched.bound_reason == "the search was exhaustive");
+      CHECK(searched.limit_reason == "the search was exhaustive");
       for (const Stage& stage : searched.plan.stages) CHECK(micro_batches % stage.turns() == 0);
     }
   // Seven micro-batches have no two, three or four replicas, and there are more devices than layers.
   const Planned idle = planned("pipedream", model, test::star(5, 1e9, 0), "{share: micro_batches}", 7);
   CHECK(shape(idle.plan) == "1x1-2x1-1x1");  // The last layer is as long as the two before it.
-  CHECK(idle.bound_reason == "the search was exhaustive; 2 devices idle: they make no such plan faster");
+  CHECK(idle.limit_reason == "the search was exhaustive; 2 devices idle: they make no such plan faster");
   // Servers: two replicas inside and three outside divide six micro-batches together.
   const Planned servers = planned("pipedream", chain({1}), hosts(3, 2, 1e12, 1e12), "{share: micro_batches}", 6);
   CHECK(shape(servers.plan) == "1x6");
@@ -81,8 +81,8 @@ TEST_CASE("planners: pipedream and brute agree, also with hosts") {
   const Planned by_search = planned("pipedream", model, flat, options),
                 by_force = planned("brute", model, flat, options);
   CHECK(by_search.predicted.value == by_force.predicted.value);
-  CHECK(by_search.lower_bound == by_search.predicted);
-  CHECK(by_search.bound_reason == "the search was exhaustive");
+  CHECK(by_search.model_limit == by_search.predicted);
+  CHECK(by_search.limit_reason == "the search was exhaustive");
   CHECK(by_search.states > 0);
   CHECK(by_search.plan.micro_batches(StageId{0}) == 8);
   CHECK(by_search.predicted.value == doctest::Approx(12).epsilon(1e-6));  // 12 s a sample, four samples on four devices
@@ -131,7 +131,7 @@ TEST_CASE("planners: piper recomputes if memory is short") {
   CHECK(roomy.predicted.value == doctest::Approx(3).epsilon(1e-6));
   CHECK_FALSE(roomy.plan.stages[StageId{0}].shape.recomputes_all());
   CHECK(roomy.memory.value == 2 * 100 + 16);
-  CHECK(roomy.lower_bound == roomy.predicted);
+  CHECK(roomy.model_limit == roomy.predicted);
   // The first stage has no input: recomputed it keeps 100 bytes once. The second keeps 100 bytes either way.
   const Planned tight = planned("piper", model, cluster, "{memory: 150 B}");
   CHECK(tight.plan.stages[StageId{0}].shape.recomputes_all());

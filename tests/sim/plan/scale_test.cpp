@@ -42,10 +42,10 @@ Cluster four_types(int each) {
 }
 
 void check_heuristic(const Planned& result) {
-  CAPTURE(result.bound_reason);
-  CHECK(result.bound_reason.find("a heuristic") != std::string::npos);
-  CHECK(result.lower_bound.value > 0);
-  CHECK(result.lower_bound.value <= result.predicted.value * (1 + 1e-9));
+  CAPTURE(result.limit_reason);
+  CHECK(result.limit_reason.find("a heuristic") != std::string::npos);
+  CHECK(result.model_limit.value > 0);
+  CHECK(result.model_limit.value <= result.predicted.value * (1 + 1e-9));
   std::set<DeviceId> devices;
   std::size_t used = 0;
   for (const Stage& stage : result.plan.stages)
@@ -65,8 +65,8 @@ TEST_CASE("planners answer for 96 layers on 64 devices of four types, with all w
     const Planned result = planned(name, model, cluster, "{micro_batch_size: 8}");
     check_heuristic(result);
     // Device seconds of one sample are 3 s of each layer; 16 devices of each speed have 16 (4 + 3 + 2 + 1) = 160 of it.
-    CHECK(result.lower_bound.value == doctest::Approx(8 * 96 * 3 / 160.0).epsilon(1e-9));
-    CHECK(result.predicted.value < 2 * result.lower_bound.value);
+    CHECK(result.model_limit.value == doctest::Approx(8 * 96 * 3 / 160.0).epsilon(1e-9));
+    CHECK(result.predicted.value < 2 * result.model_limit.value);
   }
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("planners: piper has more devices than micro-batches, and says which a
   for (const Stage& stage : result.plan.stages) used += static_cast<int>(stage.devices().size());
   CHECK(used == 32);  // Four replicas of each layer, more than the four micro-batches in all.
   CHECK(result.predicted.value == doctest::Approx(3).epsilon(1e-6));
-  CHECK(result.bound_reason == "the search was exhaustive; 8 devices idle: they make no such plan faster");
+  CHECK(result.limit_reason == "the search was exhaustive; 8 devices idle: they make no such plan faster");
 }
 
 TEST_CASE("spp: a hierarchy of links is ordered group by group, as least cuts would cross each slow link once") {

@@ -87,7 +87,7 @@ TEST_CASE("what ran comes first, the shortest period before the others") {
 
 TEST_CASE("no prediction is below its bound") {
   for (const PlanRow& r : compare("all").rows)
-    if (r.ran() && r.lower_bound.value > 0) CHECK(r.lower_bound.value <= r.predicted.value * (1 + 1e-9));
+    if (r.ran() && r.model_limit.value > 0) CHECK(r.model_limit.value <= r.predicted.value * (1 + 1e-9));
 }
 
 TEST_CASE("no simulated plan is below the bound of all plans") {
@@ -161,12 +161,12 @@ TEST_CASE("a time below its bound is marked, unless by rounding") {
   PlanRow r;
   r.planner = "balanced";
   r.each = {9e-3}, r.time_bound = {12e-3};
-  r.predicted = {1}, r.lower_bound = {1 + 1e-12};
+  r.predicted = {1}, r.model_limit = {1 + 1e-12};
   table.rows = {r};
   const std::string text = to_text(table);
   CHECK(text.find(" -25 % ") != std::string::npos);
   CHECK(text.find(" 0 % ") != std::string::npos);
-  CHECK(text.find("model's bound") != text.rfind("model's bound"));  // As the name and in the legend.
+  CHECK(text.find("model's limit") != text.rfind("model's limit"));  // As the name and in the legend.
 }
 
 TEST_CASE("unknown planners and backends that do not simulate are refused") {

@@ -29,6 +29,18 @@ struct Ratio {
   bool replicated = false;
 };
 
+/// The plan on devices that have no more memory than this simulation of it needs.
+PlannedExperiment with_little_memory(PlannedExperiment planned, const Report& report) {
+  const auto cluster = std::make_shared<Cluster>(*planned.experiment.cluster);
+  for (DeviceType& type : cluster->types) type.memory = type.memory_reserve = {};
+  for (const DeviceId d : cluster->devices.ids()) {
+    Bytes& memory = cluster->types[cluster->devices[d].type].memory;
+    memory = std::max(memory, report.devices[d].memory.total);
+  }
+  planned.experiment.cluster = cluster;
+  return planned;
+}
+
 /// Simulates the settings on `ideal`, and compares with the bound for their schedule.
 Ratio compare(const std::string& file, Strings sets, const std::string& schedule) {
   sets.insert(sets.end(), {"run.schedule=" + schedule, "run.iterations=" + number(kIterations)});
@@ -43,6 +55,11 @@ Ratio compare(const std::string& file, Strings sets, const std::string& schedule
     const double shortest = splits ? bound.period.value : std::max(bound.period, bound.unsplit).value;
     CHECK(bound.work.value <= bound.period.value * kRounding);
     CHECK(shortest <= period * kRounding);
+    const PlanBound little = plan_bound(with_little_memory(planned, report), LinkCollectives(e.cluster));
+    const double in_memory = splits ? little.period.value : std::max(little.period, little.unsplit).value;
+    CHECK(little.fits);
+    CHECK(in_memory <= period * kRounding);
+    CHECK(in_memory >= shortest);
     const SearchObjective objective(Objective::Energy, planned, kIterations);
     AmountBound amount = objective.of_devices(used_devices(planned.plan));
     for (const auto& [type, work] : bound.work_of_type) amount.fixed += objective.work_price(type) * work.value;
@@ -126,6 +143,25 @@ TEST_CASE("no order of work has a shorter period than the bound of its plan, wit
                .ran;
   }
   CHECK(ran > 50);
+}
+
+TEST_CASE("with room for few stashes, a micro-batch goes through the chain and back in turn with others") {
+  const auto bound = [](const std::string& memory) {
+    const Experiment e =
+        load_experiment("scenarios/examples/quickstart.yaml",
+                        {"model={builder: uniform, layers: 2, forward: 1 ms, backward: 2 ms, stash: 1 GiB}",
+                         "cluster={generator: uniform, devices: 2, type: any, link: {bandwidth: 1000 TB/s, latency: 0 "
+                         "s}, types: {any: {peak: 1 "
+                         "TFLOP/s, memory: " +
+                             memory + ", memory_bandwidth: 100 GB/s}}}",
+                         "plan={planner: balanced, stages: 2}", "run.micro_batches=8"});
+    return plan_bound(plan_experiment(e), LinkCollectives(e.cluster)).unsplit.value;
+  };
+  // 1 ms, 1 + 2 ms on the second stage and 2 ms hold the only stash of the first: 8 x 6 ms.
+  CHECK(bound("1 GiB") == doctest::Approx(48e-3).epsilon(1e-9));
+  CHECK(bound("1.5 GiB") == doctest::Approx(32e-3).epsilon(1e-9));
+  // With more room, work and the wait for the first and the last micro-batch count: 8 x 3 + 3 ms.
+  CHECK(bound("8 GiB") == doctest::Approx(27e-3).epsilon(1e-9));
 }
 
 TEST_CASE("the bound of replicas of one stage is the period") {

@@ -11,6 +11,7 @@
 
 #include <fmt/core.h>
 
+#include "models/dnn_partitioning.hpp"
 #include "models/onnx/import.hpp"
 #include "models/pipedream_graph.hpp"
 #include "sim/core/activity.hpp"
@@ -138,6 +139,14 @@ std::string import_model(const Arguments& a) {
   return timed_model_yaml(model_of(read.input), "From an input of Piper");
 }
 
+/// A scenario from an input of dnn-partitioning. Doubts about the numbers go to stderr.
+std::string import_dnn_partitioning(const Arguments& a) {
+  const std::string file = a.text("FILE");
+  const DnnPartitioning read = read_dnn_partitioning(read_file(file), file);
+  for (const std::string& warning : read.warnings) print_error("{}: warning: {}\n", file, warning);
+  return dnn_partitioning_scenario(read);
+}
+
 /// Whether the arguments of Megatron-LM stand on the command line, after "--".
 bool are_inline(const Arguments& a) { return a.text("KIND") == "megatron" && a.list("FILE").front().starts_with("--"); }
 
@@ -188,9 +197,10 @@ int deliver(const Arguments& a, const std::string& text) {
   return print("wrote " + a.text("out") + "\n"), 0;
 }
 
-constexpr const char* kImportKinds[] = {"pytorch-csv", "onnx",     "pipedream-graph", "piper",     "pipeedge",
-                                        "simgrid-xml", "megatron", "torchtitan",      "deepspeed", "huggingface",
-                                        "kineto",      "nsight",   "megatron-timing", "trace"};
+constexpr const char* kImportKinds[] = {
+    "pytorch-csv", "onnx",        "pipedream-graph", "piper",           "dnn-partitioning",
+    "pipeedge",    "simgrid-xml", "megatron",        "torchtitan",      "deepspeed",
+    "huggingface", "kineto",      "nsight",          "megatron-timing", "trace"};
 
 std::string import_kinds_text() {
   std::string text;
@@ -236,6 +246,7 @@ int execute_import_from(const Arguments& a) {
   if (a.list("FILE").size() > 1 && !are_inline(a)) throw InputError("one FILE is enough", "only pipeedge reads three");
   if (a.text("KIND") == "simgrid-xml") return deliver(a, import_simgrid(a));
   if (a.text("KIND") == "pipedream-graph" || a.text("KIND") == "piper") return deliver(a, import_model(a));
+  if (a.text("KIND") == "dnn-partitioning") return deliver(a, import_dnn_partitioning(a));
   if (a.text("KIND") == "onnx") return deliver(a, import_onnx(a));
   if (is_training_setup(a.text("KIND"))) return deliver(a, import_setup(a));
   if (a.text("KIND") == "huggingface") return deliver(a, import_huggingface(a));
@@ -255,7 +266,8 @@ int execute_import_from(const Arguments& a) {
 extern const Command import_from{
     .name = "import",
     .summary =
-        "Import schedules and traces of PyTorch, models of ONNX, Hugging Face, PipeDream and Piper, runs of "
+        "Import schedules and traces of PyTorch, models of ONNX, Hugging Face, PipeDream, Piper and dnn-partitioning, "
+        "runs of "
         "Megatron-LM, torchtitan "
         "and DeepSpeed, files of PipeEdge and SimGrid",
     .group = "Import and export",
@@ -263,7 +275,8 @@ extern const Command import_from{
     .arguments =
         {{"KIND",
           Argument::Kind::Text,
-          "pytorch-csv, onnx, pipedream-graph, piper, pipeedge, simgrid-xml, megatron, torchtitan, deepspeed, "
+          "pytorch-csv, onnx, pipedream-graph, piper, dnn-partitioning, pipeedge, simgrid-xml, megatron, torchtitan, "
+          "deepspeed, "
           "huggingface, kineto, nsight, megatron-timing or trace",
           {},
           true},

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <csignal>
+#include <future>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <fmt/core.h>
@@ -166,6 +168,10 @@ int execute_search(const Arguments& a) {
   const SearchSets given = sets_of(a);
   const Experiment experiment = load_experiment(a.text("FILE"), given.sets);
   select_columns(example_of(options, experiment), layout.columns);  // Names a wrong column before the search.
+  // Reading the published runs takes one thread some tenths of a second, so it goes on next to the search.
+  std::future<std::optional<PredictionInterval>> interval =
+      std::async(options.threads == 1 ? std::launch::deferred : std::launch::async,
+                 [&experiment] { return prediction_interval(experiment); });
   ChoiceTable table;
   {
     const NotedInterrupt noted({SIGINT, SIGTERM});
@@ -176,7 +182,7 @@ int execute_search(const Arguments& a) {
     });
   }
   if (!is_first) return 0;
-  table.interval = prediction_interval(experiment);
+  table.interval = interval.get();
   if (!given.has_plan) {
     table.configured_period = {}, table.configured_amount = 0, table.own_replayed.reset();
     // The plan that stands in for a missing one uses few devices.
