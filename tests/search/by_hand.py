@@ -160,7 +160,7 @@ def compare(stagecraft, name, wanted):
 def main():
     stagecraft = sys.argv[1]
     full = os.environ.get("STAGECRAFT_TRIALS") == "full"
-    wanted = int(sys.argv[2]) if len(sys.argv) > 2 else 100 if full else 10
+    wanted = int(sys.argv[2]) if len(sys.argv) > 2 else 100 if full else 3
     results = [compare(stagecraft, name, wanted) for name in sys.argv[3:] or (EXAMPLES if full else QUICK)]
     sys.exit(0 if all(results) else 1)
 

@@ -66,6 +66,18 @@ function(stagecraft_brief target)
   target_precompile_headers(${target} REUSE_FROM stagecraft_${STAGECRAFT_BRIEF}_headers)
 endfunction()
 
+# stagecraft_optimized_first(<target>): the linker takes an inline function from the first object that has it, so the objects
+# of rooms that compute come before the target's own, which are not optimized. A run took 0.55 s in place of 0.25 s.
+function(stagecraft_optimized_first target)
+  if(NOT STAGECRAFT_BRIEF STREQUAL "brief")
+    return()
+  endif()
+  foreach(room core config model training cluster cost plan schedule schedule_file weights program timeline report experiment search)
+    list(APPEND archives $<TARGET_FILE:stagecraft_${room}>)
+  endforeach()
+  target_link_options(${target} BEFORE PRIVATE LINKER:--whole-archive ${archives} LINKER:--no-whole-archive)
+endfunction()
+
 # stagecraft_library(<room> [QUICK|UPPER|BRIEF] USES <rooms> LINKS <libraries> HEADERS <headers>)
 # One static library of the .cpp files in the current folder. A room sees only what it uses. QUICK, BRIEF: see above. UPPER:
 # QUICK, and above the reports, so that it includes most of what is below, as BRIEF ones do. A room with flags of its own
