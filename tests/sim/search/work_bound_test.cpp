@@ -33,7 +33,8 @@ struct Ratio {
 PlannedExperiment with_little_memory(PlannedExperiment planned, const Report& report) {
   const auto cluster = std::make_shared<Cluster>(*planned.experiment.cluster);
   for (DeviceType& type : cluster->types) type.memory = type.memory_reserve = {};
-  for (const DeviceId d : cluster->devices.ids()) {
+  for (const DeviceId d : report.devices.ids()) {  // A program with groups has fewer devices than the cluster.
+    if (!cluster->devices.contains(d)) continue;
     Bytes& memory = cluster->types[cluster->devices[d].type].memory;
     memory = std::max(memory, report.devices[d].memory.total);
   }
