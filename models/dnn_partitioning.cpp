@@ -112,7 +112,7 @@ class DnnPartitioningReader {
     const std::string& id = node.at("id").text;
     if (!index_.emplace(id, static_cast<int>(nodes_.size())).second)
       problems_.add(node.at("id").where, "nodes", fmt::format("there are two nodes {}", id),
-                    "each has an id of its own", "duplicate-id");
+                    "no two nodes have the same id", "duplicate-id");
     if (const Value* supported = node.find("supportedOnFpga"); supported && !is_true(supported))
       problems_.add(supported->where, "nodes", fmt::format("node {} runs on a CPU only", id),
                     "stages run on accelerators: give it a time on one", "cpu-only");

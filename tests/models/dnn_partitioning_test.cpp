@@ -59,7 +59,7 @@ TEST_CASE("dnn-partitioning: a layer has the forward and the backward of its col
 }
 
 TEST_CASE("dnn-partitioning: without backward nodes it is inference; nodes that wait for each other are one layer") {
-  // Nodes 1 and 3 share a device, and node 2 lies between them; node 4 has a branch of its own.
+  // Nodes 1 and 3 share a device, and node 2 lies between them; node 4 is alone on another branch.
   const DnnPartitioning read =
       read_dnn_partitioning(input(node(1, 1, R"(, "colorClass": 5, "size": 4)") + ", " + node(2, 2, R"(, "size": 8)") +
                                       ", " + node(3, 3, R"(, "colorClass": 5, "size": 4)") + ", " + node(4, 4),

@@ -70,7 +70,7 @@ class Reader {
     for (const Value& node : nodes())
       if (!index_.emplace(node.at("id").text, static_cast<int>(index_.size())).second)
         problems_.add(node.at("id").where, "nodes", fmt::format("there are two nodes {}", node.at("id").text),
-                      "each has an id of its own", "duplicate-id");
+                      "no two nodes have the same id", "duplicate-id");
     problems_.throw_if_any();
     input_.graph = Digraph(static_cast<int>(nodes().size()));
     for (const Value& edge : file_.at("edges").items) {
