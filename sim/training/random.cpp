@@ -22,16 +22,20 @@ double normal(Rng& rng) {
 
 // Swap-or-not: in each round partners key - x and x (mod count) change places or both stay (Hoang, Morris and Rogaway,
 // CRYPTO 2012). Six rounds for each binary digit of `count` are theirs.
-std::int64_t shuffled(std::int64_t place, std::int64_t count, std::uint64_t key) {
-  Rng rounds(key, "shuffle");
-  for (std::int64_t left = count; left > 0; left /= 2) {
+Shuffle::Shuffle(std::int64_t count, std::uint64_t key) : count_(count) {
+  Rng rng(key, "shuffle");
+  for (std::int64_t left = count; left > 0; left /= 2)
     for (int round = 0; round < 6; ++round) {
-      const auto sum = static_cast<std::int64_t>(rounds.next() % static_cast<std::uint64_t>(count));
-      const std::uint64_t salt = rounds.next();
-      const std::int64_t partner = sum >= place ? sum - place : sum - place + count;
-      Rng coin(salt ^ static_cast<std::uint64_t>(std::max(place, partner)), {});
-      if (coin.next() & 1) place = partner;
+      const auto sum = static_cast<std::int64_t>(rng.next() % static_cast<std::uint64_t>(count));
+      rounds_.push_back({sum, rng.next()});
     }
+}
+
+std::int64_t Shuffle::operator()(std::int64_t place) const {
+  for (const Round& round : rounds_) {
+    const std::int64_t partner = round.sum >= place ? round.sum - place : round.sum - place + count_;
+    Rng coin(round.salt ^ static_cast<std::uint64_t>(std::max(place, partner)), {});
+    if (coin.next() & 1) place = partner;
   }
   return place;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
+#include <vector>
 
 #include "sim/core/random.hpp"
 
@@ -14,7 +15,19 @@ Rng stream(std::uint64_t seed, std::string_view purpose, std::initializer_list<s
 /// Normally distributed, mean 0, variance 1 (Box and Muller, Ann. Math. Statist. 29, 1958).
 double normal(Rng&);
 
-/// Where `place` of `count` goes in the permutation of this key; no table is made.
-std::int64_t shuffled(std::int64_t place, std::int64_t count, std::uint64_t key);
+/// The permutation of `count` places that a key gives; no table of them is made.
+class Shuffle {
+ public:
+  Shuffle(std::int64_t count, std::uint64_t key);
+  std::int64_t operator()(std::int64_t place) const;
+
+ private:
+  struct Round {
+    std::int64_t sum = 0;  ///< Of a place and its partner, modulo the count.
+    std::uint64_t salt = 0;
+  };
+  std::int64_t count_;
+  std::vector<Round> rounds_;
+};
 
 }  // namespace stagecraft

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "sim/training/random.hpp"
-
 namespace stagecraft {
 namespace {
 
@@ -13,12 +11,24 @@ constexpr std::size_t kMostKept = std::size_t{1} << 22;  // Numbers.
 
 }  // namespace
 
+Epochs::Epochs(std::uint64_t seed, std::int64_t rows, std::int64_t mini_batch)
+    : seed_(seed), rows_(rows), mini_batch_(mini_batch) {}
+
 std::int64_t Epochs::row(int iteration, std::int64_t sample) const {
-  const std::int64_t drawn = iteration * mini_batch + sample;
-  return shuffled(drawn % rows, rows, stream(seed, "epoch", {drawn / rows}).next());
+  const std::int64_t drawn = iteration * mini_batch_ + sample;
+  return (*order(drawn / rows_))(drawn % rows_);
 }
 
-Rows::Rows(const TaskShape& shape, std::uint64_t seed) : epochs_{seed, kRows, shape.mini_batch}, starts_{0} {
+std::shared_ptr<const Shuffle> Epochs::order(std::int64_t epoch) const {
+  const std::lock_guard hold(lock_);
+  if (epoch != last_epoch_) {
+    last_order_ = std::make_shared<const Shuffle>(rows_, stream(seed_, "epoch", {epoch}).next());
+    last_epoch_ = epoch;
+  }
+  return last_order_;
+}
+
+Rows::Rows(const TaskShape& shape, std::uint64_t seed) : epochs_(seed, kRows, shape.mini_batch), starts_{0} {
   for (const Operation& op : shape.inputs) starts_.push_back(starts_.back() + numbers({op}));
   for (const Operation& op : shape.losses)
     target_numbers_ += op.kind == OperationKind::CrossEntropy ? op.rows : numbers({op});

@@ -5,16 +5,25 @@
 #include <string>
 #include <vector>
 
+#include "sim/training/random.hpp"
 #include "sim/training/task.hpp"
 
 namespace stagecraft {
 
 /// Which row of a fixed table each sample of each iteration is: every epoch is all of them in a new order.
-struct Epochs {
-  std::uint64_t seed = 1;
-  std::int64_t rows = 1, mini_batch = 1;
-
+class Epochs {
+ public:
+  Epochs(std::uint64_t seed, std::int64_t rows, std::int64_t mini_batch);
   std::int64_t row(int iteration, std::int64_t sample) const;
+
+ private:
+  std::shared_ptr<const Shuffle> order(std::int64_t epoch) const;
+
+  std::uint64_t seed_;
+  std::int64_t rows_, mini_batch_;
+  mutable std::mutex lock_;  ///< Stages ask from their own threads.
+  mutable std::int64_t last_epoch_ = -1;
+  mutable std::shared_ptr<const Shuffle> last_order_;
 };
 
 /// A table whose rows are computed when they are first asked for, and kept where that takes little memory. Samples for

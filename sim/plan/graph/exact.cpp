@@ -62,7 +62,7 @@ class ExactPartitionSearch {
     Label none;
     for (int layer = 0; layer < p_.size() && !options_.sequential; ++layer)
       if (p_.layers.next[layer].empty()) none.next.push_back({layer, 0, 0});
-    keep(LayerSet{}, std::move(none));
+    keep(LayerSet{}, none);
     for (std::size_t size = 0; size + 1 < by_size_.size(); ++size)
       for (const int set : by_size_[size]) extend(set);
     if (by_size_.back().empty()) return {};
@@ -81,7 +81,9 @@ class ExactPartitionSearch {
       const Sums& sums = p_.amounts[layer];
       double fastest = kInfinity, before = 0;
       for (int c = 0; c < p_.choices(); ++c) fastest = std::min(fastest, sums.seconds[c]);
-      for (const int input : p_.layers.previous[layer]) before = std::max(before, from_source_[input]);
+      inputs_of_.emplace_back();
+      for (const int input : p_.layers.previous[layer])
+        inputs_of_.back().set(input), before = std::max(before, from_source_[input]);
       least_.push_back(fastest);
       work_.push_back(mixes_.least_work(p_, sums));
       from_source_.push_back(before + fastest);
@@ -140,28 +142,28 @@ class ExactPartitionSearch {
   }
 
   void place(const LayerSet& stage, Sums sums) {
-    LayerSet inputs;
+    stage_ = stage;
+    inputs_.reset();
     double work = 0, min_seconds = 0;
-    for (int layer = 0; layer < p_.size(); ++layer) {
-      if (!stage.test(layer)) continue;
-      for (const int input : p_.layers.previous[layer]) inputs.set(input);
+    for (std::size_t layer = stage._Find_first(); layer < stage.size(); layer = stage._Find_next(layer)) {
+      inputs_ |= inputs_of_[layer];
       work += work_[layer], min_seconds += least_[layer];
     }
-    inputs &= ~stage;
-    for (int layer = 0; layer < p_.size(); ++layer)
-      if (inputs.test(layer)) sums.entering += p_.output[layer];
+    inputs_ &= ~stage;
+    for (std::size_t layer = inputs_._Find_first(); layer < inputs_.size(); layer = inputs_._Find_next(layer))
+      sums.entering += p_.output[layer];
     const RemainingAmounts rest{remaining_.work - work, remaining_.min_seconds - min_seconds};
     const LayerSet covered = set_ | stage;
     const bool complete = static_cast<int>(covered.count()) == p_.size();
     for (const ReplicaChoice& option : mixes_.choices()) {
       const Times times = times_of(p_, sums, option.choice);
       if (times.slowest() > longest_stage()) continue;
-      for (const int label : live_) attach(label, stage, inputs, covered, sums, times, option, rest, complete);
+      for (const int label : live_) attach(label, covered, sums, times, option, rest, complete);
     }
   }
 
-  void attach(int from, const LayerSet& stage, const LayerSet& inputs, const LayerSet& covered, const Sums& sums,
-              const Times& times, const ReplicaChoice& option, const RemainingAmounts& rest, bool complete) {
+  void attach(int from, const LayerSet& covered, const Sums& sums, const Times& times, const ReplicaChoice& option,
+              const RemainingAmounts& rest, bool complete) {
     const Label& before = labels_[from];
     const int left = mixes_.full() - before.used, used = before.used + option.mix;
     count();
@@ -170,11 +172,11 @@ class ExactPartitionSearch {
     double path = options_.sequential ? before.path : 0;
     if (!options_.sequential)
       for (const ReadyLayer& next : before.next)
-        if (stage.test(next.layer)) depth = std::max(depth, next.depth), path = std::max(path, next.path);
+        if (stage_.test(next.layer)) depth = std::max(depth, next.depth), path = std::max(path, next.path);
     ++depth, path += times.once();
     if (!fits(p_, memory_of(p_, sums, option.choice, depth), option.choice)) return;
 
-    Label label;
+    Label& label = draft_;
     label.used = used;
     label.slowest = std::max(before.slowest, times.slowest());
     label.path = std::max(before.path, path);
@@ -186,54 +188,55 @@ class ExactPartitionSearch {
     if (options_.sequential) {
       label.depth = depth;
     } else {
-      label.next = next_of(before, stage, inputs, depth, path);
+      set_next(label.next, before, depth, path);
       for (const ReadyLayer& next : label.next) longest = std::max(longest, next.path + from_source_[next.layer]);
       label.bound = value(slowest, longest);
       if (!promising(label)) return;
     }
     label.parent = from;
-    label.stage = stage;
+    label.stage = stage_;
     label.option = option;
     if (complete) incumbent_ = std::min(incumbent_, value(label.slowest, label.path));
     LayerSet set = covered;
-    label.moved = exchange(set, label.next);
-    keep(set, std::move(label));
+    exchange(set, label);
+    keep(set, label);
   }
 
-  static std::vector<ReadyLayer> next_of(const Label& before, const LayerSet& stage, const LayerSet& inputs, int depth,
-                                         double path) {
-    std::vector<ReadyLayer> ready;
+  /// What is ready once stage_ is placed after `before`, sorted by layer.
+  void set_next(std::vector<ReadyLayer>& ready, const Label& before, int depth, double path) const {
+    ready.clear();
+    LayerSet added = inputs_;
     for (const ReadyLayer& next : before.next) {
-      if (stage.test(next.layer)) continue;
+      if (stage_.test(next.layer)) continue;
       ready.push_back(next);
-      if (inputs.test(next.layer)) {
-        ready.back().depth = std::max(next.depth, depth);
-        ready.back().path = std::max(next.path, path);
-      }
+      if (!inputs_.test(next.layer)) continue;
+      ready.back().depth = std::max(next.depth, depth);
+      ready.back().path = std::max(next.path, path);
+      added.reset(next.layer);
     }
-    for (std::size_t layer = inputs._Find_first(); layer < inputs.size(); layer = inputs._Find_next(layer)) {
-      const auto it = std::find_if(before.next.begin(), before.next.end(),
-                                   [&](const ReadyLayer& n) { return n.layer == static_cast<int>(layer); });
-      if (it == before.next.end()) ready.push_back({static_cast<int>(layer), depth, path});
-    }
-    std::sort(ready.begin(), ready.end(), [](const ReadyLayer& a, const ReadyLayer& b) { return a.layer < b.layer; });
-    return ready;
+    if (added.none()) return;
+    for (std::size_t layer = added._Find_first(); layer < added.size(); layer = added._Find_next(layer))
+      ready.push_back({static_cast<int>(layer), depth, path});
+    std::sort(ready.begin(), ready.end(), by_layer);
   }
+  static bool by_layer(const ReadyLayer& a, const ReadyLayer& b) { return a.layer < b.layer; }
 
-  /// Sorts exchangeable chains by the number of placed layers, then by the pipeline after the next layer. Returns the
-  /// old number of each chain; empty if the order stays.
-  std::vector<std::uint8_t> exchange(LayerSet& set, std::vector<ReadyLayer>& next) const {
-    std::vector<std::uint8_t> moved;
+  /// Sorts exchangeable chains by the number of placed layers, then by the pipeline after the next layer, and notes the
+  /// old number of each chain; of none if the order stays.
+  void exchange(LayerSet& set, Label& label) {
+    std::vector<ReadyLayer>& next = label.next;
+    label.moved.clear();
     bool any = false;
     for (const TwinChains& chains : twins_) {
-      const LayerSet before = set;
-      std::vector<State> states;
-      for (std::size_t c = 0; c < chains.size(); ++c) states.push_back(state_of(chains[c], before, next, c));
-      std::stable_sort(states.begin(), states.end(), [](const State& a, const State& b) {
-        return std::tie(b.placed, a.next.depth, a.next.path) < std::tie(a.placed, b.next.depth, b.next.path);
+      std::vector<State>& states = chain_states_;
+      states.clear();
+      for (std::size_t c = 0; c < chains.size(); ++c) states.push_back(state_of(chains[c], set, next, c));
+      std::sort(states.begin(), states.end(), [](const State& a, const State& b) {
+        return std::tie(b.placed, a.next.depth, a.next.path, a.chain) <
+               std::tie(a.placed, b.next.depth, b.next.path, b.chain);
       });
       for (std::size_t c = 0; c < chains.size(); ++c) {
-        moved.push_back(static_cast<std::uint8_t>(states[c].chain));
+        label.moved.push_back(static_cast<std::uint8_t>(states[c].chain));
         any |= states[c].chain != c;
         for (std::size_t i = 0; i < chains[c].size(); ++i) set.set(chains[c][i], i < states[c].placed);
         if (states[c].place < next.size()) states[c].next.layer = chains[c][states[c].placed];
@@ -241,9 +244,10 @@ class ExactPartitionSearch {
       for (const State& state : states)
         if (state.place < next.size()) next[state.place] = state.next;
     }
-    if (!any) return {};
-    std::sort(next.begin(), next.end(), [](const ReadyLayer& a, const ReadyLayer& b) { return a.layer < b.layer; });
-    return moved;
+    if (any)
+      std::sort(next.begin(), next.end(), by_layer);
+    else
+      label.moved.clear();
   }
 
   struct State {
@@ -263,7 +267,7 @@ class ExactPartitionSearch {
 
   bool promising(const Label& label) const { return label.bound <= incumbent_ * kSlack; }
 
-  void keep(const LayerSet& set, Label label) {
+  void keep(const LayerSet& set, const Label& label) {
     const auto entry = index_.emplace(set, static_cast<int>(sets_.size()));
     if (entry.second) {
       sets_.push_back(set);
@@ -275,7 +279,7 @@ class ExactPartitionSearch {
       if (no_worse(mixes_, labels_[other], label)) return;
     std::erase_if(others, [&](int other) { return no_worse(mixes_, label, labels_[other]); });
     others.push_back(static_cast<int>(labels_.size()));
-    labels_.push_back(std::move(label));
+    labels_.push_back(label);
   }
 
   void count() {
@@ -326,6 +330,7 @@ class ExactPartitionSearch {
   double incumbent_, steady_ = 0, fill_ = 0;
   std::vector<TwinChains> twins_;
   std::vector<double> least_, work_, from_source_;
+  std::vector<LayerSet> inputs_of_;  ///< [layer]
   double total_work_ = 0, total_least_ = 0, critical_ = 0;
 
   std::vector<Label> labels_;
@@ -337,6 +342,11 @@ class ExactPartitionSearch {
   LayerSet set_;                ///< The set that extend() works on.
   std::vector<int> live_;       ///< The promising labels of set_.
   RemainingAmounts remaining_;  ///< Amounts of the layers outside set_.
+
+  // What place() works on; most labels are no better than those at hand, so each is made in the same memory.
+  LayerSet stage_, inputs_;  ///< The new stage, and the layers outside it that it reads.
+  Label draft_;
+  std::vector<State> chain_states_;
 };
 
 }  // namespace

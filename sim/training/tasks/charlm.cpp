@@ -59,7 +59,7 @@ std::vector<double> text_of(std::uint64_t seed) {
 class CharLm final : public Dataset {
  public:
   CharLm(const TaskShape& shape, std::uint64_t seed)
-      : text_(text_of(seed)), tokens_(shape.inputs.front().rows), epochs_{seed, kLength, shape.mini_batch} {}
+      : text_(text_of(seed)), tokens_(shape.inputs.front().rows), epochs_(seed, kLength, shape.mini_batch) {}
 
   void input(int, int iteration, std::int64_t sample, std::span<double> out) const override {
     copy(start(iteration, sample), out);

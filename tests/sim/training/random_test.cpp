@@ -11,8 +11,9 @@ namespace stagecraft::random_test {
 
 TEST_CASE("shuffled is a permutation for every count") {
   for (std::int64_t count = 1; count <= 70; ++count) {
+    const Shuffle shuffled(count, 9);
     std::set<std::int64_t> places;
-    for (std::int64_t i = 0; i < count; ++i) places.insert(shuffled(i, count, 9));
+    for (std::int64_t i = 0; i < count; ++i) places.insert(shuffled(i));
     CHECK(places.size() == static_cast<std::size_t>(count));
     CHECK((*places.begin() == 0 && *places.rbegin() == count - 1));
   }
@@ -22,8 +23,9 @@ TEST_CASE("shuffled is a permutation for every count") {
 TEST_CASE("all permutations are about equally likely") {
   std::vector<int> counts(3125, 0);
   for (std::uint64_t key = 0; key < 24000; ++key) {
+    const Shuffle shuffled(5, key);
     std::size_t code = 0;
-    for (std::int64_t i = 0; i < 5; ++i) code = code * 5 + static_cast<std::size_t>(shuffled(i, 5, key));
+    for (std::int64_t i = 0; i < 5; ++i) code = code * 5 + static_cast<std::size_t>(shuffled(i));
     ++counts[code];
   }
   int seen = 0;
@@ -52,7 +54,7 @@ TEST_CASE("normal numbers have the moments of a normal distribution") {
 }
 
 TEST_CASE("mini-batches may end inside an epoch") {
-  const Epochs epochs{.seed = 4, .rows = 10, .mini_batch = 4};
+  const Epochs epochs(4, 10, 4);
   std::set<std::int64_t> first;
   for (int draw = 0; draw < 10; ++draw) first.insert(epochs.row(draw / 4, draw % 4));
   CHECK(first.size() == 10);
