@@ -23,7 +23,7 @@ class Shuffle {
 
  private:
   struct Round {
-    std::int64_t sum = 0;  ///< Of a place and its partner, modulo the count.
+    std::int64_t sum = 0;  ///< A place and its partner, added modulo the count.
     std::uint64_t salt = 0;
   };
   std::int64_t count_;

@@ -14,6 +14,8 @@ CODE = {".cpp", ".hpp", ".cu", ".cuh"}
 TOKEN = re.compile(r'''//[^\n]*|/\*.*?\*/|R"(?P<end>[^(\s]*)\(.*?\)(?P=end)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\''''
                    r'''|\#[ ]*include[^\n]*|\d[\w.\']*|(?P<identifier>[A-Za-z_]\w*)''', re.DOTALL)
 
+COMMENT = re.compile(r"^(?P<code>(?:[^\"/]|\"(?:\\.|[^\"\\])*\"|/(?!/))*?)//(?P<mark>[/!]?<?) ?(?P<text>.*)$")
+
 
 def table(name):
     lines = (HERE / name).read_text().splitlines()
@@ -33,7 +35,7 @@ def comments(text):
     """Line number and text of each comment in C++; a comment over several lines is one."""
     before = None
     for number, line in enumerate(text.splitlines(), 1):
-        match = re.match(r"^(?P<code>(?:[^\"/]|\"(?:\\.|[^\"\\])*\"|/(?!/))*?)//(?P<mark>[/!]?<?) ?(?P<text>.*)$", line)
+        match = COMMENT.match(line) if "//" in line else None
         if not match:
             before = None
             continue
@@ -57,6 +59,8 @@ def identifiers(text):
 
 
 rules = [(where, re.compile(f"(?i){pattern}" if where == "anywhere" else pattern), instead) for where, pattern, instead in table("rules.tsv")]
+# Most files have none of the words that are wrong anywhere, which one look at the whole text tells.
+wrong_anywhere = re.compile("|".join(f"(?:{pattern})" for where, pattern, _ in table("rules.tsv") if where == "anywhere"), re.MULTILINE)
 allowed = [(file, words, reason) for file, words, reason in table("allowed.tsv")]
 used = set()
 problems = 0
@@ -80,20 +84,24 @@ def report(file, where, number, line, found, instead):
 
 for file in tracked(sys.argv[1:]):
     text = pathlib.Path(file).read_text(errors="replace")
-    names = identifiers(text) if pathlib.Path(file).suffix in CODE else {}
+    lines = text.splitlines()
+    is_code = pathlib.Path(file).suffix in CODE
+    names = identifiers(text) if is_code else {}
+    remarks = list(comments(text)) if is_code else []
+    has_wrong = wrong_anywhere.search(text.lower())
     for where, pattern, instead in rules:
-        if where == "anywhere":
-            for number, line in enumerate(text.splitlines(), 1):
+        if where == "anywhere" and has_wrong:
+            for number, line in enumerate(lines, 1):
                 for match in pattern.finditer(line):
                     report(file, where, number, line, match[0], instead)
-        elif where == "comment" and pathlib.Path(file).suffix in CODE:
-            for number, line in comments(text):
+        elif where == "comment":
+            for number, line in remarks:
                 if match := pattern.match(line):
                     report(file, where, number, line, match[0], instead)
         elif where == "identifier":
             for name in filter(pattern.fullmatch, names):
                 for number in names[name]:
-                    report(file, where, number, text.splitlines()[number - 1], name, instead)
+                    report(file, where, number, lines[number - 1], name, instead)
 if not sys.argv[1:]:
     for k, (name, words, _) in enumerate(allowed):
         if k not in used and words != "*":
