@@ -27,13 +27,15 @@ double parameters_bytes(const TrainingRun& run, int stage, double layers) {
   return sum.divided * (bytes_each + states) + sum.experts * (bytes_each + expert_states);
 }
 
-/// Bytes that a layer keeps of a micro-batch (Korthikanti et al., MLSys 2023; the first case counted for Llama).
+/// Bytes that a layer keeps of a micro-batch (Korthikanti et al., MLSys 2023). With fused attention nothing is dropped,
+/// so no masks are kept: the inputs and outputs of both norms, queries, and the output of attention have 12 bytes for
+/// each number; then keys and values, and the feed-forward's inner tensors, of which a gated one has a third.
 double layer_stash(const TrainingRun& run) {
   const TransformerShape& model = run.model;
   const double t = run.degrees.tensor, h = model.hidden;
   const double numbers = double(run.micro_batch) * model.sequence / run.degrees.context * h;
   if (run.software.fused_attention)
-    return numbers * (12 + 4.0 * model.key_value_heads / model.heads + 6 * model.width / h) / t;
+    return numbers * (12 + 4.0 * model.key_value_heads / model.heads + (model.gated ? 6 : 4) * model.width / h) / t;
   const double scores = run.recompute == LayerRecomputation::Selective ? 0 : 5.0 * model.heads * model.sequence / h;
   return numbers * (run.sequence_parallel ? (34 + scores) / t : 10 + (24 + scores) / t);
 }
@@ -45,7 +47,9 @@ double activation_bytes(const TrainingRun& run, int stage, double layers) {
   const double p = run.stages;
   const double in_flight =
       std::min(run.micro_batches, run.stages - stage) * (run.chunks == 1 ? 1 : 1 + (p - 1) / (p * run.chunks));
-  const double stash = layers * (full ? 2 * numbers : layer_stash(run));
+  // Sequence parallelism divides what a layer that is recomputed keeps, its input, too.
+  const double input = 2 * numbers / (run.sequence_parallel ? run.degrees.tensor : 1);
+  const double stash = layers * (full ? input : layer_stash(run));
   return stash * in_flight + (full && layers > 0 ? layer_stash(run) : 0);  // The layer that is being recomputed.
 }
 

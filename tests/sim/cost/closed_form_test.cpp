@@ -140,7 +140,7 @@ TEST_CASE("NeMo in 8 bits, interleaved, with overlap") {
                         .card = Bandwidth{50e9}};
   check(run, "h100-sxm",
         {2.289389, 4.747931, 1.559746, 2.885533, 88.893120, 680.388710, 0.316069, 0.044469, 0.024553, 5.861189,
-         7.86243e10});
+         7.30878e10});  // Memory without the third inner tensor that only a gated feed-forward keeps, 5.5365 GB.
 }
 
 TEST_CASE("sequence parallelism with selective recomputation, 530B on 35 stages of three chunks") {
