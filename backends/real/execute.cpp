@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "backends/real/remote_members.hpp"
 #include "backends/real/session.hpp"
 #include "backends/real/together.hpp"
 #include "sim/core/diagnostic.hpp"
@@ -95,47 +96,17 @@ Timeline timeline_of(Joint joint) {
   return timeline;
 }
 
-/// Whether copies of experts are on other devices than copies of dense layers.
-bool divides_experts(const Workload& workload, const StageWorkload& stage) {
-  const Degrees& d = stage.degrees;
-  if (d.tensor == 1 && d.expert == 1 && d.expert_tensor == 1) return false;
-  return std::any_of(stage.layers.begin(), stage.layers.end(), [&](LayerId layer) {
-    const auto& operations = workload.layers[layer].operations;
-    return std::any_of(operations.begin(), operations.end(),
-                       [](const Operation& op) { return op.division == Division::Experts; });
-  });
-}
-
-/// Devices that exchange arrays inside of instructions have to be in one process. All processes see the same, so all of
-/// them say so.
-void require_whole_groups(const Workload& workload, const DevicePlacement& placement) {
-  for (const StageWorkload& stage : workload.stages)
-    for (int r = 0; r < std::ssize(stage.replicas); ++r) {
-      // Divided states and experts make one group of all devices; tensor and context groups start with a leader.
-      const bool divides_states = stage.shards(StateSharding::Optimizer);
-      const bool whole_stage = divides_states || divides_experts(workload, stage);
-      const int leader = whole_stage ? 0 : r - r % stage.degrees.group();
-      const DeviceId first = stage.replicas[leader].device, device = stage.replicas[r].device;
-      if (placement.owner(first) == placement.owner(device)) continue;
-      throw InputError(
-          fmt::format("stage '{}': devices {} and {} exchange arrays inside of instructions ({}), but they are in "
-                      "different processes",
-                      stage.name, first.value, device.value,
-                      divides_states ? "divided states"
-                      : whole_stage  ? "experts"
-                                     : "one group"),
-          divides_states ? "as many processes as stages, or a divisor of that number; or shard: none"
-          : whole_stage  ? "as many processes as stages, or a divisor of that number"
-                         : "fewer processes, so that each has whole groups");
-    }
-}
-
 }  // namespace
 
 Timeline execute(const Program& program, const KernelFactory& factory, const ExecutorOptions& options) {
   const DevicePlacement placement(program, world());
-  if (world().size > 1) require_whole_groups(*program.workload, placement);
-  Session session(program, factory, [&](DeviceId d) { return placement.here(d); });
+  const auto remote = [&](int group, const std::vector<DeviceId>& devices) {
+    std::vector<int> owners;
+    for (const DeviceId d : devices) owners.push_back(placement.owner(d));
+    return remote_members(group * program.devices, std::move(owners));
+  };
+  Session session(
+      program, factory, [&](DeviceId d) { return placement.here(d); }, false, remote);
   if (world().size == 1) {
     bool diverged = false;
     Times times;

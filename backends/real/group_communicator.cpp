@@ -1,18 +1,29 @@
 #include "backends/real/group_communicator.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "backends/real/clocks.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::real {
 
+GroupCommunicator::GroupCommunicator(int size, GroupWaits& waits, std::unique_ptr<RemoteMembers> remote)
+    : size_(size), here_(size), waits_(&waits), remote_(std::move(remote)), arrays_(size) {
+  for (int rank = 0; remote_ && rank < size; ++rank) here_ -= !remote_->here(rank);
+}
+
 /// std::atomic::wait() yields the core several times before it sleeps, and with more threads than cores each yield
 /// lasts until all other threads had their turn. A condition variable sleeps at once.
-void GroupCommunicator::barrier() {
+void GroupCommunicator::barrier(const std::function<void()>& last_step) {
   const std::uint32_t generation = generation_.load();
-  if (std::unique_lock lock(mutex_); ++arrived_ == size_) {
+  if (std::unique_lock lock(mutex_); ++arrived_ == here_) {
     arrived_ = 0;
+    if (last_step) {
+      lock.unlock();
+      last_step();
+      lock.lock();
+    }
     generation_.fetch_add(1);
     lock.unlock();
     next_generation_.notify_all();
@@ -29,10 +40,17 @@ void GroupCommunicator::barrier() {
   if (waits_->interrupted) throw BackendError("another device of the group has failed");
 }
 
-void GroupCommunicator::exchange(int rank, const Tensor& array,
+void GroupCommunicator::exchange_with_others(std::size_t width) {
+  ++waits_->waiting;
+  const bool came = remote_->exchange(arrays_, width, waits_->interrupted);
+  --waits_->waiting;
+  if (!came) throw BackendError("another device of the group has failed");
+}
+
+void GroupCommunicator::exchange(int rank, const Tensor& array, std::size_t width,
                                  const std::function<void(std::span<const Tensor>)>& use) {
   arrays_[rank] = array;
-  barrier();
+  barrier(remote_ ? [this, width] { exchange_with_others(width); } : std::function<void()>{});
   use(arrays_);
   barrier();
 }
@@ -68,7 +86,7 @@ std::int64_t sample_size(const Tensor& array, std::int64_t samples) { return arr
 
 void sum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in, const Tensor& sum) {
   Kernels& kernels = memory.kernels();
-  member.exchange(in, [&](std::span<const Tensor> all_members) {
+  member.exchange(in, kernels.width(), [&](std::span<const Tensor> all_members) {
     copy_numbers(kernels, all_members[0], sum);
     for (const Tensor& next : all_members.subspan(1)) kernels.add({next.data, sum.rows, sum.columns}, sum);
   });
@@ -77,9 +95,9 @@ void sum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in,
 void scatter_sum(const GroupMember& member, DeviceMemory& memory, const Tensor& array) {
   Kernels& kernels = memory.kernels();
   const ShardRange shard = shard_of(array.size(), member.size(), member.rank);
-  if (shard.count == 0) return member.exchange(array, [](auto) {});
+  if (shard.count == 0) return member.exchange(array, kernels.width(), [](auto) {});
   const auto part = [&](const Tensor& whole) { return part_of(whole, shard.first, shard.count, kernels.width()); };
-  member.exchange(array, [&](std::span<const Tensor> arrays) {
+  member.exchange(array, kernels.width(), [&](std::span<const Tensor> arrays) {
     const Array sum(memory, 1, shard.count, Use::Gradients);
     copy_numbers(kernels, part(arrays[0]), sum.tensor());
     for (const Tensor& next : arrays.subspan(1)) kernels.add(part(next), sum.tensor());
@@ -89,7 +107,7 @@ void scatter_sum(const GroupMember& member, DeviceMemory& memory, const Tensor& 
 
 void maximum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in, const Tensor& largest) {
   Kernels& kernels = memory.kernels();
-  member.exchange(in, [&](std::span<const Tensor> all_members) {
+  member.exchange(in, kernels.width(), [&](std::span<const Tensor> all_members) {
     copy_numbers(kernels, all_members[0], largest);
     for (const Tensor& next : all_members.subspan(1)) kernels.maximum(next, largest);
   });
@@ -100,7 +118,7 @@ void gather_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t s
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
   const std::int64_t each = sample_size(part, samples);
-  member.exchange(part, [&](std::span<const Tensor> parts) {
+  member.exchange(part, width, [&](std::span<const Tensor> parts) {
     std::int64_t next = 0;
     for (std::int64_t s = 0; s < samples; ++s)
       for (const Tensor& from : parts) {
@@ -115,7 +133,7 @@ void scatter_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t 
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
   const std::int64_t each = sample_size(part, samples);
-  member.exchange(whole, [&](std::span<const Tensor> wholes) {
+  member.exchange(whole, width, [&](std::span<const Tensor> wholes) {
     for (std::int64_t s = 0; s < samples; ++s) {
       const std::int64_t first = (s * member.size() + member.rank) * each;
       const Tensor to = part_of(part, s * each, each, width);
@@ -162,7 +180,7 @@ void rows_to_heads(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const std::vector<int>& blocks, const Tensor& rows, const Tensor& heads) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.exchange(rows, [&](std::span<const Tensor> members) {
+  member.exchange(rows, width, [&](std::span<const Tensor> members) {
     for (int m = 0; m < member.size(); ++m)
       for_each_common(member, samples, blocks, rows.rows / samples, m, member.rank,
                       [&](std::int64_t row, std::int64_t column, std::int64_t to_row, std::int64_t to, std::int64_t n) {
@@ -176,7 +194,7 @@ void heads_to_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const std::vector<int>& blocks, const Tensor& heads, const Tensor& rows) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.exchange(heads, [&](std::span<const Tensor> members) {
+  member.exchange(heads, width, [&](std::span<const Tensor> members) {
     for (int m = 0; m < member.size(); ++m)
       for_each_common(
           member, samples, blocks, rows.rows / samples, member.rank, m,
@@ -191,7 +209,7 @@ void gather_range(const GroupMember& member, DeviceMemory& memory, std::int64_t 
                   const ShardRange& range, void* to) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.exchange(part, [&](std::span<const Tensor> parts) {
+  member.exchange(part, width, [&](std::span<const Tensor> parts) {
     for (int rank = 0; rank < member.size(); ++rank) {
       const ShardRange shard = shard_of(numbers, member.size(), rank);
       const std::int64_t low = std::max(shard.first, range.first);
@@ -208,7 +226,7 @@ void scatter_range(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const ShardRange& range, void* part) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.exchange(in, [&](std::span<const Tensor> arrays) {
+  member.exchange(in, kernels.width(), [&](std::span<const Tensor> arrays) {
     const ShardRange shard = shard_of(numbers, member.size(), member.rank);
     const std::int64_t low = std::max(shard.first, range.first);
     const std::int64_t high = std::min(shard.first + shard.count, range.first + range.count);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/real/array.hpp"
+#include "backends/real/remote_members.hpp"
 #include "sim/core/parallel.hpp"
 
 namespace stagecraft::real {
@@ -22,24 +23,29 @@ struct GroupWaits {
   std::atomic<bool> interrupted{false};
 };
 
-/// The devices of one process that compute the same instructions together and exchange arrays inside of them. Each has
-/// a thread; all of them call the same functions in the same order.
+/// Devices that compute the same instructions together and exchange arrays inside of them. Each has a thread; all of
+/// them call the same functions in the same order. Some of them may be in other processes.
 class GroupCommunicator {
  public:
-  GroupCommunicator(int size, GroupWaits& waits) : size_(size), waits_(&waits), arrays_(size) {}
+  GroupCommunicator(int size, GroupWaits& waits, std::unique_ptr<RemoteMembers> remote = nullptr);
 
   int size() const { return size_; }
-  /// Calls use() with the arrays of all members in the order of their ranks, and returns when every member's use() has
-  /// ended. Throws BackendError when the run is interrupted meanwhile.
-  void exchange(int rank, const Tensor& array, const std::function<void(std::span<const Tensor>)>& use);
+  /// Calls use() with the arrays of all members in the order of their ranks, and returns when every use() of a member
+  /// in this process has ended. Numbers of an array have `width` bytes. Throws BackendError when the run is interrupted
+  /// meanwhile.
+  void exchange(int rank, const Tensor& array, std::size_t width,
+                const std::function<void(std::span<const Tensor>)>& use);
   /// Wakes the threads that wait here, after GroupWaits::interrupted was set.
   void interrupt();
 
  private:
-  void barrier();
+  /// Waits for all members of this process. The last one calls last_step() before any goes on.
+  void barrier(const std::function<void()>& last_step = {});
+  void exchange_with_others(std::size_t width);
 
-  int size_;
+  int size_, here_;  ///< Members of all processes, and of this one.
   GroupWaits* waits_;
+  std::unique_ptr<RemoteMembers> remote_;  ///< Null where all members are here.
   std::vector<Tensor> arrays_;
   std::mutex mutex_;
   std::condition_variable next_generation_;
@@ -55,8 +61,8 @@ struct GroupMember {
   int size() const { return group ? group->size() : 1; }
   explicit operator bool() const { return group != nullptr; }
   /// See GroupCommunicator::exchange().
-  void exchange(const Tensor& array, const std::function<void(std::span<const Tensor>)>& use) const {
-    if (group) return group->exchange(rank, array, use);
+  void exchange(const Tensor& array, std::size_t width, const std::function<void(std::span<const Tensor>)>& use) const {
+    if (group) return group->exchange(rank, array, width, use);
     use({&array, 1});
   }
 };

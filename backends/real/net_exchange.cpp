@@ -151,7 +151,7 @@ void NetRun::pass_on(Array& part) const {
   const Tensor& old = part.tensor();
   const Array next(*memory_, old.rows, old.columns, Use::Activations);
   const GroupMember& ring = groups_.context;
-  ring.group->exchange(ring.rank, old, [&](std::span<const Tensor> parts) {
+  ring.exchange(old, memory_->kernels().width(), [&](std::span<const Tensor> parts) {
     const Tensor& from = parts[(ring.rank + ring.size() - 1) % ring.size()];
     memory_->kernels().copy(from.data, next.data(), from.size() * memory_->kernels().width());
   });

@@ -17,9 +17,9 @@ ExpertRouting NetRun::route(const Node& node, const Activations& a) const {
   std::vector<std::int32_t> choices(scores.rows * node.operation->active);
   memory_->kernels().choose_experts(*node.operation, scores, choices);
   ExpertRouting routing;
-  // Host memory in place of an array of the device: the members are in one process.
+  // Host memory in place of an array of the device: kernels of groups work on host memory.
   const Tensor mine{choices.data(), 1, std::ssize(choices)};
-  groups_.experts.exchange(mine, [&](std::span<const Tensor> members) {
+  groups_.experts.exchange(mine, sizeof(std::int32_t), [&](std::span<const Tensor> members) {
     std::vector<std::span<const std::int32_t>> of_members;
     for (const Tensor& m : members)
       of_members.emplace_back(static_cast<const std::int32_t*>(m.data), static_cast<std::size_t>(m.size()));
@@ -32,7 +32,7 @@ ExpertRouting NetRun::route(const Node& node, const Activations& a) const {
 void NetRun::send_rows(const Node& node, const Activations& a, const Tensor& in, const Tensor& out) const {
   Kernels& kernels = memory_->kernels();
   const ExpertRouting& routing = a.routings.at(node.routing);
-  groups_.experts.exchange(in, [&](std::span<const Tensor> members) {
+  groups_.experts.exchange(in, kernels.width(), [&](std::span<const Tensor> members) {
     for (std::int64_t row = 0; row < out.rows; ++row) {
       const auto& [member, copy] = routing.rows[row];
       kernels.copy(row_of(members[member], copy, kernels.width()), row_of(out, row, kernels.width()),
@@ -46,7 +46,7 @@ void NetRun::return_rows(const Node& node, const Activations& a, const Tensor& i
   Kernels& kernels = memory_->kernels();
   const std::vector<ExpertRouting::Destination>& destinations = a.routings.at(node.routing).destinations;
   const int ranks = expert_place_.expert_tensor_ranks;
-  groups_.experts.exchange(in, [&](std::span<const Tensor> members) {
+  groups_.experts.exchange(in, kernels.width(), [&](std::span<const Tensor> members) {
     for (std::int64_t copy = 0; copy < out.rows; ++copy) {
       const auto& [expert_rank, row] = destinations[copy];
       const Tensor to{row_of(out, copy, kernels.width()), 1, out.columns};

@@ -76,12 +76,14 @@ double evaluate(const Dataset& data, Kernels& kernels, const StageNet& net, std:
 }  // namespace
 
 Session::Session(const Program& program, const KernelFactory& factory, const std::function<bool(DeviceId)>& here,
-                 bool queued)
+                 bool queued, const RemoteMaker& remote)
     : p_(program),
       w_(*program.workload),
       factory_(factory),
       width_(width_of(w_)),
       buckets_(program),
+      here_(here),
+      remote_(remote),
       versions_(program.size(), -1) {
   require_copies_apart(w_);
   if (width_ == kMixedWidth) require_undivided(w_);
@@ -116,6 +118,8 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
     auto& replicas = stages_.emplace_back(stage.replicas.size());
     for (int r = 0; r < std::ssize(replicas); ++r) {
       const DeviceId device = stage.replicas[r].device;
+      MemberGroups groups = groups_of(id, r);
+      std::vector<WeightSection> sections = sections_of(id, r);
       if (!here(device)) continue;
       DeviceMemory& memory = *memories_[device];
       const StagePlace place{
@@ -126,8 +130,8 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
           queued,
           stage.recomputes_cores,
           mean ? program.updates[id] : 1.0,
-          groups_of(id, r, here),
-          sections_of(id, r, here),
+          groups,
+          std::move(sections),
           {stage.degrees.expert, stage.degrees.expert_tensor, stage.place(r).expert, stage.place(r).expert_tensor},
           stage.data_ranks() > 1 ? stage.sharding : StateSharding::None,
           stage.reshard};
@@ -154,17 +158,23 @@ void Session::compile_nets() {
   }
 }
 
-GroupMember Session::group_of(StageId stage, const std::vector<DeviceId>& devices, DeviceId member,
-                              const std::function<bool(DeviceId)>& here) {
+GroupMember Session::group_of(StageId stage, const std::vector<DeviceId>& devices, DeviceId member) {
   if (devices.size() < 2) return {};
-  for (const DeviceId d : devices) STAGECRAFT_CHECK(here(d));  // execute() refuses other placements.
-  auto& group = groups_[{stage, devices}];
-  waits_.spins = p_.devices <= usable_cores().count();
-  if (!group) group = std::make_unique<GroupCommunicator>(static_cast<int>(devices.size()), waits_);
-  return {group.get(), static_cast<int>(std::find(devices.begin(), devices.end(), member) - devices.begin())};
+  const auto [it, is_new] = groups_.try_emplace({stage, devices});
+  const auto members_here = std::count_if(devices.begin(), devices.end(), here_);
+  if (is_new && members_here > 0) {
+    waits_.spins = p_.devices <= usable_cores().count();
+    std::unique_ptr<RemoteMembers> others;
+    if (members_here < std::ssize(devices)) {
+      STAGECRAFT_CHECK(remote_);
+      others = remote_(static_cast<int>(groups_.size()) - 1, devices);
+    }
+    it->second = std::make_unique<GroupCommunicator>(static_cast<int>(devices.size()), waits_, std::move(others));
+  }
+  return {it->second.get(), static_cast<int>(std::find(devices.begin(), devices.end(), member) - devices.begin())};
 }
 
-MemberGroups Session::groups_of(StageId s, int replica, const std::function<bool(DeviceId)>& here) {
+MemberGroups Session::groups_of(StageId s, int replica) {
   const StageWorkload& stage = w_.stages[s];
   const GroupPlace place = stage.place(replica);
   std::vector<DeviceId> tensor, context, experts;
@@ -177,12 +187,12 @@ MemberGroups Session::groups_of(StageId s, int replica, const std::function<bool
     if (other.expert_replica == place.expert_replica) experts.push_back(device);
   }
   const DeviceId device = stage.replicas[replica].device;
-  return {group_of(s, tensor, device, here), group_of(s, context, device, here), group_of(s, experts, device, here)};
+  return {group_of(s, tensor, device), group_of(s, context, device), group_of(s, experts, device)};
 }
 
 /// Devices with equal weights meet inside of instructions where they divide states, or where no collective of the
 /// program sums their gradients: collectives are for the replicas of dense layers.
-std::vector<WeightSection> Session::sections_of(StageId s, int replica, const std::function<bool(DeviceId)>& here) {
+std::vector<WeightSection> Session::sections_of(StageId s, int replica) {
   const StageWorkload& stage = w_.stages[s];
   const GroupPlace place = stage.place(replica);
   std::vector<DeviceId> data, expert_data;
@@ -196,10 +206,10 @@ std::vector<WeightSection> Session::sections_of(StageId s, int replica, const st
   std::vector<WeightSection> sections = weight_sections(net(s, replica), stage, replica);
   sections.front().sums_here = stage.degrees.context > 1 && stage.degrees.context == stage.data_ranks();
   if (stage.sharding != StateSharding::None || sections.front().sums_here)
-    sections.front().group = group_of(s, data, device, here);
+    sections.front().group = group_of(s, data, device);
   if (sections.size() == 1) return sections;
   sections.back().sums_here = sections.back().ranks > 1;
-  sections.back().group = group_of(s, expert_data, device, here);
+  sections.back().group = group_of(s, expert_data, device);
   return sections;
 }
 
@@ -222,7 +232,8 @@ std::unique_ptr<WeightStore> Session::new_store(StageId s, int replica) const {
 
 void Session::interrupt() {
   waits_.interrupted = true;
-  for (const auto& [devices, group] : groups_) group->interrupt();
+  for (const auto& [devices, group] : groups_)
+    if (group) group->interrupt();
 }
 
 void Session::rewind(bool again) {
@@ -295,11 +306,14 @@ void Session::carry(int transfer) {
   carry(transfer, [&](const void* from, void* to, std::size_t bytes) { kernels.copy(from, to, bytes); });
 }
 
-/// Divided gradients are summed in every backward, so nothing is left for the collective but that all members wait.
 void Session::collective(int index) {
   const Collective& c = p_.collectives[index];
-  if (w_.stages[p_.at(c.first).stage].shards(StateSharding::Gradients)) return;
-  run_collective(p_, c, *this);
+  if (!only_waits(c)) run_collective(p_, c, *this);
+}
+
+void Session::finish(int index, std::span<const void* const> shares) {
+  const Collective& c = p_.collectives[index];
+  if (!only_waits(c)) finish_collective(p_, c, *this, shares);
 }
 
 /// Gradients of experts are summed in the update, where other devices have copies of experts.
@@ -324,12 +338,14 @@ MemberArrays Session::arrays(InstructionId member) {
 
 std::size_t Session::share_bytes(InstructionId member) {
   const Collective& c = p_.collective(p_.at(member));
+  if (only_waits(c)) return 0;
   const std::int64_t share = input_numbers(p_.shape(c).kind, c.members, member.value - c.first.value, numbers(c));
   return share * wide_width(width_);
 }
 
 void Session::pack_share(InstructionId member, void* into) {
-  kernels_of(member)->copy(arrays(member).input.data, into, share_bytes(member));
+  if (const std::size_t bytes = share_bytes(member); bytes > 0)
+    kernels_of(member)->copy(arrays(member).input.data, into, bytes);
 }
 
 void Session::require_finite() const {

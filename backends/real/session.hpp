@@ -20,9 +20,13 @@ namespace stagecraft::real {
 /// Everything that a real run holds: stages, memories, messages. Instructions find their stage here.
 class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
  public:
+  /// Connects the members of a group of these devices that are here with those that are not.
+  using RemoteMaker = std::function<std::unique_ptr<RemoteMembers>(int group, const std::vector<DeviceId>&)>;
+
   /// `queued`: kernels may return before they are done, so nothing is looked at before the end of the run, and memory
-  /// is not this machine's.
-  Session(const Program&, const KernelFactory&, const std::function<bool(DeviceId)>& here, bool queued = false);
+  /// is not this machine's. `remote` is needed where a group is not here as a whole.
+  Session(const Program&, const KernelFactory&, const std::function<bool(DeviceId)>& here, bool queued = false,
+          const RemoteMaker& remote = {});
 
   void compute(InstructionId) override;
   void when_part_done(PartDone call) override { part_done_ = std::move(call); }
@@ -41,9 +45,7 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   void unpack(int transfer, const void* from) override { exchange_->unpack(transfer, from); }
   std::size_t share_bytes(InstructionId member) override;
   void pack_share(InstructionId member, void* into) override;
-  void finish(int index, std::span<const void* const> shares) override {
-    finish_collective(p_, p_.collectives[index], *this, shares);
-  }
+  void finish(int index, std::span<const void* const> shares) override;
 
   /// Collectives work in place on the gradients of their members.
   std::int64_t numbers(const Collective&) override;
@@ -65,12 +67,15 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
 
  private:
   void prepare_data();
+  /// Divided gradients are summed in every backward, so nothing is left for a collective but that all members wait.
+  bool only_waits(const Collective& c) const {
+    return w_.stages[p_.at(c.first).stage].shards(StateSharding::Gradients);
+  }
   void compute_in_buckets(InstructionId, StageExecutor&);
   void compile_nets();
-  GroupMember group_of(StageId, const std::vector<DeviceId>& devices, DeviceId member,
-                       const std::function<bool(DeviceId)>& here);
-  MemberGroups groups_of(StageId, int replica, const std::function<bool(DeviceId)>& here);
-  std::vector<WeightSection> sections_of(StageId, int replica, const std::function<bool(DeviceId)>& here);
+  GroupMember group_of(StageId, const std::vector<DeviceId>& devices, DeviceId member);
+  MemberGroups groups_of(StageId, int replica);
+  std::vector<WeightSection> sections_of(StageId, int replica);
   const StageNet& net(StageId s, int replica) const { return nets_[s][replica % nets_[s].size()]; }
   const StageNet& net_on(const Instruction& i) const { return net(i.stage, w_.stages[i.stage].replica_on(i.device)); }
   std::unique_ptr<WeightStore> new_store(StageId, int replica) const;
@@ -88,7 +93,10 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   std::unique_ptr<Dataset> data_;
   IdVector<StageId, StageNet> whole_nets_;         ///< Undivided stages.
   IdVector<StageId, std::vector<StageNet>> nets_;  ///< [stage][replica, until the places in both meshes repeat]
+  std::function<bool(DeviceId)> here_;
+  RemoteMaker remote_;
   GroupWaits waits_;
+  /// Null where no member is here. All processes meet the groups in one order, which numbers them.
   std::map<std::pair<StageId, std::vector<DeviceId>>, std::unique_ptr<GroupCommunicator>> groups_;
   IdVector<DeviceId, std::unique_ptr<Kernels>> kernels_;  ///< Null where nothing runs here.
   IdVector<DeviceId, std::unique_ptr<DeviceMemory>> memories_;

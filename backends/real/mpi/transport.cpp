@@ -36,12 +36,7 @@ MpiTransport::MpiTransport(const Program& program, const DevicePlacement& placem
 }
 
 void MpiTransport::require_possible() const {
-  int* max_tag = nullptr;
-  int has_limit = 0;
-  check(MPI_Comm_get_attr(wires().messages, MPI_TAG_UB, static_cast<void*>(&max_tag), &has_limit));
-  if (has_limit && p_.size() > static_cast<std::size_t>(*max_tag))
-    throw BackendError(fmt::format(
-        "this MPI tells {} messages apart, too few for {} instructions: run fewer iterations", *max_tag, p_.size()));
+  require_tags(p_.size(), "instructions: run fewer iterations");
   for (std::size_t t = 0; t < p_.transfers.size(); ++t)
     if (const Transfer& transfer = p_.transfers[t];
         here(p_.at(transfer.send).device) != here(p_.at(transfer.receive).device))
@@ -72,7 +67,7 @@ void MpiTransport::send(int transfer) {
   buffers_.pack(transfer, block.get());
   const Transfer& t = p_.transfers[transfer];
   const int to = placement_.owner(p_.at(t.receive).device);
-  const std::lock_guard lock(mpi_);
+  const std::lock_guard lock(mpi_calls());
   MPI_Request request;
   check((p_.rendezvous ? MPI_Issend : MPI_Isend)(block.get(), static_cast<int>(bytes), MPI_BYTE, to, transfer,
                                                  wires().messages, &request));
@@ -80,7 +75,7 @@ void MpiTransport::send(int transfer) {
 }
 
 void MpiTransport::receive(int transfer) {
-  const std::lock_guard lock(mpi_);
+  const std::lock_guard lock(mpi_calls());
   waiting_.insert(transfer);
   post_receives();
 }
@@ -104,7 +99,7 @@ void MpiTransport::join(int collective, InstructionId member) {
   const Collective& c = p_.collectives[collective];
   const Block block = pool_.take(buffers_.share_bytes(member));
   buffers_.pack_share(member, block.get());
-  const std::lock_guard lock(mpi_);
+  const std::lock_guard lock(mpi_calls());
   exchange(c, collective, member.value - c.first.value, block);
 }
 
@@ -145,7 +140,7 @@ void MpiTransport::note_share(int collective) {
 
 /// Takes out what MPI is through with.
 std::vector<MpiTransport::UnderWay> MpiTransport::arrived() {
-  const std::lock_guard lock(mpi_);
+  const std::lock_guard lock(mpi_calls());
   std::vector<UnderWay> through;
   if (requests_.empty()) return through;
   int count = 0;
@@ -187,7 +182,7 @@ void MpiTransport::end(const UnderWay& u, std::vector<InstructionId>& ended) {
 void MpiTransport::end_sums(std::vector<InstructionId>& ended) {
   std::vector<std::pair<int, Sum>> sums;
   {
-    const std::lock_guard lock(mpi_);
+    const std::lock_guard lock(mpi_calls());
     for (const int collective : complete_) sums.emplace_back(collective, std::move(sums_.extract(collective).mapped()));
     complete_.clear();
   }
@@ -202,7 +197,7 @@ void MpiTransport::end_sums(std::vector<InstructionId>& ended) {
 }
 
 std::optional<Transport::Pulse> MpiTransport::pulse(const Pulse& local) {
-  const std::lock_guard lock(mpi_);
+  const std::lock_guard lock(mpi_calls());
   return pulses_.pulse(local);
 }
 

@@ -80,10 +80,9 @@ class MpiTransport : public Transport {
   const DevicePlacement& placement_;
   RemoteBuffers& buffers_;
   BufferPool pool_;
-  std::mutex mpi_;  ///< Guards every MPI call and the containers below.
-  std::vector<MPI_Request> requests_;
-  std::vector<UnderWay> under_way_;  ///< Indexed like requests_.
-  std::set<int> waiting_, posted_;   ///< Transfers to receive.
+  std::vector<MPI_Request> requests_;  ///< This and the containers below are guarded by mpi_calls().
+  std::vector<UnderWay> under_way_;    ///< Indexed like requests_.
+  std::set<int> waiting_, posted_;     ///< Transfers to receive.
   std::unordered_map<int, Sum> sums_;
   std::vector<int> complete_;  ///< Collectives with all their shares.
   std::mutex polling_;

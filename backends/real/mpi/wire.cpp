@@ -31,8 +31,13 @@ bool finish(MPI_Request& request, const Deadline& deadline) {
 
 Wires open_wires() {
   Wires w;
-  for (MPI_Comm* comm : {&w.words, &w.messages, &w.shares, &w.pulses}) *comm = copy_of_world();
+  for (MPI_Comm* comm : {&w.words, &w.messages, &w.shares, &w.groups, &w.pulses}) *comm = copy_of_world();
   return w;
+}
+
+std::mutex& mpi_calls() {
+  static std::mutex mutex;
+  return mutex;
 }
 
 void check(int result) {
@@ -41,6 +46,14 @@ void check(int result) {
   int length = 0;
   MPI_Error_string(result, text, &length);
   throw BackendError(fmt::format("MPI: {}", text));
+}
+
+void require_tags(std::size_t count, const char* what) {
+  int* max_tag = nullptr;
+  int has_limit = 0;
+  check(MPI_Comm_get_attr(wires().messages, MPI_TAG_UB, static_cast<void*>(&max_tag), &has_limit));
+  if (has_limit && count > static_cast<std::size_t>(*max_tag))
+    throw BackendError(fmt::format("this MPI tells {} messages apart, too few for {} {}", *max_tag, count, what));
 }
 
 bool wait(MPI_Request& request, const Deadline& deadline) {

@@ -249,7 +249,7 @@ TEST_CASE("a member that fails or leaves does not hang its group") {
    public:
     explicit PairExchange(bool fails) : fails_(fails), group_(2, waits_) {}
     void compute(InstructionId id) override {
-      if (id == InstructionId{0}) return group_.exchange(0, {}, [](auto) {});
+      if (id == InstructionId{0}) return group_.exchange(0, {}, sizeof(double), [](auto) {});
       if (fails_) throw BackendError("the other one has failed");
     }
     void carry(int) override {}

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "backends/real/remote_members.hpp"
 #include "backends/real/together.hpp"
 #include "sim/core/diagnostic.hpp"
 
@@ -25,6 +26,10 @@ std::string mpi_version() { return {}; }
 
 real::Joint real::run_together(const Program&, const DevicePlacement&, const std::function<Times()>&,
                                const std::function<std::string()>&) {
+  throw InternalError("several processes without MPI");
+}
+
+std::unique_ptr<real::RemoteMembers> real::remote_members(int, std::vector<int>) {
   throw InternalError("several processes without MPI");
 }
 

@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import subprocess
@@ -128,7 +129,7 @@ def same_numbers(folder, name, ranks, *sets):
         check(got["instructions"] == expected["instructions"], f"{what} on {n}: another program")
         check(f"{n} processes ran it together" in done.stderr, f"{what} on {n}: not together", done.stderr)
         used = [m for m in got["learnt"]["memory"] if m["total_bytes"] > 0]
-        group = 2 if name in ("groups", "experts") else 1  # Devices that each device of the report stands for.
+        group = got.get("devices_per_group", 1)  # Devices that each device of the report stands for.
         check(len(used) == group * len([d for d in got["devices"] if d["used"]]), f"{what} on {n}: memory is missing")
         spans_are_sane(out, f"{what} on {n}", done.stderr)
 
@@ -187,6 +188,23 @@ def stuck(how, lines):
         check(done.stderr.count(line) == 1, f"{how}: does not say '{line}' once", done.stderr)
 
 
+def random_groups(folder, trial):
+    """Any division, in any number of processes, has the numbers of one process."""
+    rng = random.Random(f"groups over processes {trial}")
+    name = rng.choice(["groups", "experts"])
+    tensor, context = rng.choice([1, 2]), rng.choice([1, 2])
+    replicas = rng.choice([r for r in (1, 2, 4) if tensor * context * r in (2, 4)])
+    group = {"tensor": tensor, "context": context, "context_type": rng.choice(["p2p", "all_gather", "a2a"])}
+    if tensor > 1:
+        group["sequence"] = "true" if name == "experts" else rng.choice(["true", "false"])
+    if name == "experts":
+        group["expert"] = rng.choice([e for e in (1, 2, 4) if e <= tensor * context * replicas])
+    shard = rng.choice(["none", "optimizer", "gradients", "weights", "{state: weights, reshard: true}"])
+    same_numbers(folder, name, (rng.randint(2, 2 * tensor * context * replicas),), "run.iterations=2",
+                 f"plan.replicas={replicas}", f"plan.shard={shard}", f"run.schedule={rng.choice(['1f1b', 'gpipe', 'zb-h1'])}",
+                 "plan.group={" + ", ".join(f"{k}: {v}" for k, v in group.items()) + "}")
+
+
 def cut():
     """With an mpirun that keeps the other processes, a word that is never complete holds up none of them."""
     said = run([*mpirun, "--version"]).stdout
@@ -223,18 +241,15 @@ def with_mpi(folder):
     full = os.environ.get("STAGECRAFT_TRIALS") == "full"
     jobs = [lambda s=s, n=n: same_numbers(folder, "chain", n, *s) for s, n in (chain_sets if full else chain_sets[1::2])]
     jobs += [lambda: same_numbers(folder, "forked", (3,)),
-             lambda: same_numbers(folder, "groups", (2, 4)),
-             lambda: same_numbers(folder, "groups", (2,), "plan.shard=optimizer"),
-             lambda: same_numbers(folder, "groups", (2,), "plan.shard={state: weights, reshard: true}"),
-             lambda: same_numbers(folder, "experts", (2,)),
-             lambda: same_numbers(folder, "experts", (2,), "run.schedule=zb-h1", "plan.shard=gradients",
+             # Eight devices: with two and four processes groups are whole, with three and eight they are not.
+             lambda: same_numbers(folder, "groups", (2, 3, 8)),
+             lambda: same_numbers(folder, "groups", (3,), "plan.shard=optimizer"),
+             lambda: same_numbers(folder, "groups", (4,), "plan.shard={state: weights, reshard: true}"),
+             lambda: same_numbers(folder, "groups", (4,), "plan.replicas=1", "plan.group={context: 4, context_type: a2a}", "plan.shard=gradients"),
+             lambda: same_numbers(folder, "groups", (3,), "plan.replicas=1", "plan.group={tensor: 2, context: 2, context_type: p2p}"),
+             lambda: same_numbers(folder, "experts", (2, 3, 8)),
+             lambda: same_numbers(folder, "experts", (4,), "run.schedule=zb-h1", "plan.shard=gradients",
                                   "plan.group={tensor: 2, sequence: true, expert: 2, expert_tensor: 2}"),
-             lambda: fails("divided experts", on(4, *scenario_run(folder, "experts")), 2,
-                           "devices 0 and 2 exchange arrays inside of instructions (experts), but they are in different processes"),
-             lambda: fails("divided group", on(3, *scenario_run(folder, "groups")), 2,
-                           "devices 2 and 3 exchange arrays inside of instructions (one group), but they are in different processes"),
-             lambda: fails("divided states", on(4, *scenario_run(folder, "groups", "plan.shard=optimizer")), 2,
-                           "devices 0 and 2 exchange arrays inside of instructions (divided states)"),
              lambda: same_numbers(folder, "whole", (3,)),
              lambda: same_numbers(folder, "whole", (4,), "run.transfers=eager", "model.precision=fp32"),
              lambda: fails("diverged", on(4, *scenario_run(folder, "chain", "training.learning_rate=1000000",
@@ -246,6 +261,7 @@ def with_mpi(folder):
                                      "device 0: 0<1:1B0 has not ended", "device 1: 1<0:0F0 has not ended"]),
              lambda: stuck("broken", ["the second computation is broken"]),
              cut, lambda: killed(folder), alone_under_mpirun]
+    jobs += [lambda trial=trial: random_groups(folder, trial) for trial in range(100 if full else 4)]
     jobs += [lambda n=n, seed=seed: collectives(n, seed) for n in (2, 3, 5) for seed in ((1, 2) if full else (1,))]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for job in [pool.submit(job) for job in jobs]:
