@@ -39,10 +39,14 @@ class MpiMembers : public RemoteMembers {
 
   bool exchange(std::vector<Tensor>& arrays, std::size_t width, const std::atomic<bool>& interrupted) override {
     for (int rank = 0; rank < std::ssize(owners_); ++rank) here(rank) ? send(rank, arrays[rank], width) : expect(rank);
-    for (Nap nap; !is_over(arrays); nap()) {
-      if (!interrupted) continue;
-      abandon();
-      return false;
+    Yield yield;
+    Nap nap;
+    while (!is_over(arrays)) {
+      if (interrupted) {
+        abandon();
+        return false;
+      }
+      if (!yield()) nap();
     }
     return true;
   }
