@@ -28,10 +28,13 @@ template <class T>
 void forward(const Device& device, const real::Call& call) {
   const Operation& op = *call.operation;
   const T* const bias = static_cast<const T*>(call.weights) + real::second_block(op, sizeof(T));
+  const ProductShape shape{call.output.rows, op.columns, op.inner};
+  const Matrices in = whole(call.inputs[0].data, op.inner), weights = whole(call.weights, op.inner, true);
+  const Matrices out = whole(call.output.data, op.columns);
+  if (op.bias && device.products->multiply_with_bias(shape, in, weights, out, bias)) return;
   if (op.bias)
     each_in_rows(device, call.output.rows, op.columns, SpreadBias<T>{bias, op.columns, numbers<T>(call.output)});
-  device.products->multiply({call.output.rows, op.columns, op.inner}, whole(call.inputs[0].data, op.inner),
-                            whole(call.weights, op.inner, true), whole(call.output.data, op.columns), op.bias);
+  device.products->multiply(shape, in, weights, out, op.bias);
 }
 
 template <class T>

@@ -50,12 +50,16 @@ cudaDataType_t number_type(std::size_t width) {
 
 std::size_t width_of(const Matrices& x, std::size_t width) { return x.is_wide ? real::wide_width(width) : width; }
 
-/// The power of two, at most 64, that divides the bytes of every row's first number. Every place in an array has the
-/// same one wherever the array lies.
-std::uint32_t alignment(const Matrices& x, std::size_t width) {
-  const auto any = static_cast<std::uint64_t>(x.offset | x.distance) * width_of(x, width) |
-                   static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(x.base)) | 64U;
+/// The power of two, at most 64, that divides all of these bytes.
+std::uint32_t alignment(std::uint64_t bytes) {
+  const std::uint64_t any = bytes | 64U;
   return static_cast<std::uint32_t>(any & (~any + 1));
+}
+
+/// That of every row's first number. Every place in an array has the same one wherever the array lies.
+std::uint32_t alignment(const Matrices& x, std::size_t width) {
+  return alignment(static_cast<std::uint64_t>(x.offset | x.distance) * width_of(x, width) |
+                   static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(x.base)));
 }
 
 }  // namespace
@@ -72,7 +76,9 @@ struct LtMatrix {
 struct Products::Key {
   std::int64_t rows, columns, inner, count;
   LtMatrix left, right, result;
-  bool add, is_wide;
+  Epilogue epilogue;
+  bool is_wide;
+  std::uint32_t bias_alignment = 0;
   auto operator<=>(const Key&) const = default;
 };
 
@@ -128,6 +134,10 @@ void Products::Plan::describe(const Key& key, cublasComputeType_t type, int mult
   attribute(description, CUBLASLT_MATMUL_DESC_TRANSA, key.left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   attribute(description, CUBLASLT_MATMUL_DESC_TRANSB, key.right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   attribute(description, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t{multiprocessors});
+  if (key.epilogue == Epilogue::Bias) {  // The choice of an algorithm looks at the alignment of the pointer alone.
+    attribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    attribute(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{key.bias_alignment});
+  }
   left = layout(key.rows, key.inner, key.left, key.count, width);
   right = layout(key.inner, key.columns, key.right, key.count, width);
   result = layout(key.rows, key.columns, key.result, key.count, key.is_wide ? real::wide_width(width) : width);
@@ -173,16 +183,23 @@ Products::Products(const KernelTarget& place, std::size_t width, Memory& workspa
 
 Products::~Products() = default;
 
-const Products::Plan& Products::plan(const Key& key) {
-  auto& cached = plans_[key];
-  if (cached) return *cached;
-  cublasStatus_t answer = CUBLAS_STATUS_NOT_SUPPORTED;
+/// Null where there is no algorithm; that is remembered, too.
+const Products::Plan* Products::find_plan(const Key& key, cublasStatus_t& answer) {
+  const auto [it, is_new] = plans_.try_emplace(key);
+  answer = CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!is_new) return it->second.get();
   for (const cublasComputeType_t type : compute_types(place_.precision, width_)) {
     auto fresh = std::make_unique<Plan>();
     fresh->describe(key, type, place_.multiprocessors, width_);
     answer = fresh->choose(key, handle_);
-    if (answer == CUBLAS_STATUS_SUCCESS) return *(cached = std::move(fresh));
+    if (answer == CUBLAS_STATUS_SUCCESS) return (it->second = std::move(fresh)).get();
   }
+  return nullptr;
+}
+
+const Products::Plan& Products::plan(const Key& key) {
+  cublasStatus_t answer{};
+  if (const Plan* const found = find_plan(key, answer)) return *found;
   const bool rounds = width_ == sizeof(float) && place_.precision != Precision::Exact;
   throw CudaError(fmt::format("cuBLASLt has no algorithm for a product of {}x{} by {}x{}: {}{}", key.columns, key.inner,
                               key.inner, key.rows, to_text(lt(), answer),
@@ -190,15 +207,39 @@ const Products::Plan& Products::plan(const Key& key) {
 }
 
 // A row-major matrix is the transposed of the column-major one at the same place, and (A B)^T = B^T A^T: so B comes
-// first, as it lies there, and what is transposed for us is transposed for cuBLAS.
-void Products::multiply(const ProductShape& shape, const Matrices& a, const Matrices& b, const Matrices& c, bool add) {
-  if (shape.m == 0 || shape.n == 0 || shape.count == 0) return;
+// first, as it lies there, and what is transposed for us is transposed for cuBLAS. A bias for our columns is one for
+// its rows.
+Products::Key Products::key_of(const ProductShape& shape, const Matrices& a, const Matrices& b, const Matrices& c,
+                               Epilogue epilogue) const {
   const std::int64_t far = shape.count > 1;
   const auto seen = [&](const Matrices& x) {
     const Matrices apart{x.base, x.offset, x.stride, far * x.distance, x.transposed, x.is_wide};
     return LtMatrix{x.stride, far * x.distance, alignment(apart, width_), x.transposed};
   };
-  const Plan& p = plan({shape.n, shape.m, shape.k, shape.count, seen(b), seen(a), seen(c), add, c.is_wide});
+  return {shape.n, shape.m, shape.k, shape.count, seen(b), seen(a), seen(c), epilogue, c.is_wide};
+}
+
+void Products::multiply(const ProductShape& shape, const Matrices& a, const Matrices& b, const Matrices& c, bool add) {
+  if (shape.m == 0 || shape.n == 0 || shape.count == 0) return;
+  run(plan(key_of(shape, a, b, c, add ? Epilogue::Add : Epilogue::None)), a, b, c, add);
+}
+
+bool Products::multiply_with_bias(const ProductShape& shape, const Matrices& a, const Matrices& b, const Matrices& c,
+                                  const void* bias) {
+  const bool is_exact = place_.precision == Precision::Exact && width_ != real::kMixedWidth;
+  if (is_exact) return false;
+  if (shape.m == 0 || shape.n == 0) return true;
+  Key key = key_of(shape, a, b, c, Epilogue::Bias);
+  key.bias_alignment = alignment(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(bias)));
+  cublasStatus_t answer{};
+  const Plan* const p = find_plan(key, answer);
+  if (!p) return false;
+  attribute(p->description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  run(*p, a, b, c, false);
+  return true;
+}
+
+void Products::run(const Plan& p, const Matrices& a, const Matrices& b, const Matrices& c, bool add) {
   const auto at = [&](const Matrices& x) {
     return static_cast<const char*>(x.base) + x.offset * static_cast<std::int64_t>(width_of(x, width_));
   };

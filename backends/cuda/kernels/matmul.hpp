@@ -55,11 +55,19 @@ class Products {
 
   /// c = a b, or c += a b. `c` is not transposed.
   void multiply(const ProductShape&, const Matrices& a, const Matrices& b, const Matrices& c, bool add);
+  /// c = a b, with a bias added to each row before the result is rounded. False where cuBLASLt has no such algorithm,
+  /// and in exact precision, whose kernels are the reference; then nothing was done.
+  bool multiply_with_bias(const ProductShape&, const Matrices& a, const Matrices& b, const Matrices& c,
+                          const void* bias);
 
  private:
+  enum class Epilogue : std::uint8_t { None, Add, Bias };
   struct Plan;
   struct Key;
+  const Plan* find_plan(const Key&, cublasStatus_t& answer);
   const Plan& plan(const Key&);
+  Key key_of(const ProductShape&, const Matrices& a, const Matrices& b, const Matrices& c, Epilogue) const;
+  void run(const Plan&, const Matrices& a, const Matrices& b, const Matrices& c, bool add);
 
   KernelTarget place_;
   std::size_t width_;

@@ -34,6 +34,7 @@ struct Machine {
   std::uint64_t seed = 1;
   bool events_of_partitions = true;        ///< Whether they can be recorded and waited for, as in the primary context.
   std::vector<int> refused_products = {};  ///< Each a cublasComputeType_t without cuBLASLt algorithm.
+  bool refuses_bias = false;               ///< No algorithm of cuBLASLt adds a bias.
   std::int64_t ignored_wait = -1;          ///< This wait for an event, counted from 0, is not done.
   bool peer_access = true;                 ///< Whether devices reach the memory of each other.
   std::size_t queue = 1024;                ///< Entries of a stream's launch queue; a call that finds it full blocks.

@@ -109,6 +109,38 @@ TEST_CASE("products of all shapes, transposed and not, of many matrices, apart i
   }
 }
 
+// c = a b + bias in one product: the sum has one rounding more than the product alone.
+TEST_CASE("products with a bias, of all shapes, at all places in memory") {
+  Rng rng(3, "products");
+  for (int i = 0; i < 60; ++i) {
+    Product p = drawn_product(rng);
+    p.shape.count = 1;
+    p.add = false;
+    const int place = rng.integer(0, 5);  // Of the bias in its array: it may be aligned to one number alone.
+    std::vector<double> bias(static_cast<std::size_t>(place + p.shape.n));
+    for (double& x : bias) x = static_cast<double>(static_cast<float>(rng.uniform(-2, 2)));
+    Gpu gpu(4, 1, Precision::Tf32);
+    cuda::Memory memory(gpu.stream());
+    cuda::Products products({gpu.stream(), 16, Precision::Tf32}, 4, memory);
+    const test::DeviceTensor a(gpu.kernels(), p.a.numbers, 1), b(gpu.kernels(), p.b.numbers, 1),
+        c(gpu.kernels(), p.c.numbers, 1), d(gpu.kernels(), bias, 1);
+    const auto based = [](cuda::Matrices m, const test::DeviceTensor& at) {
+      m.base = at.tensor.data;
+      return m;
+    };
+    CAPTURE(i);
+    REQUIRE(products.multiply_with_bias(p.shape, based(p.a.where, a), based(p.b.where, b), based(p.c.where, c),
+                                        static_cast<const float*>(d.tensor.data) + place));
+    // The same as adding to a result that holds the bias in every row.
+    p.add = true;
+    for (std::int64_t row = 0; row < p.shape.m; ++row)
+      for (std::int64_t column = 0; column < p.shape.n; ++column)
+        p.c.numbers[static_cast<std::size_t>(p.c.where.offset + row * p.c.where.stride + column)] =
+            bias[static_cast<std::size_t>(place + column)];
+    CHECK(worst(p, c.download(), 4 * 0x1p-11) <= 1);
+  }
+}
+
 TEST_CASE("doubles are never rounded first, and equal calls give equal bits") {
   Rng rng(2, "products");
   const Product p = drawn_product(rng);
@@ -153,6 +185,27 @@ TEST_CASE("without an algorithm for one kind of exact product there is another; 
                        doctest::Contains("no algorithm for a product of 4x4 by 4x4"), cuda::CudaError);
   CHECK_THROWS_WITH_AS(multiply(Precision::Tf32, {CUBLAS_COMPUTE_32F_FAST_TF32}),
                        doctest::Contains("run.gpu.precision: exact"), cuda::CudaError);
+}
+
+TEST_CASE("a bias is added apart in exact precision and where no algorithm adds one") {
+  const auto adds = [](Precision precision, bool refuses) {
+    emulated_gpu::Machine machine;
+    machine.refuses_bias = refuses;
+    emulated_gpu::reset(machine);
+    cudaStream_t stream = nullptr;
+    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+    cuda::Memory memory(stream);
+    cuda::Products products({stream, 16, precision}, 4, memory);
+    const cuda::Block numbers(64);
+    const cuda::Matrices square{numbers.as<void>(), 0, 4, 0, false};
+    const bool first = products.multiply_with_bias({4, 4, 4}, square, square, square, numbers.as<void>());
+    CHECK(products.multiply_with_bias({4, 4, 4}, square, square, square, numbers.as<void>()) == first);
+    cuda::check(cudaStreamSynchronize(stream), "waiting");
+    return first;
+  };
+  CHECK(adds(Precision::Tf32, false));
+  CHECK(!adds(Precision::Tf32, true));
+  CHECK(!adds(Precision::Exact, false));
 }
 
 TEST_CASE("a product of sizes that do not fit, or beyond its memory, is found") {

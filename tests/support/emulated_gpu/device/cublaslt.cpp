@@ -21,7 +21,17 @@ struct Description {
   cublasComputeType_t compute;
   cudaDataType_t scale;
   std::int32_t transposed_a = CUBLAS_OP_N, transposed_b = CUBLAS_OP_N, multiprocessors = 0;
-  bool operator==(const Description&) const = default;
+  std::int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;  ///< May change after an algorithm was chosen, but not to one that is aligned less.
+  bool operator==(const Description& o) const {
+    return compute == o.compute && scale == o.scale && transposed_a == o.transposed_a &&
+           transposed_b == o.transposed_b && multiprocessors == o.multiprocessors && epilogue == o.epilogue;
+  }
+  bool has_bias() const { return epilogue == CUBLASLT_EPILOGUE_BIAS; }
+  std::uintptr_t bias_alignment() const {  ///< At most 16.
+    const std::uintptr_t any = reinterpret_cast<std::uintptr_t>(bias) | 16U;
+    return any & (~any + 1);
+  }
 };
 
 struct Layout {
@@ -162,8 +172,10 @@ void multiply(const MatmulProblem& p, Sum alpha, Sum beta, const T* a, const T* 
         for (std::size_t row = 0; row < m; ++row) sums[row] += left[t * m + row] * right[t * n + column];
       const Result* const old = c + i * p.c.distance + static_cast<std::int64_t>(column) * p.c.stride;
       Result* const to = d + i * p.d.distance + static_cast<std::int64_t>(column) * p.d.stride;
-      for (std::size_t row = 0; row < m; ++row)  // Without beta the old numbers are not read.
-        put(to[row], beta == Sum{0} ? alpha * sums[row] : alpha * sums[row] + beta * wide(old[row]));
+      for (std::size_t row = 0; row < m; ++row) {  // Without beta the old numbers are not read.
+        const Sum sum = beta == Sum{0} ? alpha * sums[row] : alpha * sums[row] + beta * wide(old[row]);
+        put(to[row], p.description.has_bias() ? sum + wide(static_cast<const Result*>(p.description.bias)[row]) : sum);
+      }
     }
   }
 }
@@ -186,6 +198,7 @@ void enqueue_product(const MatmulProblem& p, const void* alpha, const void* a, c
     require_there(b, p.b, "its second factor");
     require_there(c, p.c, "what it adds to");
     require_there(d, p.d, "its result");
+    if (p.description.has_bias()) require_there(p.description.bias, {p.d.type, p.d.rows, 1, p.d.rows}, "its bias");
     multiply(p, one, keep, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<const Result*>(c),
              static_cast<Result*>(d));
   });
@@ -230,6 +243,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description, 
       return set(d.transposed_b, value, bytes);
     case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
       return set(d.multiprocessors, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return set(d.epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return set(d.bias, value, bytes);
     default:
       return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -283,6 +300,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   const std::vector<int>& refused = machine().refused_products;
   if (std::find(refused.begin(), refused.end(), static_cast<int>(p.description.compute)) != refused.end())
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  const std::int32_t epilogue = p.description.epilogue;
+  if (epilogue != CUBLASLT_EPILOGUE_DEFAULT && (epilogue != CUBLASLT_EPILOGUE_BIAS || machine().refuses_bias))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   if (!valid(p) || wanted < 1 || inner<Preference>(preference)->workspace < kWorkspace)
     return CUBLAS_STATUS_INVALID_VALUE;
   chosen().push_back({p, *inner<Preference>(preference)});
@@ -303,6 +323,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   if (!algorithm || algorithm->data[0] == 0 || algorithm->data[0] > chosen().size()) return CUBLAS_STATUS_INVALID_VALUE;
   const Chosen& choice = chosen()[algorithm->data[0] - 1];
   const Preference& promised = choice.preference;
+  if (p.description.has_bias() &&
+      (p.description.bias == nullptr || p.description.bias_alignment() < choice.problem.description.bias_alignment()))
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (!(choice.problem == p) || workspace_bytes < kWorkspace) return CUBLAS_STATUS_INVALID_VALUE;
   if (!aligned(a, p.a, promised.a) || !aligned(b, p.b, promised.b) || !aligned(c, p.c, promised.c) ||
       !aligned(d, p.d, promised.d))
