@@ -15,7 +15,7 @@ class RemoteMembers {
   virtual ~RemoteMembers() = default;
   virtual bool here(int rank) const = 0;
   /// Sends the arrays of the members that are here, in host memory, to every other process of the group, and replaces
-  /// those of the other members by theirs, which stay until the next call. Numbers have `width` bytes. False when it
+  /// the arrays of other members by theirs, which stay until the next call. Numbers have `width` bytes. False when it
   /// was interrupted.
   virtual bool exchange(std::vector<Tensor>& arrays, std::size_t width, const std::atomic<bool>& interrupted) = 0;
 };

@@ -56,7 +56,7 @@ std::uint32_t alignment(std::uint64_t bytes) {
   return static_cast<std::uint32_t>(any & (~any + 1));
 }
 
-/// That of every row's first number. Every place in an array has the same one wherever the array lies.
+/// The alignment of every row's first number. Every place in an array has the same one wherever the array lies.
 std::uint32_t alignment(const Matrices& x, std::size_t width) {
   return alignment(static_cast<std::uint64_t>(x.offset | x.distance) * width_of(x, width) |
                    static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(x.base)));
@@ -199,7 +199,7 @@ const Products::Plan* Products::find_plan(const Key& key, cublasStatus_t& answer
 
 const Products::Plan& Products::plan(const Key& key) {
   cublasStatus_t answer{};
-  if (const Plan* const found = find_plan(key, answer)) return *found;
+  if (const Plan* const p = find_plan(key, answer)) return *p;
   const bool rounds = width_ == sizeof(float) && place_.precision != Precision::Exact;
   throw CudaError(fmt::format("cuBLASLt has no algorithm for a product of {}x{} by {}x{}: {}{}", key.columns, key.inner,
                               key.inner, key.rows, to_text(lt(), answer),

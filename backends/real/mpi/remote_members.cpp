@@ -87,10 +87,10 @@ class MpiMembers : public RemoteMembers {
   bool is_over(std::vector<Tensor>& arrays) {
     const std::lock_guard lock(mpi_calls());
     std::erase_if(sent_, [](Sent& sent) { return ended(sent.request); });
-    bool all = sent_.empty();
+    bool done = sent_.empty();
     for (int rank = 0; rank < std::ssize(received_); ++rank)
-      all = here(rank) || look_for(rank, arrays[rank]) ? all : false;
-    return all;
+      if (!here(rank) && !look_for(rank, arrays[rank])) done = false;
+    return done;
   }
 
   static bool ended(MPI_Request& request) {
@@ -104,11 +104,11 @@ class MpiMembers : public RemoteMembers {
     Received& from = received_[rank];
     if (from.arrived) return true;
     if (!from.block) {
-      int found = 0;
+      int is_there = 0;
       MPI_Message message;
       MPI_Status status;
-      check(MPI_Improbe(owners_[rank], first_tag_ + rank, wires().groups, &found, &message, &status));
-      if (!found) return false;
+      check(MPI_Improbe(owners_[rank], first_tag_ + rank, wires().groups, &is_there, &message, &status));
+      if (!is_there) return false;
       check(MPI_Get_count(&status, MPI_BYTE, &from.bytes));
       from.block = pool_.take(static_cast<std::size_t>(from.bytes));
       check(MPI_Imrecv(from.block.get(), from.bytes, MPI_BYTE, &message, &from.request));

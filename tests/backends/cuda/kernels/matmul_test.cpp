@@ -116,7 +116,7 @@ TEST_CASE("products with a bias, of all shapes, at all places in memory") {
     Product p = drawn_product(rng);
     p.shape.count = 1;
     p.add = false;
-    const int place = rng.integer(0, 5);  // Of the bias in its array: it may be aligned to one number alone.
+    const int place = rng.integer(0, 5);  // Where the bias begins in its array: it may be aligned to one number alone.
     std::vector<double> bias(static_cast<std::size_t>(place + p.shape.n));
     for (double& x : bias) x = static_cast<double>(static_cast<float>(rng.uniform(-2, 2)));
     Gpu gpu(4, 1, Precision::Tf32);
@@ -131,7 +131,7 @@ TEST_CASE("products with a bias, of all shapes, at all places in memory") {
     CAPTURE(i);
     REQUIRE(products.multiply_with_bias(p.shape, based(p.a.where, a), based(p.b.where, b), based(p.c.where, c),
                                         static_cast<const float*>(d.tensor.data) + place));
-    // The same as adding to a result that holds the bias in every row.
+    // This equals a sum on top of a result that holds the bias in every row.
     p.add = true;
     for (std::int64_t row = 0; row < p.shape.m; ++row)
       for (std::int64_t column = 0; column < p.shape.n; ++column)
