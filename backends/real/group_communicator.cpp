@@ -37,6 +37,14 @@ void GroupCommunicator::exchange(int rank, const Tensor& array,
   barrier();
 }
 
+void GroupMember::collective(CollectiveKind kind, std::int64_t numbers, const Tensor& array,
+                             const std::function<void(std::span<const Tensor>)>& use) const {
+  if (!watch || !group) return exchange(array, use);
+  const double begin = steady_seconds();
+  exchange(array, use);
+  watch->ended(kind, size(), numbers, steady_seconds() - begin);
+}
+
 void GroupCommunicator::interrupt() {
   { const std::lock_guard lock(mutex_); }  // A member between its check and its sleep is waited for.
   next_generation_.notify_all();
@@ -68,7 +76,7 @@ std::int64_t sample_size(const Tensor& array, std::int64_t samples) { return arr
 
 void sum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in, const Tensor& sum) {
   Kernels& kernels = memory.kernels();
-  member.exchange(in, [&](std::span<const Tensor> all_members) {
+  member.collective(CollectiveKind::AllReduce, in.size(), in, [&](std::span<const Tensor> all_members) {
     copy_numbers(kernels, all_members[0], sum);
     for (const Tensor& next : all_members.subspan(1)) kernels.add({next.data, sum.rows, sum.columns}, sum);
   });
@@ -79,7 +87,7 @@ void scatter_sum(const GroupMember& member, DeviceMemory& memory, const Tensor& 
   const ShardRange shard = shard_of(array.size(), member.size(), member.rank);
   if (shard.count == 0) return member.exchange(array, [](auto) {});
   const auto part = [&](const Tensor& whole) { return part_of(whole, shard.first, shard.count, kernels.width()); };
-  member.exchange(array, [&](std::span<const Tensor> arrays) {
+  member.collective(CollectiveKind::ReduceScatter, array.size(), array, [&](std::span<const Tensor> arrays) {
     const Array sum(memory, 1, shard.count, Use::Gradients);
     copy_numbers(kernels, part(arrays[0]), sum.tensor());
     for (const Tensor& next : arrays.subspan(1)) kernels.add(part(next), sum.tensor());
@@ -89,7 +97,7 @@ void scatter_sum(const GroupMember& member, DeviceMemory& memory, const Tensor& 
 
 void maximum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in, const Tensor& largest) {
   Kernels& kernels = memory.kernels();
-  member.exchange(in, [&](std::span<const Tensor> all_members) {
+  member.collective(CollectiveKind::AllReduce, in.size(), in, [&](std::span<const Tensor> all_members) {
     copy_numbers(kernels, all_members[0], largest);
     for (const Tensor& next : all_members.subspan(1)) kernels.maximum(next, largest);
   });
@@ -100,7 +108,7 @@ void gather_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t s
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
   const std::int64_t each = sample_size(part, samples);
-  member.exchange(part, [&](std::span<const Tensor> parts) {
+  member.collective(CollectiveKind::AllGather, whole.size(), part, [&](std::span<const Tensor> parts) {
     std::int64_t next = 0;
     for (std::int64_t s = 0; s < samples; ++s)
       for (const Tensor& from : parts) {
@@ -115,7 +123,7 @@ void scatter_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t 
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
   const std::int64_t each = sample_size(part, samples);
-  member.exchange(whole, [&](std::span<const Tensor> wholes) {
+  member.collective(CollectiveKind::ReduceScatter, whole.size(), whole, [&](std::span<const Tensor> wholes) {
     for (std::int64_t s = 0; s < samples; ++s) {
       const std::int64_t first = (s * member.size() + member.rank) * each;
       const Tensor to = part_of(part, s * each, each, width);
@@ -162,7 +170,7 @@ void rows_to_heads(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const std::vector<int>& blocks, const Tensor& rows, const Tensor& heads) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.exchange(rows, [&](std::span<const Tensor> members) {
+  member.collective(CollectiveKind::AllToAll, rows.size(), rows, [&](std::span<const Tensor> members) {
     for (int m = 0; m < member.size(); ++m)
       for_each_common(member, samples, blocks, rows.rows / samples, m, member.rank,
                       [&](std::int64_t row, std::int64_t column, std::int64_t to_row, std::int64_t to, std::int64_t n) {
@@ -176,7 +184,7 @@ void heads_to_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const std::vector<int>& blocks, const Tensor& heads, const Tensor& rows) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.exchange(heads, [&](std::span<const Tensor> members) {
+  member.collective(CollectiveKind::AllToAll, rows.size(), heads, [&](std::span<const Tensor> members) {
     for (int m = 0; m < member.size(); ++m)
       for_each_common(
           member, samples, blocks, rows.rows / samples, member.rank, m,
@@ -191,7 +199,7 @@ void gather_range(const GroupMember& member, DeviceMemory& memory, std::int64_t 
                   const ShardRange& range, void* to) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.exchange(part, [&](std::span<const Tensor> parts) {
+  member.collective(CollectiveKind::AllGather, range.count, part, [&](std::span<const Tensor> parts) {
     for (int rank = 0; rank < member.size(); ++rank) {
       const ShardRange shard = shard_of(numbers, member.size(), rank);
       const std::int64_t low = std::max(shard.first, range.first);
@@ -208,7 +216,7 @@ void scatter_range(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const ShardRange& range, void* part) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.exchange(in, [&](std::span<const Tensor> arrays) {
+  member.collective(CollectiveKind::ReduceScatter, range.count, in, [&](std::span<const Tensor> arrays) {
     const ShardRange shard = shard_of(numbers, member.size(), member.rank);
     const std::int64_t low = std::max(shard.first, range.first);
     const std::int64_t high = std::min(shard.first + shard.count, range.first + range.count);

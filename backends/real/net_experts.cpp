@@ -32,7 +32,7 @@ ExpertRouting NetRun::route(const Node& node, const Activations& a) const {
 void NetRun::send_rows(const Node& node, const Activations& a, const Tensor& in, const Tensor& out) const {
   Kernels& kernels = memory_->kernels();
   const ExpertRouting& routing = a.routings.at(node.routing);
-  groups_.experts.exchange(in, [&](std::span<const Tensor> members) {
+  groups_.experts.collective(CollectiveKind::AllToAll, in.size(), in, [&](std::span<const Tensor> members) {
     for (std::int64_t row = 0; row < out.rows; ++row) {
       const auto& [member, copy] = routing.rows[row];
       kernels.copy(row_of(members[member], copy, kernels.width()), row_of(out, row, kernels.width()),
@@ -46,7 +46,8 @@ void NetRun::return_rows(const Node& node, const Activations& a, const Tensor& i
   Kernels& kernels = memory_->kernels();
   const std::vector<ExpertRouting::Destination>& destinations = a.routings.at(node.routing).destinations;
   const int ranks = expert_place_.expert_tensor_ranks;
-  groups_.experts.exchange(in, [&](std::span<const Tensor> members) {
+  // As large as the rows were before they were sent: the router decides how many rows a device has of them.
+  groups_.experts.collective(CollectiveKind::AllToAll, out.size(), in, [&](std::span<const Tensor> members) {
     for (std::int64_t copy = 0; copy < out.rows; ++copy) {
       const auto& [expert_rank, row] = destinations[copy];
       const Tensor to{row_of(out, copy, kernels.width()), 1, out.columns};
