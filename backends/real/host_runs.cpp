@@ -1,5 +1,6 @@
 #include "backends/real/host_runs.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <exception>
@@ -10,6 +11,14 @@
 #include "backends/real/thread_places.hpp"
 
 namespace stagecraft::real {
+
+/// What an iteration touches between two updates: weights, gradients and activations, of which there are as many again
+/// at least. More than 32 MiB leave nothing of an array in the cache of a core or in its part of a shared one.
+std::size_t touched_bytes(const ProfileRequest& request) {
+  constexpr double kEnough = 32 << 20;
+  return static_cast<std::size_t>(
+      std::min(kEnough, 3 * request.workload.parameters * static_cast<double>(width_of(request.workload))));
+}
 
 void on_threads(int count, const std::function<void(int thread)>& work) {
   std::vector<std::thread> threads;

@@ -29,7 +29,23 @@ class HostStopwatch : public Stopwatch {
   double since_ = 0;
 };
 
-/// Calls work(thread) on so many threads at the same time, on the processors of a real run.
+/// Drives arrays out of the caches, as the forwards and backwards of an iteration do between two updates.
+class CacheFlush {
+ public:
+  explicit CacheFlush(std::size_t bytes) : numbers_(bytes, 0) {}
+  void operator()() {
+    constexpr std::size_t kLine = 64;
+    for (std::size_t i = 0; i < numbers_.size(); i += kLine) ++numbers_[i];
+  }
+
+ private:
+  std::vector<char> numbers_;
+};
+
+/// What an iteration touches between two updates, as far as that matters.
+std::size_t touched_bytes(const ProfileRequest&);
+
+/// Calls work(thread) on that number of threads at the same time, on the processors of a real run.
 void on_threads(int threads, const std::function<void(int thread)>& work);
 
 /// Calls once(thread, counts) on threads that begin each run together, so that each is measured in the company of the

@@ -43,27 +43,6 @@ void measure_layers(const ProfileRequest& request, int samples, std::span<const 
   put_layers(readings, samples, profile);
 }
 
-/// Drives arrays out of the caches, as the forwards and backwards of an iteration do between two updates.
-class CacheFlush {
- public:
-  explicit CacheFlush(std::size_t bytes) : numbers_(bytes, 0) {}
-  void operator()() {
-    constexpr std::size_t kLine = 64;
-    for (std::size_t i = 0; i < numbers_.size(); i += kLine) ++numbers_[i];
-  }
-
- private:
-  std::vector<char> numbers_;
-};
-
-/// What an iteration touches between two updates: weights, gradients and activations, of which there are as many again
-/// at least. More than 32 MiB leave nothing of an array in the cache of a core or in its part of a shared one.
-std::size_t touched_bytes(const ProfileRequest& request) {
-  constexpr double kEnough = 32 << 20;
-  return static_cast<std::size_t>(
-      std::min(kEnough, 3 * request.workload.parameters * static_cast<double>(width_of(request.workload))));
-}
-
 SecondsOf host_seconds_of(CacheFlush& flush) {
   return [&flush](const std::function<void()>& work) {
     flush();
@@ -135,6 +114,7 @@ Profile measure(const ProfileRequest& request, const KernelFactory& factory) {
       activity.count_one();
     }
   }
+  measure_parameter_collectives(request, factory, profile);
   measure_updates(request, factory, profile);
   profile.operation = measure_operation([&](const Program& program) { return execute(program, factory, {}); });
   const MessageFigures messages = measure_messages(wait_for_message(request, profile));

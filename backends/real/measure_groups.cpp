@@ -107,22 +107,22 @@ struct Means {
 Means means_of(const std::vector<std::unique_ptr<MemberRuns>>& runs) {
   Means means;
   for (std::size_t n = 0; n < runs.front()->readings.size(); ++n) {
-    RunReadings all;
+    RunReadings joined;
     for (const auto& member : runs) {
-      for (const auto& [name, r] : member->readings[n].layers) append(all.layers[name], r);
+      for (const auto& [name, r] : member->readings[n].layers) append(joined.layers[name], r);
       for (const auto& [key, times] : member->readings[n].collectives) {
-        std::vector<double>& sum = all.collectives[key];
+        std::vector<double>& sum = joined.collectives[key];
         sum.insert(sum.end(), times.begin(), times.end());
       }
     }
-    for (const auto& [name, r] : all.layers) {
+    for (const auto& [name, r] : joined.layers) {
       Readings& of_layer = means.layers[name];
       of_layer.forward.push_back(mean(r.forward));
       if (!r.input_gradient.empty()) of_layer.input_gradient.push_back(mean(r.input_gradient));
       of_layer.weight_gradient.push_back(mean(r.weight_gradient));
       of_layer.total.push_back(mean(r.total));
     }
-    for (const auto& [key, times] : all.collectives) means.collectives[key].push_back(mean(times));
+    for (const auto& [key, times] : joined.collectives) means.collectives[key].push_back(mean(times));
   }
   return means;
 }

@@ -16,4 +16,9 @@ namespace stagecraft::real {
 void measure_group_layers(const ProfileRequest&, int samples, std::span<const double> weights, const KernelFactory&,
                           Profile&);
 
+/// Measures what devices with equal parameters exchange around an update: sums of gradients, and gathers of weights
+/// where the states of the optimizer are divided. In sizes up to the parameters of the model. Divided gradients and
+/// weights, which each pass exchanges, and copies of experts are not measured.
+void measure_parameter_collectives(const ProfileRequest&, const KernelFactory&, Profile&);
+
 }  // namespace stagecraft::real

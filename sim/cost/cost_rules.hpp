@@ -30,6 +30,7 @@ struct CostRules {
   bool flows = false;                      ///< Programs play collectives as messages on the links.
   std::shared_ptr<const Profile> profile;  ///< Its collectives come before computed ones; may be null.
   DeviceTypeId profiled;                   ///< The type of device that it is of.
+  double gathered_bytes = 2;  ///< Bytes of each weight that devices gather which divide states: bf16, as frameworks do.
 
   /// One collective without contention, by the constants of the device type or by the links.
   Seconds time_of(CollectiveKind, const GroupShape&, Bytes, DeviceTypeId) const;

@@ -44,10 +44,14 @@ LayerCost scaled(const LayerTimes& times, double by) {
 }
 
 std::shared_ptr<const CostRules> with_profile(CostRules rules, std::shared_ptr<const Profile> profile,
-                                              const Cluster& cluster) {
+                                              const Cluster& cluster, const Precision& precision) {
   for (const DeviceTypeId type : cluster.types.ids())
     if (cluster.types[type].name == profile->device) rules.profiled = type;
   rules.profile = std::move(profile);
+  if (!rules.profile->collectives.empty()) {  // They were measured on gradients and weights as the model keeps them.
+    rules.software.gradient_bytes = precision.gradient;
+    rules.gathered_bytes = precision.weight;
+  }
   return std::make_shared<const CostRules>(std::move(rules));
 }
 
@@ -74,7 +78,7 @@ CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared
   const ModelGraph& model = *model_;
   const Cluster& cluster = *cluster_;
   for (const Device& d : cluster.devices) shares_memory_[d.type] |= d.memory.valid();
-  if (profile_ && rules_) rules_ = with_profile(*rules_, profile_, cluster);
+  if (profile_ && rules_) rules_ = with_profile(*rules_, profile_, cluster, model.precision);
   if (profile_)
     for (const Layer& layer : model.layers) signatures_.push_back(signature(layer.operations, model.precision));
   std::map<std::string, double> tied;

@@ -280,9 +280,9 @@ class PassBuilder {
     const double exposed = rules_.software.gathers_ahead ? 0 : 1, bytes = rules_.software.gradient_bytes;
     const GroupPart part = part_with_states(shape_);
     if (pass != Pass::WeightGradient)
-      return shape_.gathers_each_pass()
-                 ? over_data(CollectiveKind::AllGather, part, 2 * dense, 2 * experts, exposed, shape_, rules_, type_)
-                 : OpCollectives{};
+      return shape_.gathers_each_pass() ? over_data(CollectiveKind::AllGather, part, rules_.gathered_bytes * dense,
+                                                    rules_.gathered_bytes * experts, exposed, shape_, rules_, type_)
+                                        : OpCollectives{};
     return shape_.sums_each_pass() ? over_data(CollectiveKind::ReduceScatter, part, bytes * dense, bytes * experts,
                                                exposed, shape_, rules_, type_)
                                    : OpCollectives{};
@@ -300,7 +300,7 @@ class PassBuilder {
              rules_.ring_time(kind, expert_shard_groups(shape_, rules_.node).inner, Bytes{bytes * counts.experts},
                               type_);
     };
-    const Seconds gather = gathers ? over(CollectiveKind::AllGather, 2) : Seconds{};
+    const Seconds gather = gathers ? over(CollectiveKind::AllGather, rules_.gathered_bytes) : Seconds{};
     const Seconds scatter = over(CollectiveKind::ReduceScatter, rules_.software.gradient_bytes);
     forward.weights = input.weights = gather;
     weight.weights = scatter;
