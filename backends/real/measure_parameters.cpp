@@ -130,8 +130,8 @@ void measure_parameter_collectives(const ProfileRequest& request, const KernelFa
   const StageWorkload& stage = request.workload.stages.front();
   const bool has_group = stage.degrees.divides() || stage.sharding != StateSharding::None;
   if (!has_group || stage.data_ranks() < 2 || stage.sharding > StateSharding::Optimizer) return;
-  const auto most = static_cast<std::int64_t>(request.workload.parameters);
-  for (const std::int64_t numbers : {most, most / 8, most / 64})
+  const auto largest = static_cast<std::int64_t>(request.workload.parameters);
+  for (const std::int64_t numbers : {largest, largest / 8, largest / 64})
     if (numbers >= stage.data_ranks()) ParameterRuns(request, numbers, factory).put(profile);
 }
 
