@@ -40,16 +40,16 @@ void on_threads(int count, const std::function<void(int thread)>& work) {
   if (problem) std::rethrow_exception(problem);
 }
 
-void repeat_together(int count, double seconds, const std::function<void(int thread, bool counts)>& once) {
+void repeat_together(int count, double seconds, const std::function<void(int thread, bool counts)>& once, int block) {
   std::barrier together(count);
   std::atomic<bool> more{true};
   const double begin = steady_seconds();
   on_threads(count, [&](int t) {
-    for (int round = 0; more; ++round) {
+    for (int round = 0; more;) {
       together.arrive_and_wait();
-      once(t, round >= kWarmUps);
+      for (const int end = round + block; round < end; ++round) once(t, round >= kWarmUps);
       together.arrive_and_wait();
-      const int counted = round + 1 - kWarmUps;
+      const int counted = round - kWarmUps;
       const bool enough = counted >= kMost || (counted >= kFewest && steady_seconds() - begin > seconds);
       if (t == 0 && enough) more = false;
       together.arrive_and_wait();

@@ -50,6 +50,8 @@ void on_threads(int threads, const std::function<void(int thread)>& work);
 
 /// Calls once(thread, counts) on threads that begin each run together, so that each is measured in the company of the
 /// others: on the processors of a real run, for these seconds, and as often as the constants of layer_runs.hpp say.
-void repeat_together(int threads, double seconds, const std::function<void(int thread, bool counts)>& once);
+/// They meet once for each `block` of runs: members of a group wait for each other inside of the runs anyway.
+void repeat_together(int threads, double seconds, const std::function<void(int thread, bool counts)>& once,
+                     int block = 1);
 
 }  // namespace stagecraft::real

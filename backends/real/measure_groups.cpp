@@ -98,7 +98,11 @@ std::vector<std::unique_ptr<MemberRuns>> member_runs(const ProfileRequest& reque
   return runs;
 }
 
-/// Means over the devices and the equal layers of each run.
+/// Runs of which means are taken. What delays a device delays its group, so delays add up over an iteration, and the
+/// median over single runs would lose the long ones.
+constexpr int kBlock = 4;
+
+/// Means over the devices and the equal layers of each block of runs.
 struct Means {
   LayerReadings layers;
   CollectiveReadings collectives;
@@ -106,15 +110,17 @@ struct Means {
 
 Means means_of(const std::vector<std::unique_ptr<MemberRuns>>& runs) {
   Means means;
-  for (std::size_t n = 0; n < runs.front()->readings.size(); ++n) {
+  const std::size_t count = runs.front()->readings.size();
+  for (std::size_t first = 0; first < count; first += kBlock) {
     RunReadings joined;
-    for (const auto& member : runs) {
-      for (const auto& [name, r] : member->readings[n].layers) append(joined.layers[name], r);
-      for (const auto& [key, times] : member->readings[n].collectives) {
-        std::vector<double>& sum = joined.collectives[key];
-        sum.insert(sum.end(), times.begin(), times.end());
+    for (const auto& member : runs)
+      for (std::size_t n = first; n < std::min(count, first + kBlock); ++n) {
+        for (const auto& [name, r] : member->readings[n].layers) append(joined.layers[name], r);
+        for (const auto& [key, times] : member->readings[n].collectives) {
+          std::vector<double>& sum = joined.collectives[key];
+          sum.insert(sum.end(), times.begin(), times.end());
+        }
       }
-    }
     for (const auto& [name, r] : joined.layers) {
       Readings& of_layer = means.layers[name];
       of_layer.forward.push_back(mean(r.forward));
@@ -136,7 +142,9 @@ void measure_group_layers(const ProfileRequest& request, int samples, std::span<
   profile.threads = groups * members;
   Communicators communicators(profile.threads <= usable_cores().count());
   const auto runs = member_runs(request, samples, groups, weights, factory, communicators);
-  repeat_together(profile.threads, request.seconds, [&](int t, bool counts) { runs[t]->once(counts); });
+  // Between two runs, too, a member waits for the others in the next collective and nowhere else, as in a real run.
+  repeat_together(
+      profile.threads, request.seconds, [&](int t, bool counts) { runs[t]->once(counts); }, kBlock);
   const Means means = means_of(runs);
   const auto first = std::ssize(profile.layers);
   put_layers(means.layers, samples, profile);

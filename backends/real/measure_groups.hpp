@@ -11,8 +11,8 @@ namespace stagecraft::real {
 /// groups run the model together, as many at the same time as request.threads has room for, but one in any case.
 ///
 /// A collective takes as long as its members wait for each other and move numbers; its time is taken out of the
-/// operation that it is part of. Times are means over the devices and the equal layers of a run, of which the median
-/// over the runs counts, so that what a device waits for another is not lost.
+/// operation that it is part of. Times are means over the devices and the equal layers of a few runs, of which the
+/// median counts, so that what a device waits for another is not lost.
 void measure_group_layers(const ProfileRequest&, int samples, std::span<const double> weights, const KernelFactory&,
                           Profile&);
 
