@@ -44,7 +44,7 @@ struct RunOptions {
 
 /// What is to be measured for a profile.
 struct ProfileRequest {
-  const Workload& workload;
+  const Workload& workload;  ///< Unfolded, where groups of devices divide its stages.
   std::vector<int> samples;  ///< Micro-batch sizes.
   int threads = 1;           ///< Devices that are busy at the same time.
   double seconds = 1;        ///< Measuring time for each micro-batch size; a few runs are made in any case.

@@ -55,6 +55,14 @@ void GroupCommunicator::exchange(int rank, const Tensor& array, std::size_t widt
   barrier();
 }
 
+void GroupMember::collective(CollectiveKind kind, std::int64_t numbers, const Tensor& array, std::size_t width,
+                             const std::function<void(std::span<const Tensor>)>& use) const {
+  if (!watch || !group) return exchange(array, width, use);
+  const double begin = steady_seconds();
+  exchange(array, width, use);
+  watch->ended(kind, size(), numbers, steady_seconds() - begin);
+}
+
 void GroupCommunicator::interrupt() {
   { const std::lock_guard lock(mutex_); }  // A member between its check and its sleep is waited for.
   next_generation_.notify_all();
@@ -86,10 +94,12 @@ std::int64_t sample_size(const Tensor& array, std::int64_t samples) { return arr
 
 void sum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in, const Tensor& sum) {
   Kernels& kernels = memory.kernels();
-  member.exchange(in, kernels.width(), [&](std::span<const Tensor> all_members) {
-    copy_numbers(kernels, all_members[0], sum);
-    for (const Tensor& next : all_members.subspan(1)) kernels.add({next.data, sum.rows, sum.columns}, sum);
-  });
+  member.collective(CollectiveKind::AllReduce, in.size(), in, kernels.width(),
+                    [&](std::span<const Tensor> all_members) {
+                      copy_numbers(kernels, all_members[0], sum);
+                      for (const Tensor& next : all_members.subspan(1))
+                        kernels.add({next.data, sum.rows, sum.columns}, sum);
+                    });
 }
 
 void scatter_sum(const GroupMember& member, DeviceMemory& memory, const Tensor& array) {
@@ -97,20 +107,22 @@ void scatter_sum(const GroupMember& member, DeviceMemory& memory, const Tensor& 
   const ShardRange shard = shard_of(array.size(), member.size(), member.rank);
   if (shard.count == 0) return member.exchange(array, kernels.width(), [](auto) {});
   const auto part = [&](const Tensor& whole) { return part_of(whole, shard.first, shard.count, kernels.width()); };
-  member.exchange(array, kernels.width(), [&](std::span<const Tensor> arrays) {
-    const Array sum(memory, 1, shard.count, Use::Gradients);
-    copy_numbers(kernels, part(arrays[0]), sum.tensor());
-    for (const Tensor& next : arrays.subspan(1)) kernels.add(part(next), sum.tensor());
-    copy_numbers(kernels, sum.tensor(), part(array));
-  });
+  member.collective(CollectiveKind::ReduceScatter, array.size(), array, kernels.width(),
+                    [&](std::span<const Tensor> arrays) {
+                      const Array sum(memory, 1, shard.count, Use::Gradients);
+                      copy_numbers(kernels, part(arrays[0]), sum.tensor());
+                      for (const Tensor& next : arrays.subspan(1)) kernels.add(part(next), sum.tensor());
+                      copy_numbers(kernels, sum.tensor(), part(array));
+                    });
 }
 
 void maximum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in, const Tensor& largest) {
   Kernels& kernels = memory.kernels();
-  member.exchange(in, kernels.width(), [&](std::span<const Tensor> all_members) {
-    copy_numbers(kernels, all_members[0], largest);
-    for (const Tensor& next : all_members.subspan(1)) kernels.maximum(next, largest);
-  });
+  member.collective(CollectiveKind::AllReduce, in.size(), in, kernels.width(),
+                    [&](std::span<const Tensor> all_members) {
+                      copy_numbers(kernels, all_members[0], largest);
+                      for (const Tensor& next : all_members.subspan(1)) kernels.maximum(next, largest);
+                    });
 }
 
 void gather_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t samples, const Tensor& part,
@@ -118,7 +130,7 @@ void gather_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t s
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
   const std::int64_t each = sample_size(part, samples);
-  member.exchange(part, width, [&](std::span<const Tensor> parts) {
+  member.collective(CollectiveKind::AllGather, whole.size(), part, kernels.width(), [&](std::span<const Tensor> parts) {
     std::int64_t next = 0;
     for (std::int64_t s = 0; s < samples; ++s)
       for (const Tensor& from : parts) {
@@ -133,14 +145,15 @@ void scatter_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t 
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
   const std::int64_t each = sample_size(part, samples);
-  member.exchange(whole, width, [&](std::span<const Tensor> wholes) {
-    for (std::int64_t s = 0; s < samples; ++s) {
-      const std::int64_t first = (s * member.size() + member.rank) * each;
-      const Tensor to = part_of(part, s * each, each, width);
-      copy_numbers(kernels, part_of(wholes[0], first, each, width), to);
-      for (const Tensor& next : wholes.subspan(1)) kernels.add(part_of(next, first, each, width), to);
-    }
-  });
+  member.collective(CollectiveKind::ReduceScatter, whole.size(), whole, kernels.width(),
+                    [&](std::span<const Tensor> wholes) {
+                      for (std::int64_t s = 0; s < samples; ++s) {
+                        const std::int64_t first = (s * member.size() + member.rank) * each;
+                        const Tensor to = part_of(part, s * each, each, width);
+                        copy_numbers(kernels, part_of(wholes[0], first, each, width), to);
+                        for (const Tensor& next : wholes.subspan(1)) kernels.add(part_of(next, first, each, width), to);
+                      }
+                    });
 }
 
 void take_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t samples, const Tensor& whole,
@@ -180,7 +193,7 @@ void rows_to_heads(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const std::vector<int>& blocks, const Tensor& rows, const Tensor& heads) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.exchange(rows, width, [&](std::span<const Tensor> members) {
+  member.collective(CollectiveKind::AllToAll, rows.size(), rows, kernels.width(), [&](std::span<const Tensor> members) {
     for (int m = 0; m < member.size(); ++m)
       for_each_common(member, samples, blocks, rows.rows / samples, m, member.rank,
                       [&](std::int64_t row, std::int64_t column, std::int64_t to_row, std::int64_t to, std::int64_t n) {
@@ -194,22 +207,23 @@ void heads_to_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const std::vector<int>& blocks, const Tensor& heads, const Tensor& rows) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.exchange(heads, width, [&](std::span<const Tensor> members) {
-    for (int m = 0; m < member.size(); ++m)
-      for_each_common(
-          member, samples, blocks, rows.rows / samples, member.rank, m,
-          [&](std::int64_t row, std::int64_t to, std::int64_t from_row, std::int64_t column, std::int64_t n) {
-            copy_numbers(kernels, part_of(members[m], from_row * heads.columns + column, n, width),
-                         part_of(rows, row * rows.columns + to, n, width));
-          });
-  });
+  member.collective(
+      CollectiveKind::AllToAll, rows.size(), heads, kernels.width(), [&](std::span<const Tensor> members) {
+        for (int m = 0; m < member.size(); ++m)
+          for_each_common(
+              member, samples, blocks, rows.rows / samples, member.rank, m,
+              [&](std::int64_t row, std::int64_t to, std::int64_t from_row, std::int64_t column, std::int64_t n) {
+                copy_numbers(kernels, part_of(members[m], from_row * heads.columns + column, n, width),
+                             part_of(rows, row * rows.columns + to, n, width));
+              });
+      });
 }
 
 void gather_range(const GroupMember& member, DeviceMemory& memory, std::int64_t numbers, const Tensor& part,
                   const ShardRange& range, void* to) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.exchange(part, width, [&](std::span<const Tensor> parts) {
+  member.collective(CollectiveKind::AllGather, range.count, part, kernels.width(), [&](std::span<const Tensor> parts) {
     for (int rank = 0; rank < member.size(); ++rank) {
       const ShardRange shard = shard_of(numbers, member.size(), rank);
       const std::int64_t low = std::max(shard.first, range.first);
@@ -226,17 +240,18 @@ void scatter_range(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const ShardRange& range, void* part) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.exchange(in, kernels.width(), [&](std::span<const Tensor> arrays) {
-    const ShardRange shard = shard_of(numbers, member.size(), member.rank);
-    const std::int64_t low = std::max(shard.first, range.first);
-    const std::int64_t high = std::min(shard.first + shard.count, range.first + range.count);
-    if (low >= high) return;
-    const Array sum(memory, 1, high - low, Use::Gradients);
-    copy_numbers(kernels, part_of(arrays[0], low - range.first, high - low, width), sum.tensor());
-    for (const Tensor& next : arrays.subspan(1))
-      kernels.add(part_of(next, low - range.first, high - low, width), sum.tensor());
-    kernels.add(sum.tensor(), {number_at(part, low - shard.first, width), 1, high - low});
-  });
+  member.collective(CollectiveKind::ReduceScatter, range.count, in, kernels.width(),
+                    [&](std::span<const Tensor> arrays) {
+                      const ShardRange shard = shard_of(numbers, member.size(), member.rank);
+                      const std::int64_t low = std::max(shard.first, range.first);
+                      const std::int64_t high = std::min(shard.first + shard.count, range.first + range.count);
+                      if (low >= high) return;
+                      const Array sum(memory, 1, high - low, Use::Gradients);
+                      copy_numbers(kernels, part_of(arrays[0], low - range.first, high - low, width), sum.tensor());
+                      for (const Tensor& next : arrays.subspan(1))
+                        kernels.add(part_of(next, low - range.first, high - low, width), sum.tensor());
+                      kernels.add(sum.tensor(), {number_at(part, low - shard.first, width), 1, high - low});
+                    });
 }
 
 }  // namespace stagecraft::real

@@ -53,10 +53,19 @@ class GroupCommunicator {
   std::atomic<std::uint32_t> generation_{0};
 };
 
+/// Learns how long collectives take, from the arrival of a member until it goes on.
+class CollectiveWatch {
+ public:
+  virtual ~CollectiveWatch() = default;
+  /// `numbers`: the whole array, as Collective counts it.
+  virtual void ended(CollectiveKind, int ranks, std::int64_t numbers, double seconds) = 0;
+};
+
 /// One member of a group. A default one is alone: its communication does nothing.
 struct GroupMember {
   GroupCommunicator* group = nullptr;
   int rank = 0;
+  CollectiveWatch* watch = nullptr;  ///< Null outside of measurements.
 
   int size() const { return group ? group->size() : 1; }
   explicit operator bool() const { return group != nullptr; }
@@ -65,6 +74,9 @@ struct GroupMember {
     if (group) return group->exchange(rank, array, width, use);
     use({&array, 1});
   }
+  /// Exchanges arrays as exchange() does, and tells the watch how long it took. `numbers`: see CollectiveWatch.
+  void collective(CollectiveKind, std::int64_t numbers, const Tensor& array, std::size_t width,
+                  const std::function<void(std::span<const Tensor>)>& use) const;
 };
 
 /// The communicators of the tensor, context and expert groups that a device belongs to.

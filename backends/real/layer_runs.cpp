@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "backends/real/clocks.hpp"
 #include "backends/real/stage_weights.hpp"
@@ -16,32 +17,82 @@ double& NodeTimes::seconds_of(LayerPass part, std::size_t node) {
                                              : weight_gradient)[node];
 }
 
+void append(Readings& to, const Readings& from) {
+  for (auto member : {&Readings::forward, &Readings::input_gradient, &Readings::weight_gradient, &Readings::total})
+    (to.*member).insert((to.*member).end(), (from.*member).begin(), (from.*member).end());
+}
+
 std::vector<double> profile_weights(const ProfileRequest& request, std::size_t width) {
   constexpr std::int64_t kDistinct = (1 << 16) + 1;  // A prime, so that rows of matrices are not alike.
   const Workload workload = as_one_stage(request.workload);
   return initial_weights(compile_stage(workload, StageId{0}, width), workload, false, kDistinct);
 }
 
-LayerRuns::LayerRuns(const ProfileRequest& request, int samples, std::span<const double> weights, Kernels& kernels)
-    : workload_(as_one_stage(request.workload)),
+int group_members(const Workload& workload) {
+  const Degrees& d = workload.stages.front().degrees;
+  return d.divides() ? std::lcm(d.group(), d.expert * d.expert_tensor) : 1;
+}
+
+Workload profiled_stage(const Workload& workload) {
+  Workload one = as_one_stage(workload);
+  const int members = group_members(workload);
+  if (members == 1) return one;
+  const StageWorkload& first = workload.stages.front();
+  StageWorkload& stage = one.stages.front();
+  stage.degrees = first.degrees;
+  stage.degrees.replicas = members / first.degrees.group();
+  stage.exchange = first.exchange;
+  stage.replicas.clear();
+  for (int m = 0; m < members; ++m)
+    stage.replicas.push_back({DeviceId{m}, {stage.place(m).replica, 1}});  // In micro-batches of a replica.
+  return one;
+}
+
+namespace {
+
+StageNet net_of(const Workload& one, int member, std::size_t width) {
+  const StageWorkload& stage = one.stages.front();
+  return stage.degrees.divides() ? compile_part(one, StageId{0}, stage.place(member), width)
+                                 : compile_stage(one, StageId{0}, width);
+}
+
+}  // namespace
+
+LayerRuns::LayerRuns(const ProfileRequest& request, int samples, std::span<const double> weights, Kernels& kernels,
+                     const GroupPart& part)
+    : workload_(profiled_stage(request.workload)),
+      part_(part),
       samples_(samples),
       kernels_(kernels),
       memory_(kernels),
-      net_(compile_stage(workload_, StageId{0}, kernels.width())) {
+      net_(net_of(workload_, part.member, kernels.width())) {
   const Training& training = workload_.training;
-  workload_.task.mini_batch = samples;
+  const StageWorkload& stage = workload_.stages.front();
+  workload_.task.mini_batch = std::int64_t{samples} * stage.degrees.replicas;
   data_ = get_from(tasks::catalog(), "task", training.task).make(workload_.task, training.seed);
   weights_ = Array(memory_, 1, net_.weights, Use::Weights);
   sum_ = Array(memory_, 1, net_.weights, Use::Gradients);
+  std::vector<double> part_weights;
+  if (stage.degrees.divides()) {
+    const StageNet whole = compile_stage(workload_, StageId{0}, kernels.width());
+    part_weights = part_of_weights(net_, whole, {weights.begin(), weights.end()});
+    weights = part_weights;
+  }
   kernels_.upload(weights, weights_.data());
   weights_ = to_compute(memory_, weights_);
   kernels_.zero(sum_.data(), bytes_of(kernels_, sum_.tensor()));
 }
 
-void LayerRuns::once(Stopwatch* watch) {
-  const NetRun run(net_, memory_, *data_, watch);
+void LayerRuns::once(Stopwatch* watch, CollectiveWatch* collectives) {
+  MemberGroups groups = part_.groups;
+  for (GroupMember* member : {&groups.tensor, &groups.context, &groups.experts}) member->watch = collectives;
+  const StageWorkload& stage = workload_.stages.front();
+  const GroupPlace place = stage.place(part_.member);
+  const NetRun run(net_, memory_, *data_, watch, false, groups, {},
+                   {stage.degrees.expert, stage.degrees.expert_tensor, place.expert, place.expert_tensor});
   // Other samples each time, as in training: what was looked up once is cheaper the second time.
-  const Samples samples{samples_ * round_++, samples_, samples_, false};
+  const std::int64_t replicas = stage.degrees.replicas;
+  const Samples samples{samples_ * (replicas * round_++ + place.replica), samples_, samples_ * replicas, false};
   Activations a;
   run.forward(samples, weights_.data(), true, a);
   run.backward(samples, weights_.data(), true, sum_.data(), a);

@@ -27,24 +27,38 @@ struct NodeTimes {
 struct Readings {
   std::vector<double> forward, input_gradient, weight_gradient, total;
 };
+void append(Readings& to, const Readings& from);
 using LayerReadings = std::map<std::string, Readings>;  ///< By signature.
 
 /// Weights for all runs of a request on numbers of `width` bytes: random, as times depend on it on GPUs, but with only
 /// 65,537 different numbers in each operation, because drawing all of a large model takes longer than measuring it.
 std::vector<double> profile_weights(const ProfileRequest&, std::size_t width);
 
+/// Devices that have to run together to measure the layers of a workload: those that divide them, or one.
+int group_members(const Workload&);
+/// All layers of all stages as one stage on these devices, numbered from 0.
+Workload profiled_stage(const Workload&);
+
+/// A device of a group that divides the layers; the only one of a default group.
+struct GroupPart {
+  int member = 0;
+  MemberGroups groups = {};
+};
+
 /// One device's runs of the whole model with `samples` samples, forward and backward.
 class LayerRuns {
  public:
   /// `weights`: profile_weights() of this request.
-  LayerRuns(const ProfileRequest&, int samples, std::span<const double> weights, Kernels&);
+  LayerRuns(const ProfileRequest&, int samples, std::span<const double> weights, Kernels&, const GroupPart& = {});
 
   std::size_t nodes() const { return net_.nodes.size(); }
-  void once(Stopwatch*);
+  /// The watches may be null.
+  void once(Stopwatch*, CollectiveWatch* = nullptr);
   void file(NodeTimes, LayerReadings&) const;
 
  private:
   Workload workload_;
+  GroupPart part_;
   int samples_;
   std::int64_t round_ = 0;
   Kernels& kernels_;

@@ -2,16 +2,11 @@
 
 #include <fmt/core.h>
 #include <algorithm>
-#include <atomic>
-#include <barrier>
-#include <exception>
-#include <latch>
-#include <thread>
 
 #include "backends/real/clocks.hpp"
+#include "backends/real/host_runs.hpp"
 #include "backends/real/layer_runs.hpp"
-#include "backends/real/start_thread.hpp"
-#include "backends/real/thread_places.hpp"
+#include "backends/real/measure_groups.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/host.hpp"
@@ -19,22 +14,6 @@
 
 namespace stagecraft::real {
 namespace {
-
-class HostStopwatch final : public Stopwatch {
- public:
-  explicit HostStopwatch(std::size_t nodes) : times(nodes) {}
-  void start(LayerPass part, std::size_t node) override {
-    sum_ = &times.seconds_of(part, node);
-    since_ = steady_seconds();
-  }
-  void stop() override { *sum_ += steady_seconds() - since_; }
-
-  NodeTimes times;
-
- private:
-  double* sum_ = nullptr;
-  double since_ = 0;
-};
 
 /// One thread's runs, and what they showed.
 struct Runner {
@@ -51,75 +30,17 @@ struct Runner {
   }
 };
 
-void append(std::vector<double>& to, const std::vector<double>& from) { to.insert(to.end(), from.begin(), from.end()); }
-
-/// All threads begin each run together, so that each is measured in the company of the others.
 void measure_layers(const ProfileRequest& request, int samples, std::span<const double> weights,
                     const KernelFactory& factory, Profile& profile) {
   std::vector<std::unique_ptr<Runner>> runners;
   for (int t = 0; t < request.threads; ++t)
     runners.push_back(
         std::make_unique<Runner>(request, samples, weights, factory(width_of(request.workload), DeviceId{t})));
-  std::barrier together(request.threads);
-  std::atomic<bool> more{true};
-  const double begin = steady_seconds();
-  std::vector<std::thread> threads;
-  std::latch decided{1};  // No thread meets the others before it is known that all could be started.
-  const std::vector<int> places = thread_places(static_cast<std::size_t>(request.threads));  // As in a run.
-  const auto work = [&](int t) {
-    if (!places.empty()) pin_thread(places[static_cast<std::size_t>(t)]);
-    decided.wait();
-    for (int round = 0; more; ++round) {
-      together.arrive_and_wait();
-      runners[t]->once(round >= kWarmUps);
-      together.arrive_and_wait();
-      const int counted = round + 1 - kWarmUps;
-      const bool enough = counted >= kMost || (counted >= kFewest && steady_seconds() - begin > request.seconds);
-      if (t == 0 && enough) more = false;
-      together.arrive_and_wait();
-    }
-  };
-  std::exception_ptr problem;
-  try {
-    for (int t = 0; t < request.threads; ++t) start_thread(threads, request.threads, [&work, t] { work(t); });
-  } catch (...) {
-    problem = std::current_exception();
-    more = false;
-  }
-  decided.count_down();
-  for (std::thread& t : threads) t.join();
-  if (problem) std::rethrow_exception(problem);
+  repeat_together(request.threads, request.seconds, [&](int t, bool counts) { runners[t]->once(counts); });
   LayerReadings readings;
   for (const auto& runner : runners)
-    for (const auto& [name, r] : runner->readings) {
-      Readings& sum = readings[name];
-      append(sum.forward, r.forward);
-      append(sum.input_gradient, r.input_gradient);
-      append(sum.weight_gradient, r.weight_gradient);
-      append(sum.total, r.total);
-    }
+    for (const auto& [name, r] : runner->readings) append(readings[name], r);
   put_layers(readings, samples, profile);
-}
-
-/// Drives arrays out of the caches, as the forwards and backwards of an iteration do between two updates.
-class CacheFlush {
- public:
-  explicit CacheFlush(std::size_t bytes) : numbers_(bytes, 0) {}
-  void operator()() {
-    constexpr std::size_t kLine = 64;
-    for (std::size_t i = 0; i < numbers_.size(); i += kLine) ++numbers_[i];
-  }
-
- private:
-  std::vector<char> numbers_;
-};
-
-/// What an iteration touches between two updates: weights, gradients and activations, of which there are as many again
-/// at least. More than 32 MiB leave nothing of an array in the cache of a core or in its part of a shared one.
-std::size_t touched_bytes(const ProfileRequest& request) {
-  constexpr double kEnough = 32 << 20;
-  return static_cast<std::size_t>(
-      std::min(kEnough, 3 * request.workload.parameters * static_cast<double>(width_of(request.workload))));
 }
 
 SecondsOf host_seconds_of(CacheFlush& flush) {
@@ -131,9 +52,41 @@ SecondsOf host_seconds_of(CacheFlush& flush) {
   };
 }
 
-/// Checks that the memory suffices for weights and gradients of every thread.
+/// All threads update arrays of their own, as the devices of a run do at the same time: they share the way to memory.
+void measure_updates(const ProfileRequest& request, const KernelFactory& factory, Profile& profile) {
+  std::vector<Profile> of_threads(request.threads);
+  on_threads(request.threads, [&](int t) {
+    CacheFlush flush(touched_bytes(request));
+    put_updates(request, *factory(width_of(request.workload), DeviceId{t}), host_seconds_of(flush), of_threads[t]);
+  });
+  profile.updates = of_threads.front().updates;
+  for (std::size_t n = 0; n < profile.updates.size(); ++n) {
+    std::vector<double> times, predictions;
+    for (const Profile& p : of_threads) {
+      times.push_back(p.updates[n].time.value);
+      predictions.push_back(p.updates[n].predict.value);
+    }
+    profile.updates[n].time = Seconds{median(std::move(times))};
+    profile.updates[n].predict = Seconds{median(std::move(predictions))};
+  }
+}
+
+/// As long as a stage waits for a message at least: the forward of one stage, but no longer than the measurement may
+/// be.
+double wait_for_message(const ProfileRequest& request, const Profile& profile) {
+  constexpr double kLongest = 5e-3;
+  const Workload& w = request.workload;
+  double sum = 0;
+  for (const WorkloadLayer& layer : w.layers)
+    for (const MeasuredLayer& l : profile.layers)
+      if (l.samples == request.samples.front() && l.layer == signature(layer.operations, w.precision))
+        sum += l.forward.value;
+  return std::clamp(sum / static_cast<double>(w.stages.size()), kShortWait, kLongest);
+}
+
+/// Checks that the memory suffices for the arrays of updates of every thread, which are more than layers need.
 void require_memory(const ProfileRequest& request) {
-  const Bytes needed{request.threads * 2.0 * request.workload.parameters *
+  const Bytes needed{request.threads * 5.0 * request.workload.parameters *
                      static_cast<double>(width_of(request.workload))};
   const Bytes there = free_memory();
   if (needed > there)
@@ -154,14 +107,17 @@ Profile measure(const ProfileRequest& request, const KernelFactory& factory) {
   {
     const std::vector<double> weights = profile_weights(request, width_of(request.workload));
     for (const int samples : request.samples) {
-      measure_layers(request, samples, weights, factory, profile);
+      if (group_members(request.workload) > 1)
+        measure_group_layers(request, samples, weights, factory, profile);
+      else
+        measure_layers(request, samples, weights, factory, profile);
       activity.count_one();
     }
   }
-  CacheFlush flush(touched_bytes(request));
-  put_updates(request, *factory(width_of(request.workload), DeviceId{0}), host_seconds_of(flush), profile);
+  measure_parameter_collectives(request, factory, profile);
+  measure_updates(request, factory, profile);
   profile.operation = measure_operation([&](const Program& program) { return execute(program, factory, {}); });
-  const MessageFigures messages = measure_messages();
+  const MessageFigures messages = measure_messages(wait_for_message(request, profile));
   profile.latency = messages.latency;
   profile.bandwidth = messages.bandwidth;
   return profile;

@@ -20,8 +20,11 @@ struct MessageFigures {
   Bandwidth bandwidth;  ///< Measured with a long message.
 };
 
-/// Runs a program of two devices that pass a message back and forth, once small and once large.
-MessageFigures measure_messages();
+inline constexpr double kShortWait = 2e-4;  ///< Seconds, twenty times as long as a thread spins.
+
+/// Runs a program of two devices that pass a message back and forth, once small and once large. Each computes for
+/// `wait` seconds while the other one waits: the longer a thread sleeps, the longer it takes to wake up.
+MessageFigures measure_messages(double wait = kShortWait);
 
 /// What an op of a stage takes in addition to its layers: the median op of a model whose layers take almost no time.
 Seconds measure_operation(const std::function<Timeline(const Program&)>& run);

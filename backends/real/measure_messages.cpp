@@ -38,8 +38,6 @@ class PingPong : public Actions {
   std::size_t next_ = 0;
 };
 
-constexpr double kSleeps = 2e-4;  // Seconds of an op, twenty times as long as a thread spins.
-
 /// Device 0 computes and sends, device 1 computes and sends back, round after round.
 Program to_and_fro(int rounds) {
   Program p;
@@ -87,8 +85,8 @@ double median_gap(const Program& p, const Times& t) {
   return median(std::move(gaps));
 }
 
-double message_seconds(std::size_t bytes) {
-  PingPong actions(bytes, kSleeps);
+double message_seconds(std::size_t bytes, double wait) {
+  PingPong actions(bytes, wait);
   const Program p = to_and_fro(kRounds);
   return median_gap(p, run_program(p, actions, nullptr, {}));
 }
@@ -134,9 +132,9 @@ double op_seconds() {
 
 }  // namespace
 
-MessageFigures measure_messages() {
+MessageFigures measure_messages(double wait) {
   constexpr std::size_t kFew = 64, kMany = std::size_t{4} << 20;
-  const double few = message_seconds(kFew), many = message_seconds(kMany);
+  const double few = message_seconds(kFew, wait), many = message_seconds(kMany, wait);
   // Other load may delay the small message more than the large one. No message is faster than a copy of its bytes.
   const double carried = std::max(many - few, copy_seconds(kMany));
   return {Seconds{op_seconds()}, Seconds{few}, Bandwidth{(kMany - kFew) / carried}};

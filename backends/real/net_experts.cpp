@@ -32,13 +32,14 @@ ExpertRouting NetRun::route(const Node& node, const Activations& a) const {
 void NetRun::send_rows(const Node& node, const Activations& a, const Tensor& in, const Tensor& out) const {
   Kernels& kernels = memory_->kernels();
   const ExpertRouting& routing = a.routings.at(node.routing);
-  groups_.experts.exchange(in, kernels.width(), [&](std::span<const Tensor> members) {
-    for (std::int64_t row = 0; row < out.rows; ++row) {
-      const auto& [member, copy] = routing.rows[row];
-      kernels.copy(row_of(members[member], copy, kernels.width()), row_of(out, row, kernels.width()),
-                   out.columns * kernels.width());
-    }
-  });
+  groups_.experts.collective(CollectiveKind::AllToAll, in.size(), in, kernels.width(),
+                             [&](std::span<const Tensor> members) {
+                               for (std::int64_t row = 0; row < out.rows; ++row) {
+                                 const auto& [member, copy] = routing.rows[row];
+                                 kernels.copy(row_of(members[member], copy, kernels.width()),
+                                              row_of(out, row, kernels.width()), out.columns * kernels.width());
+                               }
+                             });
 }
 
 /// Each expert-tensor rank has a part of every sum.
@@ -46,19 +47,21 @@ void NetRun::return_rows(const Node& node, const Activations& a, const Tensor& i
   Kernels& kernels = memory_->kernels();
   const std::vector<ExpertRouting::Destination>& destinations = a.routings.at(node.routing).destinations;
   const int ranks = expert_place_.expert_tensor_ranks;
-  groups_.experts.exchange(in, kernels.width(), [&](std::span<const Tensor> members) {
-    for (std::int64_t copy = 0; copy < out.rows; ++copy) {
-      const auto& [expert_rank, row] = destinations[copy];
-      const Tensor to{row_of(out, copy, kernels.width()), 1, out.columns};
-      for (int t = 0; t < ranks; ++t) {
-        const Tensor from{row_of(members[expert_rank * ranks + t], row, kernels.width()), 1, out.columns};
-        if (t == 0)
-          kernels.copy(from.data, to.data, out.columns * kernels.width());
-        else
-          kernels.add(from, to);
-      }
-    }
-  });
+  // As large as the rows were before they were sent: the router decides how many rows a device has of them.
+  groups_.experts.collective(
+      CollectiveKind::AllToAll, out.size(), in, kernels.width(), [&](std::span<const Tensor> members) {
+        for (std::int64_t copy = 0; copy < out.rows; ++copy) {
+          const auto& [expert_rank, row] = destinations[copy];
+          const Tensor to{row_of(out, copy, kernels.width()), 1, out.columns};
+          for (int t = 0; t < ranks; ++t) {
+            const Tensor from{row_of(members[expert_rank * ranks + t], row, kernels.width()), 1, out.columns};
+            if (t == 0)
+              kernels.copy(from.data, to.data, out.columns * kernels.width());
+            else
+              kernels.add(from, to);
+          }
+        }
+      });
 }
 
 }  // namespace stagecraft::real

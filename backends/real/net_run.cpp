@@ -248,7 +248,10 @@ void NetRun::backward_node(std::size_t n, const Samples& s, const void* weights,
   const bool flows = node.output < 0 || a.gradients[node.output];
   if (!flows) return;
   if (only_exchanges(node)) {
-    if (input_side) exchange_back(node, s, a);
+    if (input_side) {
+      const Lap lap(watch_, LayerPass::InputGradient, n);
+      exchange_back(node, s, a);
+    }
     a.gradients[node.output] = {};
     return;
   }

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "backends/real/group_devices.hpp"
 #include "backends/real/stage_weights.hpp"
 #include "sim/core/cores.hpp"
 #include "sim/core/diagnostic.hpp"
@@ -175,19 +176,10 @@ GroupMember Session::group_of(StageId stage, const std::vector<DeviceId>& device
 }
 
 MemberGroups Session::groups_of(StageId s, int replica) {
-  const StageWorkload& stage = w_.stages[s];
-  const GroupPlace place = stage.place(replica);
-  std::vector<DeviceId> tensor, context, experts;
-  for (int r = 0; r < std::ssize(stage.replicas); ++r) {
-    const GroupPlace other = stage.place(r);
-    const DeviceId device = stage.replicas[r].device;
-    const bool same_replica = other.replica == place.replica;
-    if (same_replica && other.context == place.context) tensor.push_back(device);
-    if (same_replica && other.tensor == place.tensor) context.push_back(device);
-    if (other.expert_replica == place.expert_replica) experts.push_back(device);
-  }
-  const DeviceId device = stage.replicas[replica].device;
-  return {group_of(s, tensor, device), group_of(s, context, device), group_of(s, experts, device)};
+  const GroupDevices devices = group_devices(w_.stages[s], replica);
+  const DeviceId device = w_.stages[s].replicas[replica].device;
+  return {group_of(s, devices.tensor, device), group_of(s, devices.context, device),
+          group_of(s, devices.experts, device)};
 }
 
 /// Devices with equal weights meet inside of instructions where they divide states, or where no collective of the

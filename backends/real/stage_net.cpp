@@ -125,6 +125,7 @@ class Compiler {
   void add_layer(LayerId id) {
     const WorkloadLayer& layer = layer_of(id.value);
     require_operations(layer);
+    layer_ = id.value;
     std::vector<int> local;
     for (std::size_t place = 0; place < layer.operations.size(); ++place) {
       const Operation& op = layer.operations[place];
@@ -319,6 +320,7 @@ class Compiler {
     Node node;
     node.operation = keep(op);
     node.inputs = {value};
+    node.layer = layer_;
     node.exchange = exchange;
     node.output = add_value(op, net_.values[value].needs_gradient);
     layouts_[node.output] = layout;
@@ -398,6 +400,7 @@ class Compiler {
   const StageWorkload& own_;
   StageId stage_;
   std::size_t width_;
+  int layer_ = 0;                             ///< The layer that is being added.
   std::map<LayerId, int> output_of_;          ///< Value of each layer.
   std::map<std::string, std::int64_t> tied_;  ///< Tie to place of weights.
   Degrees degrees_;

@@ -48,7 +48,8 @@ struct Node {
   const Operation* operation = nullptr;
   std::vector<int> inputs;              ///< Indices of values.
   int output = -1;                      ///< Index of a value; -1 for a loss.
-  int layer = 0, place = 0;             ///< Index of the layer in the model, and of the operation in the layer.
+  int layer = 0, place = 0;             ///< Index of the layer in the model, and of the operation in the layer. Of an
+                                        ///< exchange: the layer that needs it.
   int input_number = -1;                ///< For input operations: their number, counted through the model.
   std::int64_t weights = 0, count = 0;  ///< Offset and number of its weights in the stage's weights.
   bool owns_weights = false;            ///< False when tied to the weights of an earlier node.

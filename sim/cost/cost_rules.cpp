@@ -25,13 +25,31 @@ Accelerator accelerator_from_rates(const DeviceType& type, NumberFormat format, 
   return a;
 }
 
+namespace {
+
+std::optional<Seconds> measured_time(const CostRules& rules, CollectiveKind kind, CollectiveUse use,
+                                     const GroupShape& group, Bytes bytes, DeviceTypeId type) {
+  if (!rules.profile || type != rules.profiled) return std::nullopt;
+  return rules.profile->collective(kind, use, group.ranks, bytes);
+}
+
+}  // namespace
+
+bool CostRules::is_measured(CollectiveKind kind, CollectiveUse use, const GroupShape& group, DeviceTypeId type) const {
+  return measured_time(*this, kind, use, group, Bytes{1}, type).has_value();
+}
+
 Seconds CostRules::time_of(CollectiveKind kind, const GroupShape& group, Bytes bytes, DeviceTypeId type) const {
+  if (bytes.value > 0)
+    if (const auto time = measured_time(*this, kind, CollectiveUse::Ops, group, bytes, type)) return *time;
   const Accelerator& device = accelerators[type];
   if (device.collectives_by_links) return links->time(kind, group, bytes);
   return collective_time(kind, group, bytes, device.collectives, node.card);
 }
 
 Seconds CostRules::ring_time(CollectiveKind kind, const GroupShape& group, Bytes bytes, DeviceTypeId type) const {
+  if (bytes.value > 0)
+    if (const auto time = measured_time(*this, kind, CollectiveUse::Parameters, group, bytes, type)) return *time;
   const Accelerator& device = accelerators[type];
   if (device.collectives_by_links) return links->ring_time(kind, group, bytes);
   return collective_time(kind, group, bytes, device.collectives, node.card);

@@ -11,6 +11,7 @@
 #include "sim/cost/operation_collectives.hpp"
 #include "sim/cost/operation_kernels.hpp"
 #include "sim/cost/pass_time.hpp"
+#include "sim/cost/profile.hpp"
 #include "sim/model/model_graph.hpp"
 
 namespace stagecraft {
@@ -25,13 +26,18 @@ struct CostRules {
   IdVector<DeviceTypeId, Accelerator> accelerators;
   NodeShape node;
   std::shared_ptr<const LinkCollectives> links;  ///< Needed by device types without measured collectives.
-  bool lists_rounds = false;  ///< Equal collectives of an op stay apart and in the order of the layers.
-  bool flows = false;         ///< Programs play collectives as messages on the links.
+  bool lists_rounds = false;               ///< Equal collectives of an op stay apart and in the order of the layers.
+  bool flows = false;                      ///< Programs play collectives as messages on the links.
+  std::shared_ptr<const Profile> profile;  ///< Its collectives come before computed ones; may be null.
+  DeviceTypeId profiled;                   ///< The type of device that it is of.
+  double gathered_bytes = 2;  ///< Bytes of each weight that devices gather which divide states: bf16, as frameworks do.
 
   /// One collective without contention, by the constants of the device type or by the links.
   Seconds time_of(CollectiveKind, const GroupShape&, Bytes, DeviceTypeId) const;
   /// A sum of gradients, or a gather of weights, which run as rings.
   Seconds ring_time(CollectiveKind, const GroupShape&, Bytes, DeviceTypeId) const;
+  /// Whether the profile has such collectives.
+  bool is_measured(CollectiveKind, CollectiveUse, const GroupShape&, DeviceTypeId) const;
   RunFormats formats(DeviceTypeId type) const { return {format, accelerators[type].wide_format()}; }
 };
 
@@ -45,13 +51,15 @@ struct LayerPasses {
   TimeByClass forward, input_gradient, weight_gradient, backward, recompute;
 };
 
-/// The passes of operations on one device of a stage, for a micro-batch of `samples` samples of each replica.
+/// The passes of operations on one device of a stage, for a micro-batch of `samples` samples of each replica. With
+/// `measured` times of the device's part, kernels take these; it may be null.
 LayerPasses passes_of(const std::vector<Operation>&, const StageShape&, const CostRules&, DeviceTypeId,
-                      const Precision&, double samples);
+                      const Precision&, double samples, const MeasuredLayer* measured = nullptr);
 
-/// The collectives of these passes, each with the share of it that nothing hides.
+/// The collectives of these passes, each with the share of it that nothing hides, except those that the measured times
+/// contain.
 EachPass<OpCollectives> collectives_of(const std::vector<Operation>&, const StageShape&, const CostRules&, DeviceTypeId,
-                                       const Precision&, double samples);
+                                       const Precision&, double samples, const MeasuredLayer* measured = nullptr);
 
 /// Time of the sum of gradients before an update, and of the gather of updated weights after it.
 struct GradientTimes {

@@ -43,6 +43,18 @@ LayerCost scaled(const LayerTimes& times, double by) {
   return {times.forward * by, times.input_gradient * by, times.weight_gradient * by};
 }
 
+std::shared_ptr<const CostRules> with_profile(CostRules rules, std::shared_ptr<const Profile> profile,
+                                              const Cluster& cluster, const Precision& precision) {
+  for (const DeviceTypeId type : cluster.types.ids())
+    if (cluster.types[type].name == profile->device) rules.profiled = type;
+  rules.profile = std::move(profile);
+  if (!rules.profile->collectives.empty()) {  // They were measured on gradients and weights as the model keeps them.
+    rules.software.gradient_bytes = precision.gradient;
+    rules.gathered_bytes = precision.weight;
+  }
+  return std::make_shared<const CostRules>(std::move(rules));
+}
+
 /// A pointer that owns nothing.
 template <class T>
 std::shared_ptr<const T> borrowed(const T* object) {
@@ -66,6 +78,7 @@ CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared
   const ModelGraph& model = *model_;
   const Cluster& cluster = *cluster_;
   for (const Device& d : cluster.devices) shares_memory_[d.type] |= d.memory.valid();
+  if (profile_ && rules_) rules_ = with_profile(*rules_, profile_, cluster, model.precision);
   if (profile_)
     for (const Layer& layer : model.layers) signatures_.push_back(signature(layer.operations, model.precision));
   std::map<std::string, double> tied;
@@ -81,7 +94,7 @@ CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared
 }
 
 LayerCost CostTable::at(LayerId id, DeviceTypeId device_type, double samples) const {
-  if (samples > 0 && has_shapes(id, device_type, samples)) return at(id, StageShape{}, device_type, samples);
+  if (samples > 0 && has_shapes(id, {}, device_type, samples)) return at(id, StageShape{}, device_type, samples);
   const Layer& layer = model_->layers[id];
   const DeviceType& type = cluster_->types[device_type];
   if (samples <= 0) return {};
@@ -117,17 +130,26 @@ LayerCost CostTable::at(LayerId id, DeviceTypeId device_type, double samples) co
   return cost;
 }
 
-/// Given and measured times come before computed ones.
-bool CostTable::has_shapes(LayerId id, DeviceTypeId type, double samples) const {
+/// Given and measured times come before computed ones. What a group or divided states exchange in the passes of a layer
+/// has a time of its own, which shapes tell.
+bool CostTable::has_shapes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
   const Layer& layer = model_->layers[id];
   if (!rules_ || layer.operations.empty() || layer.times || !layer.times_on.empty()) return false;
+  return shape.degrees.divides() || shape.sums_each_pass() || !measured(id, shape, type, samples);
+}
+
+std::optional<MeasuredLayer> CostTable::measured(LayerId id, const StageShape& shape, DeviceTypeId type,
+                                                 double samples) const {
   const Profile* profile = profile_of(type);
-  return !(profile && profile->find(signatures_[id], samples));
+  if (!profile) return std::nullopt;
+  auto layer = profile->find(signatures_[id], samples, group_text(shape.degrees, shape.exchange));
+  if (layer && reads_data(model_->layers[id])) layer->input_gradient = {};
+  return layer;
 }
 
 LayerCost CostTable::at(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
   if (samples <= 0) return {};
-  if (!has_shapes(id, type, samples)) {
+  if (!has_shapes(id, shape, type, samples)) {
     if (shape.degrees.divides())
       throw InputError(fmt::format("layer '{}' is known by its amounts or times alone, so a group cannot divide it",
                                    model_->layers[id].name),
@@ -144,12 +166,15 @@ LayerCost CostTable::at(LayerId id, const StageShape& shape, DeviceTypeId type, 
 }
 
 Traffic CostTable::traffic(LayerId id, DeviceTypeId type, double samples) const {
-  return has_shapes(id, type, samples) ? Traffic{} : at(id, type, samples).traffic;
+  return has_shapes(id, {}, type, samples) ? Traffic{} : at(id, type, samples).traffic;
 }
 
 LayerPasses CostTable::passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
-  if (has_shapes(id, type, samples))
-    return passes_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, samples);
+  if (has_shapes(id, shape, type, samples)) {
+    const auto times = measured(id, shape, type, samples);
+    return passes_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, samples,
+                     times ? &*times : nullptr);
+  }
   const LayerCost cost = at(id, shape, type, samples);
   const auto other = [](Seconds time) {
     TimeByClass t;
@@ -165,8 +190,10 @@ LayerPasses CostTable::passes(LayerId id, const StageShape& shape, DeviceTypeId 
 
 EachPass<OpCollectives> CostTable::collectives(LayerId id, const StageShape& shape, DeviceTypeId type,
                                                double samples) const {
-  if (!has_shapes(id, type, samples)) return {};
-  return collectives_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, samples);
+  if (!has_shapes(id, shape, type, samples)) return {};
+  const auto times = measured(id, shape, type, samples);
+  return collectives_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, samples,
+                        times ? &*times : nullptr);
 }
 
 /// A pass without flops is a look-up or a copy: it touches rows of the weights, not all of them.

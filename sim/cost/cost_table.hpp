@@ -61,6 +61,8 @@ class CostTable {
   EachPass<OpCollectives> collectives(LayerId, const StageShape&, DeviceTypeId, double samples) const;
   /// Traffic of shared memory of a layer that is not priced by its shapes; zero otherwise.
   Traffic traffic(LayerId layer, DeviceTypeId device_type, double samples) const;
+  /// What the profile of its device type has for a layer, as a group of this shape divides it.
+  std::optional<MeasuredLayer> measured(LayerId, const StageShape&, DeviceTypeId, double samples) const;
   /// Whether updates and ops of the device type were measured.
   bool is_profiled(DeviceTypeId device_type) const { return profile_of(device_type) != nullptr; }
   /// Null where layers cost what their amounts say.
@@ -82,7 +84,7 @@ class CostTable {
  private:
   const Profile* profile_of(DeviceTypeId device_type) const;
   bool reads_data(const Layer&) const;
-  bool has_shapes(LayerId, DeviceTypeId, double samples) const;
+  bool has_shapes(LayerId, const StageShape&, DeviceTypeId, double samples) const;
   Bytes moved(LayerId, Flops, double bytes_per_weight, double samples) const;
   double update_bytes(double parameters) const;
   Bytes in_time(double bytes, Seconds, DeviceTypeId device_type) const;

@@ -40,7 +40,7 @@ GradientTimes gradient_times(double dense, double experts, const StageShape& sha
   const Seconds copies = exposed(CollectiveKind::AllReduce, groups.outer, expert_groups.outer,
                                  gradient / shape.shards(), gradient / shape.expert_shards());
   return {(shape.sums_each_pass() ? Seconds{} : over(CollectiveKind::ReduceScatter, gradient)) + copies,
-          shape.gathers_each_pass() ? Seconds{} : over(CollectiveKind::AllGather, 2)};
+          shape.gathers_each_pass() ? Seconds{} : over(CollectiveKind::AllGather, rules.gathered_bytes)};
 }
 
 GroupPart part_with_states(const StageShape& shape) {
@@ -67,8 +67,8 @@ OpCollectives sum_of_gradients(double dense, double experts, const StageShape& s
 OpCollectives gather_of_weights(double dense, double experts, const StageShape& shape, const CostRules& rules,
                                 DeviceTypeId type) {
   if (shape.sharding == StateSharding::None || shape.gathers_each_pass()) return {};
-  return over_data(CollectiveKind::AllGather, part_with_states(shape), 2 * dense, 2 * experts,
-                   1 - rules.software.data_overlap, shape, rules, type);
+  return over_data(CollectiveKind::AllGather, part_with_states(shape), rules.gathered_bytes * dense,
+                   rules.gathered_bytes * experts, 1 - rules.software.data_overlap, shape, rules, type);
 }
 
 Seconds optimizer_time(double dense, double experts, const StageShape& shape, const CostRules& rules,

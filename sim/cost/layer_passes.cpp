@@ -14,17 +14,19 @@ namespace {
 class PassBuilder {
  public:
   PassBuilder(const std::vector<Operation>& operations, const StageShape& shape, const CostRules& rules,
-              DeviceTypeId type, const Precision& precision, double samples)
+              DeviceTypeId type, const Precision& precision, double samples, const MeasuredLayer* measured)
       : operations_(operations),
         shape_(shape),
         rules_(rules),
         type_(type),
         device_(rules.accelerators[type]),
         samples_(samples),
+        measured_(measured),
         collectives_(collectives_of(operations, shape, samples, precision.activation, rules.software.dispatch_bytes)) {
     const Degrees& d = shape.degrees;
     const OperationShard shard{d.tensor, d.sequence, d.context, d.expert, d.expert_tensor};
     kernels_ = kernels_of(operations, shard, samples, rules.formats(type), rules.software);
+    if (measured) std::erase_if(collectives_, is_in_measured_time);
     if (shape.overlaps_shared) find_side_times(shard, samples);
     core_ = kernel_time(core_of(kernels_.forward), device_).attention;
   }
@@ -35,6 +37,7 @@ class PassBuilder {
     add_weights(forward, input, weight, backward);
     backward.tensor += weight.tensor, backward.context += weight.context, backward.expert += weight.expert;
     backward.launches += weight.launches;
+    if (measured_) return measured_passes(forward, input, weight);
     return {.forward = time(kernels_.forward, forward),
             .input_gradient = time(kernels_.input_gradient, input),
             .weight_gradient = time(kernels_.weight_gradient, weight),
@@ -61,6 +64,32 @@ class PassBuilder {
   }
 
  private:
+  /// A backend that was measured exchanges these next to computation or inside of it: see the fields of a profile.
+  static bool is_in_measured_time(const LayerCollective& c) { return c.ring || c.pass == Pass::WeightGradient; }
+
+  /// Nothing is launched apart, and both gradients take as long in one op as in two.
+  LayerPasses measured_passes(PassCollectives forward, PassCollectives input, PassCollectives weight) const {
+    const auto with = [&](Seconds time, PassCollectives& collectives) {
+      TimeByClass kernels;
+      kernels.other = time;
+      collectives.launches = 0;
+      return pass_time(kernels, 0, collectives, device_, rules_.software);
+    };
+    LayerPasses passes{.forward = with(measured_->forward, forward),
+                       .input_gradient = with(measured_->input_gradient, input),
+                       .weight_gradient = with(measured_->weight_gradient, weight),
+                       .backward = {},
+                       .recompute = {}};
+    passes.backward = passes.input_gradient + passes.weight_gradient;
+    const bool whole_forward = shape_.recomputes_layers() || shape_.recomputes_all();
+    const Seconds by_shapes = recompute({}).total(), kernels = kernel_time(kernels_.forward, device_).total();
+    const double share = whole_forward ? 1 : kernels.value > 0 ? std::min(1.0, by_shapes / kernels) : 0;
+    forward.weights = {};  // The backward gathers the weights anyway.
+    PassCollectives again = whole_forward ? forward : PassCollectives{};
+    passes.recompute = with(share * measured_->forward, again);
+    return passes;
+  }
+
   TimeByClass time(const std::vector<Kernel>& kernels, const PassCollectives& collectives) const {
     return pass_time(kernels, collectives, device_, rules_.software);
   }
@@ -251,9 +280,9 @@ class PassBuilder {
     const double exposed = rules_.software.gathers_ahead ? 0 : 1, bytes = rules_.software.gradient_bytes;
     const GroupPart part = part_with_states(shape_);
     if (pass != Pass::WeightGradient)
-      return shape_.gathers_each_pass()
-                 ? over_data(CollectiveKind::AllGather, part, 2 * dense, 2 * experts, exposed, shape_, rules_, type_)
-                 : OpCollectives{};
+      return shape_.gathers_each_pass() ? over_data(CollectiveKind::AllGather, part, rules_.gathered_bytes * dense,
+                                                    rules_.gathered_bytes * experts, exposed, shape_, rules_, type_)
+                                        : OpCollectives{};
     return shape_.sums_each_pass() ? over_data(CollectiveKind::ReduceScatter, part, bytes * dense, bytes * experts,
                                                exposed, shape_, rules_, type_)
                                    : OpCollectives{};
@@ -271,7 +300,7 @@ class PassBuilder {
              rules_.ring_time(kind, expert_shard_groups(shape_, rules_.node).inner, Bytes{bytes * counts.experts},
                               type_);
     };
-    const Seconds gather = gathers ? over(CollectiveKind::AllGather, 2) : Seconds{};
+    const Seconds gather = gathers ? over(CollectiveKind::AllGather, rules_.gathered_bytes) : Seconds{};
     const Seconds scatter = over(CollectiveKind::ReduceScatter, rules_.software.gradient_bytes);
     forward.weights = input.weights = gather;
     weight.weights = scatter;
@@ -288,6 +317,7 @@ class PassBuilder {
   DeviceTypeId type_;
   const Accelerator& device_;
   double samples_;
+  const MeasuredLayer* measured_;  ///< Null: kernels take what their shapes say.
   std::vector<LayerCollective> collectives_;
   PassKernels kernels_;
   Seconds core_;  ///< Attention of the forward.
@@ -297,14 +327,14 @@ class PassBuilder {
 }  // namespace
 
 LayerPasses passes_of(const std::vector<Operation>& operations, const StageShape& shape, const CostRules& rules,
-                      DeviceTypeId type, const Precision& precision, double samples) {
-  return PassBuilder(operations, shape, rules, type, precision, samples).passes();
+                      DeviceTypeId type, const Precision& precision, double samples, const MeasuredLayer* measured) {
+  return PassBuilder(operations, shape, rules, type, precision, samples, measured).passes();
 }
 
 EachPass<OpCollectives> collectives_of(const std::vector<Operation>& operations, const StageShape& shape,
                                        const CostRules& rules, DeviceTypeId type, const Precision& precision,
-                                       double samples) {
-  return PassBuilder(operations, shape, rules, type, precision, samples).op_collectives();
+                                       double samples, const MeasuredLayer* measured) {
+  return PassBuilder(operations, shape, rules, type, precision, samples, measured).op_collectives();
 }
 
 }  // namespace stagecraft

@@ -4,8 +4,11 @@
 #include <cmath>
 #include <cstdint>
 #include <set>
+#include <tuple>
 
 #include <fmt/core.h>
+
+#include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -25,10 +28,10 @@ double interpolate(const std::vector<const Point*>& sorted, double x, X x_of, Y 
 
 }  // namespace
 
-std::optional<MeasuredLayer> Profile::find(const std::string& layer, double samples) const {
+std::optional<MeasuredLayer> Profile::find(const std::string& layer, double samples, const std::string& group) const {
   std::vector<const MeasuredLayer*> matches;
   for (const MeasuredLayer& m : layers)
-    if (m.layer == layer) matches.push_back(&m);
+    if (m.layer == layer && m.group == group) matches.push_back(&m);
   if (matches.empty() || layer.empty() || samples <= 0) return std::nullopt;
   std::sort(matches.begin(), matches.end(),
             [](const MeasuredLayer* a, const MeasuredLayer* b) { return a->samples < b->samples; });
@@ -43,6 +46,30 @@ std::optional<MeasuredLayer> Profile::find(const std::string& layer, double samp
   result.input_gradient = at(&MeasuredLayer::input_gradient);
   result.weight_gradient = at(&MeasuredLayer::weight_gradient);
   return result;
+}
+
+std::optional<Seconds> Profile::collective(CollectiveKind kind, CollectiveUse use, int ranks, Bytes bytes) const {
+  std::vector<const MeasuredCollective*> sorted;
+  for (const MeasuredCollective& c : collectives)
+    if (c.kind == kind && c.use == use && c.ranks == ranks) sorted.push_back(&c);
+  if (sorted.empty()) return std::nullopt;
+  std::sort(sorted.begin(), sorted.end(),
+            [](const MeasuredCollective* a, const MeasuredCollective* b) { return a->bytes < b->bytes; });
+  if (bytes <= sorted.front()->bytes) return sorted.front()->time;
+  return Seconds{interpolate(
+      sorted, bytes.value, [](const MeasuredCollective& c) { return c.bytes.value; },
+      [](const MeasuredCollective& c) { return c.time.value; })};
+}
+
+std::string group_text(const Degrees& d, ContextExchange exchange) {
+  std::vector<std::string> parts;
+  const char* const exchanges[] = {"p2p", "all_gather", "a2a"};
+  if (d.tensor > 1) parts.push_back(fmt::format("tensor {}", d.tensor));
+  if (d.tensor > 1 && d.sequence) parts.emplace_back("sequence");
+  if (d.context > 1) parts.push_back(fmt::format("context {} {}", d.context, exchanges[static_cast<int>(exchange)]));
+  if (d.expert > 1) parts.push_back(fmt::format("expert {}", d.expert));
+  if (d.expert_tensor > 1) parts.push_back(fmt::format("expert_tensor {}", d.expert_tensor));
+  return join(parts);
 }
 
 std::optional<Seconds> Profile::update(double parameters) const {
@@ -86,7 +113,11 @@ const MapSpec& layer_fields() {
                  real("spread", 0, 1e6).fallback("0").doc("Half the distance between the quartiles, over the median."),
                  real("slowdown", 0, 1e6)
                      .fallback("0")
-                     .doc("Time while all parts of a GPU run it, over that alone; 0 where that was not measured.")}};
+                     .doc("Time while all parts of a GPU run it, over that alone; 0 where that was not measured."),
+                 text("group").optional().doc(
+                     "The group whose devices divide it, as 'tensor 2, sequence': these are times of one device, "
+                     "without the collectives of its passes. Its weight gradient, and an attention around whose "
+                     "context group keys go, contain theirs.")}};
   return spec;
 }
 
@@ -96,6 +127,20 @@ const MapSpec& update_fields() {
       .fields = {real("parameters", 1, 1e15).doc("Numbers that are updated."),
                  quantity("time", Dimension::Time).doc("Median of an update."),
                  quantity("predict", Dimension::Time).fallback("0").doc("Median of a prediction.")}};
+  return spec;
+}
+
+const MapSpec& collective_fields() {
+  static const MapSpec spec{
+      .title = "One kind of collective of one size.",
+      .fields = {
+          choice("kind", {"all_reduce", "reduce_scatter", "all_gather", "all_to_all"}).doc("What it does."),
+          choice("use", {"ops", "parameters"})
+              .fallback("ops")
+              .doc("Inside of ops, or a sum of gradients or a gather of weights between devices with equal ones."),
+          integer("ranks", 2, 1e6).doc("Devices that take part."),
+          quantity("bytes", Dimension::Size).doc("Size of the whole array."),
+          quantity("time", Dimension::Time).doc("Median, from the arrival of a device until it goes on.")}};
   return spec;
 }
 
@@ -133,9 +178,19 @@ std::string quoted(const std::string& text) {
 
 std::string time(Seconds s) { return fmt::format("{:.6g} us", s.value * 1e6); }
 
+std::string group_of(const Value& layer) {
+  const Value* group = layer.find("group");
+  return group ? group->text : std::string();
+}
+
+std::vector<Value> collectives_of(const Value& profile) {
+  const Value* list = profile.find("collectives");
+  return list ? list->items : std::vector<Value>();
+}
+
 /// Refuses two times for the same point, which no line connects, and layers without a text, which are never looked up.
 void check_items(const Value& v) {
-  std::set<std::pair<std::string, double>> layers, updates;
+  std::set<std::tuple<std::string, std::string, double>> layers, updates, collectives;
   const auto refuse = [](const Value& item, const char* path, const char* what) {
     throw InputError({{item.where, path, fmt::format("{} stands here twice", what), "leave one of them out", "twice"}});
   };
@@ -143,12 +198,18 @@ void check_items(const Value& v) {
     if (l.at("layer").text.empty())
       throw InputError({{l.where, "profile.layers", "a layer without its operations",
                          "copy them from the output of 'stagecraft profile'", "empty"}});
-    if (!layers.emplace(l.at("layer").text, as_int(l.at("samples"))).second)
+    if (!layers.emplace(l.at("layer").text, group_of(l), as_int(l.at("samples"))).second)
       refuse(l, "profile.layers", "a layer with one number of samples");
   }
   for (const Value& u : v.at("updates").items)
-    if (!updates.emplace("", as_real(u.at("parameters"))).second)
+    if (!updates.emplace("", "", as_real(u.at("parameters"))).second)
       refuse(u, "profile.updates", "an update with this number of parameters");
+  for (const Value& c : collectives_of(v))
+    if (!collectives
+             .emplace(c.at("kind").text + " " + c.at("use").text, std::to_string(as_int(c.at("ranks"))),
+                      as_bytes(c.at("bytes")).value)
+             .second)
+      refuse(c, "profile.collectives", "a collective of this kind and size");
 }
 
 void check_gpu(const Value& g) {
@@ -173,6 +234,11 @@ void check_gpu(const Value& g) {
   problems.throw_if_any();
 }
 
+CollectiveKind kind_of(const std::string& text) {
+  return *std::find_if(std::begin(kCollectiveKinds), std::end(kCollectiveKinds),
+                       [&](CollectiveKind kind) { return text == name(kind); });
+}
+
 }  // namespace
 
 const MapSpec& profile_fields() {
@@ -187,6 +253,9 @@ const MapSpec& profile_fields() {
                  integer("threads", 1, 1e6).fallback("1").doc("Devices that were busy at the same time."),
                  list("layers", map("layer", layer_fields())).doc("Layers."),
                  list("updates", map("update", update_fields())).doc("Updates of different sizes."),
+                 list("collectives", map("collective", collective_fields()))
+                     .optional()
+                     .doc("Collectives of groups of devices."),
                  quantity("operation", Dimension::Time).doc("Overhead of each op, in addition to its layers."),
                  text("transport").fallback("\"\"").doc("What carried messages on a GPU: copy, kernel or nccl."),
                  map("messages", message_fields()).doc("Between two devices of this type."),
@@ -210,9 +279,14 @@ Profile read_profile(const Value& v) {
   for (const Value& l : v.at("layers").items)
     p.layers.push_back({l.at("layer").text, as_int(l.at("samples")), as_seconds(l.at("forward")),
                         as_seconds(l.at("input_gradient")), as_seconds(l.at("weight_gradient")),
-                        as_real(l.at("spread")), as_real(l.at("slowdown"))});
+                        as_real(l.at("spread")), as_real(l.at("slowdown")), group_of(l)});
   for (const Value& u : v.at("updates").items)
     p.updates.push_back({as_real(u.at("parameters")), as_seconds(u.at("time")), as_seconds(u.at("predict"))});
+  for (const Value& c : collectives_of(v))
+    p.collectives.push_back(
+        {kind_of(c.at("kind").text),
+         c.at("use").text == name(CollectiveUse::Ops) ? CollectiveUse::Ops : CollectiveUse::Parameters,
+         as_int(c.at("ranks")), as_bytes(c.at("bytes")), as_seconds(c.at("time"))});
   p.operation = as_seconds(v.at("operation"));
   p.messages = v.at("transport").text;
   p.latency = as_seconds(v.at("messages").at("latency"));
@@ -239,6 +313,10 @@ std::string to_yaml(const Profile& p) {
     text +=
         fmt::format("  - {{parameters: {:.0f}, time: {}, predict: {}}}\n", u.parameters, time(u.time), time(u.predict));
   if (p.gpu) text += to_yaml(*p.gpu);
+  if (!p.collectives.empty()) text += "collectives:\n";
+  for (const MeasuredCollective& c : p.collectives)
+    text += fmt::format("  - {{kind: {}, use: {}, ranks: {}, bytes: {:.0f} B, time: {}}}\n", name(c.kind), name(c.use),
+                        c.ranks, c.bytes.value, time(c.time));
   text += "layers:\n";
   for (const MeasuredLayer& l : p.layers) {
     text += fmt::format(
@@ -246,6 +324,7 @@ std::string to_yaml(const Profile& p) {
         "spread: {:.3g}\n",
         quoted(l.layer), l.samples, time(l.forward), time(l.input_gradient), time(l.weight_gradient), l.spread);
     if (l.slowdown > 0) text += fmt::format("    slowdown: {:.4g}\n", l.slowdown);
+    if (!l.group.empty()) text += fmt::format("    group: {}\n", quoted(l.group));
   }
   return text;
 }

@@ -294,7 +294,8 @@ StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceT
   const DeviceParameters parameters = device_parameters(stage.layers, stage.degrees, model);
   const double count = parameters.dense + parameters.experts;
   if (costs.is_profiled(type))
-    cost.update_parts.optimizer = costs.update(count, type);
+    cost.update_parts.optimizer =
+        costs.update(parameters.dense / stage.shards() + parameters.experts / stage.expert_shards(), type);
   else
     cost.update_parts.optimizer = optimizer_time(parameters.dense, parameters.experts, stage, rules, type);
   cost.update_parts.data = gradient_times(parameters.dense, parameters.experts, stage, rules, type).gather;

@@ -173,6 +173,7 @@ Experiment with_profile(const Experiment& experiment, Profile profile) {
   Experiment variant = variant_of(experiment);
   variant.profile = std::make_shared<const Profile>(std::move(profile));
   variant.cluster = profiled(*variant.profile, *variant.cluster, *variant.source);
+  variant.rules = read_cost_rules(*variant.source, variant.cluster);  // They know the links.
   variant.costs = std::make_shared<const CostTable>(variant.model, variant.cluster, variant.profile, variant.rules);
   return variant;
 }

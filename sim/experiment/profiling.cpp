@@ -13,6 +13,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/core_sharing.hpp"
 #include "sim/experiment/limits.hpp"
+#include "sim/experiment/profile_gaps.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/program/unfold.hpp"
@@ -66,7 +67,13 @@ Profile take_profile(const CompiledExperiment& p, const std::string& backend, do
       throw InputError(fmt::format("the plan uses devices of the types '{}' and '{}', and this machine is of one",
                                    cluster.type_of(*devices.begin()).name, cluster.type_of(d).name),
                        "take a cluster of equal devices, such as threads-8");
-  ProfileRequest request{*p.program.workload, {sizes.begin(), sizes.end()}};
+  std::optional<UnfoldedProgram> unfolded;
+  if (has_groups(p.plan)) {
+    check_real_run(p, backend);
+    unfolded = unfold(p.program, p.plan);
+  }
+  const Workload& workload = unfolded ? *unfolded->program.workload : *p.program.workload;
+  ProfileRequest request{workload, {sizes.begin(), sizes.end()}};
   request.threads = static_cast<int>(devices.size());
   if (def.clock == Clock::Host) request.threads = std::min(cores(), request.threads);
   request.gpu = e.run.gpu;
@@ -85,14 +92,6 @@ Profile take_profile(const CompiledExperiment& p, const std::string& backend, do
 
 namespace {
 
-/// A profile has times of whole layers, which say nothing about the parts that the devices of a group compute.
-Profile without_measurements(const Plan& plan) {
-  Profile profile;
-  profile.machine = machine();
-  profile.threads = std::min(cores(), plan.used_devices());
-  return profile;
-}
-
 /// Whether the simulator can play devices that share cores.
 bool shares_cores(const CompiledExperiment& c, const std::string& simulator) {
   const auto& devices = c.cluster().devices;
@@ -106,6 +105,10 @@ Outcome simulate(const CompiledExperiment& c, const std::string& simulator, int 
   if (threads <= cores_here) return run(c, simulator);
   const std::string share =
       fmt::format("{} share {} of this machine", pluralize(threads, "thread"), pluralize(cores_here, "core"));
+  if (has_groups(c.plan)) {  // The program has one device in place of each group.
+    v.doubts.push_back(share + ", which is not simulated with groups");
+    return run(c, simulator);
+  }
   if (!shares_cores(c, simulator)) {
     v.doubts.push_back(fmt::format("{}, which '{}' does not simulate: take --simulator fluid", share, simulator));
     return run(c, simulator);
@@ -150,6 +153,8 @@ void note_profile(Validated& v) {
   if (v.layers_measured < v.layers)
     v.validation.notes.push_back(fmt::format("the profile lacks {} of {}, whose costs are computed",
                                              v.layers - v.layers_measured, pluralize(v.layers, "layer")));
+  if (const std::vector<std::string> gaps = unmeasured_in_groups(v.compiled); !gaps.empty())
+    v.validation.doubts.push_back(fmt::format("the profile lacks {}, whose times are computed", join(gaps)));
 }
 
 /// A profile tells how long messages take by one way of carrying them.
@@ -182,20 +187,20 @@ Validated validate_experiment(const Experiment& experiment, const std::string& b
   e.training.evaluate_every = 0;  // Looking at the weights takes time that no simulation knows.
   Profile profile;
   std::optional<CompiledExperiment> profiled_here;  // What the profile was taken of, to take it again.
-  if (CompiledExperiment c = compile(e); has_groups(c.plan)) {
-    check_real_run(c, backend);
-    profile = without_measurements(c.plan);
-  } else if (!e.profile) {
+  if (!e.profile) {
+    CompiledExperiment c = compile(e);
     const std::string hash = e.scenario_hash;
     e = with_profile(e, take_profile(c, backend, seconds));
     e.scenario_hash = hash;
     profiled_here = std::move(c);
   }
-  if (e.profile) profile = *e.profile;
+  profile = *e.profile;
   Validated v{.profile = std::move(profile), .compiled = compile(e), .simulated = {}, .measured = {}, .validation = {}};
-  for (const Layer& layer : v.compiled.model().layers) {
+  const Stage& stage = v.compiled.plan.stages.front();
+  const DeviceTypeId type = v.compiled.cluster().devices[stage.devices().front()].type;
+  for (const LayerId layer : v.compiled.model().layers.ids()) {
     ++v.layers;
-    v.layers_measured += v.profile.find(signature(layer.operations, v.compiled.model().precision), 1).has_value();
+    v.layers_measured += v.compiled.experiment.costs->measured(layer, stage.shape, type, 1).has_value();
   }
   Validation said;
   v.simulated = simulate(v.compiled, simulator, def.clock == Clock::Host ? v.compiled.plan.used_devices() : 1, said);

@@ -32,8 +32,8 @@ struct Validated {
   int layers_measured = 0, layers = 0;  ///< Layers of the model that the profile knows, and all layers of the model.
 };
 
-/// Profiles (unless the experiment has a profile), simulates, runs, compares. Groups of devices and divided states are
-/// simulated with the costs of their shapes, because a profile knows whole layers alone.
+/// Profiles (unless the experiment has a profile), simulates, runs, compares. No verdict is sure where the profile
+/// lacks something that a group or divided states need.
 Validated validate_experiment(const Experiment&, const std::string& backend, const std::string& simulator,
                               double seconds);
 

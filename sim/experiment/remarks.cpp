@@ -7,6 +7,7 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/profile_gaps.hpp"
 #include "sim/experiment/scenario_version.hpp"
 
 namespace stagecraft {
@@ -143,6 +144,8 @@ void add_pairs(const Experiment& e, std::vector<std::string>& lines) {
 std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
   std::vector<std::string> lines = suspicious_units(p.cluster());
   add_pairs(p.experiment, lines);
+  if (const std::vector<std::string> gaps = unmeasured_in_groups(p); !gaps.empty())
+    lines.push_back(fmt::format("the profile lacks {}, whose times are computed", join(gaps)));
   add_old_names(p.experiment, lines);
   add_idle_devices(p, lines);
   if (const Bytes apart = unexchanged_gradients(p, trains); apart.value > 0)

@@ -12,8 +12,8 @@ namespace stagecraft {
 std::vector<std::string> suspicious_units(const Cluster&);
 
 /// Notes for the reader of the numbers, a line each: quantities that no machine has, devices that have nothing to do
-/// although they are not excluded, and gradients of tied weights whose exchange is not simulated because the schedule
-/// never flushes.
+/// although they are not excluded, what of groups a profile lacks, and gradients of tied weights whose exchange is not
+/// simulated because the schedule never flushes.
 std::vector<std::string> remarks(const PlannedExperiment&);
 std::vector<std::string> remarks(const CompiledExperiment&);
 

@@ -115,6 +115,65 @@ TEST_CASE("the cost table takes what was measured on its device type and compute
 
 namespace {
 
+Profile of_group() {
+  Profile p = two_sizes();
+  p.machine = p.date = p.commit = p.backend = p.precision = p.optimizer = "some";
+  p.layers.push_back(p.layers.front());
+  p.layers.back().group = "tensor 2, sequence";
+  p.layers.back().forward = Seconds{7e-6};
+  p.collectives = {{CollectiveKind::AllReduce, CollectiveUse::Ops, 2, Bytes{3000}, Seconds{5e-6}},
+                   {CollectiveKind::AllReduce, CollectiveUse::Ops, 2, Bytes{1000}, Seconds{3e-6}},
+                   {CollectiveKind::AllReduce, CollectiveUse::Parameters, 2, Bytes{1000}, Seconds{9e-6}},
+                   {CollectiveKind::AllGather, CollectiveUse::Ops, 4, Bytes{1000}, Seconds{8e-6}}};
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("a layer that a group divides is another one than the whole layer") {
+  const Profile p = of_group();
+  const std::string layer = p.layers.front().layer;
+  CHECK(p.find(layer, 4)->forward.value == doctest::Approx(4e-6));
+  CHECK(p.find(layer, 4, "tensor 2, sequence")->forward.value == doctest::Approx(7e-6));
+  CHECK_FALSE(p.find(layer, 4, "tensor 2"));
+  CHECK(group_text({}, ContextExchange::Ring).empty());
+  CHECK(group_text({.replicas = 4}, ContextExchange::Ring).empty());
+  CHECK(group_text({.tensor = 2, .sequence = true}, ContextExchange::Ring) == "tensor 2, sequence");
+  CHECK(group_text({.context = 4, .tensor = 2, .expert = 8, .expert_tensor = 2}, ContextExchange::AllToAll) ==
+        "tensor 2, context 4 a2a, expert 8, expert_tensor 2");
+}
+
+TEST_CASE("collectives are interpolated between measured sizes, and small ones take as long as the smallest") {
+  const Profile p = of_group();
+  const auto time = [&](double bytes) {
+    return p.collective(CollectiveKind::AllReduce, CollectiveUse::Ops, 2, Bytes{bytes})->value;
+  };
+  CHECK(time(1000) == doctest::Approx(3e-6));
+  CHECK(time(2000) == doctest::Approx(4e-6));
+  CHECK(time(5000) == doctest::Approx(7e-6));
+  CHECK(time(1) == doctest::Approx(3e-6));
+  CHECK(p.collective(CollectiveKind::AllReduce, CollectiveUse::Parameters, 2, Bytes{1000})->value ==
+        doctest::Approx(9e-6));
+  CHECK_FALSE(p.collective(CollectiveKind::AllReduce, CollectiveUse::Ops, 4, Bytes{1000}));
+  CHECK_FALSE(p.collective(CollectiveKind::AllToAll, CollectiveUse::Ops, 2, Bytes{1000}));
+}
+
+TEST_CASE("groups and collectives of a profile read back, and none may stand there twice") {
+  const Profile p = of_group();
+  const Profile back = read_profile(test::checked(to_yaml(p), profile_fields()));
+  CHECK(to_yaml(back) == to_yaml(p));
+  REQUIRE(back.collectives.size() == 4);
+  CHECK(back.collectives[2].use == CollectiveUse::Parameters);
+  CHECK(back.collectives[3].kind == CollectiveKind::AllGather);
+  CHECK(back.layers.back().group == "tensor 2, sequence");
+  Profile twice = p;
+  twice.collectives[1].bytes = Bytes{3000};
+  CHECK_THROWS_WITH_AS(read_profile(test::checked(to_yaml(twice), profile_fields())),
+                       doctest::Contains("a collective of this kind and size stands here twice"), InputError);
+}
+
+namespace {
+
 /// Two parts of a GPU whose memory moves 8 GB/s in all, and 6 GB/s for one part alone.
 Cluster two_parts(const std::string& type) {
   Cluster cluster = test::bare_cluster(2);

@@ -1,0 +1,60 @@
+#include "backends/real/host_runs.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <exception>
+#include <latch>
+#include <thread>
+
+#include "backends/real/start_thread.hpp"
+#include "backends/real/thread_places.hpp"
+
+namespace stagecraft::real {
+
+/// What an iteration touches between two updates: weights, gradients and activations, of which there are as many again
+/// at least. More than 32 MiB leave nothing of an array in the cache of a core or in its part of a shared one.
+std::size_t touched_bytes(const ProfileRequest& request) {
+  constexpr double kEnough = 32 << 20;
+  return static_cast<std::size_t>(
+      std::min(kEnough, 3 * request.workload.parameters * static_cast<double>(width_of(request.workload))));
+}
+
+void on_threads(int count, const std::function<void(int thread)>& work) {
+  std::vector<std::thread> threads;
+  std::latch decided{1};  // No thread meets the others before it is known that all could be started.
+  std::exception_ptr problem;
+  const std::vector<int> places = thread_places(static_cast<std::size_t>(count));  // As in a run.
+  const auto serve = [&](int t) {
+    if (!places.empty()) pin_thread(places[static_cast<std::size_t>(t)]);
+    decided.wait();
+    if (!problem) work(t);
+  };
+  try {
+    for (int t = 0; t < count; ++t) start_thread(threads, count, [&serve, t] { serve(t); });
+  } catch (...) {
+    problem = std::current_exception();
+  }
+  decided.count_down();
+  for (std::thread& t : threads) t.join();
+  if (problem) std::rethrow_exception(problem);
+}
+
+void repeat_together(int count, double seconds, const std::function<void(int thread, bool counts)>& once, int block) {
+  std::barrier together(count);
+  std::atomic<bool> more{true};
+  const double begin = steady_seconds();
+  on_threads(count, [&](int t) {
+    for (int round = 0; more;) {
+      together.arrive_and_wait();
+      for (const int end = round + block; round < end; ++round) once(t, round >= kWarmUps);
+      together.arrive_and_wait();
+      const int counted = round - kWarmUps;
+      const bool enough = counted >= kMost || (counted >= kFewest && steady_seconds() - begin > seconds);
+      if (t == 0 && enough) more = false;
+      together.arrive_and_wait();
+    }
+  });
+}
+
+}  // namespace stagecraft::real

@@ -1,0 +1,98 @@
+#include "sim/experiment/profile_gaps.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+#include "sim/cost/stage_cost.hpp"
+#include "sim/plan/overlap.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// Looks up what the stages of a plan need.
+class GapFinder {
+ public:
+  explicit GapFinder(const PlannedExperiment& p) : p_(p), costs_(*p.experiment.costs) {}
+
+  std::vector<std::string> gaps() {
+    for (const Stage& stage : p_.plan.stages) {
+      const StageShape& shape = stage.shape;
+      type_ = p_.cluster().devices[stage.devices().front()].type;
+      const bool has_group = shape.degrees.divides() || shape.sharding != StateSharding::None;
+      if (!has_group || !costs_.is_profiled(type_) || !costs_.rules()) continue;
+      const auto samples = static_cast<double>(samples_at_once(stage, 0));
+      if (shape.degrees.divides()) add_layers(shape, samples);
+      add_collectives(shape, samples);
+    }
+    std::vector<std::string> list;
+    for (const auto& [group, names] : layers_)
+      list.push_back(fmt::format("{} as '{}' divides {}",
+                                 names.size() == 1 ? fmt::format("the layer '{}'", names.front())
+                                                   : fmt::format("{} layers ('{}' first)", names.size(), names.front()),
+                                 group, names.size() == 1 ? "it" : "them"));
+    for (const auto& [use, kind, ranks] : collectives_)
+      list.push_back(fmt::format("{} {} among {} devices", name(kind),
+                                 use == CollectiveUse::Ops ? "in ops" : "of gradients and weights", ranks));
+    return list;
+  }
+
+ private:
+  void add_layers(const StageShape& shape, double samples) {
+    for (const LayerId id : shape.layers) {
+      const Layer& layer = p_.model().layers[id];
+      if (layer.operations.empty() || costs_.measured(id, shape, type_, samples)) continue;
+      std::vector<std::string>& names = layers_[group_text(shape.degrees, shape.exchange)];
+      if (std::find(names.begin(), names.end(), layer.name) == names.end()) names.push_back(layer.name);
+    }
+  }
+
+  void add_collectives(const StageShape& shape, double samples) {
+    const CostRules& rules = *costs_.rules();
+    const Degrees& d = shape.degrees;
+    const EachPass<OpCollectives> lists = layer_collectives(costs_, shape, type_, samples);
+    for (const OpCollectives* list : {&lists.forward, &lists.input_gradient, &lists.weight_gradient})
+      for (const OpCollective& c : *list) {
+        if (c.axis == Axis::Data)
+          need(CollectiveUse::Parameters, c.kind, shard_groups(shape, rules.node).inner);
+        else
+          need(CollectiveUse::Ops, c.kind,
+               c.axis == Axis::Tensor               ? tensor_group(d, rules.node)
+               : c.axis == Axis::Context            ? context_group(d, rules.node)
+               : c.kind == CollectiveKind::AllToAll ? expert_group(d, rules.node)
+                                                    : expert_tensor_group(d, rules.node));
+      }
+    const DeviceParameters parameters = device_parameters(shape.layers, d, p_.model());
+    for (const OpCollectives& list : {sum_of_gradients(parameters.dense, parameters.experts, shape, rules, type_),
+                                      gather_of_weights(parameters.dense, parameters.experts, shape, rules, type_)})
+      for (const OpCollective& c : list) {
+        const ShardGroups groups =
+            c.of_experts ? expert_shard_groups(shape, rules.node) : shard_groups(shape, rules.node);
+        need(CollectiveUse::Parameters, c.kind, c.part == GroupPart::AcrossCopies ? groups.outer : groups.inner);
+      }
+    // See add_gathers() of stage_cost.cpp.
+    if (d.tensor > 1 && !d.sequence && rules.software.exposed_messages > 0 && p_.plan.stages.size() > 1)
+      need(CollectiveUse::Ops, CollectiveKind::AllGather, tensor_group(d, rules.node));
+  }
+
+  void need(CollectiveUse use, CollectiveKind kind, const GroupShape& group) {
+    if (group.ranks > 1 && !costs_.rules()->is_measured(kind, use, group, type_))
+      collectives_.emplace(use, kind, group.ranks);
+  }
+
+  const PlannedExperiment& p_;
+  const CostTable& costs_;
+  DeviceTypeId type_;
+  std::map<std::string, std::vector<std::string>> layers_;  ///< By the text of the group.
+  std::set<std::tuple<CollectiveUse, CollectiveKind, int>> collectives_;
+};
+
+}  // namespace
+
+std::vector<std::string> unmeasured_in_groups(const PlannedExperiment& p) { return GapFinder(p).gaps(); }
+
+}  // namespace stagecraft
