@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/report/choice_budget.hpp"
+#include "sim/report/budget_columns.hpp"
 #include "sim/report/result_columns.hpp"
 #include "sim/report/text.hpp"
 
@@ -53,6 +53,20 @@ void add_amount_columns(TableColumns<Choice>& columns, const ObjectiveUnit& unit
          [&unit](const Choice& row) { return TableCell(unit.in_unit(row.amount), unit.number_text(row.amount)); }});
   }
   columns.insert(columns.begin(), added.begin(), added.end());
+}
+
+RowBudget budget_of(const ChoiceTable& t, const Choice& c) {
+  return {c.economics, known_period(c), t.unit.samples, t.unit.tokens};
+}
+
+std::vector<RowBudget> budgets_of(const ChoiceTable& t) {
+  std::vector<RowBudget> budgets;
+  for (const Choice& c : t.front) budgets.push_back(budget_of(t, c));
+  return budgets;
+}
+
+BudgetColumns budget_columns_of(const ChoiceTable& t, bool every_column = false) {
+  return {.has_price = every_column || t.unit.objective == Objective::Cost, .every_column = every_column};
 }
 
 Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_columns = false) {
@@ -116,7 +130,8 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
                                                          &Row::group}
                          : TableColumns<Row>::value_type{{.key = result_column("group")}, &Row::group});
   add_replay_columns(columns, t.replay, "makespan_s");
-  add_budget_columns(columns, t, all_columns);
+  add_budget_columns<Row>(columns, budgets_of(t), budget_columns_of(t, all_columns),
+                          [&t](const Row& c) { return budget_of(t, c); });
   add_amount_columns(columns, t.unit, all_columns);
   return make_table<Row>(columns, rows);
 }
@@ -299,7 +314,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
   text += "stages: their number x replicas of each; micro-batch: number in an iteration x samples of each\n";
   if (!t.unit.is_time())
     text += fmt::format("{}: {}\n", t.unit.objective == Objective::Cost ? "cost" : "energy", t.unit.unit());
-  text += budget_text(t);
+  text += budget_text(budgets_of(t), budget_columns_of(t));
   text += megatron_line(best) + t.reserve + interval_line(t.interval);
   if (const std::optional<double> gap = optimality_gap(t))
     text += fmt::format("no order of work makes any of these plans {} than {}: the first is at most {} % above\n",

@@ -47,6 +47,8 @@ const std::vector<FileColumn>& memory_columns() {
 
 const std::vector<FileColumn>& budget_columns() {
   static const std::vector<FileColumn> columns{
+      only(number_column("tokens_per_s", "tokens/s", "Tokens per second of all devices at the period."),
+           "with `report.price` or `report.tokens`, for models of text"),
       only(number_column("training_s", "s", "Time of the whole training, by `report.tokens`, with failures."),
            "with `report.tokens`"),
       only(number_column("training_dollars", "$", "Cost of the whole training."),
