@@ -30,7 +30,7 @@ struct PlanRow {
   Seconds each;                             ///< Simulated period of one micro-batch.
   double throughput = 0;                    ///< Simulated samples per second at the period.
   Bytes memory;                             ///< Simulated peak of the fullest device.
-  double samples = 0, tokens = 0;           ///< Of an iteration; no tokens where samples have none.
+  double samples = 0, tokens = 0;           ///< Numbers in an iteration; no tokens where samples have none.
   std::map<std::string, int> devices_of_type;
   Economics economics;  ///< By the budget of the scenario; empty without one.
   std::int64_t states = 0;
