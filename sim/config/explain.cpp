@@ -195,8 +195,14 @@ std::string explain(const MapSpec& spec, const std::string& path) {
     }
     if (field && innermost(*field).kind == Field::Kind::Variant) {
       const Field& inner = innermost(*field);
-      if (step == inner.selector) return explain_field(*field, path);
       const std::vector<Variant> variants = inner.variants();
+      if (step == inner.selector) {
+        const std::string name = i + 1 < steps.size() ? steps[i + 1] : "";
+        const bool is_variant =
+            std::any_of(variants.begin(), variants.end(), [&](const Variant& v) { return v.name == name; });
+        if (!is_variant) return explain_field(*field, path);
+        continue;  // As in cluster.generator.wan.
+      }
       const auto chosen =
           std::find_if(variants.begin(), variants.end(), [&](const Variant& v) { return v.name == step; });
       if (chosen != variants.end()) {
