@@ -215,7 +215,8 @@ Value scenario_tree(const std::string& file, Problems& problems) {
   Problems unreadable;
   Value tree = config::parse_yaml_file(file, unreadable);
   unreadable.throw_if_any();
-  if (tree.is_map() && !tree.has("schema")) {  // Everything else that is wrong is reported, too.
+  // Everything else that is wrong is reported too, unless it is a file of Hugging Face.
+  if (tree.is_map() && !tree.has("schema") && !tree.has("model_type")) {
     check_schema_line(tree, "scenario", problems);
     tree.members.insert(tree.members.begin(),
                         {"schema", tree.where, Value::scalar("scenario/2", tree.where, "computed")});

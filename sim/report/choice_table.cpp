@@ -241,9 +241,13 @@ namespace {
 
 std::string nothing_found(const ChoiceTable& t) {
   std::string text =
-      fmt::format("No plan fits: {} of {}, and {} of those simulations exceed the memory of a device{}\n",
-                  pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"), t.unfit,
-                  t.cut_short ? "; others were not tried" : "");
+      !t.stopped.empty() ? fmt::format("No plan that fits was found before the search ended ({}): {} of {}", t.stopped,
+                                       pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"))
+      : t.simulated == 0
+          ? fmt::format("No plan fits: none of {} could be simulated", pluralize(t.plans, "plan"))
+          : fmt::format("No plan fits: {} of {}, and {} of those simulations exceed the memory of a device",
+                        pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"), t.unfit);
+  text += t.cut_short || !t.stopped.empty() ? "; others were not tried\n" : "\n";
   if (t.too_large > 0)
     text += fmt::format(
         "the weights, gradients and optimizer state of {} alone exceed it; the smallest needs {} on a device\n",
