@@ -98,7 +98,7 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
       {{.key = result_column("schedule"), .heading = "schedule", .width = 8, .align = TextAlign::Left, .widens = true},
        [](const Row& c) { return TableCell(c.schedule, order_text(c)); }},
       {{.key = result_column("weights")}, &Row::weights},
-      {{.heading = "micro-batch", .width = 11},
+      {{.heading = "micro-batch", .width = 11, .drop_order = 2},
        [](const Row& c) { return fmt::format("{} x {}", c.micro_batches, c.micro_batch_size); }},
       {{.key = result_column("micro_batches")}, &Row::micro_batches},
       {{.key = result_column("micro_batch_size")}, &Row::micro_batch_size},
@@ -106,7 +106,7 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
         .heading = "recompute",
         .width = 9,
         .align = TextAlign::Left,
-        .drop_order = 2},
+        .drop_order = 3},
        &Row::recompute},
       {{.key = result_column("held_up_by"),
         .heading = "held up by",
@@ -316,6 +316,10 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
   std::string text = fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
                                  pluralize(t.simulated, "simulation"), t.unfit, proved_text(t));
   text += "stages: their number x replicas of each; micro-batch: number in an iteration x samples of each\n";
+  if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return !c.group.empty(); }))
+    text +=
+        "group: TP tensor, CP context, EP expert parallelism; ZeRO-1 divides the optimizer among replicas, ZeRO-2 "
+        "gradients too, ZeRO-3 weights too\n";
   if (!t.unit.is_time())
     text += fmt::format("{}: {}\n", t.unit.objective == Objective::Cost ? "cost" : "energy", t.unit.unit());
   text += budget_text(budgets_of(t), budget_columns_of(t));

@@ -68,7 +68,9 @@ const std::vector<FileColumn>& setting_columns() {
       word_column("placement", "Placement of the stages on the devices."),
       word_column("weights", "Name of the weights policy."),
       word_column("recompute", "What backward recomputes: none, selective, half, outputs, layers or full."),
-      word_column("group", "How each replica and its states are divided, in words; empty: not at all."),
+      word_column("group",
+                  "How each replica and its states are divided: TP tensor, CP context, EP expert and ETP expert-tensor "
+                  "parallelism, ZeRO-1 the optimizer, ZeRO-2 gradients too, ZeRO-3 weights too; empty: not at all."),
       whole_column("stages", "Pipeline stages; replicas of a stage count once."),
       whole_column("replicas", "Replicas of each stage."),
       whole_column("devices", "Devices that have a stage."),

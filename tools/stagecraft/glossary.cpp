@@ -104,9 +104,10 @@ constexpr Term kTerms[] = {
      "Devices of a tensor group that also divide the rows of norms and sums: plan.group.sequence."},
     {"context parallelism|CP", "Devices that divide each sequence: plan.group.context."},
     {"expert parallelism|EP", "Devices that divide the experts of a layer: plan.group.expert."},
+    {"expert tensor parallelism|ETP", "Devices that divide the matrices of each expert: plan.group.expert_tensor."},
     {"pipeline parallelism|PP", "Stages on different devices: plan.stages."},
     {"data parallelism|DP", "Replicas of a stage, which divide the samples: plan.replicas."},
-    {"ZeRO|FSDP|distributed optimizer",
+    {"ZeRO|ZeRO-1|ZeRO-2|ZeRO-3|FSDP|distributed optimizer",
      "States of the optimizer, gradients or weights that replicas divide among them: plan.shard with optimizer "
      "(ZeRO-1), "
      "gradients (ZeRO-2) or weights (ZeRO-3, FSDP)."},
