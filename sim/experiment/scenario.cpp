@@ -89,11 +89,11 @@ void settle_micro_batches(Value& tree, Problems& problems) {
                                     pluralize(size, "sample")),
                         fmt::format("a multiple of {}", size), "global-batch");
   if (count && config::as_int(*count) != samples / size)
-    return problems.add(count->where, "run.micro_batches",
-                        fmt::format("{} of {} are {} samples, but global_batch is {}",
-                                    pluralize(config::as_int(*count), "micro-batch", "es"), size,
-                                    config::as_int(*count) * size, samples),
-                        "give one of them", "global-batch");
+    return problems.add(
+        count->where, "run.micro_batches",
+        fmt::format("{} of {} make {}, but global_batch is {}", pluralize(config::as_int(*count), "micro-batch", "es"),
+                    size, pluralize(config::as_int(*count) * size, "sample"), samples),
+        "give one of them", "global-batch");
   if (samples / size > kMostMicroBatches)
     return problems.add(
         batch->where, "run.global_batch",
