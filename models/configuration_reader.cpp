@@ -154,7 +154,8 @@ void ConfigurationReader::read_layer_types() {
     full.push_back(type.text == "full_attention");
   }
   if (const int layers = number("num_hidden_layers", 0); layers != static_cast<int>(full.size()))
-    return refuse("layer_types", fmt::format("{} layers have {} types", layers, full.size()), {});
+    return refuse("layer_types",
+                  fmt::format("{} for {}", pluralize(std::ssize(full), "type"), pluralize(layers, "layer")), {});
   const auto first = std::find(full.begin(), full.end(), true);
   if (first == full.end()) return copy_optional("sliding_window", "window");
   const auto every = first - full.begin() + 1;

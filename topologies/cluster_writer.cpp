@@ -67,9 +67,9 @@ DeviceTypeId ClusterWriter::type(const Value& value, const std::string& path, co
     config::Problems type_problems;
     const Value checked = config::check(value, device_type_fields(), path, type_problems);
     keep(type_problems.list());
-    if (type_problems.empty()) result = read_own_type(checked, name);
+    if (type_problems.empty()) result = read_own_type(checked, name, name);
   } else if (value.is_scalar() && definition) {
-    result = read_own_type(*definition, name);
+    result = read_own_type(*definition, name, "types." + name);
   } else if (const DevicePreset* preset = find_device_preset(name); value.is_scalar() && preset) {
     result = preset->type;
   } else {
@@ -90,9 +90,9 @@ void ClusterWriter::keep(const std::vector<Diagnostic>& diagnostics) {
 }
 
 // A problem in one entry must not hide those in the others.
-DeviceType ClusterWriter::read_own_type(const Value& checked, const std::string& name) {
+DeviceType ClusterWriter::read_own_type(const Value& checked, const std::string& name, const std::string& path) {
   try {
-    return read_device_type(checked, name);
+    return read_device_type(checked, name, path);
   } catch (const InputError& error) {
     keep(error.problems());
     return {};

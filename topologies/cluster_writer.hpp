@@ -53,7 +53,7 @@ class ClusterWriter {
  private:
   void check_joined();
   void check_count(std::size_t count, const char* what) const;
-  DeviceType read_own_type(const config::Value& checked, const std::string& name);
+  DeviceType read_own_type(const config::Value& checked, const std::string& name, const std::string& path);
   void keep(const std::vector<Diagnostic>& diagnostics);
 
   const config::Value* map_;

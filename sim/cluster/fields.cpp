@@ -43,10 +43,15 @@ class FieldsReader {
     if (const Value* value = map_->find(key)) target = config::as_real(*value);
   }
 
-  void require(const char* key, bool given) {
+  /// `type_name`: of the type that needs the field; a preset of this name is probably meant.
+  void require(const char* key, bool given, const std::string& type_name) {
     if (given || map_->has(key)) return;
-    problems_.add(map_->where, path_, fmt::format("the field '{}' is missing", key), "give it, or name a `preset`",
-                  "missing-field");
+    problems_.add(
+        map_->where, path_, fmt::format("the field '{}' is missing", key),
+        find_device_preset(type_name)
+            ? fmt::format("give it, or write `preset: {}` to change only some figures of that device", type_name)
+            : "give it, or name a `preset`",
+        "missing-field");
   }
 
   void refuse_all_reserved(const DeviceType& type) {
@@ -120,14 +125,14 @@ const config::MapSpec& link_fields() {
   return spec;
 }
 
-DeviceType read_device_type(const Value& map, const std::string& name) {
+DeviceType read_device_type(const Value& map, const std::string& name, const std::string& path) {
   DeviceType type;
   const Value* preset = map.find("preset");
   if (preset) type = find_device_preset(preset->text)->type;
   type.name = name;
 
-  FieldsReader reader(map, name);
-  for (const char* key : {"peak", "memory_bandwidth", "memory"}) reader.require(key, preset != nullptr);
+  FieldsReader reader(map, path);
+  for (const char* key : {"peak", "memory_bandwidth", "memory"}) reader.require(key, preset != nullptr, name);
   reader.take("peak", config::as_flop_rate, type.peak, false);
   reader.take("memory_bandwidth", config::as_bandwidth, type.memory_bandwidth, false);
   reader.take("memory", config::as_bytes, type.memory, false);

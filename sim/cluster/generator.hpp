@@ -22,8 +22,8 @@ Catalog<TopologyGenerator> catalog();
 /// The fields of a device type and of a link, shared by every generator.
 const config::MapSpec& device_type_fields();
 const config::MapSpec& link_fields();
-/// Reads a checked map of those fields; `name` is the key it was written under.
-DeviceType read_device_type(const config::Value&, const std::string& name);
+/// Reads a checked map of those fields; `name` is the key it was written under, and `path` where messages say it is.
+DeviceType read_device_type(const config::Value&, const std::string& name, const std::string& path);
 Link read_link(const config::Value&, const std::string& name);
 
 }  // namespace stagecraft

@@ -61,8 +61,8 @@ std::string explain_field(const Field& field, const std::string& path) {
 }
 
 std::string explain_variant(const Variant& variant, const Field& field, const std::string& path) {
-  return fmt::format("{}\n  {}\n\n{}{}", path, variant.summary, list_fields(fields_of(field.map), "  "),
-                     list_fields(fields_of(variant.fields), "  "));
+  return fmt::format("{}\n  {}\n\n{}{}", path, variant.summary, list_fields(fields_of(variant.fields), "  "),
+                     list_fields(fields_of(field.map), "  "));
 }
 
 // Variants may each have a field of that name.
@@ -195,10 +195,17 @@ std::string explain(const MapSpec& spec, const std::string& path) {
     }
     if (field && innermost(*field).kind == Field::Kind::Variant) {
       const Field& inner = innermost(*field);
-      if (step == inner.selector) return explain_field(*field, path);
       const std::vector<Variant> variants = inner.variants();
+      const bool at_selector = step == inner.selector;  // As in cluster.generator.wan.
+      if (at_selector && i + 1 == steps.size()) return explain_field(*field, path);
+      const std::string& name = at_selector ? steps[++i] : step;
       const auto chosen =
-          std::find_if(variants.begin(), variants.end(), [&](const Variant& v) { return v.name == step; });
+          std::find_if(variants.begin(), variants.end(), [&](const Variant& v) { return v.name == name; });
+      if (at_selector && chosen == variants.end()) {
+        std::vector<std::string> names;
+        for (const Variant& v : variants) names.push_back(v.name);
+        throw InputError(fmt::format("'{}' is not a field", path), suggest(name, names));
+      }
       if (chosen != variants.end()) {
         if (i + 1 == steps.size()) return explain_variant(*chosen, inner, path);
         fields = fields_of(inner.map);

@@ -189,8 +189,12 @@ std::string command_for(const std::string& kind, const std::string& expected, co
 bool check_schema_line(const Value& root, const std::string& kind, Problems& problems) {
   const Value* line = root.is_map() ? root.find("schema") : nullptr;
   if (!line) {
+    const bool is_huggingface = root.is_map() && root.find("model_type");
     problems.add(root.where, "schema", "the first line must say what kind of file this is",
-                 fmt::format("write schema: {}", newest_version(kind)), "schema");
+                 is_huggingface
+                     ? "a config.json of Hugging Face: stagecraft import huggingface makes a model file of it"
+                     : fmt::format("write schema: {}", newest_version(kind)),
+                 "schema");
     return false;
   }
   const std::string expected = kind + "/1";

@@ -89,11 +89,11 @@ void settle_micro_batches(Value& tree, Problems& problems) {
                                     pluralize(size, "sample")),
                         fmt::format("a multiple of {}", size), "global-batch");
   if (count && config::as_int(*count) != samples / size)
-    return problems.add(count->where, "run.micro_batches",
-                        fmt::format("{} of {} are {} samples, but global_batch is {}",
-                                    pluralize(config::as_int(*count), "micro-batch", "es"), size,
-                                    config::as_int(*count) * size, samples),
-                        "give one of them", "global-batch");
+    return problems.add(
+        count->where, "run.micro_batches",
+        fmt::format("{} of {} make {}, but global_batch is {}", pluralize(config::as_int(*count), "micro-batch", "es"),
+                    size, pluralize(config::as_int(*count) * size, "sample"), samples),
+        "give one of them", "global-batch");
   if (samples / size > kMostMicroBatches)
     return problems.add(
         batch->where, "run.global_batch",
@@ -215,7 +215,8 @@ Value scenario_tree(const std::string& file, Problems& problems) {
   Problems unreadable;
   Value tree = config::parse_yaml_file(file, unreadable);
   unreadable.throw_if_any();
-  if (tree.is_map() && !tree.has("schema")) {  // Everything else that is wrong is reported, too.
+  // Everything else that is wrong is reported too, unless it is a file of Hugging Face.
+  if (tree.is_map() && !tree.has("schema") && !tree.has("model_type")) {
     check_schema_line(tree, "scenario", problems);
     tree.members.insert(tree.members.begin(),
                         {"schema", tree.where, Value::scalar("scenario/2", tree.where, "computed")});

@@ -92,7 +92,7 @@ const MapSpec run_fields{
     .fields =
         {
             variant("schedule", "name", [] { return variants_of(schedules::catalog()); })
-                .doc("Order of forwards and backwards: the pipeline schedule."),
+                .doc("Order of forwards and backwards: the pipeline schedule. `stagecraft search` finds one."),
             integer("micro_batches", 1, 1 << 20)
                 .optional()
                 .doc("Micro-batches of one iteration. If stages use different sizes, micro-batches of the largest one "
@@ -202,7 +202,8 @@ const MapSpec& scenario_fields() {
                          "counts the samples of all replicas together."),
                  text("title").fallback("\"\"").doc("Title for people."), model_field(), cluster_field(),
                  variant("plan", "planner", [] { return variants_of(planners::catalog()); })
-                     .doc("How the model is divided into stages, and which device runs which stage."),
+                     .doc("How the model is divided into stages, and which device runs which stage. `stagecraft "
+                          "search` finds one."),
                  map("run", run_fields).doc("How the plan is run."),
                  choice("software", software_words)
                      .optional()

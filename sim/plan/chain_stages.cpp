@@ -22,7 +22,15 @@ Placing placing_of(const PlannerInput& input) {
   return placing;
 }
 
-[[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int replicas, int there) {
+/// What the devices are enough for, where each of `ranks` has `each` of them.
+std::string most_text(const PlannerInput& input, int ranks, int per_device, int each, int there) {
+  if (there >= each) return pluralize(there / each * per_device, "stage");
+  const int group = each / input.options.shape(1).degrees.replicas;
+  const int replicas = there / (there >= ranks * group ? ranks * group : group);
+  return replicas > 0 ? pluralize(replicas, "replica") : fmt::format("groups of {}", pluralize(there, "device"));
+}
+
+[[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int devices, int there) {
   const Where where = input.options.where("stages");
   const int per_device = placing.chunks.min;
   if (stages % per_device != 0)
@@ -30,15 +38,14 @@ Placing placing_of(const PlannerInput& input) {
                        fmt::format("the schedule wants {} on each device, and {} cannot be divided so", per_device,
                                    pluralize(stages, "stage")),
                        fmt::format("a multiple of {}", per_device), "placement"}});
-  const std::string each = replicas == 1 ? "" : fmt::format(" of {} devices each", replicas);
-  const std::int64_t needed = static_cast<std::int64_t>(stages) / per_device * replicas;
+  const std::string each = devices == 1 ? "" : fmt::format(" of {} devices each", devices);
+  const std::int64_t needed = static_cast<std::int64_t>(stages) / per_device * devices;
   throw Infeasible(
       {where, "plan.stages",
        fmt::format("{}{}{} need{} {}, but {} {}", pluralize(stages, "stage"), each,
                    per_device == 1 ? "" : fmt::format(", {} on each device,", per_device), stages == 1 ? "s" : "",
                    pluralize(needed, "device"), input.options.devices ? "the plan lists" : "the cluster has", there),
-       fmt::format("at most {}, or {} more",
-                   there < replicas ? pluralize(there, "replica") : pluralize(there / replicas * per_device, "stage"),
+       fmt::format("at most {}, or {} more", most_text(input, stages / per_device, per_device, devices, there),
                    pluralize(needed - there, "device")),
        "devices"});
 }

@@ -183,11 +183,11 @@ std::string group_words(const PlanSpec& spec) {
   const Degrees& g = spec.group;
   std::string words;
   const auto add = [&](const std::string& word) { words += (words.empty() ? "" : ", ") + word; };
-  if (g.tensor > 1) add(fmt::format("tensor {}", g.tensor));
-  if (g.context > 1) add(fmt::format("context {}", g.context));
-  if (g.expert > 1) add(fmt::format("expert {}", g.expert));
-  if (g.expert_tensor > 1) add(fmt::format("expert tensor {}", g.expert_tensor));
-  if (spec.sharding != StateSharding::None) add(fmt::format("shard {}", to_text(spec.sharding)));
+  if (g.tensor > 1) add(fmt::format("TP {}", g.tensor));
+  if (g.context > 1) add(fmt::format("CP {}", g.context));
+  if (g.expert > 1) add(fmt::format("EP {}", g.expert));
+  if (g.expert_tensor > 1) add(fmt::format("ETP {}", g.expert_tensor));
+  if (spec.sharding != StateSharding::None) add(fmt::format("ZeRO-{}", static_cast<int>(spec.sharding)));
   return words;
 }
 

@@ -26,7 +26,7 @@ void set_shard_within(StageShape&, int devices);
 /// ", group: {tensor: 8, sequence: true}, shard: optimizer": what differs from a group of one, for to_text().
 std::string group_text(const PlanSpec&);
 
-/// "tensor 8, context 2, shard optimizer": the same for a table; empty without a group.
+/// "TP 8, CP 2, ZeRO-1": the same for a table; empty without a group.
 std::string group_words(const PlanSpec&);
 
 /// Throws InputError with every rule that the group breaks: what the model cannot be divided into, a group larger than

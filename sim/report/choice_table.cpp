@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/report/choice_budget.hpp"
+#include "sim/report/budget_columns.hpp"
 #include "sim/report/result_columns.hpp"
 #include "sim/report/text.hpp"
 
@@ -55,6 +55,20 @@ void add_amount_columns(TableColumns<Choice>& columns, const ObjectiveUnit& unit
   columns.insert(columns.begin(), added.begin(), added.end());
 }
 
+RowBudget budget_of(const ChoiceTable& t, const Choice& c) {
+  return {c.economics, known_period(c), t.unit.samples, t.unit.tokens};
+}
+
+std::vector<RowBudget> budgets_of(const ChoiceTable& t) {
+  std::vector<RowBudget> budgets;
+  for (const Choice& c : t.front) budgets.push_back(budget_of(t, c));
+  return budgets;
+}
+
+BudgetColumns budget_columns_of(const ChoiceTable& t, bool every_column = false) {
+  return {.has_price = every_column || t.unit.objective == Objective::Cost, .every_column = every_column};
+}
+
 Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_columns = false) {
   using Row = Choice;
   TableColumns<Row> columns{
@@ -84,7 +98,7 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
       {{.key = result_column("schedule"), .heading = "schedule", .width = 8, .align = TextAlign::Left, .widens = true},
        [](const Row& c) { return TableCell(c.schedule, order_text(c)); }},
       {{.key = result_column("weights")}, &Row::weights},
-      {{.heading = "micro-batch", .width = 11},
+      {{.heading = "micro-batch", .width = 11, .drop_order = 2},
        [](const Row& c) { return fmt::format("{} x {}", c.micro_batches, c.micro_batch_size); }},
       {{.key = result_column("micro_batches")}, &Row::micro_batches},
       {{.key = result_column("micro_batch_size")}, &Row::micro_batch_size},
@@ -92,7 +106,7 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
         .heading = "recompute",
         .width = 9,
         .align = TextAlign::Left,
-        .drop_order = 2},
+        .drop_order = 3},
        &Row::recompute},
       {{.key = result_column("held_up_by"),
         .heading = "held up by",
@@ -116,7 +130,8 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
                                                          &Row::group}
                          : TableColumns<Row>::value_type{{.key = result_column("group")}, &Row::group});
   add_replay_columns(columns, t.replay, "makespan_s");
-  add_budget_columns(columns, t, all_columns);
+  add_budget_columns<Row>(columns, budgets_of(t), budget_columns_of(t, all_columns),
+                          [&t](const Row& c) { return budget_of(t, c); });
   add_amount_columns(columns, t.unit, all_columns);
   return make_table<Row>(columns, rows);
 }
@@ -226,9 +241,13 @@ namespace {
 
 std::string nothing_found(const ChoiceTable& t) {
   std::string text =
-      fmt::format("No plan fits: {} of {}, and {} of those simulations exceed the memory of a device{}\n",
-                  pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"), t.unfit,
-                  t.cut_short ? "; others were not tried" : "");
+      !t.stopped.empty() ? fmt::format("No plan that fits was found before the search ended ({}): {} of {}", t.stopped,
+                                       pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"))
+      : t.simulated == 0
+          ? fmt::format("No plan fits: none of {} could be simulated", pluralize(t.plans, "plan"))
+          : fmt::format("No plan fits: {} of {}, and {} of those simulations exceed the memory of a device",
+                        pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"), t.unfit);
+  text += t.cut_short || !t.stopped.empty() ? "; others were not tried\n" : "\n";
   if (t.too_large > 0)
     text += fmt::format(
         "the weights, gradients and optimizer state of {} alone exceed it; the smallest needs {} on a device\n",
@@ -297,9 +316,13 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
   std::string text = fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
                                  pluralize(t.simulated, "simulation"), t.unfit, proved_text(t));
   text += "stages: their number x replicas of each; micro-batch: number in an iteration x samples of each\n";
+  if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return !c.group.empty(); }))
+    text +=
+        "group: TP tensor, CP context, EP expert parallelism; ZeRO-1 divides the optimizer among replicas, ZeRO-2 "
+        "gradients too, ZeRO-3 weights too\n";
   if (!t.unit.is_time())
     text += fmt::format("{}: {}\n", t.unit.objective == Objective::Cost ? "cost" : "energy", t.unit.unit());
-  text += budget_text(t);
+  text += budget_text(budgets_of(t), budget_columns_of(t));
   text += megatron_line(best) + t.reserve + interval_line(t.interval);
   if (const std::optional<double> gap = optimality_gap(t))
     text += fmt::format("no order of work makes any of these plans {} than {}: the first is at most {} % above\n",

@@ -20,7 +20,7 @@ struct Choice {
   int devices = 0, stages = 0, replicas = 1, micro_batch_size = 1, micro_batches = 1;
   std::string planner, placement, schedule, weights;
   std::string recompute = "none";
-  std::string group;      ///< "tensor 8, optimizer": how each replica and its states are divided; empty: not at all.
+  std::string group;      ///< "TP 8, ZeRO-1": how each replica and its states are divided; empty: not at all.
   int group_devices = 1;  ///< Devices of one replica.
   Seconds period, makespan;
   std::optional<ContendedResult> replayed;  ///< Makespan and period with contention.

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/report/budget_columns.hpp"
 #include "sim/report/result_columns.hpp"
 
 namespace stagecraft {
@@ -52,7 +53,15 @@ std::string about_replay(const PlanTable& table) {
 /// A bound or prediction that is not known is 0 in CSV and null in JSON.
 Json positive_json(Seconds t) { return t.value > 0 ? Json(t.value) : Json(); }
 
-Table printed(const PlanTable& table) {
+RowBudget budget_of(const PlanRow& r) { return {r.economics, known_period(r), r.samples, r.tokens}; }
+
+std::vector<RowBudget> budgets_of(const PlanTable& table) {
+  std::vector<RowBudget> budgets;
+  for (const PlanRow& r : table.rows) budgets.push_back(budget_of(r));
+  return budgets;
+}
+
+Table printed(const PlanTable& table, bool every_column = false) {
   using Row = PlanRow;
   TableColumns<Row> columns{
       {{.key = result_column("planner"),
@@ -107,10 +116,13 @@ Table printed(const PlanTable& table) {
       {{.key = result_column("reason"), .rows = InRows::Failed, .quoted = true}, &Row::why_not},
   };
   add_replay_columns(columns, table.replay, "makespan_s");
+  add_budget_columns<Row>(columns, budgets_of(table), {.every_column = every_column}, budget_of);
   return make_table<Row>(columns, table.rows, [](const Row& r) { return r.ran() ? "" : "- " + r.why_not; });
 }
 
 }  // namespace
+
+Seconds known_period(const PlanRow& r) { return r.replayed && r.replayed->ran() ? r.replayed->period : r.period; }
 
 void sort_rows(PlanTable& table) {
   std::stable_sort(table.rows.begin(), table.rows.end(), [](const PlanRow& a, const PlanRow& b) {
@@ -135,7 +147,7 @@ std::string to_text(const PlanTable& table, const TextLayout& layout) {
       "room       how far the simulated time is above its lower bound, which no plan with such micro-batches can beat, "
       "whoever makes it\n" +
       table.reserve;
-  text += interval_line(table.interval) + least_text(table) + about_replay(table);
+  text += budget_text(budgets_of(table), {}) + interval_line(table.interval) + least_text(table) + about_replay(table);
   for (const PlanRow& r : table.rows)
     if (!r.change.empty())
       text += fmt::format("{} does not fit in memory as the scenario has it, but with {}\n", r.planner, r.change);
@@ -167,7 +179,7 @@ namespace {
 Table empty_plan_table() {
   PlanTable table;
   table.replay.backend = kReplayBackend;
-  return printed(table);
+  return printed(table, true);
 }
 
 }  // namespace

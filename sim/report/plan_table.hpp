@@ -1,9 +1,11 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "sim/report/diagnosis.hpp"
+#include "sim/report/economics.hpp"
 #include "sim/report/interval.hpp"
 #include "sim/report/replay.hpp"
 
@@ -28,6 +30,9 @@ struct PlanRow {
   Seconds each;                             ///< Simulated period of one micro-batch.
   double throughput = 0;                    ///< Simulated samples per second at the period.
   Bytes memory;                             ///< Simulated peak of the fullest device.
+  double samples = 0, tokens = 0;           ///< Numbers in an iteration; no tokens where samples have none.
+  std::map<std::string, int> devices_of_type;
+  Economics economics;  ///< By the budget of the scenario; empty without one.
   std::int64_t states = 0;
   double seconds = 0;  ///< Wall time of the search.
   std::string plan;    ///< The plan as text, when it is asked for.
@@ -45,6 +50,9 @@ struct PlanTable {
   std::vector<PlanRow> rows;
   Diagnosis diagnosis;  ///< What limits the first row; the caller of compare_plans() adds it.
 };
+
+/// The period with contention where it is known, otherwise the period without.
+Seconds known_period(const PlanRow&);
 
 /// The shortest period first. Rows with a period with contention come first, sorted by it; what did not run comes last,
 /// by name.

@@ -47,6 +47,8 @@ const std::vector<FileColumn>& memory_columns() {
 
 const std::vector<FileColumn>& budget_columns() {
   static const std::vector<FileColumn> columns{
+      only(number_column("tokens_per_s", "tokens/s", "Tokens per second of all devices at the period."),
+           "with `report.price` or `report.tokens`, for models of text"),
       only(number_column("training_s", "s", "Time of the whole training, by `report.tokens`, with failures."),
            "with `report.tokens`"),
       only(number_column("training_dollars", "$", "Cost of the whole training."),
@@ -66,7 +68,9 @@ const std::vector<FileColumn>& setting_columns() {
       word_column("placement", "Placement of the stages on the devices."),
       word_column("weights", "Name of the weights policy."),
       word_column("recompute", "What backward recomputes: none, selective, half, outputs, layers or full."),
-      word_column("group", "How each replica and its states are divided, in words; empty: not at all."),
+      word_column("group",
+                  "How each replica and its states are divided: TP tensor, CP context, EP expert and ETP expert-tensor "
+                  "parallelism, ZeRO-1 the optimizer, ZeRO-2 gradients too, ZeRO-3 weights too; empty: not at all."),
       whole_column("stages", "Pipeline stages; replicas of a stage count once."),
       whole_column("replicas", "Replicas of each stage."),
       whole_column("devices", "Devices that have a stage."),

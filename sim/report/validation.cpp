@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
 #include "sim/report/table.hpp"
 
 namespace stagecraft {
@@ -167,9 +168,10 @@ std::string to_text(const Validation& v, double tolerance) {
     for (const std::string& note : *list) text += fmt::format("note: {}\n", note);
   text += times_text("time", {v.iteration});
   if (!v.iterations.empty())
-    text += fmt::format("  {} iterations measured, the fastest {}, the slowest {}\n", v.iterations.size(),
-                        to_text(Seconds{*std::min_element(v.iterations.begin(), v.iterations.end())}),
-                        to_text(Seconds{*std::max_element(v.iterations.begin(), v.iterations.end())}));
+    text +=
+        fmt::format("  {} measured, the fastest {}, the slowest {}\n", pluralize(std::ssize(v.iterations), "iteration"),
+                    to_text(Seconds{*std::min_element(v.iterations.begin(), v.iterations.end())}),
+                    to_text(Seconds{*std::max_element(v.iterations.begin(), v.iterations.end())}));
   if (!v.instructions_timed) text += "  instructions were not timed (run.gpu.timing: off)\n";
   text += times_text("instruction", v.kinds);
   text += times_text("by stage", v.ops);

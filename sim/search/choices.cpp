@@ -171,6 +171,11 @@ void ChoiceSearch::finish() {
   for (const auto& [name, why] : refused_)
     if (!ran_.contains(name)) table_.refused.emplace_back(name, why);
   if (variants_.limited) reasons_.note("micro-batches so small that there are more than 32 for each stage");
+  if (!variants_.numbers_of_devices.empty()) {
+    std::vector<std::string> numbers;
+    for (const int n : variants_.numbers_of_devices) numbers.push_back(std::to_string(n));
+    reasons_.note("other numbers of devices than " + join(numbers, " and "));
+  }
   if (variants_.skips_stages_of_one_rank) reasons_.note("several stages on a single rank, which Megatron-LM refuses");
   table_.reasons = reasons_.lines(table_, runner_.parts().explanation());
 }

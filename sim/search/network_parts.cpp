@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include <fmt/core.h>
 
@@ -68,6 +69,27 @@ std::string NetworkParts::device_text(const std::vector<DeviceId>& devices) cons
   std::string text;
   for (const std::string& name : types) text += (text.empty() ? "" : " and ") + name;
   return part_.empty() ? text : text + fmt::format(" in {} of {} parts of the network", parts.size(), count_);
+}
+
+std::vector<std::vector<DeviceId>> NetworkParts::different_parts() const {
+  std::map<int, std::vector<DeviceId>> parts;
+  if (!part_.empty())
+    for (const DeviceId d : cluster_.devices.ids()) parts[part_[d]].push_back(d);
+  const LinkTable links(cluster_);
+  using Step = std::tuple<DeviceTypeId, double, double>;  // To a device of this type, with this bandwidth and latency.
+  std::set<std::vector<Step>> seen;
+  std::vector<std::vector<DeviceId>> different;
+  for (auto& [number, devices] : parts) {
+    std::vector<Step> steps;
+    DeviceId before = devices.front();
+    for (const DeviceId d : devices) {
+      const auto link = links.find(before, d);
+      steps.emplace_back(cluster_.devices[d].type, link ? link->bandwidth.value : 0, link ? link->latency.value : 0);
+      before = d;
+    }
+    if (seen.insert(std::move(steps)).second) different.push_back(std::move(devices));
+  }
+  return different;
 }
 
 std::string NetworkParts::explanation() const {

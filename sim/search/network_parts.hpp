@@ -17,6 +17,9 @@ class NetworkParts {
   std::string device_text(const std::vector<DeviceId>&) const;
   /// "parts of the network: devices with more than 1.25 GB/s between them"; empty where there are none.
   std::string explanation() const;
+  /// The devices of each part, without parts that have the same types and links as one before; empty where there are no
+  /// parts. Of links, only those between consecutive devices are compared.
+  std::vector<std::vector<DeviceId>> different_parts() const;
 
  private:
   const Cluster& cluster_;

@@ -100,6 +100,9 @@ PlanRow simulated_row(const Experiment& e, const PlanTableOptions& asked, bounds
   Outcome o = run(c, asked.backend);
   std::set<DeviceId> devices;
   for (const Stage& stage : c.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  for (const DeviceId d : devices) ++row.devices_of_type[c.cluster().type_of(d).name];
+  row.samples = c.program.mini_batch;
+  row.tokens = row.samples * c.program.work.tokens;
   row.stages = c.plan.different_stages();
   row.devices = static_cast<int>(devices.size());
   row.predicted = c.report.predicted;
@@ -181,6 +184,10 @@ PlanTable compare_plans(const Experiment& configured, const PlanTableOptions& as
     table.replay.backend = kReplayBackend;
     keep_replays(table.rows, asked.replay, table.replay, [](const PlanRow& r) { return r.period; });
   }
+  if (!configured.budget.empty())
+    for (PlanRow& row : table.rows)
+      if (row.ran())
+        row.economics = economics(configured.budget, row.devices_of_type, row.tokens / known_period(row).value);
   sort_rows(table);
   return table;
 }

@@ -160,10 +160,17 @@ class VariantMaker {
       }
   }
 
-  /// Divisions of the whole cluster, or of parts of it where these can be better.
+  /// Divisions of the whole cluster, of each part of its network, which may do better alone than over slow links, and
+  /// where fewer devices can be better, of other numbers of them.
   void groups() {
     divisions_of({}, devices_);
+    made_.numbers_of_devices = {devices_};
+    for (const std::vector<DeviceId>& part : parts_.different_parts()) {
+      divisions_of(part, static_cast<int>(part.size()));
+      made_.numbers_of_devices.insert(static_cast<int>(part.size()));
+    }
     if (objective_.is_time()) return;
+    made_.numbers_of_devices.clear();
     std::map<DeviceTypeId, std::vector<DeviceId>> types;
     for (const DeviceId d : configured_.cluster().devices.ids())
       types[configured_.cluster().devices[d].type].push_back(d);

@@ -52,6 +52,18 @@ PIPER = ('{"maxDevices": 2, "maxMemoryPerDevice": 1e9, "bandwidth": 1e9, "mbsInB
          '"syncTimeFw": {}, "syncTimeBw": {"1": 0}}]}}, {"id": 1, "TMPCs": {"1": [{"id": "v", "timePerSample": 9, '
          '"parameterSize": 4e8, "memoryUsageA": 4e3, "memoryUsageB": 8e8, "syncTimeFw": {"0": 0}, "syncTimeBw": {}}], '
          '"2": []}}], "edges": [{"sourceId": 0, "destId": 1, "communicationCost": 6e7}]}',)
+DNN_PARTITIONING = (
+    '{"maxSizePerFPGA": 1000, "maxFPGAs": 3, "maxCPUs": 1, "nodes": ['
+    '{"id": 1, "name": "a", "supportedOnFpga": 1, "cpuLatency": 0, "fpgaLatency": 8, "isBackwardNode": 0, "colorClass": 7, "size": 160}, '
+    '{"id": 2, "name": "b", "supportedOnFpga": 1, "cpuLatency": 0, "fpgaLatency": 4, "isBackwardNode": 0, "colorClass": 9, "size": 0}, '
+    '{"id": 3, "name": "a", "supportedOnFpga": 1, "cpuLatency": 0, "fpgaLatency": 10, "isBackwardNode": 1, "colorClass": 7, "size": 160}, '
+    '{"id": 4, "name": "b", "supportedOnFpga": 1, "cpuLatency": 0, "fpgaLatency": 6, "isBackwardNode": 1, "colorClass": 9, "size": 0}], '
+    '"edges": [{"sourceId": 1, "destId": 2, "cost": 2, "size": 4194304}, {"sourceId": 2, "destId": 4, "cost": 1}, '
+    '{"sourceId": 4, "destId": 3, "cost": 3}]}',
+    '{"maxSizePerFPGA": 1000.5, "maxFPGAs": 2, "nodes": [{"id": 1, "supportedOnFpga": true, "fpgaLatency": 1, "colorClass": 5, "size": 4}, '
+    '{"id": 2, "fpgaLatency": 2}, {"id": 3, "fpgaLatency": 3, "colorClass": 5}, {"id": 4, "fpgaLatency": 1e-3}], '
+    '"edges": [{"sourceId": 1, "destId": 2, "cost": 0}, {"sourceId": 2, "destId": 3, "cost": 0.5}, {"sourceId": 1, "destId": 4, "cost": 1}]}',
+)
 PIPEEDGE = (
     "toy:\n  layers: 2\n  parameters_in: 1000\n  parameters_out: [10, 5]\n  mem_MB: [10, 10.5]\n%%%\n"
     "fast:\n  bw_Mbps: 1\n  mem_MB: 64\n  model_profiles:\n    toy:\n"
@@ -223,7 +235,7 @@ SWEEPS = [text.replace("../", f"{root}/scenarios/") for text in beside("scenario
 def main(name, folder):
     texts, choices = {
         "schedule": (SCHEDULES, (0, 8, 6, 88)), "yaml": (YAML, (0, 1, 2)), "pipedream": (GRAPH, (0, 2)),
-        "pipeedge": (PIPEEDGE, range(8)), "units": (UNITS, None), "override": (OVERRIDES, None), "piper": (PIPER, None),
+        "pipeedge": (PIPEEDGE, range(8)), "units": (UNITS, None), "override": (OVERRIDES, None), "piper": (PIPER, None), "dnn_partitioning": (DNN_PARTITIONING, None),
         "kept_run": (KEPT_RUN, None), "frameworks": (FRAMEWORKS, range(8)), "traces": (TRACES, None), "megatron_timing": (MEGATRON_TIMING, None), "gzip": ((), None),
         "platform": (PLATFORM, None), "scenario": (SCENARIOS, (0, 1)), "sweep": (SWEEPS, None),
         "published": (list(papers()), None), "profile": (beside("models/profiles", 5000), None), "results": ((), None), "nsight": ((), None),

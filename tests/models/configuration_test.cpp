@@ -167,7 +167,7 @@ TEST_CASE("gpt_oss: types of layers become a window in all but each n-th layer")
   CHECK_FALSE(read(typed(2, f + "," + f)).has("window"));
   CHECK_FALSE(read(typed(2, s + "," + s)).has("full_every"));
   CHECK(error_of(typed(3, f + "," + s + "," + f)).find("equal distances") != std::string::npos);
-  CHECK(error_of(typed(3, f)).find("3 layers have 1 types") != std::string::npos);
+  CHECK(error_of(typed(3, f)).find("1 type for 3 layers") != std::string::npos);
   CHECK(error_of(typed(1, R"("linear_attention")")).find("'linear_attention' is not known here") != std::string::npos);
 }
 

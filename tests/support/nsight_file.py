@@ -1,14 +1,42 @@
 #!/usr/bin/env python3
-"""nsight_file.py FILE [without TABLE] writes a small database as `nsys export --type sqlite` does.
+"""nsight_file.py FILE [--schema 2022.4] [--without TABLE] writes a small database with the tables and columns of
+`nsys export --type sqlite`: of Nsight Systems 2024.6 (export schema 3.16), or of 2022.4, which has no green contexts
+and no binary payloads.
 
 Two layers, each with one kernel of 30 and 31 us launched in its forward, and one of 60 and 61 us in its backward; a
-kernel of 5 us in the loss; and 40 us of NCCL on another stream at the same time as 20 us of the first kernels."""
+kernel of 5 us in the loss; and 40 us of NCCL on another stream at the same time as 20 us of the first kernels. Next to
+ranges, NVTX has a mark, a category, and the domain of NCCL with a range of its own; one range ends on another thread."""
+import argparse
 import sqlite3
-import sys
+
+arguments = argparse.ArgumentParser()
+arguments.add_argument("file")
+arguments.add_argument("--schema", default="2024.6", choices=["2022.4", "2024.6"])
+arguments.add_argument("--without")
+arguments = arguments.parse_args()
 
 PROCESS = 7 << 24
-file, missing = sys.argv[1], sys.argv[3] if len(sys.argv) > 3 else ""
-database = sqlite3.connect(file)
+# NvtxCategory, NvtxMark, NvtxPushPopRange, NvtxStartEndRange and NvtxDomainCreate of ENUM_NSYS_EVENT_TYPE.
+CATEGORY, MARK, PUSH_POP, START_END, DOMAIN = 33, 34, 59, 60, 75
+
+# Columns in the order of the export; a star follows those that are never null.
+TABLES = {
+    "StringIds": "id* value*",
+    "TARGET_INFO_GPU": "vmId* id* name busLocation isDiscrete l2CacheSize totalMemory memoryBandwidth clockRate smCount "
+                       "pwGpuId uuid luid chipName cuDevice",
+    "CUPTI_ACTIVITY_KIND_KERNEL":
+        "start* end* deviceId* contextId* greenContextId streamId* correlationId globalPid demangledName* shortName* "
+        "mangledName launchType cacheConfig registersPerThread* gridX* gridY* gridZ* blockX* blockY* blockZ* "
+        "staticSharedMemory* dynamicSharedMemory* localMemoryPerThread* localMemoryTotal* gridId* sharedMemoryExecuted "
+        "graphNodeId sharedMemoryLimitConfig",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": "start* end* eventClass* globalTid correlationId nameId* returnValue* callchainId",
+    "NVTX_EVENTS": "start* end eventType* rangeId category color text globalTid endGlobalTid textId domainId uint64Value "
+                   "int64Value doubleValue uint32Value int32Value floatValue jsonTextId jsonText binaryData",
+}
+NEW = {"greenContextId", "binaryData"}
+TEXTS = {"value", "name", "text", "busLocation", "uuid", "chipName", "jsonText", "binaryData"}
+
+rows = {name: [] for name in TABLES}
 strings = {}
 
 
@@ -16,34 +44,49 @@ def string(text):
     return strings.setdefault(text, len(strings))
 
 
-tables = {
-    "CUPTI_ACTIVITY_KIND_KERNEL": "start INT, end INT, deviceId INT, streamId INT, correlationId INT, globalPid INT, shortName INT",
-    "CUPTI_ACTIVITY_KIND_RUNTIME": "start INT, end INT, globalTid INT, correlationId INT, nameId INT",
-    "NVTX_EVENTS": "start INT, end INT, eventType INT, text TEXT, globalTid INT, textId INT",
-    "StringIds": "id INT, value TEXT"}
-rows = {name: [] for name in tables}
-
-
 def kernel(name, launch, start, duration, stream, thread):
     number = len(rows["CUPTI_ACTIVITY_KIND_KERNEL"])
-    rows["CUPTI_ACTIVITY_KIND_RUNTIME"].append((launch, launch + 2000, PROCESS + thread, number, string("cudaLaunchKernel")))
-    rows["CUPTI_ACTIVITY_KIND_KERNEL"].append((start, start + duration, 0, stream, number, PROCESS, string(name)))
+    rows["CUPTI_ACTIVITY_KIND_RUNTIME"].append(
+        {"start": launch, "end": launch + 2000, "globalTid": PROCESS + thread, "correlationId": number, "nameId": string("cudaLaunchKernel_v7000")})
+    rows["CUPTI_ACTIVITY_KIND_KERNEL"].append(
+        {"start": start, "end": start + duration, "streamId": stream, "correlationId": number, "globalPid": PROCESS,
+         "shortName": string(name), "demangledName": string(f"void {name}<float>()")})
 
 
+def nvtx(text, start, end, thread=1, kind=PUSH_POP, by_number=False, **more):
+    rows["NVTX_EVENTS"].append({"start": start, "end": end, "eventType": kind, "globalTid": PROCESS + thread, "domainId": 0,
+                                **({"textId": string(text)} if by_number else {"text": text}), **more})
+
+
+rows["TARGET_INFO_GPU"].append({"vmId": 0, "id": 0, "name": "NVIDIA H100 80GB HBM3", "totalMemory": 85029158912, "smCount": 132})
 for layer in range(2):
     at = 100_000 * layer
     # The first range has its text in the row, the second by its number.
-    text = (f"layer {layer}", None) if layer == 0 else (None, string(f"layer {layer}"))
-    rows["NVTX_EVENTS"].append((at, at + 50_000, 59, text[0], PROCESS + 1, text[1]))
-    rows["NVTX_EVENTS"].append((500_000 - at, 540_000 - at, 59, f"layer {layer} backward", PROCESS + 2, None))
+    nvtx(f"layer {layer}", at, at + 50_000, by_number=layer == 1)
+    nvtx(f"layer {layer} backward", 500_000 - at, 540_000 - at, thread=2, kind=START_END, rangeId=layer)
     kernel("gemm", at + 12_000, at + 20_000, 30_000 + 1000 * layer, 7, 1)
     kernel("gemm", 505_000 - at, 510_000 - at, 60_000 + 1000 * layer, 7, 2)
-rows["NVTX_EVENTS"] += [(0, 900_000, 59, "iteration", PROCESS + 1, None), (950_000, None, 59, "open", PROCESS + 1, None)]
+nvtx("iteration", 0, 900_000)
+nvtx("open", 950_000, None)
+nvtx("layer 9", 960_000, 970_000, kind=START_END, endGlobalTid=PROCESS + 2)
+nvtx("epoch 3", 0, None, kind=MARK)
+nvtx("category 1", 0, None, kind=CATEGORY, category=1)
+nvtx("NCCL", 0, None, kind=DOMAIN, domainId=1)
+nvtx("ncclAllReduce", 900, 3_100, by_number=True, domainId=1)
 kernel("loss", 900_000, 910_000, 5000, 7, 1)
 kernel("ncclDevKernel_AllReduce", 1_000, 30_000, 40_000, 27, 1)
-rows["StringIds"] = [(number, text) for text, number in strings.items()]
-for name, columns in tables.items():
-    if name != missing:
-        database.execute(f"CREATE TABLE {name} ({columns})")
-        database.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * (columns.count(',') + 1))})", rows[name])
+rows["StringIds"] = [{"id": number, "value": text} for text, number in strings.items()]
+
+database = sqlite3.connect(arguments.file)
+for table, columns in TABLES.items():
+    columns = [c for c in columns.split() if arguments.schema != "2022.4" or c.strip("*") not in NEW]
+    if table == arguments.without:
+        continue
+    names = [c.strip("*") for c in columns]
+    kinds = [("TEXT" if n in TEXTS else "REAL" if n in ("doubleValue", "floatValue") else "INTEGER") + " NOT NULL" * c.endswith("*")
+             for n, c in zip(names, columns)]
+    database.execute(f"CREATE TABLE {table} ({', '.join(map(' '.join, zip(names, kinds)))})")
+    absent = [0 if c.endswith("*") else None for c in columns]
+    database.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})",
+                         [[row.get(n, a) for n, a in zip(names, absent)] for row in rows[table]])
 database.commit()

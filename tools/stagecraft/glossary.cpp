@@ -10,6 +10,7 @@
 #include "sim/cluster/phases.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/pass_time.hpp"
+#include "sim/experiment/scenario.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/schedule/builder.hpp"
@@ -103,9 +104,10 @@ constexpr Term kTerms[] = {
      "Devices of a tensor group that also divide the rows of norms and sums: plan.group.sequence."},
     {"context parallelism|CP", "Devices that divide each sequence: plan.group.context."},
     {"expert parallelism|EP", "Devices that divide the experts of a layer: plan.group.expert."},
+    {"expert tensor parallelism|ETP", "Devices that divide the matrices of each expert: plan.group.expert_tensor."},
     {"pipeline parallelism|PP", "Stages on different devices: plan.stages."},
     {"data parallelism|DP", "Replicas of a stage, which divide the samples: plan.replicas."},
-    {"ZeRO|FSDP|distributed optimizer",
+    {"ZeRO|ZeRO-1|ZeRO-2|ZeRO-3|FSDP|distributed optimizer",
      "States of the optimizer, gradients or weights that replicas divide among them: plan.shard with optimizer "
      "(ZeRO-1), "
      "gradients (ZeRO-2) or weights (ZeRO-3, FSDP)."},
@@ -268,6 +270,18 @@ std::optional<std::string> operation_text(std::string_view word) {
   return text;
 }
 
+/// Before the field whose choices are the names of a catalog.
+constexpr std::string_view kOptions = "options: ";
+
+/// The fields that come with a choice such as cluster.generator.wan; empty where there are none.
+std::string options_text(const std::string& path) {
+  const std::string text = config::explain(scenario_fields(), path);
+  const std::string fields = text.substr(std::min(text.size(), text.find("\n\n") + 2));
+  const std::string listed(fields.substr(0, fields.find_last_not_of('\n') + 1));
+  return listed.empty() ? ""
+                        : fmt::format("  with these options, also in `stagecraft explain {}`:\n\n{}\n", path, listed);
+}
+
 template <class Def>
 void add_entry(std::string& text, Catalog<Def> catalog, std::string_view kind, std::string_view word,
                std::string_view more) {
@@ -275,21 +289,24 @@ void add_entry(std::string& text, Catalog<Def> catalog, std::string_view kind, s
   if (!def) return;
   text += fmt::format("{}: {}. {}{}\n", def->name, kind, def->summary, def->summary.ends_with('.') ? "" : ".");
   if (!def->source.empty()) text += fmt::format("  source: {}\n", def->source);
-  text += fmt::format("  {}\n", more);
+  if (!more.starts_with(kOptions))
+    text += fmt::format("  {}\n", more);
+  else
+    text += options_text(fmt::format("{}.{}", more.substr(kOptions.size()), def->name));
 }
 
 /// Calls visit(catalog, kind, where to read more) for each catalog.
 template <class Visit>
 void for_each_catalog(const Visit& visit) {
-  visit(schedules::catalog(), "a schedule", "options: stagecraft explain run.schedule");
-  visit(planners::catalog(), "a planner", "options: stagecraft explain plan");
-  visit(weights::catalog(), "a weights policy", "options: stagecraft explain weights");
+  visit(schedules::catalog(), "a schedule", "options: run.schedule.name");
+  visit(planners::catalog(), "a planner", "options: plan.planner");
+  visit(weights::catalog(), "a weights policy", "options: weights.policy");
   visit(backends::catalog(), "a backend", "use: stagecraft run FILE --backend NAME");
-  visit(topology_generators::catalog(), "a generator of clusters", "options: stagecraft explain cluster");
-  visit(model_builders::catalog(), "a builder of models", "options: stagecraft explain model");
+  visit(topology_generators::catalog(), "a generator of clusters", "options: cluster.generator");
+  visit(model_builders::catalog(), "a builder of models", "options: model.builder");
   visit(collective_algorithms::catalog(), "an algorithm of collectives", "all: stagecraft list collectives");
-  visit(optimizers(), "an optimizer", "options: stagecraft explain training.optimizer");
-  visit(tasks::catalog(), "a task to train on", "options: stagecraft explain training.task");
+  visit(optimizers(), "an optimizer", "options: training.optimizer.name");
+  visit(tasks::catalog(), "a task to train on", "field: training.task");
 }
 
 }  // namespace

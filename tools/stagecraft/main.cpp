@@ -13,9 +13,11 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/version.hpp"
+#include "sim/report/text_layout.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
 #include "tools/stagecraft/progress.hpp"
+#include "tools/stagecraft/table_options.hpp"
 
 namespace {
 
@@ -181,7 +183,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     const auto subs = app.get_subcommands();
-    print(subs.empty() ? app.help() : subs.front()->help(app.get_name()));
+    print(wrap_lines(subs.empty() ? app.help() : subs.front()->help(app.get_name()), text_width()));
     return 0;
   } catch (const CLI::CallForVersion& e) {
     print(std::string(e.what()) + "\n");
@@ -215,7 +217,7 @@ int run(int argc, char** argv) {
     if (launched().rank == 0) progress.emplace(arguments[i].flag("quiet"));
     return command.run(arguments[i]);
   }
-  print(app.help());
+  print(wrap_lines(app.help(), text_width()));
   return 0;
 }
 

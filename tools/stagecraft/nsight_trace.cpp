@@ -1,5 +1,6 @@
-// Tables of an export of Nsight Systems (docs.nvidia.com/nsight-systems, "SQLite Schema Reference"). Times are in
-// nanoseconds. The upper bits of globalTid are the process, which kernels have as globalPid.
+// Tables of an export of Nsight Systems (docs.nvidia.com/nsight-systems, "SQLite Schema Reference"), with the names
+// that they have had from 2022.4 on. Times are in nanoseconds. The upper bits of globalTid are the process, which
+// kernels have as globalPid.
 
 #include "tools/stagecraft/nsight_trace.hpp"
 
@@ -52,6 +53,7 @@ class NsightReader {
     if (has_table("NVTX_EVENTS")) read_ranges();
     read_launches();
     read_kernels();
+    if (has_table("TARGET_INFO_GPU")) note_devices();
     add_notes();
     trace_.json = "{\"traceEvents\":[" + events_ + "]}";
     return std::move(trace_);
@@ -92,10 +94,20 @@ class NsightReader {
     return fmt::format("{}/{}", global / kThreads, global % kThreads);
   }
 
+  /// A column of NVTX_EVENTS, or NULL in files that do not have it.
+  std::string column_or_null(const std::string& column) const {
+    return has_column("NVTX_EVENTS", column) ? column : "NULL";
+  }
+
+  /// Marks, categories and domains are events as well, but no ranges.
   void read_ranges() {
-    const char* const text = has_column("NVTX_EVENTS", "textId") ? "text, textId" : "text, NULL";
+    constexpr const char* kIsRange =
+        "eventType IN (59, 60, 70, 71)";  // Push and pop, start and end; of NVTX and NVTXT.
     SQLite::Statement query(
-        db_.sql(), fmt::format("SELECT start, end, globalTid, {} FROM NVTX_EVENTS ORDER BY start, end DESC", text));
+        db_.sql(),
+        fmt::format("SELECT start, end, globalTid, text, {}, {} FROM NVTX_EVENTS {} ORDER BY start, end DESC",
+                    column_or_null("textId"), column_or_null("endGlobalTid"),
+                    has_column("NVTX_EVENTS", "eventType") ? fmt::format("WHERE {}", kIsRange) : ""));
     while (query.executeStep()) {
       const std::string name = name_of_range(query);
       const std::optional<LayerRange> layer = layer_of_range(name);
@@ -103,6 +115,10 @@ class NsightReader {
       const std::int64_t start = query.getColumn(0).getInt64(), end = query.getColumn(1).getInt64();
       if (query.getColumn(1).isNull() || end < start) {
         ++unfinished_;
+        continue;
+      }
+      if (!query.getColumn(5).isNull() && query.getColumn(5).getInt64() != query.getColumn(2).getInt64()) {
+        ++crossing_;
         continue;
       }
       const std::string thread = thread_of(query.getColumn(2).getInt64());
@@ -156,11 +172,22 @@ class NsightReader {
     }
   }
 
+  void note_devices() {
+    std::map<std::string, int> devices;
+    SQLite::Statement query(db_.sql(), "SELECT name FROM TARGET_INFO_GPU WHERE name IS NOT NULL");
+    while (query.executeStep()) ++devices[query.getColumn(0).getString()];
+    for (const auto& [name, count] : devices)
+      trace_.notes.push_back(fmt::format("profiled on a machine with {} {}", count, name));
+  }
+
   void add_notes() {
     constexpr std::size_t kMostNamed = 5;
     if (unfinished_ > 0)
       trace_.notes.push_back(fmt::format("{} without an end {} left out", pluralize(unfinished_, "range"),
                                          unfinished_ == 1 ? "is" : "are"));
+    if (crossing_ > 0)
+      trace_.notes.push_back(fmt::format("{} that {} on another thread {} left out", pluralize(crossing_, "range"),
+                                         crossing_ == 1 ? "ends" : "end", crossing_ == 1 ? "is" : "are"));
     std::string names;
     std::size_t count = 0;
     for (const auto& [name, times] : others_)
@@ -176,7 +203,7 @@ class NsightReader {
   std::unordered_map<std::int64_t, std::string> strings_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> correlations_;
   std::map<std::string, int> others_;
-  int unfinished_ = 0;
+  int unfinished_ = 0, crossing_ = 0;
 };
 
 /// SQLite waits for a pipe, and says of other files only that they are no database.

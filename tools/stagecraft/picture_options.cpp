@@ -23,6 +23,16 @@ PictureSize size_of(const Arguments& a) {
   return size;
 }
 
+/// A name that promises another kind of picture than the file would be.
+void check_ending(const Arguments& a, const std::string& option) {
+  const std::string file = a.text(option);
+  for (const std::string& other : {"svg", "pdf", "png", "jpg", "jpeg", "eps"})
+    if (other != option && file.ends_with("." + other))
+      throw InputError(fmt::format("--{}: '{}' would be {} file", option, file, option == "svg" ? "an SVG" : "a PDF"),
+                       fmt::format("end its name in .{}{}", option,
+                                   other == "svg" || other == "pdf" ? fmt::format(", or use --{}", other) : ""));
+}
+
 }  // namespace
 
 std::vector<Argument> picture_arguments(const std::string& what, const std::string& before) {
@@ -43,7 +53,10 @@ bool draws(const Arguments& a) { return a.has("svg") || a.has("pdf"); }
 
 void check_picture_options(const Arguments& a, const std::vector<std::string>& pictures) {
   for (const char* option : {"svg", "pdf"})
-    if (a.has(option)) check_output_of(a, option);
+    if (a.has(option)) {
+      check_ending(a, option);
+      check_output_of(a, option);
+    }
   for (const char* option : {"size", "title", "draw"})
     if ((option != std::string("draw") || !pictures.empty()) && a.has(option) && !draws(a))
       throw InputError(fmt::format("--{} is for pictures", option), "add --svg FILE or --pdf FILE");

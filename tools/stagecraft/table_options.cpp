@@ -82,9 +82,13 @@ TextLayout layout_of(const Arguments& a) {
   if (a.has("columns"))
     for (const std::string& word : split(a.text("columns"), ',')) layout.columns.emplace_back(trim(word));
   if (a.flag("wide")) return layout;
-  const int asked = columns_of_environment();
-  layout.width = asked > 0 ? asked : columns_of_terminal();
+  layout.width = text_width();
   return layout;
+}
+
+int text_width() {
+  const int asked = columns_of_environment();
+  return asked > 0 ? asked : columns_of_terminal();
 }
 
 void check_table_format(const Arguments& a, const std::vector<std::string>& formats) {

@@ -19,6 +19,9 @@ std::vector<Argument> with_width_arguments(std::vector<Argument>);
 /// stdout is. Without either, or with --wide, there is no limit.
 TextLayout layout_of(const Arguments&);
 
+/// The width of text for people: that of COLUMNS in the environment, else of the terminal that stdout is; 0: no limit.
+int text_width();
+
 /// Refuses --format and --columns that do not belong together.
 void check_table_format(const Arguments&, const std::vector<std::string>& formats);
 

@@ -82,6 +82,11 @@ TrainingSetup sorted_facts(const Value& configuration, const std::set<std::strin
     else
       facts.unknown.push_back(written(member));
   }
+  for (const char* length : {"max_position_embeddings", "n_positions"})
+    if (const Value* value = configuration.find(length); value && keys_read.contains(length))
+      facts.assumed.push_back(
+          fmt::format("samples have {} tokens, the most that the model takes; if yours are shorter, change `sequence`",
+                      value->text));
   return facts;
 }
 

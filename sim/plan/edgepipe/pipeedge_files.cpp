@@ -68,15 +68,16 @@ class Reader {
     layers_ = memory->size();
     if (*layers != static_cast<double>(layers_))
       wrong(*model->find("mem_MB"), request_.model + ".mem_MB",
-            fmt::format("{} layers have {} numbers", *layers, layers_), "one for each layer");
+            fmt::format("{}, but `layers` is {}", pluralize(layers_, "number"), *layers), "one for each layer");
     else if (outputs->empty() || outputs->size() > layers_)
       wrong(*model->find("parameters_out"), request_.model + ".parameters_out",
-            fmt::format("{} layers have {} numbers", layers_, outputs->size()),
+            fmt::format("{} for {}", pluralize(outputs->size(), "number"), pluralize(layers_, "layer")),
             "one for each layer, or fewer, which are repeated");
     problems_.throw_if_any();
     if (outputs->size() < layers_)
       warn(model->find("parameters_out")->where,
-           fmt::format("{} numbers are repeated for {} layers", outputs->size(), layers_));
+           fmt::format("{} {} repeated for {}", pluralize(outputs->size(), "number"),
+                       outputs->size() == 1 ? "is" : "are", pluralize(layers_, "layer")));
     result_.input = *input * width_;
     for (std::size_t l = 0; l < layers_; ++l) {
       result_.outputs.push_back((*outputs)[l % outputs->size()] * width_);
@@ -190,7 +191,8 @@ class Reader {
     const auto seconds = numbers(*profile, path, "time_s");
     if (seconds && seconds->size() != layers_)
       wrong(*profile->find("time_s"), path + ".time_s",
-            fmt::format("{} layers have {} times", layers_, seconds->size()), "one for each layer");
+            fmt::format("{} for {}", pluralize(seconds->size(), "time"), pluralize(layers_, "layer")),
+            "one for each layer");
     if (!seconds || !bandwidth || !memory) return;
     result_.types.push_back({entry.key, *bandwidth * mega() / 8, *memory * mega(), *seconds, hosts});
   }

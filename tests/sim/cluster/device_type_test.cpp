@@ -25,7 +25,7 @@ TEST_CASE("every preset is complete and names its source") {
 
 TEST_CASE("a type starts from a preset and replaces what is given") {
   const auto map = test::checked("{preset: a100-80, efficiency: 0.25, memory: 70 GiB}", device_type_fields());
-  const DeviceType type = read_device_type(map, "mine");
+  const DeviceType type = read_device_type(map, "mine", "mine");
   CHECK(type.name == "mine");
   CHECK(type.efficiency == 0.25);
   CHECK(type.memory.value == 70 * 0x1p30);
@@ -35,7 +35,7 @@ TEST_CASE("a type starts from a preset and replaces what is given") {
 
 TEST_CASE("GPUs of presets reserve memory for CUDA, NCCL and fragmentation; all other devices reserve none") {
   const auto reserve = [](const std::string& text) {
-    return read_device_type(test::checked(text, device_type_fields()), "mine").memory_reserve.value;
+    return read_device_type(test::checked(text, device_type_fields()), "mine", "mine").memory_reserve.value;
   };
   CHECK(find_device_preset("h100-sxm")->type.memory_reserve.value == doctest::Approx((2 + 0.03 * 80) * 0x1p30));
   for (const char* other : {"tpu-v4", "jetson-agx-orin", "jetson-nano", "raspberry-pi-4"})
@@ -51,7 +51,7 @@ TEST_CASE("GPUs of presets reserve memory for CUDA, NCCL and fragmentation; all 
 
 TEST_CASE("a type without a preset needs its three figures") {
   const auto map = test::checked("{peak: 1 TFLOP/s}", device_type_fields());
-  const std::string error = test::input_error_of([&] { read_device_type(map, "mine"); });
+  const std::string error = test::input_error_of([&] { read_device_type(map, "mine", "mine"); });
   CHECK(error.find("1: mine: the field 'memory_bandwidth' is missing") != std::string::npos);
   CHECK(error.find("the field 'memory' is missing") != std::string::npos);
   CHECK(error.find("'peak'") == std::string::npos);

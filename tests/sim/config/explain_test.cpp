@@ -36,6 +36,11 @@ TEST_CASE("paths go through lists, tables and variants") {
   CHECK(
       config::explain(toy::root, "run.schedule.interleaved.chunks") ==
       "run.schedule.interleaved.chunks\n  Parts of the model on each device.\n  whole number from 1 to 64; required\n");
+  CHECK(config::explain(toy::root, "run.schedule.name.interleaved").find("Parts of the model") != std::string::npos);
+  CHECK(config::explain(toy::root, "run.schedule.name.interleaved.chunks").find("1 to 64") != std::string::npos);
+  CHECK_THROWS_WITH_AS(
+      config::explain(toy::root, "run.schedule.name.interleafed"),
+      "error: 'run.schedule.name.interleafed' is not a field\n      = help: did you mean 'interleaved'?", InputError);
   CHECK_THROWS_AS(config::explain(toy::root, "run.schedule.interleaved.chumks"), InputError);
   CHECK_THROWS_AS(config::explain(toy::root, "run.schedule.gpipe.chunks"), InputError);
   CHECK(config::explain(toy::root, "run.schedule").find("name: gpipe: All forward, then all backward.") !=

@@ -1,12 +1,15 @@
 #include "sim/experiment/scenario.hpp"
+#include "sim/report/text_layout.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/explanation.hpp"
+#include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {
 namespace {
 
 int execute_explain(const Arguments& a) {
-  print(a.flag("reference") ? config::reference(scenario_fields(), "Scenario") : explanation(a.text("PATH")));
+  print(a.flag("reference") ? config::reference(scenario_fields(), "Scenario")
+                            : wrap_lines(explanation(a.text("PATH")), text_width()));
   return 0;
 }
 

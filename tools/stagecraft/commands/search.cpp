@@ -148,7 +148,7 @@ Table example_of(const ChoiceOptions& options, const Experiment& experiment) {
   table.unit = {.objective = options.objective, .tokens = tokens_of_sample(*experiment.model)};
   if (options.contended) table.replay.backend = kReplayBackend;
   Choice& row = table.front.emplace_back();
-  row.group = "tensor 8";
+  row.group = "TP 8";
   std::map<std::string, int> one_of_each_type;
   for (const DeviceType& type : experiment.cluster->types) one_of_each_type[type.name] = 1;
   row.period = Seconds{1};
