@@ -225,10 +225,12 @@ bool covers_when_known(Choice a, Choice b) {
 namespace {
 
 std::string nothing_found(const ChoiceTable& t) {
+  const std::string why = t.stopped.empty() ? "" : fmt::format(" ({})", t.stopped);
+  if (t.plans == 0 && t.cut_short) return fmt::format("No plan was tried{}\n", why);
   std::string text =
-      fmt::format("No plan fits: {} of {}, and {} of those simulations exceed the memory of a device{}\n",
-                  pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"), t.unfit,
-                  t.cut_short ? "; others were not tried" : "");
+      fmt::format("{}: {} of {}, and {} of those simulations exceed the memory of a device{}\n",
+                  t.cut_short ? "No plan that was tried fits" : "No plan fits", pluralize(t.simulated, "simulation"),
+                  pluralize(t.plans, "plan"), t.unfit, t.cut_short ? "; others were not tried" + why : "");
   if (t.too_large > 0)
     text += fmt::format(
         "the weights, gradients and optimizer state of {} alone exceed it; the smallest needs {} on a device\n",

@@ -23,6 +23,7 @@
 #include "sim/core/activity.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/plan/msr/workload.hpp"
 
 namespace stagecraft::msr {
@@ -59,7 +60,7 @@ class PiperSearch {
     options_.resize(cuts.count());
     for (int from = 0; from < cuts.count(); ++from)
       for (int to = from + 1; to < cuts.count(); ++to)
-        if (cuts.contains(to, from)) add_options(from, to);
+        if (cuts.contains(to, from)) stop_point(), add_options(from, to);
   }
 
   std::optional<PiperPlan> run() {
@@ -184,6 +185,7 @@ class PiperSearch {
       activity_.count(states_, "states");
       int* to_fill = row(from);
       for (const Option& option : options_[from]) {
+        stops_.pass();
         const int max_degree = std::min(most_degrees_, option.most_in_flight(limit) * option.data);
         const int* next_row = row(option.to);
         const int devices = option.tensor * option.data;
@@ -241,6 +243,7 @@ class PiperSearch {
   std::vector<std::vector<Option>> options_;  ///< [cut in front of the stage]
   std::vector<int> fewest_;                   ///< f, row by row.
   std::int64_t states_ = 0;
+  StopCounter stops_;
   Activity activity_{"searching stages with the least time of the slowest"};
 };
 
