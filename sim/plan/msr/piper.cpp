@@ -30,7 +30,8 @@ namespace stagecraft::msr {
 namespace {
 
 constexpr std::size_t kMostOptions = 5'000'000;
-constexpr double kPiperMostStates = 1e12;  ///< Some minutes.
+constexpr double kPiperMostStates = 1e12;    ///< Some minutes.
+constexpr double kMostLayersOfStages = 5e8;  ///< About a minute.
 constexpr int kUnreachable = 1 << 29;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
@@ -88,21 +89,35 @@ class PiperSearch {
   void refuse_too_many() const {
     std::size_t stages = 0, tensors = 1;
     for (const PiperLayer& layer : input_.layers) tensors = std::max(tensors, layer.by_degree.size());
+    std::vector<int> layers(static_cast<std::size_t>(cuts_.count()));
+    for (int cut = 0; cut < cuts_.count(); ++cut) layers[cut] = cuts_.size_of(cut);
+    double layers_of_stages = 0;
     for (int from = 0; from < cuts_.count(); ++from)
-      for (int to = from + 1; to < cuts_.count(); ++to) stages += cuts_.contains(to, from);
+      for (int to = from + 1; to < cuts_.count(); ++to)
+        if (cuts_.contains(to, from)) ++stages, layers_of_stages += layers[to] - layers[from];
     const std::size_t options = stages * degrees_.size() * tensors;
+    layers_of_stages *= static_cast<double>(degrees_.size() * tensors);
     // Each step of the bisection fills a row of `most_degrees_` numbers from every option.
     const double rows = static_cast<double>(options) * (1 + std::log2(static_cast<double>(options) + 1));
+    const bool has_branches = cuts_.count() > cuts_.layers() + 1;
+    const std::string help = std::string("merge layers") +
+                             (has_branches ? ", cut along the order of the model with `cuts: listed`" : "") +
+                             ", or use fewer micro-batches";
     if (rows * most_degrees_ > kPiperMostStates)
+      throw Infeasible("size",
+                       fmt::format("the search needs up to {:.0e} states; {:.0e} is the most", rows * most_degrees_,
+                                   kPiperMostStates),
+                       help);
+    if (options > kMostOptions)
+      throw Infeasible(
+          "size", fmt::format("there are {} stages and degrees to choose from; {} is the most", options, kMostOptions),
+          help);
+    if (layers_of_stages > kMostLayersOfStages)
       throw Infeasible(
           "size",
-          fmt::format("the search needs up to {:.0e} states; {:.0e} is the most", rows * most_degrees_,
-                      kPiperMostStates),
-          "merge layers, cut along the order of the model with `cuts: listed`, or use fewer micro-batches");
-    if (options <= kMostOptions) return;
-    throw Infeasible(
-        "size", fmt::format("there are {} stages and degrees to choose from; {} is the most", options, kMostOptions),
-        "merge layers, or cut along the order of the model with `cuts: listed`");
+          fmt::format("the {} stages and degrees to choose from have {:.1e} layers together; {:.0e} is the most",
+                      options, layers_of_stages, kMostLayersOfStages),
+          help);
   }
 
   void add_options(int from, int to) {
