@@ -94,12 +94,12 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
         .align = TextAlign::Left,
         .drop_order = 2},
        &Row::recompute},
-      {{.key = result_column("held_up_by"),
-        .heading = "held up by",
+      {{.key = result_column("limited_by"),
+        .heading = "limited by",
         .align = TextAlign::Left,
         .drop_order = 6,
         .files = InFiles::Json},
-       &Row::limit},
+       [](const Row& c) { return TableCell(Json(c.limit), c.limit.empty() ? "-" : c.limit); }},
       {{.key = result_column("behind"), .files = InFiles::Json},
        [&](const Row& c) {
          return c.id == t.front.front().id ? std::string() : behind_text(c, t.front.front(), t.unit);

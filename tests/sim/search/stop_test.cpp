@@ -105,7 +105,7 @@ TEST_CASE("no planner and no search for an order computes for long between two l
       work();
     } catch (const Stopped&) {
     } catch (const Infeasible&) {
-    } catch (const InputError&) {  // The planner refuses so many devices.
+    } catch (const InputError&) {  // The planner refuses this number of devices.
     }
     looks.check();
   };

@@ -135,14 +135,20 @@ Seconds diagnosis_time(Seconds time) {
   return std::min(kShare * time, kMost);
 }
 
-void diagnose_first(const Arguments& a, const std::vector<std::string>& sets, const std::function<bool()>& stop,
-                    ChoiceTable& table) try {
-  const Activity activity("diagnosing the first row");
+/// What limits the rows, the first one with what a change saves, until `stop` asks for the end.
+void diagnose_rows(const Arguments& a, const std::vector<std::string>& sets, const std::function<bool()>& stop,
+                   ChoiceTable& table) try {
+  const Activity activity("diagnosing the rows");
   const StopScope scope(stop);
   const Choice& first = table.front.front();
   const bool contended = first.replayed && first.replayed->ran();
-  table.diagnosis =
-      diagnose_row(a.text("FILE"), sets, first.sets, contended ? table.replay.backend : a.text("backend"), WhatIf::Row);
+  const std::string backend = contended ? table.replay.backend : a.text("backend");
+  table.diagnosis = diagnose_row(a.text("FILE"), sets, first.sets, backend, WhatIf::Row);
+  table.front.front().limit = cause_text(table.diagnosis);
+  std::vector<std::vector<std::string>> others;
+  for (std::size_t i = 1; i < table.front.size(); ++i) others.push_back(table.front[i].sets);
+  const std::vector<std::string> causes = causes_of_rows(a.text("FILE"), sets, others, backend);
+  for (std::size_t i = 0; i < causes.size(); ++i) table.front[i + 1].limit = causes[i];
 } catch (const Stopped&) {
   table.diagnosis.not_simulated =
       fmt::format("not diagnosed in the time that was left; stagecraft run --what-if does it");
@@ -210,7 +216,7 @@ int execute_search(const Arguments& a) {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
     return NotedInterrupt::came() || (time && passed.count() >= time->value);
   };
-  if (!table.front.empty() && table.stopped != "interrupted") diagnose_first(a, given.sets, is_over, table);
+  if (!table.front.empty() && table.stopped != "interrupted") diagnose_rows(a, given.sets, is_over, table);
   {
     const Activity activity("reading published runs");
     table.interval = interval.get();
@@ -251,7 +257,7 @@ std::vector<Argument> search_arguments() {
        "time"},
       {"--time", Argument::Kind::Text,
        "Print the best so far after this time: 60s, 5min; its last tenth, at most 2 s, is for the diagnosis of the "
-       "first row (default: search until nothing else can be shorter)"},
+       "rows (default: search until nothing else can be shorter)"},
       {"-o,--out", Argument::Kind::Text, "File for a scenario whose run shows the first row"},
       {"--html", Argument::Kind::Text,
        "Write a page with the answer, the Pareto front and the reasons to this file too"},
