@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::size_t kMostOptions = 5'000'000;
 constexpr double kPiperMostStates = 1e12;    ///< Some minutes.
-constexpr double kMostLayersOfStages = 5e8;  ///< About a minute.
+constexpr double kMostLayersOfStages = 5e8;  ///< Some minutes.
 constexpr int kUnreachable = 1 << 29;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
