@@ -12,6 +12,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/host.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 
 namespace stagecraft::fluid {
 namespace {
@@ -51,7 +52,9 @@ class Carrier final : public des::Network {
 
   void run(Deadline deadline) {
     core_.begin(0);
+    StopCounter stops;
     for (int idle = 0; idle < kPatience; deadline.check()) {
+      stops.pass();
       update_rates();  // once for all that happens at one time
       const double done = std::min(core_.next_time(), ends_.next_time());
       now_ = shares_.alive() > 0 ? std::min(done, links_.next_time()) : done;

@@ -12,6 +12,7 @@
 
 #include "sim/core/child_process.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 
 // SimGrid aborts on its own errors, has one clock for a process and is not safe among threads: each run has a child.
@@ -97,7 +98,10 @@ SharedMemory::SharedMemory(std::size_t bytes) : bytes_(bytes) {
 SharedMemory::~SharedMemory() { munmap(address_, bytes_ == 0 ? 1 : bytes_); }
 
 void run_in_child(const std::function<void()>& work, Seconds timeout) {
-  ChildProcess child({.capture_errors = true}, [&](MessageSocket& parent) { parent.send(run_and_describe(work)); });
+  ChildProcess child({.capture_errors = true}, [&](MessageSocket& parent) {
+    const StopScope scope([] { return false; });  // Its parent ends it.
+    parent.send(run_and_describe(work));
+  });
   if (!child.wait(timeout))
     throw BackendError("simgrid: stopped after " + to_text(timeout) + " of wall time, as asked");
   if (const auto message = child.socket().take()) return throw_again(*message);

@@ -20,6 +20,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/stop_point.hpp"
 
 namespace stagecraft {
 namespace {
@@ -182,6 +183,7 @@ bool ChildProcess::wait(Seconds timeout) {
   const OpenFile end(static_cast<int>(syscall(SYS_pidfd_open, id_, 0)));
   bool connected = true, writes_errors = error_file_.number() >= 0;
   while (!has_ended()) {
+    stop_point();
     if (timeout.value > 0 && seconds_since(begin) > timeout.value) return false;
     std::array<pollfd, 3> files{{{connected ? socket_.file() : -1, POLLIN, 0},
                                  {writes_errors ? error_file_.number() : -1, POLLIN, 0},

@@ -81,6 +81,7 @@ class ChildProcess {
 
   MessageSocket& socket() { return socket_; }
   /// Waits until the child has ended and receives its messages and errors. False after `timeout`, if that is not zero.
+  /// A stop_point().
   bool wait(Seconds timeout);
   /// Kills and reaps the child. One that is ending by itself gets `patience` first, because a signal would take the
   /// place of its reason.

@@ -11,6 +11,7 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/activity.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/group_changes.hpp"
 #include "sim/experiment/limits.hpp"
@@ -161,7 +162,9 @@ PlannedExperiment plan_experiment(const Experiment& e) {
 CompiledExperiment compile(PlannedExperiment planned) {
   CompiledExperiment c{{std::move(planned)}, {}, {}};
   const Experiment& e = c.experiment;
+  stop_point();
   c.schedule = order(c);
+  stop_point();
   throw_if_any(
       validate(c.schedule, c.plan, {.iterations = e.run.lowering.iterations, .trains = e.schedule.def->trains}),
       e.schedule.name(), *e.schedule.options);
@@ -171,6 +174,7 @@ CompiledExperiment compile(PlannedExperiment planned) {
     if (e.rules && e.rules->flows) options.node_of = node_of(*e.cluster);
     c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, options);
   });
+  stop_point();
   describe_work(c);
   if (!e.cluster->changes.empty()) cluster_of_program(c);  // Refuses what cannot be simulated, before a run.
   c.program.workload = std::make_shared<const Workload>(make_workload(*e.model, c.plan, e.weights.rule, e.training));
@@ -271,6 +275,7 @@ Outcome run(const CompiledExperiment& c, const std::string& backend) {
   Outcome o;
   o.timeline = execute(c, backend);
   if (o.timeline.elsewhere) return o;
+  stop_point();
   o.report = measure(c.program, o.timeline, *c.experiment.cluster);
   check_finite(o.report.makespan.value);
   add_rates(c, o.report);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 
 namespace stagecraft {
 namespace {
@@ -135,6 +136,7 @@ void even_out(std::vector<int>& bounds, const std::vector<DeviceShares>& devices
       moved = false;
       for (int s = 1; s < stages; ++s) moved |= boundaries.move(s);
     }
+    stop_point();
   } while (boundaries.slide());
 }
 

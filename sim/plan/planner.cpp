@@ -86,6 +86,7 @@ void set_heuristic(PlannerReport& report, const PlannerInput& input, const std::
                                             .micro_batches = input.micro_batches});
   report.model_limit = bound.each;
   report.limit_reason = bound.reason + "; a heuristic: " + how;
+  report.heuristic = how;
 }
 
 std::vector<DeviceId> read_devices(const config::Value& names, const Cluster& cluster, const std::string& path,

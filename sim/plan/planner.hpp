@@ -29,6 +29,7 @@ struct PlannerReport {
   Bytes memory = {};         ///< Memory of the fullest device, by that model; 0: unknown.
   Seconds model_limit = {};  ///< No plan of its kind takes less in that model, but in simulation one may; 0: unknown.
   std::string limit_reason = {};  ///< Reason for the limit: "the search was exhaustive", "all work shared evenly".
+  std::string heuristic = {};     ///< How it searched, where another plan of its kind may be better; else empty.
   std::int64_t states = 0;        ///< Partial plans that the search visited.
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/schedule/wait_graph.hpp"
 
 namespace stagecraft {
@@ -26,10 +27,12 @@ class Blocking {
 
   void run() {
     for (const DeviceId d : devices_) launch(d);
+    StopCounter stops;
     while (!ready_.empty()) {
       const DeviceId d = ready_.back();
       ready_.pop_back();
       while (advance(d)) {
+        stops.pass();
       }
     }
     for (const DeviceId d : slots_.ids())

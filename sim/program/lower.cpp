@@ -1,5 +1,6 @@
 #include "sim/program/lower.hpp"
 
+#include "sim/core/stop_point.hpp"
 #include "sim/program/blocking.hpp"
 #include "sim/program/group_sets.hpp"
 #include "sim/program/writer.hpp"
@@ -27,7 +28,8 @@ class OverlappedLowering {
   }
 
   void run(const GlobalOrder& order) {
-    for (std::size_t i = 0; i < order.devices.size();) i += step(order.devices[i]);
+    StopCounter stops;
+    for (std::size_t i = 0; i < order.devices.size(); stops.pass()) i += step(order.devices[i]);
   }
 
  private:

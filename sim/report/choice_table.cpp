@@ -108,12 +108,12 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
         .align = TextAlign::Left,
         .drop_order = 3},
        &Row::recompute},
-      {{.key = result_column("held_up_by"),
-        .heading = "held up by",
+      {{.key = result_column("limited_by"),
+        .heading = "limited by",
         .align = TextAlign::Left,
         .drop_order = 6,
         .files = InFiles::Json},
-       &Row::limit},
+       [](const Row& c) { return TableCell(Json(c.limit), c.limit.empty() ? "-" : c.limit); }},
       {{.key = result_column("behind"), .files = InFiles::Json},
        [&](const Row& c) {
          return c.id == t.front.front().id ? std::string() : behind_text(c, t.front.front(), t.unit);
@@ -240,13 +240,15 @@ bool covers_when_known(Choice a, Choice b) {
 namespace {
 
 std::string nothing_found(const ChoiceTable& t) {
+  const std::string why = t.stopped.empty() ? "" : fmt::format(" ({})", t.stopped);
+  if (t.plans == 0 && t.cut_short) return fmt::format("No plan was tried{}\n", why);
   std::string text =
       !t.stopped.empty() ? fmt::format("No plan that fits was found before the search ended ({}): {} of {}", t.stopped,
                                        pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"))
-      : t.simulated == 0
-          ? fmt::format("No plan fits: none of {} could be simulated", pluralize(t.plans, "plan"))
-          : fmt::format("No plan fits: {} of {}, and {} of those simulations exceed the memory of a device",
-                        pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"), t.unfit);
+      : t.simulated == 0 ? fmt::format("No plan fits: none of {} could be simulated", pluralize(t.plans, "plan"))
+                         : fmt::format("{}: {} of {}, and {} of those simulations exceed the memory of a device",
+                                       t.cut_short ? "No plan that was tried fits" : "No plan fits",
+                                       pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"), t.unfit);
   text += t.cut_short || !t.stopped.empty() ? "; others were not tried\n" : "\n";
   if (t.too_large > 0)
     text += fmt::format(

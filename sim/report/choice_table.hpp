@@ -28,7 +28,7 @@ struct Choice {
   Bytes memory;                             ///< Peak memory of the fullest device.
   double filled = 0;                        ///< Largest share of its memory that a device without a reserve uses.
   Bytes unexchanged;                        ///< Gradients of tied weights whose exchange is not simulated.
-  std::string limit;                        ///< The bottleneck, in words.
+  std::string limit;                        ///< cause_text() of its diagnosis; empty if it has none.
   std::string device_types;                 ///< "a100-80 and h100-sxm".
   std::map<std::string, int> devices_of_type;
   Economics economics;  ///< By the budget of the scenario; empty without one.

@@ -33,6 +33,14 @@ std::string suggestion_text(const Suggestion& s, bool measured, const std::strin
 
 }  // namespace
 
+std::string cause_text(const Diagnosis& d) {
+  if (d.findings.empty()) return {};
+  std::string text = d.first().cause;
+  std::replace(text.begin(), text.end(), '-', ' ');
+  // A bubble is where the schedule is, which has a column of its own.
+  return d.first().where.empty() || d.first().cause == "bubble" ? text : text + ": " + d.first().where;
+}
+
 std::string shell_word(const std::string& word) {
   if (std::all_of(word.begin(), word.end(), is_plain)) return word;
   std::string text = "'";

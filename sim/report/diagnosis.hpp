@@ -51,6 +51,9 @@ struct Diagnosis {
   const Finding& first() const { return findings.front(); }
 };
 
+/// The first cause and where it is, for a row of a table: "slow link: core", "bubble". Empty without findings.
+std::string cause_text(const Diagnosis&);
+
 /// A word for a shell, in quotes where it needs them.
 std::string shell_word(const std::string&);
 

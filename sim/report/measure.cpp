@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/report/link_use.hpp"
 #include "sim/report/memory.hpp"
 #include "sim/report/report.hpp"
@@ -21,13 +22,16 @@ class Measurement {
     times();
     if (!t_.instruction_times) return iterations_only();
     computing();
+    stop_point();
     if (p_.iterations > 0 && p_.size() > 0) summary();
     links();
     critical_path();
+    stop_point();
     report_.rates = device_rates(p_, report_.throughput);
     const IdVector<DeviceId, IdleTimes> idle = idle_times(p_, t_);
     report_.classes = time_classes(p_, t_, idle);
     for (const DeviceId d : idle.ids()) report_.devices[d].idle = idle[d];
+    stop_point();
     const MemoryHistory memory(p_, t_);
     for (const DeviceId d : report_.devices.ids())
       report_.devices[d].memory = peak_of(memory.curve(d), p_, cluster_, d);

@@ -149,6 +149,8 @@ std::string to_text(const PlanTable& table, const TextLayout& layout) {
       table.reserve;
   text += budget_text(budgets_of(table), {}) + interval_line(table.interval) + least_text(table) + about_replay(table);
   for (const PlanRow& r : table.rows)
+    if (!r.heuristic.empty()) text += fmt::format("{} is a heuristic here: {}\n", r.planner, r.heuristic);
+  for (const PlanRow& r : table.rows)
     if (!r.change.empty())
       text += fmt::format("{} does not fit in memory as the scenario has it, but with {}\n", r.planner, r.change);
   if (!table.rows.empty()) text += to_text(table.diagnosis, table.rows.front().planner);

@@ -22,6 +22,7 @@ struct PlanRow {
   Seconds predicted;    ///< Time of one micro-batch in the planner's own model; 0 where it has none.
   Seconds model_limit;  ///< No plan of its kind takes less in that model; 0 where nothing is known.
   std::string limit_reason;
+  std::string heuristic;  ///< How the planner searched where its answer may not be the best of its kind; else empty.
   Seconds
       time_bound;  ///< Lower bound on the simulated time of any plan with such micro-batches; 0 where none is known.
   std::string time_bound_reason;

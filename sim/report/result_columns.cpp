@@ -88,6 +88,9 @@ const std::vector<FileColumn>& verdict_columns() {
       yes_column("ran", "Whether it could run."),
       word_column("reason", "Why there are no results."),
       word_column("held_up_by", "The bottleneck."),
+      word_column("limited_by",
+                  "The cause that costs most time, and where it is, as in the diagnosis of a run; empty "
+                  "where the program is too large to diagnose."),
       word_column("behind", "Why the row is behind the first, and what it needs less; empty for the first."),
       word_column("safe_streams",
                   "Arrangements of message streams (single, pair, direction) with which no rank blocks forever, with a "

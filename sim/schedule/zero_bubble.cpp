@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/stop_point.hpp"
 #include "sim/schedule/greedy_rows.hpp"
 
 namespace stagecraft {
@@ -27,6 +28,7 @@ class ZeroBubbleTrial {
   bool run() {
     first_round();
     for (int round = 1; round < work_.micro_batches; ++round) {
+      stop_point();
       if (!forwards()) return false;
       for (int r = last(); r >= 0; --r)
         if (!put_with_weights(r, I)) return false;

@@ -19,7 +19,8 @@ std::string words(const Choice& c) {
   return fmt::format("{} on {}, {}{}, micro-batches of {}", c.schedule, pluralize(c.devices, "device"),
                      pluralize(c.stages, "stage"), c.replicas > 1 ? fmt::format(" x {}", c.replicas) : std::string(),
                      c.micro_batch_size) +
-         (c.recompute == "none" ? "" : ", recompute " + c.recompute);
+         (c.recompute == "none" ? "" : ", recompute " + c.recompute) +
+         (c.placement == "linear" ? "" : ", placement " + c.placement) + (c.group.empty() ? "" : ", " + c.group);
 }
 
 /// The period without contention, in parts: "work of the busiest device 12 ms, waiting 1 ms, contention 0.3 ms".
@@ -60,7 +61,9 @@ std::vector<std::string> ChoiceReasons::lines(const ChoiceTable& table, const st
   lines.push_back(fmt::format("the first: {}; {}{}", words(first), period(first), parts(first)));
   for (const Choice& c : best_)
     if (c.id != first.id) {
-      lines.push_back(fmt::format("the next: {} at {}; {}{}", words(c), unit.text(c.amount), period(c), parts(c)));
+      lines.push_back(fmt::format(
+          "the next: {}{} at {}{}; {}{}", words(c), words(c) == words(first) ? ", another plan" : "",
+          unit.text(c.amount), table.replay.asked() && !c.replayed ? " without contention" : "", period(c), parts(c)));
       break;
     }
   for (const auto& [types, amounts] : by_types_) {

@@ -8,6 +8,7 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/search/parallel_tasks.hpp"
 #include "sim/search/trial_json.hpp"
@@ -47,12 +48,6 @@ bool ChoiceSearch::is_covered(const Choice& c) const {
                      [&](const Choice& other) { return covers_when_known(other, c); });
 }
 
-std::string ChoiceSearch::reason_to_stop() const {
-  if (asked_.stop()) return "interrupted";
-  if (asked_.time && seconds() >= asked_.time->value) return "the time is over";
-  return {};
-}
-
 /// With several processes the first one says when time or a signal ends the search, with the results of a batch.
 bool ChoiceSearch::stopping() {
   if (!table_.stopped.empty()) return true;
@@ -74,7 +69,12 @@ void ChoiceSearch::evaluate(const std::vector<int>& batch, std::vector<int> whic
                    [&](int a, int b) { return work_of(tasks_[batch[a]]) > work_of(tasks_[batch[b]]); });
   const std::thread::id main = std::this_thread::get_id();
   run_tasks(static_cast<int>(which.size()), threads_, [&](int i) {
-    if (!must_hurry()) results[which[i]] = result_of(tasks_[batch[which[i]]]);
+    const StopScope scope([this] { return must_hurry(); });
+    try {
+      stop_point();
+      results[which[i]] = result_of(tasks_[batch[which[i]]]);
+    } catch (const Stopped&) {  // Its task stays undone.
+    }
     if (std::this_thread::get_id() == main) show();
   });
 }

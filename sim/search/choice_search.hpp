@@ -24,6 +24,9 @@ struct TaskResult {
   std::optional<Trial> trial = {};
 };
 
+/// Why a search that began then has to end: by a signal or by its time. Empty where neither ends it.
+std::string reason_to_stop(const ChoiceOptions&, std::chrono::steady_clock::time_point begin);
+
 /// The state of search_choices(). Its batches are in choice_search.cpp, and its phases in choice_phases.cpp.
 class ChoiceSearch {
  public:
@@ -74,11 +77,12 @@ class ChoiceSearch {
   static void put(const Choice& c, std::vector<Choice>& front);
   bool may_be_better(double amount) const { return !best_ || amount < best_->amount * kLess; }
   /// Empty while neither a signal nor the time ends the search.
-  std::string reason_to_stop() const;
+  std::string reason_to_stop() const { return stagecraft::reason_to_stop(asked_, begin_); }
   /// The search ends before all is done that its options allow.
   bool ends_early() const { return !table_.stopped.empty() && table_.stopped != kMost; }
   bool must_hurry() const { return ends_early() || !reason_to_stop().empty(); }
   double seconds() const { return std::chrono::duration<double>(SteadyClock::now() - begin_).count(); }
+  void begin_phase(const char*);
   void show();
   void finish();
 

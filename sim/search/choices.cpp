@@ -9,6 +9,7 @@
 #include "backends/world.hpp"
 #include "sim/cluster/memory_reserve.hpp"
 #include "sim/core/sha256.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
@@ -50,6 +51,12 @@ std::string question_of(const Experiment& e, const ChoiceOptions& asked) {
 
 }  // namespace
 
+std::string reason_to_stop(const ChoiceOptions& asked, std::chrono::steady_clock::time_point begin) {
+  if (asked.stop()) return "interrupted";
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+  return asked.time && passed.count() >= asked.time->value ? "the time is over" : "";
+}
+
 ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& asked,
                            const std::function<void(const SearchProgress&)>& progress)
     : asked_(asked),
@@ -74,7 +81,9 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
 }
 
 void ChoiceSearch::search() {
+  begin_phase("the scenario as it is");
   own_period();
+  begin_phase("listing plans");
   std::vector<const ScheduleDef*> schedules;
   for (const SchedulingPolicy& policy : policies_) schedules.push_back(policy.schedule);
   variants_ = plan_variants(configured_, schedules, runner_.parts(), objective_);
@@ -85,20 +94,24 @@ void ChoiceSearch::search() {
          .memory = v.memory,
          .devices = v.devices,
          .effort = v.searches});
-  phase_ = objective_.is_time()                  ? "shortest period"
-           : asked_.objective == Objective::Cost ? "lowest cost"
-                                                 : "lowest energy";
+  begin_phase(objective_.is_time()                  ? "shortest period"
+              : asked_.objective == Objective::Cost ? "lowest cost"
+                                                    : "lowest energy");
   find_shortest();
-  phase_ = "orders of work";
+  begin_phase("orders of work");
   find_orders();
   table_.untried = count_untried();
-  phase_ = "less memory, fewer devices";
+  begin_phase("less memory, fewer devices");
   find_front();
 }
 
 ChoiceTable ChoiceSearch::run() {
   if (!processes_.is_first()) return follow();
-  search();
+  try {
+    search();
+  } catch (const Stopped&) {  // Before the first simulation; from then on the search ends by itself.
+    table_.stopped = reason_to_stop();
+  }
   saved_.save(true);
   finish();
   return std::move(table_);
@@ -135,6 +148,12 @@ void ChoiceSearch::own_period() {
     table_.configured_amount = objective_.amount(objective_.of_devices(used_devices(c.plan)), as_written);
   } catch (const Infeasible&) {  // The scenario as it stands is what is to be improved.
   }
+}
+
+void ChoiceSearch::begin_phase(const char* phase) {
+  phase_ = phase;
+  shown_ = -kBetweenProgress;
+  show();
 }
 
 void ChoiceSearch::show() {
@@ -193,7 +212,20 @@ ChoiceTable search_choices(const Experiment& configured, const ChoiceOptions& as
   if (get_from(backends::catalog(), "backend", asked.backend).clock != Clock::Simulated)
     throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", asked.backend),
                      "--backend ideal, or simgrid");
-  return ChoiceSearch(configured, asked, progress).run();
+  const bool is_alone = world().size == 1;  // Else the processes must stop together, after a batch.
+  const auto begin = std::chrono::steady_clock::now();
+  const StopScope scope([&] { return is_alone && !reason_to_stop(asked, begin).empty(); });
+  try {
+    return ChoiceSearch(configured, asked, progress).run();
+  } catch (const Stopped&) {  // While the plan of the scenario was made.
+    ChoiceTable table;
+    table.title = configured.title.empty() ? "(untitled)" : configured.title;
+    table.model = configured.model->name;
+    table.cluster = configured.cluster->name;
+    table.stopped = reason_to_stop(asked, begin);
+    table.cut_short = true;
+    return table;
+  }
 }
 
 }  // namespace stagecraft

@@ -9,7 +9,6 @@
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/plan/group.hpp"
-#include "sim/report/bottleneck.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/replay.hpp"
 
@@ -170,7 +169,6 @@ void measure_choice(const Report& report, const CompiledExperiment& p, Choice& c
       c.filled = std::max(c.filled, d.memory.total / d.memory.capacity);
     c.work = std::max(c.work, (1 - report.steady_bubble) * report.period);
   }
-  c.limit = bottleneck_text(report, p.cluster());
 }
 
 }  // namespace

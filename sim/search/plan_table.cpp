@@ -108,6 +108,7 @@ PlanRow simulated_row(const Experiment& e, const PlanTableOptions& asked, bounds
   row.predicted = c.report.predicted;
   row.model_limit = c.report.model_limit;
   row.limit_reason = c.report.limit_reason;
+  row.heuristic = c.report.heuristic;
   row.states = c.report.states;
   set_least(c, cache, row);
   row.seconds = c.planning.value;

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "sim/core/stop_point.hpp"
 #include "sim/plan/bounds.hpp"
 #include "sim/search/device_orders.hpp"
 #include "sim/search/policies.hpp"
@@ -242,6 +243,7 @@ class VariantMaker {
 
   /// `ranks`: 0 for a planner that chooses the stages itself.
   void add(PlanVariant v, int ranks, int size, Recomputation recompute) {
+    stop_point();
     v.micro_batches = samples_ / size;
     v.plan.micro_batch_size = size;
     v.plan.per_replica = configured_.experiment.plan.per_replica;

@@ -63,7 +63,7 @@ function searchCards(search, cut) {
     ['Peak memory', sizeText(best.peak_memory_bytes), '', 'on the fullest device'],
     ['Devices', String(best.devices), '', stagesText(best, cut)],
     ...(best.training_s > 0 ? [['Training', daysText(best.training_s), '', best.training_dollars > 0 ? `$${shortNumber(best.training_dollars).trim()} for all tokens` : 'for all tokens']] : []),
-    ['Limited by', search.diagnosis?.[0]?.cause.replaceAll('-', ' ') ?? best.held_up_by, '', ''],
+    ['Limited by', best.limited_by || 'not diagnosed', '', ''],
     proofCard(search),
   ];
 }
@@ -107,7 +107,7 @@ function budgetCells(search, choice) { return budgetColumns(search).map(([key, ,
 function choiceCells(c, cut, search = {}) {
   return [[secondsText(periodOf(c))], [sizeText(c.peak_memory_bytes)], [String(c.devices)], [c.behind || 'the first', 'text reason'], [cut.replace('x', '\u00d7').replace('<=', '\u2264 ')],
     [`${c.micro_batches} \u00d7 ${c.micro_batch_size}`], [orderText(c), 'text'], [c.recompute, 'text'], ...(c.group ? [[c.group, 'text']] : []),
-    [c.held_up_by, 'text'], ...(search.objective ? [[numberText(amountOf(search, c))]] : [])];
+    [c.limited_by || '-', 'text'], ...(search.objective ? [[numberText(amountOf(search, c))]] : [])];
 }
 function choiceHeads(grouped, search = {}) {
   return ['row', 'period', 'memory', 'devices', 'behind the first', 'stages \u00d7 replicas', 'micro-batches \u00d7 samples', 'schedule', 'recompute', ...(grouped ? ['group'] : []), 'limited by', ...(search.objective ? [search.objective.unit] : [])];

@@ -178,6 +178,7 @@ constexpr Term kTerms[] = {
     {"staleness|weight version|stale weights",
      "The number of updates between the weights that a micro-batch reads and the newest ones. Schedules that never "
      "drain read old weights; a weights policy says which."},
+    {"limited by", "The cause that costs a plan most time, and where it is, as in the diagnosis of its run."},
     {"held up by", "What limits the plan: a device, a link, memory, or stages that wait for each other."},
     // The network.
     {"link", "A network connection with a bandwidth, a latency and a direction; messages on it share the bandwidth."},

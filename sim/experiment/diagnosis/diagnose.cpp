@@ -55,6 +55,7 @@ bool is_searched_for(const CompiledExperiment& c) { return c.schedule.search || 
 /// How many suggestions are simulated. Where a plan or schedule is searched for, each change searches again.
 int most_changes(const CompiledExperiment& c, WhatIf what_if) {
   if (what_if == WhatIf::Every) return kMostEvery;
+  if (what_if == WhatIf::None) return 0;
   if (c.program.size() > kMostSimulated) return 0;
   if (!is_searched_for(c)) return kMostFirst;
   return what_if == WhatIf::Row && c.program.size() <= kMostSearched ? kMostOfRow : 0;

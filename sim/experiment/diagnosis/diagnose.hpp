@@ -7,9 +7,9 @@
 
 namespace stagecraft {
 
-/// Which suggestions are simulated: for the largest loss, for every cause, or a few for the first row of a table, also
-/// where its plan or schedule is searched for again with each.
-enum class WhatIf : std::uint8_t { First, Every, Row };
+/// Which suggestions are simulated: for the largest loss, for every cause, a few for the first row of a table, also
+/// where its plan or schedule is searched for again with each, or none.
+enum class WhatIf : std::uint8_t { First, Every, Row, None };
 
 /// What limits a run. Of a simulated run, from runs of the same program without one of its costs; suggestions are
 /// simulated on the same backend. Of a measured run, diagnose_measured(). Except with WhatIf::Every, suggestions stay

@@ -8,6 +8,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/plan/device_mix.hpp"
 
 namespace stagecraft::edgepipe {
@@ -69,6 +70,7 @@ class ChainSearch {
     const int gaps = items_ - 1;
     double best_time = best.sum + gaps * least_period, limit = longest_period(best_time);
     while (limit >= least_period) {
+      stop_point();
       std::optional<Summed> next = quickest(limit, best_time - gaps * least_period);
       if (!next) break;
       const double period = period_of(figures_of(p_, next->chain), objective_);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 
 namespace stagecraft::graph {
 namespace {
@@ -62,6 +63,7 @@ Coarse fuse_chains(const GraphProblem& p, int blocks) {
   Coarse coarse{p, {}};
   for (int layer = 0; layer < p.size(); ++layer) coarse.layers.push_back({layer});
   while (coarse.problem.size() > blocks) {
+    stop_point();
     const std::vector<bool> fuse = to_fuse(coarse.problem);
     if (std::none_of(fuse.begin(), fuse.end(), [](bool f) { return f; })) break;
     coarse = fused(coarse, fuse);

@@ -10,6 +10,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/plan/graph/coarsen.hpp"
 
 namespace stagecraft::graph {
@@ -283,6 +284,7 @@ class ExactPartitionSearch {
   }
 
   void count() {
+    stops_.pass();
     if (++states_ <= options_.most_states) return;
     throw Infeasible("states",
                      fmt::format("more than {} partial plans of {} layers on {} devices", options_.most_states,
@@ -338,6 +340,7 @@ class ExactPartitionSearch {
   std::vector<std::vector<int>> labels_of_, by_size_;
   std::unordered_map<LayerSet, int> index_;
   std::int64_t states_ = 0;
+  StopCounter stops_;
 
   LayerSet set_;                ///< The set that extend() works on.
   std::vector<int> live_;       ///< The promising labels of set_.

@@ -9,6 +9,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/plan/graph/structure.hpp"
 
 namespace stagecraft::graph {
@@ -32,6 +33,7 @@ struct Cell {
 /// Work that a search has done, and its limit.
 struct Effort {
   std::int64_t states = 0, steps = 0, most_steps = 0;
+  StopCounter stops = {};
 };
 
 class DynamicProgram {
@@ -61,6 +63,7 @@ class DynamicProgram {
 
   Cell solve(int k, int count, int devices, int depth_after) {
     if (count == 0) return {depth_after, 0};
+    effort_.stops.pass();
     if (++effort_.steps > effort_.most_steps)
       throw Infeasible("states",
                        fmt::format("the search for parts of the graph gives up after {:.2g} steps",

@@ -7,6 +7,7 @@
 #include "sim/core/activity.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 
 namespace stagecraft::msr {
 namespace {
@@ -47,6 +48,7 @@ class ExhaustiveSearch {
   /// Devices of one type are alike, so a stage takes those in front of their type: no device that is free before one
   /// of the same type which it has.
   void add_device(int from, int used) {
+    stops_.pass();
     if (static_cast<int>(stages_.back().devices.size()) == most_replicas_) return;
     std::vector<char> passed(mixed_.work.size(), 0);
     for (int device = from; device < machines_; ++device) {
@@ -85,6 +87,7 @@ class ExhaustiveSearch {
   const PipeDreamOptions& options_;
   int machines_, most_replicas_;
   std::int64_t max_divisions_, seen_ = 0;
+  StopCounter stops_;
   std::vector<char> used_;
   std::vector<FoundStage> stages_;
   FoundPipeline best_;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/stop_point.hpp"
 
 namespace stagecraft::msr {
 namespace {
@@ -36,17 +37,39 @@ std::vector<Set> needs(const Digraph& graph, std::size_t words) {
   return sets;
 }
 
+/// Every model of this many layers has at least one cut more, in front of each layer and after the last.
+void refuse_too_many_layers(int layers, int max_cuts) {
+  if (layers < max_cuts) return;
+  throw Infeasible(
+      "size",
+      fmt::format("a model of {} layers can be cut in {} places or more; {} is the most", layers, layers + 1, max_cuts),
+      "merge layers, or take the planner 'balanced' or 'spp'");
+}
+
+/// The order of the layers if there is only one, because each reads the one before it; else empty.
+std::vector<int> chain_of(const Digraph& graph) {
+  const auto order = topological_order(graph);
+  STAGECRAFT_CHECK(order.has_value());
+  for (std::size_t i = 1; i < order->size(); ++i) {
+    const std::vector<int>& inputs = graph.previous[(*order)[i]];
+    if (std::find(inputs.begin(), inputs.end(), (*order)[i - 1]) == inputs.end()) return {};
+  }
+  return *order;
+}
+
 /// Sets grown from nothing by one layer after the other with all that it needs, where `may_grow(set, layer)`.
 template <class MayGrow>
 Cuts grown(const Digraph& graph, int max_cuts, MayGrow&& may_grow) {
+  refuse_too_many_layers(graph.size(), max_cuts);
   Cuts cuts(graph.size());
   const std::vector<Set> needed = needs(graph, cuts.words());
   std::set<Set> visited{Set(cuts.words(), 0)};
   std::vector<Set> sets{Set(cuts.words(), 0)};
   for (std::size_t next = 0; next < sets.size(); ++next) {
     for (int layer = 0; layer < graph.size(); ++layer) {
+      if (holds(sets[next], layer) || !may_grow(sets[next], layer)) continue;
+      stop_point();
       Set set = sets[next];
-      if (holds(set, layer) || !may_grow(set, layer)) continue;
       for (std::size_t w = 0; w < set.size(); ++w) set[w] |= needed[layer][w];
       if (!visited.insert(set).second) continue;
       sets.push_back(std::move(set));
@@ -64,6 +87,12 @@ Cuts grown(const Digraph& graph, int max_cuts, MayGrow&& may_grow) {
 
 bool Cuts::has(int cut, int layer) const {
   return bits_[at(cut) + static_cast<std::size_t>(layer / 64)] >> (layer % 64) & 1;
+}
+
+int Cuts::size_of(int cut) const {
+  int size = 0;
+  for (std::size_t w = 0; w < words_; ++w) size += std::popcount(bits_[at(cut) + w]);
+  return size;
 }
 
 bool Cuts::contains(int larger, int smaller) const {
@@ -86,7 +115,17 @@ void Cuts::add(const Set& set) {
 }
 
 Cuts all_cuts(const Digraph& graph, int max_cuts) {
-  return grown(graph, max_cuts, [](const Set&, int) { return true; });
+  const std::vector<int> chain = chain_of(graph);
+  if (chain.empty()) return grown(graph, max_cuts, [](const Set&, int) { return true; });
+  refuse_too_many_layers(graph.size(), max_cuts);
+  Cuts cuts(graph.size());
+  Set set(cuts.words(), 0);
+  cuts.add(set);
+  for (const int layer : chain) {
+    insert(set, layer);
+    cuts.add(set);
+  }
+  return cuts;
 }
 
 Cuts cuts_after_first(const Digraph& graph, int max_cuts) {

@@ -15,6 +15,7 @@ class Cuts {
 
   int layers() const { return layers_; }
   int count() const { return count_; }
+  int size_of(int cut) const;  ///< Its number of layers.
   bool has(int cut, int layer) const;
   bool contains(int larger, int smaller) const;  ///< A cut contains itself.
   std::vector<int> layers_between(int smaller, int larger) const;

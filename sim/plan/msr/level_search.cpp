@@ -4,6 +4,7 @@
 
 #include "sim/cluster/phases.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/cost/stage_memory.hpp"
 
 namespace stagecraft::msr {
@@ -60,6 +61,7 @@ std::vector<std::vector<double>> LevelSearch::rows_from(int a) const {
   std::vector<double> last(count());
   for (int b = a + 1; b < count(); ++b) {
     if (seconds(a, b) == kInfinity) continue;
+    stop_point();
     for (int m = 1; m <= machines_; ++m) rows[m][b] = alone(a, b, m);
     for (int r = 1; r <= std::min(most_, machines_ - 1); ++r) {
       if (!allows(r)) continue;

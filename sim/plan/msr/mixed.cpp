@@ -6,6 +6,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 
 namespace stagecraft::msr {
 namespace {
@@ -53,6 +54,7 @@ class MixedStageSearch {
   }
 
   void join(int from, int to) {
+    stop_point();
     for (std::size_t t = 0; t < stage_mixes_.size(); ++t)
       for (std::int64_t used = 0; used < width_; ++used) {
         const double rest = cell(to, used).seconds;
@@ -128,6 +130,7 @@ class LineStageSearch {
   Cell& cell(int cut, std::size_t used) { return cells_[cut * width() + used]; }
 
   void join(int from, int to) {
+    stop_point();
     for (std::size_t used = 0; used < line_.size(); ++used) {
       const double rest = cell(to, used).seconds;
       if (rest == kInfinity) continue;

@@ -23,13 +23,15 @@
 #include "sim/core/activity.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/plan/msr/workload.hpp"
 
 namespace stagecraft::msr {
 namespace {
 
 constexpr std::size_t kMostOptions = 5'000'000;
-constexpr double kPiperMostStates = 1e12;  ///< Some minutes.
+constexpr double kPiperMostStates = 1e12;    ///< Some minutes.
+constexpr double kMostLayersOfStages = 5e8;  ///< Some minutes.
 constexpr int kUnreachable = 1 << 29;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
@@ -59,7 +61,7 @@ class PiperSearch {
     options_.resize(cuts.count());
     for (int from = 0; from < cuts.count(); ++from)
       for (int to = from + 1; to < cuts.count(); ++to)
-        if (cuts.contains(to, from)) add_options(from, to);
+        if (cuts.contains(to, from)) stop_point(), add_options(from, to);
   }
 
   std::optional<PiperPlan> run() {
@@ -87,21 +89,35 @@ class PiperSearch {
   void refuse_too_many() const {
     std::size_t stages = 0, tensors = 1;
     for (const PiperLayer& layer : input_.layers) tensors = std::max(tensors, layer.by_degree.size());
+    std::vector<int> layers(static_cast<std::size_t>(cuts_.count()));
+    for (int cut = 0; cut < cuts_.count(); ++cut) layers[cut] = cuts_.size_of(cut);
+    double layers_of_stages = 0;
     for (int from = 0; from < cuts_.count(); ++from)
-      for (int to = from + 1; to < cuts_.count(); ++to) stages += cuts_.contains(to, from);
+      for (int to = from + 1; to < cuts_.count(); ++to)
+        if (cuts_.contains(to, from)) ++stages, layers_of_stages += layers[to] - layers[from];
     const std::size_t options = stages * degrees_.size() * tensors;
+    layers_of_stages *= static_cast<double>(degrees_.size() * tensors);
     // Each step of the bisection fills a row of `most_degrees_` numbers from every option.
     const double rows = static_cast<double>(options) * (1 + std::log2(static_cast<double>(options) + 1));
+    const bool has_branches = cuts_.count() > cuts_.layers() + 1;
+    const std::string help = std::string("merge layers") +
+                             (has_branches ? ", cut along the order of the model with `cuts: listed`" : "") +
+                             ", or use fewer micro-batches";
     if (rows * most_degrees_ > kPiperMostStates)
+      throw Infeasible("size",
+                       fmt::format("the search needs up to {:.0e} states; {:.0e} is the most", rows * most_degrees_,
+                                   kPiperMostStates),
+                       help);
+    if (options > kMostOptions)
+      throw Infeasible(
+          "size", fmt::format("there are {} stages and degrees to choose from; {} is the most", options, kMostOptions),
+          help);
+    if (layers_of_stages > kMostLayersOfStages)
       throw Infeasible(
           "size",
-          fmt::format("the search needs up to {:.0e} states; {:.0e} is the most", rows * most_degrees_,
-                      kPiperMostStates),
-          "merge layers, cut along the order of the model with `cuts: listed`, or use fewer micro-batches");
-    if (options <= kMostOptions) return;
-    throw Infeasible(
-        "size", fmt::format("there are {} stages and degrees to choose from; {} is the most", options, kMostOptions),
-        "merge layers, or cut along the order of the model with `cuts: listed`");
+          fmt::format("the {} stages and degrees to choose from have {:.1e} layers together; {:.0e} is the most",
+                      options, layers_of_stages, kMostLayersOfStages),
+          help);
   }
 
   void add_options(int from, int to) {
@@ -184,6 +200,7 @@ class PiperSearch {
       activity_.count(states_, "states");
       int* to_fill = row(from);
       for (const Option& option : options_[from]) {
+        stops_.pass();
         const int max_degree = std::min(most_degrees_, option.most_in_flight(limit) * option.data);
         const int* next_row = row(option.to);
         const int devices = option.tensor * option.data;
@@ -241,6 +258,7 @@ class PiperSearch {
   std::vector<std::vector<Option>> options_;  ///< [cut in front of the stage]
   std::vector<int> fewest_;                   ///< f, row by row.
   std::int64_t states_ = 0;
+  StopCounter stops_;
   Activity activity_{"searching stages with the least time of the slowest"};
 };
 

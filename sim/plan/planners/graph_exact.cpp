@@ -53,12 +53,15 @@ std::optional<graph::Exact> feasible_partition(const graph::GraphProblem& p, boo
   return graph::Exact{division->parts, graph::iteration_of(p, figures.bottleneck, figures.path), division->states};
 }
 
-/// The best partition, or GraphPipe's where the search would be too long. GraphPipe's is an upper bound for the search.
+/// The best partition, or GraphPipe's where the search would be too long; `heuristic` then says why. GraphPipe's is an
+/// upper bound for the search.
 std::optional<graph::Exact> best_partition(const graph::GraphProblem& p, graph::ExactOptions options,
-                                           bool& exhaustive) {
+                                           std::string& heuristic) {
   constexpr double kRounding = 1 + 1e-9;
-  exhaustive = p.unit == 1;
-  if (!exhaustive) return feasible_partition(p, options.sequential);
+  if (p.unit > 1) {
+    heuristic = graph::units_text(p);
+    return feasible_partition(p, options.sequential);
+  }
   std::optional<graph::Exact> feasible;
   try {
     feasible = feasible_partition(p, options.sequential);
@@ -67,9 +70,9 @@ std::optional<graph::Exact> best_partition(const graph::GraphProblem& p, graph::
   }
   try {
     return graph::search_exact(p, options);
-  } catch (const Infeasible&) {
-    exhaustive = false;
+  } catch (const Infeasible& e) {
     if (!feasible) throw;
+    heuristic = "GraphPipe's stages, because the exact search gave up: " + e.problem().message;
     return feasible;
   }
 }
@@ -83,8 +86,8 @@ Planned plan_exactly(const PlannerInput& input) {
   graph::ExactOptions options;
   options.sequential = sequential;
   options.most_states = *input.options.effort;
-  bool exhaustive = false;
-  const auto division = best_partition(coarse.problem, options, exhaustive);
+  std::string heuristic;
+  const auto division = best_partition(coarse.problem, options, heuristic);
   if (!division)
     graph::refuse(input, plan_input, blocks ? "stages of these blocks" : "stages",
                   blocks ? "more `blocks`, devices or memory, or smaller micro-batches"
@@ -97,11 +100,7 @@ Planned plan_exactly(const PlannerInput& input) {
   const bool fine = coarse.problem.size() == p.size();
   const std::string searched = fine ? "the search" : fmt::format("the search over {} blocks", coarse.problem.size());
   result.limit_reason = graph::reason_for(plan_input, searched + " was exhaustive");
-  if (!exhaustive)
-    set_heuristic(result, input,
-                  p.unit > 1 ? graph::units_text(p)
-                             : fmt::format("GraphPipe's stages, because the exact search has more than {:.2g} states",
-                                           static_cast<double>(options.most_states)));
+  if (!heuristic.empty()) set_heuristic(result, input, heuristic);
   msr::note_idle_devices(result, input);
   result.states = division->states;
   return result;
@@ -111,7 +110,9 @@ Planned plan_exactly(const PlannerInput& input) {
 
 extern const PlannerDef graph_exact{
     .name = "graph-exact",
-    .summary = "The graph or sequence of stages with the shortest iteration, on devices of up to four types; exact.",
+    .summary =
+        "The graph or sequence of stages with the shortest iteration, on devices of up to four types. Exact if "
+        "the search ends within `states`; else GraphPipe's stages, and the answer says so.",
     .source = "ideals: Tarnawski et al., NeurIPS 2020; in flight: Jeon et al., GraphPipe, ASPLOS 2025",
     .fields = &kGraphExactFields,
     .plan = plan_exactly,

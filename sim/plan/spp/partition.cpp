@@ -9,6 +9,7 @@
 #include "sim/core/activity.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 
 namespace stagecraft::spp {
 namespace {
@@ -199,7 +200,7 @@ class DynamicProgram {
                         (p_.units() + 1));
     auto& now = table_.back();
     for (int choice = 0; choice < choices_; ++choice)
-      for (int used = p_.replicas[choice]; used <= p_.devices(); used += p_.unit)
+      for (int used = p_.replicas[choice]; used <= p_.devices(); used += p_.unit, stop_point())
         for (int layers = parts; layers <= p_.layers(); ++layers) {
           Cell& cell = now[index(layers, choice, used)];
           if (parts == 1) {

@@ -7,6 +7,8 @@
 
 #include "sim/schedule/greedy_rows.hpp"
 
+#include "sim/core/stop_point.hpp"
+
 // A micro-batch takes four legs: forward down the ranks (chunk 0), forward up (chunk 1), its gradient down (chunk 1),
 // up (chunk 0). Rounds of one gradient and one forward on each rank, with weight gradients where they fill a gap or
 // free memory. O(ops).
@@ -49,6 +51,7 @@ class ZbVTrial {
   bool run() {
     warm_up();
     for (int round = 0; round < 2 * work_.micro_batches && !failed_; ++round) {
+      stop_point();
       for (int r = 0; r <= last(); ++r) make_room(r, -1);
       gradients();
       forwards();

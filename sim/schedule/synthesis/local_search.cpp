@@ -3,6 +3,7 @@
 #include <set>
 
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/schedule/synthesis/candidate_pool.hpp"
 
 namespace stagecraft::synthesis {
@@ -148,6 +149,7 @@ void anneal(CandidatePool& pool, Rng& rng, const Rows& from, double effort) {
   double cost = pool.cost(rows), best = cost;
   std::vector<Block> blocks = blocks_of(pool.clock.critical_path(rows));
   while (!pool.spent(effort)) {
+    stop_point();
     const Move m = random_move(p, rows, blocks, rng);
     pool.spend(1);
     if (m.from == m.to) continue;
@@ -185,6 +187,7 @@ void polish(CandidatePool& pool, double effort) {
         pool.add(rows);
         return;
       }
+      stop_point();
       const auto begin = rows[rank].begin() + first, end = begin + kWindow;
       const std::vector<Step> before(begin, end);
       std::vector<Step> best = before;

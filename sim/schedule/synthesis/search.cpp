@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/schedule/synthesis/candidate_pool.hpp"
 
 namespace stagecraft::synthesis {
@@ -44,6 +45,7 @@ CandidatePool::CandidatePool(const SchedulingProblem& p, const ResourceLimits& l
 
 double CandidatePool::add(const Rows& rows) {
   if (rows.empty()) return kInfinity;
+  stop_point();
   const Score score = clock.score(rows, true);
   const double cost = goal.value(score);
   if (cost == kInfinity) return cost;

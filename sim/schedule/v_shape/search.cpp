@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/schedule/v_shape/patterns.hpp"
 
 namespace stagecraft {
@@ -34,6 +35,7 @@ class Incumbent {
 
   /// Keeps the rows when they are shorter, or equal with a smaller place.
   Attempt attempt(const std::vector<VPattern>& patterns, int place) {
+    stop_point();
     VAttempt result = rows_from(patterns, work_.micro_batches, max_peak_);
     if (result.peak > max_peak_) return {false};
     if (!result.rows) return {true};

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -161,13 +162,13 @@ TEST_CASE("the answer is the same with any number of threads and after any inter
   };
   const std::string whole = to_text(search_choices(experiment, asked(1), ignore), true);
   CHECK(to_text(search_choices(experiment, asked(4), ignore), true) == whole);
-  for (const int after : {0, 3, 40}) {
+  for (const int after : {0, 3, 40, 400}) {
     const std::string file =
         (std::filesystem::temp_directory_path() / ("stagecraft_search_state_" + std::to_string(after))).string();
     std::filesystem::remove(file);
     ChoiceOptions options = asked(2);
     options.resume = file;
-    int left = after;
+    std::atomic<int> left = after;
     options.stop = [&] { return --left < 0; };
     const ChoiceTable part = search_choices(experiment, options, ignore);
     CHECK(part.stopped == "interrupted");

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <functional>
 #include <future>
 #include <map>
 #include <optional>
@@ -12,6 +14,7 @@
 #include "sim/config/units.hpp"
 #include "sim/config/value.hpp"
 #include "sim/core/activity.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/published/error_classes.hpp"
@@ -125,11 +128,30 @@ std::string progress_note(const SearchProgress& p) {
   return text;
 }
 
-void diagnose_first(const Arguments& a, const std::vector<std::string>& sets, ChoiceTable& table) {
+/// The end of a search with --time is for the diagnosis of its first row, which runs a few simulations.
+Seconds diagnosis_time(Seconds time) {
+  constexpr double kShare = 0.1;
+  constexpr Seconds kMost{2};
+  return std::min(kShare * time, kMost);
+}
+
+/// What limits the rows, the first one with what a change saves, until `stop` asks for the end.
+void diagnose_rows(const Arguments& a, const std::vector<std::string>& sets, const std::function<bool()>& stop,
+                   ChoiceTable& table) try {
+  const Activity activity("diagnosing the rows");
+  const StopScope scope(stop);
   const Choice& first = table.front.front();
   const bool contended = first.replayed && first.replayed->ran();
-  table.diagnosis =
-      diagnose_row(a.text("FILE"), sets, first.sets, contended ? table.replay.backend : a.text("backend"), WhatIf::Row);
+  const std::string backend = contended ? table.replay.backend : a.text("backend");
+  table.diagnosis = diagnose_row(a.text("FILE"), sets, first.sets, backend, WhatIf::Row);
+  table.front.front().limit = cause_text(table.diagnosis);
+  std::vector<std::vector<std::string>> others;
+  for (std::size_t i = 1; i < table.front.size(); ++i) others.push_back(table.front[i].sets);
+  const std::vector<std::string> causes = causes_of_rows(a.text("FILE"), sets, others, backend);
+  for (std::size_t i = 0; i < causes.size(); ++i) table.front[i + 1].limit = causes[i];
+} catch (const Stopped&) {
+  table.diagnosis.not_simulated =
+      fmt::format("not diagnosed in the time that was left; stagecraft run --what-if does it");
 }
 
 /// The page with the command that runs a row, as `run` is told the same file and options.
@@ -164,17 +186,20 @@ int execute_search(const Arguments& a) {
   if (is_first && a.has("out")) check_output_of(a, "out");
   if (is_first && a.has("html")) check_output_of(a, "html");
   check_picture_options(a);
-  const ChoiceOptions options = search_options(a);
+  const auto begin = std::chrono::steady_clock::now();
+  ChoiceOptions options = search_options(a);
   const SearchSets given = sets_of(a);
   const Experiment experiment = load_experiment(a.text("FILE"), given.sets);
   select_columns(example_of(options, experiment), layout.columns);  // Names a wrong column before the search.
+  const std::optional<Seconds> time = options.time;
+  if (time) options.time = *time - diagnosis_time(*time);
   // Reading the published runs takes one thread some tenths of a second, so it goes on next to the search.
   std::future<std::optional<PredictionInterval>> interval =
       std::async(options.threads == 1 ? std::launch::deferred : std::launch::async,
                  [&experiment] { return prediction_interval(experiment); });
   ChoiceTable table;
+  std::optional<NotedInterrupt> noted(std::in_place, std::vector<int>{SIGINT, SIGTERM});
   {
-    const NotedInterrupt noted({SIGINT, SIGTERM});
     Activity activity("searching");
     table = search_choices(experiment, options, [&](const SearchProgress& p) {
       activity.count(p.simulated, "simulations");
@@ -182,13 +207,22 @@ int execute_search(const Arguments& a) {
     });
   }
   if (!is_first) return 0;
-  table.interval = interval.get();
   if (!given.has_plan) {
     table.configured_period = {}, table.configured_amount = 0, table.own_replayed.reset();
     // The plan that stands in for a missing one uses few devices.
     std::erase_if(table.notes, [](const std::string& note) { return note.find("nothing to do") != note.npos; });
   }
-  if (!table.front.empty() && table.stopped != "interrupted") diagnose_first(a, given.sets, table);
+  const auto is_over = [&] {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+    return NotedInterrupt::came() || (time && passed.count() >= time->value);
+  };
+  if (!table.front.empty() && table.stopped != "interrupted") diagnose_rows(a, given.sets, is_over, table);
+  {
+    const Activity activity("reading published runs");
+    table.interval = interval.get();
+  }
+  const bool is_interrupted = NotedInterrupt::came();
+  noted.reset();
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
   if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
     print_error("note: {}\n", line);
@@ -202,6 +236,10 @@ int execute_search(const Arguments& a) {
   if (a.has("html")) write_search_page(a, given.sets, table);
   if (!table.front.empty())
     write_pictures(a, [&](const PictureSize& size) { return front_picture(table, experiment.title, size); });
+  if (is_interrupted && table.stopped != "interrupted") {
+    print_error("interrupted after the search was complete\n");
+    return kSearchInterrupted;
+  }
   if (table.stopped == "interrupted") {
     print_error("interrupted; {}\n", options.resume.empty() ? "with --resume FILE the next search would go on from here"
                                                             : "the same command resumes the search");
@@ -218,7 +256,8 @@ std::vector<Argument> search_arguments() {
        "report.prices) or energy (joules a token)",
        "time"},
       {"--time", Argument::Kind::Text,
-       "Stop after this time with the best so far: 60s, 5min (default: when nothing else can be shorter)"},
+       "Print the best so far after this time: 60s, 5min; its last tenth, at most 2 s, is for the diagnosis of the "
+       "rows (default: search until nothing else can be shorter)"},
       {"-o,--out", Argument::Kind::Text, "File for a scenario whose run shows the first row"},
       {"--html", Argument::Kind::Text,
        "Write a page with the answer, the Pareto front and the reasons to this file too"},

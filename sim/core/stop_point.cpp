@@ -1,0 +1,20 @@
+#include "sim/core/stop_point.hpp"
+
+#include <utility>
+
+namespace stagecraft {
+namespace {
+
+thread_local const StopScope* innermost = nullptr;
+
+}  // namespace
+
+StopScope::StopScope(std::function<bool()> asked) : asked_(std::move(asked)), outer_(innermost) { innermost = this; }
+
+StopScope::~StopScope() { innermost = outer_; }
+
+void stop_point() {
+  if (innermost != nullptr && innermost->asked_()) throw Stopped();
+}
+
+}  // namespace stagecraft
