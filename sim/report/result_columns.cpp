@@ -87,7 +87,7 @@ const std::vector<FileColumn>& verdict_columns() {
   static const std::vector<FileColumn> columns{
       yes_column("ran", "Whether it could run."),
       word_column("reason", "Why there are no results."),
-      word_column("held_up_by", "The bottleneck."),
+      word_column("bottleneck", "What limits the schedule."),
       word_column("limited_by",
                   "The cause that costs most time, and where it is, as in the diagnosis of a run; empty "
                   "where the program is too large to diagnose."),

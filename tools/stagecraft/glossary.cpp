@@ -179,7 +179,7 @@ constexpr Term kTerms[] = {
      "The number of updates between the weights that a micro-batch reads and the newest ones. Schedules that never "
      "drain read old weights; a weights policy says which."},
     {"limited by", "The cause that costs a plan most time, and where it is, as in the diagnosis of its run."},
-    {"held up by", "What limits the plan: a device, a link, memory, or stages that wait for each other."},
+    {"bottleneck", "What limits the schedule: a device, a link, memory, or stages that wait for each other."},
     // The network.
     {"link", "A network connection with a bandwidth, a latency and a direction; messages on it share the bandwidth."},
     {"contention", "Messages that use a link at the same time share its bandwidth and take longer."},

@@ -138,7 +138,7 @@ bool word_of(const Arguments& a, const std::string& name, const std::string& no,
 std::string summary(const edgepipe::ChainProblem& problem, const edgepipe::ChainPlan& result) {
   const edgepipe::ChainFigures f = edgepipe::figures_of(problem, result.chain);
   const char* const holder = result.period > f.slowest_stage ? "messages" : "the slowest stage";
-  return fmt::format("{} stage{}, {} a micro-batch, held up by {}; {} through all stages, at most {} on a host\n",
+  return fmt::format("{} stage{}, {} a micro-batch, limited by {}; {} through all stages, at most {} on a host\n",
                      result.chain.size(), result.chain.size() == 1 ? "" : "s", to_text(Seconds{result.period}), holder,
                      to_text(Seconds{f.latency}), to_text(Bytes{f.memory}));
 }
