@@ -309,11 +309,15 @@ bool own_is_best(const ChoiceTable& t) {
 
 Table rows_of(const ChoiceTable& t) { return printed(t, t.front); }
 
+std::vector<Choice> printed_rows(const ChoiceTable& t, bool whole_front) {
+  return whole_front ? t.front : thinned(t.front);
+}
+
 std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& layout) {
   const std::string head =
       fmt::format("{}\n{} on {}: {} in an iteration\n\n", t.title, t.model, t.cluster, pluralize(t.samples, "sample"));
   if (t.front.empty()) return wrap_lines(head + nothing_found(t) + refused_text(t), layout.width);
-  const std::vector<Choice> shown = whole_front ? t.front : thinned(t.front);
+  const std::vector<Choice> shown = printed_rows(t, whole_front);
   const Choice& best = t.front.front();
   std::string text = fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
                                  pluralize(t.simulated, "simulation"), t.unfit, proved_text(t));

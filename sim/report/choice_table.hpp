@@ -94,6 +94,8 @@ std::vector<bool> stand_out(const std::vector<Choice>& front);
 bool own_is_best(const ChoiceTable&);
 
 /// The whole front, or only the rows that stand out in its order or in the order of the periods without contention.
+/// The rows that to_text() prints.
+std::vector<Choice> printed_rows(const ChoiceTable&, bool whole_front);
 std::string to_text(const ChoiceTable&, bool whole_front, const TextLayout& = {});
 /// The table of the front alone.
 Table rows_of(const ChoiceTable&);

@@ -52,7 +52,7 @@ const config::MapSpec& saved_trial_fields() {
           real("work_s", 0, kInfinity).doc("Work of the busiest device in a period, in seconds."),
           real("energy_J", 0, kInfinity).doc("Energy of one more iteration, in joules."),
           real("unexchanged", 0, kInfinity).doc("Gradients of tied weights whose exchange is not simulated, in bytes."),
-          text("weights").doc("Weights policy."), text("limit").doc("The bottleneck, in words."),
+          text("weights").doc("Weights policy."),
           map("contended", contended).optional().doc("The result with network contention, where it is known.")}};
   return spec;
 }

@@ -1,8 +1,11 @@
 #include "tools/stagecraft/row_diagnosis.hpp"
 
+#include <algorithm>
+
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/stop_point.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/search/parallel_tasks.hpp"
 
 namespace stagecraft {
 
@@ -23,23 +26,35 @@ Diagnosis diagnose_row(const std::string& file, std::vector<std::string> sets, c
   return diagnosis_of(file, sets, compile(load_experiment(file, sets)), backend, what_if);
 }
 
-std::vector<std::string> causes_of_rows(const std::string& file, const std::vector<std::string>& sets,
-                                        const std::vector<std::vector<std::string>>& sets_of_rows,
-                                        const std::string& backend) {
+std::vector<std::string> causes_of_rows(const RowsToDiagnose& asked, int threads, const std::function<bool()>& stop) {
+  struct Row {
+    std::string cause;
+    std::size_t instructions = 0;
+  };
+  std::vector<Row> rows(asked.sets_of_rows.size());
+  const auto diagnose_one = [&](std::size_t i) {
+    const StopScope scope(stop);
+    std::vector<std::string> joined = asked.sets;
+    joined.insert(joined.end(), asked.sets_of_rows[i].begin(), asked.sets_of_rows[i].end());
+    try {
+      const CompiledExperiment c = compile(load_experiment(asked.file, joined));
+      rows[i].instructions = c.program.size();
+      rows[i].cause = cause_text(diagnosis_of(asked.file, joined, c, asked.backend, WhatIf::None));
+    } catch (const Stopped&) {
+    }
+  };
+  constexpr std::size_t kAtOnce = 8;  // Not as many as threads, so that their number does not change the answer.
   std::vector<std::string> causes;
   std::size_t instructions = 0;
-  try {
-    for (const std::vector<std::string>& of_row : sets_of_rows) {
-      std::vector<std::string> joined = sets;
-      joined.insert(joined.end(), of_row.begin(), of_row.end());
-      const CompiledExperiment c = compile(load_experiment(file, joined));
-      instructions += c.program.size();
-      if (instructions > kMostDiagnosed) break;
-      causes.push_back(cause_text(diagnosis_of(file, joined, c, backend, WhatIf::None)));
+  for (std::size_t begin = 0; begin < rows.size() && instructions <= kMostDiagnosed && !stop(); begin += kAtOnce) {
+    const std::size_t count = std::min(kAtOnce, rows.size() - begin);
+    run_tasks(static_cast<int>(count), threads, [&](int i) { diagnose_one(begin + static_cast<std::size_t>(i)); });
+    for (std::size_t i = begin; i < begin + count; ++i) {
+      instructions += rows[i].instructions;
+      if (instructions <= kMostDiagnosed) causes.push_back(rows[i].cause);
     }
-  } catch (const Stopped&) {
   }
-  causes.resize(sets_of_rows.size());
+  causes.resize(rows.size());
   return causes;
 }
 

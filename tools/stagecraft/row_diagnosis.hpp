@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,16 @@ namespace stagecraft {
 Diagnosis diagnose_row(const std::string& file, std::vector<std::string> sets, const std::vector<std::string>& row_sets,
                        const std::string& backend, WhatIf);
 
-/// cause_text() of each of these rows, without suggestions, until the programs of the rows have kMostDiagnosed
-/// instructions together or a StopScope asks for the end; the later rows have none.
-std::vector<std::string> causes_of_rows(const std::string& file, const std::vector<std::string>& sets,
-                                        const std::vector<std::vector<std::string>>& sets_of_rows,
-                                        const std::string& backend);
+/// Rows of a table: the scenario `file` with `sets` and then the options of each row, on the backend that ranks them.
+struct RowsToDiagnose {
+  std::string file;
+  std::vector<std::string> sets;
+  std::vector<std::vector<std::string>> sets_of_rows;
+  std::string backend;
+};
+
+/// cause_text() of each row, without suggestions. When the programs of the rows have more than kMostDiagnosed
+/// instructions together, or `stop` asks for the end, the later rows have none.
+std::vector<std::string> causes_of_rows(const RowsToDiagnose&, int threads, const std::function<bool()>& stop);
 
 }  // namespace stagecraft

@@ -243,7 +243,7 @@ TEST_CASE("divided gradients are named, because their exchanges in each pass are
 
 TEST_CASE("a validation of groups that share cores is not sure and says why") {
   for (const char* file : {kGroups, kExperts}) {
-    const Validated v = validate_experiment(scenario({"run.iterations=5"}, file), "cpu", "ideal", 0.1);
+    const Validated v = validate_experiment(scenario({"run.iterations=3"}, file), "cpu", "ideal", 0);
     CHECK(v.layers_measured == v.layers);
     if (usable_cores().count() < 8) CHECK(any_contains(v.validation.doubts, "which is not simulated with groups"));
     CHECK(!v.validation.memory.empty());

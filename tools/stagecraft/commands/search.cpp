@@ -5,6 +5,7 @@
 #include <future>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <fmt/core.h>
@@ -20,6 +21,7 @@
 #include "sim/published/error_classes.hpp"
 #include "sim/report/choice_page.hpp"
 #include "sim/search/choices.hpp"
+#include "sim/search/parallel_tasks.hpp"
 #include "sim/search/search_objective.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -135,9 +137,9 @@ Seconds diagnosis_time(Seconds time) {
   return std::min(kShare * time, kMost);
 }
 
-/// What limits the rows, the first one with what a change saves, until `stop` asks for the end.
+/// What limits the rows that are printed, the first one with what a change saves, until `stop` asks for the end.
 void diagnose_rows(const Arguments& a, const std::vector<std::string>& sets, const std::function<bool()>& stop,
-                   ChoiceTable& table) try {
+                   int threads, ChoiceTable& table) try {
   const Activity activity("diagnosing the rows");
   const StopScope scope(stop);
   const Choice& first = table.front.front();
@@ -145,10 +147,18 @@ void diagnose_rows(const Arguments& a, const std::vector<std::string>& sets, con
   const std::string backend = contended ? table.replay.backend : a.text("backend");
   table.diagnosis = diagnose_row(a.text("FILE"), sets, first.sets, backend, WhatIf::Row);
   table.front.front().limit = cause_text(table.diagnosis);
-  std::vector<std::vector<std::string>> others;
-  for (std::size_t i = 1; i < table.front.size(); ++i) others.push_back(table.front[i].sets);
-  const std::vector<std::string> causes = causes_of_rows(a.text("FILE"), sets, others, backend);
-  for (std::size_t i = 0; i < causes.size(); ++i) table.front[i + 1].limit = causes[i];
+  const bool is_whole = a.flag("all") || a.has("html") || a.text("format") != "text";
+  std::set<int> printed;
+  for (const Choice& row : printed_rows(table, is_whole)) printed.insert(row.id);
+  RowsToDiagnose others{.file = a.text("FILE"), .sets = sets, .sets_of_rows = {}, .backend = backend};
+  std::vector<Choice*> rows;
+  for (std::size_t i = 1; i < table.front.size(); ++i) {
+    if (!printed.contains(table.front[i].id)) continue;
+    rows.push_back(&table.front[i]);
+    others.sets_of_rows.push_back(table.front[i].sets);
+  }
+  const std::vector<std::string> causes = causes_of_rows(others, threads, stop);
+  for (std::size_t i = 0; i < causes.size(); ++i) rows[i]->limit = causes[i];
 } catch (const Stopped&) {
   table.diagnosis.not_simulated =
       fmt::format("not diagnosed in the time that was left; stagecraft run --what-if does it");
@@ -216,7 +226,8 @@ int execute_search(const Arguments& a) {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
     return NotedInterrupt::came() || (time && passed.count() >= time->value);
   };
-  if (!table.front.empty() && table.stopped != "interrupted") diagnose_rows(a, given.sets, is_over, table);
+  if (!table.front.empty() && table.stopped != "interrupted")
+    diagnose_rows(a, given.sets, is_over, thread_count(options.threads), table);
   {
     const Activity activity("reading published runs");
     table.interval = interval.get();

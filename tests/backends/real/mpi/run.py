@@ -242,12 +242,12 @@ def with_mpi(folder):
     jobs = [lambda s=s, n=n: same_numbers(folder, "chain", n, *s) for s, n in (chain_sets if full else chain_sets[1::2])]
     jobs += [lambda: same_numbers(folder, "forked", (3,)),
              # Eight devices: with two and four processes groups are whole, with three and eight they are not.
-             lambda: same_numbers(folder, "groups", (2, 3, 8)),
+             lambda: same_numbers(folder, "groups", (2, 3, 8) if full else (3,)),
              lambda: same_numbers(folder, "groups", (3,), "plan.shard=optimizer"),
              lambda: same_numbers(folder, "groups", (4,), "plan.shard={state: weights, reshard: true}"),
              lambda: same_numbers(folder, "groups", (4,), "plan.replicas=1", "plan.group={context: 4, context_type: a2a}", "plan.shard=gradients"),
              lambda: same_numbers(folder, "groups", (3,), "plan.replicas=1", "plan.group={tensor: 2, context: 2, context_type: p2p}"),
-             lambda: same_numbers(folder, "experts", (2, 3, 8)),
+             lambda: same_numbers(folder, "experts", (2, 3, 8) if full else (3,)),
              lambda: same_numbers(folder, "experts", (4,), "run.schedule=zb-h1", "plan.shard=gradients",
                                   "plan.group={tensor: 2, sequence: true, expert: 2, expert_tensor: 2}"),
              lambda: same_numbers(folder, "whole", (3,)),
@@ -261,7 +261,7 @@ def with_mpi(folder):
                                      "device 0: 0<1:1B0 has not ended", "device 1: 1<0:0F0 has not ended"]),
              lambda: stuck("broken", ["the second computation is broken"]),
              cut, lambda: killed(folder), alone_under_mpirun]
-    jobs += [lambda trial=trial: random_groups(folder, trial) for trial in range(100 if full else 4)]
+    jobs += [lambda trial=trial: random_groups(folder, trial) for trial in range(100 if full else 2)]
     jobs += [lambda n=n, seed=seed: collectives(n, seed) for n in (2, 3, 5) for seed in ((1, 2) if full else (1,))]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for job in [pool.submit(job) for job in jobs]:
