@@ -39,7 +39,7 @@ class PingPong : public Actions {
 };
 
 /// Device 0 computes and sends, device 1 computes and sends back, round after round.
-Program to_and_fro(int rounds) {
+Program back_and_forth(int rounds) {
   Program p;
   p.devices = 2;
   p.micro_batches = {rounds, rounds};
@@ -87,7 +87,7 @@ double median_gap(const Program& p, const Times& t) {
 
 double message_seconds(std::size_t bytes, double wait) {
   PingPong actions(bytes, wait);
-  const Program p = to_and_fro(kRounds);
+  const Program p = back_and_forth(kRounds);
   return median_gap(p, run_program(p, actions, nullptr, {}));
 }
 

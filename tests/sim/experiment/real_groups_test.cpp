@@ -12,6 +12,7 @@
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/trials.hpp"
 
 namespace stagecraft::real_groups_test {
 
@@ -196,12 +197,14 @@ TEST_CASE("what of a group a profile lacks is named, and leaves no verdict sure"
 }
 
 TEST_CASE("a profile has the layers and the collectives that each kind of group needs") {
-  for (const auto& [group, kinds] : std::vector<std::pair<std::string, std::vector<CollectiveKind>>>{
-           {"{tensor: 2}", {CollectiveKind::AllReduce}},
-           {"{tensor: 2, sequence: true}", {CollectiveKind::AllGather, CollectiveKind::ReduceScatter}},
-           {"{context: 2, context_type: p2p}", {}},
-           {"{context: 2, context_type: all_gather}", {CollectiveKind::AllGather, CollectiveKind::ReduceScatter}},
-           {"{context: 2, context_type: a2a}", {CollectiveKind::AllToAll}}}) {
+  std::vector<std::pair<std::string, std::vector<CollectiveKind>>> groups{
+      {"{tensor: 2, sequence: true}", {CollectiveKind::AllGather, CollectiveKind::ReduceScatter}},
+      {"{context: 2, context_type: a2a}", {CollectiveKind::AllToAll}},
+      {"{tensor: 2}", {CollectiveKind::AllReduce}},
+      {"{context: 2, context_type: p2p}", {}},
+      {"{context: 2, context_type: all_gather}", {CollectiveKind::AllGather, CollectiveKind::ReduceScatter}}};
+  if (!test::all_trials()) groups.resize(2);  // Each profile takes a second; other cases have a tensor group.
+  for (const auto& [group, kinds] : groups) {
     const std::string plan = "plan={planner: balanced, stages: 1, group: " + group + "}";
     CAPTURE(plan);
     const Experiment e = scenario({plan});
@@ -242,7 +245,9 @@ TEST_CASE("divided gradients are named, because their exchanges in each pass are
 }
 
 TEST_CASE("a validation of groups that share cores is not sure and says why") {
-  for (const char* file : {kGroups, kExperts}) {
+  std::vector<const char*> files{kExperts};
+  if (test::all_trials()) files.push_back(kGroups);
+  for (const char* file : files) {
     const Validated v = validate_experiment(scenario({"run.iterations=3"}, file), "cpu", "ideal", 0);
     CHECK(v.layers_measured == v.layers);
     if (usable_cores().count() < 8) CHECK(any_contains(v.validation.doubts, "which is not simulated with groups"));

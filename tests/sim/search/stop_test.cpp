@@ -82,7 +82,7 @@ class Looks {
   std::string where_;
 };
 
-const double kSecondsOfLooks = test::all_trials() ? 5 : 1;
+const double kSecondsOfLooks = test::all_trials() ? 5 : 0.3;
 
 }  // namespace
 
