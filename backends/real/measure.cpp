@@ -52,7 +52,7 @@ SecondsOf host_seconds_of(CacheFlush& flush) {
   };
 }
 
-/// All threads update arrays of their own, as the devices of a run do at the same time: they share the way to memory.
+/// Each thread updates other arrays, as the devices of a run do at the same time: they share the way to memory.
 void measure_updates(const ProfileRequest& request, const KernelFactory& factory, Profile& profile) {
   std::vector<Profile> of_threads(request.threads);
   on_threads(request.threads, [&](int t) {

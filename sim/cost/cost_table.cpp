@@ -131,7 +131,7 @@ LayerCost CostTable::at(LayerId id, DeviceTypeId device_type, double samples) co
 }
 
 /// Given and measured times come before computed ones. What a group or divided states exchange in the passes of a layer
-/// has a time of its own, which shapes tell.
+/// has another time, which shapes tell.
 bool CostTable::has_shapes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
   const Layer& layer = model_->layers[id];
   if (!rules_ || layer.operations.empty() || layer.times || !layer.times_on.empty()) return false;

@@ -37,7 +37,7 @@ std::string cause_text(const Diagnosis& d) {
   if (d.findings.empty()) return {};
   std::string text = d.first().cause;
   std::replace(text.begin(), text.end(), '-', ' ');
-  // A bubble is where the schedule is, which has a column of its own.
+  // A bubble is where the schedule is, which another column shows.
   return d.first().where.empty() || d.first().cause == "bubble" ? text : text + ": " + d.first().where;
 }
 

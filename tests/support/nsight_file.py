@@ -5,7 +5,7 @@ and no binary payloads.
 
 Two layers, each with one kernel of 30 and 31 us launched in its forward, and one of 60 and 61 us in its backward; a
 kernel of 5 us in the loss; and 40 us of NCCL on another stream at the same time as 20 us of the first kernels. Next to
-ranges, NVTX has a mark, a category, and the domain of NCCL with a range of its own; one range ends on another thread."""
+ranges, NVTX has a mark, a category, and the domain of NCCL with a range; one range ends on another thread."""
 import argparse
 import sqlite3
 
