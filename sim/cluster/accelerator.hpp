@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/collective_cost.hpp"
+#include "sim/cluster/collective_curve.hpp"
 #include "sim/config/fields.hpp"
 #include "sim/core/enum_array.hpp"
 #include "sim/core/number_format.hpp"
@@ -56,9 +56,10 @@ struct Accelerator {
   GroupedFacts grouped;
   Seconds launch{};  ///< Time of the host for one kernel in the framework of the measured runs.
   CollectiveConstants collectives;
-  bool collectives_by_links = false;  ///< Nothing was measured: a collective takes what its phases take on the links.
-  int domain = 1;                     ///< Devices that NVLink, or its like, connects at full rate.
-  Watts idle{}, busy{};               ///< Zero where not known.
+  std::vector<CollectiveCurve> curves;  ///< Measured collectives that the cluster names; they come before constants.
+  bool collectives_by_links = false;    ///< Nothing was measured: a collective takes what its phases take on the links.
+  int domain = 1;                       ///< Devices that NVLink, or its like, connects at full rate.
+  Watts idle{}, busy{};                 ///< Zero where not known.
 
   bool has(NumberFormat format) const { return formats[format].peak.value > 0; }
   /// The format of products that stay in 16 bits: bf16, or fp16 on devices without it.

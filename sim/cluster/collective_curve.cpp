@@ -30,6 +30,8 @@ const MapSpec& curve_fields() {
   static const MapSpec spec{
       .title = "Measured times of one collective on one system.",
       .fields = {config::text("system").doc("Devices, nodes and network."), config::text("source").doc("The report."),
+                 config::text("device").fallback("\"\"").doc(
+                     "Device type, as `stagecraft list devices` shows it. Default: any."),
                  config::choice("kind", kind_names()).doc("The collective."),
                  config::integer("ranks", 2, 1e7).doc("Members of the group."),
                  config::integer("nodes", 1, 1e7).doc("Nodes that they fill equally."),
@@ -43,6 +45,7 @@ CollectiveCurve read_curve(const Value& from, Problems& problems) {
   CollectiveCurve curve;
   curve.system = from.at("system").text;
   curve.source = from.at("source").text;
+  curve.device = from.at("device").text;
   curve.kind = kind_of(from.at("kind").text);
   curve.ranks = config::as_int(from.at("ranks"));
   curve.nodes = config::as_int(from.at("nodes"));
@@ -110,6 +113,12 @@ Seconds interpolate(const Points& p, std::size_t i, Bytes bytes) {
   return Seconds{std::exp(log_time)};
 }
 
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  return out + "\"";
+}
+
 double squared_error(const CollectiveCurve& curve, const Row3& x) {
   double sum = 0;
   for (const CollectiveCurve::Point& p : curve.points) {
@@ -138,11 +147,16 @@ const CollectiveCurve* find_curve(std::span<const CollectiveCurve> curves, Colle
   return nullptr;
 }
 
+std::optional<Seconds> curve_time(std::span<const CollectiveCurve> curves, CollectiveKind kind, const GroupShape& group,
+                                  Bytes bytes) {
+  if (group.ranks <= 1 || bytes.value <= 0) return std::nullopt;
+  const CollectiveCurve* curve = find_curve(curves, kind, group);
+  return curve ? curve->time_of(bytes) : std::nullopt;
+}
+
 Seconds collective_time(CollectiveKind kind, const GroupShape& group, Bytes bytes,
                         std::span<const CollectiveCurve> curves, const CollectiveConstants& constants, Bandwidth card) {
-  if (group.ranks <= 1 || bytes.value <= 0) return {};
-  const CollectiveCurve* curve = find_curve(curves, kind, group);
-  const std::optional<Seconds> measured = curve ? curve->time_of(bytes) : std::nullopt;
+  const std::optional<Seconds> measured = curve_time(curves, kind, group, bytes);
   return measured ? *measured : collective_time(kind, group, bytes, constants, card);
 }
 
@@ -198,6 +212,21 @@ std::vector<CollectiveCurve> load_collective_curves(const std::string& file) {
   root = config::check(root, collective_curve_fields(), "", problems);
   problems.throw_if_any();
   return read_collective_curves(root);
+}
+
+std::string to_yaml(std::span<const CollectiveCurve> curves, const std::string& title, const std::string& source) {
+  std::string text =
+      fmt::format("schema: collectives/1\ntitle: {}\nsource: {}\ncurves:\n", quoted(title), quoted(source));
+  for (const CollectiveCurve& c : curves) {
+    text += fmt::format("  - system: {}\n", quoted(c.system));
+    if (!c.device.empty()) text += fmt::format("    device: {}\n", c.device);
+    text += fmt::format("    source: {}\n    kind: {}\n    ranks: {}\n    nodes: {}\n    points: [\n", quoted(c.source),
+                        name(c.kind), c.ranks, c.nodes);
+    for (const CollectiveCurve::Point& p : c.points)
+      text += fmt::format("      [{:.0f}, {:.9g}]{}\n", p.bytes.value, p.time.value * 1e6,
+                          &p == &c.points.back() ? "]" : ",");
+  }
+  return text;
 }
 
 }  // namespace stagecraft

@@ -19,6 +19,7 @@ struct CollectiveCurve {
   };
 
   std::string system, source;
+  std::string device = {};  ///< Preset of the devices; empty: any.
   CollectiveKind kind = CollectiveKind::AllReduce;
   int ranks = 2, nodes = 1;
   std::vector<Point> points;  ///< Sorted by bytes, all different.
@@ -30,6 +31,9 @@ struct CollectiveCurve {
 
 /// The first curve of this kind for a group of this shape whose members fill their nodes equally, or null.
 const CollectiveCurve* find_curve(std::span<const CollectiveCurve>, CollectiveKind, const GroupShape&);
+
+/// Measured where a curve has the size; nothing where none has.
+std::optional<Seconds> curve_time(std::span<const CollectiveCurve>, CollectiveKind, const GroupShape&, Bytes);
 
 /// Measured where a curve knows the size, else by the formula.
 Seconds collective_time(CollectiveKind, const GroupShape&, Bytes, std::span<const CollectiveCurve>,
@@ -52,6 +56,8 @@ CurveFit fit(const CollectiveCurve&);
 const config::MapSpec& collective_curve_fields();
 std::vector<CollectiveCurve> read_collective_curves(const config::Value& checked);
 std::vector<CollectiveCurve> load_collective_curves(const std::string& file);
+/// Serializes to YAML; read_collective_curves() is its inverse.
+std::string to_yaml(std::span<const CollectiveCurve>, const std::string& title, const std::string& source);
 
 /// The curve in the text that a program of nccl-tests prints: times out of place, ranks and nodes from its list of
 /// devices. `file` names the text in errors. The kind comes from the line that names the test, or else from `kind`;

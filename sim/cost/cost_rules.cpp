@@ -39,10 +39,15 @@ bool CostRules::is_measured(CollectiveKind kind, CollectiveUse use, const GroupS
   return measured_time(*this, kind, use, group, Bytes{1}, type).has_value();
 }
 
+bool CostRules::has_curve(CollectiveKind kind, const GroupShape& group, DeviceTypeId type) const {
+  return group.ranks > 1 && find_curve(accelerators[type].curves, kind, group) != nullptr;
+}
+
 Seconds CostRules::time_of(CollectiveKind kind, const GroupShape& group, Bytes bytes, DeviceTypeId type) const {
   if (bytes.value > 0)
     if (const auto time = measured_time(*this, kind, CollectiveUse::Ops, group, bytes, type)) return *time;
   const Accelerator& device = accelerators[type];
+  if (const auto time = curve_time(device.curves, kind, group, bytes)) return *time;
   if (device.collectives_by_links) return links->time(kind, group, bytes);
   return collective_time(kind, group, bytes, device.collectives, node.card);
 }
@@ -51,6 +56,7 @@ Seconds CostRules::ring_time(CollectiveKind kind, const GroupShape& group, Bytes
   if (bytes.value > 0)
     if (const auto time = measured_time(*this, kind, CollectiveUse::Parameters, group, bytes, type)) return *time;
   const Accelerator& device = accelerators[type];
+  if (const auto time = curve_time(device.curves, kind, group, bytes)) return *time;
   if (device.collectives_by_links) return links->ring_time(kind, group, bytes);
   return collective_time(kind, group, bytes, device.collectives, node.card);
 }

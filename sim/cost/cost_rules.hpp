@@ -32,12 +32,15 @@ struct CostRules {
   DeviceTypeId profiled;                   ///< The type of device that it is of.
   double gathered_bytes = 2;  ///< Bytes of each weight that devices gather which divide states: bf16, as frameworks do.
 
-  /// One collective without contention, by the constants of the device type or by the links.
+  /// One collective without contention, by a profile, a curve of the cluster, the constants of the device
+  /// type, or the links.
   Seconds time_of(CollectiveKind, const GroupShape&, Bytes, DeviceTypeId) const;
   /// A sum of gradients, or a gather of weights, which run as rings.
   Seconds ring_time(CollectiveKind, const GroupShape&, Bytes, DeviceTypeId) const;
   /// Whether the profile has such collectives.
   bool is_measured(CollectiveKind, CollectiveUse, const GroupShape&, DeviceTypeId) const;
+  /// Whether a curve of the cluster is of such collectives.
+  bool has_curve(CollectiveKind, const GroupShape&, DeviceTypeId) const;
   RunFormats formats(DeviceTypeId type) const { return {format, accelerators[type].wide_format()}; }
 };
 

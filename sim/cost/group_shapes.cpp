@@ -104,4 +104,31 @@ ShardGroups expert_shard_groups(const StageShape& shape, const NodeShape& node) 
   return cut(expert_data_group(shape.degrees, node), shape.shard_copies());
 }
 
+namespace {
+
+GroupShape exchange_group(const OpCollective& c, const GroupShape& whole) {
+  if (c.part == GroupPart::InsideNodes) return {.ranks = whole.local(), .stride = whole.stride};
+  if (c.part != GroupPart::AcrossNodes) return whole;
+  return {.ranks = whole.nodes(), .ranks_per_node = 1, .stride = whole.stride * whole.local()};
+}
+
+}  // namespace
+
+GroupShape group_of(const OpCollective& c, const StageShape& shape, const NodeShape& node) {
+  const Degrees& d = shape.degrees;
+  switch (c.axis) {
+    case Axis::Tensor:
+      return tensor_group(d, node);
+    case Axis::Context:
+      return context_group(d, node);
+    case Axis::Expert:
+      return c.kind == CollectiveKind::AllToAll ? exchange_group(c, expert_group(d, node))
+                                                : expert_tensor_group(d, node);
+    case Axis::Data:
+      break;
+  }
+  const ShardGroups groups = c.of_experts ? expert_shard_groups(shape, node) : shard_groups(shape, node);
+  return c.part == GroupPart::AcrossCopies ? groups.outer : groups.inner;
+}
+
 }  // namespace stagecraft

@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/cost/stage_cost.hpp"
+#include "sim/experiment/plan_collectives.hpp"
 #include "sim/plan/overlap.hpp"
 
 namespace stagecraft {
@@ -27,7 +27,7 @@ class GapFinder {
       if (!has_group || !costs_.is_profiled(type_) || !costs_.rules()) continue;
       const auto samples = static_cast<double>(samples_at_once(stage, 0));
       if (shape.degrees.divides()) add_layers(shape, samples);
-      add_collectives(shape, samples);
+      add_collectives(stage);
     }
     std::vector<std::string> list;
     for (const auto& [group, names] : layers_)
@@ -51,37 +51,10 @@ class GapFinder {
     }
   }
 
-  void add_collectives(const StageShape& shape, double samples) {
-    const CostRules& rules = *costs_.rules();
-    const Degrees& d = shape.degrees;
-    const EachPass<OpCollectives> lists = layer_collectives(costs_, shape, type_, samples);
-    for (const OpCollectives* list : {&lists.forward, &lists.input_gradient, &lists.weight_gradient})
-      for (const OpCollective& c : *list) {
-        if (c.axis == Axis::Data)
-          need(CollectiveUse::Parameters, c.kind, shard_groups(shape, rules.node).inner);
-        else
-          need(CollectiveUse::Ops, c.kind,
-               c.axis == Axis::Tensor               ? tensor_group(d, rules.node)
-               : c.axis == Axis::Context            ? context_group(d, rules.node)
-               : c.kind == CollectiveKind::AllToAll ? expert_group(d, rules.node)
-                                                    : expert_tensor_group(d, rules.node));
-      }
-    const DeviceParameters parameters = device_parameters(shape.layers, d, p_.model());
-    for (const OpCollectives& list : {sum_of_gradients(parameters.dense, parameters.experts, shape, rules, type_),
-                                      gather_of_weights(parameters.dense, parameters.experts, shape, rules, type_)})
-      for (const OpCollective& c : list) {
-        const ShardGroups groups =
-            c.of_experts ? expert_shard_groups(shape, rules.node) : shard_groups(shape, rules.node);
-        need(CollectiveUse::Parameters, c.kind, c.part == GroupPart::AcrossCopies ? groups.outer : groups.inner);
-      }
-    // See add_gathers() of stage_cost.cpp.
-    if (d.tensor > 1 && !d.sequence && rules.software.exposed_messages > 0 && p_.plan.stages.size() > 1)
-      need(CollectiveUse::Ops, CollectiveKind::AllGather, tensor_group(d, rules.node));
-  }
-
-  void need(CollectiveUse use, CollectiveKind kind, const GroupShape& group) {
-    if (group.ranks > 1 && !costs_.rules()->is_measured(kind, use, group, type_))
-      collectives_.emplace(use, kind, group.ranks);
+  void add_collectives(const Stage& stage) {
+    for (const PlanCollective& c : collectives_of(p_, stage, type_))
+      if (!costs_.rules()->is_measured(c.kind, c.use, c.group, type_))
+        collectives_.emplace(c.use, c.kind, c.group.ranks);
   }
 
   const PlannedExperiment& p_;

@@ -49,7 +49,7 @@ class Expander {
       config::apply_overrides(base, *overrides, path + ".override", problems_);
     }
     if (const Value* name = value.find("name"); name && base.is_map()) set_name(base, name->text, true);
-    for (const char* key : {"changes", "jitter"})
+    for (const char* key : {"changes", "jitter", "collectives", "collective_systems"})
       if (const Value* addition = value.find(key); addition && base.is_map()) add_to(base, key, *addition);
     value = std::move(base);
   }
@@ -130,20 +130,20 @@ class Expander {
   }
 
   bool stands_beside_base(const std::string& key) const {
-    const bool of_clusters = key == "changes" || key == "jitter";
+    const bool of_clusters = key == "changes" || key == "jitter" || key == "collectives" || key == "collective_systems";
     return key == "base" || key == "override" || key == "schema" || key == "name" || key.starts_with("x-") ||
            (of_clusters && kind_ == FileKind::Cluster);
   }
 
-  /// Appends a list to the list of the base.
-  static void add_to(Value& base, const char* key, const Value& addition) {
+  /// Appends changes to the changes of the base; another value replaces the value of the base.
+  static void add_to(Value& base, std::string_view key, const Value& addition) {
     Value* old = base.find(key);
-    if (old && old->is_list() && addition.is_list())
+    if (old && key == "changes" && old->is_list() && addition.is_list())
       old->items.insert(old->items.end(), addition.items.begin(), addition.items.end());
     else if (old)
       *old = addition;
     else
-      base.members.push_back({key, addition.where, addition});
+      base.members.push_back({std::string(key), addition.where, addition});
   }
 
   static void set_name(Value& map, const std::string& name, bool replace) {
@@ -202,7 +202,7 @@ bool check_schema_line(const Value& root, const std::string& kind, Problems& pro
   if (line->text == expected || line->text == second) return true;
   const auto slash = line->text.find('/');
   const std::string other = line->text.substr(0, slash);
-  const std::vector<std::string> kinds = {"scenario", "model", "cluster", "sweep", "profile"};
+  const std::vector<std::string> kinds = {"scenario", "model", "cluster", "sweep", "profile", "collectives"};
   if (other != kind && std::find(kinds.begin(), kinds.end(), other) != kinds.end())
     problems.add(line->where, "schema", fmt::format("this is a {} file; a {} file was expected here", other, kind),
                  command_for(other, kind, line->where.file), "schema");

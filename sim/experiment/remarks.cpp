@@ -7,6 +7,7 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/curves.hpp"
 #include "sim/experiment/profile_gaps.hpp"
 #include "sim/experiment/scenario_version.hpp"
 
@@ -146,6 +147,7 @@ std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
   add_pairs(p.experiment, lines);
   if (const std::vector<std::string> gaps = unmeasured_in_groups(p); !gaps.empty())
     lines.push_back(fmt::format("the profile lacks {}, whose times are computed", join(gaps)));
+  for (std::string& note : notes_on_curves(p)) lines.push_back(std::move(note));
   add_old_names(p.experiment, lines);
   add_idle_devices(p, lines);
   if (const Bytes apart = unexchanged_gradients(p, trains); apart.value > 0)

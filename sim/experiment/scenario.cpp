@@ -12,6 +12,7 @@
 #include "sim/core/file.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/curves.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/scenario_version.hpp"
@@ -154,6 +155,7 @@ Value load_part(const std::string& file, FileKind kind, const char* key, const c
   wrapped = config::check(wrapped, spec, "", problems);
   problems.throw_if_any();
   if (kind == FileKind::Cluster) expand_platform(*wrapped.find(key), problems);
+  if (kind == FileKind::Cluster) expand_curves(*wrapped.find(key), problems);
   problems.throw_if_any();
   return wrapped.at(key);
 }
@@ -234,6 +236,7 @@ Value checked_scenario(Value tree, const std::vector<config::Member>& overrides,
   refuse_groups(tree, problems);
   tree = config::check(tree, scenario_fields(), "", problems);
   if (Value* profile = tree.find("profile")) expand_profile(*profile, problems);
+  if (Value* cluster = tree.find("cluster")) expand_curves(*cluster, problems);
   return tree;
 }
 

@@ -7,6 +7,7 @@
 #include "sim/config/fields.hpp"
 #include "sim/core/number_format.hpp"
 #include "sim/cost/software.hpp"
+#include "sim/experiment/curves.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/planner.hpp"
@@ -53,6 +54,7 @@ MapSpec make_cluster_common() {
                .fields = {text("schema").optional().doc("cluster/1 at the top of a cluster file."),
                           text("name").fallback("cluster").doc("One word for results."),
                           text("title").optional().doc("Title for people.")}};
+  for (Field& field : curve_fields_of_cluster()) spec.fields.push_back(std::move(field));
   for (Field& field : change_fields()) spec.fields.push_back(std::move(field));
   return spec;
 }

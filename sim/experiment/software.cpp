@@ -6,6 +6,7 @@
 
 #include "sim/cluster/device_presets.hpp"
 #include "sim/cluster/link_collectives.hpp"
+#include "sim/experiment/curves.hpp"
 #include "sim/experiment/library.hpp"
 
 namespace stagecraft {
@@ -62,6 +63,7 @@ std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const std::s
     const std::string file = type.preset.empty() ? "" : find_file(FileKind::Device, type.preset, "");
     rules->accelerators.push_back(file.empty() ? accelerator_from_rates(type, asked, *cluster)
                                                : with_changes(type, load_accelerator(file)));
+    rules->accelerators.back().curves = curves_of(tree.at("cluster"), type);
   }
   rules->format = format_of(tree.at("run"), rules->accelerators);
   rules->node = node_shape(*cluster);

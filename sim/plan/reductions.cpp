@@ -227,23 +227,39 @@ GroupShape shape_of(const Devices& group, const Cluster& cluster) {
   return {static_cast<int>(std::ssize(group)), members.size() == 1 ? 0 : fullest};
 }
 
+/// A collective that was measured may have been more than a ring, such as a tree of NVLS, which crosses links less.
+LinkCollectives::Carried carried_as(bool is_measured) {
+  return is_measured ? LinkCollectives::Carried::OncePerNode : LinkCollectives::Carried::AsRing;
+}
+
+/// How a sum or a gather over the holders of equal parameters crosses the links at least.
+LinkCollectives::Carried carried_as(CollectiveKind kind, const StageShape& shape, const CostRules& rules,
+                                    DeviceTypeId type) {
+  return carried_as(rules.has_curve(kind, shard_groups(shape, rules.node).inner, type));
+}
+
 /// Prices by shape know one rate between nodes, that of the first two. What the links between these very devices carry
 /// can take longer: over a slow link between sites, or an oversubscribed network. A reduce-scatter and an all-gather
 /// carry half of an all-reduce each. A stack that overlaps sums has the backward of the last micro-batch to hide one.
 Seconds longer_sum(Seconds by_shape, double dense, const Reduction& r, const StageShape& shape, Seconds backward,
-                   const CostRules& rules) {
+                   const CostRules& rules, DeviceTypeId type) {
   if (!rules.links || shape.sums_each_pass()) return by_shape;
-  const Seconds all_reduce = rules.links->least_time(r.groups, Bytes{dense * rules.software.gradient_bytes});
-  const Seconds sum = shape.sharding == StateSharding::None ? all_reduce : all_reduce / 2;
+  const bool divides = shape.sharding != StateSharding::None;
+  const CollectiveKind kind = divides ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce;
+  const Seconds all_reduce = rules.links->least_time(r.groups, Bytes{dense * rules.software.gradient_bytes},
+                                                     carried_as(kind, shape, rules, type));
+  const Seconds sum = divides ? all_reduce / 2 : all_reduce;
   return std::max(by_shape, sum - std::min(rules.software.data_overlap * sum, backward));
 }
 
 /// How much longer than by its price the gather after the update takes, which is part of the sum here. A forward is
 /// there to hide it.
 Seconds longer_gather(Seconds by_shape, double dense, const Reduction& r, const StageShape& shape, Seconds forward,
-                      const CostRules& rules) {
+                      const CostRules& rules, DeviceTypeId type) {
   if (!rules.links || shape.sums_each_pass() || shape.sharding == StateSharding::None) return {};
-  const Seconds gather = rules.links->least_time(r.groups, Bytes{dense * 2}) / 2;
+  const Seconds gather =
+      rules.links->least_time(r.groups, Bytes{dense * 2}, carried_as(CollectiveKind::AllGather, shape, rules, type)) /
+      2;
   return std::max(Seconds{}, gather - std::min(rules.software.data_overlap * gather, forward) - by_shape);
 }
 
@@ -261,8 +277,8 @@ void price_reductions(Plan& plan, const CostTable& costs) {
       r.bytes = Bytes{(p.dense + p.experts) * rules.software.gradient_bytes};
       const StageCost cost = stage_cost(costs, shape, type, static_cast<double>(samples_at_once(stage, 0)));
       const GradientTimes by_shape = gradient_times(p.dense, p.experts, shape, rules, type);
-      r.cost = longer_sum(by_shape.sum, p.dense, r, shape, cost.backward, rules) +
-               longer_gather(by_shape.gather, p.dense, r, shape, cost.forward, rules);
+      r.cost = longer_sum(by_shape.sum, p.dense, r, shape, cost.backward, rules, type) +
+               longer_gather(by_shape.gather, p.dense, r, shape, cost.forward, rules, type);
     } else {
       // Where holders are divided differently, the largest part takes the longest.
       int tensor = stage.shape.degrees.tensor;
@@ -271,11 +287,14 @@ void price_reductions(Plan& plan, const CostTable& costs) {
       r.bytes = bytes;
       const GroupShape ends = r.groups.empty() ? GroupShape{} : shape_of(r.groups.front(), costs.cluster());
       const Accelerator& device = rules.accelerators[type];
-      if (device.collectives_by_links)
+      if (const auto measured = curve_time(device.curves, CollectiveKind::AllReduce, ends, bytes))
+        r.cost = *measured;
+      else if (device.collectives_by_links)
         r.cost = r.groups.empty() ? Seconds{} : rules.links->ring_time(r.groups.front(), bytes);
       else
         r.cost = collective_time(CollectiveKind::AllReduce, ends, bytes, device.collectives, rules.node.card);
-      if (rules.links) r.cost = std::max(*r.cost, rules.links->least_time(r.groups, bytes));
+      const bool is_measured = rules.has_curve(CollectiveKind::AllReduce, ends, type);
+      if (rules.links) r.cost = std::max(*r.cost, rules.links->least_time(r.groups, bytes, carried_as(is_measured)));
     }
   }
 }
@@ -291,10 +310,10 @@ void price_buckets(Reduction& r, const StageShape& shape, const CostRules& rules
   for (ReductionBucket& bucket : r.buckets) {
     const DeviceParameters& p = bucket.gradients.parameters;
     const GradientTimes by_shape = gradient_times(p.dense, p.experts, shape, exposed, type);
-    bucket.cost = longer_sum(by_shape.sum, p.dense, r, shape, {}, exposed);
+    bucket.cost = longer_sum(by_shape.sum, p.dense, r, shape, {}, exposed, type);
   }
   const GradientTimes by_shape = gradient_times(whole.dense, whole.experts, shape, rules, type);
-  *r.buckets.back().cost += longer_gather(by_shape.gather, whole.dense, r, shape, forward, rules);
+  *r.buckets.back().cost += longer_gather(by_shape.gather, whole.dense, r, shape, forward, rules, type);
 }
 
 }  // namespace

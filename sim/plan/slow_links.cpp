@@ -49,18 +49,25 @@ bool has_links_between_nodes(const Stage& stage, const Cluster& cluster) {
 /// What the links between the devices of a stage permit its collectives.
 class StageLinks {
  public:
-  StageLinks(const Stage& stage, const LinkCollectives& links) : stage_(stage), links_(links) {}
+  StageLinks(const Stage& stage, const CostRules& rules, DeviceTypeId type)
+      : stage_(stage), rules_(rules), type_(type) {}
 
   Seconds least_time(const OpCollective& c) {
     if (c.part != GroupPart::Whole && c.part != GroupPart::InsideCopies) return {};  // Priced by shape alone.
     const auto [entry, is_new] = floors_.try_emplace({c.axis, c.of_experts, c.kind});
     using Carried = LinkCollectives::Carried;
-    if (is_new)  // Divided state is gathered and summed in rings.
-      entry->second = links_.floor(c.kind, groups_of(c), c.axis == Axis::Data ? Carried::AsRing : Carried::OncePerNode);
+    if (is_new) {  // Divided state is gathered and summed in rings, and a measured time knows what it ran as.
+      const bool is_ring = c.axis == Axis::Data && !has_curve(c);
+      entry->second = rules_.links->floor(c.kind, groups_of(c), is_ring ? Carried::AsRing : Carried::OncePerNode);
+    }
     return entry->second.time(c.bytes);
   }
 
  private:
+  bool has_curve(const OpCollective& c) const {
+    return rules_.has_curve(c.kind, group_of(c, stage_.shape, rules_.node), type_);
+  }
+
   DeviceGroups groups_of(const OpCollective& c) const {
     switch (c.axis) {
       case Axis::Tensor:
@@ -78,7 +85,8 @@ class StageLinks {
   }
 
   const Stage& stage_;
-  const LinkCollectives& links_;
+  const CostRules& rules_;
+  DeviceTypeId type_;
   std::map<std::tuple<Axis, bool, CollectiveKind>, LinkFloor> floors_;
 };
 
@@ -119,7 +127,7 @@ void wait_for_slow_links(const Stage& stage, const CostTable& costs, DeviceTypeI
   if (!rules.links || rules.flows || stage.dense.devices.size() < 2 || stage.shape.task != StageTask::Whole) return;
   if (!has_links_between_nodes(stage, costs.cluster())) return;
   const EachPass<OpCollectives> lists = layer_collectives(costs, stage.shape, type, samples);
-  StageLinks links(stage, *rules.links);
+  StageLinks links(stage, rules, type);
   LayerPasses& p = cost.passes;
   const bool ahead = rules.software.gathers_ahead;
   for (const auto& [pass, list] :

@@ -23,8 +23,9 @@ Accelerator device_named(const std::string& name) {
 }
 
 /// The constants of one collective, from what a program of nccl-tests prints.
-int fit_collective(const std::string& file, const std::string& text) {
-  const CollectiveCurve curve = read_nccl_tests(text, file);
+int fit_collective(const Arguments& a, const std::string& file, const std::string& text) {
+  CollectiveCurve curve = read_nccl_tests(text, file);
+  if (a.has("device")) curve.device = a.text("device");
   const CurveFit constants = fit(curve);
   double worst = 0;
   for (const CollectiveCurve::Point& p : curve.points)
@@ -32,7 +33,9 @@ int fit_collective(const std::string& file, const std::string& text) {
   print(fmt::format("{} of {} devices on {}, {} sizes: {} + S / {} + {:.4g} ns sqrt(S / byte), at most {:.1f} % off\n",
                     name(curve.kind), curve.ranks, pluralize(curve.nodes, "node"), curve.points.size(),
                     to_text(constants.alpha), to_text(constants.rate), constants.root * 1e9, 100 * worst));
-  return 0;
+  if (!a.has("out")) return 0;
+  write_output_of(a, "out", to_yaml(std::span(&curve, 1), "Measured collectives", file), CommentStyle::Hash);
+  return print("wrote " + a.text("out") + "\n"), 0;
 }
 
 std::vector<FreeNumber> free_numbers(const std::string& words) {
@@ -87,12 +90,7 @@ int fit_simulated(const PredictionSet& runs, const Accelerator& device) {
 int execute_calibrate(const Arguments& a) {
   const std::string file = a.text("FILE");
   const std::string text = read_file(file);
-  if (!file.ends_with(".csv")) {
-    if (a.has("device") || a.has("out"))
-      throw InputError("a log of nccl-tests gives constants to print, and no device file",
-                       "leave out --device and --out");
-    return fit_collective(file, text);
-  }
+  if (!file.ends_with(".csv")) return fit_collective(a, file, text);
   if (!a.has("device")) throw InputError("whose runs are these?", "--device h100-sxm; stagecraft list devices");
   const Accelerator device = device_named(a.text("device"));
   if (a.flag("simulate")) {
@@ -123,7 +121,7 @@ extern const Command calibrate{
         {{"FILE",
           Argument::Kind::Text,
           "X.csv: a run on each line, columns as in scenarios/predictions; other files: output of nccl-tests, "
-          "whose constants are printed",
+          "whose constants are printed, and whose curve --out writes",
           {},
           true},
          {"--device", Argument::Kind::Text, "Device type of the runs, as stagecraft list devices shows it"},
@@ -131,7 +129,8 @@ extern const Command calibrate{
           "Numbers to fit together, of share,launch,card; without it, the share of each format alone"},
          {"--simulate", Argument::Kind::Flag, "Fit the shares to simulations of the runs in place of the closed form"},
          {"--out", Argument::Kind::Text,
-          "Device file to write; scenarios read it from FOLDER/topologies/devices with STAGECRAFT_PATH=FOLDER"},
+          "Device file to write; scenarios read it from FOLDER/topologies/devices with STAGECRAFT_PATH=FOLDER. Of "
+          "nccl-tests: curve for cluster.collectives"},
          force_argument(),
          quiet_argument()},
     .run = execute_calibrate,

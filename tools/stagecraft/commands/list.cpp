@@ -97,6 +97,7 @@ const Kind kKinds[] = {{"schedules", [] { return entries_of(schedules::catalog()
                        {"software", software},
                        {"generators", [] { return entries_of(topology_generators::catalog()); }},
                        {"collectives", [] { return entries_of(collective_algorithms::catalog()); }},
+                       {"curves", [] { return files_of(FileKind::Collectives); }},
                        {"tasks", [] { return entries_of(tasks::catalog()); }},
                        {"optimizers", [] { return entries_of(optimizers()); }},
                        {"models", [] { return files_of(FileKind::Model); }},
@@ -150,7 +151,7 @@ extern const Command list{
     .name = "list",
     .summary =
         "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, devices, software, "
-        "collectives, "
+        "collectives, curves, "
         "scenarios, sweeps, profiles or what is published",
     .group = "Inspect",
     .example = "stagecraft list schedules",
