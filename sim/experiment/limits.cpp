@@ -133,13 +133,12 @@ void check_group_policy(const PlannedExperiment& p) {
       throw InputError({{plan.where("shard"), "plan.shard.within",
                          "sums within groups that span both directions of a pipeline are not played as messages yet",
                          "run.collectives: cost", "collectives"}});
-    const StageShape& first = p.plan.stages.front().shape;
-    if (any_stage([&](const StageShape& s) {
-          return s.degrees.group() != first.degrees.group() || s.sharding != first.sharding;
-        }))
-      throw InputError({{plan.where("stages"), "plan.stages",
-                         "collectives of stages with groups of their own are not played as messages yet",
-                         "run.collectives: cost", "collectives"}});
+    for (const Reduction& r : derive_reductions(p.plan, p.model()))
+      for (const StageId s : r.stages)
+        if (p.plan.stage(s).shape.degrees.group() != p.plan.stage(r.stages.front()).shape.degrees.group())
+          throw InputError({{plan.where("stages"), "plan.stages",
+                             "weights that stages with different groups tie are not summed by messages yet",
+                             "run.collectives: cost", "collectives"}});
   }
   if (!e.rules && any_stage([](const StageShape& s) { return s.recomputes_outputs(); }))
     throw InputError({{plan.where("recompute"), "plan.recompute",

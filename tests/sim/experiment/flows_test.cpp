@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -22,22 +23,22 @@ constexpr const char* kWide = "{base: gpt-1.3b, override: {layers: 2, sequence: 
 constexpr const char* kDense = "{base: llama-3-8b, override: {layers: 2, sequence: 1024, vocabulary: 16384}}";
 
 std::string text(const std::string& plan, const std::string& run, const std::string& nics = "each",
-                 const char* model = kExperts) {
+                 const char* model = kExperts, int nodes = 2, int gpus = 8, const char* planner = "balanced") {
   return fmt::format(R"(schema: scenario/2
 model: {}
 cluster:
   generator: nvlink_pods
   types: {{gpu: {{peak: 500 TFLOP/s, memory: 800 GiB, memory_bandwidth: 3 TB/s}}}}
-  nodes: [{{name: node, count: 2, gpus: 8, type: gpu, inside: nvswitch, nics: {}}}]
+  nodes: [{{name: node, count: {}, gpus: {}, type: gpu, inside: nvswitch, nics: {}}}]
   links:
     nvlink: {{bandwidth: 300 GB/s, latency: 1 us}}
     nic: {{bandwidth: 50 GB/s, latency: 3 us}}
     pcie: {{bandwidth: 400 GB/s, latency: 0 us}}
-plan: {{planner: balanced, {}}}
+plan: {{planner: {}, {}}}
 run: {{{}}}
 software: megatron-core
 )",
-                     model, nics, plan, run);
+                     model, nodes, gpus, nics, planner, plan, run);
 }
 
 CompiledExperiment compiled(const std::string& scenario) {
@@ -152,35 +153,106 @@ TEST_CASE("folded and unfolded collectives take the same time on 50 random divis
   }
 }
 
-// Two replicas of a group of eight fill two nodes. Each of the eight rings of two devices moves 2 (2-1)/2 S = S bytes
-// each way, all of them over the one card of a node, so the sum takes 8 S / B and 2 latencies over NVLink-free routes.
-TEST_CASE("eight data-parallel rings share the card of a node") {
-  const std::string run_fields = fmt::format("{}, collectives: flows", kRun);
+namespace {
+
+/// A tensor group on each of N nodes: G rings of N devices. Each of their 2 (N - 1) phases moves S/N bytes (Patarasuk
+/// and Yuan 2009), and all G rings send them over the one card of a node.
+void check_rings(int gpus, int nodes, const char* backend) {
+  CAPTURE(gpus);
+  CAPTURE(nodes);
+  CAPTURE(backend);
   const CompiledExperiment c =
-      compiled(text("stages: 1, replicas: 2, group: {tensor: 8}", run_fields, "shared", kDense));
-  const double sum_bytes = c.costs.at(StageId{0}, 0).collectives->gradient_sum.at(0).bytes.value;
-  const LinkRate card = LinkTable(*c.experiment.cluster).link(DeviceId{0}, DeviceId{8});
-  CHECK(card.bandwidth.value == 50e9);
+      compiled(text(fmt::format("stages: 1, replicas: {}, group: {{tensor: {}}}", nodes, gpus),
+                    fmt::format("{}, collectives: flows", kRun), "shared", gpus > 8 ? kWide : kDense, nodes, gpus));
+  const double bytes = c.costs.at(StageId{0}, 0).collectives->gradient_sum.at(0).bytes.value;
+  const LinkRate card = LinkTable(*c.experiment.cluster).link(DeviceId{0}, DeviceId{gpus});
+  REQUIRE(card.bandwidth.value == 50e9);
+  const auto sum_of = [&](int rings) { return 2 * (nodes - 1) * (rings * bytes / nodes / 50e9 + card.latency.value); };
+  const Timeline timeline = execute(c, backend), ideal = execute(c, "ideal");
+  int sums = 0;
+  for (const InstructionId n : c.program.instructions.ids()) {
+    const Instruction& i = c.program.at(n);
+    if (i.kind != InstructionKind::Collective) continue;
+    const double lasted = timeline.end[n] - timeline.start[n], alone = ideal.end[n] - ideal.start[n];
+    if (c.program.collective(i).purpose != Purpose::GradientSum) {  // On NVLink, which no other message uses.
+      CHECK(lasted == doctest::Approx(alone).epsilon(1e-9));
+      continue;
+    }
+    // Parts of the array are whole bytes.
+    CHECK(lasted == doctest::Approx(sum_of(gpus)).epsilon(1e-8));
+    CHECK(alone == doctest::Approx(sum_of(1)).epsilon(1e-8));
+    ++sums;
+  }
+  CHECK(sums == 2 * nodes);  // Two iterations.
+}
+
+}  // namespace
+
+TEST_CASE("data-parallel rings share the card of a node, and tensor groups inside do not notice") {
+  for (const auto& [gpus, nodes] : {std::pair{8, 2}, {2, 2}, {16, 2}, {4, 4}, {8, 3}, {2, 8}}) {
+    check_rings(gpus, nodes, "fluid");
+    if (gpus * nodes <= 16) check_rings(gpus, nodes, "simgrid");
+  }
+}
+
+// Each stage has a device on both nodes, and both stages share the card of each node. After its last backward stage 1
+// sums S bytes of gradients in a ring of two: two latencies, and twice S/2 bytes each way. Stage 0 exchanges E bytes of
+// rows of experts meanwhile, which lasts longer. Max-min fairness gives both half of the card while both send.
+TEST_CASE("an exchange of experts and a sum of gradients divide the card that both use") {
+  const CompiledExperiment c = compiled(text(
+      "group: {expert: 2}, stages: [{layers: [tok..l0], devices: [node0.gpu0, node1.gpu0], micro_batch_size: 16}, "
+      "{layers: [l1..loss], devices: [node0.gpu1, node1.gpu1], micro_batch_size: 16}]",
+      "schedule: 1f1b, micro_batches: 4, iterations: 1, collectives: flows", "shared", kExperts, 2, 2, "explicit"));
+  const double rate = 50e9, latency = LinkTable(*c.experiment.cluster).link(DeviceId{0}, DeviceId{2}).latency.value;
   for (const char* backend : {"fluid", "simgrid"}) {
     CAPTURE(backend);
-    const Timeline timeline = execute(c, backend);
-    const Timeline ideal = execute(c, "ideal");
-    int sums = 0;
+    const Timeline t = execute(c, backend);
+    InstructionId sum, exchange;
     for (const InstructionId n : c.program.instructions.ids()) {
       const Instruction& i = c.program.at(n);
-      const double lasted = timeline.end[n] - timeline.start[n];
       if (i.kind != InstructionKind::Collective) continue;
-      const Collective& collective = c.program.collective(i);
-      if (collective.purpose == Purpose::GradientSum) {
-        CHECK(lasted == doctest::Approx(8 * sum_bytes / 50e9 + 2 * card.latency.value).epsilon(1e-9));
-        CHECK(ideal.end[n] - ideal.start[n] ==
-              doctest::Approx(sum_bytes / 50e9 + 2 * card.latency.value).epsilon(1e-9));
-        ++sums;
-      } else {  // The tensor group stays on NVLink, which no other message uses.
-        CHECK(lasted == doctest::Approx(ideal.end[n] - ideal.start[n]).epsilon(1e-9));
-      }
+      const Collective& one = c.program.collective(i);
+      if (one.purpose == Purpose::GradientSum && i.stage == StageId{1}) sum = n;
+      if (one.purpose == Purpose::ExpertActivation && i.stage == StageId{0} && one.op == 'B' && one.micro_batch == 3)
+        exchange = n;
     }
-    CHECK(sums == 4);  // Two iterations, two replicas.
+    REQUIRE(sum.valid());
+    REQUIRE(exchange.valid());
+    const Collective &ring = c.program.collective(c.program.at(sum)),
+                     &rows = c.program.collective(c.program.at(exchange));
+    REQUIRE(c.program.phases_of(rows).size() == 1);
+    const auto gradients = static_cast<double>(c.program.shape(ring).bytes);
+    const auto exchanged = static_cast<double>(rows.bytes(c.program.phases_of(rows)[0]));
+    const double sum_flows = t.start[sum] + 2 * latency, exchange_flows = t.start[exchange] + rows.repeats() * latency;
+    REQUIRE(sum_flows < exchange_flows);
+    const double sum_end = exchange_flows + 2 * (gradients / rate - (exchange_flows - sum_flows));
+    CHECK(t.end[sum] == doctest::Approx(sum_end).epsilon(1e-9));
+    const double rest = exchanged - rate / 2 * (sum_end - exchange_flows);
+    REQUIRE(rest > 0);
+    CHECK(t.end[exchange] == doctest::Approx(sum_end + rest / rate).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("collectives of stages with groups of their own take their cost as messages on an idle network") {
+  // The stages are on different nodes, so messages between them share no link with their collectives.
+  const char* const kStages[] = {
+      "stages: [{layers: [tok..l0], devices: [node0.gpu0, node0.gpu1], group: {tensor: 2}}, {layers: [l1..loss], "
+      "devices: [node1.gpu4, node1.gpu5, node1.gpu6, node1.gpu7], group: {tensor: 4}}]",
+      "stages: [{layers: [tok..l0], devices: [node0.gpu0, node0.gpu1], group: {tensor: 2, sequence: true}, "
+      "micro_batch_size: 2}, {layers: [l1..loss], devices: [node1.gpu0, node1.gpu1, node1.gpu2, node1.gpu3], group: "
+      "{tensor: 2, sequence: true}, replicas: 2, shard: optimizer, micro_batch_size: 1}]",
+      "stages: [{layers: [tok..l0], devices: [node0.gpu0, node0.gpu1], group: {context: 2, context_type: all_gather}, "
+      "shard: gradients}, {layers: [l1..loss], devices: [node1.gpu0, node1.gpu1, node1.gpu2, node1.gpu3], group: "
+      "{tensor: 4, sequence: true}}]"};
+  for (const char* stages : kStages) {
+    CAPTURE(stages);
+    const auto lengths = [&](const char* collectives, const char* backend) {
+      return length(compiled(text(stages, fmt::format("{}, collectives: {}", kRun, collectives), "each", kDense, 2, 8,
+                                  "explicit")),
+                    backend);
+    };
+    for (const char* backend : {"ideal", "fluid", "simgrid"})
+      CHECK(lengths("flows", backend) == doctest::Approx(lengths("cost", backend)).epsilon(1e-9));
   }
 }
 
