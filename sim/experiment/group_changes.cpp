@@ -74,6 +74,7 @@ Cluster with_changes_of_groups(const Cluster& cluster, const Plan& plan) {
 }
 
 Cluster cluster_of_program(const PlannedExperiment& p) {
+  if (p.experiment.run.each_device) return *p.experiment.cluster;
   return with_error_context(*p.experiment.source, "cluster", [&](const config::Value&) {
     return with_changes_of_groups(*p.experiment.cluster, p.plan);
   });

@@ -1,7 +1,10 @@
 #include "sim/experiment/remarks.hpp"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -10,6 +13,7 @@
 #include "sim/experiment/curves.hpp"
 #include "sim/experiment/profile_gaps.hpp"
 #include "sim/experiment/scenario_version.hpp"
+#include "sim/program/unfold.hpp"
 
 namespace stagecraft {
 namespace {
@@ -142,6 +146,43 @@ void add_pairs(const Experiment& e, std::vector<std::string>& lines) {
       e.schedule.name()));
 }
 
+/// The link that makes messages between two groups longer when all devices send theirs than when one does; not valid
+/// where none does.
+LinkId shared_link(const Stage& from, const Stage& to, const Cluster& cluster, const Router& router) {
+  const int group = from.shape.degrees.group();
+  if (group == 1 || group != to.shape.degrees.group()) return {};
+  std::map<std::pair<LinkId, bool>, int> messages;
+  std::optional<Route> first;
+  for (int m = 0; m < group; ++m) {
+    const DeviceId a = from.dense.devices[m], b = to.dense.devices[m];
+    if (a == b) return {};
+    const Route route = router.require(a, b);
+    for (const Hop& hop : route.hops) ++messages[{hop.link, hop.forward}];
+    if (!first) first = route;
+  }
+  for (const Hop& hop : first->hops) {
+    const Link& link = cluster.links[hop.link];
+    const Bandwidth of_each = link.bandwidth / messages[{hop.link, hop.forward}];
+    if (link.duplex != Duplex::Unshared && of_each < first->bandwidth) return hop.link;
+  }
+  return {};
+}
+
+void add_shared_links(const PlannedExperiment& p, std::vector<std::string>& lines) {
+  if (p.experiment.run.each_device || !has_groups(p.plan)) return;
+  const Router router(p.cluster());
+  for (const StageEdge& edge : p.plan.edges)
+    if (const LinkId link = shared_link(p.plan.stage(edge.from), p.plan.stage(edge.to), p.cluster(), router);
+        link.valid()) {
+      lines.push_back(
+          fmt::format("the devices of a group send messages of a stage over '{}' at the same time, but the first one "
+                      "stands for all "
+                      "of them: with run.detail=devices their messages share the link",
+                      p.cluster().links[link].name));
+      return;
+    }
+}
+
 std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
   std::vector<std::string> lines = suspicious_units(p.cluster());
   add_pairs(p.experiment, lines);
@@ -150,6 +191,7 @@ std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
   for (std::string& note : notes_on_curves(p)) lines.push_back(std::move(note));
   add_old_names(p.experiment, lines);
   add_idle_devices(p, lines);
+  add_shared_links(p, lines);
   if (const Bytes apart = unexchanged_gradients(p, trains); apart.value > 0)
     lines.push_back(
         fmt::format("{:.4g} weights are tied between stages on different devices; the exchange of their gradients ({} "

@@ -176,6 +176,8 @@ CompiledExperiment compile(PlannedExperiment planned) {
   });
   stop_point();
   describe_work(c);
+  if (e.run.each_device)
+    with_error_context(*e.source, "plan", [&](const Value&) { c.program = unfold_for_simulation(c.program, c.plan); });
   if (!e.cluster->changes.empty()) cluster_of_program(c);  // Refuses what cannot be simulated, before a run.
   c.program.workload = std::make_shared<const Workload>(make_workload(*e.model, c.plan, e.weights.rule, e.training));
   check_program(c.program);

@@ -133,9 +133,10 @@ const MapSpec run_fields{
                      "`software`, else flows."),
             choice("detail", {"ops", "layers", "devices"})
                 .optional()
-                .doc("What is unfolded where collectives are messages. ops: the equal collectives of the layers of an "
-                     "op are one instruction. layers: each is one. devices: each device of a group has its "
-                     "instructions, which simulators refuse so far."),
+                .doc("What is unfolded. ops: the equal collectives of the layers of an op are one instruction, where "
+                     "collectives are messages. layers: each is one. devices: as ops, and in simulations each device "
+                     "of a group has its instructions, messages and changes; otherwise the first one stands for the "
+                     "others. Real backends give each device its instructions anyway."),
             text("gradient_buckets")
                 .fallback("none")
                 .doc("Whether the gradients of replicas are summed in buckets next to the last backward, and the size "
@@ -327,11 +328,7 @@ Settings read_settings(const Value& tree) {
   s.run.micro_batches = config::as_int(run.at("micro_batches"));
   s.run.seed = static_cast<std::uint64_t>(config::as_real(run.at("seed")));
   s.run.lowering = lowering_options(run);
-  if (const Value* detail = run.find("detail"); detail && detail->text == "devices")
-    throw InputError({{detail->where, "run.detail",
-                       "simulators let the first device of a group stand for the others; only real backends give each "
-                       "its instructions",
-                       "run.detail: ops or layers", "detail"}});
+  if (const Value* detail = run.find("detail")) s.run.each_device = detail->text == "devices";
   if (const Value* collectives = run.find("collectives")) s.run.collectives_flow = collectives->text == "flows";
   s.run.buckets = bucket_rule(tree);
   s.run.emulated = run.at("compute").text == "emulated";

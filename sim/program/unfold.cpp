@@ -1,18 +1,21 @@
 #include "sim/program/unfold.hpp"
 
 #include <algorithm>
+#include <map>
+#include <span>
+#include <utility>
 
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/disjoint_sets.hpp"
 #include "sim/program/workload.hpp"
 
 namespace stagecraft {
 namespace {
 
-void require_equal_groups(const Plan& plan) {
-  const Stage& first = plan.stages.front();
-  for (const Stage& stage : plan.stages) {
+void require_one_direction(const Plan& plan) {
+  for (const Stage& stage : plan.stages)
     if (stage.twin.valid() || stage.turns() > 1)
       throw InputError(fmt::format("stage '{}' {}, and real runs with groups of devices or divided states do not "
                                    "know that",
@@ -20,13 +23,17 @@ void require_equal_groups(const Plan& plan) {
                                    stage.twin.valid() ? "has a twin that runs the other half of the micro-batches"
                                                       : "takes micro-batches in turn with its replicas"),
                        "a schedule with one direction, such as 1f1b; or --backend ideal, fluid or simgrid");
+}
+
+void require_equal_groups(const Plan& plan, const char* reason, const char* help) {
+  const Stage& first = plan.stages.front();
+  for (const Stage& stage : plan.stages) {
     if (stage.shape.degrees.tensor == first.shape.degrees.tensor &&
         stage.shape.degrees.context == first.shape.degrees.context)
       continue;
-    throw InputError(fmt::format("stages '{}' and '{}' have groups of different shapes, and real runs send messages "
-                                 "between equal groups only",
-                                 first.name, stage.name),
-                     "one group for all stages; or --backend ideal, fluid or simgrid");
+    throw InputError(
+        fmt::format("stages '{}' and '{}' have groups of different shapes, and {}", first.name, stage.name, reason),
+        help);
   }
 }
 
@@ -35,6 +42,7 @@ class GroupMembers {
  public:
   explicit GroupMembers(const Plan& plan, int devices) : size_(plan.stages.front().shape.degrees.group()) {
     members_.resize(std::max(devices, plan.device_count()));
+    for (const DeviceId d : members_.ids()) places_.push_back({d, 0});
     for (const Stage& stage : plan.stages)
       for (int r = 0; r < std::ssize(stage.devices()); ++r) {
         const auto first = stage.dense.devices.begin() + static_cast<std::ptrdiff_t>(r) * size_;
@@ -47,11 +55,14 @@ class GroupMembers {
   DeviceId at(DeviceId leader, int member) const {
     return members_[leader].empty() ? leader : members_[leader][member];
   }
+  /// The device that stands for another one in the folded program, and the place of that one in its group.
+  std::pair<DeviceId, int> place_of(DeviceId device) const { return places_[device]; }
 
  private:
   void add(const Stage& stage, std::vector<DeviceId> group) {
     std::vector<DeviceId>& members = members_[group.front()];
     if (members.empty()) members = group;
+    for (int m = 0; m < size_; ++m) places_[group[m]] = {group.front(), m};
     if (members != group)
       throw InputError(fmt::format("stage '{}' and another stage have different groups that share devices", stage.name),
                        "give stages that share devices equal groups; or --backend ideal, fluid or simgrid");
@@ -59,12 +70,19 @@ class GroupMembers {
 
   int size_;
   IdVector<DeviceId, std::vector<DeviceId>> members_;
+  IdVector<DeviceId, std::pair<DeviceId, int>> places_;
 };
 
 class Unfolder {
  public:
-  Unfolder(const Program& folded, const Plan& plan)
-      : p_(folded), plan_(plan), members_(plan, folded.devices), size_(members_.size()) {}
+  enum class For { Execution, Simulation };
+
+  Unfolder(const Program& folded, const Plan& plan, For purpose)
+      : p_(folded),
+        plan_(plan),
+        simulates_(purpose == For::Simulation),
+        members_(plan, folded.devices),
+        size_(members_.size()) {}
 
   UnfoldedProgram run() {
     Program& u = out_.program;
@@ -85,7 +103,7 @@ class Unfolder {
     memory();
     instructions();
     buffers();
-    if (p_.workload) workload();
+    if (p_.workload && !simulates_) workload();
     return std::move(out_);
   }
 
@@ -112,26 +130,27 @@ class Unfolder {
     return old.valid() ? copies_[old][member] : InstructionId{};
   }
 
+  /// Routes of collectives have other ends in a folded program, which lists them too.
   void messages() {
-    for (const RouteEnds& route : p_.routes)
-      for (int m = 0; m < size_; ++m)
-        out_.program.routes.push_back({members_.at(route.from, m), members_.at(route.to, m)});
-    for (const TransferShape& shape : p_.transfer_shapes)
+    std::map<std::int32_t, std::int32_t> first_copy;
+    for (const TransferShape& shape : p_.transfer_shapes) {
+      std::vector<RouteEnds>& routes = out_.program.routes;
+      const auto [first, is_new] = first_copy.try_emplace(shape.route, static_cast<std::int32_t>(routes.size()));
+      const RouteEnds ends = p_.routes[shape.route];
       for (int m = 0; m < size_; ++m) {
-        TransferShape& copy = out_.program.transfer_shapes.emplace_back(shape);
-        copy.route = copy_of(shape.route, m);
+        if (is_new) routes.push_back({members_.at(ends.from, m), members_.at(ends.to, m)});
+        out_.program.transfer_shapes.emplace_back(shape).route = first->second + m;
       }
+    }
     for (const Transfer& t : p_.transfers)
       for (int m = 0; m < size_; ++m) out_.program.transfers.emplace_back(t).shape = copy_of(t.shape, m);
   }
 
   void memory() {
     out_.program.memory.resize(members_.devices());
-    for (const DeviceId leader : p_.memory.ids())
-      for (int m = 0; m < size_; ++m) {
-        const DeviceId device = members_.at(leader, m);
-        if (device == leader || p_.memory[leader].total().value > 0) out_.program.memory[device] = p_.memory[leader];
-      }
+    for (const DeviceId d : out_.program.memory.ids())
+      if (const DeviceId leader = members_.place_of(d).first; leader.value < std::ssize(p_.memory))
+        out_.program.memory[d] = p_.memory[leader];
   }
 
   InstructionId emit(InstructionId old, int member, std::int32_t payload) {
@@ -154,7 +173,7 @@ class Unfolder {
     for (const InstructionId old : p_.instructions.ids()) {
       const Instruction& i = p_.at(old);
       if (i.kind == InstructionKind::Collective) {
-        if (p_.collective(i).first == old) collective(i);
+        if (p_.collective(i).first == old) simulates_ ? simulated_collective(i) : collective(i);
       } else if (i.is_message()) {
         message(old);
       } else {
@@ -213,6 +232,85 @@ class Unfolder {
     return index = static_cast<std::int32_t>(std::ssize(out_.program.collective_shapes)) - 1;
   }
 
+  /// A group of a folded shape, with its own phases.
+  struct GroupPhases {
+    std::vector<DeviceId> devices;
+    std::int32_t shape = -1;
+  };
+
+  void begin_collective(const Collective& like, std::int32_t shape, std::size_t members) {
+    Program& u = out_.program;
+    Collective copy = like;
+    copy.first = u.instructions.next_id();
+    copy.members = static_cast<std::int32_t>(members);
+    copy.shape = shape;
+    u.collectives.push_back(copy);
+  }
+
+  /// Where collectives have a cost, one for each place in the groups. Else one for each group that the phases join.
+  void simulated_collective(const Instruction& first) {
+    const Collective& c = p_.collective(first);
+    const auto payload = [&] { return static_cast<std::int32_t>(std::ssize(out_.program.collectives)) - 1; };
+    if (p_.phases_of(c).empty()) {
+      for (int m = 0; m < size_; ++m) {
+        begin_collective(c, shape_of(c.shape, m, false), c.members);
+        for (int rank = 0; rank < c.members; ++rank) emit(c.member(rank), m, payload());
+      }
+      return;
+    }
+    std::map<DeviceId, InstructionId> instruction_on;
+    for (int rank = 0; rank < c.members; ++rank) instruction_on[p_.at(c.member(rank)).device] = c.member(rank);
+    for (const GroupPhases& group : groups_of(c)) {
+      begin_collective(c, group.shape, group.devices.size());
+      for (const DeviceId d : group.devices) {
+        const auto [leader, member] = members_.place_of(d);
+        emit(instruction_on.at(leader), member, payload());
+      }
+    }
+  }
+
+  const std::vector<GroupPhases>& groups_of(const Collective& c) {
+    phases_.resize(p_.collective_shapes.size());
+    std::vector<GroupPhases>& groups = phases_[c.shape];
+    if (!groups.empty()) return groups;
+    DisjointSets joined(members_.devices());
+    for (const CollectivePhase& phase : p_.phases_of(c))
+      for (const RouteEnds& route : routes_of(phase)) joined.join(route.from.value, route.to.value);
+    std::map<int, std::size_t> index;  // [root of a device] Its group.
+    for (int rank = 0; rank < c.members; ++rank)
+      for (int m = 0; m < size_; ++m) {
+        const DeviceId d = members_.at(p_.at(c.member(rank)).device, m);
+        const auto [it, is_new] = index.try_emplace(joined.root(d.value), groups.size());
+        if (is_new) groups.emplace_back();
+        groups[it->second].devices.push_back(d);
+      }
+    for (GroupPhases& group : groups) add_phases(c, group, joined);
+    return groups;
+  }
+
+  std::span<const RouteEnds> routes_of(const CollectivePhase& phase) const {
+    return std::span(p_.routes).subspan(phase.first_route, phase.routes);
+  }
+
+  void add_phases(const Collective& c, GroupPhases& group, DisjointSets& joined) {
+    Program& u = out_.program;
+    CollectiveShape shape = p_.shape(c);
+    shape.first_phase = static_cast<std::int32_t>(u.phases.size());
+    shape.phases = 0;
+    for (CollectivePhase phase : p_.phases_of(c)) {
+      const std::span<const RouteEnds> routes = routes_of(phase);
+      phase.first_route = static_cast<std::int32_t>(u.routes.size());
+      for (const RouteEnds& route : routes)
+        if (joined.root(route.from.value) == joined.root(group.devices.front().value)) u.routes.push_back(route);
+      phase.routes = static_cast<std::int32_t>(u.routes.size()) - phase.first_route;
+      if (phase.routes == 0) continue;
+      u.phases.push_back(phase);
+      ++shape.phases;
+    }
+    group.shape = static_cast<std::int32_t>(std::ssize(u.collective_shapes));
+    u.collective_shapes.push_back(shape);
+  }
+
   void buffers() {
     std::vector<Buffer>& buffers = out_.program.buffers;
     for (const Buffer& b : p_.buffers)
@@ -242,10 +340,12 @@ class Unfolder {
 
   const Program& p_;
   const Plan& plan_;
+  bool simulates_;
   GroupMembers members_;
   int size_;
   IdVector<StreamId, std::vector<StreamId>> streams_;           ///< [folded stream][member]
   IdVector<InstructionId, std::vector<InstructionId>> copies_;  ///< [folded instruction][member]
+  std::vector<std::vector<GroupPhases>> phases_;                ///< [shape of collectives]
   std::vector<std::int32_t> shapes_;                            ///< [copy of a shape of collectives]; -1: not made yet.
   UnfoldedProgram out_;
 };
@@ -259,8 +359,16 @@ bool has_groups(const Plan& plan) {
 }
 
 UnfoldedProgram unfold(const Program& program, const Plan& plan) {
-  require_equal_groups(plan);
-  return Unfolder(program, plan).run();
+  require_one_direction(plan);
+  require_equal_groups(plan, "real runs send messages between equal groups only",
+                       "one group for all stages; or --backend ideal, fluid or simgrid");
+  return Unfolder(program, plan, Unfolder::For::Execution).run();
+}
+
+Program unfold_for_simulation(const Program& program, const Plan& plan) {
+  require_equal_groups(plan, "messages of single devices are known between equal groups only",
+                       "one group for all stages; or run.detail: ops or layers");
+  return Unfolder(program, plan, Unfolder::For::Simulation).run().program;
 }
 
 }  // namespace stagecraft
