@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
-#include <utility>
 
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/core/disjoint_sets.hpp"
+#include "sim/program/collective_groups.hpp"
+#include "sim/program/group_members.hpp"
 #include "sim/program/workload.hpp"
 
 namespace stagecraft {
@@ -36,42 +35,6 @@ void require_equal_groups(const Plan& plan, const char* reason, const char* help
         help);
   }
 }
-
-/// The devices that each device of a folded program stands for, itself first.
-class GroupMembers {
- public:
-  explicit GroupMembers(const Plan& plan, int devices) : size_(plan.stages.front().shape.degrees.group()) {
-    members_.resize(std::max(devices, plan.device_count()));
-    for (const DeviceId d : members_.ids()) places_.push_back({d, 0});
-    for (const Stage& stage : plan.stages)
-      for (int r = 0; r < std::ssize(stage.devices()); ++r) {
-        const auto first = stage.dense.devices.begin() + static_cast<std::ptrdiff_t>(r) * size_;
-        add(stage, {first, first + size_});
-      }
-  }
-
-  int size() const { return size_; }
-  int devices() const { return static_cast<int>(members_.size()); }
-  DeviceId at(DeviceId leader, int member) const {
-    return members_[leader].empty() ? leader : members_[leader][member];
-  }
-  /// The device that stands for another one in the folded program, and the place of that one in its group.
-  std::pair<DeviceId, int> place_of(DeviceId device) const { return places_[device]; }
-
- private:
-  void add(const Stage& stage, std::vector<DeviceId> group) {
-    std::vector<DeviceId>& members = members_[group.front()];
-    if (members.empty()) members = group;
-    for (int m = 0; m < size_; ++m) places_[group[m]] = {group.front(), m};
-    if (members != group)
-      throw InputError(fmt::format("stage '{}' and another stage have different groups that share devices", stage.name),
-                       "give stages that share devices equal groups; or --backend ideal, fluid or simgrid");
-  }
-
-  int size_;
-  IdVector<DeviceId, std::vector<DeviceId>> members_;
-  IdVector<DeviceId, std::pair<DeviceId, int>> places_;
-};
 
 class Unfolder {
  public:
@@ -232,12 +195,6 @@ class Unfolder {
     return index = static_cast<std::int32_t>(std::ssize(out_.program.collective_shapes)) - 1;
   }
 
-  /// A group of a folded shape, with its own phases.
-  struct GroupPhases {
-    std::vector<DeviceId> devices;
-    std::int32_t shape = -1;
-  };
-
   void begin_collective(const Collective& like, std::int32_t shape, std::size_t members) {
     Program& u = out_.program;
     Collective copy = like;
@@ -260,7 +217,7 @@ class Unfolder {
     }
     std::map<DeviceId, InstructionId> instruction_on;
     for (int rank = 0; rank < c.members; ++rank) instruction_on[p_.at(c.member(rank)).device] = c.member(rank);
-    for (const GroupPhases& group : groups_of(c)) {
+    for (const CollectiveGroup& group : groups_of(c)) {
       begin_collective(c, group.shape, group.devices.size());
       for (const DeviceId d : group.devices) {
         const auto [leader, member] = members_.place_of(d);
@@ -269,46 +226,15 @@ class Unfolder {
     }
   }
 
-  const std::vector<GroupPhases>& groups_of(const Collective& c) {
-    phases_.resize(p_.collective_shapes.size());
-    std::vector<GroupPhases>& groups = phases_[c.shape];
+  /// Collectives of one shape have the same members.
+  const std::vector<CollectiveGroup>& groups_of(const Collective& c) {
+    groups_.resize(p_.collective_shapes.size());
+    std::vector<CollectiveGroup>& groups = groups_[c.shape];
     if (!groups.empty()) return groups;
-    DisjointSets joined(members_.devices());
-    for (const CollectivePhase& phase : p_.phases_of(c))
-      for (const RouteEnds& route : routes_of(phase)) joined.join(route.from.value, route.to.value);
-    std::map<int, std::size_t> index;  // [root of a device] Its group.
+    std::vector<DeviceId> devices;
     for (int rank = 0; rank < c.members; ++rank)
-      for (int m = 0; m < size_; ++m) {
-        const DeviceId d = members_.at(p_.at(c.member(rank)).device, m);
-        const auto [it, is_new] = index.try_emplace(joined.root(d.value), groups.size());
-        if (is_new) groups.emplace_back();
-        groups[it->second].devices.push_back(d);
-      }
-    for (GroupPhases& group : groups) add_phases(c, group, joined);
-    return groups;
-  }
-
-  std::span<const RouteEnds> routes_of(const CollectivePhase& phase) const {
-    return std::span(p_.routes).subspan(phase.first_route, phase.routes);
-  }
-
-  void add_phases(const Collective& c, GroupPhases& group, DisjointSets& joined) {
-    Program& u = out_.program;
-    CollectiveShape shape = p_.shape(c);
-    shape.first_phase = static_cast<std::int32_t>(u.phases.size());
-    shape.phases = 0;
-    for (CollectivePhase phase : p_.phases_of(c)) {
-      const std::span<const RouteEnds> routes = routes_of(phase);
-      phase.first_route = static_cast<std::int32_t>(u.routes.size());
-      for (const RouteEnds& route : routes)
-        if (joined.root(route.from.value) == joined.root(group.devices.front().value)) u.routes.push_back(route);
-      phase.routes = static_cast<std::int32_t>(u.routes.size()) - phase.first_route;
-      if (phase.routes == 0) continue;
-      u.phases.push_back(phase);
-      ++shape.phases;
-    }
-    group.shape = static_cast<std::int32_t>(std::ssize(u.collective_shapes));
-    u.collective_shapes.push_back(shape);
+      for (int m = 0; m < size_; ++m) devices.push_back(members_.at(p_.at(c.member(rank)).device, m));
+    return groups = split_by_groups(p_, c, devices, out_.program);
   }
 
   void buffers() {
@@ -345,7 +271,7 @@ class Unfolder {
   int size_;
   IdVector<StreamId, std::vector<StreamId>> streams_;           ///< [folded stream][member]
   IdVector<InstructionId, std::vector<InstructionId>> copies_;  ///< [folded instruction][member]
-  std::vector<std::vector<GroupPhases>> phases_;                ///< [shape of collectives]
+  std::vector<std::vector<CollectiveGroup>> groups_;            ///< [shape of collectives]
   std::vector<std::int32_t> shapes_;                            ///< [copy of a shape of collectives]; -1: not made yet.
   UnfoldedProgram out_;
 };
