@@ -39,13 +39,13 @@ def section_lines(name, section, rows):
     return [f"## {name}", "", section.__doc__, "", line(*HEADINGS), "|---|---:|---:|---:|---:|---|", *(line(*cells(row)) for of, row in rows if of == name)]
 
 
-def with_sections(root, page, names, rows, sections):
+def with_sections(root, page, names, rows, sections, options):
     """The page with these sections again, each with its own date, in the order of all."""
     head, *parts = page.rstrip("\n").split("\n\n## ")
     by_name = {part.split("\n", 1)[0]: "## " + part for part in parts}
     for name in names:
         title, blank, what, *table = section_lines(name, sections[name], rows)
-        by_name[name] = "\n".join([title, blank, what, "", f"Written by `tools/bench {name} --write` {origin(root)}", *table])
+        by_name[name] = "\n".join([title, blank, what, "", f"Written by `tools/bench {name} {options}` {origin(root)}", *table])
     return "\n\n".join([head, *(by_name[name] for name in sections if name in by_name)]) + "\n"
 
 
