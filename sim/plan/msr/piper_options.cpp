@@ -87,12 +87,12 @@ std::string why_too_long(const PiperInput& input, const Cuts& cuts) {
 }
 
 int StageOption::most_in_flight(double limit) const {
-  int most = 0;
+  int max_fitting = 0;
   for (const Step& step : steps) {
     if (step.seconds > limit) break;
-    most = step.in_flight;
+    max_fitting = step.in_flight;
   }
-  return most;
+  return max_fitting;
 }
 
 const StageOption::Step& StageOption::step_at(int in_flight) const {
@@ -150,9 +150,9 @@ void StageOptions::add_whole(StageOption option, const std::vector<WholeStage>& 
     for (std::size_t v = 0; v < variants.size(); ++v) {
       const WholeStage& whole = variants[v];
       const auto fits = [&](int in_flight) { return whole.memory(in_flight) <= input_.memory; };
-      const int most = most_fitting(max_in_flight, fits);
+      const int max_fitting = most_fitting(max_in_flight, fits);
       const double seconds = whole.seconds_with(whole.seconds.front(), data, input_);
-      if (most > 0) steps.push_back({most, static_cast<int>(v), seconds});
+      if (max_fitting > 0) steps.push_back({max_fitting, static_cast<int>(v), seconds});
     }
     std::stable_sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
     const std::size_t first_step = steps_.size();
@@ -183,11 +183,12 @@ void StageOptions::add_steps(const LayerVariants& ways, int max_in_flight) {
   };
   double last = seconds(1);
   if (last == kInfinity) return;
-  int most = 1;
+  int max_fitting = 1;
   if (seconds_of(ways, fastest_of(ways)) >= last)  // Memory does not limit the choice of variants yet.
-    most = most_fitting(max_in_flight, [&](int in_flight) { return in_flight <= 1 || seconds(in_flight) <= last; });
-  steps_.push_back({most, -1, last});
-  for (int in_flight = most + 1; in_flight <= max_in_flight; ++in_flight) {
+    max_fitting =
+        most_fitting(max_in_flight, [&](int in_flight) { return in_flight <= 1 || seconds(in_flight) <= last; });
+  steps_.push_back({max_fitting, -1, last});
+  for (int in_flight = max_fitting + 1; in_flight <= max_in_flight; ++in_flight) {
     const double slower = std::max(last, seconds(in_flight));
     if (slower == kInfinity) return;
     if (slower > last) steps_.push_back({in_flight, -1, slower});

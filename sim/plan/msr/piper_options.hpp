@@ -56,7 +56,7 @@ class StageOptions {
   std::vector<int> degrees_;              ///< Degrees of data parallelism to try.
   std::vector<StageOption> options_;      ///< In the order of the cut in front.
   std::vector<std::size_t> first_;        ///< [cut] Its first option.
-  std::vector<StageOption::Step> steps_;  ///< Of all options, in their order.
+  std::vector<StageOption::Step> steps_;  ///< The steps of every option, in their order.
 };
 
 }  // namespace stagecraft::msr
