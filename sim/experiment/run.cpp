@@ -159,6 +159,17 @@ PlannedExperiment plan_experiment(const Experiment& e) {
   return p;
 }
 
+PlannedExperiment plan_again(const PlannedExperiment& planned, const Experiment& e) {
+  const auto placing = [](const Experiment& x) { return placing_of(*x.schedule.def, x.schedule.options.get()); };
+  const Experiment& made_for = planned.experiment;
+  const bool same = made_for.costs == e.costs && made_for.schedule.flushes() == e.schedule.flushes() &&
+                    placing(made_for) == placing(e);
+  if (!same) return plan_experiment(e);
+  PlannedExperiment again = planned;
+  again.experiment = e;
+  return again;
+}
+
 CompiledExperiment compile(PlannedExperiment planned) {
   CompiledExperiment c{{std::move(planned)}, {}, {}};
   const Experiment& e = c.experiment;

@@ -38,6 +38,10 @@ struct Outcome {
 
 PlannedExperiment plan_experiment(const Experiment&);
 
+/// The plan of an experiment that differs from the planned one in its schedule and its iterations alone: the same plan,
+/// unless that schedule wants stages elsewhere or has no flush.
+PlannedExperiment plan_again(const PlannedExperiment& planned, const Experiment&);
+
 /// Orders and lowers the plan, and checks the program.
 CompiledExperiment compile(PlannedExperiment);
 CompiledExperiment compile(const Experiment&);

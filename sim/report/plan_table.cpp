@@ -93,6 +93,7 @@ Table printed(const PlanTable& table, bool every_column = false) {
       {{.key = result_column("model_limit_s"), .files = InFiles::Json},
        [](const Row& r) { return positive_json(r.model_limit); }},
       {{.key = result_column("model_limit_reason"), .files = InFiles::Json}, &Row::limit_reason},
+      {{.key = result_column("heuristic"), .files = InFiles::Json}, &Row::heuristic},
       {{.key = result_column("lower_bound_s"), .files = InFiles::Json},
        [](const Row& r) { return positive_json(r.time_bound); }},
       {{.key = result_column("lower_bound_reason"), .files = InFiles::Json}, &Row::time_bound_reason},

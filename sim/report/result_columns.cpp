@@ -21,6 +21,7 @@ const std::vector<FileColumn>& time_columns() {
                             "No plan of its kind takes less for one micro-batch in the planner's own model; simulated "
                             "times may be below it. Unknown: 0 in CSV, null in JSON.")),
       word_column("model_limit_reason", "What gives model_limit_s."),
+      word_column("heuristic", "How the planner searched where a plan of its kind may be better; empty where none is."),
       or_null(number_column("lower_bound_s", "s",
                             "Lower bound of the simulated time of one micro-batch, for every plan with micro-batches "
                             "of this size; unknown: 0 in CSV, null in JSON.")),

@@ -106,12 +106,14 @@ void ChoiceSearch::search() {
 }
 
 ChoiceTable ChoiceSearch::run() {
+  const StopScope scope([this] { return !reason_to_stop().empty(); });
   if (!processes_.is_first()) return follow();
   try {
     search();
   } catch (const Stopped&) {  // Before the first simulation; from then on the search ends by itself.
     table_.stopped = reason_to_stop();
   }
+  if (table_.stopped == "interrupted") processes_.interrupt();
   saved_.save(true);
   finish();
   return std::move(table_);
@@ -122,6 +124,8 @@ ChoiceTable ChoiceSearch::follow() {
     search();
     processes_.wait_for_end();
   } catch (const SearchEnded&) {
+  } catch (const Stopped&) {
+    processes_.give_up(reason_to_stop());
   } catch (const BackendError&) {
     throw;
   } catch (const std::exception& e) {
@@ -212,7 +216,7 @@ ChoiceTable search_choices(const Experiment& configured, const ChoiceOptions& as
   if (get_from(backends::catalog(), "backend", asked.backend).clock != Clock::Simulated)
     throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", asked.backend),
                      "--backend ideal, or simgrid");
-  const bool is_alone = world().size == 1;  // Else the processes must stop together, after a batch.
+  const bool is_alone = world().size == 1;  // Else a process that others wait for must not leave before they meet.
   const auto begin = std::chrono::steady_clock::now();
   const StopScope scope([&] { return is_alone && !reason_to_stop(asked, begin).empty(); });
   try {

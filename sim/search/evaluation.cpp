@@ -143,17 +143,9 @@ double CombinationRunner::least_amount(const Candidate& c, Seconds period) const
 
 namespace {
 
-/// The plan of the candidate for an order: as it is, unless that order wants its stages elsewhere, or has no flush.
+/// The plan of the candidate for an order.
 PlannedExperiment planned_for(const Candidate& candidate, const Experiment& e) {
-  const auto placing = [](const Experiment& x) { return placing_of(*x.schedule.def, x.schedule.options.get()); };
-  if (!candidate.planned) return plan_experiment(e);
-  const Experiment& made_for = candidate.planned->experiment;
-  const bool same = made_for.costs == e.costs && made_for.schedule.flushes() == e.schedule.flushes() &&
-                    placing(made_for) == placing(e);
-  if (!same) return plan_experiment(e);
-  PlannedExperiment planned = *candidate.planned;
-  planned.experiment = e;
-  return planned;
+  return candidate.planned ? plan_again(*candidate.planned, e) : plan_experiment(e);
 }
 
 void measure_choice(const Report& report, const CompiledExperiment& p, Choice& c) {

@@ -36,17 +36,23 @@ std::vector<std::string> names_of(const std::string& words, const std::string& c
   return names;
 }
 
-/// Devices of the experiment's own plan, or all if it has none.
-int used_devices(const Experiment& configured) {
-  std::set<DeviceId> used;
+/// Null if there is none.
+std::shared_ptr<const PlannedExperiment> own_plan(const Experiment& configured) {
   try {
-    for (const Stage& stage : plan_experiment(configured).plan.stages)
-      used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
-    return static_cast<int>(used.size());
+    return std::make_shared<const PlannedExperiment>(plan_experiment(configured));
   } catch (const Infeasible&) {
   } catch (const InputError&) {
   }
-  return static_cast<int>(configured.cluster->devices.size());
+  return nullptr;
+}
+
+/// Devices of the experiment's own plan, or all if it has none.
+int used_devices(const Experiment& configured, const PlannedExperiment* configured_plan) {
+  if (!configured_plan) return static_cast<int>(configured.cluster->devices.size());
+  std::set<DeviceId> used;
+  for (const Stage& stage : configured_plan->plan.stages)
+    used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  return static_cast<int>(used.size());
 }
 
 /// Whether any planner needs a number of stages that the experiment's plan does not have.
@@ -92,12 +98,23 @@ Experiment with_planner(const std::string& name, const Experiment& configured, i
   return e;
 }
 
-/// Plans and simulates. Infeasible with the code "memory" where it does not fit, with contention too if that is asked.
-PlanRow simulated_row(const Experiment& e, const PlanTableOptions& asked, bounds::BoundCache& cache,
-                      Shortest& shortest) {
+/// What the rows of a table share.
+struct PlanComparison {
+  const Experiment& configured;
+  const PlanTableOptions& asked;
+  std::shared_ptr<const PlannedExperiment>
+      configured_plan;  ///< The plan of the experiment itself; null if there is none.
+  int devices;          ///< The number that its plan uses.
+  bounds::BoundCache cache;
+  Shortest shortest;
+  PlansByPlanner plans;
+};
+
+/// Simulates a plan. Infeasible with the code "memory" where it does not fit, with contention too if that is asked.
+PlanRow simulated_row(const std::string& planner, PlannedExperiment planned, PlanComparison& comparison) {
   PlanRow row;
-  const CompiledExperiment c = compile(e);
-  Outcome o = run(c, asked.backend);
+  const CompiledExperiment c = compile(std::move(planned));
+  Outcome o = run(c, comparison.asked.backend);
   std::set<DeviceId> devices;
   for (const Stage& stage : c.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
   for (const DeviceId d : devices) ++row.devices_of_type[c.cluster().type_of(d).name];
@@ -110,7 +127,7 @@ PlanRow simulated_row(const Experiment& e, const PlanTableOptions& asked, bounds
   row.limit_reason = c.report.limit_reason;
   row.heuristic = c.report.heuristic;
   row.states = c.report.states;
-  set_least(c, cache, row);
+  set_least(c, comparison.cache, row);
   row.seconds = c.planning.value;
   row.makespan = o.report.makespan;
   row.period = o.report.period;
@@ -118,21 +135,28 @@ PlanRow simulated_row(const Experiment& e, const PlanTableOptions& asked, bounds
   row.each = o.report.period / static_cast<double>(c.experiment.run.micro_batches);
   row.memory = fullest_device_memory(o.report, c.cluster());
   row.schedule = c.experiment.schedule.name();
-  if (asked.show) row.plan = to_text(c.plan);
+  if (comparison.asked.show) row.plan = to_text(c.plan);
   o.timeline = {};
-  if (!shortest.takes(row.period)) return row;
-  row.replayed = contended_result(c);
-  if (!row.replayed->ran()) throw Infeasible("memory", row.replayed->why_not);
+  if (comparison.shortest.takes(row.period)) {
+    row.replayed = contended_result(c);
+    if (!row.replayed->ran()) throw Infeasible("memory", row.replayed->why_not);
+  }
+  comparison.plans[planner] = std::make_shared<const PlannedExperiment>(c);
   return row;
 }
 
-PlanRow row_of(const std::string& name, const Experiment& configured, int own_devices, const PlanTableOptions& asked,
-               bounds::BoundCache& cache, Shortest& shortest) {
+PlanRow row_of(const std::string& name, PlanComparison& comparison) {
+  const Experiment& configured = comparison.configured;
   PlanRow row;
   try {
-    for (const MemoryRemedy& remedy : memory_remedies(with_planner(name, configured, own_devices))) {
+    for (const MemoryRemedy& remedy : memory_remedies(with_planner(name, configured, comparison.devices))) {
       try {
-        row = simulated_row(remedy.experiment, asked, cache, shortest);
+        const bool is_known = comparison.configured_plan && remedy.sets.empty() &&
+                              remedy.experiment.plan.planner == configured.plan.planner;
+        row = simulated_row(
+            name,
+            is_known ? plan_again(*comparison.configured_plan, remedy.experiment) : plan_experiment(remedy.experiment),
+            comparison);
         row.change = join(remedy.sets);
         const Experiment& e = remedy.experiment;
         const bool is_own = e.plan.planner == configured.plan.planner;
@@ -159,7 +183,7 @@ PlanRow row_of(const std::string& name, const Experiment& configured, int own_de
 
 }  // namespace
 
-PlanTable compare_plans(const Experiment& configured, const PlanTableOptions& asked) {
+PlanTable compare_plans(const Experiment& configured, const PlanTableOptions& asked, PlansByPlanner* plans) {
   if (get_from(backends::catalog(), "backend", asked.backend).clock != Clock::Simulated)
     throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", asked.backend),
                      "--backend ideal, or simgrid");
@@ -171,14 +195,14 @@ PlanTable compare_plans(const Experiment& configured, const PlanTableOptions& as
   table.reserve = reserve_line(*configured.cluster);
   table.schedule = configured.schedule.name();
   table.micro_batches = configured.run.micro_batches;
-  table.notes = remarks(configured);
-  const int devices = needs_stages(names, configured) ? used_devices(configured) : 0;
-  bounds::BoundCache cache;
-  Shortest shortest(asked.replay);
+  PlanComparison comparison{configured, asked, own_plan(configured), 0, {}, Shortest(asked.replay), {}};
+  const PlannedExperiment* configured_plan = comparison.configured_plan.get();
+  table.notes = configured_plan ? remarks(*configured_plan) : suspicious_units(*configured.cluster);
+  comparison.devices = needs_stages(names, configured) ? used_devices(configured, configured_plan) : 0;
   Activity activity("comparing planners");
   activity.count(0, "planners", std::ssize(names));
   for (const std::string& name : names) {
-    table.rows.push_back(row_of(name, configured, devices, asked, cache, shortest));
+    table.rows.push_back(row_of(name, comparison));
     activity.count_one();
   }
   if (asked.replay > 0) {
@@ -190,6 +214,7 @@ PlanTable compare_plans(const Experiment& configured, const PlanTableOptions& as
       if (row.ran())
         row.economics = economics(configured.budget, row.devices_of_type, row.tokens / known_period(row).value);
   sort_rows(table);
+  if (plans) *plans = std::move(comparison.plans);
   return table;
 }
 

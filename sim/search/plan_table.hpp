@@ -1,9 +1,11 @@
 #pragma once
 
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "sim/experiment/experiment.hpp"
+#include "sim/experiment/run.hpp"
 #include "sim/report/plan_table.hpp"
 
 namespace stagecraft {
@@ -17,7 +19,8 @@ struct PlanTableOptions {
 
 /// Every planner on the model, the cluster and the micro-batches of an experiment, with the options that it shares
 /// with the planner there, each simulated with the schedule there. What has no plan, or one that cannot run, is a row
-/// with its reason.
-PlanTable compare_plans(const Experiment&, const PlanTableOptions&);
+/// with its reason. `plans` gets the plan of each row that ran, by planner.
+using PlansByPlanner = std::map<std::string, std::shared_ptr<const PlannedExperiment>>;
+PlanTable compare_plans(const Experiment&, const PlanTableOptions&, PlansByPlanner* plans = nullptr);
 
 }  // namespace stagecraft

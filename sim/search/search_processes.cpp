@@ -121,6 +121,12 @@ void SearchProcesses::fail(const std::string& why) {
   wait_for_end();
 }
 
+void SearchProcesses::give_up(const std::string& why) {
+  gave_up_ = true;
+  send(0, kShare, text_of(number_ + 1, {{}, why}));
+  wait_for_end();
+}
+
 void SearchProcesses::wait_for_end() {
   while (!ended_) {
     if (!receive_all(nullptr)) std::this_thread::sleep_for(kTick);
@@ -172,6 +178,7 @@ void SearchProcesses::take_message(int from, const std::string& message, BatchRe
     case kFailed:
       throw BackendError(fmt::format("process {} of {}: {}", from, size_, text));
     case kAll: {
+      if (gave_up_) break;
       const std::size_t end = text.find('\n');
       const std::optional<Json> json = Json::parse(text.substr(0, end));
       if (!json || !add_results(text.substr(end + 1), number_, announced_))

@@ -49,6 +49,8 @@ class SearchProcesses {
   BatchResults deliver(const BatchResults& share);
   /// On the others: an error that ends the search of all.
   void fail(const std::string& why);
+  /// On the others: they have no share of the next batch, and the search of all ends with it. Returns when it has.
+  void give_up(const std::string& why);
   /// On the others: returns when the first process has ended the search.
   void wait_for_end();
   /// On the first process: it ends the search before the others are ready to.
@@ -69,7 +71,7 @@ class SearchProcesses {
 
   int rank_, size_;
   std::string question_;
-  bool ended_ = false, whole_ = true;
+  bool ended_ = false, whole_ = true, gave_up_ = false;
   int number_ = 0;  ///< The number of the batch.
   std::vector<Process> processes_;
   BatchResults announced_;

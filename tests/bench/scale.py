@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Planners on clusters of thousands of GPUs and of mixed types: what each answers, and what the answer costs.
 
-    scale.py STAGECRAFT [PLANNER[,PLANNER...]] [CLUSTER[,CLUSTER...]]
+    scale.py STAGECRAFT [PLANNER[,PLANNER...]] [CLUSTER[;CLUSTER...]]
 
 A transformer of 128 layers, each planner in a process by itself: user CPU seconds and peak memory of planning and
 simulating, the predicted and the simulated time of a micro-batch, the planner's bound, and the devices that its plan
-uses. `tools/bench scale` prints the same table.
+uses. `run` must take each answer, with the options of its row. `tools/bench scale` prints the same table.
 """
 import json
 import os
@@ -66,13 +66,24 @@ def answer(stagecraft, file, planner):
     return (plans[0] if plans else None), usage.ru_utime, usage.ru_maxrss * 1024, status
 
 
+def is_run(stagecraft, file, plan):
+    """Whether `run` takes the options of the row. The cell of a table."""
+    sets = [word for option in plan["set"] for word in ("--set", option)]
+    done = subprocess.run([stagecraft, "run", file, "-b", "ideal", "--format", "json", *sets], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True, env={**os.environ, "STAGECRAFT_QUIET": "1"})
+    return "yes" if done.returncode == 0 else "refused: " + done.stderr.strip().splitlines()[0]
+
+
 def rows(stagecraft, planners=PLANNERS, clusters=tuple(CLUSTERS)):
     with tempfile.TemporaryDirectory() as folder:
         for cluster in clusters:
             for planner in planners:
                 file = pathlib.Path(folder) / "scale.yaml"
                 file.write_text(scenario(cluster, planner))
-                yield (cluster, planner, *answer(str(stagecraft), str(file), planner))
+                plan, *costs = answer(str(stagecraft), str(file), planner)
+                if plan and plan["ran"]:
+                    plan["run"] = is_run(str(stagecraft), str(file), plan)
+                yield (cluster, planner, plan, *costs)
 
 
 def milliseconds(seconds):
@@ -82,26 +93,27 @@ def milliseconds(seconds):
 def answer_text(plan):
     """Predicted, bound and simulated time of a micro-batch, devices and stages, and what the answer is."""
     if plan is None:
-        return "| | | | | | no answer |"
+        return "| | | | | | | no answer |"
     if not plan["ran"]:
-        return f"| | | | | | {plan['reason']} |"
+        return f"| | | | | | | {plan['reason']} |"
     what = "; ".join(x for x in (plan["lower_bound_reason"], plan["model_limit_reason"], plan["change"]) if x)
     return (f"| {milliseconds(plan['predicted_s'])} | {milliseconds(plan['lower_bound_s'])} | {milliseconds(plan['simulated_s'])} "
-            f"| {plan['devices']} of {{devices}} | {plan['stages']} | {what} |")
+            f"| {plan['devices']} of {{devices}} | {plan['stages']} | {plan['run']} | {what} |")
 
 
 def summary(plan, cluster):
     """The same in one sentence."""
     if plan is None or not plan["ran"]:
         return "no answer" if plan is None else plan["reason"][:80]
+    changed = f"; with {plan['change']}" if plan["change"] else ""
     return (f"{plan['devices']} of {DEVICES[cluster]} devices; a micro-batch takes {milliseconds(plan['simulated_s'])}, predicted "
-            f"{milliseconds(plan['predicted_s'])}, bound {milliseconds(plan['lower_bound_s'])}: {plan['lower_bound_reason']}")
+            f"{milliseconds(plan['predicted_s'])}, bound {milliseconds(plan['lower_bound_s'])}; accepted by run: {plan['run']}; {plan['model_limit_reason']}{changed}")
 
 
 def main():
     planners = sys.argv[2].split(",") if len(sys.argv) > 2 else PLANNERS
     clusters = sys.argv[3].split(";") if len(sys.argv) > 3 else list(CLUSTERS)
-    print("| cluster | planner | CPU | memory | predicted | bound | simulated | devices | stages | how |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---|")
+    print("| cluster | planner | CPU | memory | predicted | bound | simulated | devices | stages | run | how |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---|---|")
     missed = []
     for cluster, planner, plan, seconds, memory, _ in rows(sys.argv[1], planners, clusters):
         print(f"| {cluster} | {planner} | {seconds:.1f} s | {memory / 2**30:.2f} GiB " + answer_text(plan).format(devices=DEVICES[cluster]), flush=True)
@@ -109,6 +121,8 @@ def main():
             missed.append(f"{planner} on {cluster}")
         elif plan["simulated_s"] < plan["lower_bound_s"] * (1 - 1e-9):
             missed.append(f"{planner} on {cluster}: simulated below the bound of all plans")
+        elif plan["run"] != "yes":
+            missed.append(f"{planner} on {cluster}: {plan['run']}")
     if missed:
         sys.exit(f"not answered within {MOST_SECONDS} s and 4 GiB: " + "; ".join(missed))
 

@@ -29,6 +29,8 @@ def main():
     stagecraft = sys.argv[1]
     repeats = 10 if os.environ.get("STAGECRAFT_TRIALS") == "full" else 1
     times = random.Random(1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell starts its background jobs without Ctrl-C.
+    interrupted = 0
     begin = time.monotonic()
     whole = start(stagecraft)
     expected = whole.communicate()[0]
@@ -52,7 +54,10 @@ def main():
             answer, err = resumed.communicate()
             assert resumed.returncode == 0, err
             assert answer == expected, f"after {sent.name} another answer:\n{answer}\n{expected}"
+            interrupted += 1
             print(f"{sent.name}: the same answer")
+    print(f"{interrupted} of {3 * repeats} searches were interrupted before their end")
+    assert interrupted > 0 or repeats == 1  # A busy machine may end a single search before its signal.
 
 
 if __name__ == "__main__":

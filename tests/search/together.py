@@ -68,17 +68,18 @@ def interrupted():
     """A signal to mpirun, or to a process: the best so far is printed, and the search resumes to the same answer."""
     alone = run(words("quickstart", "-j", "1", "--schedules", "1f1b,zb-h1,gpipe"))[1]
     more = ("--schedules", "1f1b,zb-h1,gpipe")
-    for number, (first_only, what) in enumerate(((True, signal.SIGTERM), (False, signal.SIGINT))[:2 if full else 1]):
+    cases = ((0, signal.SIGTERM), (None, signal.SIGINT), (1, signal.SIGTERM))
+    for number, (process, what) in enumerate(cases[:3 if full else 1]):
         state = f"state{number}"
         program = start(words("quickstart", *more, "--resume", str(folder / state), ranks=2))
         wait_for(state)
-        if first_only:
-            os.kill(processes(program)[0], what)
+        if process is not None:
+            os.kill(processes(program)[process], what)
         else:
             program.send_signal(what)
         answer, said = program.communicate(timeout=60 * SLOWER)
         check(program.returncode != 0 and '"choices"' in answer, f"{what.name}: the best so far is printed", said)
-        if first_only:  # Else mpirun may end before it passes that on.
+        if process == 0:  # Else mpirun may end before it passes that on.
             check("the same command resumes the search" in said, f"{what.name}: it is said", said)
         code, answer, said = run(words("quickstart", *more, "--resume", str(folder / state), ranks=2))
         check((code, answer) == (0, alone), f"{what.name}: resumed it is the answer of one", said)

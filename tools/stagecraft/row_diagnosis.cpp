@@ -21,9 +21,12 @@ Diagnosis diagnosis_of(const std::string& file, const std::vector<std::string>& 
 }  // namespace
 
 Diagnosis diagnose_row(const std::string& file, std::vector<std::string> sets, const std::vector<std::string>& row_sets,
-                       const std::string& backend, WhatIf what_if) {
+                       const std::string& backend, WhatIf what_if, const PlannedExperiment* planned_row) {
   sets.insert(sets.end(), row_sets.begin(), row_sets.end());
-  return diagnosis_of(file, sets, compile(load_experiment(file, sets)), backend, what_if);
+  const Experiment e = load_experiment(file, sets);
+  PlannedExperiment planned = planned_row ? *planned_row : plan_experiment(e);
+  planned.experiment = e;
+  return diagnosis_of(file, sets, compile(std::move(planned)), backend, what_if);
 }
 
 std::vector<std::string> causes_of_rows(const RowsToDiagnose& asked, int threads, const std::function<bool()>& stop) {

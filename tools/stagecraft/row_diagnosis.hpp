@@ -9,9 +9,10 @@
 namespace stagecraft {
 
 /// What limits the first row of a table: the scenario `file` with `sets` and then the options of the row, on the
-/// backend that ranks it. Empty where it cannot run, which the table says.
+/// backend that ranks it. `planned`: the plan of the row, if it is known. Empty where it cannot run, which the table
+/// says.
 Diagnosis diagnose_row(const std::string& file, std::vector<std::string> sets, const std::vector<std::string>& row_sets,
-                       const std::string& backend, WhatIf);
+                       const std::string& backend, WhatIf, const PlannedExperiment* planned = nullptr);
 
 /// Rows of a table: the scenario `file` with `sets` and then the options of each row, on the backend that ranks them.
 struct RowsToDiagnose {

@@ -1,9 +1,10 @@
 #include "sim/plan/graph/partition.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-#include <unordered_map>
+#include <memory>
 
 #include <fmt/core.h>
 
@@ -30,6 +31,27 @@ struct Cell {
   bool better(const Cell& other) const { return depth != other.depth ? depth < other.depth : memory < other.memory; }
 };
 
+/// Cells by row and by mix of devices, in pages of neighboring mixes: most mixes of a row are asked for, or few.
+class CellTable {
+ public:
+  CellTable(std::size_t rows, std::size_t mixes) : pages_(mixes / kPage + 1), rows_(rows) {}
+
+  /// An entry without a value has not been solved yet.
+  std::optional<Cell>& at(std::size_t row, int mix) {
+    std::vector<std::unique_ptr<Page>>& pages = rows_[row];
+    if (pages.empty()) pages.resize(pages_);
+    std::unique_ptr<Page>& page = pages[static_cast<std::size_t>(mix) / kPage];
+    if (!page) page = std::make_unique<Page>();
+    return (*page)[static_cast<std::size_t>(mix) % kPage];
+  }
+
+ private:
+  static constexpr std::size_t kPage = 16;
+  using Page = std::array<std::optional<Cell>, kPage>;
+  std::size_t pages_;
+  std::vector<std::vector<std::unique_ptr<Page>>> rows_;
+};
+
 /// Work that a search has done, and its limit.
 struct Effort {
   std::int64_t states = 0, steps = 0, most_steps = 0;
@@ -39,7 +61,13 @@ struct Effort {
 class DynamicProgram {
  public:
   DynamicProgram(const GraphProblem& p, const Structure& s, double max_bottleneck, Effort& effort)
-      : p_(p), s_(s), mixes_(p), max_bottleneck_(max_bottleneck), effort_(effort) {}
+      : p_(p),
+        s_(s),
+        mixes_(p),
+        max_bottleneck_(max_bottleneck),
+        effort_(effort),
+        first_row_(first_rows(p, s)),
+        known_(first_row_.back(), static_cast<std::size_t>(mixes_.full()) + 1) {}
 
   /// The stages of the whole graph; empty when no division is fast enough.
   std::vector<GraphStage> run() {
@@ -51,6 +79,18 @@ class DynamicProgram {
   }
 
  private:
+  /// Within a kind of parts: at most all layers are after it, each in its own stage.
+  static std::size_t row_of(int count, int depth_after, const GraphProblem& p) {
+    return static_cast<std::size_t>(count) * static_cast<std::size_t>(p.size() + 1) +
+           static_cast<std::size_t>(depth_after);
+  }
+  static std::vector<std::size_t> first_rows(const GraphProblem& p, const Structure& s) {
+    std::vector<std::size_t> first{0};
+    for (const PartKind& kind : s.kinds)
+      first.push_back(first.back() + row_of(static_cast<int>(kind.range.size()) + 1, 0, p));
+    return first;
+  }
+
   const PartKind& kind(int k) const { return s_.kinds[k]; }
   int count_of(int k) const { return static_cast<int>(kind(k).range.size()); }
   bool series(int k) const { return kind(k).kind == Tree::Kind::Series; }
@@ -70,16 +110,15 @@ class DynamicProgram {
                                    static_cast<double>(effort_.most_steps)),
                        "fewer devices, a coarser model, more `steps`, or the planner 'spp' or 'balanced'");
     if (!enough(k, count, devices)) return {};
-    const std::uint64_t size = mixes_.full() + 1, length = p_.size() + 1;
-    const std::uint64_t key = ((k * length + count) * size + devices) * length + depth_after;
-    if (const auto it = known_.find(key); it != known_.end()) return it->second;
+    std::optional<Cell>& cache = known_.at(first_row_[k] + row_of(count, depth_after, p_), devices);
+    if (cache) return *cache;
     ++effort_.states;
     Cell best;
     take_stage(k, count, devices, depth_after, best);
     for (std::size_t j = 0; j < kind(k).joins.size(); ++j)
       take_join(k, static_cast<int>(j), count, devices, depth_after, best);
     if (kind(k).kind != Tree::Kind::Layer) divide_last(k, count, devices, depth_after, best);
-    known_.emplace(key, best);
+    cache = best;
     return best;
   }
 
@@ -212,7 +251,8 @@ class DynamicProgram {
   const ReplicaMixes mixes_;
   double max_bottleneck_;
   Effort& effort_;
-  std::unordered_map<std::uint64_t, Cell> known_;
+  std::vector<std::size_t> first_row_;  ///< [kind] Its first row in known_; after the last kind their number.
+  CellTable known_;
 };
 
 /// Every time that the slowest stage can have, rising.

@@ -114,6 +114,11 @@ void Cuts::add(const Set& set) {
   ++count_;
 }
 
+std::vector<std::uint64_t> Cuts::set_of(int cut) const {
+  const auto first = bits_.begin() + static_cast<std::ptrdiff_t>(at(cut));
+  return {first, first + static_cast<std::ptrdiff_t>(words_)};
+}
+
 Cuts all_cuts(const Digraph& graph, int max_cuts) {
   const std::vector<int> chain = chain_of(graph);
   if (chain.empty()) return grown(graph, max_cuts, [](const Set&, int) { return true; });
@@ -148,6 +153,24 @@ Cuts listed_cuts(int layers) {
     cuts.add(set);
   }
   return cuts;
+}
+
+Cuts evenly_spaced(const Cuts& nested, const std::vector<double>& weights, int count) {
+  std::vector<double> weight_of;  // The layers of each cut.
+  double sum = 0;
+  for (int cut = 0; cut < nested.count(); ++cut) {
+    if (cut > 0)
+      for (const int layer : nested.layers_between(cut - 1, cut)) sum += weights[layer];
+    weight_of.push_back(sum);
+  }
+  Cuts spaced(nested.layers());
+  spaced.add(nested.set_of(0));
+  for (int cut = 1, next = 1; cut < nested.count(); ++cut) {
+    if (cut + 1 < nested.count() && weight_of[cut] < sum * next / count) continue;
+    spaced.add(nested.set_of(cut));
+    while (weight_of[cut] >= sum * next / count && next < count) ++next;
+  }
+  return spaced;
 }
 
 }  // namespace stagecraft::msr

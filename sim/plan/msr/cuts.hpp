@@ -20,6 +20,7 @@ class Cuts {
   bool contains(int larger, int smaller) const;  ///< A cut contains itself.
   std::vector<int> layers_between(int smaller, int larger) const;
   void add(const std::vector<std::uint64_t>& set);
+  std::vector<std::uint64_t> set_of(int cut) const;
   std::size_t words() const { return words_; }
 
  private:
@@ -39,5 +40,9 @@ Cuts cuts_after_first(const Digraph&, int max_cuts);
 
 /// The first 0, 1, ... layers of a chain.
 Cuts listed_cuts(int layers);
+
+/// At most count + 1 of these nested cuts, the first and the last among them, with about the same weight of layers
+/// between neighbors.
+Cuts evenly_spaced(const Cuts& nested, const std::vector<double>& weights, int count);
 
 }  // namespace stagecraft::msr

@@ -54,6 +54,9 @@ struct PiperPlan {
   bool exhaustive = true;  ///< See MixedPipeline.
 };
 
+/// Why a search among these cuts would take more than some minutes; empty if it would not.
+std::string why_too_long(const PiperInput&, const Cuts&);
+
 /// The stages with the least time of the slowest; nothing when none fit into memory. Exact except for the choice of
 /// variants, which saves the cheapest bytes first, as Piper does, unless whole stages choose.
 std::optional<PiperPlan> search_piper(const PiperInput&, const Cuts&);

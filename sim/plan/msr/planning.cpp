@@ -241,7 +241,9 @@ void note_idle_devices(Planned& result, const PlannerInput& input) {
   for (const Stage& stage : result.plan.stages) used.insert(stage.devices().begin(), stage.devices().end());
   const auto idle = std::ssize(available_devices(input)) - std::ssize(used);
   if (idle > 0)
-    result.limit_reason += fmt::format("; {} idle: they make no such plan faster", pluralize(idle, "device"));
+    result.limit_reason += fmt::format(
+        "; {} idle: {}", pluralize(idle, "device"),
+        result.heuristic.empty() ? "they make no such plan faster" : "this search found no faster plan that uses them");
 }
 
 void refuse(const PlannerInput& input, const Workload& work, std::size_t devices) {

@@ -121,12 +121,50 @@ msr::PiperInput piper_input_of(const PlannerInput& input, const std::vector<Devi
   return piper_input;
 }
 
-std::optional<msr::PiperPlan> search(const PlannerInput& input, const std::vector<DeviceId>& devices,
-                                     const msr::Types& types, const msr::Cuts& cuts) {
+/// These cuts if the search among them is short enough; else so few of them, or of those in the order of the model,
+/// that it is.
+msr::Cuts short_enough(const msr::PiperInput& question, const msr::Cuts& cuts) {
+  if (msr::why_too_long(question, cuts).empty()) return cuts;
+  const bool has_branches = cuts.count() > cuts.layers() + 1;
+  const msr::Cuts nested = has_branches ? msr::listed_cuts(cuts.layers()) : cuts;
+  std::vector<double> seconds;
+  for (const msr::PiperLayer& layer : question.layers)
+    seconds.push_back(layer.by_degree.begin()->second.front().seconds);
+  msr::Cuts fewer = nested;
+  for (int count = nested.count() - 1; count > 1 && !msr::why_too_long(question, fewer).empty(); count = count * 3 / 4)
+    fewer = msr::evenly_spaced(nested, seconds, count);
+  return fewer;
+}
+
+struct PiperAnswer {
+  msr::PiperPlan pipeline;
+  msr::Cuts cuts;         ///< Where stages may end.
+  std::string heuristic;  ///< How another plan may be better; empty: none is.
+};
+
+/// Nothing if no plan fits into memory. Infeasible if there are too many plans, and none of those that are looked at
+/// fits.
+std::optional<PiperAnswer> search(const PlannerInput& input, const std::vector<DeviceId>& devices,
+                                  const msr::Types& types) {
+  const msr::Cuts every_cut = msr::cuts_of(input);
   std::vector<msr::PiperInput> questions;
   for (const DeviceTypeId type : types.types) questions.push_back(piper_input_of(input, devices, type));
-  return types.mixed() ? msr::search_piper(questions, types.counts(), cuts)
-                       : msr::search_piper(questions.front(), cuts);
+  if (types.mixed()) {
+    auto pipeline = msr::search_piper(questions, types.counts(), every_cut);
+    if (!pipeline) return {};
+    const bool exhaustive = pipeline->exhaustive;
+    return PiperAnswer{std::move(*pipeline), every_cut, exhaustive ? "" : msr::kLineOfDevices};
+  }
+  const msr::Cuts cuts = short_enough(questions.front(), every_cut);
+  const bool exhaustive = cuts.count() == every_cut.count();
+  auto pipeline = msr::search_piper(questions.front(), cuts);
+  if (!pipeline && exhaustive) return {};
+  if (!pipeline)
+    throw Infeasible("size", msr::why_too_long(questions.front(), every_cut),
+                     "merge layers, or use fewer micro-batches");
+  return PiperAnswer{
+      std::move(*pipeline), cuts,
+      exhaustive ? "" : fmt::format("stages end at {} of {} places", cuts.count() - 2, every_cut.count() - 2)};
 }
 
 [[noreturn]] void refuse(const PlannerInput& input, const std::vector<DeviceId>& devices, const msr::Types& types) {
@@ -206,14 +244,14 @@ std::vector<std::vector<DeviceId>> devices_of_stages(const msr::PiperPlan& pipel
 Planned plan_piper(const PlannerInput& input) {
   const std::vector<DeviceId> devices = msr::devices_of(input);
   const msr::Types types = msr::types_of(input.cluster, devices);
-  const msr::Cuts cuts = msr::cuts_of(input);
   const std::vector<Recomputation> kinds = recomputations(input.options, input.model);
   check_tensor(input, devices, types);
-  const auto pipeline = search(input, devices, types, cuts);
-  if (!pipeline) refuse(input, devices, types);
+  const std::optional<PiperAnswer> answer = search(input, devices, types);
+  if (!answer) refuse(input, devices, types);
+  const auto& [pipeline, cuts, heuristic] = *answer;
   Planned result;
-  const std::vector<std::vector<DeviceId>> chosen = devices_of_stages(*pipeline, devices, types);
-  for (const msr::PiperStage& one : pipeline->stages) {
+  const std::vector<std::vector<DeviceId>> chosen = devices_of_stages(pipeline, devices, types);
+  for (const msr::PiperStage& one : pipeline.stages) {
     Stage stage;
     stage.shape = shape_of(input, one.tensor);
     stage.divides_itself = one.tensor > 1;
@@ -226,11 +264,11 @@ Planned plan_piper(const PlannerInput& input) {
     result.plan.stages.push_back(std::move(stage));
   }
   finish_plan(result.plan, input, false);
-  result.predicted = result.model_limit = {pipeline->seconds};
+  result.predicted = result.model_limit = {pipeline.seconds};
   result.limit_reason = "the search was exhaustive";
-  if (!pipeline->exhaustive) set_heuristic(result, input, msr::kLineOfDevices);
+  if (!heuristic.empty()) set_heuristic(result, input, heuristic);
   msr::note_idle_devices(result, input);
-  result.states = pipeline->states;
+  result.states = pipeline.states;
   return result;
 }
 

@@ -166,6 +166,38 @@ TEST_CASE("piper's files: both names of edges are read; wrong units and missing 
   CHECK(test::input_error_of([&] { msr::read_piper("{}", "a.json"); }).find("mbsInBatch") != std::string::npos);
 }
 
+TEST_CASE("piper: with one variant of each layer, sums over whole stages give the answer of choices for each layer") {
+  Rng rng(23, "piper, one variant");
+  int feasible = 0;
+  for (int round = 0; round < 300; ++round) {
+    CAPTURE(round);
+    msr::PiperInput input = random_piper(rng);
+    for (msr::PiperLayer& layer : input.layers)
+      for (auto& [degree, variants] : layer.by_degree) variants.resize(1);
+    const msr::Cuts cuts = round % 3 == 0 ? msr::listed_cuts(input.graph.size()) : msr::all_cuts(input.graph, 1000);
+    const auto layered = msr::search_piper(input, cuts);
+    input.whole_stages = true;
+    const auto whole = msr::search_piper(input, cuts);
+    REQUIRE(whole.has_value() == layered.has_value());
+    if (!whole) continue;
+    ++feasible;
+    CHECK(whole->seconds == doctest::Approx(layered->seconds).epsilon(1e-12));
+  }
+  CHECK(feasible > 100);
+}
+
+TEST_CASE("piper: evenly spaced cuts have about the same work between them, and the first and the last cut") {
+  const auto sizes = [](const std::vector<double>& weights, int count) {
+    const msr::Cuts spaced = msr::evenly_spaced(msr::listed_cuts(static_cast<int>(weights.size())), weights, count);
+    std::vector<int> layers;
+    for (int cut = 0; cut < spaced.count(); ++cut) layers.push_back(spaced.size_of(cut));
+    return layers;
+  };
+  CHECK(sizes(std::vector<double>(10, 1), 5) == std::vector{0, 2, 4, 6, 8, 10});
+  CHECK(sizes({6, 1, 1, 1, 1, 2}, 4) == std::vector{0, 1, 4, 6});  // The first layer has two quarters of the work.
+  CHECK(sizes({1, 1}, 2) == std::vector{0, 1, 2});
+}
+
 TEST_CASE("piper: a search with too many stages is refused before it starts") {
   msr::PiperInput input;
   input.graph = Digraph(3000);

@@ -80,6 +80,17 @@ TEST_CASE("planners: piper has more devices than micro-batches, and says which a
   CHECK(result.limit_reason == "the search was exhaustive; 8 devices idle: they make no such plan faster");
 }
 
+TEST_CASE(
+    "planners: piper answers for a thousand layers; with too many stages it ends them at fewer places, and says so") {
+  if (!test::all_trials()) return;  // These take seconds.
+  const ModelGraph model = chain(1000);
+  const Planned whole = planned("piper", model, test::star(16, 1e12, 0), "{micro_batch_size: 8}", 16);
+  CHECK(whole.limit_reason == "the search was exhaustive");
+  CHECK(whole.predicted.value == doctest::Approx(8 * 3 * 1000 / 16.0).epsilon(0.01));
+  const Planned divided = planned("piper", model, test::star(2520, 1e12, 0), "{micro_batch_size: 2520}", 2520);
+  check_heuristic(divided);
+}
+
 TEST_CASE("spp: a hierarchy of links is ordered group by group, as least cuts would cross each slow link once") {
   spp::Bandwidths bandwidth(8, std::vector<double>(8, 1));  // Devices d and d + 4 share a node.
   for (int d = 0; d < 4; ++d) bandwidth[d][d + 4] = bandwidth[d + 4][d] = 10;

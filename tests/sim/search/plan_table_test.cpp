@@ -50,6 +50,20 @@ const PlanRow& row(const PlanTable& table, const std::string& planner) {
 
 }  // namespace
 
+TEST_CASE("graph-exact that gives up is called a heuristic under the table and in JSON, and one that ends is not") {
+  const std::string line = "graph-exact is a heuristic here: GraphPipe's stages, because the exact search gave up";
+  for (const bool gives_up : {true, false}) {
+    CAPTURE(gives_up);
+    const PlanTable table =
+        compare("graph-exact", {fmt::format("plan={{planner: graph-exact, states: {}}}", gives_up ? 1 : 1000000)});
+    REQUIRE(row(table, "graph-exact").ran());
+    CHECK((to_text(table, TextLayout{.width = 1000}).find(line) != std::string::npos) == gives_up);
+    const std::string heuristic = Json::parse(plans_json(table))->at("plans").items().front().at("heuristic").text();
+    CHECK((heuristic.find("the exact search gave up") != std::string::npos) == gives_up);
+    CHECK(heuristic.empty() != gives_up);
+  }
+}
+
 TEST_CASE("the row of the scenario's planner equals its run") {
   const PlanTable table = compare("balanced");
   const Experiment scenario = load_experiment(kFile, {"run.iterations=5"});

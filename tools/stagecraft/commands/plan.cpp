@@ -14,13 +14,13 @@ namespace {
 constexpr const char* kPlanReplay = "all";
 
 /// Plans that took long to search for are not searched for again with each change.
-void diagnose_first(const Arguments& a, PlanTable& table) {
+void diagnose_first(const Arguments& a, const PlansByPlanner& plans, PlanTable& table) {
   constexpr double kLong = 1;
   const PlanRow& first = table.rows.front();
   const bool contended = first.replayed && first.replayed->ran();
   const Diagnosis d =
       diagnose_row(a.text("FILE"), a.list("set"), first.sets, contended ? table.replay.backend : a.text("backend"),
-                   first.seconds > kLong ? WhatIf::First : WhatIf::Row);
+                   first.seconds > kLong ? WhatIf::First : WhatIf::Row, plans.at(first.planner).get());
   table.diagnosis = with_sets_before(d, first.sets);
 }
 
@@ -33,9 +33,10 @@ int execute_plan(const Arguments& a) {
                                  .show = a.flag("show") && format == "text",
                                  .replay = replay_rows(a, a.text("backend"), kPlanReplay)};
   const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
-  PlanTable table = compare_plans(experiment, options);
+  PlansByPlanner plans;
+  PlanTable table = compare_plans(experiment, options, &plans);
   table.interval = prediction_interval(experiment);
-  if (!table.rows.empty() && table.rows.front().ran()) diagnose_first(a, table);
+  if (!table.rows.empty() && table.rows.front().ran()) diagnose_first(a, plans, table);
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
   if (format == "text")
     print_text(to_text(table, layout), layout);
