@@ -62,8 +62,8 @@ struct PlannersWithout {
 /// Several planners that refuse for one reason are one line below the table, not a row each.
 std::vector<PlannersWithout> take_common_reasons(PlanTable& table) {
   const auto reason_of = [](const PlanRow& r) {
-    const std::string own = fmt::format("the planner '{}' ", r.planner);
-    return r.why_not.starts_with(own) ? "such a planner " + r.why_not.substr(own.size()) : r.why_not;
+    const std::string subject = fmt::format("the planner '{}' ", r.planner);
+    return r.why_not.starts_with(subject) ? "such a planner " + r.why_not.substr(subject.size()) : r.why_not;
   };
   std::vector<PlannersWithout> groups;
   for (const PlanRow& r : table.rows) {
