@@ -53,6 +53,37 @@ std::string about_replay(const PlanTable& table) {
 /// A bound or prediction that is not known is 0 in CSV and null in JSON.
 Json positive_json(Seconds t) { return t.value > 0 ? Json(t.value) : Json(); }
 
+/// Planners without a plan, all for one reason.
+struct PlannersWithout {
+  std::string reason;
+  std::vector<std::string> planners;
+};
+
+/// Several planners that refuse for one reason are one line below the table, not a row each.
+std::vector<PlannersWithout> take_common_reasons(PlanTable& table) {
+  const auto reason_of = [](const PlanRow& r) {
+    const std::string subject = fmt::format("the planner '{}' ", r.planner);
+    return r.why_not.starts_with(subject) ? "such a planner " + r.why_not.substr(subject.size()) : r.why_not;
+  };
+  std::vector<PlannersWithout> groups;
+  for (const PlanRow& r : table.rows) {
+    if (r.ran()) continue;
+    const std::string reason = reason_of(r);
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.reason == reason; });
+    if (same == groups.end())
+      groups.push_back({reason, {r.planner}});
+    else
+      same->planners.push_back(r.planner);
+  }
+  std::erase_if(groups, [](const PlannersWithout& g) { return g.planners.size() == 1; });
+  std::erase_if(table.rows, [&](const PlanRow& r) {
+    return std::any_of(groups.begin(), groups.end(), [&](const PlannersWithout& g) {
+      return std::find(g.planners.begin(), g.planners.end(), r.planner) != g.planners.end();
+    });
+  });
+  return groups;
+}
+
 RowBudget budget_of(const PlanRow& r) { return {r.economics, known_period(r), r.samples, r.tokens}; }
 
 std::vector<RowBudget> budgets_of(const PlanTable& table) {
@@ -121,6 +152,14 @@ Table printed(const PlanTable& table, bool every_column = false) {
   return make_table<Row>(columns, table.rows, [](const Row& r) { return r.ran() ? "" : "- " + r.why_not; });
 }
 
+std::string table_text(PlanTable table, const TextLayout& layout) {
+  const std::vector<PlannersWithout> groups = take_common_reasons(table);
+  std::string text = table.rows.empty() ? "" : to_text(printed(table), layout);
+  for (const PlannersWithout& group : groups)
+    text += wrap_lines(fmt::format("  no plan from {}: {}\n", join(group.planners), group.reason), layout.width);
+  return text;
+}
+
 }  // namespace
 
 Seconds known_period(const PlanRow& r) { return r.replayed && r.replayed->ran() ? r.replayed->period : r.period; }
@@ -157,7 +196,7 @@ std::string to_text(const PlanTable& table, const TextLayout& layout) {
   if (!table.rows.empty()) text += to_text(table.diagnosis, table.rows.front().planner);
   for (const PlanRow& r : table.rows)
     if (!r.plan.empty()) text += fmt::format("\n{}\n{}", r.planner, r.plan);
-  return wrap_lines(head, layout.width) + to_text(printed(table), layout) + wrap_lines(text, layout.width);
+  return wrap_lines(head, layout.width) + table_text(table, layout) + wrap_lines(text, layout.width);
 }
 
 std::string plans_csv(const PlanTable& table) { return to_csv(printed(table)); }

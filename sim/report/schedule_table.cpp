@@ -281,8 +281,9 @@ std::string to_text(const ScheduleTable& table, const TextLayout& layout) {
       fmt::format("{}\n{} on {}: {}, {}; {} simulated by {}\n\n", table.title, table.model, table.cluster.name,
                   pluralize(table.devices, "device"), pluralize(table.micro_batches, "micro-batch", "es"),
                   pluralize(table.iterations, "iteration"), table.backend);
-  return wrap_lines(head, layout.width) + to_text(printed(table), layout) +
-         wrap_lines("\n" + answer(table), layout.width);
+  std::string below = "\n" + answer(table);
+  if (!table.not_compared.empty()) below += fmt::format("not compared: {}\n", join(table.not_compared));
+  return wrap_lines(head, layout.width) + to_text(printed(table), layout) + wrap_lines(below, layout.width);
 }
 
 std::string schedules_csv(const ScheduleTable& table) { return to_csv(printed(table)); }
@@ -305,6 +306,7 @@ std::string schedules_json(const ScheduleTable& table) {
   if (table.interval) json["interval"] = interval_json(*table.interval);
   if (table.replay.asked()) json["replay"] = replay_json(table.replay);
   json["schedules"] = to_json(printed(table));
+  if (!table.not_compared.empty()) json["not_compared"] = table.not_compared;
   return json.dump(2);
 }
 
@@ -336,7 +338,10 @@ const config::MapSpec& schedules_fields() {
                  text("fastest_synchronous").nullable().doc("Shortest period without stale weights; null: none ran."),
                  text("fastest").nullable().doc("Shortest period of all; null: none ran."),
                  text("least_memory").nullable().doc("Least memory; null: none ran."), interval_field(), replay_field(),
-                 list("schedules", map("schedule", row)).positional().doc("One entry for each schedule, as sorted.")}};
+                 list("schedules", map("schedule", row)).positional().doc("One entry for each schedule, as sorted."),
+                 list("not_compared", text("schedule"))
+                     .optional()
+                     .doc("Schedules without an entry, because Ctrl-C came first.")}};
   return spec;
 }
 

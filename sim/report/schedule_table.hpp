@@ -54,6 +54,7 @@ struct ScheduleTable {
   Replay replay;
   std::optional<PredictionInterval> interval;  ///< The interval of simulated times.
   std::vector<ScheduleRow> rows;
+  std::vector<std::string> not_compared;  ///< Schedules without a row, because the comparison was stopped.
 };
 
 enum class SortKey { Time, Period, Memory, Traffic };

@@ -7,6 +7,7 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/activity.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/remarks.hpp"
@@ -228,11 +229,19 @@ ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTabl
   table.devices = static_cast<int>(devices.size());
   Activity activity("comparing schedules");
   activity.count(0, "schedules", std::ssize(names));
-  for (const std::string& name : names) {
-    table.rows.push_back(row_of(name, "", f));
-    if (name == "synthesised" && has_stages(f))
-      for (const char* placement : {"loop", "v", "bidirectional"}) table.rows.push_back(row_of(name, placement, f));
-    activity.count_one();
+  std::size_t compared = 0;
+  try {
+    for (; compared < names.size(); ++compared) {
+      const std::string& name = names[compared];
+      stop_point();
+      table.rows.push_back(row_of(name, "", f));
+      if (name == "synthesised" && has_stages(f))
+        for (const char* placement : {"loop", "v", "bidirectional"}) table.rows.push_back(row_of(name, placement, f));
+      activity.count_one();
+    }
+  } catch (const Stopped&) {
+    if (table.rows.empty()) throw;
+    table.not_compared.assign(names.begin() + static_cast<std::ptrdiff_t>(compared), names.end());
   }
   if (asked.replay > 0) {
     table.replay.backend = kReplayBackend;

@@ -27,6 +27,9 @@ struct ScheduleTableOptions {
 ///
 /// At least five iterations are simulated, more where a micro-batch stays longer in the pipeline, so that there is a
 /// period and stale weights are as stale as they get.
+///
+/// Where a StopScope ends it after the first row, the table has the rows that were complete, and the names of the
+/// others.
 ScheduleTable compare_schedules(const Experiment&, const ScheduleTableOptions&);
 
 }  // namespace stagecraft

@@ -22,6 +22,7 @@ LONG = {
     "run on cpu": ["run", "examples/teacher", "--backend", "cpu", "--set", "run.iterations=100000", "--out", "cpu"],
     "validate": ["validate", "examples/cpu-transformer", "--out", "validated"],
     "profile": ["profile", "examples/cpu-transformer", "--backend", "cpu", "--out", "profile.yaml"],
+    "compare": ["compare", "examples/quickstart", "--schedules", "all", "--set", "run.micro_batches=500"],
     "search": ["search", "examples/gpt-1f1b-16"],
     "synthesise": ["run", "examples/synthesised", "--set", "run.micro_batches=64"],
     "plan": ["plan", "examples/pipeline-16384", "--planner", "all"],

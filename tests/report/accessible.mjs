@@ -1,4 +1,5 @@
 // What a page needs so that people with a keyboard, a screen reader or weak sight can use it, as problems in words.
+import { readFileSync } from 'node:fs';
 
 /** Runs in the page: names of controls and pictures, table heads, order of headings and of the focus. */
 function structure() {
@@ -54,13 +55,22 @@ async function faintPairs(browser, pairs, theme) {
     .map(([text, surface]) => `${text} on ${surface} in ${theme}: ${contrast(long(colours[text]), long(colours[surface])).toFixed(2)}`);
 }
 
+/** The script of axe-core, where $AXE_CORE names its axe.min.js. */
+const AXE = process.env.AXE_CORE && readFileSync(process.env.AXE_CORE, 'utf8');
+async function axeViolations(browser, theme) {
+  if (!AXE) return [];
+  await browser.evaluate(`${AXE};true`);
+  const violations = await browser.evaluate('axe.run().then(found => found.violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`))');
+  return violations.map(violation => `${violation}, says axe-core in ${theme}`);
+}
+
 /** Everything that is wrong with the page that is open, in light and in dark. `pairs`: [text, surface] names of its palette. */
 export async function accessibilityProblems(browser, pairs) {
   const problems = [];
   for (const theme of ['light', 'dark']) {
     await browser.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: theme }] });
     await browser.frame();
-    problems.push(...await browser.evaluate(`(${structure})()`), ...await faintPairs(browser, pairs, theme));
+    problems.push(...await browser.evaluate(`(${structure})()`), ...await faintPairs(browser, pairs, theme), ...await axeViolations(browser, theme));
   }
   await browser.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: 'light' }] });
   return [...new Set(problems)];

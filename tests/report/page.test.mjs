@@ -44,7 +44,7 @@ const place = async (r, name) => {
   })()`);
   return { x: left + inside.x, y: top + inside.y, inside };
 };
-const colourAt = ({ x, y }) => browser.evaluate(`[...document.getElementById('view').getContext('2d', {willReadFrequently: true}).getImageData(${x} * devicePixelRatio, ${y} * devicePixelRatio, 1, 1).data]`);
+const colourAt = ({ x, y }, canvas = '#view') => browser.evaluate(`[...document.querySelector('${canvas}').getContext('2d', {willReadFrequently: true}).getImageData(${x} * devicePixelRatio, ${y} * devicePixelRatio, 1, 1).data]`);
 const query = async q => {
   await browser.evaluate(`document.getElementById('query').value = '${q}'; document.getElementById('search').requestSubmit()`);
   await browser.frame();
@@ -369,9 +369,10 @@ test('dark and light differ, paper is light, and all rows are on it', async () =
   const dark = await corner();
   assert.ok(light[0] > 200 && dark[0] < 60, `${light} and ${dark}`);
   await browser.evaluate('dispatchEvent(new Event("beforeprint"))');
-  assert.deepEqual(await corner(), light);
-  assert.equal(await browser.evaluate('parseFloat(document.getElementById("view").style.height) === parseFloat(document.getElementById("spacer").style.height)'), true);
+  assert.deepEqual(await colourAt({ x: 2, y: 2 }, '#strips canvas'), light);
+  assert.equal(await browser.evaluate('[...document.querySelectorAll("#strips canvas")].reduce((sum, strip) => sum + parseFloat(strip.style.height), 0) === parseFloat(document.getElementById("spacer").style.height)'), true);
   await browser.evaluate('dispatchEvent(new Event("afterprint"))');
+  assert.equal(await browser.evaluate('document.getElementById("strips").childElementCount'), 0);
   assert.deepEqual(await corner(), dark);
   await media('light');
   const pdf = Buffer.from((await browser.send('Page.printToPDF', { printBackground: false })).data, 'base64');

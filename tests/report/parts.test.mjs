@@ -205,6 +205,17 @@ test('rows are stacked, with each lane of the selected kinds once', () => {
   assert.equal(page.rowAt(rows, 0), null);
 });
 
+test('strips on paper cover all rows once, and each has whole devices after their headings', () => {
+  const row = (y, device, kind = 'compute', run = 0) => ({ kind, y, height: 20, run, device });
+  const rows = [row(24, null, 'heading'), row(50, 0), row(70, 0, 'memory'), row(96, 1), row(122, null, 'heading', 1), row(148, 1, 'compute', 1)];
+  const strips = page.stripsOf({ rows });
+  assert.deepEqual(strips.map(strip => strip.rows.map(r => rows.indexOf(r))), [[0, 1, 2], [3], [4, 5]]);
+  assert.deepEqual(strips.map(strip => [strip.from, strip.to]), [[0, 93], [93, 119], [119, 174]]);
+  const tall = page.stripsOf({ rows: Array.from({ length: 500 }, (_, d) => row(24 + 26 * d, d)) });
+  assert.ok(tall.length < 500 && tall.at(-1).to <= 10010);
+  assert.deepEqual(page.stripsOf({ rows: [] }), []);
+});
+
 /** Devices 0..n-1 with one compute lane each, of these busy times; `more` changes the run. */
 function devicesOf(busy, more = {}) {
   const devices = busy.map((_, d) => `d${d}`), idle = { start_up_s: 0, drain_s: 0 };

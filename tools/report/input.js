@@ -66,6 +66,7 @@ function listen() {
     state.paper = paper;
     recolour();
     paint();
+    if (!paper) $('strips').replaceChildren();
   });
 }
 

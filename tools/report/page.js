@@ -5,8 +5,6 @@ const parts = runs.flatMap(run => run.parts.map(part => [run, part]));
 let arrived = 0;
 const length = Math.max(1, ...runs.map(run => run.length));
 const canvas = $('view'), scroller = $('scroller');
-/** Browsers have no canvas of more pixels; rows below that are not on paper. */
-const MOST_PAPER = 10000;
 /** The first view is one iteration, which is enough to see the schedule. */
 const firstEnd = runs.some(run => run.iterationEnds.length > 1) ? Math.max(...runs.map(run => run.iterationEnds[0])) : length;
 const state = {
@@ -15,7 +13,7 @@ const state = {
 let layout, palette, waiting = 0;
 
 function sizedView() { return { ...state.view, width: state.paper ? PAPER_WIDTH : scroller.clientWidth }; }
-function heightNow() { return Math.min(layout.height, state.paper ? MOST_PAPER : Math.max(160, Math.floor(innerHeight * 0.76))); }
+function heightNow() { return Math.min(layout.height, Math.max(160, Math.floor(innerHeight * 0.76))); }
 
 function arrange() {
   layout = rowsOf(runs, { messages: $('messages').checked, memory: $('memory').checked, paired: $('paired').checked, open: state.open, every: $('replicas').checked, filter: $('filter').value });
@@ -58,10 +56,12 @@ function paint() {
   cancelAnimationFrame(waiting);
   waiting = 0;
   const view = sizedView(), height = heightNow();
-  draw(sizedContext(canvas, view.width, height, state.paper), {
-    runs, rows: layout.rows, view, height, palette, top: state.paper ? 0 : scroller.scrollTop, byMicro: $('colour').value === 'micro',
+  const scene = {
+    runs, rows: layout.rows, view, height, palette, top: scroller.scrollTop, byMicro: $('colour').value === 'micro',
     critical: $('critical').checked, paired: $('paired').checked, chosen: state.chosen, marked: state.marked, hidden: state.hidden,
-  });
+  };
+  if (state.paper) fillStrips($('strips'), layout, scene);
+  else draw(sizedContext(canvas, view.width, height), scene);
 }
 
 function show(from, to) {

@@ -43,6 +43,12 @@ std::string import_kineto(const Arguments& a) {
 std::string import_nsight(const Arguments& a) {
   const NsightTrace read = read_nsight_trace(a.text("FILE"));
   print_notes(read.notes);
+  if (!read.has_kernels && a.flag("overlap"))
+    throw InputError({{{a.text("FILE"), 0, 0},
+                       {},
+                       "the machine of this profile has no GPU, so there are no streams to compare",
+                       "profile on a GPU with nsys profile --trace=cuda,nvtx",
+                       "nsight"}});
   if (!read.has_layers && !a.flag("overlap"))
     throw InputError({{{a.text("FILE"), 0, 0},
                        {},

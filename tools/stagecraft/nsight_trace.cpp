@@ -1,6 +1,7 @@
 // Tables of an export of Nsight Systems (docs.nvidia.com/nsight-systems, "SQLite Schema Reference"), with the names
 // that they have had from 2022.4 on. Times are in nanoseconds. The upper bits of globalTid are the process, which
-// kernels have as globalPid.
+// kernels have as globalPid. Tables without rows are absent, unless the export was made with --lazy=false. A range that
+// the program never ended has the end of the session as its end.
 
 #include "tools/stagecraft/nsight_trace.hpp"
 
@@ -42,18 +43,15 @@ class NsightReader {
   explicit NsightReader(const std::string& file) : db_(file, Database::Open::Read) {}
 
   NsightTrace read() try {
-    for (const char* table : {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "StringIds"})
-      if (!has_table(table))
-        throw InputError({{{db_.file(), 0, 0},
-                           {},
-                           fmt::format("there is no table {}", table),
-                           "profile with nsys profile --trace=cuda,nvtx, then nsys export --type sqlite",
-                           "nsight"}});
+    if (!has_table("StringIds"))
+      refuse("there is no table StringIds, so this is no export of Nsight Systems", kHowToProfile);
+    trace_.has_kernels = has_rows(kKernels);
+    if (!trace_.has_kernels) require_no_gpu();
     read_strings();
     if (has_table("NVTX_EVENTS")) read_ranges();
-    read_launches();
-    read_kernels();
-    if (has_table("TARGET_INFO_GPU")) note_devices();
+    if (trace_.has_kernels) read_gpu();
+    if (has_table(kGraphs)) note_graphs();
+    if (has_table(kDevices)) note_devices();
     add_notes();
     trace_.json = "{\"traceEvents\":[" + events_ + "]}";
     return std::move(trace_);
@@ -66,6 +64,25 @@ class NsightReader {
     SQLite::Statement query(db_.sql(), "SELECT count(*) FROM sqlite_master WHERE name = ?");
     query.bind(1, table);
     return query.executeStep() && query.getColumn(0).getInt() > 0;
+  }
+
+  bool has_rows(const std::string& table) const {
+    return has_table(table) && SQLite::Statement(db_.sql(), "SELECT 1 FROM " + table + " LIMIT 1").executeStep();
+  }
+
+  [[noreturn]] void refuse(std::string message, std::string help) const {
+    throw InputError({{{db_.file(), 0, 0}, {}, std::move(message), std::move(help), "nsight"}});
+  }
+
+  /// On the CPU a range lasts as long as its work; on a GPU its work is in kernels.
+  void require_no_gpu() const {
+    if (has_rows(kGraphs))
+      refuse("CUDA graphs were traced as a whole, so there are no kernels", "profile with --cuda-graph-trace=node");
+    for (const char* table : {kRuntime, kDevices})
+      if (has_rows(table))
+        refuse(
+            fmt::format("the profile is of a machine with a GPU, as {} shows, and {} has no kernels", table, kKernels),
+            kHowToProfile);
   }
 
   bool has_column(const std::string& table, const std::string& column) const {
@@ -103,6 +120,7 @@ class NsightReader {
   void read_ranges() {
     constexpr const char* kIsRange =
         "eventType IN (59, 60, 70, 71)";  // Push and pop, start and end; of NVTX and NVTXT.
+    const std::int64_t end_of_session = session_duration();
     SQLite::Statement query(
         db_.sql(),
         fmt::format("SELECT start, end, globalTid, text, {}, {} FROM NVTX_EVENTS {} ORDER BY start, end DESC",
@@ -113,7 +131,7 @@ class NsightReader {
       const std::optional<LayerRange> layer = layer_of_range(name);
       const std::optional<std::int64_t> sequence = sequence_of(name);
       const std::int64_t start = query.getColumn(0).getInt64(), end = query.getColumn(1).getInt64();
-      if (query.getColumn(1).isNull() || end < start) {
+      if (query.getColumn(1).isNull() || end < start || end == end_of_session) {
         ++unfinished_;
         continue;
       }
@@ -135,6 +153,13 @@ class NsightReader {
     }
   }
 
+  /// -1 if it is not known. Times of events begin with the session.
+  std::int64_t session_duration() const {
+    if (!has_table("ANALYSIS_DETAILS")) return -1;
+    SQLite::Statement query(db_.sql(), "SELECT max(duration) FROM ANALYSIS_DETAILS");
+    return query.executeStep() && !query.getColumn(0).isNull() ? query.getColumn(0).getInt64() : -1;
+  }
+
   std::string name_of_range(SQLite::Statement& query) const {
     if (!query.getColumn(3).isNull()) return query.getColumn(3).getString();
     const auto entry = strings_.find(query.getColumn(4).getInt64());
@@ -146,11 +171,22 @@ class NsightReader {
     return static_cast<std::int64_t>(correlations_.try_emplace({process, id}, correlations_.size()).first->second);
   }
 
+  void read_gpu() {
+    if (!has_table(kRuntime)) refuse(fmt::format("there is no table {}", kRuntime), kHowToProfile);
+    read_launches();
+    read_device_work(kKernels, "kernel", "shortName");
+    for (std::size_t t = 0; t < std::size(kTransfers); ++t)
+      if (has_table(kTransfers[t])) read_device_work(kTransfers[t], t == 0 ? "gpu_memcpy" : "gpu_memset", "NULL");
+  }
+
+  /// Launches of kernels and of copies; other calls have no work on the GPU.
   void read_launches() {
-    SQLite::Statement query(
-        db_.sql(),
-        "SELECT start, end, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME "
-        "WHERE correlationId IN (SELECT correlationId FROM CUPTI_ACTIVITY_KIND_KERNEL) AND end >= start");
+    std::string launched = fmt::format("SELECT correlationId FROM {}", kKernels);
+    for (const char* table : kTransfers)
+      if (has_table(table)) launched += fmt::format(" UNION SELECT correlationId FROM {}", table);
+    SQLite::Statement query(db_.sql(), fmt::format("SELECT start, end, globalTid, correlationId FROM {} "
+                                                   "WHERE correlationId IN ({}) AND end >= start",
+                                                   kRuntime, launched));
     while (query.executeStep()) {
       const std::int64_t global = query.getColumn(2).getInt64();
       add("cuda_runtime", "launch", thread_of(global), query.getColumn(0).getInt64(), query.getColumn(1).getInt64(),
@@ -158,23 +194,35 @@ class NsightReader {
     }
   }
 
-  void read_kernels() {
+  void read_device_work(const char* table, const char* category, const char* name_column) {
     SQLite::Statement query(db_.sql(),
-                            "SELECT start, end, deviceId, streamId, correlationId, globalPid, shortName "
-                            "FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE end >= start");
+                            fmt::format("SELECT start, end, deviceId, streamId, correlationId, globalPid, {} "
+                                        "FROM {} WHERE end >= start",
+                                        name_column, table));
     while (query.executeStep()) {
       const auto name = strings_.find(query.getColumn(6).getInt64());
+      const bool has_name = !query.getColumn(6).isNull() && name != strings_.end();
       const std::string stream = fmt::format("{}/{}", query.getColumn(2).getInt64(), query.getColumn(3).getInt64());
-      add("kernel", name == strings_.end() ? "kernel" : name->second, stream, query.getColumn(0).getInt64(),
+      add(category, has_name ? name->second : category, stream, query.getColumn(0).getInt64(),
           query.getColumn(1).getInt64(),
           fmt::format("\"correlation\":{}",
                       correlation(query.getColumn(5).getInt64() / kThreads, query.getColumn(4).getInt64())));
     }
   }
 
+  void note_graphs() {
+    SQLite::Statement query(db_.sql(), fmt::format("SELECT count(*), sum(end - start) FROM {}", kGraphs));
+    if (!query.executeStep() || query.getColumn(0).getInt64() == 0) return;
+    trace_.notes.push_back(
+        fmt::format("{} of CUDA graphs, {:.4g} ms, {} traced as a whole and left out; --cuda-graph-trace=node traces "
+                    "their kernels",
+                    pluralize(query.getColumn(0).getInt64(), "run"), query.getColumn(1).getDouble() / 1e6,
+                    query.getColumn(0).getInt64() == 1 ? "is" : "are"));
+  }
+
   void note_devices() {
     std::map<std::string, int> devices;
-    SQLite::Statement query(db_.sql(), "SELECT name FROM TARGET_INFO_GPU WHERE name IS NOT NULL");
+    SQLite::Statement query(db_.sql(), fmt::format("SELECT name FROM {} WHERE name IS NOT NULL", kDevices));
     while (query.executeStep()) ++devices[query.getColumn(0).getString()];
     for (const auto& [name, count] : devices)
       trace_.notes.push_back(fmt::format("profiled on a machine with {} {}", count, name));
@@ -197,6 +245,13 @@ class NsightReader {
   }
 
   static constexpr const char* kAutograd = "autograd::engine::evaluate_function: ";
+  static constexpr const char* kKernels = "CUPTI_ACTIVITY_KIND_KERNEL";
+  static constexpr const char* kRuntime = "CUPTI_ACTIVITY_KIND_RUNTIME";
+  static constexpr const char* kGraphs = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
+  static constexpr const char* kDevices = "TARGET_INFO_GPU";
+  static constexpr const char* kTransfers[] = {"CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"};
+  static constexpr const char* kHowToProfile =
+      "profile with nsys profile --trace=cuda,nvtx, then nsys export --type sqlite";
   Database db_;
   NsightTrace trace_;
   std::string events_;

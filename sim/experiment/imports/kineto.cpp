@@ -170,7 +170,7 @@ class KinetoReader {
   void add_kernels() {
     std::unordered_map<std::int64_t, const TraceEvent*> launches;
     for (const TraceEvent* event : order_)
-      if (event->category == "cuda_runtime" || event->category == "cuda_driver")
+      if (event->category == "cuda_runtime")
         if (const auto id = event->number("correlation")) launches[*id] = event;
     for (const TraceEvent* event : order_) {
       if (event->category != "kernel" && event->category != "gpu_memcpy" && event->category != "gpu_memset") continue;
@@ -186,6 +186,10 @@ class KinetoReader {
         add(modules_[forward->module].forward, event->duration);
       }
     }
+    if (kernels_ > 0 && matched_ == 0)
+      refuse(
+          fmt::format("{} in the trace, none launched by a chosen layer", pluralize(kernels_, "kernel")),
+          "profile with torch.profiler.ProfilerActivity.CPU and CUDA together; CUDA graphs hide who launches a kernel");
     if (kernels_ > 0) return;
     for (const auto& [module, time] : forward_time_) add(modules_[module].forward, time);
     for (const auto& [module, time] : backward_time_) add(modules_[module].backward, time);

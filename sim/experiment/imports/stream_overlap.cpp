@@ -91,7 +91,10 @@ std::string stream_overlap_csv(std::string_view text, const std::string& file) {
   for (const TraceEvent& event : trace.events) {
     if (event.category != "kernel") continue;
     const auto slash = event.thread.find('/');
-    KernelStream& stream = devices[event.thread.substr(0, slash)][event.thread.substr(slash + 1)];
+    std::string name = event.thread.substr(slash + 1);
+    if (constexpr std::string_view kOldPrefix = "stream "; name.starts_with(kOldPrefix))
+      name.erase(0, kOldPrefix.size());
+    KernelStream& stream = devices[event.thread.substr(0, slash)][name];
     stream.kernels.push_back({event.start, event.end()});
     stream.time += event.duration;
     if (is_communication(event.name)) stream.communication += event.duration;

@@ -25,6 +25,21 @@ double member_number(const Json& event, const char* name) {
   return value && value->is_number() ? value->number() : std::nan("");
 }
 
+/// Kineto's category of today. PyTorch 1.8 to 1.11 wrote Operator, Runtime, Kernel, Memcpy and Memset, with ranges of
+/// record_function() among the operators; ROCm, XPU and other accelerators have runtimes and drivers of their own.
+std::string canonical_category(const TraceEvent& event) {
+  const std::string& category = event.category;
+  if (category == "Operator") {
+    const bool is_operator = event.name.find("::") != std::string::npos ||
+                             event.name.find("Backward") != std::string::npos || event.number("Sequence number");
+    return is_operator ? "cpu_op" : "user_annotation";
+  }
+  if (category == "Kernel") return "kernel";
+  if (category == "Memcpy" || category == "Memset") return category == "Memcpy" ? "gpu_memcpy" : "gpu_memset";
+  if (category == "Runtime" || category.ends_with("_runtime") || category.ends_with("_driver")) return "cuda_runtime";
+  return category;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> TraceEvent::number(std::string_view argument) const {
@@ -57,6 +72,7 @@ TraceDocument read_trace_events(std::string_view text, const std::string& file) 
     document.events.push_back({member_text(event, "name"), member_text(event, "cat"),
                                member_text(event, "pid") + "/" + member_text(event, "tid"), start, duration,
                                arguments && arguments->is_object() ? arguments : nullptr});
+    document.events.back().category = canonical_category(document.events.back());
   }
   return document;
 }

@@ -12,7 +12,9 @@ namespace stagecraft {
 
 /// A complete event ("ph": "X") of a trace in Chrome's format; times in microseconds.
 struct TraceEvent {
-  std::string name, category;
+  std::string name;
+  std::string
+      category;  ///< As Kineto calls it today, also in older traces; a call of any runtime or driver is cuda_runtime.
   std::string thread;  ///< Process and thread, as one word.
   double start = 0, duration = 0;
   const Json* arguments = nullptr;  ///< Null without.

@@ -14,6 +14,7 @@
 #include "sim/experiment/imports/huggingface.hpp"
 #include "sim/experiment/imports/megatron_timing.hpp"
 #include "sim/experiment/imports/shell_words.hpp"
+#include "sim/experiment/imports/stream_overlap.hpp"
 #include "sim/experiment/imports/toml.hpp"
 #include "sim/experiment/imports/traces.hpp"
 #include "sim/experiment/imports/training_setup.hpp"
@@ -340,6 +341,75 @@ TEST_CASE("Kernels of a PyTorch profile belong to the layer that launched them, 
     CHECK(layer.times->input_gradient.value == doctest::Approx((60 + l.value) / 4e6).epsilon(1e-12));
   }
   CHECK(mentions(read.notes, "4 of 5 kernels belong to layers: 0.182 of 0.187 ms"));
+}
+
+namespace {
+
+/// The trace above as another profiler writes it: each category and each word of a pair is replaced.
+std::string kineto_trace_as(std::vector<std::pair<std::string, std::string>> words) {
+  std::string text = kineto_trace();
+  for (const auto& [now, then] : words)
+    for (std::size_t at = 0; (at = text.find(now, at)) != std::string::npos; at += then.size())
+      text.replace(at, now.size(), then);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("Older and other categories of Kineto mean the same") {
+  const auto times = [](const std::string& text, const char* layer) {
+    std::vector<double> values;
+    for (const Layer& l : read_kineto(text, "k.json", {layer}, 2).model.layers)
+      values.insert(values.end(), {l.times->forward.value, l.times->input_gradient.value});
+    return values;
+  };
+  const std::vector<double> today = times(kineto_trace(), "Block");
+  for (const char* runtime : {"cuda_driver", "xpu_runtime", "privateuse1_runtime"})
+    CHECK(times(kineto_trace_as({{"cuda_runtime", runtime}}), "Block") == today);
+  // As PyTorch 1.9: other names, text for threads, streams with a word, and ranges that are operators.
+  const std::string old = kineto_trace_as({{"nn.Module: Block_", "block_"},
+                                           {"nn.Module: Linear_", "linear_"},
+                                           {"python_function", "Operator"},
+                                           {"cpu_op", "Operator"},
+                                           {"cuda_runtime", "Runtime"},
+                                           {"\"kernel\"", "\"Kernel\""},
+                                           {"\"tid\":1,", "\"tid\":\"1\","},
+                                           {"\"tid\":2,", "\"tid\":\"2\","},
+                                           {"\"tid\":7,", "\"tid\":\"stream 7\","}});
+  CHECK(times(old, "block") == today);
+  CHECK(stream_overlap_csv(old, "k.json") == stream_overlap_csv(kineto_trace(), "k.json"));
+}
+
+TEST_CASE("Around the events of Kineto's writer are headers, metadata, arrows and spans without work") {
+  const std::string text =
+      R"trace({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100", "numSms": 132}],
+"cuda_runtime_version": 12090, "displayTimeUnit": "ms", "baseTimeNanoseconds": 1775078550000000000, "traceEvents": [
+{"name": "process_labels", "ph": "M", "ts": 88511388202.755, "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}},
+{"ph": "X", "cat": "user_annotation", "name": "layer_0", "pid": 514683, "tid": 514683, "ts": 88511388202.755,
+ "dur": 0.060, "args": {"External id": 1}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 514683, "tid": 514683, "ts": 88511388202.765,
+ "dur": 0.010, "args": {"cbid": 211, "correlation": 1}},
+{"ph": "s", "id": 1, "pid": 514683, "tid": 514683, "ts": 88511388202.765, "cat": "ac2g", "name": "ac2g"},
+{"ph": "X", "cat": "gpu_user_annotation", "name": "layer_0", "pid": 0, "tid": 1, "ts": 88511388202.785, "dur": 0.02},
+{"ph": "X", "cat": "kernel", "name": "Kernel", "pid": 0, "tid": 1, "ts": 88511388202.785, "dur": 0.020,
+ "args": {"device": 0, "stream": 1, "correlation": 1, "grid": [1, 1, 1], "graph id": 0}},
+{"ph": "f", "id": 1, "pid": 0, "tid": 1, "ts": 88511388202.785, "cat": "ac2g", "name": "ac2g", "bp": "e"},
+{"ph": "X", "cat": "cuda_sync", "name": "Event Sync", "pid": 0, "tid": 1, "ts": 88511388202.875, "dur": 0.020,
+ "args": {"stream": -1, "correlation": 300}},
+{"ph": "X", "cat": "Trace", "ts": 88511388202.755, "dur": 0.300, "pid": "Spans", "tid": "Test trace",
+ "name": "Test trace (0)", "args": {"Op count": 4}},
+{"name": "Record Window End", "ph": "i", "s": "g", "pid": "", "tid": "", "ts": 88511388203.055}],
+"traceName": "trace.json"})trace";
+  const KinetoModel read = read_kineto(text, "k.json", {"layer"}, 1);
+  REQUIRE(read.model.layers.size() == 1);
+  CHECK(read.model.layers[LayerId{0}].times->forward.value == doctest::Approx(0.02e-6).epsilon(1e-9));
+  CHECK(mentions(read.notes, "1 of 1 kernel"));
+}
+
+TEST_CASE("Kernels that no layer launched are no times of layers") {
+  CHECK(refusal([] {
+          read_kineto(kineto_trace_as({{"cuda_runtime", "overhead"}}), "k", {"Block"}, 1);
+        }).find("5 kernels in the trace, none launched by a chosen layer") != std::string::npos);
 }
 
 TEST_CASE("A PyTorch profile without chosen or known modules is refused with the classes that it has") {

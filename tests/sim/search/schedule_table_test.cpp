@@ -12,6 +12,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/core/stop_point.hpp"
+#include "sim/core/text.hpp"
 #include "sim/report/drawings.hpp"
 #include "sim/report/timeline_picture.hpp"
 #include "sim/schedule/builder.hpp"
@@ -319,6 +321,27 @@ TEST_CASE("csv and json carry every number and every reason") {
   REQUIRE(lines.size() == 4);
   for (int i = 0; i < 2; ++i) CHECK(std::count(lines[i].begin(), lines[i].end(), ',') == 14);
   CHECK(lines[2] == "gpipe,,,,,,,,,,,,,,\"a \"\"quoted\"\" reason\"");
+}
+
+TEST_CASE("A comparison that is stopped has the rows that were complete, and names the others") {
+  const auto stopped_after = [](int looks) {
+    const StopScope scope([&] { return --looks < 0; });
+    return compare(scenario(), "gpipe,1f1b,zb-h1");
+  };
+  CHECK_THROWS_AS(stopped_after(0), Stopped);
+  CHECK(stopped_after(1 << 30).not_compared.empty());
+  int looks = 0;  // Each row looks several times, so some number of looks ends between the first row and the last.
+  Strings rest;
+  for (; rest.empty(); ++looks) try {
+      const ScheduleTable table = stopped_after(looks);
+      rest = table.not_compared;
+      CHECK(table.rows.size() + rest.size() == 3);
+      CHECK(table.rows.front().ran());
+      CHECK(to_text(table).find("not compared: " + join(rest)) != std::string::npos);
+      CHECK(schedules_json(table).find("\"not_compared\"") != std::string::npos);
+    } catch (const Stopped&) {
+    }
+  CHECK(rest.back() == "zb-h1");
 }
 
 TEST_CASE("impossible comparisons are refused") {

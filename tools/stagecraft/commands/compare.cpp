@@ -6,6 +6,7 @@
 
 #include "sim/core/file.hpp"
 #include "sim/core/json.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/report/drawings.hpp"
@@ -13,6 +14,7 @@
 #include "sim/report/timeline_picture.hpp"
 #include "sim/search/schedule_table.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/noted_interrupt.hpp"
 #include "tools/stagecraft/picture_options.hpp"
 #include "tools/stagecraft/run_folder.hpp"
 #include "tools/stagecraft/run_table.hpp"
@@ -96,6 +98,8 @@ ScheduleTable table_of(const Arguments& a, const std::string& file, SortKey by) 
   o.replay = replay_rows(a, o.backend, kCompareReplay);
   o.keep = a.flag("gantt") || draws(a);
   const Experiment experiment = load_experiment(file, a.list("set"));
+  const NotedInterrupt noted;
+  const StopScope scope(NotedInterrupt::came);
   ScheduleTable table = compare_schedules(experiment, o);
   table.interval = prediction_interval(experiment);
   return table;
@@ -121,8 +125,10 @@ std::vector<Argument> compare_schedules_arguments() {
   return arguments;
 }
 
-/// Prints every schedule of --schedules on the scenario RUN, and the answer. 3 when none of them can run.
-int compare_schedules(const Arguments& a) {
+constexpr int kInterrupted = 130, kNoneRuns = 3;
+
+/// Prints every schedule of --schedules on the scenario RUN, and the answer; after Ctrl-C those that were complete.
+int compare_schedules(const Arguments& a) try {
   const std::string format = a.text("format");
   check_table_format(a, {"text", "csv", "json", "markdown"});
   const TextLayout layout = layout_of(a);
@@ -141,7 +147,14 @@ int compare_schedules(const Arguments& a) {
     print_text(to_text(table, layout), layout);
   else
     print(format == "json" ? schedules_json(table) + "\n" : table_in_format(rows_of(table), format, layout));
-  if (std::none_of(table.rows.begin(), table.rows.end(), [](const ScheduleRow& r) { return r.ran(); })) return 3;
+  if (!table.not_compared.empty()) {
+    flush();
+    print_error("interrupted; the table has {}, without {}\n", pluralize(std::ssize(table.rows), "row"),
+                pluralize(std::ssize(table.not_compared), "schedule"));
+    return kInterrupted;
+  }
+  if (std::none_of(table.rows.begin(), table.rows.end(), [](const ScheduleRow& r) { return r.ran(); }))
+    return kNoneRuns;
   if (a.flag("gantt")) {
     const int width = a.has("width") ? a.count("width", 20, 1000) : gantt_width(table.cluster, kWidth, layout);
     print("\n" + gantt_strips(strips_of(table), table.cluster, width) + gantt_legend(strips_of(table)));
@@ -149,6 +162,9 @@ int compare_schedules(const Arguments& a) {
   write_pictures(
       a, [&](const PictureSize& size) { return strips_picture(strips_of(table), table.cluster, table.title, size); });
   return 0;
+} catch (const Stopped&) {
+  print_error("interrupted before the first schedule was compared; nothing was kept\n");
+  return kInterrupted;
 }
 
 }  // namespace
