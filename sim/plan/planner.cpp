@@ -166,10 +166,9 @@ std::vector<Recomputation> recomputations(const ModelGraph& model) {
 
 std::vector<Recomputation> recomputations(std::optional<Recomputation> asked, const Where& where,
                                           const ModelGraph& model) {
+  if (asked && *asked != Recomputation::Selective) return {*asked};  // Planners ask for each stage of a large model.
   std::vector<Recomputation> possible = recomputations(model);
   if (!asked) return possible;
-  if (*asked == Recomputation::Layers || *asked == Recomputation::Half || *asked == Recomputation::Outputs)
-    return {*asked};
   if (std::find(possible.begin(), possible.end(), *asked) == possible.end())
     throw InputError(
         {{where, "recompute", "no layer of the model keeps the inside of an attention",

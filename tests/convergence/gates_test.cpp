@@ -12,6 +12,7 @@
 #include "sim/core/numbers.hpp"
 #include "tests/convergence/predicted.hpp"
 #include "tests/support/checked.hpp"
+#include "tests/support/trials.hpp"
 
 namespace stagecraft::gates_test {
 namespace {
@@ -89,7 +90,8 @@ TEST_CASE("momentum: predicted weights keep the run near the one without a pipel
       {"pipeoptim", false, "0.124 [0.084-0.161]"}, {"pipeoptim", true, "0.204 [0.130-0.286]"},
       {"geometric", false, "0.316 [0.284-0.372]"}, {"spectrain", false, "0.344 [0.255-0.565]"},
       {"2bw", false, "0.165 [0.144-0.264]"},       {"stash", false, "0.864 [0.800-0.996]"}};
-  const auto results = trajectories(test::training_of(OptimizerKind::Momentum, 5e-4, "teacher"), 10, methods);
+  const auto results =
+      trajectories(test::training_of(OptimizerKind::Momentum, 5e-4, "teacher"), test::trials(10, 3), methods);
   report("teacher, momentum 0.9, rate 0.0005: distance from sync over that of naive", methods, results);
   CHECK(median(results[0]) <= 0.30);
   for (const double ratio : results[0]) CHECK(ratio <= 0.30);
@@ -103,7 +105,7 @@ TEST_CASE("adamw: predicting with the optimizer's step helps, with the momentum 
                                     {"2bw", false, "0.275"}};
   Training training = test::training_of(OptimizerKind::AdamW, 3e-4, "glyph");
   training.optimizer.weight_decay = 0.01;
-  const auto results = trajectories(training, 10, methods);
+  const auto results = trajectories(training, test::trials(10, 3), methods);
   report("glyph, adamw, rate 0.0003: distance from sync over that of naive", methods, results);
   for (const double ratio : results[0]) CHECK(ratio <= 0.5);
   for (const double ratio : results[1]) CHECK(ratio >= 0.9);
@@ -115,7 +117,7 @@ TEST_CASE("momentum: predictions recover most of the loss that stale weights cos
                                     {"spectrain", false, "0.85 after 1000"},
                                     {"2bw", false, "0.84 after 1000"}};
   const Training training = test::training_of(OptimizerKind::Momentum, 2e-3, "teacher");
-  const auto results = closures(training, 200, 5, methods);
+  const auto results = closures(training, 200, test::trials(5, 3), methods);
   report("teacher, momentum 0.9, rate 0.002, 200 updates: share of the loss", methods, results);
   CHECK(median(results[0]) >= 0.5);
   CHECK(lowest(results[0]) >= 0.3);
@@ -130,7 +132,7 @@ TEST_CASE("without momentum a prediction is worse than none, and the loss shows 
     CAPTURE(rate);
     const Training training = test::training_of(OptimizerKind::Sgd, rate, "teacher");
     const std::vector<Method> methods{{"pipeoptim", false, rate < 0.1 ? "-0.16" : "0.20"}};
-    const auto results = closures(training, 200, 5, methods);
+    const auto results = closures(training, 200, test::trials(5, 3), methods);
     const double error = test::prediction_error(training, 400);
     report(fmt::format("teacher, sgd, rate {}, prediction error {:.2f} (prototype 2.4-2.8): share of the loss", rate,
                        error),
@@ -140,7 +142,7 @@ TEST_CASE("without momentum a prediction is worse than none, and the loss shows 
   }
   const std::vector<Method> methods{{"pipeoptim", false, "1.09"}};
   const Training training = test::training_of(OptimizerKind::RmsProp, 3e-4, "glyph");
-  const auto results = trajectories(training, 5, methods);
+  const auto results = trajectories(training, test::trials(5, 3), methods);
   const double error = test::prediction_error(training, 200);
   report(
       fmt::format("glyph, rmsprop, rate 0.0003, prediction error {:.2f}: distance from sync over that of naive", error),

@@ -5,6 +5,7 @@
 
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"
+#include "tests/support/trials.hpp"
 
 namespace stagecraft::catalogue_test {
 namespace {
@@ -16,11 +17,15 @@ struct Point {
 
 std::vector<Point> points() {
   std::vector<Point> result;
+  const bool all = test::all_trials();
   for (const ScheduleDef* def : schedules::catalog())
     for (const int p : {1, 2, 3, 4, 7})
       for (const int m : {1, 2, 3, 8})
-        for (const int iterations : {1, 2, 3})
+        for (const int iterations : {1, 2, 3}) {
+          if (!all && (p == 3 || m == 3 || iterations == 1)) continue;
+          if (!all && (p + m + iterations) % 2 == 0) continue;
           if (def->name != "csv") result.push_back({def, p, m, iterations});
+        }
   return result;
 }
 
@@ -99,7 +104,7 @@ TEST_CASE("every entry, size and way of communicating") {
       ++runs;
     }
   }
-  CHECK(runs > 5000);
+  CHECK(runs > (test::all_trials() ? 5000 : 1000));
   CHECK(refused > 0);
   CHECK(blocked > 0);
 }

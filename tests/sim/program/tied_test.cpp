@@ -298,7 +298,7 @@ TEST_CASE("no flushing schedule updates tied weights before the last gradient, w
     if (!def->flushes || !def->trains || def->name == "csv") continue;
     for (const bool overlap : {true, false})
       for (const int replicas : {1, 2}) {
-        if (!test::all_trials() && overlap == (replicas == 1)) continue;
+        if (!test::all_trials() && (overlap || replicas == 1)) continue;
         CAPTURE(def->name);
         CAPTURE(overlap);
         CAPTURE(replicas);
@@ -318,7 +318,7 @@ TEST_CASE("no flushing schedule updates tied weights before the last gradient, w
         CHECK(check_updates(several_program, several) > 0);
       }
   }
-  const int settings = test::all_trials() ? 4 : 2;
+  const int settings = test::all_trials() ? 4 : 1;
   CHECK(different >= settings * 20);
   CHECK(exchanged >= settings * 10);
 }
