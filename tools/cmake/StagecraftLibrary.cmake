@@ -72,7 +72,7 @@ function(stagecraft_optimized_first target)
   if(NOT STAGECRAFT_BRIEF STREQUAL "brief")
     return()
   endif()
-  foreach(room core config model training cluster cost plan schedule weights program timeline search)
+  foreach(room core config model training cluster cost plan schedule schedule_file weights program timeline search)
     list(APPEND archives $<TARGET_FILE:stagecraft_${room}>)
   endforeach()
   target_link_options(${target} BEFORE PRIVATE LINKER:--whole-archive ${archives} LINKER:--no-whole-archive)
@@ -109,7 +109,7 @@ function(stagecraft_library room)
   endif()
 endfunction()
 
-# stagecraft_computing(<room> <files>): these files of a BRIEF room are compiled as those of rooms that compute.
+# stagecraft_computing(<room> <files>): these files of a BRIEF room are compiled as the files of rooms that compute.
 function(stagecraft_computing room)
   list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" OUTPUT_VARIABLE files)
   get_target_property(sources stagecraft_${room} SOURCES)
@@ -122,6 +122,7 @@ function(stagecraft_computing room)
   target_precompile_headers(stagecraft_${room}_computing REUSE_FROM stagecraft_headers)
   stagecraft_unity(stagecraft_${room}_computing ${files})
   target_sources(stagecraft_${room} PRIVATE $<TARGET_OBJECTS:stagecraft_${room}_computing>)
+  set_property(GLOBAL APPEND PROPERTY STAGECRAFT_ROOMS stagecraft_${room}_computing)
 endfunction()
 
 # stagecraft_folders(<room> <folders>): the .cpp files in these folders below the current one belong to the room too.

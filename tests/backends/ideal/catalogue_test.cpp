@@ -17,13 +17,13 @@ struct Point {
 
 std::vector<Point> points() {
   std::vector<Point> result;
-  const bool all = test::all_trials();
+  const bool every = test::all_trials();
   for (const ScheduleDef* def : schedules::catalog())
     for (const int p : {1, 2, 3, 4, 7})
       for (const int m : {1, 2, 3, 8})
         for (const int iterations : {1, 2, 3}) {
-          if (!all && (p == 3 || m == 3 || iterations == 1)) continue;
-          if (!all && (p + m + iterations) % 2 == 0) continue;
+          if (!every && (p == 3 || m == 3 || iterations == 1)) continue;
+          if (!every && (p + m + iterations) % 2 == 0) continue;
           if (def->name != "csv") result.push_back({def, p, m, iterations});
         }
   return result;
