@@ -6,7 +6,7 @@
 
 namespace stagecraft {
 
-/// One of the groups that run a collective at the same time, with a shape of its own.
+/// A group among several that run a collective at the same time. Each has its own shape.
 struct CollectiveGroup {
   std::vector<DeviceId> devices;
   std::int32_t shape = -1;  ///< Index into collective_shapes of the program that got the shape.

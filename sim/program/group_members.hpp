@@ -39,7 +39,7 @@ class GroupMembers {
     for (int m = 0; m < size_; ++m) places_[group[m]] = {group.front(), m};
     if (members != group)
       throw InputError(fmt::format("stage '{}' and another stage have different groups that share devices", stage.name),
-                       "give stages that share devices equal groups; or --backend ideal, fluid or simgrid");
+                       "give stages that share devices equal groups, or simulate them without run.detail=devices");
   }
 
   int size_;

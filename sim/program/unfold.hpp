@@ -26,8 +26,8 @@ bool has_groups(const Plan&);
 UnfoldedProgram unfold(const Program&, const Plan&);
 
 /// Gives each device its instructions as unfold() does, for simulators: with all collectives and their phases. Where an
-/// instruction stands for collectives of several groups at the same time, each group has one of its own, whose members
-/// start without the other groups.
+/// instruction stands for collectives of several groups at the same time, each group has its own instruction, whose
+/// members start without the other groups.
 ///
 /// Throws InputError where groups differ by stage.
 Program unfold_for_simulation(const Program&, const Plan&);

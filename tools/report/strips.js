@@ -18,7 +18,7 @@ function stripsOf(layout) {
   return strips;
 }
 
-/** Draws each strip on a canvas of its own; `scene` is that of the whole timeline. */
+/** Draws each strip on its own canvas; `scene` is the scene of the whole timeline. */
 function fillStrips(list, layout, scene) {
   list.replaceChildren(...stripsOf(layout).map(({ from, to, rows }) => {
     const canvas = document.createElement('canvas'), context = sizedContext(canvas, scene.view.width, to - from, true);
