@@ -111,12 +111,14 @@ class KinetoReader {
     std::string list;
     for (const auto& [name, set] : instances)
       list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", name, set.size());
-    if (classes_.empty()) refuse("which modules are layers is not said", "--layer CLASS, one of: " + list);
+    const char* kind = range_sequence_.empty() ? "module" : "range";
+    if (classes_.empty())
+      refuse(fmt::format("which {}s are layers is not said", kind), "--layer CLASS, one of: " + list);
     for (const std::string& name : classes_)
-      if (!instances.contains(name)) refuse(fmt::format("no module has the class '{}'", name), "one of: " + list);
+      if (!instances.contains(name)) refuse(fmt::format("no {} has the class '{}'", kind, name), "one of: " + list);
   }
 
-  /// Operators of backward, whose modules are entry later.
+  /// Operators of backward, whose modules are found later.
   void find_backward() {
     for (const TraceEvent* event : order_) {
       if (!event->name.starts_with(kBackward)) continue;
@@ -146,7 +148,8 @@ class KinetoReader {
       list.push_back({event->start, event->end(), entry->second});
       forward_time_[entry->second] += event->duration;
     }
-    if (modules_.empty()) refuse("the chosen modules are called in backward only", "another class of modules");
+    if (modules_.empty())
+      refuse("the chosen layers are called in backward only", "--layer with a class that is called in forward");
   }
 
   void match_sequences() {
@@ -221,6 +224,10 @@ class KinetoReader {
                                          pluralize(kernels_, "kernel"), matched_time_ / 1e3, all_time_ / 1e3));
     else
       result.notes.emplace_back("there are no kernels, so times are of the CPU");
+    if (trace_.unfinished > 0)
+      result.notes.push_back(fmt::format("{} without a duration {} left out; the first is {}",
+                                         pluralize(trace_.unfinished, "event"), trace_.unfinished == 1 ? "is" : "are",
+                                         trace_.first_unfinished));
     if (recomputed_ > 0)
       result.notes.push_back(fmt::format("{} of layers during backward are recomputation and count as backward",
                                          pluralize(recomputed_, "call")));

@@ -37,6 +37,7 @@ std::string number_of(const TraceEvent& event) {
 
 TraceSpans read_stagecraft_trace(std::string_view text, const std::string& file) {
   const TraceDocument document = read_trace_events(text, file);
+  document.require_finished(file);
   const std::map<std::string, std::string> names = device_names(document);
   std::map<std::int64_t, const TraceEvent*> spans;
   std::size_t others = 0;

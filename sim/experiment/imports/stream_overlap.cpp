@@ -87,6 +87,7 @@ void append_device(const std::string& device, const Streams& streams, std::strin
 
 std::string stream_overlap_csv(std::string_view text, const std::string& file) {
   const TraceDocument trace = read_trace_events(text, file);
+  trace.require_finished(file);
   std::map<std::string, Streams> devices;
   for (const TraceEvent& event : trace.events) {
     if (event.category != "kernel") continue;

@@ -53,21 +53,29 @@ const Json::Array& TraceDocument::all_events() const {
   return json.is_array() ? json.items() : json.at("traceEvents").items();
 }
 
+void TraceDocument::require_finished(const std::string& file) const {
+  if (unfinished > 0) refuse(file, first_unfinished + ", has no duration");
+}
+
 TraceDocument read_trace_events(std::string_view text, const std::string& file) {
   if (text.starts_with("\x1f\x8b")) refuse(file, "the trace is compressed; unpack it with gunzip first");
   std::optional<Json> json = Json::parse(text);
   if (!json) refuse(file, "the file is no JSON, or it is cut off");
   const Json* list = json->is_array() ? &*json : json->find("traceEvents");
   if (list == nullptr || !list->is_array()) refuse(file, "there is no list 'traceEvents'");
-  TraceDocument document{std::move(*json), {}};
+  TraceDocument document{.json = std::move(*json)};
   std::size_t number = 0;
   for (const Json& event : document.all_events()) {
     ++number;
     if (!event.is_object()) refuse(file, fmt::format("event {} is no object", number));
     if (member_text(event, "ph") != "X") continue;
     const double start = member_number(event, "ts"), duration = member_number(event, "dur");
-    if (!std::isfinite(start) || !std::isfinite(duration) || duration < 0)
-      refuse(file, fmt::format("event {}, '{}', has no start or no duration", number, member_text(event, "name")));
+    const auto name = [&] { return fmt::format("event {}, '{}'", number, member_text(event, "name")); };
+    if (!std::isfinite(start)) refuse(file, name() + ", has no start");
+    if (!std::isfinite(duration) || duration < 0) {
+      if (document.unfinished++ == 0) document.first_unfinished = name();
+      continue;
+    }
     const Json* arguments = event.find("args");
     document.events.push_back({member_text(event, "name"), member_text(event, "cat"),
                                member_text(event, "pid") + "/" + member_text(event, "tid"), start, duration,

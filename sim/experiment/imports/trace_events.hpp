@@ -28,10 +28,15 @@ struct TraceEvent {
 struct TraceDocument {
   Json json;
   std::vector<TraceEvent> events;
+  int unfinished = 0;  ///< Events without a duration: the profiler stopped before they ended. Not in `events`.
+  std::string first_unfinished;  ///< As "event 7, 'aten::mm'".
+
   const Json::Array& all_events() const;
+  /// InputError where an event is unfinished, for readers whose result would lack it.
+  void require_finished(const std::string& file) const;
 };
 
-/// InputError where the text is no trace in Chrome's format, or an event lacks what it needs.
+/// InputError where the text is no trace in Chrome's format, or an event has no start.
 TraceDocument read_trace_events(std::string_view text, const std::string& file);
 
 }  // namespace stagecraft

@@ -151,6 +151,17 @@ TEST_CASE("A PyTorch profile without chosen or known modules is refused with the
   CHECK(refusal([] { read_kineto("\x1f\x8b", "k", {}, 1); }).find("gunzip") != std::string::npos);
 }
 
+TEST_CASE("Events that the profiler never saw end are left out of layers and named; busy times are refused with them") {
+  const std::string unfinished = R"({"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":990},)";
+  std::string text = kineto_trace();
+  text.insert(text.find('[') + 1, unfinished + unfinished);
+  const KinetoModel read = read_kineto(text, "k.json", {"Block"}, 2);
+  CHECK(read.model.layers[LayerId{0}].times->forward.value == doctest::Approx(30 / 2e6).epsilon(1e-12));
+  CHECK(mentions(read.notes, "2 events without a duration are left out; the first is event 1, 'aten::mm'"));
+  CHECK(refusal([&] { stream_overlap_csv(text, "k.json"); }).find("event 1, 'aten::mm', has no duration") !=
+        std::string::npos);
+}
+
 namespace {
 
 struct TimedTask {
