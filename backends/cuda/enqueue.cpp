@@ -181,6 +181,11 @@ void Enqueuer::put(InstructionId id) {
     receive(i.transfer());
 }
 
+void Enqueuer::repeat(InstructionId id) {
+  session_->repeat(id);
+  unmarked_.front().push_back(static_cast<int>(id.value));
+}
+
 /// The gate of the first queue opens first, then one gate on each other GPU, then all queues.
 void Enqueuer::open_gates() {
   Queues& queues = runtime_.queues();

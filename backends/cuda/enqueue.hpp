@@ -56,6 +56,8 @@ class Enqueuer {
   /// Together these do what run() does: open() prepares, put() enqueues one instruction.
   void open(real::Session&, Marks&);
   void put(InstructionId);
+  /// The instruction does the same work as an iteration ago, in a graph.
+  void repeat(InstructionId);
   /// Makes everything enqueued later wait for everything enqueued so far, which is then forgotten.
   const Event* barrier(bool timed);
   void keep_up(int queue);

@@ -24,6 +24,58 @@ class Writing {
   GpuRuntime& runtime_;
 };
 
+/// Whether two iterations have the same instructions, the second with later micro-batches, updates and versions.
+class SameIterations {
+ public:
+  SameIterations(const Program& program, const std::vector<Iteration>& iterations)
+      : p_(program), iterations_(iterations), position_(program.size(), 0) {
+    for (const Iteration& iteration : iterations)
+      for (std::size_t n = 0; n < iteration.body.size(); ++n) position_[iteration.body[n]] = n;
+  }
+  bool operator()(std::size_t first, std::size_t second) const {
+    const std::vector<InstructionId>&a = iterations_[first].body, &b = iterations_[second].body;
+    if (a.size() != b.size()) return false;
+    for (std::size_t n = 0; n < a.size(); ++n)
+      if (describe(a[n]) != describe(b[n])) return false;
+    return true;
+  }
+
+ private:
+  using InstructionWords = std::vector<std::int64_t>;
+
+  /// What the instruction does, on what, and what it waits for; micro-batches and updates are counted within the
+  /// iteration.
+  InstructionWords describe(InstructionId id) const {
+    const Instruction& i = p_.at(id);
+    const int iteration = p_.iteration_of(i);
+    const auto& numbers = i.is_numbered_by_update() ? p_.updates : p_.micro_batches;
+    InstructionWords words{static_cast<int>(i.kind),
+                           static_cast<int>(i.weights),
+                           i.stream.value,
+                           i.device.value,
+                           i.stage.value,
+                           i.number - iteration * numbers[i.stage]};
+    if (i.kind == InstructionKind::Predict) return {static_cast<std::int64_t>(id.value)};  // Never the same.
+    if (i.is_message()) {
+      const Transfer& t = p_.transfer(i);
+      words.insert(words.end(), {t.shape, where(t.send), where(t.receive)});
+    } else if (i.kind == InstructionKind::Collective) {
+      const Collective& c = p_.collective(i);
+      words.insert(words.end(), {c.shape, where(c.first), c.members, c.bucket, c.tie, static_cast<int>(c.purpose)});
+    } else {
+      words.push_back(i.version() - iteration * p_.updates[i.stage]);
+    }
+    for (const InstructionId w : p_.waits_for(id))
+      if (p_.iteration_of(p_.at(w)) == iteration) words.push_back(where(w));
+    return words;
+  }
+  std::int64_t where(InstructionId id) const { return static_cast<std::int64_t>(position_[id]); }
+
+  const Program& p_;
+  const std::vector<Iteration>& iterations_;
+  IdVector<InstructionId, std::size_t> position_;  ///< In its iteration.
+};
+
 }  // namespace
 
 std::vector<Iteration> iterations_of(const Program& p, bool updates_apart, std::string& why_not) {
@@ -46,11 +98,19 @@ std::vector<Iteration> iterations_of(const Program& p, bool updates_apart, std::
     Iteration& current = iterations[iteration];
     (after_update[id] ? current.updates : current.body).push_back(id);
   }
+  const SameIterations same(p, iterations);
+  const std::int64_t updates = *std::max_element(p.updates.begin(), p.updates.end());
+  for (std::size_t k = 1; k < iterations.size(); ++k) {
+    iterations[k].repeats = iterations[k].updates.empty() && same(k - 1, k);
+    iterations[k].updates_done = static_cast<std::int64_t>(k + 1) * updates;
+  }
   return iterations;
 }
 
 void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool makes) {
   stats_ = {};
+  session_ = &session;
+  last_ = nullptr, twice_ = false, before_last_ = {};
   enqueuer_.open(session, marks);
   marks.iterations = {marks.gates[runtime_.queues().gpu(0)]};
   for (std::size_t k = 0; k < count; ++k) {
@@ -64,7 +124,7 @@ void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool
     if (k == 0)  // The only one that takes memory which stays.
       for (const InstructionId id : iteration.body) enqueuer_.put(id);
     else
-      launched = body(iteration, makes);
+      launched = body(k, makes);
     for (const InstructionId id : iteration.updates) enqueuer_.put(id);
     session.end_iteration(static_cast<int>(k));
     marks.iterations.push_back(enqueuer_.barrier(true));
@@ -74,36 +134,78 @@ void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool
   }
 }
 
-bool Repeater::body(const Iteration& iteration, bool makes) {
+bool Repeater::body(std::size_t k, bool makes) {
+  const Iteration& iteration = iterations_[k];
   enqueuer_.barrier(false);
+  HostState before = host_state();
+  const bool counts = runtime_.most_steps() >= iteration.updates_done;
+  const bool same = last_ && twice_ && before && before == before_last_ && iteration.repeats && counts;
+  const bool in_series = k + 1 < iterations_.size() && iterations_[k + 1].repeats && k % kCompareEvery != 0;
+  if (same && in_series) {
+    repeat(k);
+    enqueuer_.barrier(false);
+    return true;
+  }
   CommandRecorder recorder;
   {
     const Writing writing(runtime_, recorder);
     for (const InstructionId id : iteration.body) enqueuer_.put(id);
   }
+  const CachedGraph* const expected = same ? last_ : nullptr;
+  const CachedGraph* const previous = last_;
   const bool launched = play(recorder, makes);
+  if (expected && last_ != expected)
+    throw InternalError(fmt::format("iteration {} differs from those before it, which were not recorded", k));
   enqueuer_.barrier(false);
+  twice_ = last_ && last_ == previous;
+  before_last_ = std::move(before);
+  updates_ = recorder.update_words();
+  stats_.recorded += launched;
   return launched;
+}
+
+/// Launches the graph of the iteration before.
+void Repeater::repeat(std::size_t k) {
+  CommandRecorder recorder;
+  {
+    const Writing writing(runtime_, recorder);
+    for (const InstructionId id : iterations_[k].body) enqueuer_.repeat(id);
+  }
+  if (recorder.update_words() != updates_)
+    throw InternalError(fmt::format("an update of iteration {} differs from the one before it", k));
+  launch();
+}
+
+Repeater::HostState Repeater::host_state() const {
+  HostState arrays = session_->lasting_arrays();
+  if (!arrays) return arrays;
+  const std::vector<std::uint64_t> layout = runtime_.layout();
+  arrays->insert(arrays->end(), layout.begin(), layout.end());
+  return arrays;
 }
 
 bool Repeater::play(const CommandRecorder& recorder, bool makes) {
   const auto it =
       std::find_if(graphs_.begin(), graphs_.end(), [&](const CachedGraph& k) { return k.words == recorder.words(); });
-  const CachedGraph* cached = it != graphs_.end() ? &*it : nullptr;
-  if (!cached && makes && stats_.why_not.empty()) {
+  last_ = it != graphs_.end() ? &*it : nullptr;
+  if (!last_ && makes && stats_.why_not.empty()) {
     try {
       capture(recorder);
-      cached = &graphs_.back();
+      last_ = &graphs_.back();
       ++stats_.instantiated;
     } catch (const BackendError& e) {  // From the driver, or no memory during capture.
       stats_.why_not = fmt::format("an iteration could not be captured: {}", e.what());
     }
   }
-  if (!cached) return recorder.play(runtime_.queues()), false;
-  runtime_.queues().select(0);
-  cached->graph.launch(runtime_.queues().stream(0));
-  ++stats_.launched;
+  if (!last_) return recorder.play(runtime_.queues()), false;
+  launch();
   return true;
+}
+
+void Repeater::launch() {
+  runtime_.queues().select(0);
+  last_->graph.launch(runtime_.queues().stream(0));
+  ++stats_.launched;
 }
 
 /// Captures on the first stream, which forks to all streams that have anything to do and joins them at the end.
@@ -190,6 +292,7 @@ Enqueued play_by_graphs(const Stage& s, Repeater& repeater, bool warm_up) {
   result.by_graph = Seconds{median(stats.by_graph)};
   result.graphs = stats.instantiated;
   result.launches = stats.launched;
+  result.recorded = stats.recorded;
   result.no_graph = stats.why_not;
   result.calls = stats.calls;
   return result;

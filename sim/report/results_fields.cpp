@@ -111,6 +111,8 @@ const MapSpec& enqueued_fields() {
       .fields = {amount("by_calls_s").doc("Call by call."), amount("by_graph_s").doc("As a CUDA graph."),
                  count("graphs_made").doc("CUDA graphs that were captured."),
                  count("graph_launches").doc("Launches of a graph."),
+                 count("graph_launches_recorded")
+                     .doc("Launches before which the iteration was recorded and compared with the graph."),
                  text("no_graph").optional().doc("Why no graph was captured."),
                  number("calls").optional().doc("Driver calls that put work into streams, for each iteration."),
                  count("streams").optional().doc("Streams of the run."),

@@ -49,6 +49,7 @@ struct Enqueued {
   Seconds by_graph;      ///< Median over iterations launched as a graph.
   int graphs = 0;        ///< Number of graphs made while the clock ran.
   int launches = 0;      ///< Number of graph launches.
+  int recorded = 0;      ///< Graph launches before which the iteration was recorded and compared with the graph.
   std::string no_graph;  ///< Why there was no graph although one was asked for.
   double calls =
       0;  ///< Driver calls that put work into streams, for each iteration; with graphs, for the one with most.
