@@ -133,14 +133,19 @@ void Enqueuer::open(real::Session& session, Marks& marks) {
   arrived_.assign(p_.transfers.size(), {});
   fresh_.clear();
   unmarked_.assign(runtime_.queues().size(), {});
-  marks.gates.clear();
-  marks.iterations.clear();
-  marks.events.clear();
-  marks.start.assign(p_.size(), nullptr);
-  marks.end.assign(p_.size(), nullptr);
-  marks.of_queue.assign(runtime_.queues().size(), {});
-  marks.gpu.assign(p_.size(), 0);
+  marks.reset(p_.size(), runtime_.queues().size());
+  newest_ = 0;
   open_gates();
+  marks.reader = std::make_shared<EventReader>(p_, marks, options_.ends);
+}
+
+/// Work that is over is not waited for, so its events may be recorded for something else.
+void Enqueuer::read_finished(InstructionId next) {
+  marks_->reader->read_finished(next, [this](InstructionId n) {
+    runtime_.queues().set_over(ended_[n.value]);
+    if (const Instruction& i = p_.at(n); i.kind == InstructionKind::Receive)
+      runtime_.queues().set_over(arrived_[i.transfer()]);
+  });
 }
 
 namespace {
@@ -171,6 +176,10 @@ class NamedRange {
 void Enqueuer::put(InstructionId id) {
   const Instruction& i = p_.at(id);
   const NamedRange range(i);
+  if (const int iteration = p_.iteration_of(i); iteration > newest_ && !runtime_.recorder()) {
+    newest_ = iteration;
+    read_finished(id);
+  }
   if (i.is_compute() && here(i))
     compute(id);
   else if (i.kind == InstructionKind::Collective)
@@ -197,7 +206,8 @@ void Enqueuer::open_gates() {
     queues.wait(q, it != gates.end() ? it->second : gates.empty() ? Point{} : gates.begin()->second);
     if (it != gates.end()) continue;
     marks_->gates.resize(std::max(marks_->gates.size(), static_cast<std::size_t>(gpu) + 1), nullptr);
-    const Event* const gate = marks_->gates[gpu] = mark(q, true);
+    SharedEvent* const gate = marks_->gates[gpu] = mark(q, true);
+    EventPool::hold(gate);
     gates[gpu] = queues.end(q, *gate);
   }
 }
@@ -209,9 +219,17 @@ void Enqueuer::wait_for_inputs(int queue, InstructionId id) {
   }
 }
 
-const Event* Enqueuer::mark(int queue, bool timed) {
+SharedEvent* Enqueuer::mark(int queue, bool timed) {
   runtime_.queues().select(queue);
-  return &marks_->events.emplace_back(timed ? cudaEventDefault : cudaEventDisableTiming);
+  return marks_->events.take(runtime_.queues().gpu(queue), timed);
+}
+
+/// An event for waits, which is released with the events of the instruction.
+SharedEvent* Enqueuer::mark_inside(int queue, InstructionId id) {
+  SharedEvent* const event = mark(queue, false);
+  EventPool::hold(event);
+  marks_->others[p_.iteration_of(p_.at(id))].push_back(event);
+  return event;
 }
 
 void Enqueuer::begin(int queue, const std::vector<InstructionId>& instructions) {
@@ -219,7 +237,8 @@ void Enqueuer::begin(int queue, const std::vector<InstructionId>& instructions) 
   runtime_.queues().select(queue);
   for (const InstructionId id : instructions) wait_for_inputs(queue, id);
   if (!options_.timed) return;
-  const Event* const start = mark(queue, true);
+  SharedEvent* const start = mark(queue, true);
+  EventPool::hold(start, static_cast<int>(instructions.size()));
   start->record(runtime_.queues().stream(queue));
   for (const InstructionId id : instructions) marks_->start[id.value] = start;
 }
@@ -232,7 +251,7 @@ void Enqueuer::end(int queue, const std::vector<InstructionId>& instructions) {
     unmarked.push_back(static_cast<int>(id.value));
   }
   const bool none = wanted == EndEvent::None || runtime_.recorder();
-  const Event* const end = none ? nullptr : mark(queue, wanted == EndEvent::Timed);
+  SharedEvent* const end = none ? nullptr : mark(queue, wanted == EndEvent::Timed);
   const Point point = runtime_.queues().end(queue, end);
   for (const InstructionId id : instructions) {
     marks_->gpu[id.value] = runtime_.queues().gpu(queue);
@@ -240,6 +259,7 @@ void Enqueuer::end(int queue, const std::vector<InstructionId>& instructions) {
     fresh_.push_back(static_cast<int>(id.value));
   }
   if (!end) return;
+  EventPool::hold(end, static_cast<int>(unmarked.size()));
   for (const int n : unmarked) {
     marks_->end[n] = end;
     marks_->of_queue[queue].push_back(n);
@@ -254,14 +274,18 @@ void Enqueuer::keep_up(int queue) {
   waited_ += real::steady_seconds() - begin;
 }
 
-const Event* Enqueuer::barrier(bool timed) {
+void Enqueuer::barrier(bool ends_iteration) {
   Queues& queues = runtime_.queues();
   for (int q = 1; q < queues.size(); ++q) {
-    const Point point = queues.end(q, mark(q, false));
+    SharedEvent* const end = mark(q, false);
+    EventPool::hold(end);
+    const Point point = queues.end(q, end);
     queues.select(0);
     queues.wait(0, point);
+    marks_->events.release(end);  // A wait is for what was recorded before it.
   }
-  const Event* const event = mark(0, timed);
+  SharedEvent* const event = mark(0, ends_iteration);
+  EventPool::hold(event);
   const Point point = queues.end(0, event);
   for (int q = 1; q < queues.size(); ++q) {
     queues.select(q);
@@ -271,13 +295,17 @@ const Event* Enqueuer::barrier(bool timed) {
   int last = -1;
   for (std::vector<int>& unmarked : unmarked_) {
     for (const int n : unmarked) marks_->end[last = n] = event;
+    EventPool::hold(event, static_cast<int>(unmarked.size()));
     unmarked.clear();
   }
   if (last >= 0) marks_->of_queue.front().push_back(last);
   for (const int n : fresh_) ended_[n] = {};
   fresh_.clear();
   parts_done_.clear();
-  return event;
+  if (ends_iteration)
+    marks_->iterations.push_back(event), marks_->gpu_of_barriers = queues.gpu(0);
+  else
+    marks_->events.release(event);
 }
 
 void Enqueuer::compute(InstructionId id) {
@@ -290,7 +318,7 @@ void Enqueuer::compute(InstructionId id) {
 /// A bucket of gradients is summed next to the rest of the backward.
 void Enqueuer::end_part(InstructionId computation, InstructionId member) {
   const int queue = runtime_.compute_queue(device(p_.at(computation).device));
-  const Event* const event = runtime_.recorder() ? nullptr : mark(queue, false);
+  const Event* const event = runtime_.recorder() ? nullptr : mark_inside(queue, computation);
   parts_done_[{computation, member}] = runtime_.queues().end(queue, event);
 }
 

@@ -112,7 +112,6 @@ void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool
   session_ = &session;
   last_ = nullptr, twice_ = false, before_last_ = {};
   enqueuer_.open(session, marks);
-  marks.iterations = {marks.gates[runtime_.queues().gpu(0)]};
   for (std::size_t k = 0; k < count; ++k) {
     const Iteration& iteration = iterations_[k];
     enqueuer_.keep_up(0);
@@ -127,7 +126,8 @@ void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool
       launched = body(k, makes);
     for (const InstructionId id : iteration.updates) enqueuer_.put(id);
     session.end_iteration(static_cast<int>(k));
-    marks.iterations.push_back(enqueuer_.barrier(true));
+    enqueuer_.barrier(true);
+    enqueuer_.read_finished();
     const double seconds = real::steady_seconds() - begin - (enqueuer_.waited() - waited);
     stats_.calls = std::max(stats_.calls, static_cast<double>(runtime_.meter().calls() - calls_before));
     if (stats_.instantiated == graphs_before) (launched ? stats_.by_graph : stats_.by_calls).push_back(seconds);

@@ -68,6 +68,8 @@ std::int64_t waits();
 std::int64_t blocked_calls();
 /// The number of pieces of work put into streams since the last reset, with recordings of events and waits for them.
 std::int64_t submitted_work();
+/// The number of events made since the last reset.
+std::int64_t events_made();
 /// The largest number of streams that there were at the same time since the last reset.
 int most_streams();
 /// The number of blocks of device memory given out since the last reset.
