@@ -100,6 +100,7 @@ Json enqueued_json(const Enqueued& e) {
   if (e.calls > 0) json["calls"] = e.calls;
   if (e.streams > 0) json["streams"] = e.streams;
   if (!e.warning.empty()) json["warning"] = e.warning;
+  json["timed_products"] = e.timed_products;
   return json;
 }
 

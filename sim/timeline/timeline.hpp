@@ -53,7 +53,9 @@ struct Enqueued {
   std::string no_graph;  ///< Why there was no graph although one was asked for.
   double calls =
       0;  ///< Driver calls that put work into streams, for each iteration; with graphs, for the one with most.
-  int streams = 0;      ///< Streams of the run.
+  int streams = 0;                          ///< Streams of the run.
+  std::vector<std::string> timed_products;  ///< Matrix products whose algorithm was chosen by timing, and the choice;
+                                            ///< all others take the first that the library names.
   std::string warning;  ///< Why measured times may be longer than the work itself takes; empty: no reason is known.
 };
 
