@@ -11,38 +11,6 @@
 
 namespace stagecraft::cuda {
 
-std::vector<EndEvent> end_events(const Program& p) {
-  constexpr int kSeen = 16;  // The host can observe progress after this many ops.
-  std::vector<EndEvent> ends(p.size(), EndEvent::None);
-  IdVector<DeviceId, int> ops(p.devices, 0);
-  std::map<std::pair<DeviceId, int>, std::size_t> last;
-  for (std::size_t n = 0; n < p.size(); ++n) {
-    const Instruction& i = p.at(InstructionId{n});
-    if (!i.is_compute()) ends[n] = EndEvent::Plain;
-    for (const InstructionId w : p.waits_for(InstructionId{n}))
-      if (!i.is_compute() || p.at(w).device != i.device) ends[w.value] = EndEvent::Plain;
-    if (!i.is_compute()) continue;
-    if (++ops[i.device] % kSeen == 0) ends[n] = EndEvent::Plain;
-    last[{i.device, p.iteration_of(i)}] = n;
-  }
-  for (const auto& [where, n] : last) ends[n] = EndEvent::Timed;
-  return ends;
-}
-
-void spread_over_iterations(const Program& p, IdVector<InstructionId, double>& start,
-                            IdVector<InstructionId, double>& end) {
-  std::vector<double> last(static_cast<std::size_t>(p.iterations) + 1, 0);
-  const auto iteration_slot = [&](InstructionId n) { return static_cast<std::size_t>(p.iteration_of(p.at(n))) + 1; };
-  for (const InstructionId n : p.instructions.ids())
-    last[iteration_slot(n)] = std::max(last[iteration_slot(n)], end[n]);
-  for (std::size_t k = 1; k < last.size(); ++k) last[k] = std::max(last[k], last[k - 1]);
-  start.resize(p.size());
-  for (const InstructionId n : p.instructions.ids()) {
-    start[n] = last[iteration_slot(n) - 1];
-    end[n] = last[iteration_slot(n)];
-  }
-}
-
 Enqueuer::Enqueuer(const Program& program, GpuRuntime& runtime, const std::vector<int>& devices, Messages& messages,
                    EnqueueOptions options, Ranks* ranks)
     : p_(program),

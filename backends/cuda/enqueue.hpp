@@ -15,15 +15,6 @@
 
 namespace stagecraft::cuda {
 
-/// The event at the end of each instruction when only iterations are timed. An instruction has one if another stream
-/// waits for it, if the host needs it to observe progress, or, timed, if it is the last of an iteration on its device.
-std::vector<EndEvent> end_events(const Program&);
-
-/// Spreads the times of these events, which share a clock, over all instructions: each gets the interval from the end
-/// of the previous iteration to the end of its iteration.
-void spread_over_iterations(const Program&, IdVector<InstructionId, double>& start,
-                            IdVector<InstructionId, double>& end);
-
 struct EnqueueOptions {
   bool timed = true;                       ///< Otherwise only `ends` are recorded.
   std::function<void(int queue)> keep_up;  ///< Called before more is put into a queue.

@@ -16,6 +16,15 @@ namespace stagecraft::cuda {
 /// What is recorded at the end of an instruction.
 enum class EndEvent : std::uint8_t { None, Plain, Timed };
 
+/// The event at the end of each instruction when only iterations are timed. An instruction has one if another stream
+/// waits for it, if the host needs it to observe progress, or, timed, if it is the last of an iteration on its device.
+std::vector<EndEvent> end_events(const Program&);
+
+/// Spreads the times of these events, which share a clock, over all instructions: each gets the interval from the end
+/// of the previous iteration to the end of its iteration.
+void spread_over_iterations(const Program&, IdVector<InstructionId, double>& start,
+                            IdVector<InstructionId, double>& end);
+
 /// An event of a GPU. It is used again when the last of its users has released it.
 class SharedEvent : public Event {
  public:

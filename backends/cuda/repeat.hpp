@@ -7,19 +7,9 @@
 #include <vector>
 
 #include "backends/cuda/enqueue.hpp"
+#include "backends/cuda/iterations.hpp"
 
 namespace stagecraft::cuda {
-
-/// The instructions of one iteration, in two parts: the body of a graph, and updates that follow it.
-struct Iteration {
-  std::vector<InstructionId> body, updates;
-  std::int64_t updates_done = 0;  ///< The most updates of a stage up to its end.
-  bool repeats = false;  ///< The body is the body of the iteration before, with later micro-batches and versions.
-};
-
-/// Splits a program into iterations. `updates_apart`: updates stay outside the graph, because weights are read after
-/// them. The result is empty where iterations overlap, and why_not says so.
-std::vector<Iteration> iterations_of(const Program&, bool updates_apart, std::string& why_not);
 
 /// Runs iterations one after the other, with a barrier between them. The work of an iteration is recorded first; where
 /// it equals that of an earlier iteration, a graph of it is launched.
