@@ -176,4 +176,11 @@ void Arena::forget() {
   }
 }
 
+void Arena::note_layout(std::vector<std::uint64_t>& words) const {
+  for (const Chunk& chunk : chunks_) {
+    words.push_back(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(chunk.begin)));
+    for (const auto& [offset, region] : chunk.regions) words.insert(words.end(), {offset, region.size, region.free});
+  }
+}
+
 }  // namespace stagecraft::cuda

@@ -159,7 +159,9 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
   gpu_options.one_thread = options.one_thread;
   gpu_options.copy_kernel = cuda::copy_by_kernel;
   if (options.timeout.value > 0) gpu_options.timeout = options.timeout.value;
-  return cuda::run(program, maker_of(options.gpu), gpu_options);
+  Timeline timeline = cuda::run(program, maker_of(options.gpu), gpu_options);
+  if (timeline.enqueued) timeline.enqueued->timed_products = cuda::timed_products();
+  return timeline;
 }
 
 Profile profile(const ProfileRequest& request) {

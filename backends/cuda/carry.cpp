@@ -86,7 +86,7 @@ void Enqueuer::send(int transfer) {
   if (apart(t)) {
     const int receiver = here(r) ? free_queue(r.device, s.device, false) : -1;
     exchange(transfer, sender, receiver);
-    if (here(r)) arrived_[transfer] = runtime_.queues().end(receiver, *mark(receiver, false));
+    if (here(r)) arrived_[transfer] = runtime_.queues().end(receiver, *mark_inside(receiver, t.receive));
   } else {
     carry(transfer, sender);
   }

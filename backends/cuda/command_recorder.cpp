@@ -159,6 +159,7 @@ class RecordedKernels final : public real::Kernels {
   }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
+    const std::size_t from_word = recorder_.words().size();
     record(
         [=, &rule](real::Kernels& k) {
           real::OptimizerState now = as_seen(rule, state);
@@ -166,6 +167,7 @@ class RecordedKernels final : public real::Kernels {
         },
         RecordedCall::Update, static_cast<const void*>(&rule), options, count, gradient, as_seen(rule, state), from,
         to);
+    recorder_.end_update(from_word);
     ++state.steps;
   }
   void predict(const OptimizerRule& rule, Direction direction, int horizon, std::int64_t count,

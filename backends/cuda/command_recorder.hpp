@@ -42,6 +42,12 @@ class CommandRecorder {
   void end(Point);
 
   const CommandWords& words() const { return words_; }
+  /// The words of the updates alone: only their work may depend on how many iterations there were before.
+  const CommandWords& update_words() const { return update_words_; }
+  /// Everything from this number of words on is an update.
+  void end_update(std::size_t from) {
+    update_words_.insert(update_words_.end(), words_.begin() + static_cast<std::ptrdiff_t>(from), words_.end());
+  }
   std::set<int> queues() const;  ///< Queues that have anything to do.
   /// Enqueues the work. Events are recorded only where something waits for them.
   void play(const Queues&) const;
@@ -65,7 +71,7 @@ class CommandRecorder {
   };
   std::vector<Entry> entries_;
   std::set<Point> awaited_;
-  CommandWords words_;
+  CommandWords words_, update_words_;
 };
 
 /// Kernels that record their calls, for the kernels of the queue to execute later; they cannot read

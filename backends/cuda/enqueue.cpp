@@ -11,38 +11,6 @@
 
 namespace stagecraft::cuda {
 
-std::vector<EndEvent> end_events(const Program& p) {
-  constexpr int kSeen = 16;  // The host can observe progress after this many ops.
-  std::vector<EndEvent> ends(p.size(), EndEvent::None);
-  IdVector<DeviceId, int> ops(p.devices, 0);
-  std::map<std::pair<DeviceId, int>, std::size_t> last;
-  for (std::size_t n = 0; n < p.size(); ++n) {
-    const Instruction& i = p.at(InstructionId{n});
-    if (!i.is_compute()) ends[n] = EndEvent::Plain;
-    for (const InstructionId w : p.waits_for(InstructionId{n}))
-      if (!i.is_compute() || p.at(w).device != i.device) ends[w.value] = EndEvent::Plain;
-    if (!i.is_compute()) continue;
-    if (++ops[i.device] % kSeen == 0) ends[n] = EndEvent::Plain;
-    last[{i.device, p.iteration_of(i)}] = n;
-  }
-  for (const auto& [where, n] : last) ends[n] = EndEvent::Timed;
-  return ends;
-}
-
-void spread_over_iterations(const Program& p, IdVector<InstructionId, double>& start,
-                            IdVector<InstructionId, double>& end) {
-  std::vector<double> last(static_cast<std::size_t>(p.iterations) + 1, 0);
-  const auto iteration_slot = [&](InstructionId n) { return static_cast<std::size_t>(p.iteration_of(p.at(n))) + 1; };
-  for (const InstructionId n : p.instructions.ids())
-    last[iteration_slot(n)] = std::max(last[iteration_slot(n)], end[n]);
-  for (std::size_t k = 1; k < last.size(); ++k) last[k] = std::max(last[k], last[k - 1]);
-  start.resize(p.size());
-  for (const InstructionId n : p.instructions.ids()) {
-    start[n] = last[iteration_slot(n) - 1];
-    end[n] = last[iteration_slot(n)];
-  }
-}
-
 Enqueuer::Enqueuer(const Program& program, GpuRuntime& runtime, const std::vector<int>& devices, Messages& messages,
                    EnqueueOptions options, Ranks* ranks)
     : p_(program),
@@ -133,14 +101,19 @@ void Enqueuer::open(real::Session& session, Marks& marks) {
   arrived_.assign(p_.transfers.size(), {});
   fresh_.clear();
   unmarked_.assign(runtime_.queues().size(), {});
-  marks.gates.clear();
-  marks.iterations.clear();
-  marks.events.clear();
-  marks.start.assign(p_.size(), nullptr);
-  marks.end.assign(p_.size(), nullptr);
-  marks.of_queue.assign(runtime_.queues().size(), {});
-  marks.gpu.assign(p_.size(), 0);
+  marks.reset(p_.size(), runtime_.queues().size());
+  newest_ = 0;
   open_gates();
+  marks.reader = std::make_shared<EventReader>(p_, marks, options_.ends);
+}
+
+/// Work that is over is not waited for, so its events may be recorded for something else.
+void Enqueuer::read_finished(InstructionId next) {
+  marks_->reader->read_finished(next, [this](InstructionId n) {
+    runtime_.queues().set_over(ended_[n.value]);
+    if (const Instruction& i = p_.at(n); i.kind == InstructionKind::Receive)
+      runtime_.queues().set_over(arrived_[i.transfer()]);
+  });
 }
 
 namespace {
@@ -171,6 +144,10 @@ class NamedRange {
 void Enqueuer::put(InstructionId id) {
   const Instruction& i = p_.at(id);
   const NamedRange range(i);
+  if (const int iteration = p_.iteration_of(i); iteration > newest_ && !runtime_.recorder()) {
+    newest_ = iteration;
+    read_finished(id);
+  }
   if (i.is_compute() && here(i))
     compute(id);
   else if (i.kind == InstructionKind::Collective)
@@ -179,6 +156,11 @@ void Enqueuer::put(InstructionId id) {
     p_.rendezvous ? rendezvous(i.transfer()) : send(i.transfer());
   else if (i.kind == InstructionKind::Receive && !p_.rendezvous)
     receive(i.transfer());
+}
+
+void Enqueuer::repeat(InstructionId id) {
+  session_->repeat(id);
+  unmarked_.front().push_back(static_cast<int>(id.value));
 }
 
 /// The gate of the first queue opens first, then one gate on each other GPU, then all queues.
@@ -192,7 +174,8 @@ void Enqueuer::open_gates() {
     queues.wait(q, it != gates.end() ? it->second : gates.empty() ? Point{} : gates.begin()->second);
     if (it != gates.end()) continue;
     marks_->gates.resize(std::max(marks_->gates.size(), static_cast<std::size_t>(gpu) + 1), nullptr);
-    const Event* const gate = marks_->gates[gpu] = mark(q, true);
+    SharedEvent* const gate = marks_->gates[gpu] = mark(q, true);
+    EventPool::hold(gate);
     gates[gpu] = queues.end(q, *gate);
   }
 }
@@ -204,9 +187,17 @@ void Enqueuer::wait_for_inputs(int queue, InstructionId id) {
   }
 }
 
-const Event* Enqueuer::mark(int queue, bool timed) {
+SharedEvent* Enqueuer::mark(int queue, bool timed) {
   runtime_.queues().select(queue);
-  return &marks_->events.emplace_back(timed ? cudaEventDefault : cudaEventDisableTiming);
+  return marks_->events.take(runtime_.queues().gpu(queue), timed);
+}
+
+/// An event for waits, which is released with the events of the instruction.
+SharedEvent* Enqueuer::mark_inside(int queue, InstructionId id) {
+  SharedEvent* const event = mark(queue, false);
+  EventPool::hold(event);
+  marks_->others[p_.iteration_of(p_.at(id))].push_back(event);
+  return event;
 }
 
 void Enqueuer::begin(int queue, const std::vector<InstructionId>& instructions) {
@@ -214,7 +205,8 @@ void Enqueuer::begin(int queue, const std::vector<InstructionId>& instructions) 
   runtime_.queues().select(queue);
   for (const InstructionId id : instructions) wait_for_inputs(queue, id);
   if (!options_.timed) return;
-  const Event* const start = mark(queue, true);
+  SharedEvent* const start = mark(queue, true);
+  EventPool::hold(start, static_cast<int>(instructions.size()));
   start->record(runtime_.queues().stream(queue));
   for (const InstructionId id : instructions) marks_->start[id.value] = start;
 }
@@ -227,7 +219,7 @@ void Enqueuer::end(int queue, const std::vector<InstructionId>& instructions) {
     unmarked.push_back(static_cast<int>(id.value));
   }
   const bool none = wanted == EndEvent::None || runtime_.recorder();
-  const Event* const end = none ? nullptr : mark(queue, wanted == EndEvent::Timed);
+  SharedEvent* const end = none ? nullptr : mark(queue, wanted == EndEvent::Timed);
   const Point point = runtime_.queues().end(queue, end);
   for (const InstructionId id : instructions) {
     marks_->gpu[id.value] = runtime_.queues().gpu(queue);
@@ -235,6 +227,7 @@ void Enqueuer::end(int queue, const std::vector<InstructionId>& instructions) {
     fresh_.push_back(static_cast<int>(id.value));
   }
   if (!end) return;
+  EventPool::hold(end, static_cast<int>(unmarked.size()));
   for (const int n : unmarked) {
     marks_->end[n] = end;
     marks_->of_queue[queue].push_back(n);
@@ -249,14 +242,18 @@ void Enqueuer::keep_up(int queue) {
   waited_ += real::steady_seconds() - begin;
 }
 
-const Event* Enqueuer::barrier(bool timed) {
+void Enqueuer::barrier(bool ends_iteration) {
   Queues& queues = runtime_.queues();
   for (int q = 1; q < queues.size(); ++q) {
-    const Point point = queues.end(q, mark(q, false));
+    SharedEvent* const end = mark(q, false);
+    EventPool::hold(end);
+    const Point point = queues.end(q, end);
     queues.select(0);
     queues.wait(0, point);
+    marks_->events.release(end);  // A wait is for what was recorded before it.
   }
-  const Event* const event = mark(0, timed);
+  SharedEvent* const event = mark(0, ends_iteration);
+  EventPool::hold(event);
   const Point point = queues.end(0, event);
   for (int q = 1; q < queues.size(); ++q) {
     queues.select(q);
@@ -266,13 +263,17 @@ const Event* Enqueuer::barrier(bool timed) {
   int last = -1;
   for (std::vector<int>& unmarked : unmarked_) {
     for (const int n : unmarked) marks_->end[last = n] = event;
+    EventPool::hold(event, static_cast<int>(unmarked.size()));
     unmarked.clear();
   }
   if (last >= 0) marks_->of_queue.front().push_back(last);
   for (const int n : fresh_) ended_[n] = {};
   fresh_.clear();
   parts_done_.clear();
-  return event;
+  if (ends_iteration)
+    marks_->iterations.push_back(event), marks_->gpu_of_barriers = queues.gpu(0);
+  else
+    marks_->events.release(event);
 }
 
 void Enqueuer::compute(InstructionId id) {
@@ -285,7 +286,7 @@ void Enqueuer::compute(InstructionId id) {
 /// A bucket of gradients is summed next to the rest of the backward.
 void Enqueuer::end_part(InstructionId computation, InstructionId member) {
   const int queue = runtime_.compute_queue(device(p_.at(computation).device));
-  const Event* const event = runtime_.recorder() ? nullptr : mark(queue, false);
+  const Event* const event = runtime_.recorder() ? nullptr : mark_inside(queue, computation);
   parts_done_[{computation, member}] = runtime_.queues().end(queue, event);
 }
 

@@ -7,34 +7,13 @@
 #include <vector>
 
 #include "backends/cuda/gpu_runtime.hpp"
+#include "backends/cuda/marks.hpp"
 #include "backends/cuda/messages.hpp"
 #include "backends/cuda/ranks/ranks.hpp"
 #include "backends/real/session.hpp"
 #include "sim/program/program.hpp"
 
 namespace stagecraft::cuda {
-
-/// What is recorded at the end of an instruction.
-enum class EndEvent : std::uint8_t { None, Plain, Timed };
-
-/// The event at the end of each instruction when only iterations are timed. An instruction has one if another stream
-/// waits for it, if the host needs it to observe progress, or, timed, if it is the last of an iteration on its device.
-std::vector<EndEvent> end_events(const Program&);
-
-/// Spreads the times of these events, which share a clock, over all instructions: each gets the interval from the end
-/// of the previous iteration to the end of its iteration.
-void spread_over_iterations(const Program&, IdVector<InstructionId, double>& start,
-                            IdVector<InstructionId, double>& end);
-
-/// Events around each instruction, in the order in which their queues come to them.
-struct Marks {
-  std::deque<Event> events;
-  std::vector<const Event*> gates;         ///< The first event on each GPU; null for GPUs that have nothing to do.
-  std::vector<const Event*> start, end;    ///< Indexed by instruction; instructions that run as one share events.
-  std::vector<int> gpu;                    ///< GPU of each instruction's events.
-  std::vector<std::vector<int>> of_queue;  ///< Instructions, by the queue that their end is on.
-  std::vector<const Event*> iterations;    ///< With barriers: the first gate, then each iteration's barrier.
-};
 
 struct EnqueueOptions {
   bool timed = true;                       ///< Otherwise only `ends` are recorded.
@@ -56,8 +35,13 @@ class Enqueuer {
   /// Together these do what run() does: open() prepares, put() enqueues one instruction.
   void open(real::Session&, Marks&);
   void put(InstructionId);
+  /// The instruction does the same work as an iteration ago, in a graph.
+  void repeat(InstructionId);
   /// Makes everything enqueued later wait for everything enqueued so far, which is then forgotten.
-  const Event* barrier(bool timed);
+  /// `ends_iteration`: its event is one of Marks::iterations.
+  void barrier(bool ends_iteration);
+  /// Reads the times of iterations that are over; without barriers, if all their instructions are below `next`.
+  void read_finished(InstructionId next = {});
   void keep_up(int queue);
   double waited() const {
     return waited_ + runtime_.meter().waited();
@@ -84,7 +68,8 @@ class Enqueuer {
   void all_reduce(int collective);
 
   void wait_for_inputs(int queue, InstructionId);
-  const Event* mark(int queue, bool timed);
+  SharedEvent* mark(int queue, bool timed);
+  SharedEvent* mark_inside(int queue, InstructionId);
   void begin(int queue, const std::vector<InstructionId>&);
   void end(int queue, const std::vector<InstructionId>&);
   void carry(int transfer, int queue);
@@ -117,6 +102,7 @@ class Enqueuer {
   std::vector<int> fresh_;                  ///< Instructions since the last barrier.
   std::vector<std::vector<int>> unmarked_;  ///< Instructions of each queue since its last event.
   double waited_ = 0;
+  int newest_ = 0;              ///< The newest iteration with an instruction that was enqueued.
   std::vector<Point> arrived_;  ///< Arrival of each eager message between GPUs.
 };
 

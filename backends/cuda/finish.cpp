@@ -17,7 +17,7 @@ bool Watch::poll(std::size_t queue) {
   next_.resize(std::max(next_.size(), marks_.of_queue.size()), 0);
   const std::vector<int>& list = marks_.of_queue[queue];
   bool moved = false;
-  while (next_[queue] < list.size() && marks_.end[list[next_[queue]]]->over()) {
+  while (next_[queue] < list.size() && marks_.is_over(list[next_[queue]])) {
     ++next_[queue];
     moved = true;
   }
@@ -70,84 +70,8 @@ void Watch::stuck() const {
 
 std::string Watch::whereabouts() const {
   std::vector<bool> ended(p_.size(), true);
-  for (std::size_t n = 0; n < p_.size(); ++n) ended[n] = marks_.end[n] && marks_.end[n]->over();
+  for (std::size_t n = 0; n < p_.size(); ++n) ended[n] = marks_.is_over(n);
   return real::waiting(p_, ended, here_);
-}
-
-namespace {
-
-/// The clock of one GPU. Milliseconds come as floats, which are fine over one iteration and coarse over a run, so each
-/// iteration is measured from the start of the one before.
-struct DeviceClock {
-  std::vector<const Event*> anchors;  ///< The gate, then the first instruction of each iteration but the first.
-  std::vector<double> base;           ///< Seconds from the gate to each anchor.
-
-  void reach(std::size_t iteration, const Event& start) {
-    while (anchors.size() <= iteration) {
-      base.push_back(base.back() + 1e-3 * start.milliseconds_since(*anchors.back()));
-      anchors.push_back(&start);
-    }
-  }
-  double at(std::size_t iteration, const Event& event) const {
-    const std::size_t from = iteration == 0 ? 0 : iteration - 1;
-    return base[from] + 1e-3 * event.milliseconds_since(*anchors[from]);
-  }
-};
-
-}  // namespace
-
-void read_times(const Program& p, const Marks& marks, IdVector<InstructionId, double>& start,
-                IdVector<InstructionId, double>& end) {
-  std::vector<DeviceClock> clocks;
-  for (const Event* const gate : marks.gates) clocks.push_back({{gate}, {0}});
-  start.resize(p.size());
-  end.resize(p.size());
-  for (const InstructionId n : p.instructions.ids()) {
-    if (!marks.start[n.value]) continue;  // It runs in another process.
-    const std::size_t iteration = p.iteration_of(p.at(n));
-    DeviceClock& clock = clocks[marks.gpu[n.value]];
-    clock.reach(iteration, *marks.start[n.value]);
-    start[n] = clock.at(iteration, *marks.start[n.value]);
-    end[n] = clock.at(iteration, *marks.end[n.value]);
-  }
-}
-
-namespace {
-
-/// Seconds since the gate, event by event: floats are fine from each to the next.
-class Steps {
- public:
-  explicit Steps(const Event* gate) : last_(gate) {}
-  double to(const Event& event) {
-    const double now = seconds_ + 1e-3 * event.milliseconds_since(*last_);
-    if (now > seconds_) seconds_ = now, last_ = &event;
-    return now;
-  }
-
- private:
-  const Event* last_;
-  double seconds_ = 0;
-};
-
-}  // namespace
-
-IdVector<InstructionId, double> read_iteration_ends(const Program& p, const Marks& marks,
-                                                    const std::vector<EndEvent>& ends) {
-  IdVector<InstructionId, double> end(p.size(), 0);
-  if (!marks.iterations.empty()) {
-    std::vector<double> last;
-    Steps steps(marks.iterations.front());
-    for (const Event* const event : marks.iterations) last.push_back(steps.to(*event));
-    for (const InstructionId n : p.instructions.ids())
-      end[n] = last[static_cast<std::size_t>(p.iteration_of(p.at(n))) + 1];
-  } else {
-    std::vector<Steps> clocks;
-    for (const Event* const gate : marks.gates) clocks.emplace_back(gate);
-    for (const InstructionId n : p.instructions.ids())
-      if (ends[n.value] == EndEvent::Timed && marks.end[n.value])
-        end[n] = clocks[marks.gpu[n.value]].to(*marks.end[n.value]);
-  }
-  return end;
 }
 
 }  // namespace stagecraft::cuda

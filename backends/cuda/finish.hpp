@@ -36,11 +36,4 @@ class Watch {
   std::vector<std::size_t> next_;  ///< First unfinished piece of work in each queue.
 };
 
-/// Seconds since the gate of each instruction's start and end.
-void read_times(const Program&, const Marks&, IdVector<InstructionId, double>& start,
-                IdVector<InstructionId, double>& end);
-/// Where only iterations were timed, by barriers between them or by `ends`: seconds from the gate of its GPU to the end
-/// of each timed instruction, and 0 for all others, which spread_over_iterations() fills in.
-IdVector<InstructionId, double> read_iteration_ends(const Program&, const Marks&, const std::vector<EndEvent>& ends);
-
 }  // namespace stagecraft::cuda

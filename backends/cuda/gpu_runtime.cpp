@@ -220,6 +220,12 @@ std::size_t GpuRuntime::reserved() const {
   return sum;
 }
 
+std::vector<std::uint64_t> GpuRuntime::layout() const {
+  std::vector<std::uint64_t> words;
+  for (const Arena& arena : arenas_) arena.note_layout(words);
+  return words;
+}
+
 void GpuRuntime::forget() {
   queues_.forget();
   for (Arena& arena : arenas_) arena.forget();

@@ -64,6 +64,8 @@ class GpuRuntime {
   bool ended(double seconds) noexcept;
   /// Declares everything enqueued so far as over for all that comes.
   void forget();
+  /// The layout of all memory, as Arena has it.
+  std::vector<std::uint64_t> layout() const;
   /// From now on devices count the steps of Adam themselves, at most `max_steps` of each stage.
   void count_steps(int max_steps) { most_steps_ = max_steps; }
   int most_steps() const { return most_steps_; }  ///< 0: the host passes the step.

@@ -36,7 +36,7 @@ void Queues::wait(int queue, Point point) {
     return join(q.clock, other.ended[point.number - 1].clock);
   }
   const Ended& ended = recorded(point);
-  ended.event->hold_up(q.stream);
+  if (&ended >= other.ended.data() + other.over) ended.event->hold_up(q.stream);
   join(q.clock, ended.clock);
 }
 
@@ -48,8 +48,12 @@ const Queues::Ended& Queues::recorded(Point point) {
   int before = 0;
   check(cudaGetDevice(&before), "cudaGetDevice");
   select(point.queue);
-  q.ended.back().event = &late_.emplace_back();
-  late_.back().record(q.stream);
+  std::vector<Event*>& unused = unused_[gpu(point.queue)];
+  if (unused.empty()) unused.push_back(&late_.emplace_back());
+  Event* const event = unused.back();
+  unused.pop_back();
+  event->record(q.stream);
+  q.ended.back().event = q.ended.back().late = event;
   check(cudaSetDevice(before), "cudaSetDevice");
   return q.ended.back();
 }
@@ -75,12 +79,19 @@ VectorClock Queues::reached(int queue) const {
   return moment;
 }
 
+void Queues::set_over(Point point) {
+  Queue& q = queues_[point.queue];
+  for (; q.over < point.number; ++q.over)
+    if (Event* const late = q.ended[q.over].late) unused_[q.gpu].push_back(late);
+}
+
 void Queues::forget() {
+  for (int q = 0; q < size(); ++q) set_over({q, newest(q, false)});
   for (Queue& q : queues_) {
+    q.over = 0;
     std::fill(q.clock.begin(), q.clock.end(), 0);
     q.ended.clear();
   }
-  late_.clear();
 }
 
 }  // namespace stagecraft::cuda

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <vector>
 
 #include "backends/cuda/capture.hpp"
@@ -45,6 +46,10 @@ class Queues {
     return static_cast<std::uint32_t>(at(queue).ended.size()) + running;
   }
 
+  /// The piece of work and all before it in its queue are over, so nothing waits for them any more and their events may
+  /// be recorded for something else. Work that is enqueued later takes the same memory as without this call.
+  void set_over(Point);
+
   /// Call when everything that is enqueued is over: numbers begin at 1 again.
   void forget();
 
@@ -52,18 +57,21 @@ class Queues {
   struct Ended {
     const Event* event = nullptr;
     VectorClock clock;
+    Event* late = nullptr;  ///< The event, where it was made for a wait.
   };
   struct Queue {
     cudaStream_t stream{};
     int gpu = 0;
     VectorClock clock;         ///< At its end.
     std::vector<Ended> ended;  ///< Its pieces so far.
+    std::uint32_t over = 0;    ///< Number of the last that is known to be over.
   };
   const Queue& at(int queue) const { return queues_[queue]; }
   const Ended& recorded(Point);
 
   std::vector<Queue> queues_;
   std::deque<Event> late_;
+  std::map<int, std::vector<Event*>> unused_;  ///< Events of late_, by GPU.
   CommandRecorder* recorder_ = nullptr;
 };
 

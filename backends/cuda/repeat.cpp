@@ -26,33 +26,11 @@ class Writing {
 
 }  // namespace
 
-std::vector<Iteration> iterations_of(const Program& p, bool updates_apart, std::string& why_not) {
-  std::vector<Iteration> iterations(p.iterations);
-  IdVector<InstructionId, bool> after_update(
-      p.size(),
-      false);  // Updates that are apart, and what waits for them in their iteration.
-  for (const InstructionId id : p.instructions.ids()) {
-    const Instruction& i = p.instructions[id];
-    const int iteration = p.iteration_of(i);
-    after_update[id] = updates_apart && i.kind == InstructionKind::Update;
-    for (const InstructionId w : p.waits_for(id)) {
-      const int other = p.iteration_of(p.at(w));
-      if (other > iteration) return why_not = "an iteration begins before the one before it has ended", iterations = {};
-      if (other == iteration && after_update[w]) after_update[id] = true;
-    }
-    if (after_update[id] && i.kind != InstructionKind::Update)
-      return why_not = "evaluations look at weights after updates that are in the middle of an iteration",
-             iterations = {};
-    Iteration& current = iterations[iteration];
-    (after_update[id] ? current.updates : current.body).push_back(id);
-  }
-  return iterations;
-}
-
 void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool makes) {
   stats_ = {};
+  session_ = &session;
+  last_ = nullptr, twice_ = false, before_last_ = {};
   enqueuer_.open(session, marks);
-  marks.iterations = {marks.gates[runtime_.queues().gpu(0)]};
   for (std::size_t k = 0; k < count; ++k) {
     const Iteration& iteration = iterations_[k];
     enqueuer_.keep_up(0);
@@ -64,46 +42,89 @@ void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool
     if (k == 0)  // The only one that takes memory which stays.
       for (const InstructionId id : iteration.body) enqueuer_.put(id);
     else
-      launched = body(iteration, makes);
+      launched = body(k, makes);
     for (const InstructionId id : iteration.updates) enqueuer_.put(id);
     session.end_iteration(static_cast<int>(k));
-    marks.iterations.push_back(enqueuer_.barrier(true));
+    enqueuer_.barrier(true);
+    enqueuer_.read_finished();
     const double seconds = real::steady_seconds() - begin - (enqueuer_.waited() - waited);
     stats_.calls = std::max(stats_.calls, static_cast<double>(runtime_.meter().calls() - calls_before));
     if (stats_.instantiated == graphs_before) (launched ? stats_.by_graph : stats_.by_calls).push_back(seconds);
   }
 }
 
-bool Repeater::body(const Iteration& iteration, bool makes) {
+bool Repeater::body(std::size_t k, bool makes) {
+  const Iteration& iteration = iterations_[k];
   enqueuer_.barrier(false);
+  HostState before = host_state();
+  const bool counts = runtime_.most_steps() >= iteration.updates_done;
+  const bool same = last_ && twice_ && before && before == before_last_ && iteration.repeats && counts;
+  const bool in_series = k + 1 < iterations_.size() && iterations_[k + 1].repeats && k % kCompareEvery != 0;
+  if (same && in_series) {
+    repeat(k);
+    enqueuer_.barrier(false);
+    return true;
+  }
   CommandRecorder recorder;
   {
     const Writing writing(runtime_, recorder);
     for (const InstructionId id : iteration.body) enqueuer_.put(id);
   }
+  const CachedGraph* const expected = same ? last_ : nullptr;
+  const CachedGraph* const previous = last_;
   const bool launched = play(recorder, makes);
+  if (expected && last_ != expected)
+    throw InternalError(fmt::format("iteration {} differs from those before it, which were not recorded", k));
   enqueuer_.barrier(false);
+  twice_ = last_ && last_ == previous;
+  before_last_ = std::move(before);
+  updates_ = recorder.update_words();
+  stats_.recorded += launched;
   return launched;
+}
+
+/// Launches the graph of the iteration before.
+void Repeater::repeat(std::size_t k) {
+  CommandRecorder recorder;
+  {
+    const Writing writing(runtime_, recorder);
+    for (const InstructionId id : iterations_[k].body) enqueuer_.repeat(id);
+  }
+  if (recorder.update_words() != updates_)
+    throw InternalError(fmt::format("an update of iteration {} differs from the one before it", k));
+  launch();
+}
+
+Repeater::HostState Repeater::host_state() const {
+  HostState arrays = session_->lasting_arrays();
+  if (!arrays) return arrays;
+  const std::vector<std::uint64_t> layout = runtime_.layout();
+  arrays->insert(arrays->end(), layout.begin(), layout.end());
+  return arrays;
 }
 
 bool Repeater::play(const CommandRecorder& recorder, bool makes) {
   const auto it =
       std::find_if(graphs_.begin(), graphs_.end(), [&](const CachedGraph& k) { return k.words == recorder.words(); });
-  const CachedGraph* cached = it != graphs_.end() ? &*it : nullptr;
-  if (!cached && makes && stats_.why_not.empty()) {
+  last_ = it != graphs_.end() ? &*it : nullptr;
+  if (!last_ && makes && stats_.why_not.empty()) {
     try {
       capture(recorder);
-      cached = &graphs_.back();
+      last_ = &graphs_.back();
       ++stats_.instantiated;
     } catch (const BackendError& e) {  // From the driver, or no memory during capture.
       stats_.why_not = fmt::format("an iteration could not be captured: {}", e.what());
     }
   }
-  if (!cached) return recorder.play(runtime_.queues()), false;
-  runtime_.queues().select(0);
-  cached->graph.launch(runtime_.queues().stream(0));
-  ++stats_.launched;
+  if (!last_) return recorder.play(runtime_.queues()), false;
+  launch();
   return true;
+}
+
+void Repeater::launch() {
+  runtime_.queues().select(0);
+  last_->graph.launch(runtime_.queues().stream(0));
+  ++stats_.launched;
 }
 
 /// Captures on the first stream, which forks to all streams that have anything to do and joins them at the end.
@@ -190,6 +211,7 @@ Enqueued play_by_graphs(const Stage& s, Repeater& repeater, bool warm_up) {
   result.by_graph = Seconds{median(stats.by_graph)};
   result.graphs = stats.instantiated;
   result.launches = stats.launched;
+  result.recorded = stats.recorded;
   result.no_graph = stats.why_not;
   result.calls = stats.calls;
   return result;

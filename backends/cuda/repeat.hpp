@@ -2,24 +2,24 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/cuda/enqueue.hpp"
+#include "backends/cuda/iterations.hpp"
 
 namespace stagecraft::cuda {
 
-/// The instructions of one iteration, in two parts: the body of a graph, and updates that follow it.
-struct Iteration {
-  std::vector<InstructionId> body, updates;
-};
-
-/// Splits a program into iterations. `updates_apart`: updates stay outside the graph, because weights are read after
-/// them. The result is empty where iterations overlap, and why_not says so.
-std::vector<Iteration> iterations_of(const Program&, bool updates_apart, std::string& why_not);
-
 /// Runs iterations one after the other, with a barrier between them. The work of an iteration is recorded first; where
 /// it equals that of an earlier iteration, a graph of it is launched.
+///
+/// An iteration is launched without recording it where recording could only give the same words. They depend on the
+/// instructions, on the arrays that stay between iterations, on the layout of free memory, and, for updates, on how
+/// many there were. So after two iterations with the same graph, the next is not recorded if its instructions are those
+/// of the one before (Iteration::repeats) and if arrays and layout are as they were before that one. Then they are the
+/// same after it, too. Its updates are recorded all the same and compared. Every kCompareEvery-th iteration and the
+/// last of each such series are recorded in full; InternalError if they differ from what was launched.
 class Repeater {
  public:
   Repeater(GpuRuntime& runtime, Enqueuer& enqueuer, std::vector<Iteration> iterations)
@@ -32,7 +32,7 @@ class Repeater {
   /// Statistics of the last run: host seconds of each iteration, launched call by call or as a graph.
   struct RepeatStats {
     std::vector<double> by_calls, by_graph;
-    int instantiated = 0, launched = 0;
+    int instantiated = 0, launched = 0, recorded = 0;
     std::string why_not;
     double calls = 0;  ///< Driver calls of the iteration with the most.
   };
@@ -43,14 +43,24 @@ class Repeater {
     CommandRecorder::CommandWords words;
     Graph graph;
   };
-  bool body(const Iteration&, bool makes);
+  static constexpr std::size_t kCompareEvery = 16;
+  using HostState = std::optional<std::vector<std::uint64_t>>;  ///< Nothing: the next iteration may do anything.
+  bool body(std::size_t k, bool makes);
+  void repeat(std::size_t k);
+  HostState host_state() const;
   bool play(const CommandRecorder&, bool makes);
+  void launch();
   void capture(const CommandRecorder&);
 
   GpuRuntime& runtime_;
   Enqueuer& enqueuer_;
   std::vector<Iteration> iterations_;
   std::deque<CachedGraph> graphs_;
+  const CachedGraph* last_ = nullptr;  ///< The graph of the last iteration; null: it was not one.
+  bool twice_ = false;                 ///< The iteration before the last had the same graph.
+  HostState before_last_;
+  CommandRecorder::CommandWords updates_;  ///< Update words of the last iteration.
+  real::Session* session_ = nullptr;
   RepeatStats stats_;
 };
 

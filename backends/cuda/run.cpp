@@ -71,12 +71,10 @@ Timeline outcome(const Program& program, RunState& state, const Options& options
   Timeline timeline;
   timeline.clock = Clock::Device;
   timeline.instruction_times = options.gpu.timing == GpuTiming::Events;
-  if (timeline.instruction_times) {
-    read_times(program, state.marks, timeline.start, timeline.end);
-  } else {
-    timeline.end = read_iteration_ends(program, state.marks, end_events(program));
-    spread_over_iterations(program, timeline.start, timeline.end);
-  }
+  state.marks.reader->read_all();
+  timeline.start = state.marks.reader->start();
+  timeline.end = state.marks.reader->end();
+  if (!timeline.instruction_times) spread_over_iterations(program, timeline.start, timeline.end);
   bool diverged = false;
   try {
     state.session->require_finite();

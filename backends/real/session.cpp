@@ -254,6 +254,23 @@ void Session::end_iteration(int iteration) {
       if (stage) stage->keep_losses(iteration, p_.iterations);
 }
 
+std::optional<std::vector<std::uint64_t>> Session::lasting_arrays() const {
+  if (has_groups() || !exchange_->empty()) return {};
+  std::vector<std::uint64_t> words;
+  for (const auto& replicas : stages_)
+    for (const auto& stage : replicas)
+      if (stage && !stage->note_arrays(words)) return {};
+  return words;
+}
+
+void Session::repeat(InstructionId id) {
+  const Instruction& i = p_.at(id);
+  if (!i.is_compute() || !here_(i.device)) return;
+  StageExecutor& stage = stage_on(i.stage, i.device);
+  stage.repeat(id);
+  versions_[id] = stage.last_version();
+}
+
 /// Makes the samples before the run: that takes longer than to enqueue their work, and the device would have to wait.
 void Session::prepare_data() {
   constexpr std::size_t kMaxBytes = std::size_t{1} << 30;

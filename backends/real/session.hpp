@@ -58,6 +58,12 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   /// Enclose an iteration, so that all iterations but the first find their data and memory at the same addresses.
   void begin_iteration(std::span<const InstructionId>);
   void end_iteration(int iteration);
+  /// Between two iterations: the arrays that stay. Two iterations of equal instructions do equal work in equal memory
+  /// if these are equal and memory is laid out equally. Nothing where an iteration leaves more than these, and where
+  /// devices meet inside of instructions.
+  std::optional<std::vector<std::uint64_t>> lasting_arrays() const;
+  /// Takes note of an instruction that does the same work as an iteration ago, without doing it.
+  void repeat(InstructionId);
 
   void require_finite() const;          ///< Infeasible "diverged" when a loss is not a finite number.
   Records records() const;              ///< Records of this process.

@@ -1,5 +1,6 @@
 #include "backends/real/stage_executor.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/core.h>
@@ -45,16 +46,40 @@ void StageExecutor::keep_losses(int iteration, int iterations) {
   const std::size_t width = wide_width(memory_.kernels().width());
   for (auto at = losses_.lower_bound(iteration * each); at != losses_.end(); ++at) {
     auto& [micro, loss] = *at;
-    const auto count = static_cast<std::int64_t>(loss.numbers.size());
+    for (const Array& number : loss.numbers) loss.places.push_back(number.data());
+    const auto count = static_cast<std::int64_t>(loss.places.size());
     if (count == 0) continue;
     if (!kept_losses_) kept_losses_ = Array(prepared_, iterations * each, count, Use::Activations, NumberWidth::Wide);
     for (std::int64_t n = 0; n < count; ++n) {
       void* const to = static_cast<char*>(kept_losses_.data()) + (micro * count + n) * width;
-      memory_.kernels().copy(loss.numbers[n].data(), to, width);
+      memory_.kernels().copy(loss.places[n], to, width);
       loss.copies.push_back(to);
     }
     loss.numbers.clear();
   }
+}
+
+bool StageExecutor::note_arrays(std::vector<std::uint64_t>& words) const {
+  const bool meets_others =
+      std::any_of(place_.sections.begin(), place_.sections.end(), [](const WeightSection& s) { return s.sums_here; });
+  if (meets_others || place_.sharding != StateSharding::None || training_.slots) return false;
+  if (!alive_.empty() || !weights_->at_rest()) return false;
+  const auto note = [&](const void* data) {
+    words.push_back(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(data)));
+  };
+  note(weights_->newest().data());
+  for (const auto& [micro, sum] : slots_) note(sum.data());
+  return true;
+}
+
+void StageExecutor::repeat(InstructionId id) {
+  const Instruction& i = p_.at(id);
+  if (i.kind == InstructionKind::Update) return compute(id);
+  last_version_ = weights_->read(i).version;
+  weights_->done(i);
+  if (i.kind != InstructionKind::Forward) return;
+  const Loss& before = losses_.at(i.micro_batch() - p_.micro_batches[place_.stage]);
+  losses_[i.micro_batch()] = {0, {}, before.places, {}, weights_->updates()};
 }
 
 void StageExecutor::compute(InstructionId id, const SummedFrom& summed_from) {
@@ -108,7 +133,7 @@ void StageExecutor::forward(const Instruction& i, bool again) {
   weights_->done(i);
 
   if (!again) {
-    losses_[i.micro_batch()] = {0, std::move(a.losses), {}, weights_->updates()};
+    losses_[i.micro_batch()] = {0, std::move(a.losses), {}, {}, weights_->updates()};
     if (!place_.queued) require_finite(i, a);
     std::vector<Array> values = a.values;
     post(i, false, values);

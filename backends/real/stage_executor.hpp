@@ -46,6 +46,12 @@ class StageExecutor {
   /// Copies the losses of an iteration into a block for all `iterations`, so that the next iteration finds memory as
   /// this one did.
   void keep_losses(int iteration, int iterations);
+  /// Between two iterations: whether the next one finds only arrays that stay, which it then notes. Without that, or in
+  /// a group of devices, an iteration may do more than the one before it.
+  bool note_arrays(std::vector<std::uint64_t>& words) const;
+  /// Takes note of an instruction that does the same work as an iteration ago, in the same memory, without doing it.
+  /// Only an update is computed, because its work may depend on the number of updates.
+  void repeat(InstructionId);
   /// Forgets everything but the data; `start` is to follow, when all stages have done so.
   void let_go();
   void start(std::unique_ptr<WeightStore>);
@@ -103,6 +109,7 @@ class StageExecutor {
   struct Loss {
     double value = 0;
     std::vector<Array> numbers;       ///< Parts of the loss that are still on the device.
+    std::vector<const void*> places;  ///< Where they are or, after keep_losses(), were.
     std::vector<const void*> copies;  ///< Their copies in kept_losses_, after keep_losses().
     int updates = 0;                  ///< Updates before this forward.
   };

@@ -37,6 +37,7 @@ class TensorExchange {
   std::vector<Array> collect(int edge, StageId to, int micro, int replica, bool gradient);
 
   void forget();  ///< Drops everything that is in flight.
+  bool empty() const { return boxes_.empty(); }  ///< Whether no message waits for its reader.
 
   void carry(int transfer, const Copier&);  ///< Both ends are here.
   std::size_t bytes(int transfer) const;    ///< Size of what pack() writes.

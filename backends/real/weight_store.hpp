@@ -53,6 +53,11 @@ class WeightStore {
   void update(const Instruction&, const void* gradient);
   const Array& newest() const { return versions_.at(newest_).updated; }
 
+  /// Whether it has one version and nothing that an op is still to read.
+  bool at_rest() const {
+    return versions_.size() == 1 && kept_.empty() && !predicted_[0].weights.numbers && !predicted_[1].weights.numbers;
+  }
+
   int updates() const { return newest_; }
   int delay() const { return delay_; }
   int most_buffers() const { return most_buffers_; }

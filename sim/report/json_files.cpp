@@ -94,11 +94,13 @@ Json enqueued_json(const Enqueued& e) {
   Json json = JsonObject{{"by_calls_s", e.by_calls.value},
                          {"by_graph_s", e.by_graph.value},
                          {"graphs_made", e.graphs},
-                         {"graph_launches", e.launches}};
+                         {"graph_launches", e.launches},
+                         {"graph_launches_recorded", e.recorded}};
   if (!e.no_graph.empty()) json["no_graph"] = e.no_graph;
   if (e.calls > 0) json["calls"] = e.calls;
   if (e.streams > 0) json["streams"] = e.streams;
   if (!e.warning.empty()) json["warning"] = e.warning;
+  json["timed_products"] = e.timed_products;
   return json;
 }
 

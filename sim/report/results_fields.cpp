@@ -108,13 +108,19 @@ const MapSpec& enqueued_fields() {
   using namespace config;
   static const MapSpec spec{
       .title = "Host time that the GPU backend needs to enqueue an iteration.",
-      .fields = {amount("by_calls_s").doc("Call by call."), amount("by_graph_s").doc("As a CUDA graph."),
-                 count("graphs_made").doc("CUDA graphs that were captured."),
-                 count("graph_launches").doc("Launches of a graph."),
-                 text("no_graph").optional().doc("Why no graph was captured."),
-                 number("calls").optional().doc("Driver calls that put work into streams, for each iteration."),
-                 count("streams").optional().doc("Streams of the run."),
-                 text("warning").optional().doc("Why measured times may be longer than the work itself takes.")}};
+      .fields = {
+          amount("by_calls_s").doc("Call by call."), amount("by_graph_s").doc("As a CUDA graph."),
+          count("graphs_made").doc("CUDA graphs that were captured."),
+          count("graph_launches").doc("Launches of a graph."),
+          count("graph_launches_recorded")
+              .doc("Launches before which the iteration was recorded and compared with the graph."),
+          text("no_graph").optional().doc("Why no graph was captured."),
+          number("calls").optional().doc("Driver calls that put work into streams, for each iteration."),
+          count("streams").optional().doc("Streams of the run."),
+          list("timed_products", text("product"))
+              .doc("Matrix products whose algorithm was chosen by timing, and the choice: others take the first of "
+                   "the library, as all do in exact precision."),
+          text("warning").optional().doc("Why measured times may be longer than the work itself takes.")}};
   return spec;
 }
 

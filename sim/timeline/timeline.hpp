@@ -49,10 +49,13 @@ struct Enqueued {
   Seconds by_graph;      ///< Median over iterations launched as a graph.
   int graphs = 0;        ///< Number of graphs made while the clock ran.
   int launches = 0;      ///< Number of graph launches.
+  int recorded = 0;      ///< Graph launches before which the iteration was recorded and compared with the graph.
   std::string no_graph;  ///< Why there was no graph although one was asked for.
   double calls =
       0;  ///< Driver calls that put work into streams, for each iteration; with graphs, for the one with most.
-  int streams = 0;      ///< Streams of the run.
+  int streams = 0;                          ///< Streams of the run.
+  std::vector<std::string> timed_products;  ///< Matrix products whose algorithm was chosen by timing, and the choice;
+                                            ///< all others take the first that the library names.
   std::string warning;  ///< Why measured times may be longer than the work itself takes; empty: no reason is known.
 };
 

@@ -103,9 +103,8 @@ void weight_gradient(const Device& device, const real::Call& call, const real::T
   const std::int64_t rows = call.samples * op.rows, columns = op.columns, numbers_each = columns * op.rows;
   auto* const d_words = static_cast<Wide<T>*>(d_weights);
   const T* const gradient = numbers<T>(d_output);
-  launch(words_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(kWordThreads),
-         (2 * kWordThreads + 1) * sizeof(int), device.stream, rows, columns,
-         std::int64_t{op.inner}, numbers<Wide<T>>(call.inputs[0]), gradient, d_words);
+  launch(words_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(kWordThreads), (2 * kWordThreads + 1) * sizeof(int),
+         device.stream, rows, columns, std::int64_t{op.inner}, numbers<Wide<T>>(call.inputs[0]), gradient, d_words);
   each(device, numbers_each,
        AddPositions<T>{call.samples, numbers_each, gradient, d_words + real::second_block(op, sizeof(T))});
 }

@@ -157,4 +157,6 @@ std::unique_ptr<real::Kernels> make_kernels(const KernelTarget& place, std::size
   return std::make_unique<CudaKernels<double>>(place);
 }
 
+std::vector<std::string> timed_products() { return Products::timed(); }
+
 }  // namespace stagecraft::cuda

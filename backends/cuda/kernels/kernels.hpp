@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "backends/real/kernels.hpp"
 
@@ -30,6 +32,10 @@ struct KernelTarget {
 /// that change from update to update are arguments of the launches. Throws CudaError without cuBLASLt. Not to be used
 /// by two threads at once.
 std::unique_ptr<real::Kernels> make_kernels(const KernelTarget&, std::size_t width);
+
+/// The matrix products of this process whose algorithm was the fastest of several, timed, as text; all others take the
+/// first algorithm of cuBLASLt.
+std::vector<std::string> timed_products();
 
 /// A copy by at most 16 blocks of the stream's device, 16 bytes a thread where both ends are so aligned. One of them
 /// may be memory of another device that this one reaches.

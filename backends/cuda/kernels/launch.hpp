@@ -21,6 +21,13 @@ __device__ T* shared_memory() {
   return reinterpret_cast<T*>(stagecraft_shared);
 }
 
+/// The value of the thread of the warp whose lane differs in the bits of the mask. All threads of a block call it, with
+/// 32 threads across.
+template <class T>
+__device__ T from_lane(T value, unsigned mask) {
+  return __shfl_xor_sync(0xffffffffU, value, static_cast<int>(mask));
+}
+
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             const Arguments&... arguments) {

@@ -1,3 +1,5 @@
+#include <initializer_list>
+
 #include "backends/cuda/kernels/rows.hpp"
 
 namespace stagecraft::cuda {
@@ -10,10 +12,12 @@ constexpr double kEpsilon = 1e-5;
 template <class T>
 struct SavedNorm {
   T* saved;
-  std::int64_t rows, columns;  ///< Shape of one sample.
-  __device__ T* sample(std::int64_t row) const { return saved + row / rows * (rows * columns + rows); }
-  __device__ T* normal(std::int64_t row) const { return sample(row) + row % rows * columns; }
-  __device__ T* inverse(std::int64_t row) const { return sample(row) + rows * columns + row % rows; }
+  int rows, columns;  ///< Shape of one sample.
+  __device__ T* sample(int row) const {
+    return saved + static_cast<std::int64_t>(row / rows) * (static_cast<std::int64_t>(rows) * columns + rows);
+  }
+  __device__ T* normal(int row) const { return sample(row) + static_cast<std::int64_t>(row % rows) * columns; }
+  __device__ T* inverse(int row) const { return sample(row) + static_cast<std::int64_t>(rows) * columns + row % rows; }
 };
 
 template <class T>
@@ -21,71 +25,136 @@ SavedNorm<Wide<T>> saved_norm(const real::Call& call) {
   return {numbers<Wide<T>>(call.saved), call.operation->rows, call.operation->columns};
 }
 
-template <class T>
-__global__ void forward_kernel(const T* inputs, const T* gamma, const T* beta, SavedNorm<Wide<T>> keep, T* outputs) {
-  using Number = Wide<T>;
-  const auto shared = shared_memory<Number>();
-  const std::int64_t columns = keep.columns, row = blockIdx.x;
-  const T* const x = inputs + row * columns;
-  const auto count = static_cast<Number>(columns);
-  const Number mean = row_sum<Number>(columns, shared, [x](std::int64_t i) -> Number { return x[i]; }) / count;
-  const Number variance =
-      row_sum<Number>(columns, shared, [x, mean](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); }) / count;
-  const Number inverse = 1 / std::sqrt(variance + static_cast<Number>(kEpsilon));
-  Number* const normal = keep.normal(row);
-  T* const y = outputs + row * columns;
-  if (threadIdx.x == 0) *keep.inverse(row) = inverse;
-  for (std::int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
-    normal[i] = (x[i] - mean) * inverse;
-    y[i] = static_cast<T>(normal[i] * gamma[i] + beta[i]);
+/// The row of a warp. Warps beyond the last row compute it, too, because all threads of a block exchange numbers, but
+/// write nothing.
+struct WarpRow {
+  int row, columns;
+  bool writes;
+  __device__ WarpRow(int rows, int row_columns) : columns(row_columns) {
+    const int mine = static_cast<int>(blockIdx.x * kWarps + threadIdx.y);
+    writes = mine < rows;
+    row = writes ? mine : rows - 1;
   }
+  /// step(i) for every kCount-th number i of the row that is the lane's.
+  template <int kCount, class Step>
+  __device__ void each(const Step& step) const {
+    for (int i = static_cast<int>(threadIdx.x) * kCount; i < columns; i += static_cast<int>(kLanes) * kCount) step(i);
+  }
+};
+
+template <class T, int kCount>
+__global__ void forward_kernel(int rows, const T* inputs, const T* gamma, const T* beta, SavedNorm<Wide<T>> keep,
+                               T* outputs) {
+  using Number = Wide<T>;
+  const WarpRow mine(rows, keep.columns);
+  const std::int64_t begin = static_cast<std::int64_t>(mine.row) * keep.columns;
+  const T* const x = inputs + begin;
+  const auto count = static_cast<Number>(keep.columns);
+  Number sum{};
+  mine.each<kCount>([&](int i) {
+    const auto pack = load<kCount>(x + i);
+    for (int k = 0; k < kCount; ++k) sum += static_cast<Number>(pack.numbers[k]);
+  });
+  const Number mean = warp_sum(sum) / count;
+  Number squares{};
+  mine.each<kCount>([&](int i) {
+    const auto pack = load<kCount>(x + i);
+    for (int k = 0; k < kCount; ++k) squares += (pack.numbers[k] - mean) * (pack.numbers[k] - mean);
+  });
+  const Number inverse = 1 / std::sqrt(warp_sum(squares) / count + static_cast<Number>(kEpsilon));
+  if (!mine.writes) return;
+  Number* const normal = keep.normal(mine.row);
+  if (threadIdx.x == 0) *keep.inverse(mine.row) = inverse;
+  mine.each<kCount>([&](int i) {
+    const auto pack = load<kCount>(x + i), scale = load<kCount>(gamma + i), shift = load<kCount>(beta + i);
+    Pack<Number, kCount> normals;
+    Pack<T, kCount> y;
+    for (int k = 0; k < kCount; ++k) {
+      normals.numbers[k] = (pack.numbers[k] - mean) * inverse;
+      y.numbers[k] = static_cast<T>(normals.numbers[k] * scale.numbers[k] + shift.numbers[k]);
+    }
+    store<kCount>(normal + i, normals);
+    store<kCount>(outputs + begin + i, y);
+  });
 }
 
 /// With g = d_output * gamma and n the normalised row: (g - mean(g) - n mean(g n)) / deviation.
-template <class T>
-__global__ void input_gradient_kernel(const T* gradients, const T* gamma, SavedNorm<Wide<T>> keep, bool add,
+template <class T, int kCount>
+__global__ void input_gradient_kernel(int rows, const T* gradients, const T* gamma, SavedNorm<Wide<T>> keep, bool add,
                                       T* outputs) {
   using Number = Wide<T>;
-  const auto shared = shared_memory<Number>();
-  const std::int64_t columns = keep.columns, row = blockIdx.x;
-  const T* const gradient = gradients + row * columns;
-  const Number *const normal = keep.normal(row), inverse = *keep.inverse(row);
-  const auto count = static_cast<Number>(columns);
-  const Number mean = row_sum<Number>(columns, shared, [=](std::int64_t i) { return gradient[i] * gamma[i]; }) / count;
-  const Number along =
-      row_sum<Number>(columns, shared, [=](std::int64_t i) { return gradient[i] * gamma[i] * normal[i]; }) / count;
-  T* const to = outputs + row * columns;
-  for (std::int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
-    const Number value = inverse * (gradient[i] * gamma[i] - mean - normal[i] * along);
-    to[i] = static_cast<T>(add ? to[i] + value : value);
+  const WarpRow mine(rows, keep.columns);
+  const std::int64_t begin = static_cast<std::int64_t>(mine.row) * keep.columns;
+  const T* const gradient = gradients + begin;
+  const Number *const normal = keep.normal(mine.row), inverse = *keep.inverse(mine.row);
+  const auto count = static_cast<Number>(keep.columns);
+  Number sum{}, products{};
+  mine.each<kCount>([&](int i) {
+    const auto g = load<kCount>(gradient + i), scale = load<kCount>(gamma + i);
+    const auto normals = load<kCount>(normal + i);
+    for (int k = 0; k < kCount; ++k) {
+      sum += g.numbers[k] * scale.numbers[k];
+      products += g.numbers[k] * scale.numbers[k] * normals.numbers[k];
+    }
+  });
+  const Number mean = warp_sum(sum) / count, along = warp_sum(products) / count;
+  if (!mine.writes) return;
+  T* const to = outputs + begin;
+  mine.each<kCount>([&](int i) {
+    const auto g = load<kCount>(gradient + i), scale = load<kCount>(gamma + i);
+    const auto normals = load<kCount>(normal + i);
+    Pack<T, kCount> result;
+    if (add) result = load<kCount>(to + i);
+    for (int k = 0; k < kCount; ++k) {
+      const Number value = inverse * (g.numbers[k] * scale.numbers[k] - mean - normals.numbers[k] * along);
+      result.numbers[k] = static_cast<T>(add ? result.numbers[k] + value : value);
+    }
+    store<kCount>(to + i, result);
+  });
+}
+
+/// Terms of the gradients of gamma and beta.
+template <class T>
+struct AddTerms {
+  const T* gradient;
+  SavedNorm<Wide<T>> keep;
+  __device__ void operator()(int row, int column, Wide<T>* sums) const {
+    const Wide<T> g = gradient[static_cast<std::int64_t>(row) * keep.columns + column];
+    sums[0] += g * keep.normal(row)[column];
+    sums[1] += g;
   }
+};
+
+/// Numbers that 16 bytes hold.
+template <class T>
+constexpr int kPacked = 16 / static_cast<int>(sizeof(T));
+
+/// Whether 16 bytes can be read at once everywhere: at these addresses, in all rows and all samples.
+template <class T>
+bool is_packed(const real::Call& call, std::initializer_list<const void*> addresses) {
+  const std::int64_t rows = call.operation->rows, columns = call.operation->columns;
+  const std::int64_t sample_bytes = (rows * columns + rows) * static_cast<std::int64_t>(sizeof(Wide<T>));
+  return columns % kPacked<T> == 0 && sample_bytes % 16 == 0 &&
+         std::all_of(addresses.begin(), addresses.end(),
+                     [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; });
+}
+
+template <class... Parameters, class... Arguments>
+void launch_rows(const Device& device, std::int64_t rows, void (*kernel)(int, Parameters...),
+                 const Arguments&... arguments) {
+  if (rows == 0) return;
+  launch(kernel, dim3(static_cast<unsigned>((rows + kWarps - 1) / kWarps)), dim3(kLanes, kWarps), 0, device.stream,
+         static_cast<int>(rows), arguments...);
 }
 
 template <class T>
-struct GammaTerm {
-  const T* gradient;
-  SavedNorm<Wide<T>> keep;
-  __device__ Wide<T> operator()(std::int64_t row, std::int64_t column) const {
-    return gradient[row * keep.columns + column] * keep.normal(row)[column];
-  }
-};
-
-template <class T>
-struct BetaTerm {
-  const T* gradient;
-  std::int64_t columns;
-  __device__ Wide<T> operator()(std::int64_t row, std::int64_t column) const {
-    return gradient[row * columns + column];
-  }
-};
-
-template <class T>
 void forward(const Device& device, const real::Call& call) {
-  const unsigned threads = threads_for(call.operation->columns);
-  const T* const gamma = static_cast<const T*>(call.weights);
+  const T *const gamma = static_cast<const T*>(call.weights), *const x = numbers<T>(call.inputs[0]);
   const T* const beta = gamma + real::second_block(*call.operation, sizeof(T));
-  launch(forward_kernel<T>, dim3(static_cast<unsigned>(call.output.rows)), dim3(threads), threads * sizeof(Wide<T>),
-         device.stream, numbers<T>(call.inputs[0]), gamma, beta, saved_norm<T>(call), numbers<T>(call.output));
+  T* const y = numbers<T>(call.output);
+  const bool packed = is_packed<T>(call, {x, gamma, beta, y, call.saved.data});
+  launch_rows(device, call.output.rows, packed ? forward_kernel<T, kPacked<T>> : forward_kernel<T, 1>, x, gamma, beta,
+              saved_norm<T>(call), y);
 }
 
 template <class T>
@@ -93,20 +162,18 @@ void input_gradient(const Device& device, const real::Call& call, const real::Te
                     std::span<const real::Gradient> d_inputs) {
   const real::Gradient& to = d_inputs[0];
   if (!to.tensor) return;
-  const unsigned threads = threads_for(call.operation->columns);
-  launch(input_gradient_kernel<T>, dim3(static_cast<unsigned>(d_output.rows)), dim3(threads), threads * sizeof(Wide<T>),
-         device.stream, numbers<T>(d_output), static_cast<const T*>(call.weights), saved_norm<T>(call), to.add,
-         numbers<T>(to.tensor));
+  const T* const gamma = static_cast<const T*>(call.weights);
+  const bool packed = is_packed<T>(call, {d_output.data, gamma, to.tensor.data, call.saved.data});
+  launch_rows(device, d_output.rows, packed ? input_gradient_kernel<T, kPacked<T>> : input_gradient_kernel<T, 1>,
+              numbers<T>(d_output), gamma, saved_norm<T>(call), to.add, numbers<T>(to.tensor));
 }
 
 template <class T>
 void weight_gradient(const Device& device, const real::Call& call, const real::Tensor& d_output, void* d_weights) {
-  const std::int64_t columns = call.operation->columns;
   auto* const d_gamma = static_cast<Wide<T>*>(d_weights);
   Wide<T>* const d_beta = d_gamma + real::second_block(*call.operation, sizeof(T));
-  const T* const gradient = numbers<T>(d_output);
-  add_column_sums(device, d_output.rows, columns, GammaTerm<T>{gradient, saved_norm<T>(call)}, d_gamma);
-  add_column_sums(device, d_output.rows, columns, BetaTerm<T>{gradient, columns}, d_beta);
+  add_column_sums<Wide<T>, 2>(device, d_output.rows, call.operation->columns,
+                              AddTerms<T>{numbers<T>(d_output), saved_norm<T>(call)}, {{d_gamma, d_beta}});
 }
 
 }  // namespace

@@ -14,10 +14,12 @@ struct SpreadBias {
 };
 
 template <class T>
-struct NumberAt {
+struct AddNumber {
   const T* from;
   std::int64_t columns;
-  __device__ Wide<T> operator()(std::int64_t row, std::int64_t column) const { return from[row * columns + column]; }
+  __device__ void operator()(std::int64_t row, int column, Wide<T>* sums) const {
+    sums[0] += from[row * columns + column];
+  }
 };
 
 Matrices whole(const void* data, std::int64_t columns, bool transposed = false) {
@@ -52,11 +54,18 @@ void weight_gradient(const Device& device, const real::Call& call, const real::T
   const Operation& op = *call.operation;
   Matrices sums = whole(d_weights, op.inner);
   sums.is_wide = true;
-  device.products->multiply({op.columns, op.inner, d_output.rows}, whole(d_output.data, op.columns, true),
-                            whole(call.inputs[0].data, op.inner), sums, true);
+  const ProductShape shape{op.columns, op.inner, d_output.rows};
+  const Matrices gradient = whole(d_output.data, op.columns, true), in = whole(call.inputs[0].data, op.inner);
+  if (op.bias) {
+    const Scratch<Wide<T>> bias_sums(*device.memory, op.columns);
+    if (device.products->multiply_with_row_sums(shape, gradient, in, sums, bias_sums.data()))
+      return add(device, op.columns, bias_sums.data(),
+                 static_cast<Wide<T>*>(d_weights) + real::second_block(op, sizeof(T)));
+  }
+  device.products->multiply(shape, gradient, in, sums, true);
   if (op.bias)
-    add_column_sums(device, d_output.rows, op.columns, NumberAt<T>{numbers<T>(d_output), op.columns},
-                    static_cast<Wide<T>*>(d_weights) + real::second_block(op, sizeof(T)));
+    add_column_sums<Wide<T>, 1>(device, d_output.rows, op.columns, AddNumber<T>{numbers<T>(d_output), op.columns},
+                                {{static_cast<Wide<T>*>(d_weights) + real::second_block(op, sizeof(T))}});
 }
 
 }  // namespace

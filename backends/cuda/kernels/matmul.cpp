@@ -1,31 +1,19 @@
-#include "backends/cuda/kernels/matmul.hpp"
+#include "backends/cuda/kernels/product_plan.hpp"
 
-#include <array>
-#include <compare>
+#include <map>
 #include <mutex>
-#include <type_traits>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
+#include "backends/cuda/capture.hpp"
 #include "backends/cuda/driver.hpp"
 #include "backends/cuda/launch_meter.hpp"
-#include "backends/cuda/libraries.hpp"
 
 namespace stagecraft::cuda {
 namespace {
-
-constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;  // What cuBLAS itself takes on Hopper.
-
-const CublasLt& lt() {
-  static const CublasLt loaded;
-  return loaded;
-}
-
-void check_lt(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw CudaError(fmt::format("{}: {}", what, to_text(lt(), status)));
-}
 
 /// A handle knows no stream, but belongs to a device.
 cublasLtHandle_t handle_of_device() {
@@ -41,11 +29,6 @@ cublasLtHandle_t handle_of_device() {
         "{} (version {}) cannot be initialized on GPU {}: {}; update the driver if it is older than the library",
         lt().library.where(), lt().cublasLtGetVersion(), device, to_text(lt(), status)));
   return handle;
-}
-
-cudaDataType_t number_type(std::size_t width) {
-  if (width == real::kMixedWidth) return CUDA_R_16BF;
-  return width == sizeof(double) ? CUDA_R_64F : CUDA_R_32F;
 }
 
 std::size_t width_of(const Matrices& x, std::size_t width) { return x.is_wide ? real::wide_width(width) : width; }
@@ -64,119 +47,19 @@ std::uint32_t alignment(const Matrices& x, std::size_t width) {
 
 }  // namespace
 
-/// Layout of one factor or of the result, in the column-major terms of cuBLAS.
-struct LtMatrix {
-  std::int64_t stride = 0, distance = 0;
-  std::uint32_t alignment = 0;
-  bool transposed = false;
-  auto operator<=>(const LtMatrix&) const = default;
-};
-
-/// What an algorithm is chosen for.
-struct Products::Key {
-  std::int64_t rows, columns, inner, count;
-  LtMatrix left, right, result;
-  Epilogue epilogue;
-  bool is_wide;
-  std::uint32_t bias_alignment = 0;
-  auto operator<=>(const Key&) const = default;
-};
-
-struct Products::Plan {
-  Plan() = default;
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
-  ~Plan();
-
-  cublasLtMatmulDesc_t description{};
-  cublasLtMatrixLayout_t left{}, right{}, result{};
-  cublasLtMatmulAlgo_t algorithm{};
-  std::size_t workspace = 0;
-
-  void describe(const Key&, cublasComputeType_t, int multiprocessors, std::size_t width);
-  /// CUBLAS_STATUS_SUCCESS when there is an algorithm.
-  cublasStatus_t choose(const Key&, cublasLtHandle_t);
-};
-
-namespace {
-
-template <class Value>
-void attribute(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t name, const Value& value) {
-  check_lt(lt().cublasLtMatmulDescSetAttribute(description, name, &value, sizeof value), "what a product is");
-}
-
-template <class Value>
-void attribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t name, const Value& value) {
-  check_lt(lt().cublasLtMatmulPreferenceSetAttribute(preference, name, &value, sizeof value), "how to multiply");
-}
-
-cublasLtMatrixLayout_t layout(std::int64_t rows, std::int64_t columns, const LtMatrix& x, std::int64_t count,
-                              std::size_t width) {
-  if (x.transposed) std::swap(rows, columns);
-  cublasLtMatrixLayout_t result{};
-  check_lt(lt().cublasLtMatrixLayoutCreate(&result, number_type(width), static_cast<std::uint64_t>(rows),
-                                           static_cast<std::uint64_t>(columns), x.stride),
-           "the layout of a matrix");
-  if (count == 1) return result;
-  const auto many = static_cast<std::int32_t>(count);
-  const auto set = [&](cublasLtMatrixLayoutAttribute_t name, const auto& value) {
-    check_lt(lt().cublasLtMatrixLayoutSetAttribute(result, name, &value, sizeof value), "the layout of matrices");
+struct Products::Choices {
+  using Case = std::tuple<cublasLtHandle_t, int, Precision, std::size_t, Key>;
+  struct Choice {
+    int algorithm = 0, offered = 0;
   };
-  set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, many);
-  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, x.distance);
-  return result;
-}
+  std::mutex mutex;
+  std::map<Case, Choice> algorithms;
 
-}  // namespace
-
-void Products::Plan::describe(const Key& key, cublasComputeType_t type, int multiprocessors, std::size_t width) {
-  check_lt(lt().cublasLtMatmulDescCreate(&description, type, number_type(real::wide_width(width))), "a product");
-  attribute(description, CUBLASLT_MATMUL_DESC_TRANSA, key.left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  attribute(description, CUBLASLT_MATMUL_DESC_TRANSB, key.right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  attribute(description, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t{multiprocessors});
-  if (key.epilogue == Epilogue::Bias) {  // The choice of an algorithm looks at the alignment of the pointer alone.
-    attribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    attribute(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{key.bias_alignment});
+  static Choices& of_process() {
+    static Choices choices;
+    return choices;
   }
-  left = layout(key.rows, key.inner, key.left, key.count, width);
-  right = layout(key.inner, key.columns, key.right, key.count, width);
-  result = layout(key.rows, key.columns, key.result, key.count, key.is_wide ? real::wide_width(width) : width);
-}
-
-cublasStatus_t Products::Plan::choose(const Key& key, cublasLtHandle_t handle) {
-  cublasLtMatmulPreference_t preference{};
-  check_lt(lt().cublasLtMatmulPreferenceCreate(&preference), "a preference");
-  const std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>,
-                        cublasStatus_t (*)(cublasLtMatmulPreference_t)>
-      owner(preference, lt().cublasLtMatmulPreferenceDestroy);
-  attribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kMostWorkspace});
-  attribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE});
-  attribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.left.alignment);
-  attribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.right.alignment);
-  attribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.result.alignment);
-  attribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.result.alignment);
-  std::array<cublasLtMatmulHeuristicResult_t, 8> results{};
-  int count = 0;
-  const cublasStatus_t asked =
-      lt().cublasLtMatmulAlgoGetHeuristic(handle, description, left, right, result, result, preference,
-                                          static_cast<int>(results.size()), results.data(), &count);
-  if (asked != CUBLAS_STATUS_SUCCESS) return asked;
-  for (int i = 0; i < count; ++i) {
-    const cublasLtMatmulHeuristicResult_t& r = results[i];
-    if (r.state != CUBLAS_STATUS_SUCCESS || r.workspaceSize > kMostWorkspace) continue;
-    algorithm = r.algo;
-    workspace = r.workspaceSize;
-    return CUBLAS_STATUS_SUCCESS;
-  }
-  return CUBLAS_STATUS_NOT_SUPPORTED;
-}
-
-Products::Plan::~Plan() {
-  if (result) lt().cublasLtMatrixLayoutDestroy(result);
-  if (right) lt().cublasLtMatrixLayoutDestroy(right);
-  if (left) lt().cublasLtMatrixLayoutDestroy(left);
-  if (description) lt().cublasLtMatmulDescDestroy(description);
-}
+};
 
 Products::Products(const KernelTarget& place, std::size_t width, Memory& workspaces)
     : place_(place), width_(width), workspaces_(&workspaces), handle_(handle_of_device()) {}
@@ -184,12 +67,13 @@ Products::Products(const KernelTarget& place, std::size_t width, Memory& workspa
 Products::~Products() = default;
 
 /// Null where there is no algorithm; that is remembered, too.
-const Products::Plan* Products::find_plan(const Key& key, cublasStatus_t& answer) {
+Products::Plan* Products::find_plan(const Key& key, cublasStatus_t& answer) {
   const auto [it, is_new] = plans_.try_emplace(key);
   answer = CUBLAS_STATUS_NOT_SUPPORTED;
   if (!is_new) return it->second.get();
   for (const cublasComputeType_t type : compute_types(place_.precision, width_)) {
     auto fresh = std::make_unique<Plan>();
+    fresh->shape = &it->first;
     fresh->describe(key, type, place_.multiprocessors, width_);
     answer = fresh->choose(key, handle_);
     if (answer == CUBLAS_STATUS_SUCCESS) return (it->second = std::move(fresh)).get();
@@ -197,9 +81,9 @@ const Products::Plan* Products::find_plan(const Key& key, cublasStatus_t& answer
   return nullptr;
 }
 
-const Products::Plan& Products::plan(const Key& key) {
+Products::Plan& Products::plan(const Key& key) {
   cublasStatus_t answer{};
-  if (const Plan* const p = find_plan(key, answer)) return *p;
+  if (Plan* const p = find_plan(key, answer)) return *p;
   const bool rounds = width_ == sizeof(float) && place_.precision != Precision::Exact;
   throw CudaError(fmt::format("cuBLASLt has no algorithm for a product of {}x{} by {}x{}: {}{}", key.columns, key.inner,
                               key.inner, key.rows, to_text(lt(), answer),
@@ -224,33 +108,102 @@ void Products::multiply(const ProductShape& shape, const Matrices& a, const Matr
   run(plan(key_of(shape, a, b, c, add ? Epilogue::Add : Epilogue::None)), a, b, c, add);
 }
 
-bool Products::multiply_with_bias(const ProductShape& shape, const Matrices& a, const Matrices& b, const Matrices& c,
-                                  const void* bias) {
-  const bool is_exact = place_.precision == Precision::Exact && width_ != real::kMixedWidth;
-  if (is_exact) return false;
-  if (shape.m == 0 || shape.n == 0) return true;
-  Key key = key_of(shape, a, b, c, Epilogue::Bias);
-  key.bias_alignment = alignment(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(bias)));
+/// A plan that also reads or writes the vector; null where there is none.
+Products::Plan* Products::plan_with_vector(Key key, const void* vector) {
+  key.vector_alignment = alignment(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(vector)));
   cublasStatus_t answer{};
-  const Plan* const p = find_plan(key, answer);
-  if (!p) return false;
-  attribute(p->description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  run(*p, a, b, c, false);
-  return true;
+  Plan* const p = find_plan(key, answer);
+  if (p) p->set_vector(vector);
+  return p;
 }
 
-void Products::run(const Plan& p, const Matrices& a, const Matrices& b, const Matrices& c, bool add) {
+bool Products::multiply_with_bias(const ProductShape& shape, const Matrices& a, const Matrices& b, const Matrices& c,
+                                  const void* bias) {
+  if (is_exact()) return false;
+  if (shape.m == 0 || shape.n == 0) return true;
+  Plan* const p = plan_with_vector(key_of(shape, a, b, c, Epilogue::Bias), bias);
+  if (p) run(*p, a, b, c, false);
+  return p != nullptr;
+}
+
+// Rows of our first factor are columns of cuBLAS's second one, B.
+bool Products::multiply_with_row_sums(const ProductShape& shape, const Matrices& a, const Matrices& b,
+                                      const Matrices& c, void* sums) {
+  if (is_exact() || width_ == sizeof(double) || shape.m == 0 || shape.n == 0) return false;
+  Plan* const p = plan_with_vector(key_of(shape, a, b, c, Epilogue::RowSums), sums);
+  if (p) run(*p, a, b, c, true);
+  return p != nullptr;
+}
+
+void Products::run(Plan& p, const Matrices& a, const Matrices& b, const Matrices& c, bool add) {
+  if (p.chosen < 0) p.chosen = choice(p, a, b, c);
+  const std::int64_t offset = c.offset * static_cast<std::int64_t>(width_of(c, width_));
+  enqueue(p, p.chosen, a, b, const_cast<char*>(static_cast<const char*>(c.base) + offset), add);
+}
+
+/// Streams with equal numbers of multiprocessors take what the first of them chose.
+int Products::choice(const Plan& p, const Matrices& a, const Matrices& b, const Matrices& c) {
+  if (p.algorithms.size() == 1 || is_exact() || width_ == sizeof(double)) return 0;
+  cudaStreamCaptureStatus capture{};
+  check(cudaStreamIsCapturing(place_.stream, &capture), "cudaStreamIsCapturing");
+  if (capture != cudaStreamCaptureStatusNone) return 0;
+  Choices& choices = Choices::of_process();
+  const std::lock_guard lock(choices.mutex);
+  const Choices::Case wanted{handle_, place_.multiprocessors, place_.precision, width_, *p.shape};
+  const auto it = choices.algorithms.find(wanted);
+  if (it != choices.algorithms.end()) return it->second.algorithm;
+  const int chosen = fastest(p, a, b, c);
+  choices.algorithms[wanted] = {chosen, static_cast<int>(p.algorithms.size())};
+  return chosen;
+}
+
+std::vector<std::string> Products::timed() {
+  Choices& choices = Choices::of_process();
+  const std::lock_guard lock(choices.mutex);
+  std::vector<std::string> texts;
+  for (const auto& [wanted, choice] : choices.algorithms) {
+    const auto& [handle, multiprocessors, precision, width, key] = wanted;
+    texts.push_back(fmt::format("{}x{}x{}, {} of them, on {} multiprocessors: {} of {}", key.columns, key.rows,
+                                key.inner, key.count, multiprocessors, choice.algorithm + 1, choice.offered));
+  }
+  return texts;
+}
+
+/// Results go to scratch memory, because a sum would be added more than once.
+int Products::fastest(const Plan& p, const Matrices& a, const Matrices& b, const Matrices& c) {
+  constexpr int kRuns = 3;
+  const Metered not_at_all(nullptr);
+  const std::int64_t last = (p.shape->count - 1) * c.distance + (p.shape->columns - 1) * c.stride + p.shape->rows;
+  const Scratch<char> result(*workspaces_, last * static_cast<std::int64_t>(width_of(c, width_)));
+  check(cudaMemsetAsync(result.data(), 0, static_cast<std::size_t>(last) * width_of(c, width_), place_.stream),
+        "cudaMemsetAsync");
+  const Event begin(cudaEventDefault), end(cudaEventDefault);
+  int best = 0;
+  double shortest = 0;
+  for (int n = 0; n < static_cast<int>(p.algorithms.size()); ++n) {
+    enqueue(p, n, a, b, result.data(), true);  // The first run loads the kernel.
+    begin.record(place_.stream);
+    for (int run = 0; run < kRuns; ++run) enqueue(p, n, a, b, result.data(), true);
+    end.record(place_.stream);
+    at_most(300)([&] { return end.over(); });
+    const double milliseconds = end.milliseconds_since(begin);
+    if (n == 0 || milliseconds < shortest) best = n, shortest = milliseconds;
+  }
+  return best;
+}
+
+void Products::enqueue(const Plan& p, int algorithm, const Matrices& a, const Matrices& b, void* to, bool add) {
   const auto at = [&](const Matrices& x) {
     return static_cast<const char*>(x.base) + x.offset * static_cast<std::int64_t>(width_of(x, width_));
   };
-  const Scratch<char> workspace(*workspaces_, static_cast<std::int64_t>(p.workspace));
+  const Plan::Algorithm& chosen = p.algorithms[static_cast<std::size_t>(algorithm)];
+  const Scratch<char> workspace(*workspaces_, static_cast<std::int64_t>(chosen.workspace));
   const double wide[] = {1, add ? 1.0 : 0.0};
   const float narrow[] = {1, add ? 1.0F : 0.0F};
   const void* const one = width_ == sizeof(double) ? static_cast<const void*>(wide) : narrow;
   const void* const keep = width_ == sizeof(double) ? static_cast<const void*>(wide + 1) : narrow + 1;
-  void* const to = const_cast<char*>(at(c));
   check_lt(lt().cublasLtMatmul(handle_, p.description, one, at(b), p.left, at(a), p.right, keep, to, p.result, to,
-                               p.result, &p.algorithm, workspace.data(), p.workspace, place_.stream),
+                               p.result, &chosen.algorithm, workspace.data(), chosen.workspace, place_.stream),
            "cublasLtMatmul");
   submitted(place_.stream, "cublasLtMatmul");
 }

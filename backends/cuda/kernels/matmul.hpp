@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backends/cuda/kernels/kernels.hpp"
@@ -44,8 +45,10 @@ struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0, count = 1;
 };
 
-/// Matrix products of one stream of the current device, all by cuBLASLt. The algorithm of a shape is chosen once, for
-/// the multiprocessors of `Place`, and never splits a sum, so equal calls give equal bits.
+/// Matrix products of one stream of the current device, all by cuBLASLt. The algorithm of a shape is chosen once in a
+/// process, for a number of multiprocessors, and never splits a sum, so equal calls give equal bits. In exact precision
+/// and for doubles it is the first that cuBLASLt names, so all processes choose alike; else it is the fastest of eight,
+/// which the first call of the shape times. While work is captured nothing can be timed, and the first is taken.
 class Products {
  public:
   Products(const KernelTarget&, std::size_t width, Memory& workspaces);
@@ -59,15 +62,26 @@ class Products {
   /// and in exact precision, whose kernels are the reference; then nothing was done.
   bool multiply_with_bias(const ProductShape&, const Matrices& a, const Matrices& b, const Matrices& c,
                           const void* bias);
+  /// c += a b, and sums[row] = the sum of the numbers of this row of `a`, which are wide. False as above.
+  bool multiply_with_row_sums(const ProductShape&, const Matrices& a, const Matrices& b, const Matrices& c, void* sums);
+
+  /// The choices that were timed in this process: "512x1024x512, 1 of them, on 132 multiprocessors: 3 of 8".
+  static std::vector<std::string> timed();
 
  private:
-  enum class Epilogue : std::uint8_t { None, Add, Bias };
+  struct Choices;
+  enum class Epilogue : std::uint8_t { None, Add, Bias, RowSums };
   struct Plan;
   struct Key;
-  const Plan* find_plan(const Key&, cublasStatus_t& answer);
-  const Plan& plan(const Key&);
+  Plan* find_plan(const Key&, cublasStatus_t& answer);
+  Plan& plan(const Key&);
+  bool is_exact() const { return place_.precision == Precision::Exact && width_ != real::kMixedWidth; }
+  Plan* plan_with_vector(Key, const void* vector);
+  int choice(const Plan&, const Matrices& a, const Matrices& b, const Matrices& c);
+  int fastest(const Plan&, const Matrices& a, const Matrices& b, const Matrices& c);
+  void enqueue(const Plan&, int algorithm, const Matrices& a, const Matrices& b, void* to, bool add);
   Key key_of(const ProductShape&, const Matrices& a, const Matrices& b, const Matrices& c, Epilogue) const;
-  void run(const Plan&, const Matrices& a, const Matrices& b, const Matrices& c, bool add);
+  void run(Plan&, const Matrices& a, const Matrices& b, const Matrices& c, bool add);
 
   KernelTarget place_;
   std::size_t width_;

@@ -68,30 +68,94 @@ __device__ SoftmaxParts<T> softmax_exponentials(std::int64_t count, const From* 
   return {largest, joined(sum, shared, Plus<T>{})};
 }
 
-constexpr unsigned kAcross = 32, kDown = 16;
+constexpr unsigned kLanes = 32, kWarps = 8;
 
-/// to[c] += sum of value(row, c) over the rows: thread (c, d) has rows d, d + kDown, and so on.
-template <class T, class Value>
-__global__ void column_sums_kernel(std::int64_t rows, std::int64_t columns, Value value, T* to) {
-  const auto shared = shared_memory<T>();
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kAcross + threadIdx.x;
-  T mine{};
-  if (column < columns)
-    for (std::int64_t row = threadIdx.y; row < rows; row += kDown) mine += value(row, column);
-  shared[threadIdx.y * kAcross + threadIdx.x] = mine;
-  for (unsigned half = kDown / 2; half > 0; half /= 2) {
-    __syncthreads();
-    const unsigned at = threadIdx.y * kAcross + threadIdx.x;
-    if (threadIdx.y < half) shared[at] += shared[at + half * kAcross];
-  }
-  if (threadIdx.y == 0 && column < columns) to[column] += shared[threadIdx.x];
+/// The sum over the lanes of a warp, in the same order in each of them, so all get the same bits.
+template <class T>
+__device__ T warp_sum(T mine) {
+  for (unsigned mask = kLanes / 2; mask > 0; mask /= 2) mine += from_lane(mine, mask);
+  return mine;
 }
 
-template <class T, class Value>
-void add_column_sums(const Device& device, std::int64_t rows, std::int64_t columns, const Value& value, T* to) {
-  const auto blocks = static_cast<unsigned>((columns + kAcross - 1) / kAcross);
-  launch(column_sums_kernel<T, Value>, dim3(blocks), dim3(kAcross, kDown), sizeof(T) * kAcross * kDown, device.stream,
-         rows, columns, value, to);
+/// Numbers that are read and written at once, by 16 bytes where they are so aligned.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Pack {
+  T numbers[kCount];
+};
+
+template <int kCount, class T>
+__device__ Pack<T, kCount> load(const T* from) {
+  return *reinterpret_cast<const Pack<T, kCount>*>(from);
+}
+template <int kCount, class T>
+__device__ void store(T* to, const Pack<T, kCount>& pack) {
+  *reinterpret_cast<Pack<T, kCount>*>(to) = pack;
+}
+
+constexpr unsigned kAcross = 32, kDown = 16;
+constexpr int kRowsEach = 256;  ///< Rows that a block sums. It is fixed, so that sums depend on nothing but sizes.
+
+/// Sums of columns and where they are added.
+template <class T, int kSums>
+struct ColumnSums {
+  T* to[kSums];
+};
+
+/// Block (x, y) sums rows of chunk y: thread (c, d) has rows d, d + kDown, and so on. value(row, c, sums) adds its
+/// terms. With one chunk the sums are added to the results, else they are written to `partial`, by chunk and result.
+template <class T, int kSums, class Value>
+__global__ void column_sums_kernel(int rows, int columns, Value value, ColumnSums<T, kSums> to, T* partial) {
+  const auto shared = shared_memory<T>();
+  const int column = static_cast<int>(blockIdx.x * kAcross + threadIdx.x);
+  const int first = static_cast<int>(blockIdx.y) * kRowsEach;
+  const int last = first + kRowsEach < rows ? first + kRowsEach : rows;
+  T mine[kSums] = {};
+  if (column < columns)
+    for (int row = first + static_cast<int>(threadIdx.y); row < last; row += kDown) value(row, column, mine);
+  constexpr unsigned kThreads = kAcross * kDown;
+  const unsigned at = threadIdx.y * kAcross + threadIdx.x;
+  for (int n = 0; n < kSums; ++n) shared[n * kThreads + at] = mine[n];
+  for (unsigned half = kDown / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.y < half)
+      for (int n = 0; n < kSums; ++n) shared[n * kThreads + at] += shared[n * kThreads + at + half * kAcross];
+  }
+  if (threadIdx.y != 0 || column >= columns) return;
+  for (int n = 0; n < kSums; ++n)
+    if (partial)
+      partial[(static_cast<std::int64_t>(blockIdx.y) * kSums + n) * columns + column] = shared[n * kThreads + at];
+    else
+      to.to[n][column] += shared[n * kThreads + at];
+}
+
+/// Adds what the chunks of rows came to, in their order.
+template <class T, int kSums>
+__global__ void chunk_sums_kernel(int chunks, int columns, const T* partial, ColumnSums<T, kSums> to) {
+  const int column = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (column >= columns) return;
+  for (int n = 0; n < kSums; ++n) {
+    T sum{};
+    for (int chunk = 0; chunk < chunks; ++chunk)
+      sum += partial[(static_cast<std::int64_t>(chunk) * kSums + n) * columns + column];
+    to.to[n][column] += sum;
+  }
+}
+
+/// to[n][c] += the sum of term n of value(row, c) over the rows, in two steps where there are many rows: blocks for the
+/// columns alone would leave most multiprocessors without work.
+template <class T, int kSums, class Value>
+void add_column_sums(const Device& device, std::int64_t rows, std::int64_t columns, const Value& value,
+                     const ColumnSums<T, kSums>& to) {
+  if (rows == 0 || columns == 0) return;
+  const auto chunks = static_cast<unsigned>((rows + kRowsEach - 1) / kRowsEach);
+  const dim3 blocks(static_cast<unsigned>((columns + kAcross - 1) / kAcross), chunks);
+  const Scratch<T> partial(*device.memory, chunks > 1 ? chunks * kSums * columns : 0);
+  launch(column_sums_kernel<T, kSums, Value>, blocks, dim3(kAcross, kDown), kSums * sizeof(T) * kAcross * kDown,
+         device.stream, static_cast<int>(rows), static_cast<int>(columns), value, to,
+         chunks > 1 ? partial.data() : nullptr);
+  if (chunks == 1) return;
+  launch(chunk_sums_kernel<T, kSums>, dim3(static_cast<unsigned>((columns + 127) / 128)), dim3(128), 0, device.stream,
+         static_cast<int>(chunks), static_cast<int>(columns), partial.data(), to);
 }
 
 }  // namespace stagecraft::cuda

@@ -105,15 +105,11 @@ void perform_together(RunState& state, double timeout, const std::function<void(
 
 }  // namespace
 
-real::Times times_of(const Program& program, const real::DevicePlacement& placement, const RunState& state,
-                     bool timed) {
+real::Times times_of(const Program& program, const real::DevicePlacement& placement, const RunState& state) {
+  state.marks.reader->read_all();
   real::Times times;
-  if (timed) {
-    read_times(program, state.marks, times.start, times.end);
-  } else {
-    times.start.assign(program.size(), 0);
-    times.end = read_iteration_ends(program, state.marks, end_events(program));
-  }
+  times.start = state.marks.reader->start();
+  times.end = state.marks.reader->end();
   std::map<int, double> gates, rates;
   for (const auto& [gpu, anchor] : state.anchors) {
     const auto last = state.last_anchors.find(gpu);
@@ -138,7 +134,7 @@ Timeline run_together(const Program& program, const real::DevicePlacement& place
   const bool timed = options.gpu.timing == GpuTiming::Events;
   const auto run_local = [&] {
     perform_together(state, options.timeout, perform);
-    return times_of(program, placement, state, timed);
+    return times_of(program, placement, state);
   };
   return outcome(program, real::run_together(program, placement, run_local, [&] { return report_of(state); }), state,
                  timed);

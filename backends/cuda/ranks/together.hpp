@@ -45,9 +45,9 @@ struct RunState {
 constexpr double kMostPatience = 300;  ///< Seconds for what is not part of the program, as evaluations.
 
 /// Times of the instructions in this process, on the clock of the machine, against which each GPU's clock was read
-/// right before the run and after it; both are taken to drift evenly in between. Not `timed`: as read_iteration_ends()
-/// gives them; spread them when all processes are known.
-real::Times times_of(const Program&, const real::DevicePlacement&, const RunState&, bool timed);
+/// right before the run and after it; both are taken to drift evenly in between. Where only iterations are timed,
+/// spread them when all processes are known.
+real::Times times_of(const Program&, const real::DevicePlacement&, const RunState&);
 
 /// The part of this process in a run, while others do theirs; the whole timeline is on the first of them. `perform`
 /// plays the program, and reads the anchors of what is held right before the gates.

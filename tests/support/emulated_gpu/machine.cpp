@@ -82,6 +82,11 @@ std::int64_t blocked_calls() { return state().blocked_calls; }
 
 std::int64_t submitted_work() { return state().submitted; }
 
+std::int64_t products(std::size_t algorithm) { return state().products[algorithm]; }
+void count_product(std::size_t algorithm) { ++state().products[algorithm]; }
+
+std::int64_t events_made() { return static_cast<std::int64_t>(state().events.size()); }
+
 int most_streams() { return state().most_streams; }
 
 std::size_t device_bytes() {

@@ -128,8 +128,9 @@ class State {
   double host_time = 0;
   std::int64_t waits = 0, blocks = 0, blocked_calls = 0, submitted = 0;
   int most_streams = 0;
-  int looks = 0;        ///< Since work was enqueued.
-  bool broken = false;  ///< A kernel crashed.
+  std::map<std::size_t, std::int64_t> products;  ///< By algorithm.
+  int looks = 0;                                 ///< Since work was enqueued.
+  bool broken = false;                           ///< A kernel crashed.
   CUstream_st legacy;
   std::vector<std::unique_ptr<CUstream_st>> streams;
   std::vector<std::unique_ptr<CUevent_st>> events;

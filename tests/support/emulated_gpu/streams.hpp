@@ -34,12 +34,14 @@ struct Machine {
   std::uint64_t seed = 1;
   bool events_of_partitions = true;        ///< Whether they can be recorded and waited for, as in the primary context.
   std::vector<int> refused_products = {};  ///< Each a cublasComputeType_t without cuBLASLt algorithm.
-  bool refuses_bias = false;               ///< No algorithm of cuBLASLt adds a bias.
-  std::int64_t ignored_wait = -1;          ///< This wait for an event, counted from 0, is not done.
-  bool peer_access = true;                 ///< Whether devices reach the memory of each other.
-  std::size_t queue = 1024;                ///< Entries of a stream's launch queue; a call that finds it full blocks.
-  int connections = 0;                     ///< Hardware queues, given to streams in turns; 0: each stream has its own.
-  bool real_clock = false;                 ///< Times come from this machine's clock, which processes share.
+  bool refuses_bias = false;               ///< No algorithm of cuBLASLt adds a bias or makes its gradient.
+  std::vector<double> product_seconds = {
+      1e-6};                       ///< Seconds of each algorithm of cuBLASLt, the first by heuristic first.
+  std::int64_t ignored_wait = -1;  ///< This wait for an event, counted from 0, is not done.
+  bool peer_access = true;         ///< Whether devices reach the memory of each other.
+  std::size_t queue = 1024;        ///< Entries of a stream's launch queue; a call that finds it full blocks.
+  int connections = 0;             ///< Hardware queues, given to streams in turns; 0: each stream has its own.
+  bool real_clock = false;         ///< Times come from this machine's clock, which processes share.
 };
 
 /// A fresh machine: everything that was made before is gone, and what was queued is never run.
@@ -68,6 +70,11 @@ std::int64_t waits();
 std::int64_t blocked_calls();
 /// The number of pieces of work put into streams since the last reset, with recordings of events and waits for them.
 std::int64_t submitted_work();
+/// The number of matrix products enqueued since the last reset with this algorithm, and the call that counts one.
+std::int64_t products(std::size_t algorithm);
+void count_product(std::size_t algorithm);
+/// The number of events made since the last reset.
+std::int64_t events_made();
 /// The largest number of streams that there were at the same time since the last reset.
 int most_streams();
 /// The number of blocks of device memory given out since the last reset.

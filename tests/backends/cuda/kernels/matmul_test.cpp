@@ -1,6 +1,8 @@
 #include "backends/cuda/kernels/matmul.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include <doctest/doctest.h>
 
@@ -141,6 +143,38 @@ TEST_CASE("products with a bias, of all shapes, at all places in memory") {
   }
 }
 
+// sums[row] = the sum of a row of a, which equals a product with ones; the product itself is as without sums.
+TEST_CASE("products with sums of the rows of their first factor, of all shapes") {
+  Rng rng(4, "products");
+  for (int i = 0; i < 60; ++i) {
+    Product p = drawn_product(rng);
+    p.shape.count = 1;
+    p.add = true;
+    Gpu gpu(4, 1, Precision::Tf32);
+    cuda::Memory memory(gpu.stream());
+    cuda::Products products({gpu.stream(), 16, Precision::Tf32}, 4, memory);
+    const int place = rng.integer(0, 5);
+    const test::DeviceTensor a(gpu.kernels(), p.a.numbers, 1), b(gpu.kernels(), p.b.numbers, 1),
+        c(gpu.kernels(), p.c.numbers, 1),
+        d(gpu.kernels(), std::vector<double>(static_cast<std::size_t>(place + p.shape.m), 7), 1);
+    const auto based = [](cuda::Matrices m, const test::DeviceTensor& at) {
+      m.base = at.tensor.data;
+      return m;
+    };
+    CAPTURE(i);
+    REQUIRE(products.multiply_with_row_sums(p.shape, based(p.a.where, a), based(p.b.where, b), based(p.c.where, c),
+                                            static_cast<float*>(d.tensor.data) + place));
+    CHECK(worst(p, c.download(), 4 * 0x1p-11) <= 1);
+    const std::vector<double> sums = d.download();
+    for (std::int64_t row = 0; row < p.shape.m; ++row) {
+      double sum = 0, size = 0;
+      for (std::int64_t t = 0; t < p.shape.k; ++t) sum += p.a.at(0, row, t), size += std::abs(p.a.at(0, row, t));
+      const double allowed = 4 * 0x1p-11 * std::sqrt(static_cast<double>(p.shape.k) + 1) * size;
+      CHECK(std::abs(sums[static_cast<std::size_t>(place + row)] - sum) <= allowed);
+    }
+  }
+}
+
 TEST_CASE("doubles are never rounded first, and equal calls give equal bits") {
   Rng rng(2, "products");
   const Product p = drawn_product(rng);
@@ -206,6 +240,76 @@ TEST_CASE("a bias is added apart in exact precision and where no algorithm adds 
   CHECK(adds(Precision::Tf32, false));
   CHECK(!adds(Precision::Tf32, true));
   CHECK(!adds(Precision::Exact, false));
+}
+
+namespace {
+
+/// Launches of a linear layer with a bias, forward and for the gradient of its weights.
+std::int64_t launches_of_linear(Precision precision, std::size_t width, bool refuses, int samples) {
+  test::Trial t;
+  t.op.kind = OperationKind::Linear;
+  t.op.rows = 64, t.op.columns = 8, t.op.inner = 8, t.op.bias = true;
+  t.samples = samples;
+  t.columns = {8};
+  emulated_gpu::Machine machine;
+  machine.refuses_bias = refuses;
+  emulated_gpu::reset(machine);
+  cudaStream_t stream = nullptr;
+  cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+  const auto kernels = cuda::make_kernels({stream, 16, precision}, width);
+  test::ComputedTrial device(*kernels, t, test::data_for(t, width));
+  cuda::LaunchMeter meter;
+  const cuda::Metered metered(&meter);
+  meter.share_queues(1);
+  device.weight_gradient();
+  const std::int64_t calls = meter.calls();
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  meter.forget();
+  return calls;
+}
+
+}  // namespace
+
+TEST_CASE("a linear layer of many rows takes a launch less where the product makes the gradient of its bias") {
+  for (const int samples : {1, 8}) {
+    const std::int64_t exact = launches_of_linear(Precision::Exact, 4, false, samples);
+    CHECK(launches_of_linear(Precision::Tf32, 4, false, samples) == exact - (samples > 4));
+    CHECK(launches_of_linear(Precision::Tf32, 4, true, samples) == exact);
+    CHECK(launches_of_linear(Precision::Exact, real::kMixedWidth, false, samples) == exact - (samples > 4));
+  }
+}
+
+TEST_CASE(
+    "the fastest of the algorithms is timed once for a shape and number of multiprocessors; exact takes the first") {
+  emulated_gpu::Machine machine;
+  machine.product_seconds = {4e-6, 3e-6, 1e-6, 2e-6};
+  const auto on = [&](Precision precision, std::size_t width, int multiprocessors, double k) {
+    emulated_gpu::reset(machine);
+    cudaStream_t stream = nullptr;
+    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+    cuda::Memory memory(stream);
+    cuda::Products products({stream, multiprocessors, precision}, width, memory);
+    const auto kernels = cuda::make_kernels({stream, multiprocessors, precision}, width);
+    const std::vector<double> numbers{1, 2, 3, 4};
+    const test::DeviceTensor a(*kernels, numbers, 2), c(*kernels, {k, k, k, k}, 2);
+    const cuda::Matrices factor{a.tensor.data, 0, 2, 0, false}, sum{c.tensor.data, 0, 2, 0, false};
+    for (int n = 0; n < 2; ++n) products.multiply({2, 2, 2}, factor, factor, sum, true);
+    CHECK(c.download() == std::vector<double>{14 + k, 20 + k, 30 + k, 44 + k});  // Twice the product; nothing more.
+    std::vector<std::int64_t> runs;
+    for (std::size_t n = 0; n < 4; ++n) runs.push_back(emulated_gpu::products(n));
+    return runs;
+  };
+  using Runs = std::vector<std::int64_t>;
+  CHECK(on(Precision::Exact, 4, 16, 1) == Runs{2, 0, 0, 0});
+  CHECK(on(Precision::Exact, 8, 16, 1) == Runs{2, 0, 0, 0});
+  CHECK(on(Precision::Tf32, 8, 16, 1) == Runs{2, 0, 0, 0});
+  CHECK(on(Precision::Tf32, 4, 16, 1) == Runs{4, 4, 6, 4});  // Each four times to be timed, then the third.
+  CHECK(on(Precision::Tf32, 4, 16, 2) == Runs{0, 0, 2, 0});
+  CHECK(on(Precision::Tf32, 4, 32, 1) == Runs{4, 4, 6, 4});
+  CHECK(on(Precision::Bf16, 4, 16, 1) == Runs{4, 4, 6, 4});
+  const std::vector<std::string> timed = cuda::timed_products();
+  CHECK(std::count(timed.begin(), timed.end(), "2x2x2, 1 of them, on 16 multiprocessors: 3 of 4") == 2);
+  CHECK(std::count(timed.begin(), timed.end(), "2x2x2, 1 of them, on 32 multiprocessors: 3 of 4") == 1);
 }
 
 TEST_CASE("a product of sizes that do not fit, or beyond its memory, is found") {

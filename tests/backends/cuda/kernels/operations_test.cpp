@@ -227,6 +227,22 @@ TEST_CASE("words that come back after hundreds of rows are added in the order of
   }
 }
 
+TEST_CASE("sums over many rows are made in chunks, of rows that are read by 16 bytes and of others") {
+  for (const OperationKind kind : {LayerNorm, Linear})
+    for (const int columns : {33, 64}) {
+      Trial t;
+      t.name = std::to_string(columns) + " columns, many rows";
+      t.op.kind = kind;
+      t.op.rows = 148, t.op.columns = columns, t.op.inner = 5, t.op.bias = true;
+      t.samples = 4;  // More than two chunks, the last of which is not full.
+      t.columns = {kind == Linear ? 5 : columns};
+      CAPTURE(t.name);
+      const auto first = on_gpu(t, 8, false, 1);
+      CHECK(far_away(first, on_cpu(t, 8), 1e-12) == "");
+      CHECK(equal(on_gpu(t, 8, false, 2, 3), first));
+    }
+}
+
 TEST_CASE("operations that have no kernel say so") {
   Gpu gpu(8);
   Operation input;

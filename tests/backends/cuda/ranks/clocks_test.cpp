@@ -9,13 +9,14 @@ namespace stagecraft::clocks_test {
 namespace {
 
 /// An event on the stream after `seconds` of work.
-const cuda::Event* after(double seconds, cudaStream_t stream, cuda::Marks& marks) {
+cuda::SharedEvent* after(double seconds, cudaStream_t stream, cuda::Marks& marks) {
   emulated_gpu::enqueue(
       stream, [] {}, seconds);
-  const cuda::Event& event = marks.events.emplace_back(cudaEventDefault);
-  event.record(stream);
+  cuda::SharedEvent* const event = marks.events.take(emulated_gpu::device_of(stream), true);
+  cuda::EventPool::hold(event);
+  event->record(stream);
   cudaStreamSynchronize(stream);
-  return &event;
+  return event;
 }
 
 /// `rate`: seconds of the machine in one of the GPU; 0: its clock is not read again after the run.
@@ -33,8 +34,7 @@ void check_iterations(double rate) {
   // Seconds: from the reading of the clock to the gate, from there to the end of an iteration, and to that of the next.
   const double gates[] = {1, 6}, ends[][2] = {{3, 14}, {4, 8}};
   cuda::RunState state;
-  state.marks.end.assign(p.size(), nullptr);
-  state.marks.gpu.assign(p.size(), 0);
+  state.marks.reset(p.size(), 0);
   state.marks.gates.assign(2, nullptr);
   const std::vector<cuda::EndEvent> wanted = cuda::end_events(p);
   for (int gpu = 0; gpu < 2; ++gpu) {
@@ -62,7 +62,8 @@ void check_iterations(double rate) {
       state.last_anchors[gpu] = {last, 100 + rate * (gates[gpu] + now), 0.5};
     }
   }
-  real::Times times = cuda::times_of(p, real::DevicePlacement(p, World{}), state, false);
+  state.marks.reader = std::make_shared<cuda::EventReader>(p, state.marks, wanted);
+  real::Times times = cuda::times_of(p, real::DevicePlacement(p, World{}), state);
   CHECK(times.origin == doctest::Approx(100 + second).epsilon(1e-6));  // The first gate, on the clock of the machine.
   CHECK(times.uncertainty == 1.25);                                    // The larger.
   cuda::spread_over_iterations(p, times.start, times.end);

@@ -54,6 +54,75 @@ TEST_CASE("iterations that repeat are graphs, all but the first, made before the
     }
 }
 
+namespace {
+
+/// In these iterations the update of device 0 waits for that of device 3, too.
+void add_waits(Program& p, int first, int last) {
+  std::vector<InstructionId> waits;
+  std::vector<std::uint32_t> first_wait{0};
+  InstructionId other;
+  for (const InstructionId id : p.instructions.ids()) {
+    const Instruction& i = p.at(id);
+    for (const InstructionId w : p.waits_for(id)) waits.push_back(w);
+    if (i.kind == InstructionKind::Update) {
+      const int iteration = p.iteration_of(i);
+      if (i.device == DeviceId{3}) other = id;
+      if (i.device == DeviceId{0} && first <= iteration && iteration <= last) {
+        REQUIRE(p.iteration_of(p.at(other)) == iteration);
+        waits.push_back(other);
+      }
+    }
+    first_wait.push_back(static_cast<std::uint32_t>(waits.size()));
+  }
+  p.waits = waits;
+  p.first_wait = first_wait;
+}
+
+}  // namespace
+
+TEST_CASE("iterations that can only repeat are launched without recording them, all but every sixteenth") {
+  for (const OptimizerKind kind : {OptimizerKind::Sgd, OptimizerKind::Adam})
+    for (const char* schedule : {"1f1b", "interleaved"}) {
+      test::Case c = graph_case(schedule, 8);
+      if (c.schedule == "interleaved")
+        for (std::size_t s = 0; s < 8; ++s) c.plan.stages[StageId{s}].place_on({DeviceId{s % 4}});
+      c.training.optimizer.kind = kind;
+      c.iterations = 36;
+      const Timeline t = compare(c, 2);
+      CHECK(t.enqueued->launches == 35);
+      CHECK(t.enqueued->recorded == 5);  // 1 and 2, which show that they repeat, 16, 32, and the last.
+    }
+}
+
+TEST_CASE("where instructions change, iterations are recorded again") {
+  test::Case c = graph_case();
+  c.iterations = 24;
+  Program program = c.program();
+  add_waits(program, 9, 12);
+  const Timeline cpu = test::on_cpu(c, program), gpu = test::on_gpu(c, program, {});
+  CHECK(gpu.learnt->losses == cpu.learnt->losses);
+  CHECK(gpu.learnt->weights == cpu.learnt->weights);
+  CHECK(gpu.learnt->versions == cpu.learnt->versions);
+  CHECK(gpu.enqueued->launches == 23);
+  CHECK(gpu.enqueued->graphs == 1);  // The changed iterations; the others were there before the clock ran.
+  // Series of 1 to 8, 9 to 12 and 13 to 23: the first two and the last of each, and 16.
+  CHECK(gpu.enqueued->recorded == 3 + 3 + 4);
+}
+
+TEST_CASE("iterations whose updates stay outside, or that keep gradients of micro-batches apart, are all recorded") {
+  test::Case c = graph_case();
+  c.iterations = 12;
+  c.training.evaluate_every = 3;
+  const Timeline apart = compare(c, 1);
+  CHECK(apart.enqueued->launches == 11);
+  CHECK(apart.enqueued->recorded == 11);
+  c.training.evaluate_every = 0;
+  c.training.slots = true;
+  const Timeline slots = compare(c, 1);
+  CHECK(slots.enqueued->launches == 11);
+  CHECK(slots.enqueued->recorded == 11);
+}
+
 TEST_CASE("graphs with replicas, recomputation, several stages on a device, however messages go") {
   test::Case c = graph_case();
   for (Stage& stage : c.plan.stages) stage.shape.recomputation = Recomputation::Full;

@@ -142,6 +142,53 @@ TEST_CASE("budget: eight parts have 22 streams, less than hardware queues; NCCL 
   }
 }
 
+TEST_CASE("events are used again, so a long run makes no more of them than the work in flight needs") {
+  struct Timing {
+    const char* schedule;
+    GpuTiming timing;
+    bool graph;
+  };
+  for (const Timing& timing : {Timing{"1f1b", GpuTiming::Events, false}, Timing{"1f1b", GpuTiming::Off, false},
+                               Timing{"1f1b", GpuTiming::Off, true}, Timing{"pipedream", GpuTiming::Events, false}}) {
+    CAPTURE(timing.schedule);
+    CAPTURE(timing.graph);
+    test::Case c;
+    c.schedule = timing.schedule;
+    c.policy = c.schedule == "1f1b" ? "flush" : "stash";
+    c.timing = timing.timing;
+    c.graph = timing.graph;
+    c.model = test::deep_net(4, 6, 8, 3);
+    c.plan = test::stage_each(c.model, 5);
+    c.iterations = 80;
+    const Program program = c.program();
+    const Timeline cpu = test::on_cpu(c, program), gpu = test::on_gpu(c, program, {});
+    CHECK(gpu.learnt->weights == cpu.learnt->weights);
+    // Each queue holds 64 instructions and one that is added, with two events each. Events of two more iterations may
+    // wait until all of the iteration is over. A fresh event for each end of an instruction makes 2,704 to 11,916.
+    const std::size_t in_flight = 65 * static_cast<std::size_t>(gpu.enqueued->streams);
+    CHECK(emulated_gpu::events_made() <= static_cast<std::int64_t>(2 * in_flight + 4 * program.size() / 80));
+  }
+}
+
+TEST_CASE("a stream does not wait for work that is known to be over, whose event is recorded for other work") {
+  emulated_gpu::reset();
+  const cudaStream_t first = new_stream(), second = new_stream();
+  cuda::Queues queues;
+  queues.add(first, 0);
+  queues.add(second, 0);
+  const cuda::Event event;
+  launch(first);
+  const cuda::Point point = queues.end(0, event);
+  REQUIRE(cudaStreamSynchronize(first) == cudaSuccess);
+  queues.set_over(point);
+  emulated_gpu::hang(first);
+  event.record(first);
+  queues.wait(1, point);
+  CHECK(cudaStreamSynchronize(second) == cudaSuccess);
+  CHECK(queues.reached(1)[0] == point.number);
+  emulated_gpu::reset();
+}
+
 TEST_CASE("with 32 hardware queues for all streams a run has the same numbers") {
   test::Case c;
   c.model = test::deep_net(8, 6, 8, 3);

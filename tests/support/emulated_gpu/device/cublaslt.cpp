@@ -22,12 +22,14 @@ struct Description {
   cudaDataType_t scale;
   std::int32_t transposed_a = CUBLAS_OP_N, transposed_b = CUBLAS_OP_N, multiprocessors = 0;
   std::int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;  ///< May change after an algorithm was chosen, but not to one that is aligned less.
+  void* bias = nullptr;  ///< May change after an algorithm was chosen, but not to one that is aligned less.
   bool operator==(const Description& o) const {
     return compute == o.compute && scale == o.scale && transposed_a == o.transposed_a &&
            transposed_b == o.transposed_b && multiprocessors == o.multiprocessors && epilogue == o.epilogue;
   }
   bool has_bias() const { return epilogue == CUBLASLT_EPILOGUE_BIAS; }
+  bool has_sums() const { return epilogue == CUBLASLT_EPILOGUE_BGRADB; }
+  bool has_vector() const { return has_bias() || has_sums(); }
   std::uintptr_t bias_alignment() const {  ///< At most 16.
     const std::uintptr_t any = reinterpret_cast<std::uintptr_t>(bias) | 16U;
     return any & (~any + 1);
@@ -176,6 +178,10 @@ void multiply(const MatmulProblem& p, Sum alpha, Sum beta, const T* a, const T* 
         const Sum sum = beta == Sum{0} ? alpha * sums[row] : alpha * sums[row] + beta * wide(old[row]);
         put(to[row], p.description.has_bias() ? sum + wide(static_cast<const Result*>(p.description.bias)[row]) : sum);
       }
+      if (!p.description.has_sums()) continue;
+      Sum sum{0};  // The manual does not say whether these terms are rounded first; here they are.
+      for (std::size_t t = 0; t < k; ++t) sum += right[t * n + column];
+      put(static_cast<Result*>(p.description.bias)[column], sum);
     }
   }
 }
@@ -188,20 +194,24 @@ bool aligned(const void* data, const Layout& x, std::uint32_t bytes) {
 
 template <class T, class Result = T>
 void enqueue_product(const MatmulProblem& p, const void* alpha, const void* a, const void* b, const void* beta,
-                     const void* c, void* d, void* workspace, cudaStream_t stream) {
+                     const void* c, void* d, void* workspace, cudaStream_t stream, double seconds) {
   decltype(wide(T{})) one{}, keep{};
   std::memcpy(&one, alpha, sizeof one);
   std::memcpy(&keep, beta, sizeof keep);
-  enqueue(stream, [=] {
-    std::memset(workspace, 0xff, kWorkspace);
-    require_there(a, p.a, "its first factor");
-    require_there(b, p.b, "its second factor");
-    require_there(c, p.c, "what it adds to");
-    require_there(d, p.d, "its result");
-    if (p.description.has_bias()) require_there(p.description.bias, {p.d.type, p.d.rows, 1, p.d.rows}, "its bias");
-    multiply(p, one, keep, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<const Result*>(c),
-             static_cast<Result*>(d));
-  });
+  enqueue(
+      stream,
+      [=] {
+        std::memset(workspace, 0xff, kWorkspace);
+        require_there(a, p.a, "its first factor");
+        require_there(b, p.b, "its second factor");
+        require_there(c, p.c, "what it adds to");
+        require_there(d, p.d, "its result");
+        const std::int64_t length = p.description.has_bias() ? p.d.rows : p.d.columns;
+        if (p.description.has_vector()) require_there(p.description.bias, {p.d.type, length, 1, length}, "its bias");
+        multiply(p, one, keep, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<const Result*>(c),
+                 static_cast<Result*>(d));
+      },
+      seconds);
 }
 
 }  // namespace
@@ -301,16 +311,19 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (std::find(refused.begin(), refused.end(), static_cast<int>(p.description.compute)) != refused.end())
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const std::int32_t epilogue = p.description.epilogue;
-  if (epilogue != CUBLASLT_EPILOGUE_DEFAULT && (epilogue != CUBLASLT_EPILOGUE_BIAS || machine().refuses_bias))
+  if (epilogue != CUBLASLT_EPILOGUE_DEFAULT && (!p.description.has_vector() || machine().refuses_bias))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if (!valid(p) || wanted < 1 || inner<Preference>(preference)->workspace < kWorkspace)
     return CUBLAS_STATUS_INVALID_VALUE;
   chosen().push_back({p, *inner<Preference>(preference)});
-  results[0] = {};
-  results[0].algo.data[0] = chosen().size();
-  results[0].workspaceSize = kWorkspace;
-  results[0].state = CUBLAS_STATUS_SUCCESS;
-  *returned = 1;
+  *returned = std::min(wanted, static_cast<int>(machine().product_seconds.size()));
+  for (int n = 0; n < *returned; ++n) {
+    results[n] = {};
+    results[n].algo.data[0] = chosen().size();
+    results[n].algo.data[1] = static_cast<std::uint64_t>(n);
+    results[n].workspaceSize = kWorkspace;
+    results[n].state = CUBLAS_STATUS_SUCCESS;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -323,7 +336,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   if (!algorithm || algorithm->data[0] == 0 || algorithm->data[0] > chosen().size()) return CUBLAS_STATUS_INVALID_VALUE;
   const Chosen& choice = chosen()[algorithm->data[0] - 1];
   const Preference& promised = choice.preference;
-  if (p.description.has_bias() &&
+  if (p.description.has_vector() &&
       (p.description.bias == nullptr || p.description.bias_alignment() < choice.problem.description.bias_alignment()))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (!(choice.problem == p) || workspace_bytes < kWorkspace) return CUBLAS_STATUS_INVALID_VALUE;
@@ -332,13 +345,17 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     return CUBLAS_STATUS_INVALID_VALUE;
   if (!on_device(workspace, kWorkspace) || reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0)
     return CUBLAS_STATUS_INVALID_VALUE;
+  const auto number = static_cast<std::size_t>(algorithm->data[1]);
+  if (number >= machine().product_seconds.size()) return CUBLAS_STATUS_INVALID_VALUE;
+  const double seconds = machine().product_seconds[number];
+  count_product(number);
   if (p.d.type == CUDA_R_64F)
-    enqueue_product<double>(p, alpha, a, b, beta, c, d, workspace, stream);
+    enqueue_product<double>(p, alpha, a, b, beta, c, d, workspace, stream, seconds);
   else if (p.a.type == CUDA_R_16BF && p.d.type == CUDA_R_32F)
-    enqueue_product<Bfloat16, float>(p, alpha, a, b, beta, c, d, workspace, stream);
+    enqueue_product<Bfloat16, float>(p, alpha, a, b, beta, c, d, workspace, stream, seconds);
   else if (p.d.type == CUDA_R_16BF)
-    enqueue_product<Bfloat16>(p, alpha, a, b, beta, c, d, workspace, stream);
+    enqueue_product<Bfloat16>(p, alpha, a, b, beta, c, d, workspace, stream, seconds);
   else
-    enqueue_product<float>(p, alpha, a, b, beta, c, d, workspace, stream);
+    enqueue_product<float>(p, alpha, a, b, beta, c, d, workspace, stream, seconds);
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -31,6 +31,19 @@ SharedMemory<T> shared_memory() {
   return {};
 }
 
+/// A GPU asks this of the threads of a warp alone, but here a barrier is for all threads of a block.
+template <class T>
+T from_lane(T value, unsigned mask) {
+  static T values[1024];
+  if (blockDim.x != 32) throw emulated_gpu::Misuse("a warp is not a row of threads");
+  const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  values[thread] = value;
+  __syncthreads();
+  const T other = values[thread ^ mask];
+  __syncthreads();
+  return other;
+}
+
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             const Arguments&... arguments) {
