@@ -43,6 +43,17 @@ class QueueKernels final : public real::Kernels {
   void add(real::Tensor from, real::Tensor to) override { inner().add(from, to); }
   void scale(double factor, real::Tensor t) override { inner().scale(factor, t); }
   void narrow(real::Tensor from, real::Tensor to) override { inner().narrow(from, to); }
+  void maximum(real::Tensor from, real::Tensor to) override { inner().maximum(from, to); }
+  void attention_part(const real::Call& call, const real::KeyPart& part) override {
+    inner().attention_part(call, part);
+  }
+  void attention_part_gradient(const real::Call& call, const real::KeyPart& part, real::Tensor d_output,
+                               real::Tensor d_input, real::Tensor d_keys) override {
+    inner().attention_part_gradient(call, part, d_output, d_input, d_keys);
+  }
+  void divided_loss(real::DividedLossStep step, const real::Call& call, const real::DividedLoss& rows) override {
+    inner().divided_loss(step, call, rows);
+  }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
     state.counter = take_step(rule, options, state);

@@ -62,10 +62,10 @@ void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool
     session.begin_iteration(iteration.body);
     bool launched = false;
     if (k == 0)  // The only one that takes memory which stays.
-      for (const InstructionId id : iteration.body) enqueuer_.put(id);
+      enqueuer_.put(iteration.body);
     else
       launched = body(iteration, makes);
-    for (const InstructionId id : iteration.updates) enqueuer_.put(id);
+    enqueuer_.put(iteration.updates);
     session.end_iteration(static_cast<int>(k));
     marks.iterations.push_back(enqueuer_.barrier(true));
     const double seconds = real::steady_seconds() - begin - (enqueuer_.waited() - waited);
@@ -79,7 +79,7 @@ bool Repeater::body(const Iteration& iteration, bool makes) {
   CommandRecorder recorder;
   {
     const Writing writing(runtime_, recorder);
-    for (const InstructionId id : iteration.body) enqueuer_.put(id);
+    enqueuer_.put(iteration.body);
   }
   const bool launched = play(recorder, makes);
   enqueuer_.barrier(false);

@@ -121,7 +121,8 @@ class Runner {
       return queue_kernels(*state_.runtime, std::max(0, part_.virtual_of[d.value]));
     };
     state_.session = std::make_unique<real::Session>(
-        p_, factory, [this](DeviceId d) { return here(d); }, true);
+        p_, factory, [this](DeviceId d) { return here(d); }, true, real::Session::RemoteMaker{},
+        [&](const std::vector<DeviceId>& devices) { return enqueuer.communicator(devices); });
     const std::string no_graph = options_.gpu.graph ? set_up_graphs(p_, enqueuer, state_) : "";
     const Stage stage{p_,           *state_.runtime,
                       enqueuer,     *state_.session,

@@ -161,19 +161,24 @@ inline std::size_t bytes_of(const Kernels& kernels, const Tensor& tensor) {
   return static_cast<std::size_t>(tensor.size()) * width_of(kernels, tensor);
 }
 
-/// A call that is made later; it owns its list of inputs.
+/// A call that is made later; it owns its lists.
 class KeptCall {
  public:
-  explicit KeptCall(const Call& call) : call_(call), inputs_(call.inputs.begin(), call.inputs.end()) {}
+  explicit KeptCall(const Call& call)
+      : call_(call),
+        inputs_(call.inputs.begin(), call.inputs.end()),
+        expert_rows_(call.expert_rows.begin(), call.expert_rows.end()) {}
   Call call() const {
     Call call = call_;
     call.inputs = inputs_;
+    call.expert_rows = expert_rows_;
     return call;
   }
 
  private:
   Call call_;
   std::vector<Tensor> inputs_;
+  std::vector<std::int64_t> expert_rows_;
 };
 
 }  // namespace stagecraft::real

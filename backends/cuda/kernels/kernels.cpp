@@ -48,6 +48,7 @@ OperationKernels kernels_of(OperationKind kind) {
 template <class T>
 class CudaKernels final : public real::Kernels {
   using Number = Wide<T>;
+  static constexpr bool kHasGroups = std::is_same_v<T, Number>;  ///< Not in mixed precision.
 
  public:
   explicit CudaKernels(const KernelTarget& place)
@@ -123,6 +124,32 @@ class CudaKernels final : public real::Kernels {
       cuda::scale<Number>(device_, t.size(), static_cast<Number>(factor), numbers<Number>(t));
     else
       cuda::scale<T>(device_, t.size(), static_cast<Number>(factor), numbers<T>(t));
+  }
+
+  void maximum(real::Tensor from, real::Tensor to) override {
+    if constexpr (kHasGroups)
+      cuda::maximum<T>(device_, to.size(), numbers<T>(from), numbers<T>(to));
+    else
+      Kernels::maximum(from, to);
+  }
+  void attention_part(const real::Call& call, const real::KeyPart& part) override {
+    if constexpr (kHasGroups)
+      cuda::attention_part<T>(device_, call, part);
+    else
+      Kernels::attention_part(call, part);
+  }
+  void attention_part_gradient(const real::Call& call, const real::KeyPart& part, real::Tensor d_output,
+                               real::Tensor d_input, real::Tensor d_keys) override {
+    if constexpr (kHasGroups)
+      cuda::attention_part_gradient<T>(device_, call, part, d_output, d_input, d_keys);
+    else
+      Kernels::attention_part_gradient(call, part, d_output, d_input, d_keys);
+  }
+  void divided_loss(real::DividedLossStep step, const real::Call& call, const real::DividedLoss& rows) override {
+    if constexpr (kHasGroups)
+      cuda::divided_cross_entropy<T>(device_, step, call, rows);
+    else
+      Kernels::divided_loss(step, call, rows);
   }
 
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
