@@ -33,6 +33,10 @@ class QueueKernels final : public real::Kernels {
     runtime_.finish(runtime_.used(device_));
     return inner().finite(t);
   }
+  void choose_experts(const Operation& op, real::Tensor scores, std::span<std::int32_t> experts) override {
+    runtime_.finish(runtime_.used(device_));
+    inner().choose_experts(op, scores, experts);
+  }
   void forward(const real::Call& call) override { inner().forward(call); }
   void input_gradient(const real::Call& call, real::Tensor d, std::span<const real::Gradient> d_inputs) override {
     inner().input_gradient(call, d, d_inputs);

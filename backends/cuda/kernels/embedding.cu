@@ -11,7 +11,9 @@ namespace {
 struct Vocabulary {
   std::int64_t total = 0, first = 0, here = 0;
   explicit Vocabulary(const real::Call& call)
-      : total(call.words > 0 ? call.words : call.operation->inner), first(call.first_word), here(call.operation->inner) {}
+      : total(call.words > 0 ? call.words : call.operation->inner),
+        first(call.first_word),
+        here(call.operation->inner) {}
 
   template <class T>
   __device__ bool knows(T number) const {

@@ -31,6 +31,9 @@ struct KernelTarget {
 /// by two threads at once.
 std::unique_ptr<real::Kernels> make_kernels(const KernelTarget&, std::size_t width);
 
+/// Whether there is a kernel of 4 and 8 bytes a number. Mixed precision has the kernels of real::has_kernel().
+bool has_kernel(const Operation&);
+
 /// A copy by at most 16 blocks of the stream's device, 16 bytes a thread where both ends are so aligned. One of them
 /// may be memory of another device that this one reaches.
 void copy_by_kernel(const void* from, void* to, std::size_t bytes, cudaStream_t);

@@ -57,6 +57,16 @@ OperationKernels mean_square_kernels();
 template <class T>
 OperationKernels sum_square_kernels();
 
+/// Experts, in numbers of 4 or 8 bytes.
+template <class T>
+OperationKernels grouped_linear_kernels();
+template <class T>
+OperationKernels dispatch_kernels();
+template <class T>
+OperationKernels combine_kernels();
+template <class T>
+void choose_experts(const Device&, const Operation&, const real::Tensor& scores, std::int32_t* chosen);
+
 /// For devices that divide an operation, in numbers of 4 or 8 bytes; see real::Kernels.
 template <class T>
 void attention_part(const Device&, const real::Call&, const real::KeyPart&);

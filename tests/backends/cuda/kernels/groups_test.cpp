@@ -1,79 +1,12 @@
 // Kernels for devices that divide an operation, against the kernels of the CPU.
-#include <cmath>
-#include <functional>
-
-#include <doctest/doctest.h>
-
-#include "backends/cpu/kernels.hpp"
-#include "backends/real/array.hpp"
-#include "sim/training/random.hpp"
-#include "tests/backends/cuda/kernels/gpu.hpp"
+#include "tests/backends/cuda/kernels/computation.hpp"
 
 namespace stagecraft::kernels_of_groups_test {
+using test::bound_of;
+using test::Computation;
+using test::Results;
 
 namespace {
-
-using real::Use;
-
-/// Arrays of random numbers in the memory of one device, and what was computed there.
-class Computation {
- public:
-  explicit Computation(real::Kernels& kernels) : kernels_(kernels), memory_(kernels), rng_(3, "groups") {}
-
-  real::Kernels& kernels() { return kernels_; }
-  real::Tensor array(std::int64_t rows, std::int64_t columns) {
-    return uploaded(rows, columns, [&] { return rng_.integer(-8, 8) / 8.0; });
-  }
-  /// Whole numbers below `end`.
-  real::Tensor words(std::int64_t rows, int end) {
-    return uploaded(rows, 1, [&] { return static_cast<double>(rng_.integer(0, end - 1)); });
-  }
-  std::vector<double> numbers(const real::Tensor& tensor) {
-    std::vector<double> result(static_cast<std::size_t>(tensor.size()));
-    kernels_.download(tensor.data, result);
-    return result;
-  }
-
- private:
-  real::Tensor uploaded(std::int64_t rows, std::int64_t columns, const std::function<double()>& number) {
-    std::vector<double> host(static_cast<std::size_t>(rows * columns));
-    for (double& x : host) x = number();
-    const real::Array& array = arrays_.emplace_back(memory_, rows, columns, Use::Activations);
-    kernels_.upload(host, array.data());
-    return array.tensor();
-  }
-
-  real::Kernels& kernels_;
-  real::DeviceMemory memory_;
-  Rng rng_;
-  std::vector<real::Array> arrays_;
-};
-
-using Results = std::vector<std::vector<double>>;
-
-/// The largest difference, relative to numbers beyond 1, in any order of threads; `bits`: there is none.
-void compare(std::size_t width, double bound, const std::function<Results(Computation&)>& compute) {
-  const auto kernels = cpu::make_kernels(width);
-  Computation on_cpu(*kernels);
-  const Results expected = compute(on_cpu);
-  for (std::uint64_t seed = 1; seed <= test::kSeeds; ++seed) {
-    test::Gpu gpu(width, seed);
-    Computation on_gpu(gpu.kernels());
-    const Results actual = compute(on_gpu);
-    REQUIRE(actual.size() == expected.size());
-    for (std::size_t n = 0; n < actual.size(); ++n) {
-      REQUIRE(actual[n].size() == expected[n].size());
-      CAPTURE(n);
-      double worst = 0;
-      for (std::size_t i = 0; i < actual[n].size(); ++i)
-        worst = std::max(worst, std::abs(actual[n][i] - expected[n][i]) / std::max(1.0, std::abs(expected[n][i])));
-      CHECK(worst <= bound);
-    }
-  }
-}
-
-/// 64 roundings: no sum here has more than 40 terms.
-double bound_of(std::size_t width) { return 64 * (width == sizeof(double) ? 0x1p-53 : 0x1p-24); }
 
 constexpr std::size_t kWidths[] = {4, 8};
 
@@ -81,7 +14,7 @@ constexpr std::size_t kWidths[] = {4, 8};
 
 TEST_CASE("the larger of two numbers") {
   for (const std::size_t width : kWidths)
-    compare(width, 0, [](Computation& c) {
+    test::compare_with_cpu(width, 0, [](Computation& c) {
       const real::Tensor from = c.array(7, 33), to = c.array(7, 33);
       c.kernels().maximum(from, to);
       return Results{c.numbers(to)};
@@ -92,7 +25,7 @@ TEST_CASE("embeddings of some words, of some rows, with and without positions") 
   for (const std::size_t width : kWidths)
     for (const bool positions : {false, true})
       for (const int first_word : {0, 5})
-        compare(width, 0, [&](Computation& c) {
+        test::compare_with_cpu(width, 0, [&](Computation& c) {
           Operation op{.kind = OperationKind::Embedding, .rows = 12, .columns = 5, .inner = 9};
           op.positions = positions;
           real::Call call;
@@ -114,7 +47,7 @@ TEST_CASE("embeddings of some words, of some rows, with and without positions") 
 TEST_CASE("cross entropy over some classes, step by step") {
   for (const std::size_t width : kWidths)
     for (const int first_word : {0, 7})
-      compare(width, bound_of(width), [&](Computation& c) {
+      test::compare_with_cpu(width, bound_of(width), [&](Computation& c) {
         const Operation op{.kind = OperationKind::CrossEntropy, .rows = 6, .columns = 9};
         const real::Tensor inputs[] = {c.array(3 * 6, 9), c.words(3 * 6, 23)};
         real::Call call;
@@ -162,7 +95,7 @@ TEST_CASE("attention of some rows to the keys of all") {
   for (const std::size_t width : kWidths)
     for (const bool causal : {false, true})
       for (const bool add : {false, true})
-        compare(width, bound_of(width), [&](Computation& c) {
+        test::compare_with_cpu(width, bound_of(width), [&](Computation& c) {
           Operation op{.kind = OperationKind::Attention, .rows = 4, .columns = 12};
           op.heads = 3, op.causal = causal;
           const real::Tensor inputs[] = {c.array(2 * 4, 36), c.array(2 * 12, 24)};
@@ -186,7 +119,7 @@ TEST_CASE("attention to one part of the keys after another") {
   for (const std::size_t width : kWidths)
     for (const bool causal : {false, true})
       for (int rank = 0; rank < kParts; ++rank)
-        compare(width, bound_of(width), [&](Computation& c) {
+        test::compare_with_cpu(width, bound_of(width), [&](Computation& c) {
           Operation op{.kind = OperationKind::Attention, .rows = kRows, .columns = 12};
           op.heads = 3, op.causal = causal;
           const real::Tensor input = c.array(2 * kRows, 36);

@@ -189,4 +189,14 @@ TEST_CASE("groups of devices: tensor, context, divided states") {
                 test::training_of(OptimizerKind::Integer, 1, "integers"), 0);
 }
 
+TEST_CASE("groups of devices: experts, and experts on one device") {
+  const Training training = test::training_of(OptimizerKind::Momentum, 0.01);
+  const ModelGraph mixture = test::mixture_net(1, false);
+  compare_group({.degrees = {.replicas = 2, .expert = 2}, .micro_batches = 1, .micro_batch_size = 2}, mixture, training,
+                1e-12);
+  compare_group({.micro_batches = 1, .micro_batch_size = 2}, mixture, training, 1e-12);
+  compare_group({.degrees = {.replicas = 4, .expert = 2, .expert_tensor = 2}, .micro_batches = 1},
+                test::experts_net(1, 8, 4, 8), test::training_of(OptimizerKind::Integer, 1, "integers"), 0);
+}
+
 }  // namespace stagecraft::device_test

@@ -101,6 +101,38 @@ TEST_CASE("context groups exchange keys and values, around a ring or at once, or
   }
 }
 
+TEST_CASE("each row goes to the devices of its experts and back, with the bits of the CPU") {
+  const Training whole = test::training_of(OptimizerKind::Integer, 1, "integers");
+  const Training momentum = test::training_of(OptimizerKind::Momentum, 1e-2);
+  compare(test::experts_net(2, 8, 4, 8), {.stages = 2, .degrees = {.replicas = 4, .expert = 2, .expert_tensor = 2}},
+          whole);
+  for (const bool llama : {false, true})
+    compare(test::mixture_net(1, llama), {.degrees = {.replicas = 2, .tensor = 2, .expert = 4, .sequence = true}},
+            momentum);
+  compare(test::mixture_net(1, false),
+          {.degrees = {.replicas = 4, .expert = 2}, .sharding = StateSharding::Weights, .micro_batches = 2}, momentum);
+  compare(test::mixture_net(1, false), {}, momentum);
+  const test::GroupRun cpu =
+      test::run_group(test::experts_net(1, 4, 4, 8), {.degrees = {.replicas = 2, .expert = 2}}, whole, 2);
+  CHECK(on_gpu(cpu.program, {{}, GpuTiming::Off, true}).enqueued->no_graph ==
+        "the host has to know how many rows each expert gets");
+}
+
+TEST_CASE("random groups of experts on the emulated GPU") {
+  Rng rng(29, "experts on the GPU");
+  for (int trial = 0; trial < test::trials(60, 2); ++trial) {
+    const int tensor = rng.integer(1, 2), context = rng.integer(1, 2), expert = 1 << rng.integer(0, 2);
+    GroupCase c{.stages = rng.integer(1, 2),
+                .degrees = {.replicas = 4 / context / tensor, .context = context, .tensor = tensor, .expert = expert},
+                .exchange = static_cast<ContextExchange>(rng.integer(0, 2)),
+                .micro_batches = 2};
+    c.degrees.expert_tensor = rng.integer(1, expert < 4 ? 2 : 1);
+    c.degrees.sequence = tensor > 1;
+    c.sharding = static_cast<StateSharding>(rng.integer(0, 3));
+    compare(test::mixture_net(1, false), c, test::training_of(OptimizerKind::Momentum, 1e-2), 1);
+  }
+}
+
 TEST_CASE("recomputation repeats the collectives of the forward; loops share devices") {
   compare_decoder({.stages = 2, .degrees = {.tensor = 2}, .recomputation = Recomputation::Full});
   compare_whole_numbers({.schedule = "looped-bfs",

@@ -43,6 +43,10 @@ class QueuedCpu : public real::Kernels {
     cudaStreamSynchronize(stream_);
     return kernels_->finite(tensor);
   }
+  void choose_experts(const Operation& op, real::Tensor scores, std::span<std::int32_t> experts) override {
+    cudaStreamSynchronize(stream_);
+    kernels_->choose_experts(op, scores, experts);
+  }
   void forward(const real::Call& call) override {
     enqueue([this, saved_call = real::KeptCall(call)] { kernels_->forward(saved_call.call()); });
   }
