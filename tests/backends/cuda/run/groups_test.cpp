@@ -18,6 +18,7 @@ struct GpuTrial {
   emulated_gpu::Machine machine;
   GpuTiming timing = GpuTiming::Events;
   bool graph = false;
+  bool by_nccl = false;  ///< Messages, and sums of gradients.
 };
 
 Timeline on_gpu(const Program& program, const GpuTrial& trial) {
@@ -25,37 +26,43 @@ Timeline on_gpu(const Program& program, const GpuTrial& trial) {
   cuda::Options options;
   options.gpu.timing = trial.timing;
   options.gpu.graph = trial.graph;
+  if (trial.by_nccl) options.gpu.messages = GpuMessages::Nccl, options.gpu.sums = GpuSums::Collective;
   options.fills_new_memory = true;
   return cuda::run(program, test::queued_cpu, options);
 }
 
-void compare(const ModelGraph& model, const GroupCase& c, const Training& training, int orders = test::trials(6, 1)) {
+test::GroupRun compare(const ModelGraph& model, const GroupCase& c, const Training& training,
+                       int orders = test::trials(6, 1), int gpus = 1) {
   const std::string text = to_text(c);
   CAPTURE(text);
   CAPTURE(model.name);
-  const test::GroupRun cpu = test::run_group(model, c, training, 3);
-  for (const emulated_gpu::Machine& machine : test::machines(orders)) {
+  CAPTURE(gpus);
+  test::GroupRun cpu = test::run_group(model, c, training, 3);
+  for (emulated_gpu::Machine machine : test::machines(orders)) {
+    machine.devices = gpus;
     CAPTURE(machine.seed);
     const Timeline gpu = on_gpu(cpu.program, {machine});
     REQUIRE(gpu.learnt->losses == cpu.learnt().losses);
     REQUIRE(gpu.learnt->weights == cpu.learnt().weights);
     REQUIRE(gpu.learnt->versions == cpu.learnt().versions);
   }
+  return cpu;
 }
 
 /// The CPU's groups compute what one device does, so whole numbers have its bits, too.
-void compare_whole_numbers(const GroupCase& c, int orders = test::trials(6, 1)) {
+test::GroupRun compare_whole_numbers(const GroupCase& c, int orders = test::trials(6, 1), int gpus = 1) {
   const ModelGraph model = test::divided_net(4, 8, 4, 8);
   const Training training = test::training_of(OptimizerKind::Integer, 1, "integers");
-  compare(model, c, training, orders);
+  test::GroupRun cpu = compare(model, c, training, orders, gpus);
   const test::Expected expected = test::sequential(model, training, c.micro_batches, c.micro_batch_size, 3);
-  const Timeline gpu = on_gpu(test::run_group(model, c, training, 3).program, {});
-  CHECK(gpu.learnt->losses == expected.losses);
-  CHECK(test::all_weights(gpu.learnt->weights) == test::all_weights(expected.weights));
+  CHECK(cpu.learnt().losses == expected.losses);
+  CHECK(test::all_weights(cpu.learnt().weights) == test::all_weights(expected.weights));
+  return cpu;
 }
 
-void compare_decoder(const GroupCase& c, bool llama = false, int orders = test::trials(6, 1)) {
-  compare(test::decoder_net(2, llama, c.stages == 1), c, test::training_of(OptimizerKind::Momentum, 1e-2), orders);
+void compare_decoder(const GroupCase& c, bool llama = false, int orders = test::trials(6, 1), int gpus = 1) {
+  compare(test::decoder_net(2, llama, c.stages == 1), c, test::training_of(OptimizerKind::Momentum, 1e-2), orders,
+          gpus);
 }
 
 }  // namespace
@@ -129,7 +136,7 @@ TEST_CASE("random groups of experts on the emulated GPU") {
     c.degrees.expert_tensor = rng.integer(1, expert < 4 ? 2 : 1);
     c.degrees.sequence = tensor > 1;
     c.sharding = static_cast<StateSharding>(rng.integer(0, 3));
-    compare(test::mixture_net(1, false), c, test::training_of(OptimizerKind::Momentum, 1e-2), 1);
+    compare(test::mixture_net(1, false), c, test::training_of(OptimizerKind::Momentum, 1e-2), 1, 1 + trial % 2);
   }
 }
 
@@ -161,6 +168,18 @@ TEST_CASE("iterations of groups as graphs, and on several GPUs") {
         CHECK(gpu.enqueued->launches == 3);
         CHECK(gpu.enqueued->graphs <= 1);  // Devices of odd and of even iterations come in two orders.
       }
+  }
+}
+
+TEST_CASE("messages and sums of gradients by NCCL leave divided gradients to the groups") {
+  emulated_gpu::Machine machine;
+  machine.devices = 8;
+  for (const StateSharding sharding : {StateSharding::None, StateSharding::Optimizer, StateSharding::Gradients}) {
+    const test::GroupRun cpu =
+        compare_whole_numbers({.stages = 2, .degrees = {.replicas = 2, .tensor = 2}, .sharding = sharding});
+    const Timeline gpu = on_gpu(cpu.program, {.machine = machine, .by_nccl = true});
+    CHECK(gpu.learnt->losses == cpu.learnt().losses);
+    CHECK(gpu.learnt->weights == cpu.learnt().weights);
   }
 }
 
@@ -238,10 +257,11 @@ TEST_CASE("random groups, replicas, stages, states and schedules on the emulated
     c.degrees.replicas = pick(1, 2);
     c.sharding = static_cast<StateSharding>(pick(0, 1, 2, 3));
     c.reshard = c.sharding == StateSharding::Weights && pick(0, 1) == 1;
+    const int gpus = pick(1, 2, 4);
     if (c.stages < 4)
-      compare_decoder(c, false, 1);
+      compare_decoder(c, false, 1, gpus);
     else
-      compare_whole_numbers(c, 1);
+      compare_whole_numbers(c, 1, gpus);
   }
 }
 
