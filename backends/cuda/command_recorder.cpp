@@ -101,6 +101,7 @@ namespace {
 /// Says which function it was.
 enum class RecordedCall : std::uint8_t {
   Copy,
+  CopyRows,
   Zero,
   Forward,
   InputGradient,
@@ -144,6 +145,11 @@ class RecordedKernels final : public real::Kernels {
   void copy(const void* from, void* to, std::size_t bytes) override {
     record([=](real::Kernels& k) { k.copy(from, to, bytes); }, RecordedCall::Copy, from, to,
            static_cast<std::uint64_t>(bytes));
+  }
+  void copy_rows(const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride, std::int64_t rows,
+                 std::int64_t columns) override {
+    record([=](real::Kernels& k) { k.copy_rows(from, from_stride, to, to_stride, rows, columns); },
+           RecordedCall::CopyRows, from, from_stride, to, to_stride, rows, columns);
   }
   void zero(void* to, std::size_t bytes) override {
     record([=](real::Kernels& k) { k.zero(to, bytes); }, RecordedCall::Zero, to, static_cast<std::uint64_t>(bytes));

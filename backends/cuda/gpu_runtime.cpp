@@ -23,6 +23,10 @@ class QueueKernels final : public real::Kernels {
     runtime_.give(device_, data);
   }
   void copy(const void* from, void* to, std::size_t bytes) override { inner().copy(from, to, bytes); }
+  void copy_rows(const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride, std::int64_t rows,
+                 std::int64_t columns) override {
+    inner().copy_rows(from, from_stride, to, to_stride, rows, columns);
+  }
   void zero(void* to, std::size_t bytes) override { inner().zero(to, bytes); }
   void upload(std::span<const double> from, void* to) override { inner().upload(from, to); }
   void download(const void* from, std::span<double> to) override {

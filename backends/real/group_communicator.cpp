@@ -114,23 +114,22 @@ void take_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t sam
 
 namespace {
 
-/// Calls visit(row with all columns, its first column, row with a part of the columns, its first column, count) for all
-/// numbers that the rows of member `of_rows` and the columns of member `of_columns` have in common.
+/// Calls visit(first row with all columns, its first column, first row with a part of the columns, its first column,
+/// count of columns) for all numbers that the rows of member `of_rows` and the columns of member `of_columns` have in
+/// common: as many rows, one after the other, as a sample has on a member.
 template <class Visit>
 void for_each_common(const GroupMember& group, std::int64_t samples, const std::vector<int>& blocks,
                      std::int64_t rows_of_sample, int of_rows, int of_columns, Visit&& visit) {
   const std::int64_t size = group.size();
-  for (std::int64_t s = 0; s < samples; ++s)
-    for (std::int64_t row = 0; row < rows_of_sample; ++row) {
-      std::int64_t begin = 0, next = 0;
-      for (const std::int64_t block : blocks) {
-        const std::int64_t each = block / size;
-        visit(s * rows_of_sample + row, begin + of_columns * each, (s * size + of_rows) * rows_of_sample + row, next,
-              each);
-        begin += block;
-        next += each;
-      }
+  for (std::int64_t s = 0; s < samples; ++s) {
+    std::int64_t begin = 0, next = 0;
+    for (const std::int64_t block : blocks) {
+      const std::int64_t each = block / size;
+      visit(s * rows_of_sample, begin + of_columns * each, (s * size + of_rows) * rows_of_sample, next, each);
+      begin += block;
+      next += each;
     }
+  }
 }
 
 }  // namespace
@@ -139,12 +138,14 @@ void rows_to_heads(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const std::vector<int>& blocks, const Tensor& rows, const Tensor& heads) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.collective(CollectiveKind::AllToAll, rows.size(), rows, kernels.width(), [&](std::span<const Tensor> members) {
+  const std::int64_t count = rows.rows / samples;
+  member.collective(CollectiveKind::AllToAll, rows.size(), rows, width, [&](std::span<const Tensor> members) {
     for (int m = 0; m < member.size(); ++m)
-      for_each_common(member, samples, blocks, rows.rows / samples, m, member.rank,
+      for_each_common(member, samples, blocks, count, m, member.rank,
                       [&](std::int64_t row, std::int64_t column, std::int64_t to_row, std::int64_t to, std::int64_t n) {
-                        copy_numbers(kernels, part_of(members[m], row * rows.columns + column, n, width),
-                                     part_of(heads, to_row * heads.columns + to, n, width));
+                        kernels.copy_rows(number_at(members[m].data, row * rows.columns + column, width), rows.columns,
+                                          number_at(heads.data, to_row * heads.columns + to, width), heads.columns,
+                                          count, n);
                       });
   });
 }
@@ -153,16 +154,16 @@ void heads_to_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const std::vector<int>& blocks, const Tensor& heads, const Tensor& rows) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.collective(
-      CollectiveKind::AllToAll, rows.size(), heads, kernels.width(), [&](std::span<const Tensor> members) {
-        for (int m = 0; m < member.size(); ++m)
-          for_each_common(
-              member, samples, blocks, rows.rows / samples, member.rank, m,
-              [&](std::int64_t row, std::int64_t to, std::int64_t from_row, std::int64_t column, std::int64_t n) {
-                copy_numbers(kernels, part_of(members[m], from_row * heads.columns + column, n, width),
-                             part_of(rows, row * rows.columns + to, n, width));
-              });
-      });
+  const std::int64_t count = rows.rows / samples;
+  member.collective(CollectiveKind::AllToAll, rows.size(), heads, width, [&](std::span<const Tensor> members) {
+    for (int m = 0; m < member.size(); ++m)
+      for_each_common(
+          member, samples, blocks, count, member.rank, m,
+          [&](std::int64_t row, std::int64_t to, std::int64_t from_row, std::int64_t column, std::int64_t n) {
+            kernels.copy_rows(number_at(members[m].data, from_row * heads.columns + column, width), heads.columns,
+                              number_at(rows.data, row * rows.columns + to, width), rows.columns, count, n);
+          });
+  });
 }
 
 void gather_range(const GroupMember& member, DeviceMemory& memory, std::int64_t numbers, const Tensor& part,

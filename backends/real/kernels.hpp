@@ -120,6 +120,9 @@ class Kernels {
   virtual void* allocate(std::size_t bytes) = 0;  ///< At a multiple of 64 bytes; BackendError when there is none.
   virtual void release(void*, std::size_t bytes) = 0;
   virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
+  /// Copies `columns` numbers of each of some rows, which begin `from_stride` and `to_stride` numbers apart.
+  virtual void copy_rows(const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride,
+                         std::int64_t rows, std::int64_t columns);
   virtual void zero(void*, std::size_t bytes) = 0;
   virtual void upload(std::span<const double> from, void* to) = 0;    ///< Wide numbers.
   virtual void download(const void* from, std::span<double> to) = 0;  ///< Wide numbers.

@@ -81,6 +81,11 @@ class CudaKernels final : public real::Kernels {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device_.stream), "a copy on the device");
     submitted(device_.stream, "a copy on the device");
   }
+  void copy_rows(const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride, std::int64_t rows,
+                 std::int64_t columns) override {
+    cuda::copy_rows<T>(device_, static_cast<const T*>(from), from_stride, static_cast<T*>(to), to_stride, rows,
+                       columns);
+  }
   void zero(void* to, std::size_t bytes) override {
     check(cudaMemsetAsync(to, 0, bytes, device_.stream), "cudaMemsetAsync");
     submitted(device_.stream, "cudaMemsetAsync");

@@ -79,6 +79,9 @@ template <class T>
 void maximum(const Device&, std::int64_t count, const T* from, T* to);
 
 template <class T>
+void copy_rows(const Device&, const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
+               std::int64_t columns);
+template <class T>
 void add(const Device&, std::int64_t count, const T* from, T* to);
 void narrow(const Device&, std::int64_t count, const float* from, Bfloat16* to);
 template <class T>

@@ -21,6 +21,16 @@ TEST_CASE("the larger of two numbers") {
     });
 }
 
+TEST_CASE("some columns of some rows are copied, and the others stay") {
+  for (const std::size_t width : kWidths)
+    test::compare_with_cpu(width, 0, [&](Computation& c) {
+      const real::Tensor from = c.array(9, 40), to = c.array(7, 50);
+      c.kernels().copy_rows(static_cast<const char*>(from.data) + 3 * width, 40,
+                            static_cast<char*>(to.data) + 5 * width, 50, 6, 33);
+      return Results{c.numbers(to)};
+    });
+}
+
 TEST_CASE("embeddings of some words, of some rows, with and without positions") {
   for (const std::size_t width : kWidths)
     for (const bool positions : {false, true})
