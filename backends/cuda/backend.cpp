@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include "backends/cuda/run.hpp"
 #include "backends/real/kernels.hpp"
 #include "backends/real/required_kernels.hpp"
+#include "backends/real/stage_net.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/quantity.hpp"
@@ -149,11 +151,25 @@ cuda::KernelMaker maker_of(const GpuOptions& options) {
   };
 }
 
+void require_kernels(const Workload& workload) {
+  const bool mixed = real::width_of(workload) == real::kMixedWidth;
+  real::require_kernels(workload, mixed ? real::has_kernel : cuda::has_kernel);
+}
+
+bool has_groups(const Workload& workload) {
+  return std::any_of(workload.stages.begin(), workload.stages.end(), [](const StageWorkload& stage) {
+    return stage.degrees.divides() || stage.sharding != StateSharding::None;
+  });
+}
+
 Timeline run(const Program& program, const Cluster&, const RunOptions& options) {
   if (!program.workload) throw InternalError("the cuda backend was not told what to compute");
   if (options.emulated)
     throw InputError("an emulated run sleeps on the cores of this machine, which needs no GPU", "--backend cpu");
-  real::require_kernels(*program.workload, real::has_kernel);
+  require_kernels(*program.workload);
+  if (world().size > 1 && has_groups(*program.workload))
+    throw InputError("groups of devices and divided states run on GPUs of one process alone",
+                     "without mpirun; or --backend cpu");
   cuda::Options gpu_options;
   gpu_options.gpu = options.gpu;
   gpu_options.one_thread = options.one_thread;
@@ -165,7 +181,10 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
 }
 
 Profile profile(const ProfileRequest& request) {
-  real::require_kernels(request.workload, real::has_kernel);
+  require_kernels(request.workload);
+  if (has_groups(request.workload))
+    throw InputError("groups of devices and divided states are run on GPUs but not measured there yet",
+                     "take group and shard out of the plan; or --backend cpu");
   return cuda::measure(request, maker_of(request.gpu), cuda::copy_by_kernel);
 }
 

@@ -10,7 +10,8 @@ namespace stagecraft::cuda {
 void Enqueuer::collective(int index, InstructionId id) {
   const Collective& c = p_.collectives[index];
   if (id != c.first) return;
-  if (ranks_ && ranks_->sums() && p_.shape(c).kind == CollectiveKind::AllReduce) return all_reduce(index);
+  const bool is_sum = p_.shape(c).kind == CollectiveKind::AllReduce && !session_->only_waits(c);
+  if (ranks_ && ranks_->sums() && is_sum) return all_reduce(index);
   std::vector<std::vector<InstructionId>> groups;
   for (int m = 0; m < c.members; ++m) {
     if (!here(p_.at(c.member(m)))) continue;
@@ -77,7 +78,7 @@ void Enqueuer::all_reduce(int collective) {
 void Enqueuer::compute_results(int index) {
   const Collective& c = p_.collectives[index];
   const CollectiveKind kind = p_.shape(c).kind;
-  if (first_reaches_all(c)) return session_->collective(index);
+  if (first_reaches_all(c) || session_->only_waits(c)) return session_->collective(index);
 
   std::vector<real::MemberArrays> arrays(c.members);  // Null where a member is not here.
   std::vector<std::unique_ptr<real::ScratchCopy>> copies(c.members);

@@ -67,6 +67,20 @@ void CommandRecorder::note(const real::Call& call) {
   note(call.output);
   note(call.saved);
   note(call.scale);
+  for (const int number : {call.first_row, call.first_word, call.words}) note(number);
+  note(static_cast<std::uint64_t>(call.expert_rows.size()));
+  for (const std::int64_t row : call.expert_rows) note(row);
+}
+
+void CommandRecorder::note(const real::KeyPart& part) {
+  note(part.keys);
+  note(part.first_row);
+  note(part.all_rows);
+  for (const bool flag : {part.is_first, part.is_last}) note(static_cast<int>(flag));
+}
+
+void CommandRecorder::note(const real::DividedLoss& rows) {
+  for (const real::Tensor& tensor : {rows.largest, rows.sums, rows.targets}) note(tensor);
 }
 
 void CommandRecorder::note(const real::OptimizerState& state) {
@@ -87,6 +101,7 @@ namespace {
 /// Says which function it was.
 enum class RecordedCall : std::uint8_t {
   Copy,
+  CopyRows,
   Zero,
   Forward,
   InputGradient,
@@ -94,6 +109,10 @@ enum class RecordedCall : std::uint8_t {
   Add,
   Scale,
   Narrow,
+  Maximum,
+  AttentionPart,
+  AttentionPartGradient,
+  DividedLoss,
   Update,
   Predict,
   Reconstruct
@@ -127,6 +146,11 @@ class RecordedKernels final : public real::Kernels {
     record([=](real::Kernels& k) { k.copy(from, to, bytes); }, RecordedCall::Copy, from, to,
            static_cast<std::uint64_t>(bytes));
   }
+  void copy_rows(const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride, std::int64_t rows,
+                 std::int64_t columns) override {
+    record([=](real::Kernels& k) { k.copy_rows(from, from_stride, to, to_stride, rows, columns); },
+           RecordedCall::CopyRows, from, from_stride, to, to_stride, rows, columns);
+  }
   void zero(void* to, std::size_t bytes) override {
     record([=](real::Kernels& k) { k.zero(to, bytes); }, RecordedCall::Zero, to, static_cast<std::uint64_t>(bytes));
   }
@@ -156,6 +180,24 @@ class RecordedKernels final : public real::Kernels {
   }
   void narrow(real::Tensor from, real::Tensor to) override {
     record([=](real::Kernels& k) { k.narrow(from, to); }, RecordedCall::Narrow, from, to);
+  }
+  void maximum(real::Tensor from, real::Tensor to) override {
+    record([=](real::Kernels& k) { k.maximum(from, to); }, RecordedCall::Maximum, from, to);
+  }
+  void attention_part(const real::Call& call, const real::KeyPart& part) override {
+    record([saved_call = real::KeptCall(call), part](real::Kernels& k) { k.attention_part(saved_call.call(), part); },
+           RecordedCall::AttentionPart, call, part);
+  }
+  void attention_part_gradient(const real::Call& call, const real::KeyPart& part, real::Tensor d_output,
+                               real::Tensor d_input, real::Tensor d_keys) override {
+    record([saved_call = real::KeptCall(call), part, d_output, d_input, d_keys](
+               real::Kernels& k) { k.attention_part_gradient(saved_call.call(), part, d_output, d_input, d_keys); },
+           RecordedCall::AttentionPartGradient, call, part, d_output, d_input, d_keys);
+  }
+  void divided_loss(real::DividedLossStep step, const real::Call& call, const real::DividedLoss& rows) override {
+    record([step, saved_call = real::KeptCall(call),
+            rows](real::Kernels& k) { k.divided_loss(step, saved_call.call(), rows); },
+           RecordedCall::DividedLoss, static_cast<int>(step), call, rows);
   }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {

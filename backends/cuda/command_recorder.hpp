@@ -60,6 +60,8 @@ class CommandRecorder {
   void note(const Copied&);
   void note(const real::Tensor&);
   void note(const real::Call&);
+  void note(const real::KeyPart&);
+  void note(const real::DividedLoss&);
   void note(const real::OptimizerState&);
   void note(const real::UpdateOptions&);
 

@@ -18,6 +18,7 @@ Enqueuer::Enqueuer(const Program& program, GpuRuntime& runtime, const std::vecto
       devices_(devices),
       messages_(messages),
       ranks_(ranks),
+      threads_(runtime.meter()),
       options_(std::move(options)),
       ended_(program.size()) {
   open_queues();
@@ -87,9 +88,16 @@ int Enqueuer::free_queue(DeviceId local, DeviceId peer, bool sends) {
   return it->second;
 }
 
+/// Not all members of a group come to an exchange in a part of a program, unless that is the first iteration: schedules
+/// of groups end one before the next begins to change weights.
 void Enqueuer::run(real::Session& session, Marks& marks, std::size_t count) {
   open(session, marks);
-  for (std::size_t n = 0; n < count; ++n) put(InstructionId{n});
+  const bool is_part = count < p_.size();
+  std::vector<InstructionId> instructions;
+  for (std::size_t n = 0; n < count; ++n)
+    if (const InstructionId id{n}; !(has_groups_ && is_part && p_.iteration_of(p_.at(id)) > 0))
+      instructions.push_back(id);
+  put(instructions);
 }
 
 void Enqueuer::open(real::Session& session, Marks& marks) {

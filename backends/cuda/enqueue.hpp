@@ -4,10 +4,13 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "backends/cuda/gpu_runtime.hpp"
 #include "backends/cuda/marks.hpp"
+#include "backends/cuda/member_threads.hpp"
 #include "backends/cuda/messages.hpp"
 #include "backends/cuda/ranks/ranks.hpp"
 #include "backends/real/session.hpp"
@@ -32,11 +35,13 @@ class Enqueuer {
   /// Enqueues the first `count` instructions. It may be called again after the previous run has ended.
   void run(real::Session&, Marks&, std::size_t count);
 
-  /// Together these do what run() does: open() prepares, put() enqueues one instruction.
+  /// Together these do what run() does: open() prepares, put() enqueues instructions that are in program order.
   void open(real::Session&, Marks&);
-  void put(InstructionId);
+  void put(std::span<const InstructionId>);
   /// The instruction does the same work as an iteration ago, in a graph.
   void repeat(InstructionId);
+  /// The communicator of devices that meet inside of instructions.
+  std::unique_ptr<real::GroupCommunicator> communicator(const std::vector<DeviceId>&);
   /// Makes everything enqueued later wait for everything enqueued so far, which is then forgotten.
   /// `ends_iteration`: its event is one of Marks::iterations.
   void barrier(bool ends_iteration);
@@ -59,6 +64,7 @@ class Enqueuer {
   int device(DeviceId d) const { return devices_[d.value]; }
   void open_queues();
   void open_gates();
+  void put(InstructionId);
   void compute(InstructionId);
   void end_part(InstructionId computation, InstructionId member);
   void rendezvous(int transfer);
@@ -91,6 +97,8 @@ class Enqueuer {
   const std::vector<int>& devices_;
   Messages& messages_;
   Ranks* ranks_;
+  MemberThreads threads_;
+  bool has_groups_ = false;
   EnqueueOptions options_;
   real::Session* session_ = nullptr;
   Marks* marks_ = nullptr;

@@ -23,6 +23,10 @@ class QueueKernels final : public real::Kernels {
     runtime_.give(device_, data);
   }
   void copy(const void* from, void* to, std::size_t bytes) override { inner().copy(from, to, bytes); }
+  void copy_rows(const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride, std::int64_t rows,
+                 std::int64_t columns) override {
+    inner().copy_rows(from, from_stride, to, to_stride, rows, columns);
+  }
   void zero(void* to, std::size_t bytes) override { inner().zero(to, bytes); }
   void upload(std::span<const double> from, void* to) override { inner().upload(from, to); }
   void download(const void* from, std::span<double> to) override {
@@ -32,6 +36,10 @@ class QueueKernels final : public real::Kernels {
   bool finite(real::Tensor t) override {
     runtime_.finish(runtime_.used(device_));
     return inner().finite(t);
+  }
+  void choose_experts(const Operation& op, real::Tensor scores, std::span<std::int32_t> experts) override {
+    runtime_.finish(runtime_.used(device_));
+    inner().choose_experts(op, scores, experts);
   }
   void forward(const real::Call& call) override { inner().forward(call); }
   void input_gradient(const real::Call& call, real::Tensor d, std::span<const real::Gradient> d_inputs) override {
@@ -43,6 +51,17 @@ class QueueKernels final : public real::Kernels {
   void add(real::Tensor from, real::Tensor to) override { inner().add(from, to); }
   void scale(double factor, real::Tensor t) override { inner().scale(factor, t); }
   void narrow(real::Tensor from, real::Tensor to) override { inner().narrow(from, to); }
+  void maximum(real::Tensor from, real::Tensor to) override { inner().maximum(from, to); }
+  void attention_part(const real::Call& call, const real::KeyPart& part) override {
+    inner().attention_part(call, part);
+  }
+  void attention_part_gradient(const real::Call& call, const real::KeyPart& part, real::Tensor d_output,
+                               real::Tensor d_input, real::Tensor d_keys) override {
+    inner().attention_part_gradient(call, part, d_output, d_input, d_keys);
+  }
+  void divided_loss(real::DividedLossStep step, const real::Call& call, const real::DividedLoss& rows) override {
+    inner().divided_loss(step, call, rows);
+  }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
     state.counter = take_step(rule, options, state);

@@ -40,10 +40,10 @@ void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool
     session.begin_iteration(iteration.body);
     bool launched = false;
     if (k == 0)  // The only one that takes memory which stays.
-      for (const InstructionId id : iteration.body) enqueuer_.put(id);
+      enqueuer_.put(iteration.body);
     else
       launched = body(k, makes);
-    for (const InstructionId id : iteration.updates) enqueuer_.put(id);
+    enqueuer_.put(iteration.updates);
     session.end_iteration(static_cast<int>(k));
     enqueuer_.barrier(true);
     enqueuer_.read_finished();
@@ -68,7 +68,7 @@ bool Repeater::body(std::size_t k, bool makes) {
   CommandRecorder recorder;
   {
     const Writing writing(runtime_, recorder);
-    for (const InstructionId id : iteration.body) enqueuer_.put(id);
+    enqueuer_.put(iteration.body);
   }
   const CachedGraph* const expected = same ? last_ : nullptr;
   const CachedGraph* const previous = last_;

@@ -52,6 +52,13 @@ std::unique_ptr<Ranks> ranks_of(const Program& program, const real::DevicePlacem
   return ranks->any() ? std::move(ranks) : nullptr;
 }
 
+bool has_experts(const Workload& workload) {
+  return std::any_of(workload.layers.begin(), workload.layers.end(), [](const WorkloadLayer& layer) {
+    return std::any_of(layer.operations.begin(), layer.operations.end(),
+                       [](const Operation& op) { return op.kind == OperationKind::Dispatch; });
+  });
+}
+
 /// Why iterations of this run are not graphs; empty: they are.
 std::string set_up_graphs(const Program& program, Enqueuer& enqueuer, RunState& state) {
   std::string why_not;
@@ -59,6 +66,7 @@ std::string set_up_graphs(const Program& program, Enqueuer& enqueuer, RunState& 
     return "NCCL wants all processes to capture and launch alike, and each sees for itself what repeats";
   if (state.ranks) return "work of NCCL between GPUs, launched by one thread, may wait for each other";
   if (program.iterations < 2) return "there is one iteration only";
+  if (has_experts(*program.workload)) return "the host has to know how many rows each expert gets";
   std::vector<Iteration> iterations = iterations_of(program, program.workload->training.evaluate_every > 0, why_not);
   if (iterations.empty()) return why_not;
   state.repeater = std::make_unique<Repeater>(*state.runtime, enqueuer, std::move(iterations));
@@ -119,7 +127,8 @@ class Runner {
       return queue_kernels(*state_.runtime, std::max(0, part_.virtual_of[d.value]));
     };
     state_.session = std::make_unique<real::Session>(
-        p_, factory, [this](DeviceId d) { return here(d); }, true);
+        p_, factory, [this](DeviceId d) { return here(d); }, true, real::Session::RemoteMaker{},
+        [&](const std::vector<DeviceId>& devices) { return enqueuer.communicator(devices); });
     const std::string no_graph = options_.gpu.graph ? set_up_graphs(p_, enqueuer, state_) : "";
     const Stage stage{p_,           *state_.runtime,
                       enqueuer,     *state_.session,

@@ -15,8 +15,9 @@ struct Options {
   bool fills_new_memory = false;  ///< Fills new memory with NaNs, so that tests notice reads of unwritten memory.
 };
 
-/// Executes a program on GPUs: this thread enqueues all of it, in the order of its numbers, on a stream for each stream
-/// of the program; instructions wait for events. Times are read from the events.
+/// Executes a program on GPUs: this thread enqueues all of it in the order of its numbers, with groups by one thread
+/// of a device at a time, on a stream for each stream of the program; instructions wait for events. Times are read from
+/// the events.
 Timeline run(const Program&, const KernelMaker&, const Options&);
 
 }  // namespace stagecraft::cuda

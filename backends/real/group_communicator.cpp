@@ -1,59 +1,10 @@
 #include "backends/real/group_communicator.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "backends/real/clocks.hpp"
-#include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::real {
-
-GroupCommunicator::GroupCommunicator(int size, GroupWaits& waits, std::unique_ptr<RemoteMembers> remote)
-    : size_(size), here_(size), waits_(&waits), remote_(std::move(remote)), arrays_(size) {
-  for (int rank = 0; remote_ && rank < size; ++rank) here_ -= !remote_->here(rank);
-}
-
-/// std::atomic::wait() yields the core several times before it sleeps, and with more threads than cores each yield
-/// lasts until all other threads had their turn. A condition variable sleeps at once.
-void GroupCommunicator::barrier(const std::function<void()>& last_step) {
-  const std::uint32_t generation = generation_.load();
-  if (std::unique_lock lock(mutex_); ++arrived_ == here_) {
-    arrived_ = 0;
-    if (last_step) {
-      lock.unlock();
-      last_step();
-      lock.lock();
-    }
-    generation_.fetch_add(1);
-    lock.unlock();
-    next_generation_.notify_all();
-  } else {
-    lock.unlock();
-    ++waits_->waiting;
-    const auto is_over = [&] { return generation_.load() != generation || waits_->interrupted; };
-    for (Spin spin; waits_->spins && !is_over() && spin();) continue;
-    lock.lock();
-    next_generation_.wait(lock, is_over);
-    lock.unlock();
-    --waits_->waiting;
-  }
-  if (waits_->interrupted) throw BackendError("another device of the group has failed");
-}
-
-void GroupCommunicator::exchange_with_others(std::size_t width) {
-  ++waits_->waiting;
-  const bool came = remote_->exchange(arrays_, width, waits_->interrupted);
-  --waits_->waiting;
-  if (!came) throw BackendError("another device of the group has failed");
-}
-
-void GroupCommunicator::exchange(int rank, const Tensor& array, std::size_t width,
-                                 const std::function<void(std::span<const Tensor>)>& use) {
-  arrays_[rank] = array;
-  barrier(remote_ ? [this, width] { exchange_with_others(width); } : std::function<void()>{});
-  use(arrays_);
-  barrier();
-}
 
 void GroupMember::collective(CollectiveKind kind, std::int64_t numbers, const Tensor& array, std::size_t width,
                              const std::function<void(std::span<const Tensor>)>& use) const {
@@ -61,11 +12,6 @@ void GroupMember::collective(CollectiveKind kind, std::int64_t numbers, const Te
   const double begin = steady_seconds();
   exchange(array, width, use);
   watch->ended(kind, size(), numbers, steady_seconds() - begin);
-}
-
-void GroupCommunicator::interrupt() {
-  { const std::lock_guard lock(mutex_); }  // A member between its check and its sleep is waited for.
-  next_generation_.notify_all();
 }
 
 ShardRange shard_of(std::int64_t numbers, int ranks, int rank) {
@@ -168,23 +114,22 @@ void take_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t sam
 
 namespace {
 
-/// Calls visit(row with all columns, its first column, row with a part of the columns, its first column, count) for all
-/// numbers that the rows of member `of_rows` and the columns of member `of_columns` have in common.
+/// Calls visit(first row with all columns, its first column, first row with a part of the columns, its first column,
+/// count of columns) for all numbers that the rows of member `of_rows` and the columns of member `of_columns` have in
+/// common: as many rows, one after the other, as a sample has on a member.
 template <class Visit>
 void for_each_common(const GroupMember& group, std::int64_t samples, const std::vector<int>& blocks,
                      std::int64_t rows_of_sample, int of_rows, int of_columns, Visit&& visit) {
   const std::int64_t size = group.size();
-  for (std::int64_t s = 0; s < samples; ++s)
-    for (std::int64_t row = 0; row < rows_of_sample; ++row) {
-      std::int64_t begin = 0, next = 0;
-      for (const std::int64_t block : blocks) {
-        const std::int64_t each = block / size;
-        visit(s * rows_of_sample + row, begin + of_columns * each, (s * size + of_rows) * rows_of_sample + row, next,
-              each);
-        begin += block;
-        next += each;
-      }
+  for (std::int64_t s = 0; s < samples; ++s) {
+    std::int64_t begin = 0, next = 0;
+    for (const std::int64_t block : blocks) {
+      const std::int64_t each = block / size;
+      visit(s * rows_of_sample, begin + of_columns * each, (s * size + of_rows) * rows_of_sample, next, each);
+      begin += block;
+      next += each;
     }
+  }
 }
 
 }  // namespace
@@ -193,12 +138,14 @@ void rows_to_heads(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const std::vector<int>& blocks, const Tensor& rows, const Tensor& heads) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.collective(CollectiveKind::AllToAll, rows.size(), rows, kernels.width(), [&](std::span<const Tensor> members) {
+  const std::int64_t count = rows.rows / samples;
+  member.collective(CollectiveKind::AllToAll, rows.size(), rows, width, [&](std::span<const Tensor> members) {
     for (int m = 0; m < member.size(); ++m)
-      for_each_common(member, samples, blocks, rows.rows / samples, m, member.rank,
+      for_each_common(member, samples, blocks, count, m, member.rank,
                       [&](std::int64_t row, std::int64_t column, std::int64_t to_row, std::int64_t to, std::int64_t n) {
-                        copy_numbers(kernels, part_of(members[m], row * rows.columns + column, n, width),
-                                     part_of(heads, to_row * heads.columns + to, n, width));
+                        kernels.copy_rows(number_at(members[m].data, row * rows.columns + column, width), rows.columns,
+                                          number_at(heads.data, to_row * heads.columns + to, width), heads.columns,
+                                          count, n);
                       });
   });
 }
@@ -207,16 +154,16 @@ void heads_to_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t
                    const std::vector<int>& blocks, const Tensor& heads, const Tensor& rows) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.collective(
-      CollectiveKind::AllToAll, rows.size(), heads, kernels.width(), [&](std::span<const Tensor> members) {
-        for (int m = 0; m < member.size(); ++m)
-          for_each_common(
-              member, samples, blocks, rows.rows / samples, member.rank, m,
-              [&](std::int64_t row, std::int64_t to, std::int64_t from_row, std::int64_t column, std::int64_t n) {
-                copy_numbers(kernels, part_of(members[m], from_row * heads.columns + column, n, width),
-                             part_of(rows, row * rows.columns + to, n, width));
-              });
-      });
+  const std::int64_t count = rows.rows / samples;
+  member.collective(CollectiveKind::AllToAll, rows.size(), heads, width, [&](std::span<const Tensor> members) {
+    for (int m = 0; m < member.size(); ++m)
+      for_each_common(
+          member, samples, blocks, count, member.rank, m,
+          [&](std::int64_t row, std::int64_t to, std::int64_t from_row, std::int64_t column, std::int64_t n) {
+            kernels.copy_rows(number_at(members[m].data, from_row * heads.columns + column, width), heads.columns,
+                              number_at(rows.data, row * rows.columns + to, width), rows.columns, count, n);
+          });
+  });
 }
 
 void gather_range(const GroupMember& member, DeviceMemory& memory, std::int64_t numbers, const Tensor& part,

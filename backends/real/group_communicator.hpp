@@ -1,56 +1,27 @@
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "backends/real/array.hpp"
-#include "backends/real/remote_members.hpp"
 #include "sim/core/parallel.hpp"
 
 namespace stagecraft::real {
 
-/// What all communicators of a run share: how many threads wait for others, and whether they have to give up.
-struct GroupWaits {
-  /// Whether every thread of the run has a core, so that one may look for the others a while before it sleeps.
-  bool spins = false;
-  std::atomic<int> waiting{0};
-  std::atomic<bool> interrupted{false};
-};
-
-/// Devices that compute the same instructions together and exchange arrays inside of them. Each has a thread; all of
-/// them call the same functions in the same order. Some of them may be in other processes.
+/// Devices that compute the same instructions together and exchange arrays inside of them. All of them call the same
+/// functions in the same order.
 class GroupCommunicator {
  public:
-  GroupCommunicator(int size, GroupWaits& waits, std::unique_ptr<RemoteMembers> remote = nullptr);
-
-  int size() const { return size_; }
-  /// Calls use() with the arrays of all members in the order of their ranks, and returns when every use() of a member
-  /// in this process has ended. Numbers of an array have `width` bytes. Throws BackendError when the run is interrupted
-  /// meanwhile.
-  void exchange(int rank, const Tensor& array, std::size_t width,
-                const std::function<void(std::span<const Tensor>)>& use);
-  /// Wakes the threads that wait here, after GroupWaits::interrupted was set.
-  void interrupt();
-
- private:
-  /// Waits for all members of this process. The last one calls last_step() before any goes on.
-  void barrier(const std::function<void()>& last_step = {});
-  void exchange_with_others(std::size_t width);
-
-  int size_, here_;  ///< Members of all processes, and of this one.
-  GroupWaits* waits_;
-  std::unique_ptr<RemoteMembers> remote_;  ///< Null where all members are here.
-  std::vector<Tensor> arrays_;
-  std::mutex mutex_;
-  std::condition_variable next_generation_;
-  int arrived_ = 0;  ///< Under mutex_, as are changes of generation_.
-  std::atomic<std::uint32_t> generation_{0};
+  virtual ~GroupCommunicator() = default;
+  virtual int size() const = 0;
+  /// Calls use() with the arrays of all members in the order of their ranks. What a member does after it returned may
+  /// overwrite the array that it brought. Numbers of an array have `width` bytes.
+  virtual void exchange(int rank, const Tensor& array, std::size_t width,
+                        const std::function<void(std::span<const Tensor>)>& use) = 0;
+  /// Wakes the threads that wait here when a run is to end.
+  virtual void interrupt() {}
 };
 
 /// Learns how long collectives take, from the arrival of a member until it goes on.

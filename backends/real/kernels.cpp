@@ -105,6 +105,14 @@ Blocks blocks(const Operation& op, std::size_t width) {
 
 std::int64_t second_block(const Operation& op, std::size_t width) { return aligned(blocks(op, width).first, width); }
 
+void Kernels::copy_rows(const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride, std::int64_t rows,
+                        std::int64_t columns) {
+  const auto bytes = static_cast<std::int64_t>(width());
+  for (std::int64_t row = 0; row < rows; ++row)
+    copy(static_cast<const char*>(from) + row * from_stride * bytes, static_cast<char*>(to) + row * to_stride * bytes,
+         columns * bytes);
+}
+
 void Kernels::narrow(Tensor, Tensor) { throw InternalError("this backend has no kernel 'narrow'"); }
 
 void Kernels::choose_experts(const Operation&, Tensor, std::span<std::int32_t>) {

@@ -120,6 +120,9 @@ class Kernels {
   virtual void* allocate(std::size_t bytes) = 0;  ///< At a multiple of 64 bytes; BackendError when there is none.
   virtual void release(void*, std::size_t bytes) = 0;
   virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
+  /// Copies `columns` numbers of each of some rows, which begin `from_stride` and `to_stride` numbers apart.
+  virtual void copy_rows(const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride,
+                         std::int64_t rows, std::int64_t columns);
   virtual void zero(void*, std::size_t bytes) = 0;
   virtual void upload(std::span<const double> from, void* to) = 0;    ///< Wide numbers.
   virtual void download(const void* from, std::span<double> to) = 0;  ///< Wide numbers.
@@ -161,19 +164,24 @@ inline std::size_t bytes_of(const Kernels& kernels, const Tensor& tensor) {
   return static_cast<std::size_t>(tensor.size()) * width_of(kernels, tensor);
 }
 
-/// A call that is made later; it owns its list of inputs.
+/// A call that is made later; it owns its lists.
 class KeptCall {
  public:
-  explicit KeptCall(const Call& call) : call_(call), inputs_(call.inputs.begin(), call.inputs.end()) {}
+  explicit KeptCall(const Call& call)
+      : call_(call),
+        inputs_(call.inputs.begin(), call.inputs.end()),
+        expert_rows_(call.expert_rows.begin(), call.expert_rows.end()) {}
   Call call() const {
     Call call = call_;
     call.inputs = inputs_;
+    call.expert_rows = expert_rows_;
     return call;
   }
 
  private:
   Call call_;
   std::vector<Tensor> inputs_;
+  std::vector<std::int64_t> expert_rows_;
 };
 
 }  // namespace stagecraft::real

@@ -8,6 +8,7 @@
 
 #include "backends/real/group_devices.hpp"
 #include "backends/real/host_runs.hpp"
+#include "backends/real/thread_communicator.hpp"
 #include "sim/core/cores.hpp"
 #include "sim/core/numbers.hpp"
 
@@ -48,13 +49,13 @@ class Communicators {
   GroupMember member(int group, const std::vector<DeviceId>& devices, DeviceId device) {
     if (devices.size() < 2) return {};
     auto& communicator = communicators_[{group, devices}];
-    if (!communicator) communicator = std::make_unique<GroupCommunicator>(static_cast<int>(devices.size()), waits_);
+    if (!communicator) communicator = std::make_unique<ThreadCommunicator>(static_cast<int>(devices.size()), waits_);
     return {communicator.get(), static_cast<int>(std::find(devices.begin(), devices.end(), device) - devices.begin())};
   }
 
  private:
   GroupWaits waits_;
-  std::map<std::pair<int, std::vector<DeviceId>>, std::unique_ptr<GroupCommunicator>> communicators_;
+  std::map<std::pair<int, std::vector<DeviceId>>, std::unique_ptr<ThreadCommunicator>> communicators_;
 };
 
 /// One thread's runs.

@@ -5,6 +5,7 @@
 #include "backends/real/host_runs.hpp"
 #include "backends/real/measure_groups.hpp"
 #include "backends/real/stage_weights.hpp"
+#include "backends/real/thread_communicator.hpp"
 #include "sim/core/cores.hpp"
 #include "sim/core/numbers.hpp"
 
@@ -70,7 +71,7 @@ class ParameterRuns {
         arrays_(ranks_, numbers, width_, factory),
         numbers_(numbers) {
     waits_.spins = ranks_ <= usable_cores().count();
-    group_ = std::make_unique<GroupCommunicator>(ranks_, waits_);
+    group_ = std::make_unique<ThreadCommunicator>(ranks_, waits_);
   }
 
   /// `once`: what each member does; members do not meet before it.
@@ -121,7 +122,7 @@ class ParameterRuns {
   ParameterArrays arrays_;
   std::int64_t numbers_;
   GroupWaits waits_;
-  std::unique_ptr<GroupCommunicator> group_;
+  std::unique_ptr<ThreadCommunicator> group_;
 };
 
 }  // namespace

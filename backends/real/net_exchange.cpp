@@ -9,9 +9,8 @@ namespace {
 void copy_columns(Kernels& kernels, const Tensor& from, std::int64_t first, const Tensor& to, std::int64_t to_first,
                   std::int64_t count) {
   const auto width = static_cast<std::int64_t>(kernels.width());
-  for (std::int64_t row = 0; row < from.rows; ++row)
-    kernels.copy(static_cast<const char*>(from.data) + (row * from.columns + first) * width,
-                 static_cast<char*>(to.data) + (row * to.columns + to_first) * width, count * width);
+  kernels.copy_rows(static_cast<const char*>(from.data) + first * width, from.columns,
+                    static_cast<char*>(to.data) + to_first * width, to.columns, from.rows, count);
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ double evaluate(const Dataset& data, Kernels& kernels, const StageNet& net, std:
 }  // namespace
 
 Session::Session(const Program& program, const KernelFactory& factory, const std::function<bool(DeviceId)>& here,
-                 bool queued, const RemoteMaker& remote)
+                 bool queued, const RemoteMaker& remote, const CommunicatorMaker& communicators)
     : p_(program),
       w_(*program.workload),
       factory_(factory),
@@ -85,6 +85,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
       buckets_(program),
       here_(here),
       remote_(remote),
+      communicators_(communicators),
       versions_(program.size(), -1) {
   require_copies_apart(w_);
   if (width_ == kMixedWidth) require_undivided(w_);
@@ -163,14 +164,16 @@ GroupMember Session::group_of(StageId stage, const std::vector<DeviceId>& device
   if (devices.size() < 2) return {};
   const auto [it, is_new] = groups_.try_emplace({stage, devices});
   const auto members_here = std::count_if(devices.begin(), devices.end(), here_);
-  if (is_new && members_here > 0) {
+  if (is_new && members_here > 0 && communicators_) {
+    it->second = communicators_(devices);
+  } else if (is_new && members_here > 0) {
     waits_.spins = p_.devices <= usable_cores().count();
     std::unique_ptr<RemoteMembers> others;
     if (members_here < std::ssize(devices)) {
       STAGECRAFT_CHECK(remote_);
       others = remote_(static_cast<int>(groups_.size()) - 1, devices);
     }
-    it->second = std::make_unique<GroupCommunicator>(static_cast<int>(devices.size()), waits_, std::move(others));
+    it->second = std::make_unique<ThreadCommunicator>(static_cast<int>(devices.size()), waits_, std::move(others));
   }
   return {it->second.get(), static_cast<int>(std::find(devices.begin(), devices.end(), member) - devices.begin())};
 }

@@ -14,6 +14,7 @@
 #include "backends/real/records.hpp"
 #include "backends/real/stage_executor.hpp"
 #include "backends/real/tensor_exchange.hpp"
+#include "backends/real/thread_communicator.hpp"
 
 namespace stagecraft::real {
 
@@ -23,10 +24,14 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   /// Connects the members of a group of these devices that are here with those that are not.
   using RemoteMaker = std::function<std::unique_ptr<RemoteMembers>(int group, const std::vector<DeviceId>&)>;
 
+  /// Makes the communicator of a group that is here as a whole.
+  using CommunicatorMaker = std::function<std::unique_ptr<GroupCommunicator>(const std::vector<DeviceId>&)>;
+
   /// `queued`: kernels may return before they are done, so nothing is looked at before the end of the run, and memory
-  /// is not this machine's. `remote` is needed where a group is not here as a whole.
+  /// is not this machine's. `remote` is needed where a group is not here as a whole, `communicators` where devices have
+  /// no threads that could wait for each other.
   Session(const Program&, const KernelFactory&, const std::function<bool(DeviceId)>& here, bool queued = false,
-          const RemoteMaker& remote = {});
+          const RemoteMaker& remote = {}, const CommunicatorMaker& communicators = {});
 
   void compute(InstructionId) override;
   void when_part_done(PartDone call) override { part_done_ = std::move(call); }
@@ -50,6 +55,10 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   /// Collectives work in place on the gradients of their members.
   std::int64_t numbers(const Collective&) override;
   MemberArrays arrays(InstructionId member) override;
+  /// Divided gradients are summed in every backward, so nothing is left for a collective but that all members wait.
+  bool only_waits(const Collective& c) const {
+    return w_.stages[p_.at(c.first).stage].shards(StateSharding::Gradients);
+  }
   Kernels* kernels_of(InstructionId member) override { return kernels_[p_.at(member).device].get(); }
 
   /// Resets a queued run to the state before its first instruction; staged input data is kept. `again`: another rewind
@@ -73,10 +82,6 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
 
  private:
   void prepare_data();
-  /// Divided gradients are summed in every backward, so nothing is left for a collective but that all members wait.
-  bool only_waits(const Collective& c) const {
-    return w_.stages[p_.at(c.first).stage].shards(StateSharding::Gradients);
-  }
   void compute_in_buckets(InstructionId, StageExecutor&);
   void compile_nets();
   GroupMember group_of(StageId, const std::vector<DeviceId>& devices, DeviceId member);
@@ -101,6 +106,7 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   IdVector<StageId, std::vector<StageNet>> nets_;  ///< [stage][replica, until the places in both meshes repeat]
   std::function<bool(DeviceId)> here_;
   RemoteMaker remote_;
+  CommunicatorMaker communicators_;
   GroupWaits waits_;
   /// Null where no member is here. All processes meet the groups in one order, which numbers them.
   std::map<std::pair<StageId, std::vector<DeviceId>>, std::unique_ptr<GroupCommunicator>> groups_;

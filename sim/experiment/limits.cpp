@@ -164,9 +164,9 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
     throw InputError({{plan.where(plan.group.divides() ? "group" : "shard"), "plan",
                        fmt::format("the backend '{}' {}", backend, what), help, "group"}});
   };
-  if (backend != "cpu")
+  if (backend != "cpu" && backend != "cuda")
     refuse("runs no groups of devices and no divided states yet",
-           "--backend cpu, ideal, fluid or simgrid; or take group and shard out of the plan");
+           "--backend cpu, cuda, ideal, fluid or simgrid; or take group and shard out of the plan");
   if (std::any_of(c.plan.stages.begin(), c.plan.stages.end(), [](const Stage& s) { return s.shape.shard_within > 0; }))
     refuse("divides states over all replicas alone, not within groups of them",
            "shard without within; or --backend ideal, fluid or simgrid");

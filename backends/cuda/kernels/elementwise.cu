@@ -66,6 +66,12 @@ void add_input_gradient(const Device& device, const real::Call&, const real::Ten
     if (to.tensor) put(device, to.add, d_output.size(), numbers<T>(to.tensor), At<T>{numbers<T>(d_output)});
 }
 
+template <class T>
+struct LargerAt {
+  const T *first, *second;
+  __device__ T operator()(std::int64_t i) const { return first[i] < second[i] ? second[i] : first[i]; }
+};
+
 /// Rows of numbers, out of wider rows or into them.
 template <class T>
 struct CopyRows {
@@ -158,6 +164,15 @@ void narrow(const Device& device, std::int64_t count, const float* from, Bfloat1
   put(device, false, count, to, At<float>{from});
 }
 template <class T>
+void copy_rows(const Device& device, const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
+               std::int64_t rows, std::int64_t columns) {
+  each_in_rows(device, rows, columns, CopyRows<T>{false, from, from_stride, to, to_stride});
+}
+template <class T>
+void maximum(const Device& device, std::int64_t count, const T* from, T* to) {
+  put(device, false, count, to, LargerAt<T>{from, to});
+}
+template <class T>
 void scale(const Device& device, std::int64_t count, Wide<T> factor, T* numbers) {
   put(device, false, count, numbers, ScaledAt<T>{factor, numbers});
 }
@@ -184,6 +199,14 @@ template OperationKernels concat_kernels<Bfloat16>();
 template void add<float>(const Device&, std::int64_t, const float*, float*);
 template void add<double>(const Device&, std::int64_t, const double*, double*);
 template void add<Bfloat16>(const Device&, std::int64_t, const Bfloat16*, Bfloat16*);
+template void copy_rows<float>(const Device&, const float*, std::int64_t, float*, std::int64_t, std::int64_t,
+                               std::int64_t);
+template void copy_rows<double>(const Device&, const double*, std::int64_t, double*, std::int64_t, std::int64_t,
+                                std::int64_t);
+template void copy_rows<Bfloat16>(const Device&, const Bfloat16*, std::int64_t, Bfloat16*, std::int64_t, std::int64_t,
+                                  std::int64_t);
+template void maximum<float>(const Device&, std::int64_t, const float*, float*);
+template void maximum<double>(const Device&, std::int64_t, const double*, double*);
 template void scale<float>(const Device&, std::int64_t, float, float*);
 template void scale<double>(const Device&, std::int64_t, double, double*);
 template void scale<Bfloat16>(const Device&, std::int64_t, float, Bfloat16*);

@@ -7,25 +7,42 @@
 namespace stagecraft::cuda {
 namespace {
 
-/// The word of a row, or -1 when its number is not that of a known one.
-template <class T>
-__device__ std::int64_t word_of(T number, std::int64_t vocabulary) {
-  if (!(number >= 0 && number < static_cast<T>(vocabulary)) || number != std::floor(number)) return -1;
-  return static_cast<std::int64_t>(number);
-}
+/// The words of all devices, and those that are here.
+struct Vocabulary {
+  std::int64_t total = 0, first = 0, here = 0;
+  explicit Vocabulary(const real::Call& call)
+      : total(call.words > 0 ? call.words : call.operation->inner),
+        first(call.first_word),
+        here(call.operation->inner) {}
 
-/// A word that is not known makes its row NaN.
+  template <class T>
+  __device__ bool knows(T number) const {
+    return number >= 0 && number < static_cast<T>(total) && number == std::floor(number);
+  }
+  /// Its place among the words that are here; -1: it is not here.
+  template <class T>
+  __device__ std::int64_t place(T number) const {
+    if (!knows(number)) return -1;
+    const std::int64_t word = static_cast<std::int64_t>(number) - first;
+    return word >= 0 && word < here ? word : -1;
+  }
+};
+
+/// A word that is not known makes its row NaN; one that another device has leaves the position, if that is here.
 template <class T>
 struct Embed {
   const Wide<T>* input;
-  const T *words, *positions;
-  std::int64_t vocabulary, rows, columns;
+  const T *words, *positions;  ///< From the first row on that is here; null: another device has them.
+  Vocabulary vocabulary;
+  std::int64_t rows, columns;
   T* to;
   __device__ void operator()(std::int64_t row, std::int64_t column) const {
-    const std::int64_t word = word_of(input[row], vocabulary);
-    to[row * columns + column] =
-        static_cast<T>(word < 0 ? std::numeric_limits<Wide<T>>::quiet_NaN()
-                                : words[word * columns + column] + positions[row % rows * columns + column]);
+    const std::int64_t word = vocabulary.place(input[row]);
+    Wide<T> sum = 0;
+    if (!vocabulary.knows(input[row])) sum = std::numeric_limits<Wide<T>>::quiet_NaN();
+    if (word >= 0) sum = words[word * columns + column];
+    if (positions) sum += positions[row % rows * columns + column];
+    to[row * columns + column] = static_cast<T>(sum);
   }
 };
 
@@ -34,11 +51,11 @@ constexpr unsigned kWordThreads = 128;
 /// The block of the first row with a word adds all rows with that word, in their order; the others have nothing to do.
 /// Threads compare one row each, so a row is compared once by the block and not once for each column.
 template <class T>
-__global__ void words_kernel(std::int64_t rows, std::int64_t columns, std::int64_t vocabulary, const Wide<T>* input,
+__global__ void words_kernel(std::int64_t rows, std::int64_t columns, Vocabulary vocabulary, const Wide<T>* input,
                              const T* gradient, Wide<T>* d_words) {
   const auto shared = shared_memory<int>();  // Whether each row of a tile has the word, which do, and how many.
   const unsigned list = kWordThreads, count = 2 * kWordThreads;
-  const std::int64_t row = blockIdx.x, word = word_of(input[row], vocabulary);
+  const std::int64_t row = blockIdx.x, word = vocabulary.place(input[row]);
   int seen_before = word < 0;
   for (std::int64_t earlier = threadIdx.x; earlier < row && !seen_before; earlier += blockDim.x)
     seen_before = input[earlier] == input[row];
@@ -77,13 +94,21 @@ struct AddPositions {
   }
 };
 
+/// Positions of the rows of a sample that are here.
+template <class T, class Number>
+Number* positions_of(const real::Call& call, Number* words) {
+  const Operation& op = *call.operation;
+  if (!op.positions) return nullptr;
+  return words + real::second_block(op, sizeof(T)) + std::int64_t{call.first_row} * op.columns;
+}
+
 template <class T>
 void forward(const Device& device, const real::Call& call) {
   const Operation& op = *call.operation;
   const T* const words = static_cast<const T*>(call.weights);
   each_in_rows(device, call.output.rows, op.columns,
-               Embed<T>{numbers<Wide<T>>(call.inputs[0]), words, words + real::second_block(op, sizeof(T)), op.inner,
-                        op.rows, op.columns, numbers<T>(call.output)});
+               Embed<T>{numbers<Wide<T>>(call.inputs[0]), words, positions_of<T>(call, words), Vocabulary(call),
+                        call.output.rows / call.samples, op.columns, numbers<T>(call.output)});
 }
 
 /// A word is a name: its number has no slope.
@@ -100,13 +125,13 @@ void input_gradient(const Device& device, const real::Call&, const real::Tensor&
 template <class T>
 void weight_gradient(const Device& device, const real::Call& call, const real::Tensor& d_output, void* d_weights) {
   const Operation& op = *call.operation;
-  const std::int64_t rows = call.samples * op.rows, columns = op.columns, numbers_each = columns * op.rows;
+  const std::int64_t rows = d_output.rows, columns = op.columns, numbers_each = columns * rows / call.samples;
   auto* const d_words = static_cast<Wide<T>*>(d_weights);
   const T* const gradient = numbers<T>(d_output);
   launch(words_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(kWordThreads), (2 * kWordThreads + 1) * sizeof(int),
-         device.stream, rows, columns, std::int64_t{op.inner}, numbers<Wide<T>>(call.inputs[0]), gradient, d_words);
-  each(device, numbers_each,
-       AddPositions<T>{call.samples, numbers_each, gradient, d_words + real::second_block(op, sizeof(T))});
+         device.stream, rows, columns, Vocabulary(call), numbers<Wide<T>>(call.inputs[0]), gradient, d_words);
+  if (Wide<T>* const d_positions = positions_of<T>(call, d_words))
+    each(device, numbers_each, AddPositions<T>{call.samples, numbers_each, gradient, d_positions});
 }
 
 }  // namespace

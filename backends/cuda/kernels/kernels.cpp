@@ -40,14 +40,32 @@ OperationKernels kernels_of(OperationKind kind) {
       return mean_square_kernels<T>();
     case OperationKind::SumSquare:
       return sum_square_kernels<T>();
-    default:  // No kernel: real::has_kernel() says so before a run.
+    default:  // No kernel: has_kernel() says so before a run.
       return {};
+  }
+}
+
+/// Operations without kernels for mixed precision, too.
+template <class T>
+OperationKernels unrounded_kernels_of(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::Router:
+      return linear_kernels<T>();
+    case OperationKind::GroupedLinear:
+      return grouped_linear_kernels<T>();
+    case OperationKind::Dispatch:
+      return dispatch_kernels<T>();
+    case OperationKind::Combine:
+      return combine_kernels<T>();
+    default:
+      return kernels_of<T>(kind);
   }
 }
 
 template <class T>
 class CudaKernels final : public real::Kernels {
   using Number = Wide<T>;
+  static constexpr bool kIsUnrounded = std::is_same_v<T, Number>;  ///< Not in mixed precision, which has no groups.
 
  public:
   explicit CudaKernels(const KernelTarget& place)
@@ -62,6 +80,11 @@ class CudaKernels final : public real::Kernels {
   void copy(const void* from, void* to, std::size_t bytes) override {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device_.stream), "a copy on the device");
     submitted(device_.stream, "a copy on the device");
+  }
+  void copy_rows(const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride, std::int64_t rows,
+                 std::int64_t columns) override {
+    cuda::copy_rows<T>(device_, static_cast<const T*>(from), from_stride, static_cast<T*>(to), to_stride, rows,
+                       columns);
   }
   void zero(void* to, std::size_t bytes) override {
     check(cudaMemsetAsync(to, 0, bytes, device_.stream), "cudaMemsetAsync");
@@ -96,20 +119,32 @@ class CudaKernels final : public real::Kernels {
     return flag_value == 0;
   }
 
+  void choose_experts(const Operation& op, real::Tensor scores, std::span<std::int32_t> experts) override {
+    if constexpr (kIsUnrounded) {
+      const Scratch<std::int32_t> chosen(memory_, std::ssize(experts));
+      cuda::choose_experts<T>(device_, op, scores, chosen.data());
+      staging_.download(experts.size_bytes(), chosen.data(), [&](const void* data) {
+        std::copy_n(static_cast<const std::int32_t*>(data), experts.size(), experts.begin());
+      });
+    } else {
+      Kernels::choose_experts(op, scores, experts);
+    }
+  }
+
   void forward(const real::Call& call) override {
-    const auto kernel = kernels_of<T>(call.operation->kind).forward;
+    const auto kernel = operation_kernels(call.operation->kind).forward;
     STAGECRAFT_CHECK(kernel);
     kernel(device_, call);
   }
   void input_gradient(const real::Call& call, real::Tensor d_output,
                       std::span<const real::Gradient> d_inputs) override {
     if (std::none_of(d_inputs.begin(), d_inputs.end(), [](const real::Gradient& d) { return bool(d.tensor); })) return;
-    const auto kernel = kernels_of<T>(call.operation->kind).input_gradient;
+    const auto kernel = operation_kernels(call.operation->kind).input_gradient;
     STAGECRAFT_CHECK(kernel);
     kernel(device_, call, d_output, d_inputs);
   }
   void weight_gradient(const real::Call& call, real::Tensor d_output, void* d_weights) override {
-    if (const auto kernel = kernels_of<T>(call.operation->kind).weight_gradient)
+    if (const auto kernel = operation_kernels(call.operation->kind).weight_gradient)
       kernel(device_, call, d_output, d_weights);
   }
   void add(real::Tensor from, real::Tensor to) override {
@@ -123,6 +158,32 @@ class CudaKernels final : public real::Kernels {
       cuda::scale<Number>(device_, t.size(), static_cast<Number>(factor), numbers<Number>(t));
     else
       cuda::scale<T>(device_, t.size(), static_cast<Number>(factor), numbers<T>(t));
+  }
+
+  void maximum(real::Tensor from, real::Tensor to) override {
+    if constexpr (kIsUnrounded)
+      cuda::maximum<T>(device_, to.size(), numbers<T>(from), numbers<T>(to));
+    else
+      Kernels::maximum(from, to);
+  }
+  void attention_part(const real::Call& call, const real::KeyPart& part) override {
+    if constexpr (kIsUnrounded)
+      cuda::attention_part<T>(device_, call, part);
+    else
+      Kernels::attention_part(call, part);
+  }
+  void attention_part_gradient(const real::Call& call, const real::KeyPart& part, real::Tensor d_output,
+                               real::Tensor d_input, real::Tensor d_keys) override {
+    if constexpr (kIsUnrounded)
+      cuda::attention_part_gradient<T>(device_, call, part, d_output, d_input, d_keys);
+    else
+      Kernels::attention_part_gradient(call, part, d_output, d_input, d_keys);
+  }
+  void divided_loss(real::DividedLossStep step, const real::Call& call, const real::DividedLoss& rows) override {
+    if constexpr (kIsUnrounded)
+      cuda::divided_cross_entropy<T>(device_, step, call, rows);
+    else
+      Kernels::divided_loss(step, call, rows);
   }
 
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
@@ -142,6 +203,13 @@ class CudaKernels final : public real::Kernels {
   }
 
  private:
+  static OperationKernels operation_kernels(OperationKind kind) {
+    if constexpr (kIsUnrounded)
+      return unrounded_kernels_of<T>(kind);
+    else
+      return kernels_of<T>(kind);
+  }
+
   Memory memory_;
   Staging staging_;
   Products products_;
@@ -149,6 +217,19 @@ class CudaKernels final : public real::Kernels {
 };
 
 }  // namespace
+
+bool has_kernel(const Operation& op) {
+  switch (op.kind) {
+    case OperationKind::Embedding:
+    case OperationKind::Router:
+    case OperationKind::Dispatch:
+    case OperationKind::GroupedLinear:
+    case OperationKind::Combine:
+      return true;
+    default:
+      return real::has_kernel(op);
+  }
+}
 
 std::unique_ptr<real::Kernels> make_kernels(const KernelTarget& place, std::size_t width) {
   if (width == real::kMixedWidth) return std::make_unique<CudaKernels<Bfloat16>>(place);

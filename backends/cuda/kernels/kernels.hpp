@@ -33,6 +33,9 @@ struct KernelTarget {
 /// by two threads at once.
 std::unique_ptr<real::Kernels> make_kernels(const KernelTarget&, std::size_t width);
 
+/// Whether there is a kernel of 4 and 8 bytes a number. Mixed precision has the kernels of real::has_kernel().
+bool has_kernel(const Operation&);
+
 /// The matrix products of this process whose algorithm was the fastest of several, timed, as text; all others take the
 /// first algorithm of cuBLASLt.
 std::vector<std::string> timed_products();

@@ -13,15 +13,6 @@ struct SpreadBias {
   __device__ void operator()(std::int64_t row, std::int64_t column) const { to[row * columns + column] = bias[column]; }
 };
 
-template <class T>
-struct AddNumber {
-  const T* from;
-  std::int64_t columns;
-  __device__ void operator()(std::int64_t row, int column, Wide<T>* sums) const {
-    sums[0] += from[row * columns + column];
-  }
-};
-
 Matrices whole(const void* data, std::int64_t columns, bool transposed = false) {
   return {.base = data, .stride = columns, .transposed = transposed};
 }

@@ -30,6 +30,66 @@ __global__ void cross_entropy_kernel(std::int64_t columns, double weight, const 
         valid ? std::log(static_cast<double>(parts.sum)) + static_cast<double>(parts.largest - x[target]) : nothing;
 }
 
+/// Largest score of each row.
+template <class T>
+__global__ void divided_largest_kernel(std::int64_t columns, const T* inputs, T* largest) {
+  const T* const x = inputs + std::int64_t{blockIdx.x} * columns;
+  T mine = -std::numeric_limits<T>::infinity();
+  for (std::int64_t i = threadIdx.x; i < columns; i += blockDim.x) mine = Larger<T>{}(mine, x[i]);
+  const T row_largest = joined(mine, shared_memory<T>(), Larger<T>{});
+  if (threadIdx.x == 0) largest[blockIdx.x] = row_largest;
+}
+
+/// The classes that are here, from `first` on, of `total`.
+struct Classes {
+  std::int64_t here = 0, first = 0, total = 0;
+  explicit Classes(const real::Call& call)
+      : here(call.operation->columns), first(call.first_word), total(call.words > 0 ? call.words : here) {}
+
+  /// A place beyond those that are here for a class that another device has.
+  template <class T>
+  __device__ std::int64_t place(T target) const {
+    const std::int64_t place = static_cast<std::int64_t>(target) - first;
+    return place >= 0 && place < here ? place : here;
+  }
+  template <class T>
+  __device__ bool knows(T target) const {
+    return target >= 0 && target < static_cast<T>(total) && target == std::floor(target);
+  }
+};
+
+/// exp(score - largest) and its sum in each row, and the score of the target less the largest, or zero. A class that is
+/// not known makes that NaN.
+template <class T>
+__global__ void divided_sums_kernel(Classes classes, const T* inputs, const T* targets, const T* largest,
+                                    T* exponentials, T* sums, T* scores) {
+  const auto shared = shared_memory<T>();
+  const std::int64_t row = blockIdx.x, columns = classes.here;
+  const T* const x = inputs + row * columns;
+  T* const to = exponentials + row * columns;
+  const T sum =
+      row_sum<T>(columns, shared, [=](std::int64_t i) { return to[i] = real::exponential(x[i] - largest[row]); });
+  if (threadIdx.x != 0) return;
+  sums[row] = sum;
+  scores[row] = std::numeric_limits<T>::quiet_NaN();
+  if (!classes.knows(targets[row])) return;
+  const std::int64_t place = classes.place(targets[row]);
+  scores[row] = place < columns ? x[place] - largest[row] : T{0};
+}
+
+template <class T>
+__global__ void divided_gradient_kernel(Classes classes, double weight, const T* targets, const T* sums,
+                                        const T* scores, T* gradients, double* losses) {
+  const std::int64_t row = blockIdx.x;
+  const auto all_classes = static_cast<double>(sums[row]);
+  const T factor = static_cast<T>(weight / all_classes);
+  const std::int64_t place = classes.knows(targets[row]) ? classes.place(targets[row]) : classes.here;
+  T* const gradient = gradients + row * classes.here;
+  for (std::int64_t i = threadIdx.x; i < classes.here; i += blockDim.x)
+    gradient[i] = gradient[i] * factor - (i == place ? static_cast<T>(weight) : T{0});
+  if (threadIdx.x == 0) losses[row] = std::log(all_classes) - static_cast<double>(scores[row]);
+}
+
 /// Sums of squares of y - t, one of each block; and the gradient of their sum, times factor / 2.
 template <class T>
 __global__ void squares_kernel(std::int64_t count, Wide<T> factor, const T* y, const Wide<T>* t, Wide<T>* gradient,
@@ -103,6 +163,33 @@ void input_gradient(const Device& device, const real::Call& call, const real::Te
 }
 
 }  // namespace
+
+template <class T>
+void divided_cross_entropy(const Device& device, real::DividedLossStep step, const real::Call& call,
+                           const real::DividedLoss& rows) {
+  const Operation& op = *call.operation;
+  const std::int64_t count = call.samples * op.rows;
+  const Classes classes(call);
+  const dim3 blocks(static_cast<unsigned>(count)), threads(threads_for(op.columns));
+  const std::size_t shared = threads.x * sizeof(T);
+  const T* const x = numbers<T>(call.inputs[0]);
+  const T* const targets = numbers<T>(call.inputs[1]);
+  T *const saved = numbers<T>(call.saved), *const largest = numbers<T>(rows.largest);
+  if (step == real::DividedLossStep::Largest)
+    return launch(divided_largest_kernel<T>, blocks, threads, shared, device.stream, classes.here, x, largest);
+  if (step == real::DividedLossStep::Sums)
+    return launch(divided_sums_kernel<T>, blocks, threads, shared, device.stream, classes, x, targets, largest, saved,
+                  numbers<T>(rows.sums), numbers<T>(rows.targets));
+  const double weight = call.scale / op.rows;
+  const Scratch<double> losses(*device.memory, count);
+  launch(divided_gradient_kernel<T>, blocks, threads, 0, device.stream, classes, weight, targets, numbers<T>(rows.sums),
+         numbers<T>(rows.targets), saved, losses.data());
+  sum_up(device, count, weight, losses, numbers<T>(call.output));
+}
+template void divided_cross_entropy<float>(const Device&, real::DividedLossStep, const real::Call&,
+                                           const real::DividedLoss&);
+template void divided_cross_entropy<double>(const Device&, real::DividedLossStep, const real::Call&,
+                                            const real::DividedLoss&);
 
 template <class T>
 OperationKernels cross_entropy_kernels() {

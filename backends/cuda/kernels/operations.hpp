@@ -57,6 +57,30 @@ OperationKernels mean_square_kernels();
 template <class T>
 OperationKernels sum_square_kernels();
 
+/// Experts, in numbers of 4 or 8 bytes.
+template <class T>
+OperationKernels grouped_linear_kernels();
+template <class T>
+OperationKernels dispatch_kernels();
+template <class T>
+OperationKernels combine_kernels();
+template <class T>
+void choose_experts(const Device&, const Operation&, const real::Tensor& scores, std::int32_t* chosen);
+
+/// For devices that divide an operation, in numbers of 4 or 8 bytes; see real::Kernels.
+template <class T>
+void attention_part(const Device&, const real::Call&, const real::KeyPart&);
+template <class T>
+void attention_part_gradient(const Device&, const real::Call&, const real::KeyPart&, const real::Tensor& d_output,
+                             const real::Tensor& d_input, const real::Tensor& d_keys);
+template <class T>
+void divided_cross_entropy(const Device&, real::DividedLossStep, const real::Call&, const real::DividedLoss&);
+template <class T>
+void maximum(const Device&, std::int64_t count, const T* from, T* to);
+
+template <class T>
+void copy_rows(const Device&, const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
+               std::int64_t columns);
 template <class T>
 void add(const Device&, std::int64_t count, const T* from, T* to);
 void narrow(const Device&, std::int64_t count, const float* from, Bfloat16* to);

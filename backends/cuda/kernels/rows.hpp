@@ -158,4 +158,14 @@ void add_column_sums(const Device& device, std::int64_t rows, std::int64_t colum
          static_cast<int>(chunks), static_cast<int>(columns), partial.data(), to);
 }
 
+/// The term of add_column_sums() that is a number of a matrix.
+template <class T>
+struct AddNumber {
+  const T* from;
+  std::int64_t columns;
+  __device__ void operator()(std::int64_t row, int column, Wide<T>* sums) const {
+    sums[0] += from[row * columns + column];
+  }
+};
+
 }  // namespace stagecraft::cuda

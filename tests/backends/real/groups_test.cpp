@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/real/program_executor.hpp"
+#include "backends/real/thread_communicator.hpp"
 #include "sim/training/random.hpp"
 #include "tests/backends/real/group_case.hpp"
 #include "tests/support/trials.hpp"
@@ -263,7 +264,7 @@ TEST_CASE("a member that fails or leaves does not hang its group") {
    private:
     bool fails_;
     real::GroupWaits waits_;
-    real::GroupCommunicator group_;
+    real::ThreadCommunicator group_;
   };
   Program program = test::real_program(
       "gpipe", test::plan_of(test::divided_net(1, 1, 4, 8), {.degrees = {.replicas = 2}}), test::policy("flush"), 1);

@@ -6,8 +6,9 @@
 
 #include "backends/cuda/kernels/kernels.hpp"
 #include "backends/cuda/run.hpp"
-#include "tests/backends/real/run_case.hpp"
+#include "tests/backends/real/group_case.hpp"
 #include "tests/support/nets.hpp"
+#include "tests/support/trials.hpp"
 #ifdef STAGECRAFT_EMULATED_GPU
 #include "tests/support/emulated_gpu/streams.hpp"
 #endif
@@ -52,31 +53,50 @@ double furthest(const Learnt& ours, const Learnt& theirs) {
 }
 
 /// Products may be summed in another order than on the CPU, but in the same one each time.
+void compare(const Program& program, const Learnt& cpu, const GpuOptions& gpu_options, double bound,
+             int orders = kOrders) {
+  const auto maker = [](cudaStream_t stream, int multiprocessors, std::size_t width) {
+    return cuda::make_kernels({stream, multiprocessors}, width);
+  };
+  std::optional<Learnt> first;
+  for (int order = 0; order < orders; ++order) {
+    CAPTURE(order);
+    set_order(order);
+    cuda::Options options;
+    options.gpu = gpu_options;
+    options.copy_kernel = cuda::copy_by_kernel;
+    options.fills_new_memory = true;
+    const Timeline gpu = cuda::run(program, maker, options);
+    CHECK(furthest(*gpu.learnt, cpu) <= bound);
+    if (!first) first = gpu.learnt;
+    if (gpu_options.graph) CHECK(gpu.enqueued->launches == 2);
+    CHECK(gpu.learnt->losses == first->losses);
+    CHECK(gpu.learnt->weights == first->weights);
+  }
+}
+
+GpuOptions as_graphs(GpuOptions options) {
+  options.graph = true;
+  options.timing = GpuTiming::Off;
+  return options;
+}
+
 void compare(const Trial& t, double bound) {
   CAPTURE(t.schedule);
   const WeightsRule& rule = test::policy(t.policy);
   const Program program =
       test::with_workload(test::real_program(t.schedule, t.plan, rule, 3), t.model, t.plan, rule, t.training);
-  const Learnt cpu = test::really_run(program, t.model, t.plan, rule, t.training, true).learnt();
-  const auto maker = [](cudaStream_t stream, int multiprocessors, std::size_t width) {
-    return cuda::make_kernels({stream, multiprocessors}, width);
-  };
-  std::optional<Learnt> first;
-  for (int order = 0; order < kOrders; ++order) {
-    CAPTURE(order);
-    set_order(order);
-    cuda::Options options;
-    options.gpu.messages = t.messages;
-    options.copy_kernel = cuda::copy_by_kernel;
-    if (t.graph) options.gpu.graph = true, options.gpu.timing = GpuTiming::Off;
-    options.fills_new_memory = true;
-    const Timeline gpu = cuda::run(program, maker, options);
-    CHECK(furthest(*gpu.learnt, cpu) <= bound);
-    if (!first) first = gpu.learnt;
-    if (t.graph) CHECK(gpu.enqueued->launches == 2);
-    CHECK(gpu.learnt->losses == first->losses);
-    CHECK(gpu.learnt->weights == first->weights);
-  }
+  GpuOptions options;
+  options.messages = t.messages;
+  compare(program, test::really_run(program, t.model, t.plan, rule, t.training, true).learnt(),
+          t.graph ? as_graphs(options) : options, bound);
+}
+
+void compare_group(const test::GroupCase& c, const ModelGraph& model, const Training& training, double bound) {
+  const std::string text = to_text(c);
+  CAPTURE(text);
+  const test::GroupRun cpu = test::run_group(model, c, training, 2);
+  compare(cpu.program, cpu.learnt(), {}, bound, test::trials(kOrders, 1));
 }
 
 }  // namespace
@@ -147,6 +167,36 @@ TEST_CASE("iterations as graphs, messages by NCCL") {
   t.messages = GpuMessages::Nccl;
   t.graph = true;
   compare(t, 1e-12);
+}
+
+TEST_CASE("groups of devices: tensor, context, divided states") {
+  const ModelGraph decoder = test::decoder_net(1, false);
+  const Training training = test::training_of(OptimizerKind::Momentum, 0.01);
+  for (const bool sequence : {false, true})
+    compare_group(
+        {.stages = 2, .degrees = {.tensor = 2, .sequence = sequence}, .micro_batches = 1, .micro_batch_size = 2},
+        decoder, training, 1e-12);
+  for (const ContextExchange exchange : {ContextExchange::Ring, ContextExchange::AllGather, ContextExchange::AllToAll})
+    compare_group({.degrees = {.context = 2}, .exchange = exchange, .micro_batches = 1, .micro_batch_size = 2}, decoder,
+                  training, 1e-12);
+  compare_group({.degrees = {.replicas = 2},
+                 .sharding = StateSharding::Weights,
+                 .reshard = true,
+                 .micro_batches = 1,
+                 .micro_batch_size = 2},
+                decoder, training, 1e-12);
+  compare_group({.stages = 2, .degrees = {.replicas = 2, .tensor = 2, .sequence = true}}, test::divided_net(2, 8, 4, 8),
+                test::training_of(OptimizerKind::Integer, 1, "integers"), 0);
+}
+
+TEST_CASE("groups of devices: experts, and experts on one device") {
+  const Training training = test::training_of(OptimizerKind::Momentum, 0.01);
+  const ModelGraph mixture = test::mixture_net(1, false);
+  compare_group({.degrees = {.replicas = 2, .expert = 2}, .micro_batches = 1, .micro_batch_size = 2}, mixture, training,
+                1e-12);
+  compare_group({.micro_batches = 1, .micro_batch_size = 2}, mixture, training, 1e-12);
+  compare_group({.degrees = {.replicas = 4, .expert = 2, .expert_tensor = 2}, .micro_batches = 1},
+                test::experts_net(1, 8, 4, 8), test::training_of(OptimizerKind::Integer, 1, "integers"), 0);
 }
 
 }  // namespace stagecraft::device_test

@@ -43,6 +43,10 @@ class QueuedCpu : public real::Kernels {
     cudaStreamSynchronize(stream_);
     return kernels_->finite(tensor);
   }
+  void choose_experts(const Operation& op, real::Tensor scores, std::span<std::int32_t> experts) override {
+    cudaStreamSynchronize(stream_);
+    kernels_->choose_experts(op, scores, experts);
+  }
   void forward(const real::Call& call) override {
     enqueue([this, saved_call = real::KeptCall(call)] { kernels_->forward(saved_call.call()); });
   }
@@ -66,6 +70,23 @@ class QueuedCpu : public real::Kernels {
   }
   void narrow(real::Tensor from, real::Tensor to) override {
     enqueue([this, from, to] { kernels_->narrow(from, to); });
+  }
+  void maximum(real::Tensor from, real::Tensor to) override {
+    enqueue([this, from, to] { kernels_->maximum(from, to); });
+  }
+  void attention_part(const real::Call& call, const real::KeyPart& part) override {
+    enqueue([this, saved_call = real::KeptCall(call), part] { kernels_->attention_part(saved_call.call(), part); });
+  }
+  void attention_part_gradient(const real::Call& call, const real::KeyPart& part, real::Tensor d_output,
+                               real::Tensor d_input, real::Tensor d_keys) override {
+    enqueue([this, saved_call = real::KeptCall(call), part, d_output, d_input, d_keys] {
+      kernels_->attention_part_gradient(saved_call.call(), part, d_output, d_input, d_keys);
+    });
+  }
+  void divided_loss(real::DividedLossStep step, const real::Call& call, const real::DividedLoss& rows) override {
+    enqueue([this, step, saved_call = real::KeptCall(call), rows] {
+      kernels_->divided_loss(step, saved_call.call(), rows);
+    });
   }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {

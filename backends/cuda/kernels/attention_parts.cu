@@ -1,0 +1,191 @@
+// Attention over one part of the keys and values after another, as CPUs do it.
+#include <cmath>
+#include <limits>
+
+#include "backends/cuda/kernels/matmul.hpp"
+#include "backends/cuda/kernels/rows.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+template <class T>
+T score_scale(const Operation& op) {
+  return static_cast<T>(1 / std::sqrt(static_cast<double>(op.columns / op.heads)));
+}
+
+/// The scores of the heads of a sample for one part of the keys; a block has a row of a head.
+struct PartRows {
+  std::int64_t queries = 0, keys = 0, width = 0, columns = 0;
+  std::int64_t first_query = 0, first_key = 0, all_keys = 0;
+  bool causal = false, is_first = false;
+
+  PartRows(const real::Call& call, const real::KeyPart& part)
+      : queries(call.operation->rows),
+        keys(part.keys.rows / call.samples),
+        width(call.operation->columns / call.operation->heads),
+        columns(call.operation->columns),
+        first_query(call.first_row),
+        first_key(part.first_row),
+        all_keys(part.all_rows),
+        causal(call.operation->causal),
+        is_first(part.is_first) {}
+  /// Keys of this part that a query sees: none, some of the first, or all.
+  __device__ std::int64_t seen(std::int64_t query) const {
+    const std::int64_t count = (causal ? first_query + query + 1 : all_keys) - first_key;
+    return count < 0 ? 0 : count < keys ? count : keys;
+  }
+  /// Where the numbers of a head begin in a row of the output.
+  __device__ std::int64_t in_output(std::int64_t query, std::int64_t head) const {
+    return query * columns + head * width;
+  }
+};
+
+/// The largest score of each row of the heads of a sample, and the sum of exp(score - largest), over the parts so far.
+template <class T>
+struct Statistics {
+  T* numbers = nullptr;
+  __device__ T& largest(const PartRows& rows, std::int64_t head, std::int64_t query) const {
+    return numbers[head * 2 * rows.queries + query];
+  }
+  __device__ T& sum(const PartRows& rows, std::int64_t head, std::int64_t query) const {
+    return numbers[(head * 2 + 1) * rows.queries + query];
+  }
+};
+
+/// Turns scores into exp(score - largest), and shrinks what was summed before to the largest score so far.
+template <class T>
+__global__ void take_in_kernel(PartRows rows, T scale, T* all_scores, Statistics<T> statistics, T* output) {
+  const auto shared = shared_memory<T>();
+  const std::int64_t query = blockIdx.x % rows.queries, head = blockIdx.x / rows.queries, seen = rows.seen(query);
+  T* const scores = all_scores + std::int64_t{blockIdx.x} * rows.keys;
+  T* const y = output + rows.in_output(query, head);
+  const T before = rows.is_first ? -std::numeric_limits<T>::infinity() : statistics.largest(rows, head, query);
+  T largest = before;
+  for (std::int64_t i = threadIdx.x; i < seen; i += blockDim.x) largest = Larger<T>{}(largest, scale * scores[i]);
+  largest = joined(largest, shared, Larger<T>{});
+  for (std::int64_t i = threadIdx.x; i < rows.keys; i += blockDim.x)
+    scores[i] = i < seen ? real::exponential(scale * scores[i] - largest) : T{0};
+  const T sum = row_sum<T>(seen, shared, [=](std::int64_t i) { return scores[i]; });
+  const T factor = std::isinf(before) ? T{0} : real::exponential(before - largest);
+  for (std::int64_t i = threadIdx.x; i < rows.width; i += blockDim.x) y[i] = rows.is_first ? T{0} : factor * y[i];
+  if (threadIdx.x != 0) return;
+  T& sum_so_far = statistics.sum(rows, head, query);
+  sum_so_far = rows.is_first ? sum : factor * sum_so_far + sum;
+  statistics.largest(rows, head, query) = largest;
+}
+
+template <class T>
+__global__ void divide_kernel(PartRows rows, Statistics<T> statistics, T* output) {
+  const std::int64_t query = blockIdx.x % rows.queries, head = blockIdx.x / rows.queries;
+  const T inverse = 1 / statistics.sum(rows, head, query);
+  T* const y = output + rows.in_output(query, head);
+  for (std::int64_t i = threadIdx.x; i < rows.width; i += blockDim.x) y[i] *= inverse;
+}
+
+/// Turns scores into probabilities, and gradients of probabilities into gradients of Q K^T.
+template <class T>
+__global__ void part_gradient_kernel(PartRows rows, T scale, Statistics<T> statistics, const T* output,
+                                     const T* d_output, T* all_scores, T* all_gradients) {
+  const std::int64_t query = blockIdx.x % rows.queries, head = blockIdx.x / rows.queries, seen = rows.seen(query);
+  T* const p = all_scores + std::int64_t{blockIdx.x} * rows.keys;
+  T* const d = all_gradients + std::int64_t{blockIdx.x} * rows.keys;
+  const T* const y = output + rows.in_output(query, head);
+  const T* const dy = d_output + rows.in_output(query, head);
+  const T along = row_sum<T>(rows.width, shared_memory<T>(), [=](std::int64_t i) { return dy[i] * y[i]; });
+  const T largest = statistics.largest(rows, head, query), inverse = 1 / statistics.sum(rows, head, query);
+  for (std::int64_t i = threadIdx.x; i < rows.keys; i += blockDim.x) {
+    p[i] = i < seen ? real::exponential(scale * p[i] - largest) * inverse : T{0};
+    d[i] = scale * p[i] * (d[i] - along);
+  }
+}
+
+/// The matrices of all heads of a sample: in queries, in keys and values, in the output, and scores.
+template <class T>
+class PartHeads {
+ public:
+  PartHeads(const Device& device, const real::Call& call, const PartRows& rows, std::int64_t sample)
+      : device_(device), heads_(call.operation->heads), rows_(rows), sample_(sample) {}
+
+  Matrices queries(const real::Tensor& x) const { return at(x, rows_.queries, 0); }
+  Matrices keys(const real::Tensor& keys) const { return at(keys, rows_.keys, 0); }
+  Matrices values(const real::Tensor& keys) const { return at(keys, rows_.keys, rows_.columns); }
+  Matrices output(const real::Tensor& y) const { return at(y, rows_.queries, 0); }
+  Matrices scores(const T* data) const { return {data, 0, rows_.keys, rows_.queries * rows_.keys, false}; }
+  T* rows_of_output(const real::Tensor& y) const { return numbers<T>(y) + sample_ * rows_.queries * rows_.columns; }
+  Statistics<T> statistics(const real::Tensor& saved) const {
+    return {numbers<T>(saved) + sample_ * heads_ * 2 * rows_.queries};
+  }
+  void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const Matrices& a, const Matrices& b, const Matrices& c,
+                bool add) const {
+    device_.products->multiply({m, n, k, heads_}, a, b, c, add);
+  }
+
+ private:
+  Matrices at(const real::Tensor& tensor, std::int64_t rows, std::int64_t first_column) const {
+    return {tensor.data, sample_ * rows * tensor.columns + first_column, tensor.columns, rows_.width, false};
+  }
+
+  const Device& device_;
+  std::int64_t heads_;
+  const PartRows& rows_;
+  std::int64_t sample_;
+};
+
+Matrices transposed(Matrices m) {
+  m.transposed = true;
+  return m;
+}
+
+}  // namespace
+
+template <class T>
+void attention_part(const Device& device, const real::Call& call, const real::KeyPart& part) {
+  const PartRows rows(call, part);
+  const std::int64_t all_rows = call.operation->heads * rows.queries;
+  const dim3 blocks(static_cast<unsigned>(all_rows)), threads(threads_for(rows.keys));
+  const Scratch<T> scratch(*device.memory, all_rows * rows.keys);
+  for (std::int64_t sample = 0; sample < call.samples; ++sample) {
+    const PartHeads<T> heads(device, call, rows, sample);
+    const Matrices scores = heads.scores(scratch.data()), output = heads.output(call.output);
+    heads.multiply(rows.queries, rows.keys, rows.width, heads.queries(call.inputs[0]),
+                   transposed(heads.keys(part.keys)), scores, false);
+    launch(take_in_kernel<T>, blocks, threads, threads.x * sizeof(T), device.stream, rows,
+           score_scale<T>(*call.operation), scratch.data(), heads.statistics(call.saved),
+           heads.rows_of_output(call.output));
+    heads.multiply(rows.queries, rows.width, rows.keys, scores, heads.values(part.keys), output, true);
+    if (part.is_last)
+      launch(divide_kernel<T>, blocks, threads, 0, device.stream, rows, heads.statistics(call.saved),
+             heads.rows_of_output(call.output));
+  }
+}
+
+template <class T>
+void attention_part_gradient(const Device& device, const real::Call& call, const real::KeyPart& part,
+                             const real::Tensor& d_output, const real::Tensor& d_input, const real::Tensor& d_keys) {
+  const PartRows rows(call, part);
+  const std::int64_t all_rows = call.operation->heads * rows.queries;
+  const dim3 blocks(static_cast<unsigned>(all_rows)), threads(threads_for(rows.keys));
+  const Scratch<T> probabilities(*device.memory, all_rows * rows.keys), gradients(*device.memory, all_rows * rows.keys);
+  for (std::int64_t sample = 0; sample < call.samples; ++sample) {
+    const PartHeads<T> heads(device, call, rows, sample);
+    const Matrices p = heads.scores(probabilities.data()), d = heads.scores(gradients.data());
+    const Matrices q = heads.queries(call.inputs[0]), k = heads.keys(part.keys), dy = heads.output(d_output);
+    heads.multiply(rows.queries, rows.keys, rows.width, q, transposed(k), p, false);
+    heads.multiply(rows.queries, rows.keys, rows.width, dy, transposed(heads.values(part.keys)), d, false);
+    launch(part_gradient_kernel<T>, blocks, threads, threads.x * sizeof(T), device.stream, rows,
+           score_scale<T>(*call.operation), heads.statistics(call.saved), heads.rows_of_output(call.output),
+           heads.rows_of_output(d_output), probabilities.data(), gradients.data());
+    heads.multiply(rows.keys, rows.width, rows.queries, transposed(p), dy, heads.values(d_keys), true);
+    heads.multiply(rows.queries, rows.width, rows.keys, d, k, heads.queries(d_input), true);
+    heads.multiply(rows.keys, rows.width, rows.queries, transposed(d), q, heads.keys(d_keys), true);
+  }
+}
+
+template void attention_part<float>(const Device&, const real::Call&, const real::KeyPart&);
+template void attention_part<double>(const Device&, const real::Call&, const real::KeyPart&);
+template void attention_part_gradient<float>(const Device&, const real::Call&, const real::KeyPart&,
+                                             const real::Tensor&, const real::Tensor&, const real::Tensor&);
+template void attention_part_gradient<double>(const Device&, const real::Call&, const real::KeyPart&,
+                                              const real::Tensor&, const real::Tensor&, const real::Tensor&);
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,106 @@
+#include "backends/cuda/member_threads.hpp"
+
+#include <utility>
+
+#include "backends/cuda/driver.hpp"
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft::cuda {
+namespace {
+
+struct Unwound {};
+
+/// Makes the GPU that is current here current again in the end: other threads choose theirs meanwhile.
+class SameGpu {
+ public:
+  SameGpu() { check(cudaGetDevice(&gpu_), "cudaGetDevice"); }
+  SameGpu(const SameGpu&) = delete;
+  SameGpu& operator=(const SameGpu&) = delete;
+  ~SameGpu() { cudaSetDevice(gpu_); }
+
+ private:
+  int gpu_ = 0;
+};
+
+}  // namespace
+
+thread_local MemberThreads::Member* MemberThreads::current_ = nullptr;
+
+MemberThreads::~MemberThreads() {
+  for (const auto& [device, member] : members_) {
+    {
+      const std::lock_guard lock(mutex_);
+      member->ends = true;
+    }
+    member->wake.notify_one();
+    member->thread.join();
+  }
+}
+
+void MemberThreads::run(int device, std::function<void()> work) {
+  std::unique_ptr<Member>& member = members_[device];
+  if (!member) {
+    member = std::make_unique<Member>();
+    member->thread = std::thread([this, &m = *member] { loop(m); });
+  }
+  STAGECRAFT_CHECK(!member->work);
+  member->work = std::move(work);
+  give_turn(*member);
+}
+
+bool MemberThreads::resume() {
+  if (released_.empty()) return false;
+  const int device = released_.front();
+  released_.pop_front();
+  give_turn(*members_.at(device));
+  return true;
+}
+
+void MemberThreads::give_turn(Member& member) {
+  const SameGpu same;
+  std::unique_lock lock(mutex_);
+  is_back_ = false;
+  member.has_turn = true;
+  member.wake.notify_one();
+  back_.wait(lock, [this] { return is_back_; });
+  if (member.failure) std::rethrow_exception(std::exchange(member.failure, nullptr));
+}
+
+bool MemberThreads::wait_for_turn(Member& member, std::unique_lock<std::mutex>& lock) {
+  member.wake.wait(lock, [&] { return member.has_turn || member.ends; });
+  return !member.ends;
+}
+
+bool MemberThreads::hand_back(Member& member) {
+  std::unique_lock lock(mutex_);
+  member.has_turn = false;
+  is_back_ = true;
+  back_.notify_one();
+  return wait_for_turn(member, lock);
+}
+
+void MemberThreads::pause() {
+  const SameGpu same;
+  if (!hand_back(*current_)) throw Unwound();
+}
+
+void MemberThreads::loop(Member& member) {
+  const Metered metered(&meter_);
+  current_ = &member;
+  {
+    std::unique_lock lock(mutex_);
+    if (!wait_for_turn(member, lock)) return;
+  }
+  do {
+    try {
+      member.work();
+    } catch (const Unwound&) {
+      return;
+    } catch (...) {
+      member.failure = std::current_exception();
+    }
+    member.work = nullptr;
+  } while (hand_back(member));
+}
+
+}  // namespace stagecraft::cuda

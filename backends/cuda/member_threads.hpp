@@ -1,0 +1,59 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "backends/cuda/launch_meter.hpp"
+
+namespace stagecraft::cuda {
+
+/// A host thread for each device that meets others inside of its instructions. Either one of them runs or the thread
+/// that made them, so work is enqueued in one order, which is the same in every run.
+class MemberThreads {
+ public:
+  /// `meter` counts the work that the threads enqueue.
+  explicit MemberThreads(LaunchMeter& meter) : meter_(meter) {}
+  MemberThreads(const MemberThreads&) = delete;
+  MemberThreads& operator=(const MemberThreads&) = delete;
+  /// Unwinds what pauses.
+  ~MemberThreads();
+
+  /// Runs work on the thread of a device, which has none yet, until it pauses or ends. Throws what it throws.
+  void run(int device, std::function<void()> work);
+  /// Called by work: returns when release() has named its device and resume() has come to it.
+  void pause();
+  void release(int device) { released_.push_back(device); }
+  /// Goes on with the device that was released first, as run() does; false: there is none.
+  bool resume();
+
+ private:
+  struct Member {
+    std::function<void()> work;  ///< Null when there is none.
+    std::exception_ptr failure;
+    bool has_turn = false, ends = false;
+    std::condition_variable wake;
+    std::thread thread;
+  };
+  void loop(Member&);
+  void give_turn(Member&);
+  /// False when the thread is to end.
+  bool hand_back(Member&);
+  bool wait_for_turn(Member&, std::unique_lock<std::mutex>&);
+
+  static thread_local Member* current_;  ///< The member whose thread it is.
+
+  LaunchMeter& meter_;
+  std::mutex mutex_;
+  std::condition_variable back_;
+  bool is_back_ = true;  ///< The turn is with the thread that calls run().
+  std::map<int, std::unique_ptr<Member>> members_;
+  std::deque<int> released_;
+};
+
+}  // namespace stagecraft::cuda

@@ -1,0 +1,160 @@
+// Kernels for devices that divide an operation, against the kernels of the CPU.
+#include "tests/backends/cuda/kernels/computation.hpp"
+
+namespace stagecraft::kernels_of_groups_test {
+using test::bound_of;
+using test::Computation;
+using test::Results;
+
+namespace {
+
+constexpr std::size_t kWidths[] = {4, 8};
+
+}  // namespace
+
+TEST_CASE("the larger of two numbers") {
+  for (const std::size_t width : kWidths)
+    test::compare_with_cpu(width, 0, [](Computation& c) {
+      const real::Tensor from = c.array(7, 33), to = c.array(7, 33);
+      c.kernels().maximum(from, to);
+      return Results{c.numbers(to)};
+    });
+}
+
+TEST_CASE("some columns of some rows are copied, and the others stay") {
+  for (const std::size_t width : kWidths)
+    test::compare_with_cpu(width, 0, [&](Computation& c) {
+      const real::Tensor from = c.array(9, 40), to = c.array(7, 50);
+      c.kernels().copy_rows(static_cast<const char*>(from.data) + 3 * width, 40,
+                            static_cast<char*>(to.data) + 5 * width, 50, 6, 33);
+      return Results{c.numbers(to)};
+    });
+}
+
+TEST_CASE("embeddings of some words, of some rows, with and without positions") {
+  for (const std::size_t width : kWidths)
+    for (const bool positions : {false, true})
+      for (const int first_word : {0, 5})
+        test::compare_with_cpu(width, 0, [&](Computation& c) {
+          Operation op{.kind = OperationKind::Embedding, .rows = 12, .columns = 5, .inner = 9};
+          op.positions = positions;
+          real::Call call;
+          const real::Tensor input = c.words(3 * 4, 20), weights = c.array(1, real::blocks(op, width).total);
+          const real::Tensor d_weights = c.array(1, weights.columns), output = c.array(3 * 4, 5);
+          call.operation = &op;
+          call.samples = 3;
+          call.inputs = {&input, 1};
+          call.weights = weights.data;
+          call.output = output;
+          call.first_row = 8;
+          call.first_word = first_word, call.words = 20;
+          c.kernels().forward(call);
+          c.kernels().weight_gradient(call, c.array(3 * 4, 5), d_weights.data);
+          return Results{c.numbers(output), c.numbers(d_weights)};
+        });
+}
+
+TEST_CASE("cross entropy over some classes, step by step") {
+  for (const std::size_t width : kWidths)
+    for (const int first_word : {0, 7})
+      test::compare_with_cpu(width, bound_of(width), [&](Computation& c) {
+        const Operation op{.kind = OperationKind::CrossEntropy, .rows = 6, .columns = 9};
+        const real::Tensor inputs[] = {c.array(3 * 6, 9), c.words(3 * 6, 23)};
+        real::Call call;
+        call.operation = &op;
+        call.samples = 3;
+        call.inputs = inputs;
+        call.saved = c.array(3 * 6, 9);
+        call.output = c.array(1, 1);
+        call.scale = 1.0 / 64;
+        call.first_word = first_word, call.words = 23;
+        const real::DividedLoss rows{c.array(1, 18), c.array(1, 18), c.array(1, 18)};
+        Results results;
+        using enum real::DividedLossStep;
+        c.kernels().divided_loss(Largest, call, rows);
+        results.push_back(c.numbers(rows.largest));
+        c.kernels().divided_loss(Sums, call, rows);
+        results.push_back(c.numbers(rows.sums));
+        results.push_back(c.numbers(rows.targets));
+        c.kernels().divided_loss(Gradient, call, rows);
+        results.push_back(c.numbers(call.saved));
+        results.push_back(c.numbers(call.output));
+        return results;
+      });
+}
+
+TEST_CASE("a class beyond the last one makes the loss NaN") {
+  test::Gpu gpu(8);
+  Computation c(gpu.kernels());
+  const Operation op{.kind = OperationKind::CrossEntropy, .rows = 1, .columns = 4};
+  const real::Tensor inputs[] = {c.array(1, 4), c.words(1, 1)};
+  c.kernels().upload(std::vector{8.0}, inputs[1].data);
+  real::Call call;
+  call.operation = &op;
+  call.inputs = inputs;
+  call.saved = c.array(1, 4);
+  call.output = c.array(1, 1);
+  call.words = 8;
+  const real::DividedLoss rows{c.array(1, 1), c.array(1, 1), c.array(1, 1)};
+  using enum real::DividedLossStep;
+  for (const auto step : {Largest, Sums, Gradient}) c.kernels().divided_loss(step, call, rows);
+  CHECK(std::isnan(c.numbers(call.output).front()));
+}
+
+TEST_CASE("attention of some rows to the keys of all") {
+  for (const std::size_t width : kWidths)
+    for (const bool causal : {false, true})
+      for (const bool add : {false, true})
+        test::compare_with_cpu(width, bound_of(width), [&](Computation& c) {
+          Operation op{.kind = OperationKind::Attention, .rows = 4, .columns = 12};
+          op.heads = 3, op.causal = causal;
+          const real::Tensor inputs[] = {c.array(2 * 4, 36), c.array(2 * 12, 24)};
+          real::Call call;
+          call.operation = &op;
+          call.samples = 2;
+          call.inputs = inputs;
+          call.first_row = 4;
+          call.saved = c.array(2, 3 * 4 * 12);
+          call.output = c.array(2 * 4, 12);
+          const real::Gradient to[] = {{c.array(2 * 4, 36), add}, {c.array(2 * 12, 24), !add}};
+          c.kernels().forward(call);
+          c.kernels().input_gradient(call, c.array(2 * 4, 12), to);
+          return Results{c.numbers(call.output), c.numbers(call.saved), c.numbers(to[0].tensor),
+                         c.numbers(to[1].tensor)};
+        });
+}
+
+TEST_CASE("attention to one part of the keys after another") {
+  constexpr int kParts = 3, kRows = 4;
+  for (const std::size_t width : kWidths)
+    for (const bool causal : {false, true})
+      for (int rank = 0; rank < kParts; ++rank)
+        test::compare_with_cpu(width, bound_of(width), [&](Computation& c) {
+          Operation op{.kind = OperationKind::Attention, .rows = kRows, .columns = 12};
+          op.heads = 3, op.causal = causal;
+          const real::Tensor input = c.array(2 * kRows, 36);
+          real::Call call;
+          call.operation = &op;
+          call.samples = 2;
+          call.inputs = {&input, 1};
+          call.first_row = rank * kRows;
+          call.saved = c.array(2, 3 * 2 * kRows);
+          call.output = c.array(2 * kRows, 12);
+          std::vector<real::KeyPart> parts;
+          for (int step = 0; step < kParts; ++step)
+            parts.push_back({c.array(2 * kRows, 24), (rank - step + kParts) % kParts * kRows, kParts * kRows, step == 0,
+                             step + 1 == kParts});
+          for (const real::KeyPart& part : parts) c.kernels().attention_part(call, part);
+          Results results{c.numbers(call.output), c.numbers(call.saved)};
+          const real::Tensor dy = c.array(2 * kRows, 12), d_input = c.array(2 * kRows, 36);
+          for (const real::KeyPart& part : parts) {
+            const real::Tensor d_keys = c.array(2 * kRows, 24);
+            c.kernels().attention_part_gradient(call, part, dy, d_input, d_keys);
+            results.push_back(c.numbers(d_keys));
+          }
+          results.push_back(c.numbers(d_input));
+          return results;
+        });
+}
+
+}  // namespace stagecraft::kernels_of_groups_test
