@@ -36,7 +36,7 @@ class TensorExchange {
   /// What arrived over an edge for a piece, one array for each value of the crossing; it is forgotten here.
   std::vector<Array> collect(int edge, StageId to, int micro, int replica, bool gradient);
 
-  void forget();  ///< Drops everything that is in flight.
+  void forget();                                 ///< Drops everything that is in flight.
   bool empty() const { return boxes_.empty(); }  ///< Whether no message waits for its reader.
 
   void carry(int transfer, const Copier&);  ///< Both ends are here.
