@@ -6,7 +6,7 @@ namespace stagecraft::cuda {
 namespace {
 
 /// Calls visit(expert, its first row, number of its rows) for experts that have rows. The host knows the rows, so each
-/// expert is a product of its own.
+/// expert is one matrix product.
 template <class Visit>
 void for_each_expert(const real::Call& call, Visit&& visit) {
   for (std::int64_t e = 0; e < call.operation->experts; ++e)
@@ -18,14 +18,6 @@ void for_each_expert(const real::Call& call, Visit&& visit) {
 Matrices rows_from(const void* data, std::int64_t first, std::int64_t columns, bool transposed = false) {
   return {.base = data, .offset = first * columns, .stride = columns, .transposed = transposed};
 }
-
-template <class T>
-struct SpreadRow {
-  const T* row;
-  std::int64_t columns;
-  T* to;
-  __device__ void operator()(std::int64_t r, std::int64_t column) const { to[r * columns + column] = row[column]; }
-};
 
 template <class T>
 void forward(const Device& device, const real::Call& call) {

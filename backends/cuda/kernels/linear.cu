@@ -5,14 +5,6 @@
 namespace stagecraft::cuda {
 namespace {
 
-template <class T>
-struct SpreadBias {
-  const T* bias;
-  std::int64_t columns;
-  T* to;
-  __device__ void operator()(std::int64_t row, std::int64_t column) const { to[row * columns + column] = bias[column]; }
-};
-
 Matrices whole(const void* data, std::int64_t columns, bool transposed = false) {
   return {.base = data, .stride = columns, .transposed = transposed};
 }
@@ -26,7 +18,7 @@ void forward(const Device& device, const real::Call& call) {
   const Matrices out = whole(call.output.data, op.columns);
   if (op.bias && device.products->multiply_with_bias(shape, in, weights, out, bias)) return;
   if (op.bias)
-    each_in_rows(device, call.output.rows, op.columns, SpreadBias<T>{bias, op.columns, numbers<T>(call.output)});
+    each_in_rows(device, call.output.rows, op.columns, SpreadRow<T>{bias, op.columns, numbers<T>(call.output)});
   device.products->multiply(shape, in, weights, out, op.bias);
 }
 

@@ -158,6 +158,15 @@ void add_column_sums(const Device& device, std::int64_t rows, std::int64_t colum
          static_cast<int>(chunks), static_cast<int>(columns), partial.data(), to);
 }
 
+/// Copies a row, such as biases, to each row of a matrix.
+template <class T>
+struct SpreadRow {
+  const T* row;
+  std::int64_t columns;
+  T* to;
+  __device__ void operator()(std::int64_t r, std::int64_t column) const { to[r * columns + column] = row[column]; }
+};
+
 /// The term of add_column_sums() that is a number of a matrix.
 template <class T>
 struct AddNumber {
