@@ -294,9 +294,13 @@ class Checker {
       const auto near = std::find_if(spelt.members.begin(), spelt.members.end(), [&](const Member& m) {
         return closest(m.key, std::vector<std::string>{selector.name}).has_value();
       });
+      const auto [synonym, meant] = synonym_with_value(spelt, selector);
       if (near != spelt.members.end()) {
         problems_.add(near->where, under(path, near->key), "no such field",
                       fmt::format("did you mean '{}'?", selector.name), "unknown-field");
+      } else if (synonym) {
+        problems_.add(synonym->where, under(path, synonym->key), "no such field",
+                      fmt::format("did you mean '{}: {}'?", selector.name, meant), "unknown-field");
       } else {
         problems_.add(written.where, inner, "this field is missing", selector.text_doc, "missing-field");
       }
@@ -304,6 +308,14 @@ class Checker {
     Value stand_in = written;
     stand_in.unreadable = true;
     return stand_in;
+  }
+
+  /// The key that with its value is another name of a value of `selector`, as `zero: 1`, and that value.
+  static std::pair<const Member*, std::string> synonym_with_value(const Value& map, const Field& selector) {
+    for (const Member& member : map.members)
+      if (member.value.is_scalar())
+        if (auto meant = meant_among(member.key + member.value.text, selector.choices())) return {&member, *meant};
+    return {nullptr, {}};
   }
 
   const MapSpec& root_;

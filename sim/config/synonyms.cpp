@@ -42,7 +42,8 @@ constexpr Synonyms kSynonyms[] = {
     {"context", "cp cp_size context_parallel context_parallel_size"},
     {"expert", "ep ep_size expert_parallel expert_parallel_size expert_model_parallel_size"},
     {"replicas", "dp dp_size data_parallel data_parallel_size data_par"},
-    {"shard", "zero zero_stage fsdp zero_optimization distributed_optimizer use_distributed_optimizer zero_state"},
+    {"shard weights",
+     "zero zero_stage fsdp zero_optimization distributed_optimizer use_distributed_optimizer zero_state"},
     {"interleaved", "1f1b_interleaved interleaved_1f1b interleaved1f1b"},
     {"chunks", "vp vpp virtual_pipeline virtual_pipeline_model_parallel_size num_chunks"},
     {"micro_batch_size", "mbs micro_batch microbatch_size train_micro_batch_size_per_gpu"},
@@ -53,6 +54,10 @@ constexpr Synonyms kSynonyms[] = {
     {"fp32 precision", "float32 float"},
     {"fp64", "float64 double"},
     {"precision", "dtype torch_dtype data_type"},
+    {"none", "zero0 zero_stage0 0"},
+    {"optimizer", "zero1 zero_stage1 1"},
+    {"gradients", "zero2 zero_stage2 2"},
+    {"weights", "zero3 zero_stage3 3"},
 };
 
 std::string plain(std::string_view word) {

@@ -179,8 +179,7 @@ Json memory_head(const HtmlMemory& m) {
   return JsonObject{{"device", m.device}, {"resident", m.resident}, {"peak", peak}, {"samples", m.gap.size()}};
 }
 
-HtmlSpans spans_of(const KeptRun& run, const Json& results, const std::map<std::string, std::int64_t>& devices,
-                   std::size_t& span_count) {
+HtmlSpans spans_of(const KeptRun& run, const Json& results, const std::map<std::string, std::int64_t>& devices) {
   HtmlSpans spans = read_spans(run.spans, run.name + "/spans.csv", devices);
   if (const Json& said = results.at("instructions"); said != Json(spans.gap.size()))
     throw InputError(
@@ -189,13 +188,11 @@ HtmlSpans spans_of(const KeptRun& run, const Json& results, const std::map<std::
           fmt::format("there are {} instructions here, but {} in results.json", spans.gap.size(), said.dump()),
           "run the scenario again, into an empty folder",
           "not-a-run"}});
-  span_count += spans.gap.size();
-  check_page_size(span_count);
   return spans;
 }
 
 /// What the page needs at once. The rest is appended to `parts`.
-Json run_json(const KeptRun& run, std::size_t& span_count, std::vector<std::string>& parts) {
+Json run_json(const KeptRun& run, std::vector<std::string>& parts) {
   Json json = JsonObject{{"name", run.name},
                          {"results", read_results(run.results, run.name + "/results.json")},
                          {"scenario", run.scenario}};
@@ -206,7 +203,7 @@ Json run_json(const KeptRun& run, std::size_t& span_count, std::vector<std::stri
     devices.emplace(spreadsheet_text(d.at("name").text()), std::ssize(devices));  // As in the CSV files.
   }
   if (!names.empty()) json["devices"] = std::move(names);
-  const HtmlSpans spans = spans_of(run, json["results"], devices, span_count);
+  const HtmlSpans spans = spans_of(run, json["results"], devices);
   std::vector<HtmlMemory> memory = read_memory(run.memory, run.name + "/memory.csv", devices);
   std::stable_sort(memory.begin(), memory.end(),
                    [](const HtmlMemory& a, const HtmlMemory& b) { return a.device < b.device; });
@@ -240,11 +237,14 @@ void check_page_size(std::size_t instructions) {
 }
 
 std::string html_page(std::span<const KeptRun> runs, const std::string& title) {
+  std::size_t lines = 0;  // A page that is too large is refused before its rows are read, which takes seconds.
+  for (const KeptRun& run : runs)
+    lines += static_cast<std::size_t>(std::count(run.spans.begin(), run.spans.end(), '\n'));
+  check_page_size(lines - std::min(lines, runs.size()));  // Without the lines that name the columns.
   JsonArray shown;
-  std::size_t span_count = 0;
   std::vector<std::string> parts;
   for (const KeptRun& run : runs) try {
-      shown.push_back(run_json(run, span_count, parts));
+      shown.push_back(run_json(run, parts));
     } catch (const JsonError& e) {
       throw InputError(fmt::format("{}/results.json lacks what the page shows: {}", run.name, e.what()),
                        "run the scenario again");
