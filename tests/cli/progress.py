@@ -12,7 +12,7 @@ import sys
 
 binary = str(pathlib.Path(sys.argv[1]).resolve())
 TIMEOUT = 120 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))  # Seconds; more under a checker.
-WORDS = [binary, "profile", "examples/cpu-transformer", "--seconds", "2.5", "--set", "plan.stages=1"]  # One thread.
+WORDS = [binary, "profile", "examples/cpu-transformer", "--seconds", "2.5", "--set", "plan.stages=1", "--set", "model.layers=2"]  # One thread.
 LOUD = {k: v for k, v in os.environ.items() if k != "STAGECRAFT_QUIET"}
 LINE = r"measuring layers: \d+ of \d+ micro-batch sizes(, [\d.]+/s(, \d+ s left)?)?"
 problems = []

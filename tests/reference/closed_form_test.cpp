@@ -15,6 +15,7 @@
 #include "tests/support/ideal.hpp"
 #include "tests/support/reference.hpp"
 #include "tests/support/road.hpp"
+#include "tests/support/trials.hpp"
 
 namespace stagecraft::closed_form_test {
 namespace {
@@ -79,11 +80,12 @@ struct Errors {
 }  // namespace
 
 TEST_CASE("closed forms of 1F1B are as far from the event simulation as others found, on average") {
-  constexpr int kOurs = 800, kTheirs = 200;
+  constexpr int kTheirs = 200;
+  const int pipelines = test::trials(800, 200);
   // Both means are of samples: their errors add up in squares. Of 32 means, one in three hundred further off than 3
   // errors is a chance of 8 % in all. The table is rounded to 0.1.
-  const auto agrees = [](const Errors& ours, double theirs) {
-    const double error = ours.error_of_mean(1 / (1.0 / kOurs + 1.0 / kTheirs));
+  const auto agrees = [&](const Errors& ours, double theirs) {
+    const double error = ours.error_of_mean(1 / (1.0 / pipelines + 1.0 / kTheirs));
     return std::abs(ours.mean() - theirs) <= 3 * error + 0.05 + 1e-9;
   };
   Rng random(1, "closed forms");
@@ -93,7 +95,7 @@ TEST_CASE("closed forms of 1F1B are as far from the event simulation as others f
     CAPTURE(row.line);
     CHECK(row.integer("pipelines") == kTheirs);
     Errors first, second;
-    for (int i = 0; i < kOurs; ++i) {
+    for (int i = 0; i < pipelines; ++i) {
       const Pipeline pipeline = random_pipeline(spread, delay, random);
       const double time = simulated(pipeline);
       first.percentages.push_back(100 * (with_messages(pipeline) / time - 1));
