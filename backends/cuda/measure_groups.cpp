@@ -159,6 +159,7 @@ std::vector<real::MemberTimes> DeviceMemberTimer::time(int count,
     once(member);
     if (watch) watch->whole.stop();
   };
+  runtime_.finish();  // One device may read arrays that others have just written.
   std::vector<std::vector<real::MemberTimes>> of_members(count);
   for (int round = 0; round < kRounds; ++round) {
     std::deque<Watch> watches;

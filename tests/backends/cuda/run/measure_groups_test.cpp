@@ -81,26 +81,33 @@ TEST_CASE("a profile on GPUs has the exchanges of experts") {
 TEST_CASE("a profile on GPUs has what divided states exchange, in the sizes of their layers if each pass does it") {
   using enum CollectiveKind;
   const ModelGraph model = test::divided_net(2, 4, 4, 8);
-  const auto rows = [&](StateSharding sharding, bool reshard, CollectiveKind kind) {
+  const auto profile = [&](StateSharding sharding, bool reshard = false) {
     const Profile p =
         profile_of(model, {.degrees = {.replicas = 2}, .sharding = sharding, .reshard = reshard, .micro_batches = 2});
-    std::set<double> bytes;
     for (const MeasuredCollective& c : p.collectives) {
       CHECK(c.use == CollectiveUse::Parameters);
       CHECK(c.ranks == 2);
       CHECK(c.time.value > 0);
-      if (c.kind == kind) bytes.insert(c.bytes.value);
     }
+    return p;
+  };
+  const auto bytes_of = [](const Profile& p, CollectiveKind kind) {
+    std::set<double> bytes;
+    for (const MeasuredCollective& c : p.collectives)
+      if (c.kind == kind) bytes.insert(c.bytes.value);
     return bytes;
   };
   // Two layers of 4 x 8 + 8, 8 x 4 + 4 and 4 x 4 + 4 numbers, whose blocks begin at 64 bytes.
   const double whole = 8 * model.parameters(), layer = 8 * (32 + 8 + 32 + 8 + 16 + 8);
   REQUIRE(whole == 8 * 2 * 96);
-  CHECK(rows(StateSharding::Optimizer, false, ReduceScatter) == std::set<double>{whole, whole / 8, whole / 64});
-  CHECK(rows(StateSharding::Optimizer, false, AllGather) == std::set<double>{whole, whole / 8, whole / 64});
-  CHECK(rows(StateSharding::Gradients, false, ReduceScatter) == std::set<double>{layer});
-  CHECK(rows(StateSharding::Weights, true, ReduceScatter) == std::set<double>{layer});
-  CHECK(rows(StateSharding::Weights, true, AllGather) == std::set<double>{layer, whole, whole / 8, whole / 64});
+  const std::set<double> in_updates{whole, whole / 8, whole / 64}, in_passes{layer};
+  const Profile optimizer = profile(StateSharding::Optimizer), gradients = profile(StateSharding::Gradients);
+  const Profile weights = profile(StateSharding::Weights, true);
+  CHECK(bytes_of(optimizer, ReduceScatter) == in_updates);
+  CHECK(bytes_of(optimizer, AllGather) == in_updates);
+  CHECK(bytes_of(gradients, ReduceScatter) == in_passes);
+  CHECK(bytes_of(weights, ReduceScatter) == in_passes);
+  CHECK(bytes_of(weights, AllGather) == std::set<double>{layer, whole, whole / 8, whole / 64});
 }
 
 TEST_CASE("a device that waits for its group in a collective does not charge its layer for it") {
