@@ -249,6 +249,19 @@ TEST_CASE("sums over many rows are made in chunks, of rows that are read by 16 b
     }
 }
 
+TEST_CASE("decoders have kernels, but for windows, norms of heads and routing to some nodes") {
+  for (const Trial& t : real_trials()) CHECK(cuda::has_kernel(t.op));
+  for (const Trial& t : window_trials()) CHECK_FALSE(cuda::has_kernel(t.op));
+  for (const Trial& t : expert_trials()) {
+    const bool latent = t.op.kind == Attention;
+    CAPTURE(t.name);
+    CHECK(cuda::has_kernel(t.op) == (!latent && t.op.kind != HeadNorm && t.op.kind != Slice));
+  }
+  Operation to_some_nodes{.kind = Dispatch};
+  to_some_nodes.nodes = 2;
+  CHECK_FALSE(cuda::has_kernel(to_some_nodes));
+}
+
 TEST_CASE("operations that have no kernel say so") {
   Gpu gpu(8);
   Operation input;
