@@ -43,12 +43,18 @@ template <class T>
 OperationKernels gelu_kernels() {
   return kernels<T, real::Gelu<T>>();
 }
+template <class T>
+OperationKernels silu_kernels() {
+  return kernels<T, real::Silu<T>>();
+}
 template OperationKernels relu_kernels<float>();
 template OperationKernels relu_kernels<double>();
 template OperationKernels tanh_kernels<float>();
 template OperationKernels tanh_kernels<double>();
 template OperationKernels gelu_kernels<float>();
 template OperationKernels gelu_kernels<double>();
+template OperationKernels silu_kernels<float>();
+template OperationKernels silu_kernels<double>();
 
 namespace {
 

@@ -168,13 +168,8 @@ class CpuKernels final : public real::Kernels {
 // Attention with a mask of a window is always causal; sinks and routing limited to some nodes have no kernel.
 bool has_kernel(const Operation& op) {
   switch (op.kind) {
-    case OperationKind::RmsNorm:
     case OperationKind::HeadNorm:
-    case OperationKind::Silu:
-    case OperationKind::GatedSilu:
-    case OperationKind::Rotary:
     case OperationKind::Slice:
-    case OperationKind::Embedding:
     case OperationKind::Router:
     case OperationKind::GroupedLinear:
     case OperationKind::Combine:

@@ -182,9 +182,6 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
 
 Profile profile(const ProfileRequest& request) {
   require_kernels(request.workload);
-  if (has_groups(request.workload))
-    throw InputError("groups of devices and divided states are run on GPUs but not measured there yet",
-                     "take group and shard out of the plan; or --backend cpu");
   return cuda::measure(request, maker_of(request.gpu), cuda::copy_by_kernel);
 }
 

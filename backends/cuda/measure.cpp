@@ -5,8 +5,8 @@
 
 #include <fmt/core.h>
 
-#include "backends/cuda/capture.hpp"
-#include "backends/cuda/gpu_runtime.hpp"
+#include "backends/cuda/device_stopwatch.hpp"
+#include "backends/cuda/measure_groups.hpp"
 #include "backends/cuda/messages.hpp"
 #include "backends/cuda/ranks/ranks.hpp"
 #include "backends/cuda/run.hpp"
@@ -103,37 +103,6 @@ void require_one_divided(const VirtualDevices& devices) {
       fmt::format("{} devices are parts of several GPUs, and a profile is of the parts of one", devices.count()),
       "one GPU, with CUDA_VISIBLE_DEVICES=0; or a GPU for each device");
 }
-
-double seconds_between(const Event& begin, const Event& end) { return 1e-3 * end.milliseconds_since(begin); }
-
-/// Events around each part; they are read when the device has come to them.
-class DeviceStopwatch final : public real::Stopwatch {
- public:
-  DeviceStopwatch(GpuRuntime& runtime, int queue) : runtime_(runtime), queue_(queue) {}
-
-  void start(real::LayerPass part, std::size_t node) override {
-    runtime_.queues().select(queue_);
-    laps_.emplace_back(part, node).begin.record(runtime_.queues().stream(queue_));
-  }
-  void stop() override { laps_.back().end.record(runtime_.queues().stream(queue_)); }
-
-  real::NodeTimes times(std::size_t nodes) const {
-    real::NodeTimes times(nodes);
-    for (const Lap& lap : laps_) times.seconds_of(lap.part, lap.node) += seconds_between(lap.begin, lap.end);
-    return times;
-  }
-
- private:
-  struct Lap {
-    Lap(real::LayerPass p, std::size_t n) : part(p), node(n) {}
-    real::LayerPass part;
-    std::size_t node;
-    Event begin{cudaEventDefault}, end{cudaEventDefault};
-  };
-  GpuRuntime& runtime_;
-  int queue_;
-  std::deque<Lap> laps_;
-};
 
 /// Times each layer while `busy` devices run it at once. An untimed run goes first, so that the device stays busy until
 /// the whole timed run is enqueued.
@@ -308,6 +277,11 @@ double message_seconds(GpuRuntime& runtime, MessageRoad& road, std::size_t bytes
   return median(seconds);
 }
 
+/// NCCL makes these sums in a run with sums: collective, and was not measured.
+bool is_sum_of_gradients(const MeasuredCollective& c) {
+  return c.use == CollectiveUse::Parameters && c.kind == CollectiveKind::AllReduce;
+}
+
 void measure_messages(GpuRuntime& runtime, const GpuOptions& options, const CopyKernel& copy_kernel, Profile& profile) {
   constexpr std::size_t kFew = 64, kMany = std::size_t{16} << 20;
   MessageRoad road(runtime, options, copy_kernel);
@@ -330,8 +304,16 @@ Profile measure(const ProfileRequest& request, const KernelMaker& maker, const C
       profile.gpu = measure_gpu(*runtime);
     {
       const std::vector<double> weights = real::profile_weights(request, real::width_of(request.workload));
-      for (const int samples : request.samples) measure_layers(request, samples, weights, *runtime, profile);
+      for (const int samples : request.samples)
+        if (real::group_members(request.workload) > 1)
+          measure_group_layers(request, samples, weights, *runtime, profile);
+        else
+          measure_layers(request, samples, weights, *runtime, profile);
     }
+    DeviceMemberTimer timer(*runtime);
+    const auto kernels_of = [&](std::size_t, DeviceId d) { return queue_kernels(*runtime, static_cast<int>(d.value)); };
+    real::measure_parameter_collectives(request, kernels_of, timer, profile);
+    if (request.gpu.sums == GpuSums::Collective) std::erase_if(profile.collectives, is_sum_of_gradients);
     put_updates(request, *queue_kernels(*runtime, 0), device_seconds_of(*runtime), profile);
     profile.operation = real::measure_operation([&](const Program& program) { return run(program, maker, {}); });
     measure_messages(*runtime, request.gpu, copy_kernel, profile);

@@ -7,8 +7,8 @@
 namespace stagecraft::cuda {
 
 /// Measures what real::measure() does, by events: all virtual devices work at the same time, each with a copy of the
-/// model, so that they share memory and clock as in a run. Layers also run on one part of a GPU alone. Messages go the
-/// way that the options of the request name, as in a run.
+/// model or with its part of a group, so that they share memory and clock as in a run. Layers without groups also run
+/// on one part of a GPU alone. Messages go the way that the options of the request name, as in a run.
 Profile measure(const ProfileRequest&, const KernelMaker&, const CopyKernel&);
 
 }  // namespace stagecraft::cuda

@@ -9,6 +9,7 @@ namespace stagecraft::real {
 void GroupMember::collective(CollectiveKind kind, std::int64_t numbers, const Tensor& array, std::size_t width,
                              const std::function<void(std::span<const Tensor>)>& use) const {
   if (!watch || !group) return exchange(array, width, use);
+  watch->arrived();
   const double begin = steady_seconds();
   exchange(array, width, use);
   watch->ended(kind, size(), numbers, steady_seconds() - begin);

@@ -28,7 +28,8 @@ class GroupCommunicator {
 class CollectiveWatch {
  public:
   virtual ~CollectiveWatch() = default;
-  /// `numbers`: the whole array, as Collective counts it.
+  virtual void arrived() {}
+  /// `numbers`: the whole array, as Collective counts it. `seconds`: by the clock of the host.
   virtual void ended(CollectiveKind, int ranks, std::int64_t numbers, double seconds) = 0;
 };
 

@@ -51,16 +51,9 @@ bool has_kernel(const Operation& op) {
   switch (op.kind) {
     case OperationKind::Attention: {
       const HeadShape shape = head_shape(op);
-      const bool equal = shape.key_value_heads == shape.heads && shape.query == shape.value && op.inputs.size() <= 1;
-      return equal && op.window == 0 && !op.sinks;
+      return shape.query == shape.value && op.inputs.size() <= 1 && op.window == 0 && !op.sinks;
     }
-    case OperationKind::Embedding:
-      return op.positions;
-    case OperationKind::RmsNorm:
     case OperationKind::HeadNorm:
-    case OperationKind::Silu:
-    case OperationKind::GatedSilu:
-    case OperationKind::Rotary:
     case OperationKind::Slice:
     case OperationKind::Router:
     case OperationKind::Dispatch:

@@ -114,7 +114,8 @@ Profile measure(const ProfileRequest& request, const KernelFactory& factory) {
       activity.count_one();
     }
   }
-  measure_parameter_collectives(request, factory, profile);
+  HostMemberTimer timer(request);
+  measure_parameter_collectives(request, factory, timer, profile);
   measure_updates(request, factory, profile);
   profile.operation = measure_operation([&](const Program& program) { return execute(program, factory, {}); });
   const MessageFigures messages = measure_messages(wait_for_message(request, profile));

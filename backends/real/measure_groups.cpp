@@ -3,24 +3,15 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <numeric>
-#include <tuple>
 
 #include "backends/real/group_devices.hpp"
+#include "backends/real/group_readings.hpp"
 #include "backends/real/host_runs.hpp"
 #include "backends/real/thread_communicator.hpp"
 #include "sim/core/cores.hpp"
-#include "sim/core/numbers.hpp"
 
 namespace stagecraft::real {
 namespace {
-
-double mean(const std::vector<double>& numbers) {
-  return std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
-}
-
-using CollectiveKey = std::tuple<CollectiveKind, int, std::int64_t>;  ///< Kind, ranks, numbers of the array.
-using CollectiveReadings = std::map<CollectiveKey, std::vector<double>>;
 
 /// Takes collectives out of the operations that they are part of. The gradients of weights contain theirs.
 class GroupStopwatch final : public HostStopwatch, public CollectiveWatch {
@@ -32,12 +23,6 @@ class GroupStopwatch final : public HostStopwatch, public CollectiveWatch {
     collectives[{kind, ranks, numbers}].push_back(seconds);
   }
 
-  CollectiveReadings collectives;
-};
-
-/// What one run of one device showed.
-struct RunReadings {
-  LayerReadings layers;
   CollectiveReadings collectives;
 };
 
@@ -69,12 +54,12 @@ class MemberRuns {
     GroupStopwatch watch(runs_.nodes());
     runs_.once(&watch, &watch);
     if (!counts) return;
-    RunReadings& run = readings.emplace_back();
+    GroupReadings& run = readings.emplace_back();
     runs_.file(std::move(watch.times), run.layers);
     run.collectives = std::move(watch.collectives);
   }
 
-  std::vector<RunReadings> readings;
+  std::vector<GroupReadings> readings;
 
  private:
   std::unique_ptr<Kernels> kernels_;
@@ -99,67 +84,20 @@ std::vector<std::unique_ptr<MemberRuns>> member_runs(const ProfileRequest& reque
   return runs;
 }
 
-/// Runs of which means are taken. What delays a device delays its group, so delays add up over an iteration, and the
-/// median over single runs would lose the long ones.
-constexpr int kBlock = 4;
-
-/// Means over the devices and the equal layers of each block of runs.
-struct Means {
-  LayerReadings layers;
-  CollectiveReadings collectives;
-};
-
-Means means_of(const std::vector<std::unique_ptr<MemberRuns>>& runs) {
-  Means means;
-  const std::size_t count = runs.front()->readings.size();
-  for (std::size_t first = 0; first < count; first += kBlock) {
-    RunReadings joined;
-    for (const auto& member : runs)
-      for (std::size_t n = first; n < std::min(count, first + kBlock); ++n) {
-        for (const auto& [name, r] : member->readings[n].layers) append(joined.layers[name], r);
-        for (const auto& [key, times] : member->readings[n].collectives) {
-          std::vector<double>& sum = joined.collectives[key];
-          sum.insert(sum.end(), times.begin(), times.end());
-        }
-      }
-    for (const auto& [name, r] : joined.layers) {
-      Readings& of_layer = means.layers[name];
-      of_layer.forward.push_back(mean(r.forward));
-      if (!r.input_gradient.empty()) of_layer.input_gradient.push_back(mean(r.input_gradient));
-      of_layer.weight_gradient.push_back(mean(r.weight_gradient));
-      of_layer.total.push_back(mean(r.total));
-    }
-    for (const auto& [key, times] : joined.collectives) means.collectives[key].push_back(mean(times));
-  }
-  return means;
-}
-
 }  // namespace
 
 void measure_group_layers(const ProfileRequest& request, int samples, std::span<const double> weights,
                           const KernelFactory& factory, Profile& profile) {
   const int members = group_members(request.workload), groups = std::max(1, request.threads / members);
-  const StageWorkload& stage = request.workload.stages.front();
   profile.threads = groups * members;
   Communicators communicators(profile.threads <= usable_cores().count());
   const auto runs = member_runs(request, samples, groups, weights, factory, communicators);
   // Between two runs, too, a member waits for the others in the next collective and nowhere else, as in a real run.
   repeat_together(
-      profile.threads, request.seconds, [&](int t, bool counts) { runs[t]->once(counts); }, kBlock);
-  const Means means = means_of(runs);
-  const auto first = std::ssize(profile.layers);
-  put_layers(means.layers, samples, profile);
-  for (auto layer = profile.layers.begin() + first; layer != profile.layers.end(); ++layer)
-    layer->group = group_text(stage.degrees, stage.exchange);
-  const auto width = static_cast<double>(width_of(request.workload));
-  for (const auto& [key, times] : means.collectives) {
-    const MeasuredCollective one{std::get<0>(key), CollectiveUse::Ops, std::get<1>(key),
-                                 Bytes{width * static_cast<double>(std::get<2>(key))}, Seconds{median(times)}};
-    const bool is_known = std::any_of(profile.collectives.begin(), profile.collectives.end(), [&](const auto& c) {
-      return c.kind == one.kind && c.ranks == one.ranks && c.bytes == one.bytes;  // From another micro-batch size.
-    });
-    if (!is_known) profile.collectives.push_back(one);
-  }
+      profile.threads, request.seconds, [&](int t, bool counts) { runs[t]->once(counts); }, kGroupBlock);
+  std::vector<std::vector<GroupReadings>> of_devices;
+  for (const auto& member : runs) of_devices.push_back(std::move(member->readings));
+  put_group(request, samples, of_devices, profile);
 }
 
 }  // namespace stagecraft::real

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <span>
+#include <vector>
 
 #include "backends/backend.hpp"
 #include "backends/real/execute.hpp"
+#include "backends/real/group_communicator.hpp"
 
 namespace stagecraft::real {
 
@@ -16,9 +19,37 @@ namespace stagecraft::real {
 void measure_group_layers(const ProfileRequest&, int samples, std::span<const double> weights, const KernelFactory&,
                           Profile&);
 
-/// Measures what devices with equal parameters exchange around an update: sums of gradients, and gathers of weights
-/// where the states of the optimizer are divided. In sizes up to the parameters of the model. Divided gradients and
-/// weights, which each pass exchanges, and copies of experts are not measured.
-void measure_parameter_collectives(const ProfileRequest&, const KernelFactory&, Profile&);
+/// Seconds of one run of some work, and of the collectives in it in their order: means over the members.
+struct MemberTimes {
+  double seconds = 0;
+  std::vector<double> collectives;
+};
+
+/// Means over the members, of which each has as many runs.
+std::vector<MemberTimes> means_over(const std::vector<std::vector<MemberTimes>>& of_members);
+
+/// Times what devices do together.
+class MemberTimer {
+ public:
+  virtual ~MemberTimer() = default;
+  /// Calls once() for each of the first `members` devices, some times; they begin together, and meet in collectives of
+  /// the member alone.
+  virtual std::vector<MemberTimes> time(int members, const std::function<void(const GroupMember&)>& once) = 0;
+};
+
+/// Measures what devices with equal parameters exchange: around an update the sums of gradients and the gathers of
+/// weights, in sizes up to the parameters of the model; and where gradients or weights are divided, what the passes of
+/// a layer exchange, operation by operation, in the sizes of the layers. Copies of experts are not measured.
+void measure_parameter_collectives(const ProfileRequest&, const KernelFactory&, MemberTimer&, Profile&);
+
+/// Threads of the host.
+class HostMemberTimer final : public MemberTimer {
+ public:
+  explicit HostMemberTimer(const ProfileRequest& request) : request_(request) {}
+  std::vector<MemberTimes> time(int members, const std::function<void(const GroupMember&)>& once) override;
+
+ private:
+  const ProfileRequest& request_;
+};
 
 }  // namespace stagecraft::real

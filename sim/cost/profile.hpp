@@ -61,7 +61,8 @@ struct Profile {
   std::string messages;  ///< What carried the messages on a GPU: copy, kernel or nccl; empty: not a GPU.
   Seconds latency;       ///< From the end of an op to the start of the op that waits for its message, without bytes.
   Bandwidth bandwidth;
-  std::optional<MeasuredGpu> gpu;  ///< If set, layers were timed on one part while the others rest.
+  /// If set, layers that no group divides were timed on one part while the others rest.
+  std::optional<MeasuredGpu> gpu;
 
   /// Times on the line through the two nearest measured numbers of samples, or in proportion to the samples with only
   /// one measured number and below all of them. Nothing when the layer was not measured in such a group.

@@ -74,7 +74,7 @@ Profile take_profile(const CompiledExperiment& p, const std::string& backend, do
   }
   const Workload& workload = unfolded ? *unfolded->program.workload : *p.program.workload;
   ProfileRequest request{workload, {sizes.begin(), sizes.end()}};
-  request.threads = static_cast<int>(devices.size());
+  request.threads = p.plan.used_devices();  // In the program one device stands for each group.
   if (def.clock == Clock::Host) request.threads = std::min(cores(), request.threads);
   request.gpu = e.run.gpu;
   request.seconds = seconds;

@@ -2,7 +2,8 @@
 #include <optional>
 #include <type_traits>
 
-#include "backends/cuda/kernels/matmul.hpp"
+#include "backends/cuda/kernels/each.hpp"
+#include "backends/cuda/kernels/head_products.hpp"
 #include "backends/cuda/kernels/rows.hpp"
 
 namespace stagecraft::cuda {
@@ -58,19 +59,20 @@ struct HeadInputs {
   Matrices q, k, v;
 };
 
-/// The products of all heads of a sample.
+/// The matrices of all heads of a sample.
 class Heads {
  public:
   Heads(const Device& device, const Operation& op, const Rows& rows, std::int64_t sample)
-      : device_(device), op_(op), rows_(rows), sample_(sample) {}
+      : products(device, op, rows.queries, rows.keys), op_(op), rows_(rows), sample_(sample) {}
 
   /// `keys` has K and V where they are an input of their own.
   HeadInputs inputs(const real::Tensor& x, const real::Tensor& keys) const {
-    const std::int64_t columns = op_.columns, first = sample_ * rows_.queries * 3 * columns;
-    const Matrices q = matrices(x, first, 3 * columns);
-    if (!keys) return {q, matrices(x, first + columns, 3 * columns), matrices(x, first + 2 * columns, 3 * columns)};
-    const std::int64_t first_key = sample_ * rows_.keys * 2 * columns;
-    return {q, matrices(keys, first_key, 2 * columns), matrices(keys, first_key + columns, 2 * columns)};
+    const std::int64_t columns = op_.columns, key_columns = products.key_columns(), stride = columns + 2 * key_columns;
+    const std::int64_t first = sample_ * rows_.queries * stride, first_k = first + columns;
+    const Matrices q = matrices(x, first, stride);
+    if (!keys) return {q, matrices(x, first_k, stride), matrices(x, first_k + key_columns, stride)};
+    const std::int64_t first_key = sample_ * rows_.keys * 2 * key_columns;
+    return {q, matrices(keys, first_key, 2 * key_columns), matrices(keys, first_key + key_columns, 2 * key_columns)};
   }
   Matrices output(const real::Tensor& y) const {
     return matrices(y, sample_ * rows_.queries * op_.columns, op_.columns);
@@ -79,34 +81,45 @@ class Heads {
     const std::int64_t numbers = rows_.queries * rows_.keys;
     return {data, sample * op_.heads * numbers, rows_.keys, numbers, false, is_wide};
   }
-  /// a b^T of each head: queries x keys.
-  void scores(const Matrices& a, const Matrices& b, const Matrices& to) const {
-    device_.products->multiply({rows_.queries, rows_.keys, width(), op_.heads}, a, transposed(b), to, false);
-  }
-  /// s x of each head: queries x width.
-  void mix(const Matrices& s, const Matrices& x, const Matrices& to, bool add) const {
-    device_.products->multiply({rows_.queries, width(), rows_.keys, op_.heads}, s, x, to, add);
-  }
-  /// s^T x of each head: keys x width.
-  void mix_back(const Matrices& s, const Matrices& x, const Matrices& to, bool add) const {
-    device_.products->multiply({rows_.keys, width(), rows_.queries, op_.heads}, transposed(s), x, to, add);
-  }
+
+  const HeadProducts products;
 
  private:
-  static Matrices transposed(Matrices m) {
-    m.transposed = true;
-    return m;
-  }
   Matrices matrices(const real::Tensor& tensor, std::int64_t first, std::int64_t stride) const {
-    return {tensor.data, first, stride, width(), false};
+    return {tensor.data, first, stride, products.width(), false};
   }
-  std::int64_t width() const { return op_.columns / op_.heads; }
 
-  const Device& device_;
   const Operation& op_;
   const Rows& rows_;
   std::int64_t sample_;
 };
+
+/// Rounds rows of sums, or adds them to what is there.
+template <class T>
+struct RoundRows {
+  bool add;
+  const Wide<T>* sums;
+  std::int64_t columns;
+  T* to;
+  std::int64_t stride;
+  __device__ void operator()(std::int64_t row, std::int64_t column) const {
+    const Wide<T> sum = sums[row * columns + column];
+    T& place = to[row * stride + column];
+    place = static_cast<T>(add ? place + sum : sum);
+  }
+};
+
+/// The gradient of K or V, which is rounded once, however many heads of Q share it.
+template <class T>
+void mix_back(const Device& device, const Heads& heads, const Rows& rows, const Matrices& s, const Matrices& x,
+              const Matrices& to, bool add) {
+  if (std::is_same_v<T, Wide<T>> || !heads.products.shares_keys()) return heads.products.mix_back(s, x, to, add);
+  const std::int64_t columns = heads.products.key_columns();
+  const Scratch<Wide<T>> sums(*device.memory, rows.keys * columns);
+  heads.products.mix_back(s, x, {sums.data(), 0, columns, heads.products.width(), false, true}, false);
+  T* const rounded = static_cast<T*>(const_cast<void*>(to.base)) + to.offset;
+  each_in_rows(device, rows.keys, columns, RoundRows<T>{add, sums.data(), columns, rounded, to.stride});
+}
 
 real::Tensor keys_of(const real::Call& call) { return call.inputs.size() > 1 ? call.inputs[1] : real::Tensor{}; }
 
@@ -139,15 +152,15 @@ void forward(const Device& device, const real::Call& call) {
   for (std::int64_t sample = 0; sample < call.samples; ++sample) {
     const Heads heads(device, op, rows, sample);
     const HeadInputs x = heads.inputs(call.inputs[0], keys_of(call));
-    heads.scores(x.q, x.k, heads.square(scores.data(), sample, true));
+    heads.products.scores(x.q, x.k, heads.square(scores.data(), sample, true));
   }
   const unsigned threads = threads_for(rows.keys);
   launch(softmax_kernel<T>, dim3(static_cast<unsigned>(all_rows)), dim3(threads), threads * sizeof(Wide<T>),
          device.stream, rows, scale<Wide<T>>(op), scores.data(), numbers<T>(call.saved));
   for (std::int64_t sample = 0; sample < call.samples; ++sample) {
     const Heads heads(device, op, rows, sample);
-    heads.mix(heads.square(call.saved.data, sample), heads.inputs(call.inputs[0], keys_of(call)).v,
-              heads.output(call.output), false);
+    heads.products.mix(heads.square(call.saved.data, sample), heads.inputs(call.inputs[0], keys_of(call)).v,
+                       heads.output(call.output), false);
   }
 }
 
@@ -175,13 +188,13 @@ void input_gradient(const Device& device, const real::Call& call, const real::Te
     const HeadInputs x = heads.inputs(call.inputs[0], keys_of(call)), dx = heads.inputs(to.tensor, keys_apart.tensor);
     const Matrices p = heads.square(call.saved.data, sample), d = heads.square(scratch.data(), 0);
     const Matrices dy = heads.output(d_output);
-    heads.mix_back(p, dy, dx.v, add_keys);
-    heads.scores(dy, x.v, heads.square(gradients.data(), 0, true));
+    mix_back<T>(device, heads, rows, p, dy, dx.v, add_keys);
+    heads.products.scores(dy, x.v, heads.square(gradients.data(), 0, true));
     launch(through_softmax_kernel<T>, dim3(static_cast<unsigned>(op.heads * rows.queries)), dim3(threads),
            threads * sizeof(Wide<T>), device.stream, rows, scale<Wide<T>>(op),
            numbers<T>(call.saved) + sample * numbers_each, gradients.data(), scratch.data());
-    heads.mix(d, x.k, dx.q, to.add);
-    heads.mix_back(d, x.q, dx.k, add_keys);
+    heads.products.mix(d, x.k, dx.q, to.add);
+    mix_back<T>(device, heads, rows, d, x.q, dx.k, add_keys);
   }
 }
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cuda/kernels/matmul.hpp"
+#include "backends/cuda/kernels/head_products.hpp"
 #include "backends/cuda/kernels/rows.hpp"
 
 namespace stagecraft::cuda {
@@ -104,37 +104,32 @@ template <class T>
 class PartHeads {
  public:
   PartHeads(const Device& device, const real::Call& call, const PartRows& rows, std::int64_t sample)
-      : device_(device), heads_(call.operation->heads), rows_(rows), sample_(sample) {}
+      : products(device, *call.operation, rows.queries, rows.keys),
+        heads_(call.operation->heads),
+        rows_(rows),
+        sample_(sample) {}
 
   Matrices queries(const real::Tensor& x) const { return at(x, rows_.queries, 0); }
   Matrices keys(const real::Tensor& keys) const { return at(keys, rows_.keys, 0); }
-  Matrices values(const real::Tensor& keys) const { return at(keys, rows_.keys, rows_.columns); }
+  Matrices values(const real::Tensor& keys) const { return at(keys, rows_.keys, products.key_columns()); }
   Matrices output(const real::Tensor& y) const { return at(y, rows_.queries, 0); }
   Matrices scores(const T* data) const { return {data, 0, rows_.keys, rows_.queries * rows_.keys, false}; }
   T* rows_of_output(const real::Tensor& y) const { return numbers<T>(y) + sample_ * rows_.queries * rows_.columns; }
   Statistics<T> statistics(const real::Tensor& saved) const {
     return {numbers<T>(saved) + sample_ * heads_ * 2 * rows_.queries};
   }
-  void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const Matrices& a, const Matrices& b, const Matrices& c,
-                bool add) const {
-    device_.products->multiply({m, n, k, heads_}, a, b, c, add);
-  }
+
+  const HeadProducts products;
 
  private:
   Matrices at(const real::Tensor& tensor, std::int64_t rows, std::int64_t first_column) const {
     return {tensor.data, sample_ * rows * tensor.columns + first_column, tensor.columns, rows_.width, false};
   }
 
-  const Device& device_;
   std::int64_t heads_;
   const PartRows& rows_;
   std::int64_t sample_;
 };
-
-Matrices transposed(Matrices m) {
-  m.transposed = true;
-  return m;
-}
 
 }  // namespace
 
@@ -147,12 +142,11 @@ void attention_part(const Device& device, const real::Call& call, const real::Ke
   for (std::int64_t sample = 0; sample < call.samples; ++sample) {
     const PartHeads<T> heads(device, call, rows, sample);
     const Matrices scores = heads.scores(scratch.data()), output = heads.output(call.output);
-    heads.multiply(rows.queries, rows.keys, rows.width, heads.queries(call.inputs[0]),
-                   transposed(heads.keys(part.keys)), scores, false);
+    heads.products.scores(heads.queries(call.inputs[0]), heads.keys(part.keys), scores);
     launch(take_in_kernel<T>, blocks, threads, threads.x * sizeof(T), device.stream, rows,
            score_scale<T>(*call.operation), scratch.data(), heads.statistics(call.saved),
            heads.rows_of_output(call.output));
-    heads.multiply(rows.queries, rows.width, rows.keys, scores, heads.values(part.keys), output, true);
+    heads.products.mix(scores, heads.values(part.keys), output, true);
     if (part.is_last)
       launch(divide_kernel<T>, blocks, threads, 0, device.stream, rows, heads.statistics(call.saved),
              heads.rows_of_output(call.output));
@@ -170,14 +164,14 @@ void attention_part_gradient(const Device& device, const real::Call& call, const
     const PartHeads<T> heads(device, call, rows, sample);
     const Matrices p = heads.scores(probabilities.data()), d = heads.scores(gradients.data());
     const Matrices q = heads.queries(call.inputs[0]), k = heads.keys(part.keys), dy = heads.output(d_output);
-    heads.multiply(rows.queries, rows.keys, rows.width, q, transposed(k), p, false);
-    heads.multiply(rows.queries, rows.keys, rows.width, dy, transposed(heads.values(part.keys)), d, false);
+    heads.products.scores(q, k, p);
+    heads.products.scores(dy, heads.values(part.keys), d);
     launch(part_gradient_kernel<T>, blocks, threads, threads.x * sizeof(T), device.stream, rows,
            score_scale<T>(*call.operation), heads.statistics(call.saved), heads.rows_of_output(call.output),
            heads.rows_of_output(d_output), probabilities.data(), gradients.data());
-    heads.multiply(rows.keys, rows.width, rows.queries, transposed(p), dy, heads.values(d_keys), true);
-    heads.multiply(rows.queries, rows.width, rows.keys, d, k, heads.queries(d_input), true);
-    heads.multiply(rows.keys, rows.width, rows.queries, transposed(d), q, heads.keys(d_keys), true);
+    heads.products.mix_back(p, dy, heads.values(d_keys), true);
+    heads.products.mix(d, k, heads.queries(d_input), true);
+    heads.products.mix_back(d, q, heads.keys(d_keys), true);
   }
 }
 

@@ -149,6 +149,10 @@ OperationKernels gelu_kernels() {
   return activation<T, real::Gelu<Wide<T>>>();
 }
 template <class T>
+OperationKernels silu_kernels() {
+  return activation<T, real::Silu<Wide<T>>>();
+}
+template <class T>
 OperationKernels add_kernels() {
   return {add_forward<T>, add_input_gradient<T>, nullptr};
 }
@@ -190,6 +194,9 @@ template OperationKernels tanh_kernels<Bfloat16>();
 template OperationKernels gelu_kernels<float>();
 template OperationKernels gelu_kernels<double>();
 template OperationKernels gelu_kernels<Bfloat16>();
+template OperationKernels silu_kernels<float>();
+template OperationKernels silu_kernels<double>();
+template OperationKernels silu_kernels<Bfloat16>();
 template OperationKernels add_kernels<float>();
 template OperationKernels add_kernels<double>();
 template OperationKernels add_kernels<Bfloat16>();

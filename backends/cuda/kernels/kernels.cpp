@@ -26,6 +26,14 @@ OperationKernels kernels_of(OperationKind kind) {
       return tanh_kernels<T>();
     case OperationKind::Gelu:
       return gelu_kernels<T>();
+    case OperationKind::Silu:
+      return silu_kernels<T>();
+    case OperationKind::GatedSilu:
+      return gated_silu_kernels<T>();
+    case OperationKind::RmsNorm:
+      return rms_norm_kernels<T>();
+    case OperationKind::Rotary:
+      return rotary_kernels<T>();
     case OperationKind::Attention:
       return attention_kernels<T>();
     case OperationKind::Embedding:
@@ -220,12 +228,12 @@ class CudaKernels final : public real::Kernels {
 
 bool has_kernel(const Operation& op) {
   switch (op.kind) {
-    case OperationKind::Embedding:
     case OperationKind::Router:
-    case OperationKind::Dispatch:
     case OperationKind::GroupedLinear:
     case OperationKind::Combine:
       return true;
+    case OperationKind::Dispatch:
+      return op.nodes == 0;
     default:
       return real::has_kernel(op);
   }

@@ -43,6 +43,14 @@ OperationKernels tanh_kernels();
 template <class T>
 OperationKernels gelu_kernels();
 template <class T>
+OperationKernels silu_kernels();
+template <class T>
+OperationKernels gated_silu_kernels();
+template <class T>
+OperationKernels rms_norm_kernels();
+template <class T>
+OperationKernels rotary_kernels();
+template <class T>
 OperationKernels attention_kernels();
 template <class T>
 OperationKernels embedding_kernels();

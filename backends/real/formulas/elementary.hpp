@@ -127,4 +127,14 @@ struct Gelu {
   }
 };
 
+template <class T>
+struct Silu {
+  static constexpr bool keeps_output = false;
+  STAGECRAFT_PORTABLE static T value(T x) { return x * logistic(x); }
+  STAGECRAFT_PORTABLE static T slope(T x) {
+    const T s = logistic(x);
+    return s * (1 + x * (1 - s));
+  }
+};
+
 }  // namespace stagecraft::real

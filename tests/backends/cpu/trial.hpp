@@ -195,7 +195,8 @@ inline TrialResult compute(real::Kernels& kernels, const Trial& t, const TrialDa
   return {device.output, device.input_gradient(), device.weight_gradient()};
 }
 
-/// Every kind of operation, in shapes with and without a remainder for every vector length.
+/// The operations of networks without a decoder of words, in shapes with and without a remainder for every vector
+/// length.
 inline std::vector<Trial> all_trials() {
   using enum OperationKind;
   const auto op = [](OperationKind kind, int rows, int columns) {
@@ -246,15 +247,17 @@ inline std::vector<Trial> all_trials() {
   };
 }
 
-/// The operations of Llama: attention with shared heads of keys, a window, or wider heads of queries; RMS norm,
-/// rotation, SwiGLU, and an embedding without positions.
+/// Attention with heads of queries that share keys and values, with a window, or with wider heads of queries.
+inline Operation decoder_attention(int rows, int heads, int shared, int query, int value, int window) {
+  Operation o{.kind = OperationKind::Attention, .rows = rows, .columns = heads * value, .heads = heads};
+  o.causal = true, o.key_value_heads = shared, o.head_width = query, o.window = window;
+  return o;
+}
+
+/// The operations of Llama: attention with shared heads of keys, RMS norm, rotation, SwiGLU, and an embedding without
+/// positions.
 inline std::vector<Trial> llama_trials() {
   using enum OperationKind;
-  const auto attention = [](int rows, int heads, int shared, int query, int value, int window) {
-    Operation o{.kind = Attention, .rows = rows, .columns = heads * value, .heads = heads, .causal = true};
-    o.key_value_heads = shared, o.head_width = query, o.window = window;
-    return o;
-  };
   const auto rotary = [](int columns, int heads, int width, int turned) {
     Operation o{.kind = Rotary, .rows = 5, .columns = columns, .heads = heads};
     o.head_width = width, o.rotary = turned;
@@ -271,10 +274,16 @@ inline std::vector<Trial> llama_trials() {
       {"rotary", rotary(24, 6, 4, 4), 2, {24}},
       {"rotary of a part of some heads", rotary(31, 3, 8, 4), 2, {31}},
       {"embedding without positions", words, 3, {1}},
-      {"attention, shared keys", attention(7, 4, 2, 3, 3, 0), 2, {24}},
-      {"attention, one head of keys", attention(5, 3, 1, 4, 4, 0), 2, {20}},
-      {"attention, window", attention(9, 2, 2, 4, 4, 3), 2, {24}},
-      {"attention, shared keys, window, wider queries", attention(9, 4, 2, 5, 3, 4), 2, {36}},
+      {"attention, shared keys", decoder_attention(7, 4, 2, 3, 3, 0), 2, {24}},
+      {"attention, one head of keys", decoder_attention(5, 3, 1, 4, 4, 0), 2, {20}},
+  };
+}
+
+/// Attention for which the CPU alone has kernels.
+inline std::vector<Trial> window_trials() {
+  return {
+      {"attention, window", decoder_attention(9, 2, 2, 4, 4, 3), 2, {24}},
+      {"attention, shared keys, window, wider queries", decoder_attention(9, 4, 2, 5, 3, 4), 2, {36}},
   };
 }
 
@@ -316,10 +325,17 @@ inline std::vector<Trial> expert_trials() {
   };
 }
 
-/// Every operation for which the CPU has a kernel.
-inline std::vector<Trial> cpu_trials() {
+/// Every operation for which all real backends have a kernel.
+inline std::vector<Trial> real_trials() {
   std::vector<Trial> trials = all_trials();
   for (Trial& t : llama_trials()) trials.push_back(std::move(t));
+  return trials;
+}
+
+/// Every operation for which the CPU has a kernel.
+inline std::vector<Trial> cpu_trials() {
+  std::vector<Trial> trials = real_trials();
+  for (Trial& t : window_trials()) trials.push_back(std::move(t));
   for (Trial& t : expert_trials()) trials.push_back(std::move(t));
   return trials;
 }

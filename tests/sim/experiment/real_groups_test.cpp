@@ -238,10 +238,23 @@ TEST_CASE("updates of divided states take the measured sums and gathers, in the 
   CHECK(c.plan.reductions.front().cost->value == doctest::Approx(0.5).epsilon(1e-9));
 }
 
-TEST_CASE("divided gradients are named, because their exchanges in each pass are not measured") {
-  const Experiment e = scenario({"plan={planner: balanced, stages: 1, replicas: 2, shard: gradients}"});
-  CHECK(any_contains(remarks(compile(with_profile(e, take_profile(compile(e), "cpu", 0)))),
-                     "the profile lacks reduce_scatter of gradients and weights among 2 devices"));
+TEST_CASE("passes of divided gradients and weights take the measured sums and gathers of their layers") {
+  constexpr double kSecondsOfByte = 1e-6;
+  for (const std::string shard : {"gradients", "{state: weights, reshard: true}"}) {
+    CAPTURE(shard);
+    const Experiment e = scenario({"plan={planner: balanced, stages: 1, replicas: 2, shard: " + shard + "}"});
+    Profile p = take_profile(compile(e), "cpu", 0);
+    CHECK(unmeasured_in_groups(compile(with_profile(e, p))).empty());
+    const auto cost = [&](double seconds) {
+      for (MeasuredCollective& c : p.collectives) c.time = Seconds{seconds * c.bytes.value};
+      return compile(with_profile(e, p)).costs.at(StageId{0}, 0);
+    };
+    const double all_bytes = 8 * e.model->parameters(), gathers = shard == "gradients" ? 0 : 1;
+    const StageCost slow = cost(2 * kSecondsOfByte), fast = cost(kSecondsOfByte);
+    CHECK((slow.forward - fast.forward).value / (kSecondsOfByte * all_bytes) == doctest::Approx(gathers).epsilon(1e-6));
+    CHECK((slow.backward - fast.backward).value / (kSecondsOfByte * all_bytes) ==
+          doctest::Approx(1 + gathers).epsilon(1e-6));
+  }
 }
 
 TEST_CASE("a validation of groups that share cores is not sure and says why") {

@@ -101,60 +101,84 @@ TEST_CASE("a class beyond the last one makes the loss NaN") {
   CHECK(std::isnan(c.numbers(call.output).front()));
 }
 
+TEST_CASE("rows are turned by the position that they have in the whole sample") {
+  for (const std::size_t width : kWidths)
+    for (const bool add : {false, true})
+      test::compare_with_cpu(width, bound_of(width), [&](Computation& c) {
+        Operation op{.kind = OperationKind::Rotary, .rows = 4, .columns = 23};
+        op.heads = 3, op.head_width = 6, op.rotary = 4;
+        const real::Tensor input = c.array(2 * 4, 23);
+        real::Call call;
+        call.operation = &op;
+        call.samples = 2;
+        call.inputs = {&input, 1};
+        call.first_row = 8;
+        call.output = c.array(2 * 4, 23);
+        const real::Gradient to{c.array(2 * 4, 23), add};
+        c.kernels().forward(call);
+        c.kernels().input_gradient(call, c.array(2 * 4, 23), {&to, 1});
+        return Results{c.numbers(call.output), c.numbers(to.tensor)};
+      });
+}
+
 TEST_CASE("attention of some rows to the keys of all") {
   for (const std::size_t width : kWidths)
-    for (const bool causal : {false, true})
-      for (const bool add : {false, true})
-        test::compare_with_cpu(width, bound_of(width), [&](Computation& c) {
-          Operation op{.kind = OperationKind::Attention, .rows = 4, .columns = 12};
-          op.heads = 3, op.causal = causal;
-          const real::Tensor inputs[] = {c.array(2 * 4, 36), c.array(2 * 12, 24)};
-          real::Call call;
-          call.operation = &op;
-          call.samples = 2;
-          call.inputs = inputs;
-          call.first_row = 4;
-          call.saved = c.array(2, 3 * 4 * 12);
-          call.output = c.array(2 * 4, 12);
-          const real::Gradient to[] = {{c.array(2 * 4, 36), add}, {c.array(2 * 12, 24), !add}};
-          c.kernels().forward(call);
-          c.kernels().input_gradient(call, c.array(2 * 4, 12), to);
-          return Results{c.numbers(call.output), c.numbers(call.saved), c.numbers(to[0].tensor),
-                         c.numbers(to[1].tensor)};
-        });
+    for (const int key_heads : {4, 2, 1})
+      for (const bool causal : {false, true})
+        for (const bool add : {false, true})
+          test::compare_with_cpu(width, bound_of(width), [&](Computation& c) {
+            Operation op{.kind = OperationKind::Attention, .rows = 4, .columns = 12};
+            op.heads = 4, op.key_value_heads = key_heads, op.causal = causal;
+            const int keys = 6 * key_heads, input_columns = 12 + keys;
+            const real::Tensor inputs[] = {c.array(2 * 4, input_columns), c.array(2 * 12, keys)};
+            real::Call call;
+            call.operation = &op;
+            call.samples = 2;
+            call.inputs = inputs;
+            call.first_row = 4;
+            call.saved = c.array(2, 4 * 4 * 12);
+            call.output = c.array(2 * 4, 12);
+            const real::Gradient to[] = {{c.array(2 * 4, input_columns), add}, {c.array(2 * 12, keys), !add}};
+            c.kernels().forward(call);
+            c.kernels().input_gradient(call, c.array(2 * 4, 12), to);
+            return Results{c.numbers(call.output), c.numbers(call.saved), c.numbers(to[0].tensor),
+                           c.numbers(to[1].tensor)};
+          });
 }
 
 TEST_CASE("attention to one part of the keys after another") {
   constexpr int kParts = 3, kRows = 4;
   for (const std::size_t width : kWidths)
-    for (const bool causal : {false, true})
-      for (int rank = 0; rank < kParts; ++rank)
-        test::compare_with_cpu(width, bound_of(width), [&](Computation& c) {
-          Operation op{.kind = OperationKind::Attention, .rows = kRows, .columns = 12};
-          op.heads = 3, op.causal = causal;
-          const real::Tensor input = c.array(2 * kRows, 36);
-          real::Call call;
-          call.operation = &op;
-          call.samples = 2;
-          call.inputs = {&input, 1};
-          call.first_row = rank * kRows;
-          call.saved = c.array(2, 3 * 2 * kRows);
-          call.output = c.array(2 * kRows, 12);
-          std::vector<real::KeyPart> parts;
-          for (int step = 0; step < kParts; ++step)
-            parts.push_back({c.array(2 * kRows, 24), (rank - step + kParts) % kParts * kRows, kParts * kRows, step == 0,
-                             step + 1 == kParts});
-          for (const real::KeyPart& part : parts) c.kernels().attention_part(call, part);
-          Results results{c.numbers(call.output), c.numbers(call.saved)};
-          const real::Tensor dy = c.array(2 * kRows, 12), d_input = c.array(2 * kRows, 36);
-          for (const real::KeyPart& part : parts) {
-            const real::Tensor d_keys = c.array(2 * kRows, 24);
-            c.kernels().attention_part_gradient(call, part, dy, d_input, d_keys);
-            results.push_back(c.numbers(d_keys));
-          }
-          results.push_back(c.numbers(d_input));
-          return results;
-        });
+    for (const int key_heads : {4, 2, 1})
+      for (const bool causal : {false, true})
+        for (int rank = 0; rank < kParts; ++rank)
+          test::compare_with_cpu(width, bound_of(width), [&](Computation& c) {
+            Operation op{.kind = OperationKind::Attention, .rows = kRows, .columns = 12};
+            op.heads = 4, op.key_value_heads = key_heads, op.causal = causal;
+            const int keys = 6 * key_heads, input_columns = 12 + keys;
+            const real::Tensor input = c.array(2 * kRows, input_columns);
+            real::Call call;
+            call.operation = &op;
+            call.samples = 2;
+            call.inputs = {&input, 1};
+            call.first_row = rank * kRows;
+            call.saved = c.array(2, 4 * 2 * kRows);
+            call.output = c.array(2 * kRows, 12);
+            std::vector<real::KeyPart> parts;
+            for (int step = 0; step < kParts; ++step)
+              parts.push_back({c.array(2 * kRows, keys), (rank - step + kParts) % kParts * kRows, kParts * kRows,
+                               step == 0, step + 1 == kParts});
+            for (const real::KeyPart& part : parts) c.kernels().attention_part(call, part);
+            Results results{c.numbers(call.output), c.numbers(call.saved)};
+            const real::Tensor dy = c.array(2 * kRows, 12), d_input = c.array(2 * kRows, input_columns);
+            for (const real::KeyPart& part : parts) {
+              const real::Tensor d_keys = c.array(2 * kRows, keys);
+              c.kernels().attention_part_gradient(call, part, dy, d_input, d_keys);
+              results.push_back(c.numbers(d_keys));
+            }
+            results.push_back(c.numbers(d_input));
+            return results;
+          });
 }
 
 }  // namespace stagecraft::kernels_of_groups_test

@@ -73,7 +73,8 @@ std::vector<NamedNumbers> on_cpu(const Trial& t, std::size_t width, bool whole =
 
 /// Kernels that sum nothing, or in the order of the CPU's, have its bits.
 bool has_bits_of_cpu(OperationKind kind) {
-  return kind == Relu || kind == Tanh || kind == Gelu || kind == Add || kind == Concat || kind == Embedding;
+  return kind == Relu || kind == Tanh || kind == Gelu || kind == Silu || kind == GatedSilu || kind == Add ||
+         kind == Concat || kind == Embedding;
 }
 
 bool exact_in_whole_numbers(OperationKind kind) {
@@ -106,10 +107,12 @@ bool equal(const std::vector<NamedNumbers>& a, const std::vector<NamedNumbers>& 
 }
 
 /// What float may be off by, relative to the largest number of a row or 1, with u = 2^-24. A sum of K products is off
-/// by 4 sqrt(K) u (|A||B|), and that is at most 4 K for numbers below 2. Layer norm: 1e-5. Softmax and cross entropy:
-/// 1e-6. Attention of heads of width w over R rows: scores are off by 4 sqrt(w) u 4 sqrt(w), so that probabilities are
-/// by r = (32 w + 8 sqrt(R) + 16) u of themselves; gradients of scores are at most 8 w / sqrt(w) p, and three factors
-/// of them are off by r; R of them meet in a sum, with numbers below 2.
+/// by 4 sqrt(K) u (|A||B|), and that is at most 4 K for numbers below 2. Norms: 1e-5. Softmax and cross entropy:
+/// 1e-6. A turn sums two products of numbers below 2 with a sine and a cosine: both roundings of each and that of the
+/// sum are at most (2 + 2 + sqrt(2)) 2 u. Attention of heads of width w over R rows: scores are off by 4 sqrt(w) u 4
+/// sqrt(w), so that probabilities are by r = (32 w + 8 sqrt(R) + 16) u of themselves; gradients of scores are at most 8
+/// w / sqrt(w) p, and three factors of them are off by r; R of them meet in a sum, with numbers below 2, for each head
+/// that shares keys.
 double float_tolerance(const Trial& t) {
   constexpr double u = 0x1p-24;
   const auto products = [](double k) { return 4 * std::sqrt(k) * u * 4 * k; };
@@ -118,10 +121,13 @@ double float_tolerance(const Trial& t) {
     case Linear:  // The gradient of weights is added twice.
       return std::max(
           {products(t.op.inner + 1.0), products(t.op.columns), products(2 * static_cast<double>(t.rows()) + 1)});
-    case LayerNorm:  // Its gradients of weights are sums over all rows.
+    case LayerNorm:
+    case RmsNorm:  // Its gradients of weights are sums over all rows.
       return std::max(1e-5, products(2 * static_cast<double>(t.rows()) + 1));
     case Attention:
-      return 64 * std::sqrt(w) * rows * r;
+      return 64 * std::sqrt(w) * rows * r * t.op.heads / head_shape(t.op).key_value_heads;
+    case Rotary:
+      return 11 * u;
     case CrossEntropy:
       return 1e-6;
     default:  // Squares, summed in double: a few roundings.
@@ -174,7 +180,7 @@ TEST_CASE("whole numbers stay whole and exact") {
 }
 
 TEST_CASE("equal calls give equal bits wherever things lie") {
-  for (const Trial& t : all_trials())
+  for (const Trial& t : real_trials())
     for (const std::size_t width : kWidths) {
       CAPTURE(t.name);
       const auto first = on_gpu(t, width, false);
@@ -183,7 +189,7 @@ TEST_CASE("equal calls give equal bits wherever things lie") {
 }
 
 TEST_CASE("gradients are added to what is there, and unneeded ones are not written") {
-  for (const Trial& t : all_trials()) {
+  for (const Trial& t : real_trials()) {
     CAPTURE(t.name);
     Gpu gpu(8);
     const auto reference = cpu::make_kernels(8);
@@ -200,7 +206,7 @@ TEST_CASE("gradients are added to what is there, and unneeded ones are not writt
 }
 
 TEST_CASE("an invalid word or class gives NaN in the output") {
-  for (Trial t : all_trials()) {
+  for (Trial t : real_trials()) {
     const bool words = t.op.kind == Embedding;
     if (!words && t.op.kind != CrossEntropy) continue;
     for (const double bad : {-1.0, 0.5, 1000.0, std::nan("")}) {
@@ -228,7 +234,7 @@ TEST_CASE("words that come back after hundreds of rows are added in the order of
 }
 
 TEST_CASE("sums over many rows are made in chunks, of rows that are read by 16 bytes and of others") {
-  for (const OperationKind kind : {LayerNorm, Linear})
+  for (const OperationKind kind : {LayerNorm, RmsNorm, Linear})
     for (const int columns : {33, 64}) {
       Trial t;
       t.name = std::to_string(columns) + " columns, many rows";
@@ -241,6 +247,19 @@ TEST_CASE("sums over many rows are made in chunks, of rows that are read by 16 b
       CHECK(far_away(first, on_cpu(t, 8), 1e-12) == "");
       CHECK(equal(on_gpu(t, 8, false, 2, 3), first));
     }
+}
+
+TEST_CASE("decoders have kernels, but for windows, norms of heads and routing to some nodes") {
+  for (const Trial& t : real_trials()) CHECK(cuda::has_kernel(t.op));
+  for (const Trial& t : window_trials()) CHECK_FALSE(cuda::has_kernel(t.op));
+  for (const Trial& t : expert_trials()) {
+    const bool latent = t.op.kind == Attention;
+    CAPTURE(t.name);
+    CHECK(cuda::has_kernel(t.op) == (!latent && t.op.kind != HeadNorm && t.op.kind != Slice));
+  }
+  Operation to_some_nodes{.kind = Dispatch};
+  to_some_nodes.nodes = 2;
+  CHECK_FALSE(cuda::has_kernel(to_some_nodes));
 }
 
 TEST_CASE("operations that have no kernel say so") {

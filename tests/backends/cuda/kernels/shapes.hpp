@@ -26,7 +26,20 @@ inline Trial drawn_trial(OperationKind kind, Rng& rng) {
     case OperationKind::Relu:
     case OperationKind::Tanh:
     case OperationKind::Gelu:
+    case OperationKind::RmsNorm:
+    case OperationKind::Silu:
       break;
+    case OperationKind::GatedSilu:
+      t.op.inner = 2 * t.op.columns;
+      t.columns = {t.op.inner};
+      break;
+    case OperationKind::Rotary: {
+      t.op.heads = rng.integer(1, 4);
+      t.op.rotary = 2 * size(2), t.op.head_width = t.op.rotary + rng.integer(0, 1) * size(1);
+      t.op.columns = t.op.heads * t.op.head_width + rng.integer(0, 1) * size(3);
+      t.columns = {t.op.columns};
+      break;
+    }
     case OperationKind::Linear:
       t.op.inner = size(5);
       t.op.bias = rng.integer(0, 1) == 1;
@@ -34,13 +47,15 @@ inline Trial drawn_trial(OperationKind kind, Rng& rng) {
       break;
     case OperationKind::Attention:
       t.op.rows = size(4);
-      t.op.heads = rng.integer(1, 4);
+      t.op.key_value_heads = rng.integer(1, 4);
+      t.op.heads = t.op.key_value_heads * rng.integer(1, 3);
       t.op.columns = t.op.heads * size(2);
       t.op.causal = rng.integer(0, 1) == 1;
-      t.columns = {3 * t.op.columns};
+      t.columns = {query_key_value_columns(head_shape(t.op))};
       break;
     case OperationKind::Embedding:
       t.op.inner = size(4);
+      t.op.positions = rng.integer(0, 1) == 1;
       t.columns = {1};
       break;
     case OperationKind::Add:
@@ -77,7 +92,7 @@ inline std::vector<OperationKind> kinds_with_kernels() {
 /// Each kind often, and the shapes of the tests of the CPU.
 inline std::vector<Trial> many_trials() {
   Rng rng(11, "odd shapes");
-  std::vector<Trial> trials = all_trials();
+  std::vector<Trial> trials = real_trials();
   for (const OperationKind kind : kinds_with_kernels())
     for (int i = 0; i < 6; ++i) trials.push_back(drawn_trial(kind, rng));
   return trials;

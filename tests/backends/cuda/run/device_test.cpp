@@ -189,6 +189,19 @@ TEST_CASE("groups of devices: tensor, context, divided states") {
                 test::training_of(OptimizerKind::Integer, 1, "integers"), 0);
 }
 
+TEST_CASE("decoders with rotations, RMS norms, gates and shared keys, alone and in groups") {
+  const ModelGraph llama = test::decoder_net(1, true);
+  const Training training = test::training_of(OptimizerKind::Momentum, 0.01);
+  compare_group({.micro_batches = 1, .micro_batch_size = 2}, llama, training, 1e-12);
+  compare_group({.stages = 2, .degrees = {.tensor = 2, .sequence = true}, .micro_batches = 1, .micro_batch_size = 2},
+                llama, training, 1e-12);
+  for (const ContextExchange exchange : {ContextExchange::Ring, ContextExchange::AllGather, ContextExchange::AllToAll})
+    compare_group({.degrees = {.context = 2, .tensor = 2}, .exchange = exchange, .micro_batches = 1}, llama, training,
+                  1e-12);
+  compare_group({.degrees = {.replicas = 2, .tensor = 2, .expert = 4, .sequence = true}, .micro_batches = 1},
+                test::mixture_net(1, true), training, 1e-12);
+}
+
 TEST_CASE("groups of devices: experts, and experts on one device") {
   const Training training = test::training_of(OptimizerKind::Momentum, 0.01);
   const ModelGraph mixture = test::mixture_net(1, false);
