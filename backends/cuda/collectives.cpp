@@ -131,7 +131,7 @@ void Enqueuer::hand(int collective, InstructionId from, InstructionId to, void* 
   if (!apart(from, to)) {
     if (!data || !target) return;
     take_turns(to, from);
-    copy_between(device(a), device(b), data, target, bytes, stream(a));
+    runtime_.copy_between(runtime_.used(device(a)), device(a), device(b), data, target, bytes);
     return take_turns(from, to);
   }
   std::vector<Half> halves;
@@ -148,16 +148,6 @@ void Enqueuer::take_turns(InstructionId first, InstructionId second) {
   const Point point = queues.end(before, nullptr);
   queues.select(after);
   queues.wait(after, point);
-}
-
-void Enqueuer::copy_between(int from, int to, const void* data, void* target, std::size_t bytes, cudaStream_t stream) {
-  const auto copy = [=, to = runtime_.devices().gpu(to), from = runtime_.devices().gpu(from)] {
-    check(cudaMemcpyPeerAsync(target, to, data, from, bytes, stream), "cudaMemcpyPeerAsync");
-    submitted(stream, "cudaMemcpyPeerAsync");
-  };
-  if (CommandRecorder* const recorder = runtime_.recorder())
-    return recorder->work(runtime_.used(from), copy, Copied{data, target, bytes});
-  copy();
 }
 
 bool Enqueuer::apart(InstructionId a, InstructionId b) const {

@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
 
-#include "backends/real/clocks.hpp"
-
 namespace stagecraft::cuda {
 
 Enqueuer::Enqueuer(const Program& program, GpuRuntime& runtime, const std::vector<int>& devices, Messages& messages,
@@ -245,9 +243,9 @@ void Enqueuer::end(int queue, const std::vector<InstructionId>& instructions) {
 
 void Enqueuer::keep_up(int queue) {
   if (!options_.keep_up) return;
-  const double begin = real::steady_seconds();
+  const double begin = thread_seconds();
   options_.keep_up(queue);
-  waited_ += real::steady_seconds() - begin;
+  waited_ += thread_seconds() - begin;
 }
 
 void Enqueuer::barrier(bool ends_iteration) {

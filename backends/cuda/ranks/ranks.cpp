@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <map>
-#include <set>
 #include <tuple>
 
 #include <fmt/core.h>
@@ -29,9 +27,13 @@ Key key_of(const Program& p, const Transfer& t) {
 
 }  // namespace
 
-Ranks::Ranks(const Program& program, std::vector<GpuSlot> slots, int process, ByNccl by_nccl, const Exchange& exchange)
+Ranks::Ranks(const Program& program, std::vector<GpuSlot> slots, int process, ByNccl by_nccl)
     : p_(program), slots_(std::move(slots)), process_(process), by_nccl_(by_nccl), max_ctas_(by_nccl.max_ctas) {
   plan_links();
+}
+
+void Ranks::connect(const std::vector<std::vector<DeviceId>>& groups, const Exchange& exchange) {
+  plan_groups(groups);
   if (max_ctas_ == 0) max_ctas_ = ctas_that_fit();
   exchange_unique_ids(exchange);
 }
@@ -74,6 +76,11 @@ int Ranks::Link::rank(const GpuSlot& s) const {
   return static_cast<int>(std::lower_bound(slots.begin(), slots.end(), s) - slots.begin());
 }
 
+int Ranks::add_link(const std::set<GpuSlot>& slots) {
+  links_.push_back({{slots.begin(), slots.end()}, std::vector<ncclComm_t>(slots.size(), nullptr)});
+  return static_cast<int>(links_.size()) - 1;
+}
+
 /// Computes equal links in all processes, because it depends only on the program and the GPU slots.
 void Ranks::plan_links() {
   std::map<Key, std::set<GpuSlot>> pairs;
@@ -88,16 +95,26 @@ void Ranks::plan_links() {
     for (int m = 0; m < c.members; ++m) ring.insert(slot(p_.at(c.member(m)).device));
     rings.insert(ring);
   }
-  const auto add = [this](const std::set<GpuSlot>& slots) {
-    links_.push_back({{slots.begin(), slots.end()}, std::vector<ncclComm_t>(slots.size(), nullptr)});
-    return static_cast<int>(links_.size()) - 1;
-  };
   std::map<Key, int> link_of_pair;
-  for (const auto& [key, slots] : pairs) link_of_pair[key] = add(slots);
+  for (const auto& [key, slots] : pairs) link_of_pair[key] = add_link(slots);
   std::map<std::set<GpuSlot>, int> link_of_ring;
-  for (const auto& ring : rings) link_of_ring[ring] = add(ring);
+  for (const auto& ring : rings) link_of_ring[ring] = add_link(ring);
   for (const Transfer& t : p_.transfers) of_transfer_.push_back(apart(t) ? link_of_pair.at(key_of(p_, t)) : -1);
   for (const auto& ring : ring_of) of_collective_.push_back(ring.empty() ? -1 : link_of_ring.at(ring));
+}
+
+/// Two groups on the same GPUs have two communicators: the exchanges of one group come in one order on all of its
+/// members, but exchanges of two groups do not.
+void Ranks::plan_groups(const std::vector<std::vector<DeviceId>>& groups) {
+  for (const std::vector<DeviceId>& group : groups) {
+    std::set<GpuSlot> slots;
+    bool is_apart = false;
+    for (const DeviceId d : group) {
+      slots.insert(slot(d));
+      is_apart = is_apart || slot(d).process != slot(group.front()).process;
+    }
+    if (is_apart && !of_group_.contains(group)) of_group_[group] = add_link(slots);
+  }
 }
 
 /// Thread blocks for each communicator, so that the kernels of all communicators of a GPU can run at the same time:
