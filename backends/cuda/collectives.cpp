@@ -66,7 +66,10 @@ void Enqueuer::all_reduce(int collective) {
         {i.device, gradient.data, static_cast<std::size_t>(gradient.size()), runtime_.queues().stream(queue)});
   }
   if (summands.empty()) return;
-  ranks_->sum(collective, runtime_.wide_width(), summands);
+  std::vector<Half> ends;
+  for (const Summand& s : summands)
+    ends.push_back({s.here, s.here, s.data, s.numbers * runtime_.wide_width(), true, s.stream});
+  call_nccl(ends, [=, this] { ranks_->sum(collective, runtime_.wide_width(), summands); });
   for (const auto& [member, queue] : members) {
     end(queue, {member});
     work_alone(p_.at(member).device);
@@ -137,7 +140,7 @@ void Enqueuer::hand(int collective, InstructionId from, InstructionId to, void* 
   std::vector<Half> halves;
   if (data) halves.push_back({a, b, data, bytes, true, stream(a)});
   if (target) halves.push_back({b, a, target, bytes, false, stream(b)});
-  if (!halves.empty()) ranks_->share(collective, halves);
+  if (!halves.empty()) call_nccl(halves, [this, collective, halves] { ranks_->share(collective, halves); });
 }
 
 /// Makes later work on the second member's stream wait for what is on the first member's stream.

@@ -167,6 +167,7 @@ void Enqueuer::put(InstructionId id) {
 void Enqueuer::repeat(InstructionId id) {
   session_->repeat(id);
   unmarked_.front().push_back(static_cast<int>(id.value));
+  marks_->gpu[id.value] = runtime_.queues().gpu(0);
 }
 
 /// The gate of the first queue opens first, then one gate on each other GPU, then all queues.

@@ -86,6 +86,7 @@ class Enqueuer {
   void compute_results(int index);
   void put_part(int index, int rank, const real::SafeStep&, real::Tensor output);
   void hand(int collective, InstructionId from, InstructionId to, void* data, void* target, std::size_t bytes);
+  void call_nccl(const std::vector<Half>&, std::function<void()> calls);
   bool shares_stream(const Collective&, int rank) const;
   bool first_reaches_all(const Collective&) const;
   void take_turns(InstructionId first, InstructionId second);

@@ -127,6 +127,7 @@ class QueuedCommunicator final : public real::GroupCommunicator {
 
   void carry(const std::vector<Half>& halves) {
     carry_(halves);
+    if (runtime_.recorder()) return;
     for (const int r : ranks_here_) {
       runtime_.queues().select(queue(r));
       submitted_event(stream(r));

@@ -64,17 +64,15 @@ bool has_experts(const Workload& workload) {
 }
 
 /// Why iterations of this run are not graphs; empty: they are.
-std::string set_up_graphs(const Program& program, Enqueuer& enqueuer, RunState& state) {
-  std::string why_not;
-  if (world().size > 1)
-    return "NCCL wants all processes to capture and launch alike, and each sees for itself what repeats";
-  if (state.ranks && state.ranks->any())
-    return "work of NCCL between GPUs, launched by one thread, may wait for each other";
+std::string set_up_graphs(const Program& program, Enqueuer& enqueuer, RunState& state,
+                          const Repeater::CommonBits& common_bits) {
+  std::string why_not = state.ranks ? state.ranks->why_no_graph() : "";
+  if (!why_not.empty()) return why_not;
   if (program.iterations < 2) return "there is one iteration only";
   if (has_experts(*program.workload)) return "the host has to know how many rows each expert gets";
   std::vector<Iteration> iterations = iterations_of(program, program.workload->training.evaluate_every > 0, why_not);
   if (iterations.empty()) return why_not;
-  state.repeater = std::make_unique<Repeater>(*state.runtime, enqueuer, std::move(iterations));
+  state.repeater = std::make_unique<Repeater>(*state.runtime, enqueuer, std::move(iterations), common_bits);
   const std::int64_t updates = *std::max_element(program.updates.begin(), program.updates.end());
   state.runtime->count_steps(static_cast<int>(std::min(program.iterations * updates, kMostCounted)));
   return why_not;
@@ -135,7 +133,8 @@ class Runner {
         [&](const std::vector<DeviceId>& devices) { return enqueuer.communicator(devices); });
     if (state_.ranks) connect(*state_.ranks, *state_.session, state_.runtime->queues());
     give_way_ = [&] { enqueuer.give_way(); };
-    const std::string no_graph = options_.gpu.graph ? set_up_graphs(p_, enqueuer, state_) : "";
+    const auto common_bits = [this](std::uint64_t local) { return bits_of_all(local); };
+    const std::string no_graph = options_.gpu.graph ? set_up_graphs(p_, enqueuer, state_, common_bits) : "";
     const Stage stage{p_,           *state_.runtime,
                       enqueuer,     *state_.session,
                       state_.marks, [this](const std::function<void()>& enqueue) { play(enqueue); }};
@@ -189,6 +188,14 @@ class Runner {
     runtime.wait_by(at_most(kMostPatience));
     runtime.finish();
     if (monitor_) state_.last_anchors = read_host_clocks(runtime.queues());
+  }
+
+  /// The bits that all processes have set.
+  std::uint64_t bits_of_all(std::uint64_t local) {
+    std::optional<std::uint64_t> common;
+    if (!monitor_) return local;
+    watch_->until([&] { return (common = monitor_->common_bits(local)).has_value(); });
+    return *common;
   }
 
   ProgressEvent beat(bool moved) {

@@ -253,7 +253,7 @@ void Session::rewind(bool again) {
 
 void Session::begin_iteration(std::span<const InstructionId> instructions) {
   for (const InstructionId id : instructions)
-    if (const Instruction& i = p_.at(id); i.kind == InstructionKind::Forward)
+    if (const Instruction& i = p_.at(id); i.kind == InstructionKind::Forward && here_(i.device))
       stage_on(i.stage, i.device).stage(i.micro_batch());
 }
 

@@ -12,6 +12,8 @@
 namespace stagecraft::cuda {
 namespace {
 
+constexpr double kCapturePatience = 60;  // Seconds.
+
 /// Messages of one key share a communicator, so they follow each other.
 using Key = std::tuple<DeviceId, DeviceId, bool>;
 
@@ -201,7 +203,7 @@ void Ranks::move(int at, const std::vector<Half>& halves) {
               : require(nccl_, nccl_.ncclRecv(h.data, h.bytes, ncclInt8, peer, communicator, h.stream), "ncclRecv");
     }
   });
-  wait_for(link);
+  wait_for(link, halves.front().stream);
 }
 
 /// The members of this process share one group: otherwise this thread would block in the first member's call.
@@ -216,13 +218,32 @@ void Ranks::sum(int collective, std::size_t width, const std::vector<Summand>& s
               "ncclAllReduce");
     }
   });
-  wait_for(link);
+  wait_for(link, summands.front().stream);
 }
 
-/// The first message between two GPUs waits on the host until the other has come to it.
-void Ranks::wait_for(const Link& link) {
+/// The first message between two GPUs waits on the host until the other has come to it. In a capture that is over, and
+/// whoever looks at events ends a capture.
+void Ranks::wait_for(const Link& link, cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (stream) check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  const WaitPolicy until = status == cudaStreamCaptureStatusNone ? until_ : at_most(kCapturePatience);
   for (const ncclComm_t c : link.ranks)
-    if (c) cuda::wait_for(nccl_, c, until_);
+    if (c) cuda::wait_for(nccl_, c, until);
+}
+
+std::string Ranks::why_no_graph() const {
+  if (!any()) return "";
+  std::map<int, std::set<int>> gpus;
+  std::map<int, int> devices;
+  for (const GpuSlot& s : slots_)
+    if (s.process >= 0) gpus[s.process].insert(s.gpu), ++devices[s.process];
+  for (const auto& [process, of_process] : gpus) {
+    if (of_process.size() > 1) return "a graph with NCCL is on one GPU, and a process has several";
+    if (!of_group_.empty() && devices[process] > 1)
+      return "groups are in several processes, and a process has several devices, whose exchanges come in no common "
+             "order";
+  }
+  return "";
 }
 
 void Ranks::require_sound() const {

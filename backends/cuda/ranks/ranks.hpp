@@ -72,6 +72,9 @@ class Ranks {
   bool sums() const { return by_nccl_.sums; }
   int max_ctas() const { return max_ctas_; }
 
+  /// Why kernels of NCCL cannot be in graphs of iterations; empty: they can. The answer is the same in all processes.
+  std::string why_no_graph() const;
+
   /// Carries both ends of a message, or the one that is here; the k-th send meets the k-th receive.
   void carry(int transfer, const std::vector<Half>&);
   void share(int collective, const std::vector<Half>&);
@@ -106,7 +109,7 @@ class Ranks {
   bool needs_ring(const Collective&) const;
   void require_gpus(const Collective&) const;
   void move(int link, const std::vector<Half>&);
-  void wait_for(const Link&);
+  void wait_for(const Link&, cudaStream_t = nullptr);
   void finalized() const noexcept;
   ncclResult_t state_of(ncclComm_t) const;
 
