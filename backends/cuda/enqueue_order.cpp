@@ -28,10 +28,10 @@ class UnitOrder {
     for (std::size_t u = 0; u < units_.size(); ++u)
       if (units_[u].inputs.empty()) ready.push(u);
     std::vector<EnqueueUnit> order;
-    for (; !ready.empty();) {
-      Unit& unit = units_[ready.top()];
+    while (!ready.empty()) {
       const std::size_t done = ready.top();
       ready.pop();
+      Unit& unit = units_[done];
       order.push_back(std::move(unit.instructions));
       for (const std::size_t reader : unit.readers)
         if (units_[reader].inputs.erase(done) > 0 && units_[reader].inputs.empty()) ready.push(reader);

@@ -14,7 +14,7 @@
 namespace stagecraft::cuda {
 
 /// A host thread for each device that meets others inside of its instructions. Either one of them runs or the thread
-/// that made them, so work is enqueued in one order, which is the same in every run.
+/// that made them.
 class MemberThreads {
  public:
   /// `meter` counts the work that the threads enqueue.
@@ -32,9 +32,8 @@ class MemberThreads {
   /// Called again and again where work waits for its GPU: the others go on meanwhile. A GPU whose queue has room only
   /// after another process has come to an exchange must not hold up the devices that this process waits for.
   void give_way();
-  void let_others_go_on() {
-    gives_way_ = true;
-  }  ///< Otherwise give_way() does nothing, and the order is always the same.
+  /// From now on give_way() does that. Before, it does nothing, so work is enqueued in the same order in every run.
+  void let_others_go_on() { gives_way_ = true; }
   /// Goes on with the device that was released first, as run() does; false: there is none.
   bool resume();
 

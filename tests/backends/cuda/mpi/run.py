@@ -193,6 +193,8 @@ with tempfile.TemporaryDirectory() as name:
     fails("a GPU hangs", on(2, together, "1f1b", "2", "1", "1"),
           ["nothing has ended for 1 s, so the GPU is stuck", "device 0: 0B2 waits for 0<1:1B2\n",
            "device 2: 2F3 has not ended\n"])
+    fails("a GPU hangs in a group", on(2, together, "crossed", "4", "1", "1"),
+          ["nothing has ended for 1 s, so the GPU is stuck", "device 0: 0F0 has not ended", "device 3: 0F0 has not ended"])
     fails("a message never sent", on(2, *only(1, "STAGECRAFT_EMULATED_NCCL_SILENT", 5, together, "1f1b", "2", "1")),
           ["nothing has ended for 1 s, so the GPU is stuck"])
     fails("a rank that never comes to a sum",
