@@ -167,9 +167,6 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
   if (options.emulated)
     throw InputError("an emulated run sleeps on the cores of this machine, which needs no GPU", "--backend cpu");
   require_kernels(*program.workload);
-  if (world().size > 1 && has_groups(*program.workload))
-    throw InputError("groups of devices and divided states run on GPUs of one process alone",
-                     "without mpirun; or --backend cpu");
   cuda::Options gpu_options;
   gpu_options.gpu = options.gpu;
   gpu_options.one_thread = options.one_thread;

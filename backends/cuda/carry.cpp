@@ -1,4 +1,6 @@
 // Messages between devices.
+#include <algorithm>
+
 #include "backends/cuda/enqueue.hpp"
 
 namespace stagecraft::cuda {
@@ -51,7 +53,23 @@ void Enqueuer::exchange(int transfer, int sender, int receiver) {
     });
     work_alone(to);
   }
-  ranks_->carry(transfer, halves);
+  call_nccl(halves, [this, transfer, halves] { ranks_->carry(transfer, halves); });
+}
+
+/// Calls NCCL now, or when the recorded work is enqueued.
+void Enqueuer::call_nccl(const std::vector<Half>& halves, std::function<void()> calls) {
+  CommandRecorder* const recorder = runtime_.recorder();
+  if (!recorder) return calls();
+  std::vector<int> queues;
+  for (const Half& h : halves)
+    if (const int q = runtime_.queues().with(h.stream); std::find(queues.begin(), queues.end(), q) == queues.end())
+      queues.push_back(q);
+  recorder->nccl(queues, std::move(calls));
+  for (const Half& h : halves) {
+    for (const int number : {h.here.value, h.there.value, static_cast<int>(h.sends)}) recorder->note(number);
+    recorder->note(static_cast<const void*>(h.data));
+    recorder->note(static_cast<std::uint64_t>(h.bytes));
+  }
 }
 
 void Enqueuer::rendezvous(int transfer) {
@@ -86,7 +104,9 @@ void Enqueuer::send(int transfer) {
   if (apart(t)) {
     const int receiver = here(r) ? free_queue(r.device, s.device, false) : -1;
     exchange(transfer, sender, receiver);
-    if (here(r)) arrived_[transfer] = runtime_.queues().end(receiver, *mark_inside(receiver, t.receive));
+    if (here(r))
+      arrived_[transfer] =
+          runtime_.queues().end(receiver, runtime_.recorder() ? nullptr : mark_inside(receiver, t.receive));
   } else {
     carry(transfer, sender);
   }

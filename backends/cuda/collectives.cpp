@@ -66,7 +66,10 @@ void Enqueuer::all_reduce(int collective) {
         {i.device, gradient.data, static_cast<std::size_t>(gradient.size()), runtime_.queues().stream(queue)});
   }
   if (summands.empty()) return;
-  ranks_->sum(collective, runtime_.wide_width(), summands);
+  std::vector<Half> ends;
+  for (const Summand& s : summands)
+    ends.push_back({s.here, s.here, s.data, s.numbers * runtime_.wide_width(), true, s.stream});
+  call_nccl(ends, [=, this] { ranks_->sum(collective, runtime_.wide_width(), summands); });
   for (const auto& [member, queue] : members) {
     end(queue, {member});
     work_alone(p_.at(member).device);
@@ -131,13 +134,13 @@ void Enqueuer::hand(int collective, InstructionId from, InstructionId to, void* 
   if (!apart(from, to)) {
     if (!data || !target) return;
     take_turns(to, from);
-    copy_between(device(a), device(b), data, target, bytes, stream(a));
+    runtime_.copy_between(runtime_.used(device(a)), device(a), device(b), data, target, bytes);
     return take_turns(from, to);
   }
   std::vector<Half> halves;
   if (data) halves.push_back({a, b, data, bytes, true, stream(a)});
   if (target) halves.push_back({b, a, target, bytes, false, stream(b)});
-  if (!halves.empty()) ranks_->share(collective, halves);
+  if (!halves.empty()) call_nccl(halves, [this, collective, halves] { ranks_->share(collective, halves); });
 }
 
 /// Makes later work on the second member's stream wait for what is on the first member's stream.
@@ -148,16 +151,6 @@ void Enqueuer::take_turns(InstructionId first, InstructionId second) {
   const Point point = queues.end(before, nullptr);
   queues.select(after);
   queues.wait(after, point);
-}
-
-void Enqueuer::copy_between(int from, int to, const void* data, void* target, std::size_t bytes, cudaStream_t stream) {
-  const auto copy = [=, to = runtime_.devices().gpu(to), from = runtime_.devices().gpu(from)] {
-    check(cudaMemcpyPeerAsync(target, to, data, from, bytes, stream), "cudaMemcpyPeerAsync");
-    submitted(stream, "cudaMemcpyPeerAsync");
-  };
-  if (CommandRecorder* const recorder = runtime_.recorder())
-    return recorder->work(runtime_.used(from), copy, Copied{data, target, bytes});
-  copy();
 }
 
 bool Enqueuer::apart(InstructionId a, InstructionId b) const {

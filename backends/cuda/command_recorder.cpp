@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "backends/cuda/queues.hpp"
 #include "backends/real/kernels.hpp"
@@ -30,15 +31,20 @@ std::set<int> CommandRecorder::queues() const {
   return used;
 }
 
-void CommandRecorder::play(const Queues& queues) const {
+void CommandRecorder::play(const Queues& queues, NcclOrder order) const {
   std::map<Point, Event> events;
+  std::optional<Event> last_of_nccl;
   int current = -1;
   for (const Entry& e : entries_) {
     if (e.queue != current) queues.select(current = e.queue);
     const cudaStream_t stream = queues.stream(e.queue);
-    if (e.play)
-      e.play();
-    else if (e.point.queue != e.queue)
+    const bool chained = !e.nccl.empty() && order == NcclOrder::Chained;
+    if (chained && last_of_nccl)
+      for (const int queue : e.nccl) last_of_nccl->hold_up(queues.stream(queue));
+    if (e.play) e.play();
+    if (chained) last_of_nccl.emplace().record(stream);
+    if (e.play) continue;
+    if (e.point.queue != e.queue)
       events.at(e.point).hold_up(stream);
     else if (awaited_.contains(e.point))
       events.try_emplace(e.point).first->second.record(stream);

@@ -38,6 +38,13 @@ class CommandRecorder {
     (note(facts), ...);
     entries_.push_back({queue, {}, std::move(play)});
   }
+  /// Adds a kernel of NCCL on the streams of these queues, which waits for other GPUs.
+  template <class... Facts>
+  void nccl(const std::vector<int>& queues, std::function<void()> play, const Facts&... facts) {
+    work(queues.front(), std::move(play), facts...);
+    for (const int queue : queues) note(queue);
+    entries_.back().nccl = queues;
+  }
   void wait(int queue, Point);
   void end(Point);
 
@@ -49,8 +56,12 @@ class CommandRecorder {
     update_words_.insert(update_words_.end(), words_.begin() + static_cast<std::ptrdiff_t>(from), words_.end());
   }
   std::set<int> queues() const;  ///< Queues that have anything to do.
-  /// Enqueues the work. Events are recorded only where something waits for them.
-  void play(const Queues&) const;
+  enum class NcclOrder : std::uint8_t {
+    Enqueued,  ///< Kernels of different communicators may overlap; the streams take them in the order of the calls.
+    Chained    ///< In a graph, which does not keep the order of the calls, each kernel waits for the one before it.
+  };
+  /// Enqueues the work. Events are recorded only where something waits for them. Chained kernels are on one GPU.
+  void play(const Queues&, NcclOrder = NcclOrder::Enqueued) const;
 
   void note(std::uint64_t word) { words_.push_back(word); }
   void note(std::int64_t word) { note(static_cast<std::uint64_t>(word)); }
@@ -70,6 +81,7 @@ class CommandRecorder {
     int queue = 0;
     Point point;                 ///< It ends here if it is of this queue; otherwise the queue waits for it.
     std::function<void()> play;  ///< Enqueues the work; null for waits and ends.
+    std::vector<int> nccl = {};  ///< The queues of a kernel of NCCL; empty for other work.
   };
   std::vector<Entry> entries_;
   std::set<Point> awaited_;

@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
 
-#include "backends/real/clocks.hpp"
-
 namespace stagecraft::cuda {
 
 Enqueuer::Enqueuer(const Program& program, GpuRuntime& runtime, const std::vector<int>& devices, Messages& messages,
@@ -169,6 +167,7 @@ void Enqueuer::put(InstructionId id) {
 void Enqueuer::repeat(InstructionId id) {
   session_->repeat(id);
   unmarked_.front().push_back(static_cast<int>(id.value));
+  marks_->gpu[id.value] = runtime_.queues().gpu(0);
 }
 
 /// The gate of the first queue opens first, then one gate on each other GPU, then all queues.
@@ -245,9 +244,9 @@ void Enqueuer::end(int queue, const std::vector<InstructionId>& instructions) {
 
 void Enqueuer::keep_up(int queue) {
   if (!options_.keep_up) return;
-  const double begin = real::steady_seconds();
+  const double begin = thread_seconds();
   options_.keep_up(queue);
-  waited_ += real::steady_seconds() - begin;
+  waited_ += thread_seconds() - begin;
 }
 
 void Enqueuer::barrier(bool ends_iteration) {

@@ -48,6 +48,8 @@ class Enqueuer {
   /// Reads the times of iterations that are over; without barriers, if all their instructions are below `next`.
   void read_finished(InstructionId next = {});
   void keep_up(int queue);
+  /// To be called again and again where the host waits.
+  void give_way() { threads_.give_way(); }
   double waited() const {
     return waited_ + runtime_.meter().waited();
   }  ///< Seconds spent waiting until queues were short enough.
@@ -65,6 +67,7 @@ class Enqueuer {
   void open_queues();
   void open_gates();
   void put(InstructionId);
+  void put_together(std::span<const InstructionId> unit);
   void compute(InstructionId);
   void end_part(InstructionId computation, InstructionId member);
   void rendezvous(int transfer);
@@ -83,10 +86,10 @@ class Enqueuer {
   void compute_results(int index);
   void put_part(int index, int rank, const real::SafeStep&, real::Tensor output);
   void hand(int collective, InstructionId from, InstructionId to, void* data, void* target, std::size_t bytes);
+  void call_nccl(const std::vector<Half>&, std::function<void()> calls);
   bool shares_stream(const Collective&, int rank) const;
   bool first_reaches_all(const Collective&) const;
   void take_turns(InstructionId first, InstructionId second);
-  void copy_between(int from, int to, const void* data, void* target, std::size_t bytes, cudaStream_t);
   bool apart(InstructionId, InstructionId) const;
   bool reaches(InstructionId, InstructionId) const;
   void work_on(DeviceId d, int queue) { runtime_.use(device(d), queue); }

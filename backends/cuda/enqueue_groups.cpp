@@ -6,33 +6,40 @@
 
 namespace stagecraft::cuda {
 
-/// Where devices meet inside of instructions, each instruction runs on the thread of its device until it has to wait
-/// for another device, and others go on meanwhile.
 void Enqueuer::put(std::span<const InstructionId> instructions) {
-  if (!has_groups_) {
+  if (has_groups_)
+    for (const EnqueueUnit& unit : enqueue_order(p_, instructions)) put_together(unit);
+  else
     for (const InstructionId id : instructions) put(id);
-    return;
+}
+
+/// Each device runs on its thread until it has to wait for another one, and others go on meanwhile.
+void Enqueuer::put_together(std::span<const InstructionId> unit) {
+  if (!p_.at(unit.front()).is_compute()) return put(unit.front());
+  int left = 0;
+  for (const InstructionId id : unit) {
+    if (!here(p_.at(id))) continue;
+    ++left;
+    threads_.run(device(p_.at(id).device), [this, &left, id] {
+      put(id);
+      --left;
+    });
   }
-  EnqueueOrder order(p_, instructions);
-  while (true) {
-    if (threads_.resume()) continue;
-    const std::optional<InstructionId> id = order.next();
-    if (!id) break;
-    const auto work = [this, &order, next = *id] {
-      put(next);
-      order.done(next);
-    };
-    const Instruction& i = p_.at(*id);
-    i.is_compute() && here(i) ? threads_.run(device(i.device), work) : work();
-  }
-  if (!order.is_over()) throw InternalError("devices of a group do not come to the same exchange");
+  while (threads_.resume()) continue;
+  if (left > 0) throw InternalError("devices of a group do not come to the same exchange");
 }
 
 std::unique_ptr<real::GroupCommunicator> Enqueuer::communicator(const std::vector<DeviceId>& members) {
   has_groups_ = true;
   std::vector<int> devices;
-  for (const DeviceId d : members) devices.push_back(device(d));
-  return queued_communicator(runtime_, threads_, std::move(devices));
+  for (const DeviceId d : members) {
+    devices.push_back(device(d));
+    if (devices.back() < 0) threads_.let_others_go_on();
+  }
+  const auto carry = [this, members](const std::vector<Half>& halves) {
+    call_nccl(halves, [this, members, halves] { ranks_->exchange(members, halves); });
+  };
+  return queued_communicator(runtime_, threads_, {members, std::move(devices)}, carry);
 }
 
 }  // namespace stagecraft::cuda

@@ -37,6 +37,7 @@ void Watch::until(const std::function<bool()>& done) {
       since = real::steady_seconds();
     else if (news == ProgressEvent::Alone && real::steady_seconds() - since > timeout_)
       stuck();
+    between_looks_();
     if (!moved) nap();
   }
 }

@@ -12,6 +12,8 @@ class Watch {
 
   /// Sets what is called again and again during a wait, with whether anything has ended since the last call.
   void listen(std::function<ProgressEvent(bool moved)> beat) { beat_ = std::move(beat); }
+  /// Sets what is called before the host looks again.
+  void between_looks(std::function<void()> work) { between_looks_ = std::move(work); }
   /// Limits error messages to the devices of this process, when there are several processes.
   void only(std::function<bool(DeviceId)> here) { here_ = std::move(here); }
 
@@ -32,6 +34,7 @@ class Watch {
   const Marks& marks_;
   double timeout_;
   std::function<ProgressEvent(bool moved)> beat_ = [](bool) { return ProgressEvent::Alone; };
+  std::function<void()> between_looks_ = [] {};
   std::function<bool(DeviceId)> here_ = [](DeviceId) { return true; };
   std::vector<std::size_t> next_;  ///< First unfinished piece of work in each queue.
 };

@@ -210,6 +210,15 @@ void GpuRuntime::hold(int queue, const void* inside) {
     if (arena.holds(inside)) return arena.hold(inside, moment);
 }
 
+void GpuRuntime::copy_between(int queue, int from, int to, const void* data, void* target, std::size_t bytes) {
+  const auto copy = [=, stream = queues_.stream(queue), to = devices_.gpu(to), from = devices_.gpu(from)] {
+    check(cudaMemcpyPeerAsync(target, to, data, from, bytes, stream), "cudaMemcpyPeerAsync");
+    submitted(stream, "cudaMemcpyPeerAsync");
+  };
+  if (recorder_) return recorder_->work(queue, copy, Copied{data, target, bytes});
+  copy();
+}
+
 void GpuRuntime::finish(int queue) {
   queues_.select(queue);
   wait_policy_([&] { return over(queues_.stream(queue)); });

@@ -58,6 +58,8 @@ class GpuRuntime {
   /// Counts the work of all queues while a Metered makes it the meter of the thread.
   LaunchMeter& meter() { return meter_; }
   const LaunchMeter& meter() const { return meter_; }
+  /// Copies from the memory of one device to another one's on this queue, also where neither reaches the other.
+  void copy_between(int queue, int from, int to, const void* data, void* target, std::size_t bytes);
   void finish(int queue);
   void finish();  ///< All queues.
   /// Whether all queues are empty within `seconds`: only then can anything be given back.

@@ -16,6 +16,11 @@ LaunchMeter*& current_meter() {
   return meter;
 }
 
+double& skipped_seconds() {
+  thread_local double seconds = 0;
+  return seconds;
+}
+
 bool waits_after_each_call() {
   static const bool waits = [] {
     const char* const asked = std::getenv("STAGECRAFT_CUDA_SYNC");
@@ -44,6 +49,9 @@ void wait_for_call(cudaStream_t stream, const char* what) {
 }
 
 }  // namespace
+
+double thread_seconds() { return real::steady_seconds() - skipped_seconds(); }
+void skip_seconds(double seconds) { skipped_seconds() += seconds; }
 
 LaunchMeter::~LaunchMeter() {
   forget();
@@ -74,9 +82,9 @@ void LaunchMeter::submitted(cudaStream_t stream) {
   s.marks.push_back(mark);
   check(cudaEventRecord(mark, stream), "cudaEventRecord");
   if (s.marks.size() <= static_cast<std::size_t>(kMarks)) return;
-  const double begin = real::steady_seconds();
+  const double begin = thread_seconds();
   wait_policy_([&] { return happened(s.marks.front()); });
-  waited_ += real::steady_seconds() - begin;
+  waited_ += thread_seconds() - begin;
   int gpu = 0;
   check(cudaGetDevice(&gpu), "cudaGetDevice");
   free_[gpu].push_back(s.marks.front());

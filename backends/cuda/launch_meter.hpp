@@ -11,6 +11,10 @@
 
 namespace stagecraft::cuda {
 
+/// Seconds on a clock of this thread, which skip_seconds() sets back: by the time that other threads went on meanwhile.
+double thread_seconds();
+void skip_seconds(double);
+
 /// Counts the calls that put work into streams, and keeps each stream shorter than the launch queue of the driver. That
 /// queue has about 1,024 entries. A call that finds it full blocks inside the driver, where no timeout ends it, and
 /// meanwhile the other streams get no work. So the host waits before that, in a way that notices a GPU that is stuck.

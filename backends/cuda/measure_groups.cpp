@@ -22,7 +22,11 @@ class Members {
   real::GroupMember member(const std::vector<int>& devices, int device) {
     if (devices.size() < 2) return {};
     auto& communicator = communicators_[devices];
-    if (!communicator) communicator = queued_communicator(runtime_, threads_, devices);
+    if (!communicator) {
+      std::vector<DeviceId> members;
+      for (const int d : devices) members.emplace_back(d);
+      communicator = queued_communicator(runtime_, threads_, {std::move(members), devices});
+    }
     return {communicator.get(), static_cast<int>(std::find(devices.begin(), devices.end(), device) - devices.begin())};
   }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backends/cuda/driver.hpp"
+#include "backends/real/clocks.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {
@@ -41,6 +42,7 @@ void MemberThreads::run(int device, std::function<void()> work) {
   std::unique_ptr<Member>& member = members_[device];
   if (!member) {
     member = std::make_unique<Member>();
+    member->device = device;
     member->thread = std::thread([this, &m = *member] { loop(m); });
   }
   STAGECRAFT_CHECK(!member->work);
@@ -82,6 +84,14 @@ bool MemberThreads::hand_back(Member& member) {
 void MemberThreads::pause() {
   const SameGpu same;
   if (!hand_back(*current_)) throw Unwound();
+}
+
+void MemberThreads::give_way() {
+  if (!gives_way_ || !current_) return;
+  const double begin = real::steady_seconds();
+  release(current_->device);
+  pause();
+  skip_seconds(real::steady_seconds() - begin);
 }
 
 void MemberThreads::loop(Member& member) {

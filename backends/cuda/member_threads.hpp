@@ -14,7 +14,7 @@
 namespace stagecraft::cuda {
 
 /// A host thread for each device that meets others inside of its instructions. Either one of them runs or the thread
-/// that made them, so work is enqueued in one order, which is the same in every run.
+/// that made them.
 class MemberThreads {
  public:
   /// `meter` counts the work that the threads enqueue.
@@ -29,11 +29,17 @@ class MemberThreads {
   /// Called by work: returns when release() has named its device and resume() has come to it.
   void pause();
   void release(int device) { released_.push_back(device); }
+  /// Called again and again where work waits for its GPU: the others go on meanwhile. A GPU whose queue has room only
+  /// after another process has come to an exchange must not hold up the devices that this process waits for.
+  void give_way();
+  /// From now on give_way() does that. Before, it does nothing, so work is enqueued in the same order in every run.
+  void let_others_go_on() { gives_way_ = true; }
   /// Goes on with the device that was released first, as run() does; false: there is none.
   bool resume();
 
  private:
   struct Member {
+    int device = 0;
     std::function<void()> work;  ///< Null when there is none.
     std::exception_ptr failure;
     bool has_turn = false, ends = false;
@@ -54,6 +60,7 @@ class MemberThreads {
   bool is_back_ = true;  ///< The turn is with the thread that calls run().
   std::map<int, std::unique_ptr<Member>> members_;
   std::deque<int> released_;
+  bool gives_way_ = false;
 };
 
 }  // namespace stagecraft::cuda

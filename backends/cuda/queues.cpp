@@ -23,6 +23,12 @@ int Queues::add(cudaStream_t stream, int gpu) {
   return size() - 1;
 }
 
+int Queues::with(cudaStream_t stream) const {
+  const auto it = std::find_if(queues_.begin(), queues_.end(), [&](const Queue& q) { return q.stream == stream; });
+  STAGECRAFT_CHECK(it != queues_.end());
+  return static_cast<int>(it - queues_.begin());
+}
+
 void Queues::select(int queue) const { check(cudaSetDevice(gpu(queue)), "cudaSetDevice"); }
 
 void Queues::wait(int queue, Point point) {

@@ -27,6 +27,7 @@ class Queues {
   int size() const { return static_cast<int>(queues_.size()); }
   cudaStream_t stream(int queue) const { return at(queue).stream; }
   int gpu(int queue) const { return at(queue).gpu; }
+  int with(cudaStream_t) const;  ///< The queue of a stream.
   void select(int queue) const;  ///< Makes its GPU the current one.
 
   void wait(int queue, Point);

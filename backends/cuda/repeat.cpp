@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <bit>
 
 #include "backends/real/clocks.hpp"
 #include "sim/core/diagnostic.hpp"
@@ -34,7 +35,7 @@ void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool
   for (std::size_t k = 0; k < count; ++k) {
     const Iteration& iteration = iterations_[k];
     enqueuer_.keep_up(0);
-    const double waited = enqueuer_.waited(), begin = real::steady_seconds();
+    const double waited = enqueuer_.waited() + waited_, begin = real::steady_seconds();
     const std::int64_t calls_before = runtime_.meter().calls();
     const int graphs_before = stats_.instantiated;
     session.begin_iteration(iteration.body);
@@ -47,7 +48,7 @@ void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool
     session.end_iteration(static_cast<int>(k));
     enqueuer_.barrier(true);
     enqueuer_.read_finished();
-    const double seconds = real::steady_seconds() - begin - (enqueuer_.waited() - waited);
+    const double seconds = real::steady_seconds() - begin - (enqueuer_.waited() + waited_ - waited);
     stats_.calls = std::max(stats_.calls, static_cast<double>(runtime_.meter().calls() - calls_before));
     if (stats_.instantiated == graphs_before) (launched ? stats_.by_graph : stats_.by_calls).push_back(seconds);
   }
@@ -60,7 +61,7 @@ bool Repeater::body(std::size_t k, bool makes) {
   const bool counts = runtime_.most_steps() >= iteration.updates_done;
   const bool same = last_ && twice_ && before && before == before_last_ && iteration.repeats && counts;
   const bool in_series = k + 1 < iterations_.size() && iterations_[k + 1].repeats && k % kCompareEvery != 0;
-  if (same && in_series) {
+  if (everywhere(same && in_series)) {
     repeat(k);
     enqueuer_.barrier(false);
     return true;
@@ -73,7 +74,7 @@ bool Repeater::body(std::size_t k, bool makes) {
   const CachedGraph* const expected = same ? last_ : nullptr;
   const CachedGraph* const previous = last_;
   const bool launched = play(recorder, makes);
-  if (expected && last_ != expected)
+  if (expected && expected->words != recorder.words())
     throw InternalError(fmt::format("iteration {} differs from those before it, which were not recorded", k));
   enqueuer_.barrier(false);
   twice_ = last_ && last_ == previous;
@@ -104,21 +105,39 @@ Repeater::HostState Repeater::host_state() const {
 }
 
 bool Repeater::play(const CommandRecorder& recorder, bool makes) {
-  const auto it =
-      std::find_if(graphs_.begin(), graphs_.end(), [&](const CachedGraph& k) { return k.words == recorder.words(); });
-  last_ = it != graphs_.end() ? &*it : nullptr;
-  if (!last_ && makes && stats_.why_not.empty()) {
-    try {
-      capture(recorder);
-      last_ = &graphs_.back();
-      ++stats_.instantiated;
-    } catch (const BackendError& e) {  // From the driver, or no memory during capture.
-      stats_.why_not = fmt::format("an iteration could not be captured: {}", e.what());
-    }
-  }
+  std::uint64_t equal = 0;
+  for (std::size_t g = 0; g < graphs_.size(); ++g)
+    if (graphs_[g].words == recorder.words()) equal |= std::uint64_t{1} << g;
+  equal = common_bits(equal);
+  last_ = equal != 0 ? &graphs_[std::countr_zero(equal)] : nullptr;
+  if (!last_ && makes && stats_.why_not.empty()) make(recorder);
   if (!last_) return recorder.play(runtime_.queues()), false;
   launch();
   return true;
+}
+
+std::uint64_t Repeater::common_bits(std::uint64_t local) {
+  const double begin = real::steady_seconds();
+  const std::uint64_t common = common_bits_(local);
+  waited_ += real::steady_seconds() - begin;
+  return common;
+}
+
+/// A graph that only some processes could capture is dropped by all.
+void Repeater::make(const CommandRecorder& recorder) {
+  const std::size_t before = graphs_.size();
+  try {
+    capture(recorder);
+  } catch (const BackendError& e) {  // From the driver, or no memory during capture.
+    stats_.why_not = fmt::format("an iteration could not be captured: {}", e.what());
+  }
+  if (everywhere(stats_.why_not.empty())) {
+    last_ = &graphs_.back();
+    ++stats_.instantiated;
+    return;
+  }
+  if (graphs_.size() > before) graphs_.pop_back();
+  if (stats_.why_not.empty()) stats_.why_not = "an iteration could not be captured by another process";
 }
 
 void Repeater::launch() {
@@ -145,7 +164,7 @@ void Repeater::capture(const CommandRecorder& recorder) {
   Graph graph(first, [&] {
     for (const int q : recorder.queues())
       if (q != 0) wait(0, q);
-    recorder.play(queues);
+    recorder.play(queues, CommandRecorder::NcclOrder::Chained);
     for (const int q : recorder.queues())
       if (q != 0) wait(q, 0);
     queues.select(0);
@@ -197,7 +216,8 @@ Enqueued play_by_graphs(const Stage& s, Repeater& repeater, bool warm_up) {
     const std::size_t reserved_before = s.runtime.reserved();
     enqueue(kFirst, false);
     s.session.rewind(true);
-    more = round == 0 || s.runtime.reserved() > reserved_before;  // Memory is laid out again after the first.
+    // Memory is laid out again after the first.
+    more = round == 0 || !repeater.everywhere(s.runtime.reserved() == reserved_before);
   }
   if (warm_up) {
     s.runtime.stop_growing();

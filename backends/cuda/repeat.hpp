@@ -18,16 +18,27 @@ namespace stagecraft::cuda {
 /// instructions, on the arrays that stay between iterations, on the layout of free memory, and, for updates, on how
 /// many there were. So after two iterations with the same graph, the next is not recorded if its instructions are those
 /// of the one before (Iteration::repeats) and if arrays and layout are as they were before that one. Then they are the
-/// same after it, too. Its updates are recorded all the same and compared. Every kCompareEvery-th iteration and the
-/// last of each such series are recorded in full; InternalError if they differ from what was launched.
+/// same after it, too. With several processes all of these decisions are common ones, because NCCL wants all ranks to
+/// capture and launch alike: a graph is launched if it is the iteration of every process, and captured otherwise; an
+/// iteration is launched without recording it if every process would do so. Its updates are recorded all the same and
+/// compared. Every kCompareEvery-th iteration and the last of each such series are recorded in full; InternalError if
+/// they differ from what was launched.
 class Repeater {
  public:
-  Repeater(GpuRuntime& runtime, Enqueuer& enqueuer, std::vector<Iteration> iterations)
-      : runtime_(runtime), enqueuer_(enqueuer), iterations_(std::move(iterations)) {}
+  /// The bits that all processes have set; all of them come to each call.
+  using CommonBits = std::function<std::uint64_t(std::uint64_t)>;
+
+  Repeater(GpuRuntime& runtime, Enqueuer& enqueuer, std::vector<Iteration> iterations, CommonBits common_bits)
+      : runtime_(runtime),
+        enqueuer_(enqueuer),
+        iterations_(std::move(iterations)),
+        common_bits_(std::move(common_bits)) {}
 
   /// Runs the first `count` iterations. `makes`: captures a graph of work that has none yet.
   void run(real::Session&, Marks&, std::size_t count, bool makes);
 
+  /// Whether it is so in all processes; all of them come here.
+  bool everywhere(bool here) { return common_bits(here) != 0; }
   std::size_t size() const { return iterations_.size(); }
   /// Statistics of the last run: host seconds of each iteration, launched call by call or as a graph.
   struct RepeatStats {
@@ -49,12 +60,16 @@ class Repeater {
   void repeat(std::size_t k);
   HostState host_state() const;
   bool play(const CommandRecorder&, bool makes);
+  std::uint64_t common_bits(std::uint64_t local);
+  void make(const CommandRecorder&);
   void launch();
   void capture(const CommandRecorder&);
 
   GpuRuntime& runtime_;
   Enqueuer& enqueuer_;
   std::vector<Iteration> iterations_;
+  CommonBits common_bits_;
+  double waited_ = 0;  ///< Seconds until other processes had decided.
   std::deque<CachedGraph> graphs_;
   const CachedGraph* last_ = nullptr;  ///< The graph of the last iteration; null: it was not one.
   bool twice_ = false;                 ///< The iteration before the last had the same graph.

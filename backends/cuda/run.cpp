@@ -39,17 +39,21 @@ void require_reach(const Program& program, const std::vector<int>& devices, cons
   }
 }
 
-/// Null where nothing goes from GPU to GPU by NCCL.
+/// Null where nothing goes from GPU to GPU by NCCL. What groups exchange is known only when the session is.
 std::unique_ptr<Ranks> ranks_of(const Program& program, const real::DevicePlacement& placement,
                                 const std::vector<int>& gpus, const GpuOptions& options) {
   const World world = placement.world();
   const ByNccl by_nccl{options.messages == GpuMessages::Nccl,
                        options.sums == GpuSums::Collective && !program.collectives.empty(), options.nccl_ctas};
   if (world.size == 1 && !by_nccl.messages && !by_nccl.sums) return nullptr;
+  return std::make_unique<Ranks>(program, slots_of(placement, gpus), world.rank, by_nccl);
+}
+
+/// All processes come here at the same time. InputError where a GPU would have too many streams.
+void connect(Ranks& ranks, const real::Session& session, const Queues& queues) {
   const auto alone = [](const std::string& text) { return std::vector<std::string>{text}; };
-  auto ranks = std::make_unique<Ranks>(program, slots_of(placement, gpus), world.rank, by_nccl,
-                                       world.size > 1 ? Exchange(real::exchange) : alone);
-  return ranks->any() ? std::move(ranks) : nullptr;
+  ranks.connect(session.groups(), world().size > 1 ? Exchange(real::exchange) : alone);
+  if (ranks.any()) require_queues(queues, ranks.gpus());
 }
 
 bool has_experts(const Workload& workload) {
@@ -60,16 +64,15 @@ bool has_experts(const Workload& workload) {
 }
 
 /// Why iterations of this run are not graphs; empty: they are.
-std::string set_up_graphs(const Program& program, Enqueuer& enqueuer, RunState& state) {
-  std::string why_not;
-  if (world().size > 1)
-    return "NCCL wants all processes to capture and launch alike, and each sees for itself what repeats";
-  if (state.ranks) return "work of NCCL between GPUs, launched by one thread, may wait for each other";
+std::string set_up_graphs(const Program& program, Enqueuer& enqueuer, RunState& state,
+                          const Repeater::CommonBits& common_bits) {
+  std::string why_not = state.ranks ? state.ranks->why_no_graph() : "";
+  if (!why_not.empty()) return why_not;
   if (program.iterations < 2) return "there is one iteration only";
   if (has_experts(*program.workload)) return "the host has to know how many rows each expert gets";
   std::vector<Iteration> iterations = iterations_of(program, program.workload->training.evaluate_every > 0, why_not);
   if (iterations.empty()) return why_not;
-  state.repeater = std::make_unique<Repeater>(*state.runtime, enqueuer, std::move(iterations));
+  state.repeater = std::make_unique<Repeater>(*state.runtime, enqueuer, std::move(iterations), common_bits);
   const std::int64_t updates = *std::max_element(program.updates.begin(), program.updates.end());
   state.runtime->count_steps(static_cast<int>(std::min(program.iterations * updates, kMostCounted)));
   return why_not;
@@ -122,14 +125,16 @@ class Runner {
     const auto keep_up = [this](int queue) { watch_->keep_up(queue, kMostAhead); };
     Enqueuer enqueuer(p_, *state_.runtime, part_.virtual_of, *state_.messages,
                       {timed, keep_up, timed ? std::vector<EndEvent>{} : end_events(p_)}, state_.ranks.get());
-    if (state_.ranks) require_queues(state_.runtime->queues(), state_.ranks->gpus());
     const auto factory = [this](std::size_t, DeviceId d) {
       return queue_kernels(*state_.runtime, std::max(0, part_.virtual_of[d.value]));
     };
     state_.session = std::make_unique<real::Session>(
         p_, factory, [this](DeviceId d) { return here(d); }, true, real::Session::RemoteMaker{},
         [&](const std::vector<DeviceId>& devices) { return enqueuer.communicator(devices); });
-    const std::string no_graph = options_.gpu.graph ? set_up_graphs(p_, enqueuer, state_) : "";
+    if (state_.ranks) connect(*state_.ranks, *state_.session, state_.runtime->queues());
+    give_way_ = [&] { enqueuer.give_way(); };
+    const auto common_bits = [this](std::uint64_t local) { return bits_of_all(local); };
+    const std::string no_graph = options_.gpu.graph ? set_up_graphs(p_, enqueuer, state_, common_bits) : "";
     const Stage stage{p_,           *state_.runtime,
                       enqueuer,     *state_.session,
                       state_.marks, [this](const std::function<void()>& enqueue) { play(enqueue); }};
@@ -140,12 +145,13 @@ class Runner {
     });
     if (!no_graph.empty()) result.no_graph = no_graph;
     result.streams = state_.runtime->queues().size();
-    result.warning = queue_warning(state_.runtime->queues(), state_.ranks ? state_.ranks->gpus() : own_communicators());
+    result.warning = queue_warning(state_.runtime->queues(), has_links() ? state_.ranks->gpus() : own_communicators());
     timeline.enqueued = std::move(result);
     return timeline;
   }
 
  private:
+  bool has_links() const { return state_.ranks && state_.ranks->any(); }
   bool here(DeviceId d) const { return part_.virtual_of[d.value] >= 0; }
   /// The GPU of each communicator that carries messages within a GPU.
   std::vector<int> own_communicators() const {
@@ -172,6 +178,7 @@ class Runner {
     watch_ = std::make_unique<Watch>(p_, state_.marks, options_.timeout);
     watch_->only([this](DeviceId d) { return here(d); });
     watch_->listen([this](bool moved) { return beat(moved); });
+    watch_->between_looks(give_way_);
     const WaitPolicy until = [this](const std::function<bool()>& done) { watch_->until(done); };
     runtime.wait_by(until);
     if (state_.ranks) state_.ranks->wait_by(until);
@@ -181,6 +188,14 @@ class Runner {
     runtime.wait_by(at_most(kMostPatience));
     runtime.finish();
     if (monitor_) state_.last_anchors = read_host_clocks(runtime.queues());
+  }
+
+  /// The bits that all processes have set.
+  std::uint64_t bits_of_all(std::uint64_t local) {
+    std::optional<std::uint64_t> common;
+    if (!monitor_) return local;
+    watch_->until([&] { return (common = monitor_->common_bits(local)).has_value(); });
+    return *common;
   }
 
   ProgressEvent beat(bool moved) {
@@ -201,6 +216,7 @@ class Runner {
   const ProcessShare& part_;
   RunState& state_;
   std::unique_ptr<Watch> watch_;
+  std::function<void()> give_way_;
   HeartbeatMonitor* monitor_ = nullptr;  ///< Null unless other processes run the program, too.
 };
 

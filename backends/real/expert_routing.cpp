@@ -28,6 +28,10 @@ ExpertRouting route_rows(int experts, std::span<const std::span<const std::int32
       const std::int64_t row = next[expert]++;
       if (member == place.member()) routing.destinations.push_back({expert / each, row});
     }
+  for (int member = 0; member < static_cast<int>(choices.size()); ++member) {
+    routing.sent.push_back(std::ssize(choices[member]));
+    routing.received.push_back(next[(member / place.expert_tensor_ranks + 1) * each - 1]);
+  }
   const std::int64_t count = next[begin + each - 1];
   routing.expert_rows.push_back(count);
   routing.rows.resize(count);

@@ -18,9 +18,10 @@ struct ExpertRouting {
     int expert_rank = 0;
     std::int64_t row = 0;  ///< Among the rows that this rank has.
   };
-  std::vector<Copy> rows;                 ///< What arrives here: by expert, then by member, then by copy.
-  std::vector<std::int64_t> expert_rows;  ///< The first row of each expert that is here, then the number of rows.
-  std::vector<Destination> destinations;  ///< Where each copy of this device goes.
+  std::vector<Copy> rows;                    ///< What arrives here: by expert, then by member, then by copy.
+  std::vector<std::int64_t> expert_rows;     ///< The first row of each expert that is here, then the number of rows.
+  std::vector<Destination> destinations;     ///< Where each copy of this device goes.
+  std::vector<std::int64_t> sent, received;  ///< [member] Rows that it sends to experts, and rows of its experts.
 };
 
 /// The place of a device in its expert group.

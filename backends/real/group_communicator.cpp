@@ -6,12 +6,33 @@
 
 namespace stagecraft::real {
 
+void GroupCommunicator::exchange_on_host(int rank, HostNumbers numbers, const UseNumbers& use) {
+  const Tensor own_numbers{const_cast<std::int32_t*>(numbers.data()), 1, std::ssize(numbers)};
+  exchange(rank, own_numbers, sizeof(std::int32_t), [&](std::span<const Tensor> members) {
+    std::vector<HostNumbers> of_members;
+    for (const Tensor& m : members)
+      of_members.emplace_back(static_cast<const std::int32_t*>(m.data), static_cast<std::size_t>(m.size()));
+    use(of_members);
+  });
+}
+
+void GroupMember::exchange(const Tensor& array, std::size_t width, const GroupCommunicator::UseArrays& use,
+                           std::span<const std::int64_t> sizes) const {
+  if (!group) return use({&array, 1});
+  sizes.empty() ? group->exchange(rank, array, width, use) : group->exchange_parts(rank, array, width, sizes, use);
+}
+
+void GroupMember::exchange_on_host(GroupCommunicator::HostNumbers numbers,
+                                   const GroupCommunicator::UseNumbers& use) const {
+  group ? group->exchange_on_host(rank, numbers, use) : use({&numbers, 1});
+}
+
 void GroupMember::collective(CollectiveKind kind, std::int64_t numbers, const Tensor& array, std::size_t width,
-                             const std::function<void(std::span<const Tensor>)>& use) const {
-  if (!watch || !group) return exchange(array, width, use);
+                             const GroupCommunicator::UseArrays& use, std::span<const std::int64_t> sizes) const {
+  if (!watch || !group) return exchange(array, width, use, sizes);
   watch->arrived();
   const double begin = steady_seconds();
-  exchange(array, width, use);
+  exchange(array, width, use, sizes);
   watch->ended(kind, size(), numbers, steady_seconds() - begin);
 }
 
@@ -171,7 +192,9 @@ void gather_range(const GroupMember& member, DeviceMemory& memory, std::int64_t 
                   const ShardRange& range, void* to) {
   Kernels& kernels = memory.kernels();
   const std::size_t width = kernels.width();
-  member.collective(CollectiveKind::AllGather, range.count, part, kernels.width(), [&](std::span<const Tensor> parts) {
+  std::vector<std::int64_t> sizes;
+  for (int rank = 0; rank < member.size(); ++rank) sizes.push_back(shard_of(numbers, member.size(), rank).count);
+  const auto put_together = [&](std::span<const Tensor> parts) {
     for (int rank = 0; rank < member.size(); ++rank) {
       const ShardRange shard = shard_of(numbers, member.size(), rank);
       const std::int64_t low = std::max(shard.first, range.first);
@@ -181,7 +204,8 @@ void gather_range(const GroupMember& member, DeviceMemory& memory, std::int64_t 
       void* const there = number_at(to, low - range.first, width);
       if (from != there) kernels.copy(from, there, static_cast<std::size_t>(high - low) * width);
     }
-  });
+  };
+  member.collective(CollectiveKind::AllGather, range.count, part, width, put_together, sizes);
 }
 
 void scatter_range(const GroupMember& member, DeviceMemory& memory, std::int64_t numbers, const Tensor& in,

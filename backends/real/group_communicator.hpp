@@ -16,10 +16,20 @@ class GroupCommunicator {
  public:
   virtual ~GroupCommunicator() = default;
   virtual int size() const = 0;
-  /// Calls use() with the arrays of all members in the order of their ranks. What a member does after it returned may
-  /// overwrite the array that it brought. Numbers of an array have `width` bytes.
-  virtual void exchange(int rank, const Tensor& array, std::size_t width,
-                        const std::function<void(std::span<const Tensor>)>& use) = 0;
+  using UseArrays = std::function<void(std::span<const Tensor>)>;
+  /// Calls use() with the arrays of all members, which are equally large, in the order of their ranks. What a member
+  /// does after it returned may overwrite the array that it brought. Numbers of an array have `width` bytes.
+  virtual void exchange(int rank, const Tensor& array, std::size_t width, const UseArrays& use) = 0;
+  /// Exchanges arrays of different sizes. `sizes` has the count of numbers of each member, because one that does not
+  /// see the memory of another one has to know what will come.
+  virtual void exchange_parts(int rank, const Tensor& array, std::size_t width, std::span<const std::int64_t> /*sizes*/,
+                              const UseArrays& use) {
+    exchange(rank, array, width, use);
+  }
+  using HostNumbers = std::span<const std::int32_t>;
+  using UseNumbers = std::function<void(std::span<const HostNumbers>)>;
+  /// Calls use() with what all members bring in host memory. No member knows the counts of the others.
+  virtual void exchange_on_host(int rank, HostNumbers numbers, const UseNumbers& use);
   /// Wakes the threads that wait here when a run is to end.
   virtual void interrupt() {}
 };
@@ -41,14 +51,14 @@ struct GroupMember {
 
   int size() const { return group ? group->size() : 1; }
   explicit operator bool() const { return group != nullptr; }
-  /// See GroupCommunicator::exchange().
-  void exchange(const Tensor& array, std::size_t width, const std::function<void(std::span<const Tensor>)>& use) const {
-    if (group) return group->exchange(rank, array, width, use);
-    use({&array, 1});
-  }
+  /// See GroupCommunicator::exchange(), and with sizes GroupCommunicator::exchange_parts().
+  void exchange(const Tensor& array, std::size_t width, const GroupCommunicator::UseArrays& use,
+                std::span<const std::int64_t> sizes = {}) const;
+  /// See GroupCommunicator::exchange_on_host().
+  void exchange_on_host(GroupCommunicator::HostNumbers numbers, const GroupCommunicator::UseNumbers& use) const;
   /// Exchanges arrays as exchange() does, and tells the watch how long it took. `numbers`: see CollectiveWatch.
   void collective(CollectiveKind, std::int64_t numbers, const Tensor& array, std::size_t width,
-                  const std::function<void(std::span<const Tensor>)>& use) const;
+                  const GroupCommunicator::UseArrays& use, std::span<const std::int64_t> sizes = {}) const;
 };
 
 /// The communicators of the tensor, context and expert groups that a device belongs to.

@@ -5,8 +5,14 @@
 namespace stagecraft::real {
 namespace {
 
-void* row_of(const Tensor& array, std::int64_t row, std::size_t width) {
-  return static_cast<char*>(array.data) + row * array.columns * static_cast<std::int64_t>(width);
+void* row_of(void* rows, std::int64_t row, std::size_t row_bytes) {
+  return static_cast<char*>(rows) + static_cast<std::size_t>(row) * row_bytes;
+}
+
+std::vector<std::int64_t> sizes_of(const std::vector<std::int64_t>& rows, std::int64_t columns) {
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t count : rows) sizes.push_back(count * columns);
+  return sizes;
 }
 
 }  // namespace
@@ -17,13 +23,8 @@ ExpertRouting NetRun::route(const Node& node, const Activations& a) const {
   std::vector<std::int32_t> choices(scores.rows * node.operation->active);
   memory_->kernels().choose_experts(*node.operation, scores, choices);
   ExpertRouting routing;
-  // Host memory in place of an array of the device: kernels of groups work on host memory.
-  const Tensor mine{choices.data(), 1, std::ssize(choices)};
-  groups_.experts.exchange(mine, sizeof(std::int32_t), [&](std::span<const Tensor> members) {
-    std::vector<std::span<const std::int32_t>> of_members;
-    for (const Tensor& m : members)
-      of_members.emplace_back(static_cast<const std::int32_t*>(m.data), static_cast<std::size_t>(m.size()));
-    routing = route_rows(node.operation->experts, of_members, expert_place_);
+  groups_.experts.exchange_on_host(choices, [&](std::span<const GroupCommunicator::HostNumbers> members) {
+    routing = route_rows(node.operation->experts, members, expert_place_);
   });
   return routing;
 }
@@ -31,37 +32,40 @@ ExpertRouting NetRun::route(const Node& node, const Activations& a) const {
 /// An all-to-all with as many rows as the router says; all expert-tensor ranks get the same rows.
 void NetRun::send_rows(const Node& node, const Activations& a, const Tensor& in, const Tensor& out) const {
   Kernels& kernels = memory_->kernels();
+  const std::size_t row_bytes = out.columns * kernels.width();
   const ExpertRouting& routing = a.routings.at(node.routing);
-  groups_.experts.collective(CollectiveKind::AllToAll, in.size(), in, kernels.width(),
-                             [&](std::span<const Tensor> members) {
-                               for (std::int64_t row = 0; row < out.rows; ++row) {
-                                 const auto& [member, copy] = routing.rows[row];
-                                 kernels.copy(row_of(members[member], copy, kernels.width()),
-                                              row_of(out, row, kernels.width()), out.columns * kernels.width());
-                               }
-                             });
+  const auto take_own_rows = [&](std::span<const Tensor> members) {
+    for (std::int64_t row = 0; row < out.rows; ++row) {
+      const auto& [member, copy] = routing.rows[row];
+      kernels.copy(row_of(members[member].data, copy, row_bytes), row_of(out.data, row, row_bytes), row_bytes);
+    }
+  };
+  groups_.experts.collective(CollectiveKind::AllToAll, in.size(), in, kernels.width(), take_own_rows,
+                             sizes_of(routing.sent, in.columns));
 }
 
 /// Each expert-tensor rank has a part of every sum.
 void NetRun::return_rows(const Node& node, const Activations& a, const Tensor& in, const Tensor& out) const {
   Kernels& kernels = memory_->kernels();
-  const std::vector<ExpertRouting::Destination>& destinations = a.routings.at(node.routing).destinations;
+  const std::size_t row_bytes = out.columns * kernels.width();
+  const ExpertRouting& routing = a.routings.at(node.routing);
   const int ranks = expert_place_.expert_tensor_ranks;
+  const auto take_back = [&](std::span<const Tensor> members) {
+    for (std::int64_t copy = 0; copy < out.rows; ++copy) {
+      const auto& [expert_rank, row] = routing.destinations[copy];
+      const Tensor to{row_of(out.data, copy, row_bytes), 1, out.columns};
+      for (int t = 0; t < ranks; ++t) {
+        const Tensor from{row_of(members[expert_rank * ranks + t].data, row, row_bytes), 1, out.columns};
+        if (t == 0)
+          kernels.copy(from.data, to.data, row_bytes);
+        else
+          kernels.add(from, to);
+      }
+    }
+  };
   // As large as the rows were before they were sent: the router decides how many rows a device has of them.
-  groups_.experts.collective(
-      CollectiveKind::AllToAll, out.size(), in, kernels.width(), [&](std::span<const Tensor> members) {
-        for (std::int64_t copy = 0; copy < out.rows; ++copy) {
-          const auto& [expert_rank, row] = destinations[copy];
-          const Tensor to{row_of(out, copy, kernels.width()), 1, out.columns};
-          for (int t = 0; t < ranks; ++t) {
-            const Tensor from{row_of(members[expert_rank * ranks + t], row, kernels.width()), 1, out.columns};
-            if (t == 0)
-              kernels.copy(from.data, to.data, out.columns * kernels.width());
-            else
-              kernels.add(from, to);
-          }
-        }
-      });
+  groups_.experts.collective(CollectiveKind::AllToAll, out.size(), in, kernels.width(), take_back,
+                             sizes_of(routing.received, in.columns));
 }
 
 }  // namespace stagecraft::real

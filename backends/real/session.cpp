@@ -178,6 +178,12 @@ GroupMember Session::group_of(StageId stage, const std::vector<DeviceId>& device
   return {it->second.get(), static_cast<int>(std::find(devices.begin(), devices.end(), member) - devices.begin())};
 }
 
+std::vector<std::vector<DeviceId>> Session::groups() const {
+  std::vector<std::vector<DeviceId>> groups;
+  for (const auto& [stage_and_devices, unused] : groups_) groups.push_back(stage_and_devices.second);
+  return groups;
+}
+
 MemberGroups Session::groups_of(StageId s, int replica) {
   const GroupDevices devices = group_devices(w_.stages[s], replica);
   const DeviceId device = w_.stages[s].replicas[replica].device;
@@ -247,7 +253,7 @@ void Session::rewind(bool again) {
 
 void Session::begin_iteration(std::span<const InstructionId> instructions) {
   for (const InstructionId id : instructions)
-    if (const Instruction& i = p_.at(id); i.kind == InstructionKind::Forward)
+    if (const Instruction& i = p_.at(id); i.kind == InstructionKind::Forward && here_(i.device))
       stage_on(i.stage, i.device).stage(i.micro_batch());
 }
 

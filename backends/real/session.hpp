@@ -24,12 +24,12 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   /// Connects the members of a group of these devices that are here with those that are not.
   using RemoteMaker = std::function<std::unique_ptr<RemoteMembers>(int group, const std::vector<DeviceId>&)>;
 
-  /// Makes the communicator of a group that is here as a whole.
+  /// Makes the communicator of a group of which at least one device is here.
   using CommunicatorMaker = std::function<std::unique_ptr<GroupCommunicator>(const std::vector<DeviceId>&)>;
 
   /// `queued`: kernels may return before they are done, so nothing is looked at before the end of the run, and memory
-  /// is not this machine's. `remote` is needed where a group is not here as a whole, `communicators` where devices have
-  /// no threads that could wait for each other.
+  /// is not this machine's. `communicators` is needed where devices have no threads that could wait for each other;
+  /// otherwise `remote` where a group is not here as a whole.
   Session(const Program&, const KernelFactory&, const std::function<bool(DeviceId)>& here, bool queued = false,
           const RemoteMaker& remote = {}, const CommunicatorMaker& communicators = {});
 
@@ -39,6 +39,8 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   void interrupt() override;
   /// Whether devices meet inside of instructions, so that each needs a thread.
   bool has_groups() const { return !groups_.empty(); }
+  /// The devices of all groups, wherever they are: the same list in all processes.
+  std::vector<std::vector<DeviceId>> groups() const;
   void carry(int transfer) override;
   void carry(int transfer, const Copier& copy) { exchange_->carry(transfer, copy); }
   void give(int transfer, const Piece& piece) { exchange_->give(transfer, piece); }

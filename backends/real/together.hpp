@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -44,6 +45,9 @@ class ProcessGroup {
   /// See Transport::pulse().
   std::optional<Transport::Pulse> pulse(const Transport::Pulse& local);
   bool stop_requested_by_launcher() const;
+  /// Gives the others these bits, unless it has done so; returns the bits that all processes have set once all have
+  /// given theirs.
+  std::optional<std::uint64_t> common_bits(std::uint64_t local);
 
  private:
   struct Hidden;

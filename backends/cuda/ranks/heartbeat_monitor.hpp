@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "backends/cuda/driver.hpp"
 #include "backends/real/together.hpp"
@@ -30,6 +31,8 @@ class HeartbeatMonitor {
   /// Call it after an error that the end of another process may have caused: returns the last event of all processes.
   /// FailedElsewhere when another process has failed.
   ProgressEvent last_event();
+  /// See ProcessGroup::common_bits().
+  std::optional<std::uint64_t> common_bits(std::uint64_t local) { return processes_.common_bits(local); }
   /// Call it when everything here is over: waits until everything is over in all processes.
   void through();
   /// Tells the others, unless all know already.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <map>
-#include <set>
 #include <tuple>
 
 #include <fmt/core.h>
@@ -13,6 +11,8 @@
 
 namespace stagecraft::cuda {
 namespace {
+
+constexpr double kCapturePatience = 60;  // Seconds.
 
 /// Messages of one key share a communicator, so they follow each other.
 using Key = std::tuple<DeviceId, DeviceId, bool>;
@@ -29,9 +29,13 @@ Key key_of(const Program& p, const Transfer& t) {
 
 }  // namespace
 
-Ranks::Ranks(const Program& program, std::vector<GpuSlot> slots, int process, ByNccl by_nccl, const Exchange& exchange)
+Ranks::Ranks(const Program& program, std::vector<GpuSlot> slots, int process, ByNccl by_nccl)
     : p_(program), slots_(std::move(slots)), process_(process), by_nccl_(by_nccl), max_ctas_(by_nccl.max_ctas) {
   plan_links();
+}
+
+void Ranks::connect(const std::vector<std::vector<DeviceId>>& groups, const Exchange& exchange) {
+  plan_groups(groups);
   if (max_ctas_ == 0) max_ctas_ = ctas_that_fit();
   exchange_unique_ids(exchange);
 }
@@ -74,6 +78,11 @@ int Ranks::Link::rank(const GpuSlot& s) const {
   return static_cast<int>(std::lower_bound(slots.begin(), slots.end(), s) - slots.begin());
 }
 
+int Ranks::add_link(const std::set<GpuSlot>& slots) {
+  links_.push_back({{slots.begin(), slots.end()}, std::vector<ncclComm_t>(slots.size(), nullptr)});
+  return static_cast<int>(links_.size()) - 1;
+}
+
 /// Computes equal links in all processes, because it depends only on the program and the GPU slots.
 void Ranks::plan_links() {
   std::map<Key, std::set<GpuSlot>> pairs;
@@ -88,16 +97,26 @@ void Ranks::plan_links() {
     for (int m = 0; m < c.members; ++m) ring.insert(slot(p_.at(c.member(m)).device));
     rings.insert(ring);
   }
-  const auto add = [this](const std::set<GpuSlot>& slots) {
-    links_.push_back({{slots.begin(), slots.end()}, std::vector<ncclComm_t>(slots.size(), nullptr)});
-    return static_cast<int>(links_.size()) - 1;
-  };
   std::map<Key, int> link_of_pair;
-  for (const auto& [key, slots] : pairs) link_of_pair[key] = add(slots);
+  for (const auto& [key, slots] : pairs) link_of_pair[key] = add_link(slots);
   std::map<std::set<GpuSlot>, int> link_of_ring;
-  for (const auto& ring : rings) link_of_ring[ring] = add(ring);
+  for (const auto& ring : rings) link_of_ring[ring] = add_link(ring);
   for (const Transfer& t : p_.transfers) of_transfer_.push_back(apart(t) ? link_of_pair.at(key_of(p_, t)) : -1);
   for (const auto& ring : ring_of) of_collective_.push_back(ring.empty() ? -1 : link_of_ring.at(ring));
+}
+
+/// Two groups on the same GPUs have two communicators: the exchanges of one group come in one order on all of its
+/// members, but exchanges of two groups do not.
+void Ranks::plan_groups(const std::vector<std::vector<DeviceId>>& groups) {
+  for (const std::vector<DeviceId>& group : groups) {
+    std::set<GpuSlot> slots;
+    bool is_apart = false;
+    for (const DeviceId d : group) {
+      slots.insert(slot(d));
+      is_apart = is_apart || slot(d).process != slot(group.front()).process;
+    }
+    if (is_apart && !of_group_.contains(group)) of_group_[group] = add_link(slots);
+  }
 }
 
 /// Thread blocks for each communicator, so that the kernels of all communicators of a GPU can run at the same time:
@@ -184,7 +203,7 @@ void Ranks::move(int at, const std::vector<Half>& halves) {
               : require(nccl_, nccl_.ncclRecv(h.data, h.bytes, ncclInt8, peer, communicator, h.stream), "ncclRecv");
     }
   });
-  wait_for(link);
+  wait_for(link, halves.front().stream);
 }
 
 /// The members of this process share one group: otherwise this thread would block in the first member's call.
@@ -199,13 +218,32 @@ void Ranks::sum(int collective, std::size_t width, const std::vector<Summand>& s
               "ncclAllReduce");
     }
   });
-  wait_for(link);
+  wait_for(link, summands.front().stream);
 }
 
-/// The first message between two GPUs waits on the host until the other has come to it.
-void Ranks::wait_for(const Link& link) {
+/// The first message between two GPUs waits on the host until the other has come to it. In a capture that is over, and
+/// whoever looks at events ends a capture.
+void Ranks::wait_for(const Link& link, cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (stream) check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  const WaitPolicy until = status == cudaStreamCaptureStatusNone ? until_ : at_most(kCapturePatience);
   for (const ncclComm_t c : link.ranks)
-    if (c) cuda::wait_for(nccl_, c, until_);
+    if (c) cuda::wait_for(nccl_, c, until);
+}
+
+std::string Ranks::why_no_graph() const {
+  if (!any()) return "";
+  std::map<int, std::set<int>> gpus;
+  std::map<int, int> devices;
+  for (const GpuSlot& s : slots_)
+    if (s.process >= 0) gpus[s.process].insert(s.gpu), ++devices[s.process];
+  for (const auto& [process, of_process] : gpus) {
+    if (of_process.size() > 1) return "a graph with NCCL is on one GPU, and a process has several";
+    if (!of_group_.empty() && devices[process] > 1)
+      return "groups are in several processes, and a process has several devices, whose exchanges come in no common "
+             "order";
+  }
+  return "";
 }
 
 void Ranks::require_sound() const {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,22 +41,30 @@ struct ByNccl {
 using Exchange = std::function<std::vector<std::string>(const std::string&)>;
 
 /// NCCL between GPUs, of this process and of others. As the program has streams there is one communicator for all, one
-/// for each pair of GPUs or one for each direction; and one for the members of each kind of collective.
+/// for each pair of GPUs or one for each direction; one for the members of each kind of collective; and one for the
+/// devices of each group that is in several processes.
 ///
 /// Kernels of a communicator follow each other in the order in which they are enqueued. All processes enqueue in the
 /// order of the program's numbers, in which nothing waits for what comes later, so the first piece of work that is not
 /// over can always go on.
 class Ranks {
  public:
-  /// All processes come here at the same time, and then to open(). InputError when members of a sum share a GPU.
-  Ranks(const Program&, std::vector<GpuSlot> slots, int process, ByNccl, const Exchange&);
+  /// InputError when members of a sum share a GPU.
+  Ranks(const Program&, std::vector<GpuSlot> slots, int process, ByNccl);
+  /// For a program without groups.
+  Ranks(const Program& program, std::vector<GpuSlot> slots, int process, ByNccl by_nccl, const Exchange& exchange)
+      : Ranks(program, std::move(slots), process, by_nccl) {
+    connect({}, exchange);
+  }
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
   ~Ranks();
 
   bool any() const { return !links_.empty(); }  ///< Whether it has anything to do.
   std::vector<int> gpus() const;                ///< The GPU of each rank of this process, over all communicators.
-  void open(const WaitPolicy&);                 ///< Before anything is carried.
+  /// All processes come here at the same time with the same groups, and then to open().
+  void connect(const std::vector<std::vector<DeviceId>>& groups, const Exchange&);
+  void open(const WaitPolicy&);  ///< Before anything is carried.
 
   /// Whether it goes from GPU to GPU here, each end on a stream of its own.
   bool apart(const Transfer& t) const { return apart(p_.at(t.send).device, p_.at(t.receive).device); }
@@ -62,9 +72,16 @@ class Ranks {
   bool sums() const { return by_nccl_.sums; }
   int max_ctas() const { return max_ctas_; }
 
+  /// Why kernels of NCCL cannot be in graphs of iterations; empty: they can. The answer is the same in all processes.
+  std::string why_no_graph() const;
+
   /// Carries both ends of a message, or the one that is here; the k-th send meets the k-th receive.
   void carry(int transfer, const std::vector<Half>&);
   void share(int collective, const std::vector<Half>&);
+  /// Carries arrays between the members of a group that is in several processes.
+  void exchange(const std::vector<DeviceId>& group, const std::vector<Half>& halves) {
+    move(of_group_.at(group), halves);
+  }
   /// Runs one all-reduce among all members, of numbers of `width` bytes; the members here go into one NCCL group.
   void sum(int collective, std::size_t width, const std::vector<Summand>&);
 
@@ -83,14 +100,16 @@ class Ranks {
     int rank(const GpuSlot&) const;
   };
   const GpuSlot& slot(DeviceId d) const { return slots_[d]; }
+  int add_link(const std::set<GpuSlot>&);
   void plan_links();
+  void plan_groups(const std::vector<std::vector<DeviceId>>& groups);
   int ctas_that_fit() const;
   void exchange_unique_ids(const Exchange&);
   void open(Link&);
   bool needs_ring(const Collective&) const;
   void require_gpus(const Collective&) const;
   void move(int link, const std::vector<Half>&);
-  void wait_for(const Link&);
+  void wait_for(const Link&, cudaStream_t = nullptr);
   void finalized() const noexcept;
   ncclResult_t state_of(ncclComm_t) const;
 
@@ -103,6 +122,7 @@ class Ranks {
   Nccl nccl_;
   std::vector<Link> links_;
   std::vector<int> of_transfer_, of_collective_;  ///< Indices of links; -1: none is needed.
+  std::map<std::vector<DeviceId>, int> of_group_;
   bool aborted_ = false;
 };
 

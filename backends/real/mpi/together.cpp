@@ -205,9 +205,41 @@ std::vector<std::string> exchange(const std::string& local) {
   return texts;
 }
 
+namespace {
+
+class CommonBits {
+ public:
+  CommonBits() = default;
+  CommonBits(const CommonBits&) = delete;
+  CommonBits& operator=(const CommonBits&) = delete;
+  ~CommonBits() {
+    if (request_ != MPI_REQUEST_NULL) leave_behind(bits_);
+  }
+
+  std::optional<std::uint64_t> of_all(std::uint64_t local) {
+    if (request_ == MPI_REQUEST_NULL) {
+      bits_->local = local;
+      check(MPI_Iallreduce(&bits_->local, &bits_->common, 1, MPI_UINT64_T, MPI_BAND, wires().decisions, &request_));
+    }
+    int done = 0;
+    check(MPI_Test(&request_, &done, MPI_STATUS_IGNORE));
+    return done ? std::optional(bits_->common) : std::nullopt;
+  }
+
+ private:
+  struct Bits {
+    std::uint64_t local = 0, common = 0;
+  };
+  std::shared_ptr<Bits> bits_ = std::make_shared<Bits>();
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
+}  // namespace
+
 struct ProcessGroup::Hidden {
   StopSignal signal;
   Pulses pulses;
+  CommonBits common_bits;
 };
 
 ProcessGroup::ProcessGroup() : hidden_(std::make_unique<Hidden>()) {}
@@ -215,6 +247,9 @@ ProcessGroup::~ProcessGroup() = default;
 
 std::optional<Transport::Pulse> ProcessGroup::pulse(const Transport::Pulse& local) {
   return hidden_->pulses.pulse(local);
+}
+std::optional<std::uint64_t> ProcessGroup::common_bits(std::uint64_t local) {
+  return hidden_->common_bits.of_all(local);
 }
 bool ProcessGroup::stop_requested_by_launcher() const { return real::stop_requested_by_launcher(); }
 

@@ -31,7 +31,7 @@ bool finish(MPI_Request& request, const Deadline& deadline) {
 
 Wires open_wires() {
   Wires w;
-  for (MPI_Comm* comm : {&w.words, &w.messages, &w.shares, &w.groups, &w.pulses}) *comm = copy_of_world();
+  for (MPI_Comm* comm : {&w.words, &w.messages, &w.shares, &w.groups, &w.pulses, &w.decisions}) *comm = copy_of_world();
   return w;
 }
 

@@ -12,7 +12,7 @@ namespace stagecraft::real {
 /// The world once for each kind of talk, so that none takes the messages of another.
 struct Wires {
   MPI_Comm words = MPI_COMM_NULL, messages = MPI_COMM_NULL, shares = MPI_COMM_NULL, groups = MPI_COMM_NULL,
-           pulses = MPI_COMM_NULL;
+           pulses = MPI_COMM_NULL, decisions = MPI_COMM_NULL;
 };
 Wires open_wires();
 const Wires& wires();  ///< The communicators of the joined world.

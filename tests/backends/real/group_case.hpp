@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "models/decoder.hpp"
+#include "sim/core/diagnostic.hpp"
 #include "sim/program/unfold.hpp"
 #include "tests/backends/real/oracle.hpp"
 #include "tests/backends/real/run_case.hpp"
@@ -24,6 +25,9 @@ struct GroupCase {
   Recomputation recomputation = Recomputation::None;
   int micro_batches = 4, micro_batch_size = 4;
   int loops = 1;  ///< Stages that each group of devices runs.
+  LoweringOptions lowering = {};
+  std::vector<int> places =
+      {};  ///< The devices of a stage, counted from its first, by place in its groups; empty: in order.
 };
 
 inline std::string to_text(const GroupCase& c) {
@@ -55,7 +59,7 @@ inline Plan plan_of(const ModelGraph& model, const GroupCase& c) {
     stage.shape.recomputation = c.recomputation;
     stage.micro_batch_size = c.micro_batch_size;
     std::vector<DeviceId> devices;
-    for (int d = 0; d < each; ++d) devices.emplace_back(s % ranks * each + d);
+    for (int d = 0; d < each; ++d) devices.emplace_back(s % ranks * each + (c.places.empty() ? d : c.places[d]));
     stage.place_on(devices);
   }
   connect(plan, model);
@@ -174,10 +178,11 @@ inline GroupRun run_group(const ModelGraph& model, const GroupCase& c, const Tra
                           real::ExecutorOptions options = {}) {
   const Plan plan = plan_of(model, c);
   const WeightsRule& rule = policy("flush");
-  GroupRun run{
-      unfold(with_workload(real_program(c.schedule, plan, rule, iterations), model, plan, rule, training), plan)
-          .program,
-      {}};
+  GroupRun run{unfold(with_workload(real_program(c.schedule, plan, rule, iterations, nullptr, c.lowering), model, plan,
+                                    rule, training),
+                      plan)
+                   .program,
+               {}};
   check_program(run.program);
   run.timeline = real::execute(run.program, cpu::make_kernels, options);
   return run;
@@ -191,7 +196,7 @@ inline std::vector<double> all_weights(const IdVector<StageId, std::vector<doubl
 
 /// The largest difference over the largest number.
 inline double relative_difference(const std::vector<double>& ours, const std::vector<double>& theirs) {
-  REQUIRE(ours.size() == theirs.size());
+  STAGECRAFT_CHECK(ours.size() == theirs.size());
   double worst = 0, largest = 0;
   for (std::size_t i = 0; i < ours.size(); ++i) {
     worst = std::max(worst, std::abs(ours[i] - theirs[i]));

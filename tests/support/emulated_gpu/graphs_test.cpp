@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <string>
 
 #include "backends/cuda/capture.hpp"
 #include "tests/support/emulated_gpu/streams.hpp"
@@ -99,6 +100,49 @@ TEST_CASE("arguments are taken at the capture, and work that hangs hangs in a gr
   const cuda::Graph hangs(a, [&] { emulated_gpu::hang(a); });
   hangs.launch(a);
   for (int i = 0; i < 50; ++i) CHECK(cudaStreamQuery(a) == cudaErrorNotReady);
+}
+
+TEST_CASE(
+    "of two branches of a graph that wait for others, the second starts when the first is over, whichever that is") {
+  std::string orders;
+  for (std::uint64_t seed = 1; seed < 20; ++seed) {
+    emulated_gpu::Machine machine;
+    machine.seed = seed;
+    emulated_gpu::reset(machine);
+    cudaStream_t a = new_stream(), b = new_stream();
+    std::string begun;
+    int over = 0, computed = 0;
+    const auto waits = [&](char name) {
+      return [&, name] {
+        return [&, name, place = std::size_t{0}]() mutable {
+          if (place == 0) begun += name, place = begun.size();
+          return over >= static_cast<int>(place);
+        };
+      };
+    };
+    const cuda::Event fork, join;
+    const cuda::Graph graph(a, [&] {
+      fork.record(a);
+      fork.hold_up(b);
+      emulated_gpu::capture_when(a, waits('a'));
+      emulated_gpu::capture_when(b, waits('b'));
+      emulated_gpu::enqueue(b, [&] { ++computed; });
+      join.record(b);
+      join.hold_up(a);
+    });
+    graph.launch(a);
+    for (int looks = 0; looks < 20; ++looks) CHECK(cudaStreamQuery(a) == cudaErrorNotReady);
+    CHECK(begun.size() == 1);
+    over = 1;
+    for (int looks = 0; looks < 20; ++looks) CHECK(cudaStreamQuery(a) == cudaErrorNotReady);
+    CHECK(begun.size() == 2);
+    orders += begun[0];
+    over = 2;
+    CHECK(cudaStreamSynchronize(a) == cudaSuccess);
+    CHECK(computed == 1);
+  }
+  CHECK(orders.find('a') != std::string::npos);
+  CHECK(orders.find('b') != std::string::npos);
 }
 
 }  // namespace stagecraft::graphs_test

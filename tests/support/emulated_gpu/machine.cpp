@@ -256,36 +256,6 @@ bool State::idle() const {
          std::all_of(streams.begin(), streams.end(), [](const auto& s) { return s->items.empty(); });
 }
 
-/// Enqueues the graph as one piece of work of the stream; its nodes run in any order that they allow.
-void State::launch(CUstream_st& stream, const CUgraphExec_st& graph) {
-  const auto play = [this, &stream, &graph] {
-    std::vector<bool> done(graph.nodes.size(), false);
-    std::vector<double> end(graph.nodes.size(), stream.free_at);
-    for (std::size_t left = graph.nodes.size(); left > 0; --left) {
-      std::vector<std::size_t> able;
-      for (std::size_t n = 0; n < done.size(); ++n)
-        if (!done[n] && std::all_of(graph.nodes[n].dependencies.begin(), graph.nodes[n].dependencies.end(),
-                                    [&](int b) { return done[b]; }))
-          able.push_back(n);
-      const std::size_t n = able[random() % able.size()];
-      const Item& item = graph.nodes[n].item;
-      double start = stream.free_at;
-      for (const int b : graph.nodes[n].dependencies) start = std::max(start, end[b]);
-      end[n] = start + item.seconds;
-      if (item.work) item.work();
-      if (item.records) item.records->time = end[n], item.records->done = true;
-      done[n] = true;
-    }
-    for (const double e : end) stream.free_at = std::max(stream.free_at, e);
-  };
-  bool never = false;
-  for (const Node& node : graph.nodes) {
-    if (node.item.records) node.item.records->done = false;
-    never = never || node.item.never;
-  }
-  push(stream, {play, 0, 0, nullptr, nullptr, never});
-}
-
 void* State::allocate(std::size_t bytes, bool host) {
   std::size_t used = bytes;
   for (const auto& [begin, a] : allocations)

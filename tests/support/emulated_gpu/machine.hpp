@@ -27,8 +27,9 @@ struct Item {
   double seconds = 0, earliest = 0;
   std::shared_ptr<Record> waits_for, records;
   bool never = false;
-  std::function<bool()> ready = {};  ///< Asked again and again; empty: at once.
-  std::int64_t sequence = 0;         ///< Items get numbers in the order of the calls.
+  std::function<bool()> ready = {};                   ///< Asked again and again; empty: at once.
+  std::int64_t sequence = 0;                          ///< Items get numbers in the order of the calls.
+  std::function<std::function<bool()>()> begin = {};  ///< In a graph: see capture_when().
 };
 
 struct Node {

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "tests/support/emulated_gpu/nccl_sums.hpp"
 #include "tests/support/emulated_gpu/streams.hpp"
@@ -66,6 +67,7 @@ struct Kernel {
   ncclComm* communicator;
   std::vector<PendingHalf> parts;
   std::vector<Sum> sums;
+  bool started = false;
 
   void start() {
     for (Sum& s : sums) s.start(silent());
@@ -158,20 +160,37 @@ ncclResult_t gathered(ncclComm& c) {
   return ncclSuccess;
 }
 
-void launch(ncclComm& c, const std::vector<Half>& halves, cudaStream_t stream) {
+namespace {
+
+/// `tag`: work of a graph meets work of a graph only, because NCCL wants all ranks to capture alike.
+std::shared_ptr<Kernel> new_kernel(ncclComm& c, const std::vector<Half>& halves, const std::string& tag) {
   const auto kernel = std::make_shared<Kernel>();
   kernel->communicator = &c;
   for (const Half& h : halves) {
     if (h.sum != Summed::None) {
-      kernel->sums.emplace_back(c, h, c.folder + "/sum." + std::to_string(c.sums++));
+      kernel->sums.emplace_back(c, h, c.folder + "/sum." + std::to_string(c.sums++) + tag);
       continue;
     }
     const bool sends = h.from;
     const int from = sends ? c.rank : h.peer, to = sends ? h.peer : c.rank;
     const long number = (sends ? c.sent : c.received)[h.peer]++;
     kernel->parts.push_back(
-        {h, c.folder + "/" + std::to_string(from) + "." + std::to_string(to) + "." + std::to_string(number)});
+        {h, c.folder + "/" + std::to_string(from) + "." + std::to_string(to) + "." + std::to_string(number) + tag});
   }
+  return kernel;
+}
+
+}  // namespace
+
+void launch(ncclComm& c, const std::vector<Half>& halves, cudaStream_t stream) {
+  if (capture_of(stream))
+    return capture_when(stream, [&c, halves] {
+      return [kernel = new_kernel(c, halves, ".graph")] {
+        if (!std::exchange(kernel->started, true)) kernel->start();
+        return kernel->over();
+      };
+    });
+  const auto kernel = new_kernel(c, halves, "");
   enqueue(stream, [kernel] { kernel->start(); });
   enqueue_when(
       stream, [kernel] { return kernel->over(); }, [] {});

@@ -53,6 +53,10 @@ const Machine& machine();
 void enqueue(cudaStream_t, std::function<void()>, double seconds = 1e-6);
 /// Queues work that cannot start until `ready()`, which is called again and again.
 void enqueue_when(cudaStream_t, std::function<bool()> ready, std::function<void()> work);
+/// Captures work that waits for others: `begin` is called with each launch of the graph and returns what is then called
+/// again and again, from the start of the work until it is over. A graph has at most one such work under way, whichever
+/// of those that may start is drawn: a GPU may hold back all other branches for it.
+void capture_when(cudaStream_t, std::function<std::function<bool()>()> begin);
 int device_of(cudaStream_t);
 /// The numbers of the multiprocessors that its kernels run on.
 std::vector<unsigned> multiprocessors_of(cudaStream_t);

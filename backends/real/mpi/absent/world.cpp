@@ -40,6 +40,7 @@ real::ProcessGroup::ProcessGroup() = default;
 real::ProcessGroup::~ProcessGroup() = default;
 std::optional<real::Transport::Pulse> real::ProcessGroup::pulse(const Transport::Pulse&) { return {}; }
 bool real::ProcessGroup::stop_requested_by_launcher() const { return false; }
+std::optional<std::uint64_t> real::ProcessGroup::common_bits(std::uint64_t) { return {}; }
 
 real::Joint real::run_program_together(const Program&, const DevicePlacement&, Actions&, RemoteBuffers&,
                                        const ExecutorOptions&, const std::function<std::string()>&) {

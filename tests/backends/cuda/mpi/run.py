@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs of several processes on emulated GPUs: run.py STAGECRAFT TOGETHER MPIRUN FOLDER, from the root of the project.
 STAGECRAFT is the tool with such GPUs, TOGETHER the program of together.cpp, FOLDER that of the emulated libraries."""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -27,6 +28,28 @@ run: {schedule: 1f1b, micro_batches: 4, iterations: 4}
 training: {task: integers, optimizer: integer, learning_rate: 1}
 """
 
+groups = """
+schema: scenario/2
+model: {base: gpt2-small, override: {layers: 2, hidden: 16, heads: 4, sequence: 8, vocabulary: 37, tied: false, precision: fp64}}
+software: plain
+cluster: threads-8
+plan: {planner: balanced, stages: 2, replicas: 2, group: {tensor: 2, sequence: true}}
+run: {schedule: 1f1b, micro_batches: 2, iterations: 3}
+training: {task: random, optimizer: adam, evaluate_every: 2}
+"""
+
+experts = """
+schema: scenario/2
+model:
+  {builder: transformer, kind: gpt, layers: 2, hidden: 16, heads: 4, sequence: 8, vocabulary: 37, tied: false, precision: fp64,
+   experts: {count: 4, active: 2, width: 8}}
+software: plain
+cluster: threads-8
+plan: {planner: balanced, stages: 1, replicas: 2, group: {tensor: 2, sequence: true, expert: 4}, shard: weights}
+run: {schedule: 1f1b, micro_batches: 2, iterations: 3}
+training: {task: random, optimizer: adam}
+"""
+
 
 def on(ranks, *words):
     return [mpirun, "-n", str(ranks), *words]
@@ -38,11 +61,12 @@ def only(rank, variable, value, *words):
     return ["sh", "-c", script, "sh", *words]
 
 
-def same_bits(name, ranks, gpus, even=True):
+def same_bits(name, ranks, gpus, even=True, says=""):
     done = run(on(ranks, together, name, str(gpus), "30"))
     what = f"{name} on {ranks} with {gpus} GPUs"
     check(done.returncode == 0, f"{what}: exit code {done.returncode}", done.stderr)
     check(f"{name} on {ranks} processes: the same bits; {ranks} processes{', in each' if even else ':'} " in done.stdout, what, done.stdout)
+    check(says in done.stdout, f"{what}: does not say '{says}'", done.stdout)
     check("ends before it starts" not in done.stdout and " took " not in done.stdout, f"{what}: times", done.stdout)
     if name in ("1f1b", "iterations"):  # Pairs among three ends: nothing follows the last of four iterations.
         check("3 times between iterations held" in done.stdout, f"{what}: times of iterations", done.stdout)
@@ -116,29 +140,61 @@ def tool(folder):
     if off.returncode == 0:
         got = json.loads(off.stdout)
         check(got["learnt"]["weights_sha256"] == cpu["learnt"]["weights_sha256"], "the tool, iterations timed: weights differ")
-        check("NCCL wants all processes to capture and launch alike" in off.stdout, "the tool: no word on graphs", off.stdout)
+        check("a graph with NCCL is on one GPU, and a process has several" in off.stdout, "the tool: no word on graphs", off.stdout)
         check(got["makespan_s"] > 0, "the tool, iterations timed: no time", off.stdout)
+
+
+def divided(folder):
+    """With the kernels for GPUs: groups in several processes have the numbers of one process."""
+    eight = {"STAGECRAFT_EMULATED_GPUS": "8"}
+    for name, text in (("groups", groups), ("experts", experts)):
+        path = folder / f"{name}.yaml"
+        path.write_text(text)
+        command = [stagecraft, "run", str(path), "--format", "json", "--backend", "cuda"]
+        alone = json.loads(run(command, eight).stdout)["learnt"]
+        for ranks in (2, 4):
+            done = run(on(ranks, *command), eight)
+            check(done.returncode == 0, f"the tool with {name} on {ranks}", done.stderr)
+            if done.returncode:
+                continue
+            got = json.loads(done.stdout)["learnt"]
+            for key in ("losses", "weights_sha256", "evaluations"):
+                check(got.get(key) == alone.get(key), f"the tool with {name} on {ranks}: {key} differ")
 
 
 with tempfile.TemporaryDirectory() as name:
     environment["TMPDIR"] = name
     folder = pathlib.Path(name)
-    for case in ("gpipe", "1f1b", "2bw", "eager", "nccl-inside"):
-        same_bits(case, 2, 4)
-    for case in ("interleaved", "pipedream", "replicas", "streamless"):
-        same_bits(case, 4, 4)
-    same_bits("sums", 4, 4)
+    runs = [(case, 2, 4) for case in ("gpipe", "1f1b", "2bw", "eager", "nccl-inside")]
+    runs += [(case, 4, 4) for case in ("interleaved", "pipedream", "replicas", "streamless", "sums")]
     for way in range(4):  # Sums by scatter and gather, exchanges and broadcasts.
-        same_bits(f"steps{way}", 2 + way % 2, 5, even=False)
-        same_bits(f"whole-steps{way}", 2, 4)
+        runs += [(f"steps{way}", 2 + way % 2, 5, False), (f"whole-steps{way}", 2, 4)]
     for ranks in (2, 4):  # Two GPUs a process, or one.
-        same_bits("one-stage", ranks, 4)
-        same_bits("iterations", ranks, 4)
-    same_bits("pipedream", 2, 2)  # Two devices of the plan share each GPU.
-    same_bits("nccl-inside", 2, 2)
+        runs += [("one-stage", ranks, 4), ("iterations", ranks, 4)]
+    runs += [(case, 2, 2) for case in ("pipedream", "nccl-inside")]  # Two devices of the plan share each GPU.
+    # Groups of devices.
+    runs += [(case, 2, 8) for case in ("tensor", "ring", "zero-1", "zero-3", "experts")]
+    runs += [(case, 4, 8) for case in ("heads", "zero-2", "zero-3-reshard", "experts-unequal")]
+    runs += [("experts-unequal", 3, 8, False)]
+    runs += [("crossed", 2, 4)]  # Hangs if a device that waits holds up the other one of its process.
+    # Devices share GPUs: this hangs if processes enqueue in two orders.
+    runs += [(case, 2, 2) for case in ("single", "single-eager", "sequence")]
+    # Iterations as graphs: these hang if kernels of NCCL are not in one order, or processes do not launch alike.
+    runs += [(f"graph-{case}", 4, 4, True, "5 launches of 0 graphs, 3 recorded") for case in ("1f1b", "eager", "replicas", "replicas-sums")]
+    runs += [("graph-1f1b", 2, 2, True, "5 launches of 0 graphs, 3 recorded"), ("graph+pair", 4, 4, True, "3 launches of 0 graphs"),
+             ("graph-uneven", 4, 4, True, "9 launches of 3 graphs, 9 recorded an iteration could not be captured"),
+             ("graph-1f1b", 2, 4, True, "0 recorded a graph with NCCL is on one GPU, and a process has several"),
+             ("graph+tensor", 2, 2, True, "0 recorded groups are in several processes, and a process has several devices")]
+    full = os.environ.get("STAGECRAFT_TRIALS") == "full"
+    runs += [(f"group{trial}", 2 + 2 * (trial % 2), 16) for trial in range(100 if full else 2)]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for job in [pool.submit(same_bits, *words) for words in runs]:
+            job.result()
     fails("a GPU hangs", on(2, together, "1f1b", "2", "1", "1"),
           ["nothing has ended for 1 s, so the GPU is stuck", "device 0: 0B2 waits for 0<1:1B2\n",
            "device 2: 2F3 has not ended\n"])
+    fails("a GPU hangs in a group", on(2, together, "crossed", "4", "1", "1"),
+          ["nothing has ended for 1 s, so the GPU is stuck", "device 0: 0F0 has not ended", "device 3: 0F0 has not ended"])
     fails("a message never sent", on(2, *only(1, "STAGECRAFT_EMULATED_NCCL_SILENT", 5, together, "1f1b", "2", "1")),
           ["nothing has ended for 1 s, so the GPU is stuck"])
     fails("a rank that never comes to a sum",
@@ -148,4 +204,5 @@ with tempfile.TemporaryDirectory() as name:
           ["devices 0 and 1 of the plan, whose gradients an all-reduce of NCCL is to add up, share GPU 0"], 2)
     killed(folder)
     tool(folder)
+    divided(folder)
 finish()

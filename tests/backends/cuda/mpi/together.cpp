@@ -1,6 +1,7 @@
 // A run of several processes, each with emulated GPUs, against the CPU: mpirun -n N together CASE GPUS TIMEOUT [HANG
 // [FILE]]. GPUS: how many each process sees, which are the same for all. HANG: the process whose GPU stops in the
-// middle; FILE is made then.
+// middle; FILE is made then. CASE may be a group of devices, such as "tensor", or "group7" for the seventh at random;
+// with "graph-" or "graph+" before it iterations are graphs.
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -14,7 +15,9 @@
 #include "backends/real/together.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/random.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
+#include "tests/backends/real/group_case.hpp"
 #include "tests/support/collective_steps.hpp"
 
 using namespace stagecraft;
@@ -51,7 +54,19 @@ test::Case eager(StreamModel streams) {
   return c;
 }
 
+/// Iterations as graphs, however messages and sums go.
+test::Case graph_case(const std::string& how) {
+  test::Case c = how.find("replicas") != std::string::npos ? replicas("1f1b", "flush") : chain(4, "1f1b");
+  c.timing = GpuTiming::Off;
+  c.graph = true;
+  c.iterations = how == "graph-uneven" ? 12 : 6;
+  if (how.find("eager") != std::string::npos) c.lowering.rendezvous = false;
+  if (how.find("sums") != std::string::npos) c.sums = GpuSums::Collective;
+  return c;
+}
+
 test::Case case_of(const std::string& name) {
+  if (name.starts_with("graph-")) return graph_case(name);
   if (name == "gpipe" || name == "1f1b") return chain(4, name.c_str());
   if (name == "iterations") {
     test::Case c = chain(4, "1f1b");
@@ -98,8 +113,91 @@ test::Case case_of(const std::string& name) {
   throw InputError("no such case: " + name);
 }
 
+using test::GroupCase;
+
+const std::map<std::string, GroupCase> kGroups = {
+    {"tensor", {.degrees = {.tensor = 4}}},
+    {"pair", {.stages = 2, .degrees = {.tensor = 2}, .micro_batches = 2}},
+    {"sequence", {.stages = 2, .degrees = {.replicas = 2, .tensor = 2, .sequence = true}}},
+    {"ring", {.stages = 2, .degrees = {.context = 4}, .exchange = ContextExchange::Ring}},
+    {"heads", {.degrees = {.context = 2, .tensor = 2, .sequence = true}, .exchange = ContextExchange::AllToAll}},
+    {"zero-1", {.stages = 2, .degrees = {.replicas = 4}, .sharding = StateSharding::Optimizer}},
+    {"zero-2", {.degrees = {.replicas = 2, .tensor = 2}, .sharding = StateSharding::Gradients}},
+    {"zero-3", {.schedule = "zb-h1", .stages = 2, .degrees = {.replicas = 4}, .sharding = StateSharding::Weights}},
+    {"zero-3-reshard",
+     {.degrees = {.replicas = 2, .tensor = 2, .sequence = true}, .sharding = StateSharding::Weights, .reshard = true}},
+    {"experts", {.degrees = {.replicas = 2, .tensor = 2, .expert = 4, .sequence = true}}},
+    // All messages of stages share a communicator, whose kernels follow each other.
+    {"single", {.stages = 4, .degrees = {.tensor = 2}, .lowering = {.streams = StreamModel::Single}}},
+    {"single-eager",
+     {.stages = 4, .degrees = {.tensor = 2}, .lowering = {.rendezvous = false, .streams = StreamModel::Single}}},
+    // Two processes have two devices each, which are in no group together.
+    {"crossed", {.degrees = {.context = 2, .tensor = 2, .expert = 2, .sequence = true}, .places = {0, 2, 3, 1}}},
+    {"experts-unequal",
+     {.stages = 2, .degrees = {.replicas = 4, .expert = 2, .expert_tensor = 2}, .micro_batch_size = 6}},
+};
+
+GroupCase random_group(std::uint64_t seed) {
+  Rng rng(seed, "groups on GPUs of several processes");
+  GroupCase c;
+  c.schedule = std::vector{"gpipe", "1f1b", "zb-h1"}[rng.integer(0, 2)];
+  c.stages = rng.integer(1, 2);
+  c.degrees.tensor = rng.integer(1, 2);
+  c.degrees.sequence = c.degrees.tensor > 1 && rng.integer(0, 1) == 1;
+  c.degrees.context = rng.integer(1, 2);
+  c.exchange = static_cast<ContextExchange>(rng.integer(0, 2));
+  c.degrees.replicas = rng.integer(1, 2);
+  while (c.stages * c.degrees.devices() < 4) c.degrees.replicas *= 2;
+  c.sharding = static_cast<StateSharding>(rng.integer(0, 3));
+  c.reshard = c.sharding == StateSharding::Weights && rng.integer(0, 1) == 1;
+  if (rng.integer(0, 2) == 0) c.degrees.expert = 2, c.degrees.sequence = c.degrees.tensor > 1;
+  c.micro_batches = 2;
+  return c;
+}
+
+/// What runs, and the same on the CPU.
+struct Trial {
+  test::Case how;
+  Program program;
+  Timeline cpu;
+};
+
+Trial group_trial(const GroupCase& c, bool graph = false) {
+  const bool experts = c.degrees.expert > 1;
+  const ModelGraph model = experts ? test::mixture_net(1, false) : test::decoder_net(2, false, c.stages == 1);
+  test::GroupRun run = test::run_group(model, c, test::training_of(OptimizerKind::Momentum, 1e-2), graph ? 4 : 2);
+  test::Case how;
+  how.graph = graph;
+  if (graph) how.timing = GpuTiming::Off;
+  how.schedule = c.schedule;
+  return {how, std::move(run.program), std::move(run.timeline)};
+}
+
+/// The update of device 0 waits for one of its four sends, another one in each iteration, or in every fifth for none.
+void add_waits(Program& p) {
+  std::vector<InstructionId> waits;
+  std::vector<std::uint32_t> first_wait{0};
+  std::map<int, std::vector<InstructionId>> sends;  // By iteration.
+  for (const InstructionId id : p.instructions.ids()) {
+    const Instruction& i = p.at(id);
+    const int iteration = p.iteration_of(i);
+    for (const InstructionId w : p.waits_for(id)) waits.push_back(w);
+    if (i.device == DeviceId{0} && i.kind == InstructionKind::Send) sends[iteration].push_back(id);
+    if (i.device == DeviceId{0} && i.kind == InstructionKind::Update && iteration % 5 < 4)
+      waits.push_back(sends.at(iteration).at(iteration % 5));
+    first_wait.push_back(static_cast<std::uint32_t>(waits.size()));
+  }
+  p.waits = waits;
+  p.first_wait = first_wait;
+}
+
 /// "steps2": its sums of gradients in other collectives, the third way.
 Program program_of(const test::Case& c, const std::string& name) {
+  if (name == "graph-uneven") {
+    Program program = c.program();
+    add_waits(program);
+    return program;
+  }
   if (name.find("steps") == std::string::npos) return c.program();
   return test::in_steps(c.program(), test::sums_in_steps().at(name.back() - '0'));
 }
@@ -206,15 +304,24 @@ Timeline run(const test::Case& c, const Program& program, double timeout, bool h
   options.gpu.messages = c.messages;
   options.gpu.sums = c.sums;
   options.gpu.timing = c.timing;
+  options.gpu.graph = c.graph;
   options.timeout = timeout;
   options.fills_new_memory = true;
   return cuda::run(program, maker, options);
 }
 
+Trial trial_of(const std::string& name) {
+  if (const auto it = kGroups.find(name); it != kGroups.end()) return group_trial(it->second);
+  if (name.starts_with("graph+")) return group_trial(kGroups.at(name.substr(6)), true);
+  if (name.starts_with("group")) return group_trial(random_group(std::stoull(name.substr(5))));
+  const test::Case c = case_of(name);
+  Program program = program_of(c, name);
+  Timeline cpu = test::on_cpu(c, program);
+  return {c, std::move(program), std::move(cpu)};
+}
+
 Ending attempt(char** argv) try {
-  const test::Case c = case_of(argv[1]);
-  const Program program = program_of(c, argv[1]);
-  const Timeline cpu = test::on_cpu(c, program);  // Before others join.
+  const auto [c, program, cpu] = trial_of(argv[1]);  // Before others join.
   join_world();
   emulated_gpu::Machine machine;
   machine.devices = std::atoi(argv[2]);
@@ -224,12 +331,17 @@ Ending attempt(char** argv) try {
   emulated_gpu::reset(machine);
   const bool hangs = argv[4] && std::atoi(argv[4]) == world().rank;
   const Timeline gpu = run(c, program, std::atof(argv[3]), hangs, hangs ? argv[5] : nullptr);
-  if (c.policy == "flush" && c.schedule == "1f1b") hold_ends(program, gpu);
+  // Launches of a graph note what its capture has noted.
+  const bool has_ends = c.policy == "flush" && c.schedule == "1f1b" && program.iterations > 2 && !c.graph;
+  if (has_ends) hold_ends(program, gpu);
   if (gpu.elsewhere) return {};
   const bool same = gpu.learnt->losses == cpu.learnt->losses && gpu.learnt->weights == cpu.learnt->weights &&
                     gpu.learnt->versions == cpu.learnt->versions;
   fmt::print("{} on {} processes: {}; {}\n", argv[1], gpu.processes, same ? "the same bits" : "OTHER NUMBERS",
              gpu.provenance.machine);
+  if (c.graph)
+    fmt::print("{} launches of {} graphs, {} recorded {}\n", gpu.enqueued->launches, gpu.enqueued->graphs,
+               gpu.enqueued->recorded, gpu.enqueued->no_graph);
   for (std::size_t t = 0; t < program.transfers.size(); ++t) {
     const InstructionId s = program.transfers[t].send, r = program.transfers[t].receive;
     if (gpu.end[r] < gpu.start[s] - 2 * gpu.clock_uncertainty.value)

@@ -2,6 +2,9 @@
 // the same kernels, so the same bits, in whatever order streams go on.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "backends/cuda/enqueue_order.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/training/random.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
@@ -183,14 +186,63 @@ TEST_CASE("messages and sums of gradients by NCCL leave divided gradients to the
   }
 }
 
-TEST_CASE("devices of a group that do not reach each other's memory are refused") {
-  const test::GroupRun cpu = test::run_group(test::divided_net(1, 2, 4, 8), {.degrees = {.tensor = 2}},
-                                             test::training_of(OptimizerKind::Sgd, 1e-2), 1);
-  emulated_gpu::Machine machine;
-  machine.devices = 2;
-  machine.peer_access = false;
-  CHECK_THROWS_WITH_AS(on_gpu(cpu.program, {machine}), doctest::Contains("GPU 0 cannot reach the memory of GPU 1"),
-                       BackendError);
+TEST_CASE("devices of a group that do not reach each other's memory get copies: the same bits, as graphs too") {
+  const Training training = test::training_of(OptimizerKind::Momentum, 1e-2);
+  const GroupCase cases[] = {
+      {.stages = 2, .degrees = {.tensor = 2, .sequence = true}},
+      {.degrees = {.replicas = 2, .tensor = 2}, .sharding = StateSharding::Weights, .reshard = true},
+      {.degrees = {.context = 4}, .exchange = ContextExchange::Ring},
+      {.degrees = {.replicas = 4, .expert = 2}, .micro_batch_size = 6}};
+  for (const GroupCase& c : cases) {
+    const std::string text = to_text(c);
+    CAPTURE(text);
+    const bool experts = c.degrees.expert > 1;
+    const test::GroupRun cpu = test::run_group(
+        experts ? test::mixture_net(1, false) : test::decoder_net(2, false, c.stages == 1), c, training, 3);
+    for (emulated_gpu::Machine machine : test::machines(test::trials(12, 3))) {
+      machine.devices = machine.seed % 2 == 0 ? 2 : 4;
+      machine.peer_access = false;
+      const bool graph = machine.seed % 3 == 0;
+      const Timeline gpu = on_gpu(cpu.program, {machine, graph ? GpuTiming::Off : GpuTiming::Events, graph});
+      REQUIRE(gpu.learnt->losses == cpu.learnt().losses);
+      REQUIRE(gpu.learnt->weights == cpu.learnt().weights);
+      if (graph && !experts) CHECK(gpu.enqueued->launches == 2);
+    }
+  }
+}
+
+TEST_CASE("groups are enqueued in one order: all devices of a stage together, after everything they wait for") {
+  const test::GroupRun run = test::run_group(
+      test::divided_net(4, 8, 4, 8),
+      {.schedule = "zb-h1", .stages = 2, .degrees = {.replicas = 2, .tensor = 2}, .sharding = StateSharding::Optimizer},
+      test::training_of(OptimizerKind::Sgd, 1e-3), 2);
+  const Program& p = run.program;
+  std::vector<InstructionId> instructions;
+  for (const InstructionId id : p.instructions.ids()) instructions.push_back(id);
+  const std::vector<cuda::EnqueueUnit> order = cuda::enqueue_order(p, instructions);
+  IdVector<InstructionId, int> place(p.size(), -1);
+  int next = 0;
+  for (const cuda::EnqueueUnit& unit : order) {
+    const Instruction& first = p.at(unit.front());
+    if (first.is_compute()) CHECK(unit.size() == 4);
+    for (const InstructionId id : unit) {
+      place[id] = next;
+      CHECK(p.at(id).stage == first.stage);
+      if (first.is_compute()) CHECK(p.at(id).number == first.number);
+    }
+    ++next;
+  }
+  for (const InstructionId id : instructions)
+    for (const InstructionId w : p.waits_for(id))
+      CHECK((place[w] >= 0 && (place[w] < place[id] || (place[w] == place[id] && !p.at(id).is_compute()))));
+  std::reverse(instructions.begin(), instructions.end());
+  CHECK(cuda::enqueue_order(p, instructions) == order);
+  // Without the first computation of a device, its second one would meet the first one of the others.
+  const auto computes = [&](InstructionId id) { return p.at(id).is_compute() && p.at(id).device == DeviceId{3}; };
+  std::sort(instructions.begin(), instructions.end());
+  instructions.erase(std::find_if(instructions.begin(), instructions.end(), computes));
+  CHECK_THROWS_WITH_AS(cuda::enqueue_order(p, instructions),
+                       "devices of a stage do not run the same instructions in the same order", InternalError);
 }
 
 TEST_CASE("a wait around an exchange that is left out makes other numbers, or is one of several") {
