@@ -95,8 +95,24 @@ cudnn::OperationGraph AttentionPlan::backward_graph(const AttentionShape& shape)
   return graph;
 }
 
+namespace {
+
+/// Versions whose results are wrong, as the support checks of NVIDIA's cudnn-frontend 1.x say: 9.10.0 and 9.10.1, and
+/// before 9.16 a backward without a mask for padding whose keys are not a multiple of 128.
+const AttentionShape& computed_right(const AttentionShape& shape) {
+  constexpr std::size_t kBad = 91000, kAlsoBad = 91001, kAnyRows = 91600;
+  const std::size_t version = cudnn::library().cudnnGetVersion();
+  if (version == kBad || version == kAlsoBad || (version < kAnyRows && shape.rows % 128 != 0))
+    throw cudnn::Refusal("cuDNN " + cudnn::version() + " has errors in attention of this many rows");
+  return shape;
+}
+
+}  // namespace
+
 AttentionPlan::AttentionPlan(const AttentionShape& shape, const cudnn::OwnedDescriptor& device)
-    : shape_(shape), forward_(forward_graph(shape).plan(device)), backward_(backward_graph(shape).plan(device)) {}
+    : shape_(computed_right(shape)),
+      forward_(forward_graph(shape).plan(device)),
+      backward_(backward_graph(shape).plan(device)) {}
 
 void AttentionPlan::execute(const cudnn::ExecutionPlan& plan, cudnn::Handle handle, const AttentionArrays& arrays,
                             bool is_backward) const {

@@ -61,7 +61,7 @@ class AttentionPlans {
   /// Calls `execute` with the plan and a handle for the stream. No other plan is used meanwhile.
   static void use(const AttentionShape&, cudaStream_t,
                   const std::function<void(const AttentionPlan&, cudnn::Handle)>& execute);
-  /// A line for each shape that was asked for: "cuDNN 91900", or why the kernels of this project compute it.
+  /// A line for each shape that was asked for: "cuDNN 9.19.0", or why the kernels of this project compute it.
   static std::vector<std::string> choices();
 
  private:

@@ -37,6 +37,7 @@ struct Machine {
   bool refuses_bias = false;               ///< No algorithm of cuBLASLt adds a bias or makes its gradient.
   bool refuses_gelu = false;               ///< No algorithm of cuBLASLt computes a GELU or its slope.
   bool refuses_attention = false;          ///< No engine of cuDNN supports an attention.
+  std::size_t cudnn_version = 91900;
   std::vector<double> product_seconds = {
       1e-6};                       ///< Seconds of each algorithm of cuBLASLt, the first by heuristic first.
   std::int64_t ignored_wait = -1;  ///< This wait for an event, counted from 0, is not done.

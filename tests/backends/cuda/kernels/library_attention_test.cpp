@@ -135,6 +135,21 @@ TEST_CASE("each forward and each backward is one execution of cuDNN") {
   CHECK(emulated_gpu::attentions() == 0);
 }
 
+TEST_CASE("versions of cuDNN with errors in attention are not taken") {
+  const auto kernels_of = [](std::size_t version) {
+    emulated_gpu::reset({.cudnn_version = version});
+    cudaStream_t stream{};
+    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+    return cuda::make_kernels({stream, 16, cuda::Precision::Exact}, real::kMixedWidth);
+  };
+  const Operation odd = attention(1, 10, 1, 8, false).op, even = attention(1, 128, 1, 8, false).op;
+  CHECK(kernels_of(91500)->saved_numbers(odd, 1) == real::keeps(odd).numbers);
+  CHECK(kernels_of(91500)->saved_numbers(even, 1) < real::keeps(even).numbers);
+  CHECK(kernels_of(91001)->saved_numbers(even, 2) == real::keeps(even).numbers);
+  CHECK(kernels_of(91600)->saved_numbers(odd, 2) < real::keeps(odd).numbers);
+  CHECK(choice_of(attention(1, 10, 1, 8, false)).find("has errors in attention") != std::string::npos);
+}
+
 TEST_CASE("a cuDNN that refuses an attention is no error") {
   const Trial t = attention(1, 9, 1, 8, false);  // Choices are for the process, so no other test may have this shape.
   emulated_gpu::reset({.refuses_attention = true});

@@ -198,7 +198,7 @@ struct Session {
 
 extern "C" {
 
-std::size_t cudnnGetVersion() { return 91900; }
+std::size_t cudnnGetVersion() { return machine().cudnn_version; }
 const char* cudnnGetErrorString(Status status) {
   return status == kSuccess        ? "CUDNN_STATUS_SUCCESS"
          : status == kBadParameter ? "CUDNN_STATUS_BAD_PARAM"
