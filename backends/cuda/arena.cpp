@@ -28,29 +28,25 @@ std::uint64_t ahead(const VectorClock& from, const VectorClock& clock) {
 
 /// The smallest stretch of adjacent regions that are all usable at once; the first one of several.
 Arena::Fit Arena::best_ready(std::size_t bytes, const VectorClock& clock) const {
-  Fit best;
-  for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    Fit fit{true, c, 0, 0, 0};
-    const auto close = [&] {
-      if (fit.size >= bytes && (!best.any || fit.size < best.size)) best = fit;
-      fit.size = 0;
-    };
-    for (const auto& [offset, region] : chunks_[c].regions) {
-      if (!region.free || !covers(clock, region.from)) {
-        close();
-        continue;
-      }
-      if (fit.size == 0) fit.offset = offset;
-      fit.size += region.size;
-    }
-    close();
+  Fit best, fit;
+  const auto close = [&] {
+    if (fit.any && fit.size >= bytes && (!best.any || fit.size < best.size)) best = fit;
+    fit = {};
+  };
+  for (const auto& [place, region] : free_) {
+    const auto& [chunk, offset] = place;
+    if (!covers(clock, region->from)) continue;
+    if (chunk != fit.chunk || offset != fit.offset + fit.size) close();
+    if (!fit.any) fit = {true, chunk, offset, 0, 0};
+    fit.size += region->size;
   }
+  close();
   return best;
 }
 
 /// The smallest stretch among the ones with the shortest wait. Adjacent regions that are usable at once count as one.
-/// Most calls find a stretch without a wait, in one pass; only the others look for the shortest wait, which takes a
-/// pass from each region.
+/// Most calls find a stretch without a wait, in one pass over the free regions; only the others look for the shortest
+/// wait, which takes a pass from each region.
 Arena::Fit Arena::best(std::size_t bytes, const VectorClock& clock) const {
   Fit best = best_ready(bytes, clock);
   if (best.any) return best;
@@ -83,6 +79,7 @@ bool Arena::grow(std::size_t bytes, std::size_t wanted) {
     chunk.begin = begin;
     chunk.size = size;
     chunk.regions[0] = {size, true, {}};
+    free_[{chunks_.size() - 1, 0}] = &chunk.regions[0];
     reserved_ += size;
     return true;
   }
@@ -109,12 +106,18 @@ void* Arena::occupy(const Fit& fit, std::size_t bytes) {
   const auto first = chunk.regions.find(fit.offset);
   Region& region = first->second;
   Region last = region;
+  free_.erase({fit.chunk, fit.offset});
   for (auto next = std::next(first); region.size < bytes; next = chunk.regions.erase(next)) {
+    free_.erase({fit.chunk, next->first});
     last = next->second;
     region.size += last.size;
     join(region.from, last.from);
   }
-  if (region.size > bytes) chunk.regions[fit.offset + bytes] = {region.size - bytes, true, last.from};
+  if (region.size > bytes) {
+    const std::size_t rest = fit.offset + bytes;
+    chunk.regions[rest] = {region.size - bytes, true, last.from};
+    free_[{fit.chunk, rest}] = &chunk.regions[rest];
+  }
   region.size = bytes;
   region.free = false;
   return chunk.begin + fit.offset;
@@ -123,26 +126,29 @@ void* Arena::occupy(const Fit& fit, std::size_t bytes) {
 /// Neighbours stay apart while they are free from different moments: else little would be usable soon.
 void Arena::give(void* data, const VectorClock& last_use) {
   auto* const at = static_cast<char*>(data);
-  for (Chunk& chunk : chunks_) {
+  for (std::size_t c = 0; c < chunks_.size(); ++c) {
+    Chunk& chunk = chunks_[c];
     if (at < chunk.begin || at >= chunk.begin + chunk.size) continue;
     const auto region = chunk.regions.find(at - chunk.begin);
     STAGECRAFT_CHECK(region != chunk.regions.end() && !region->second.free);
     region->second.free = true;
+    free_[{c, region->first}] = &region->second;
     used_ -= region->second.size;
     join(region->second.from, last_use);
     const auto next = std::next(region);
-    if (next != chunk.regions.end()) absorb(chunk.regions, region, next);
-    if (region != chunk.regions.begin()) absorb(chunk.regions, std::prev(region), region);
+    if (next != chunk.regions.end()) absorb(c, region, next);
+    if (region != chunk.regions.begin()) absorb(c, std::prev(region), region);
     return;
   }
   throw InternalError("memory is given back to an arena that it is not from");
 }
 
 /// Merges the higher of two adjacent regions into the lower, if both are free from the same moment.
-void Arena::absorb(Regions& regions, Regions::iterator low, Regions::iterator high) {
+void Arena::absorb(std::size_t chunk, Regions::iterator low, Regions::iterator high) {
   if (!low->second.free || !high->second.free || low->second.from != high->second.from) return;
   low->second.size += high->second.size;
-  regions.erase(high);
+  free_.erase({chunk, high->first});
+  chunks_[chunk].regions.erase(high);
 }
 
 const Arena::Region* Arena::find(const void* inside) const {
@@ -166,11 +172,12 @@ void Arena::hold(const void* inside, const VectorClock& moment) {
 }
 
 void Arena::forget() {
-  for (Chunk& chunk : chunks_) {
+  for (std::size_t c = 0; c < chunks_.size(); ++c) {
+    Chunk& chunk = chunks_[c];
     for (auto& [offset, region] : chunk.regions) region.from.clear();
     for (auto high = std::next(chunk.regions.begin()); high != chunk.regions.end();) {
       const auto low = std::prev(high), after = std::next(high);
-      absorb(chunk.regions, low, high);
+      absorb(c, low, high);
       high = after;
     }
   }

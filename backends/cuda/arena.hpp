@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <utility>
@@ -62,7 +63,7 @@ class Arena {
   Fit best(std::size_t bytes, const VectorClock& clock) const;
   Fit best_ready(std::size_t bytes, const VectorClock& clock) const;
   void* occupy(const Fit&, std::size_t bytes);
-  static void absorb(Regions&, Regions::iterator low, Regions::iterator high);
+  void absorb(std::size_t chunk, Regions::iterator low, Regions::iterator high);
   const Region* find(const void* inside) const;
   Region* find(const void* inside) { return const_cast<Region*>(std::as_const(*this).find(inside)); }
   bool grow(std::size_t bytes, std::size_t wanted);
@@ -70,7 +71,8 @@ class Arena {
   std::function<void*(std::size_t)> more_;
   std::size_t step_, reserved_ = 0, used_ = 0, most_used_ = 0;
   bool may_grow_ = true;
-  std::vector<Chunk> chunks_;
+  std::deque<Chunk> chunks_;                                           ///< Never moved: `free_` points into them.
+  std::map<std::pair<std::size_t, std::size_t>, const Region*> free_;  ///< By chunk and offset.
 };
 
 }  // namespace stagecraft::cuda

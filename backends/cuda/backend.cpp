@@ -4,6 +4,7 @@
 #include <string>
 
 #include "backends/backend.hpp"
+#include "backends/cuda/cudnn.hpp"
 #include "backends/cuda/driver.hpp"
 #include "backends/cuda/kernels/kernels.hpp"
 #include "backends/cuda/libraries.hpp"
@@ -103,7 +104,7 @@ std::string ways() {
 /// What this build and this machine have of CUDA, one line each.
 std::string facts() {
   return devices() + "\n" + reach() + library<CublasLt>("cuBLASLt", cublas_version) + "\n" +
-         library<Nccl>("NCCL", nccl_version) + "\n" + ways();
+         library<Nccl>("NCCL", nccl_version) + "\n" + library<cudnn::Library>("cuDNN", cudnn::version) + "\n" + ways();
 }
 
 }  // namespace
@@ -173,7 +174,10 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
   gpu_options.copy_kernel = cuda::copy_by_kernel;
   if (options.timeout.value > 0) gpu_options.timeout = options.timeout.value;
   Timeline timeline = cuda::run(program, maker_of(options.gpu), gpu_options);
-  if (timeline.enqueued) timeline.enqueued->timed_products = cuda::timed_products();
+  if (timeline.enqueued) {
+    timeline.enqueued->timed_products = cuda::timed_products();
+    timeline.enqueued->attention = cuda::attention_choices();
+  }
   return timeline;
 }
 

@@ -112,6 +112,8 @@ enum class RecordedCall : std::uint8_t {
   Forward,
   InputGradient,
   WeightGradient,
+  ForwardWithGelu,
+  InputGradientWithGelu,
   Add,
   Scale,
   Narrow,
@@ -160,6 +162,9 @@ class RecordedKernels final : public real::Kernels {
   void zero(void* to, std::size_t bytes) override {
     record([=](real::Kernels& k) { k.zero(to, bytes); }, RecordedCall::Zero, to, static_cast<std::uint64_t>(bytes));
   }
+  std::int64_t saved_numbers(const Operation& op, std::int64_t samples) override {
+    return inner_.saved_numbers(op, samples);
+  }
   void forward(const real::Call& call) override {
     record([saved_call = real::KeptCall(call)](real::Kernels& k) { k.forward(saved_call.call()); },
            RecordedCall::Forward, call);
@@ -177,6 +182,19 @@ class RecordedKernels final : public real::Kernels {
     record([saved_call = real::KeptCall(call), d,
             d_weights](real::Kernels& k) { k.weight_gradient(saved_call.call(), d, d_weights); },
            RecordedCall::WeightGradient, call, d, d_weights);
+  }
+  bool fuses_gelu() const override { return inner_.fuses_gelu(); }
+  void forward_with_gelu(const real::Call& product, const real::Call& gelu) override {
+    record([first = real::KeptCall(product),
+            second = real::KeptCall(gelu)](real::Kernels& k) { k.forward_with_gelu(first.call(), second.call()); },
+           RecordedCall::ForwardWithGelu, product, gelu);
+  }
+  void input_gradient_with_gelu(const real::Call& product, real::Tensor d, const real::Gradient& between,
+                                const real::Call& gelu, const real::Gradient& d_input) override {
+    record([first = real::KeptCall(product), d, between, second = real::KeptCall(gelu), d_input](
+               real::Kernels& k) { k.input_gradient_with_gelu(first.call(), d, between, second.call(), d_input); },
+           RecordedCall::InputGradientWithGelu, product, d, between.tensor, static_cast<int>(between.add), gelu,
+           d_input.tensor, static_cast<int>(d_input.add));
   }
   void add(real::Tensor from, real::Tensor to) override {
     record([=](real::Kernels& k) { k.add(from, to); }, RecordedCall::Add, from, to);

@@ -41,12 +41,23 @@ class QueueKernels final : public real::Kernels {
     runtime_.finish(runtime_.used(device_));
     inner().choose_experts(op, scores, experts);
   }
+  std::int64_t saved_numbers(const Operation& op, std::int64_t samples) override {
+    return inner().saved_numbers(op, samples);
+  }
   void forward(const real::Call& call) override { inner().forward(call); }
   void input_gradient(const real::Call& call, real::Tensor d, std::span<const real::Gradient> d_inputs) override {
     inner().input_gradient(call, d, d_inputs);
   }
   void weight_gradient(const real::Call& call, real::Tensor d, void* d_weights) override {
     inner().weight_gradient(call, d, d_weights);
+  }
+  bool fuses_gelu() const override { return runtime_.kernels(runtime_.used(device_)).fuses_gelu(); }
+  void forward_with_gelu(const real::Call& product, const real::Call& gelu) override {
+    inner().forward_with_gelu(product, gelu);
+  }
+  void input_gradient_with_gelu(const real::Call& product, real::Tensor d, const real::Gradient& between,
+                                const real::Call& gelu, const real::Gradient& d_input) override {
+    inner().input_gradient_with_gelu(product, d, between, gelu, d_input);
   }
   void add(real::Tensor from, real::Tensor to) override { inner().add(from, to); }
   void scale(double factor, real::Tensor t) override { inner().scale(factor, t); }

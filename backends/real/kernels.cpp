@@ -35,7 +35,8 @@ Keeps keeps(const Operation& op) {
       return {.numbers = rows * (shape.heads + shape.key_value_heads) * (shape.query + 1)};
     }
     case OperationKind::Attention:
-      return {.inputs = true, .numbers = op.heads * rows * rows};  // The probabilities.
+      // The probabilities. Backends that compute them again need the output.
+      return {.inputs = true, .output = true, .numbers = op.heads * rows * rows};
     case OperationKind::CrossEntropy:
     case OperationKind::MeanSquare:
     case OperationKind::SumSquare:
@@ -104,6 +105,17 @@ void Kernels::copy_rows(const void* from, std::int64_t from_stride, void* to, st
   for (std::int64_t row = 0; row < rows; ++row)
     copy(static_cast<const char*>(from) + row * from_stride * bytes, static_cast<char*>(to) + row * to_stride * bytes,
          columns * bytes);
+}
+
+void Kernels::forward_with_gelu(const Call& product, const Call& gelu) {
+  forward(product);
+  forward(gelu);
+}
+
+void Kernels::input_gradient_with_gelu(const Call& product, Tensor d_output, const Gradient& between, const Call& gelu,
+                                       const Gradient& d_input) {
+  input_gradient(product, d_output, {&between, 1});
+  input_gradient(gelu, between.tensor, {&d_input, 1});
 }
 
 void Kernels::narrow(Tensor, Tensor) { throw InternalError("this backend has no kernel 'narrow'"); }

@@ -60,7 +60,7 @@ struct Call {
   std::span<const Tensor> inputs;  ///< A loss has two: the outputs of the net, and the targets.
   const void* weights = nullptr;   ///< Weights of this operation, not wide.
   Tensor output;                   ///< A loss writes one number.
-  Tensor saved;                    ///< `keeps(operation).numbers` for each sample, in one row a sample.
+  Tensor saved;                    ///< Kernels::saved_numbers() of them for each sample, in one row a sample.
   double scale = 1;                ///< For a loss: 1 / samples that one update averages; 1 for SumSquare.
   int first_row = 0;               ///< Where devices divide the rows of a sample: the first row that is here.
   int first_word = 0, words = 0;   ///< Where devices divide the words of an embedding or the classes of a loss: the
@@ -130,10 +130,21 @@ class Kernels {
   virtual void narrow(Tensor from, Tensor to);
   virtual bool finite(Tensor) = 0;
 
+  /// Size of `Call::saved` for one of some samples that are computed together. A backend may need less than keeps()
+  /// says, and then sees by that size what it has.
+  virtual std::int64_t saved_numbers(const Operation& op, std::int64_t /*samples*/) { return keeps(op).numbers; }
   virtual void forward(const Call&) = 0;
   /// `d_inputs` has one entry for each input of the operation, without the targets.
   virtual void input_gradient(const Call&, Tensor d_output, std::span<const Gradient> d_inputs) = 0;
   virtual void weight_gradient(const Call&, Tensor d_output, void* d_weights) = 0;  ///< `d_weights` is wide.
+  /// Whether a GELU is computed together with the product before it, or its gradient with the one behind it. Then the
+  /// next two are called where Node says so, and by default make two calls.
+  virtual bool fuses_gelu() const { return false; }
+  virtual void forward_with_gelu(const Call& product, const Call& gelu);
+  /// The input gradient of a product that reads a GELU, then the one of the GELU; nothing else needs `between`, which
+  /// may be left as it is.
+  virtual void input_gradient_with_gelu(const Call& product, Tensor d_output, const Gradient& between, const Call& gelu,
+                                        const Gradient& d_input);
   virtual void add(Tensor from, Tensor to) = 0;
   virtual void scale(double factor, Tensor) = 0;
   /// The experts of each row of scores, the one with the largest score first: as many a row as the operation has active

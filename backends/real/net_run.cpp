@@ -148,25 +148,33 @@ Array NetRun::targets(std::size_t n, const Samples& s) const {
 }
 
 /// Probabilities of attention are for the keys of all rows, of which a context group has divided the queries.
-std::int64_t NetRun::saved_numbers(const Node& node) const {
-  const std::int64_t numbers = keeps(*node.operation).numbers;
+std::int64_t NetRun::saved_numbers(const Node& node, const Samples& s) const {
   if (node.exchange == Exchange::RingKeys) return std::int64_t{2} * node.operation->heads * node.rows;
-  return node.operation->kind == OperationKind::Attention && node.all_rows > 0 ? numbers / node.rows * node.all_rows
-                                                                               : numbers;
+  if (node.operation->kind == OperationKind::Attention && node.all_rows > 0)
+    return keeps(*node.operation).numbers / node.rows * node.all_rows;
+  return memory_->kernels().saved_numbers(*node.operation, s.count);
+}
+
+void NetRun::make_output(const Node& node, const Samples& s, Activations& a) const {
+  const Value& out = net_->values[node.output];
+  a.values[node.output] = Array(*memory_, rows_of(out, s, a), out.columns, Use::Activations, out.number_width());
 }
 
 void NetRun::run_node(const Node& node, std::size_t n, const Samples& s, const void* weights, Activations& a) const {
   const Operation& op = *node.operation;
   if (only_exchanges(node)) return exchange(node, s, a);
-  if (const std::int64_t saved = saved_numbers(node); saved > 0) a.saved[n] = saved_array(op, s.count, saved);
-  if (node.output >= 0) {
-    const Value& out = net_->values[node.output];
-    a.values[node.output] = Array(*memory_, rows_of(out, s, a), out.columns, Use::Activations, out.number_width());
-  }
+  if (is_fused_forward(n)) return;
+  if (const std::int64_t saved = saved_numbers(node, s); saved > 0) a.saved[n] = saved_array(op, s.count, saved);
+  if (node.output >= 0) make_output(node, s, a);
   if (op.kind == OperationKind::Input) return load(n, s, a.values[node.output]);
   Array gathered;
   Call c = call(n, s, weights_of(node, weights, gathered), a);
   if (node.exchange == Exchange::RingKeys) return ring_attention(node, c);
+  if (node.feeds_gelu && fuses()) {
+    const KeptCall product(c);  // The other call takes its list.
+    make_output(net_->nodes[n + 1], s, a);
+    return memory_->kernels().forward_with_gelu(product.call(), call(n + 1, s, nullptr, a));
+  }
   if (!op.is_loss()) return memory_->kernels().forward(c);
   const Array target = targets(n, s);
   const Array& number = a.losses.emplace_back(*memory_, 1, 1, Use::Activations, NumberWidth::Wide);
@@ -211,7 +219,7 @@ void NetRun::forward(const Samples& s, const void* weights, bool keep, Activatio
 void NetRun::remake(std::size_t n, const Samples& s, const void* weights, Activations& a) const {
   const Node& node = net_->nodes[n];
   const Value& out = net_->values[node.output];
-  a.saved[n] = saved_array(*node.operation, s.count, saved_numbers(node));
+  a.saved[n] = saved_array(*node.operation, s.count, saved_numbers(node, s));
   const Array output(*memory_, s.count * out.rows, out.columns, Use::Activations);
   Array gathered;
   Call c = call(n, s, weights_of(node, weights, gathered), a);
@@ -219,26 +227,32 @@ void NetRun::remake(std::size_t n, const Samples& s, const void* weights, Activa
   memory_->kernels().forward(c);
 }
 
+/// Where the gradient of a value goes; makes the array if it is the first one.
+Gradient NetRun::gradient_of(int v, const Samples& s, Activations& a) const {
+  const Value& value = net_->values[v];
+  if (!value.needs_gradient) return {};
+  Array& gradient = a.gradients[v];
+  const bool add = static_cast<bool>(gradient);
+  if (!add) gradient = Array(*memory_, rows_of(value, s, a), value.columns, Use::Activations);
+  return {gradient.tensor(), add};
+}
+
 void NetRun::input_side_of(std::size_t n, const Samples& s, const Call& c, Activations& a) const {
   const Node& node = net_->nodes[n];
   std::vector<Gradient> gradients;
   bool wanted = false;
   for (const int v : node.inputs) {
-    const Value& value = net_->values[v];
-    Array& gradient = a.gradients[v];
-    Gradient g;
-    if (value.needs_gradient) {
-      g.add = static_cast<bool>(gradient);
-      if (!gradient) gradient = Array(*memory_, rows_of(value, s, a), value.columns, Use::Activations);
-      g.tensor = gradient.tensor();
-      wanted = true;
-    }
-    gradients.push_back(g);
+    gradients.push_back(gradient_of(v, s, a));
+    wanted = wanted || gradients.back().tensor;
   }
   if (!wanted) return;
   const Tensor from = node.output >= 0 ? a.gradients[node.output].tensor() : Tensor{};
   if (node.exchange == Exchange::RingKeys) return ring_attention_gradient(node, c, from, gradients.front());
-  memory_->kernels().input_gradient(c, from, gradients);
+  if (!node.reads_gelu || !fuses()) return memory_->kernels().input_gradient(c, from, gradients);
+  const KeptCall product(c);  // The other call takes its list.
+  const Gradient d_input = gradient_of(net_->nodes[n - 1].inputs.front(), s, a);
+  memory_->kernels().input_gradient_with_gelu(product.call(), from, gradients.front(), call(n - 1, s, nullptr, a),
+                                              d_input);
 }
 
 void NetRun::backward_node(std::size_t n, const Samples& s, const void* weights, bool input_side, void* sum,
@@ -259,7 +273,7 @@ void NetRun::backward_node(std::size_t n, const Samples& s, const void* weights,
   if (again) remake(n, s, weights, a);
   Array gathered;
   const Call c = call(n, s, input_side ? weights_of(node, weights, gathered) : nullptr, a);
-  if (input_side) {
+  if (input_side && !is_fused_backward(n)) {
     const Lap lap(watch_, LayerPass::InputGradient, n);
     input_side_of(n, s, c, a);
   }

@@ -93,7 +93,7 @@ class NetRun {
   Tensor part_of(const WeightSection&, void* parts) const;
   const void* weights_of(const Node&, const void* weights, Array& gathered) const;
   void add_weight_gradient(const Node&, const Call&, const Tensor& d_output, void* sum) const;
-  std::int64_t saved_numbers(const Node&) const;
+  std::int64_t saved_numbers(const Node&, const Samples&) const;
   static bool only_exchanges(const Node& n) {
     return n.exchange != Exchange::None && n.exchange != Exchange::DividedLoss && n.exchange != Exchange::RingKeys;
   }
@@ -117,6 +117,14 @@ class NetRun {
     return remakes_ && node.operation->kind == OperationKind::Attention && node.exchange != Exchange::RingKeys;
   }
   void remake(std::size_t n, const Samples&, const void* weights, Activations&) const;
+  /// Whether the GELU at `n` is computed with the product before it, and its gradient with the one behind it.
+  bool is_fused_forward(std::size_t n) const { return n > 0 && net_->nodes[n - 1].feeds_gelu && fuses(); }
+  bool is_fused_backward(std::size_t n) const {
+    return n + 1 < net_->nodes.size() && net_->nodes[n + 1].reads_gelu && fuses();
+  }
+  bool fuses() const { return memory_->kernels().fuses_gelu(); }
+  void make_output(const Node&, const Samples&, Activations&) const;
+  Gradient gradient_of(int value, const Samples&, Activations&) const;
   void input_side_of(std::size_t n, const Samples&, const Call&, Activations&) const;
   double scale(const Node&, const Samples&) const;
 

@@ -10,6 +10,25 @@
 namespace stagecraft::real {
 namespace {
 
+/// Marks the products next to a GELU of which nothing but the two sees the numbers between them.
+void mark_gelus(StageNet& net) {
+  std::vector<bool> leaves(net.values.size());
+  for (const Crossing& c : net.outputs)
+    for (const int v : c.values) leaves[v] = true;
+  const auto follows = [&](std::size_t n, OperationKind first, OperationKind second) {
+    const Node &a = net.nodes[n], &b = net.nodes[n + 1];
+    return a.operation->kind == first && b.operation->kind == second && a.layer == b.layer && a.routing < 0 &&
+           a.exchange == Exchange::None && b.exchange == Exchange::None && b.inputs == std::vector{a.output} &&
+           net.values[a.output].users == 1 && !leaves[a.output];
+  };
+  const auto is_alone = [&](int v) { return net.values[v].needs_gradient && net.values[v].users == 1 && !leaves[v]; };
+  for (std::size_t n = 0; n + 1 < net.nodes.size(); ++n) {
+    net.nodes[n].feeds_gelu = follows(n, OperationKind::Linear, OperationKind::Gelu);
+    net.nodes[n + 1].reads_gelu =
+        follows(n, OperationKind::Gelu, OperationKind::Linear) && is_alone(net.nodes[n].inputs.front());
+  }
+}
+
 class Compiler {
  public:
   Compiler(const Workload& workload, StageId stage, std::size_t width, const Degrees& degrees, const GroupPlace& place)
@@ -27,6 +46,7 @@ class Compiler {
     // A stage without weights has a few that no operation reads, so that it is no special case.
     if (net_.weights == 0) net_.weights = static_cast<std::int64_t>(64 / width_);
     put_experts_last();
+    mark_gelus(net_);
     net_.width = width_;
     return std::move(net_);
   }

@@ -54,6 +54,10 @@ struct Node {
   std::int64_t weights = 0, count = 0;  ///< Offset and number of its weights in the stage's weights.
   bool owns_weights = false;            ///< False when tied to the weights of an earlier node.
 
+  // A product next to a GELU of its layer, where nothing else reads the numbers between them; see Kernels::fuses_gelu.
+  bool feeds_gelu = false;  ///< The next node is the GELU.
+  bool reads_gelu = false;  ///< The node before is the GELU, whose input has no other reader and a gradient.
+
   Exchange exchange = Exchange::None;
   int routing = -1;  ///< The node that sent the rows to experts that this node works on.
 

@@ -101,6 +101,7 @@ Json enqueued_json(const Enqueued& e) {
   if (e.streams > 0) json["streams"] = e.streams;
   if (!e.warning.empty()) json["warning"] = e.warning;
   json["timed_products"] = e.timed_products;
+  if (!e.attention.empty()) json["attention"] = e.attention;
   return json;
 }
 

@@ -120,6 +120,10 @@ const MapSpec& enqueued_fields() {
           list("timed_products", text("product"))
               .doc("Matrix products whose algorithm was chosen by timing, and the choice: others take the first of "
                    "the library, as all do in exact precision."),
+          list("attention", text("shape"))
+              .optional()
+              .doc("What computes each attention in mixed precision: cuDNN, or kernels of Stagecraft because cuDNN "
+                   "cannot."),
           text("warning").optional().doc("Why measured times may be longer than the work itself takes.")}};
   return spec;
 }

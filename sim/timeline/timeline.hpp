@@ -56,6 +56,7 @@ struct Enqueued {
   int streams = 0;                          ///< Streams of the run.
   std::vector<std::string> timed_products;  ///< Matrix products whose algorithm was chosen by timing, and the choice;
                                             ///< all others take the first that the library names.
+  std::vector<std::string> attention;       ///< What computes each attention in mixed precision, and why.
   std::string warning;  ///< Why measured times may be longer than the work itself takes; empty: no reason is known.
 };
 

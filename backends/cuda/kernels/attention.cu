@@ -145,6 +145,8 @@ class WideSquares {
 
 template <class T>
 void forward(const Device& device, const real::Call& call) {
+  if constexpr (std::is_same_v<T, Bfloat16>)
+    if (is_for_library(call)) return library_attention(device, call);
   const Operation& op = *call.operation;
   const Rows rows(call);
   const std::int64_t all_rows = call.samples * op.heads * rows.queries;
@@ -169,6 +171,8 @@ void input_gradient(const Device& device, const real::Call& call, const real::Te
                     std::span<const real::Gradient> d_inputs) {
   const real::Gradient& to = d_inputs[0];
   if (!to.tensor) return;
+  if constexpr (std::is_same_v<T, Bfloat16>)
+    if (is_for_library(call)) return library_attention_gradient(device, call, d_output, to);
   const Operation& op = *call.operation;
   const Rows rows(call);
   const real::Gradient keys_apart = d_inputs.size() > 1 ? d_inputs[1] : real::Gradient{};

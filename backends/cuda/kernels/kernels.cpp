@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "backends/cuda/attention_plan.hpp"
 #include "backends/cuda/driver.hpp"
 #include "backends/cuda/kernels/matmul.hpp"
 #include "backends/cuda/kernels/memory.hpp"
@@ -139,6 +140,11 @@ class CudaKernels final : public real::Kernels {
     }
   }
 
+  std::int64_t saved_numbers(const Operation& op, std::int64_t samples) override {
+    if constexpr (std::is_same_v<T, Bfloat16>)
+      if (const std::int64_t numbers = library_saved_numbers(op, samples)) return numbers;
+    return Kernels::saved_numbers(op, samples);
+  }
   void forward(const real::Call& call) override {
     const auto kernel = operation_kernels(call.operation->kind).forward;
     STAGECRAFT_CHECK(kernel);
@@ -154,6 +160,20 @@ class CudaKernels final : public real::Kernels {
   void weight_gradient(const real::Call& call, real::Tensor d_output, void* d_weights) override {
     if (const auto kernel = operation_kernels(call.operation->kind).weight_gradient)
       kernel(device_, call, d_output, d_weights);
+  }
+  bool fuses_gelu() const override { return products_.may_fuse(); }
+  void forward_with_gelu(const real::Call& product, const real::Call& gelu) override {
+    if constexpr (!std::is_same_v<T, double>)
+      linear_with_gelu<T>(device_, product, gelu);
+    else
+      Kernels::forward_with_gelu(product, gelu);
+  }
+  void input_gradient_with_gelu(const real::Call& product, real::Tensor d_output, const real::Gradient& between,
+                                const real::Call& gelu, const real::Gradient& d_input) override {
+    if constexpr (!std::is_same_v<T, double>)
+      linear_gradient_with_gelu<T>(device_, product, d_output, between, gelu, d_input);
+    else
+      Kernels::input_gradient_with_gelu(product, d_output, between, gelu, d_input);
   }
   void add(real::Tensor from, real::Tensor to) override {
     if (to.is_wide)
@@ -247,5 +267,6 @@ std::unique_ptr<real::Kernels> make_kernels(const KernelTarget& place, std::size
 }
 
 std::vector<std::string> timed_products() { return Products::timed(); }
+std::vector<std::string> attention_choices() { return AttentionPlans::choices(); }
 
 }  // namespace stagecraft::cuda

@@ -40,6 +40,10 @@ bool has_kernel(const Operation&);
 /// first algorithm of cuBLASLt.
 std::vector<std::string> timed_products();
 
+/// What computed the attentions of this process in mixed precision, one line for each shape: cuDNN, or the kernels of
+/// this folder and why.
+std::vector<std::string> attention_choices();
+
 /// A copy by at most 16 blocks of the stream's device, 16 bytes a thread where both ends are so aligned. One of them
 /// may be memory of another device that this one reaches.
 void copy_by_kernel(const void* from, void* to, std::size_t bytes, cudaStream_t);

@@ -54,11 +54,44 @@ void weight_gradient(const Device& device, const real::Call& call, const real::T
 }  // namespace
 
 template <class T>
+void linear_with_gelu(const Device& device, const real::Call& product, const real::Call& gelu) {
+  const Operation& op = *product.operation;
+  const void* const bias =
+      op.bias ? static_cast<const T*>(product.weights) + real::second_block(op, sizeof(T)) : nullptr;
+  const bool together = device.products->multiply_with_gelu(
+      {product.output.rows, op.columns, op.inner}, whole(product.inputs[0].data, op.inner),
+      whole(product.weights, op.inner, true), whole(gelu.output.data, op.columns), bias, product.output.data);
+  if (together) return;
+  forward<T>(device, product);
+  gelu_kernels<T>().forward(device, gelu);
+}
+
+template <class T>
+void linear_gradient_with_gelu(const Device& device, const real::Call& product, const real::Tensor& d_output,
+                               const real::Gradient& between, const real::Call& gelu, const real::Gradient& d_input) {
+  const Operation& op = *product.operation;
+  const bool together =
+      !between.add && !d_input.add &&
+      device.products->multiply_with_gelu_slope({d_output.rows, op.inner, op.columns}, whole(d_output.data, op.columns),
+                                                whole(product.weights, op.inner), whole(d_input.tensor.data, op.inner),
+                                                gelu.inputs[0].data);
+  if (together) return;
+  input_gradient<T>(device, product, d_output, {&between, 1});
+  gelu_kernels<T>().input_gradient(device, gelu, between.tensor, {&d_input, 1});
+}
+
+template <class T>
 OperationKernels linear_kernels() {
   return {forward<T>, input_gradient<T>, weight_gradient<T>};
 }
 template OperationKernels linear_kernels<float>();
 template OperationKernels linear_kernels<double>();
 template OperationKernels linear_kernels<Bfloat16>();
+template void linear_with_gelu<float>(const Device&, const real::Call&, const real::Call&);
+template void linear_with_gelu<Bfloat16>(const Device&, const real::Call&, const real::Call&);
+template void linear_gradient_with_gelu<float>(const Device&, const real::Call&, const real::Tensor&,
+                                               const real::Gradient&, const real::Call&, const real::Gradient&);
+template void linear_gradient_with_gelu<Bfloat16>(const Device&, const real::Call&, const real::Tensor&,
+                                                  const real::Gradient&, const real::Call&, const real::Gradient&);
 
 }  // namespace stagecraft::cuda

@@ -108,12 +108,18 @@ void Products::multiply(const ProductShape& shape, const Matrices& a, const Matr
   run(plan(key_of(shape, a, b, c, add ? Epilogue::Add : Epilogue::None)), a, b, c, add);
 }
 
-/// A plan that also reads or writes the vector; null where there is none.
-Products::Plan* Products::plan_with_vector(Key key, const void* vector) {
-  key.vector_alignment = alignment(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(vector)));
+/// A plan that also reads or writes the vector, and the input of a GELU, where they are given; null where there is
+/// none.
+Products::Plan* Products::plan_with_vector(Key key, const void* vector, const void* before) {
+  const auto alignment_of = [](const void* data) {
+    return alignment(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(data)));
+  };
+  if (vector) key.vector_alignment = alignment_of(vector);
+  if (before) key.gelu_alignment = alignment_of(before);
   cublasStatus_t answer{};
   Plan* const p = find_plan(key, answer);
-  if (p) p->set_vector(vector);
+  if (p && vector) p->set_vector(vector);
+  if (p && before) p->set_gelu(before);
   return p;
 }
 
@@ -132,6 +138,28 @@ bool Products::multiply_with_row_sums(const ProductShape& shape, const Matrices&
   if (is_exact() || width_ == sizeof(double) || shape.m == 0 || shape.n == 0) return false;
   Plan* const p = plan_with_vector(key_of(shape, a, b, c, Epilogue::RowSums), sums);
   if (p) run(*p, a, b, c, true);
+  return p != nullptr;
+}
+
+namespace {
+
+constexpr std::int64_t kGeluStep = 8;  // cublasLt.h: the leading dimension of the input of a GELU is a multiple of it.
+
+}  // namespace
+
+bool Products::multiply_with_gelu(const ProductShape& shape, const Matrices& a, const Matrices& b, const Matrices& c,
+                                  const void* bias, void* before) {
+  if (!may_fuse() || shape.m == 0 || shape.n == 0 || shape.n % kGeluStep != 0) return false;
+  Plan* const p = plan_with_vector(key_of(shape, a, b, c, Epilogue::Gelu), bias, before);
+  if (p) run(*p, a, b, c, false);
+  return p != nullptr;
+}
+
+bool Products::multiply_with_gelu_slope(const ProductShape& shape, const Matrices& a, const Matrices& b,
+                                        const Matrices& c, const void* before) {
+  if (!may_fuse() || shape.m == 0 || shape.n == 0 || shape.n % kGeluStep != 0) return false;
+  Plan* const p = plan_with_vector(key_of(shape, a, b, c, Epilogue::GeluSlope), nullptr, before);
+  if (p) run(*p, a, b, c, false);
   return p != nullptr;
 }
 

@@ -65,18 +65,28 @@ class Products {
   /// c += a b, and sums[row] = the sum of the numbers of this row of `a`, which are wide. False as above.
   bool multiply_with_row_sums(const ProductShape&, const Matrices& a, const Matrices& b, const Matrices& c, void* sums);
 
+  /// c = GELU(x) by its tanh formula, where x = a b with the bias added to each row is written to `before`, which has
+  /// the layout of c without gaps. False as above, and where rows of c are not a multiple of eight numbers.
+  bool multiply_with_gelu(const ProductShape&, const Matrices& a, const Matrices& b, const Matrices& c,
+                          const void* bias, void* before);
+  /// c = a b times the slopes of the GELU at `before`. False as above.
+  bool multiply_with_gelu_slope(const ProductShape&, const Matrices& a, const Matrices& b, const Matrices& c,
+                                const void* before);
+  /// Whether products are anything but the reference.
+  bool may_fuse() const { return !is_exact() && width_ != sizeof(double); }
+
   /// The choices that were timed in this process: "512x1024x512, 1 of them, on 132 multiprocessors: 3 of 8".
   static std::vector<std::string> timed();
 
  private:
   struct Choices;
-  enum class Epilogue : std::uint8_t { None, Add, Bias, RowSums };
+  enum class Epilogue : std::uint8_t { None, Add, Bias, RowSums, Gelu, GeluSlope };
   struct Plan;
   struct Key;
   Plan* find_plan(const Key&, cublasStatus_t& answer);
   Plan& plan(const Key&);
   bool is_exact() const { return place_.precision == Precision::Exact && width_ != real::kMixedWidth; }
-  Plan* plan_with_vector(Key, const void* vector);
+  Plan* plan_with_vector(Key, const void* vector, const void* before = nullptr);
   int choice(const Plan&, const Matrices& a, const Matrices& b, const Matrices& c);
   int fastest(const Plan&, const Matrices& a, const Matrices& b, const Matrices& c);
   void enqueue(const Plan&, int algorithm, const Matrices& a, const Matrices& b, void* to, bool add);

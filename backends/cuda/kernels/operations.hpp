@@ -65,6 +65,22 @@ OperationKernels mean_square_kernels();
 template <class T>
 OperationKernels sum_square_kernels();
 
+/// A linear layer and the GELU after it, or the gradients of a GELU and the linear layer behind it: by cuBLASLt in one
+/// product where it can, else one by one. In numbers of 4 or 2 bytes; see real::Kernels.
+template <class T>
+void linear_with_gelu(const Device&, const real::Call& product, const real::Call& gelu);
+template <class T>
+void linear_gradient_with_gelu(const Device&, const real::Call& product, const real::Tensor& d_output,
+                               const real::Gradient& between, const real::Call& gelu, const real::Gradient& d_input);
+
+/// Attention by cuDNN, in mixed precision. It keeps less for the backward, so the size of what a call keeps says
+/// whether it is meant. `library_saved_numbers`: that size for each sample; 0 where cuDNN does not compute this
+/// attention.
+std::int64_t library_saved_numbers(const Operation&, std::int64_t samples);
+bool is_for_library(const real::Call&);
+void library_attention(const Device&, const real::Call&);
+void library_attention_gradient(const Device&, const real::Call&, const real::Tensor& d_output, const real::Gradient&);
+
 /// Experts, in numbers of 4 or 8 bytes.
 template <class T>
 OperationKernels grouped_linear_kernels();

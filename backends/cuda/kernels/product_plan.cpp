@@ -60,15 +60,37 @@ void Products::Plan::set_vector(const void* vector) {
   attribute(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
 }
 
+void Products::Plan::set_gelu(const void* before) {
+  attribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before);
+}
+
+cublasLtEpilogue_t Products::Plan::epilogue_of(const Key& key) {
+  switch (key.epilogue) {
+    case Epilogue::Bias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::RowSums:
+      return CUBLASLT_EPILOGUE_BGRADB;
+    case Epilogue::Gelu:
+      return key.vector_alignment > 0 ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::GeluSlope:
+      return CUBLASLT_EPILOGUE_DGELU;
+    default:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+  }
+}
+
 void Products::Plan::describe(const Key& key, cublasComputeType_t type, int multiprocessors, std::size_t width) {
   check_lt(lt().cublasLtMatmulDescCreate(&description, type, number_type(real::wide_width(width))), "a product");
   attribute(description, CUBLASLT_MATMUL_DESC_TRANSA, key.left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   attribute(description, CUBLASLT_MATMUL_DESC_TRANSB, key.right.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   attribute(description, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t{multiprocessors});
-  if (key.vector_alignment > 0) {  // The choice of an algorithm looks at the alignment of the pointer alone.
-    const bool sums = key.epilogue == Epilogue::RowSums;
-    attribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE, sums ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_BIAS);
+  attribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(key));
+  // The choice of an algorithm looks at the alignment of a pointer alone.
+  if (key.vector_alignment > 0)
     attribute(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{key.vector_alignment});
+  if (key.gelu_alignment > 0) {
+    attribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, std::uintptr_t{key.gelu_alignment});
+    attribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, key.rows);
   }
   left = layout(key.rows, key.inner, key.left, key.count, width);
   right = layout(key.inner, key.columns, key.right, key.count, width);

@@ -26,6 +26,7 @@ struct Products::Key {
   Epilogue epilogue;
   bool is_wide;
   std::uint32_t vector_alignment = 0;  ///< Alignment of a bias or of sums; 0: neither.
+  std::uint32_t gelu_alignment = 0;  ///< Alignment of the input of a GELU, which has `rows` numbers a column; 0: none.
   auto operator<=>(const Key&) const = default;
 };
 
@@ -46,6 +47,8 @@ struct Products::Plan {
   const Key* shape = nullptr;
 
   void set_vector(const void*);
+  void set_gelu(const void* before);
+  static cublasLtEpilogue_t epilogue_of(const Key&);
   void describe(const Key&, cublasComputeType_t, int multiprocessors, std::size_t width);
   /// CUBLAS_STATUS_SUCCESS when there is an algorithm.
   cublasStatus_t choose(const Key&, cublasLtHandle_t);

@@ -131,8 +131,9 @@ class ComputedTrial {
         weights_(kernels, data.weights, 1, shift),
         output_(kernels, std::vector<double>(t.op.is_loss() ? 1 : data.d_output.size(), kJunk),
                 t.op.is_loss() ? 1 : t.op.columns, shift, t.op.is_loss()),
-        saved_(kernels, std::vector<double>(static_cast<std::size_t>(t.samples * real::keeps(t.op).numbers), kJunk),
-               real::keeps(t.op).numbers, shift, real::saves_wide(t.op)),
+        saved_(kernels,
+               std::vector<double>(static_cast<std::size_t>(t.samples * kernels.saved_numbers(t.op, t.samples)), kJunk),
+               kernels.saved_numbers(t.op, t.samples), shift, real::saves_wide(t.op)),
         d_output_(kernels, data.d_output, t.op.columns, shift) {
     for (std::size_t i = 0; i < t.columns.size(); ++i) {
       const bool is_data = t.op.kind == OperationKind::Embedding || (t.op.is_loss() && i == 1);

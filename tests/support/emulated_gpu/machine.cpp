@@ -84,6 +84,10 @@ std::int64_t submitted_work() { return state().submitted; }
 
 std::int64_t products(std::size_t algorithm) { return state().products[algorithm]; }
 void count_product(std::size_t algorithm) { ++state().products[algorithm]; }
+std::int64_t attentions() { return state().attentions; }
+std::int64_t fused_gelus() { return state().gelus; }
+void count_gelu() { ++state().gelus; }
+void count_attention() { ++state().attentions; }
 
 std::int64_t events_made() { return static_cast<std::int64_t>(state().events.size()); }
 

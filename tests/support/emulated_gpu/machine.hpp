@@ -127,7 +127,7 @@ class State {
   std::recursive_mutex mutex;
   int current = 0;  ///< Device.
   double host_time = 0;
-  std::int64_t waits = 0, blocks = 0, blocked_calls = 0, submitted = 0;
+  std::int64_t waits = 0, blocks = 0, blocked_calls = 0, submitted = 0, attentions = 0, gelus = 0;
   int most_streams = 0;
   std::map<std::size_t, std::int64_t> products;  ///< By algorithm.
   int looks = 0;                                 ///< Since work was enqueued.

@@ -35,6 +35,9 @@ struct Machine {
   bool events_of_partitions = true;        ///< Whether they can be recorded and waited for, as in the primary context.
   std::vector<int> refused_products = {};  ///< Each a cublasComputeType_t without cuBLASLt algorithm.
   bool refuses_bias = false;               ///< No algorithm of cuBLASLt adds a bias or makes its gradient.
+  bool refuses_gelu = false;               ///< No algorithm of cuBLASLt computes a GELU or its slope.
+  bool refuses_attention = false;          ///< No engine of cuDNN supports an attention.
+  std::size_t cudnn_version = 91900;
   std::vector<double> product_seconds = {
       1e-6};                       ///< Seconds of each algorithm of cuBLASLt, the first by heuristic first.
   std::int64_t ignored_wait = -1;  ///< This wait for an event, counted from 0, is not done.
@@ -77,6 +80,12 @@ std::int64_t submitted_work();
 /// The number of matrix products enqueued since the last reset with this algorithm, and the call that counts one.
 std::int64_t products(std::size_t algorithm);
 void count_product(std::size_t algorithm);
+/// The number of forwards and backwards of attentions that cuDNN enqueued since the last reset, and the call that
+/// counts one.
+std::int64_t attentions();
+void count_gelu();           ///< A product that computes a GELU or its slope, too, was enqueued.
+std::int64_t fused_gelus();  ///< How many there were since the last reset.
+void count_attention();
 /// The number of events made since the last reset.
 std::int64_t events_made();
 /// The largest number of streams that there were at the same time since the last reset.

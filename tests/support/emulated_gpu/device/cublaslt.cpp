@@ -23,16 +23,29 @@ struct Description {
   std::int32_t transposed_a = CUBLAS_OP_N, transposed_b = CUBLAS_OP_N, multiprocessors = 0;
   std::int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   void* bias = nullptr;  ///< May change after an algorithm was chosen, but not to one that is aligned less.
+  void* gelu = nullptr;  ///< Input of a GELU, as the bias.
+  std::int64_t gelu_stride = 0;
   bool operator==(const Description& o) const {
     return compute == o.compute && scale == o.scale && transposed_a == o.transposed_a &&
-           transposed_b == o.transposed_b && multiprocessors == o.multiprocessors && epilogue == o.epilogue;
+           transposed_b == o.transposed_b && multiprocessors == o.multiprocessors && epilogue == o.epilogue &&
+           gelu_stride == o.gelu_stride;
   }
-  bool has_bias() const { return epilogue == CUBLASLT_EPILOGUE_BIAS; }
+  bool makes_gelu() const {
+    return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  }
+  bool has_slope() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
+  bool has_gelu() const { return makes_gelu() || has_slope(); }
+  bool has_bias() const { return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS; }
   bool has_sums() const { return epilogue == CUBLASLT_EPILOGUE_BGRADB; }
   bool has_vector() const { return has_bias() || has_sums(); }
-  std::uintptr_t bias_alignment() const {  ///< At most 16.
-    const std::uintptr_t any = reinterpret_cast<std::uintptr_t>(bias) | 16U;
+  static std::uintptr_t alignment(const void* pointer) {  ///< At most 16.
+    const std::uintptr_t any = reinterpret_cast<std::uintptr_t>(pointer) | 16U;
     return any & (~any + 1);
+  }
+  /// Whether an algorithm that was chosen for these pointers can take the ones of `now`.
+  bool promises(const Description& now) const {
+    if (now.has_vector() && (!now.bias || alignment(now.bias) < alignment(bias))) return false;
+    return !now.has_gelu() || (now.gelu && alignment(now.gelu) >= alignment(gelu));
   }
 };
 
@@ -159,6 +172,13 @@ std::vector<Sum> packed(const T* x, const Layout& l, bool columns_are_k, cublasC
   return to;
 }
 
+/// The formulas of the manual, in double.
+double gelu_share(double x) { return 0.5 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+double gelu_slope(double x) {
+  const double share = gelu_share(x);
+  return share + x * 2 * share * (1 - share) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+}
+
 template <class T, class Result, class Sum>
 void multiply(const MatmulProblem& p, Sum alpha, Sum beta, const T* a, const T* b, const Result* c, Result* d) {
   const bool ta = p.description.transposed_a != CUBLAS_OP_N, tb = p.description.transposed_b != CUBLAS_OP_N;
@@ -176,7 +196,15 @@ void multiply(const MatmulProblem& p, Sum alpha, Sum beta, const T* a, const T* 
       Result* const to = d + i * p.d.distance + static_cast<std::int64_t>(column) * p.d.stride;
       for (std::size_t row = 0; row < m; ++row) {  // Without beta the old numbers are not read.
         const Sum sum = beta == Sum{0} ? alpha * sums[row] : alpha * sums[row] + beta * wide(old[row]);
-        put(to[row], p.description.has_bias() ? sum + wide(static_cast<const Result*>(p.description.bias)[row]) : sum);
+        const Sum x = p.description.has_bias() ? sum + wide(static_cast<const Result*>(p.description.bias)[row]) : sum;
+        const auto at = column * static_cast<std::size_t>(p.description.gelu_stride) + row;
+        auto* const gelu = static_cast<Result*>(p.description.gelu);
+        if (p.description.makes_gelu()) {
+          put(gelu[at], x);
+          put(to[row], static_cast<Sum>(x * gelu_share(x)));  // The number before it was rounded.
+        } else {
+          put(to[row], p.description.has_slope() ? static_cast<Sum>(x * gelu_slope(wide(gelu[at]))) : x);
+        }
       }
       if (!p.description.has_sums()) continue;
       Sum sum{0};  // The manual does not say whether these terms are rounded first; here they are.
@@ -208,6 +236,9 @@ void enqueue_product(const MatmulProblem& p, const void* alpha, const void* a, c
         require_there(d, p.d, "its result");
         const std::int64_t length = p.description.has_bias() ? p.d.rows : p.d.columns;
         if (p.description.has_vector()) require_there(p.description.bias, {p.d.type, length, 1, length}, "its bias");
+        if (p.description.has_gelu())
+          require_there(p.description.gelu, {p.d.type, p.d.rows, p.d.columns, p.description.gelu_stride},
+                        "the input of its GELU");
         multiply(p, one, keep, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<const Result*>(c),
                  static_cast<Result*>(d));
       },
@@ -257,6 +288,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description, 
       return set(d.epilogue, value, bytes);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
       return set(d.bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return set(d.gelu, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return set(d.gelu_stride, value, bytes);
     default:
       return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -311,8 +346,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (std::find(refused.begin(), refused.end(), static_cast<int>(p.description.compute)) != refused.end())
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const std::int32_t epilogue = p.description.epilogue;
-  if (epilogue != CUBLASLT_EPILOGUE_DEFAULT && (!p.description.has_vector() || machine().refuses_bias))
+  if (epilogue != CUBLASLT_EPILOGUE_DEFAULT &&
+      ((!p.description.has_vector() && !p.description.has_gelu()) || machine().refuses_bias))
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (p.description.has_gelu() && machine().refuses_gelu) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (p.description.has_gelu() &&
+      (p.description.gelu_stride % 8 != 0 || p.description.gelu_stride < p.d.rows || p.d.count != 1))
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (!valid(p) || wanted < 1 || inner<Preference>(preference)->workspace < kWorkspace)
     return CUBLAS_STATUS_INVALID_VALUE;
   chosen().push_back({p, *inner<Preference>(preference)});
@@ -336,9 +376,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   if (!algorithm || algorithm->data[0] == 0 || algorithm->data[0] > chosen().size()) return CUBLAS_STATUS_INVALID_VALUE;
   const Chosen& choice = chosen()[algorithm->data[0] - 1];
   const Preference& promised = choice.preference;
-  if (p.description.has_vector() &&
-      (p.description.bias == nullptr || p.description.bias_alignment() < choice.problem.description.bias_alignment()))
-    return CUBLAS_STATUS_INVALID_VALUE;
+  if (!choice.problem.description.promises(p.description)) return CUBLAS_STATUS_INVALID_VALUE;
   if (!(choice.problem == p) || workspace_bytes < kWorkspace) return CUBLAS_STATUS_INVALID_VALUE;
   if (!aligned(a, p.a, promised.a) || !aligned(b, p.b, promised.b) || !aligned(c, p.c, promised.c) ||
       !aligned(d, p.d, promised.d))
@@ -349,6 +387,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   if (number >= machine().product_seconds.size()) return CUBLAS_STATUS_INVALID_VALUE;
   const double seconds = machine().product_seconds[number];
   count_product(number);
+  if (p.description.has_gelu()) count_gelu();
   if (p.d.type == CUDA_R_64F)
     enqueue_product<double>(p, alpha, a, b, beta, c, d, workspace, stream, seconds);
   else if (p.a.type == CUDA_R_16BF && p.d.type == CUDA_R_32F)
