@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 environment = {**os.environ, "LC_ALL": "C.UTF-8", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -18,7 +19,9 @@ def check(holds, what, more=""):
 
 def run(command, extra={}):
     begin = time.monotonic()
-    done = subprocess.run(command, env={**environment, **extra}, capture_output=True, text=True, timeout=120 * SLOWER)
+    # When two mpirun of Open MPI 4.1 begin at once in one folder for temporary files, one fails to make its own there.
+    with tempfile.TemporaryDirectory(dir=environment.get("TMPDIR")) as alone:
+        done = subprocess.run(command, env={**environment, "TMPDIR": alone, **extra}, capture_output=True, text=True, timeout=120 * SLOWER)
     done.seconds = time.monotonic() - begin
     return done
 

@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "backends/cuda/kernels/each.hpp"
-#include "backends/cuda/kernels/rows.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -46,40 +45,45 @@ struct Embed {
   }
 };
 
-constexpr unsigned kWordThreads = 128;
-
-/// The block of the first row with a word adds all rows with that word, in their order; the others have nothing to do.
-/// Threads compare one row each, so a row is compared once by the block and not once for each column.
 template <class T>
-__global__ void words_kernel(std::int64_t rows, std::int64_t columns, Vocabulary vocabulary, const Wide<T>* input,
-                             const T* gradient, Wide<T>* d_words) {
-  const auto shared = shared_memory<int>();  // Whether each row of a tile has the word, which do, and how many.
-  const unsigned list = kWordThreads, count = 2 * kWordThreads;
-  const std::int64_t row = blockIdx.x, word = vocabulary.place(input[row]);
-  int seen_before = word < 0;
-  for (std::int64_t earlier = threadIdx.x; earlier < row && !seen_before; earlier += blockDim.x)
-    seen_before = input[earlier] == input[row];
-  if (joined(seen_before, shared, Larger<int>{})) return;
-  for (std::int64_t tile = row; tile < rows; tile += blockDim.x) {
-    const std::int64_t mine = tile + threadIdx.x;
-    const int has_word = mine < rows && input[mine] == input[row];
-    shared[threadIdx.x] = has_word;
-    __syncthreads();
-    const bool counts = threadIdx.x + 1 == blockDim.x;
+struct PlaceWords {
+  Vocabulary vocabulary;
+  const T* input;
+  int* places;
+  __device__ void operator()(std::int64_t row) const { places[row] = static_cast<int>(vocabulary.place(input[row])); }
+};
+
+/// Sorts rows by their words; rows with one word stay in their order. Each row counts those before it, in parallel: for
+/// the thousands of rows of a micro-batch that takes a GPU less than the passes of a radix sort.
+struct SortRows {
+  std::int64_t rows;
+  const int* places;
+  int* sorted;
+  __device__ void operator()(std::int64_t row) const {
+    const int word = places[row];
     int before = 0;
-    if (has_word || counts)
-      for (unsigned t = 0; t < threadIdx.x; ++t) before += shared[t];
-    if (has_word) shared[list + before] = static_cast<int>(threadIdx.x);
-    if (counts) shared[count] = before + has_word;
-    __syncthreads();
-    for (std::int64_t column = threadIdx.x; column < columns && shared[count] > 0; column += blockDim.x) {
-      Wide<T> sum = d_words[word * columns + column];
-      for (int n = 0; n < shared[count]; ++n) sum += gradient[(tile + shared[list + n]) * columns + column];
-      d_words[word * columns + column] = sum;
-    }
-    __syncthreads();
+    for (std::int64_t other = 0; other < rows; ++other)
+      before += places[other] < word || (places[other] == word && other < row);
+    sorted[before] = static_cast<int>(row);
   }
-}
+};
+
+/// The first of the sorted rows with a word adds them all, in their order; the others have nothing to do.
+template <class T>
+struct AddWords {
+  std::int64_t rows, columns;
+  const int *places, *sorted;
+  const T* gradient;
+  Wide<T>* d_words;
+  __device__ void operator()(std::int64_t n, std::int64_t column) const {
+    const int word = places[sorted[n]];
+    if (word < 0 || (n > 0 && places[sorted[n - 1]] == word)) return;
+    Wide<T>& place = d_words[word * columns + column];
+    Wide<T> sum = place;
+    for (; n < rows && places[sorted[n]] == word; ++n) sum += gradient[sorted[n] * columns + column];
+    place = sum;
+  }
+};
 
 /// Adds all samples of one position, in their order.
 template <class T>
@@ -128,8 +132,10 @@ void weight_gradient(const Device& device, const real::Call& call, const real::T
   const std::int64_t rows = d_output.rows, columns = op.columns, numbers_each = columns * rows / call.samples;
   auto* const d_words = static_cast<Wide<T>*>(d_weights);
   const T* const gradient = numbers<T>(d_output);
-  launch(words_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(kWordThreads), (2 * kWordThreads + 1) * sizeof(int),
-         device.stream, rows, columns, Vocabulary(call), numbers<Wide<T>>(call.inputs[0]), gradient, d_words);
+  const Scratch<int> places(*device.memory, rows), sorted(*device.memory, rows);
+  each(device, rows, PlaceWords<Wide<T>>{Vocabulary(call), numbers<Wide<T>>(call.inputs[0]), places.data()});
+  each(device, rows, SortRows{rows, places.data(), sorted.data()});
+  each_in_rows(device, rows, columns, AddWords<T>{rows, columns, places.data(), sorted.data(), gradient, d_words});
   if (Wide<T>* const d_positions = positions_of<T>(call, d_words))
     each(device, numbers_each, AddPositions<T>{call.samples, numbers_each, gradient, d_positions});
 }
