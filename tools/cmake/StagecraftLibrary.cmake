@@ -70,22 +70,24 @@ endfunction()
 function(stagecraft_rooms_of result)
   set(rooms)
   set(left ${ARGN})
-  while(left)
+  while(NOT "${left}" STREQUAL "")
     list(POP_FRONT left library)
     string(REGEX REPLACE "^stagecraft::" "stagecraft_" name "${library}")
     if(NOT name MATCHES "^stagecraft_" OR NOT TARGET ${name} OR name IN_LIST rooms)
       continue()
     endif()
     list(APPEND rooms ${name})
-    get_target_property(uses ${name} INTERFACE_LINK_LIBRARIES)
-    list(APPEND left ${uses})
+    get_target_property(uses ${name} LINK_LIBRARIES)  # Private ones too: a static library needs them as well.
+    if(uses)
+      list(APPEND left ${uses})
+    endif()
   endwhile()
   set(${result} ${rooms} PARENT_SCOPE)
 endfunction()
 
 # stagecraft_optimized_first(<target>): the linker takes an inline function from the first object that has it, so the objects
-# of optimized rooms come before the target's own, which are not optimized. A run took 0.55 s in place of 0.25 s, and tests
-# that search for plans 31 s in place of 20 s.
+# of optimized rooms come before the target's own, which are not optimized. A run takes 0.25 s in place of 0.55 s, and
+# the tests of planners 18 s in place of 31 s.
 function(stagecraft_optimized_first target)
   get_target_property(libraries ${target} LINK_LIBRARIES)
   stagecraft_rooms_of(rooms ${libraries})
@@ -95,7 +97,12 @@ function(stagecraft_optimized_first target)
       list(APPEND archives $<TARGET_FILE:${room}>)
     endif()
   endforeach()
-  target_link_options(${target} BEFORE PRIVATE LINKER:--whole-archive ${archives} LINKER:--no-whole-archive)
+  if(NOT rooms)
+    message(FATAL_ERROR "${target} is not linked to any room yet")
+  endif()
+  if(archives)
+    target_link_options(${target} BEFORE PRIVATE LINKER:--whole-archive ${archives} LINKER:--no-whole-archive)
+  endif()
 endfunction()
 
 # stagecraft_library(<room> [QUICK|UPPER|BRIEF] USES <rooms> LINKS <libraries> HEADERS <headers>)
