@@ -27,6 +27,7 @@ PLANTED = {
     "zero-3-slow-fabric": ("gradient-sums", "stage 0"),
     "slow-member": ("slow-device", "gpu3"),
     "wide-tensor-group": ("group-collectives", "16 devices"),
+    "expert-exchanges": ("group-collectives", "16 devices"),
     "balanced": ("computation", ""),
 }
 TOLERANCE = 0.02  # Of what is said; the same simulation gives it, so that only rounding may differ.

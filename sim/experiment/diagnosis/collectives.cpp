@@ -43,6 +43,30 @@ void suggest_smaller_group(const DiagnosisInput& in, const char* axis, int degre
                              fmt::format("half the {} parallelism and twice the stages", axis)});
 }
 
+/// Devices that compute a replica of a dense layer together, or of its experts.
+int exchanging_devices(const Degrees& degrees) {
+  return std::max(degrees.group(), degrees.expert * degrees.expert_tensor);
+}
+
+/// Changes for rows that travel to their experts: fewer copies, next to computation, or not so far.
+void suggest_other_exchanges(const DiagnosisInput& in, Finding& f) {
+  const PlanSpec& spec = in.experiment().plan;
+  if (!spec.planner->fields->find("group")) return;
+  suggest_overlap(in, &SoftwareStack::expert_overlap, f);
+  if (spec.dispatcher == ExpertDispatch::AllToAll)
+    f.suggestions.push_back({{"plan.group.dispatcher=per_node"}, "one copy of a row for each node (DeepEP, HybridEP)"});
+  const std::string schedule = in.experiment().schedule.name();
+  if (spec.stages && (schedule == "1f1b" || schedule == "interleaved")) {
+    Suggestion pairs{{"run.schedule={name: interleaved, overlap_moe: true}"},
+                     "a forward and a backward as one, each computing while the other exchanges rows"};
+    if (schedule == "1f1b") pairs.sets.push_back(fmt::format("plan.stages={}", 2 * *spec.stages));
+    f.suggestions.push_back(std::move(pairs));
+  }
+  if (spec.group.expert % 2 == 0)
+    f.suggestions.push_back({{fmt::format("plan.group.expert={}", spec.group.expert / 2)},
+                             "half the expert parallelism and twice the copies of each expert"});
+}
+
 }  // namespace
 
 /// Sums of gradients, and gathers of updated weights, that computation does not hide.
@@ -71,15 +95,21 @@ std::optional<Finding> gradient_sums(const DiagnosisInput& in) {
 
 /// Collectives of tensor, context and expert groups that computation does not hide.
 std::optional<Finding> group_collectives(const DiagnosisInput& in) {
-  if (in.program().group < 2) return {};
+  const auto& stages = in.plan().stages;
+  const Stage& widest = *std::max_element(stages.begin(), stages.end(), [](const Stage& a, const Stage& b) {
+    return exchanging_devices(a.shape.degrees) < exchanging_devices(b.shape.degrees);
+  });
+  const Degrees& degrees = widest.shape.degrees;
+  const int devices = exchanging_devices(degrees);
+  if (devices < 2) return {};
   const Seconds lost = in.period - in.idealized.without(Cost::GroupCollectives);
   if (lost.value <= 0) return {};
-  const Degrees& degrees = in.plan().stages.front().shape.degrees;
-  Finding f = finding(in, "group-collectives", pluralize(in.program().group, "device") + " of a group", lost);
-  f.sentence = fmt::format("Collectives inside groups of {} (tensor {}, context {}, expert {}) take {} of the period.",
-                           pluralize(in.program().group, "device"), degrees.tensor, degrees.context, degrees.expert,
-                           percent(f.share));
+  Finding f = finding(in, "group-collectives", pluralize(devices, "device") + " of a group", lost);
+  f.sentence =
+      fmt::format("Collectives inside groups of {} (tensor {}, context {}, expert {}) take {} of the period.",
+                  pluralize(devices, "device"), degrees.tensor, degrees.context, degrees.expert, percent(f.share));
   suggest_overlap(in, &SoftwareStack::tensor_overlap, f);
+  if (degrees.expert > 1) suggest_other_exchanges(in, f);
   const PlanSpec& spec = in.experiment().plan;
   if (spec.group.tensor == degrees.tensor) suggest_smaller_group(in, "tensor", degrees.tensor, f);
   if (spec.group.context == degrees.context) suggest_smaller_group(in, "context", degrees.context, f);

@@ -10,7 +10,8 @@ namespace stagecraft::diagnosis {
 namespace {
 
 /// Every cost but the fill and drain of the pipeline.
-constexpr Cost kOthers = Cost::Contention | Cost::Messages | Cost::GradientSums | kSlowDevices | Cost::UnequalStages;
+constexpr Cost kOthers = Cost::Contention | Cost::Messages | Cost::GradientSums | Cost::GroupCollectives |
+                         kSlowDevices | Cost::UnequalStages;
 
 }  // namespace
 
