@@ -71,14 +71,16 @@ std::optional<Finding> gradient_sums(const DiagnosisInput& in) {
 
 /// Collectives of tensor, context and expert groups that computation does not hide.
 std::optional<Finding> group_collectives(const DiagnosisInput& in) {
-  if (in.program().group < 2) return {};
+  int group = 1;  // A program with run.detail: devices has no groups, but its plan has.
+  for (const Stage& stage : in.plan().stages) group = std::max(group, stage.shape.degrees.group());
+  if (group < 2) return {};
   const Seconds lost = in.period - in.idealized.without(Cost::GroupCollectives);
   if (lost.value <= 0) return {};
   const Degrees& degrees = in.plan().stages.front().shape.degrees;
-  Finding f = finding(in, "group-collectives", pluralize(in.program().group, "device") + " of a group", lost);
-  f.sentence = fmt::format("Collectives inside groups of {} (tensor {}, context {}, expert {}) take {} of the period.",
-                           pluralize(in.program().group, "device"), degrees.tensor, degrees.context, degrees.expert,
-                           percent(f.share));
+  Finding f = finding(in, "group-collectives", pluralize(group, "device") + " of a group", lost);
+  f.sentence =
+      fmt::format("Collectives inside groups of {} (tensor {}, context {}, expert {}) take {} of the period.",
+                  pluralize(group, "device"), degrees.tensor, degrees.context, degrees.expert, percent(f.share));
   suggest_overlap(in, &SoftwareStack::tensor_overlap, f);
   const PlanSpec& spec = in.experiment().plan;
   if (spec.group.tensor == degrees.tensor) suggest_smaller_group(in, "tensor", degrees.tensor, f);
