@@ -92,15 +92,17 @@ std::vector<int> layers_of(const PlannedExperiment& p) {
 /// Refuses what no framework of these takes, and what all of them need.
 class Refusals {
  public:
-  explicit Refusals(std::string framework) : framework_(std::move(framework)) {}
-  void add(std::string why, std::string help) {
-    problems_.push_back({{}, framework_, std::move(why), std::move(help), "framework"});
+  Refusals(std::string framework, const PlanSpec& plan) : framework_(std::move(framework)), plan_(plan) {}
+  /// `field` of the plan is the reason; without one, something else is.
+  void add(std::string why, std::string help, std::string_view field = {}) {
+    const Where where = field.empty() ? Where{} : plan_.where(field);
+    problems_.push_back({where, framework_, std::move(why), std::move(help), "framework"});
   }
   void require_usual_order(const Degrees& d) {
     if (d.order.axes != RankOrder{}.axes)
       add(fmt::format("{} numbers devices in one order alone, not as {}", framework_.substr(framework_.find(' ') + 1),
                       to_text(d.order)),
-          "order: tp-cp-ep-dp-pp");
+          "order: tp-cp-ep-dp-pp", "group");
   }
   void require_transformer(const TransformerFacts& f) {
     if (f.layers == 0 || f.hidden == 0)
@@ -126,6 +128,7 @@ class Refusals {
 
  private:
   std::string framework_;
+  const PlanSpec& plan_;
   std::vector<Diagnostic> problems_;
 };
 
@@ -163,23 +166,25 @@ std::string megatron_arguments(const PlannedExperiment& p) {
   const Degrees& d = shape.degrees;
   const int ranks = rank_count(p), chunks = chunks_of(p, ranks);
   const std::string schedule = p.experiment.schedule.name();
-  Refusals refusals("export megatron");
+  Refusals refusals("export megatron", p.experiment.plan);
   refusals.require_transformer(f);
   refusals.require_even(p);
   const bool pipeline_last = to_text(d.order) == "tp-cp-ep-dp-pp";
   if (!pipeline_last && to_text(d.order) != "tp-cp-ep-pp-dp")
     refusals.add(fmt::format("Megatron-LM's arguments do not say the order {}", to_text(d.order)),
-                 "order: tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp");
+                 "order: tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp", "group");
   const bool runs = schedule == "1f1b" || schedule == "interleaved" || ranks == 1;
   if (!runs)
     refusals.add(fmt::format("Megatron-LM does not run the schedule '{}'", schedule),
                  "run.schedule: 1f1b, or interleaved");
   if (ranks == 1 && chunks > 1)
-    refusals.add("Megatron-LM does not interleave the stages of a single rank", "plan.stages: 1, or more ranks");
+    refusals.add("Megatron-LM does not interleave the stages of a single rank", "plan.stages: 1, or more ranks",
+                 "stages");
   if (shape.recomputation == Recomputation::Full)
-    refusals.add("Megatron-LM recomputes layer by layer, not a whole stage before its backward", "recompute: layers");
+    refusals.add("Megatron-LM recomputes layer by layer, not a whole stage before its backward", "recompute: layers",
+                 "recompute");
   if (shape.recomputes_half())
-    refusals.add("Megatron-LM does not recompute half of a layer", "recompute: layers, selective or none");
+    refusals.add("Megatron-LM does not recompute half of a layer", "recompute: layers, selective or none", "recompute");
   if (!p.experiment.schedule.flushes()) refusals.add("Megatron-LM flushes the pipeline", "weights: flush");
   refusals.throw_if_any();
 
@@ -283,7 +288,7 @@ std::string torchtitan_config(const PlannedExperiment& p) {
                                                             {"zb-v", "ZBVZeroBubble"}};
   const auto entry =
       std::find_if(std::begin(kSchedules), std::end(kSchedules), [&](const auto& s) { return schedule == s.first; });
-  Refusals refusals("export torchtitan");
+  Refusals refusals("export torchtitan", p.experiment.plan);
   refusals.require_usual_order(d);
   refusals.require_transformer(f);
   refusals.require_even(p);
@@ -291,16 +296,17 @@ std::string torchtitan_config(const PlannedExperiment& p) {
     refusals.add(fmt::format("torchtitan does not run the schedule '{}'", schedule),
                  "1f1b, gpipe, interleaved, interleaved-zb or zb-v");
   if (shape.sharding == StateSharding::Optimizer || shape.sharding == StateSharding::Gradients)
-    refusals.add("torchtitan divides weights with everything else, or nothing", "shard: weights, or none");
+    refusals.add("torchtitan divides weights with everything else, or nothing", "shard: weights, or none", "shard");
   if (shape.shard_within % d.context != 0)
     refusals.add(fmt::format("torchtitan divides weights over whole context groups of {}", d.context),
-                 fmt::format("shard: within a multiple of {}", d.context));
+                 fmt::format("shard: within a multiple of {}", d.context), "shard");
   if (d.tensor > 1 && !d.sequence)
-    refusals.add("torchtitan's tensor parallelism divides rows too", "group: {sequence: true}");
+    refusals.add("torchtitan's tensor parallelism divides rows too", "group: {sequence: true}", "group");
   if (shape.recomputation == Recomputation::Full)
-    refusals.add("torchtitan recomputes layer by layer", "recompute: layers");
+    refusals.add("torchtitan recomputes layer by layer", "recompute: layers", "recompute");
   if (shape.recomputes_outputs())
-    refusals.add("torchtitan does not choose outputs of norms and activations", "recompute: half, layers or none");
+    refusals.add("torchtitan does not choose outputs of norms and activations", "recompute: half, layers or none",
+                 "recompute");
   refusals.throw_if_any();
   const bool shards = shape.sharding == StateSharding::Weights;
   std::string text =
@@ -328,18 +334,19 @@ std::string deepspeed_config(const PlannedExperiment& p) {
   const StageShape& shape = p.plan.stages.front().shape;
   const Degrees& d = shape.degrees;
   const int ranks = rank_count(p);
-  Refusals refusals("export deepspeed");
+  Refusals refusals("export deepspeed", p.experiment.plan);
   refusals.require_usual_order(d);
   refusals.require_even(p);
   if (d.divides())
     refusals.add("DeepSpeed's configuration has no tensor, context or expert group: the model's code makes them",
-                 "a plan without group");
+                 "a plan without group", "group");
   if (ranks > 1 && p.experiment.schedule.name() != "1f1b")
     refusals.add(fmt::format("DeepSpeed's pipeline does not run the schedule '{}'", p.experiment.schedule.name()),
                  "run.schedule: 1f1b");
-  if (shape.shard_copies() > 1) refusals.add("DeepSpeed's ZeRO divides over all replicas", "shard without within");
+  if (shape.shard_copies() > 1)
+    refusals.add("DeepSpeed's ZeRO divides over all replicas", "shard without within", "shard");
   if (ranks > 1 && shape.sharding > StateSharding::Optimizer)
-    refusals.add("DeepSpeed's pipeline takes no ZeRO-2 or ZeRO-3", "shard: optimizer, or one stage");
+    refusals.add("DeepSpeed's pipeline takes no ZeRO-2 or ZeRO-3", "shard: optimizer, or one stage", "shard");
   refusals.throw_if_any();
   const int each = samples_per_replica(p), replicas = d.replicas;
   const std::string_view precision = precision_of(p);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "sim/core/text.hpp"
@@ -53,15 +54,20 @@ class GroupCheck {
     return ids;
   }
 
-  void divide(double amount, int degree, const char* what, const char* field) {
+  /// Tells of the first amount alone that a degree does not divide: of heads, columns and rows, one says enough.
+  void divide(double amount, int degree, const char* what, const char* field, std::string help = {}) {
     const auto whole = static_cast<std::int64_t>(amount);
-    if (degree > 1 && whole % degree != 0)
-      add(fmt::format("{} of the model cannot be divided by {} {}", pluralize(whole, what), field, degree),
-          fmt::format("a divisor of {}", whole), "group");
+    if (degree < 2 || whole % degree == 0 || !undivided_.insert(field).second) return;
+    if (help.empty()) help = fmt::format("a divisor of {}", whole);
+    add(fmt::format("{} of the model cannot be divided by {} {}", pluralize(whole, what), field, degree),
+        std::move(help), "group");
   }
 
   void check_operations() {
     bool has_experts = false;
+    for (const LayerId id : layers())
+      for (const Operation& op : input_.model.layers[id].operations)
+        if (op.kind == OperationKind::Attention) check_attention(op);
     for (const LayerId id : layers()) {
       const Layer& layer = input_.model.layers[id];
       for (const Operation& op : layer.operations) {
@@ -79,19 +85,27 @@ class GroupCheck {
           "write sequence: true", "group");
   }
 
-  void check_operation(const Operation& op) {
+  void check_attention(const Operation& op) {
     const int tensor = degrees_.tensor, context = degrees_.context;
-    if (op.kind == OperationKind::Attention) {
-      const HeadShape heads = head_shape(op);
-      divide(heads.heads, tensor, "head", "tensor");
-      if (tensor % heads.key_value_heads != 0) divide(heads.key_value_heads, tensor, "key-value head", "tensor");
-      // A ring gives each device an early and a late part.
-      const bool ring = options_.exchange == ContextExchange::Ring;
-      if (context > 1) divide(op.rows, ring ? 2 * context : context, "row", ring ? "2 x context =" : "context");
-      if (context > 1 && options_.exchange == ContextExchange::AllToAll)
-        divide(heads.key_value_heads, tensor * context, "key-value head", "tensor x context =");
-      if (degrees_.sequence) divide(op.rows, tensor * context, "row", "tensor x context =");
-    }
+    const HeadShape heads = head_shape(op);
+    divide(heads.heads, tensor, "head", "tensor");
+    if (tensor % heads.key_value_heads != 0) divide(heads.key_value_heads, tensor, "key-value head", "tensor");
+    const auto sequence_of = [](int parts) { return fmt::format("a sequence that is a multiple of {}", parts); };
+    // A ring gives each device an early and a late part.
+    const bool ring = options_.exchange == ContextExchange::Ring;
+    const int parts = ring ? 2 * context : context;
+    if (context > 1) divide(op.rows, parts, "row", ring ? "2 x context =" : "context", sequence_of(parts));
+    if (context > 1 && options_.exchange == ContextExchange::AllToAll)
+      divide(heads.key_value_heads, tensor * context, "key-value head", "tensor x context =",
+             fmt::format("context_type: p2p or all_gather, which divide no heads; with a2a, tensor x context has to be "
+                         "a divisor of {}",
+                         heads.key_value_heads));
+    if (degrees_.sequence && undivided_.empty())
+      divide(op.rows, tensor * context, "row", "tensor x context =", sequence_of(tensor * context));
+  }
+
+  void check_operation(const Operation& op) {
+    const int tensor = degrees_.tensor;
     if (op.kind == OperationKind::Linear && op.division == Division::Column)
       divide(op.columns, tensor, "column", "tensor");
     if (op.kind == OperationKind::Linear && op.division == Division::Row) divide(op.inner, tensor, "column", "tensor");
@@ -123,13 +137,18 @@ class GroupCheck {
       const Degrees& d = stage->shape.degrees;
       const RankSizes dense = d.dense_sizes(), experts = d.expert_sizes();
       const RankOrder& order = d.order;
-      for (std::size_t i = order.written; i < order.axes.size(); ++i)
-        if (const int size = std::max(dense[order.axes[i]], experts[order.axes[i]]); size > 1)
-          add(fmt::format("the order leaves out {}, which has {}", to_text(order.axes[i]), pluralize(size, "rank")),
+      const int parts = d.expert * d.expert_tensor;
+      for (std::size_t i = order.written; i < order.axes.size(); ++i) {
+        const RankAxis axis = order.axes[i];
+        const int size = parts > 1 ? std::max(dense[axis], experts[axis]) : dense[axis];
+        if (size > 1)
+          add(fmt::format("the order leaves out {}, which has {}", to_text(axis), pluralize(size, "rank")),
               fmt::format("order: {}", to_text(order)), "order");
+      }
+      if (parts < 2 || d.devices() % parts != 0) continue;
       const int dense_stride = order.stride(RankAxis::Pipeline, dense);
       const int expert_stride = order.stride(RankAxis::Pipeline, experts);
-      if (d.expert * d.expert_tensor > 1 && d.pipeline > 1 && dense_stride != expert_stride)
+      if (d.pipeline > 1 && dense_stride != expert_stride)
         add(fmt::format("with order {} the next stage is {} further for dense layers, and {} for experts",
                         to_text(order), pluralize(dense_stride, "device"), pluralize(expert_stride, "device")),
             "an order that ends in pp, or expert_tensor: " + fmt::format("{}", d.tensor), "order");
@@ -184,6 +203,7 @@ class GroupCheck {
   const Degrees& degrees_;
   Problems problems_;
   std::vector<std::string> messages_;
+  std::set<std::string> undivided_;  ///< Degrees that do not divide what they should.
 };
 
 /// The first device of a group stands for the others, so a device is in one group, whatever stages it has.

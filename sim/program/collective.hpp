@@ -17,6 +17,11 @@ enum class Purpose : std::uint8_t {
   ParameterGather  ///< Updated weights that the data-parallel devices divide.
 };
 
+/// Whether it belongs to data parallelism; the others run inside the group that computes a replica.
+constexpr bool sums_gradients(Purpose purpose) {
+  return purpose == Purpose::GradientSum || purpose == Purpose::TiedGradientSum || purpose == Purpose::ParameterGather;
+}
+
 /// A Phase of a collective; its routes are `routes` consecutive ones of the program.
 struct CollectivePhase {
   std::uint64_t bytes = 0;  ///< Bytes over each route.

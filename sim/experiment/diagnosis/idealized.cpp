@@ -80,10 +80,6 @@ void equalize(Program& program) {
     if (i.is_compute()) i.duration = {sums[i.kind].first / static_cast<double>(sums[i.kind].second)};
 }
 
-bool sums_gradients(Purpose purpose) {
-  return purpose == Purpose::GradientSum || purpose == Purpose::TiedGradientSum || purpose == Purpose::ParameterGather;
-}
-
 /// Collectives that are instructions, and the share of ops that contain some.
 void remove_collectives(Program& program, bool sums) {
   for (Collective& c : program.collectives) {

@@ -9,9 +9,14 @@
 namespace stagecraft::diagnosis {
 namespace {
 
-/// Every cost but the fill and drain of the pipeline.
-constexpr Cost kOthers = Cost::Contention | Cost::Messages | Cost::GradientSums | Cost::GroupCollectives |
-                         kSlowDevices | Cost::UnequalStages;
+/// Every cost but the fill and drain of the pipeline. Collectives of groups are work of the devices where they are a
+/// part of ops; where they are instructions, devices wait for them, which is no bubble.
+Cost other_costs(const Program& program) {
+  const Cost costs = Cost::Contention | Cost::Messages | Cost::GradientSums | kSlowDevices | Cost::UnequalStages;
+  const bool waits = std::any_of(program.collectives.begin(), program.collectives.end(),
+                                 [](const Collective& c) { return !sums_gradients(c.purpose); });
+  return waits ? costs | Cost::GroupCollectives : costs;
+}
 
 }  // namespace
 
@@ -20,7 +25,8 @@ std::optional<Finding> bubble(const DiagnosisInput& in) {
   const Experiment& e = in.experiment();
   const int stages = in.plan().different_stages();
   if (stages < 2) return {};
-  const Seconds lost = in.idealized.without(kOthers) - in.idealized.busiest(kOthers);
+  const Cost others = other_costs(in.program());
+  const Seconds lost = in.idealized.without(others) - in.idealized.busiest(others);
   Finding f = finding(in, "bubble", e.schedule.name(), lost);
   f.sentence = fmt::format(
       "{} with {} and {} leaves devices idle while the pipeline fills and drains: {} of the "

@@ -5,6 +5,7 @@
 
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/frameworks.hpp"
 #include "sim/report/chakra.hpp"
 #include "sim/schedule/builder.hpp"
@@ -25,7 +26,7 @@ int export_chakra(const Arguments& a) {
   if (!a.has("FILE") || a.text("FILE").ends_with(".csv"))
     throw InputError("export chakra needs a scenario file", example);
   if (!a.has("out")) throw InputError("chakra needs a folder to write to", example);
-  const CompiledExperiment c = compile(load_experiment(a.text("FILE"), a.list("set")));
+  const CompiledExperiment c = compile_or_advise(load_experiment(a.text("FILE"), a.list("set")));
   const ChakraTraces chakra = chakra_traces(c.program);
   const std::string folder = a.text("out");
   make_folder(a, {});
@@ -127,7 +128,7 @@ Order from_scenario(const Arguments& a) {
   const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
   require_training_step(*experiment.schedule.def);
   const config::Value* slices = experiment.schedule.options->find("slices");
-  CompiledExperiment c = compile(experiment);
+  CompiledExperiment c = compile_or_advise(experiment);
   return one_iteration(std::move(c.plan), std::move(c.schedule), slices ? config::as_int(*slices) : 1);
 }
 
@@ -158,7 +159,7 @@ FrameworkText framework_text(const std::string& kind) {
 int export_framework(const Arguments& a, FrameworkText write) {
   if (!a.has("FILE") || a.text("FILE").ends_with(".csv"))
     throw InputError("options of a framework are made of a scenario", "stagecraft export megatron scenario.yaml");
-  const std::string text = write(compile(load_experiment(a.text("FILE"), a.list("set"))));
+  const std::string text = write(compile_or_advise(load_experiment(a.text("FILE"), a.list("set"))));
   print_error(
       "note: not written, because no scenario says them: data, tokenizer, optimizer and learning rate, and "
       "constants of the model such as the base of rotations\n");

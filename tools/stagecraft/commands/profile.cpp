@@ -4,6 +4,7 @@
 
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/profiling.hpp"
 #include "sim/report/files.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -18,7 +19,7 @@ int execute_profile(const Arguments& a) {
       make_folder(folder.string());
     check_output_of(a, "out");
   }
-  const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), a.list("set")));
+  const CompiledExperiment compiled = compile_or_advise(load_experiment(a.text("FILE"), a.list("set")));
   const Profile profile = take_profile(compiled, backend, a.number("seconds"));
   const std::string yaml = to_yaml(profile);
   if (!a.has("out")) {
