@@ -71,11 +71,16 @@ const MapSpec& grouped_fields() {
 const MapSpec& collective_fields() {
   static const MapSpec spec{
       .title = "An all-reduce inside a node: alpha + hop (n - 1) + 2 (n - 1)/n S / bus + root sqrt(S).",
-      .fields = {config::quantity("alpha", Dimension::Time).doc("Time of a collective without bytes on two devices."),
-                 config::quantity("hop", Dimension::Time).doc("Additional time for each further device."),
-                 config::quantity("bus", Dimension::Bandwidth).doc("Bandwidth of the bus, as nccl-tests counts it."),
-                 config::quantity("root", Dimension::Time).doc("Time for each square root of a byte."),
-                 config::text("known").fallback("\"\"").doc("Where the constants come from.")}};
+      .fields = {
+          config::quantity("alpha", Dimension::Time).doc("Time of a collective without bytes on two devices."),
+          config::quantity("hop", Dimension::Time).doc("Additional time for each further device."),
+          config::quantity("bus", Dimension::Bandwidth).doc("Bandwidth of the bus, as nccl-tests counts it."),
+          config::quantity("root", Dimension::Time).doc("Time for each square root of a byte."),
+          config::integer("mesh", 0, 1024)
+              .fallback("0")
+              .doc("Devices of a node that links join in pairs; `bus` is then what all links of one carry together, "
+                   "and a smaller group has fewer of them. 0: a switch joins them."),
+          config::text("known").fallback("\"\"").doc("Where the constants come from.")}};
   return spec;
 }
 
@@ -143,10 +148,10 @@ class AcceleratorReader {
   void read_rest() {
     if (const Value* launch = map_.find("launch")) target_.launch = not_negative<Seconds>(*launch, Dimension::Time);
     if (const Value* c = map_.find("collectives"))
-      target_.collectives = {not_negative<Seconds>(c->at("alpha"), Dimension::Time),
-                             not_negative<Seconds>(c->at("hop"), Dimension::Time),
-                             above_zero<Bandwidth>(c->at("bus"), Dimension::Bandwidth),
-                             not_negative<Seconds>(c->at("root"), Dimension::Time).value};
+      target_.collectives = {
+          not_negative<Seconds>(c->at("alpha"), Dimension::Time), not_negative<Seconds>(c->at("hop"), Dimension::Time),
+          above_zero<Bandwidth>(c->at("bus"), Dimension::Bandwidth),
+          not_negative<Seconds>(c->at("root"), Dimension::Time).value, config::as_int(c->at("mesh"))};
     if (const Value* domain = map_.find("domain")) target_.domain = config::as_int(*domain);
     if (const Value* idle = map_.find("idle")) target_.idle = not_negative<Watts>(*idle, Dimension::Power);
     if (const Value* busy = map_.find("busy")) target_.busy = not_negative<Watts>(*busy, Dimension::Power);

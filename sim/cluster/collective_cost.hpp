@@ -16,6 +16,13 @@ struct CollectiveConstants {
   Seconds alpha, hop;
   Bandwidth bus;
   double root = 0;  ///< Seconds for each square root of a byte.
+  int mesh = 0;  ///< Devices of a node that links join in pairs, where `bus` is what all links of one carry together;
+                 ///< 0: a switch joins them.
+
+  /// Of a group with this many members in a node. In a mesh it has only the links between its members.
+  Bandwidth bus_of(int members) const {
+    return members > 1 && members < mesh ? (members - 1.0) / (mesh - 1) * bus : bus;
+  }
 };
 
 /// The members of a collective and where they are, as far as costs depend on it.

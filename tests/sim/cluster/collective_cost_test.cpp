@@ -48,6 +48,23 @@ TEST_CASE("over nodes, a ring has the cards of its members in a node, and never 
   CHECK(fast.value == doctest::Approx(15 / 16.0 * 1e9 / 100e9 + 5e-6 + 7e-6 + 2 * 10e-6));
 }
 
+TEST_CASE("in a mesh, a group has only the links between its members") {
+  CollectiveConstants mesh{Seconds{}, Seconds{}, Bandwidth{700e9}};
+  mesh.mesh = 8;
+  const auto gather = [&](GroupShape group) {
+    return collective_time(CollectiveKind::AllGather, group, Bytes{8e9}, mesh, Bandwidth{50e9}).value;
+  };
+  CHECK(gather({8}) == doctest::Approx(7e9 / 700e9));
+  CHECK(gather({4}) == doctest::Approx(6e9 / 300e9));
+  CHECK(gather({2}) == doctest::Approx(4e9 / 100e9));
+  // Four members of each of two nodes have four cards, which are slower than the links; one member of each has one
+  // card.
+  CHECK(gather({8, 4}) == doctest::Approx(7e9 / (4 * 0.85 * 50e9) + 2 * 10e-6));
+  CHECK(gather({2, 1}) == doctest::Approx(4e9 / (0.85 * 50e9) + 2 * 10e-6));
+  const CollectiveConstants mi300x = load_accelerator("topologies/devices/mi300x.yaml").collectives;
+  CHECK(mi300x.bus_of(4).value == doctest::Approx(3 * 48e9));
+}
+
 TEST_CASE("an all-to-all over nodes has one card for each member") {
   CHECK(time(CollectiveKind::AllToAll, {16, 8}, 1e9) == doctest::Approx(0.5 * 1e9 / 8.5e9 + 20e-6));
 }
