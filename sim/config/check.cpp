@@ -153,9 +153,10 @@ class Checker {
     for (const Member& member : value.members) {
       if (member.key.starts_with("x-") || shape.has(member.key)) continue;
       std::string help = glued(member, shape, path);
-      if (help.empty()) help = place_elsewhere(member.key, shape);
+      std::optional<std::string> near = meant_field(member.key, path, field_names);
+      if (help.empty() && !near) help = synonym_in_its_place(member.key);
+      if (help.empty() && !near) help = place_elsewhere(member.key, shape);
       if (help.empty()) {
-        auto near = meant_among(member.key, field_names);
         if (!near) near = closest(member.key, absent);
         if (!near) near = closest(member.key, field_names);
         if (near) excused_.insert(under(path, *near));
@@ -190,9 +191,21 @@ class Checker {
 
   /// A word of another program for a field that belongs elsewhere: pp at the top means stages under plan.
   std::string synonym_elsewhere(const std::string& key, const Shape& shape) {
-    for (const std::string_view meaning : meanings(key))
-      if (std::string help = place_elsewhere(std::string(meaning), shape); !help.empty())
-        return fmt::format("'{}' is called '{}' here; {}", key, meaning, help);
+    for (const Meaning& meaning : meanings(key))
+      if (std::string help = place_elsewhere(std::string(meaning.name), shape); !help.empty())
+        return fmt::format("'{}' is called '{}' here; {}", key, meaning.name, help);
+    return {};
+  }
+
+  /// As synonym_elsewhere(), for a field with one place in files of this kind, whatever other maps have its name.
+  std::string synonym_in_its_place(const std::string& key) {
+    for (const Meaning& meaning : meanings(key)) {
+      const std::string name(meaning.name), place(meaning.place);
+      const std::vector<std::string> places = places_of(root_, root_path_, name);
+      if (place.empty() || std::find(places.begin(), places.end(), place) == places.end()) continue;
+      excused_.insert(under(place, name));
+      return fmt::format("'{}' is called '{}' here; '{}' belongs under {}", key, name, name, place);
+    }
     return {};
   }
 
@@ -314,7 +327,7 @@ class Checker {
   static std::pair<const Member*, std::string> synonym_with_value(const Value& map, const Field& selector) {
     for (const Member& member : map.members)
       if (member.value.is_scalar())
-        if (auto meant = meant_among(member.key + member.value.text, selector.choices())) return {&member, *meant};
+        if (auto meant = meant_value(member.key + member.value.text, selector.choices())) return {&member, *meant};
     return {nullptr, {}};
   }
 

@@ -99,7 +99,7 @@ void report_step(const PathCursor& cursor, std::string_view path, const Where& w
   const std::string_view step = first_step(path.substr(cursor.last_start));
   const std::string shown(path.substr(0, cursor.last_start + step.size()));
   const std::string before(path.substr(0, cursor.done));
-  std::string message = "no such field", help = suggest_meant(step, steps_from(*cursor.at));
+  std::string message = "no such field", help = suggest_field(step, before, steps_from(*cursor.at));
   if (step.empty()) {
     message = "a step of this path is empty";
   } else if (step.front() == '[' && !index_of(step)) {
@@ -127,10 +127,10 @@ bool are_names(std::string_view steps) {
          steps.find("..") == steps.npos;
 }
 
-/// Whether the first of several steps is nearly the name of a field that is there.
-bool is_misspelled(const Value& map, std::string_view steps) {
+/// Whether the first of several steps below `path` is nearly the name of a field that is there.
+bool is_misspelled(const Value& map, std::string_view path, std::string_view steps) {
   const std::string_view step = first_step(steps);
-  return step.size() < steps.size() && suggest_meant(step, steps_from(map)).starts_with("did you mean");
+  return step.size() < steps.size() && suggest_field(step, path, steps_from(map)).starts_with("did you mean");
 }
 
 /// Adds the maps that these steps name, and the value in the last one. The tables of fields find a wrong name.
@@ -175,7 +175,7 @@ void set_path(Value& root, std::string_view path, Value value, const Where& wher
     if (name && value.is_map() && !value.has("name"))
       value.members.insert(value.members.begin(), {"name", place, *name});
     *const_cast<Value*>(cursor.at) = std::move(value);
-  } else if (cursor.at->is_map() && are_names(last) && !is_misspelled(*cursor.at, last)) {
+  } else if (cursor.at->is_map() && are_names(last) && !is_misspelled(*cursor.at, path.substr(0, cursor.done), last)) {
     add_below(*const_cast<Value*>(cursor.at), last, std::move(value), place);
   } else {
     report_step(cursor, path, place, problems);

@@ -8,14 +8,26 @@
 
 namespace stagecraft::config {
 
-/// The names here of a field that other programs (Megatron-LM, DeepSpeed, transformers, Calculon) call `word`, the
+/// A field here that other programs call by another word.
+struct Meaning {
+  std::string_view name;
+  std::string_view
+      place;  ///< Path of the map with the field, where a field of another map has this name too; else empty.
+};
+
+/// The fields here that other programs (Megatron-LM, DeepSpeed, PyTorch, transformers, Calculon) call `word`, the
 /// likeliest first; nothing if the word is not known. Upper case and hyphens do not matter.
-std::vector<std::string_view> meanings(std::string_view word);
+std::vector<Meaning> meanings(std::string_view word);
 
-/// The first of these meanings that is among `candidates`, or nothing.
-std::optional<std::string> meant_among(std::string_view word, std::span<const std::string> candidates);
+/// The first of these that is among the fields `candidates` of the map at `path`, or nothing.
+std::optional<std::string> meant_field(std::string_view word, std::string_view path,
+                                       std::span<const std::string> candidates);
 
-/// "did you mean 'x'?" for a synonym, else what suggest() says.
-std::string suggest_meant(std::string_view word, std::span<const std::string> candidates);
+/// The first of `candidates`, values of a field, that other programs call `word`, or nothing.
+std::optional<std::string> meant_value(std::string_view word, std::span<const std::string> candidates);
+
+/// "did you mean 'x'?" for another word of a field or a value, else what suggest() says.
+std::string suggest_field(std::string_view word, std::string_view path, std::span<const std::string> candidates);
+std::string suggest_value(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace stagecraft::config

@@ -112,7 +112,7 @@ std::optional<Wrong> check_quantity(const Value& value, const Field& field) {
 std::optional<Wrong> check_choice(const Value& value, const Field& field) {
   const std::vector<std::string> words = field.choices();
   if (std::find(words.begin(), words.end(), value.text) != words.end()) return {};
-  return Wrong{fmt::format("'{}' is not known", value.text), suggest_meant(value.text, words), "unknown-value"};
+  return Wrong{fmt::format("'{}' is not known", value.text), suggest_value(value.text, words), "unknown-value"};
 }
 
 std::optional<Wrong> check_text(const Value& value, const Field& field) {

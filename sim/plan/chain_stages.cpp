@@ -22,12 +22,14 @@ Placing placing_of(const PlannerInput& input) {
   return placing;
 }
 
-/// What the devices are enough for, where each of `ranks` has `each` of them.
+/// What the devices are enough for, where each of `ranks` has `each` of them: fewer stages, or fewer replicas.
 std::string most_text(const PlannerInput& input, int ranks, int per_device, int each, int there) {
-  if (there >= each) return pluralize(there / each * per_device, "stage");
-  const int group = each / input.options.shape(1).degrees.replicas;
+  const int asked = input.options.shape(1).degrees.replicas, group = each / asked;
   const int replicas = there / (there >= ranks * group ? ranks * group : group);
-  return replicas > 0 ? pluralize(replicas, "replica") : fmt::format("groups of {}", pluralize(there, "device"));
+  const std::string fewer_stages = there >= each ? pluralize(there / each * per_device, "stage") : "";
+  const std::string fewer_replicas = replicas > 0 && replicas < asked ? pluralize(replicas, "replica") : "";
+  if (fewer_stages.empty() && fewer_replicas.empty()) return fmt::format("groups of {}", pluralize(there, "device"));
+  return fewer_stages + (fewer_stages.empty() || fewer_replicas.empty() ? "" : " or ") + fewer_replicas;
 }
 
 [[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int devices, int there) {

@@ -26,9 +26,10 @@ std::optional<std::string> field_of(const std::string& kind, const config::MapSp
 std::optional<std::string> meant_text(const std::string& word) {
   if (word.find('.') != std::string::npos) return {};
   std::string text;
-  for (const std::string_view meaning : config::meanings(word)) {
-    const std::string name(meaning);
+  for (const config::Meaning& meaning : config::meanings(word)) {
+    const std::string name(meaning.name), only(meaning.place);
     for (const std::string& place : config::places_of(scenario_fields(), "", name)) {
+      if (!only.empty() && place != only) continue;
       const std::string path = config::under(place, name);
       text += fmt::format("{}'{}' is called '{}' here.\n{}\n", text.empty() ? "" : "\n", word, name,
                           config::explain(scenario_fields(), path));

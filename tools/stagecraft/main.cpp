@@ -7,6 +7,8 @@
 #include <CLI/CLI.hpp>
 
 #include "backends/world.hpp"
+#include "sim/config/synonyms.hpp"
+#include "sim/config/walk.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/host.hpp"
@@ -33,8 +35,22 @@ bool is_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && word.find_first_of("0123456789.") != 1;
 }
 
-/// "--set run.micro_batches" for "--micro-batches", where the command has --set and such a field is at the top of a
-/// scenario or right below. Empty otherwise.
+/// The path of a field that is at the top of a scenario or right below; empty for other names.
+std::string field_path(const std::string& name) {
+  for (const config::Field& field : scenario_fields().fields) {
+    if (field.name == name) return name;
+    if (field.selector == name) return config::under(field.name, name);
+    std::vector<const config::MapSpec*> tables{field.map};
+    if (field.variants)
+      for (const config::Variant& v : field.variants()) tables.push_back(v.fields);
+    for (const config::MapSpec* table : tables)
+      if (table && table->find(name)) return config::under(field.name, name);
+  }
+  return {};
+}
+
+/// "--set run.micro_batches" for "--micro-batches" and "--set plan.group.tensor" for "--tp", where the command has
+/// --set and there is such a field. Empty otherwise.
 std::string set_option(const Command& command, const std::string& option) {
   const bool sets = std::any_of(command.arguments.begin(), command.arguments.end(), [](const Argument& a) {
     return a.flags.ends_with("--set") && a.doc.find("path=value") != std::string::npos;
@@ -42,14 +58,24 @@ std::string set_option(const Command& command, const std::string& option) {
   if (!sets || !option.starts_with("--")) return {};
   std::string name = option.substr(2);
   std::replace(name.begin(), name.end(), '-', '_');
-  for (const config::Field& field : scenario_fields().fields) {
-    if (field.name == name) return "--set " + name;
-    if (field.selector == name) return fmt::format("--set {}.{}", field.name, name);
-    std::vector<const config::MapSpec*> tables{field.map};
-    if (field.variants)
-      for (const config::Variant& v : field.variants()) tables.push_back(v.fields);
-    for (const config::MapSpec* table : tables)
-      if (table && table->find(name)) return fmt::format("--set {}.{}", field.name, name);
+  std::string path;
+  for (const config::Meaning& meaning : config::meanings(name)) {
+    if (!path.empty()) break;
+    path = meaning.place.empty() ? field_path(std::string(meaning.name))
+                                 : config::under(std::string(meaning.place), meaning.name);
+  }
+  if (path.empty()) path = field_path(name);
+  return path.empty() ? "" : "--set " + path;
+}
+
+/// What other tools call an option that this command has; empty for other words.
+std::string other_option(const Command& command, const std::string& option) {
+  constexpr std::pair<const char*, const char*> kOthers[] = {
+      {"--output", "--out"}, {"--json", "--format json"}, {"--csv", "--format csv"}, {"--silent", "--quiet"}};
+  for (const auto& [other, meant] : kOthers) {
+    const std::string flag = split(meant, ' ').front();
+    for (const Argument& a : command.arguments)
+      if (option == other && a.flags.ends_with(flag)) return meant;
   }
   return {};
 }
@@ -77,7 +103,8 @@ void check_options(const Command& command, int argc, char** argv) {
     const std::string name = word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
     if (!is_option(word) || std::find(known_options.begin(), known_options.end(), name) != known_options.end())
       continue;
-    const auto near = name.size() > 2 ? closest(name, known_options) : std::nullopt;
+    std::optional<std::string> near = other_option(command, name);
+    if (near->empty()) near = name.size() > 2 ? closest(name, known_options) : std::nullopt;
     const std::string others = near ? "" : commands_with(name);
     const std::string field = near ? "" : set_option(command, name);
     throw InputError(fmt::format("'stagecraft {}' has no option '{}'", command.name, name),

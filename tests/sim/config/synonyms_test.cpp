@@ -21,8 +21,9 @@ const std::string kCluster = "cluster: {links: {nv: {bandwidth: 25 GB/s}}}\n";
 }  // namespace
 
 TEST_CASE("a word of another program has a meaning in any spelling of it") {
-  CHECK(config::meanings("num_hidden_layers") == std::vector<std::string_view>{"layers"});
-  CHECK(config::meanings("--Tensor-Model-Parallel-Size").front() == "tensor");
+  REQUIRE(config::meanings("num_hidden_layers").size() == 1);
+  CHECK(config::meanings("num_hidden_layers").front().name == "layers");
+  CHECK(config::meanings("--Tensor-Model-Parallel-Size").front().name == "tensor");
   CHECK(config::meanings("layers").empty());
   CHECK(config::meanings("").empty());
 }
@@ -33,7 +34,7 @@ TEST_CASE("every word has one meaning, and no word is a name here") {
                            "bf16", "pipeline_parallel", "pp", "tp", "dp", "zero"}) {
     CAPTURE(word);
     CHECK_FALSE(config::meanings(word).empty());
-    for (const std::string_view meaning : config::meanings(word)) CHECK(config::meanings(meaning).empty());
+    for (const config::Meaning& meaning : config::meanings(word)) CHECK(config::meanings(meaning.name).empty());
   }
 }
 
@@ -48,6 +49,20 @@ TEST_CASE("a synonym of a field that belongs elsewhere names the field and the p
         "'mbs' is called 'micro_batch_size' here; 'micro_batch_size' belongs under run");
   CHECK(help_for(kCluster + "run: {schedule: {name: gpipe, vpp: 2}, micro_batches: 4}") ==
         "'vpp' is called 'chunks' here; 'chunks' is a field of interleaved, not of gpipe");
+}
+
+TEST_CASE("a word means a field in its place alone, where a field of another map has the same name") {
+  const std::vector<std::string> model{"sequence", "tensor_parallel"}, group{"tensor", "sequence"};
+  CHECK_FALSE(config::meant_field("sp", "model", model));
+  CHECK(config::meant_field("sp", "plan.group", group) == "sequence");
+  CHECK(config::meant_field("seq_len", "model", model) == "sequence");
+}
+
+TEST_CASE("a word for a value is no word for a field") {
+  const std::vector<std::string> states{"none", "optimizer", "gradients", "weights"}, top{"plan", "weights"};
+  CHECK(config::meant_value("ZeRO-3", states) == "weights");
+  CHECK(config::meant_value("FULL_SHARD", states) == "weights");
+  CHECK_FALSE(config::meant_field("fsdp", "", top));
 }
 
 }  // namespace stagecraft::synonyms_test
