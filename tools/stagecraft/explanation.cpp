@@ -10,6 +10,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/experiment/scenario.hpp"
+#include "sim/published/predictions.hpp"
 #include "sim/published/published.hpp"
 #include "sim/sweep/sweep.hpp"
 #include "tools/stagecraft/glossary.hpp"
@@ -65,6 +66,7 @@ std::optional<std::string> file_text(const std::string& word) {
 std::string explanation(const std::string& path) {
   if (const auto text = field_of("published", published_fields(), path)) return *text;
   if (const auto text = field_of("sweep", sweep_fields(), path)) return *text;
+  if (const auto text = field_of("predictions", prediction_fields(), path)) return *text;
   std::optional<std::string> entry = glossary_text(path);
   if (path == "software") entry = software_list();
   if (const auto stack = software_text(path)) entry = entry.value_or("") + *stack;
