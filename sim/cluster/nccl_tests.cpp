@@ -91,7 +91,8 @@ CollectiveCurve read_nccl_tests(std::string_view text, const std::string& file, 
   if (curve.points.empty())
     refuse("there is no table of times as nccl-tests prints it", "give the whole output of one test, with its heading");
   if (reader.ranks < 2) refuse("the output lists fewer than two ranks", "keep the lines that begin with '#  Rank'");
-  if (!kind && !reader.kind) refuse("the output does not name the collective", "say which one it is");
+  if (!kind && !reader.kind)
+    refuse("the output does not name the collective", "say which one it is: --collective all_reduce");
   std::sort(curve.points.begin(), curve.points.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   const auto repeated = std::adjacent_find(curve.points.begin(), curve.points.end(),
                                            [](const auto& a, const auto& b) { return a.bytes == b.bytes; });

@@ -282,7 +282,9 @@ Value parse_yaml(std::string_view text, const std::string& file, Problems& probl
     return stand_in(file);
   }
   if (!builder.empty()) return builder.take();
-  problems.add({file, 1, 1}, {}, file.starts_with('<') ? "a value is missing" : "the file is empty", {}, "empty");
+  const bool is_option = file.starts_with('<');
+  problems.add({file, 1, 1}, {}, is_option ? "a value is missing" : "the file is empty",
+               is_option ? "" : "its first line says its kind, such as schema: scenario/2", "empty");
   return stand_in(file);
 }
 

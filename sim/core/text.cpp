@@ -185,7 +185,7 @@ std::string suggest(std::string_view word, std::span<const std::string> candidat
   if (const auto near = closest(word, candidates)) return fmt::format("did you mean '{}'?", *near);
   if (const auto names = related(word, candidates); !names.empty())
     return fmt::format("did you mean {}'{}'?", names.size() == 1 ? "" : "one of ", join(names, "', '"));
-  if (candidates.empty() || candidates.size() > 16) return {};
+  if (candidates.empty() || candidates.size() > 15) return {};
   if (candidates.size() == 1) return fmt::format("write {}", candidates.front());
   return "write one of " + join(candidates);
 }

@@ -212,7 +212,8 @@ const MapSpec& scenario_fields() {
                      .optional()
                      .doc("The training framework. With it, layers cost what the shapes of their operations say on the "
                           "figures of the device types, and groups of devices can divide them: stagecraft list "
-                          "software. Default: none, a share of the peak rate for every layer."),
+                          "software. none: a share of the peak rate for every layer. Default: plain (none in "
+                          "scenario/1)."),
                  variant("weights", "policy", policies, &weights_fields())
                      .fallback("auto")
                      .doc("Which version of the weights each op uses. auto: the policy that belongs to the schedule."),

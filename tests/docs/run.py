@@ -82,6 +82,9 @@ def check_lists(page, folder):
         "max_position_embeddings": 128}))
     (folder / "train.sh").write_text("torchrun pretrain_gpt.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 "
                                      "--vocab-size 50304 --micro-batch-size 1 --global-batch-size 64 --bf16\n")
+    (folder / "all_reduce.log").write_text(
+        "# Collective test starting: all_reduce_perf\n#  Rank  0 on node0\n#  Rank  1 on node0\n# size count type redop root time\n"
+        "1048576 262144 float sum -1 38.2\n16777216 4194304 float sum -1 130.1\n268435456 67108864 float sum -1 1120.4\n")
     for line in "".join(blocks(page)).split("\n"):
         command = line.split(" #")[0].strip().replace("FILE", "examples/quickstart")
         if not command.startswith("stagecraft ") or re.search(r"pipeedge|reproduce|validate|convergence|\.onnx|simgrid-xml|kineto", command):

@@ -243,7 +243,7 @@ def commands_page(program):
 
 def kinds(program, command):
     doc = " ".join(program(command, "--help").split())
-    words = re.search(r"KIND REQUIRED ([a-z, ]+? or [a-z]+)", doc)
+    words = re.search(r"KIND(?: REQUIRED)? ([a-z, ]+? or [a-z]+)", doc)
     if not words:
         raise SystemExit(f"make_reference.py: stagecraft {command} --help does not name its kinds")
     return re.findall(r"[a-z]+", words[1].replace(" or ", ", "))

@@ -23,6 +23,12 @@
 namespace stagecraft {
 namespace {
 
+/// "70.55 billion"
+std::string count_text(double count) {
+  if (count >= 1e9) return fmt::format("{:.4g} billion", count / 1e9);
+  return count >= 1e6 ? fmt::format("{:.4g} million", count / 1e6) : fmt::format("{:.0f}", count);
+}
+
 /// One line about a file that makes no notes; nothing for files of other kinds.
 std::optional<std::string> check_plain_file(const std::string& kind, const std::string& file) {
   if (kind == "device") {
@@ -36,8 +42,9 @@ std::optional<std::string> check_plain_file(const std::string& kind, const std::
     return fmt::format("predictions: {}", pluralize(std::ssize(load_predictions(file).runs), "run"));
   if (kind == "model") {
     const ModelGraph model = build_model(load_model_file(file));
-    return fmt::format("model {}: {}, {:.4g} parameters, {} forward for one sample", model.name,
-                       pluralize(std::ssize(model.layers), "layer"), model.parameters(), to_text(model.forward()));
+    return fmt::format("model {}: {}, {} parameters, {} forward for one sample", model.name,
+                       pluralize(std::ssize(model.layers), "layer"), count_text(model.parameters()),
+                       to_text(model.forward()));
   }
   if (kind == "profile") {
     const Profile profile = read_profile(load_profile_file(file));
@@ -74,7 +81,7 @@ CheckedInput check_scenario(const std::string& file, const std::vector<std::stri
   const CompiledExperiment p = compile_or_advise(load_experiment(file, sets));
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
-  return {fmt::format("scenario: {} on {}, {}, schedule {}, weights {}", pluralize(p.plan.stage_count(), "stage"),
+  return {fmt::format("scenario: {} on {}, {}, schedule {}, weights {}", pluralize(p.plan.different_stages(), "stage"),
                       pluralize(std::ssize(devices), "device"),
                       pluralize(std::ssize(p.program.instructions), "instruction"), p.experiment.schedule.name(),
                       p.experiment.weights.name()),

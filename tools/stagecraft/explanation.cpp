@@ -1,13 +1,16 @@
 #include "tools/stagecraft/explanation.hpp"
 
 #include <optional>
+#include <tuple>
 
 #include <fmt/core.h>
 
 #include "sim/config/synonyms.hpp"
 #include "sim/config/walk.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/library.hpp"
 #include "sim/experiment/scenario.hpp"
+#include "sim/published/predictions.hpp"
 #include "sim/published/published.hpp"
 #include "sim/sweep/sweep.hpp"
 #include "tools/stagecraft/glossary.hpp"
@@ -38,11 +41,32 @@ std::optional<std::string> meant_text(const std::string& word) {
   return text.empty() ? std::nullopt : std::optional(std::move(text));
 }
 
+/// A file of the library that has this name, such as a model; nothing for other words.
+std::optional<std::string> file_text(const std::string& word) {
+  constexpr std::tuple<FileKind, const char*, const char*> kKinds[] = {
+      {FileKind::Model, "a model", "use: model: NAME in a scenario; its layers: stagecraft show SCENARIO --what model"},
+      {FileKind::Cluster, "a cluster", "use: cluster: NAME in a scenario"},
+      {FileKind::Device, "a device type", "use: type: NAME in a cluster; its figures: stagecraft list devices"},
+      {FileKind::Collectives, "measured times of collectives", "use: collectives: NAME in a cluster"},
+      {FileKind::Scenario, "a scenario", "use: stagecraft run NAME"}};
+  for (const auto& [kind, what, use] : kKinds)
+    for (const NamedFile& f : named_files(kind)) {
+      if (f.name != word) continue;
+      config::Problems ignored;
+      const config::Value root = config::parse_yaml_file(f.path, ignored);
+      const config::Value* title = root.is_map() ? root.find("title") : nullptr;
+      return fmt::format("{}: {}.{}\n  file: {}\n  {}\n", word, what, title ? " " + title->text + "." : "", f.path,
+                         use);
+    }
+  return {};
+}
+
 }  // namespace
 
 std::string explanation(const std::string& path) {
   if (const auto text = field_of("published", published_fields(), path)) return *text;
   if (const auto text = field_of("sweep", sweep_fields(), path)) return *text;
+  if (const auto text = field_of("predictions", prediction_fields(), path)) return *text;
   std::optional<std::string> entry = glossary_text(path);
   if (path == "software") entry = software_list();
   if (const auto stack = software_text(path)) entry = entry.value_or("") + *stack;
@@ -51,6 +75,7 @@ std::string explanation(const std::string& path) {
     return entry ? text + "\n" + *entry : text;
   } catch (const InputError& e) {
     if (const auto meant = meant_text(path)) return entry ? *entry + "\n" + *meant : *meant;
+    if (const auto file = file_text(path)) return entry.value_or("") + *file;
     if (entry) return *entry;
     const std::string near = suggest(path, glossary_words());
     if (path.find('.') != std::string::npos || near.empty()) throw;

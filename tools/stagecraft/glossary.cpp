@@ -60,6 +60,14 @@ constexpr Term kTerms[] = {
      "Share of the time that is training which no failure undoes, with checkpoints at the best interval (Young 1974, "
      "Daly 2006): `report.failures`."},
     {"all tokens", "Tokens per second of all devices together."},
+    {"tokens|model TFLOP/s|TFLOP/s",
+     "Tokens per second of each device, the floating-point operations of the model per second and device, and their "
+     "share of the peak (MFU)."},
+    {"samples|global batch",
+     "Sequences, images or rows of the training data; run.global_batch is their number in an iteration."},
+    {"waiting for stages",
+     "A part of the line `time`. Idle time of devices without a message on the wire: the pipeline fills or drains, or "
+     "another stage still computes."},
     {"cost|training|total",
      "Cost: dollars for 10^9 tokens by `report.price`. Training: the time for `report.tokens`, and in tables total: "
      "the "
@@ -103,6 +111,9 @@ constexpr Term kTerms[] = {
     {"sequence parallelism|SP",
      "Devices of a tensor group that also divide the rows of norms and sums: plan.group.sequence."},
     {"context parallelism|CP", "Devices that divide each sequence: plan.group.context."},
+    {"experts|MoE|mixture of experts",
+     "Layers in which each token goes to some of many feed-forward networks: model.experts. Devices divide them with "
+     "plan.group.expert."},
     {"expert parallelism|EP", "Devices that divide the experts of a layer: plan.group.expert."},
     {"expert tensor parallelism|ETP", "Devices that divide the matrices of each expert: plan.group.expert_tensor."},
     {"pipeline parallelism|PP", "Stages on different devices: plan.stages."},
@@ -111,6 +122,9 @@ constexpr Term kTerms[] = {
      "States of the optimizer, gradients or weights that replicas divide among them: plan.shard with optimizer "
      "(ZeRO-1), "
      "gradients (ZeRO-2) or weights (ZeRO-3, FSDP)."},
+    {"HSDP|hybrid sharding",
+     "States are divided inside groups of devices, and each group has a copy: plan.shard with `within`, such as "
+     "{state: weights, within: 8}."},
     {"MFU|model FLOPs utilization",
      "Floating-point operations of the model in a second, without recomputation, as a share of the peak of the "
      "devices."},
@@ -152,6 +166,9 @@ constexpr Term kTerms[] = {
      "`half` half of each kernel of a layer, `layers` each layer from its input, `full` everything from the input of "
      "the stage: plan.recompute."},
     // The pipeline.
+    {"pass|forward|backward|update",
+     "What a stage does with a micro-batch, forward and backward, and once in an iteration the update of its weights. "
+     "`stagecraft show FILE --what costs` has their times."},
     {"vpp|virtual pipeline|virtual pipeline parallelism",
      "Parts of the model on each rank of an interleaved pipeline (Megatron-LM's "
      "virtual-pipeline-model-parallel-size): `run.schedule: interleaved` with `plan.stages` of pipeline size times "
@@ -191,7 +208,11 @@ constexpr Term kTerms[] = {
      "activations or gradients); any: all three. `schedule --streams` checks one of them, by default with messages as "
      "PyTorch places them."},
     {"rendezvous", "A message starts only when its receiver is ready. An eager message leaves without its receiver."},
-    {"collective", "An operation of a group of devices, such as an all-reduce. `stagecraft list collectives`."},
+    {"nccl-tests",
+     "Programs that measure collectives of NCCL. `stagecraft calibrate FILE --out curve.yaml` reads what one of them "
+     "prints; `collectives: curve.yaml` in the cluster takes its times."},
+    {"collective|collectives",
+     "An operation of a group of devices, such as an all-reduce. `stagecraft list collectives`."},
     // Tables.
     {"pareto front|front|*",
      "The rows that no other row beats in time and memory at once; `search` also counts devices."},

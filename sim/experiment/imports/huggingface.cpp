@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "sim/experiment/imports/training_setup.hpp"
+#include "sim/experiment/scenario.hpp"
 #include "sim/model/configuration.hpp"
 
 namespace stagecraft {
@@ -99,6 +100,12 @@ HuggingFaceModel read_huggingface(const std::string& text, const std::string& fi
   std::set<std::string> keys_read;
   const Value model = read_configuration(configuration, problems, &keys_read);
   problems.throw_if_any();
+  Value wrapped;
+  wrapped.kind = Value::Kind::Map;
+  wrapped.members.push_back({"model", configuration.where, model});
+  const Value checked = config::check(wrapped, model_fields(), "", problems);
+  problems.throw_if_any();
+  build_model(checked.at("model"));  // Refuses heads that do not divide the width, with their place in the file.
   return {"schema: model/1\n" + config::to_yaml(model, false), notes_of(sorted_facts(configuration, keys_read))};
 }
 

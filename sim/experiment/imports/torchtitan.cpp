@@ -111,6 +111,11 @@ class TorchtitanReader {
                                      {"context_parallel_degree", "plan.group.context"},
                                      {"expert_parallel_degree", "plan.group.expert"}})
       if (const TomlValue* given = take(p + key)) matched(p + key, field, given->value.dump());
+    const TomlValue* async = take(p + "enable_async_tensor_parallel");
+    if (async != nullptr && async->value == true) {
+      s_.software = "torchtitan-async-tp";
+      matched(p + "enable_async_tensor_parallel", "software", s_.software);
+    }
     const int copies = number(p + "data_parallel_replicate_degree", 1);
     int shards = number(p + "data_parallel_shard_degree", -1, -1);
     if (shards == -1 && options_.devices > 0) {
@@ -170,7 +175,9 @@ class TorchtitanReader {
     if (mode == "full") s_.recompute = "layers";
     if (mode == "selective" && option == "op") s_.recompute = "half";
     if (mode == "none") s_.recompute = "none";
-    if (mode == "selective" && option != "op") s_.unmodeled.push_back("activation_checkpoint: selective " + option);
+    if (mode == "selective" && option != "op")
+      s_.unmodeled.push_back("activation_checkpoint.mode = selective" +
+                             (option.empty() ? "" : " with selective_ac_option = " + option));
     if (!s_.recompute.empty()) matched("activation_checkpoint.mode", "plan.recompute", s_.recompute);
   }
 

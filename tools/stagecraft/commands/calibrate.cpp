@@ -22,9 +22,20 @@ Accelerator device_named(const std::string& name) {
   throw InputError("there is no device type '" + name + "'", suggest(name, names));
 }
 
+/// The collective that --collective names, where the output does not.
+std::optional<CollectiveKind> asked_collective(const Arguments& a) {
+  if (!a.has("collective")) return {};
+  std::vector<std::string> names;
+  for (const CollectiveKind kind : kCollectiveKinds) {
+    names.emplace_back(name(kind));
+    if (names.back() == a.text("collective")) return kind;
+  }
+  throw InputError("--collective: '" + a.text("collective") + "' is not known", suggest(a.text("collective"), names));
+}
+
 /// The constants of one collective, from what a program of nccl-tests prints.
 int fit_collective(const Arguments& a, const std::string& file, const std::string& text) {
-  CollectiveCurve curve = read_nccl_tests(text, file);
+  CollectiveCurve curve = read_nccl_tests(text, file, asked_collective(a));
   if (a.has("device")) curve.device = a.text("device");
   const CurveFit constants = fit(curve);
   double worst = 0;
@@ -114,17 +125,23 @@ int execute_calibrate(const Arguments& a) {
 
 extern const Command calibrate{
     .name = "calibrate",
-    .summary = "Fit the share of the peak that a device type reaches to measured iterations",
+    .summary =
+        "Fit the share of the peak that a device type reaches to measured iterations, or the time of a collective to "
+        "output of nccl-tests",
     .group = "Run",
     .example = "stagecraft calibrate runs.csv --device h100-sxm --out mine/topologies/devices/h100-sxm.yaml",
     .arguments =
         {{"FILE",
           Argument::Kind::Text,
-          "X.csv: a run on each line, columns as in scenarios/predictions; other files: output of nccl-tests, "
+          "X.csv: a run on each line, columns as in the files of scenarios/predictions (stagecraft schema "
+          "predictions); other files: output of nccl-tests, "
           "whose constants are printed, and whose curve --out writes",
           {},
           true},
          {"--device", Argument::Kind::Text, "Device type of the runs, as stagecraft list devices shows it"},
+         {"--collective", Argument::Kind::Text,
+          "With output of nccl-tests that does not name its program: all_reduce, reduce_scatter, all_gather, "
+          "all_to_all or broadcast"},
          {"--fit", Argument::Kind::Text,
           "Numbers to fit together, of share,launch,card; without it, the share of each format alone"},
          {"--simulate", Argument::Kind::Flag, "Fit the shares to simulations of the runs in place of the closed form"},

@@ -220,7 +220,9 @@ bool is_training_setup(const std::string& kind) {
 void check_kind(const Arguments& a, const std::vector<Argument>& arguments) {
   const std::string kind = a.text("KIND");
   if (std::find(std::begin(kImportKinds), std::end(kImportKinds), kind) == std::end(kImportKinds))
-    throw InputError("there is no kind '" + kind + "' to import", fmt::format("write one of: {}", import_kinds_text()));
+    throw InputError("there is no kind '" + kind + "' to import",
+                     kind.starts_with("nccl") ? "stagecraft calibrate reads the output of nccl-tests"
+                                              : fmt::format("write one of: {}", import_kinds_text()));
   if (a.has("set") && kind != "onnx" && kind != "simgrid-xml") refuse("set", "onnx and simgrid-xml", kind);
   if (a.has("batch") && kind != "onnx" && kind != "pipeedge") refuse("batch", "onnx and pipeedge", kind);
   for (const char* option : {"model-name", "cluster", "devices"})

@@ -155,7 +155,7 @@ extern const Command list{
         "scenarios, sweeps, profiles or what is published",
     .group = "Inspect",
     .example = "stagecraft list schedules",
-    .arguments = with_table_arguments({{"KIND", Argument::Kind::Text, kinds_text(), {}, true},
+    .arguments = with_table_arguments({{"KIND", Argument::Kind::Text, kinds_text()},
                                        {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
     .run = execute_list,
 };
