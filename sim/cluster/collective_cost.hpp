@@ -19,7 +19,7 @@ struct CollectiveConstants {
   int mesh = 0;  ///< Devices of a node that links join in pairs, where `bus` is what all links of one carry together;
                  ///< 0: a switch joins them.
 
-  /// Of a group with this many members in a node. In a mesh it has only the links between its members.
+  /// What a group with this many members in a node can use: in a mesh only the links between its members.
   Bandwidth bus_of(int members) const {
     return members > 1 && members < mesh ? (members - 1.0) / (mesh - 1) * bus : bus;
   }

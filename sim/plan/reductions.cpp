@@ -323,7 +323,9 @@ void cut_into_buckets(Plan& plan, const CostTable& costs, const BucketRule& rule
     const StageId first = r.stages.front();
     const Stage& stage = plan.stage(first);
     if (r.source != ReductionSource::Replicas || stage.shape.task != StageTask::Whole) continue;
-    if (stage.shape.sums_each_pass() || (rule.on_first_stage && first != StageId{0})) continue;
+    if (rule.on_first_stage && first != StageId{0}) continue;
+    // Each pass sums its gradients; what is left are the sums over copies of the divided state.
+    if (stage.shape.sums_each_pass() && stage.shape.shard_copies() < 2) continue;
     const DeviceTypeId type = costs.cluster().devices[stage.devices().front()].type;
     StageShape shape = stage.shape;
     shape.degrees.replicas *= static_cast<int>(std::ssize(r.stages));  // A twin has the same parameters.

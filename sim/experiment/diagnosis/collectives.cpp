@@ -19,7 +19,7 @@ void suggest_sharding(const DiagnosisInput& in, Finding& f) {
     return devices[d].host == devices[first.dense.devices.front()].host;
   });
   const auto within = on_host / first.shape.degrees.group();
-  if (spec.sharding == StateSharding::Weights && within > 1 && within < first.replicas())
+  if (spec.sharding == StateSharding::Weights && within > 1 && within < first.replicas() && spec.shard_within != within)
     f.suggestions.push_back({{fmt::format("plan.shard={{state: weights, within: {}}}", within)},
                              "weights divided inside each node alone (HSDP)"});
   if (spec.sharding == StateSharding::Weights)
@@ -88,6 +88,9 @@ std::optional<Finding> gradient_sums(const DiagnosisInput& in) {
   suggest_sharding(in, f);
   suggest_other_rank_order(in, f);
   suggest_overlap(in, &SoftwareStack::data_overlap, f);
+  const RunSpec& run = in.experiment().run;
+  if (run.lowering.overlap && !run.buckets && in.experiment().rules && in.experiment().rules->software.buckets.cuts())
+    f.suggestions.push_back({{"run.gradient_buckets=software"}, "sums in buckets, next to the last backward"});
   f.suggestions.push_back(more_micro_batches(in, 4));
   if (!in.report().links.empty()) suggest_network(in, in.report().links.front().link, 2, f);
   return f;
