@@ -122,6 +122,12 @@ TEST_CASE("weights, gradients and states of the optimizer take what the simulati
 
 namespace {
 
+/// With layers that take less time to measure.
+std::vector<std::string> small(std::vector<std::string> sets) {
+  sets.insert(sets.end(), {"model.hidden=16", "model.sequence=8", "model.vocabulary=23"});
+  return sets;
+}
+
 const std::vector<std::string> kOneGroup = {"plan={planner: balanced, stages: 1, group: {tensor: 2}}"};
 
 bool any_contains(const std::vector<std::string>& lines, const std::string& words) {
@@ -207,13 +213,13 @@ TEST_CASE("a profile has the layers and the collectives that each kind of group 
   for (const auto& [group, kinds] : groups) {
     const std::string plan = "plan={planner: balanced, stages: 1, group: " + group + "}";
     CAPTURE(plan);
-    const Experiment e = scenario({plan});
+    const Experiment e = scenario(small({plan}));
     const Profile p = take_profile(compile(e), "cpu", 0);
     for (const CollectiveKind kind : kinds) CHECK(p.collective(kind, CollectiveUse::Ops, 2, Bytes{1000}).has_value());
     CHECK(unmeasured_in_groups(compile(with_profile(e, p))).empty());
   }
   const Experiment experts =
-      scenario({"plan={planner: balanced, stages: 1, replicas: 2, group: {expert: 2}}"}, kExperts);
+      scenario(small({"plan={planner: balanced, stages: 1, replicas: 2, group: {expert: 2}}"}), kExperts);
   const Profile p = take_profile(compile(experts), "cpu", 0);
   CHECK(p.threads == 2);
   CHECK(p.collective(CollectiveKind::AllToAll, CollectiveUse::Ops, 2, Bytes{1000}).has_value());
@@ -242,7 +248,7 @@ TEST_CASE("passes of divided gradients and weights take the measured sums and ga
   constexpr double kSecondsOfByte = 1e-6;
   for (const std::string shard : {"gradients", "{state: weights, reshard: true}"}) {
     CAPTURE(shard);
-    const Experiment e = scenario({"plan={planner: balanced, stages: 1, replicas: 2, shard: " + shard + "}"});
+    const Experiment e = scenario(small({"plan={planner: balanced, stages: 1, replicas: 2, shard: " + shard + "}"}));
     Profile p = take_profile(compile(e), "cpu", 0);
     CHECK(unmeasured_in_groups(compile(with_profile(e, p))).empty());
     const auto cost = [&](double seconds) {
@@ -261,7 +267,7 @@ TEST_CASE("a validation of groups that share cores is not sure and says why") {
   std::vector<const char*> files{kExperts};
   if (test::all_trials()) files.push_back(kGroups);
   for (const char* file : files) {
-    const Validated v = validate_experiment(scenario({"run.iterations=3"}, file), "cpu", "ideal", 0);
+    const Validated v = validate_experiment(scenario(small({"run.iterations=3"}), file), "cpu", "ideal", 0);
     CHECK(v.layers_measured == v.layers);
     if (usable_cores().count() < 8) CHECK(any_contains(v.validation.doubts, "which is not simulated with groups"));
     CHECK(!v.validation.memory.empty());
