@@ -24,7 +24,6 @@ class Laps {
     runtime_.queues().select(queue_);
     laps_.back().end.record(runtime_.queues().stream(queue_));
   }
-  std::size_t size() const { return laps_.size(); }
   double seconds(std::size_t lap) const { return seconds_between(laps_[lap].begin, laps_[lap].end); }
 
  private:
@@ -45,12 +44,8 @@ class DeviceStopwatch : public real::Stopwatch {
   void start(real::LayerPass part, std::size_t node) override {
     parts_.push_back({part, node});
     laps_.start();
-    runs_ = true;
   }
-  void stop() override {
-    laps_.stop();
-    runs_ = false;
-  }
+  void stop() override { laps_.stop(); }
 
   real::NodeTimes times(std::size_t nodes) const {
     real::NodeTimes times(nodes);
@@ -66,7 +61,6 @@ class DeviceStopwatch : public real::Stopwatch {
   };
   Laps laps_;
   std::vector<TimedPart> parts_;  ///< By lap.
-  bool runs_ = false;             ///< Between start() and stop().
 };
 
 }  // namespace stagecraft::cuda

@@ -124,7 +124,7 @@ real::LayerReadings measure_layers(const ProfileRequest& request, int samples, s
     for (int d = 0; d < busy; ++d) runs[d]->once(&watches.emplace_back(runtime, runtime.compute_queue(d)));
     runtime.finish();
     for (std::size_t d = 0; d < runs.size() && counted >= 0; ++d)
-      runs[d]->file(watches[d].times(runs[d]->nodes()), readings);
+      runs[d]->file(watches[d].times(runs[d]->net().nodes.size()), readings);
   }
   return readings;
 }

@@ -7,7 +7,6 @@
 #include "backends/cuda/device_stopwatch.hpp"
 #include "backends/cuda/queued_communicator.hpp"
 #include "backends/real/clocks.hpp"
-#include "backends/real/group_devices.hpp"
 #include "backends/real/group_readings.hpp"
 #include "sim/core/diagnostic.hpp"
 
@@ -48,36 +47,26 @@ class Members {
   std::map<std::vector<int>, std::unique_ptr<real::GroupCommunicator>> communicators_;
 };
 
-/// Takes collectives out of the operations that they are part of, as on the CPU. A collective begins when the device
-/// has come to it, so that it includes the wait for the others.
+/// Times the operations and the collectives in them, as on the CPU. A collective begins when the device has come to it,
+/// so that it includes the wait for the others.
 class GroupStopwatch final : public DeviceStopwatch, public real::CollectiveWatch {
  public:
   GroupStopwatch(GpuRuntime& runtime, int queue) : DeviceStopwatch(runtime, queue), waits_(runtime, queue) {}
 
   void arrived() override { waits_.start(); }
-  void ended(CollectiveKind kind, int ranks, std::int64_t numbers, double) override {
+  void ended(CollectiveUse use, CollectiveKind kind, int ranks, std::int64_t numbers, double) override {
     waits_.stop();
-    collectives_.push_back({{kind, ranks, numbers}, runs_ ? std::ssize(parts_) - 1 : -1});
+    collectives_.push_back({use, kind, ranks, numbers, parts_.back().part, parts_.back().node});
   }
 
-  real::NodeTimes take_times(std::size_t nodes, real::CollectiveReadings& readings) const {
-    real::NodeTimes node_times = times(nodes);
-    for (std::size_t n = 0; n < collectives_.size(); ++n) {
-      const auto& [key, part] = collectives_[n];
-      if (part < 0 || parts_[part].part == real::LayerPass::WeightGradient) continue;
-      node_times.seconds_of(parts_[part].part, parts_[part].node) -= waits_.seconds(n);
-      readings[key].push_back(waits_.seconds(n));
-    }
-    return node_times;
+  real::GroupReadings readings(const real::LayerRuns& runs) {
+    for (std::size_t n = 0; n < collectives_.size(); ++n) collectives_[n].seconds = waits_.seconds(n);
+    return readings_of(runs, times(runs.net().nodes.size()), collectives_);
   }
 
  private:
-  struct Collective {
-    real::CollectiveKey key;
-    std::ptrdiff_t part = -1;  ///< The part of the operation that it is in; -1: between two.
-  };
   Laps waits_;
-  std::vector<Collective> collectives_;
+  std::vector<real::InnerCollective> collectives_;
 };
 
 /// The model of each device of some equal groups.
@@ -90,16 +79,14 @@ class GroupRuns {
     const int size = real::group_members(request.workload);
     for (int d = 0; d < groups * size; ++d) {
       const int first = d / size * size;
-      const real::GroupDevices devices = real::group_devices(one.stages.front(), d - first);
       const auto in = [&](const std::vector<DeviceId>& group) {
         std::vector<int> there;
         for (const DeviceId device : group) there.push_back(first + static_cast<int>(device.value));
         return members_.member(there, d);
       };
       kernels_.push_back(queue_kernels(runtime, d));
-      runs_.push_back(std::make_unique<real::LayerRuns>(
-          request, samples, weights, *kernels_.back(),
-          real::GroupPart{d - first, {in(devices.tensor), in(devices.context), in(devices.experts)}}));
+      runs_.push_back(std::make_unique<real::LayerRuns>(request, samples, weights, *kernels_.back(),
+                                                        real::group_part(one.stages.front(), d - first, in)));
     }
   }
 
@@ -112,10 +99,7 @@ class GroupRuns {
     members_.enqueue(devices(), [&](int d) { runs_[d]->once(nullptr); });
     members_.enqueue(devices(), [&](int d) { runs_[d]->once(&watches_[d], &watches_[d]); });
     runtime_.finish();
-    for (int d = 0; d < devices() && readings; ++d) {
-      real::GroupReadings& run = (*readings)[d].emplace_back();
-      runs_[d]->file(watches_[d].take_times(runs_[d]->nodes(), run.collectives), run.layers);
-    }
+    for (int d = 0; d < devices() && readings; ++d) (*readings)[d].push_back(watches_[d].readings(*runs_[d]));
   }
 
  private:
@@ -143,43 +127,27 @@ void measure_group_layers(const ProfileRequest& request, int samples, std::span<
   put_group(request, samples, readings, profile);
 }
 
-std::vector<real::MemberTimes> DeviceMemberTimer::time(int count,
-                                                       const std::function<void(const real::GroupMember&)>& once) {
+Seconds DeviceMemberTimer::time(int count, const std::function<void(const real::GroupMember&)>& once) {
   constexpr int kRounds = 20;
-  /// All of a run of a device, and the collectives in it.
-  struct Watch final : real::CollectiveWatch {
-    Watch(GpuRuntime& runtime, int queue) : whole(runtime, queue), collectives(runtime, queue) {}
-    void arrived() override { collectives.start(); }
-    void ended(CollectiveKind, int, std::int64_t, double) override { collectives.stop(); }
-    Laps whole, collectives;
-  };
   Members members(runtime_);
   std::vector<int> devices;
   for (int d = 0; d < count; ++d) devices.push_back(d);
-  const auto run = [&](int d, Watch* watch) {
-    real::GroupMember member = members.member(devices, d);
-    member.watch = watch;
-    if (watch) watch->whole.start();
-    once(member);
-    if (watch) watch->whole.stop();
-  };
+  const auto run = [&](int d) { once(members.member(devices, d)); };
   runtime_.finish();  // One device may read arrays that others have just written.
-  std::vector<std::vector<real::MemberTimes>> of_members(count);
+  std::vector<std::vector<double>> of_members(count);
   for (int round = 0; round < kRounds; ++round) {
-    std::deque<Watch> watches;
-    for (int d = 0; d < count; ++d) watches.emplace_back(runtime_, runtime_.compute_queue(d));
-    members.enqueue(count, [&](int d) { run(d, nullptr); });
-    members.enqueue(count, [&](int d) { run(d, &watches[d]); });
+    std::deque<Laps> laps;
+    for (int d = 0; d < count; ++d) laps.emplace_back(runtime_, runtime_.compute_queue(d));
+    members.enqueue(count, run);
+    members.enqueue(count, [&](int d) {
+      laps[d].start();
+      run(d);
+      laps[d].stop();
+    });
     runtime_.finish();
-    for (int d = 0; d < count; ++d) {
-      const Watch& watch = watches[d];
-      real::MemberTimes& of_run = of_members[d].emplace_back();
-      of_run.seconds = watch.whole.seconds(0);
-      for (std::size_t n = 0; n < watch.collectives.size(); ++n)
-        of_run.collectives.push_back(watch.collectives.seconds(n));
-    }
+    for (int d = 0; d < count; ++d) of_members[d].push_back(laps[d].seconds(0));
   }
-  return real::means_over(of_members);
+  return real::median_of_means(of_members);
 }
 
 }  // namespace stagecraft::cuda

@@ -15,7 +15,7 @@ void measure_group_layers(const ProfileRequest&, int samples, std::span<const do
 class DeviceMemberTimer final : public real::MemberTimer {
  public:
   explicit DeviceMemberTimer(GpuRuntime& runtime) : runtime_(runtime) {}
-  std::vector<real::MemberTimes> time(int members, const std::function<void(const real::GroupMember&)>& once) override;
+  Seconds time(int members, const std::function<void(const real::GroupMember&)>& once) override;
 
  private:
   GpuRuntime& runtime_;

@@ -31,21 +31,23 @@ inline void pause_core() {
 #endif
 }
 
-/// For checks of a value before a thread sleeps until it changes: ten microseconds, which is less than being woken
-/// takes. Only where each thread has a core. A pause takes 40 to 140 cycles, so time decides and not their number.
+/// For checks of a value before a thread sleeps until it changes, by default for ten microseconds, which is less than
+/// being woken takes. Only where each thread has a core. A pause takes 40 to 140 cycles, so time decides and not their
+/// number.
 class Spin {
  public:
+  explicit Spin(double seconds = 1e-5) : seconds_(seconds) {}
   /// False when it is time to sleep.
   bool operator()() {
     pause_core();
     if (++count_ % kAtOnce != 0) return true;
     if (count_ == kAtOnce) begin_ = steady_seconds();
-    return steady_seconds() - begin_ < kSeconds;
+    return steady_seconds() - begin_ < seconds_;
   }
 
  private:
   static constexpr int kAtOnce = 16;
-  static constexpr double kSeconds = 1e-5;
+  double seconds_;
   int count_ = 0;
   double begin_ = 0;
 };

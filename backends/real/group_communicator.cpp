@@ -33,7 +33,7 @@ void GroupMember::collective(CollectiveKind kind, std::int64_t numbers, const Te
   watch->arrived();
   const double begin = steady_seconds();
   exchange(array, width, use, sizes);
-  watch->ended(kind, size(), numbers, steady_seconds() - begin);
+  watch->ended(measured_as, kind, size(), numbers, steady_seconds() - begin);
 }
 
 ShardRange shard_of(std::int64_t numbers, int ranks, int rank) {

@@ -7,6 +7,7 @@
 
 #include "backends/real/array.hpp"
 #include "sim/core/parallel.hpp"
+#include "sim/cost/profile.hpp"
 
 namespace stagecraft::real {
 
@@ -40,7 +41,7 @@ class CollectiveWatch {
   virtual ~CollectiveWatch() = default;
   virtual void arrived() {}
   /// `numbers`: the whole array, as Collective counts it. `seconds`: by the clock of the host.
-  virtual void ended(CollectiveKind, int ranks, std::int64_t numbers, double seconds) = 0;
+  virtual void ended(CollectiveUse, CollectiveKind, int ranks, std::int64_t numbers, double seconds) = 0;
 };
 
 /// One member of a group. A default one is alone: its communication does nothing.
@@ -48,6 +49,7 @@ struct GroupMember {
   GroupCommunicator* group = nullptr;
   int rank = 0;
   CollectiveWatch* watch = nullptr;  ///< Null outside of measurements.
+  CollectiveUse measured_as = CollectiveUse::Ops;
 
   int size() const { return group ? group->size() : 1; }
   explicit operator bool() const { return group != nullptr; }

@@ -6,9 +6,10 @@
 
 namespace stagecraft::real {
 
-/// The devices of the tensor, context and expert groups that a device of a stage belongs to, itself included.
+/// The devices of the tensor, context and expert groups that a device of a stage belongs to, and those with copies of
+/// its dense layers and of its experts, itself included.
 struct GroupDevices {
-  std::vector<DeviceId> tensor, context, experts;
+  std::vector<DeviceId> tensor, context, experts, data, expert_data;
 };
 
 inline GroupDevices group_devices(const StageWorkload& stage, int replica) {
@@ -21,6 +22,9 @@ inline GroupDevices group_devices(const StageWorkload& stage, int replica) {
     if (same_replica && other.context == place.context) groups.tensor.push_back(device);
     if (same_replica && other.tensor == place.tensor) groups.context.push_back(device);
     if (other.expert_replica == place.expert_replica) groups.experts.push_back(device);
+    if (other.tensor == place.tensor) groups.data.push_back(device);
+    if (other.expert == place.expert && other.expert_tensor == place.expert_tensor)
+      groups.expert_data.push_back(device);
   }
   return groups;
 }

@@ -45,6 +45,29 @@ GroupReadings means_of(const std::vector<std::vector<GroupReadings>>& of_devices
 
 }  // namespace
 
+GroupReadings readings_of(const LayerRuns& runs, NodeTimes times, std::span<const InnerCollective> collectives) {
+  GroupReadings run;
+  const StageNet& net = runs.net();
+  using Pass = std::tuple<int, bool, LayerPass, CollectiveKind, int>;  // Layer, whether of its experts; ranks.
+  std::map<Pass, std::pair<std::int64_t, double>> sums;                // Numbers and seconds.
+  for (const InnerCollective& c : collectives) {
+    const Node& node = net.nodes[c.node];
+    const bool is_of_op = c.use == CollectiveUse::Ops;
+    if (is_of_op && c.part == LayerPass::WeightGradient) continue;
+    times.seconds_of(c.part, c.node) -= c.seconds;
+    if (is_of_op) {
+      run.collectives[{c.use, c.kind, c.ranks, c.numbers}].push_back(c.seconds);
+    } else {
+      auto& [numbers, seconds] = sums[{node.layer, node.weights >= net.dense_weights, c.part, c.kind, c.ranks}];
+      numbers += c.numbers, seconds += c.seconds;
+    }
+  }
+  for (const auto& [pass, sum] : sums)
+    run.collectives[{CollectiveUse::Parameters, std::get<3>(pass), std::get<4>(pass), sum.first}].push_back(sum.second);
+  runs.file(std::move(times), run.layers);
+  return run;
+}
+
 void put_group(const ProfileRequest& request, int samples, const std::vector<std::vector<GroupReadings>>& of_devices,
                Profile& profile) {
   const StageWorkload& stage = request.workload.stages.front();
@@ -53,12 +76,15 @@ void put_group(const ProfileRequest& request, int samples, const std::vector<std
   put_layers(means.layers, samples, profile);
   for (auto layer = profile.layers.begin() + first; layer != profile.layers.end(); ++layer)
     layer->group = group_text(stage.degrees, stage.exchange);
-  const auto width = static_cast<double>(width_of(request.workload));
+  const std::size_t width = width_of(request.workload);
   for (const auto& [key, times] : means.collectives) {
-    const MeasuredCollective one{std::get<0>(key), CollectiveUse::Ops, std::get<1>(key),
-                                 Bytes{width * static_cast<double>(std::get<2>(key))}, Seconds{median(times)}};
+    const auto& [use, kind, ranks, numbers] = key;
+    const std::size_t each = use == CollectiveUse::Parameters ? wide_width(width) : width;
+    const MeasuredCollective one{kind, use, ranks, Bytes{static_cast<double>(each) * static_cast<double>(numbers)},
+                                 Seconds{median(times)}};
     const bool is_known = std::any_of(profile.collectives.begin(), profile.collectives.end(), [&](const auto& c) {
-      return c.kind == one.kind && c.ranks == one.ranks && c.bytes == one.bytes;  // From another micro-batch size.
+      return c.kind == one.kind && c.use == one.use && c.ranks == one.ranks &&
+             c.bytes == one.bytes;  // From another micro-batch size.
     });
     if (!is_known) profile.collectives.push_back(one);
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -9,7 +10,8 @@
 
 namespace stagecraft::real {
 
-using CollectiveKey = std::tuple<CollectiveKind, int, std::int64_t>;  ///< Kind, ranks, numbers of the array.
+/// Use, kind, ranks, numbers of the array.
+using CollectiveKey = std::tuple<CollectiveUse, CollectiveKind, int, std::int64_t>;
 using CollectiveReadings = std::map<CollectiveKey, std::vector<double>>;
 
 /// What one run of one device of a group showed. The times of layers are without their collectives.
@@ -17,6 +19,22 @@ struct GroupReadings {
   LayerReadings layers;
   CollectiveReadings collectives;
 };
+
+/// A collective inside of a pass of an operation.
+struct InnerCollective {
+  CollectiveUse use = CollectiveUse::Ops;
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  int ranks = 2;
+  std::int64_t numbers = 0;
+  LayerPass part = LayerPass::Forward;
+  std::size_t node = 0;
+  double seconds = 0;
+};
+
+/// Takes collectives out of the times of the operations that they are in. The gradients of weights contain what their
+/// tensor group sums. What a pass of a layer exchanges of gradients or weights, one operation after another, is one
+/// reading, as it is one collective for simulators.
+GroupReadings readings_of(const LayerRuns&, NodeTimes, std::span<const InnerCollective>);
 
 /// Runs of which means are taken. What delays a device delays its group, so delays add up over an iteration, and the
 /// median over single runs would lose the long ones.

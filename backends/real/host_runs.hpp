@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <utility>
 
 #include "backends/real/clocks.hpp"
 #include "backends/real/layer_runs.hpp"
@@ -13,17 +12,16 @@ class HostStopwatch : public Stopwatch {
  public:
   explicit HostStopwatch(std::size_t nodes) : times(nodes) {}
   void start(LayerPass part, std::size_t node) override {
-    part_ = part;
-    sum_ = &times.seconds_of(part, node);
+    part_ = part, node_ = node;
     since_ = steady_seconds();
   }
-  void stop() override { *std::exchange(sum_, nullptr) += steady_seconds() - since_; }
+  void stop() override { times.seconds_of(part_, node_) += steady_seconds() - since_; }
 
   NodeTimes times;
 
  protected:
-  LayerPass part_ = LayerPass::Forward;
-  double* sum_ = nullptr;  ///< Where the time of the operation goes that runs; null between two.
+  LayerPass part_ = LayerPass::Forward;  ///< The operation that runs.
+  std::size_t node_ = 0;
 
  private:
   double since_ = 0;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "backends/real/clocks.hpp"
+#include "backends/real/group_devices.hpp"
 #include "backends/real/stage_weights.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/weights/optimizer_state.hpp"
@@ -29,7 +30,9 @@ std::vector<double> profile_weights(const ProfileRequest& request, std::size_t w
 }
 
 int group_members(const Workload& workload) {
-  const Degrees& d = workload.stages.front().degrees;
+  const StageWorkload& stage = workload.stages.front();
+  if (stage.shards(StateSharding::Gradients)) return static_cast<int>(stage.replicas.size());
+  const Degrees& d = stage.degrees;
   return d.divides() ? std::lcm(d.group(), d.expert * d.expert_tensor) : 1;
 }
 
@@ -42,10 +45,21 @@ Workload profiled_stage(const Workload& workload) {
   stage.degrees = first.degrees;
   stage.degrees.replicas = members / first.degrees.group();
   stage.exchange = first.exchange;
+  if (first.shards(StateSharding::Gradients)) stage.sharding = first.sharding, stage.reshard = first.reshard;
   stage.replicas.clear();
   for (int m = 0; m < members; ++m)
     stage.replicas.push_back({DeviceId{m}, {stage.place(m).replica, 1}});  // In micro-batches of a replica.
   return one;
+}
+
+GroupPart group_part(const StageWorkload& stage, int member,
+                     const std::function<GroupMember(const std::vector<DeviceId>&)>& member_of) {
+  const GroupDevices devices = group_devices(stage, member);
+  GroupPart part{member, {member_of(devices.tensor), member_of(devices.context), member_of(devices.experts)}};
+  if (!stage.shards(StateSharding::Gradients)) return part;
+  part.data = member_of(devices.data), part.expert_data = member_of(devices.expert_data);
+  part.data.measured_as = part.expert_data.measured_as = CollectiveUse::Parameters;
+  return part;
 }
 
 namespace {
@@ -54,6 +68,16 @@ StageNet net_of(const Workload& one, int member, std::size_t width) {
   const StageWorkload& stage = one.stages.front();
   return stage.degrees.divides() ? compile_part(one, StageId{0}, stage.place(member), width)
                                  : compile_stage(one, StageId{0}, width);
+}
+
+/// As in a real run: what a device has of divided arrays, and whom it exchanges them with.
+ShardedArrays sharded_arrays(const StageNet& net, const StageWorkload& stage, const GroupPart& part) {
+  if (!stage.shards(StateSharding::Gradients)) return {};
+  ShardedArrays sharded{stage.shards(StateSharding::Weights) && stage.reshard, true,
+                        weight_sections(net, stage, part.member)};
+  sharded.sections.front().group = part.data;
+  if (sharded.sections.size() > 1) sharded.sections.back().group = part.expert_data;
+  return sharded;
 }
 
 }  // namespace
@@ -65,19 +89,25 @@ LayerRuns::LayerRuns(const ProfileRequest& request, int samples, std::span<const
       samples_(samples),
       kernels_(kernels),
       memory_(kernels),
-      net_(net_of(workload_, part.member, kernels.width())) {
+      net_(net_of(workload_, part.member, kernels.width())),
+      sharded_(sharded_arrays(net_, workload_.stages.front(), part)) {
   const Training& training = workload_.training;
   const StageWorkload& stage = workload_.stages.front();
   workload_.task.mini_batch = std::int64_t{samples} * stage.degrees.replicas;
   data_ = get_from(tasks::catalog(), "task", training.task).make(workload_.task, training.seed);
-  weights_ = Array(memory_, 1, net_.weights, Use::Weights);
-  sum_ = Array(memory_, 1, net_.weights, Use::Gradients);
   std::vector<double> part_weights;
   if (stage.degrees.divides()) {
     const StageNet whole = compile_stage(workload_, StageId{0}, kernels.width());
     part_weights = part_of_weights(net_, whole, {weights.begin(), weights.end()});
     weights = part_weights;
   }
+  if (sharded_.weights) {
+    part_weights = parts_of(sharded_.sections, weights);
+    weights = part_weights;
+  }
+  const std::int64_t sums = sharded_.gradients ? part_numbers(sharded_.sections) : net_.weights;
+  weights_ = Array(memory_, 1, std::ssize(weights), Use::Weights);
+  sum_ = Array(memory_, 1, sums, Use::Gradients);
   kernels_.upload(weights, weights_.data());
   weights_ = to_compute(memory_, weights_);
   kernels_.zero(sum_.data(), bytes_of(kernels_, sum_.tensor()));
@@ -85,10 +115,12 @@ LayerRuns::LayerRuns(const ProfileRequest& request, int samples, std::span<const
 
 void LayerRuns::once(Stopwatch* watch, CollectiveWatch* collectives) {
   MemberGroups groups = part_.groups;
+  ShardedArrays sharded = sharded_;
   for (GroupMember* member : {&groups.tensor, &groups.context, &groups.experts}) member->watch = collectives;
+  for (WeightSection& section : sharded.sections) section.group.watch = collectives;
   const StageWorkload& stage = workload_.stages.front();
   const GroupPlace place = stage.place(part_.member);
-  const NetRun run(net_, memory_, *data_, watch, false, groups, {},
+  const NetRun run(net_, memory_, *data_, watch, false, groups, std::move(sharded),
                    {stage.degrees.expert, stage.degrees.expert_tensor, place.expert, place.expert_tensor});
   // Other samples each time, as in training: what was looked up once is cheaper the second time.
   const std::int64_t replicas = stage.degrees.replicas;

@@ -34,16 +34,21 @@ using LayerReadings = std::map<std::string, Readings>;  ///< By signature.
 /// 65,537 different numbers in each operation, because drawing all of a large model takes longer than measuring it.
 std::vector<double> profile_weights(const ProfileRequest&, std::size_t width);
 
-/// Devices that have to run together to measure the layers of a workload: those that divide them, or one.
+/// Devices that have to run together to measure the layers of a workload: those that divide them, or that divide
+/// gradients or weights, which they exchange in every pass; or one.
 int group_members(const Workload&);
 /// All layers of all stages as one stage on these devices, numbered from 0.
 Workload profiled_stage(const Workload&);
 
-/// A device of a group that divides the layers; the only one of a default group.
+/// A device of those that run together; a default one is alone.
 struct GroupPart {
   int member = 0;
   MemberGroups groups = {};
+  GroupMember data = {}, expert_data = {};  ///< See GroupDevices.
 };
+/// `member_of`: gives the place of this device in a group of these.
+GroupPart group_part(const StageWorkload&, int member,
+                     const std::function<GroupMember(const std::vector<DeviceId>&)>& member_of);
 
 /// One device's runs of the whole model with `samples` samples, forward and backward.
 class LayerRuns {
@@ -51,7 +56,7 @@ class LayerRuns {
   /// `weights`: profile_weights() of this request.
   LayerRuns(const ProfileRequest&, int samples, std::span<const double> weights, Kernels&, const GroupPart& = {});
 
-  std::size_t nodes() const { return net_.nodes.size(); }
+  const StageNet& net() const { return net_; }
   /// The watches may be null.
   void once(Stopwatch*, CollectiveWatch* = nullptr);
   void file(NodeTimes, LayerReadings&) const;
@@ -65,6 +70,7 @@ class LayerRuns {
   DeviceMemory memory_;
   StageNet net_;
   std::unique_ptr<Dataset> data_;
+  ShardedArrays sharded_;
   Array weights_, sum_;
 };
 

@@ -24,7 +24,7 @@ struct Runner {
   Runner(const ProfileRequest& request, int samples, std::span<const double> weights, std::unique_ptr<Kernels> given)
       : kernels(std::move(given)), runs(request, samples, weights, *kernels) {}
   void once(bool counts) {
-    HostStopwatch watch(runs.nodes());
+    HostStopwatch watch(runs.net().nodes.size());
     runs.once(&watch);
     if (counts) runs.file(std::move(watch.times), readings);
   }

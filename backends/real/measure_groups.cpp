@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 
-#include "backends/real/group_devices.hpp"
 #include "backends/real/group_readings.hpp"
 #include "backends/real/host_runs.hpp"
 #include "backends/real/thread_communicator.hpp"
@@ -13,17 +12,15 @@
 namespace stagecraft::real {
 namespace {
 
-/// Takes collectives out of the operations that they are part of. The gradients of weights contain theirs.
+/// Times the operations and the collectives in them.
 class GroupStopwatch final : public HostStopwatch, public CollectiveWatch {
  public:
   using HostStopwatch::HostStopwatch;
-  void ended(CollectiveKind kind, int ranks, std::int64_t numbers, double seconds) override {
-    if (sum_ == nullptr || part_ == LayerPass::WeightGradient) return;
-    *sum_ -= seconds;
-    collectives[{kind, ranks, numbers}].push_back(seconds);
+  void ended(CollectiveUse use, CollectiveKind kind, int ranks, std::int64_t numbers, double seconds) override {
+    collectives.push_back({use, kind, ranks, numbers, part_, node_, seconds});
   }
 
-  CollectiveReadings collectives;
+  std::vector<InnerCollective> collectives;
 };
 
 /// The communicators of the groups that run at the same time.
@@ -51,12 +48,9 @@ class MemberRuns {
       : kernels_(std::move(kernels)), runs_(request, samples, weights, *kernels_, part) {}
 
   void once(bool counts) {
-    GroupStopwatch watch(runs_.nodes());
+    GroupStopwatch watch(runs_.net().nodes.size());
     runs_.once(&watch, &watch);
-    if (!counts) return;
-    GroupReadings& run = readings.emplace_back();
-    runs_.file(std::move(watch.times), run.layers);
-    run.collectives = std::move(watch.collectives);
+    if (counts) readings.push_back(readings_of(runs_, std::move(watch.times), watch.collectives));
   }
 
   std::vector<GroupReadings> readings;
@@ -75,11 +69,10 @@ std::vector<std::unique_ptr<MemberRuns>> member_runs(const ProfileRequest& reque
   std::vector<std::unique_ptr<MemberRuns>> runs;
   for (int t = 0; t < groups * members; ++t) {
     const int group = t / members, member = t % members;
-    const GroupDevices devices = group_devices(stage, member);
-    const auto in = [&](const std::vector<DeviceId>& d) { return communicators.member(group, d, DeviceId{member}); };
     runs.push_back(std::make_unique<MemberRuns>(
         request, samples, weights, factory(width_of(request.workload), DeviceId{t}),
-        GroupPart{member, {in(devices.tensor), in(devices.context), in(devices.experts)}}));
+        group_part(stage, member,
+                   [&](const std::vector<DeviceId>& d) { return communicators.member(group, d, DeviceId{member}); })));
   }
   return runs;
 }

@@ -272,10 +272,11 @@ void NetRun::backward_node(std::size_t n, const Samples& s, const void* weights,
   const bool again = input_side && remakes(node);
   if (again) remake(n, s, weights, a);
   Array gathered;
-  const Call c = call(n, s, input_side ? weights_of(node, weights, gathered) : nullptr, a);
-  if (input_side && !is_fused_backward(n)) {
+  Call c = call(n, s, nullptr, a);
+  if (input_side) {
     const Lap lap(watch_, LayerPass::InputGradient, n);
-    input_side_of(n, s, c, a);
+    c.weights = weights_of(node, weights, gathered);
+    if (!is_fused_backward(n)) input_side_of(n, s, c, a);
   }
   if (again) a.saved[n] = {};
   if (sum != nullptr && node.count > 0) {

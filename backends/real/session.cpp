@@ -195,40 +195,34 @@ MemberGroups Session::groups_of(StageId s, int replica) {
 /// program sums their gradients: collectives are for the replicas of dense layers.
 std::vector<WeightSection> Session::sections_of(StageId s, int replica) {
   const StageWorkload& stage = w_.stages[s];
-  const GroupPlace place = stage.place(replica);
-  std::vector<DeviceId> data, expert_data;
-  for (int r = 0; r < std::ssize(stage.replicas); ++r) {
-    const GroupPlace other = stage.place(r);
-    const DeviceId device = stage.replicas[r].device;
-    if (other.tensor == place.tensor) data.push_back(device);
-    if (other.expert == place.expert && other.expert_tensor == place.expert_tensor) expert_data.push_back(device);
-  }
+  const GroupDevices devices = group_devices(stage, replica);
   const DeviceId device = stage.replicas[replica].device;
   std::vector<WeightSection> sections = weight_sections(net(s, replica), stage, replica);
   sections.front().sums_here = stage.degrees.context > 1 && stage.degrees.context == stage.data_ranks();
   if (stage.sharding != StateSharding::None || sections.front().sums_here)
-    sections.front().group = group_of(s, data, device);
+    sections.front().group = group_of(s, devices.data, device);
   if (sections.size() == 1) return sections;
   sections.back().sums_here = sections.back().ranks > 1;
-  sections.back().group = group_of(s, expert_data, device);
+  sections.back().group = group_of(s, devices.expert_data, device);
   return sections;
 }
 
 std::unique_ptr<WeightStore> Session::new_store(StageId s, int replica) const {
   const StageWorkload& stage = w_.stages[s];
   const DeviceId device = stage.replicas[replica].device;
-  std::vector<double> start = starts_[s], parts;
+  std::vector<double> start = starts_[s];
   if (stage.degrees.divides()) start = part_of_weights(net(s, replica), whole_nets_[s], start);
   std::vector<UpdatedRange> updated;
-  for (const WeightSection& section : weight_sections(net(s, replica), stage, replica)) {
-    const std::int64_t first = section.first + section.shard.first, count = section.shard.count;
+  const std::vector<WeightSection> sections = weight_sections(net(s, replica), stage, replica);
+  for (const WeightSection& section : sections) {
+    const std::int64_t first = section.first + section.shard.first;
     updated.push_back({stage.shards(StateSharding::Weights) ? section.part : first,
-                       stage.shards(StateSharding::Gradients) ? section.part : first, section.part, count});
-    parts.insert(parts.end(), start.begin() + first, start.begin() + first + count);
+                       stage.shards(StateSharding::Gradients) ? section.part : first, section.part,
+                       section.shard.count});
   }
-  return std::make_unique<WeightStore>(*memories_[device], stage.shards(StateSharding::Weights) ? parts : start,
-                                       std::move(updated), w_.training, w_.weights, trains(p_, s),
-                                       count_readers(p_, s, device), p_.delays[s]);
+  if (stage.shards(StateSharding::Weights)) start = parts_of(sections, start);
+  return std::make_unique<WeightStore>(*memories_[device], start, std::move(updated), w_.training, w_.weights,
+                                       trains(p_, s), count_readers(p_, s, device), p_.delays[s]);
 }
 
 void Session::interrupt() {

@@ -48,4 +48,14 @@ inline std::int64_t part_numbers(std::span<const WeightSection> sections) {
   return sections.back().part + sections.back().shard.count;
 }
 
+/// The array of the parts, from all weights of the device.
+inline std::vector<double> parts_of(std::span<const WeightSection> sections, std::span<const double> weights) {
+  std::vector<double> parts;
+  for (const WeightSection& s : sections) {
+    const auto first = weights.begin() + s.first + s.shard.first;
+    parts.insert(parts.end(), first, first + s.shard.count);
+  }
+  return parts;
+}
+
 }  // namespace stagecraft::real

@@ -37,12 +37,17 @@ struct CostRules {
   Seconds time_of(CollectiveKind, const GroupShape&, Bytes, DeviceTypeId) const;
   /// A sum of gradients, or a gather of weights, which run as rings.
   Seconds ring_time(CollectiveKind, const GroupShape&, Bytes, DeviceTypeId) const;
-  /// Whether the profile has such collectives.
+  /// Whether the profile has such collectives, which then take what it says whatever the links are.
   bool is_measured(CollectiveKind, CollectiveUse, const GroupShape&, DeviceTypeId) const;
   /// Whether a curve of the cluster is of such collectives.
   bool has_curve(CollectiveKind, const GroupShape&, DeviceTypeId) const;
   RunFormats formats(DeviceTypeId type) const { return {format, accelerators[type].wide_format()}; }
 };
+
+/// What a profile has a collective of the ops as.
+inline CollectiveUse use_of(const OpCollective& c) {
+  return c.axis == Axis::Data ? CollectiveUse::Parameters : CollectiveUse::Ops;
+}
 
 /// The figures of a device type that has no file of measured ones: a share of the peak for every product, the bandwidth
 /// of its memory, and collectives at the bandwidth and latency of the links inside a node.

@@ -33,7 +33,7 @@ class CollectiveFinder {
  private:
   void add_of_op(const OpCollective& c) {
     if (c.part == GroupPart::AcrossNodes) return;  // Cards alone price it.
-    add(c.axis == Axis::Data ? CollectiveUse::Parameters : CollectiveUse::Ops, c, group_of(c, shape_, rules_.node));
+    add(use_of(c), c, group_of(c, shape_, rules_.node));
   }
 
   void add(CollectiveUse use, const OpCollective& c, const GroupShape& group) {

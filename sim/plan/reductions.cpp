@@ -238,6 +238,11 @@ LinkCollectives::Carried carried_as(CollectiveKind kind, const StageShape& shape
   return carried_as(rules.has_curve(kind, shard_groups(shape, rules.node).inner, type));
 }
 
+/// Whether a profile has such a sum or gather.
+bool is_measured(CollectiveKind kind, const StageShape& shape, const CostRules& rules, DeviceTypeId type) {
+  return rules.is_measured(kind, CollectiveUse::Parameters, shard_groups(shape, rules.node).inner, type);
+}
+
 /// Prices by shape know one rate between nodes, that of the first two. What the links between these very devices carry
 /// can take longer: over a slow link between sites, or an oversubscribed network. A reduce-scatter and an all-gather
 /// carry half of an all-reduce each. A stack that overlaps sums has the backward of the last micro-batch to hide one.
@@ -246,6 +251,7 @@ Seconds longer_sum(Seconds by_shape, double dense, const Reduction& r, const Sta
   if (!rules.links || shape.sums_each_pass()) return by_shape;
   const bool divides = shape.sharding != StateSharding::None;
   const CollectiveKind kind = divides ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce;
+  if (is_measured(kind, shape, rules, type)) return by_shape;
   const Seconds all_reduce = rules.links->least_time(r.groups, Bytes{dense * rules.software.gradient_bytes},
                                                      carried_as(kind, shape, rules, type));
   const Seconds sum = divides ? all_reduce / 2 : all_reduce;
@@ -257,6 +263,7 @@ Seconds longer_sum(Seconds by_shape, double dense, const Reduction& r, const Sta
 Seconds longer_gather(Seconds by_shape, double dense, const Reduction& r, const StageShape& shape, Seconds forward,
                       const CostRules& rules, DeviceTypeId type) {
   if (!rules.links || shape.sums_each_pass() || shape.sharding == StateSharding::None) return {};
+  if (is_measured(CollectiveKind::AllGather, shape, rules, type)) return {};
   const Seconds gather =
       rules.links->least_time(r.groups, Bytes{dense * 2}, carried_as(CollectiveKind::AllGather, shape, rules, type)) /
       2;

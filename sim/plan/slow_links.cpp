@@ -53,6 +53,7 @@ class StageLinks {
       : stage_(stage), rules_(rules), type_(type) {}
 
   Seconds least_time(const OpCollective& c) {
+    if (rules_.is_measured(c.kind, use_of(c), group_of(c, stage_.shape, rules_.node), type_)) return {};
     if (c.part != GroupPart::Whole && c.part != GroupPart::InsideCopies) return {};  // Priced by shape alone.
     const auto [entry, is_new] = floors_.try_emplace({c.axis, c.of_experts, c.kind});
     using Carried = LinkCollectives::Carried;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "sim/core/cores.hpp"
 #include "sim/experiment/profile_gaps.hpp"
@@ -244,6 +245,25 @@ TEST_CASE("updates of divided states take the measured sums and gathers, in the 
   CHECK(c.plan.reductions.front().cost->value == doctest::Approx(0.5).epsilon(1e-9));
 }
 
+namespace {
+
+std::set<double> bytes_of_layers(const ModelGraph& model) {
+  std::set<double> bytes;
+  for (const Layer& layer : model.layers)
+    if (layer.parameters > 0) bytes.insert(8 * layer.parameters);
+  return bytes;
+}
+
+/// Sizes of the collectives of gradients or weights among two devices.
+std::set<double> exchanged(const Profile& p, CollectiveKind kind) {
+  std::set<double> bytes;
+  for (const MeasuredCollective& c : p.collectives)
+    if (c.kind == kind && c.use == CollectiveUse::Parameters && c.ranks == 2) bytes.insert(c.bytes.value);
+  return bytes;
+}
+
+}  // namespace
+
 TEST_CASE("passes of divided gradients and weights take the measured sums and gathers of their layers") {
   constexpr double kSecondsOfByte = 1e-6;
   for (const std::string shard : {"gradients", "{state: weights, reshard: true}"}) {
@@ -251,6 +271,9 @@ TEST_CASE("passes of divided gradients and weights take the measured sums and ga
     const Experiment e = scenario(small({"plan={planner: balanced, stages: 1, replicas: 2, shard: " + shard + "}"}));
     Profile p = take_profile(compile(e), "cpu", 0);
     CHECK(unmeasured_in_groups(compile(with_profile(e, p))).empty());
+    CHECK(exchanged(p, CollectiveKind::ReduceScatter) == bytes_of_layers(*e.model));
+    CHECK((exchanged(p, CollectiveKind::AllGather) == bytes_of_layers(*e.model)) == (shard != "gradients"));
+    p.latency = Seconds{1e6};  // What a message takes between threads that sleep does not price what was measured.
     const auto cost = [&](double seconds) {
       for (MeasuredCollective& c : p.collectives) c.time = Seconds{seconds * c.bytes.value};
       return compile(with_profile(e, p)).costs.at(StageId{0}, 0);
