@@ -77,7 +77,8 @@ std::vector<GradientBucket> gradient_buckets(const CostTable& costs, const Stage
     const int count = total > 0 ? std::max(1, static_cast<int>(std::ceil(total / limit * (1 - 1e-12)))) : 0;
     for (int b = 0; b < count; ++b) {
       const double end = b + 1 == count ? total : (b + 1) * limit;
-      GradientBucket bucket{.after_backward = share_after(layers, of_class, end, &LayerShare::backward),
+      GradientBucket bucket{.parameters = {},
+                            .after_backward = share_after(layers, of_class, end, &LayerShare::backward),
                             .after_weights = share_after(layers, of_class, end, &LayerShare::weight_gradient)};
       bucket.parameters.*of_class = end - b * limit;
       buckets.push_back(bucket);

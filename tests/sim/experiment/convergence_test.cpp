@@ -87,7 +87,7 @@ TEST_CASE("an unknown method is refused") {
   };
   says("stahs", "'stahs' is not a known method [did you mean 'stash'?]");
   says("snc", "[did you mean 'sync'?]");
-  says("", "'' is not a known method [write sync, or a policy");
+  says("", "'' is not a known method [write one of sync, custom, 2bw");
   says("flush", "the weights 'flush' is called sync");
   for (const char* word : {"stash@", "stash@0", "stash@-1", "stash@x", "stash@4x", "stash@4:paper", "stash@9999999999"})
     says(word, "does not say how many micro-batches an update has");
