@@ -21,10 +21,10 @@ struct FailureModel {
 
 /// What a training run is to be: `report` of a scenario.
 struct TrainingBudget {
-  double price = 0;                      ///< Dollars for an hour of a device; 0: not known.
-  std::map<std::string, double> prices;  ///< Dollars for an hour by device type; other types have `price`.
-  double tokens = 0;                     ///< Tokens to train on; 0: not known.
-  std::optional<FailureModel> failures;
+  double price = 0;                           ///< Dollars for an hour of a device; 0: not known.
+  std::map<std::string, double> prices = {};  ///< Dollars for an hour by device type; other types have `price`.
+  double tokens = 0;                          ///< Tokens to train on; 0: not known.
+  std::optional<FailureModel> failures = {};
   Where prices_where = {};  ///< Where the prices are written.
 
   bool empty() const { return price <= 0 && prices.empty() && tokens <= 0 && !failures; }

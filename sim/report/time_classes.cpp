@@ -79,7 +79,11 @@ IdVector<DeviceId, TimeByClass> exposed_collectives(const Program& program, cons
 /// Where the time of an op went that was planned so. What it took longer than planned went into computation, because
 /// its collectives are as fast on a slow device.
 TimeByClass spent_in(const TimeByClass& planned, Seconds lasted) {
-  if (planned.total().value <= 0) return {.other = lasted};
+  if (planned.total().value <= 0) {
+    TimeByClass unplanned;
+    unplanned.other = lasted;
+    return unplanned;
+  }
   const Seconds computed = planned.total() - planned.collectives();
   if (lasted < planned.total() || computed.value <= 0) return (lasted / planned.total()) * planned;
   TimeByClass spent = ((lasted - planned.collectives()) / computed) * planned;

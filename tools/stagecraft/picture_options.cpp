@@ -26,8 +26,8 @@ PictureSize size_of(const Arguments& a) {
 /// A name that promises another kind of picture than the file would be.
 void check_ending(const Arguments& a, const std::string& option) {
   const std::string file = a.text(option);
-  for (const std::string& other : {"svg", "pdf", "png", "jpg", "jpeg", "eps"})
-    if (other != option && file.ends_with("." + other))
+  for (const std::string_view other : {"svg", "pdf", "png", "jpg", "jpeg", "eps"})
+    if (other != option && file.ends_with(fmt::format(".{}", other)))
       throw InputError(fmt::format("--{}: '{}' would be {} file", option, file, option == "svg" ? "an SVG" : "a PDF"),
                        fmt::format("end its name in .{}{}", option,
                                    other == "svg" || other == "pdf" ? fmt::format(", or use --{}", other) : ""));

@@ -60,7 +60,7 @@ class MpiMembers : public RemoteMembers {
     bool arrived = true;
     int bytes = 0;
     MPI_Request request = MPI_REQUEST_NULL;
-    Block block;
+    Block block = {};
   };
 
   void send(int rank, const Tensor& array, std::size_t width) {

@@ -27,9 +27,9 @@ struct TraceEvent {
 /// A trace as a document and its complete events. Events refer to the document.
 struct TraceDocument {
   Json json;
-  std::vector<TraceEvent> events;
+  std::vector<TraceEvent> events = {};
   int unfinished = 0;  ///< Events without a duration: the profiler stopped before they ended. Not in `events`.
-  std::string first_unfinished;  ///< As "event 7, 'aten::mm'".
+  std::string first_unfinished = {};  ///< As "event 7, 'aten::mm'".
 
   const Json::Array& all_events() const;
   /// InputError where an event is unfinished, for readers whose result would lack it.
