@@ -11,8 +11,7 @@ namespace stagecraft::config {
 /// A field here that other programs call by another word.
 struct Meaning {
   std::string_view name;
-  std::string_view
-      place;  ///< Path of the map with the field, where a field of another map has this name too; else empty.
+  std::string_view place;  ///< Path of its map, where another map has a field of this name too; else empty.
 };
 
 /// The fields here that other programs (Megatron-LM, DeepSpeed, PyTorch, transformers, Calculon) call `word`, the

@@ -55,8 +55,11 @@ void suggest_other_exchanges(const DiagnosisInput& in, Finding& f) {
   suggest_overlap(in, &SoftwareStack::expert_overlap, f);
   if (spec.dispatcher == ExpertDispatch::AllToAll)
     f.suggestions.push_back({{"plan.group.dispatcher=per_node"}, "one copy of a row for each node (DeepEP, HybridEP)"});
-  const std::string schedule = in.experiment().schedule.name();
-  if (spec.stages && (schedule == "1f1b" || schedule == "interleaved")) {
+  const ScheduleSpec& now = in.experiment().schedule;
+  const std::string schedule = now.name();
+  const config::Value* pairs_now = now.options->find("overlap_moe");
+  const bool has_pairs = pairs_now && config::as_bool(*pairs_now);
+  if (spec.stages && !has_pairs && (schedule == "1f1b" || schedule == "interleaved")) {
     Suggestion pairs{{"run.schedule={name: interleaved, overlap_moe: true}"},
                      "a forward and a backward as one, each computing while the other exchanges rows"};
     if (schedule == "1f1b") pairs.sets.push_back(fmt::format("plan.stages={}", 2 * *spec.stages));
