@@ -24,7 +24,7 @@ passed, problems, resolved_scenarios = 0, [], {}
 
 
 def stagecraft(*words):
-    return subprocess.run([binary, *words], capture_output=True, text=True, timeout=300 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1")))
+    return subprocess.run([binary, *words], capture_output=True, text=True, timeout=1200 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1")))
 
 
 def expect(holds, what, text=""):
