@@ -205,10 +205,10 @@ test('the tables have the values of the results, each run in its own column or r
   const message = name => name.replace(/^\d+<\d+:/, 'receive ').replace(/^\d+>\d+:/, 'send ');
   used.forEach((d, k) => assert.deepEqual(devices[2 * k + 1].slice(2, 7), [percent(d.utilisation), `${Number((d.exposed_communication_s * (d.exposed_communication_s < 1e-3 ? 1e6 : 1e3)).toPrecision(4))} ${d.exposed_communication_s < 1e-3 ? 'us' : 'ms'}`,
     devices[2 * k + 1][4], message(d.peak_memory_at), String(d.peak_activations)]));
-  const idle = await cells('idle'), causes = ['start_up', 'input', 'drain', 'transfer'];
-  assert.deepEqual(idle[0].slice(3, 8), ['computes', 'start-up', 'input', 'drain', 'messages']);
+  const idle = await cells('idle'), causes = ['start_up', 'input', 'drain', 'transfer', 'collective'];
+  assert.deepEqual(idle[0].slice(3, 9), ['computes', 'start-up', 'input', 'drain', 'messages', 'collectives']);
   used.forEach((d, k) => {
-    assert.deepEqual(idle[2 * k + 1].slice(3, 8), [percent(1 - causes.reduce((sum, c) => sum + d.idle[c + '_s'], 0) / a.length_s), ...causes.map(c => percent(d.idle[c + '_s'] / a.length_s))]);
+    assert.deepEqual(idle[2 * k + 1].slice(3, 9), [percent(1 - causes.reduce((sum, c) => sum + d.idle[c + '_s'], 0) / a.length_s), ...causes.map(c => percent(d.idle[c + '_s'] / a.length_s))]);
     assert.ok(Math.abs(causes.reduce((sum, c) => sum + d.idle[c + '_s'], d.utilisation * a.length_s) / a.length_s - 1) < 1e-9);
   });
   assert.equal((await cells('links')).length, 2 * new Set([...a.links, ...b.links].map(l => l.name + l.forward)).size + 1);
