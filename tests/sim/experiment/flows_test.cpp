@@ -108,8 +108,7 @@ TEST_CASE("on an idle network collectives as messages take their cost") {
 TEST_CASE("collectives count under their class, and only what nothing hides") {
   const std::string plan = "stages: 1, replicas: 8, group: {tensor: 2, sequence: true, expert: 4}";
   const auto classes = [&](const char* collectives) {
-    return run(compiled(text(plan, fmt::format("{}, collectives: {}", kRun, collectives))), "ideal")
-        .report.time.spent;
+    return run(compiled(text(plan, fmt::format("{}, collectives: {}", kRun, collectives))), "ideal").report.time.spent;
   };
   const TimeByClass cost = classes("cost"), flows = classes("flows");
   CHECK(cost.tensor.value > 0);
@@ -150,6 +149,25 @@ TEST_CASE("on an idle network every class of time is the same with collectives a
         CHECK(flows.devices[d].utilisation == doctest::Approx(cost.devices[d].utilisation).epsilon(1e-9));
       }
     }
+}
+
+// With one stage nobody waits for another stage, so all that shared cards add is exposed collectives.
+TEST_CASE("what collectives take longer on shared links is exposed collectives, and no bubble") {
+  for (const char* plan :
+       {"stages: 1, replicas: 4, group: {tensor: 4}, shard: optimizer",
+        "stages: 1, replicas: 2, group: {tensor: 8, sequence: true, within: node}, shard: optimizer"}) {
+    CAPTURE(plan);
+    const auto report_of = [&](const char* nics) {
+      return run(compiled(text(plan, fmt::format("{}, collectives: flows", kRun), nics, kDense)), "fluid").report;
+    };
+    const Report alone = report_of("each"), shared = report_of("shared");
+    const double more = (shared.period - alone.period).value;
+    CHECK(more > 0.01 * alone.period.value);
+    CHECK((shared.time.spent.collectives() - alone.time.spent.collectives()).value ==
+          doctest::Approx(more).epsilon(1e-6));
+    CHECK(shared.time.compute().value == doctest::Approx(alone.time.compute().value).epsilon(1e-9));
+    CHECK(shared.time.bubble.value <= 1e-9 * shared.period.value);
+  }
 }
 
 TEST_CASE("the equal collectives of an op as one instruction take what they take one by one") {
