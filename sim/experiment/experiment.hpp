@@ -26,6 +26,8 @@ struct ScheduleSpec {
   std::string name() const { return std::string(def->name); }
   /// Every iteration begins with the weights of the one before and updates them.
   bool flushes() const { return def->flushes && def->trains; }
+  /// False: it runs forwards alone. The tasks of a plan are gradients too.
+  bool has_gradients() const { return def->trains || def->tasks; }
 };
 
 /// Which weights each op uses.
