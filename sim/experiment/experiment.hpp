@@ -72,6 +72,9 @@ Experiment variant_of(const Experiment&);
 /// A schedule with these options and every other at its default.
 ScheduleSpec schedule_spec(const ScheduleDef&, std::vector<config::Member> options = {});
 
+/// The options that were written for a schedule, but for where its stages lie.
+std::vector<config::Member> options_without_placement(const ScheduleSpec&);
+
 /// A weights policy with its options at their defaults, but for `fidelity` if it is given. "auto" leaves the policy to
 /// the schedule that it is joined with. `where`: the place of `fidelity`, for messages.
 WeightsSpec weights_spec(const std::string& policy, const std::string& fidelity = {}, const Where& where = {});
