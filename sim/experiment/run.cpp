@@ -129,16 +129,28 @@ std::string stages_on(const PlannedExperiment& p, DeviceId d) {
   return fmt::format(" (stage {}, {})", names.front(), first == end ? first : first + ".." + end);
 }
 
+Planned planned_by_planner(const Experiment& e) {
+  const bool trains = e.schedule.has_gradients();
+  std::optional<CostTable> forwards;
+  if (!trains) forwards = e.costs->of_forwards_alone();
+  return make_plan({.model = *e.model,
+                    .cluster = *e.cluster,
+                    .costs = forwards ? *forwards : *e.costs,
+                    .options = e.plan,
+                    .micro_batches = e.run.micro_batches,
+                    .placing = placing_of(*e.schedule.def, e.schedule.options.get()),
+                    .trains = trains});
+}
+
 }  // namespace
 
 PlannedExperiment plan_experiment(const Experiment& e) {
   PlannedExperiment p{.experiment = e, .plan = {}, .report = {}, .planning = {}, .costs = {}};
   const auto begin = std::chrono::steady_clock::now();
   with_error_context(*e.source, "plan", [&](const Value& part) {
-    const Placing placing = placing_of(*e.schedule.def, e.schedule.options.get());
     const Activity activity(fmt::format("planning with '{}'", e.plan.planner->name));
     try {
-      Planned planned = e.plan.planner->plan({*e.model, *e.cluster, *e.costs, e.plan, e.run.micro_batches, placing});
+      Planned planned = planned_by_planner(e);
       p.plan = std::move(planned.plan);
       p.report = std::move(static_cast<PlannerReport&>(planned));
     } catch (const Infeasible& problem) {

@@ -93,7 +93,7 @@ Experiment with_planner(const std::string& name, const Experiment& configured, i
   Experiment e = variant_of(configured);
   e.run.lowering.iterations = std::max(e.run.lowering.iterations, kFewestIterations);
   if (&def != configured.plan.planner) e.plan = plan_spec_for(def, configured.plan, own_devices, *configured.cluster);
-  if (name == "layerpipe" && configured.schedule.def->name != name)
+  if (name == "layerpipe" && configured.schedule.has_gradients() && configured.schedule.def->name != name)
     e = with_order(e, schedule_spec(get_from(schedules::catalog(), "schedule", name)), e.weights);
   return e;
 }

@@ -241,7 +241,40 @@ PlanBound plan_bound(const PlannedExperiment& p, const LinkCollectives& links) {
   return bound;
 }
 
-WorkBound::WorkBound(const PlannedExperiment& configured) : configured_(configured) {
+namespace {
+
+/// For each layer the first one that costs the same by the shapes of its operations; without `rules` the layer itself.
+IdVector<LayerId, LayerId> first_alike(const ModelGraph& model, bool rules) {
+  IdVector<LayerId, LayerId> first;
+  std::vector<LayerId> different;
+  for (const LayerId l : model.layers.ids()) {
+    const Layer& layer = model.layers[l];
+    const auto costs_the_same = [&](LayerId other) {
+      const Layer& o = model.layers[other];
+      return layer.operations == o.operations && layer.inputs.empty() == o.inputs.empty();
+    };
+    const bool by_shape = rules && !layer.operations.empty() && !layer.times && layer.times_on.empty();
+    const auto at = by_shape ? std::find_if(different.begin(), different.end(), costs_the_same) : different.end();
+    first.push_back(at == different.end() ? l : *at);
+    if (by_shape && at == different.end()) different.push_back(l);
+  }
+  return first;
+}
+
+/// Samples of a micro-batch that the replica with the fewest has, or with `of_largest` the one with the most.
+int samples_of_replica(const PlanSpec& spec, bool of_largest) {
+  if (spec.share == Share::MicroBatches) return spec.micro_batch_size;
+  const int replicas = std::max(1, spec.replicas);
+  return std::max(1, (spec.micro_batch_size + (of_largest ? replicas - 1 : 0)) / replicas);
+}
+
+/// Micro-batches that replicas run at the same time.
+int turns_of(const PlanSpec& spec) { return spec.share == Share::MicroBatches ? std::max(1, spec.replicas) : 1; }
+
+}  // namespace
+
+WorkBound::WorkBound(const PlannedExperiment& configured)
+    : configured_(configured), alike_(first_alike(configured.model(), configured.experiment.rules != nullptr)) {
   const ModelGraph& model = configured.model();
   std::vector<LayerId> everything;
   for (const LayerId l : model.layers.ids()) everything.push_back(l);
@@ -260,17 +293,26 @@ Bytes WorkBound::memory(const PlanSpec& spec, int ranks) {
   return (resident_ + entry->second) * (1.0 / ranks);
 }
 
-const WorkBound::LayerSeconds& WorkBound::layers(const PlanSpec& spec, int samples, DeviceTypeId type) {
-  const Recomputation recomputation = spec.recompute.value_or(Recomputation::None);
-  LayerSeconds& times = layers_[{samples, static_cast<int>(recomputation), group_text(spec), type}];
-  if (!times.empty()) return times;
-  StageShape shape = spec.shape(1);
-  shape.recomputation = recomputation;
-  for (const LayerId l : configured_.model().layers.ids()) {
-    const LayerCost c = configured_.experiment.costs->at(l, shape, type, samples);
+WorkBound::LayerKey WorkBound::key_of(const PlanSpec& spec, int ranks, int samples) const {
+  const auto recomputation = static_cast<int>(spec.recompute.value_or(Recomputation::None));
+  if (!configured_.experiment.rules) return {samples, recomputation, 1, 1, group_text(spec)};
+  return {samples, recomputation, spec.replicas, ranks, group_text(spec)};
+}
+
+const WorkBound::LayerSeconds& WorkBound::layers(const PlanSpec& spec, const LayerKey& key, DeviceTypeId type) {
+  if (const auto it = layers_.find({key, type}); it != layers_.end()) return it->second;
+  LayerSeconds times;
+  StageShape shape = spec.shape(key.ranks);
+  shape.recomputation = spec.recompute.value_or(Recomputation::None);
+  for (const LayerId l : alike_.ids()) {
+    if (alike_[l] != l) {
+      times.push_back(times[alike_[l].value]);
+      continue;
+    }
+    const LayerCost c = configured_.experiment.costs->at(l, shape, type, key.samples);
     times.push_back((c.forward + std::min(c.backward(), c.input_gradient + c.weight_gradient)).value);
   }
-  return times;
+  return layers_[{key, type}] = std::move(times);
 }
 
 bool WorkBound::has_played_collectives(const PlanSpec& spec) const {
@@ -281,16 +323,17 @@ bool WorkBound::has_played_collectives(const PlanSpec& spec) const {
 double WorkBound::price(const PlanSpec& spec, int ranks, const std::vector<DeviceId>& devices,
                         const SearchObjective& objective) {
   if (has_played_collectives(spec)) return 0;
-  const int samples = std::max(1, spec.micro_batch_size / std::max(1, spec.replicas));  // The replica with the fewest.
+  const LayerKey key = key_of(spec, ranks, samples_of_replica(spec, false));
   std::set<DeviceTypeId> used;
   for (const DeviceId d : devices) used.insert(configured_.cluster().devices[d].type);
   std::vector<double> lowest_prices(configured_.model().layers.size(), kInfinity);
   for (const DeviceTypeId type : used) {
-    const LayerSeconds& seconds = layers(spec, samples, type);
+    const LayerSeconds& seconds = layers(spec, key, type);
     for (std::size_t l = 0; l < lowest_prices.size(); ++l)
       lowest_prices[l] = std::min(lowest_prices[l], objective.work_price(type) * seconds[l]);
   }
-  return std::accumulate(lowest_prices.begin(), lowest_prices.end(), 0.0) * static_cast<double>(devices.size()) / ranks;
+  const double work = std::accumulate(lowest_prices.begin(), lowest_prices.end(), 0.0);
+  return work * static_cast<double>(devices.size()) / (static_cast<double>(ranks) * turns_of(spec));
 }
 
 Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, const std::vector<DeviceId>& devices) {
@@ -305,16 +348,14 @@ Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, const std::vecto
     for (std::size_t k = i; k < i + each; ++k) mixed |= cluster.devices[devices[k]].type != type;
   }
   // The first replica has the fewest samples; where all have one type, the one with the most counts.
-  const int replicas = std::max(1, spec.replicas);
-  const int samples = std::max(1, (spec.micro_batch_size + (mixed ? 0 : replicas - 1)) / replicas);
-  const auto [entry, is_new] = bounds_.try_emplace(
-      {samples, static_cast<int>(spec.recompute.value_or(Recomputation::None)), group_text(spec), counts});
-  if (!is_new) return entry->second;
+  const LayerKey key = key_of(spec, ranks, samples_of_replica(spec, !mixed));
+  const int turns = turns_of(spec);
+  if (const auto it = bounds_.find({key, counts}); it != bounds_.end()) return it->second / turns;
   std::vector<std::vector<double>> seconds;
   std::vector<int> used;
   for (std::size_t t = 0; t < counts.size(); ++t) {
     if (counts[t] == 0) continue;
-    seconds.push_back(layers(spec, samples, DeviceTypeId{t}));
+    seconds.push_back(layers(spec, key, DeviceTypeId{t}));
     used.push_back(counts[t]);
   }
   double longest = 0;  // A layer is not split.
@@ -323,7 +364,9 @@ Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, const std::vecto
     for (const LayerSeconds& type : seconds) fastest = std::min(fastest, type[l]);
     longest = std::max(longest, fastest);
   }
-  return entry->second = Seconds{std::max(longest, bounds::shared_work(seconds, used))};
+  const Seconds bound{std::max(longest, bounds::shared_work(seconds, used))};
+  bounds_.emplace(std::pair(key, counts), bound);
+  return bound / turns;
 }
 
 }  // namespace stagecraft

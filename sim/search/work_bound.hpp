@@ -1,8 +1,8 @@
 #pragma once
 
+#include <compare>
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "sim/cluster/link_collectives.hpp"
@@ -31,14 +31,22 @@ class WorkBound {
   using LayerSeconds = std::vector<double>;
   /// Whether costs of layers contain collectives that may be shorter.
   bool has_played_collectives(const PlanSpec&) const;
-  const LayerSeconds& layers(const PlanSpec&, int samples, DeviceTypeId);
+  /// What the price of a layer depends on. Collectives cross nodes or not, depending on replicas and ranks.
+  struct LayerKey {
+    int samples, recomputation, replicas, ranks;
+    std::string group;  ///< group_text().
+
+    auto operator<=>(const LayerKey&) const = default;
+  };
+  LayerKey key_of(const PlanSpec&, int ranks, int samples) const;
+  const LayerSeconds& layers(const PlanSpec&, const LayerKey&, DeviceTypeId);
 
   const PlannedExperiment& configured_;
-  /// [samples of a replica, kind of recomputation, degrees and sharding, type]
-  std::map<std::tuple<int, int, std::string, DeviceTypeId>, LayerSeconds> layers_;
-  std::map<std::tuple<int, int, std::string, std::vector<int>>, Seconds> bounds_;
-  std::map<std::pair<int, int>, Bytes> stashes_;  ///< [samples, kind of recomputation]
-  Bytes resident_;                                ///< Weights, gradients and optimizer states of the whole model.
+  IdVector<LayerId, LayerId> alike_;  ///< The first layer that costs the same.
+  std::map<std::pair<LayerKey, DeviceTypeId>, LayerSeconds> layers_;
+  std::map<std::pair<LayerKey, std::vector<int>>, Seconds> bounds_;  ///< [key, ranks of each type]
+  std::map<std::pair<int, int>, Bytes> stashes_;                     ///< [samples, kind of recomputation]
+  Bytes resident_;  ///< Weights, gradients and optimizer states of the whole model.
 };
 
 /// What the devices of a plan do and keep whatever the order of work.

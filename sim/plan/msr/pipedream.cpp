@@ -68,7 +68,7 @@ double period_of(const Workload& work, const std::vector<FoundStage>& stages, co
 
 double period_of(const MixedWork& mixed, const std::vector<FoundStage>& stages, const PipeDreamOptions& options) {
   STAGECRAFT_CHECK(options.levels.size() == 1);
-  const Rates rates{options.levels.front().bandwidth, options.formula, options.transfers};
+  const Rates rates{options.levels.front().bandwidth, options.formula, options.transfers, options.trains};
   const Workload& work = mixed.work.front();
   double period = 0;
   int machines = 0;
@@ -149,7 +149,7 @@ std::optional<FoundPipeline> search_pipedream(const MixedWork& mixed, const Pipe
   for (std::size_t t = 0; t < mixed.work.size(); ++t)
     inside.push_back(search_inside(mixed.work[t], options, nested ? inner[t] : std::vector<Level>{}));
   for (std::size_t t = 0; t < mixed.work.size(); ++t) run(inside[t], mixed.work[t]);
-  const Rates rates{level.bandwidth, options.formula, options.transfers};
+  const Rates rates{level.bandwidth, options.formula, options.transfers, options.trains};
   const int sharing = nested ? inner.front().back().machines : 1;
 
   const auto seconds = [&](int from, int to, const DeviceMix& mix, int machines_after) {

@@ -31,6 +31,7 @@ struct PipeDreamOptions {
   bool straight = false;         ///< Every stage has one replica.
   bool fewer = false;            ///< Machines may stand idle.
   std::optional<double> memory;  ///< Bytes of a machine, a limit on what the released code counts.
+  bool trains = true;            ///< False: no gradient is sent or summed, and only one version of weights is kept.
 };
 
 /// The layers between two cuts, on these devices.

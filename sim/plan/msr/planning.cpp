@@ -205,6 +205,12 @@ std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checke
   return read;
 }
 
+PipeDreamOptions pipedream_rules(const PlannerInput& input) {
+  PipeDreamOptions rules = input.options.options<PipeDreamPlannerOptions>().rules;
+  rules.trains = input.trains;
+  return rules;
+}
+
 Planned planned(const PlannerInput& input, const Workload& work, const FoundPipeline& pipeline,
                 const std::vector<DeviceId>& devices) {
   Planned result;
@@ -222,12 +228,13 @@ Planned planned(const PlannerInput& input, const Workload& work, const FoundPipe
     MemoryUnits units;
     for (const int layer : work.cuts.layers_between(one.from, one.to)) {
       stage.shape.layers.push_back(LayerId{layer});
-      units += layer_memory(input.model, LayerId{layer}, Recomputation::None, size);
+      units += kept_memory(input, layer_memory(input.model, LayerId{layer}, Recomputation::None, size));
     }
     std::vector<DeviceId> placed;
     for (const int device : one.devices) placed.push_back(devices[device]);
     stage.place_on(std::move(placed));
-    result.memory = std::max(result.memory, stage_memory(units, in_flight, in_flight).total());
+    const int versions = input.trains ? in_flight : 1;
+    result.memory = std::max(result.memory, stage_memory(units, in_flight, versions).total());
     result.plan.stages.push_back(std::move(stage));
   }
   finish_plan(result.plan, input, false);

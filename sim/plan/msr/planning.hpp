@@ -71,6 +71,8 @@ struct PipeDreamPlannerOptions : CutOptions {
   std::optional<std::vector<Bandwidth>> bandwidth;  ///< Rate of each of these levels.
 };
 std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checked, const Cluster&);
+/// These options without levels, for the run of the input.
+PipeDreamOptions pipedream_rules(const PlannerInput&);
 
 /// The plan of a pipeline with the memory of its workers: a stage that has w micro-batches in flight keeps w versions
 /// of its weights and w stashes (PipeDream, section 3.3), where w = ceil((machines from this stage on) / replicas).

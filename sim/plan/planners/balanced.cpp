@@ -36,11 +36,12 @@ const config::MapSpec kBalancedFields = chain_fields("Consecutive stages with th
 
 constexpr Bytes kLargestTable{double(1 << 30)};
 
-LayerSums sums_of(const CostTable& costs, const StageShape& shape, DeviceTypeId type, double samples) {
+LayerSums sums_of(const PlannerInput& input, const StageShape& shape, DeviceTypeId type, double samples) {
   LayerSums sums{0};
-  for (const LayerId i : costs.model().layers.ids()) {
-    const LayerCost cost = costs.at(i, shape, type, samples);
-    const Seconds time = cost.forward * (1 + recomputed_share(shape.recomputation, cost)) + cost.backward();
+  for (const LayerId i : input.model.layers.ids()) {
+    const LayerCost cost = input.costs.at(i, shape, type, samples);
+    const double again = input.trains ? recomputed_share(shape.recomputation, cost) : 0;
+    const Seconds time = cost.forward * (1 + again) + cost.backward();
     sums.push_back(sums.back() + time.value);
   }
   return sums;
@@ -144,7 +145,7 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
       const DeviceTypeId type = input.cluster.devices[device].type;
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       LayerSums& layer_sums = sums_by_type[{type, samples}];
-      if (layer_sums.empty()) layer_sums = sums_of(input.costs, stage.shape, type, static_cast<double>(samples));
+      if (layer_sums.empty()) layer_sums = sums_of(input, stage.shape, type, static_cast<double>(samples));
       sums[s % count].push_back(&layer_sums);
       devices[device.value].push_back({s % count, &layer_sums, part});
       shared |= devices[device.value].size() > 1;

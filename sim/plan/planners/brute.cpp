@@ -14,7 +14,7 @@ Planned plan_brute(const PlannerInput& input) {
   const msr::Types types = msr::types_of(input.cluster, devices);
   const msr::MixedWork mixed = msr::workload_of(input, types);
   const msr::Workload& work = mixed.work.front();
-  msr::PipeDreamOptions options = input.options.options<msr::PipeDreamPlannerOptions>().rules;
+  msr::PipeDreamOptions options = msr::pipedream_rules(input);
   const auto machines = static_cast<int>(devices.size());
   options.levels = {{machines, msr::flat_bandwidth(input, devices), std::min(machines, msr::most_replicas(input)),
                      msr::shared_micro_batches(input)}};

@@ -139,7 +139,7 @@ Planned plan_pipedream(const PlannerInput& input) {
   const msr::Types types = msr::types_of(input.cluster, devices);
   const msr::MixedWork mixed = msr::workload_of(input, types);
   const msr::Workload& work = mixed.work.front();
-  msr::PipeDreamOptions options = own_options(input).rules;
+  msr::PipeDreamOptions options = msr::pipedream_rules(input);
   options.levels = levels_of(input, devices, machines_of(input, devices, types));
   const auto search = [&] {
     return types.mixed() ? search_mixed(input, devices, types, mixed, options) : msr::search_pipedream(work, options);

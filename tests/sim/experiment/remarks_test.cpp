@@ -17,13 +17,16 @@ std::vector<std::string> remarks_of(const std::string& file, const std::vector<s
 TEST_CASE("idle devices of a schedule are counted, with the stages that would use them") {
   const std::vector<std::string> notes = remarks_of("gpt-1f1b-16", {"model.tied=false"}),
                                  half = remarks_of("gpt-1f1b-16", {"model.tied=false", "run.schedule=interleaved"}),
+                                 deep = remarks_of("gpt-1f1b-16",
+                                                   {"model.tied=false", "run.schedule=interleaved", "model.layers=32"}),
                                  few = remarks_of("gpt-1f1b-16", {"model.tied=false", "plan.stages=4"}),
                                  whole = remarks_of("gpt-1f1b-16", {"model.tied=false", "run.schedule=interleaved",
                                                                     "plan.stages=32", "model.layers=32"});
   CHECK(notes.empty());
   CHECK(whole.empty());
-  CHECK(half == std::vector<std::string>{"8 of 16 devices have nothing to do: interleaved puts 2 stages on a device, "
-                                         "plan.stages=32 would use all"});
+  CHECK(half == std::vector<std::string>{"8 of 16 devices have nothing to do"});  // 26 layers make no 32 stages.
+  CHECK(deep == std::vector<std::string>{"8 of 16 devices have nothing to do: interleaved puts 2 stages on a device; "
+                                         "--set plan.stages=32 uses all"});
   CHECK(few == std::vector<std::string>{"12 of 16 devices have nothing to do"});
 }
 

@@ -254,7 +254,12 @@ Planned plan_with(const ModelGraph& model, const Cluster& cluster, const std::st
   const PlannerDef& def = get_from(planners::catalog(), "planner", "edgepipe");
   const config::Value options = test::checked(yaml, *def.fields);
   const CostTable costs(model, cluster);
-  return def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), micro_batches});
+  return def.plan({.model = model,
+                   .cluster = cluster,
+                   .costs = costs,
+                   .options = test::plan_spec(def, options, cluster),
+                   .micro_batches = micro_batches,
+                   .trains = false});
 }
 
 /// Stages as text: "d2 l0-l1, d0 l2".
