@@ -269,7 +269,7 @@ class VariantMaker {
       v.amount = objective_.is_time() ? v.bound.value : v.micro_batches * bound.amount;
       return;
     }
-    v.bound = v.micro_batches * work_.micro_batch(v.plan, ranks, devices);
+    v.bound = v.micro_batches * work_.micro_batch(v.plan, ranks, v.both_ways ? 2 : 1, devices);
     AmountBound amount = objective_.of_devices(devices);
     if (objective_.has_work_prices()) amount.fixed += v.micro_batches * work_.price(v.plan, ranks, devices, objective_);
     v.amount = amount.at(v.bound);
