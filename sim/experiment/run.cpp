@@ -71,14 +71,14 @@ void set_group_sizes(CompiledExperiment& c) {
 
 /// What remains of the ops of a stage where their collectives are instructions of their own.
 StageParts parts_of(const StageCost& cost) {
-  if (!cost.collectives) return {cost.passes, cost.update_parts};
-  const EachPass<TimeByClass>& c = cost.collectives->compute;
-  return {{.forward = c.forward,
-           .input_gradient = c.input_gradient,
-           .weight_gradient = c.weight_gradient,
-           .backward = c.backward,
-           .recompute = c.recompute},
-          cost.collectives->flows ? cost.collectives->update_compute : cost.update_parts};
+  const Written written = cost.written();
+  const LayerPasses& p = cost.passes;
+  return {{.forward = in_op(p.forward, written),
+           .input_gradient = in_op(p.input_gradient, written),
+           .weight_gradient = in_op(p.weight_gradient, written),
+           .backward = in_op(p.backward, written),
+           .recompute = in_op(p.recompute, written)},
+          in_op(cost.update_parts, written)};
 }
 
 /// The rate that the utilization of a device refers to: that of the number format of the run, or without rules for

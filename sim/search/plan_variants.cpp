@@ -300,22 +300,13 @@ class VariantMaker {
     v.devices = static_cast<int>(devices.size());
     v.device_types = parts_.device_text(devices);
     try {
-      set_bounds(v, ranks, ranks > 0 ? in_rank_order(v.plan, ranks, devices) : devices);
+      set_bounds(v, ranks, devices);
     } catch (const InputError&) {  // A layer cannot be divided so.
       return;
     }
     const bool is_whole = v.plan.group.group() == 1 && v.plan.sharding == StateSharding::None;
     if (ranks > 0 && is_whole) v.memory = work_.memory(v.plan, ranks);  // Its bound knows undivided states alone.
     made_.list.push_back(std::move(v));
-  }
-
-  /// The devices of a rank one after the other, also with an order of ranks that puts them elsewhere.
-  static std::vector<DeviceId> in_rank_order(const PlanSpec& spec, int ranks, const std::vector<DeviceId>& devices) {
-    if (spec.order.axes == RankOrder{}.axes) return devices;
-    std::vector<DeviceId> ordered;
-    for (const std::vector<int>& positions : positions_of_ranks(spec.shape(ranks).degrees))
-      for (const int i : positions) ordered.push_back(devices[i]);
-    return ordered;
   }
 
   void set_bounds(PlanVariant& v, int ranks, const std::vector<DeviceId>& devices) {
@@ -325,7 +316,7 @@ class VariantMaker {
       v.amount = objective_.is_time() ? v.bound.value : v.micro_batches * bound.amount;
       return;
     }
-    v.bound = v.micro_batches * work_.micro_batch(v.plan, ranks, devices);
+    v.bound = v.micro_batches * work_.micro_batch(v.plan, ranks, v.both_ways ? 2 : 1, devices);
     AmountBound amount = objective_.of_devices(devices);
     if (objective_.has_work_prices()) amount.fixed += v.micro_batches * work_.price(v.plan, ranks, devices, objective_);
     v.amount = amount.at(v.bound);

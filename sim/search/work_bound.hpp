@@ -1,8 +1,8 @@
 #pragma once
 
-#include <compare>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sim/cluster/link_collectives.hpp"
@@ -17,8 +17,9 @@ class WorkBound {
  public:
   explicit WorkBound(const PlannedExperiment&);
 
-  /// A chain of stages on `ranks` equal shares of these devices, in this order, for one micro-batch.
-  Seconds micro_batch(const PlanSpec&, int ranks, const std::vector<DeviceId>& devices);
+  /// A chain of stages on `ranks` equal shares of these devices, in this order, for one micro-batch. `copies` of every
+  /// stage divide the micro-batches: 2 where a schedule runs the model in both directions.
+  Seconds micro_batch(const PlanSpec&, int ranks, int copies, const std::vector<DeviceId>& devices);
 
   /// What the work of a micro-batch adds at least to the amount of the objective, on the same devices.
   double price(const PlanSpec&, int ranks, const std::vector<DeviceId>& devices, const SearchObjective&);
@@ -28,24 +29,21 @@ class WorkBound {
   Bytes memory(const PlanSpec&, int ranks);
 
  private:
-  using LayerSeconds = std::vector<double>;
-  /// Whether costs of layers contain collectives that may be shorter.
-  bool has_played_collectives(const PlanSpec&) const;
-  /// What the price of a layer depends on. Collectives cross nodes or not, depending on replicas and ranks.
-  struct LayerKey {
-    int samples, recomputation, replicas, ranks;
-    std::string group;  ///< group_text().
-
-    auto operator<=>(const LayerKey&) const = default;
+  /// What the layers add to the work of a device for each micro-batch, in seconds.
+  struct LayerSeconds {
+    std::vector<double> least;         ///< No order of work takes less.
+    std::vector<double> instructions;  ///< Without the collectives that are instructions, in full power.
   };
-  LayerKey key_of(const PlanSpec&, int ranks, int samples) const;
-  const LayerSeconds& layers(const PlanSpec&, const LayerKey&, DeviceTypeId);
+  /// Samples of a replica, kind of recomputation, degrees and sharding.
+  using LayerKey = std::tuple<int, int, std::string>;
+  static LayerKey layer_key(const PlanSpec&, int ranks, int samples);
+  const LayerSeconds& layers(const PlanSpec&, int ranks, int samples, DeviceTypeId);
 
   const PlannedExperiment& configured_;
   IdVector<LayerId, LayerId> alike_;  ///< The first layer that costs the same.
   std::map<std::pair<LayerKey, DeviceTypeId>, LayerSeconds> layers_;
-  std::map<std::pair<LayerKey, std::vector<int>>, Seconds> bounds_;  ///< [key, ranks of each type]
-  std::map<std::pair<int, int>, Bytes> stashes_;                     ///< [samples, kind of recomputation]
+  std::map<std::tuple<LayerKey, int, std::vector<int>>, Seconds> bounds_;  ///< [, copies, ranks by type]
+  std::map<std::pair<int, int>, Bytes> stashes_;                           ///< [samples, kind of recomputation]
   Bytes resident_;  ///< Weights, gradients and optimizer states of the whole model.
 };
 

@@ -44,8 +44,9 @@ constexpr Term kTerms[] = {
     {"slow-device|uneven-replicas",
      "A device that computes longer than the fastest devices of the plan would, or than another replica of its stage."},
     {"slow-link|shared-link|placement",
-     "Messages between stages that devices wait for: on one link, on a link that several pairs of devices share, or "
-     "between nodes that another order of the devices would not cross."},
+     "What devices wait for on the network: messages between stages on one link, or collectives of groups on a link "
+     "slower than the others; messages on a link that several pairs of devices share; messages between nodes that "
+     "another order of the devices would not cross."},
     {"machine",
      "In a measured run: the time in which devices do nothing although their input is there, such as other work of the "
      "machine."},

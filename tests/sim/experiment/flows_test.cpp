@@ -322,11 +322,11 @@ TEST_CASE("gathers of weights that a stack starts ahead run next to the computat
     }
     return sum;
   };
-  const double forward = std::max(s.compute.forward.total().value, wire(s.passes.forward));
-  const double backward = std::max(s.compute.backward.total().value, wire(s.passes.backward));
+  const OpTimes computation = computation_times(c.costs.at(StageId{0}, 0));
+  const double forward = std::max(computation.forward.value, wire(s.passes.forward));
+  const double backward = std::max(computation.backward.value, wire(s.passes.backward));
   CHECK(wire(s.passes.backward) > wire(s.passes.forward));
-  CHECK(length(c, "ideal") ==
-        doctest::Approx(2 * (4 * (forward + backward) + s.update_compute.total().value)).epsilon(1e-9));
+  CHECK(length(c, "ideal") == doctest::Approx(2 * (4 * (forward + backward) + computation.update.value)).epsilon(1e-9));
 }
 
 TEST_CASE("what cannot be played as messages is refused with a reason") {
