@@ -258,8 +258,8 @@ std::vector<std::int32_t> ProgramWriter::open_group_shapes(const Reduction& redu
   return shapes;
 }
 
-/// A stage and its twin have equal meshes, and their n-th groups have the same parameters. In the middle of an odd number
-/// of ranks both are on the same devices, which add up their gradients without messages.
+/// A stage and its twin have equal meshes, and their n-th groups have the same parameters. In the middle of an odd
+/// number of ranks both are on the same devices, which add up their gradients without messages.
 std::int32_t ProgramWriter::open_sum_shape(const Reduction& reduction, const OpCollective& sum, Bytes bytes) {
   for (const std::vector<DeviceId>& group : reduction.groups) open_collective_streams(group);
   std::vector<DeviceGroup> groups = groups_of(plan_.stage(reduction.stages.front()), sum, options_.node_of);

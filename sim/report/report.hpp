@@ -58,7 +58,7 @@ struct Report {
   TimeClasses time;
   double bubble = 0;         ///< Its share that is waiting for other stages: TimeClasses::bubble.
   double fill = 0;           ///< Share of the first iteration in which the pipeline fills, mean over the used devices.
-  double drain = 0;          ///< The same where it drains.
+  double drain = 0;          ///< Share of the first iteration in which it drains.
   double steady_bubble = 0;  ///< Share of a period in which the busiest device is not busy.
   double throughput = 0;     ///< Samples per second at the period.
   Joules energy;             ///< Zero when the cluster gives no power figures.

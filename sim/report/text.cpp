@@ -132,9 +132,8 @@ std::string summary_text(const Program& program, const Report& report, const Clu
     const LinkReport& l = report.links.front();
     text +=
         row(measured ? "busiest link, planned" : "busiest link", percent(l.utilisation),
-            fmt::format(
-                "{}, {} in all{}", cluster.links[l.link].name, to_text(l.traffic),
-                unrouted_collectives_text(program).empty() ? "" : "; " + unrouted_collectives_text(program)));
+            fmt::format("{}, {} in all{}", cluster.links[l.link].name, to_text(l.traffic),
+                        unrouted_collectives_text(program).empty() ? "" : "; " + unrouted_collectives_text(program)));
   }
   if (report.energy.value > 0)
     text += row("energy", to_text(report.energy), fmt::format("in {}", to_text(report.length)));

@@ -92,7 +92,7 @@ std::string to_text(const TimeClasses& c, bool has_software) {
     parts.emplace_back(c.bubble, "bubble");
     parts.emplace_back(c.unexplained, "unexplained");
   } else {
-    for (const MainTimeClass& one : main_time_classes()) parts.emplace_back(one.of(c), one.name);
+    for (const MainTimeClass& one : main_time_classes()) parts.emplace_back(one.seconds(c), one.name);
   }
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
@@ -112,7 +112,7 @@ Json classes_json(const TimeClasses& classes) {
 
 Json main_classes_json(const TimeClasses& classes) {
   Json json = JsonObject{};
-  for (const MainTimeClass& c : main_time_classes()) json[std::string(c.key)] = c.of(classes).value;
+  for (const MainTimeClass& c : main_time_classes()) json[std::string(c.key)] = c.seconds(classes).value;
   return json;
 }
 

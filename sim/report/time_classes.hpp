@@ -29,7 +29,7 @@ inline Seconds exposed_communication(const TimeClasses& c) { return c.spent.coll
 /// One of the few classes of time that people compare: its name in text and in files, and what it contains.
 struct MainTimeClass {
   std::string_view name, key, contents;
-  Seconds (*of)(const TimeClasses&);
+  Seconds (*seconds)(const TimeClasses&);
 };
 /// They sum to the period as well.
 std::span<const MainTimeClass> main_time_classes();

@@ -151,7 +151,7 @@ TEST_CASE("on an idle network every class of time is the same with collectives a
     }
 }
 
-// With one stage nobody waits for another stage, so all that shared cards add is exposed collectives.
+// With one stage no device waits for another stage, so all that shared cards add is exposed collectives.
 TEST_CASE("what collectives take longer on shared links is exposed collectives, and no bubble") {
   for (const char* plan :
        {"stages: 1, replicas: 4, group: {tensor: 4}, shard: optimizer",

@@ -111,7 +111,8 @@ TEST_CASE("work and the causes of idle time sum to the length of the run, and th
     const double length = run->report.length.value;
     for (const DeviceReport& d : run->report.devices) {
       const IdleTimes& i = d.idle;
-      for (const Seconds part : {i.start_up, i.input, i.drain, i.exposed.total(), i.receiver, i.other}) CHECK(part.value >= 0);
+      for (const Seconds part : {i.start_up, i.input, i.drain, i.exposed.total(), i.receiver, i.other})
+        CHECK(part.value >= 0);
       CHECK(i.total().value + d.utilisation * length == doctest::Approx(d.used ? length : 0).epsilon(1e-9));
       CHECK(i.other.value <= 1e-9 * length);
       if (d.used) CHECK(d.time.total().value == doctest::Approx(run->report.period.value).epsilon(1e-9));
@@ -119,9 +120,10 @@ TEST_CASE("work and the causes of idle time sum to the length of the run, and th
       not_taken += i.receiver.value > 0;
     }
     double sum = 0;
-    for (const MainTimeClass& one : main_time_classes()) sum += one.of(run->report.time).value;
+    for (const MainTimeClass& one : main_time_classes()) sum += one.seconds(run->report.time).value;
     CHECK(sum == doctest::Approx(run->report.period.value).epsilon(1e-9));
-    CHECK(run->report.bubble * run->report.period.value == doctest::Approx(run->report.time.bubble.value).epsilon(1e-9));
+    CHECK(run->report.bubble * run->report.period.value ==
+          doctest::Approx(run->report.time.bubble.value).epsilon(1e-9));
   }
   CHECK(seen > 150);
   CHECK(not_taken > 0);
