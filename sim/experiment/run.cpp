@@ -190,7 +190,7 @@ CompiledExperiment compile(PlannedExperiment planned) {
   stop_point();
   throw_if_any(
       validate(c.schedule, c.plan, {.iterations = e.run.lowering.iterations, .trains = e.schedule.def->trains}),
-      e.schedule.name(), *e.schedule.options);
+      "schedule '" + e.schedule.name() + "'");
   with_error_context(*e.source, "run", [&](const Value&) {
     const Activity activity(fmt::format("lowering {} ops", c.schedule.op_count()));
     LoweringOptions options = e.run.lowering;
