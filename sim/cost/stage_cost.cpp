@@ -340,16 +340,16 @@ OpTimes times_in_op(const StageCost& c) { return times_without(c, c.written()); 
 OpTimes computation_times(const StageCost& c) { return times_without(c, Written::All); }
 
 OpTimes least_times(const StageCost& c) {
-  OpTimes least = times_in_op(c);
-  if (!c.collectives) return least;
+  OpTimes times = times_in_op(c);
+  if (!c.collectives) return times;
   const LayerPasses& p = c.passes;
   const EachPass<OpCollectives>& lists = c.collectives->passes;
-  least.forward = c.collectives->least_time(p.forward, lists.forward);
-  least.input_gradient = c.collectives->least_time(p.input_gradient, lists.input_gradient);
-  least.weight_gradient = c.collectives->least_time(p.weight_gradient, lists.weight_gradient);
-  least.backward = c.collectives->least_time(p.backward, lists.backward);
-  least.recompute = c.collectives->least_time(p.recompute, lists.recompute);
-  return least;
+  times.forward = c.collectives->least_time(p.forward, lists.forward);
+  times.input_gradient = c.collectives->least_time(p.input_gradient, lists.input_gradient);
+  times.weight_gradient = c.collectives->least_time(p.weight_gradient, lists.weight_gradient);
+  times.backward = c.collectives->least_time(p.backward, lists.backward);
+  times.recompute = c.collectives->least_time(p.recompute, lists.recompute);
+  return times;
 }
 
 EachPass<OpCollectives> layer_collectives(const CostTable& costs, const StageShape& stage, DeviceTypeId type,

@@ -167,7 +167,7 @@ class ProgramWriter {
   IdVector<DeviceId, std::vector<InstructionId>> late_;    ///< Collectives that run next to the op after it.
   IdVector<DeviceId, StreamId> group_stream_;
   bool shares_memory_ = false;
-  std::vector<OpTimes> op_times_;  ///< Of each of the costs: the times of ops as instructions.
+  std::vector<OpTimes> op_times_;  ///< [cost]: the times of its ops as instructions.
   Program program_;
 };
 

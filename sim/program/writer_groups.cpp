@@ -56,7 +56,8 @@ void ProgramWriter::find_leaders() {
   }
 }
 
-/// Messages of collectives are those of the first replica; where collectives have a cost, each replica has its own.
+/// Collectives that are messages move what the first replica has; where collectives have a cost, each replica has its
+/// own.
 const StageCollectives* ProgramWriter::collectives_on(StageId s, DeviceId device) const {
   const StageCollectives* c = cost(s, 0).collectives.get();
   if (c == nullptr || c->flows) return c;

@@ -57,9 +57,9 @@ class UntriedPlans {
   }
 
   std::set<int> values(const std::function<int(const PlanVariant&)>& value) const {
-    std::set<int> all;
-    for (const PlanVariant& v : variants_) all.insert(value(v));
-    return all;
+    std::set<int> different;
+    for (const PlanVariant& v : variants_) different.insert(value(v));
+    return different;
   }
 
   /// The exhaustive `brute` finds what `pipedream` finds.

@@ -296,28 +296,29 @@ WorkBound::LayerKey WorkBound::layer_key(const PlanSpec& spec, int ranks, int sa
   // Groups inside of a replica are where they are whatever comes after them; groups of replicas are not.
   const bool is_usual_order = spec.order.axes == RankOrder{}.axes;
   const bool counts = !is_usual_order || spec.shape(ranks).sums_each_pass();
-  const std::string all = counts ? fmt::format(" x {} replicas x {} ranks", spec.replicas, ranks) : std::string();
-  return {samples, static_cast<int>(spec.recompute.value_or(Recomputation::None)), group_text(spec) + all};
+  const std::string data_group =
+      counts ? fmt::format(" x {} replicas x {} ranks", spec.replicas, ranks) : std::string();
+  return {samples, static_cast<int>(spec.recompute.value_or(Recomputation::None)), group_text(spec) + data_group};
 }
 
 const WorkBound::LayerSeconds& WorkBound::layers(const PlanSpec& spec, int ranks, int samples, DeviceTypeId type) {
-  LayerSeconds& known = layers_[{layer_key(spec, ranks, samples), type}];
-  if (!known.least.empty()) return known;
+  LayerSeconds& cached = layers_[{layer_key(spec, ranks, samples), type}];
+  if (!cached.lower_bound.empty()) return cached;
   LayerSeconds times;  // A layer that cannot be divided so ends this before anything is known.
   StageShape shape = spec.shape(ranks);
   shape.recomputation = spec.recompute.value_or(Recomputation::None);
   const auto seconds = [](const OpTimes& t) { return (t.forward + backward_of(t)).value; };
   for (const LayerId l : alike_.ids()) {
     if (alike_[l] != l) {
-      times.least.push_back(times.least[alike_[l].value]);
+      times.lower_bound.push_back(times.lower_bound[alike_[l].value]);
       times.instructions.push_back(times.instructions[alike_[l].value]);
       continue;
     }
     const StageCost c = layer_cost(*configured_.experiment.costs, shape, l, type, samples);
-    times.least.push_back(seconds(least_times(c)));
+    times.lower_bound.push_back(seconds(least_times(c)));
     times.instructions.push_back(seconds(times_in_op(c)));
   }
-  return known = std::move(times);
+  return cached = std::move(times);
 }
 
 double WorkBound::price(const PlanSpec& spec, int ranks, const std::vector<DeviceId>& devices,
@@ -352,7 +353,7 @@ Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, int copies, cons
   std::vector<int> used;
   for (std::size_t t = 0; t < counts.size(); ++t) {
     if (counts[t] == 0) continue;
-    seconds.push_back(layers(spec, ranks, samples, DeviceTypeId{t}).least);
+    seconds.push_back(layers(spec, ranks, samples, DeviceTypeId{t}).lower_bound);
     used.push_back(counts[t]);
   }
   double longest = 0;  // A layer is not split, but each of its copies has a part of the micro-batches.

@@ -31,7 +31,7 @@ class WorkBound {
  private:
   /// What the layers add to the work of a device for each micro-batch, in seconds.
   struct LayerSeconds {
-    std::vector<double> least;         ///< No order of work takes less.
+    std::vector<double> lower_bound;   ///< No order of work takes less.
     std::vector<double> instructions;  ///< Without the collectives that are instructions, in full power.
   };
   /// Samples of a replica, kind of recomputation, degrees and sharding.

@@ -73,15 +73,15 @@ std::optional<int> following_stages(const Sweep& sweep, const SweepStep& setting
   SweepStep without = settings;
   std::erase_if(without, sets_schedule);
   without = joined(std::move(without), sweep.sets);
-  const PlacedSchedule own = schedule_with(sweep, without);
+  const PlacedSchedule usual = schedule_with(sweep, without);
   const PlacedSchedule now = schedule_with(sweep, joined(settings, sweep.sets));
   const Value stages = part_with(sweep, "plan.stages", without),
               placement = part_with(sweep, "plan.placement", without);
   const bool has_place = placement.is_scalar() && placement.text != "auto";
   std::string why;
   const std::optional<double> count = config::parse_number(stages.text, why);
-  if (now == own || has_place || !stages.is_scalar() || !count || *count < 1) return {};
-  const int before = static_cast<int>(*count), ranks = ranks_with(sweep, without, own, before);
+  if (now == usual || has_place || !stages.is_scalar() || !count || *count < 1) return {};
+  const int before = static_cast<int>(*count), ranks = ranks_with(sweep, without, usual, before);
   const int following = ranks * stages_on_rank(now.placing, before / ranks);
   return following == before ? std::optional<int>() : following;
 } catch (const InputError&) {  // The point says what is wrong with it when it runs.

@@ -16,8 +16,8 @@ DeviceGroups groups_of_passes(const Plan&);
 /// The groups that sum gradients, and gather weights.
 DeviceGroups groups_of_sums(const Plan&);
 
-/// One link that is slower than those of other members in the same position, if it explains most of the `cost` of the
-/// collectives of these groups. `collectives` begins its sentence.
+/// One link that is slower than the links of other members in the same position, if it explains most of the `cost` of
+/// the collectives of these groups. `collectives` begins its sentence.
 std::optional<Finding> slow_group_link(const DiagnosisInput&, const DeviceGroups&, const std::string& collectives,
                                        Seconds cost);
 

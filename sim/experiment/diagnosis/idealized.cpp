@@ -34,8 +34,8 @@ Seconds computation_of(const StageCost& cost) {
   return times.forward + times.backward;
 }
 
-/// The plan where it stands, with every replica on the type of device, among those of the plan, that computes it
-/// fastest. A type that cannot run some layer is left out.
+/// The plan where it stands, with every replica on the type of device that computes it fastest, among the types of the
+/// plan. A type that cannot run some layer is not tried.
 StageCosts fastest_costs(const CompiledExperiment& c, bool equal_links) {
   const CostTable& table = *c.experiment.costs;
   StageCosts fastest = equal_links ? stage_costs(c.plan, table, {.equal_links = true}) : c.costs;
@@ -134,20 +134,20 @@ IdealizedRuns::IdealizedRuns(const CompiledExperiment& compiled, const Outcome& 
 /// Collectives inside of ops take what the program says, also while devices are slow: the rest is computation.
 void IdealizedRuns::measure_computation() {
   const Program& program = compiled_.program;
-  const OpTimesOfCosts own(compiled_.costs), fast(fastest_costs(compiled_, false));
+  const OpTimesOfCosts planned(compiled_.costs), fast(fastest_costs(compiled_, false));
   IdVector<DeviceId, Seconds> fastest(program.devices);
   for (const InstructionId n : program.instructions.ids()) {
     const Instruction& i = program.at(n);
     if (!i.is_compute()) continue;
     const Seconds took{outcome_.timeline.end[n] - outcome_.timeline.start[n]};
     const auto cost = cost_of_device_.find({i.stage, i.device});
-    const Seconds in_op = cost == cost_of_device_.end() ? Seconds{} : time_of(own.in_op[cost->second], i.kind);
+    const Seconds in_op = cost == cost_of_device_.end() ? Seconds{} : time_of(planned.in_op[cost->second], i.kind);
     if (in_op.value <= 0) {
       computation_[i.device] += took, fastest[i.device] += i.duration;
       continue;
     }
     const auto share = [&](const std::vector<OpTimes>& times) { return time_of(times[cost->second], i.kind) / in_op; };
-    computation_[i.device] += took - (1 - share(own.computation)) * i.duration;
+    computation_[i.device] += took - (1 - share(planned.computation)) * i.duration;
     fastest[i.device] += share(fast.computation) * i.duration;
   }
   for (const DeviceId d : computation_.ids()) {
@@ -159,7 +159,7 @@ void IdealizedRuns::measure_computation() {
 /// Durations of computation on the fastest types of devices, or with equal links, or both.
 IdVector<InstructionId, Seconds> IdealizedRuns::durations(bool fast_types, bool equal_links) const {
   const Program& program = compiled_.program;
-  const OpTimesOfCosts own(compiled_.costs);
+  const OpTimesOfCosts planned(compiled_.costs);
   const OpTimesOfCosts priced(
       fast_types ? fastest_costs(compiled_, equal_links)
                  : stage_costs(compiled_.plan, *compiled_.experiment.costs, {.equal_links = equal_links}));
@@ -168,7 +168,8 @@ IdVector<InstructionId, Seconds> IdealizedRuns::durations(bool fast_types, bool 
     durations.push_back(i.duration);
     const auto cost = cost_of_device_.find({i.stage, i.device});
     if (!i.is_compute() || cost == cost_of_device_.end()) continue;
-    const Seconds now = time_of(own.in_op[cost->second], i.kind), then = time_of(priced.in_op[cost->second], i.kind);
+    const Seconds now = time_of(planned.in_op[cost->second], i.kind),
+                  then = time_of(priced.in_op[cost->second], i.kind);
     if (now.value > 0) durations.back() = (then / now) * i.duration;
   }
   return durations;

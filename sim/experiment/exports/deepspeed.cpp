@@ -69,9 +69,9 @@ class DeepspeedWriter {
 
   /// PipelineModule recomputes this number of layers of a stage at once; no stage has more than all.
   std::string recomputation_text() const {
-    const bool all = shape_.recomputes_all();
-    if (!all && !shape_.recomputes_layers()) return "";
-    return fmt::format(", \"activation_checkpoint_interval\": {}", all ? p_.model().layers.size() : 1);
+    const bool whole = shape_.recomputes_all();
+    if (!whole && !shape_.recomputes_layers()) return "";
+    return fmt::format(", \"activation_checkpoint_interval\": {}", whole ? p_.model().layers.size() : 1);
   }
 
   void add_notes() {

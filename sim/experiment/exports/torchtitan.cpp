@@ -16,7 +16,7 @@ constexpr const char* kBuildsMesh = "torchtitan refuses this when it makes the d
 
 struct TorchtitanSchedule {
   const char *name, *theirs;
-  int fewest, most;  ///< Stages of each rank.
+  int min_stages, max_stages;  ///< Stages of each rank.
 };
 
 constexpr TorchtitanSchedule kTorchtitanSchedules[] = {{"1f1b", "1F1B", 1, 1},
@@ -66,13 +66,13 @@ class TorchtitanWriter {
       return refusals_.add(fmt::format("torchtitan does not run the schedule '{}'", name),
                            "1f1b, gpipe, interleaved, interleaved-zb or zb-v");
     const int chunks = p_.plan.stage_count() / ranks_, count = micro_batch_count(p_);
-    if (chunks < schedule_->fewest || chunks > schedule_->most)
+    if (chunks < schedule_->min_stages || chunks > schedule_->max_stages)
       refusals_.add(
           fmt::format("{}{} on each rank with {}", kBuildsSchedule, pluralize(chunks, "stage"), schedule_->theirs),
-          fmt::format("{}{} on each rank", schedule_->fewest == schedule_->most ? "" : "at least ",
-                      pluralize(schedule_->fewest, "stage")),
+          fmt::format("{}{} on each rank", schedule_->min_stages == schedule_->max_stages ? "" : "at least ",
+                      pluralize(schedule_->min_stages, "stage")),
           "stages");
-    if (schedule_->most == 1 && count < ranks_)
+    if (schedule_->max_stages == 1 && count < ranks_)
       refusals_.add(
           fmt::format("{}{} on {}", kBuildsSchedule, pluralize(count, "micro-batch", "es"), pluralize(ranks_, "stage")),
           fmt::format("run.micro_batches: {}", ranks_));

@@ -75,7 +75,12 @@ bool is_noted(const TrainingSetup& s, const std::string& option) {
 }  // namespace
 
 MegatronArguments::MegatronArguments(const std::string& text, const std::string& file) : file_(file) {
-  ShellScript script = read_shell(text);
+  ShellScript script;
+  try {
+    script = read_shell(text);
+  } catch (const InputError& e) {
+    refuse_all(e.problems().front().message, e.problems().front().help);
+  }
   values_ = std::move(script.values);
   for (const ShellCommand& command : script.commands) read_command(split_words(command));
   if (!problems_.empty()) throw InputError(std::move(problems_));

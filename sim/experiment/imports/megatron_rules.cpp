@@ -161,7 +161,7 @@ class RuleCheck {
             kAsserts, "experts with biases are not divided by expert tensor parallelism",
             "--expert-tensor-parallel-size 1, or --disable-bias-linear");
     if (replicas_ > 0) {
-      const std::int64_t devices = replicas_ * s_.tensor * s_.context;  // Of one pipeline rank.
+      const std::int64_t devices = replicas_ * s_.tensor * s_.context;  // One pipeline rank has these.
       require(devices % each == 0, "expert-devices", "expert-model-parallel-size", kGroups,
               fmt::format("expert tensor {} x expert {} x {} does not divide {}", s_.expert_tensor, s_.expert,
                           pluralize(s_.ranks, "pipeline rank"), pluralize(devices * s_.ranks, "GPU")),

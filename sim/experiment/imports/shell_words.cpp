@@ -89,7 +89,7 @@ class ShellReader {
   }
 
   [[noreturn]] static void too_long() {
-    throw InputError("values that contain each other make the arguments too long",
+    throw InputError("the words are too long where variables have their values",
                      "give the arguments themselves in place of the script");
   }
 

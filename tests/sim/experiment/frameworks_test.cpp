@@ -220,13 +220,15 @@ TEST_CASE("what Megatron-LM refuses is not written, and the smallest change that
                    "{name: interleaved, chunks: 2" + group + "}", "llama-3-8b",
                    {fmt::format("run.micro_batches={}", micro_batches)});
   };
-  CHECK(refuses(megatron_arguments, interleaved(3, ""),
-                "Megatron-LM 0.20 refuses this at the first step (ValueError): 3 micro-batches with virtual stages, which "
-                "need 4 or more on 4 pipeline ranks = --global-batch-size 8, which is run.global_batch"));
-  CHECK(refuses(megatron_arguments, interleaved(9, ""),
-                "Megatron-LM 0.20 refuses this at the first step (RuntimeError): 9 micro-batches leave 1 in the last group "
-                "of 4, fewer than the 4 pipeline ranks = --global-batch-size 24, which is run.global_batch; or "
-                "run.schedule.group: 5"));
+  CHECK(refuses(
+      megatron_arguments, interleaved(3, ""),
+      "Megatron-LM 0.20 refuses this at the first step (ValueError): 3 micro-batches with virtual stages, which "
+      "need 4 or more on 4 pipeline ranks = --global-batch-size 8, which is run.global_batch"));
+  CHECK(refuses(
+      megatron_arguments, interleaved(9, ""),
+      "Megatron-LM 0.20 refuses this at the first step (RuntimeError): 9 micro-batches leave 1 in the last group "
+      "of 4, fewer than the 4 pipeline ranks = --global-batch-size 24, which is run.global_batch; or "
+      "run.schedule.group: 5"));
   CHECK(has(megatron_arguments(interleaved(9, ", group: 5")).text,
             "--microbatch-group-size-per-virtual-pipeline-stage 5"));
   CHECK(refusal(megatron_arguments, interleaved(8, "")) == "written");

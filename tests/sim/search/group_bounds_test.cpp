@@ -19,9 +19,9 @@ const auto& one_of(Rng& rng, const List& list) {
   return *(std::begin(list) + rng.integer(0, static_cast<int>(std::size(list)) - 1));
 }
 
-int power_of_two(Rng& rng, int most) {
+int power_of_two(Rng& rng, int limit) {
   int exponent = 0;
-  while (2 << exponent <= most) ++exponent;
+  while (2 << exponent <= limit) ++exponent;
   return 1 << rng.integer(0, exponent);
 }
 

@@ -22,7 +22,7 @@ using Strings = std::vector<std::string>;
 struct FieldCase {
   std::string path, value;
   std::string needs = {};  ///< A part of the printed plan without which the field says nothing; empty: always.
-  bool chain = false;      ///< Of models without costs from shapes.
+  bool chain = false;      ///< The model has no costs from shapes.
 
   std::string file() const { return fmt::format("scenarios/examples/{}.yaml", chain ? "quickstart" : "search-groups"); }
 };

@@ -119,9 +119,9 @@ TEST_CASE("a run whose schedule leaves listed devices idle says which option use
   const Strings zb_v{"run.schedule=zb-v", "model.tied=false"};
   CHECK(remarks(load_experiment(file, zb_v)) ==
         Strings{"2 of 4 devices have nothing to do: zb-v puts 2 stages on a device; --set plan.stages=8 uses all"});
-  Strings all = zb_v;
-  all.emplace_back("plan.stages=8");
-  CHECK(remarks(load_experiment(file, all)).empty());
+  Strings wide = zb_v;
+  wide.emplace_back("plan.stages=8");
+  CHECK(remarks(load_experiment(file, wide)).empty());
   CHECK(remarks(load_experiment(file, {"plan.stages=2", "model.tied=false"})).empty());  // A choice of the user.
 }
 
