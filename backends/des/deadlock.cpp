@@ -8,27 +8,12 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
+#include "sim/program/start_group.hpp"
 
 namespace stagecraft::des {
 namespace {
 
 constexpr std::size_t kNamed = 5;
-
-/// The instructions that start with `id` at the latest: a rendezvous pair, a collective, or `id` alone.
-struct StartGroup {
-  std::int32_t first, last;
-};
-
-StartGroup start_group(const Program& program, InstructionId id) {
-  const Instruction& instruction = program.at(id);
-  if (instruction.kind == InstructionKind::Collective) {
-    const Collective& collective = program.collective(instruction);
-    return {collective.first.value, collective.first.value + collective.members - 1};
-  }
-  if (instruction.is_compute() || !program.rendezvous) return {id.value, id.value};
-  const Transfer& transfer = program.transfer(instruction);
-  return {transfer.send.value, transfer.receive.value};
-}
 
 std::string why(const Program& program, InstructionId id, std::span<const double> start, std::span<const double> end) {
   const Instruction& instruction = program.at(id);
@@ -40,8 +25,8 @@ std::string why(const Program& program, InstructionId id, std::span<const double
   }
   std::vector<std::string> names;
   const StartGroup group = start_group(program, id);
-  for (std::int32_t i = group.first; i <= group.last; ++i)
-    for (InstructionId wait : program.waits_for(InstructionId{i}))
+  for (int k = 0; k < group.count; ++k)
+    for (InstructionId wait : program.waits_for(group.at(k)))
       if (end[wait.value] < 0 && names.size() < kNamed) names.push_back(to_text(program, wait));
   return names.empty() ? "was never started" : "waits for " + join(names);
 }

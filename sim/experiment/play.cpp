@@ -11,7 +11,7 @@ std::optional<OrderResult> evaluate_order(const Schedule& iteration, const Plann
                                           const Cluster& cluster) {
   constexpr int kIterations = 4;
   const Experiment& e = p.experiment;
-  LoweringOptions options = e.run.lowering;
+  LoweringOptions options = lowering_of(p);
   options.iterations = std::max(options.iterations, kIterations);
   try {
     const Schedule schedule = complete(iteration, p.plan, options.iterations);

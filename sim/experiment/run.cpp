@@ -182,6 +182,12 @@ PlannedExperiment plan_again(const PlannedExperiment& planned, const Experiment&
   return again;
 }
 
+LoweringOptions lowering_of(const PlannedExperiment& p) {
+  LoweringOptions options = p.experiment.run.lowering;
+  if (options.rendezvous) options.buffers = p.experiment.run.buffers.value_or(p.report.buffers);
+  return options;
+}
+
 CompiledExperiment compile(PlannedExperiment planned) {
   CompiledExperiment c{{std::move(planned)}, {}, {}};
   const Experiment& e = c.experiment;
@@ -193,7 +199,7 @@ CompiledExperiment compile(PlannedExperiment planned) {
       "schedule '" + e.schedule.name() + "'");
   with_error_context(*e.source, "run", [&](const Value&) {
     const Activity activity(fmt::format("lowering {} ops", c.schedule.op_count()));
-    LoweringOptions options = e.run.lowering;
+    LoweringOptions options = lowering_of(c);
     if (e.rules && e.rules->flows) options.node_of = node_of(*e.cluster);
     c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, options);
   });

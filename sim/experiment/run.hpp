@@ -42,6 +42,10 @@ PlannedExperiment plan_experiment(const Experiment&);
 /// unless that schedule wants stages elsewhere or has no flush.
 PlannedExperiment plan_again(const PlannedExperiment& planned, const Experiment&);
 
+/// How the plan is lowered: as the experiment says, with the buffers of its planner where it says none. Eager senders
+/// know nothing of the buffers of their receivers, so with them there is no limit.
+LoweringOptions lowering_of(const PlannedExperiment&);
+
 /// Orders and lowers the plan, and checks the program.
 CompiledExperiment compile(PlannedExperiment);
 CompiledExperiment compile(const Experiment&);

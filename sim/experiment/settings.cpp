@@ -6,6 +6,7 @@
 #include "sim/cluster/generator.hpp"
 #include "sim/config/fields.hpp"
 #include "sim/core/number_format.hpp"
+#include "sim/core/text.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/experiment/curves.hpp"
 #include "sim/experiment/scenario.hpp"
@@ -117,6 +118,11 @@ const MapSpec run_fields{
                 .fallback("fifo")
                 .doc("Whether a device sends one message at a time, or all messages that are ready at once, sharing "
                      "its link."),
+            text("buffers").optional().doc(
+                "Messages that a receiver holds for each edge of the plan and direction, each from the start of its "
+                "transfer to the end of the op that reads it: a send waits until one is free. A sender holds as "
+                "many, two at least, and an op waits until one of those is free. unlimited: no message waits for "
+                "memory. Default: as many as the planner counts on, as edgepipe does; else unlimited."),
             choice("compute", {"real", "emulated"})
                 .fallback("real")
                 .doc("What real backends do: compute the model, or sleep for the time in the cost table, so that "
@@ -283,6 +289,27 @@ LoweringOptions lowering_options(const Value& run) {
   return options;
 }
 
+constexpr int kMostBuffers = 1 << 20;
+
+/// "unlimited" or a number; nothing if the scenario does not say.
+std::optional<MessageBuffers> buffers_of(const Value& run) {
+  const Value* given = run.find("buffers");
+  if (!given) return {};
+  if (given->text == "unlimited") return MessageBuffers{};
+  const auto refuse = [&](const std::string& what, const std::string& help) {
+    throw InputError({{given->where, "run.buffers", what, help, "buffers"}});
+  };
+  std::string_view rest = given->text;
+  const std::optional<int> each = read_number(rest);
+  if (!each || !rest.empty() || *each < 1 || *each > kMostBuffers)
+    refuse(fmt::format("'{}' is no number of messages", given->text),
+           fmt::format("a whole number from 1 to {}, or unlimited", kMostBuffers));
+  if (run.at("transfers").text == "eager")
+    refuse("with run.transfers: eager a sender starts a message without knowing whether its receiver has a buffer",
+           "run.transfers: rendezvous, or run.buffers: unlimited");
+  return message_buffers(*each);
+}
+
 std::shared_ptr<const Profile> profile_of(const Value& tree, const Training& training) {
   const Value* given = tree.find("profile");
   if (!given) return nullptr;
@@ -329,6 +356,7 @@ Settings read_settings(const Value& tree) {
   s.run.micro_batches = config::as_int(run.at("micro_batches"));
   s.run.seed = static_cast<std::uint64_t>(config::as_real(run.at("seed")));
   s.run.lowering = lowering_options(run);
+  s.run.buffers = buffers_of(run);
   if (const Value* detail = run.find("detail")) s.run.each_device = detail->text == "devices";
   if (const Value* collectives = run.find("collectives")) s.run.collectives_flow = collectives->text == "flows";
   s.run.buckets = bucket_rule(tree);

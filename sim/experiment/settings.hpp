@@ -17,9 +17,10 @@ namespace stagecraft {
 
 /// How a plan is run: `run:` of a scenario, but for its schedule.
 struct RunSpec {
-  int micro_batches = 1;  ///< Count in one iteration, in the largest size that a stage uses.
-  LoweringOptions lowering;
-  bool emulated = false;  ///< Real backends sleep for the time of the cost table; messages are real.
+  int micro_batches = 1;                  ///< Count in one iteration, in the largest size that a stage uses.
+  LoweringOptions lowering;               ///< Without buffers: see lowering_of().
+  std::optional<MessageBuffers> buffers;  ///< Nothing: those that the planner counts on.
+  bool emulated = false;                  ///< Real backends sleep for the time of the cost table; messages are real.
   GpuOptions gpu;
   bool collectives_flow = false;      ///< Sums of gradients are messages also where `software` gives their cost.
   bool each_device = false;           ///< Each device of a group has its instructions in simulations.

@@ -9,6 +9,7 @@
 #include "sim/core/catalog.hpp"
 #include "sim/cost/cost_table.hpp"
 #include "sim/cost/stage_memory.hpp"
+#include "sim/plan/message_buffers.hpp"
 #include "sim/plan/placement.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/plan/plan_spec.hpp"
@@ -25,7 +26,7 @@ struct PlannerInput {
   bool trains = true;    ///< False: stages run forwards alone, and `costs` has no time for anything else.
 };
 
-/// Predictions of a planner about its plan.
+/// What a planner says about its plan: predictions, and what it assumes of the run.
 struct PlannerReport {
   Seconds predicted = {};    ///< Time of one micro-batch in the steady state, by the planner's model; 0: unknown.
   Bytes memory = {};         ///< Memory of the fullest device, by that model; 0: unknown.
@@ -33,6 +34,7 @@ struct PlannerReport {
   std::string limit_reason = {};  ///< Reason for the limit: "the search was exhaustive", "all work shared evenly".
   std::string heuristic = {};     ///< How it searched, where another plan of its kind may be better; else empty.
   std::int64_t states = 0;        ///< Partial plans that the search visited.
+  MessageBuffers buffers = {};    ///< Messages that its memory has room for; a run that says nothing else has as many.
 };
 
 struct Planned : PlannerReport {

@@ -3,6 +3,7 @@
 #include "sim/core/stop_point.hpp"
 #include "sim/program/blocking.hpp"
 #include "sim/program/group_sets.hpp"
+#include "sim/program/limit_buffers.hpp"
 #include "sim/program/writer.hpp"
 #include "sim/schedule/validate.hpp"
 
@@ -147,7 +148,9 @@ Program lower(const Schedule& schedule, const Plan& plan, const StageCosts& cost
     OverlappedLowering(schedule, writer, std::move(joint)).run(order);
   else
     lower_blocking(schedule, writer);
-  return writer.finish();
+  Program program = writer.finish();
+  if (options.buffers.is_limited()) limit_buffers(program, options.buffers);
+  return program;
 }
 
 }  // namespace stagecraft

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "sim/cluster/cluster.hpp"
+#include "sim/plan/message_buffers.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/plan/stage_costs.hpp"
 #include "sim/program/program.hpp"
@@ -27,13 +28,14 @@ struct LoweringOptions {
   bool gradient_slots = false;    ///< Gradients of the micro-batches of an update are kept apart until it.
   int optimizer_states = 2;       ///< Tensors of the size of the weights that the optimizer keeps: Adam's two.
   bool keeps_momentum = false;    ///< One of them is the momentum of the bare gradients.
+  MessageBuffers buffers = {};    ///< Messages that devices hold; a limit needs rendezvous.
 };
 
 /// Adds everything a schedule leaves out: sends, receives, all-reduces, buffers, weight versions, predictions.
 ///
 /// Throws Infeasible "cycle" when the order of work itself can never run, and "deadlock" when only the communication
-/// blocks; both name the shortest cycle; and "weights" when an op would read a version that is not made before it.
-/// O(ops log devices).
+/// or a lack of buffers blocks; both name the shortest cycle; and "weights" when an op would read a version that is not
+/// made before it. O(ops log devices).
 Program lower(const Schedule&, const Plan&, const StageCosts&, const WeightsRule&, const LoweringOptions&);
 
 }  // namespace stagecraft

@@ -138,29 +138,44 @@ PlanRow simulated_row(const std::string& planner, PlannedExperiment planned, Pla
   return row;
 }
 
+/// The plan of an experiment of a row: the earlier plan, where the two experiments differ in their runs alone.
+PlannedExperiment plan_of_row(const Experiment& e, const std::optional<PlannedExperiment>& earlier) {
+  if (!earlier) return plan_experiment(e);
+  const Experiment& made_for = earlier->experiment;
+  const bool is_same = made_for.plan == e.plan && made_for.run.micro_batches == e.run.micro_batches;
+  return is_same ? plan_again(*earlier, e) : plan_experiment(e);
+}
+
+/// The options that turn the configured experiment into that of a row.
+std::vector<std::string> sets_of_row(const MemoryRemedy& remedy, const Experiment& configured) {
+  const Experiment& e = remedy.experiment;
+  std::vector<std::string> sets = remedy.sets;
+  if (e.plan.planner != configured.plan.planner) {
+    sets = {"plan=" + to_text(e.plan, *e.cluster), fmt::format("run.micro_batches={}", e.run.micro_batches)};
+    if (e.run.buffers && !configured.run.buffers)
+      sets.push_back(fmt::format("run.buffers={}", e.run.buffers->received));
+  }
+  if (e.schedule.def != configured.schedule.def) sets.push_back("run.schedule=" + e.schedule.name());
+  return sets;
+}
+
 PlanRow row_of(const std::string& name, PlanComparison& comparison) {
   const Experiment& configured = comparison.configured;
   PlanRow row;
   try {
+    std::optional<PlannedExperiment> planned;
+    if (comparison.configured_plan && configured.plan.planner->name == name) planned = *comparison.configured_plan;
     for (const MemoryRemedy& remedy : memory_remedies(with_planner(name, configured, comparison.devices))) {
       try {
-        const bool is_known = comparison.configured_plan && remedy.sets.empty() &&
-                              remedy.experiment.plan.planner == configured.plan.planner;
-        row = simulated_row(
-            name,
-            is_known ? plan_again(*comparison.configured_plan, remedy.experiment) : plan_experiment(remedy.experiment),
-            comparison);
+        planned = plan_of_row(remedy.experiment, planned);
+        row = simulated_row(name, *planned, comparison);
         row.change = join(remedy.sets);
-        const Experiment& e = remedy.experiment;
-        const bool is_own = e.plan.planner == configured.plan.planner;
-        row.sets = is_own ? remedy.sets
-                          : std::vector<std::string>{"plan=" + to_text(e.plan, *e.cluster),
-                                                     fmt::format("run.micro_batches={}", e.run.micro_batches)};
-        if (e.schedule.def != configured.schedule.def) row.sets.push_back("run.schedule=" + e.schedule.name());
+        row.sets = sets_of_row(remedy, configured);
         break;
       } catch (const Infeasible& e) {
         if (row.why_not.empty()) row.why_not = e.problem().message.substr(0, e.problem().message.find(": "));
-        if (e.problem().code != "memory") break;
+        const bool lacks_buffers = e.problem().code == "deadlock" && remedy.experiment.run.buffers;
+        if (e.problem().code != "memory" && !lacks_buffers) break;
       }
     }
   } catch (const InputError& e) {

@@ -220,6 +220,10 @@ constexpr Term kTerms[] = {
      "sends right after it: single (one stream), pair (one per peer), direction (one per peer and kind of message, "
      "activations or gradients); any: all three. `schedule --streams` checks one of them, by default with messages as "
      "PyTorch places them."},
+    {"back-pressure|backpressure|buffers",
+     "A stage that is slower than the one before it slows that one too, because messages wait for memory: "
+     "`run.buffers` "
+     "limits the messages that a device holds."},
     {"rendezvous", "A message starts only when its receiver is ready. An eager message leaves without its receiver."},
     {"nccl-tests",
      "Programs that measure collectives of NCCL. `stagecraft calibrate FILE --out curve.yaml` reads what one of them "

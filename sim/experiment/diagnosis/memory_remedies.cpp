@@ -37,6 +37,17 @@ Remedies less_planned_memory(const Experiment& e) {
   return remedies;
 }
 
+/// Limits for the messages on their way, which keep the plan.
+Remedies fewer_messages(const Experiment& e) {
+  Remedies remedies;
+  if (!e.run.lowering.rendezvous || e.run.buffers) return remedies;
+  for (const int buffers : {4, 2, 1}) {
+    remedies.push_back({{fmt::format("run.buffers={}", buffers)}, e});
+    remedies.back().experiment.run.buffers = message_buffers(buffers);
+  }
+  return remedies;
+}
+
 /// More recomputation, the least first.
 Remedies recomputing(const Experiment& e) {
   Remedies remedies;
@@ -251,6 +262,7 @@ bool searches(const Experiment& e) {
 std::vector<MemoryRemedy> memory_remedies(const Experiment& e) {
   Remedies remedies{{{}, e}};
   const auto append = [&](const Remedies& more) { remedies.insert(remedies.end(), more.begin(), more.end()); };
+  append(fewer_messages(e));
   append(less_planned_memory(e));
   const Remedies more_recomputation = recomputing(e);
   const MemoryRemedy most_recomputing = more_recomputation.empty() ? remedies.front() : more_recomputation.back();

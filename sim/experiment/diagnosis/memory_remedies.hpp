@@ -13,9 +13,9 @@ struct MemoryRemedy {
   Experiment experiment;
 };
 
-/// The experiment as it is, then what makes its plan need less memory, least change first: the planner plans for less
-/// memory than there is, because it does not see the messages in flight; recomputation; smaller micro-batches; states
-/// that replicas divide.
+/// The experiment as it is, then what makes its plan need less memory, least change first: fewer messages on their way,
+/// which keep the plan; the planner plans for less memory than there is, because it does not see these messages;
+/// recomputation; smaller micro-batches; states that replicas divide.
 std::vector<MemoryRemedy> memory_remedies(const Experiment&);
 
 /// The devices that planners may use: those that the plan of the experiment names, or all.

@@ -31,8 +31,14 @@ const config::MapSpec kEdgepipeFields{
          .doc("What is minimized: the period without contention; the latency of one item; the time of all items of an "
               "iteration with fill and drain; or the period when all messages share one medium."),
      config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch, which is one item."),
-     config::real("buffers_in", 0, 1e6).fallback("2").doc("Items buffered before a stage; each takes memory."),
-     config::real("buffers_out", 0, 1e6).fallback("2").doc("Items buffered after a stage; each takes memory."),
+     config::real("buffers_in", 0, 1e6)
+         .fallback("2")
+         .doc("Items buffered before a stage, in addition to the one in progress; each takes memory. The run has as "
+              "many "
+              "buffers, unless run.buffers says another number."),
+     config::real("buffers_out", 0, 1e6)
+         .fallback("2")
+         .doc("Items buffered after a stage, in addition to the one in progress; each takes memory."),
      config::quantity("input", config::Dimension::Size)
          .fallback("0")
          .doc("Input size of one sample. The first stage keeps the input of one item."),
@@ -233,6 +239,12 @@ std::string reason_of(Objective objective) {
   throw InternalError("an objective without a reason");
 }
 
+/// Room for the items in the buffers, and for the one in progress.
+MessageBuffers buffers_of(const ChainProblem& p) {
+  const auto whole = [](double items) { return static_cast<int>(items) + 1; };
+  return {whole(p.buffers_in), whole(p.buffers_out)};
+}
+
 Planned plan_edgepipe(const PlannerInput& input) {
   const Objective objective = input.options.options<EdgepipeOptions>().objective;
   const Asked asked = problem_of(input);
@@ -252,7 +264,7 @@ Planned plan_edgepipe(const PlannerInput& input) {
     plan.stages.push_back(std::move(stage));
   }
   finish_plan(plan, input, false);
-  Planned planned{{.states = chain_plan->states}, std::move(plan)};
+  Planned planned{{.states = chain_plan->states, .buffers = buffers_of(asked.problem)}, std::move(plan)};
   if (input.trains) {  // Its model has no backward, so it predicts nothing of a training run.
     set_heuristic(planned, input, "the stages are best for forwards alone");
     return planned;

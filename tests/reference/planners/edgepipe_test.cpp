@@ -192,7 +192,7 @@ Cluster network_of(const edgepipe::ChainProblem& p, const edgepipe::Chain& chain
 
 /// Report of `iterations` iterations of inference on a backend.
 Report simulate(const std::string& backend, const edgepipe::ChainProblem& p, const edgepipe::Chain& chain, bool medium,
-                int items, int iterations) {
+                int items, int iterations, MessageBuffers buffers = {}) {
   const int stages = static_cast<int>(chain.size());
   Plan plan = chain_plan(stages, stages, items);
   StageCosts costs;
@@ -203,6 +203,7 @@ Report simulate(const std::string& backend, const edgepipe::ChainProblem& p, con
   for (std::size_t e = 0; e < plan.edges.size(); ++e) plan.edges[e].bytes = Bytes{p.message[chain[e].to]};
   LoweringOptions options;
   options.iterations = iterations;
+  options.buffers = buffers;
   const Program program = test::program_of("inference", plan, costs, options);
   const Cluster cluster = network_of(p, chain, medium);
   return measure(program, get_from(backends::catalog(), "backend", backend).run(program, cluster, {}), cluster);
@@ -235,6 +236,35 @@ TEST_CASE("PipeEdge: on a switch the plan takes the predicted period") {
   }
   MESSAGE(plans << " runs, at most " << worst << " off");
   CHECK(plans >= 2 * 53);
+}
+
+TEST_CASE("PipeEdge: no device holds more messages than the planner has counted, at the predicted period") {
+  int plans = 0, more = 0;
+  for (const char* file : {"edgepipe.json", "edgepipe_random.json"})
+    for (const Case& c : cases_of(file)) {
+      const auto solution = edgepipe::search(c.problem, Objective::Bottleneck, 1);
+      if (!solution) continue;
+      CAPTURE(c.name);
+      const edgepipe::ChainProblem& p = c.problem;
+      const MessageBuffers buffers{static_cast<int>(p.buffers_in) + 1, static_cast<int>(p.buffers_out) + 1};
+      const Report limited = simulate("ideal", p, solution->chain, false, 32, 3, buffers),
+                   unlimited = simulate("ideal", p, solution->chain, false, 32, 3);
+      // With one buffer on each side a stage does not receive while it computes.
+      if (p.buffers_in > 0) CHECK(limited.period.value / 32 == doctest::Approx(solution->period).epsilon(1e-6));
+      bool holds_more = false;
+      for (std::size_t s = 0; s < solution->chain.size(); ++s) {
+        const edgepipe::ChainStage& part = solution->chain[s];
+        const double counted = edgepipe::memory_of(p, part.from, part.to) - p.weights.at(part.from, part.to);
+        const DeviceId device{s};
+        CHECK(limited.devices[device].memory.total.value <= counted * (1 + 1e-9));
+        holds_more = holds_more || unlimited.devices[device].memory.total.value > counted;
+      }
+      more += holds_more;
+      ++plans;
+    }
+  MESSAGE(plans << " plans, " << more << " of which hold more without a limit");
+  CHECK(plans > 180);
+  CHECK(more > 20);
 }
 
 TEST_CASE(

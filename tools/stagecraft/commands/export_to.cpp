@@ -19,6 +19,12 @@
 namespace stagecraft {
 namespace {
 
+/// Only a scenario can limit the messages that devices hold.
+void note_buffers(const PlannedExperiment& p, std::string_view reader) {
+  if (lowering_of(p).buffers.is_limited())
+    print_error("note: not written: run.buffers; {} has no limit for the messages that devices hold\n", reader);
+}
+
 /// Writes the program of a scenario to the folder --out: rank.N.et for each device and, if replicas reduce gradients,
 /// groups.json, as ASTRA-sim reads them. Prints the differences to stderr. Returns the exit code.
 int export_chakra(const Arguments& a) {
@@ -41,6 +47,7 @@ int export_chakra(const Arguments& a) {
   write("devices.txt", devices);
   if (!chakra.groups.empty()) write("groups.json", chakra.groups);
   for (const std::string& note : chakra.notes) print_error("note: {}\n", note);
+  note_buffers(c, "ASTRA-sim");
   print_error("note: links are not part of traces; give ASTRA-sim a network of {}\n",
               pluralize(std::ssize(chakra.traces), "rank"));
   print(fmt::format("wrote {} of {} to {}\nASTRA-sim reads them with --workload-configuration={}/rank{}\n",
@@ -122,6 +129,7 @@ Order from_scenario(const Arguments& a) {
   const config::Value* slices = experiment.schedule.options->find("slices");
   const CompiledExperiment c = compile_or_advise(experiment);
   note_not_written(c.plan);
+  note_buffers(c, "PyTorch");
   return one_iteration(c.plan, c.schedule, slices ? config::as_int(*slices) : 1);
 }
 
@@ -152,8 +160,10 @@ FrameworkText framework_text(const std::string& kind) {
 int export_framework(const Arguments& a, FrameworkText write) {
   if (!a.has("FILE") || a.text("FILE").ends_with(".csv"))
     throw InputError("options of a framework are made of a scenario", "stagecraft export megatron scenario.yaml");
-  const auto [text, notes] = write(compile_or_advise(load_experiment(a.text("FILE"), a.list("set"))));
+  const CompiledExperiment c = compile_or_advise(load_experiment(a.text("FILE"), a.list("set")));
+  const auto [text, notes] = write(c);
   for (const std::string& note : notes) print_error("note: {}\n", note);
+  note_buffers(c, a.text("KIND"));
   print_error(
       "note: not written, because no scenario says them: data, tokenizer, optimizer and learning rate, and "
       "constants of the model such as the base of rotations\n");

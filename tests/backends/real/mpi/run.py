@@ -2,6 +2,7 @@
 """Real runs of several processes: run.py STAGECRAFT MPIRUN TOGETHER, from the root of the project. TOGETHER is the
 program of together.cpp. Without MPIRUN: what a build without MPI says; exit code 77."""
 import concurrent.futures
+import csv
 import json
 import os
 import pathlib
@@ -141,6 +142,27 @@ def same_numbers(folder, name, ranks, *sets):
         spans_are_sane(out, f"{what} on {n}", done.stderr)
 
 
+def few_buffers(folder, buffers):
+    """The same numbers as without a limit, and each receive begins after the op that frees its buffer has ended."""
+    same_numbers(folder, "chain", (2, 4), f"run.buffers={buffers}", "run.iterations=3")
+    out = folder / f"buffers-{buffers}"
+    done = run(on(4, *scenario_run(folder, "chain", f"run.buffers={buffers}", "run.iterations=3"), "--out", str(out)))
+    free = run(scenario_run(folder, "chain", "run.iterations=3"))
+    check(done.returncode == 0 and free.returncode == 0, f"{buffers} buffers", done.stderr + free.stderr)
+    check(json.loads(done.stdout)["learnt"]["losses"] == json.loads(free.stdout)["learnt"]["losses"],
+          f"{buffers} buffers: other losses than without a limit")
+    with open(out / "spans.csv", newline="") as file:
+        spans = {row["instruction"]: (float(row["start_ns"]), float(row["end_ns"])) for row in csv.DictReader(file)}
+    checked = 0
+    for name, (start, _) in spans.items():
+        message = re.fullmatch(r"(\d)<\d:\d([FB])(\d+)", name)  # Stages and devices of the chain have the same numbers.
+        if message and int(message[3]) >= buffers:
+            frees = f"{message[1]}{message[2]}{int(message[3]) - buffers}"
+            check(start >= spans[frees][1], f"{buffers} buffers: {name} begins before {frees} ends")
+            checked += 1
+    check(checked > 20, f"{buffers} buffers: {checked} receives in spans.csv")
+
+
 def fails(what, command, code, text):
     done = run(command)
     check(done.returncode == code, f"{what}: exit code {done.returncode}, not {code}", done.stderr)
@@ -240,7 +262,9 @@ def with_mpi(folder):
                   (("run.schedule=pipedream", "run.micro_batches=1", "weights=stash", "run.streams=pair"), (2, 4))]
     full = os.environ.get("STAGECRAFT_TRIALS") == "full"
     jobs = [lambda s=s, n=n: same_numbers(folder, "chain", n, *s) for s, n in (chain_sets if full else chain_sets[1::2])]
-    jobs += [lambda: same_numbers(folder, "forked", (3,)),
+    jobs += [lambda: few_buffers(folder, 1), lambda: same_numbers(folder, "forked", (3,)),
+             lambda: fails("no buffer", on(2, stagecraft, "run", "examples/teacher", "--backend", "cpu", "--set", "run.schedule=wpipe",
+                                           "--set", "run.buffers=1"), 3, "messages block forever with 1 buffer for each edge"),
              # Eight devices: with two and four processes groups are whole, with three and eight they are not.
              lambda: same_numbers(folder, "groups", (2, 3, 8) if full else (3,)),
              lambda: same_numbers(folder, "groups", (3,), "plan.shard=optimizer"),
