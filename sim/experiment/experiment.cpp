@@ -41,10 +41,10 @@ void share(const Experiment& previous, const Value& tree, Experiment& e) {
   const bool same_profile = same_part(tree, earlier, "profile");
   if (same_optimizer && same_part(tree, earlier, "model")) e.model = previous.model;
   if (same_profile && same_part(tree, earlier, "cluster")) e.cluster = previous.cluster;
-  const bool same_rules = same_part(tree, earlier, "software") &&
-                          same_part(tree.at("run"), earlier.at("run"), "precision") &&
-                          same_part(tree.at("run"), earlier.at("run"), "collectives") &&
-                          same_part(tree.at("run"), earlier.at("run"), "detail");
+  const bool same_rules =
+      same_part(tree, earlier, "software") && same_part(tree.at("run"), earlier.at("run"), "precision") &&
+      same_part(tree.at("run"), earlier.at("run"), "collectives") &&
+      same_part(tree.at("run"), earlier.at("run"), "overlap") && same_part(tree.at("run"), earlier.at("run"), "detail");
   if (e.cluster && same_rules) e.rules = previous.rules;
   if (same_profile && e.model && e.cluster && same_rules) e.costs = previous.costs;
 }

@@ -69,6 +69,9 @@ std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const std::s
   rules->node = node_shape(*cluster);
   rules->links = std::make_shared<const LinkCollectives>(cluster);
   rules->flows = collectives && collectives->text == "flows";
+  // A device that does one thing at a time has its exchanges inside of its ops, and no pair hides them.
+  if (const Value* overlap = tree.at("run").find("overlap"); overlap && !config::as_bool(*overlap))
+    rules->software.pair_overlap = 0;
   const Value* detail = tree.at("run").find("detail");
   rules->lists_rounds = detail && detail->text == "layers";
   return rules;

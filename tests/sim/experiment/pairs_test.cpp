@@ -111,4 +111,18 @@ TEST_CASE("the pair of DeepSeek-V3's trace") {
   MESSAGE("a layer and pair takes " << 1e3 * each << " ms, exposed " << 100 * exposed << " %");
 }
 
+// Without its exchanges such a run was 17 % shorter than one that may communicate while it computes.
+TEST_CASE("a device that does one thing at a time waits for its exchanges of experts") {
+  const auto seconds = [](const char* schedule, bool overlap, const char* software = "megatron-bridge") {
+    const CompiledExperiment c = compiled(
+        "model: {base: mixtral-8x7b, override: {layers: 8, sequence: 4096}}\n" + cluster("h100-sxm", 2) +
+        fmt::format("plan: {{planner: balanced, stages: 4, replicas: 4, group: {{expert: 4}}, shard: optimizer}}\n"
+                    "run: {{schedule: {}, global_batch: 64, overlap: {}, iterations: 2}}\nsoftware: {}\n",
+                    schedule, overlap, software));
+    return run(c, "ideal").report.period.value;
+  };
+  CHECK(seconds("1f1b", false) >= seconds("1f1b", true));
+  CHECK(seconds("dualpipev", false) > seconds("dualpipev", true));
+}
+
 }  // namespace stagecraft::pairs_test

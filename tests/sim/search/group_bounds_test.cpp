@@ -81,48 +81,68 @@ std::string random_cluster(Rng& rng, int devices) {
 }
 
 std::string random_model(Rng& rng, int experts, int chunks) {
+  const int layers = rng.integer(4, 6) * chunks, hidden = 512 * rng.integer(1, 4), active = rng.integer(1, 2),
+            width = 256 * rng.integer(1, 8);
+  const int sequence = one_of(rng, std::initializer_list<int>{512, 2048}),
+            vocabulary = one_of(rng, std::initializer_list<int>{1024, 32000});
+  const bool shared = rng.integer(0, 1) == 0, uneven = rng.integer(0, 3) == 0;
   const std::string routed =
       experts == 1 ? ""
-                   : fmt::format(", experts: {{count: {}, active: {}, width: {}{}}}", 2 * experts, rng.integer(1, 2),
-                                 256 * rng.integer(1, 8), rng.integer(0, 1) == 0 ? "" : ", shared: 1");
+                   : fmt::format(", experts: {{count: {}, active: {}, width: {}{}{}}}", 2 * experts, active, width,
+                                 shared ? ", shared: 1" : "", uneven ? ", imbalance: 1.5" : "");
   return fmt::format(
       "{{builder: transformer, kind: gpt, layers: {}, hidden: {}, heads: 8, sequence: {}, vocabulary: {}, precision: "
       "mixed{}}}",
-      rng.integer(4, 6) * chunks, 512 * rng.integer(1, 4), one_of(rng, std::initializer_list<int>{512, 2048}),
-      one_of(rng, std::initializer_list<int>{1024, 32000}), routed);
+      layers, hidden, sequence, vocabulary, routed);
+}
+
+/// The devices of a stage, and how they divide it.
+std::string random_plan(Rng& rng, int stages, int ranks, int devices, int& replicas, int& size, int& expert) {
+  const Strings states = {"none", "optimizer", "gradients", "weights", "{state: weights, reshard: true}"};
+  const Strings recomputes = {"none", "none", "none", "selective", "full", "layers", "half", "outputs"};
+  const int each = devices / ranks, tensor = power_of_two(rng, std::min(4, each)),
+            context = power_of_two(rng, std::min(2, each / tensor));
+  replicas = each / tensor / context, size = rng.integer(1, 3);
+  expert = rng.integer(0, 3) == 0 ? 1 : power_of_two(rng, each);
+  const int expert_tensor = expert > 1 && rng.integer(0, 2) == 0 ? power_of_two(rng, each / expert) : 1;
+  const bool sequence = tensor > 1 && rng.integer(0, 3) > 0, shared_overlap = rng.integer(0, 2) == 0;
+  const std::string recompute = one_of(rng, recomputes), state = replicas * context > 1 ? one_of(rng, states) : "none";
+  return fmt::format(
+      "{{planner: balanced, stages: {}, replicas: {}, micro_batch_size: {}, recompute: {}, shard: {}, group: {{tensor: "
+      "{}, sequence: {}, context: {}, expert: {}, expert_tensor: {}, dispatcher: {}, shared_overlap: {}}}}}",
+      stages, replicas, size, recompute, state, tensor, sequence, context, expert, expert_tensor,
+      rng.integer(0, 2) == 0 ? "per_node" : "alltoall", shared_overlap);
+}
+
+/// How the program runs: collectives, buckets, what is unfolded, messages, and devices that are slow for a while.
+void add_run(Rng& rng, Strings& settings) {
+  const bool flows = rng.integer(0, 2) == 0;
+  settings.push_back(std::string("run.collectives=") + (flows ? "flows" : "cost"));
+  settings.push_back(std::string("run.gradient_buckets=") + (rng.integer(0, 2) == 0 ? "10 MB" : "none"));
+  settings.push_back("run.detail=" + one_of(rng, Strings{"ops", "ops", "layers", "devices"}));
+  settings.push_back("run.sends=" + one_of(rng, Strings{"fifo", "fifo", "shared"}));
+  settings.push_back("run.transfers=" + one_of(rng, Strings{"rendezvous", "eager"}));
+  if (!flows && rng.integer(0, 5) == 0) settings.emplace_back("run.overlap=false");
+  if (rng.integer(0, 7) == 0) settings.emplace_back("cluster.jitter={most: 30 %}");
+  if (rng.integer(0, 7) == 0) settings.emplace_back("cluster.changes=[{share: 30 %, speed: 60 %}]");
 }
 
 /// Two directions need two ranks, and pairs twice as many micro-batches as there are stages.
 Strings random_settings(Rng& rng, const Order& order) {
   const std::string schedule = order.schedule;
-  const int chunks = order.chunks, pairs = schedule.starts_with("dualpipe") || schedule == "chimera" ? 2 : 1;
+  const Strings stacks = {"deepseek-v3",   "deepseek-v3", "megatron-bridge", "megatron-bridge",
+                          "megatron-core", "plain",       "torchtitan",      "megatron-bridge-overlap"};
+  const int pairs = schedule.starts_with("dualpipe") || schedule == "chimera" ? 2 : 1;
   const int devices = one_of(rng, std::initializer_list<int>{4, 8, 8, 16}),
             ranks = pairs * power_of_two(rng, 4 / pairs);
   const int micro_batches = pairs == 1 ? rng.integer(1, 10) : pairs * ranks * rng.integer(1, 3);
-  const int tensor = power_of_two(rng, std::min(4, devices / ranks)),
-            context = power_of_two(rng, std::min(2, devices / ranks / tensor));
-  const int replicas = devices / ranks / tensor / context, size = rng.integer(1, 3);
-  const int expert = rng.integer(0, 3) == 0 ? 1 : power_of_two(rng, devices / ranks);
-  const int expert_tensor = rng.integer(0, 2) == 0 ? power_of_two(rng, devices / ranks / expert) : 1;
-  const Strings states = {"none", "optimizer", "gradients", "weights", "{state: weights, reshard: true}"};
-  const Strings stacks = {"deepseek-v3",   "deepseek-v3", "megatron-bridge", "megatron-bridge",
-                          "megatron-core", "plain",       "torchtitan",      "megatron-bridge-overlap"};
-  const Strings recomputes = {"none", "none", "none", "selective", "full", "layers", "half", "outputs"};
-  const bool flows = rng.integer(0, 2) == 0;
-  return {"model=" + random_model(rng, expert, chunks),
-          "cluster=" + random_cluster(rng, devices),
-          fmt::format(
-              "plan={{planner: balanced, stages: {}, replicas: {}, micro_batch_size: {}, recompute: {}, shard: {}, "
-              "group: {{tensor: {}, sequence: {}, context: {}, expert: {}, expert_tensor: {}, dispatcher: {}, "
-              "shared_overlap: {}}}}}",
-              ranks * chunks, replicas, size, one_of(rng, recomputes),
-              replicas * context > 1 ? one_of(rng, states) : "none", tensor, tensor > 1 && rng.integer(0, 3) > 0,
-              context, expert, expert_tensor, rng.integer(0, 2) == 0 ? "per_node" : "alltoall", rng.integer(0, 2) == 0),
-          "software=" + one_of(rng, stacks),
-          fmt::format("run.global_batch={}", size * replicas * micro_batches),
-          std::string("run.collectives=") + (flows ? "flows" : "cost"),
-          std::string("run.gradient_buckets=") + (rng.integer(0, 2) == 0 ? "10 MB" : "none"),
-          std::string("run.detail=") + one_of(rng, Strings{"ops", "ops", "layers", "devices"})};
+  int replicas = 1, size = 1, expert = 1;
+  const std::string plan = random_plan(rng, ranks * order.chunks, ranks, devices, replicas, size, expert);
+  Strings settings = {"model=" + random_model(rng, expert, order.chunks), "cluster=" + random_cluster(rng, devices),
+                      "plan=" + plan, "software=" + one_of(rng, stacks),
+                      fmt::format("run.global_batch={}", size * replicas * micro_batches)};
+  add_run(rng, settings);
+  return settings;
 }
 
 }  // namespace
