@@ -197,7 +197,7 @@ DecoderShape read_decoder(const Value& map, Problems& problems) {
   n.query_key_value_bias = flag(map, "query_key_value_bias", n.attention_bias);
   n.query_key_norm = flag(map, "query_key_norm", false);
   n.sinks = flag(map, "sinks", false);
-  n.flash_attention = config::as_bool(map.at("flash_attention"));
+  n.flash_attention = flag(map, "flash_attention", false);
   n.next_tokens = whole(map, "next_tokens", 0);
   read_latent(map, n);
   read_heads(map, n, problems);

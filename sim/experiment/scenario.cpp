@@ -18,6 +18,7 @@
 #include "sim/experiment/scenario_version.hpp"
 #include "sim/experiment/settings.hpp"
 #include "sim/experiment/simgrid_xml.hpp"
+#include "sim/experiment/software.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/group.hpp"
 #include "sim/schedule/builder.hpp"
@@ -249,6 +250,7 @@ Scenario settled_scenario(Value tree) {
   settle_weights(tree, def, problems);
   settle_micro_batches(tree, problems);
   settle_software(tree);
+  settle_attention(tree);
   check_divided_once(tree, problems);
   const Value& iterations = tree.at("run").at("iterations");
   check_iterations(config::as_int(iterations), def, schedule, iterations.where, problems);
