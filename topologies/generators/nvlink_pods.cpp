@@ -35,7 +35,10 @@ const config::MapSpec& node_fields() {
 
 const config::MapSpec kNvlinkPodsFields{"Nodes of GPUs with NVLink inside and a fabric between them.",
                                         {config::list("nodes", config::map("node", node_fields()))
-                                             .doc("Groups of equal nodes, in the order of the cluster."),
+                                             .counted_by("count")
+                                             .doc("Groups of equal nodes, in the order of the cluster. A number is "
+                                                  "the number of nodes in all; it keeps the proportions of the "
+                                                  "groups that it replaces."),
                                          links_field(), types_field()}};
 
 struct Node {

@@ -16,10 +16,12 @@ config::MapSpec pipedream_fields() {
   config::MapSpec spec{"Stages with replicas by PipeDream's dynamic program.", msr::pipedream_fields()};
   spec.fields.push_back(config::list("machines", config::integer("count", 1, 1e6))
                             .optional()
+                            .or_alone()
                             .doc("Devices of each server, then servers of each group, and so on; [16] is one level of "
                                  "16 devices. Default: the hosts of the cluster."));
   spec.fields.push_back(config::list("bandwidth", config::quantity("rate", config::Dimension::Bandwidth))
                             .optional()
+                            .or_alone()
                             .doc("Bandwidth of each of these levels. Default: the slowest link between neighbors."));
   return spec;
 }
