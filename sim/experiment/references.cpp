@@ -68,7 +68,8 @@ class Expander {
         return;  // Short for a builder with its defaults.
       auto names = words;
       for (const NamedFile& f : named_files(kind_)) names.push_back(f.name);
-      std::string help = suggest(value.text, names);
+      const bool is_path = value.text.ends_with(".yaml") || value.text.ends_with(".json");
+      std::string help = is_path ? suggest_file(kind_, value.text, value.where.file) : suggest(value.text, names);
       if (help.empty())
         help =
             fmt::format("stagecraft list {} shows what there is", kind_ == FileKind::Model ? "models" : "topologies");
