@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/core/text.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -72,8 +74,9 @@ void read_heads(const Value& map, DecoderShape& n, Problems& problems) {
   if (!map.has("head_width") && !n.latent_attention && n.hidden % n.heads != 0)
     refuse(map, "heads", fmt::format("{} heads do not divide a width of {}", n.heads, n.hidden), {}, problems);
   if (map.has("key_value_heads") && n.heads % n.key_value_heads != 0)
-    refuse(map, "key_value_heads", fmt::format("{} heads of keys do not divide {} heads", n.key_value_heads, n.heads),
-           {}, problems);
+    refuse(map, "key_value_heads",
+           fmt::format("{} heads of keys do not divide {}", n.key_value_heads, pluralize(n.heads, "head")), {},
+           problems);
   if (n.latent_attention) {
     for (const char* field : {"key_value_heads", "head_width", "query_key_norm"})
       if (map.has(field))

@@ -6,6 +6,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
 #include "sim/plan/graph/coarsen.hpp"
 #include "sim/plan/graph/exact.hpp"
 #include "sim/plan/graph/partition.hpp"
@@ -98,7 +99,7 @@ Planned plan_exactly(const PlannerInput& input) {
   Planned result = graph::planned(input, plan_input, parts, sequential);
   result.predicted = result.model_limit = {division->value / p.micro_batches};
   const bool fine = coarse.problem.size() == p.size();
-  const std::string searched = fine ? "the search" : fmt::format("the search over {} blocks", coarse.problem.size());
+  const std::string searched = fine ? "the search" : "the search over " + pluralize(coarse.problem.size(), "block");
   result.limit_reason = graph::reason_for(plan_input, searched + " was exhaustive");
   if (!heuristic.empty()) set_heuristic(result, input, heuristic);
   msr::note_idle_devices(result, input);

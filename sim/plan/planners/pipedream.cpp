@@ -92,9 +92,10 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
                                   const std::vector<int>& machines) {
   const auto& given = own_options(input).bandwidth;
   if (given && given->size() != machines.size())
-    throw InputError({{input.options.where("bandwidth"), "plan.bandwidth",
-                       fmt::format("{} rates for {} levels", given->size(), machines.size()),
-                       "one for each level, innermost first", "bandwidth"}});
+    throw InputError(
+        {{input.options.where("bandwidth"), "plan.bandwidth",
+          fmt::format("{} for {}", pluralize(std::ssize(*given), "rate"), pluralize(std::ssize(machines), "level")),
+          "one for each level, innermost first", "bandwidth"}});
   std::vector<msr::Level> levels;
   std::size_t inside = 1;
   int replicas_left = msr::most_replicas(input), shared = msr::shared_micro_batches(input);
