@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <iterator>
 
 #include "sim/core/text.hpp"
 
@@ -198,6 +199,23 @@ void ConfigurationReader::read_deepseek_shape() {
   read_deepseek_experts();
 }
 
+namespace {
+
+std::string digits_of(std::string_view word) {
+  std::string digits;
+  std::copy_if(word.begin(), word.end(), std::back_inserter(digits), [](char c) { return c >= '0' && c <= '9'; });
+  return digits;
+}
+
+/// A slip of letters has a suggestion. Another number is another model: qwen3_5 is no slip of qwen3.
+std::string type_help(const std::string& type, const std::vector<std::string>& types) {
+  const auto near = closest(type, types);
+  return near && digits_of(*near) == digits_of(type) ? fmt::format("did you mean '{}'?", *near)
+                                                     : "types that can be read: " + join(types);
+}
+
+}  // namespace
+
 Value read_configuration(const Value& configuration, Problems& problems, std::set<std::string>* keys) {
   Value unreadable = configuration;
   unreadable.unreadable = true;
@@ -219,7 +237,7 @@ Value read_configuration(const Value& configuration, Problems& problems, std::se
     return model;
   }
   problems.add(type->where, "model_type", fmt::format("models of the type '{}' cannot be read", type->text),
-               suggest(type->text, names_of(families)), "configuration");
+               type_help(type->text, names_of(families)), "configuration");
   return unreadable;
 }
 

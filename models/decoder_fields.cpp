@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/core/text.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -72,8 +74,9 @@ void read_heads(const Value& map, DecoderShape& n, Problems& problems) {
   if (!map.has("head_width") && !n.latent_attention && n.hidden % n.heads != 0)
     refuse(map, "heads", fmt::format("{} heads do not divide a width of {}", n.heads, n.hidden), {}, problems);
   if (map.has("key_value_heads") && n.heads % n.key_value_heads != 0)
-    refuse(map, "key_value_heads", fmt::format("{} heads of keys do not divide {} heads", n.key_value_heads, n.heads),
-           {}, problems);
+    refuse(map, "key_value_heads",
+           fmt::format("{} heads of keys do not divide {}", n.key_value_heads, pluralize(n.heads, "head")), {},
+           problems);
   if (n.latent_attention) {
     for (const char* field : {"key_value_heads", "head_width", "query_key_norm"})
       if (map.has(field))
@@ -197,7 +200,7 @@ DecoderShape read_decoder(const Value& map, Problems& problems) {
   n.query_key_value_bias = flag(map, "query_key_value_bias", n.attention_bias);
   n.query_key_norm = flag(map, "query_key_norm", false);
   n.sinks = flag(map, "sinks", false);
-  n.flash_attention = config::as_bool(map.at("flash_attention"));
+  n.flash_attention = flag(map, "flash_attention", false);
   n.next_tokens = whole(map, "next_tokens", 0);
   read_latent(map, n);
   read_heads(map, n, problems);

@@ -18,6 +18,7 @@
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -47,7 +48,7 @@ std::string nccl_version(const Nccl& nccl) {
 std::string groups_of(int device) {
   try {
     const Partitions whole(device, {1});
-    return fmt::format("in {} groups that partitions are made of", whole.groups());
+    return fmt::format("in {} that partitions are made of", pluralize(whole.groups(), "group"));
   } catch (const CudaError& e) {
     return fmt::format("not divided: {}", e.what());
   }

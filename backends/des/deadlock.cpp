@@ -42,9 +42,11 @@ void require_finished(const Program& program, std::span<const double> start, std
   }
   if (count == 0) return;
   if (count > kNamed) blocked.push_back(fmt::format("and {} more", count - kNamed));
-  throw Infeasible("deadlock",
-                   fmt::format("{} of {} instructions never ended: {}", count, program.size(), join(blocked, "; ")),
-                   "let each device send and receive in the same order as its peer, or use eager transfers");
+  throw Infeasible(
+      "deadlock",
+      fmt::format("{} of {} never ended: {}", count,
+                  pluralize(static_cast<std::int64_t>(program.size()), "instruction"), join(blocked, "; ")),
+      "let each device send and receive in the same order as its peer, or use eager transfers");
 }
 
 }  // namespace stagecraft::des

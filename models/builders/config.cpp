@@ -15,7 +15,10 @@ const MapSpec kConfigFields{
      integer("sequence", 1, 1e8)
          .optional()
          .doc("Tokens of one sample; left out: the length that the configuration was trained with first."),
-     boolean("flash_attention").optional().doc("Whether backward recomputes the probabilities; left out: yes."),
+     boolean("flash_attention")
+         .optional()
+         .doc("Whether backward recomputes the probabilities; left out: as the software stack does, and yes without "
+              "one."),
      choice("precision", std::vector<std::string>{"fp32", "fp64", "mixed"})
          .optional()
          .doc("As of the builder transformer; left out: mixed, or fp32 if the weights are.")}};

@@ -38,9 +38,10 @@ std::vector<config::Field> common_fields() {
               "stages, both stages hold a copy. If these stages are on different devices, schedules that flush "
               "all-reduce its gradient in every iteration."),
           config::boolean("flash_attention")
-              .fallback("false")
+              .optional()
               .doc("Whether attention is fused, as in FlashAttention: the attention probabilities are not kept for "
-                   "backward, which computes them again."),
+                   "backward, which computes them again. Default: as the software stack has it (stagecraft list "
+                   "software); false without one."),
           config::boolean("attention_dropout")
               .optional()
               .doc("Whether dropout is applied to the attention probabilities. Its mask and its output are then kept "

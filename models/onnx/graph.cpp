@@ -67,8 +67,9 @@ class GraphAnalysis {
     for (const Node& node : file_.nodes) add_step(node);
     for (const ValueInfo& output : file_.outputs) graph_.outputs.push_back(id_of(output.name, "the graph's output"));
     if (differing_ > 0)
-      graph_.warnings.push_back(fmt::format("{} shapes in the file are other than its operators make, the first: {}",
-                                            differing_, first_difference_));
+      graph_.warnings.push_back(fmt::format("{} in the file {} other than its operators make, the first: {}",
+                                            pluralize(differing_, "shape"), differing_ == 1 ? "is" : "are",
+                                            first_difference_));
     return std::move(graph_);
   }
 
@@ -120,7 +121,8 @@ class GraphAnalysis {
   void add_outputs(Step step, const OperatorCall& call) {
     std::vector<Tensor> outputs = std::move(step.work.outputs);
     if (outputs.size() < step.node->outputs.size())
-      call.fail(fmt::format("it has {} outputs; {} are known here", step.node->outputs.size(), outputs.size()));
+      call.fail(fmt::format("it has {}; {} known here", pluralize(std::ssize(step.node->outputs), "output"),
+                            outputs.size() == 1 ? "one is" : fmt::format("{} are", outputs.size())));
     const int index = static_cast<int>(graph_.steps.size());
     const auto is_constant = [&](int id) { return id < 0 || value(id).tensor.constant; };
     step.constant = step.work.view ? !step.inputs.empty() && is_constant(step.inputs.front())

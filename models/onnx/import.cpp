@@ -235,7 +235,7 @@ ImportedModel import_model(std::string_view bytes, const std::string& name, cons
   imported.model.precision = precision_of(file);
   const auto tied = std::count_if(imported.model.layers.begin(), imported.model.layers.end(),
                                   [](const Layer& layer) { return !layer.tie.empty(); });
-  if (tied > 0) imported.assumptions.push_back(fmt::format("{} layers share weights (tie)", tied));
+  if (tied > 0) imported.assumptions.push_back(fmt::format("layers that share weights (tie): {}", tied));
   return imported;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft::onnx {
 namespace {
@@ -66,7 +67,8 @@ std::optional<std::vector<std::int64_t>> OperatorCall::attribute_or_input(std::s
 
 std::size_t OperatorCall::axis(std::int64_t written, std::size_t rank) const {
   const auto signed_rank = static_cast<std::int64_t>(rank);
-  if (written < -signed_rank || written >= signed_rank) fail(fmt::format("axis {} of {} dimensions", written, rank));
+  if (written < -signed_rank || written >= signed_rank)
+    fail(fmt::format("axis {} of {}", written, pluralize(signed_rank, "dimension")));
   return written < 0 ? written + signed_rank : written;
 }
 

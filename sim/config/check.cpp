@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/short_list.hpp"
 #include "sim/config/synonyms.hpp"
 #include "sim/config/walk.hpp"
 #include "sim/core/text.hpp"
@@ -52,6 +53,11 @@ struct Shape {
     return std::any_of(fields.begin(), fields.end(), [&](const Field* f) { return f->name == name; });
   }
 };
+
+/// Whether a value of the field is a list or a map.
+bool is_container(const Field& field) {
+  return field.kind == Field::Kind::Map || field.kind == Field::Kind::List || field.kind == Field::Kind::Table;
+}
 
 class Checker {
  public:
@@ -118,10 +124,8 @@ class Checker {
     return checked;
   }
 
-  Value wrong_kind(const Value& value, const std::string& needed, const std::string& path) {
-    std::string help;
+  Value wrong_kind(const Value& value, const std::string& needed, const std::string& path, std::string help = {}) {
     const std::size_t colon = value.text.find(':');
-    if (needed == "a list" && value.is_scalar()) help = fmt::format("write [{}]", value.text);
     if (needed == "a map" && value.is_scalar() && colon != std::string::npos) {
       help = fmt::format("put a space after the colon: '{}: {}'", value.text.substr(0, colon),
                          trim(std::string_view(value.text).substr(colon + 1)));
@@ -221,7 +225,9 @@ class Checker {
 
   Value list(const Value& value, const Field& field, const std::string& path) {
     if (value.is_map() && is_by_name(field)) return list_from_map(value, field, path);
-    if (!value.is_list()) return wrong_kind(value, "a list", path);
+    if (const auto meant = list_from_scalar(value, field, nullptr, path, problems_))
+      return meant->unreadable ? *meant : list(*meant, field, path);
+    if (!value.is_list()) return wrong_kind(value, "a list", path, how_to_write_list(field, value));
     Value checked = value;
     std::map<std::string, Where> names;
     for (std::size_t i = 0; i < value.items.size(); ++i) {
@@ -291,16 +297,19 @@ class Checker {
       return word && word->is_scalar() && v.name == word->text;
     });
     shape.fields.push_back(&selector);
-    if (chosen == shape.variants.end()) return without_variant(value, spelt, selector, path);
+    if (chosen == shape.variants.end()) return without_variant(value, spelt, selector, field, path);
     shape.chosen = chosen->name;
     shape.add(field.map);
     shape.add(chosen->fields);
     return map(spelt, shape, path);
   }
 
-  // Without a known selector it is unknown which other fields are right, so only the selector is reported.
-  Value without_variant(const Value& written, const Value& spelt, const Field& selector, const std::string& path) {
+  // Without a known selector it is unknown which other fields are right, so only the selector and what no variant has
+  // is reported.
+  Value without_variant(const Value& written, const Value& spelt, const Field& selector, const Field& field,
+                        const std::string& path) {
     const std::string inner = under(path, selector.name);
+    std::string reported;
     if (const Value* word = spelt.find(selector.name)) {
       value(*word, selector, written.is_scalar() ? path : inner);
     } else {
@@ -309,18 +318,63 @@ class Checker {
       });
       const auto [synonym, meant] = synonym_with_value(spelt, selector);
       if (near != spelt.members.end()) {
+        reported = near->key;
         problems_.add(near->where, under(path, near->key), "no such field",
                       fmt::format("did you mean '{}'?", selector.name), "unknown-field");
       } else if (synonym) {
+        reported = synonym->key;
         problems_.add(synonym->where, under(path, synonym->key), "no such field",
                       fmt::format("did you mean '{}: {}'?", selector.name, meant), "unknown-field");
       } else {
-        problems_.add(written.where, inner, "this field is missing", selector.text_doc, "missing-field");
+        problems_.add(written.where, inner, "this field is missing", selector_help(spelt, selector, field),
+                      "missing-field");
       }
     }
+    report_in_no_variant(spelt, selector, field, reported, path);
     Value stand_in = written;
     stand_in.unreadable = true;
     return stand_in;
+  }
+
+  /// The variants that have every field which is written and not common to all, if they are few; else all.
+  static std::string selector_help(const Value& spelt, const Field& selector, const Field& field) {
+    constexpr std::size_t kMostVariants = 4;
+    const std::vector<Variant> variants = field.variants();
+    const auto takes = [](const Variant& v, const Member& member) {
+      const Field* inner = v.fields ? v.fields->find(member.key) : nullptr;
+      const bool takes_both = inner && (inner->kind == Field::Kind::Any || inner->kind == Field::Kind::Variant);
+      return inner && (takes_both || member.value.is_scalar() != is_container(*inner));
+    };
+    std::vector<const Member*> taken;
+    std::vector<std::string> keys, owners;
+    for (const Member& member : spelt.members)
+      if (!(field.map && field.map->find(member.key)) &&
+          std::any_of(variants.begin(), variants.end(), [&](const Variant& v) { return takes(v, member); }))
+        taken.push_back(&member), keys.push_back(member.key);
+    for (const Variant& v : variants)
+      if (std::all_of(taken.begin(), taken.end(), [&](const Member* member) { return takes(v, *member); }))
+        owners.push_back(v.name);
+    if (keys.empty() || owners.empty() || owners.size() > kMostVariants) return selector.text_doc;
+    const std::string last = owners.back();
+    owners.pop_back();
+    return fmt::format("write {}: {}{}{}, which {} '{}'", selector.name, join(owners), owners.empty() ? "" : " or ",
+                       last, owners.empty() ? "has" : "have", join(keys, "', '"));
+  }
+
+  /// Reports the keys that no variant has, but for `reported`.
+  void report_in_no_variant(const Value& spelt, const Field& selector, const Field& field, const std::string& reported,
+                            const std::string& path) {
+    const std::vector<Variant> variants = field.variants();
+    Shape any;
+    any.fields.push_back(&selector);
+    any.add(field.map);
+    for (const Variant& variant : variants) any.add(variant.fields);
+    Value others = spelt;
+    std::erase_if(others.members, [&](const Member& m) {
+      const bool refers = field.by_reference && (m.key == "base" || m.key == "override" || m.key == "schema");
+      return m.key == reported || refers;
+    });
+    report_unknown(others, any, path);
   }
 
   /// The key that with its value is another name of a value of `selector`, as `zero: 1`, and that value.

@@ -131,7 +131,9 @@ std::string type_text(const Field& f) {
     case Field::Kind::Map:
       return "map";
     case Field::Kind::List:
-      return fmt::format("list of {}{}", items_text(f), is_by_name(f) ? ", or map by name" : "");
+      return fmt::format("list of {}{}{}{}", items_text(f), f.may_stand_alone ? ", or one alone" : "",
+                         is_by_name(f) ? ", or map by name" : "",
+                         f.count_key.empty() ? "" : ", or " + type_text(*f.item->map->find(f.count_key)));
     case Field::Kind::Table:
       return "map from names to " + items_text(f);
     case Field::Kind::Variant:

@@ -45,6 +45,9 @@ struct Field {
   bool required = true;
   bool may_be_null = false;
   bool by_position = false;                 ///< List: names of its items may repeat, and it cannot be a map by name.
+  std::string count_key;                    ///< List of maps: the field of an item that says how many equal entries it
+                                            ///< stands for, so that a number may stand for the list.
+  bool may_stand_alone = false;             ///< List: a scalar stands for the list of this one item.
   std::optional<std::string> default_text;  ///< The default in YAML.
   double low = -kInfinity;
   double high = kInfinity;
@@ -63,6 +66,8 @@ struct Field {
   Field& beside_base() { return with_base = true, *this; }
   Field& nullable() { return may_be_null = true, *this; }
   Field& positional() { return by_position = true, *this; }
+  Field& counted_by(std::string key) { return count_key = std::move(key), *this; }
+  Field& or_alone() { return may_stand_alone = true, *this; }
   Field& optional() { return required = false, *this; }
 };
 

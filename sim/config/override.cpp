@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/short_list.hpp"
 #include "sim/config/synonyms.hpp"
 #include "sim/config/walk.hpp"
 #include "sim/core/text.hpp"
@@ -202,7 +203,8 @@ void apply_set(Value& root, const std::string& assignment, Problems& problems) {
     set_path(root, set->key, std::move(set->value), set->where, problems);
 }
 
-void apply_overrides(Value& root, const Value& overrides, const std::string& path, Problems& problems) {
+void apply_overrides(Value& root, const Field& field, const Value& overrides, const std::string& path,
+                     Problems& problems) {
   if (overrides.unreadable) return;
   if (!overrides.is_map()) {
     problems.add(overrides.where, path, "a map from paths to values is needed here", "write 'links.a.latency: 2 us'",
@@ -211,14 +213,20 @@ void apply_overrides(Value& root, const Value& overrides, const std::string& pat
   }
   Problems override_problems;
   for (const Member& member : overrides.members) {
-    if (!member.key.starts_with("x-")) set_path(root, member.key, member.value, member.where, override_problems);
+    if (member.key.starts_with("x-")) continue;
+    const Field* at = field_at(field, root, member.key);
+    Value value = list_if_needed(member.value, at, root, member.key, override_problems);
+    set_path(root, member.key, std::move(value), member.where, override_problems);
   }
   for (const Diagnostic& p : override_problems.list())
     problems.add(p.where, under(path, p.path), p.message, p.help, p.code);
 }
 
 const Field* field_at(const MapSpec& spec, const Value& root, std::string_view path) {
-  const Field top = map("", spec);
+  return field_at(map("", spec), root, path);
+}
+
+const Field* field_at(const Field& top, const Value& root, std::string_view path) {
   const Field* field = &top;
   const Value* value = &root;
   for (std::size_t done = 0; done < path.size();) {
@@ -236,8 +244,9 @@ const Field* field_at(const MapSpec& spec, const Value& root, std::string_view p
   return path.empty() ? nullptr : field;
 }
 
-Value list_if_needed(Value value, const Field* field) {
+Value list_if_needed(Value value, const Field* field, const Value& root, const std::string& path, Problems& problems) {
   if (!value.is_scalar() || !field || field->kind != Field::Kind::List) return value;
+  if (auto meant = list_from_scalar(value, *field, get_path(root, path), path, problems)) return std::move(*meant);
   const Field& item = *field->item;
   if (item.map || item.item || item.kind == Field::Kind::Variant) return value;  // check() says what an item is.
   Value list;

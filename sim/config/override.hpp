@@ -22,15 +22,19 @@ std::optional<Member> read_assignment(const std::string& option, const std::stri
 /// One "--set path=value" of the command line.
 void apply_set(Value& root, const std::string& assignment, Problems&);
 
-/// A flat map of dotted paths to values, as under `override:`; `path` is where that map stands.
-void apply_overrides(Value& root, const Value& overrides, const std::string& path, Problems&);
+/// A flat map of dotted paths to values, as under `override:`; `path` is where that map stands. `field` describes
+/// `root`.
+void apply_overrides(Value& root, const Field& field, const Value& overrides, const std::string& path, Problems&);
 
-/// The field of the table that a dotted path of `root` leads to, or nullptr. `root` picks the variants on the way; the
-/// value itself may be absent.
+/// The field that a dotted path of `root` leads to, or nullptr; `top` describes `root`, which picks the variants on the
+/// way. The value itself may be absent.
+const Field* field_at(const Field& top, const Value& root, std::string_view path);
 const Field* field_at(const MapSpec&, const Value& root, std::string_view path);
 
-/// A scalar for a list of scalars becomes the list of this one item; every other value stays as it is.
-Value list_if_needed(Value value, const Field* field);
+/// What `value` means at this path of `root`, where it is to replace what is there: a scalar for a list of scalars is
+/// the list of this one item, and a number for a list of equal entries changes how many there are. Every other value
+/// stays as it is.
+Value list_if_needed(Value value, const Field* field, const Value& root, const std::string& path, Problems&);
 
 /// The value at a dotted path, or nullptr.
 const Value* get_path(const Value& root, std::string_view path);

@@ -175,10 +175,13 @@ class SchemaWriter {
   }
 
   Value of_list(const Field& field) {
-    Value list = object({{"type", word("array")}, {"items", of_item(*field.item, false)}});
-    if (!is_by_name(field)) return list;
-    Value by_name = object({{"type", word("object")}, {"additionalProperties", of_item(*field.item, true)}});
-    return object({{"anyOf", array({std::move(list), std::move(by_name)})}});
+    const Field& item = *field.item;
+    std::vector<Value> ways{object({{"type", word("array")}, {"items", of_item(item, false)}})};
+    if (is_by_name(field))
+      ways.push_back(object({{"type", word("object")}, {"additionalProperties", of_item(item, true)}}));
+    if (!field.count_key.empty()) ways.push_back(of_number(*item.map->find(field.count_key)));
+    if (field.may_stand_alone) ways.push_back(of_item(item, false));
+    return ways.size() == 1 ? std::move(ways.front()) : object({{"anyOf", array(std::move(ways))}});
   }
 
   Value of_variant(const Field& field, bool by_key) {

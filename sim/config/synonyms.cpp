@@ -60,7 +60,8 @@ constexpr Synonyms kFields[] = {
     {"chunks", "vp vpp virtual_pipeline virtual_pipeline_model_parallel_size num_chunks"},
     {"micro_batch_size", "mbs micro_batch microbatch_size train_micro_batch_size_per_gpu"},
     {"micro_batches",
-     "num_microbatches n_microbatches gradient_accumulation_steps grad_accumulation_steps grad_accum micro_batch_num"},
+     "num_microbatches n_microbatches ga gradient_accumulation gradient_accumulation_steps grad_accumulation_steps "
+     "grad_accum micro_batch_num"},
     {"global_batch", "gbs global_batch_size train_batch_size"},
     {"recompute", "recomputation activation_checkpointing gradient_checkpointing recompute_granularity"},
     {"precision",

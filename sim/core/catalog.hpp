@@ -29,11 +29,14 @@ const Def* find_in(Catalog<Def> catalog, std::string_view name) {
   return nullptr;
 }
 
-/// The entry called `name`; throws InputError with a suggestion when there is none.
+/// The error about a name that no entry of a catalogue has, with a suggestion or the command that lists them.
+InputError unknown_entry(std::string_view kind, std::string_view name, const std::vector<std::string>& names);
+
+/// The entry called `name`; throws unknown_entry() when there is none.
 template <class Def>
 const Def& get_from(Catalog<Def> catalog, std::string_view kind, std::string_view name) {
   if (const Def* def = find_in(catalog, name)) return *def;
-  throw InputError("'" + std::string(name) + "' is not a known " + std::string(kind), suggest(name, names_of(catalog)));
+  throw unknown_entry(kind, name, names_of(catalog));
 }
 
 }  // namespace stagecraft

@@ -219,11 +219,15 @@ void check_gpu(const Value& g) {
   };
   const int total = as_int(g.at("multiprocessors")), parts = as_int(g.at("parts")), part = as_int(g.at("part"));
   if (as_int(g.at("group")) > total)
-    refuse("group", fmt::format("a group of {} does not fit into {} multiprocessors", g.at("group").text, total), {});
+    refuse("group",
+           fmt::format("a group of {} does not fit into {}", g.at("group").text, pluralize(total, "multiprocessor")),
+           {});
   // Where the driver divides nothing, each part may use the whole GPU.
   if (part != total && std::int64_t{parts} * part > total)
-    refuse("parts", fmt::format("{} parts of {} do not fit into {} multiprocessors", parts, part, total),
-           part > total ? fmt::format("part: at most {}", total) : fmt::format("at most {} parts", total / part));
+    refuse(
+        "parts",
+        fmt::format("{} of {} cannot fit into {}", pluralize(parts, "part"), part, pluralize(total, "multiprocessor")),
+        part > total ? fmt::format("part: at most {}", total) : "at most " + pluralize(total / part, "part"));
   const Bandwidth memory = as_bandwidth(g.at("memory")), alone = as_bandwidth(g.at("memory_alone"));
   for (const char* field : {"memory", "memory_alone"})
     if (!(as_bandwidth(g.at(field)).value > 0))

@@ -70,17 +70,47 @@ std::string shown(const fs::path& path) {
   return error || near.empty() || *near.begin() == ".." ? path.lexically_normal().string() : near.string();
 }
 
+bool is_text_file(const fs::path& path) {
+  return path.extension() == ".yaml" || path.extension() == ".yml" || path.extension() == ".json";
+}
+
+/// The words that may be meant by the name of a file, and what to write for each.
+struct FileWords {
+  std::vector<std::string> words, written;
+
+  void add(std::string word, std::string name) {
+    words.push_back(std::move(word));
+    written.push_back(std::move(name));
+  }
+};
+
+/// The files next to `given`, and the files of the library by name, by the last part of the name, and by path.
+FileWords words_for(FileKind kind, const fs::path& given, const fs::path& from) {
+  FileWords files;
+  std::error_code error;
+  const fs::path folder = from / given.parent_path();
+  if (is_text_file(given))
+    for (fs::directory_iterator it(folder.empty() ? "." : folder, error), end; !error && it != end; it.increment(error))
+      if (is_text_file(it->path())) {
+        const std::string path = (given.parent_path() / it->path().filename()).string();
+        files.add(path, path);
+      }
+  const std::string ending = is_text_file(given) ? given.extension().string() : "";
+  for (const NamedFile& file : named_files(kind)) {
+    files.add(file.name + ending, file.name);
+    files.add(fs::path(file.name).filename().string() + ending, file.name);
+    if (given.has_parent_path()) files.add(file.path, ending.empty() ? file.name : file.path);
+  }
+  return files;
+}
+
 std::string given_file(FileKind kind, const std::string& given, const char* listed) {
   std::error_code error;
   if (fs::exists(given, error)) return given;
-  std::vector<std::string> names;
-  for (const NamedFile& file : named_files(kind)) {
+  for (const NamedFile& file : named_files(kind))
     if (file.name == given) return file.path;
-    names.push_back(file.name);
-    if (given.find('/') != std::string::npos) names.push_back(file.path);
-  }
-  std::string help = suggest(given, names);
-  if (!help.starts_with("did you mean")) help = fmt::format("stagecraft list {} shows those that are there", listed);
+  std::string help = suggest_file(kind, given, "");
+  if (help.empty()) help = fmt::format("stagecraft list {} shows those that are there", listed);
   throw InputError({{{given, 0, 0}, {}, "there is no such file", help, "unreadable-file"}});
 }
 
@@ -135,6 +165,20 @@ std::string find_file(FileKind kind, const std::string& name, const std::string&
   for (const std::string& folder : folders(kind))
     if (const fs::path path = fs::path(folder) / (name + ".yaml"); is_file(path)) return shown(path);
   return {};
+}
+
+std::string suggest_file(FileKind kind, const std::string& given, const std::string& from) {
+  const FileWords files = words_for(kind, given, from.starts_with('<') ? fs::path() : fs::path(from).parent_path());
+  const auto near = closest(given, files.words);
+  if (!near) {
+    std::vector<std::string> names;
+    for (const NamedFile& file : named_files(kind)) names.push_back(file.name);
+    fs::path path(given);
+    const std::string related = suggest(is_text_file(path) ? path.replace_extension().string() : given, names);
+    return related.starts_with("did you mean") ? related : "";
+  }
+  const auto at = std::find(files.words.begin(), files.words.end(), *near) - files.words.begin();
+  return fmt::format("did you mean '{}'?", files.written[at]);
 }
 
 std::string scenario_file(const std::string& given) { return given_file(FileKind::Scenario, given, "scenarios"); }

@@ -23,6 +23,10 @@ std::vector<NamedFile> named_files(FileKind);
 /// ending in `.yaml` is a path relative to `from`. Empty when there is none.
 std::string find_file(FileKind, const std::string& name, const std::string& from);
 
+/// "did you mean 'x'?" for a name or a path in the file `from` where find_file() finds nothing: files next to it, and
+/// files of the folders. Empty where nothing is near.
+std::string suggest_file(FileKind, const std::string& given, const std::string& from);
+
 /// The scenario, or the sweep, that a command is given: a file, or the name of one as `stagecraft list scenarios` shows
 /// it. InputError with a suggestion when there is neither.
 std::string scenario_file(const std::string& given);

@@ -8,6 +8,7 @@
 #include "sim/cluster/generator.hpp"
 #include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/scenario.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/model/configuration.hpp"
 
@@ -25,6 +26,10 @@ std::string kind_word(FileKind kind) {
 
 std::vector<std::string> entries(FileKind kind) {
   return kind == FileKind::Model ? names_of(model_builders::catalog()) : names_of(topology_generators::catalog());
+}
+
+const config::Field& field_of(FileKind kind) {
+  return (kind == FileKind::Model ? model_fields() : cluster_fields()).fields.front();
 }
 
 class Expander {
@@ -46,7 +51,7 @@ class Expander {
     expand(base, path + ".base", depth + 1);
     if (const Value* overrides = value.find("override"); overrides && base.is_map()) {
       drop_facts(base);
-      config::apply_overrides(base, *overrides, path + ".override", problems_);
+      config::apply_overrides(base, field_of(kind_), *overrides, path + ".override", problems_);
     }
     if (const Value* name = value.find("name"); name && base.is_map()) set_name(base, name->text, true);
     for (const char* key : {"changes", "jitter", "collectives", "collective_systems"})
@@ -63,7 +68,8 @@ class Expander {
         return;  // Short for a builder with its defaults.
       auto names = words;
       for (const NamedFile& f : named_files(kind_)) names.push_back(f.name);
-      std::string help = suggest(value.text, names);
+      const bool is_path = value.text.ends_with(".yaml") || value.text.ends_with(".json");
+      std::string help = is_path ? suggest_file(kind_, value.text, value.where.file) : suggest(value.text, names);
       if (help.empty())
         help =
             fmt::format("stagecraft list {} shows what there is", kind_ == FileKind::Model ? "models" : "topologies");

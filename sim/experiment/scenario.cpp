@@ -18,6 +18,7 @@
 #include "sim/experiment/scenario_version.hpp"
 #include "sim/experiment/settings.hpp"
 #include "sim/experiment/simgrid_xml.hpp"
+#include "sim/experiment/software.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/group.hpp"
 #include "sim/schedule/builder.hpp"
@@ -202,7 +203,8 @@ void apply(const config::Member& written, Value& tree, Problems& problems) {
   const config::Member set = without_override(written);
   if (Value* model = tree.find("model"); model && model->is_map() && set.key.starts_with("model.")) drop_facts(*model);
   add_parts_of(set.key, set.where, scenario_fields(), tree);
-  Value value = config::list_if_needed(set.value, config::field_at(scenario_fields(), tree, set.key));
+  const config::Field* field = config::field_at(scenario_fields(), tree, set.key);
+  Value value = config::list_if_needed(set.value, field, tree, set.key, problems);
   config::set_path(tree, set.key, std::move(value), set.where, problems);
   // A reference may come with an override as well.
   if (set.key == "model") expand_reference(*tree.find("model"), FileKind::Model, "model", problems);
@@ -249,6 +251,7 @@ Scenario settled_scenario(Value tree) {
   settle_weights(tree, def, problems);
   settle_micro_batches(tree, problems);
   settle_software(tree);
+  settle_attention(tree);
   check_divided_once(tree, problems);
   const Value& iterations = tree.at("run").at("iterations");
   check_iterations(config::as_int(iterations), def, schedule, iterations.where, problems);

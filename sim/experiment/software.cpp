@@ -77,4 +77,24 @@ std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const std::s
   return rules;
 }
 
+void settle_attention(Value& tree) {
+  Value& model = *tree.find("model");
+  if (model.at("builder").text != "transformer") return;
+  Value* written = model.find("flash_attention");
+  if (written && written->origin.empty()) return;
+  const Value* software = tree.find("software");
+  const bool is_priced = software && software->text != "none";
+  if (written && !is_priced) return;
+  const bool fused = is_priced && software_stack(software->text).fused_attention;
+  Value value = Value::scalar(fused ? "true" : "false", model.where, is_priced ? "computed" : "default");
+  if (written) {
+    *written = std::move(value);
+    return;
+  }
+  // In the order of the field table, so that the resolved text reads back as the same scenario.
+  const auto tied =
+      std::find_if(model.members.begin(), model.members.end(), [](const config::Member& m) { return m.key == "tied"; });
+  model.members.insert(tied + 1, {"flash_attention", model.where, std::move(value)});
+}
+
 }  // namespace stagecraft

@@ -12,4 +12,8 @@ namespace stagecraft {
 /// for a number format that a device does not have.
 std::shared_ptr<const CostRules> read_cost_rules(const config::Value& tree, const std::shared_ptr<const Cluster>&);
 
+/// Writes `flash_attention` into the transformer of a checked scenario that leaves it out: what the software stack has;
+/// without a stack false, or what the configuration says that the model was read from.
+void settle_attention(config::Value& tree);
+
 }  // namespace stagecraft

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <algorithm>
 
+#include "sim/core/text.hpp"
+
 namespace stagecraft {
 
 using enum OperationKind;
@@ -275,11 +277,11 @@ namespace {
 
 std::string attention_text(const Operation& op) {
   const HeadShape shape = head_shape(op);
-  std::string text = fmt::format(" {} heads", op.heads);
+  std::string text = " " + pluralize(op.heads, "head");
   if (shape.key_value_heads != shape.heads) text += fmt::format(" {} of keys", shape.key_value_heads);
   if (shape.query != shape.value) text += fmt::format(" of {}", shape.query);
   if (op.causal) text += " causal";
-  if (op.window > 0) text += fmt::format(" in {} rows", op.window);
+  if (op.window > 0) text += " in " + pluralize(op.window, "row");
   return text;
 }
 
@@ -289,10 +291,11 @@ std::string to_text(const Operation& op) {
   std::string text = fmt::format("{} {}x{}", to_text(op.kind), op.rows, op.columns);
   if (op.kind == Linear || op.kind == Router || op.kind == GroupedLinear)
     text += fmt::format(" from {}{}", op.inner, op.bias ? "" : " without bias");
-  if (op.kind == GroupedLinear) text += fmt::format(" for {} experts", op.experts);
-  if (op.kind == Embedding) text += fmt::format(" of {} words{}", op.inner, op.positions ? "" : " without positions");
+  if (op.kind == GroupedLinear) text += " for " + pluralize(op.experts, "expert");
+  if (op.kind == Embedding)
+    text += fmt::format(" of {}{}", pluralize(op.inner, "word"), op.positions ? "" : " without positions");
   if (op.kind == Attention) text += attention_text(op);
-  if (op.kind == HeadNorm || op.kind == Rotary) text += fmt::format(" {} heads", op.heads);
+  if (op.kind == HeadNorm || op.kind == Rotary) text += " " + pluralize(op.heads, "head");
   if (op.kind == Rotary) text += fmt::format(" {} of {}", op.rotary, op.head_width);
   return text;
 }

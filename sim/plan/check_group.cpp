@@ -8,6 +8,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/plan/group.hpp"
+#include "sim/plan/stage_names.hpp"
 
 namespace stagecraft {
 namespace {
@@ -28,6 +29,7 @@ class GroupCheck {
       check_operations();
       check_nodes();
       for (const Stage* stage : stages_) check_stage(*stage);
+      for (const StageProblem& p : of_stages_) add(p.before + stages_text(p.stages) + p.after, p.help, p.code);
     } else {
       add("only costs from the shapes of operations know groups and divided states",
           "write software: plain, or another name of `stagecraft list software`", "software");
@@ -36,6 +38,22 @@ class GroupCheck {
   }
 
  private:
+  /// A problem that several stages may have alike; the name of the stage stands between `before` and `after`.
+  struct StageProblem {
+    std::string before, after, help, code;
+    std::vector<std::string> stages;
+
+    bool is_like(const StageProblem& p) const {
+      return before == p.before && after == p.after && help == p.help && code == p.code;
+    }
+  };
+
+  void add(const Stage& stage, StageProblem problem) {
+    auto like = std::find_if(of_stages_.begin(), of_stages_.end(), [&](const auto& p) { return p.is_like(problem); });
+    if (like == of_stages_.end()) like = of_stages_.insert(like, std::move(problem));
+    like->stages.push_back(stage.name);
+  }
+
   void add(std::string message, std::string help, std::string code) {
     for (const std::string& earlier : messages_)
       if (earlier == message) return;
@@ -159,12 +177,12 @@ class GroupCheck {
     const Degrees& d = stage.shape.degrees;
     const int parts = d.expert * d.expert_tensor;
     if (d.devices() % parts != 0)
-      add(fmt::format(
-              "expert {} x expert_tensor {} = {} does not divide the {} of stage '{}' (tensor {} x context {} x "
-              "replicas {})",
-              d.expert, d.expert_tensor, parts, pluralize(d.devices(), "device"), stage.name, d.tensor, d.context,
-              d.replicas),
-          "more replicas, or a smaller degree of experts", "group");
+      add(stage, {fmt::format("expert {} x expert_tensor {} = {} does not divide the {} of ", d.expert, d.expert_tensor,
+                              parts, pluralize(d.devices(), "device")),
+                  fmt::format(" (tensor {} x context {} x replicas {})", d.tensor, d.context, d.replicas),
+                  "more replicas, or a smaller degree of experts",
+                  "group",
+                  {}});
     check_shards(stage);
     const std::vector<DeviceId>& devices = stage.dense.devices;
     for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -182,18 +200,21 @@ class GroupCheck {
     const int within = stage.shape.shard_within, holders = d.replicas * d.context;
     if (within == 0) return;
     if (within > holders || holders % within != 0)
-      return add(
-          fmt::format("shard within {} does not divide the {} with the same part of the parameters of stage '{}' "
-                      "(replicas {} x context {})",
-                      within, pluralize(holders, "device"), stage.name, d.replicas, d.context),
-          fmt::format("a divisor of {}", holders), "shard");
+      return add(stage, {fmt::format("shard within {} does not divide the {} with the same part of the parameters of ",
+                                     within, pluralize(holders, "device")),
+                         fmt::format(" (replicas {} x context {})", d.replicas, d.context),
+                         fmt::format("a divisor of {}", holders),
+                         "shard",
+                         {}});
     const int copies = stage.shape.shard_copies();
     if (d.expert * d.expert_tensor > 1 && d.expert_replicas() % copies != 0)
-      add(fmt::format(
-              "shard within {} makes {} copies of the states, which do not divide the {} with the same experts of "
-              "stage '{}'",
-              within, copies, pluralize(d.expert_replicas(), "device"), stage.name),
-          "a larger group, or no within", "shard");
+      add(stage, {fmt::format("shard within {} makes {} copies of the states, which do not divide the {} with the same "
+                              "experts of ",
+                              within, copies, pluralize(d.expert_replicas(), "device")),
+                  {},
+                  "a larger group, or no within",
+                  "shard",
+                  {}});
   }
 
   const PlannerInput& input_;
@@ -203,6 +224,7 @@ class GroupCheck {
   const Degrees& degrees_;
   Problems problems_;
   std::vector<std::string> messages_;
+  std::vector<StageProblem> of_stages_;
   std::set<std::string> undivided_;  ///< Degrees that do not divide what they should.
 };
 

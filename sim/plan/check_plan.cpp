@@ -1,12 +1,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <map>
 #include <numeric>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 #include "sim/plan/plan.hpp"
+#include "sim/plan/stage_names.hpp"
 
 namespace stagecraft {
 namespace {
@@ -16,62 +19,75 @@ class Findings {
   void add(std::string code, std::string path, std::string message, std::string help = {}) {
     list_.push_back({{}, std::move(path), std::move(message), std::move(help), std::move(code)});
   }
-  void throw_if_any() const {
+  /// Equal findings of several stages are one.
+  void add_of(const Stage& stage, std::string code, std::string message, std::string help = {}) {
+    const auto [same, fresh] = of_stages_.try_emplace({code, message, help}, StageNames{list_.size(), {}});
+    if (fresh) add(std::move(code), {}, std::move(message), std::move(help));
+    same->second.names.push_back(stage.name);
+  }
+  void throw_if_any() {
+    for (const auto& [finding, stages] : of_stages_) list_[stages.index].path = stages_text(stages.names);
     if (!list_.empty()) throw InputError(list_);
   }
 
  private:
+  struct StageNames {
+    std::size_t index;  ///< The place of the finding in the list.
+    std::vector<std::string> names;
+  };
+
   std::vector<Diagnostic> list_;
+  std::map<std::array<std::string, 3>, StageNames> of_stages_;  ///< By code, message and help.
 };
 
 bool nested(int a, int b) { return a % b == 0 || b % a == 0; }
 
 void check_turns(const Plan& plan, StageId id, Findings& findings) {
   const Stage& stage = plan.stages[id];
-  const std::string path = fmt::format("stage '{}'", stage.name);
   const int micro_batches = plan.micro_batches_run(id);
   if (stage.twin.valid())
-    findings.add("replicas", path, "its replicas take micro-batches in turn, but it has a copy in the other direction",
-                 "write share: samples");
+    findings.add_of(stage, "replicas",
+                    "its replicas take micro-batches in turn, but it has a copy in the other direction",
+                    "write share: samples");
   else if (micro_batches % stage.turns() != 0)
-    findings.add("replicas", path,
-                 fmt::format("its {} replicas cannot take equal numbers of {}", stage.turns(),
-                             pluralize(micro_batches, "micro-batch", "es")),
-                 fmt::format("set run.micro_batches to a multiple of {}, or write share: samples", stage.turns()));
+    findings.add_of(stage, "replicas",
+                    fmt::format("its {} replicas cannot take equal numbers of {}", stage.turns(),
+                                pluralize(micro_batches, "micro-batch", "es")),
+                    fmt::format("set run.micro_batches to a multiple of {}, or write share: samples", stage.turns()));
 }
 
 bool check_numbers(const Plan& plan, StageId id, Findings& findings) {
   const Stage& stage = plan.stages[id];
-  const std::string path = fmt::format("stage '{}'", stage.name);
   const int size = stage.micro_batch_size;
   if (size < 1 || stage.group < 1) {
-    findings.add("micro-batch-size", path,
-                 fmt::format("micro-batches of {} samples in groups of {}", size, stage.group), "both are at least 1");
+    findings.add_of(stage, "micro-batch-size",
+                    fmt::format("micro-batches of {} in groups of {}", pluralize(size, "sample"), stage.group),
+                    "both are at least 1");
     return false;
   }
   if (plan.mini_batch < 1 || plan.mini_batch % size != 0)
-    findings.add(
-        "micro-batch-size", path,
+    findings.add_of(
+        stage, "micro-batch-size",
         fmt::format("its micro-batch of {} samples does not divide the mini-batch of {}", size, plan.mini_batch),
         "choose sizes that divide one another");
   return true;
 }
 
 void check_devices(const Stage& stage, Findings& findings) {
-  const std::string path = fmt::format("stage '{}'", stage.name);
   const int replicas = static_cast<int>(stage.devices().size());
-  if (replicas == 0) findings.add("devices", path, "it has no device");
+  if (replicas == 0) findings.add_of(stage, "devices", "it has no device");
   if (stage.share == Share::Samples && stage.micro_batch_size < replicas)
-    findings.add("replicas", path,
-                 fmt::format("its micro-batch of {} cannot be divided among {} replicas",
-                             pluralize(stage.micro_batch_size, "sample"), replicas),
-                 fmt::format("a micro-batch size of at least {}, fewer devices, or share: micro_batches", replicas));
+    findings.add_of(stage, "replicas",
+                    fmt::format("its micro-batch of {} cannot be divided among {} replicas",
+                                pluralize(stage.micro_batch_size, "sample"), replicas),
+                    fmt::format("a micro-batch size of at least {}, fewer devices, or share: micro_batches", replicas));
   std::vector<DeviceId> sorted = stage.devices();
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end()) findings.add("device-twice", path, fmt::format("device {} is named twice", twice->value));
+  if (twice != sorted.end())
+    findings.add_of(stage, "device-twice", fmt::format("device {} is named twice", twice->value));
   if (!sorted.empty() && !sorted.front().valid())
-    findings.add("devices", path, "it names a device that does not exist");
+    findings.add_of(stage, "devices", "it names a device that does not exist");
 }
 
 std::vector<LayerId> sorted_layers(const Stage& stage) {
@@ -83,8 +99,7 @@ std::vector<LayerId> sorted_layers(const Stage& stage) {
 /// Two stages with copies of the same weights: the same work, on micro-batches that together are all.
 void check_twin(const Plan& plan, StageId id, Findings& findings) {
   const Stage& stage = plan.stages[id];
-  const std::string path = fmt::format("stage '{}'", stage.name);
-  const auto bad = [&](std::string message) { findings.add("twin", path, std::move(message)); };
+  const auto bad = [&](std::string message) { findings.add_of(stage, "twin", std::move(message)); };
   if (!plan.stages.contains(stage.twin) || stage.twin == id) return bad("its other copy is no other stage");
   const Stage& other = plan.stage(stage.twin);
   if (other.twin != id) return bad(fmt::format("its other copy '{}' does not name it in turn", other.name));

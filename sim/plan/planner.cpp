@@ -190,9 +190,11 @@ std::vector<Recomputation> recomputations(std::optional<Recomputation> asked, co
   std::vector<Recomputation> possible = recomputations(model);
   if (!asked) return possible;
   if (std::find(possible.begin(), possible.end(), *asked) == possible.end())
-    throw InputError(
-        {{where, "recompute", "no layer of the model keeps the inside of an attention",
-          "write none, full, layers, half or outputs; with flash_attention nothing of it is kept", "recompute"}});
+    throw InputError({{where, "recompute", "no layer of the model keeps the inside of an attention",
+                       "write none, full, layers, half or outputs; with flash_attention, which most software stacks "
+                       "have, nothing of "
+                       "it is kept",
+                       "recompute"}});
   return {*asked};
 }
 

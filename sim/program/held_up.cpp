@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -61,8 +62,8 @@ void throw_if_held_up(const Program& program, const Cluster& cluster, const Cond
   const std::optional<Cause> cause = cause_of(program, cluster, conditions, program.at(id));
   if (!cause) return;
   const std::string count =
-      fmt::format("{} of {} instructions cannot run, the first of them {}",
-                  std::count_if(end.begin(), end.end(), missing), end.size(), to_text(program, id));
+      fmt::format("{} of {} cannot run, the first of them {}", std::count_if(end.begin(), end.end(), missing),
+                  pluralize(std::ssize(end), "instruction"), to_text(program, id));
   if (cause->gone < kForEver)
     throw Infeasible("down",
                      fmt::format("'{}' stands still from {} on and is never back: {}", cause->name,

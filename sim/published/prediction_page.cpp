@@ -20,7 +20,7 @@ constexpr const char* kPredictionsRemark =
 
 std::string cards(const ErrorSummary& errors, const ErrorSummary& one_constant) {
   return "<div class=\"cards\">" +
-         card("Median error", percent(errors.median), fmt::format("of {} runs", errors.count)) +
+         card("Median error", percent(errors.median), "of " + pluralize(errors.count, "run")) +
          card("90 % within", percent(errors.p90), "largest " + percent(errors.worst)) +
          card("Within 10 %", fmt::format("{} of {}", errors.within_tenth, errors.count), "runs") +
          card("Mean error", percent(errors.mape), "of one constant: " + percent(one_constant.mape)) + "</div>";

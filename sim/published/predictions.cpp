@@ -128,8 +128,10 @@ Value row_map(const Value& root, const Value& row, Problems& problems) {
   map.where = row.where;
   const std::vector<Value>& columns = root.at("columns").items;
   if (row.items.size() != columns.size()) {
-    problems.add(row.where, "rows", fmt::format("{} values for {} columns", row.items.size(), columns.size()),
-                 "write one for each column", "wrong-count");
+    problems.add(
+        row.where, "rows",
+        fmt::format("{} for {}", pluralize(std::ssize(row.items), "value"), pluralize(std::ssize(columns), "column")),
+        "write one for each column", "wrong-count");
     return map;
   }
   put_all(map, root.at("run").members);
@@ -253,8 +255,10 @@ void check_division(const Value& row, const Value& map, Problems& problems) {
   const int between = config::as_int(map.at("layers")) - first - last;
   const int chunks = config::as_int(map.at("stages")) * config::as_int(map.at("chunks")) - 2;
   if (first >= 0 && last >= 0 && (chunks < 0 || between < 0 || (chunks == 0 ? between > 0 : between % chunks != 0)))
-    problems.add(row.where, "rows", fmt::format("{} layers do not divide into {} equal chunks", between, chunks),
-                 "the first and the last chunk, and equal ones between them, have all layers", "layout");
+    problems.add(
+        row.where, "rows",
+        fmt::format("{} cannot be divided into {}", pluralize(between, "layer"), pluralize(chunks, "equal chunk")),
+        "the first and the last chunk, and equal ones between them, have all layers", "layout");
   double devices = 1;
   for (const char* axis : {"tensor", "context", "replicas", "stages"}) devices *= config::as_real(map.at(axis));
   if (devices > kMostDevices)

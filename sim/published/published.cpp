@@ -149,9 +149,10 @@ PublishedTable::Row read_row(const Value& from, const std::vector<PublishedTable
   row.calibrated = config::as_bool(from.at("calibrated"));
   for (const Value& value : from.at("values").items) row.values.push_back(read_value(value, problems));
   if (row.values.size() != columns.size())
-    problems.add(from.at("values").where, "values",
-                 fmt::format("{} values for {} columns", row.values.size(), columns.size()),
-                 "write one for each column", "wrong-count");
+    problems.add(
+        from.at("values").where, "values",
+        fmt::format("{} for {}", pluralize(std::ssize(row.values), "value"), pluralize(std::ssize(columns), "column")),
+        "write one for each column", "wrong-count");
   for (std::size_t i = 0; i < std::min(row.values.size(), columns.size()); ++i)
     if (row.missed[i] && !row.values[i])
       problems.add(from.at("missed").where, "missed", fmt::format("nothing is published for '{}'", columns[i].name),

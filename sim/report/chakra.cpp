@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <protozero/pbf_writer.hpp>
 
+#include "sim/core/text.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -65,7 +67,8 @@ class Writer {
       made_.notes.push_back(
           fmt::format("computations take whole microseconds there: up to {:.2g} % off", 100 * most_off_));
     if (orders_ > 0)
-      made_.notes.push_back(fmt::format("{} messages of no bytes have one there, because none may be empty", orders_));
+      made_.notes.push_back(fmt::format("{} of no bytes {} one there, because none may be empty",
+                                        pluralize(orders_, "message"), orders_ == 1 ? "has" : "have"));
     return std::move(made_);
   }
 

@@ -185,7 +185,7 @@ HtmlSpans spans_of(const KeptRun& run, const Json& results, const std::map<std::
     throw InputError(
         {{{run.name + "/spans.csv", 0, 0},
           {},
-          fmt::format("there are {} instructions here, but {} in results.json", spans.gap.size(), said.dump()),
+          fmt::format("{} here, but {} in results.json", pluralize(std::ssize(spans.gap), "instruction"), said.dump()),
           "run the scenario again, into an empty folder",
           "not-a-run"}});
   return spans;

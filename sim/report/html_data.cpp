@@ -12,6 +12,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/parallel.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -34,7 +35,7 @@ class Rows {
     do cell();
     while (more_);
     if (!names_.empty() && cells_.size() != names_.size())
-      refuse(fmt::format("there are {} cells, but {} columns", cells_.size(), names_.size()));
+      refuse(fmt::format("{}, but {}", pluralize(std::ssize(cells_), "cell"), pluralize(std::ssize(names_), "column")));
     return true;
   }
 

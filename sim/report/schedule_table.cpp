@@ -226,9 +226,9 @@ std::string stages_text(const ScheduleTable& table) {
   std::string text;
   for (const auto& [stages, with] : names)
     text += fmt::format(
-        "{} stages     not {} as in the scenario, so that each device has as many as the schedule "
+        "{}     not {} as in the scenario, so that each device has as many as the schedule "
         "needs; run does so with --set plan.stages={}: {}\n",
-        stages, table.stages, stages, join(with));
+        pluralize(stages, "stage"), table.stages, stages, join(with));
   return text;
 }
 

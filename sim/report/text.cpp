@@ -164,7 +164,8 @@ std::string learnt_text(const Learnt& learnt, const Cluster& cluster, const Text
 
 std::string enqueued_text(const Enqueued& e) {
   std::string how;
-  if (e.by_graph.value > 0) how = fmt::format("; {} as a graph, launched {} times", to_text(e.by_graph), e.launches);
+  if (e.by_graph.value > 0)
+    how = fmt::format("; {} as a graph, launched {}", to_text(e.by_graph), pluralize(e.launches, "time"));
   if (e.graphs > 0) how += fmt::format(", {} made while the clock ran", e.graphs);
   std::string text =
       fmt::format("  {:<22} {:>12}   of the host for an iteration{}\n", "enqueueing", to_text(e.by_calls), how);

@@ -19,7 +19,8 @@ std::string devices_text(const Stage& stage) {
 
 std::string chunks_text(const ChunkRange& range) {
   if (range.min == range.max) return pluralize(range.min, "stage");
-  return fmt::format("{}{} stages", range.min, range.step > 1 ? ", or twice, three times ... as many" : " or more");
+  return range.step > 1 ? fmt::format("{}, or twice, three times ... as many stages", range.min)
+                        : fmt::format("{} or more stages", range.min);
 }
 
 int count_ranks(const Plan& plan, const Placing& placing, std::string_view schedule) {

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/text.hpp"
 #include "sim/plan/overlap.hpp"
 
 namespace stagecraft {
@@ -38,8 +39,8 @@ class LocalCheck {
            -1,
            -1,
            {},
-           fmt::format("the plan uses {} devices, the schedule has {} rows", plan_.device_count(),
-                       schedule_.device_count())});
+           fmt::format("the plan uses {}, the schedule has {}", pluralize(plan_.device_count(), "device"),
+                       pluralize(schedule_.device_count(), "row"))});
     for (int d = 0; d < schedule_.device_count(); ++d) check_row(d);
     // An op that never runs is the cause where others come too early; where ops are wrong themselves, it is a result.
     const bool only_order =

@@ -68,7 +68,8 @@ std::string NetworkParts::device_text(const std::vector<DeviceId>& devices) cons
   }
   std::string text;
   for (const std::string& name : types) text += (text.empty() ? "" : " and ") + name;
-  return part_.empty() ? text : text + fmt::format(" in {} of {} parts of the network", parts.size(), count_);
+  return part_.empty() ? text
+                       : text + fmt::format(" in {} of {} of the network", parts.size(), pluralize(count_, "part"));
 }
 
 std::vector<std::vector<DeviceId>> NetworkParts::different_parts() const {

@@ -13,6 +13,7 @@
 #include "backends/backend.hpp"
 #include "backends/world.hpp"
 #include "sim/core/sha256.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/sweep/distribute_jobs.hpp"
 #include "sim/sweep/store.hpp"
@@ -148,8 +149,8 @@ SweepEnd fill_store(const SweepPlan& plan, const SweepOptions& options, const Or
     end.stopped = !do_jobs(open.jobs, stop, done);
   } catch (const BackendError& e) {
     const int with_result = end.progress.there + end.progress.done;
-    throw BackendError(fmt::format("{}; {} of {} points have results, and the same command goes on", e.what(),
-                                   with_result, end.progress.total));
+    throw BackendError(fmt::format("{}; {} of {} {} results, and the same command goes on", e.what(), with_result,
+                                   pluralize(end.progress.total, "point"), with_result == 1 ? "has" : "have"));
   }
   end.table = store.table();
   keep_chosen(end.table, plan);

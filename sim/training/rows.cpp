@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/core/text.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -84,7 +86,8 @@ void refuse(std::string_view task, const std::string& why, const std::string& he
 
 const Operation& one_loss(const TaskShape& shape, std::string_view task) {
   if (shape.losses.size() != 1)
-    refuse(task, fmt::format("it has {} losses", shape.losses.size()), "give it one loss, at its end");
+    refuse(task, fmt::format("it has {}", pluralize(std::ssize(shape.losses), "loss", "es")),
+           "give it one loss, at its end");
   return shape.losses.front();
 }
 
@@ -92,7 +95,7 @@ void need_numbers(const TaskShape& shape, std::string_view task) {
   if (shape.inputs.empty()) refuse(task, "it has no input", "let it start with an input");
   for (const Operation& op : shape.inputs)
     if (op.inner > 0)
-      refuse(task, fmt::format("its inputs are {} words, not numbers", op.rows * op.columns),
+      refuse(task, fmt::format("its inputs are {}, not numbers", pluralize(std::int64_t{op.rows} * op.columns, "word")),
              "take the task charlm, or random");
 }
 

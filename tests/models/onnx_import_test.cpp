@@ -274,7 +274,7 @@ TEST_CASE("onnx: shapes in the file that contradict its operators are a warning"
   const onnx::ImportedModel imported = import_all(file);
   REQUIRE(imported.warnings.size() == 1);
   CHECK(imported.warnings[0] ==
-        "1 shapes in the file are other than its operators make, the first: 'b' is 1x16, not 1x17");
+        "1 shape in the file is other than its operators make, the first: 'b' is 1x16, not 1x17");
 }
 
 TEST_CASE("onnx: invalid graphs are refused") {

@@ -259,7 +259,7 @@ TEST_CASE("carved_gpu: parts have whole groups, and one memory that ops and mess
 
 TEST_CASE("carved_gpu: a GPU that cannot be divided is refused") {
   has(wrong("carved_gpu", "{multiprocessors: 132, parts: 17, " + kGpu + kRest),
-      "132 multiprocessors are 16 groups of 8, too few for 17 parts");
+      "132 multiprocessors make 16 groups of 8, too few for 17 parts");
   has(wrong("carved_gpu", "{multiprocessors: 4, parts: 2, " + kGpu + kRest), "0 groups of 8");
   has(wrong("carved_gpu",
             "{multiprocessors: 132, parts: 2, " + kGpu + ", memory: {alone: 5 TB/s}, messages: {bandwidth: 1 GB/s}}"),

@@ -143,7 +143,7 @@ TEST_CASE("fat tree: problems are reported with their place") {
   has(wrong("down: [4, 4], oversubscription: [0.5]"), "oversubscription[0]");
   has(wrong("down: [4, 4], oversubscription: [3]"), "4 cables down over 3 is not a whole number of cables up");
   has(wrong("down: [4, 4], oversubscription: [8]"), "not a whole number");
-  has(wrong("down: [4, 4], oversubscription: [1, 1]"), "2 ratios for 1 levels");
+  has(wrong("down: [4, 4], oversubscription: [1, 1]"), "2 ratios for 1 level");
   has(wrong("down: [100000, 100000, 100000]"), "more than 4194304 devices");
   CHECK(make_cluster("fat_tree", "{down: [12, 4], oversubscription: [1.5], " + kType + kLink + "}").links.size() ==
         48 + 4 * 8);

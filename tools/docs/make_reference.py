@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-GLOSSARY = ROOT / "tools/stagecraft/glossary.cpp"
+GLOSSARY = [ROOT / "tools/stagecraft/glossary.cpp", ROOT / "tools/stagecraft/field_terms.cpp"]
 
 KINDS = {
     "schedules": "The order in which each GPU runs its forwards and backwards. Use: `run: {schedule: NAME}`.",
@@ -265,15 +265,17 @@ def names_page(program):
 # The glossary. The program explains a word but does not list them, so the words come from its table.
 
 def glossary_terms():
-    """(heading, words) of the table of terms; comments in it are the headings."""
-    source = GLOSSARY.read_text()
-    lines = source[source.index("constexpr Term kTerms[]"):]
-    lines = lines[:lines.index("\n};")]
-    heading, terms = "", []
-    for match in re.finditer(r'^    (?:// (?P<heading>.*?)\.?|\{"(?P<words>[^"]+)",.*)$', lines, re.M):
-        heading = match["heading"] or heading
-        if match["words"]:
-            terms.append((heading, match["words"].split("|")))
+    """(heading, words) of the tables of terms; comments in them are the headings."""
+    terms = []
+    for file in GLOSSARY:
+        source = file.read_text()
+        lines = source[re.search(r"Term k\w*Terms\[\]", source).start():]
+        lines = lines[:lines.index("\n};")]
+        heading = ""
+        for match in re.finditer(r'^    (?:// (?P<heading>.*?)\.?|\{(?P<words>(?:"[^"]*"\s*)+),.*)$', lines, re.M):
+            heading = match["heading"] or heading
+            if match["words"]:
+                terms.append((heading, re.sub(r'"\s*"|^"|"\s*$', "", match["words"]).split("|")))
     if len(terms) < 40:
         raise SystemExit(f"make_reference.py: only {len(terms)} terms in {GLOSSARY}")
     return terms

@@ -1,5 +1,6 @@
 #include "tools/stagecraft/explanation.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <tuple>
 
@@ -25,10 +26,28 @@ std::optional<std::string> field_of(const std::string& kind, const config::MapSp
   return config::explain(fields, path.size() > kind.size() + 1 ? path.substr(kind.size() + 1) : "") + "\n";
 }
 
-/// A word of other frameworks: what it is called here, and the fields with this name. Nothing for other words.
+std::string in_small_letters(std::string word) {
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return word;
+}
+
+/// The fields of this name, where they are few; nothing for other words.
+std::string fields_text(const std::string& name) {
+  constexpr std::size_t kMostPlaces = 3;
+  const std::vector<std::string> places = config::places_of(scenario_fields(), "", name);
+  if (places.size() > kMostPlaces) return {};
+  std::string text;
+  for (const std::string& place : places)
+    text += (text.empty() ? "" : "\n") + config::explain(scenario_fields(), config::under(place, name)) + "\n";
+  return text;
+}
+
+/// A word of other frameworks: what it is called here, and the fields with this name. A field without its path: the
+/// fields of this name. Nothing for other words.
 std::optional<std::string> meant_text(const std::string& word) {
   if (word.find('.') != std::string::npos) return {};
-  std::string text;
+  std::string text = fields_text(in_small_letters(word));
   for (const config::Meaning& meaning : config::meanings(word)) {
     const std::string name(meaning.name), only(meaning.place);
     for (const std::string& place : config::places_of(scenario_fields(), "", name)) {
@@ -63,7 +82,9 @@ std::optional<std::string> file_text(const std::string& word) {
 
 }  // namespace
 
-std::string explanation(const std::string& path) {
+namespace {
+
+std::string explanation_as_written(const std::string& path) {
   if (const auto text = field_of("published", published_fields(), path)) return *text;
   if (const auto text = field_of("sweep", sweep_fields(), path)) return *text;
   if (const auto text = field_of("predictions", prediction_fields(), path)) return *text;
@@ -81,6 +102,20 @@ std::string explanation(const std::string& path) {
     if (path.find('.') != std::string::npos || near.empty()) throw;
     throw InputError(e.problems().front().message, near);
   }
+}
+
+}  // namespace
+
+std::string explanation(const std::string& path) try {
+  return explanation_as_written(path);
+} catch (const InputError&) {
+  const std::string small = in_small_letters(path);
+  if (small == path) throw;
+  try {
+    return explanation_as_written(small);
+  } catch (const InputError&) {  // The message of the word as it is written says more.
+  }
+  throw;
 }
 
 }  // namespace stagecraft

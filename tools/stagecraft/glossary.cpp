@@ -17,14 +17,12 @@
 #include "sim/training/optimizer.hpp"
 #include "sim/training/task.hpp"
 #include "sim/weights/policy.hpp"
+#include "tools/stagecraft/glossary_term.hpp"
 
 namespace stagecraft {
 namespace {
 
-struct Term {
-  std::string_view words;  ///< The term and its other names, with "|" between.
-  std::string_view text;
-};
+using Term = GlossaryTerm;
 
 constexpr Term kTerms[] = {
     // Time.
@@ -256,16 +254,17 @@ constexpr Term kOperations[] = {
 constexpr Term kCollectives[] = {
     {"AR", "all-reduce"}, {"RS", "reduce-scatter"}, {"AG", "all-gather"}, {"A2A", "all-to-all"}, {"BC", "broadcast"}};
 
-std::string in_small_letters(std::string_view word) {
-  std::string small(word);
-  std::transform(small.begin(), small.end(), small.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return small;
+/// In small letters, with spaces for - and _.
+std::string plain_word(std::string_view word) {
+  std::string plain(word);
+  std::transform(plain.begin(), plain.end(), plain.begin(),
+                 [](unsigned char c) { return c == '-' || c == '_' ? ' ' : static_cast<char>(std::tolower(c)); });
+  return plain;
 }
 
 bool names_term(const Term& term, std::string_view word) {
-  const std::vector<std::string> words = split(in_small_letters(term.words), '|');
-  return std::find(words.begin(), words.end(), in_small_letters(word)) != words.end();
+  const std::vector<std::string> words = split(plain_word(term.words), '|');
+  return std::find(words.begin(), words.end(), plain_word(word)) != words.end();
 }
 
 /// 3AR0, 3TAR0 or 3T1AR0: stage, T with the number of the tie for tied weights, kind, iteration.
@@ -352,8 +351,9 @@ void for_each_catalog(const Visit& visit) {
 
 std::optional<std::string> glossary_text(std::string_view word) {
   std::string text;
-  for (const Term& term : kTerms)
-    if (names_term(term, word)) text += fmt::format("{}: {}\n", word, term.text);
+  for (const std::span<const Term> terms : {std::span<const Term>(kTerms), field_terms()})
+    for (const Term& term : terms)
+      if (names_term(term, word)) text += fmt::format("{}: {}\n", word, term.text);
   for (const TimeClass& c : time_class_list())
     if (c.name == word) text += fmt::format("{}: a part of the line `time`. {}\n", word, c.contents);
   if (const auto operation = operation_text(word)) text += *operation;
@@ -366,8 +366,9 @@ std::optional<std::string> glossary_text(std::string_view word) {
 
 std::vector<std::string> glossary_words() {
   std::vector<std::string> words;
-  for (const Term& term : kTerms)
-    for (std::string& word : split(term.words, '|')) words.push_back(std::move(word));
+  for (const std::span<const Term> terms : {std::span<const Term>(kTerms), field_terms()})
+    for (const Term& term : terms)
+      for (std::string& word : split(term.words, '|')) words.push_back(std::move(word));
   for (const TimeClass& c : time_class_list()) words.emplace_back(c.name);
   for_each_catalog([&](const auto& catalog, std::string_view, std::string_view) {
     for (std::string& name : names_of(catalog)) words.push_back(std::move(name));

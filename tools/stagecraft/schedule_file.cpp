@@ -7,6 +7,7 @@
 
 #include "sim/core/file.hpp"
 #include "sim/core/json.hpp"
+#include "sim/core/text.hpp"
 #include "sim/weights/policy.hpp"
 #include "sim/weights/reads.hpp"
 
@@ -118,9 +119,10 @@ void refuse_idle(const Arguments& a, const CsvFile& order, const FileCheckOption
     throw InputError("--messages is for an order without messages; this one has its own", "leave --messages out");
   if (a.has("message-size") && !a.has("eager-below") && !order.communicates) refuse_message_size();
   if (order.micro_batches % options.slices != 0)
-    throw InputError(fmt::format("--slices: {} micro-batches are not whole sequences of {} slices", order.micro_batches,
-                                 options.slices),
-                     "a micro-batch of the file is one slice, and the slices of a sequence follow each other");
+    throw InputError(
+        fmt::format("--slices: {} cannot be divided into sequences of {}",
+                    pluralize(order.micro_batches, "micro-batch", "es"), pluralize(options.slices, "slice")),
+        "a micro-batch of the file is one slice, and the slices of a sequence follow each other");
 }
 
 namespace {
@@ -156,8 +158,8 @@ Schedule with_updates(const CsvSchedule& csv, const Plan& plan, int update_every
 std::vector<ScheduleProblem> check_versions(const CheckedFile& f, const std::string& policy, int update_every) {
   const WeightsDef& def = get_from(weights::catalog(), "weights policy", policy);
   if (f.compute.micro_batches % update_every != 0)
-    throw InputError(
-        fmt::format("--update-every: {} micro-batches are not updates of {}", f.compute.micro_batches, update_every));
+    throw InputError(fmt::format("--update-every: {} cannot be divided into updates of {}",
+                                 pluralize(f.compute.micro_batches, "micro-batch", "es"), update_every));
   Plan plan = f.plan;
   plan.mini_batch = update_every;
   for (Stage& stage : plan.stages)

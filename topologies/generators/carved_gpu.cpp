@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "sim/cluster/device_presets.hpp"
+#include "sim/core/text.hpp"
 #include "topologies/cluster_writer.hpp"
 
 namespace stagecraft::topology_generators {
@@ -45,10 +46,10 @@ int divide(const config::Value& map, config::Problems& problems) {
   const int total = config::as_int(map.at("multiprocessors")), group = config::as_int(map.at("group"));
   const int parts = config::as_int(map.at("parts")), groups = total / group;
   if (parts > 1 && parts > groups)
-    problems.add(
-        map.at("parts").where, "parts",
-        fmt::format("{} multiprocessors are {} groups of {}, too few for {} parts", total, groups, group, parts),
-        groups > 0 ? fmt::format("at most {} parts", groups) : "group: 1", "too-many");
+    problems.add(map.at("parts").where, "parts",
+                 fmt::format("{} make {} of {}, too few for {}", pluralize(total, "multiprocessor"),
+                             pluralize(groups, "group"), group, pluralize(parts, "part")),
+                 groups > 0 ? "at most " + pluralize(groups, "part") : "group: 1", "too-many");
   return multiprocessors_of_part(total, group, parts);
 }
 

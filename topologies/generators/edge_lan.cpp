@@ -31,7 +31,9 @@ const config::MapSpec& edge_lan_group_fields() {
 const config::MapSpec kEdgeLanFields{
     "Groups of devices on one shared half-duplex medium.",
     {config::list("groups", config::map("group", edge_lan_group_fields()))
-         .doc("The devices, in the order of the cluster."),
+         .counted_by("count")
+         .doc("The devices, in the order of the cluster. A number is the number of devices in all; it keeps the "
+              "proportions of the groups that it replaces."),
      config::map("medium", kMediumFields).doc("The radio channel or the hub."), types_field()}};
 
 Cluster build_edge_lan(const config::Value& map) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/core/text.hpp"
 #include "topologies/cluster_writer.hpp"
 
 namespace stagecraft::topology_generators {
@@ -20,10 +21,14 @@ using config::Value;
 const config::MapSpec kFatTreeFields{
     "Levels of switches above the devices, with any oversubscription.",
     {config::list("down", config::integer("count", 1, 1e6))
+         .or_alone()
          .doc("Number of devices below a lowest-level switch, then of switches below a switch of each higher level."),
      config::list("oversubscription", config::real("ratio", 1, 1e6))
          .optional()
-         .doc("Cables down for each cable up, for each level except the highest. Default: 1, which is non-blocking."),
+         .or_alone()
+         .doc("Cables down for each cable up, for each level except the highest. One number is for all of them. "
+              "Default: "
+              "1, which is non-blocking."),
      type_field(), config::text("prefix").fallback("gpu").doc("Name of the devices; each gets a number."),
      link_field("link", "Link from each device to its switch."),
      link_field("trunk", "Links between switches. Default: the same as `link`.").optional(), types_field()}};
@@ -33,15 +38,19 @@ std::vector<int> read_ups(const Value& map, const std::vector<int>& down, Cluste
   std::vector<int> ups(down.begin(), down.end() - 1);
   const Value* ratios = map.find("oversubscription");
   if (!ratios) return ups;
-  if (ratios->items.size() != ups.size())
-    writer.problems().add(ratios->where, "oversubscription",
-                          fmt::format("{} ratios for {} levels", ratios->items.size(), ups.size()),
-                          "one for each level but the highest, from the lowest up", "oversubscription");
-  for (std::size_t l = 0; l < std::min(ups.size(), ratios->items.size()); ++l) {
-    const double ratio = config::as_real(ratios->items[l]), up = down[l] / ratio;
+  const std::size_t given = ratios->items.size();
+  if (given != ups.size() && (given != 1 || ups.empty()))
+    writer.problems().add(
+        ratios->where, "oversubscription",
+        fmt::format("{} for {} below the highest", pluralize(static_cast<std::int64_t>(given), "ratio"),
+                    pluralize(static_cast<std::int64_t>(ups.size()), "level")),
+        "one for each level but the highest, from the lowest up", "oversubscription");
+  for (std::size_t l = 0; l < (given == 1 ? ups.size() : std::min(ups.size(), given)); ++l) {
+    const std::size_t at = given == 1 ? 0 : l;
+    const double ratio = config::as_real(ratios->items[at]), up = down[l] / ratio;
     ups[l] = static_cast<int>(std::lround(up));
     if (ups[l] < 1 || std::abs(up - ups[l]) > 1e-6)
-      writer.problems().add(ratios->items[l].where, fmt::format("oversubscription[{}]", l),
+      writer.problems().add(ratios->items[at].where, fmt::format("oversubscription[{}]", at),
                             fmt::format("{} cables down over {} is not a whole number of cables up", down[l], ratio),
                             ratios_text(down[l]), "oversubscription");
   }

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "sim/core/text.hpp"
 #include "topologies/cluster_writer.hpp"
 
 namespace stagecraft::topology_generators {
@@ -35,7 +36,10 @@ const config::MapSpec& node_fields() {
 
 const config::MapSpec kNvlinkPodsFields{"Nodes of GPUs with NVLink inside and a fabric between them.",
                                         {config::list("nodes", config::map("node", node_fields()))
-                                             .doc("Groups of equal nodes, in the order of the cluster."),
+                                             .counted_by("count")
+                                             .doc("Groups of equal nodes, in the order of the cluster. A number is "
+                                                  "the number of nodes in all; it keeps the proportions of the "
+                                                  "groups that it replaces."),
                                          links_field(), types_field()}};
 
 struct Node {
@@ -56,9 +60,10 @@ Node read_group(const Value& group, const std::string& path, bool fabric, Cluste
   node.gpus = config::as_int(group.at("gpus"));
   node.sockets = config::as_int(group.at("sockets"));
   if (node.gpus % node.sockets != 0)
-    writer.problems().add(group.at("sockets").where, path + ".sockets",
-                          fmt::format("{} GPUs cannot be shared evenly by {} sockets", node.gpus, node.sockets), {},
-                          "sockets");
+    writer.problems().add(
+        group.at("sockets").where, path + ".sockets",
+        fmt::format("{} cannot be shared evenly by {}", pluralize(node.gpus, "GPU"), pluralize(node.sockets, "socket")),
+        {}, "sockets");
   node.nvswitch = group.at("inside").text == "nvswitch";
   node.mesh = group.at("inside").text == "mesh";
   node.own_nics = group.at("nics").text == "each";

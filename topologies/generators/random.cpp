@@ -26,7 +26,7 @@ const config::MapSpec kRandomFields{
     "Devices and links drawn from a seed.",
     {config::integer("devices", 1, 1e6).doc("Number of them."),
      config::integer("seed", 0, 2e9).fallback("1").doc("Seed of the draw."),
-     config::list("kinds", type_field()).doc("Device types to draw from, with equal probability."),
+     config::list("kinds", type_field()).or_alone().doc("Device types to draw from, with equal probability."),
      config::text("prefix").fallback("device").doc("Name of the devices; each gets a number."),
      config::choice("network", std::vector<std::string>{"dedicated", "star"})
          .fallback("star")

@@ -20,7 +20,10 @@ const config::MapSpec& star_group_fields() {
 
 const config::MapSpec kStarFields{
     "Groups of devices around one switch, one link each.",
-    {config::list("groups", config::map("group", star_group_fields())).doc("The devices, in the order of the cluster."),
+    {config::list("groups", config::map("group", star_group_fields()))
+         .counted_by("count")
+         .doc("The devices, in the order of the cluster. A number is the number of devices in all; it keeps the "
+              "proportions of the groups that it replaces."),
      links_field(), types_field()}};
 
 Cluster build_star(const config::Value& map) {

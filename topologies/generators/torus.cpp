@@ -10,7 +10,9 @@ const config::MapSpec& torus_fields() {
   static const config::MapSpec spec = [] {
     config::MapSpec derived{
         "Devices at the points of a grid, each with a router of its own.",
-        {config::list("sizes", config::integer("size", 1, 1e6)).doc("Points in each dimension, such as [4, 4, 4]."),
+        {config::list("sizes", config::integer("size", 1, 1e6))
+             .or_alone()
+             .doc("Points in each dimension, such as [4, 4, 4]."),
          config::boolean("wrap").fallback("true").doc("Whether the ends of each dimension are joined.")}};
     for (config::Field& field : grid_fields()) derived.fields.push_back(std::move(field));
     return derived;

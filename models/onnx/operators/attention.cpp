@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "models/onnx/operator.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft::onnx {
 namespace {
@@ -75,7 +76,7 @@ OperatorResult separate_attention(const OperatorCall& c) {
   for (const std::size_t i : {0U, 1U, 2U}) require_rank(c, i, 3);
   const std::int64_t heads = c.integer(microsoft ? "num_heads" : "q_num_heads", 0);
   const std::int64_t shared = microsoft ? heads : c.integer("kv_num_heads", 0);
-  if (heads < 1 || shared < 1 || heads > q[2] || shared > heads) c.fail(fmt::format("{} heads", heads));
+  if (heads < 1 || shared < 1 || heads > q[2] || shared > heads) c.fail(pluralize(heads, "head"));
   const std::int64_t value = v[2] / shared;
   const AttentionShape h{d(q[0]) * d(heads), d(q[1]), d(k[1]), d(q[2] / heads), d(value)};
   return attention_result(c, h, {q[0], q[1], value * heads});

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/onnx/operator.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft::onnx {
 namespace {
@@ -104,10 +105,10 @@ OperatorResult resized(const OperatorCall& c, std::size_t scales, std::size_t si
     shape = c.integer_values(sizes);
   } else {
     const std::vector<double>& by = old ? old->reals : c.values(scales);
-    if (by.size() != x.size()) c.fail(fmt::format("{} scales for {}", by.size(), to_text(x)));
+    if (by.size() != x.size()) c.fail(fmt::format("{} for {}", pluralize(std::ssize(by), "scale"), to_text(x)));
     for (std::size_t d = 0; d < x.size(); ++d) shape[d] = to_integer(std::floor(static_cast<double>(x[d]) * by[d]));
   }
-  if (shape.size() != x.size()) c.fail(fmt::format("{} sizes for {}", shape.size(), to_text(x)));
+  if (shape.size() != x.size()) c.fail(fmt::format("{} for {}", pluralize(std::ssize(shape), "size"), to_text(x)));
   const std::string mode = c.text("mode", "nearest");
   const double neighbors = mode == "cubic" ? 4 : mode.find("linear") != std::string::npos ? 2 : 0;
   double work = neighbors > 0 ? 2 : 0;

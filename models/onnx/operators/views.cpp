@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "models/onnx/operator.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft::onnx {
 namespace {
@@ -209,7 +210,8 @@ OperatorResult expand(const OperatorCall& c) {
 OperatorResult tile(const OperatorCall& c) {
   const Shape repeats = c.integer_values(1);
   Shape shape = c.input(0).shape;
-  if (repeats.size() != shape.size()) c.fail(fmt::format("{} repeats for {}", repeats.size(), to_text(shape)));
+  if (repeats.size() != shape.size())
+    c.fail(fmt::format("{} for {}", pluralize(std::ssize(repeats), "repeat"), to_text(shape)));
   for (std::size_t d = 0; d < shape.size(); ++d)
     shape[d] = to_integer(static_cast<double>(shape[d]) * static_cast<double>(repeats[d]));
   return repeated(c, std::move(shape));
@@ -219,7 +221,9 @@ OperatorResult pad(const OperatorCall& c) {
   Shape pads = c.attribute_or_input("pads", 1).value_or(Shape{}), shape = c.input(0).shape;
   const Shape axes = c.has(3) ? c.integer_values(3) : Shape{};
   const std::size_t count = axes.empty() ? shape.size() : axes.size();
-  if (pads.size() != 2 * count) c.fail(fmt::format("{} pads for {} dimensions", pads.size(), count));
+  if (pads.size() != 2 * count)
+    c.fail(fmt::format("{} for {}", pluralize(std::ssize(pads), "pad"),
+                       pluralize(static_cast<std::int64_t>(count), "dimension")));
   for (std::size_t i = 0; i < count; ++i) {
     std::int64_t& size = shape[axes.empty() ? i : c.axis(axes[i], shape.size())];
     size = to_integer(static_cast<double>(size) + static_cast<double>(pads[i]) + static_cast<double>(pads[count + i]));

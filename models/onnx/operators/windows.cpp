@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "models/onnx/operator.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft::onnx {
 namespace {
@@ -44,12 +45,14 @@ void pad_same(const OperatorCall& c, Window& w, bool more_before) {
 /// Reads kernel_shape (without it, `kernel`), strides, dilations, pads and auto_pad.
 Window read_window(const OperatorCall& c, Shape kernel) {
   if (c.rank(0) < 3)
-    c.fail(fmt::format("its input has {} dimensions; samples, channels and more are needed", c.rank(0)));
+    c.fail(fmt::format("its input has {}; samples, channels and more are needed",
+                       pluralize(static_cast<std::int64_t>(c.rank(0)), "dimension")));
   const std::size_t spatial = c.rank(0) - 2;
   Window w;
   w.kernel = c.attribute("kernel_shape") ? c.integers("kernel_shape") : std::move(kernel);
   if (w.kernel.size() != spatial)
-    c.fail(fmt::format("a window of {} dimensions on an input of {}", w.kernel.size(), to_text(c.input(0).shape)));
+    c.fail(fmt::format("a window of {} on an input of {}", pluralize(std::ssize(w.kernel), "dimension"),
+                       to_text(c.input(0).shape)));
   for (const std::int64_t size : w.kernel)
     if (size < 1 || size > kLargest) c.fail(fmt::format("a window of {}", size));
   for (std::size_t d = 2; d < c.rank(0); ++d)
@@ -107,7 +110,7 @@ OperatorResult convolved(const OperatorCall& c, Tensor y, double work) {
 std::int64_t groups(const OperatorCall& c, std::int64_t channels) {
   const std::int64_t group = c.integer("group", 1);
   if (group < 1 || channels > kMost || channels % group != 0)
-    c.fail(fmt::format("{} groups of {} channels", group, channels));
+    c.fail(fmt::format("{} of {}", pluralize(group, "group"), pluralize(channels, "channel")));
   return group;
 }
 
@@ -123,7 +126,8 @@ OperatorResult convolution(const OperatorCall& c) {
   const Shape &x = c.input(0).shape, &weights = c.input(1).shape;
   const std::int64_t group = groups(c, x[1]);
   if (weights[1] != x[1] / group || weights[0] % group != 0)
-    c.fail(fmt::format("weights of {} on an input of {} in {} groups", to_text(weights), to_text(x), group));
+    c.fail(
+        fmt::format("weights of {} on an input of {} in {}", to_text(weights), to_text(x), pluralize(group, "group")));
   Tensor y = sized(c, c.input(0).type, with_spatial(x[0], weights[0], slide(c, w)));
   const double work = 2 * y.numbers() * w.numbers() * static_cast<double>(weights[1]);
   return convolved(c, std::move(y), work);

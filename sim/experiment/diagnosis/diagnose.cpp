@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/experiment/diagnosis/framework_check.hpp"
 #include "sim/experiment/diagnosis/measured.hpp"
 #include "sim/experiment/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
@@ -60,6 +61,30 @@ int most_changes(const CompiledExperiment& c, WhatIf what_if) {
   return what_if == WhatIf::Row && c.program.size() <= kMostSearched ? kMostOfRow : 0;
 }
 
+/// Whether the options leave plan, order and software as they are.
+bool keeps_plan(const Suggestion& s) {
+  return std::none_of(s.sets.begin(), s.sets.end(), [](const std::string& set) {
+    return set.starts_with("plan") || set.starts_with("run.schedule") || set.starts_with("software");
+  });
+}
+
+/// Drops suggestions that the framework of the software stack refuses. Where planning again would search, those that
+/// may be refused.
+void keep_accepted(std::vector<Finding>& findings, const CompiledExperiment& c, const ScenarioReader& read,
+                   bool may_plan) {
+  const FrameworkCheck framework(c);
+  if (!framework.has_exporter()) return;
+  const auto is_refused = [&](const Suggestion& s) {
+    if (!may_plan) return !keeps_plan(s);
+    try {
+      return !framework.accepts(read(s.sets));
+    } catch (const InputError&) {  // ChangedRuns says why it cannot run.
+      return false;
+    }
+  };
+  for (Finding& f : findings) std::erase_if(f.suggestions, is_refused);
+}
+
 /// Why no suggestion is simulated.
 std::string unsimulated_text(const CompiledExperiment& c, WhatIf what_if) {
   const char* const command = what_if == WhatIf::Row ? "stagecraft run --what-if" : "--what-if";
@@ -94,6 +119,7 @@ Diagnosis diagnose(const CompiledExperiment& compiled, const Outcome& outcome, c
   Finding last = computation(in, d.findings);
   std::erase_if(d.findings, [](const Finding& f) { return f.share < diagnosis::kSmallLoss; });
   d.findings.push_back(std::move(last));
+  keep_accepted(d.findings, compiled, read, may_plan);
   for (Finding& f : d.findings)
     if (every || &f == &d.findings.front()) changed.simulate(f);
   if (limit == 0 && !d.first().suggestions.empty()) d.not_simulated = unsimulated_text(compiled, what_if);

@@ -60,9 +60,12 @@ std::optional<Finding> recomputation(const DiagnosisInput& in) {
                                  : std::string("no memory limit is known"));
   if (!is_needed) f.suggestions.push_back({{"plan.recompute=none"}, "no recomputation"});
   if (is_needed) {
-    for (const char* less : {"selective", "half"})
-      if (to_text(*spec.recompute) != less)
-        f.suggestions.push_back({{fmt::format("plan.recompute={}", less)}, fmt::format("{} recomputation", less)});
+    const std::vector<Recomputation> possible = recomputations(*in.experiment().model);
+    const bool keeps_core = std::find(possible.begin(), possible.end(), Recomputation::Selective) != possible.end();
+    for (const Recomputation less : {Recomputation::Selective, Recomputation::Half})
+      if (*spec.recompute != less && (less != Recomputation::Selective || keeps_core))
+        f.suggestions.push_back(
+            {{fmt::format("plan.recompute={}", to_text(less))}, fmt::format("{} recomputation", to_text(less))});
     if (auto smaller = smaller_micro_batches(in)) {
       smaller->sets.push_back("plan.recompute=none");
       smaller->change = "micro-batches of half the size without recomputation";

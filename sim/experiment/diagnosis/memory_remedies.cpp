@@ -8,6 +8,7 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/diagnosis/framework_check.hpp"
 #include "sim/plan/group.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/program/check.hpp"
@@ -129,14 +130,17 @@ Remedies other_schedules(const MemoryRemedy& from) {
   return remedies;
 }
 
-/// The need of the device that is closest to its limit, and that limit; nothing where the plan cannot run.
+/// The need of the device that is closest to its limit, and that limit; nothing where the plan cannot run, here or in
+/// the framework of the software stack.
 struct FullestDevice {
   std::string name;
   Bytes need, capacity;
 };
 
-std::optional<FullestDevice> fullest_device(const Experiment& e) try {
-  const CompiledExperiment c = compile(e);
+std::optional<FullestDevice> fullest_device(const Experiment& e, const FrameworkCheck& framework) try {
+  PlannedExperiment planned = plan_experiment(e);
+  if (!framework.accepts(planned)) return {};
+  const CompiledExperiment c = compile(std::move(planned));
   const IdVector<DeviceId, Bytes> needs = memory_needs(c.program);
   FullestDevice fullest;
   double fill = -1;
@@ -156,7 +160,7 @@ std::optional<FullestDevice> fullest_device(const Experiment& e) try {
 /// Looks for the least changes that make a plan fit.
 class MemoryAdvice {
  public:
-  explicit MemoryAdvice(const Experiment& e) : unchanged_{{}, e} {
+  explicit MemoryAdvice(const Experiment& e) : unchanged_{{}, e}, framework_(e) {
     const double ops = 2.0 * e.run.lowering.iterations * e.run.micro_batches * e.plan.replicas *
                        e.plan.stages.value_or(static_cast<int>(std::ssize(e.cluster->devices)));
     constexpr double kMostOps = 3e6;  // A few seconds.
@@ -199,7 +203,11 @@ class MemoryAdvice {
     if (kinds.empty()) return fits(from).has_value();
     Remedies remedies = kinds.front()(from);
     const bool grows = kinds.front() == smaller_micro_batches || kinds.front() == divided_states;
-    if (grows && !remedies.empty()) remedies = {remedies.back()};
+    if (grows) {
+      const auto last = std::find_if(remedies.rbegin(), remedies.rend(),
+                                     [&](const MemoryRemedy& r) { return framework_.accepts(r.experiment); });
+      remedies = last == remedies.rend() ? Remedies{} : Remedies{*last};
+    }
     return std::any_of(remedies.begin(), remedies.end(),
                        [&](const MemoryRemedy& r) { return largest_changes_fit(r, kinds.subspan(1)); });
   }
@@ -214,7 +222,7 @@ class MemoryAdvice {
   std::optional<FullestDevice> fits(const MemoryRemedy& remedy) {
     if (tried_ >= may_try_) return {};
     ++tried_;
-    return fullest_device(remedy.experiment);
+    return fullest_device(remedy.experiment, framework_);
   }
 
   /// Adds the first that fits.
@@ -230,17 +238,32 @@ class MemoryAdvice {
   }
 
   MemoryRemedy unchanged_;
+  FrameworkCheck framework_;
   std::vector<std::string> fitting_;
   int tried_ = 0, may_try_;
 };
 
+/// "recompute: full, ", or layers where the framework recomputes layer by layer; empty where the plan has as much
+/// already, or can have no more.
+std::string recompute_help(const Experiment& e) {
+  if (e.plan.recompute == Recomputation::Full || e.plan.recompute == Recomputation::Layers) return {};
+  const FrameworkCheck framework(e);
+  for (const Recomputation kind : {Recomputation::Full, Recomputation::Layers}) {
+    Experiment changed = e;
+    changed.plan.recompute = kind;
+    if (framework.accepts(changed)) return fmt::format("recompute: {}, ", to_text(kind));
+  }
+  return {};
+}
+
 /// The help of check_memory(), which does not know the plan, without what the plan has already.
 std::string possible_help(std::string help, const Experiment& e) {
-  const auto remove = [&](const std::string& phrase) {
-    if (const std::size_t at = help.find(phrase); at != std::string::npos) help.erase(at, phrase.size());
+  const auto replace = [&](const std::string& phrase, const std::string& other) {
+    if (const std::size_t at = help.find(phrase); at != std::string::npos) help.replace(at, phrase.size(), other);
   };
-  if (e.plan.recompute == Recomputation::Full || e.plan.recompute == Recomputation::Layers) remove("recompute: full, ");
-  if (!e.plan.has_micro_batch_size() || e.plan.micro_batch_size <= e.plan.replicas) remove("smaller micro-batches, ");
+  replace("recompute: full, ", recompute_help(e));
+  if (!e.plan.has_micro_batch_size() || e.plan.micro_batch_size <= e.plan.replicas)
+    replace("smaller micro-batches, ", "");
   return help;
 }
 

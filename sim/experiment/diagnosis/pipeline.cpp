@@ -45,10 +45,7 @@ std::optional<Finding> bubble(const DiagnosisInput& in) {
   if (e.plan.stages && e.plan.planner->name == "balanced")
     f.suggestions.push_back({{"run.schedule=interleaved", fmt::format("plan.stages={}", 2 * *e.plan.stages)},
                              "interleaved 1F1B with two stages on each device"});
-  // Megatron-LM and what builds on it run no such schedule.
-  const bool is_megatron = e.rules && e.rules->software.name.starts_with("megatron");
-  if (!is_megatron)
-    f.suggestions.push_back({{"run.schedule=zb-h1"}, "a schedule whose weight gradients fill the bubble"});
+  f.suggestions.push_back({{"run.schedule=zb-h1"}, "a schedule whose weight gradients fill the bubble"});
   return f;
 }
 

@@ -26,7 +26,8 @@ std::string model_text(const TrainingSetup& s, const SetupOptions& o, const std:
   if (!name.empty() && s.sequence > 0)
     return fmt::format("model: {{base: {}, override: {{sequence: {}}}}}\n", quoted(name), s.sequence);
   if (!name.empty()) return fmt::format("model: {}\n", quoted(name));
-  if (s.model.empty()) refuse(file, "the file does not say which model is trained", "--model NAME or --model FILE");
+  if (s.model.empty())
+    refuse(file, "the file does not say which model is trained", "--model-name NAME, or --model-name FILE");
   std::string text = "model:\n  builder: transformer\n  kind: gpt\n";
   for (const auto& [field, value] : s.model) text += fmt::format("  {}: {}\n", field, value);
   return text + "  precision: mixed\n";

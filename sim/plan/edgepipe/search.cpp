@@ -9,6 +9,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/core/stop_point.hpp"
+#include "sim/core/text.hpp"
 #include "sim/plan/device_mix.hpp"
 
 namespace stagecraft::edgepipe {
@@ -159,9 +160,9 @@ Diagnostic why_none(const ChainProblem& p, const std::vector<std::string>& layer
               "memory"};
   return {{},
           {},
-          fmt::format("the {} layers keep {} and buffers, which no choice and order of the {} with {} in all can "
+          fmt::format("the model of {} keeps {} and buffers, which no choice and order of the {} with {} in all can "
                       "hold over the links that there are",
-                      p.layers, to_text(Bytes{p.weights.at(0, p.layers)}),
+                      pluralize(p.layers, "layer"), to_text(Bytes{p.weights.at(0, p.layers)}),
                       devices == 1 ? "one device" : fmt::format("{} devices", devices), to_text(Bytes{total})),
           help,
           "memory"};

@@ -11,6 +11,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/stop_point.hpp"
+#include "sim/core/text.hpp"
 #include "sim/plan/graph/coarsen.hpp"
 
 namespace stagecraft::graph {
@@ -287,8 +288,9 @@ class ExactPartitionSearch {
     stops_.pass();
     if (++states_ <= options_.most_states) return;
     throw Infeasible("states",
-                     fmt::format("more than {} partial plans of {} layers on {} devices", options_.most_states,
-                                 p_.size(), p_.devices),
+                     fmt::format("more than {} of {} on {}",
+                                 pluralize(static_cast<std::int64_t>(options_.most_states), "partial plan"),
+                                 pluralize(p_.size(), "layer"), pluralize(p_.devices, "device")),
                      "fuse layers with `blocks`, allow more `states`, or take the planner 'graphpipe'");
   }
 

@@ -8,6 +8,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/stop_point.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft::msr {
 namespace {
@@ -40,10 +41,10 @@ std::vector<Set> needs(const Digraph& graph, std::size_t words) {
 /// Every model of this many layers has at least one cut more, in front of each layer and after the last.
 void refuse_too_many_layers(int layers, int max_cuts) {
   if (layers < max_cuts) return;
-  throw Infeasible(
-      "size",
-      fmt::format("a model of {} layers can be cut in {} places or more; {} is the most", layers, layers + 1, max_cuts),
-      "merge layers, or take the planner 'balanced' or 'spp'");
+  throw Infeasible("size",
+                   fmt::format("a model of {} can be cut in {} places or more; {} is the most",
+                               pluralize(layers, "layer"), layers + 1, max_cuts),
+                   "merge layers, or take the planner 'balanced' or 'spp'");
 }
 
 /// The order of the layers if there is only one, because each reads the one before it; else empty.
@@ -74,8 +75,9 @@ Cuts grown(const Digraph& graph, int max_cuts, MayGrow&& may_grow) {
       if (!visited.insert(set).second) continue;
       sets.push_back(std::move(set));
       if (static_cast<int>(sets.size()) > max_cuts)
-        throw Infeasible("size", fmt::format("the branches of the model can be cut in more than {} ways", max_cuts),
-                         "cut along the order of the model with `cuts: listed`, or merge layers");
+        throw Infeasible(
+            "size", fmt::format("the branches of the model can be cut in more than {}", pluralize(max_cuts, "way")),
+            "cut along the order of the model with `cuts: listed`, or merge layers");
     }
   }
   std::stable_sort(sets.begin(), sets.end(), [](const Set& a, const Set& b) { return size_of(a) < size_of(b); });

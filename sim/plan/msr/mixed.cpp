@@ -7,6 +7,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/stop_point.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft::msr {
 namespace {
@@ -184,8 +185,8 @@ void refuse_too_long(const Cuts& cuts, const std::vector<int>& counts, int max_r
   const double steps = 2 * stages_between(cuts) * devices * std::min<double>(max_replicas, devices);
   if (counts.size() <= kMostLineTypes && steps <= kMixedMostSteps) return;
   throw Infeasible("size",
-                   fmt::format("the search over {} types of devices has {:.2g} steps; {:.2g} are the most",
-                               counts.size(), steps, kMixedMostSteps),
+                   fmt::format("the search over {} of devices has {:.2g} steps; {:.2g} are the most",
+                               pluralize(std::ssize(counts), "type"), steps, kMixedMostSteps),
                    "merge layers, name devices of fewer types in plan.devices, or take the planner 'spp'");
 }
 

@@ -26,8 +26,6 @@ namespace {
 
 constexpr int kUnreachable = 1 << 29;
 
-int ceil_div(int a, int b) { return (a + b - 1) / b; }
-
 class PiperSearch {
  public:
   PiperSearch(const PiperInput& input, const Cuts& cuts)

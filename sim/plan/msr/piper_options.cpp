@@ -18,8 +18,6 @@ constexpr double kPiperMostStates = 1e12;          ///< Some minutes.
 constexpr double kMostStatesOfWholeStages = 2e11;  ///< Half a minute: the planner then has fewer places for cuts.
 constexpr double kMostLayersOfStages = 5e8;        ///< Some minutes.
 
-int ceil_div(int a, int b) { return (a + b - 1) / b; }
-
 std::vector<int> data_degrees(const PiperInput& input) {
   std::vector<int> degrees;
   for (int d = 1; d <= std::min({input.devices, input.micro_batches, input.most_replicas}); ++d)

@@ -9,6 +9,9 @@
 
 namespace stagecraft::msr {
 
+/// a / b, rounded up.
+constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
 /// A stage after a cut. Its time grows with the number of micro-batches in flight, because faster variants need more
 /// memory.
 struct StageOption {

@@ -169,10 +169,11 @@ Planned plan_balanced(const PlannerInput& input) {
                       fmt::format("at most {}, or a model cut more finely", pluralize(layers, "stage")), "layers"});
   const Bytes table{static_cast<double>(count) * (layers + 1.0) * sizeof(double)};
   if (count < layers && table > kLargestTable)
-    throw Infeasible({input.options.where("stages"), "plan.stages",
-                      fmt::format("the search among {} stages and {} layers needs a table of {}; {} is the most", count,
-                                  layers, to_text(table), to_text(kLargestTable)),
-                      "fewer stages, or the planner 'explicit'", "size"});
+    throw Infeasible(
+        {input.options.where("stages"), "plan.stages",
+         fmt::format("the search among {} and {} needs a table of {}; {} is the most", pluralize(count, "stage"),
+                     pluralize(layers, "layer"), to_text(table), to_text(kLargestTable)),
+         "fewer stages, or the planner 'explicit'", "size"});
   Plan copies = chain.plan;
   if (chain.both_ways) add_way_back(copies, chain.turn);
   const Division division = divide(copies, count, input);

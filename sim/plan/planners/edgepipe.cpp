@@ -13,6 +13,7 @@
 
 #include "sim/cluster/link_table.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
 #include "sim/plan/edgepipe/search.hpp"
 #include "sim/plan/planner.hpp"
 
@@ -193,8 +194,9 @@ Asked problem_of(const PlannerInput& input) {
   const Bytes tables{8.0 * (p.layers + 1.0) * (p.layers + 1.0) * static_cast<double>(kinds.size() + 1)};
   if (tables.value > kLargestTables)
     throw Infeasible("size",
-                     fmt::format("the search among {} layers on {} kinds of devices needs tables of {}; {} is the most",
-                                 p.layers, kinds.size(), to_text(tables), to_text(Bytes{kLargestTables})),
+                     fmt::format("the search among {} on {} needs tables of {}; {} is the most",
+                                 pluralize(p.layers, "layer"), pluralize(std::ssize(kinds), "type") + " of devices",
+                                 to_text(tables), to_text(Bytes{kLargestTables})),
                      "a model cut less finely, or fewer kinds of devices");
   p.message = messages_of(input.model, options.input.value);
   for (double& bytes : p.message) bytes *= size;

@@ -6,6 +6,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
 #include "sim/plan/graph/coarsen.hpp"
 #include "sim/plan/graph/exact.hpp"
 #include "sim/plan/graph/partition.hpp"
@@ -115,7 +116,7 @@ Planned plan_exactly(const PlannerInput& input) {
   if (!sequential) parts = graph::branch_by_branch(p, parts);
   Planned result = graph::planned(input, plan_input, parts, sequential);
   const bool fine = coarse.problem.size() == p.size();
-  const std::string searched = fine ? "the search" : fmt::format("the search over {} blocks", coarse.problem.size());
+  const std::string searched = fine ? "the search" : "the search over " + pluralize(coarse.problem.size(), "block");
   set_prediction(input, p, options, parts, division->value, searched, result);
   result.limit_reason = graph::reason_for(plan_input, result.limit_reason);
   if (!heuristic.empty()) set_heuristic(result, input, heuristic);

@@ -16,10 +16,12 @@ config::MapSpec pipedream_fields() {
   config::MapSpec spec{"Stages with replicas by PipeDream's dynamic program.", msr::pipedream_fields()};
   spec.fields.push_back(config::list("machines", config::integer("count", 1, 1e6))
                             .optional()
+                            .or_alone()
                             .doc("Devices of each server, then servers of each group, and so on; [16] is one level of "
                                  "16 devices. Default: the hosts of the cluster."));
   spec.fields.push_back(config::list("bandwidth", config::quantity("rate", config::Dimension::Bandwidth))
                             .optional()
+                            .or_alone()
                             .doc("Bandwidth of each of these levels. Default: the slowest link between neighbors."));
   return spec;
 }
@@ -90,9 +92,10 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
                                   const std::vector<int>& machines) {
   const auto& given = own_options(input).bandwidth;
   if (given && given->size() != machines.size())
-    throw InputError({{input.options.where("bandwidth"), "plan.bandwidth",
-                       fmt::format("{} rates for {} levels", given->size(), machines.size()),
-                       "one for each level, innermost first", "bandwidth"}});
+    throw InputError(
+        {{input.options.where("bandwidth"), "plan.bandwidth",
+          fmt::format("{} for {}", pluralize(std::ssize(*given), "rate"), pluralize(std::ssize(machines), "level")),
+          "one for each level, innermost first", "bandwidth"}});
   std::vector<msr::Level> levels;
   std::size_t inside = 1;
   int replicas_left = msr::most_replicas(input), shared = msr::shared_micro_batches(input);

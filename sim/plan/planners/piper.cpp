@@ -27,6 +27,7 @@ const config::MapSpec kPiperFields{
               "in the order of the model."),
      config::list("tensor", config::integer("degree", 1, 1 << 20))
          .optional()
+         .or_alone()
          .doc("Degrees of tensor parallelism, of which each stage gets one; with `software`. Default: 1 alone."),
      config::boolean("sequence").fallback("false").doc("Sequence parallelism in each tensor group."),
      recompute_field(true),

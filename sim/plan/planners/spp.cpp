@@ -122,10 +122,11 @@ Planned plan_spp(const PlannerInput& input) {
   const spp::LineProblem problem = problem_of(input, line, bandwidth, order, size);
   const double cells = steps_of(problem.layers(), problem.units(), static_cast<double>(problem.replicas.size()));
   if (cells > kMostCells)
-    throw Infeasible("size",
-                     fmt::format("the search over {} layers and {} devices has {:.2g} steps; {:.2g} are the most",
-                                 problem.layers(), problem.devices(), cells, kMostCells),
-                     "fewer devices, or a model cut less finely");
+    throw Infeasible(
+        "size",
+        fmt::format("the search over {} and {} has {:.2g} steps; {:.2g} are the most",
+                    pluralize(problem.layers(), "layer"), pluralize(problem.devices(), "device"), cells, kMostCells),
+        "fewer devices, or a model cut less finely");
 
   Planned planned;
   const std::vector<spp::Division> divisions = spp::divide(problem, planned.states);

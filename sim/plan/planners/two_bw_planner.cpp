@@ -10,6 +10,7 @@
 #include <set>
 
 #include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
 #include "sim/cost/stage_cost.hpp"
 #include "sim/plan/bounds.hpp"
 #include "sim/plan/msr/planning.hpp"
@@ -281,10 +282,10 @@ class TwoBwSearch {
   [[noreturn]] void refuse() const {
     const std::optional<int> batch = input_.options.options<TwoBwOptions>().batch;
     if (states_ == 0 && batch)
-      throw Infeasible(
-          {input_.options.where("batch"), "plan.batch",
-           fmt::format("no width and power of two give {} samples in {} micro-batches", *batch, input_.micro_batches),
-           "leave plan.batch out, or change run.micro_batches", "batch"});
+      throw Infeasible({input_.options.where("batch"), "plan.batch",
+                        fmt::format("no width and power of two give {} in {}", pluralize(*batch, "sample"),
+                                    pluralize(input_.micro_batches, "micro-batch", "es")),
+                        "leave plan.batch out, or change run.micro_batches", "batch"});
     throw Infeasible("memory",
                      fmt::format("of {} pipelines the smallest needs {} of a device, but it has {}", states_,
                                  to_text(Bytes{least_memory_}),

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "sim/core/text.hpp"
 #include "sim/schedule/rounds.hpp"
 
 namespace stagecraft::schedules {
@@ -14,9 +15,10 @@ const config::MapSpec wpipe_fields{.title = "Two groups of stages, updated in tu
 // are one update old.
 void wpipe_order(const RankInput& r, RankOps& ops) {
   const int m = r.in.plan.micro_batches(StageId{0}), min_micro_batches = 2 * (r.ranks - 1);
-  require_micro_batches(
-      m >= min_micro_batches, "wpipe",
-      fmt::format("at least {} on {} ranks, so that two weight versions are enough", min_micro_batches, r.ranks), m);
+  require_micro_batches(m >= min_micro_batches, "wpipe",
+                        fmt::format("at least {} on {}, so that two weight versions are enough", min_micro_batches,
+                                    pluralize(r.ranks, "rank")),
+                        m);
   whole_backward(Rounds(r.chunks, r.micro_batches, m), 2 * (r.ranks - 1 - r.rank) + m, false, ops);
 }
 

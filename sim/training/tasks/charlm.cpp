@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "sim/core/text.hpp"
 #include "sim/training/random.hpp"
 #include "sim/training/rows.hpp"
 
@@ -96,8 +97,8 @@ std::unique_ptr<Dataset> make_charlm(const TaskShape& shape, std::uint64_t seed)
     refuse("charlm", fmt::format("its loss is {}, not a class for each word", to_text(loss)), help);
   if (shape.inputs[0].inner < characters || loss.columns < characters)
     refuse("charlm",
-           fmt::format("it knows {} words and tells {} apart, but there are {} characters", shape.inputs[0].inner,
-                       loss.columns, characters),
+           fmt::format("it knows {} and tells {} apart, but there are {} characters",
+                       pluralize(shape.inputs[0].inner, "word"), loss.columns, characters),
            help);
   return std::make_unique<CharLm>(shape, seed);
 }

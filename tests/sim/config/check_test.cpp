@@ -114,6 +114,14 @@ TEST_CASE("each wrong field has one message that says what to write") {
       {"schedule: {nmae: 1f1b}", "2:14 run.schedule.nmae: no such field (did you mean 'name'?)"},
       {"schedule: {}",
        "2:13 run.schedule.name: this field is missing (Which one it is: gpipe, 1f1b, interleaved, csv.)"},
+      {"schedule: {chunks: 2}",
+       "2:13 run.schedule.name: this field is missing (write name: interleaved, which has 'chunks')"},
+      {"schedule: {chnks: 2}",
+       "2:13 run.schedule.name: this field is missing (Which one it is: gpipe, 1f1b, interleaved, csv.)\n"
+       "2:14 run.schedule.chnks: no such field (did you mean 'chunks'?)"},
+      {"schedule: {name: interleavd, chnks: 2}",
+       "2:20 run.schedule.name: 'interleavd' is not known (did you mean 'interleaved'?)\n"
+       "2:32 run.schedule.chnks: no such field (did you mean 'chunks'?)"},
       {"schedule: [gpipe]", "2:13 run.schedule: a word or a map is needed here, not a list"},
       {"stagse: 4",
        "2:3 run.stagse: no such field (write one of schedule, micro_batches, micro_batch_size, overlap, ratio, seed, "
@@ -146,7 +154,8 @@ TEST_CASE("all problems are found in one pass") {
   CHECK(complaints("run: {schedule: x, micro_batches: 0}\ncluster: {links: 3}\n") ==
         "1:17 run.schedule: 'x' is not known (write one of gpipe, 1f1b, interleaved, csv)\n"
         "1:35 run.micro_batches: 0 is outside 1 to 65536\n"
-        "2:18 cluster.links: a list is needed here, not '3' (write [3])");
+        "2:18 cluster.links: a list is needed here, not '3' (write a list of maps, such as [{name: ..., bandwidth: "
+        "...}])");
   CHECK(complaints("title: t\n") ==
         "1:1 run: this field is missing (How to run.)\n1:1 cluster: this field is missing (On what.)");
 }

@@ -115,7 +115,7 @@ TEST_CASE("overrides are a flat map of paths") {
   Problems problems;
   Value root = parse(kBase, problems);
   const Value overrides = parse("links.nv.latency: 5 us\nx-note: 1\nsizes[0]: 4\nlinks.nw.latency: 1\n", problems);
-  config::apply_overrides(root, overrides, "cluster.override", problems);
+  config::apply_overrides(root, config::any("cluster"), overrides, "cluster.override", problems);
   CHECK(config::get_path(root, "links.nv.latency")->text == "5 us");
   CHECK(config::get_path(root, "sizes[0]")->text == "4");
   CHECK(config::get_path(root, "x-note") == nullptr);
@@ -161,7 +161,8 @@ TEST_CASE("a bare value becomes a list of one only where the items of a list are
   Problems problems;
   const Value root = parse("cluster: {}\n", problems);
   const auto set = [&](const char* path, const char* value) {
-    return config::list_if_needed(parse(value, problems), config::field_at(toy::root, root, path));
+    return config::list_if_needed(parse(value, problems), config::field_at(toy::root, root, path), root, path,
+                                  problems);
   };
   const Value one = set("cluster.hosts", "h7");
   REQUIRE(one.is_list());

@@ -221,10 +221,11 @@ TEST_CASE("impossible parts of a GPU are refused") {
     CHECK_MESSAGE(text.find(words) != std::string::npos, text);
   };
   has(said([](MeasuredGpu& g) { g.parts = 400, g.part = 32; }),
-      "profile.gpu.parts: 400 parts of 32 do not fit into 132 multiprocessors [at most 4 parts]");
+      "profile.gpu.parts: 400 parts of 32 cannot fit into 132 multiprocessors [at most 4 parts]");
   has(said([](MeasuredGpu& g) { g.part = 133; }),
-      "2 parts of 133 do not fit into 132 multiprocessors [part: at most 132]");
-  has(said([](MeasuredGpu& g) { g.parts = 1'000'000, g.part = 131; }), "do not fit");
+      "2 parts of 133 cannot fit into 132 multiprocessors [part: at most 132]");
+  has(said([](MeasuredGpu& g) { g.parts = 1'000'000, g.part = 131; }),
+      "cannot fit into 132 multiprocessors [at most 1 part]");
   has(said([](MeasuredGpu& g) { g.group = 133; }), "profile.gpu.group: a group of 133 does not fit into 132");
   has(said([](MeasuredGpu& g) { g.memory_alone = Bandwidth{9e9}; }),
       "profile.gpu.memory_alone: 9 GB/s are more than the 8 GB/s that all parts get together");

@@ -381,7 +381,7 @@ TEST_CASE("edgepipe plans: impossible and wrong options are refused") {
   };
   CHECK(refused(5, 44) == "nothing");  // 20 B a layer, and 3 B.
   CHECK(refused(5, 43).find(
-            "memory: the 2 layers keep 40 B and buffers, which no choice and order of the one device") == 0);
+            "memory: the model of 2 layers keeps 40 B and buffers, which no choice and order of the one device") == 0);
   CHECK(refused(5, 23).find("memory: layer 'l0' alone needs 23 B with its buffers, and no device has more than 23 B") ==
         0);
 }

@@ -107,7 +107,7 @@ TEST_CASE("planners: pipedream and brute agree, also with hosts") {
         }).find("the product of the levels is 3, but the plan uses 4 devices") != std::string::npos);
   CHECK(test::input_error_of([&] {
           planned("pipedream", model, flat, "{machines: [2, 2], bandwidth: [1 GB/s]}");
-        }).find("1 rates for 2 levels") != std::string::npos);
+        }).find("1 rate for 2 levels") != std::string::npos);
   CHECK(test::input_error_of([&] { planned("brute", model, flat, "{devices: [d0, d0]}"); }).find("named twice") !=
         std::string::npos);
 

@@ -236,7 +236,7 @@ TEST_CASE("files with a wrong row, column or model are refused with the place") 
                       prediction_fields());
     return test::input_error_of([&] { read_predictions(root); });
   };
-  CHECK(error("layers, hidden", "1").find("1 values for 2 columns") != std::string::npos);
+  CHECK(error("layers, hidden", "1").find("1 value for 2 columns") != std::string::npos);
   CHECK(error("model", "none").find("no model 'none'") != std::string::npos);
   CHECK(error("layer", "1").find("layers") != std::string::npos);
 }

@@ -290,7 +290,7 @@ TEST_CASE("published: exported tables have reasons for missed figures, and for n
 
 TEST_CASE("published: a wrong file is refused with its reason") {
   const std::string head = "  - {name: a, figure: bubble, scenario: two.yaml, columns: [{name: x}], rows: [";
-  CHECK(problem_of(head + "{name: r, values: [1, 2]}]}\n") == "2 values for 1 columns");
+  CHECK(problem_of(head + "{name: r, values: [1, 2]}]}\n") == "2 values for 1 column");
   CHECK(problem_of(head + "{name: r, values: [fast]}]}\n") == "this is not a number");
   CHECK(problem_of("  - {name: a, figure: bubble, columns: [{name: x}], rows: [{name: r, values: [1]}]}\n") ==
         "neither the row nor the table names a scenario");

@@ -41,9 +41,10 @@ int fit_collective(const Arguments& a, const std::string& file, const std::strin
   double worst = 0;
   for (const CollectiveCurve::Point& p : curve.points)
     worst = std::max(worst, std::abs(constants.time_of(p.bytes) / p.time - 1));
-  print(fmt::format("{} of {} devices on {}, {} sizes: {} + S / {} + {:.4g} ns sqrt(S / byte), at most {:.1f} % off\n",
-                    name(curve.kind), curve.ranks, pluralize(curve.nodes, "node"), curve.points.size(),
-                    to_text(constants.alpha), to_text(constants.rate), constants.root * 1e9, 100 * worst));
+  print(fmt::format("{} of {} on {}, {}: {} + S / {} + {:.4g} ns sqrt(S / byte), at most {:.1f} % off\n",
+                    name(curve.kind), pluralize(curve.ranks, "device"), pluralize(curve.nodes, "node"),
+                    pluralize(std::ssize(curve.points), "size"), to_text(constants.alpha), to_text(constants.rate),
+                    constants.root * 1e9, 100 * worst));
   if (!a.has("out")) return 0;
   write_output_of(a, "out", to_yaml(std::span(&curve, 1), "Measured collectives", file), CommentStyle::Hash);
   return print("wrote " + a.text("out") + "\n"), 0;

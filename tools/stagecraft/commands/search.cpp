@@ -16,6 +16,7 @@
 #include "sim/config/value.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/stop_point.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/published/error_classes.hpp"
@@ -108,9 +109,9 @@ SearchSets sets_of(const Arguments& a) {
   given.sets[defaults.size() - 1] = fmt::format("run.micro_batches={}", samples);
   if (launched().rank > 0) return given;
   print_error(
-      "note: the scenario has no batch, so an iteration has {} samples, {} for each device; --set run.global_batch=N "
+      "note: the scenario has no batch, so an iteration has {}, {} for each device; --set run.global_batch=N "
       "takes others\n",
-      samples, kSamplesOfDevice);
+      pluralize(static_cast<std::int64_t>(samples), "sample"), kSamplesOfDevice);
   return given;
 }
 

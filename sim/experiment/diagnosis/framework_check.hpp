@@ -1,0 +1,30 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "sim/experiment/run.hpp"
+
+namespace stagecraft {
+
+/// Whether advice can be followed in the framework that the software stack stands for: its exporter must accept the
+/// changed plan. What it refuses of the unchanged plan already does not count.
+class FrameworkCheck {
+ public:
+  explicit FrameworkCheck(const Experiment& unchanged);
+  explicit FrameworkCheck(const PlannedExperiment& unchanged);
+
+  /// Whether the stack has an exporter, so that a change may be refused at all.
+  bool has_exporter() const { return has_exporter_; }
+  bool accepts(const PlannedExperiment& changed) const;
+  /// accepts() of the plan of an experiment. An experiment without a plan is accepted: compiling it says why.
+  bool accepts(const Experiment& changed) const;
+
+ private:
+  bool has_exporter_;
+  std::string_view stack_;
+  std::set<std::string> refusals_;  ///< Of the unchanged plan.
+};
+
+}  // namespace stagecraft
