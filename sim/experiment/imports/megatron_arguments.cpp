@@ -17,15 +17,15 @@ bool is_option(const std::string& word) { return word.size() > 2 && word.starts_
 
 /// Words of a script. Elements of an array such as "--vocab-size 128256" are split where the shell would split them
 /// when the array is used without quotes.
-std::vector<ShellWord> split_words(const std::string& text) {
+std::vector<ShellWord> split_words(const std::string& text, const std::string& file) {
   std::vector<ShellWord> words;
-  for (ShellWord& word : shell_words(text)) {
+  for (ShellWord& word : shell_words(text, file)) {
     const std::size_t space = word.text.find_first_of(" \n\t");
     if (!is_option(word.text) || space == std::string::npos || word.text.find('=') < space) {
       words.push_back(std::move(word));
       continue;
     }
-    for (ShellWord& part : shell_words(word.text)) words.push_back({std::move(part.text), word.line});
+    for (ShellWord& part : shell_words(word.text, file)) words.push_back({std::move(part.text), word.line});
   }
   return words;
 }
@@ -43,7 +43,7 @@ bool is_noted(const TrainingSetup& s, const std::string& option) {
 
 MegatronArguments::MegatronArguments(const std::string& text, const std::string& file) : file_(file) {
   Argument* last = nullptr;
-  for (const ShellWord& word : split_words(text)) {
+  for (const ShellWord& word : split_words(text, file)) {
     for (const char* script : {"pretrain_bert.py", "pretrain_t5.py", "pretrain_ict.py"})
       if (word.text.ends_with(script))
         refuse_all(fmt::format("line {} trains with {}, and only GPT is read", word.line, script),

@@ -3,14 +3,22 @@
 #include <cctype>
 #include <map>
 
+#include <fmt/core.h>
+
+#include "sim/core/diagnostic.hpp"
+
 namespace stagecraft {
 namespace {
 
 bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
+/// Words and variables of a script, and bytes that the values of its variables add to it. Values that contain each
+/// other grow without end, so they are counted before they are written.
+constexpr std::size_t kMostWords = 1 << 16, kMostAdded = 1 << 20;
+
 class ShellReader {
  public:
-  explicit ShellReader(std::string_view text) : text_(text) {}
+  ShellReader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
   std::vector<ShellWord> words() {
     while (at_ < text_.size()) step(text_[at_]);
@@ -83,6 +91,8 @@ class ShellReader {
       value = entry->second;
     else if (rest.starts_with(":-"))
       value = rest.substr(2);
+    added_ += value.size();
+    if (added_ > kMostAdded) refuse(fmt::format("the values of variables add more than {} bytes", kMostAdded));
     for (const char c : value)
       if (splits && std::isspace(static_cast<unsigned char>(c)) != 0)
         end_word();
@@ -95,19 +105,24 @@ class ShellReader {
       const std::size_t equals = word_.find('=');
       const bool assigns = equals != std::string::npos && equals > 0 && !word_.starts_with("-") &&
                            is_name_character(word_[0]) && word_.find_first_of("-. /") > equals;
-      constexpr std::size_t kLongest = 1 << 16;  // Values that contain each other would grow without end.
-      if (assigns && word_.size() < kLongest && words_.size() + values_.size() < kMost)
+      if (words_.size() + values_.size() >= kMostWords)
+        refuse(fmt::format("there are more than {} words and variables", kMostWords));
+      if (assigns)
         values_[word_.substr(0, equals)] = word_.substr(equals + 1);
-      else if (!word_.empty() && words_.size() < kMost)
+      else if (!word_.empty())
         words_.push_back({std::move(word_), line_});
     }
     word_.clear();
     in_word_ = false;
   }
 
-  static constexpr std::size_t kMost = 1 << 16;
+  [[noreturn]] void refuse(std::string message) const {
+    throw InputError({{{file_, line_, 1}, {}, std::move(message), "write the arguments out", "import"}});
+  }
+
   std::string_view text_;
-  std::size_t at_ = 0;
+  const std::string& file_;
+  std::size_t at_ = 0, added_ = 0;
   int line_ = 1;
   bool in_word_ = false;
   std::string word_;
@@ -117,6 +132,8 @@ class ShellReader {
 
 }  // namespace
 
-std::vector<ShellWord> shell_words(std::string_view script) { return ShellReader(script).words(); }
+std::vector<ShellWord> shell_words(std::string_view script, const std::string& file) {
+  return ShellReader(script, file).words();
+}
 
 }  // namespace stagecraft

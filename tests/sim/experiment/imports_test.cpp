@@ -250,13 +250,28 @@ TEST_CASE("What arguments do not say is asked for, and never guessed") {
 TEST_CASE("Words of a script") {
   const auto texts = [](const char* script) {
     std::string text;
-    for (const ShellWord& word : shell_words(script)) text += fmt::format("[{}@{}]", word.text, word.line);
+    for (const ShellWord& word : shell_words(script, "a.sh")) text += fmt::format("[{}@{}]", word.text, word.line);
     return text;
   };
   CHECK(texts("a 'b c' \"d\\\"e\" # f\n g") == "[a@1][b c@1][d\"e@1][g@2]");
   CHECK(texts("X=1\n--n $X ${X} ${Y:-2} $Z") == "[--n@2][1@2][1@2][2@2][$Z@2]");
   CHECK(texts("X='a b'\n$X \"$X\"") == "[a@2][b@2][a b@2]");
   CHECK(texts("a \\\n b") == "[a@1][b@2]");
+}
+
+TEST_CASE("a script whose variables multiply is refused before it grows") {
+  const std::string value(60'000, 'x');
+  std::string one = "A=" + value + "\n", words = "A='", many = one, squares = "A0=" + value + "\n";
+  for (int i = 0; i < 100; ++i) one += "$A";
+  for (int i = 0; i < 30'000; ++i) words += "x ";
+  words += "'\n$A $A $A\n";
+  for (int i = 0; i < 100; ++i) many += "B" + std::to_string(i) + "=$A\n";
+  for (int i = 0; i < 40; ++i) squares += fmt::format("A{}=$A{}$A{}\n", i + 1, i, i);
+  for (const std::string& script : {one, many, squares})
+    CHECK(refusal([&] { shell_words(script, "a.sh"); }).find("the values of variables add more than 1048576 bytes") !=
+          std::string::npos);
+  CHECK(refusal([&] { shell_words(words, "a.sh"); }).find("more than 65536 words") != std::string::npos);
+  CHECK(shell_words("A=" + value + "\n$A$A$A", "a.sh").front().text.size() == 180'000);
 }
 
 TEST_CASE("TOML") {

@@ -60,7 +60,7 @@ SetupOptions options_of(const Recipe& recipe) {
 /// Options of a text after variables are replaced, without values.
 std::vector<std::string> options_in(const std::string& text) {
   std::vector<std::string> names;
-  for (const ShellWord& word : shell_words(text))
+  for (const ShellWord& word : shell_words(text, "recipe"))
     if (word.text.starts_with("--")) names.push_back(word.text.substr(0, word.text.find_first_of(" =\n")));
   return names;
 }
