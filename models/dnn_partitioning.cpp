@@ -239,7 +239,7 @@ class DnnPartitioningReader {
 
 DnnPartitioning read_dnn_partitioning(std::string_view json, const std::string& file) {
   config::Problems problems;
-  const Value tree = config::parse_yaml(json, file, problems);
+  const Value tree = config::parse_json(json, file, problems);
   problems.throw_if_any();
   Value checked = config::check(tree, kFile, "", problems);
   problems.throw_if_any();

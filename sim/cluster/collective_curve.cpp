@@ -66,8 +66,11 @@ CollectiveCurve read_curve(const Value& from, Problems& problems) {
 /// Solves a symmetric system of up to three unknowns, of which those that are `fixed` are 0. Nothing if singular.
 using Row3 = std::array<double, 3>;
 std::optional<Row3> solve(std::array<Row3, 3> a, Row3 b, unsigned fixed) {
-  for (int i = 0; i < 3; ++i)
-    if (fixed & (1u << i)) a[i] = {}, a[i][i] = 1, b[i] = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (!(fixed & (1u << i))) continue;
+    for (int k = 0; k < 3; ++k) a[i][k] = a[k][i] = 0;
+    a[i][i] = 1, b[i] = 0;
+  }
   for (int i = 0; i < 3; ++i) {
     for (int r = i + 1; r < 3; ++r)
       if (std::abs(a[r][i]) > std::abs(a[i][i])) std::swap(a[r], a[i]), std::swap(b[r], b[i]);

@@ -20,6 +20,9 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
+/// The program prints whole bytes and hundredths of microseconds. Within these ranges all sums of a fit are finite.
+constexpr double kMostBytes = 1e18, kLeastMicroseconds = 1e-3, kMostMicroseconds = 1e15;
+
 std::optional<double> number(std::string_view word) {
   double value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
@@ -47,8 +50,13 @@ struct LogReader {
   std::set<std::string, std::less<>> hosts;
   int ranks = 0;
   std::size_t time_column = 0;  ///< 0 until the heading of the table.
+  const std::string& file;
+  int line_number = 0;
+
+  explicit LogReader(const std::string& log) : file(log) {}
 
   void read(std::string_view line) {
+    ++line_number;
     const std::vector<std::string_view> words = words_of(line);
     if (words.empty()) return;
     if (const auto named = kind_in(line)) kind = named;  // Also in the command that someone typed.
@@ -71,14 +79,26 @@ struct LogReader {
   void read_times(const std::vector<std::string_view>& words) {
     if (time_column == 0 || words.size() <= time_column) return;
     const auto bytes = number(words[0]), microseconds = number(words[time_column]);
-    if (bytes && microseconds) curve.points.push_back({Bytes{*bytes}, Seconds{*microseconds / 1e6}});
+    if (!bytes || !microseconds) return;
+    require("size", words[0], *bytes, 1, kMostBytes, "bytes");
+    require("time", words[time_column], *microseconds, kLeastMicroseconds, kMostMicroseconds, "microseconds");
+    curve.points.push_back({Bytes{*bytes}, Seconds{*microseconds / 1e6}});
+  }
+
+  void require(const char* what, std::string_view word, double value, double low, double high, const char* unit) const {
+    if (value >= low && value <= high) return;
+    throw InputError({{{file, line_number, 1},
+                       {},
+                       fmt::format("the {} {} is outside {} to {} {}", what, word, shortest(low), shortest(high), unit),
+                       "give the output as the test prints it",
+                       "nccl-tests"}});
   }
 };
 
 }  // namespace
 
 CollectiveCurve read_nccl_tests(std::string_view text, const std::string& file, std::optional<CollectiveKind> kind) {
-  LogReader reader;
+  LogReader reader(file);
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
     reader.read(text.substr(start, end - start));

@@ -17,6 +17,7 @@ namespace stagecraft::config {
 namespace {
 
 constexpr std::size_t kMostPlaces = 3;
+constexpr std::size_t kMostAdvised = 1000;  ///< Problems after which unknown keys get no advice, which takes a search.
 
 std::string what_is(const Value& value) {
   switch (value.kind) {
@@ -156,6 +157,10 @@ class Checker {
     }
     for (const Member& member : value.members) {
       if (member.key.starts_with("x-") || shape.has(member.key)) continue;
+      if (problems_.list().size() >= kMostAdvised) {
+        problems_.add(member.where, under(path, member.key), "no such field", {}, "unknown-field");
+        continue;
+      }
       std::string help = glued(member, shape, path);
       std::optional<std::string> near = meant_field(member.key, path, field_names);
       if (help.empty() && !near) help = synonym_in_its_place(member.key);

@@ -35,9 +35,11 @@ std::size_t SourceText::line_start(std::size_t offset) const {
 Where SourceText::where(std::size_t offset) const {
   const auto line = std::upper_bound(starts_.begin(), starts_.end(), offset) - starts_.begin();
   const std::size_t start = line_start(offset);
-  if (last_offset_ < start || last_offset_ > offset) last_offset_ = start, last_column_ = 1;
+  if (start != last_line_) last_line_ = last_offset_ = start, last_column_ = 1;
   for (; last_offset_ < std::min(offset, text_.size()); ++last_offset_)
     if (!continues_character(text_[last_offset_])) ++last_column_;
+  while (last_offset_ > offset)
+    if (!continues_character(text_[--last_offset_])) --last_column_;
   return {file_, static_cast<int>(line), last_column_};
 }
 

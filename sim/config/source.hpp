@@ -31,6 +31,7 @@ class SourceText {
   std::string_view text_;
   const std::string& file_;
   std::vector<std::size_t> starts_;
+  mutable std::size_t last_line_ = 0;    ///< Start of the line of the last answer.
   mutable std::size_t last_offset_ = 0;  ///< Offset of the last answer, so that one long line is counted once.
   mutable int last_column_ = 1;
   mutable std::size_t last_start_ = std::string_view::npos;  ///< Start of the line that tab_before() looked at last.

@@ -59,6 +59,8 @@ class Problems {
 Value parse_yaml(std::string_view text, const std::string& file, Problems&);
 /// Reads a YAML file as parse_yaml() reads text; a missing or binary file is one problem.
 Value parse_yaml_file(const std::string& file, Problems&);
+/// Reads JSON text, with the same limits; every value knows its place.
+Value parse_json(std::string_view text, const std::string& file, Problems&);
 /// Writes a tree back as YAML that reads to the same tree; `comments` appends the origin, such as "# default", to
 /// values that were not written.
 std::string to_yaml(const Value&, bool comments);

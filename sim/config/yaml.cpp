@@ -1,7 +1,6 @@
 // Builds the tree from yaml-cpp's events, because its node interface takes duplicate keys, hides aliases and loses
 // the places of empty values.
 
-#include <map>
 #include <sstream>
 #include <utility>
 
@@ -11,15 +10,12 @@
 #include <yaml-cpp/parser.h>
 
 #include "sim/config/source.hpp"
-#include "sim/config/value.hpp"
-#include "sim/config/walk.hpp"
+#include "sim/config/tree_builder.hpp"
 #include "sim/core/file.hpp"
 
 namespace stagecraft::config {
 namespace {
 
-constexpr std::size_t kDeepest = 100;
-constexpr std::size_t kMostValues = 1'000'000;  // Half a gigabyte of them.
 constexpr const char* kReuse = "use base and override";
 
 bool is_utf8(std::string_view text) {
@@ -28,16 +24,16 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-class TreeBuilder : public YAML::EventHandler {
+class YamlEvents : public YAML::EventHandler {
  public:
-  TreeBuilder(const SourceText& source, Problems& problems) : source_(source), problems_(problems) {}
+  YamlEvents(const SourceText& source, TreeBuilder& tree) : source_(source), tree_(tree) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
     const std::size_t offset = offset_of(mark);
     const bool marked = source_.from(offset).starts_with("---");
-    stop(source_.where(offset), "a second document starts here; a file holds one",
-         marked ? "write it to a file of its own" : "is this line indented like the lines above?");
+    tree_.stop(source_.where(offset), "a second document starts here; a file holds one",
+               marked ? "write it to a file of its own" : "is this line indented like the lines above?");
   }
   void OnDocumentEnd() override {}
   void OnAnchor(const YAML::Mark& mark, const std::string& name) override {
@@ -46,24 +42,24 @@ class TreeBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     const std::string_view rest = source_.from(offset_of(mark));
     refuse(mark, fmt::format("aliases such as '{}' are not allowed", rest.substr(0, rest.find_first_of(" ,]}\r\n"))));
-    put(unreadable(source_.where(offset_of(mark))));
+    tree_.put(unreadable(source_.where(offset_of(mark))));
   }
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
     Value value;
     value.where = place_of_null(offset_of(mark));
-    put(std::move(value));
+    tree_.put(std::move(value));
   }
   void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t, const std::string& text) override {
     const std::size_t offset = start_node(mark);
     const char first = source_.at(offset);
     if ((first == '"' || first == '\'') && !source_.quote_is_closed(offset)) {
-      stop(source_.where(offset), "this quote is never closed", fmt::format("end the text with {}", first));
+      tree_.stop(source_.where(offset), "this quote is never closed", fmt::format("end the text with {}", first));
     }
     if (!is_utf8(text))  // yaml-cpp makes one byte of each.
-      stop(source_.where(offset), "the escapes \\_ and \\N are not read here", "write \\u00a0 or \\u0085");
+      tree_.stop(source_.where(offset), "the escapes \\_ and \\N are not read here", "write \\u00a0 or \\u0085");
     Value value = Value::scalar(text, source_.where(offset));
     value.quoted = first == '"' || first == '\'' || first == '|' || first == '>';
-    put(std::move(value));
+    tree_.put(std::move(value));
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
     open(mark, Value::Kind::List);
@@ -71,38 +67,10 @@ class TreeBuilder : public YAML::EventHandler {
   void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
     open(mark, Value::Kind::Map);
   }
-  void OnSequenceEnd() override { close(); }
-  void OnMapEnd() override { close(); }
-
-  Value take() { return std::move(root_); }
-  bool empty() const { return root_.kind == Value::Kind::Null && !root_.unreadable; }
-
-  std::string path() const {
-    std::string path;
-    for (const Frame& frame : frames_) {
-      if (frame.value.is_list()) path += fmt::format("[{}]", frame.value.items.size());
-      if (frame.has_key) path = under(path, frame.key);
-    }
-    return path;
-  }
-  /// Start of the innermost map or list that is still open.
-  Where innermost() const { return frames_.empty() ? Where{} : frames_.back().value.where; }
-
-  [[noreturn]] void stop(const Where& where, std::string message, std::string help) {
-    problems_.add(where, path(), std::move(message), std::move(help), "syntax");
-    throw InputError("the text cannot be read on");
-  }
+  void OnSequenceEnd() override { tree_.close(); }
+  void OnMapEnd() override { tree_.close(); }
 
  private:
-  struct Frame {
-    Value value;
-    bool has_key = false;
-    bool drop = false;  ///< The value of a key that was refused.
-    std::string key;
-    Where key_where;
-    std::map<std::string, Where> keys;  ///< So that a map of many keys is read in reasonable time.
-  };
-
   static Value unreadable(Where where) {
     Value value;
     value.where = std::move(where);
@@ -113,13 +81,13 @@ class TreeBuilder : public YAML::EventHandler {
   std::size_t offset_of(const YAML::Mark& mark) const { return source_.offset(mark.line, mark.column); }
 
   void refuse(const YAML::Mark& mark, std::string message) {
-    problems_.add(source_.where(offset_of(mark)), path(), std::move(message), kReuse, "not-supported");
+    tree_.refuse(source_.where(offset_of(mark)), std::move(message), kReuse);
   }
 
   std::size_t start_node(const YAML::Mark& mark) {
     const std::size_t offset = offset_of(mark);
     if (const std::size_t tab = source_.tab_before(offset); tab != std::string_view::npos) {
-      stop(source_.where(tab), "a tab cannot indent a line", "indent with spaces");
+      tree_.stop(source_.where(tab), "a tab cannot indent a line", "indent with spaces");
     }
     if (source_.at(offset) == '!') {
       const std::string_view rest = source_.from(offset);
@@ -128,65 +96,7 @@ class TreeBuilder : public YAML::EventHandler {
     return offset;
   }
 
-  void open(const YAML::Mark& mark, Value::Kind kind) {
-    const std::size_t offset = start_node(mark);
-    if (frames_.size() >= kDeepest) {
-      problems_.add(source_.where(offset), {}, fmt::format("lists and maps are nested deeper than {}", kDeepest), {},
-                    "syntax");
-      throw InputError("the text cannot be read on");
-    }
-    Frame frame;
-    frame.value.kind = kind;
-    frame.value.where = source_.where(offset);
-    frames_.push_back(std::move(frame));
-  }
-
-  void close() {
-    Value value = std::move(frames_.back().value);
-    frames_.pop_back();
-    put(std::move(value));
-  }
-
-  void put(Value value) {
-    if (++values_ > kMostValues)
-      stop(value.where, fmt::format("a file holds at most {} keys and values, and here is one more", kMostValues),
-           "describe what repeats with a builder or a generator");
-    if (frames_.empty()) {
-      root_ = std::move(value);
-      return;
-    }
-    Frame& frame = frames_.back();
-    if (frame.value.is_list()) {
-      frame.value.items.push_back(std::move(value));
-    } else if (!frame.has_key) {
-      put_key(frame, value);
-    } else {
-      if (!frame.drop) frame.value.members.push_back({frame.key, frame.key_where, std::move(value)});
-      frame.has_key = false;
-    }
-  }
-
-  void put_key(Frame& frame, const Value& key) {
-    frame.has_key = true;
-    frame.key = key.text;
-    frame.key_where = key.where;
-    frame.drop = true;
-    if (key.unreadable) return;
-    if (!key.is_scalar()) {
-      problems_.add(key.where, path(), "a key has to be one word", {}, "syntax");
-    } else if (key.text == "<<" && !key.quoted) {
-      problems_.add(key.where, path(), "merging with '<<' is not allowed", kReuse, "not-supported");
-    } else if (const auto first = frame.keys.find(key.text); first != frame.keys.end()) {
-      const bool same_line = first->second.line == key.where.line;
-      problems_.add(key.where, path(), fmt::format("'{}' is written twice", key.text),
-                    same_line ? fmt::format("it is already in column {}", first->second.column)
-                              : fmt::format("it is already on line {}", first->second.line),
-                    "duplicate-key");
-    } else {
-      frame.keys.emplace(key.text, key.where);
-      frame.drop = false;
-    }
-  }
+  void open(const YAML::Mark& mark, Value::Kind kind) { tree_.open(kind, source_.where(start_node(mark))); }
 
   // yaml-cpp puts "key:" without a value on the next line; people look for it at the key or the dash.
   Where place_of_null(std::size_t offset) const {
@@ -194,21 +104,17 @@ class TreeBuilder : public YAML::EventHandler {
     const bool written = first == '~' || source_.from(offset).starts_with("null") ||
                          source_.from(offset).starts_with("Null") || source_.from(offset).starts_with("NULL");
     const Where here = source_.where(offset);
-    if (frames_.empty()) return here;
-    const Frame& frame = frames_.back();
-    if (frame.has_key) return written && here.line == frame.key_where.line ? here : frame.key_where;
-    if (written || offset == 0 || frame.value.is_map()) return here;
+    if (tree_.at_top()) return here;
+    if (const Where* key = tree_.open_key()) return written && here.line == key->line ? here : *key;
+    if (written || offset == 0 || tree_.in_map()) return here;
     std::size_t dash = offset - 1;
     while (dash > 0 && std::string_view("-[,").find(source_.at(dash)) == std::string_view::npos) --dash;
     return source_.where(dash);
   }
 
   const SourceText& source_;
-  Problems& problems_;
-  std::vector<Frame> frames_;
-  Value root_;
+  TreeBuilder& tree_;
   int documents_ = 0;
-  std::size_t values_ = 0;
 };
 
 struct Wording {
@@ -232,60 +138,50 @@ constexpr Wording kWordings[] = {
     {"alias not found after *", "a '*' cannot stand alone here", "put it in quotes: '*'"},
 };
 
-void report_syntax(const YAML::Exception& error, const SourceText& source, TreeBuilder& builder) {
+void report_syntax(const YAML::Exception& error, const SourceText& source, TreeBuilder& tree) {
   const std::string_view message = error.msg;
   const std::size_t past = message.starts_with("alias not found") ? 1 : 0;  // The mark is after the star.
   const std::size_t offset = source.offset(error.mark.line, error.mark.column) - past;
   if (message == "end of map flow not found" || message == "end of sequence flow not found") {
     const bool map = message == "end of map flow not found";
-    builder.stop(builder.innermost(), fmt::format("this '{}' is not closed by '{}'", map ? '{' : '[', map ? '}' : ']'),
-                 fmt::format("the text goes wrong at line {}", source.where(offset).line));
+    tree.stop(tree.innermost(), fmt::format("this '{}' is not closed by '{}'", map ? '{' : '[', map ? '}' : ']'),
+              fmt::format("the text goes wrong at line {}", source.where(offset).line));
   }
   if (const std::size_t tab = source.tab_before(source.first_word(offset)); tab != std::string_view::npos) {
-    builder.stop(source.where(tab), "a tab cannot indent a line", "indent with spaces");
+    tree.stop(source.where(tab), "a tab cannot indent a line", "indent with spaces");
   }
   for (const Wording& wording : kWordings) {
     if (message.starts_with(wording.yaml_cpp)) {
-      builder.stop(source.where(offset), std::string(wording.ours), std::string(wording.help));
+      tree.stop(source.where(offset), std::string(wording.ours), std::string(wording.help));
     }
   }
-  builder.stop(source.where(offset), fmt::format("this is not YAML: {}", message), {});
-}
-
-Value stand_in(const std::string& file) {
-  Value value;
-  value.where = {file, 1, 1};
-  value.unreadable = true;
-  return value;
+  tree.stop(source.where(offset), fmt::format("this is not YAML: {}", message), {});
 }
 
 }  // namespace
 
 Value parse_yaml(std::string_view text, const std::string& file, Problems& problems) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  if (const std::size_t odd = first_odd_byte(text); odd != std::string_view::npos) {
-    problems.add({file, 0, 0}, {}, fmt::format("this is not a text file: byte {} is not UTF-8 text", odd + 1),
-                 "save it as UTF-8", "not-text");
-    return stand_in(file);
-  }
+  if (!is_text(text, file, problems)) return unreadable_text(file);
   const SourceText source(text, file);
-  TreeBuilder builder(source, problems);
+  TreeBuilder tree(problems);
+  YamlEvents events(source, tree);
   try {
     std::istringstream in{std::string(text)};
     YAML::Parser parser(in);
     try {
-      while (parser.HandleNextDocument(builder)) continue;
+      while (parser.HandleNextDocument(events)) continue;
     } catch (const YAML::Exception& error) {
-      report_syntax(error, source, builder);
+      report_syntax(error, source, tree);
     }
   } catch (const InputError&) {
-    return stand_in(file);
+    return unreadable_text(file);
   }
-  if (!builder.empty()) return builder.take();
+  if (!tree.empty()) return tree.take();
   const bool is_option = file.starts_with('<');
   problems.add({file, 1, 1}, {}, is_option ? "a value is missing" : "the file is empty",
                is_option ? "" : "its first line says its kind, such as schema: scenario/2", "empty");
-  return stand_in(file);
+  return unreadable_text(file);
 }
 
 Value parse_yaml_file(const std::string& file, Problems& problems) {
@@ -294,7 +190,7 @@ Value parse_yaml_file(const std::string& file, Problems& problems) {
   } catch (const InputError& error) {
     for (const Diagnostic& problem : error.problems())
       problems.add({file, 0, 0}, {}, problem.message, problem.help, "unreadable-file");
-    return stand_in(file);
+    return unreadable_text(file);
   }
 }
 

@@ -5,49 +5,14 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/core/json_reader.hpp"
+
 namespace stagecraft {
 namespace {
 
-using Parsed = nlohmann::ordered_json;
-
-/// Values are nested and destroyed by recursion, so a file of brackets must not exhaust the stack.
-constexpr int kMaxDepth = 512;
-
-std::optional<Json> from_parsed(const Parsed& parsed, int depth) {
-  if (depth > kMaxDepth) return {};
-  switch (parsed.type()) {
-    case Parsed::value_t::boolean:
-      return Json(parsed.get<bool>());
-    case Parsed::value_t::number_integer:
-      return Json(parsed.get<std::int64_t>());
-    case Parsed::value_t::number_unsigned:
-      return Json(parsed.get<std::uint64_t>());
-    case Parsed::value_t::number_float:
-      return Json(parsed.get<double>());
-    case Parsed::value_t::string:
-      return Json(parsed.get_ref<const std::string&>());
-    case Parsed::value_t::array:
-    case Parsed::value_t::object:
-      break;
-    default:
-      return Json();
-  }
-  JsonArray items;
-  JsonObject members;
-  for (const auto& entry : parsed.items()) {
-    std::optional<Json> value = from_parsed(entry.value(), depth + 1);
-    if (!value) return {};
-    if (parsed.is_object())
-      members.push_back({entry.key(), *std::move(value)});
-    else
-      items.push_back(*std::move(value));
-  }
-  return parsed.is_object() ? Json(std::move(members)) : Json(std::move(items));
-}
-
 template <class Scalar>
 std::string scalar_text(const Scalar& value) {
-  return Parsed(value).dump(-1, ' ', false, Parsed::error_handler_t::replace);
+  return nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 template <class T, class Variant>
@@ -65,9 +30,8 @@ Json::Json(const char* value) : value_(std::string(value)) {}
 Json::Json(Array value) : value_(std::move(value)) {}
 Json::Json(Object value) : value_(std::move(value)) {}
 
-std::optional<Json> Json::parse(std::string_view text) {
-  const Parsed parsed = Parsed::parse(text, nullptr, false);
-  return parsed.is_discarded() ? std::nullopt : from_parsed(parsed, 0);
+std::optional<Json> Json::parse(std::string_view text) try { return parse_json(text); } catch (const JsonSyntaxError&) {
+  return {};
 }
 
 bool Json::is_whole() const {

@@ -19,8 +19,8 @@ struct JsonError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A JSON document as a value. Members of an object keep their order. The library that parses and prints numbers and
-/// strings is included in json.cpp alone, because its header takes seconds to compile.
+/// A JSON document as a value. Members of an object keep their order. Only json.cpp and json_reader.cpp include the
+/// library that parses and prints numbers and strings, because its header takes seconds to compile.
 class Json {
  public:
   using Array = std::vector<Json>;
@@ -37,7 +37,7 @@ class Json {
   template <class T>
   Json(const std::vector<T>& values);
 
-  /// Nothing where the text is not JSON, or is nested more than a few hundred deep.
+  /// Nothing where the text is not JSON or holds too much; parse_json() of json_reader.hpp says why.
   static std::optional<Json> parse(std::string_view text);
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }

@@ -11,7 +11,10 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -110,19 +113,36 @@ std::string behind_links(const std::string& path) {
   return file.string();
 }
 
-/// Entries "hash  name" of the manifest of a folder.
-std::vector<std::string> manifest_of(const std::string& folder) {
-  const std::string file = (fs::path(folder) / kManifest).string();
-  std::error_code error;
-  if (!fs::is_regular_file(fs::symlink_status(file, error))) return {};
-  std::vector<std::string> entries = split(read_output(file), '\n');
-  std::erase_if(entries, [](const std::string& line) { return line.empty() || line.front() == '#'; });
-  return entries;
-}
+/// The hashes of the files that Stagecraft wrote to a folder, by their names. A file that is being replaced has two.
+class Manifest {
+ public:
+  explicit Manifest(const std::string& folder) {
+    const std::string file = (fs::path(folder) / kManifest).string();
+    std::error_code error;
+    if (!fs::is_regular_file(fs::symlink_status(file, error))) return;
+    for (const std::string& line : split(read_output(file), '\n'))
+      if (const std::size_t space = line.find("  "); space != line.npos && !line.starts_with('#'))
+        hashes_[line.substr(space + 2)].insert(line.substr(0, space));
+  }
 
-std::string entry_of(const std::string& name, std::string_view content) {
-  return fmt::format("{}  {}", sha256(content), name);
-}
+  bool names(const std::string& name) const { return hashes_.contains(name); }
+  bool lists(const std::string& name, std::string_view content) const {
+    const auto entry = hashes_.find(name);
+    return entry != hashes_.end() && entry->second.contains(sha256(content));
+  }
+  /// The only hashes of a file from now on.
+  void set(const std::string& name, std::set<std::string> hashes) { hashes_[name] = std::move(hashes); }
+
+  std::string text() const {
+    std::string text = fmt::format(fmt::runtime(kManifestStart), kHeader);
+    for (const auto& [name, hashes] : hashes_)
+      for (const std::string& hash : hashes) text += fmt::format("{}  {}\n", hash, name);
+    return text;
+  }
+
+ private:
+  std::map<std::string, std::set<std::string>> hashes_;
+};
 
 std::string short_hash(std::string_view content) { return sha256(content).substr(0, kHashDigits); }
 
@@ -158,12 +178,9 @@ bool is_manifest(const std::string& file) {
 
 bool is_listed(const std::string& file) {
   const fs::path path(file);
-  const std::string ending = "  " + path.filename().string();
-  const std::vector<std::string> entries = manifest_of(path.parent_path().string());
-  const auto names_it = [&](const std::string& entry) { return entry.ends_with(ending); };
-  if (std::none_of(entries.begin(), entries.end(), names_it)) return false;
-  const std::string now = entry_of(path.filename().string(), read_output(file));
-  return std::find(entries.begin(), entries.end(), now) != entries.end();
+  const Manifest manifest(path.parent_path().string());
+  const std::string name = path.filename().string();
+  return manifest.names(name) && manifest.lists(name, read_output(file));
 }
 
 /// The file that the output really goes to. InputError if no output may ever replace it.
@@ -231,17 +248,35 @@ void check_listed(const std::string& folder, const std::string& name, Overwrite 
   check_output((fs::path(folder) / kManifest).string(), Overwrite::Ours);
 }
 
+void write_listed(const std::string& folder, std::span<const ListedFile> files, Overwrite overwrite) {
+  const std::string manifest_file = (fs::path(folder) / kManifest).string();
+  check_output(manifest_file, Overwrite::Ours);
+  Manifest manifest(folder);
+  std::vector<std::string> targets;
+  for (const ListedFile& file : files) {
+    const std::string path = (fs::path(folder) / file.name).string();
+    std::set<std::string> hashes{sha256(file.content)};
+    targets.push_back(checked_target(path));
+    std::error_code error;
+    if (fs::exists(targets.back(), error)) {
+      const std::string before = read_output(targets.back());
+      const bool listed = manifest.lists(file.name, before);
+      if (overwrite == Overwrite::Ours && !listed && !has_true_header(before)) refuse_foreign(path);
+      if (listed) hashes.insert(sha256(before));
+    }
+    manifest.set(file.name, std::move(hashes));
+  }
+  write_output(manifest_file, manifest.text(), Overwrite::Ours);
+  for (std::size_t f = 0; f < files.size(); ++f) {
+    TemporaryFile file(targets[f]);
+    file.append(files[f].content);
+    file.take_place();
+  }
+}
+
 void write_listed(const std::string& folder, const std::string& name, std::string_view content, Overwrite overwrite) {
-  check_listed(folder, name, overwrite);
-  const std::string path = (fs::path(folder) / name).string();
-  std::vector<std::string> entries = manifest_of(folder);
-  std::error_code error;
-  const std::string before = fs::exists(path, error) ? entry_of(name, read_output(path)) : std::string();
-  std::erase_if(entries, [&](const std::string& e) { return e.ends_with("  " + name) && e != before; });
-  if (const std::string entry = entry_of(name, content); entry != before) entries.push_back(entry);
-  write_output((fs::path(folder) / kManifest).string(),
-               fmt::format(fmt::runtime(kManifestStart), kHeader) + join(entries, "\n") + "\n", Overwrite::Ours);
-  write_output(path, content, overwrite);
+  const ListedFile file{name, content};
+  write_listed(folder, std::span(&file, 1), overwrite);
 }
 
 void remove_half_written() noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,15 @@ void write_output(const std::string& path, std::string_view content, Overwrite,
 /// InputError when write_listed() would refuse this name, checked before a long run.
 void check_listed(const std::string& folder, const std::string& name, Overwrite);
 
-/// Writes one of several files in a folder like write_output(), but without a header: the manifest of the folder lists
-/// the hash of the file before it is written.
+/// A file in a folder of files.
+struct ListedFile {
+  std::string name;
+  std::string_view content;
+};
+
+/// Writes files of a folder like write_output(), but without a header: the manifest of the folder lists the hashes of
+/// all of them before the first is written, once for all.
+void write_listed(const std::string& folder, std::span<const ListedFile> files, Overwrite);
 void write_listed(const std::string& folder, const std::string& name, std::string_view content, Overwrite);
 
 /// Whether stagecraft wrote this file, and nothing has changed it since.

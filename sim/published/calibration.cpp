@@ -9,12 +9,15 @@
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
+#include "sim/published/cross_validation.hpp"
 
 namespace stagecraft {
 namespace {
 
 using config::Value;
-using Runs = std::vector<const MeasuredRun*>;
+using Runs = MeasuredRuns;
+
+constexpr std::size_t kMostRuns = 1000;  // A fit predicts each of them some hundred times.
 
 double error_with(double factor, const Runs& runs, const Accelerator& device, NumberFormat format) {
   Accelerator scaled = device;
@@ -47,12 +50,10 @@ ShareFit fit_share(const Runs& runs, const Accelerator& device, NumberFormat for
   fit.error_before = error_with(1, runs, device, format);
   fit.error_after = error_with(factor, runs, device, format);
   double low = factor, high = factor;
-  for (const MeasuredRun* left_out : runs) {
-    Runs others;
-    for (const MeasuredRun* m : runs)
-      if (m != left_out) others.push_back(m);
-    const double without = best_factor(others, device, format);
-    fit.error_left_out += error_with(without, {left_out}, device, format) / static_cast<double>(runs.size());
+  for (const Fold& fold : folds_of(runs)) {
+    const double without = best_factor(fold.others, device, format);
+    fit.error_left_out += error_with(without, fold.left_out, device, format) *
+                          static_cast<double>(fold.left_out.size()) / static_cast<double>(runs.size());
     low = std::min(low, without), high = std::max(high, without);
   }
   fit.spread = (high - low) / 2 / factor;
@@ -111,6 +112,12 @@ PredictionSet read_runs_csv(const std::string& file, const std::string& device) 
                        "there is no run",
                        "a line with the names of columns, then a line for each run",
                        "missing-field"}});
+  if (lines.size() > kMostRuns + 1)
+    throw InputError({{{file, numbers[kMostRuns + 1], 1},
+                       {},
+                       fmt::format("there are more than {} runs", kMostRuns),
+                       "keep the runs that differ most",
+                       "range"}});
   std::string yaml = fmt::format(
       "schema: predictions/1\ntitle: {}\nsource: {}\ncalibration: none\nrun: {{device: {}}}\ncolumns: [{}]\nrows:\n",
       "runs", "measured", device, lines.front());

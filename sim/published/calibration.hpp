@@ -13,13 +13,13 @@ struct ShareFit {
   int runs = 0;
   double before = 0, after = 0;              ///< The share.
   double error_before = 0, error_after = 0;  ///< Mean absolute errors of the runs.
-  double error_left_out = 0;                 ///< The mean error of each run, predicted from a fit to the others.
+  double error_left_out = 0;                 ///< Mean error of runs that a fit to the others predicts (folds_of()).
   double spread = 0;                         ///< Half the range of these fits, as a part of the share.
 };
 
 /// Measured runs of one device type, from CSV: the first line names columns, which are fields of runs (`stagecraft
-/// explain predictions` lists them; `seconds` is what was measured), and every other line is a run. InputError with
-/// the line of what is wrong.
+/// explain predictions` lists them; `seconds` is what was measured), and every other line is one of up to 1,000 runs.
+/// InputError with the line of what is wrong.
 PredictionSet read_runs_csv(const std::string& file, const std::string& device);
 
 /// One share for each number format that has at least two runs; the only number that is fitted. Runs in a format with
@@ -41,7 +41,7 @@ struct JointFit {
   std::vector<Number> numbers;
   int runs = 0;
   double error_before = 0, error_after = 0;  ///< Mean absolute errors of the runs.
-  double error_left_out = 0;                 ///< The mean error of each run, predicted from a fit to the others.
+  double error_left_out = 0;                 ///< Mean error of runs that a fit to the others predicts (folds_of()).
 
   /// The device type with the fitted shares and the fitted launch.
   Accelerator applied(Accelerator) const;

@@ -6,11 +6,12 @@
 
 #include "sim/core/text.hpp"
 #include "sim/published/calibration.hpp"
+#include "sim/published/cross_validation.hpp"
 
 namespace stagecraft {
 namespace {
 
-using Runs = std::vector<const MeasuredRun*>;
+using Runs = MeasuredRuns;
 using Numbers = std::vector<JointFit::Number>;
 
 constexpr int kSweeps = 3;                // Passes over all numbers, each with the others as they are.
@@ -125,11 +126,10 @@ JointFit fit_together(const PredictionSet& set, const Accelerator& device, const
   fit.error_after = mean_error(runs, fit.numbers, device);
   std::vector<double> low, high;
   for (const JointFit::Number& n : fit.numbers) low.push_back(n.factor), high.push_back(n.factor);
-  for (const MeasuredRun* left_out : runs) {
-    Runs others = runs;
-    std::erase(others, left_out);
-    const Numbers without = fitted_to(others, fit.numbers, device);
-    fit.error_left_out += mean_error({left_out}, without, device) / static_cast<double>(runs.size());
+  for (const Fold& fold : folds_of(runs)) {
+    const Numbers without = fitted_to(fold.others, fit.numbers, device);
+    fit.error_left_out += mean_error(fold.left_out, without, device) * static_cast<double>(fold.left_out.size()) /
+                          static_cast<double>(runs.size());
     for (std::size_t i = 0; i < without.size(); ++i) {
       low[i] = std::min(low[i], without[i].factor);
       high[i] = std::max(high[i], without[i].factor);

@@ -43,6 +43,7 @@ class Writer {
  public:
   explicit Writer(const Program& program) : p_(program), rank_(program.devices, -1) {
     node_.resize(p_.size());
+    group_of_.assign(p_.collectives.size(), 0);
     std::vector<bool> works(rank_.size(), false);
     for (const Instruction& i : p_.instructions) works[i.device.value] = true;
     for (std::size_t d = 0; d < works.size(); ++d) {
@@ -133,10 +134,7 @@ class Writer {
   void add_collective(const Instruction& i, pbf_writer& node) {
     constexpr int kTypes[] = {0, 7, 2, 6, 5};  // CollectiveCommType of each CollectiveKind.
     const Collective& c = p_.collective(i);
-    std::vector<int> ranks;
-    for (int m = 0; m < c.members; ++m) ranks.push_back(rank(p_.at(c.member(m)).device));
-    std::sort(ranks.begin(), ranks.end());
-    const int number = groups_.emplace(ranks, static_cast<int>(groups_.size()) + 1).first->second;
+    const int number = group_of(i.collective());
     const CollectiveShape& shape = p_.shape(c);
     add_attribute(node, "comm_type", kUint64, kTypes[static_cast<int>(shape.kind)]);
     add_attribute(
@@ -145,11 +143,23 @@ class Writer {
     add_attribute(node, "pg_name", fmt::format("{}", number));
   }
 
+  /// Number of the group of a collective, from 1 on. Its members ask one after the other, and the first one counts
+  /// them.
+  int group_of(std::size_t collective) {
+    if (group_of_[collective] > 0) return group_of_[collective];
+    const Collective& c = p_.collectives[collective];
+    std::vector<int> ranks;
+    for (int m = 0; m < c.members; ++m) ranks.push_back(rank(p_.at(c.member(m)).device));
+    std::sort(ranks.begin(), ranks.end());
+    return group_of_[collective] = groups_.emplace(ranks, static_cast<int>(groups_.size()) + 1).first->second;
+  }
+
   const Program& p_;
   std::vector<int> rank_;                        ///< Rank of each device; -1 where it does nothing.
   IdVector<InstructionId, std::uint64_t> node_;  ///< Node of each instruction, on its rank.
   std::vector<std::uint64_t> next_;              ///< Next free node of each rank.
   std::map<std::vector<int>, int> groups_;
+  std::vector<int> group_of_;  ///< Number of the group of each collective; 0: not known yet.
   double most_off_ = 0;
   int orders_ = 0;
   ChakraTraces made_;

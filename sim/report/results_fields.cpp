@@ -264,9 +264,8 @@ Json read_results(const std::string& text, const std::string& file) {
   const Json* schema = json ? json->find("schema") : nullptr;
   if (!schema || *schema != "results/1")
     throw InputError({{{file, 0, 0}, {}, "these are not the results of a run", help, "not-results"}});
-  // JSON is YAML, and the field tables know where each value is written.
   config::Problems problems;
-  check(config::parse_yaml(text, file, problems), results_fields(), {}, problems);
+  check(config::parse_json(text, file, problems), results_fields(), {}, problems);
   problems.throw_if_any();
   return *std::move(json);
 }

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <filesystem>
 #include <limits>
+#include <map>
 
 #include <SQLiteCpp/VariadicBind.h>
 #include <fmt/core.h>
@@ -41,6 +42,48 @@ std::string utc_now() {
 /// True of a new file and of one whose disk was full before its first table existed.
 bool has_nothing(const Database& database) { return database.number("SELECT count(*) FROM sqlite_schema") == 0; }
 
+std::string layout();
+
+using Schema = std::map<std::string, std::string>;  ///< The SQL of tables, views, indexes and triggers by name.
+
+/// What SQLite keeps about tables and what belongs to them. Indexes that it makes itself have no SQL.
+Schema schema_of(const SQLite::Database& sql, const Schema& tables) {
+  Schema schema;
+  Statement query(sql, "SELECT name, tbl_name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL");
+  while (query.executeStep())
+    if (tables.empty() || tables.contains(query.getColumn(1).getString()))
+      schema.emplace(query.getColumn(0).getString(), query.getColumn(2).getString());
+  return schema;
+}
+
+/// SQLite keeps the SQL of a schema as it was written.
+const Schema& written_schema() {
+  static const Schema schema = [] {
+    SQLite::Database memory(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    memory.exec(layout());
+    return schema_of(memory, {});
+  }();
+  return schema;
+}
+
+/// Refuses tables, triggers and indexes other than Stagecraft's own, which could run without end or change what is
+/// read. Other tables in the file are never read.
+void require_schema(const Database& database) try {
+  const Schema &ours = written_schema(), there = schema_of(database.sql(), ours);
+  for (const auto& [name, sql] : ours)
+    if (const auto it = there.find(name); it == there.end() || it->second != sql)
+      throw InputError(fmt::format("'{}': '{}' is not as stagecraft sweep writes it", database.file(), name),
+                       "name another file");
+  for (const auto& [name, sql] : there)
+    if (!ours.contains(name))
+      throw InputError(fmt::format("'{}': '{}' belongs to a table of the results, and stagecraft sweep has not written "
+                                   "it",
+                                   database.file(), name),
+                       fmt::format("remove '{}', or name another file", name));
+} catch (const SQLite::Exception& e) {
+  database.fail(e);
+}
+
 /// Refuses a file that is not one of sweep results, before SQLite changes anything in it.
 const std::string& checked_file(const std::string& file) {
   std::error_code error;
@@ -51,14 +94,18 @@ const std::string& checked_file(const std::string& file) {
     throw InputError(fmt::format("there is no folder '{}'", folder.string()), "make it, or name another file");
   if (!std::filesystem::exists(file, error) || std::filesystem::file_size(file, error) == 0) return file;
   const std::string help = "name another file";
+  std::unique_ptr<Database> there;
   std::int64_t application = 0, layout = 0;
   try {
-    const Database there(file, Database::Open::Read);
-    if (has_nothing(there)) return file;
-    application = there.number("PRAGMA application_id");
-    layout = there.number("PRAGMA user_version");
+    there = std::make_unique<Database>(file, Database::Open::Read);
+    if (has_nothing(*there)) return file;
+    application = there->number("PRAGMA application_id");
+    layout = there->number("PRAGMA user_version");
   } catch (const BackendError& e) {
     throw InputError(fmt::format("'{}' cannot be read as results of a sweep: {}", file, e.what()), help);
+  } catch (const InputError& e) {
+    throw InputError(
+        fmt::format("'{0}' cannot be read as results of a sweep: {0}: {1}", file, e.problems().front().message), help);
   }
   if (application != Store::kApplication)
     throw InputError(fmt::format("'{}' is a database of something else, not of sweep results", file), help);
@@ -66,6 +113,7 @@ const std::string& checked_file(const std::string& file) {
     throw InputError(fmt::format("'{}' has layout {} of another stagecraft; this one reads and writes layout {}", file,
                                  layout, Store::kLayout),
                      help);
+  require_schema(*there);
   return file;
 }
 
@@ -104,6 +152,16 @@ std::string selected(const DatabaseTable& view, const DatabaseTable& point) {
   return join(words, ", ");
 }
 
+/// What the view `results` has. A view in a file is not trusted, so Stagecraft reads with the query itself.
+std::string points_with_results() {
+  return fmt::format(R"sql(
+  SELECT {}
+  FROM point JOIN sweep LEFT JOIN result
+    ON result.hash = point.hash AND result.backend = sweep.backend AND result.version = sweep.version
+  ORDER BY point.number)sql",
+                     selected(results_view(), database_tables()[1]));
+}
+
 std::string layout() {
   const std::vector<DatabaseTable>& tables = database_tables();
   return fmt::format(R"sql(
@@ -111,16 +169,12 @@ CREATE TABLE IF NOT EXISTS sweep(one INTEGER PRIMARY KEY CHECK (one = 1), {0}) S
 CREATE TABLE IF NOT EXISTS point({1}, PRIMARY KEY (number)) STRICT;
 CREATE TABLE IF NOT EXISTS scenario({2}, PRIMARY KEY (hash)) STRICT;
 CREATE TABLE IF NOT EXISTS result({3}, PRIMARY KEY (hash, backend, version)) STRICT, WITHOUT ROWID;
-CREATE VIEW IF NOT EXISTS results AS
-  SELECT {4}
-  FROM point JOIN sweep LEFT JOIN result
-    ON result.hash = point.hash AND result.backend = sweep.backend AND result.version = sweep.version
-  ORDER BY point.number;
+CREATE VIEW IF NOT EXISTS results AS{4};
 PRAGMA application_id = {5};
 PRAGMA user_version = {6};
 )sql",
                      definitions(tables[0]), definitions(tables[1]), definitions(tables[2]), definitions(tables[3]),
-                     selected(results_view(), tables[1]), Store::kApplication, Store::kLayout);
+                     points_with_results(), Store::kApplication, Store::kLayout);
 }
 
 std::string result_columns() {
@@ -143,8 +197,9 @@ SweepTable table_of(const Database& database) try {
   table.backend = sweep.getColumn(2).getString();
   table.version = sweep.getColumn(3).getString();
   table.text = sweep.getColumn(4).getString();
-  Statement select(database.sql(), "SELECT number, label, settings, status, code, message, hash" + figure_columns() +
-                                       " FROM results ORDER BY number");
+  Statement select(database.sql(),
+                   fmt::format("SELECT number, label, settings, status, code, message, hash{} FROM ({})",
+                               figure_columns(), points_with_results()));
   while (select.executeStep()) {
     const auto text = [&](int column) { return select.getColumn(column).getString(); };
     SweepRow row{.number = static_cast<int>(select.getColumn(0).getInt64()),
@@ -155,7 +210,8 @@ SweepTable table_of(const Database& database) try {
                  .message = text(5),
                  .hash = text(6),
                  .figures = {}};
-    if (const auto settings = Json::parse(row.settings); !settings || !settings->is_object())
+    const auto settings = Json::parse(row.settings);
+    if (!settings || !settings->is_object() || settings->members().size() > kMostPaths)
       throw InputError(
           fmt::format("'{}' is damaged: the settings of point {} cannot be read", database.file(), row.number),
           "stagecraft sweep FILE with --out of another file runs it again");
@@ -170,18 +226,13 @@ SweepTable table_of(const Database& database) try {
 /// Attaches a second file as `other` for the lifetime of this object.
 class Attached {
  public:
-  Attached(SQLite::Database& sql, const std::string& file) : sql_(sql), file_(file) {
-    Statement attach(sql, "ATTACH ? AS other");
-    attach.bind(1, file_.path());
-    attach.exec();
-  }
-  ~Attached() { sql_.tryExec("DETACH other"); }  // A failure is harmless: it goes with the database.
+  Attached(Database& database, const std::string& file) : database_(database) { database.attach(file); }
+  ~Attached() { database_.detach(); }
   Attached(const Attached&) = delete;
   Attached& operator=(const Attached&) = delete;
 
  private:
-  SQLite::Database& sql_;
-  ReadableFile file_;
+  Database& database_;
 };
 
 /// InputError if another process has the lock.
@@ -325,7 +376,7 @@ void Store::merge(const std::string& file) try {
   if (std::filesystem::equivalent(file, database_->file(), error))
     throw InputError(fmt::format("'{}' is to be merged into itself", file), "name another file");
   SQLite::Database& sql = database_->sql();
-  const Attached other(sql, file);
+  const Attached other(*database_, file);
   Transaction transaction(sql, kImmediate);
   if (database_->number("SELECT count(*) FROM main.sweep") == 0)
     sql.exec("INSERT INTO main.sweep SELECT * FROM other.sweep; INSERT INTO main.point SELECT * FROM other.point");

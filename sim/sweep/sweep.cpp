@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -166,6 +167,20 @@ void check_exclude(const Sweep& sweep, Problems& problems) {
                      "unknown-path");
 }
 
+/// Counted without paths_of(), which compares all of them.
+void check_path_count(const Sweep& sweep, const Where& where, Problems& problems) {
+  std::set<std::string_view> paths;
+  for (const SweepAxis& axis : sweep.axes)
+    for (const Member& m : axis.front()) paths.insert(m.key);
+  for (const SweepStep& step : sweep.also)
+    for (const Member& m : step) paths.insert(m.key);
+  if (paths.size() > kMostPaths)
+    problems.add(where, "",
+                 fmt::format("the sweep varies {} paths, and at most {} are allowed", paths.size(), kMostPaths),
+                 "vary fewer, or write several sweeps", "range");
+  problems.throw_if_any();
+}
+
 /// A value for every point may be inside a path that the sweep sets, but must not replace one.
 void read_sets(const std::vector<std::string>& sets, Sweep& sweep, Problems& problems) {
   const std::vector<std::string> varied = paths_of(sweep);
@@ -265,6 +280,7 @@ Sweep load_sweep(const std::string& given, const std::vector<std::string>& sets)
       sweep.also.push_back(step_of(item));
       check_step(sweep.also.back(), fmt::format("also[{}]", sweep.also.size() - 1), problems);
     }
+  check_path_count(sweep, root.where, problems);
   check_exclude(sweep, problems);
   check_expressions(sweep, problems);
   sweep.seeds = seeds_of(root.at("repeat"), sweep);

@@ -43,6 +43,9 @@ const config::MapSpec& sweep_fields();
 /// Throws InputError with all problems.
 Sweep load_sweep(const std::string& given, const std::vector<std::string>& sets = {});
 
+/// The most paths that a sweep may vary, so that comparing all of them stays quick.
+constexpr std::size_t kMostPaths = 1000;
+
 /// Every path that the points of a sweep set, in the order of the file.
 std::vector<std::string> paths_of(const Sweep&);
 

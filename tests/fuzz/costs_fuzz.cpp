@@ -1,5 +1,6 @@
 // Any bytes as what costs from shapes are made of. The first byte chooses: output of nccl-tests, a device type,
-// measured collectives, or measured runs. What is accepted has times that are numbers above zero, or it is refused.
+// measured collectives, measured runs, or a table of runs to fit. What is accepted has times that are numbers above
+// zero and a fit with finite constants, or it is refused.
 
 #include <cmath>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include "sim/cluster/collective_curve.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/cost/kernel.hpp"
+#include "sim/published/calibration.hpp"
 #include "sim/published/predictions.hpp"
 #include "tests/fuzz/memory_file.hpp"
 
@@ -40,12 +42,31 @@ void check(const PredictionSet& set) {
   }
 }
 
+/// What `calibrate` makes of a log.
+void check_fit(const CollectiveCurve& curve) {
+  check(curve);
+  const CurveFit constants = fit(curve);
+  for (const double number : {constants.alpha.value, constants.rate.value, constants.root})
+    require(std::isfinite(number) && number >= 0);
+}
+
+/// What `calibrate` makes of a table, of which more rows than a few cost time and find nothing new.
+void check_fit(PredictionSet set) {
+  constexpr std::size_t kMostRuns = 8;
+  if (set.runs.size() > kMostRuns) set.runs.erase(set.runs.begin() + kMostRuns, set.runs.end());
+  static const Accelerator device = load_accelerator(STAGECRAFT_ROOT "/topologies/devices/h100-sxm.yaml");
+  for (const ShareFit& share : fit_shares(set, device)) require(share.after > 0 && share.after <= 1);
+  for (const JointFit::Number& n : fit_together(set, device, {FreeNumber::Share, FreeNumber::Card}).numbers)
+    require(std::isfinite(n.factor) && n.factor > 0);
+}
+
 void read(std::uint8_t choice, std::string_view text) {
   static fuzz::MemoryFile file;
-  if (choice % 4 == 0) return check(read_nccl_tests(text, "log", CollectiveKind::AllReduce));
+  if (choice % 5 == 0) return check_fit(read_nccl_tests(text, "log", CollectiveKind::AllReduce));
   file.write(text);
-  if (choice % 4 == 1) return check(load_accelerator(file.path()));
-  if (choice % 4 == 3) return check(load_predictions(file.path()));
+  if (choice % 5 == 1) return check(load_accelerator(file.path()));
+  if (choice % 5 == 3) return check(load_predictions(file.path()));
+  if (choice % 5 == 4) return check_fit(read_runs_csv(file.path(), "h100-sxm"));
   for (const CollectiveCurve& curve : load_collective_curves(file.path())) check(curve);
 }
 

@@ -1,5 +1,5 @@
 // Any bytes as a configuration of a training framework or of a model of Hugging Face: a scenario or a model that is
-// YAML, or refused with a place. The first byte chooses.
+// YAML, or refused with a place. The first byte chooses, also whether the scenario is planned.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,8 +9,24 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/experiment/imports/huggingface.hpp"
 #include "sim/experiment/imports/training_setup.hpp"
+#include "sim/experiment/run.hpp"
+#include "tests/fuzz/memory_file.hpp"
 
 using namespace stagecraft;
+
+namespace {
+
+/// Larger models are passed over: planning them is work that a user asks for.
+void plan(const std::string& yaml) {
+  static fuzz::MemoryFile file;
+  file.write(yaml);
+  constexpr std::size_t kMostLayers = 100;
+  const Experiment experiment = load_experiment(file.path(), {});
+  if (experiment.model->layers.size() <= kMostLayers && plan_experiment(experiment).plan.stages.size() == 0)
+    std::abort();
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
@@ -34,8 +50,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const bool plain =
         std::all_of(text.begin(), text.end(), [](char c) { return (c >= ' ' && c <= '~') || c == '\n'; });
     if (plain && !problems.empty()) std::abort();  // Other bytes are refused again.
+    if (problems.empty() && (data[0] & 8) != 0) plan(yaml);
   } catch (const InputError& error) {
     if (error.problems().empty() || render(error.problems()).empty()) std::abort();
+  } catch (const Infeasible& error) {
+    if (error.problem().message.empty()) std::abort();
   }
   return 0;
 }

@@ -19,7 +19,6 @@ void read_or_refuse(Read&& read) {
     read();
   } catch (const InputError& error) {
     if (error.problems().empty() || render(error.problems()).empty()) std::abort();
-  } catch (const BackendError&) {  // SQLite cannot read the file.
   }
 }
 

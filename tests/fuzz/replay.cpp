@@ -4,10 +4,11 @@
 //   fuzz_replay CORPORA DICTIONARIES COUNT [READER...]
 //
 // reads CORPORA/READER_corpus and DICTIONARIES/READER.dict. Most changes are the reader's own, where it has some.
-// An input that ends it is left as READER.crash.
+// An input that ends it, takes more than 20 s of computing time or more than 2 GiB is left as READER.crash.
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -37,6 +38,9 @@ using Random = std::mt19937_64;  // The standard fixes its numbers, but not the 
 constexpr std::size_t kLongest = 4000;  // Bytes, or the longest seed if larger: a truncated database is not a database.
 constexpr std::uint64_t kShown = 100'000;
 constexpr int kPatience = 20;  // Seconds for one input.
+#if !defined(__SANITIZE_ADDRESS__)
+constexpr rlim_t kMostMemory = rlim_t{2} << 30;  // The sanitizer reserves more than that for itself.
+#endif
 
 struct Reader {
   const char* name;
@@ -173,6 +177,10 @@ void replay(const Reader& reader, const std::string& corpora, const std::string&
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
   for (const int signal : {SIGABRT, SIGSEGV, SIGFPE, SIGPROF}) std::signal(signal, leave);
+#if !defined(__SANITIZE_ADDRESS__)
+  const rlimit memory{kMostMemory, kMostMemory};
+  setrlimit(RLIMIT_AS, &memory);
+#endif
   const std::vector<std::string> wanted(argv + 4, argv + argc);
   for (const Reader& reader : kReaders)
     if (wanted.empty() || std::find(wanted.begin(), wanted.end(), reader.name) != wanted.end())

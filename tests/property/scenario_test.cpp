@@ -127,12 +127,23 @@ Outcome checked(const CompiledExperiment& p, const std::string& backend) {
   return run;
 }
 
+/// Peaks of all devices. Times that differ by rounding must not change them.
+std::vector<double> peaks_of(const Outcome& run) {
+  std::vector<double> peaks;
+  for (const DeviceReport& d : run.report.devices) peaks.push_back(d.memory.total.value);
+  return peaks;
+}
+
 void check_case(const CompiledExperiment& p, bool shared) {
   const Outcome ideal = checked(p, "ideal");
+  std::optional<std::vector<double>> with_network;
   for (const BackendDef* def : backends::catalog()) {
     if (def->clock != Clock::Simulated || def->name == "ideal" || !def->why_not().empty()) continue;
     const Outcome other = checked(p, std::string(def->name));
     if (!shared) CHECK(test::difference(p.program, ideal.timeline, other.timeline) == "");
+    if (!shared) CHECK(peaks_of(other) == peaks_of(ideal));
+    CHECK(peaks_of(other) == with_network.value_or(peaks_of(other)));
+    with_network = peaks_of(other);
   }
 }
 

@@ -79,6 +79,36 @@ class Check(unittest.TestCase):
         self.assertEqual(self.run_check("b.yaml").returncode, 0)
         self.assertEqual(self.run_check("none.yaml").returncode, 2)
 
+    def test_names_of_files_give_no_commands(self):
+        wrong = "0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n"
+        names = [stem + end for end in (".csv", ".yaml")
+                 for stem in ("q\n::warning file=a::INJECTED", "q\r\n::add-mask::x", "::stop-commands::x", "a%0A::warning::x", "b,title=x::y", "c: d")]
+        for name in names:
+            (self.root / name).write_text(wrong if name.endswith(".csv") else WRONG)
+        subprocess.run(["git", "add", "."], cwd=self.root, check=True)
+        done = self.run_check("--format", "github")
+        lines = [line for line in done.stdout.splitlines() if line]
+        escaped = [name.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A").replace(":", "%3A").replace(",", "%2C") for name in names]
+        self.assertEqual(len(lines), len(names), done.stdout)
+        for line in lines:
+            self.assertTrue(any(line.startswith(f"::error file={name},") for name in escaped), line)
+        for words in ((), ("--format", "text")):
+            done = self.run_check(*words)
+            for line in (done.stdout + done.stderr).splitlines():
+                self.assertFalse(line.strip().startswith("::"), line)
+
+    def test_names_that_look_like_options_are_checked(self):
+        for name in ("--help.csv", "-rf.csv"):
+            (self.root / name).write_text("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n")
+        for name in ("--help.yaml", "-n.yaml"):
+            (self.root / name).write_text(WRONG)
+        subprocess.run(["git", "add", "."], cwd=self.root, check=True)
+        done = self.run_check("--format", "github")
+        self.assertEqual((done.returncode, done.stderr), (3, ""))
+        for name in ("--help.csv", "-rf.csv", "--help.yaml", "-n.yaml"):
+            self.assertIn(f"::error file={name},", done.stdout)
+        self.assertIn("file=-n.yaml,", self.run_check("--format", "github", "--", "-n.yaml").stdout)
+
     def test_a_missing_program_says_so(self):
         done = self.run_check(program="/nowhere/stagecraft")
         self.assertEqual(done.returncode, 4)

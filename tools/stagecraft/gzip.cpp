@@ -29,7 +29,9 @@ void check_gzip() {}
 
 std::string gunzip(std::string_view bytes, const std::string& file) {
   constexpr int kWindowBits = 15, kGzipHeader = 16;
-  constexpr std::size_t kLeastPiece = 1 << 12, kMostPiece = 1 << 20, kMostUnpacked = std::size_t{4} << 30;
+  // Traces are compressed to a tenth or a thirtieth; a file that is made to fill the memory, to a thousandth.
+  constexpr std::size_t kLeastPiece = 1 << 12, kMostPiece = 1 << 20, kMostTimes = 100;
+  constexpr std::size_t kAlwaysUnpacked = std::size_t{64} << 20, kMostUnpacked = std::size_t{4} << 30;
   const std::size_t piece = std::clamp(4 * bytes.size(), kLeastPiece, kMostPiece);  // A short file needs no megabyte.
   z_stream stream{};
   if (inflateInit2(&stream, kWindowBits + kGzipHeader) != Z_OK) throw InternalError("zlib does not start");
@@ -53,6 +55,8 @@ std::string gunzip(std::string_view bytes, const std::string& file) {
     if (status != Z_OK && !complete) refuse(file, "the compressed file is damaged");
     if (complete) inflateReset(&stream);
     if (text.size() > kMostUnpacked) refuse(file, "the compressed file has more than 4 GiB inside");
+    if (text.size() > std::max(kAlwaysUnpacked, kMostTimes * bytes.size()))
+      refuse(file, fmt::format("the compressed file has more than 64 MiB and {} times its size inside", kMostTimes));
   }
   return text;
 }

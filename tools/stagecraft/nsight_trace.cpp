@@ -60,10 +60,17 @@ class NsightReader {
   }
 
  private:
+  /// Nsight Systems writes tables of values. A view, a virtual table or a computed column would run what a file says.
   bool has_table(const std::string& table) const {
-    SQLite::Statement query(db_.sql(), "SELECT count(*) FROM sqlite_master WHERE name = ?");
+    SQLite::Statement query(db_.sql(),
+                            "SELECT type = 'table' AND rootpage > 0 AND sql LIKE 'CREATE TABLE %', "
+                            "(SELECT count(*) FROM pragma_table_xinfo(name) WHERE hidden > 0) "
+                            "FROM sqlite_schema WHERE name = ?");
     query.bind(1, table);
-    return query.executeStep() && query.getColumn(0).getInt() > 0;
+    if (!query.executeStep()) return false;
+    if (query.getColumn(0).getInt() == 0 || query.getColumn(1).getInt() > 0)
+      refuse(fmt::format("'{}' is not a table of values, as Nsight Systems writes it", table), kHowToProfile);
+    return true;
   }
 
   bool has_rows(const std::string& table) const {

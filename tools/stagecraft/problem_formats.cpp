@@ -35,10 +35,14 @@ bool has_file(const Diagnostic& d) { return !d.where.file.empty() && d.where.fil
 
 std::string code_of(const Diagnostic& d) { return d.code.empty() ? "input" : d.code; }
 
-/// A reference relative to the root of the repository, where the command runs.
-std::string uri_of(const std::string& file) {
+/// The path relative to the root of the repository, where the command runs, as a repository has it: without "./".
+std::string path_of(const Diagnostic& d) {
+  return std::filesystem::path(d.where.file).lexically_normal().generic_string();
+}
+
+std::string uri_of(const std::string& path) {
   std::string uri;
-  for (const char c : std::filesystem::path(file).lexically_normal().generic_string()) {
+  for (const char c : path) {
     const bool plain =
         std::isalnum(static_cast<unsigned char>(c)) || std::string_view("-._~/").find(c) != std::string::npos;
     uri += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
@@ -47,7 +51,7 @@ std::string uri_of(const std::string& file) {
 }
 
 Json location_of(const Diagnostic& d) {
-  JsonObject place{{"artifactLocation", JsonObject{{"uri", uri_of(d.where.file)}}}};
+  JsonObject place{{"artifactLocation", JsonObject{{"uri", uri_of(path_of(d))}}}};
   JsonObject region{{"startLine", d.where.line}};
   if (d.where.column > 0) region.push_back({"startColumn", d.where.column});
   if (d.where.line > 0) place.push_back({"region", std::move(region)});
@@ -65,7 +69,7 @@ Json result_of(const Diagnostic& d) {
 std::string github_annotations(const std::vector<Diagnostic>& problems) {
   std::string text;
   for (const Diagnostic& d : problems) {
-    std::string properties = has_file(d) ? "file=" + escaped(d.where.file, true) + "," : "";
+    std::string properties = has_file(d) ? "file=" + escaped(path_of(d), true) + "," : "";
     if (has_file(d) && d.where.line > 0) properties += fmt::format("line={},", d.where.line);
     if (has_file(d) && d.where.column > 0) properties += fmt::format("col={},", d.where.column);
     text += fmt::format("::error {}title=stagecraft {}::{}\n", properties, escaped(code_of(d), true),

@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/core/json.hpp"
+#include "sim/core/json_reader.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/experiment/imports/training_setup.hpp"
 
@@ -138,11 +138,17 @@ class DeepspeedReader {
 }  // namespace
 
 TrainingSetup read_deepspeed(const std::string& text, const std::string& file, const SetupOptions& options) {
-  const std::optional<Json> json = Json::parse(text);
-  if (!json || !json->is_object())
-    throw InputError(
-        {{{file, 0, 0}, {}, "the file is no object of JSON", "give a configuration of DeepSpeed", "import"}});
-  return DeepspeedReader(*json, file, options).read();
+  const auto refuse = [&](std::string message) {
+    throw InputError({{{file, 0, 0}, {}, std::move(message), "give a configuration of DeepSpeed", "import"}});
+  };
+  Json json;
+  try {
+    json = parse_json(text);
+  } catch (const JsonSyntaxError& error) {
+    refuse(with_line(error, text));
+  }
+  if (!json.is_object()) refuse("the file is no object of JSON");
+  return DeepspeedReader(json, file, options).read();
 }
 
 }  // namespace stagecraft

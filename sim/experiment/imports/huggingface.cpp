@@ -95,7 +95,7 @@ TrainingSetup sorted_facts(const Value& configuration, const std::set<std::strin
 
 HuggingFaceModel read_huggingface(const std::string& text, const std::string& file) {
   config::Problems problems;
-  const Value configuration = config::parse_yaml(text, file, problems);
+  const Value configuration = config::parse_json(text, file, problems);
   problems.throw_if_any();
   std::set<std::string> keys_read;
   const Value model = read_configuration(configuration, problems, &keys_read);

@@ -7,13 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/core/json.hpp"
+#include "sim/core/json_reader.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
@@ -34,10 +33,9 @@ std::string name_of_task(const char* direction, int chunk, int rank) {
 class TimingReader {
  public:
   TimingReader(std::string_view text, const std::string& file) : file_(file) {
-    const std::optional<Json> json = Json::parse(text);
-    if (!json) refuse("the file is no JSON, or it is cut off");
-    if (!json->is_object()) refuse("the file is no object of tasks");
-    for (const JsonMember& member : json->members()) {
+    const Json json = parsed(text);
+    if (!json.is_object()) refuse("the file is no object of tasks");
+    for (const JsonMember& member : json.members()) {
       if (!member.value.is_array()) {
         add(member.value, "duration_ms");
         continue;
@@ -70,6 +68,14 @@ class TimingReader {
       std::string message,
       std::string help = "give task_durations.json or finished_tasks.json of --simulate-result-dir") const {
     throw InputError({{{file_, 0, 0}, {}, std::move(message), std::move(help), "megatron-timing"}});
+  }
+
+  Json parsed(std::string_view text) const {
+    try {
+      return parse_json(text);
+    } catch (const JsonSyntaxError& error) {
+      refuse(with_line(error, text));
+    }
   }
 
   static double mean(const std::map<int, double>& times) {

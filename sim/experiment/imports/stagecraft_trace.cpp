@@ -11,17 +11,6 @@
 namespace stagecraft {
 namespace {
 
-/// Names of devices by the number of their process.
-std::map<std::string, std::string> device_names(const TraceDocument& document) {
-  std::map<std::string, std::string> names;
-  for (const Json& event : document.all_events()) {
-    const Json *name = event.find("name"), *pid = event.find("pid"), *arguments = event.find("args");
-    if (!name || !pid || !arguments || !(*name == Json("process_name"))) continue;
-    if (const Json* text = arguments->find("name"); text && text->is_string()) names[pid->dump()] = text->text();
-  }
-  return names;
-}
-
 std::string whole(const TraceEvent& event, const char* argument) {
   const auto value = event.number(argument);
   return value ? std::to_string(*value) : "";
@@ -38,7 +27,6 @@ std::string number_of(const TraceEvent& event) {
 TraceSpans read_stagecraft_trace(std::string_view text, const std::string& file) {
   const TraceDocument document = read_trace_events(text, file);
   document.require_finished(file);
-  const std::map<std::string, std::string> names = device_names(document);
   std::map<std::int64_t, const TraceEvent*> spans;
   std::size_t others = 0;
   for (const TraceEvent& event : document.events) {
@@ -59,12 +47,13 @@ TraceSpans read_stagecraft_trace(std::string_view text, const std::string& file)
   TraceSpans result{"id,instruction,device,stage,micro_batch,iteration,version,bytes,start_ns,end_ns\n", {}};
   for (const auto& [id, event] : spans) {
     const std::string pid = event->thread.substr(0, event->thread.find('/'));
-    const auto device = names.find(pid);
+    const auto device = document.processes.find(pid);
     const std::string bytes = whole(*event, "bytes");
-    result.csv += fmt::format("{},{},{},{},{},{},{},{},{:.3f},{:.3f}\n", id, csv_cell(event->name),
-                              csv_cell(device == names.end() ? pid : device->second), whole(*event, "stage"),
-                              number_of(*event), whole(*event, "iteration"), whole(*event, "version"),
-                              bytes.empty() ? "0" : bytes, event->start * 1e3, event->end() * 1e3);
+    result.csv +=
+        fmt::format("{},{},{},{},{},{},{},{},{:.3f},{:.3f}\n", id, csv_cell(event->name),
+                    csv_cell(device == document.processes.end() ? pid : device->second), whole(*event, "stage"),
+                    number_of(*event), whole(*event, "iteration"), whole(*event, "version"),
+                    bytes.empty() ? "0" : bytes, event->start * 1e3, event->end() * 1e3);
   }
   result.notes.push_back(fmt::format("taken: {}", pluralize(std::ssize(spans), "slice")));
   if (others > 0)

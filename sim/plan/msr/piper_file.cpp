@@ -166,7 +166,7 @@ class Reader {
 
 PiperFile read_piper(std::string_view json, const std::string& file) {
   config::Problems problems;
-  const Value tree = config::parse_yaml(json, file, problems);
+  const Value tree = config::parse_json(json, file, problems);
   problems.throw_if_any();
   Value checked = config::check(tree, kFile, "", problems);
   problems.throw_if_any();

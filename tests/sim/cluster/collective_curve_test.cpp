@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include <fmt/core.h>
+
 #include "sim/cluster/accelerator.hpp"
 #include "sim/core/numbers.hpp"
 #include "tests/support/checked.hpp"
@@ -148,6 +150,26 @@ TEST_CASE("the output of nccl-tests becomes a curve") {
   CHECK(curve.points[0].time.value == doctest::Approx(60.5e-6));
   const std::string named = std::string("# Collective test starting: all_gather_perf\n") + kOutput;
   CHECK(read_nccl_tests(named, "log.txt").kind == CollectiveKind::AllGather);
+}
+
+TEST_CASE("sizes and times that no test prints are refused with their line, and all others have a fit") {
+  const std::string head = kOutput;
+  const auto row = [](double bytes, double microseconds) {
+    return fmt::format("{} 1 float sum -1 {} 1 1 0\n", bytes, microseconds);
+  };
+  const auto error = [&](const std::string& rows) {
+    return test::input_error_of([&] { read_nccl_tests(head + rows, "log.txt", CollectiveKind::AllReduce); });
+  };
+  for (const std::string& rows : {row(1e300, 1), row(1e19, 1), row(0.5, 1), row(1, 1e16), row(1, 1e-4)})
+    CHECK(error(rows).find("is outside") != std::string::npos);
+  for (const double first : {1e-3, 1.0, 1e15})
+    for (const double second : {1e-3, 1.0, 1e15})
+      for (const double third : {1e-3, 1.0, 1e15})
+        for (const double bytes : {3.0, 1e9, 1e18}) {
+          const std::string rows = row(1, first) + row(2, second) + row(bytes, third);
+          const CurveFit fitted = fit(read_nccl_tests(head + rows, "log.txt", CollectiveKind::AllReduce));
+          CHECK(std::isfinite(fitted.time_of(Bytes{1e6}).value));
+        }
 }
 
 TEST_CASE("other texts are refused with what they lack") {

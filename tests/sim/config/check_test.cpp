@@ -160,6 +160,20 @@ TEST_CASE("all problems are found in one pass") {
         "1:1 run: this field is missing (How to run.)\n1:1 cluster: this field is missing (On what.)");
 }
 
+TEST_CASE("of many unknown keys all are reported, and the first thousand with advice") {
+  std::string text = kRun;
+  for (int i = 0; i < 3000; ++i) text += "titel" + std::to_string(i) + ": x\n";
+  Problems problems;
+  check(text, problems);
+  std::size_t unknown = 0, advised = 0;
+  for (const Diagnostic& d : problems.list()) {
+    unknown += d.code == "unknown-field";
+    advised += d.code == "unknown-field" && !d.help.empty();
+  }
+  CHECK(unknown == 3000);
+  CHECK(advised == 1000);
+}
+
 TEST_CASE("lists of named items are lists or maps") {
   const auto links = [](const std::string& text) { return kRun + "cluster: {links: " + text + "}\n"; };
   CHECK(complaints(links("[{name: a, bandwidth: 1 GB/s}, {name: b, bandwidth: 1 GB/s}]")).empty());

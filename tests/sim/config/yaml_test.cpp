@@ -181,10 +181,45 @@ TEST_CASE("a file with too many values is refused") {
   CHECK(problems.list().front().message == "a file holds at most 1000000 keys and values, and here is one more");
 }
 
+TEST_CASE("many empty values on one line do no harm") {
+  CHECK(good("k: [" + std::string(500000, ',') + "]").at("k").items.size() == 500000);
+}
+
 TEST_CASE("a map of many keys is read in reasonable time") {
   std::string text;
   for (int i = 0; i < 50000; ++i) text += "k" + std::to_string(i) + ": 1\n";
   CHECK(good(text).members.size() == 50000);
+}
+
+TEST_CASE("values of JSON know their places, and numbers their digits") {
+  Problems problems;
+  const Value root =
+      config::parse_json("{\n\t\"a\": [1.50, \"2\", null, true],\n\t\"é\": {\"b\": -1e3}\n}\n", "t.json", problems);
+  REQUIRE_MESSAGE(problems.empty(), render(problems.list()));
+  const Value& list = root.at("a");
+  CHECK(list.where == Where{"t.json", 2, 7});
+  CHECK(list.items[0].text == "1.50");
+  CHECK(list.items[0].where == Where{"t.json", 2, 8});
+  CHECK(list.items[1].quoted);
+  CHECK_FALSE(list.items[0].quoted);
+  CHECK(list.items[2].kind == Value::Kind::Null);
+  CHECK(list.items[3].text == "true");
+  CHECK(root.at("é").at("b").text == "-1e3");
+  CHECK(root.at("é").at("b").where == Where{"t.json", 3, 13});
+}
+
+TEST_CASE("JSON that is cut off, repeats a key or is nested too deep is one problem with its place") {
+  const auto complaint = [](const std::string& text) {
+    Problems problems;
+    config::parse_json(text, "t.json", problems);
+    REQUIRE(problems.list().size() == 1);
+    const Diagnostic& d = problems.list().front();
+    return std::to_string(d.where.line) + ":" + std::to_string(d.where.column) + " " + d.path + ": " + d.message;
+  };
+  CHECK(complaint("{\"a\": [1,\n2") == "2:2 a[2]: the text is cut off");
+  CHECK(complaint("{\"a\": 1,\n \"a\": 2}") == "2:2 a: 'a' is written twice");
+  CHECK(complaint(std::string(200, '[')) == "1:101 : lists and maps are nested deeper than 100");
+  CHECK(complaint("{\"a\": 'x'}") == "1:7 a: this is not JSON");
 }
 
 }  // namespace stagecraft::yaml_test

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
@@ -111,6 +113,24 @@ TEST_CASE("listed files are ours until someone changes them") {
   test::write_file(folder / ".stagecraft-files", "mine");
   CHECK_THROWS_AS(write_listed(folder.path(), "c.json", "{}", Overwrite::Anything), InputError);
   CHECK(read_output(folder / ".stagecraft-files") == "mine");
+}
+
+TEST_CASE("the manifest of many files is written once, and knows all of them") {
+  const Folder folder;
+  std::vector<ListedFile> files;
+  for (int i = 0; i < 200; ++i) files.push_back({"file." + std::to_string(i), i < 100 ? "first" : "second"});
+  const int before = files_written();
+  write_listed(folder.path(), files, Overwrite::Ours);
+  CHECK(files_written() - before == 201);
+  CHECK(folder.count() == 201);
+  for (const ListedFile& file : files) CHECK(is_ours(folder / file.name.c_str()));
+  test::write_file(folder / "file.199", "changed");
+  CHECK_THROWS_AS(write_listed(folder.path(), files, Overwrite::Ours), InputError);
+  CHECK(read_output(folder / "file.199") == "changed");
+  write_listed(folder.path(), std::span(files).first(199), Overwrite::Ours);
+  CHECK(read_output(folder / "file.199") == "changed");
+  write_listed(folder.path(), files, Overwrite::Anything);
+  CHECK(is_ours(folder / "file.199"));
 }
 
 TEST_CASE("an input is not replaced by whatever name, not even by force") {

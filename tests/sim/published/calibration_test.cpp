@@ -2,13 +2,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include <fmt/core.h>
 
 #include "sim/core/file.hpp"
 #include "sim/published/calibration.hpp"
+#include "sim/published/cross_validation.hpp"
 #include "tests/support/files.hpp"
 
 namespace stagecraft::calibration_test {
@@ -56,6 +59,47 @@ TEST_CASE("the share that made the times of runs is found again, whichever run i
   CHECK(fits.front().error_after < 0.002);
   CHECK(fits.front().error_left_out < 0.003);
   CHECK(fits.front().error_before > 0.05);
+}
+
+TEST_CASE("runs are left out alone up to 64, and the work of leaving out grows with the runs") {
+  const std::vector<MeasuredRun> measured(1000);
+  for (const std::size_t count : {2, 63, 64, 65, 400, 1000}) {
+    MeasuredRuns runs;
+    for (std::size_t i = 0; i < count; ++i) runs.push_back(&measured[i]);
+    const std::vector<Fold> folds = folds_of(runs);
+    std::set<const MeasuredRun*> left_out;
+    std::size_t fitted = 0;
+    for (const Fold& fold : folds) {
+      CHECK(fold.left_out.size() + fold.others.size() == count);
+      left_out.insert(fold.left_out.begin(), fold.left_out.end());
+      fitted += fold.others.size();
+    }
+    CHECK(left_out.size() == count);
+    if (count <= 64) CHECK(folds.size() == count);
+    CHECK(fitted <= std::max<std::size_t>(64 * 64, 4 * count));
+  }
+}
+
+TEST_CASE("the share is found again with runs that are left out in groups, and a file has at most 1,000 runs") {
+  const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
+  const std::string file = runs_at(0.5, 4, "build/calibration-many.csv");
+  const std::string text = read_file(file), rows = text.substr(text.find('\n') + 1);
+  std::string many = text;
+  for (int i = 1; i < 30; ++i) many += rows;
+  test::write_file(file, many);
+  const auto fits = fit_shares(read_runs_csv(file, "a100-80"), device);
+  CHECK(fits.front().runs == 120);
+  CHECK(fits.front().after == doctest::Approx(0.5).epsilon(0.002));
+  CHECK(fits.front().error_left_out < 0.003);
+  for (int i = 30; i < 251; ++i) many += rows;
+  test::write_file(file, many);
+  try {
+    read_runs_csv(file, "a100-80");
+    FAIL("1,004 runs were read");
+  } catch (const InputError& error) {
+    CHECK(error.problems().front().message == "there are more than 1000 runs");
+    CHECK(error.problems().front().where.line == 1002);
+  }
 }
 
 TEST_CASE("one run is not enough for a share") {

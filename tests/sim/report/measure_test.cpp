@@ -140,6 +140,23 @@ TEST_CASE("an op that ends frees memory before an op that starts at the same tim
   CHECK(run.report.devices[DeviceId{0}].memory.activations == 1);
 }
 
+TEST_CASE("a rounding error between the end of one op and the start of the next changes no peak") {
+  const Plan plan = test::dag_plan(1, 4, {});
+  const Run run = run_of(test::program_of("1f1b", plan, uniform_costs(plan, sized())), test::star(1, 1, 0));
+  const MemoryPeak exact = run.report.devices[DeviceId{0}].memory;
+  const auto peak_with = [&](double factor) {
+    Timeline moved = run.timeline;
+    for (double& start : moved.start) start *= factor;
+    return measure(run.program, moved, run.cluster).devices[DeviceId{0}].memory;
+  };
+  for (const double factor : {1 - 1e-15, 1 + 1e-15, 1 - 4e-13, 1 + 4e-13}) {
+    CHECK(peak_with(factor).total == exact.total);
+    CHECK(peak_with(factor).activations == 1);
+    CHECK(peak_with(factor).at == exact.at);
+  }
+  CHECK(peak_with(1 - 1e-9).activations == 2);
+}
+
 TEST_CASE("the critical path goes from the last end to the first start, and its parts sum to the length") {
   const Run run = two_stages();
   std::string path;

@@ -166,6 +166,9 @@ TEST_CASE("an exclude that matches no point is a warning") {
 
 TEST_CASE("problems of a sweep are reported with their place") {
   CHECK(refusal("axes: {run.seed: []}\n") == "4:18 axes.run.seed: the axis has no values");
+  std::string many = "axes:\n";
+  for (int i = 0; i < 1001; ++i) many += fmt::format("  run.x-{}: [1, 2]\n", i);
+  CHECK(refusal(many).ends_with("the sweep varies 1001 paths, and at most 1000 are allowed"));
   CHECK(refusal("axes: {run.seed: null}\n") == "4:18 axes.run.seed: an axis needs its values");
   CHECK(refusal("axes: {run.seed: {from: 1, to: 4}}\n") == "4:18 axes.run.seed: a range needs `by` or `times`");
   CHECK(refusal("axes: {run.seed: {from: 1, to: 4, by: 0}}\n") == "4:39 axes.run.seed.by: the range does not get on");

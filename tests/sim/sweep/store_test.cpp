@@ -174,6 +174,67 @@ TEST_CASE("foreign files are refused and left as they are") {
   CHECK(refusal(folder / ".").ends_with("[name a file for the results, such as results.db]\n"));
 }
 
+TEST_CASE("views, triggers and indexes that stagecraft did not write are refused, and others are never run") {
+  const std::string endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) ";
+  for (const std::string& script :
+       {"DROP VIEW results; CREATE VIEW results AS " + endless + "SELECT x AS number FROM c",
+        "ALTER TABLE scenario RENAME TO s; CREATE VIEW scenario AS " + endless + "SELECT x AS hash, x AS text FROM c",
+        "CREATE TRIGGER t BEFORE INSERT ON point BEGIN SELECT (" + endless + "SELECT count(*) FROM c); END",
+        std::string("CREATE INDEX i ON result(status)"), std::string("DROP TABLE scenario"),
+        std::string("ALTER TABLE point ADD COLUMN x TEXT")}) {
+    CAPTURE(script);
+    const test::Folder folder;
+    const std::string file = folder / "a.db", other = folder / "b.db";
+    {
+      Store store(file);
+      describe(store, folder, 2);
+    }
+    SQLite::Database(file, SQLite::OPEN_READWRITE).exec(script);
+    CHECK(refusal(file).find("stagecraft sweep") != std::string::npos);
+    CHECK(test::input_error_of([&] { results_in(file); }).find("stagecraft sweep") != std::string::npos);
+    Store merged(other);
+    CHECK(test::input_error_of([&] { merged.merge(file); }).find("stagecraft sweep") != std::string::npos);
+  }
+  const test::Folder folder;
+  const std::string file = folder / "a.db";
+  { Store store(file); }
+  SQLite::Database(file, SQLite::OPEN_READWRITE).exec("CREATE TABLE mine(x); CREATE VIEW v AS SELECT * FROM results");
+  CHECK(refusal(file) == "nothing");
+}
+
+TEST_CASE("a statement ends after more steps than its file explains, and views are not read") {
+  const test::Folder folder;
+  const Database database(folder / "a.db", Database::Open::Write);
+  database.sql().exec("CREATE TABLE t(x); CREATE VIEW v AS SELECT 1");
+  const auto counted = [](const char* limit) {
+    return "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c" + std::string(limit) +
+           ") SELECT count(*) FROM c";
+  };
+  CHECK(test::input_error_of([&] { database.number(counted("")); }).find("more steps than the size") !=
+        std::string::npos);
+  CHECK(database.number(counted(" LIMIT 100000")) == 100000);
+  CHECK(test::input_error_of([&] { database.number("SELECT * FROM v"); }).find("prohibited") != std::string::npos);
+}
+
+TEST_CASE("a damaged database is an error of the input") {
+  const test::Folder folder;
+  const std::string file = folder / "a.db";
+  {
+    Store store(file);
+    describe(store, folder, 200);
+  }
+  SQLite::Database(file, SQLite::OPEN_READWRITE).exec("PRAGMA journal_mode = DELETE");
+  const std::string whole = read_file(file);
+  int refused = 0;
+  for (std::size_t at = 100; at + 64 < whole.size(); at += 512) {
+    std::string damaged = whole;
+    damaged.replace(at, 64, std::string(64, static_cast<char>(at / 512)));
+    test::write_file(file, damaged);
+    refused += test::input_error_of([&] { results_in(file); }) != "nothing";  // Other exceptions end the test.
+  }
+  CHECK(refused > 10);
+}
+
 TEST_CASE("damaged settings are refused with their point") {
   const test::Folder folder;
   const std::string file = folder / "a.db";
@@ -181,10 +242,11 @@ TEST_CASE("damaged settings are refused with their point") {
     Store store(file);
     describe(store, folder, 2);
   }
-  for (const char* settings : {"{\"run.seed\":", "[1]"}) {
-    Database(file, Database::Open::Write)
-        .sql()
-        .exec(std::string("UPDATE point SET settings = '") + settings + "' WHERE number = 2");
+  std::string many = "{";
+  for (int i = 0; i < 2000; ++i) many += "\"a" + std::to_string(i) + "\":0,";
+  many.back() = '}';
+  for (const std::string& settings : {std::string("{\"run.seed\":"), std::string("[1]"), many}) {
+    Database(file, Database::Open::Write).sql().exec("UPDATE point SET settings = '" + settings + "' WHERE number = 2");
     CHECK(test::input_error_of([&] { results_in(file); }).find("the settings of point 2 cannot be read") !=
           std::string::npos);
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/activity.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/memory_remedies.hpp"
@@ -33,19 +34,19 @@ int export_chakra(const Arguments& a) {
     throw InputError("export chakra needs a scenario file", example);
   if (!a.has("out")) throw InputError("chakra needs a folder to write to", example);
   const CompiledExperiment c = compile_or_advise(load_experiment(a.text("FILE"), a.list("set")));
+  Activity activity("writing traces");
   const ChakraTraces chakra = chakra_traces(c.program);
   const std::string folder = a.text("out");
   make_folder(a, {});
-  const auto write = [&](const std::string& name, const std::string& text) {
-    write_listed(folder, name, text, overwrite_of(a));
-  };
+  std::vector<ListedFile> files;
   std::string devices;
   for (std::size_t r = 0; r < chakra.traces.size(); ++r) {
-    write(fmt::format("rank.{}.et", r), chakra.traces[r]);
+    files.push_back({fmt::format("rank.{}.et", r), chakra.traces[r]});
     devices += fmt::format("{} {}\n", r, c.cluster().devices[chakra.devices[r]].name);
   }
-  write("devices.txt", devices);
-  if (!chakra.groups.empty()) write("groups.json", chakra.groups);
+  files.push_back({"devices.txt", devices});
+  if (!chakra.groups.empty()) files.push_back({"groups.json", chakra.groups});
+  write_listed(folder, files, overwrite_of(a));
   for (const std::string& note : chakra.notes) print_error("note: {}\n", note);
   note_buffers(c, "ASTRA-sim");
   print_error("note: links are not part of traces; give ASTRA-sim a network of {}\n",

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/activity.hpp"
+#include "sim/experiment/limits.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/report/json_files.hpp"
 #include "sim/search/choices.hpp"
@@ -43,6 +44,7 @@ AskedOrder order_of_function(const FunctionOrder& order, const Arguments& a, con
   const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : order.def.chunks.min;
   AskedOrder asked{
       .name = order.name, .plan = plan_for(order.def, ranks, chunks, micro_batches), .one = {}, .all_iterations = {}};
+  check_size(asked.plan, kTimedIterations, order.def.trains);
   const StageCosts costs = uniform_costs(asked.plan, cost);
   asked.one = build_schedule(order.def, {.plan = asked.plan, .costs = costs});
   asked.all_iterations = complete(asked.one, asked.plan, kTimedIterations);
