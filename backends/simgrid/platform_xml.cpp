@@ -98,6 +98,17 @@ double ids(std::string_view radical) {
   return sum;
 }
 
+/// An element whose closing tag is still to come.
+struct OpenElement {
+  std::string name, routing;
+  std::size_t points = 0;  ///< Hosts, routers and zones in it.
+};
+
+/// A table of all pairs takes 8 bytes for each; Floyd's algorithm takes a step for each triple.
+std::size_t most_points(std::string_view routing) {
+  return routing == "Full" ? 8000 : routing == "Floyd" ? 1000 : std::string_view::npos;
+}
+
 class PlatformXml {
  public:
   PlatformXml(const std::string& file, std::string_view text) : file_(file), text_(text) {}
@@ -174,16 +185,16 @@ class PlatformXml {
   /// What stands between the tags of the innermost open element, up to and with the next tag.
   void content() {
     skip_spaces_and_comments();
-    if (at_ >= text_.size()) refuse(at_, fmt::format("</{}> is missing", open_.back()));
-    if (text_[at_] != '<') refuse(at_, fmt::format("there may be no text in <{}>", open_.back()));
+    if (at_ >= text_.size()) refuse(at_, fmt::format("</{}> is missing", open_.back().name));
+    if (text_[at_] != '<') refuse(at_, fmt::format("there may be no text in <{}>", open_.back().name));
     if (!sees("</")) return element();
     const std::size_t begin = at_;
     at_ += 2;
-    if (const std::string_view closed = name(); closed != open_.back())
-      refuse(begin, fmt::format("</{}> stands where </{}> is expected", closed, open_.back()));
+    if (const std::string_view closed = name(); closed != open_.back().name)
+      refuse(begin, fmt::format("</{}> stands where </{}> is expected", closed, open_.back().name));
     skip_spaces();
     expect(">", "after the name of a closing tag");
-    out_ += fmt::format("</{}>", open_.back());
+    out_ += fmt::format("</{}>", open_.back().name);
     open_.pop_back();
   }
 
@@ -200,19 +211,21 @@ class PlatformXml {
     if (sees("!") || sees("?")) refuse(begin, "only elements and comments are accepted here");
     const std::string_view element_name = name();
     const ElementRule& rule = rule_of(element_name, begin);
+    count_point(element_name, begin);
     // Every element keeps its line, so that SimGrid's messages point to the right line of the file.
     out_.append(std::count(text_.begin() + copied_lines_, text_.begin() + static_cast<std::ptrdiff_t>(begin), '\n'),
                 '\n');
     copied_lines_ = static_cast<std::ptrdiff_t>(begin);
     out_ += fmt::format("<{}", element_name);
     std::vector<std::string_view> given;
-    while (skip_spaces() && at_ < text_.size() && is_name_character(text_[at_])) attribute(rule, given);
+    std::string routing;
+    while (skip_spaces() && at_ < text_.size() && is_name_character(text_[at_])) attribute(rule, given, routing);
     const bool empty = take("/");
     expect(">", "at the end of a tag");
     out_ += empty ? "/>" : ">";
     if (empty) return;
     if (open_.size() >= kDeepest) refuse(begin, fmt::format("elements may be nested {} deep at most", kDeepest));
-    open_.emplace_back(element_name);
+    open_.push_back({std::string(element_name), std::move(routing)});
   }
 
   const ElementRule& rule_of(std::string_view element_name, std::size_t begin) const {
@@ -221,12 +234,12 @@ class PlatformXml {
     if (rule == std::end(kElements))
       refuse(begin, fmt::format("<{}> is not accepted in a platform file", element_name),
              "only zones, hosts, links and routes are read: settings, traces, storage and included files are not");
-    if (open_.empty() ? !rule->parents.empty() : !has_word(rule->parents, open_.back()))
-      refuse(begin, fmt::format("<{}> may not stand in <{}>", element_name, open_.empty() ? "" : open_.back()));
+    if (open_.empty() ? !rule->parents.empty() : !has_word(rule->parents, open_.back().name))
+      refuse(begin, fmt::format("<{}> may not stand in <{}>", element_name, open_.empty() ? "" : open_.back().name));
     return *rule;
   }
 
-  void attribute(const ElementRule& rule, std::vector<std::string_view>& given) {
+  void attribute(const ElementRule& rule, std::vector<std::string_view>& given, std::string& routing) {
     const std::size_t begin = at_;
     const std::string_view key = name();
     if (!has_word(rule.attributes, key))
@@ -240,6 +253,7 @@ class PlatformXml {
     skip_spaces();
     const std::string text = value();
     if (key == "radical") count_hosts(text, begin);
+    if (key == "routing") routing = text;
     out_ += fmt::format(" {}=\"{}\"", key, attribute_text(text));
   }
 
@@ -280,6 +294,15 @@ class PlatformXml {
     refuse(begin, "this is no character that is known", "write &amp; for &");
   }
 
+  void count_point(std::string_view element_name, std::size_t at) {
+    if (open_.empty() || !has_word("host router zone AS cluster", element_name)) return;
+    OpenElement& zone = open_.back();
+    if (++zone.points > most_points(zone.routing))
+      refuse(at, fmt::format("a zone with the routing {} may have at most {} hosts, routers and zones", zone.routing,
+                             most_points(zone.routing)),
+             "zones in it, or another routing");
+  }
+
   void count_hosts(std::string_view radical, std::size_t at) {
     hosts_ += ids(radical);
     if (hosts_ > kMostClusterHosts)
@@ -291,7 +314,7 @@ class PlatformXml {
   const std::string& file_;
   std::string_view text_;
   std::size_t at_ = 0;
-  std::vector<std::string> open_;  ///< Names of the elements whose closing tags are still to come.
+  std::vector<OpenElement> open_;
   std::string out_;
   std::ptrdiff_t copied_lines_ = 0;  ///< Line ends before this place are in `out_`.
   double hosts_ = 0;

@@ -13,7 +13,8 @@ inline constexpr double kMostClusterHosts = 200'000;
 ///
 /// SimGrid opens files that a platform names: settings of its tracing truncate them, traces of speeds are read. So only
 /// elements and attributes on a list are taken, none of which names a file, and SimGrid never sees the original text.
-/// InputError with line and column for anything else, and where the radicals name more than kMostClusterHosts.
+/// InputError with line and column for anything else, where the radicals name more than kMostClusterHosts, and where a
+/// zone has too many hosts for a table of all pairs.
 std::string checked_platform_xml(const std::string& file, std::string_view text);
 
 }  // namespace stagecraft::sg

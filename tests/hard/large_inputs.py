@@ -212,7 +212,8 @@ def framework_cases():
         yield f"huggingface: {name}", {"x.json": json.dumps(value)}, readers["huggingface"]
 
 
-def events(pattern, count):
+def events(pattern):
+    count = SIZE // (len(pattern) + 5 * pattern.count("#"))
     return '{"traceEvents":[' + ",".join(pattern.replace("#", str(i)) for i in range(count)) + "]}"
 
 
@@ -220,7 +221,7 @@ def trace_cases():
     for name, pattern in (("ranges", '{"ph":"X","name":"layer_#","ts":#,"dur":1}'), ("modules", '{"ph":"X","name":"nn.Module: B_#","ts":#,"dur":1}'),
                           ("nested ranges", '{"ph":"X","name":"layer_#","ts":1,"dur":9}'), ("kernels", '{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":#,"ts":#,"dur":1,"args":{"correlation":#}}'),
                           ("processes", '{"ph":"M","name":"process_name","pid":#,"args":{"name":"p#"}}'), ("spans", '{"ph":"X","name":"F","ts":#,"dur":1,"args":{"id":#,"iteration":0,"stage":0}}')):
-        text = events(pattern, SIZE // len(pattern))
+        text = events(pattern)
         for command in ("import kineto x.json --layer layer", "import kineto x.json --layer B", "import kineto x.json --overlap", "import trace x.json"):
             yield f"trace: {name}: {command}", {"x.json": text}, command
 
@@ -239,12 +240,12 @@ def graph_cases():
     dense = dict(piper, nodes=[dict(first, id=i) for i in range(300)], edges=[{"sourceId": i, "destId": k, "communicationCost": 1} for i in range(150) for k in range(i + 1, 300, 3)])
     yield "piper: many edges", {"x.json": json.dumps(dense)}, "import piper x.json"
     dnn = json.loads(seeds.DNN_PARTITIONING[1])
-    nodes = [{"id": i, "supportedOnFpga": True, "fpgaLatency": 1, "size": 4} for i in range(8000)]
-    yield "dnn-partitioning: a chain", {"x.json": json.dumps(dict(dnn, nodes=nodes, edges=[{"sourceId": i, "destId": i + 1, "cost": 0} for i in range(7999)]))}, "import dnn-partitioning x.json"
+    nodes = [{"id": i, "supportedOnFpga": True, "fpgaLatency": 1, "size": 4} for i in range(7000)]
+    yield "dnn-partitioning: a chain", {"x.json": json.dumps(dict(dnn, nodes=nodes, edges=[{"sourceId": i, "destId": i + 1, "cost": 0} for i in range(6999)]))}, "import dnn-partitioning x.json"
     edges = [{"sourceId": i, "destId": k, "cost": 0} for i in range(200) for k in range(i + 1, 200)]
     yield "dnn-partitioning: many edges", {"x.json": json.dumps(dict(dnn, nodes=nodes[:200], edges=edges))}, "import dnn-partitioning x.json"
     colors = [dict(node, colorClass=i % 3) for i, node in enumerate(nodes)]
-    yield "dnn-partitioning: colors", {"x.json": json.dumps(dict(dnn, nodes=colors, edges=[{"sourceId": i, "destId": i + 1, "cost": 0} for i in range(7999)]))}, "import dnn-partitioning x.json"
+    yield "dnn-partitioning: colors", {"x.json": json.dumps(dict(dnn, nodes=colors, edges=[{"sourceId": i, "destId": i + 1, "cost": 0} for i in range(6999)]))}, "import dnn-partitioning x.json"
     models, types, devices = seeds.PIPEEDGE[0].split("%%%\n")
     pipeedge = {"models.yml": models, "types.yml": types, "devices.yml": devices}
     import_it = "import pipeedge models.yml types.yml devices.yml --out out"
@@ -328,8 +329,8 @@ def database_cases():
         yield f"nsight: {name}", {"n.sqlite": database(folder / "n.sqlite", script)}, "import nsight n.sqlite --layer layer"
     good = folder / "good.db"
     good.write_bytes(seeds.results(binary))
-    rows = database(folder / "rows.db", f"ATTACH '{good}' AS good;") and sqlite3.connect(good)
-    rows.executescript(f"INSERT INTO point {numbers.format(12_000)} SELECT x + 10, 'l', '{{}}', 'h' || x FROM c;")
+    rows = sqlite3.connect(good)
+    rows.executescript(f"PRAGMA journal_mode = DELETE; INSERT INTO point {numbers.format(12_000)} SELECT x + 10, 'l', '{{}}', 'h' || x FROM c;")
     rows.close()
     for command in ("report r.db --out r.html", "sweep-merge r.db --into m.db", "sweep-merge r.db --into m.db --format json"):
         yield f"database: points: {command}", {"r.db": good.read_bytes()}, command

@@ -22,6 +22,8 @@
 namespace stagecraft::sg::engine {
 namespace {
 
+constexpr std::size_t kMostRouteLinks = 8'000'000;  // 1,024 hosts with eight links between two of them.
+
 /// Digits count as numbers, so that n2 comes before n10.
 bool before(std::string_view a, std::string_view b) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -148,6 +150,11 @@ class PlatformWriter {
          .out = '\0';
     from->route_to(to, links, &latency);
     question[0] = '\0';
+    route_links_ += links.size();
+    if (route_links_ > kMostRouteLinks)
+      throw InputError(fmt::format("the ways between every two hosts of {} have more than {} links together", file_,
+                                   kMostRouteLinks),
+                       "name those that are needed: hosts: [NAME, ...]; * stands for any letters");
     std::string text = std::to_string(links.size());
     for (s4u::Link* link : links) {
       sum += link->get_latency();
@@ -176,6 +183,7 @@ class PlatformWriter {
   std::FILE* out_;
   std::string file_;
   std::unordered_map<const s4u::Link*, std::size_t> numbers_;
+  std::size_t route_links_ = 0;  ///< Links of all ways so far.
 };
 
 }  // namespace
