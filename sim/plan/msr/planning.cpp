@@ -177,13 +177,11 @@ std::vector<config::Field> pipedream_fields() {
   };
 }
 
-int most_replicas(const PlannerInput& input) {
-  return input.options.share == Share::Samples ? input.options.micro_batch_size
-                                               : static_cast<int>(input.cluster.devices.size());
-}
-
-int shared_micro_batches(const PlannerInput& input) {
-  return input.options.share == Share::MicroBatches ? input.micro_batches : 0;
+void set_replica_rule(PipeDreamOptions& options, const PlannerInput& input) {
+  if (input.options.share == Share::Samples)
+    options.most_replicas = input.options.micro_batch_size;
+  else
+    options.shared = input.micro_batches;
 }
 
 std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checked, const Cluster&) {

@@ -61,10 +61,9 @@ double shared_evenly(const PlannerInput&, const Types&);
 
 /// Fields that PipeDream and its exhaustive search share: `formula`, `transfers`, `straight`, `fewer`, `memory`, ...
 std::vector<config::Field> pipedream_fields();
-/// Most replicas of a stage: one for each sample, or one for each device if they take micro-batches in turn.
-int most_replicas(const PlannerInput&);
-/// The number of micro-batches that replicas divide because they take them in turn; 0: they divide samples.
-int shared_micro_batches(const PlannerInput&);
+/// Sets which numbers of replicas `run` accepts: one replica for each sample at most, or a divisor of the number of
+/// micro-batches if replicas take them in turn.
+void set_replica_rule(PipeDreamOptions&, const PlannerInput&);
 struct PipeDreamPlannerOptions : CutOptions {
   PipeDreamOptions rules;                           ///< Options without levels, which depend on the devices.
   std::optional<std::vector<int>> machines;         ///< Devices of each server, then servers, and so on.

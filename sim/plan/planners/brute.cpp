@@ -15,9 +15,8 @@ Planned plan_brute(const PlannerInput& input) {
   const msr::MixedWork mixed = msr::workload_of(input, types);
   const msr::Workload& work = mixed.work.front();
   msr::PipeDreamOptions options = input.options.options<msr::PipeDreamPlannerOptions>().rules;
-  const auto machines = static_cast<int>(devices.size());
-  options.levels = {{machines, msr::flat_bandwidth(input, devices), std::min(machines, msr::most_replicas(input)),
-                     msr::shared_micro_batches(input)}};
+  msr::set_replica_rule(options, input);
+  options.levels = {{static_cast<int>(devices.size()), msr::flat_bandwidth(input, devices)}};
   const auto pipeline = msr::search_all(mixed, options, kMostDivisions);
   if (!pipeline) msr::refuse(input, work, devices.size());
   Planned result = msr::planned(input, work, *pipeline, devices);
