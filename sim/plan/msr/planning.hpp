@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/common_unit.hpp"
 #include "sim/plan/msr/pipedream.hpp"
 #include "sim/plan/planner.hpp"
 
@@ -53,11 +54,15 @@ struct CutOptions : PlannerOptions {
 CutChoice read_cuts(const config::Value& checked);
 
 Cuts cuts_of(const PlannerInput&);
-/// Sums over the layers of each cut for micro-batches of the option `micro_batch_size`, on each of the types.
-MixedWork workload_of(const PlannerInput&, const Types&);
-
-/// Seconds of all work of one micro-batch, shared as evenly as the devices allow (bounds.hpp).
-double shared_evenly(const PlannerInput&, const Types&);
+/// Sums over the layers of each cut for micro-batches of the option `micro_batch_size`, on each of the types, with
+/// times in a common unit.
+struct WorkInUnit {
+  CommonUnit unit;
+  MixedWork work;
+};
+WorkInUnit workload_of(const PlannerInput&, const Types&);
+/// The common unit of the layers on all of these types.
+CommonUnit common_unit(const PlannerInput&, const Types&, int samples);
 
 /// Fields that PipeDream and its exhaustive search share: `formula`, `transfers`, `straight`, `fewer`, `memory`, ...
 std::vector<config::Field> pipedream_fields();
@@ -71,9 +76,10 @@ struct PipeDreamPlannerOptions : CutOptions {
 };
 std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checked, const Cluster&);
 
-/// The plan of a pipeline with the memory of its workers: a stage that has w micro-batches in flight keeps w versions
-/// of its weights and w stashes (PipeDream, section 3.3), where w = ceil((machines from this stage on) / replicas).
-Planned planned(const PlannerInput&, const Workload&, const FoundPipeline&, const std::vector<DeviceId>&);
+/// The plan of a pipeline, which is in this unit, with the memory of its workers: a stage that has w micro-batches in
+/// flight keeps w versions of its weights and w stashes (PipeDream, section 3.3), where w = ceil((machines from this
+/// stage on) / replicas).
+Planned planned(const PlannerInput&, const WorkInUnit&, const FoundPipeline&, const std::vector<DeviceId>&);
 
 /// Says in the reason for the bound how many devices a plan leaves idle, for searches that may use all of them.
 void note_idle_devices(Planned&, const PlannerInput&);

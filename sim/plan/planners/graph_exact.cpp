@@ -96,7 +96,7 @@ Planned plan_exactly(const PlannerInput& input) {
   std::vector<graph::GraphStage> parts = graph::in_layers(coarse, division->parts);
   if (!sequential) parts = graph::branch_by_branch(p, parts);
   Planned result = graph::planned(input, plan_input, parts, sequential);
-  result.predicted = result.model_limit = {division->value / p.micro_batches};
+  result.predicted = result.model_limit = {plan_input.unit.seconds(division->value / p.micro_batches)};
   const bool fine = coarse.problem.size() == p.size();
   const std::string searched = fine ? "the search" : fmt::format("the search over {} blocks", coarse.problem.size());
   result.limit_reason = graph::reason_for(plan_input, searched + " was exhaustive");

@@ -74,7 +74,7 @@ double bandwidth_of(const PlannerInput& input, std::size_t level, const std::vec
 }
 
 std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<DeviceId>& devices,
-                                  const std::vector<int>& machines) {
+                                  const std::vector<int>& machines, const CommonUnit& unit) {
   const auto& given = own_options(input).bandwidth;
   if (given && given->size() != machines.size())
     throw InputError({{input.options.where("bandwidth"), "plan.bandwidth",
@@ -84,7 +84,7 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
   std::size_t inside = 1;
   for (std::size_t l = 0; l < machines.size(); ++l) {
     const std::size_t group = inside * machines[l];
-    levels.push_back({machines[l], bandwidth_of(input, l, devices, group, inside)});
+    levels.push_back({machines[l], unit.rate(bandwidth_of(input, l, devices, group, inside))});
     inside = group;
   }
   return levels;
@@ -92,9 +92,10 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
 
 /// Searches over the machines of the last level by type; each type has separate links on the levels inside a machine.
 std::optional<msr::FoundPipeline> search_mixed(const PlannerInput& input, const std::vector<DeviceId>& devices,
-                                               const msr::Types& types, msr::MixedWork work,
+                                               const msr::Types& types, msr::WorkInUnit work,
                                                msr::PipeDreamOptions options) {
-  if (!own_options(input).bandwidth) options.levels.back().bandwidth = msr::slowest_between(input.cluster, devices);
+  if (!own_options(input).bandwidth)
+    options.levels.back().bandwidth = work.unit.rate(msr::slowest_between(input.cluster, devices));
   const std::size_t inside = devices.size() / options.levels.back().machines;
   std::vector<std::vector<msr::Level>> inner;
   for (std::size_t t = 0; t < types.types.size(); ++t) {
@@ -105,13 +106,13 @@ std::optional<msr::FoundPipeline> search_mixed(const PlannerInput& input, const 
     std::size_t within = 1;
     for (std::size_t l = 0; l < inner.back().size(); ++l) {
       const std::size_t group = within * inner.back()[l].machines;
-      inner.back()[l].bandwidth = bandwidth_of(input, l, same_type, group, within);
+      inner.back()[l].bandwidth = work.unit.rate(bandwidth_of(input, l, same_type, group, within));
       within = group;
     }
   }
-  work.type_of.clear();
-  for (std::size_t d = 0; d < devices.size(); d += inside) work.type_of.push_back(types.type_of[d]);
-  return msr::search_pipedream(work, options, inner);
+  work.work.type_of.clear();
+  for (std::size_t d = 0; d < devices.size(); d += inside) work.work.type_of.push_back(types.type_of[d]);
+  return msr::search_pipedream(work.work, options, inner);
 }
 
 /// The levels to search. Numbers of replicas that divide the micro-batches often do not fill servers, so all devices
@@ -127,16 +128,16 @@ std::vector<std::vector<int>> levels_to_try(const PlannerInput& input, const std
 
 /// The fastest pipeline on any of these levels; nothing when none is allowed.
 std::optional<msr::FoundPipeline> search_levels(const PlannerInput& input, const std::vector<DeviceId>& devices,
-                                                const msr::Types& types, const msr::MixedWork& work,
+                                                const msr::Types& types, const msr::WorkInUnit& work,
                                                 const std::vector<std::vector<int>>& tries,
                                                 msr::PipeDreamOptions options) {
   std::optional<msr::FoundPipeline> best;
   std::int64_t states = 0;
   bool exhaustive = true;
   for (const std::vector<int>& machines : tries) {
-    options.levels = levels_of(input, devices, machines);
+    options.levels = levels_of(input, devices, machines, work.unit);
     auto pipeline = types.mixed() ? search_mixed(input, devices, types, work, options)
-                                  : msr::search_pipedream(work.work.front(), options);
+                                  : msr::search_pipedream(work.work.work.front(), options);
     if (!pipeline) continue;
     states += pipeline->states;
     exhaustive = exhaustive && pipeline->exhaustive;
@@ -157,7 +158,7 @@ std::string reason_for_limit(const std::vector<std::vector<int>>& tries, const m
 Planned plan_pipedream(const PlannerInput& input) {
   const std::vector<DeviceId> devices = msr::devices_of(input);
   const msr::Types types = msr::types_of(input.cluster, devices);
-  const msr::MixedWork work = msr::workload_of(input, types);
+  const msr::WorkInUnit work = msr::workload_of(input, types);
   msr::PipeDreamOptions options = own_options(input).rules;
   msr::set_replica_rule(options, input);
   const std::vector<std::vector<int>> tries = levels_to_try(input, devices, types);
@@ -168,8 +169,8 @@ Planned plan_pipedream(const PlannerInput& input) {
     options.fewer = true;
     pipeline = search_levels(input, devices, types, work, tries, options);
   }
-  if (!pipeline) msr::refuse(input, work.work.front(), devices.size());
-  Planned result = msr::planned(input, work.work.front(), *pipeline, devices);
+  if (!pipeline) msr::refuse(input, work.work.work.front(), devices.size());
+  Planned result = msr::planned(input, work, *pipeline, devices);
   result.model_limit = result.predicted;
   result.limit_reason = reason_for_limit(tries, types);
   if (!all_used) msr::note_idle_devices(result, input);
