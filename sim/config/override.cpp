@@ -1,6 +1,7 @@
 #include "sim/config/override.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -250,6 +251,20 @@ Value list_if_needed(Value value, const Field* field) {
 const Value* get_path(const Value& root, std::string_view path) {
   const PathCursor cursor = follow(root, path);
   return cursor.done == path.size() ? cursor.at : nullptr;
+}
+
+std::string to_set_text(const Value& value) {
+  if (!value.is_map() && !value.is_list()) {
+    const bool is_word = !value.text.empty() && std::all_of(value.text.begin(), value.text.end(), [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.' || c == '/';
+    });
+    return value.quoted || !is_word ? to_json(value) : value.text;
+  }
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  for (const Member& m : value.members) add(m.key + ": " + to_set_text(m.value));
+  for (const Value& item : value.items) add(to_set_text(item));
+  return value.is_map() ? '{' + text + '}' : '[' + text + ']';
 }
 
 }  // namespace stagecraft::config

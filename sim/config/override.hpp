@@ -35,4 +35,7 @@ Value list_if_needed(Value value, const Field* field);
 /// The value at a dotted path, or nullptr.
 const Value* get_path(const Value& root, std::string_view path);
 
+/// A value on one line, as --set takes it: {name: "synthesised", chunks: 2}.
+std::string to_set_text(const Value&);
+
 }  // namespace stagecraft::config

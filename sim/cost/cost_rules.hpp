@@ -44,6 +44,9 @@ struct CostRules {
   RunFormats formats(DeviceTypeId type) const { return {format, accelerators[type].wide_format()}; }
 };
 
+/// Which collectives of the ops of a stage are instructions of their own.
+Written written_collectives(const CostRules&, const StageShape&);
+
 /// What a profile has a collective of the ops as.
 inline CollectiveUse use_of(const OpCollective& c) {
   return c.axis == Axis::Data ? CollectiveUse::Parameters : CollectiveUse::Ops;

@@ -93,7 +93,22 @@ CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared
   }
 }
 
+CostTable CostTable::of_forwards_alone() const {
+  CostTable costs = *this;
+  costs.forwards_alone_ = true;
+  return costs;
+}
+
 LayerCost CostTable::at(LayerId id, DeviceTypeId device_type, double samples) const {
+  LayerCost cost = trained_cost(id, device_type, samples);
+  if (!forwards_alone_) return cost;
+  cost.input_gradient = cost.weight_gradient = cost.joint_saving = {};
+  cost.traffic.input_gradient = cost.traffic.weight_gradient = {};
+  return cost;
+}
+
+/// The cost of the layer in a run that trains.
+LayerCost CostTable::trained_cost(LayerId id, DeviceTypeId device_type, double samples) const {
   if (samples > 0 && has_shapes(id, {}, device_type, samples)) return at(id, StageShape{}, device_type, samples);
   const Layer& layer = model_->layers[id];
   const DeviceType& type = cluster_->types[device_type];
@@ -170,6 +185,13 @@ Traffic CostTable::traffic(LayerId id, DeviceTypeId type, double samples) const 
 }
 
 LayerPasses CostTable::passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
+  LayerPasses passes = trained_passes(id, shape, type, samples);
+  if (forwards_alone_) passes.input_gradient = passes.weight_gradient = passes.backward = passes.recompute = {};
+  return passes;
+}
+
+/// The passes of the layer in a run that trains.
+LayerPasses CostTable::trained_passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
   if (has_shapes(id, shape, type, samples)) {
     const auto times = measured(id, shape, type, samples);
     return passes_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, samples,
@@ -219,6 +241,7 @@ Seconds CostTable::operation(DeviceTypeId device_type) const {
 }
 
 Seconds CostTable::update(double parameters, DeviceTypeId device_type) const {
+  if (forwards_alone_) return {};
   if (const Profile* profile = profile_of(device_type))
     if (const auto measured = profile->update(parameters)) return *measured;
   const DeviceType& type = cluster_->types[device_type];

@@ -52,6 +52,8 @@ class CostTable {
             std::shared_ptr<const Profile> profile = nullptr, std::shared_ptr<const CostRules> rules = nullptr);
   /// The model, the cluster and the profile have to outlive the table.
   CostTable(const ModelGraph& model, const Cluster& cluster, const Profile* profile = nullptr);
+  /// The costs of a run of forwards alone: gradients, recomputation and updates take no time.
+  CostTable of_forwards_alone() const;
   LayerCost at(LayerId layer, DeviceTypeId device_type, double samples) const;
   /// On one device of a stage of this shape, whose layers do not matter. InputError where a layer cannot be divided.
   LayerCost at(LayerId layer, const StageShape&, DeviceTypeId device_type, double samples) const;
@@ -83,6 +85,8 @@ class CostTable {
 
  private:
   const Profile* profile_of(DeviceTypeId device_type) const;
+  LayerCost trained_cost(LayerId, DeviceTypeId, double samples) const;
+  LayerPasses trained_passes(LayerId, const StageShape&, DeviceTypeId, double samples) const;
   bool reads_data(const Layer&) const;
   bool has_shapes(LayerId, const StageShape&, DeviceTypeId, double samples) const;
   Bytes moved(LayerId, Flops, double bytes_per_weight, double samples) const;
@@ -97,6 +101,7 @@ class CostTable {
   IdVector<LayerId, double> weights_;  ///< Parameters that each layer reads, its own or tied.
   IdVector<LayerId, Bytes> moved_;     ///< Inputs and output of each layer for one sample.
   IdVector<DeviceTypeId, char> shares_memory_;
+  bool forwards_alone_ = false;
 };
 
 }  // namespace stagecraft

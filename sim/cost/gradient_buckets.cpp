@@ -12,18 +12,12 @@ struct LayerShare {
   DeviceParameters parameters;
 };
 
-/// What a Program writes as instructions of their own is no part of the op.
-Seconds time_in_op(TimeByClass parts, const StageShape& stage, const CostRules& rules) {
-  if (rules.flows) parts.tensor = parts.context = parts.expert = parts.data = {};
-  if (rules.software.pair_overlap > 0 && stage.degrees.expert > 1) parts.expert = {};
-  return parts.total();
-}
-
 LayerShare times_of(const CostTable& costs, LayerId id, const StageShape& stage, DeviceTypeId type, double samples) {
   if (const CostRules* rules = costs.rules()) {
     const LayerPasses p = costs.passes(id, stage, type, samples);
     const TimeByClass backward = stage.recomputes_all() ? p.backward : p.backward + p.recompute;
-    return {time_in_op(backward, stage, *rules), time_in_op(p.weight_gradient, stage, *rules), {}};
+    const Written written = written_collectives(*rules, stage);
+    return {in_op(backward, written).total(), in_op(p.weight_gradient, written).total(), {}};
   }
   const LayerCost one = costs.at(id, type, samples);
   const double again = stage.recomputes_all() ? 0 : recomputed_share(stage.recomputation, one);

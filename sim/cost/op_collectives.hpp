@@ -40,17 +40,28 @@ struct EachPass {
   T forward{}, input_gradient{}, weight_gradient{}, backward{}, recompute{};
 };
 
-/// The collectives of the ops of a stage that a Program writes as instructions of their own, and what the ops take
-/// without them.
+/// Which collectives of an op a Program writes as instructions of their own: none; the exchanges of experts, which a
+/// forward and a backward that run as one may hide; or all, as messages on the links.
+enum class Written : std::uint8_t { None, Exchanges, All };
+
+/// A pass without these collectives: the time of the instruction of its op. With `All` it is the computation alone.
+TimeByClass in_op(TimeByClass pass, Written);
+
+/// The collectives of the ops of a stage that a Program writes as instructions of their own.
 struct StageCollectives {
   EachPass<OpCollectives> passes;
   OpCollectives update;        ///< The gather of updated weights.
   OpCollectives gradient_sum;  ///< Over the devices that have the same parameters.
-  EachPass<TimeByClass> compute;
-  TimeByClass update_compute;
-  bool flows = false;       ///< They are messages on the links; otherwise they take their cost.
-  double pair_overlap = 0;  ///< Share of their exchanges that a forward and a backward that run as one hide.
-  double taken = 0;         ///< Share of the multiprocessors that an exchange takes from computation next to it.
+  bool flows = false;          ///< They are messages on the links; otherwise they take their cost.
+  double pair_overlap = 0;     ///< Share of their exchanges that a forward and a backward that run as one hide.
+  double taken = 0;            ///< Share of the multiprocessors that an exchange takes from computation next to it.
+
+  Written written() const { return flows ? Written::All : Written::Exchanges; }
+  /// The exchanges of this list, as far as an op by itself waits for them: what they take where they have a cost.
+  static Seconds exposed_exchanges(const OpCollectives&);
+  /// No device spends less time on an op, alone or in a pair, that has this pass and this list: the instruction, and
+  /// the exchanges that no pair hides. Where collectives are messages, the instruction alone.
+  Seconds least_time(const TimeByClass& pass, const OpCollectives&) const;
 };
 
 /// Appends `more`. Collectives that equal one in the list become rounds of it, unless they keep their order.

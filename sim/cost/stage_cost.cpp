@@ -231,25 +231,14 @@ void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId t
   lists.backward.push_back(back);
 }
 
-/// Takes out of the times of the ops what their collectives take: all of it where these are messages, else the
-/// exchanges of experts, which a pair of ops may hide.
-void take_out(const CostRules& rules, DeviceTypeId type, const StageCost& cost, StageCollectives& c) {
-  const auto rest = [&](TimeByClass parts) {
-    parts.expert = {};
-    if (rules.flows) parts.tensor = parts.context = parts.data = {};
-    return parts;
-  };
-  const LayerPasses& p = cost.passes;
-  c.compute = {rest(p.forward), rest(p.input_gradient), rest(p.weight_gradient), rest(p.backward), rest(p.recompute)};
-  c.update_compute = cost.update_parts;
+/// Where collectives are not messages, only the exchanges of experts are instructions, and a phase across nodes has its
+/// price in the one inside of them.
+void keep_written(const CostRules& rules, DeviceTypeId type, StageCollectives& c) {
   c.flows = rules.flows;
   c.pair_overlap = rules.software.pair_overlap;
   if (const int multiprocessors = rules.accelerators[type].multiprocessors; multiprocessors > 0)
-    c.taken = rules.software.exchange_multiprocessors / multiprocessors;
-  if (rules.flows) {
-    c.update_compute.data = {};
-    return;
-  }
+    c.taken = std::min(1.0, rules.software.exchange_multiprocessors / multiprocessors);
+  if (rules.flows) return;
   c.update.clear(), c.gradient_sum.clear();
   for (OpCollectives* list : {&c.passes.forward, &c.passes.input_gradient, &c.passes.weight_gradient,
                               &c.passes.backward, &c.passes.recompute})
@@ -282,7 +271,7 @@ StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceT
     sum.input_gradient += one.recompute;
     sum.backward += one.recompute;
   }
-  const bool lists = rules.flows || (rules.software.pair_overlap > 0 && stage.degrees.expert > 1);
+  const bool lists = written_collectives(rules, stage) != Written::None;
   auto collectives = std::make_shared<StageCollectives>();
   if (lists) collectives->passes = layer_collectives(costs, stage, type, samples);
   add_gathers(costs, stage, type, samples, sum, collectives->passes);
@@ -319,13 +308,49 @@ StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceT
   if (lists) {
     collectives->update = gather_of_weights(parameters.dense, parameters.experts, stage, rules, type);
     collectives->gradient_sum = sum_of_gradients(parameters.dense, parameters.experts, stage, rules, type);
-    take_out(rules, type, cost, *collectives);
+    keep_written(rules, type, *collectives);
     cost.collectives = std::move(collectives);
   }
   return stage.task == StageTask::Whole ? cost : task_cost_by_rules(stage.task, cost);
 }
 
+bool tells_classes(const StageCost& c) {
+  return (c.passes.forward.total() + c.passes.backward.total() + c.update_parts.total()).value > 0;
+}
+
+/// The ops and the update without collectives that are written so. Times without classes contain none.
+OpTimes times_without(const StageCost& c, Written written) {
+  const LayerPasses& p = c.passes;
+  if (written == Written::None || !tells_classes(c))
+    return {c.forward, c.input_gradient, c.weight_gradient, c.backward, c.recompute, c.update};
+  const auto rest = [&](const TimeByClass& pass) { return in_op(pass, written).total(); };
+  return {rest(p.forward),  rest(p.input_gradient), rest(p.weight_gradient),
+          rest(p.backward), rest(p.recompute),      rest(c.update_parts)};
+}
+
 }  // namespace
+
+Written written_collectives(const CostRules& rules, const StageShape& stage) {
+  if (rules.flows) return Written::All;
+  return rules.software.pair_overlap > 0 && stage.degrees.expert > 1 ? Written::Exchanges : Written::None;
+}
+
+OpTimes times_in_op(const StageCost& c) { return times_without(c, c.written()); }
+
+OpTimes computation_times(const StageCost& c) { return times_without(c, Written::All); }
+
+OpTimes least_times(const StageCost& c) {
+  OpTimes times = times_in_op(c);
+  if (!c.collectives) return times;
+  const LayerPasses& p = c.passes;
+  const EachPass<OpCollectives>& lists = c.collectives->passes;
+  times.forward = c.collectives->least_time(p.forward, lists.forward);
+  times.input_gradient = c.collectives->least_time(p.input_gradient, lists.input_gradient);
+  times.weight_gradient = c.collectives->least_time(p.weight_gradient, lists.weight_gradient);
+  times.backward = c.collectives->least_time(p.backward, lists.backward);
+  times.recompute = c.collectives->least_time(p.recompute, lists.recompute);
+  return times;
+}
 
 EachPass<OpCollectives> layer_collectives(const CostTable& costs, const StageShape& stage, DeviceTypeId type,
                                           double samples) {
@@ -343,6 +368,27 @@ EachPass<OpCollectives> layer_collectives(const CostTable& costs, const StageSha
     append(sum.backward, one.backward, in_order);
   }
   return sum;
+}
+
+StageCost layer_cost(const CostTable& costs, const StageShape& stage, LayerId id, DeviceTypeId type, double samples) {
+  StageCost cost;
+  const CostRules* rules = costs.rules();
+  if (!rules) {
+    const LayerCost one = costs.at(id, stage, type, samples);
+    cost.forward = one.forward, cost.input_gradient = one.input_gradient, cost.weight_gradient = one.weight_gradient;
+    cost.backward = one.backward();
+    return cost;
+  }
+  cost.passes = costs.passes(id, stage, type, samples);
+  cost.forward = cost.passes.forward.total(), cost.backward = cost.passes.backward.total();
+  cost.input_gradient = cost.passes.input_gradient.total();
+  cost.weight_gradient = cost.passes.weight_gradient.total();
+  if (written_collectives(*rules, stage) == Written::None) return cost;
+  auto collectives = std::make_shared<StageCollectives>();
+  collectives->passes = costs.collectives(id, stage, type, samples);
+  keep_written(*rules, type, *collectives);
+  cost.collectives = std::move(collectives);
+  return cost;
 }
 
 StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceTypeId device_type, double samples) {

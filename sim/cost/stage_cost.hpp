@@ -21,7 +21,21 @@ struct StageCost {
   TimeByClass update_parts{};
   /// Collectives that a Program writes next to the ops; null where the times of the ops contain all of them.
   std::shared_ptr<const StageCollectives> collectives{};
+
+  Written written() const { return collectives ? collectives->written() : Written::None; }
 };
+
+/// The time of each op of a stage for one micro-batch, and of its update.
+struct OpTimes {
+  Seconds forward, input_gradient, weight_gradient, backward, recompute, update;
+};
+
+/// The ops as instructions, without the collectives that a Program writes next to them.
+OpTimes times_in_op(const StageCost&);
+/// The ops without any collective: what their device computes.
+OpTimes computation_times(const StageCost&);
+/// No device spends less time on an op: see StageCollectives::least_time().
+OpTimes least_times(const StageCost&);
 
 /// Parameters that one device of a stage keeps: dense ones, divided by tensor or whole, and parameters of experts.
 /// Layers count that the stage owns, and one copy of all that it shares with a layer of another stage.
@@ -33,6 +47,9 @@ DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Deg
 /// The cost of a stage for micro-batches of `samples` samples on a device of this type. Packed sequences will make
 /// micro-batches of one stage differ; a class of equal ones then takes the place of `samples`.
 StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_type, double samples);
+
+/// What a layer adds to the ops of such a stage. An update belongs to the stage as a whole, as memory does.
+StageCost layer_cost(const CostTable&, const StageShape&, LayerId, DeviceTypeId, double samples);
 
 /// The collectives of the layers of a stage, of each op of one micro-batch. A whole forward of the stage that runs
 /// again is an op. Needs CostRules.

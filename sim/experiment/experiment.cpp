@@ -140,6 +140,13 @@ ScheduleSpec schedule_spec(const ScheduleDef& def, std::vector<config::Member> o
   return {&def, std::make_shared<const Value>(checked_field("run.schedule", std::move(map)))};
 }
 
+std::vector<config::Member> options_without_placement(const ScheduleSpec& schedule) {
+  std::vector<config::Member> options;
+  for (const config::Member& m : schedule.options->members)
+    if (m.value.origin.empty() && m.key != "name" && m.key != "placement" && m.key != "chunks") options.push_back(m);
+  return options;
+}
+
 WeightsSpec weights_spec(const std::string& policy, const std::string& fidelity, const Where& where) {
   Value map;
   map.kind = Value::Kind::Map;

@@ -26,6 +26,8 @@ struct ScheduleSpec {
   std::string name() const { return std::string(def->name); }
   /// Every iteration begins with the weights of the one before and updates them.
   bool flushes() const { return def->flushes && def->trains; }
+  /// False: it runs forwards alone. The tasks of a plan are gradients too.
+  bool has_gradients() const { return def->trains || def->tasks; }
 };
 
 /// Which weights each op uses.
@@ -69,6 +71,9 @@ Experiment variant_of(const Experiment&);
 
 /// A schedule with these options and every other at its default.
 ScheduleSpec schedule_spec(const ScheduleDef&, std::vector<config::Member> options = {});
+
+/// The options that were written for a schedule, but for where its stages lie.
+std::vector<config::Member> options_without_placement(const ScheduleSpec&);
 
 /// A weights policy with its options at their defaults, but for `fidelity` if it is given. "auto" leaves the policy to
 /// the schedule that it is joined with. `where`: the place of `fidelity`, for messages.

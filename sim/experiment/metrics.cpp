@@ -24,6 +24,11 @@ double used_devices(const Outcome& o) {
       std::count_if(o.report.devices.begin(), o.report.devices.end(), [](const DeviceReport& d) { return d.used; }));
 }
 
+double share_of_period(const Outcome& o, Seconds part) {
+  if (!o.report.instruction_times) return kUnknown;
+  return o.report.period.value > 0 ? part / o.report.period : 0;
+}
+
 double mean_utilisation(const Outcome& o) {
   double sum = 0;
   for (const DeviceReport& d : o.report.devices) sum += d.used ? d.utilisation : 0;
@@ -103,11 +108,22 @@ constexpr Metric kMetrics[] = {
      [](const CompiledExperiment&, const Outcome& o) {
        return o.report.economics && o.report.economics->interval.value > 0 ? o.report.economics->goodput : kUnknown;
      }},
-    {"bubble", "", "Idle share of the first iteration, mean over the devices that have a stage.", false,
+    {"bubble", "",
+     "Share of a period in which a device waits for other stages, mean over the devices that have a stage.", false,
      [](const CompiledExperiment&, const Outcome& o) { return o.report.bubble; }},
-    {"steady_bubble", "", "One minus the share of a period in which the busiest device computes.", false,
+    {"steady_bubble", "",
+     "Share of a period in which the busiest device is neither in an op nor in a collective of one.", false,
      [](const CompiledExperiment&, const Outcome& o) { return o.report.steady_bubble; }},
-    {"utilisation", "", "Share of the run in which a device computes, mean over the devices that have a stage.", false,
+    {"exposed_collectives", "",
+     "Share of a period in which a device waits for its collectives on the wire, mean over the devices that have a "
+     "stage.",
+     false,
+     [](const CompiledExperiment&, const Outcome& o) { return share_of_period(o, o.report.time.spent.collectives()); }},
+    {"exposed_messages", "",
+     "Share of a period in which a device waits for its messages on the wire, mean over the devices that have a stage.",
+     false,
+     [](const CompiledExperiment&, const Outcome& o) { return share_of_period(o, o.report.time.spent.messages); }},
+    {"utilisation", "", "Share of the run in which a device is busy, mean over the devices that have a stage.", false,
      [](const CompiledExperiment&, const Outcome& o) { return mean_utilisation(o); }},
     {"energy_J", "J", "Energy of the run.", false,
      [](const CompiledExperiment&, const Outcome& o) { return o.report.energy.value; }},
@@ -128,17 +144,17 @@ constexpr Metric kMetrics[] = {
        return static_cast<double>(peak);
      }},
     {"exposed_communication_s", "s",
-     "Time in the first iteration in which a device waits for a message under way; the largest of all devices.", false,
-     [](const CompiledExperiment&, const Outcome& o) {
-       double longest = 0;
-       for (const DeviceReport& d : o.report.devices) longest = std::max(longest, d.exposed.value);
-       return longest;
-     }},
+     "Time of a period in which a device waits for its collectives and messages on the wire, mean over the devices "
+     "that "
+     "have a stage.",
+     false, [](const CompiledExperiment&, const Outcome& o) { return exposed_communication(o.report.time).value; }},
     {"traffic_bytes", "bytes", "Bytes that cross links in the whole run, without memory that devices share.", false,
      [](const CompiledExperiment& p, const Outcome& o) { return traffic(p, o, false); }},
     {"memory_traffic_bytes", "bytes", "Bytes that cross memory that devices share in the whole run.", false,
      [](const CompiledExperiment& p, const Outcome& o) { return traffic(p, o, true); }},
-    {"busiest_link_utilisation", "", "Share of what the busiest link could carry during the run.", false,
+    {"busiest_link_utilisation", "",
+     "Share of what the busiest link could carry during the run; collectives count with `run.collectives: flows`.",
+     false,
      [](const CompiledExperiment&, const Outcome& o) {
        return o.report.links.empty() ? 0 : o.report.links.front().utilisation;
      }},

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "sim/config/value.hpp"
-#include "sim/schedule/validate.hpp"
 
 namespace stagecraft {
 
@@ -28,8 +27,5 @@ auto with_error_context(const config::Value& tree, const std::string& key, Make&
 
 /// A plan that needs more devices than there are is a matter of two places: this names the second.
 Infeasible add_related_location(const Infeasible& e, const config::Value& plan, const config::Value& cluster);
-
-/// Throws what is wrong with an order of work, at the cell of the CSV it was read from when there is one.
-void throw_if_any(const std::vector<ScheduleProblem>& problems, const std::string& name, const config::Value& schedule);
 
 }  // namespace stagecraft

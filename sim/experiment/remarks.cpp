@@ -13,6 +13,7 @@
 #include "sim/experiment/curves.hpp"
 #include "sim/experiment/profile_gaps.hpp"
 #include "sim/experiment/scenario_version.hpp"
+#include "sim/experiment/stages_of_schedule.hpp"
 #include "sim/program/unfold.hpp"
 
 namespace stagecraft {
@@ -92,22 +93,38 @@ namespace {
 
 using Devices = std::set<DeviceId>;
 
-/// Whether the file says which devices work.
-bool names_devices(const config::Value& plan) {
-  return !plan.is_map() || plan.has("devices") || !plan.has("stages") || !plan.at("stages").items.empty();
+/// Whether the file says where each stage runs, or the planner chooses devices.
+bool places_stages(const config::Value& plan) {
+  return !plan.is_map() || !plan.has("stages") || !plan.at("stages").items.empty();
+}
+
+/// The stages on each rank, and how many stages use all of these devices in the same way.
+struct SeveralStages {
+  int on_rank, to_use_all;
+};
+
+/// Nothing where ranks have one stage each, or no number of stages uses all.
+std::optional<SeveralStages> several_stages(const PlannedExperiment& p, int used, int available) {
+  const int stages = p.plan.different_stages(), ranks = pipeline_ranks(p.plan);
+  if (!p.experiment.plan.stages || stages <= ranks || stages % ranks != 0 || used % ranks != 0) return {};
+  const int of_rank = used / ranks, on_rank = stages / ranks, total = available / of_rank * on_rank;
+  if (available % of_rank != 0 || total > std::ssize(p.model().layers)) return {};
+  return SeveralStages{on_rank, total};
 }
 
 void add_idle_devices(const PlannedExperiment& p, std::vector<std::string>& lines) {
   Devices used;
   for (const Stage& stage : p.plan.stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
-  const std::size_t total = p.cluster().devices.size();
-  if (used.size() >= total || used.empty() || names_devices(p.experiment.source->at("plan"))) return;
+  const std::optional<std::vector<DeviceId>>& listed = p.experiment.plan.devices;
+  const std::size_t total = listed ? Devices(listed->begin(), listed->end()).size() : p.cluster().devices.size();
+  if (used.size() >= total || used.empty() || places_stages(p.experiment.source->at("plan"))) return;
+  const auto several = several_stages(p, static_cast<int>(used.size()), static_cast<int>(total));
+  if (listed && !several) return;  // The file names more devices than it has stages for, which says itself.
   std::string line = fmt::format("{} of {} have nothing to do", total - used.size(),
                                  pluralize(static_cast<std::int64_t>(total), "device"));
-  const std::size_t stages = p.plan.different_stages();
-  if (stages > used.size() && stages % used.size() == 0)
-    line += fmt::format(": {} puts {} stages on a device, plan.stages={} would use all", p.experiment.schedule.name(),
-                        stages / used.size(), total * (stages / used.size()));
+  if (several)
+    line += fmt::format(": {} puts {} stages on a device; --set plan.stages={} uses all", p.experiment.schedule.name(),
+                        several->on_rank, several->to_use_all);
   lines.push_back(line);
 }
 

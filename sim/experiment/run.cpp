@@ -71,14 +71,14 @@ void set_group_sizes(CompiledExperiment& c) {
 
 /// What remains of the ops of a stage where their collectives are instructions of their own.
 StageParts parts_of(const StageCost& cost) {
-  if (!cost.collectives) return {cost.passes, cost.update_parts};
-  const EachPass<TimeByClass>& c = cost.collectives->compute;
-  return {{.forward = c.forward,
-           .input_gradient = c.input_gradient,
-           .weight_gradient = c.weight_gradient,
-           .backward = c.backward,
-           .recompute = c.recompute},
-          cost.collectives->flows ? cost.collectives->update_compute : cost.update_parts};
+  const Written written = cost.written();
+  const LayerPasses& p = cost.passes;
+  return {{.forward = in_op(p.forward, written),
+           .input_gradient = in_op(p.input_gradient, written),
+           .weight_gradient = in_op(p.weight_gradient, written),
+           .backward = in_op(p.backward, written),
+           .recompute = in_op(p.recompute, written)},
+          in_op(cost.update_parts, written)};
 }
 
 /// The rate that the utilization of a device refers to: that of the number format of the run, or without rules for
@@ -129,16 +129,28 @@ std::string stages_on(const PlannedExperiment& p, DeviceId d) {
   return fmt::format(" (stage {}, {})", names.front(), first == end ? first : first + ".." + end);
 }
 
+Planned planned_by_planner(const Experiment& e) {
+  const bool trains = e.schedule.has_gradients();
+  std::optional<CostTable> forwards;
+  if (!trains) forwards = e.costs->of_forwards_alone();
+  return make_plan({.model = *e.model,
+                    .cluster = *e.cluster,
+                    .costs = forwards ? *forwards : *e.costs,
+                    .options = e.plan,
+                    .micro_batches = e.run.micro_batches,
+                    .placing = placing_of(*e.schedule.def, e.schedule.options.get()),
+                    .trains = trains});
+}
+
 }  // namespace
 
 PlannedExperiment plan_experiment(const Experiment& e) {
   PlannedExperiment p{.experiment = e, .plan = {}, .report = {}, .planning = {}, .costs = {}};
   const auto begin = std::chrono::steady_clock::now();
   with_error_context(*e.source, "plan", [&](const Value& part) {
-    const Placing placing = placing_of(*e.schedule.def, e.schedule.options.get());
     const Activity activity(fmt::format("planning with '{}'", e.plan.planner->name));
     try {
-      Planned planned = e.plan.planner->plan({*e.model, *e.cluster, *e.costs, e.plan, e.run.micro_batches, placing});
+      Planned planned = planned_by_planner(e);
       p.plan = std::move(planned.plan);
       p.report = std::move(static_cast<PlannerReport&>(planned));
     } catch (const Infeasible& problem) {
@@ -178,7 +190,7 @@ CompiledExperiment compile(PlannedExperiment planned) {
   stop_point();
   throw_if_any(
       validate(c.schedule, c.plan, {.iterations = e.run.lowering.iterations, .trains = e.schedule.def->trains}),
-      e.schedule.name(), *e.schedule.options);
+      "schedule '" + e.schedule.name() + "'");
   with_error_context(*e.source, "run", [&](const Value&) {
     const Activity activity(fmt::format("lowering {} ops", c.schedule.op_count()));
     LoweringOptions options = e.run.lowering;

@@ -277,7 +277,8 @@ Kind kind_of(const Plan& plan, bool flushed) {
   std::set<DeviceId> used;
   Kind kind{true, flushed};
   for (const Stage& stage : plan.stages) {
-    kind.whole_stages &= stage.shape.task == StageTask::Whole && stage.micros.empty() &&
+    kind.divided |= stage.shape.degrees.divides();
+    kind.whole_stages &= stage.shape.task == StageTask::Whole && stage.micros.empty() && !kind.divided &&
                          stage.micro_batch_size == plan.stages.front().micro_batch_size;
     for (const DeviceId device : stage.devices()) kind.whole_stages &= used.insert(device).second;
   }
@@ -286,7 +287,7 @@ Kind kind_of(const Plan& plan, bool flushed) {
 
 Bound best(const BoundQuery& q, const Kind& kind) {
   std::vector<Bound> candidates{work(q), longest(q)};
-  if (kind.flushed) candidates.push_back(path(q));
+  if (kind.flushed && !kind.divided) candidates.push_back(path(q));
   if (kind.whole_stages)
     if (const auto whole = stages(q, kind.flushed)) candidates.push_back(*whole);
   return *std::max_element(candidates.begin(), candidates.end(),
@@ -294,7 +295,8 @@ Bound best(const BoundQuery& q, const Kind& kind) {
 }
 
 const Bound& BoundCache::best(const BoundQuery& q, const Kind& kind) {
-  const Key key{q.devices, q.micro_batch, q.micro_batches, q.trains, q.split_backward, kind.whole_stages, kind.flushed};
+  const Key key{q.devices,        q.micro_batch,     q.micro_batches, q.trains,
+                q.split_backward, kind.whole_stages, kind.flushed,    kind.divided};
   const auto it = known_.find(key);
   return it != known_.end() ? it->second : known_.emplace(key, bounds::best(q, kind)).first->second;
 }

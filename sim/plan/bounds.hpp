@@ -58,6 +58,7 @@ std::optional<Bound> stages(const BoundQuery&, bool flushed);
 struct Kind {
   bool whole_stages = true;  ///< Stages consist of whole layers, and no device has two stages.
   bool flushed = true;       ///< Every iteration starts with the weights of the one before.
+  bool divided = false;      ///< Groups of devices divide layers, which take less time than on one device.
 };
 Kind kind_of(const Plan&, bool flushed);
 
@@ -71,7 +72,7 @@ class BoundCache {
   std::size_t size() const { return known_.size(); }
 
  private:
-  using Key = std::tuple<std::vector<DeviceId>, int, int, bool, bool, bool, bool>;
+  using Key = std::tuple<std::vector<DeviceId>, int, int, bool, bool, bool, bool, bool>;
   std::map<Key, Bound> known_;
 };
 

@@ -153,20 +153,22 @@ void set_shard_within(StageShape& shape, int devices) {
 std::string group_text(const PlanSpec& spec) {
   const Degrees& g = spec.group;
   std::string group;
-  const auto add = [&](const char* name, int degree) {
-    if (degree > 1) group += fmt::format("{}{}: {}", group.empty() ? "" : ", ", name, degree);
+  const auto add = [&](const char* name, std::string_view value) {
+    group += fmt::format("{}{}: {}", group.empty() ? "" : ", ", name, value);
   };
-  add("tensor", g.tensor);
-  if (g.sequence) group += ", sequence: true";
-  add("context", g.context);
-  if (g.context > 1 && spec.exchange != ContextExchange::Ring)
-    group += fmt::format(", context_type: {}", kExchanges[static_cast<int>(spec.exchange)]);
-  add("expert", g.expert);
-  add("expert_tensor", g.expert_tensor);
-  if (g.expert > 1 && spec.dispatcher == ExpertDispatch::PerNode) group += ", dispatcher: per_node";
-  if (g.expert > 1 && spec.overlaps_shared) group += ", shared_overlap: true";
-  if (spec.order.axes != RankOrder{}.axes)
-    group += fmt::format("{}order: {}", group.empty() ? "" : ", ", to_text(spec.order));
+  const auto add_degree = [&](const char* name, int degree) {
+    if (degree > 1) add(name, std::to_string(degree));
+  };
+  add_degree("tensor", g.tensor);
+  if (g.sequence) add("sequence", "true");
+  add_degree("context", g.context);
+  if (spec.exchange != ContextExchange::Ring) add("context_type", kExchanges[static_cast<int>(spec.exchange)]);
+  add_degree("expert", g.expert);
+  add_degree("expert_tensor", g.expert_tensor);
+  if (spec.dispatcher == ExpertDispatch::PerNode) add("dispatcher", "per_node");
+  if (spec.overlaps_shared) add("shared_overlap", "true");
+  if (spec.within_node) add("within", "node");
+  if (spec.order.axes != RankOrder{}.axes) add("order", to_text(spec.order));
   std::string text = group.empty() ? "" : fmt::format(", group: {{{}}}", group);
   const std::string_view state = to_text(spec.sharding);
   const bool within = spec.sharding != StateSharding::None && spec.shard_within > 0;

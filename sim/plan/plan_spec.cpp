@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/override.hpp"
 #include "sim/core/enum_array.hpp"
 #include "sim/core/text.hpp"
 #include "sim/plan/device_ranges.hpp"
@@ -107,7 +108,8 @@ PlanSpec default_plan_spec(const PlannerDef& def, const Cluster& cluster) {
   return spec;
 }
 
-PlanSpec plan_spec_for(const PlannerDef& def, const PlanSpec& other, int stages, const Cluster& cluster) {
+PlanSpec plan_spec_for(const PlannerDef& def, const PlanSpec& other, int stages, const Cluster& cluster,
+                       const std::vector<std::string_view>& without) {
   if (other.group.divides() && !def.fields->find("group"))
     throw InputError(std::vector<Diagnostic>{no_groups(def, "group", other.where("group"))});
   if (other.sharding != StateSharding::None && !def.fields->find("shard"))
@@ -117,6 +119,7 @@ PlanSpec plan_spec_for(const PlannerDef& def, const PlanSpec& other, int stages,
   for (const config::Member& m : other.source->members) {
     const bool written = m.value.origin.empty() && !(m.key == "stages" && !is_count(m.value));
     if (m.key == "planner" || !written || !def.fields->find(m.key)) continue;
+    if (std::find(without.begin(), without.end(), m.key) != without.end()) continue;
     map.members.push_back(m);
     // A planner that chooses the replicas counts the samples of all of them.
     if (m.key == "micro_batch_size" && other.per_replica && !def.fields->find("replicas"))
@@ -129,6 +132,23 @@ PlanSpec plan_spec_for(const PlannerDef& def, const PlanSpec& other, int stages,
   problems.throw_if_any();
   return read_plan_spec(def, std::make_shared<const Value>(std::move(map)), cluster, other.per_replica);
 }
+
+namespace {
+
+/// Options without a member of PlanSpec that tells whether they were written.
+std::string other_options_text(const PlanSpec& spec) {
+  constexpr std::string_view kMembers[] = {"planner",   "stages",  "replicas", "group",      "shard",
+                                           "recompute", "devices", "memory",   "sequential", "micro_batch_size",
+                                           "placement", "share",   "straight", "states",     "steps"};
+  std::string text;
+  if (!spec.source) return text;
+  for (const config::Member& m : spec.source->members)
+    if (m.value.origin.empty() && std::find(std::begin(kMembers), std::end(kMembers), m.key) == std::end(kMembers))
+      text += fmt::format(", {}: {}", m.key, config::to_set_text(m.value));
+  return text;
+}
+
+}  // namespace
 
 std::string to_text(const PlanSpec& spec, const Cluster& cluster) {
   const auto has = [&](const char* field) { return spec.planner->fields->find(field) != nullptr; };
@@ -151,7 +171,7 @@ std::string to_text(const PlanSpec& spec, const Cluster& cluster) {
   if (spec.sequential && has("sequential")) text += ", sequential: true";
   if (spec.straight && has("straight")) text += ", straight: true";
   if (spec.effort) text += fmt::format(", {}: {}", has("states") ? "states" : "steps", *spec.effort);
-  return text + "}";
+  return text + other_options_text(spec) + "}";
 }
 
 }  // namespace stagecraft

@@ -77,11 +77,13 @@ PlanSpec read_plan_spec(const PlannerDef&, std::shared_ptr<const config::Value> 
 PlanSpec default_plan_spec(const PlannerDef&, const Cluster&);
 
 /// The checked options of a plan, for another planner: what was written there, where this planner has that field too,
-/// and `stages` where it needs a number of stages and none was written. InputError where a value is not allowed.
-PlanSpec plan_spec_for(const PlannerDef&, const PlanSpec& other, int stages, const Cluster&);
+/// and `stages` where it needs a number of stages and none was written. InputError where a value is not allowed. What
+/// `without` names is left at its default.
+PlanSpec plan_spec_for(const PlannerDef&, const PlanSpec& other, int stages, const Cluster&,
+                       const std::vector<std::string_view>& without = {});
 
 /// "{planner: balanced, micro_batch_size: 2, stages: 4, devices: [\"a\", \"b\"]}": the map as YAML on one line, of the
-/// members that differ from their defaults.
+/// members that differ from their defaults, and of the options that the planner alone has, as they were written.
 std::string to_text(const PlanSpec&, const Cluster&);
 
 }  // namespace stagecraft

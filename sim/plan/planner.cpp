@@ -18,7 +18,27 @@ namespace {
 
 bool keeps_core(const Layer& layer) { return layer.core.stash.value > 0; }
 
+void refuse_forwards_alone(const PlannerDef& def, const Where& where) {
+  std::vector<std::string> others;
+  for (const PlannerDef* planner : planners::catalog())
+    if (planner->training_alone.empty()) others.emplace_back(planner->name);
+  throw InputError(
+      {{where, "plan.planner",
+        fmt::format("the planner '{}' {}, and the schedule runs forwards alone", def.name, def.training_alone),
+        fmt::format("planner: {}; or a schedule that trains", join(others)), "forwards"}});
+}
+
 }  // namespace
+
+Planned make_plan(const PlannerInput& input) {
+  const PlannerDef& def = *input.options.planner;
+  if (!input.trains && !def.training_alone.empty()) refuse_forwards_alone(def, input.options.where("planner"));
+  return def.plan(input);
+}
+
+MemoryUnits kept_memory(const PlannerInput& input, const MemoryUnits& units) {
+  return input.trains ? units : MemoryUnits{.weights = units.weights};
+}
 
 void add_data_edges(Plan& plan, const ModelGraph& model) {
   IdVector<LayerId, StageId> stage_of(model.layers.size());

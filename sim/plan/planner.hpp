@@ -8,6 +8,7 @@
 #include "sim/config/fields.hpp"
 #include "sim/core/catalog.hpp"
 #include "sim/cost/cost_table.hpp"
+#include "sim/cost/stage_memory.hpp"
 #include "sim/plan/placement.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/plan/plan_spec.hpp"
@@ -21,6 +22,7 @@ struct PlannerInput {
   const PlanSpec& options;
   int micro_batches;     ///< Number in one iteration.
   Placing placing = {};  ///< Where the schedule wants the stages.
+  bool trains = true;    ///< False: stages run forwards alone, and `costs` has no time for anything else.
 };
 
 /// Predictions of a planner about its plan.
@@ -44,11 +46,19 @@ struct PlannerDef {
   Planned (*plan)(const PlannerInput&);
   /// Reads the options that this planner alone has; null if there are none.
   std::shared_ptr<const PlannerOptions> (*read)(const config::Value& checked, const Cluster&) = nullptr;
+  /// Why it plans no run of forwards alone: "the planner 'x' ...". Empty: it plans them too.
+  std::string_view training_alone = {};
 };
 
 namespace planners {
 Catalog<PlannerDef> catalog();
 }
+
+/// The plan of the planner that the options name. InputError for a run of forwards alone that it does not plan.
+Planned make_plan(const PlannerInput&);
+
+/// The part of the memory of layers that stays on a device: without training the weights alone.
+MemoryUnits kept_memory(const PlannerInput&, const MemoryUnits&);
 
 /// The edges that a division of the layers implies: one for each pair of stages with a tensor between them.
 void add_data_edges(Plan&, const ModelGraph&);

@@ -270,6 +270,15 @@ Seconds longer_gather(Seconds by_shape, double dense, const Reduction& r, const 
   return std::max(Seconds{}, gather - std::min(rules.software.data_overlap * gather, forward) - by_shape);
 }
 
+/// A twin has the same parameters, so its devices count as further replicas. In the middle of an odd number of ranks it
+/// is on the same devices.
+StageShape shape_with_twin(const Stage& stage, const Reduction& r) {
+  StageShape shape = stage.shape;
+  if (!r.groups.empty())
+    shape.degrees.replicas *= static_cast<int>(std::ssize(r.groups.front()) / std::ssize(stage.devices()));
+  return shape;
+}
+
 }  // namespace
 
 void price_reductions(Plan& plan, const CostTable& costs) {
@@ -278,8 +287,7 @@ void price_reductions(Plan& plan, const CostTable& costs) {
     const Stage& stage = plan.stage(r.stages.front());
     const DeviceTypeId type = costs.cluster().devices[stage.devices().front()].type;
     if (r.source == ReductionSource::Replicas) {
-      StageShape shape = stage.shape;
-      shape.degrees.replicas *= static_cast<int>(std::ssize(r.stages));  // A twin has the same parameters.
+      const StageShape shape = shape_with_twin(stage, r);
       const DeviceParameters p = device_parameters(shape.layers, shape.degrees, costs.model());
       r.bytes = Bytes{(p.dense + p.experts) * rules.software.gradient_bytes};
       const StageCost cost = stage_cost(costs, shape, type, static_cast<double>(samples_at_once(stage, 0)));
@@ -334,8 +342,7 @@ void cut_into_buckets(Plan& plan, const CostTable& costs, const BucketRule& rule
     // Each pass sums its gradients; what is left are the sums over copies of the divided state.
     if (stage.shape.sums_each_pass() && stage.shape.shard_copies() < 2) continue;
     const DeviceTypeId type = costs.cluster().devices[stage.devices().front()].type;
-    StageShape shape = stage.shape;
-    shape.degrees.replicas *= static_cast<int>(std::ssize(r.stages));  // A twin has the same parameters.
+    const StageShape shape = shape_with_twin(stage, r);
     const DeviceParameters whole = device_parameters(shape.layers, shape.degrees, costs.model());
     const double parameters = whole.dense + whole.experts;
     if (parameters <= 0) continue;

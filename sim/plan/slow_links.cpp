@@ -120,6 +120,14 @@ void lengthen(TimeByClass& pass, const OpCollectives& collectives, StageLinks& l
   pass.data = std::max(pass.data, floors.data - computes);
 }
 
+/// What hides it at its price hides as many seconds of it.
+void lengthen(OpCollective& c, Seconds least_time) {
+  if (least_time <= c.cost) return;
+  const Seconds hidden = (1 - c.exposed) * c.cost;
+  c.exposed = 1 - hidden / least_time;
+  c.cost = least_time;
+}
+
 }  // namespace
 
 void wait_for_slow_links(const Stage& stage, const CostTable& costs, DeviceTypeId type, double samples,
@@ -146,7 +154,7 @@ void wait_for_slow_links(const Stage& stage, const CostTable& costs, DeviceTypeI
   for (OpCollectives* list :
        {&collectives->passes.forward, &collectives->passes.input_gradient, &collectives->passes.weight_gradient,
         &collectives->passes.backward, &collectives->passes.recompute})
-    for (OpCollective& c : *list) c.cost = std::max(c.cost, links.least_time(c));
+    for (OpCollective& c : *list) lengthen(c, links.least_time(c));
   cost.collectives = std::move(collectives);
 }
 

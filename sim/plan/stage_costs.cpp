@@ -19,18 +19,20 @@ void add_sum_in_group(const CostTable& costs, const StageShape& shape, DeviceTyp
 
 }  // namespace
 
-StageCosts stage_costs(const Plan& plan, const CostTable& costs) {
+StageCosts stage_costs(const Plan& plan, const CostTable& costs, const PricingChanges& changes) {
   StageCosts result;
   for (const Stage& stage : plan.stages) {
     std::map<std::pair<DeviceTypeId, std::int64_t>, StageCost> cost_of;  // Key: type and samples; most are equal.
     std::vector<StageCost> replicas;
     for (std::size_t r = 0; r < stage.devices().size(); ++r) {
-      const DeviceTypeId type = costs.cluster().devices[stage.devices()[r]].type;
+      const DeviceId device = stage.devices()[r];
+      const DeviceTypeId type = changes.type_of ? changes.type_of(device) : costs.cluster().devices[device].type;
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       const auto [entry, is_new] = cost_of.try_emplace({type, samples});
       if (is_new) {
         entry->second = stage_cost(costs, stage.shape, type, static_cast<double>(samples));
-        if (costs.rules()) wait_for_slow_links(stage, costs, type, static_cast<double>(samples), entry->second);
+        if (costs.rules() && !changes.equal_links)
+          wait_for_slow_links(stage, costs, type, static_cast<double>(samples), entry->second);
         if (costs.rules() && stage.replicas() == 1 && !stage.twin.valid())
           add_sum_in_group(costs, stage.shape, type, entry->second);
       }

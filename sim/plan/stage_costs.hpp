@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <vector>
@@ -40,7 +41,15 @@ class StageCosts {
   std::vector<std::size_t> first_{0};  ///< [stage]: its first cost, then their number.
 };
 
-StageCosts stage_costs(const Plan&, const CostTable&);
+/// What is priced other than it is. The plan stays where it stands.
+struct PricingChanges {
+  std::function<DeviceTypeId(DeviceId)> type_of = {};  ///< Types of the devices; empty: their own.
+  bool equal_links =
+      false;  ///< Collectives of all stages have the links that prices by shape know: see slow_links.hpp.
+};
+
+/// Prices a plan where it stands: the only function that does.
+StageCosts stage_costs(const Plan&, const CostTable&, const PricingChanges& = {});
 
 /// One cost for every stage, for plans made without a model.
 StageCosts uniform_costs(const Plan&, const StageCost&);

@@ -11,20 +11,20 @@ namespace {
 InstructionKind instruction_kind(OpKind kind) { return static_cast<InstructionKind>(kind); }
 static_assert(static_cast<int>(InstructionKind::Update) == static_cast<int>(OpKind::Update));
 
-Seconds duration(const StageCost& cost, OpKind kind) {
+Seconds duration(const OpTimes& times, OpKind kind) {
   switch (kind) {
     case OpKind::Forward:
-      return cost.forward;
+      return times.forward;
     case OpKind::Backward:
-      return cost.backward;
+      return times.backward;
     case OpKind::InputGradient:
-      return cost.input_gradient;
+      return times.input_gradient;
     case OpKind::WeightGradient:
-      return cost.weight_gradient;
+      return times.weight_gradient;
     case OpKind::Recompute:
-      return cost.recompute;
+      return times.recompute;
     case OpKind::Update:
-      return cost.update;
+      return times.update;
   }
   return {};
 }
@@ -111,8 +111,10 @@ void ProgramWriter::count(const Schedule& schedule) {
   reserve_column(program_.instructions, total);
   reserve_column(program_.first_wait, total + 1);
   program_.first_wait.push_back(0);
-  for (const StageCost& c : costs_.values())
+  for (const StageCost& c : costs_.values()) {
     shares_memory_ = shares_memory_ || (c.update_traffic + c.traffic.forward + c.traffic.weight_gradient).value > 0;
+    op_times_.push_back(times_in_op(c));
+  }
   if (shares_memory_) reserve_column(program_.traffic, total);
   reserve_column(program_.waits, 2 * ops + 3 * messages + 2 * reductions);
   reserve_column(program_.transfers, messages);
@@ -207,24 +209,7 @@ void ProgramWriter::follow(StreamId stream) {
 
 /// Without the collectives that are instructions of their own.
 Seconds ProgramWriter::duration_of(const Op& op, int replica) const {
-  const StageCost& c = cost(op.stage, replica);
-  if (!c.collectives) return duration(c, op.kind);
-  const EachPass<TimeByClass>& compute = c.collectives->compute;
-  switch (op.kind) {
-    case OpKind::Forward:
-      return compute.forward.total();
-    case OpKind::Backward:
-      return compute.backward.total();
-    case OpKind::InputGradient:
-      return compute.input_gradient.total();
-    case OpKind::WeightGradient:
-      return compute.weight_gradient.total();
-    case OpKind::Recompute:
-      return compute.recompute.total();
-    case OpKind::Update:
-      return c.collectives->flows ? c.collectives->update_compute.total() : c.update;
-  }
-  return {};
+  return duration(op_times_[&cost(op.stage, replica) - costs_.values().data()], op.kind);
 }
 
 Instruction ProgramWriter::instruction_of(DeviceId device, const Op& op, int replica, const WeightRead& read) const {

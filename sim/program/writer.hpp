@@ -110,8 +110,9 @@ class ProgramWriter {
   struct Chain {
     std::vector<InstructionId> before, newest;
   };
-  const OpCollectives& collectives_of(const Op&) const;
-  bool hides_exchanges(const Op&, bool in_pair) const;
+  const StageCollectives* collectives_on(StageId, DeviceId) const;
+  const OpCollectives& collectives_of(const Op&, DeviceId) const;
+  bool hides_exchanges(const Op&, DeviceId) const;
   bool is_pair(std::span<const Op>) const;
   double pair_slowdown(DeviceId, std::span<const Op>) const;
   const PlacedCollective& placed(StageId, const OpCollective&);
@@ -166,6 +167,7 @@ class ProgramWriter {
   IdVector<DeviceId, std::vector<InstructionId>> late_;    ///< Collectives that run next to the op after it.
   IdVector<DeviceId, StreamId> group_stream_;
   bool shares_memory_ = false;
+  std::vector<OpTimes> op_times_;  ///< [cost]: the times of its ops as instructions.
   Program program_;
 };
 

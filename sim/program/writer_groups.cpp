@@ -56,9 +56,17 @@ void ProgramWriter::find_leaders() {
   }
 }
 
-const OpCollectives& ProgramWriter::collectives_of(const Op& op) const {
+/// Collectives that are messages move what the first replica has; where collectives have a cost, each replica has its
+/// own.
+const StageCollectives* ProgramWriter::collectives_on(StageId s, DeviceId device) const {
+  const StageCollectives* c = cost(s, 0).collectives.get();
+  if (c == nullptr || c->flows) return c;
+  return cost(s, replica_on(plan_.stage(s), device)).collectives.get();
+}
+
+const OpCollectives& ProgramWriter::collectives_of(const Op& op, DeviceId device) const {
   static const OpCollectives none;
-  const StageCollectives* c = cost(op.stage, 0).collectives.get();
+  const StageCollectives* c = collectives_on(op.stage, device);
   if (c == nullptr) return none;
   switch (op.kind) {
     case OpKind::Forward:
@@ -84,11 +92,11 @@ bool ProgramWriter::is_pair(std::span<const Op> ops) const {
          has([](const Op& op) { return passes_gradient(op.kind); });
 }
 
-bool ProgramWriter::hides_exchanges(const Op& op, bool in_pair) const {
-  const StageCollectives* c = in_pair ? cost(op.stage, 0).collectives.get() : nullptr;
-  return c != nullptr && c->pair_overlap > 0 &&
-         std::any_of(collectives_of(op).begin(), collectives_of(op).end(),
-                     [](const OpCollective& o) { return o.is_exchange(); });
+bool ProgramWriter::hides_exchanges(const Op& op, DeviceId device) const {
+  const StageCollectives* c = collectives_on(op.stage, device);
+  if (c == nullptr || c->pair_overlap <= 0) return false;
+  const OpCollectives& list = collectives_of(op, device);
+  return std::any_of(list.begin(), list.end(), [](const OpCollective& o) { return o.is_exchange(); });
 }
 
 /// Time of the computation of a pair over that of its ops alone. While hidden exchanges run, for H seconds, they take a
@@ -99,11 +107,10 @@ double ProgramWriter::pair_slowdown(DeviceId device, std::span<const Op> ops) co
   double taken = 0;
   for (const Op& op : ops) {
     compute += duration_of(op, replica_on(plan_.stage(op.stage), device));
-    if (!hides_exchanges(op, true)) continue;
-    const StageCollectives& c = *cost(op.stage, 0).collectives;
+    if (!hides_exchanges(op, device)) continue;
+    const StageCollectives& c = *collectives_on(op.stage, device);
     taken = c.taken;
-    for (const OpCollective& one : collectives_of(op))
-      if (one.is_exchange() && !one.parallel) hidden += c.pair_overlap * one.exposed * one.rounds * one.cost;
+    hidden += c.pair_overlap * StageCollectives::exposed_exchanges(collectives_of(op, device));
   }
   if (taken == 0 || compute.value <= 0) return 1;
   return std::min(1 + taken * (hidden / compute), 1 / (1 - taken));
@@ -139,9 +146,10 @@ void ProgramWriter::exchange(std::span<const DeviceId> devices, std::size_t firs
 }
 
 void ProgramWriter::write_collectives(std::span<const DeviceId> devices, const Op& op, bool in_pair, bool hidden) {
-  const bool pair_hides = hides_exchanges(op, in_pair);
-  for (const OpCollective& c : collectives_of(op)) {
-    const double overlap = pair_hides && c.is_exchange() ? cost(op.stage, 0).collectives->pair_overlap : 0;
+  const DeviceId first = devices.front();
+  const bool pair_hides = in_pair && hides_exchanges(op, first);
+  for (const OpCollective& c : collectives_of(op, first)) {
+    const double overlap = pair_hides && c.is_exchange() ? collectives_on(op.stage, first)->pair_overlap : 0;
     const double exposed = (1 - overlap) * c.exposed;
     const double share = hidden ? 1 - exposed : exposed;
     if (share <= 0) continue;
@@ -251,14 +259,16 @@ std::vector<std::int32_t> ProgramWriter::open_group_shapes(const Reduction& redu
   return shapes;
 }
 
-/// A stage and its twin have equal meshes, and their n-th groups have the same parameters.
+/// A stage and its twin have equal meshes, and their n-th groups have the same parameters. In the middle of an odd
+/// number of ranks both are on the same devices, which add up their gradients without messages.
 std::int32_t ProgramWriter::open_sum_shape(const Reduction& reduction, const OpCollective& sum, Bytes bytes) {
   for (const std::vector<DeviceId>& group : reduction.groups) open_collective_streams(group);
   std::vector<DeviceGroup> groups = groups_of(plan_.stage(reduction.stages.front()), sum, options_.node_of);
   for (std::size_t s = 1; s < reduction.stages.size(); ++s) {
     const std::vector<DeviceGroup> more = groups_of(plan_.stage(reduction.stages[s]), sum, options_.node_of);
     for (std::size_t g = 0; g < groups.size(); ++g)
-      groups[g].devices.insert(groups[g].devices.end(), more.at(g).devices.begin(), more.at(g).devices.end());
+      for (const DeviceId d : more.at(g).devices)
+        if (place_of(groups[g].devices, d) < 0) groups[g].devices.push_back(d);
   }
   return add_shape(program_, sum.kind, collective_algorithms::ring, groups, whole_bytes(bytes));
 }

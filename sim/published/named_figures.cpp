@@ -101,7 +101,13 @@ double micro_batch_period(const CompiledExperiment& p, const Outcome& o) {
 }
 
 /// Mean idle time of a device in the first iteration; updates count as work.
-double idle(const CompiledExperiment&, const Outcome& o) { return o.report.makespan.value * o.report.bubble; }
+double idle(const CompiledExperiment&, const Outcome& o) {
+  Seconds idle;
+  double used = 0;
+  for (const DeviceReport& d : o.report.devices)
+    if (d.used) idle += o.report.makespan - d.busy, used += 1;
+  return idle.value / used;
+}
 
 constexpr NamedFigure kMore[] = {
     {"idle_s", false, idle},

@@ -272,9 +272,9 @@ std::string proved_text(const ChoiceTable& t) {
     return fmt::format("{} that could have {} {} not simulated{}", pluralize(t.untried, "other"), better,
                        t.untried == 1 ? "was" : "were", why);
   if (t.cut_short)
-    return fmt::format("no other has {}; {}smaller ones, or on fewer devices, were not all simulated{}", better,
-                       t.unit.is_time() ? "" : "shorter and ", why.empty() ? " (--all)" : why);
-  return fmt::format("no other is {}shorter, smaller or on fewer devices",
+    return fmt::format("no other in this search has {}; {}smaller ones, or on fewer devices, were not all simulated{}",
+                       better, t.unit.is_time() ? "" : "shorter and ", why.empty() ? " (--all)" : why);
+  return fmt::format("no other in this search is {}shorter, smaller or on fewer devices",
                      t.unit.is_time() ? "" : "lower in " + name + ", ");
 }
 

@@ -27,6 +27,9 @@ std::string device_table(const Report& report, const Cluster& cluster, const Tex
   std::vector<DeviceId> used;
   for (const DeviceId d : report.devices.ids())
     if (report.devices[d].used) used.push_back(d);
+  const auto share_of_period = [&](Seconds part) {
+    return share_of_run(report.period.value > 0 ? part / report.period : 0);
+  };
   const std::size_t more = used.size() > kMostDevices ? used.size() - kMostDevices : 0;
   used.resize(used.size() - more);
   using Row = DeviceId;
@@ -34,8 +37,12 @@ std::string device_table(const Report& report, const Cluster& cluster, const Tex
       {{.heading = "device", .width = 6, .align = TextAlign::Left, .widens = true},
        [&](const Row& d) { return cluster.devices[d].name; }},
       {{.heading = "busy", .width = 7}, [&](const Row& d) { return share_of_run(report.devices[d].utilisation); }},
-      {{.heading = "waits for link", .width = 16, .drop_order = 1},
-       [&](const Row& d) { return report.devices[d].exposed; }},
+      {{.heading = "bubble", .width = 9, .drop_order = 1},
+       [&](const Row& d) { return share_of_period(report.devices[d].time.bubble); }},
+      {{.heading = "collectives", .width = 13, .drop_order = 1},
+       [&](const Row& d) { return share_of_period(report.devices[d].time.spent.collectives()); }},
+      {{.heading = "messages", .width = 10, .drop_order = 1},
+       [&](const Row& d) { return share_of_period(report.devices[d].time.spent.messages); }},
       {{.heading = "peak memory", .width = 24}, [&](const Row& d) { return of_capacity(report.devices[d].memory); }},
       {{.heading = "activations", .width = 11, .drop_order = 2},
        [&](const Row& d) { return report.devices[d].memory.activations; }}};

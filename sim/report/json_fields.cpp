@@ -163,7 +163,8 @@ const MapSpec& order_fields() {
           count("micro_batches").optional().doc("Micro-batches of an iteration."),
           number("makespan").optional().doc("Length of the first iteration."),
           number("period").optional().doc("Time of one more iteration, back to back."),
-          number("bubble").optional().doc("Idle share of the first iteration, mean over the ranks."),
+          number("bubble").optional().doc(
+              "Share of a period in which a rank waits for other stages, mean over the ranks."),
           number("bubble_time").optional().doc("Idle time of the busiest rank in the first iteration."),
           number("bubble_ratio_busiest").optional().doc("Idle share of the busiest rank in the first iteration."),
           list("busy", number("time")).optional().doc("Time of computation of each rank in the first iteration."),

@@ -36,8 +36,13 @@ Json setup_json(const RunSetup& s) {
 }
 
 Json idle_json(const IdleTimes& i) {
-  return JsonObject{{"start_up_s", i.start_up.value}, {"input_s", i.input.value},       {"drain_s", i.drain.value},
-                    {"transfer_s", i.transfer.value}, {"receiver_s", i.receiver.value}, {"other_s", i.other.value}};
+  return JsonObject{{"start_up_s", i.start_up.value},
+                    {"input_s", i.input.value},
+                    {"drain_s", i.drain.value},
+                    {"transfer_s", i.exposed.messages.value},
+                    {"collective_s", i.exposed.collectives().value},
+                    {"receiver_s", i.receiver.value},
+                    {"other_s", i.other.value}};
 }
 
 Json device_json(const DeviceReport& d, const Device& device, const DeviceType& type, const Program& program) {
@@ -46,8 +51,9 @@ Json device_json(const DeviceReport& d, const Device& device, const DeviceType& 
                          {"type", type.name},
                          {"used", d.used},
                          {"busy_s", d.busy.value},
-                         {"exposed_communication_s", d.exposed.value},
+                         {"exposed_communication_s", exposed_communication(d.time).value},
                          {"utilisation", d.utilisation},
+                         {"time", main_classes_json(d.time)},
                          {"idle", idle_json(d.idle)},
                          {"energy_J", d.energy.value},
                          {"peak_memory_bytes", m.total.value},
@@ -170,6 +176,8 @@ std::string results_json(const std::string& title, const Program& program, const
                          {"drains", report.drains},
                          {"drain_every", program.drain_every},
                          {"bubble", report.bubble},
+                         {"fill", report.fill},
+                         {"drain", report.drain},
                          {"steady_bubble", report.steady_bubble},
                          {"throughput_samples_per_s", report.throughput},
                          {"energy_J", report.energy.value},
@@ -182,6 +190,7 @@ std::string results_json(const std::string& title, const Program& program, const
     if (cluster.devices.contains(d))
       json["devices"].push_back(device_json(report.devices[d], cluster.devices[d], cluster.type_of(d), program));
   json["links"] = links_json(program, timeline, report, cluster);
+  if (const std::string note = unrouted_collectives_text(program); !note.empty()) json["links_note"] = note;
   for (const Change& change : cluster.changes) json["changes"].push_back(to_text(change, cluster));
   if (!cluster.changes.empty()) json["change_times"] = change_times(cluster);
   if (cluster.jitter.max_fraction > 0) json["jitter_most"] = cluster.jitter.max_fraction;
@@ -197,8 +206,8 @@ std::string results_json(const std::string& title, const Program& program, const
   if (report.economics) json["economics"] = economics_json(*report.economics);
   if (program.group > 1) json["devices_per_group"] = program.group;
   if (report.interval) json["interval"] = interval_json(*report.interval);
-  if (report.classes) json["time"] = classes_json(*report.classes);
-  if (report.classes) json["passes"] = passes_json(program);
+  if (timeline.instruction_times) json["time"] = classes_json(report.time);
+  if (timeline.instruction_times && !program.parts.empty()) json["passes"] = passes_json(program);
   if (!report.diagnosis.findings.empty()) json["diagnosis"] = diagnosis_json(report.diagnosis);
   if (!report.diagnosis.not_simulated.empty()) json["diagnosis_note"] = report.diagnosis.not_simulated;
   if (!timeline.instruction_times) json["not_timed"] = "instructions, so nothing within an iteration";

@@ -52,6 +52,19 @@ MemoryUse memory_use(const Program& program, const Cluster& cluster, Instruction
   return {cluster.devices[device].memory, program.traffic[id] / 2};
 }
 
+std::string unrouted_collectives_text(const Program& program) {
+  const auto in_ops = [](const StageParts& stage) {
+    const LayerPasses& p = stage.passes;
+    return (p.forward.collectives() + p.backward.collectives() + p.weight_gradient.collectives() +
+            stage.update.collectives())
+               .value > 0;
+  };
+  const bool unrouted = std::any_of(program.parts.begin(), program.parts.end(), in_ops) ||
+                        std::any_of(program.collective_shapes.begin(), program.collective_shapes.end(),
+                                    [](const CollectiveShape& shape) { return shape.phases == 0; });
+  return unrouted ? "without collectives, which run.collectives: flows counts" : "";
+}
+
 std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, const Cluster& cluster,
                                           const Report& report, int parts) {
   std::vector<std::vector<double>> use(report.links.size(), std::vector<double>(parts, 0));

@@ -28,9 +28,7 @@ class Measurement {
     critical_path();
     stop_point();
     report_.rates = device_rates(p_, report_.throughput);
-    const IdVector<DeviceId, IdleTimes> idle = idle_times(p_, t_);
-    report_.classes = time_classes(p_, t_, idle);
-    for (const DeviceId d : idle.ids()) report_.devices[d].idle = idle[d];
+    if (p_.size() > 0) classes();
     stop_point();
     const MemoryHistory memory(p_, t_);
     for (const DeviceId d : report_.devices.ids())
@@ -46,13 +44,13 @@ class Measurement {
     if (report_.period.value > 0) report_.throughput = p_.mini_batch / report_.period.value;
     links();
     report_.instruction_times = false;
-    report_.bubble = report_.steady_bubble = report_.energy.value = unknown;
+    report_.bubble = report_.fill = report_.drain = report_.steady_bubble = report_.energy.value = unknown;
     report_.critical_compute = report_.critical_transfer = report_.critical_wait = {unknown};
     for (DeviceReport& d : report_.devices) {
       if (!d.used) continue;
-      d.busy = d.exposed = {unknown};
+      d.busy = {unknown};
       d.utilisation = d.energy.value = d.memory.total.value = unknown;
-      d.idle = {d.busy, d.busy, d.busy, d.busy, d.busy, d.busy, d.busy};
+      d.idle.start_up = d.idle.input = d.idle.drain = d.idle.receiver = d.idle.other = d.idle.exposed.messages = d.busy;
     }
     return std::move(report_);
   }
@@ -82,9 +80,10 @@ class Measurement {
       last[k] = std::max(last[k], last[k - 1]);
     }
     begin_ = first.front() == kInfinity ? 0 : first.front();
-    report_.makespan = {last.front() - begin_};
+    first_ = periods_ = {begin_, last.front()};
+    report_.makespan = report_.period = {first_.length()};
     report_.length = {last.back() - begin_};
-    report_.period = last.size() < 2 ? report_.makespan : one_more(last, apart);
+    if (last.size() > 1) set_period(last, apart);
   }
 
   /// Whether it is a collective inside an op, which may begin before the computation.
@@ -92,13 +91,27 @@ class Measurement {
     return i.kind == InstructionKind::Collective && p_.collective(i).op != 0;
   }
 
-  Seconds one_more(const std::vector<double>& last, bool apart) const {
-    const std::size_t every = p_.drain_every;
-    if (every > 1 && last.size() >= 2 * every) {
-      const std::size_t end = last.size() / every * every - 1;
-      return {(last[end] - last[end - every]) / static_cast<double>(every)};
+  /// The iterations that stand for all, and what one more costs. Simulated iterations that stand apart are alike, so
+  /// the last one suffices; while the cluster changes they differ, so the mean of all after the first counts. Where
+  /// iterations overlap, nothing follows the last one and the first ones still fill the pipeline, so the mean over the
+  /// second half of the others counts.
+  void set_period(const std::vector<double>& last, bool apart) {
+    std::size_t to = last.size() - 1, from = 0;
+    if (const std::size_t every = p_.drain_every; every > 1 && last.size() >= 2 * every) {
+      to = last.size() / every * every - 1;
+      from = to - every;
+    } else if (!measured() && apart) {
+      if (cluster_.changes.empty() && cluster_.jitter.max_fraction <= 0) from = to - 1;
+    } else if (!measured()) {
+      if (to > 1) --to;
+      from = std::min(to - 1, (to + 1) / 2);
+    } else {
+      report_.period = median_step(last);
+      periods_ = {last.front(), last.back()};
+      return;
     }
-    return measured() ? median_step(last) : slope(last, apart);
+    periods_ = {last[from], last[to]};
+    report_.period = {periods_.length() / static_cast<double>(to - from)};
   }
 
   /// Real iterations are never alike, and the first warms up.
@@ -110,34 +123,22 @@ class Measurement {
     return {steps[steps.size() / 2]};
   }
 
-  /// What one more iteration costs. Iterations that stand apart are alike, so the last one suffices; while the cluster
-  /// changes they differ, so the mean of all after the first counts. Where iterations overlap, nothing follows the last
-  /// one and the first ones still fill the pipeline, so the mean over the second half of the others counts.
-  Seconds slope(const std::vector<double>& last, bool apart) const {
-    const bool alike = cluster_.changes.empty() && cluster_.jitter.max_fraction <= 0;
-    const std::size_t k = last.size() - (!apart && last.size() > 2 ? 2 : 1);
-    const std::size_t from = apart ? (alike ? k - 1 : 0) : std::min(k - 1, (k + 1) / 2);
-    return {(last[k] - last[from]) / static_cast<double>(k - from)};
-  }
-
-  /// Work of every device, and the part of its waiting that messages under way explain.
+  /// What each device is busy with: its ops, and the collectives of its ops that it does not compute next to. Whether
+  /// these are a part of the op or instructions of their own makes no difference.
   void computing() {
-    IdVector<DeviceId, double> total(report_.devices.size(), 0), warm(total), previous(report_.devices.size(), begin_);
-    inside_.assign(report_.devices.size(), 0);
-    const double until = begin_ + report_.makespan.value;
+    IdVector<DeviceId, double> total(report_.devices.size(), 0), warm(total),
+        counted(report_.devices.size(), -kInfinity);
     for (const InstructionId n : p_.instructions.ids()) {
       const Instruction& i = p_.at(n);
-      if (!i.is_compute()) continue;
+      const bool waits = begins_op(i) && !p_.collective(i).hidden;
+      if (!i.is_compute() && !waits) continue;
       const DeviceId d = i.device;
-      total[d] += t_.end[n] - t_.start[n];
-      if (p_.iteration_of(i) > 0) warm[d] += t_.end[n] - t_.start[n];
-      inside_[d] += std::max(0.0, std::min(t_.end[n], until) - t_.start[n]);
-      report_.devices[d].used = true;
-      if (p_.iteration_of(i) == 0) {
-        report_.devices[d].busy += Seconds{t_.end[n] - t_.start[n]};
-        report_.devices[d].exposed += on_the_wire(n, previous[d]);
-      }
-      previous[d] = t_.end[n];
+      const double took =
+          waits ? std::max(0.0, t_.end[n] - std::max(t_.start[n], counted[d])) : t_.end[n] - t_.start[n];
+      if (waits) counted[d] = std::max(counted[d], t_.end[n]);
+      total[d] += took;
+      (p_.iteration_of(i) > 0 ? warm[d] : report_.devices[d].busy.value) += took;
+      report_.devices[d].used |= i.is_compute();
     }
     for (const double w : warm) warm_ = std::max(warm_, w / std::max(1, p_.iterations - 1));
     const double length = report_.length.value;
@@ -152,40 +153,37 @@ class Measurement {
     }
   }
 
-  /// How long any message that instruction n waits for is under way between `from` and its start.
-  Seconds on_the_wire(InstructionId n, double from) {
-    spans_.clear();
-    for (const InstructionId w : p_.waits_for(n)) {
-      const Instruction& i = p_.at(w);
-      if (i.is_compute()) continue;
-      const bool received = i.kind == InstructionKind::Receive;
-      const InstructionId begins = received ? p_.transfer(i).send : w;
-      spans_.emplace_back(std::max(start(begins), from), std::min(end(w), t_.start[n]));
-    }
-    std::sort(spans_.begin(), spans_.end());
-    double total = 0;
-    for (const auto& [begins, ends] : spans_) {
-      total += std::max(0.0, ends - std::max(begins, from));
-      from = std::max(from, ends);
-    }
-    return {total};
-  }
-
   void summary() {
-    double busy = 0, busiest = 0, used = 0;
-    for (const DeviceId d : report_.devices.ids()) {
-      const DeviceReport& r = report_.devices[d];
-      used += r.used;
-      busy += report_.drains ? r.busy.value : inside_[d];
-      busiest = std::max(busiest, r.busy.value);
-    }
+    double busiest = 0;
+    for (const DeviceReport& r : report_.devices) busiest = std::max(busiest, r.busy.value);
     // No iteration can follow another sooner than the busiest device is through with it.
     if (p_.iterations > 1 && !measured()) report_.period = std::max(report_.period, Seconds{busiest});
-    const double makespan = report_.makespan.value, period = report_.period.value;
-    if (makespan > 0) report_.bubble = 1 - busy / (makespan * used);
+    const double period = report_.period.value;
     if (measured() && p_.iterations > 1) busiest = warm_;
     if (period > 0) report_.steady_bubble = 1 - busiest / period;
     if (period > 0) report_.throughput = p_.mini_batch / period;
+  }
+
+  /// Where the time goes, of each device and as a mean over the used ones.
+  void classes() {
+    const TimeSpan spans[] = {whole_run(p_, t_), first_, periods_};
+    const std::vector<IdVector<DeviceId, IdleTimes>> idle = idle_times(p_, t_, spans);
+    const IdVector<DeviceId, TimeClasses> times = time_classes(p_, t_, idle[2], periods_, report_.period);
+    double used = 0;
+    for (const DeviceReport& r : report_.devices) used += r.used;
+    for (const DeviceId d : report_.devices.ids()) {
+      DeviceReport& r = report_.devices[d];
+      r.idle = idle[0][d];
+      if (!r.used) continue;
+      r.time = times[d];
+      report_.time.spent += (1 / used) * r.time.spent;
+      report_.time.bubble += (1 / used) * r.time.bubble;
+      report_.time.unexplained += (1 / used) * r.time.unexplained;
+      if (first_.length() <= 0) continue;
+      report_.fill += idle[1][d].start_up.value / (used * first_.length());
+      report_.drain += idle[1][d].drain.value / (used * first_.length());
+    }
+    if (report_.period.value > 0) report_.bubble = report_.time.bubble / report_.period;
   }
 
   void links() {
@@ -263,9 +261,9 @@ class Measurement {
   const Timeline& t_;
   const Cluster& cluster_;
   double begin_ = 0;
-  double warm_ = 0;                    ///< Work of the busiest device in an iteration, without the first iteration.
-  IdVector<DeviceId, double> inside_;  ///< Work within the makespan, of any iteration.
-  std::vector<std::pair<double, double>> spans_;
+  double warm_ = 0;   ///< Work of the busiest device in an iteration, without the first iteration.
+  TimeSpan first_;    ///< The first iteration.
+  TimeSpan periods_;  ///< The iterations that stand for all.
   Report report_;
 };
 

@@ -27,10 +27,10 @@ struct MemoryPeak {
 
 struct DeviceReport {
   bool used = false;       ///< Any stage runs here; what follows is zero otherwise, and totals leave it out.
-  Seconds busy;            ///< Computing, in the first iteration.
-  Seconds exposed;         ///< Idle in the first iteration while what it waits for is on the wire.
-  double utilisation = 0;  ///< Share of the whole run in which it computes.
-  IdleTimes idle;          ///< The rest of the whole run.
+  Seconds busy;            ///< In ops and in collectives of its ops, in the first iteration.
+  double utilisation = 0;  ///< Share of the whole run in which it is busy.
+  TimeClasses time;        ///< Where its time goes in one period.
+  IdleTimes idle;          ///< What it waits for in the whole run, outside of ops.
   MemoryPeak memory;
   Joules energy;
 };
@@ -54,13 +54,16 @@ struct Report {
   Seconds length;                 ///< Time of the whole run, all iterations.
   bool instruction_times = true;  ///< Otherwise only iterations were timed, and what is within them is NaN.
   bool drains = true;             ///< Every device is through with an iteration before it starts the next.
-  double bubble = 0;              ///< Idle share of the compute streams within the makespan, mean over used devices.
-  double steady_bubble = 0;       ///< 1 - busiest device's work in an iteration / period.
-  double throughput = 0;          ///< Samples per second at the period.
-  Joules energy;                  ///< Zero when the cluster gives no power figures.
+  /// Where the time of a period goes, mean over the used devices. It sums to the period.
+  TimeClasses time;
+  double bubble = 0;         ///< Its share that is waiting for other stages: TimeClasses::bubble.
+  double fill = 0;           ///< Share of the first iteration in which the pipeline fills, mean over the used devices.
+  double drain = 0;          ///< Share of the first iteration in which it drains.
+  double steady_bubble = 0;  ///< Share of a period in which the busiest device is not busy.
+  double throughput = 0;     ///< Samples per second at the period.
+  Joules energy;             ///< Zero when the cluster gives no power figures.
   IdVector<DeviceId, DeviceReport> devices;
   std::vector<LinkReport> links;               ///< Busiest first; only links with traffic.
-  std::optional<TimeClasses> classes;          ///< Where the time goes, as far as the costs know.
   std::optional<DeviceRates> rates;            ///< What one device does at the period.
   std::optional<PredictionInterval> interval;  ///< The interval of predicted times; the caller of run() adds it.
   std::optional<Economics> economics;          ///< Time and cost of a training; run() adds it.

@@ -27,8 +27,11 @@ const std::vector<FileColumn>& time_columns() {
                             "of this size; unknown: 0 in CSV, null in JSON.")),
       word_column("lower_bound_reason", "What gives lower_bound_s."),
       number_column("throughput_samples_per_s", "samples/s", "Samples per second at the period."),
-      number_column("bubble", "", "Idle share of the first iteration, mean over the devices that have a stage."),
-      number_column("steady_bubble", "", "One minus the share of a period in which the busiest device computes."),
+      number_column(
+          "bubble", "",
+          "Share of a period in which a device waits for other stages, mean over the devices that have a stage."),
+      number_column("steady_bubble", "",
+                    "Share of a period in which the busiest device is neither in an op nor in a collective of one."),
       number_column("search_s", "s", "Wall-clock time of the planner's search."),
       whole_column("states", "States that the planner's search visited."),
   };

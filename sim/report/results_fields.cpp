@@ -49,7 +49,8 @@ const MapSpec& idle_fields() {
       .title = "Idle time of a device by its cause.",
       .fields = {amount("start_up_s").doc("Waiting for input while the pipeline fills."),
                  amount("input_s").doc("Waiting for a computation on another device, between fill and drain."),
-                 amount("transfer_s").doc("Waiting for a message that was under way."),
+                 amount("transfer_s").doc("Waiting for a message on the wire."),
+                 amount("collective_s").optional().doc("Waiting for a collective of the device on the wire."),
                  amount("receiver_s").doc("Waiting for a receiver to take its message."),
                  amount("drain_s").doc("Waiting while the pipeline empties."),
                  amount("other_s").doc("Waiting for nothing that the program describes.")}};
@@ -62,11 +63,11 @@ const MapSpec& device_fields() {
       .title = "A device of the cluster.",
       .fields = {text("name").doc("Name of the device."), text("type").doc("Name of its device type."),
                  boolean("used").doc("Whether it has a stage."),
-                 amount("busy_s").doc("Seconds of computation in the first iteration."),
+                 amount("busy_s").doc("Seconds of the first iteration in ops and in collectives of these ops."),
                  amount("exposed_communication_s")
-                     .doc("Seconds in the first iteration in which it waits for a message under way."),
-                 number("utilisation").doc("Share of the whole run in which it computes."),
-                 map("idle", idle_fields()).doc("Idle time of the whole run by cause."),
+                     .doc("Seconds of a period in which it waits for its collectives and messages on the wire."),
+                 number("utilisation").doc("Share of the whole run in ops and in collectives of these ops."),
+                 main_classes_field(), map("idle", idle_fields()).doc("Idle time of the whole run by cause."),
                  amount("energy_J").doc("Energy of the run in joules."),
                  amount("peak_memory_bytes").doc("Most memory at one time."),
                  amount("memory_capacity_bytes").doc("Memory of the device; 0 where it is not known."),
@@ -214,20 +215,30 @@ const MapSpec& results_fields() {
           count("iterations").doc("Iterations of the run."),
           count("instructions").doc("Instructions of the program."),
           amount("makespan_s").doc("Length of the first iteration in seconds."),
-          amount("period_s").doc("Median time from the end of an iteration to the end of the next, without the first."),
+          amount("period_s")
+              .doc("Time of one more iteration, back to back: from the last end of an iteration to that of the next. "
+                   "Simulated: of the last "
+                   "iteration, or the mean of several where iterations overlap or differ. Measured: the median without "
+                   "the first."),
           amount("length_s").doc("Length of the whole run in seconds."),
           boolean("fits").doc("Whether no device needs more memory than it has."),
           boolean("drains").doc("Whether the pipeline empties between iterations."),
           count("drain_every")
               .optional()
               .doc("Iterations between two drains of the pipeline; 0: none before the end. Earlier versions lack it."),
-          number("bubble").doc("Idle share of the first iteration, mean over the devices that have a stage."),
-          number("steady_bubble").doc("One minus the share of a period in which the busiest device computes."),
+          number("bubble").doc(
+              "Share of a period in which a device waits for other stages, mean over the devices that have a stage."),
+          number("fill").optional().doc(
+              "Share of the first iteration in which the pipeline fills, mean over the devices that have a stage."),
+          number("drain").optional().doc("The same in which it drains."),
+          number("steady_bubble")
+              .doc("Share of a period in which the busiest device is neither in an op nor in a collective of one."),
           amount("throughput_samples_per_s").doc("Samples per second at the period."),
           amount("energy_J").doc("Energy of the run in joules."),
           map("critical_path", critical_path_fields()).doc("Critical path of the run."),
           list("devices", map("device", device_fields())).positional().doc("Devices of the cluster."),
           list("links", map("link", link_fields())).positional().doc("Links that are used."),
+          text("links_note").optional().doc("What their traffic leaves out."),
           list("changes", text("change")).optional().doc("Changes of the cluster over time, as text."),
           list("change_times", map("change", change_fields())).optional().doc("The same as times."),
           amount("jitter_most").optional().doc("Largest random deviation of an instruction, as a share of its time."),

@@ -165,7 +165,7 @@ Table printed(const ScheduleTable& table) {
        [&](const Row& r) { return TableCell(r.period.value, to_text(r.period, table.interval)); }},
       {{.key = result_column("bubble"), .heading = "bubble", .width = 6, .drop_order = 1},
        [](const Row& r) { return TableCell(r.bubble, share_text(r.bubble)); }},
-      {{.key = result_column("steady_bubble"), .heading = "steady", .width = 6, .drop_order = 4},
+      {{.key = result_column("steady_bubble"), .heading = "busiest idle", .width = 12, .drop_order = 4},
        [](const Row& r) { return TableCell(r.steady_bubble, share_text(r.steady_bubble)); }},
       {{.key = result_column("peak_memory_bytes"), .heading = "memory", .width = 9}, &Row::memory},
       {{.key = result_column("fullest_device")}, &Row::fullest},

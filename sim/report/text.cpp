@@ -7,6 +7,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/report/device_table.hpp"
+#include "sim/report/link_use.hpp"
 
 namespace stagecraft {
 namespace {
@@ -18,27 +19,18 @@ std::string row(std::string_view name, const std::string& value, const std::stri
 /// Rounding must not print -0.0 %.
 std::string percent(double share) { return fmt::format("{:.1f} %", std::abs(share) < 5e-4 ? 0.0 : 100 * share); }
 
-/// Why devices do not compute: shares of the whole run, mean over used devices, the largest first.
-std::string idle_text(const Report& report) {
-  using IdleShare = std::pair<const char*, Seconds IdleTimes::*>;
-  constexpr IdleShare kParts[] = {{"start-up", &IdleTimes::start_up},    {"drain", &IdleTimes::drain},
-                                  {"input", &IdleTimes::input},          {"transfers", &IdleTimes::transfer},
-                                  {"no receiver", &IdleTimes::receiver}, {"other", &IdleTimes::other}};
-  double whole = 0, total = 0;
-  for (const DeviceReport& d : report.devices) whole += d.used ? report.length.value : 0;
-  std::vector<std::pair<double, const char*>> shares;
-  for (const auto& [name, part] : kParts) {
-    double sum = 0;
-    for (const DeviceReport& d : report.devices) sum += (d.idle.*part).value;
-    total += sum;
-    if (whole > 0 && sum / whole >= 5e-4) shares.emplace_back(sum / whole, name);
-  }
-  if (shares.empty()) return {};
-  std::stable_sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::string causes;
-  for (const auto& [share, name] : shares)
-    causes += fmt::format("{}{} {}", causes.empty() ? "" : ", ", name, percent(share));
-  return row("idle", percent(total / whole), "of the whole run, mean of the devices: " + causes);
+/// The bubble of a period, and what the first iteration has of it because the pipeline fills and drains.
+std::string bubble_text(const Report& report, const Cluster& cluster) {
+  std::string note = "of a period, mean of the devices: they wait for other stages";
+  if (report.fill + report.drain >= 5e-4)
+    note += fmt::format("; the first iteration fills for {} and drains for {}", percent(report.fill),
+                        percent(report.drain));
+  const auto busiest = std::max_element(report.devices.begin(), report.devices.end(),
+                                        [](const DeviceReport& a, const DeviceReport& b) { return a.busy < b.busy; });
+  const DeviceId device{busiest - report.devices.begin()};
+  return row("bubble", percent(report.bubble), note) +
+         row("busiest idle", percent(report.steady_bubble),
+             fmt::format("of a period, {}: the busiest device", cluster.devices[device].name));
 }
 
 std::string critical_path_text(const Report& report) {
@@ -123,13 +115,11 @@ std::string summary_text(const Program& program, const Report& report, const Clu
                 program.group_sizes.empty() ? "each device below stands for one group"
                                             : "at most; each device below stands for one group");
   if (report.interval) text += row("interval", half_width_text(*report.interval), to_text(*report.interval));
-  if (report.classes) text += row("time", "", "of the whole run, mean of the devices: " + to_text(*report.classes));
   if (!report.instruction_times)
     return text + row("not timed", "", "instructions, so nothing within an iteration (run.gpu.timing: off)");
-  text += row("bubble", percent(report.bubble),
-              fmt::format("of the first iteration, mean of the devices; {} of the period on the busiest device",
-                          percent(report.steady_bubble)));
-  text += idle_text(report);
+  text += row("time", "",
+              "of a period, mean of the devices: " + to_text(report.time, /*has_software=*/!program.parts.empty()));
+  text += bubble_text(report, cluster);
   if (fullest != report.devices.end()) {
     const auto d = fullest - report.devices.begin();
     const MemoryPeak& m = fullest->memory;
@@ -140,8 +130,10 @@ std::string summary_text(const Program& program, const Report& report, const Clu
   }
   if (!report.links.empty()) {
     const LinkReport& l = report.links.front();
-    text += row(measured ? "busiest link, planned" : "busiest link", percent(l.utilisation),
-                fmt::format("{}, {} in all", cluster.links[l.link].name, to_text(l.traffic)));
+    text +=
+        row(measured ? "busiest link, planned" : "busiest link", percent(l.utilisation),
+            fmt::format("{}, {} in all{}", cluster.links[l.link].name, to_text(l.traffic),
+                        unrouted_collectives_text(program).empty() ? "" : "; " + unrouted_collectives_text(program)));
   }
   if (report.energy.value > 0)
     text += row("energy", to_text(report.energy), fmt::format("in {}", to_text(report.length)));

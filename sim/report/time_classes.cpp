@@ -12,76 +12,12 @@ namespace stagecraft {
 
 namespace {
 
-Seconds TimeByClass::*class_of(Purpose purpose) {
-  switch (purpose) {
-    case Purpose::TensorActivation:
-      return &TimeByClass::tensor;
-    case Purpose::ContextActivation:
-      return &TimeByClass::context;
-    case Purpose::ExpertActivation:
-      return &TimeByClass::expert;
-    case Purpose::GradientSum:
-    case Purpose::TiedGradientSum:
-    case Purpose::ParameterGather:
-      break;
-  }
-  return &TimeByClass::data;
-}
-
-/// What devices compute, in the order of time.
-class BusyTimes {
- public:
-  BusyTimes(const Program& program, const Timeline& timeline) : busy_(program.devices) {
-    for (const InstructionId n : program.instructions.ids()) {
-      const Instruction& i = program.at(n);
-      if (!i.is_compute()) continue;
-      std::vector<Interval>& list = busy_[i.device];
-      const double before = list.empty() ? 0 : list.back().before + list.back().end - list.back().start;
-      list.push_back({timeline.start[n], timeline.end[n], before});
-    }
-  }
-
-  /// How long a device has computed until then.
-  double until(DeviceId device, double time) const {
-    const std::vector<Interval>& list = busy_[device];
-    const auto after =
-        std::partition_point(list.begin(), list.end(), [&](const Interval& i) { return i.start < time; });
-    if (after == list.begin()) return 0;
-    const Interval& last = *std::prev(after);
-    return last.before + std::min(time, last.end) - last.start;
-  }
-
- private:
-  struct Interval {
-    double start, end;
-    double before;  ///< The sum of all earlier ones.
-  };
-  IdVector<DeviceId, std::vector<Interval>> busy_;
-};
-
-/// The collectives that nothing hides, while their device does not compute. What runs at the same time counts once.
-IdVector<DeviceId, TimeByClass> exposed_collectives(const Program& program, const Timeline& timeline) {
-  const BusyTimes busy(program, timeline);
-  IdVector<DeviceId, TimeByClass> times(program.devices);
-  IdVector<DeviceId, double> counted(program.devices, -kInfinity);
-  for (const InstructionId n : program.instructions.ids()) {
-    const Instruction& i = program.at(n);
-    if (i.kind != InstructionKind::Collective || program.collective(i).hidden) continue;
-    const double from = std::max(timeline.start[n], counted[i.device]), to = timeline.end[n];
-    if (to <= from) continue;
-    const double computed = busy.until(i.device, to) - busy.until(i.device, from);
-    times[i.device].*class_of(program.collective(i).purpose) += Seconds{std::max(0.0, to - from - computed)};
-    counted[i.device] = to;
-  }
-  return times;
-}
-
 /// Where the time of an op went that was planned so. What it took longer than planned went into computation, because
 /// its collectives are as fast on a slow device.
-TimeByClass spent_in(const TimeByClass& planned, Seconds lasted) {
+TimeByClass spent_in(const TimeByClass& planned, Seconds lasted, InstructionKind kind) {
   if (planned.total().value <= 0) {
     TimeByClass unplanned;
-    unplanned.other = lasted;
+    (kind == InstructionKind::Update ? unplanned.optimizer : unplanned.other) = lasted;
     return unplanned;
   }
   const Seconds computed = planned.total() - planned.collectives();
@@ -92,44 +28,44 @@ TimeByClass spent_in(const TimeByClass& planned, Seconds lasted) {
   return spent;
 }
 
-/// Time before the first op, in which collectives of the op may run. Idle times begin with the op.
-Seconds lead_in(const Program& program, const Timeline& timeline) {
-  double first = kInfinity, first_op = kInfinity;
-  for (const InstructionId n : program.instructions.ids()) {
-    first = std::min(first, timeline.start[n]);
-    if (program.at(n).is_compute()) first_op = std::min(first_op, timeline.start[n]);
-  }
-  return Seconds{first_op - first};
-}
-
 }  // namespace
 
-std::optional<TimeClasses> time_classes(const Program& program, const Timeline& timeline,
-                                        const IdVector<DeviceId, IdleTimes>& idle) {
-  if (program.parts.empty() || !timeline.instruction_times || program.size() == 0) return {};
-  TimeClasses classes;
-  IdVector<DeviceId, bool> used(program.devices, false);
+IdVector<DeviceId, TimeClasses> time_classes(const Program& program, const Timeline& timeline,
+                                             const IdVector<DeviceId, IdleTimes>& idle, const TimeSpan& span,
+                                             Seconds period) {
+  static const TimeByClass unknown;
+  IdVector<DeviceId, TimeClasses> devices(program.devices);
+  const double scale = span.length() > 0 ? period.value / span.length() : 0;
   for (const InstructionId n : program.instructions.ids()) {
     const Instruction& i = program.at(n);
-    if (!i.is_compute()) continue;
+    const double inside = i.is_compute() ? span.overlap(timeline.start[n], timeline.end[n]) : 0;
+    if (inside <= 0) continue;
     const double lasted = timeline.end[n] - timeline.start[n];
-    used[i.device] = true;
-    classes.spent += spent_in(program.parts[i.stage].parts(i.kind), Seconds{lasted});
+    const TimeByClass& planned = program.parts.empty() ? unknown : program.parts[i.stage].parts(i.kind);
+    devices[i.device].spent += scale * (inside / lasted) * spent_in(planned, Seconds{lasted}, i.kind);
   }
-  const IdVector<DeviceId, TimeByClass> exposed = exposed_collectives(program, timeline);
-  const Seconds before = lead_in(program, timeline);
-  Seconds waiting;
-  for (const DeviceId d : used.ids()) {
-    if (!used[d]) continue;
-    const Seconds messages = idle[d].transfer - idle[d].collective;
-    classes.spent += exposed[d];
-    classes.spent.messages += messages;
-    waiting += before + idle[d].total() - exposed[d].total() - messages;
+  for (const DeviceId d : devices.ids()) {
+    devices[d].spent += scale * idle[d].exposed;
+    devices[d].bubble = scale * idle[d].bubble();
+    devices[d].unexplained = scale * idle[d].other;
   }
-  const double share = 1.0 / static_cast<double>(std::count(used.begin(), used.end(), true));
-  classes.spent = share * classes.spent;
-  classes.bubble = share * waiting;
-  classes.length = classes.spent.total() + classes.bubble;
+  return devices;
+}
+
+std::span<const MainTimeClass> main_time_classes() {
+  using T = TimeClasses;
+  static constexpr MainTimeClass classes[] = {
+      {"compute", "compute_s", "Forward and backward.", [](const T& t) { return t.compute(); }},
+      {"exposed collectives", "exposed_collectives_s",
+       "Waiting for collectives of the device itself that are on the wire.",
+       [](const T& t) { return t.spent.collectives(); }},
+      {"exposed messages", "exposed_messages_s", "Waiting for messages between stages that are on the wire.",
+       [](const T& t) { return t.spent.messages; }},
+      {"bubble", "bubble_s", "Waiting for other stages, with nothing on the wire for the device.",
+       [](const T& t) { return t.bubble; }},
+      {"optimizer", "optimizer_s", "Updates of the weights.", [](const T& t) { return t.spent.optimizer; }},
+      {"unexplained", "unexplained_s", "Waiting for nothing that the program knows.",
+       [](const T& t) { return t.unexplained; }}};
   return classes;
 }
 
@@ -149,15 +85,20 @@ std::string_view class_name(Purpose purpose) {
   return "other";
 }
 
-std::string to_text(const TimeClasses& c) {
+std::string to_text(const TimeClasses& c, bool has_software) {
   std::vector<std::pair<Seconds, std::string_view>> parts;
-  for (const TimeClass& one : time_class_list()) parts.emplace_back(c.spent.*one.part, one.name);
-  parts.emplace_back(c.bubble, "waiting for stages");
+  if (has_software) {
+    for (const TimeClass& one : time_class_list()) parts.emplace_back(c.spent.*one.part, one.name);
+    parts.emplace_back(c.bubble, "bubble");
+    parts.emplace_back(c.unexplained, "unexplained");
+  } else {
+    for (const MainTimeClass& one : main_time_classes()) parts.emplace_back(one.seconds(c), one.name);
+  }
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
   for (const auto& [time, name] : parts)
-    if (time / c.length >= 5e-4)
-      text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", name, 100 * (time / c.length));
+    if (time / c.total() >= 5e-4)
+      text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", name, 100 * (time / c.total()));
   return text;
 }
 
@@ -165,6 +106,13 @@ Json classes_json(const TimeClasses& classes) {
   Json json = JsonObject{};
   for (const TimeClass& c : time_class_list()) json[std::string(c.key)] = (classes.spent.*c.part).value;
   json["bubble_s"] = classes.bubble.value;
+  json["unexplained_s"] = classes.unexplained.value;
+  return json;
+}
+
+Json main_classes_json(const TimeClasses& classes) {
+  Json json = JsonObject{};
+  for (const MainTimeClass& c : main_time_classes()) json[std::string(c.key)] = c.seconds(classes).value;
   return json;
 }
 
@@ -177,10 +125,12 @@ constexpr std::pair<std::string_view, InstructionKind> kPasses[] = {
     {"weight_gradient", InstructionKind::WeightGradient},
     {"update", InstructionKind::Update}};
 
+config::Field seconds(std::string key) { return config::real(std::move(key), 0, kInfinity); }
+
 std::vector<config::Field> class_fields() {
   std::vector<config::Field> fields;
   for (const TimeClass& c : time_class_list())
-    fields.push_back(config::real(std::string(c.key), 0, kInfinity).doc(std::string(c.contents)));
+    fields.push_back(seconds(std::string(c.key)).doc(std::string(c.contents)));
   return fields;
 }
 
@@ -201,15 +151,27 @@ Json passes_json(const Program& program) {
 config::Field classes_field() {
   using namespace config;
   static const MapSpec spec = [] {
-    MapSpec map_spec{
-        .title =
-            "Where the time of the whole run goes, mean over the devices with instructions; what is hidden "
-            "does not count. The parts sum to the length of the run.",
-        .fields = class_fields()};
-    map_spec.fields.push_back(real("bubble_s", 0, kInfinity).doc("Waiting for other stages: the rest of the run."));
+    MapSpec map_spec{.title =
+                         "Where the time of one period goes, mean over the devices with instructions; what is hidden "
+                         "does not count. The parts sum to the period.",
+                     .fields = class_fields()};
+    map_spec.fields.push_back(seconds("bubble_s").doc("Waiting for other stages, with nothing on the wire."));
+    map_spec.fields.push_back(seconds("unexplained_s").optional().doc("Waiting for nothing that the program knows."));
     return map_spec;
   }();
-  return map("time", spec).optional().doc("Where the time goes, with `software`.");
+  return map("time", spec).optional().doc("Where the time of a period goes, finely divided with `software`.");
+}
+
+config::Field main_classes_field() {
+  using namespace config;
+  static const MapSpec spec = [] {
+    MapSpec map_spec{.title = "Where the time of the device goes in one period. The parts sum to the period.",
+                     .fields = {}};
+    for (const MainTimeClass& c : main_time_classes())
+      map_spec.fields.push_back(seconds(std::string(c.key)).doc(std::string(c.contents)));
+    return map_spec;
+  }();
+  return map("time", spec).optional();
 }
 
 config::Field passes_field() {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "sim/config/fields.hpp"
 #include "sim/core/json.hpp"
@@ -11,17 +13,31 @@
 
 namespace stagecraft {
 
-/// Where the time of a whole run goes, on the mean of the devices with instructions. What nothing hides counts; what
-/// runs next to computation is not in it.
+/// Where the time of a device goes in one period. Every moment belongs to one class, so the classes sum to the period.
 struct TimeClasses {
-  TimeByClass spent;  ///< `data` has the sums of gradients, for which updates wait.
-  Seconds bubble;     ///< The rest of the run: waiting for other stages, and for nothing that is on the wire.
-  Seconds length;     ///< The sum of all.
+  TimeByClass spent;    ///< Computation and optimizer; exposed collectives by axis; exposed messages.
+  Seconds bubble;       ///< Waiting for other stages: the pipeline fills or drains, or another stage still computes.
+  Seconds unexplained;  ///< Waiting for nothing that the program knows.
+
+  Seconds compute() const { return spent.kernels() + spent.launches; }
+  Seconds total() const { return spent.total() + bubble + unexplained; }
 };
 
-/// `idle` is what each device waits for. Nothing where the program does not tell classes apart, or the run did not time
-/// instructions. The classes of an op have the shares of its time that were planned.
-std::optional<TimeClasses> time_classes(const Program&, const Timeline&, const IdVector<DeviceId, IdleTimes>& idle);
+/// What a device waits for on the wire.
+inline Seconds exposed_communication(const TimeClasses& c) { return c.spent.collectives() + c.spent.messages; }
+
+/// One of the few classes of time that people compare: its name in text and in files, and what it contains.
+struct MainTimeClass {
+  std::string_view name, key, contents;
+  Seconds (*seconds)(const TimeClasses&);
+};
+/// They sum to the period as well.
+std::span<const MainTimeClass> main_time_classes();
+
+/// The classes of each device in a part of the run, scaled to one period. `idle` is what each device waits for in this
+/// part. The classes of an op have the shares of its time that were planned. All zero for a device without ops.
+IdVector<DeviceId, TimeClasses> time_classes(const Program&, const Timeline&, const IdVector<DeviceId, IdleTimes>& idle,
+                                             const TimeSpan&, Seconds period);
 
 /// Rates for one device, at the period of a run.
 struct DeviceRates {
@@ -34,16 +50,20 @@ struct DeviceRates {
 
 std::optional<DeviceRates> device_rates(const Program&, double samples_per_second);
 
-/// "products 61.2 %, tensor 12.0 %, ...": the largest first.
 /// The class of time in which a collective counts: "tensor", "data".
 std::string_view class_name(Purpose);
-std::string to_text(const TimeClasses&);
+/// "products 61.2 %, tensor 12.0 %, bubble 9.1 %": the largest first. Without software: "compute", and the other main
+/// classes.
+std::string to_text(const TimeClasses&, bool has_software);
 
-/// Members such as `products_s`, and `bubble_s`. They sum to the length of the run.
+/// Members such as `products_s`, and `bubble_s`. They sum to the period.
 Json classes_json(const TimeClasses&);
+/// Members such as `compute_s`, `exposed_collectives_s` and `bubble_s`. They sum to the period.
+Json main_classes_json(const TimeClasses&);
 /// The planned time of each pass of each stage by class.
 Json passes_json(const Program&);
 config::Field classes_field();
+config::Field main_classes_field();
 config::Field passes_field();
 
 }  // namespace stagecraft

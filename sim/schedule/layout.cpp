@@ -60,6 +60,44 @@ Schedule empty_schedule(const Plan& plan) {
   return schedule;
 }
 
+RankedPlan on_ranks(const Plan& plan) {
+  RankedPlan result{plan, {}, {}};
+  const IdVector<DeviceId, RankId> rank_of = ranks_of(plan);
+  IdVector<RankId, int> number(rank_of.size(), -1);
+  for (const StageId s : plan.stages.ids()) {
+    std::vector<DeviceId> devices;
+    for (const DeviceId device : plan.stage(s).devices()) {
+      int& rank = number[rank_of[device]];
+      if (rank < 0) {
+        rank = static_cast<int>(result.devices.size());
+        result.devices.push_back(device);
+        result.stages.emplace_back();
+      }
+      std::vector<StageId>& stages = result.stages[static_cast<std::size_t>(rank)];
+      if (!stages.empty() && stages.back() == s) continue;  // Another device of the rank.
+      stages.push_back(s);
+      devices.push_back(DeviceId{rank});
+    }
+    Stage& stage = result.plan.stages[s];
+    stage.shape.degrees = {};  // An order is for one device of each group.
+    stage.place_on(devices);
+  }
+  result.plan.reductions = derive_reductions(result.plan);  // The order has no updates, so ties do not matter.
+  return result;
+}
+
+Schedule first_iteration(const Schedule& schedule, const RankedPlan& ranked) {
+  Schedule one;
+  for (const DeviceId device : ranked.devices) {
+    std::vector<Op> ops = schedule.row(device);
+    std::erase_if(ops, [&](const Op& op) {
+      return op.kind == OpKind::Update || op.micro >= ranked.plan.micro_batches(op.stage);
+    });
+    one.ranks.push_back(std::move(ops));
+  }
+  return one;
+}
+
 Layout layout_of(const Plan& plan, const Placing& placing, std::string_view schedule) {
   require_chain(plan, placing, schedule);
   const int ranks = count_ranks(plan, placing, schedule);

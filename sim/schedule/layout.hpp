@@ -23,6 +23,18 @@ Schedule empty_schedule(const Plan&);
 /// The ranks of a plan. InputError when its stages are not placed as the schedule needs them.
 Layout layout_of(const Plan&, const Placing&, std::string_view schedule);
 
+/// A plan as an order from outside of it has it, such as a CSV file or a function: each pipeline rank that has stages
+/// is one device, numbered in the order of the first stages. Devices without a stage are no ranks there.
+struct RankedPlan {
+  Plan plan;
+  std::vector<DeviceId> devices;             ///< [rank] The first of its devices in the plan that it was made of.
+  std::vector<std::vector<StageId>> stages;  ///< [rank]
+};
+RankedPlan on_ranks(const Plan&);
+
+/// One iteration of an order, without updates: a row for each of these ranks.
+Schedule first_iteration(const Schedule&, const RankedPlan&);
+
 /// Appends the ops of one rank, which has a stage for each chunk.
 class RankOps {
  public:

@@ -42,15 +42,41 @@ class LocalCheck {
                        schedule_.device_count())});
     for (int d = 0; d < schedule_.device_count(); ++d) check_row(d);
     // An op that never runs is the cause where others come too early; where ops are wrong themselves, it is a result.
-    if (std::all_of(problems_.begin(), problems_.end(), [](const ScheduleProblem& p) { return p.level > 2; })) {
+    const bool only_order =
+        std::all_of(problems_.begin(), problems_.end(), [](const ScheduleProblem& p) { return p.level > 2; });
+    name_missing();
+    if (only_order) {
       const std::vector<ScheduleProblem> later = std::exchange(problems_, {});
       find_missing();
-      for (const ScheduleProblem& p : later) add(p);
+      for (const ScheduleProblem& p : later)
+        if (p.level > 2) add(p);
     }
     return std::move(problems_);
   }
 
  private:
+  /// A problem of an op that comes too early, and the op of the same piece that it needs.
+  struct Early {
+    std::size_t problem, piece;
+    Op needed;
+  };
+
+  /// An op does not come too early where the op that it needs never runs: that one is missing.
+  void name_missing() {
+    std::vector<std::string> named;
+    std::vector<std::size_t> repeated;
+    for (const Early& early : early_) {
+      if (seen_[early.piece] & bit(early.needed.kind)) continue;
+      ScheduleProblem& p = problems_[early.problem];
+      const std::string needed = to_text(early.needed), key = fmt::format("{} {}", p.rank, needed);
+      if (std::find(named.begin(), named.end(), key) != named.end()) repeated.push_back(early.problem);
+      named.push_back(key);
+      p = {"missing", 2, p.rank, -1, needed, fmt::format("{} never runs, and {} needs it", needed, p.op)};
+    }
+    for (std::size_t i = repeated.size(); i-- > 0;)
+      problems_.erase(problems_.begin() + static_cast<std::ptrdiff_t>(repeated[i]));
+  }
+
   static int bit(OpKind kind) { return 1 << static_cast<int>(kind); }
   bool full() const { return problems_.size() >= options_.max_problems; }
   void add(ScheduleProblem p) {
@@ -103,7 +129,7 @@ class LocalCheck {
       }
       if (ends_backward(op.kind)) ++finished_[op.stage.value];
       if (options_.slices > 1) slice(op, replica, bad);
-      piece(op, seen_[index_.index(op.stage, op.micro, replica)], bad);
+      piece(op, index_.index(op.stage, op.micro, replica), bad);
     }
     for (const Op& op : ops)
       if (op.stage.valid() && op.stage.value < plan_.stage_count())
@@ -144,11 +170,14 @@ class LocalCheck {
   }
 
   template <class Bad>
-  static void piece(const Op& op, std::uint8_t& seen, const Bad& bad) {
+  void piece(const Op& op, std::size_t number, const Bad& bad) {
+    std::uint8_t& seen = seen_[number];
     const auto has = [&](OpKind kind) { return (seen & bit(kind)) != 0; };
     const auto text = [&](OpKind kind) { return to_text(Op{kind, false, op.stage, op.micro}); };
     const auto before = [&](OpKind needed) {
-      if (!has(needed)) bad("local-order", 3, fmt::format("{} comes before {}", to_text(op), text(needed)));
+      if (has(needed)) return;
+      if (!full()) early_.push_back({problems_.size(), number, {needed, false, op.stage, op.micro}});
+      bad("local-order", 3, fmt::format("{} comes before {}", to_text(op), text(needed)));
     };
     if (has(op.kind)) bad("duplicate", 2, fmt::format("{} runs twice", to_text(op)));
     switch (op.kind) {
@@ -214,6 +243,7 @@ class LocalCheck {
   std::vector<int> finished_, updated_;                      ///< [stage], on the current rank: backwards, updates.
   IdVector<StageId, std::vector<const Reduction*>> shared_;  ///< The reductions of several stages.
   std::vector<ScheduleProblem> problems_;
+  std::vector<Early> early_;
 };
 
 /// An op of a group, and its place in the row.

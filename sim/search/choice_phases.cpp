@@ -70,6 +70,15 @@ int ChoiceSearch::count_untried() {
     ++count;
     if (task.variant) least_bound_ = std::min(least_bound_, task.amount);
   }
+  int large = 0;
+  for (const SearchTask& task : large_) {
+    reasons_.add_bound(task.variant->device_types, task.amount);
+    if (!may_be_better(task.amount)) continue;
+    ++large;
+    least_bound_ = std::min(least_bound_, task.amount);
+  }
+  if (large > 0)
+    reasons_.note(fmt::format("{} with more instructions than a search simulates", pluralize(large, "plan")));
   int orders = 0;
   for (const SearchTask& task : orders_) {
     const Candidate* plan = task.combination.candidate.get();
@@ -83,7 +92,7 @@ int ChoiceSearch::count_untried() {
     reasons_.note(
         fmt::format("no order was searched for on {} that could have shorter ones", pluralize(orders, "other plan")));
   if (best_) least_bound_ = std::min(least_bound_, best_->amount);
-  return count + orders;
+  return count + large + orders;
 }
 
 void ChoiceSearch::find_front() {

@@ -204,7 +204,10 @@ void ChoiceSearch::take_in(int number, const TaskResult& result) {
 
 void ChoiceSearch::take_in_plan(const SearchTask& task, const TaskResult& result) {
   ++table_.plans;
-  table_.cut_short |= result.too_large_to_simulate;
+  if (result.too_large_to_simulate) {
+    table_.cut_short = true;
+    large_.push_back(task);
+  }
   if (!result.candidate) return;
   const Candidate& c = *result.candidate;
   if (!c.bound.fits) {

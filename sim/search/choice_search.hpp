@@ -101,6 +101,7 @@ class ChoiceSearch {
   std::vector<SearchTask> tasks_;
   TaskQueue plans_, trials_;
   std::vector<int> aside_;          ///< Tasks that cannot be better than the best.
+  std::vector<SearchTask> large_;   ///< Plans with too many instructions to simulate.
   std::vector<SearchTask> orders_;  ///< One for each plan.
   std::set<const Candidate*> ordered_plans_, untried_orders_;
   std::map<const Candidate*, double> best_of_plan_;  ///< Its smallest amount.

@@ -17,6 +17,7 @@
 #include "sim/search/choice_search.hpp"
 #include "sim/search/parallel_tasks.hpp"
 #include "sim/search/replay.hpp"
+#include "sim/search/untried.hpp"
 
 namespace stagecraft {
 namespace {
@@ -193,13 +194,8 @@ void ChoiceSearch::finish() {
   }
   for (const auto& [name, why] : refused_)
     if (!ran_.contains(name)) table_.refused.emplace_back(name, why);
-  if (variants_.limited) reasons_.note("micro-batches so small that there are more than 32 for each stage");
-  if (!variants_.numbers_of_devices.empty()) {
-    std::vector<std::string> numbers;
-    for (const int n : variants_.numbers_of_devices) numbers.push_back(std::to_string(n));
-    reasons_.note("other numbers of devices than " + join(numbers, " and "));
-  }
-  if (variants_.skips_stages_of_one_rank) reasons_.note("several stages on a single rank, which Megatron-LM refuses");
+  for (const std::string& phrase : untried_plans(configured_, variants_)) reasons_.note(phrase);
+  for (const std::string& phrase : untried_orders(policies_)) reasons_.note(phrase);
   table_.reasons = reasons_.lines(table_, runner_.parts().explanation());
 }
 

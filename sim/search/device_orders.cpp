@@ -45,6 +45,23 @@ std::vector<DeviceId> nearest_next(const Cluster& cluster, bool& uneven) {
   return order;
 }
 
+/// Whether the ways between all pairs of devices are equal: in both directions as fast, as far and over as many links.
+bool have_equal_ways(const Cluster& cluster) {
+  const Router router(cluster);
+  std::optional<Route> first;
+  for (const DeviceId a : cluster.devices.ids())
+    for (const DeviceId b : cluster.devices.ids()) {
+      if (a == b) continue;
+      const std::optional<Route> route = router.route(a, b);
+      if (!route) return false;
+      if (!first) first = route;
+      if (route->bandwidth != first->bandwidth || route->latency != first->latency ||
+          route->hops.size() != first->hops.size())
+        return false;
+    }
+  return true;
+}
+
 }  // namespace
 
 DeviceOrders::DeviceOrders(const Cluster& cluster) {
@@ -65,6 +82,7 @@ DeviceOrders::DeviceOrders(const Cluster& cluster) {
                far = links.find(DeviceId{0}, DeviceId{cluster.devices.size() - 1});
     uneven_ = near && far && near->bandwidth.value > far->bandwidth.value;
   }
+  alike_ = types_.size() == 1 && cluster.devices.size() <= kMostOrdered && have_equal_ways(cluster);
   if (!std::is_sorted(near_.begin(), near_.end())) return;
   near_.clear();  // It is the order of the cluster.
 }

@@ -18,11 +18,17 @@ class DeviceOrders {
   /// of a rank are far apart and its neighbors near.
   std::vector<std::vector<DeviceId>> lists(int ranks, int each) const;
 
+  /// Whether any devices in any order are as good as any others: they have one type, and all pairs equal ways between
+  /// them.
+  bool are_alike() const { return alike_; }
+  /// Whether lists() leaves out lists that could be better.
+  bool skips_some() const { return !alike_ && fastest_.size() > 2; }
+
  private:
   std::vector<DeviceId> fastest_;             ///< Highest peak first.
   std::vector<std::vector<DeviceId>> types_;  ///< Devices of each type, the fastest type first.
   std::vector<DeviceId> near_;                ///< Each next device is the nearest to the one before; empty: all are.
-  bool uneven_ = false;
+  bool uneven_ = false, alike_ = false;
 };
 
 }  // namespace stagecraft

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/override.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/plan/group.hpp"
@@ -27,6 +28,24 @@ constexpr double kSmallPlan = 2e5;  // Instructions of a simulation whose plan i
 /// The synthesised schedule goes with any placement, and has options that say which.
 bool is_placed(const PlanVariant& v, const SchedulingPolicy& policy) {
   return policy.schedule->name == "synthesised" && v.placement != Placement::Linear;
+}
+
+/// The options of the scenario's own schedule, but for where the stages lie; none for another schedule.
+std::vector<config::Member> own_options(const ScheduleDef& def, const ScheduleSpec& configured) {
+  return &def == configured.def ? options_without_placement(configured) : std::vector<config::Member>();
+}
+
+/// The options of a policy's schedule that are not at their defaults.
+std::vector<config::Member> schedule_options(const PlanVariant& v, const SchedulingPolicy& policy,
+                                             const ScheduleSpec& configured) {
+  std::vector<config::Member> options = own_options(*policy.schedule, configured);
+  if (!is_placed(v, policy)) return options;
+  const auto add = [&](const char* key, std::string value) {
+    options.push_back({key, {}, config::Value::scalar(std::move(value), {})});
+  };
+  add("placement", std::string(to_text(v.placement)));
+  add("chunks", fmt::format("{}", std::max(2, v.chunks)));
+  return options;
 }
 
 void describe(const PlannedExperiment& p, const PlanVariant& v, const NetworkParts& parts, Choice& c) {
@@ -66,7 +85,8 @@ CombinationRunner::CombinationRunner(const Experiment& configured, const std::ve
     Experiment e = variant_of(configured_);
     e.run.lowering.iterations = iterations_;
     try {
-      ordered_.emplace_back(policy, with_order(e, schedule_spec(*policy.schedule), weights_spec(policy.weights)));
+      const ScheduleSpec schedule = schedule_spec(*policy.schedule, own_options(*policy.schedule, e.schedule));
+      ordered_.emplace_back(policy, with_order(e, schedule, weights_spec(policy.weights)));
     } catch (const InputError& problem) {
       refused_.emplace_back(policy.schedule->name, problem.problems().front().message);
     }
@@ -83,13 +103,8 @@ const CombinationRunner::OrderedExperiment* CombinationRunner::find(const Schedu
 Experiment CombinationRunner::experiment_of(const Combination& c) const {
   const PlanVariant& v = c.candidate->variant;
   Experiment e = find(c.policy)->second;
-  if (is_placed(v, c.policy)) {
-    const auto option = [](const char* key, std::string value) {
-      return config::Member{key, {}, config::Value::scalar(std::move(value), {})};
-    };
-    e.schedule = schedule_spec(*c.policy.schedule, {option("placement", std::string(to_text(v.placement))),
-                                                    option("chunks", fmt::format("{}", std::max(2, v.chunks)))});
-  }
+  if (is_placed(v, c.policy))
+    e.schedule = schedule_spec(*c.policy.schedule, schedule_options(v, c.policy, configured_.schedule));
   e.plan = v.plan;
   e.run.micro_batches = v.micro_batches;
   return e;
@@ -97,11 +112,13 @@ Experiment CombinationRunner::experiment_of(const Combination& c) const {
 
 std::vector<std::string> CombinationRunner::sets_of(const Combination& c) const {
   const PlanVariant& v = c.candidate->variant;
+  std::string options;
+  for (const config::Member& m : schedule_options(v, c.policy, configured_.schedule))
+    options += fmt::format(", {}: {}", m.key, config::to_set_text(m.value));
   const std::string_view name = c.policy.schedule->name;
   return {"plan=" + to_text(v.plan, *configured_.cluster),
-          is_placed(v, c.policy) ? fmt::format("run.schedule={{name: {}, placement: {}, chunks: {}}}", name,
-                                               to_text(v.placement), std::max(2, v.chunks))
-                                 : fmt::format("run.schedule={}", name),
+          options.empty() ? fmt::format("run.schedule={}", name)
+                          : fmt::format("run.schedule={{name: {}{}}}", name, options),
           fmt::format("run.micro_batches={}", v.micro_batches), "weights=" + c.policy.weights};
 }
 

@@ -70,16 +70,9 @@ bool splits_backward(const Schedule& schedule) {
   });
 }
 
-/// What no plan of such micro-batches beats on these devices; nothing if one of them cannot run some layer.
 void set_least(const CompiledExperiment& c, bounds::BoundCache& cache, PlanRow& row) {
-  const Experiment& e = c.experiment;
-  const bool trains = e.schedule.def->trains;
-  const bounds::BoundQuery question{
-      *e.costs, devices_to_use(e.plan, *e.cluster), c.plan.mini_batch / e.run.micro_batches, e.run.micro_batches,
-      trains,   splits_backward(c.schedule)};
   try {
-    const bool flushes = trains && e.weights.policy->name == "flush";
-    const bounds::Bound bound = cache.best(question, bounds::kind_of(c.plan, flushes));
+    const bounds::Bound& bound = time_bound(c, cache);
     row.time_bound = bound.each;
     row.time_bound_reason = bound.reason;
   } catch (const InputError&) {
@@ -93,7 +86,7 @@ Experiment with_planner(const std::string& name, const Experiment& configured, i
   Experiment e = variant_of(configured);
   e.run.lowering.iterations = std::max(e.run.lowering.iterations, kFewestIterations);
   if (&def != configured.plan.planner) e.plan = plan_spec_for(def, configured.plan, own_devices, *configured.cluster);
-  if (name == "layerpipe" && configured.schedule.def->name != name)
+  if (name == "layerpipe" && configured.schedule.has_gradients() && configured.schedule.def->name != name)
     e = with_order(e, schedule_spec(get_from(schedules::catalog(), "schedule", name)), e.weights);
   return e;
 }
@@ -182,6 +175,18 @@ PlanRow row_of(const std::string& name, PlanComparison& comparison) {
 }
 
 }  // namespace
+
+const bounds::Bound& time_bound(const CompiledExperiment& c, bounds::BoundCache& cache) {
+  const Experiment& e = c.experiment;
+  const bool trains = e.schedule.def->trains, flushes = trains && e.weights.policy->name == "flush";
+  return cache.best({.costs = *e.costs,
+                     .devices = devices_to_use(e.plan, *e.cluster),
+                     .micro_batch = c.plan.mini_batch / e.run.micro_batches,
+                     .micro_batches = e.run.micro_batches,
+                     .trains = trains,
+                     .split_backward = splits_backward(c.schedule)},
+                    bounds::kind_of(c.plan, flushes));
+}
 
 PlanTable compare_plans(const Experiment& configured, const PlanTableOptions& asked, PlansByPlanner* plans) {
   if (get_from(backends::catalog(), "backend", asked.backend).clock != Clock::Simulated)

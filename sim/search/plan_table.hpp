@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/experiment/run.hpp"
+#include "sim/plan/bounds.hpp"
 #include "sim/report/plan_table.hpp"
 
 namespace stagecraft {
@@ -16,6 +17,10 @@ struct PlanTableOptions {
   bool show = false;              ///< The plans too.
   int replay = 0;                 ///< Rows to be played again on `fluid`.
 };
+
+/// What no plan of such micro-batches beats on the devices that the experiment may use. InputError if one of them
+/// cannot run some layer. The result belongs to the cache.
+const bounds::Bound& time_bound(const CompiledExperiment&, bounds::BoundCache&);
 
 /// Every planner on the model, the cluster and the micro-batches of an experiment, with the options that it shares
 /// with the planner there, each simulated with the schedule there. What has no plan, or one that cannot run, is a row

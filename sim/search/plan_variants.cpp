@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "sim/core/stop_point.hpp"
 #include "sim/plan/bounds.hpp"
 #include "sim/search/device_orders.hpp"
@@ -15,10 +17,11 @@ namespace stagecraft {
 namespace {
 
 constexpr int kMostStates = 200'000, kMostSteps = 5'000'000;  // A planner takes a fraction of a second.
-constexpr int kRowsOfContext = 4096;   // Fewest rows of a sequence on a device of a context group.
-constexpr int kMostMicroBatches = 32;  // For each rank, or the scenario's own number; more hide little.
-constexpr int kEveryCount = 32;        // On at most 32 devices every number of stages and replicas is tried.
-constexpr int kMostChunks = 4;         // Stages on a rank; more have more messages than they save.
+constexpr int kRowsOfContext = 4096;            // Fewest rows of a sequence on a device of a context group.
+constexpr int kMostMicroBatches = 32;           // For each rank, or the scenario's own number; more hide little.
+constexpr int kEveryCount = 32;                 // On at most 32 devices every number of stages and replicas is tried.
+constexpr int kMostChunks = 4;                  // Stages on a rank; more have more messages than they save.
+constexpr int kSamples[] = {1, 2, 3, 4, 6, 8};  // Samples of a replica in a micro-batch, with groups.
 
 /// Numbers of ranks or replicas: all up to kEveryCount, then those that divide the devices, powers of two, and `limit`.
 std::vector<int> counts_up_to(int limit, int devices) {
@@ -48,10 +51,10 @@ bool is_tried(const PlannerDef& def) {
          def.name != "brute";
 }
 
-/// Limits the search of a planner that has such an option.
+/// Limits the search of a planner that has such an option, unless the scenario says how long it may be.
 void limit_effort(PlanSpec& spec) {
-  if (spec.planner->fields->find("states")) spec.effort = kMostStates;
-  if (spec.planner->fields->find("steps")) spec.effort = kMostSteps;
+  for (const auto& [field, limit] : {std::pair("states", kMostStates), std::pair("steps", kMostSteps)})
+    if (spec.planner->fields->find(field) && spec.source->at(field).origin == "default") spec.effort = limit;
 }
 
 /// A placement, and for both directions the schedule that divides the micro-batches.
@@ -88,9 +91,8 @@ class VariantMaker {
         samples_(configured.plan.mini_batch),
         layers_(static_cast<int>(configured.model().layers.size())),
         devices_(static_cast<int>(configured.cluster().devices.size())),
-        recomputations_(recomputations(configured.model())),
         placements_(placements_of(schedules)),
-        balanced_(default_plan_spec(get_from(planners::catalog(), "planner", "balanced"), configured.cluster())),
+        balanced_(kept_options(get_from(planners::catalog(), "planner", "balanced"))),
         orders_(configured.cluster()),
         work_(configured) {}
 
@@ -101,6 +103,7 @@ class VariantMaker {
       chains();
       for (const PlannerDef* def : planners::catalog())
         if (is_tried(*def)) plans_of(*def);
+      if (orders_.skips_some()) made_.left_out.insert("other orders and subsets of the devices");
     }
     std::stable_sort(made_.list.begin(), made_.list.end(),
                      [](const PlanVariant& a, const PlanVariant& b) { return a.amount < b.amount; });
@@ -108,6 +111,23 @@ class VariantMaker {
   }
 
  private:
+  /// The options of the scenario's plan that the search does not vary, for a planner.
+  PlanSpec kept_options(const PlannerDef& def) const {
+    PlanSpec spec = plan_spec_for(def, configured_.experiment.plan, 1, configured_.cluster(),
+                                  {"stages", "replicas", "placement", "micro_batch_size", "recompute", "devices"});
+    spec.stages.reset();
+    spec.group = {.expert_tensor = spec.group.expert_tensor};
+    spec.sharding = StateSharding::None;  // `within` and `reshard` stay for the states that have them.
+    return spec;
+  }
+
+  /// These kinds, and the scenario's own.
+  std::vector<Recomputation> with_own_kind(std::vector<Recomputation> kinds) const {
+    const std::optional<Recomputation>& written = configured_.experiment.plan.recompute;
+    if (written && std::find(kinds.begin(), kinds.end(), *written) == kinds.end()) kinds.push_back(*written);
+    return kinds;
+  }
+
   /// Numbers of stages on a rank.
   std::vector<int> chunks_in(const PlacementChoice& where, int ranks) {
     if (where.placement == Placement::Linear || where.placement == Placement::Bidirectional) return {1};
@@ -115,11 +135,16 @@ class VariantMaker {
     // and weights while another computes. Megatron-LM's interleaved schedule needs two ranks (megatron/training's
     // validate_args).
     const CostRules* rules = configured_.experiment.rules.get();
-    if (ranks == 1 && !rules) return {2};
+    if (ranks == 1 && !rules) {
+      if (layers_ > 2) made_.left_out.insert("more than 2 stages on a single rank");
+      return {2};
+    }
     if (ranks == 1 && is_megatron(rules)) {
-      made_.skips_stages_of_one_rank = true;
+      made_.left_out.insert("several stages on a single rank, which Megatron-LM refuses");
       return {};
     }
+    if (where.placement != Placement::V && kMostChunks * ranks < layers_)
+      made_.left_out.insert(fmt::format("more than {} stages on a rank", kMostChunks));
     std::vector<int> list;
     for (int chunks = 2; chunks <= kMostChunks && chunks * ranks <= layers_; ++chunks)
       if (chunks == 2 || where.placement == Placement::Loop || (where.placement == Placement::Wave && chunks % 2 == 0))
@@ -129,22 +154,33 @@ class VariantMaker {
 
   bool too_many(int micro_batches, int ranks) {
     const bool too_many = micro_batches > std::max(configured_.experiment.run.micro_batches, kMostMicroBatches * ranks);
-    made_.limited |= too_many;
+    if (too_many) made_.left_out.insert("micro-batches so small that there are more than 32 for each stage");
     return too_many;
+  }
+
+  bool takes_turns() const { return balanced_.share == Share::MicroBatches; }
+
+  /// Whether replicas can divide micro-batches of this number of samples, or these micro-batches.
+  bool can_share(int replicas, int size) const {
+    if (takes_turns()) return (samples_ / size) % replicas == 0;
+    return size >= replicas && (!configured_.experiment.plan.per_replica || size % replicas == 0);
   }
 
   void chains() {
     const std::vector<int> sizes = divisors_of(samples_);
+    const std::vector<Recomputation> kinds = with_own_kind(recomputations(configured_.model()));
+    if (devices_ > kEveryCount)
+      made_.left_out.insert(fmt::format(
+          "numbers of stages and of replicas above 8 that neither divide {} nor are powers of two", devices_));
     for (const int ranks : counts_up_to(std::min(devices_, layers_), devices_))
       for (const int replicas : counts_up_to(std::min(devices_ / ranks, samples_), devices_))
         for (const std::vector<DeviceId>& devices : orders_.lists(ranks, replicas))
           for (const int size : sizes) {
-            if (size < replicas || too_many(samples_ / size, ranks)) continue;
-            if (configured_.experiment.plan.per_replica && size % replicas != 0) continue;
+            if (!can_share(replicas, size) || too_many(samples_ / size, ranks)) continue;
             PlanSpec spec = balanced_;
             spec.replicas = replicas;
             spec.devices = devices;
-            placed(std::move(spec), ranks, size, recomputations_);
+            placed(std::move(spec), ranks, size, kinds);
           }
   }
 
@@ -165,13 +201,10 @@ class VariantMaker {
   /// where fewer devices can be better, of other numbers of them.
   void groups() {
     divisions_of({}, devices_);
-    made_.numbers_of_devices = {devices_};
-    for (const std::vector<DeviceId>& part : parts_.different_parts()) {
+    for (const std::vector<DeviceId>& part : parts_.different_parts())
       divisions_of(part, static_cast<int>(part.size()));
-      made_.numbers_of_devices.insert(static_cast<int>(part.size()));
-    }
+    if (!orders_.are_alike()) made_.left_out.insert("other orders and subsets of the devices");
     if (objective_.is_time()) return;
-    made_.numbers_of_devices.clear();
     std::map<DeviceTypeId, std::vector<DeviceId>> types;
     for (const DeviceId d : configured_.cluster().devices.ids())
       types[configured_.cluster().devices[d].type].push_back(d);
@@ -195,8 +228,9 @@ class VariantMaker {
       for (const int context : powers_of_two_up_to(most_context))
         for (const int expert : powers_of_two_up_to(experts))
           for (const int ranks : divisors_of(count / (tensor * context))) {
-            Degrees d{
-                .replicas = count / (tensor * context * ranks), .context = context, .tensor = tensor, .expert = expert};
+            Degrees d = balanced_.group;
+            d.replicas = count / (tensor * context * ranks);
+            d.context = context, d.tensor = tensor, d.expert = expert;
             d.sequence = tensor > 1;
             if (d.replicas == 0 || d.devices() * ranks != count || d.devices() % expert != 0) continue;
             if (experts > 1 && expert == 1 && tensor > 1) continue;  // Experts are divided before products are.
@@ -205,15 +239,22 @@ class VariantMaker {
   }
 
   void group_stages(const Degrees& degrees, int ranks, const std::vector<DeviceId>& part) {
-    const std::vector<Recomputation> kinds{Recomputation::None, Recomputation::Selective, Recomputation::Layers};
-    for (const int each : {1, 2, 3, 4, 6, 8}) {
-      const std::int64_t size = std::int64_t{each} * degrees.replicas;
-      if (size > samples_ || samples_ % size != 0) continue;
+    const std::vector<Recomputation> kinds =
+        with_own_kind({Recomputation::None, Recomputation::Selective, Recomputation::Layers});
+    for (const int each : divisors_of(samples_)) {
+      const std::int64_t size = std::int64_t{each} * (takes_turns() ? 1 : degrees.replicas);
+      if (size > samples_ || samples_ % size != 0 || !can_share(degrees.replicas, static_cast<int>(size))) continue;
+      if (std::find(std::begin(kSamples), std::end(kSamples), each) == std::end(kSamples)) {
+        made_.left_out.insert("other numbers of samples for each replica than 1, 2, 3, 4, 6 and 8");
+        continue;
+      }
       for (const StateSharding sharding : shardings_of(degrees)) {
         PlanSpec spec = balanced_;
         spec.group = degrees;
         spec.replicas = degrees.replicas;
         spec.sharding = sharding;
+        if (sharding == StateSharding::None) spec.shard_within = 0;
+        if (sharding != StateSharding::Weights) spec.reshard.reset();
         if (!part.empty()) spec.devices = part;
         placed(std::move(spec), ranks, static_cast<int>(size), kinds);
       }
@@ -230,10 +271,16 @@ class VariantMaker {
     const auto is_linear = [](const PlacementChoice& c) { return c.placement == Placement::Linear; };
     if (std::none_of(placements_.begin(), placements_.end(), is_linear) || !def.fields->find("micro_batch_size"))
       return;
-    PlanSpec spec = default_plan_spec(def, configured_.cluster());
+    PlanSpec spec;
+    try {
+      spec = kept_options(def);
+    } catch (const InputError& e) {
+      made_.left_out.insert(fmt::format("the planner {} ({})", def.name, e.problems().front().message));
+      return;
+    }
     limit_effort(spec);
     for (const int size : divisors_of(samples_))
-      for (const Recomputation recompute : recomputations_) {
+      for (const Recomputation recompute : recomputations(configured_.model())) {
         if (recompute != Recomputation::None && !def.fields->find("recompute")) continue;
         if (too_many(samples_ / size, devices_)) continue;
         PlanVariant v{.plan = spec, .searches = true};
@@ -269,7 +316,7 @@ class VariantMaker {
       v.amount = objective_.is_time() ? v.bound.value : v.micro_batches * bound.amount;
       return;
     }
-    v.bound = v.micro_batches * work_.micro_batch(v.plan, ranks, devices);
+    v.bound = v.micro_batches * work_.micro_batch(v.plan, ranks, v.both_ways ? 2 : 1, devices);
     AmountBound amount = objective_.of_devices(devices);
     if (objective_.has_work_prices()) amount.fixed += v.micro_batches * work_.price(v.plan, ranks, devices, objective_);
     v.amount = amount.at(v.bound);
@@ -304,7 +351,6 @@ class VariantMaker {
   const SearchObjective& objective_;
   PlanVariants made_;
   int samples_, layers_, devices_;
-  std::vector<Recomputation> recomputations_;
   std::vector<PlacementChoice> placements_;
   PlanSpec balanced_;
   DeviceOrders orders_;

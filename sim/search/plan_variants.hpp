@@ -30,17 +30,16 @@ struct PlanVariant {
 };
 
 struct PlanVariants {
-  std::vector<PlanVariant> list;          ///< Smallest amount first.
-  bool limited = false;                   ///< Micro-batches are so small that there are too many of them to be useful.
-  bool skips_stages_of_one_rank = false;  ///< The software does not run several stages on the only rank.
-  std::set<int> numbers_of_devices;       ///< The only ones that are tried; empty: many are.
+  std::vector<PlanVariant> list;  ///< Smallest amount first.
+  /// What the limits of this file leave out, in phrases. untried_plans() adds what the list shows.
+  std::set<std::string> left_out;
 };
 
 /// Plans for the model, the cluster and the samples in an iteration of an experiment, with every sensible number of
 /// stages, replicas and samples in a micro-batch, with and without recomputation: `balanced` on the lists of
 /// DeviceOrders for each placement of the schedules, and each other planner on all devices. With costs from shapes:
 /// divisions of the whole cluster and of the parts of its network into groups instead, and unless time is the
-/// objective, of other numbers of devices.
+/// objective, of other numbers of devices. What else the plan of the experiment says is the same in all of them.
 PlanVariants plan_variants(const PlannedExperiment&, const std::vector<const ScheduleDef*>& schedules,
                            const NetworkParts&, const SearchObjective&);
 

@@ -12,6 +12,7 @@
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/experiment/stages_of_schedule.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/report/bottleneck.hpp"
 #include "sim/schedule/builder.hpp"
@@ -32,22 +33,15 @@ struct Frame {
 
 Frame frame_of(const Experiment& configured, const ScheduleTableOptions& asked) {
   Frame f{asked, plan_experiment(configured), 0, 0, Shortest(asked.replay)};
-  std::set<DeviceId> first;
-  for (const Stage& stage : f.configured.plan.stages) first.insert(stage.devices().front());
-  f.ranks = static_cast<int>(first.size());
+  f.ranks = pipeline_ranks(f.configured.plan);
   const int micro_batches = configured.run.micro_batches;
   const int through = (f.configured.plan.stage_count() + micro_batches - 1) / micro_batches;
   f.iterations = std::max({configured.run.lowering.iterations, kFewestIterations, kFewestIterations - 1 + through});
   return f;
 }
 
-/// Stages on each device: as many as the experiment has, or the fewest above one that the schedule allows.
 int chunks_for(const ScheduleDef& def, const Frame& f) {
-  const ChunkRange& range = def.chunks;
-  if (range.max == 1 || def.placement == Placement::Bidirectional) return 1;
-  const int per_rank = f.configured.plan.different_stages() / f.ranks;
-  if (per_rank > 1 && range.has(per_rank)) return per_rank;
-  return range.min > 1 ? range.min : range.min + range.step;
+  return stages_on_rank({def.placement, def.chunks, def.turn}, f.configured.plan.different_stages() / f.ranks);
 }
 
 /// The planner cuts the model into any number of stages.
@@ -57,23 +51,15 @@ config::Member option(const char* key, std::string value) {
   return {key, {}, config::Value::scalar(std::move(value), {})};
 }
 
-/// The options that the scenario gives its own schedule, but for where the stages lie.
-std::vector<config::Member> other_options(const Frame& f, const ScheduleDef& def) {
-  std::vector<config::Member> options;
-  const ScheduleSpec& configured = f.configured.experiment.schedule;
-  if (&def != configured.def) return options;
-  for (const config::Member& m : configured.options->members)
-    if (m.value.origin.empty() && m.key != "name" && m.key != "placement" && m.key != "chunks") options.push_back(m);
-  return options;
-}
-
 ScheduleSpec schedule_for(const ScheduleDef& def, const std::string& placement, const Frame& f) {
   if (!has_stages(f)) return schedule_spec(def);
   if (placement.empty()) {
     if (!def.fields || !def.fields->find("chunks")) return schedule_spec(def);
     return schedule_spec(def, {option("chunks", fmt::format("{}", chunks_for(def, f)))});
   }
-  std::vector<config::Member> options = other_options(f, def);
+  const ScheduleSpec& configured = f.configured.experiment.schedule;
+  std::vector<config::Member> options;
+  if (&def == configured.def) options = options_without_placement(configured);
   options.push_back(option("placement", placement));
   options.push_back(option("chunks", "2"));
   return schedule_spec(def, std::move(options));

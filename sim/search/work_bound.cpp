@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include <fmt/core.h>
+
 #include "sim/core/numbers.hpp"
 #include "sim/cost/stage_cost.hpp"
 #include "sim/plan/bounds.hpp"
@@ -14,17 +16,7 @@
 namespace stagecraft {
 namespace {
 
-/// The times that no simulation is shorter than: where collectives are played as messages, the computation alone.
-StageCost least_cost(StageCost c) {
-  if (!c.collectives || !c.collectives->flows) return c;
-  const EachPass<TimeByClass>& compute = c.collectives->compute;
-  c.forward = compute.forward.total(), c.backward = compute.backward.total();
-  c.input_gradient = compute.input_gradient.total(), c.weight_gradient = compute.weight_gradient.total();
-  c.recompute = compute.recompute.total(), c.update = c.collectives->update_compute.total();
-  return c;
-}
-
-Seconds backward_of(const StageCost& c) { return std::min(c.backward, c.input_gradient + c.weight_gradient); }
+Seconds backward_of(const OpTimes& t) { return std::min(t.backward, t.input_gradient + t.weight_gradient); }
 
 /// The fastest times that a micro-batch spends on stages, and the fastest update.
 struct StageTimes {
@@ -34,11 +26,11 @@ struct StageTimes {
 StageTimes fastest_replica(const PlannedExperiment& p, StageId s) {
   StageTimes fastest{Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}};
   for (std::size_t r = 0; r < p.plan.stage(s).devices().size(); ++r) {
-    const StageCost c = least_cost(p.costs.at(s, static_cast<int>(r)));
-    fastest.forward = std::min(fastest.forward, c.forward);
-    fastest.whole_backward = std::min(fastest.whole_backward, backward_of(c));
-    fastest.input_gradient = std::min({fastest.input_gradient, c.input_gradient, backward_of(c)});
-    fastest.update = std::min(fastest.update, c.update);
+    const OpTimes t = least_times(p.costs.at(s, static_cast<int>(r)));
+    fastest.forward = std::min(fastest.forward, t.forward);
+    fastest.whole_backward = std::min(fastest.whole_backward, backward_of(t));
+    fastest.input_gradient = std::min({fastest.input_gradient, t.input_gradient, backward_of(t)});
+    fastest.update = std::min(fastest.update, t.update);
   }
   return fastest;
 }
@@ -46,6 +38,7 @@ StageTimes fastest_replica(const PlannedExperiment& p, StageId s) {
 /// What one device does in an iteration.
 struct DeviceLoad {
   Seconds work, weight_gradients, updates;
+  Seconds instructions;  ///< Work without the collectives that are instructions, in which the device draws full power.
   Bytes resident, in_use, largest_turn;
   /// Bytes times seconds that stashes of an iteration are in use, in orders with whole and with split backwards.
   double held_whole = 0, held_split = 0;
@@ -79,15 +72,20 @@ void add_stage(const PlannedExperiment& p, StageId s, IdVector<DeviceId, DeviceL
   // One recomputing stage at a time has all of its stash, and only one of two copies may have a micro-batch.
   const bool in_turn = stage.shape.recomputes_all() || stage.twin.valid();
   for (std::size_t r = 0; r < stage.devices().size(); ++r) {
-    const StageCost c = least_cost(p.costs.at(s, static_cast<int>(r)));
+    const StageCost& c = p.costs.at(s, static_cast<int>(r));
     DeviceLoad& load = loads[stage.devices()[r]];
     load.used = true;
     load.members = stage.shape.degrees.group();
     const int count = p.plan.micro_batches_per_replica(s);
-    const Seconds again = stage.shape.recomputes_all() ? c.recompute : Seconds{0};
-    load.work += count * (c.forward + backward_of(c) + again) + c.update;
-    load.updates += c.update;
-    load.weight_gradients += count * std::max(Seconds{0}, backward_of(c) - c.input_gradient);
+    const auto work_in = [&](const OpTimes& t) {
+      const Seconds again = stage.shape.recomputes_all() ? t.recompute : Seconds{0};
+      return count * (t.forward + backward_of(t) + again) + t.update;
+    };
+    const OpTimes t = least_times(c);
+    load.work += work_in(t);
+    load.instructions += work_in(times_in_op(c));
+    load.updates += t.update;
+    load.weight_gradients += count * std::max(Seconds{0}, backward_of(t) - t.input_gradient);
     const StageMemory memory = stage_memory(c.memory, in_turn ? 0 : 1);
     load.resident += memory.resident(), load.in_use += memory.resident() + memory.stash;
     if (in_turn) load.largest_turn = std::max(load.largest_turn, c.memory.whole_stash());
@@ -157,11 +155,12 @@ void add_stashes(const PlannedExperiment& p, const IdVector<StageId, BoundaryTim
     const StageId s{last};
     const Stage& stage = p.plan.stage(s);
     for (std::size_t r = 0; r < stage.devices().size(); ++r) {
-      const StageCost c = least_cost(p.costs.at(s, static_cast<int>(r)));
+      const StageCost& c = p.costs.at(s, static_cast<int>(r));
+      const OpTimes t = least_times(c);
       const double stashes = p.plan.micro_batches_per_replica(s) * c.memory.stash.value;
       DeviceLoad& load = loads[stage.devices()[r]];
-      load.held_whole += stashes * (c.forward + whole + backward_of(c)).value;
-      load.held_split += stashes * (c.forward + split + std::min(c.input_gradient, backward_of(c))).value;
+      load.held_whole += stashes * (t.forward + whole + backward_of(t)).value;
+      load.held_split += stashes * (t.forward + split + std::min(t.input_gradient, backward_of(t))).value;
     }
     const StageTimes fastest = fastest_replica(p, s);
     whole += fastest.forward + fastest.whole_backward + messages[s].round_trip;
@@ -195,10 +194,10 @@ ChainBound add_waits(const PlannedExperiment& p, const LinkCollectives& links, I
       const DeviceId d = stage.devices()[r];
       if (seen[d] != 0) continue;
       seen[d] = 1;
-      const StageCost c = least_cost(p.costs.at(s, static_cast<int>(r)));
-      loads[d].wait_whole = whole, loads[d].wait_split = split, loads[d].own_sum = sums[s] + c.update;
+      const OpTimes t = least_times(p.costs.at(s, static_cast<int>(r)));
+      loads[d].wait_whole = whole, loads[d].wait_split = split, loads[d].own_sum = sums[s] + t.update;
       loads[d].first_weight_gradients =
-          p.plan.micro_batches_per_replica(s) * std::max(Seconds{0}, backward_of(c) - c.input_gradient);
+          p.plan.micro_batches_per_replica(s) * std::max(Seconds{0}, backward_of(t) - t.input_gradient);
     }
     whole += fastest.forward + fastest.whole_backward;
     split += fastest.forward + fastest.input_gradient;
@@ -225,7 +224,7 @@ PlanBound plan_bound(const PlannedExperiment& p, const LinkCollectives& links) {
     const Seconds split =
         std::max(load.work - late + std::max(late, load.wait_split), load.work - other + std::max(other, load.own_sum));
     bound.work = std::max(bound.work, load.work);
-    bound.work_of_type[p.cluster().devices[d].type] += load.members * load.work;
+    bound.work_of_type[p.cluster().devices[d].type] += load.members * load.instructions;
     bound.period = std::max(bound.period, split);
     bound.unsplit =
         std::max({bound.unsplit, split, load.work - load.updates + std::max(load.updates, load.wait_whole)});
@@ -241,7 +240,40 @@ PlanBound plan_bound(const PlannedExperiment& p, const LinkCollectives& links) {
   return bound;
 }
 
-WorkBound::WorkBound(const PlannedExperiment& configured) : configured_(configured) {
+namespace {
+
+/// For each layer the first one that costs the same by the shapes of its operations; without `rules` the layer itself.
+IdVector<LayerId, LayerId> first_alike(const ModelGraph& model, bool rules) {
+  IdVector<LayerId, LayerId> first;
+  std::vector<LayerId> different;
+  for (const LayerId l : model.layers.ids()) {
+    const Layer& layer = model.layers[l];
+    const auto costs_the_same = [&](LayerId other) {
+      const Layer& o = model.layers[other];
+      return layer.operations == o.operations && layer.inputs.empty() == o.inputs.empty();
+    };
+    const bool by_shape = rules && !layer.operations.empty() && !layer.times && layer.times_on.empty();
+    const auto at = by_shape ? std::find_if(different.begin(), different.end(), costs_the_same) : different.end();
+    first.push_back(at == different.end() ? l : *at);
+    if (by_shape && at == different.end()) different.push_back(l);
+  }
+  return first;
+}
+
+/// Samples of a micro-batch that the replica with the fewest has, or with `of_largest` the one with the most.
+int samples_of_replica(const PlanSpec& spec, bool of_largest) {
+  if (spec.share == Share::MicroBatches) return spec.micro_batch_size;
+  const int replicas = std::max(1, spec.replicas);
+  return std::max(1, (spec.micro_batch_size + (of_largest ? replicas - 1 : 0)) / replicas);
+}
+
+/// Micro-batches that replicas run at the same time.
+int turns_of(const PlanSpec& spec) { return spec.share == Share::MicroBatches ? std::max(1, spec.replicas) : 1; }
+
+}  // namespace
+
+WorkBound::WorkBound(const PlannedExperiment& configured)
+    : configured_(configured), alike_(first_alike(configured.model(), configured.experiment.rules != nullptr)) {
   const ModelGraph& model = configured.model();
   std::vector<LayerId> everything;
   for (const LayerId l : model.layers.ids()) everything.push_back(l);
@@ -260,70 +292,78 @@ Bytes WorkBound::memory(const PlanSpec& spec, int ranks) {
   return (resident_ + entry->second) * (1.0 / ranks);
 }
 
-const WorkBound::LayerSeconds& WorkBound::layers(const PlanSpec& spec, int samples, DeviceTypeId type) {
-  const Recomputation recomputation = spec.recompute.value_or(Recomputation::None);
-  LayerSeconds& times = layers_[{samples, static_cast<int>(recomputation), group_text(spec), type}];
-  if (!times.empty()) return times;
-  StageShape shape = spec.shape(1);
-  shape.recomputation = recomputation;
-  for (const LayerId l : configured_.model().layers.ids()) {
-    const LayerCost c = configured_.experiment.costs->at(l, shape, type, samples);
-    times.push_back((c.forward + std::min(c.backward(), c.input_gradient + c.weight_gradient)).value);
-  }
-  return times;
+WorkBound::LayerKey WorkBound::layer_key(const PlanSpec& spec, int ranks, int samples) {
+  // Groups inside of a replica are where they are whatever comes after them; groups of replicas are not.
+  const bool is_usual_order = spec.order.axes == RankOrder{}.axes;
+  const bool counts = !is_usual_order || spec.shape(ranks).sums_each_pass();
+  const std::string data_group =
+      counts ? fmt::format(" x {} replicas x {} ranks", spec.replicas, ranks) : std::string();
+  return {samples, static_cast<int>(spec.recompute.value_or(Recomputation::None)), group_text(spec) + data_group};
 }
 
-bool WorkBound::has_played_collectives(const PlanSpec& spec) const {
-  const CostRules* rules = configured_.experiment.rules.get();
-  return rules && rules->flows && (spec.group.group() > 1 || spec.sharding != StateSharding::None);
+const WorkBound::LayerSeconds& WorkBound::layers(const PlanSpec& spec, int ranks, int samples, DeviceTypeId type) {
+  LayerSeconds& cached = layers_[{layer_key(spec, ranks, samples), type}];
+  if (!cached.lower_bound.empty()) return cached;
+  LayerSeconds times;  // A layer that cannot be divided so ends this before anything is known.
+  StageShape shape = spec.shape(ranks);
+  shape.recomputation = spec.recompute.value_or(Recomputation::None);
+  const auto seconds = [](const OpTimes& t) { return (t.forward + backward_of(t)).value; };
+  for (const LayerId l : alike_.ids()) {
+    if (alike_[l] != l) {
+      times.lower_bound.push_back(times.lower_bound[alike_[l].value]);
+      times.instructions.push_back(times.instructions[alike_[l].value]);
+      continue;
+    }
+    const StageCost c = layer_cost(*configured_.experiment.costs, shape, l, type, samples);
+    times.lower_bound.push_back(seconds(least_times(c)));
+    times.instructions.push_back(seconds(times_in_op(c)));
+  }
+  return cached = std::move(times);
 }
 
 double WorkBound::price(const PlanSpec& spec, int ranks, const std::vector<DeviceId>& devices,
                         const SearchObjective& objective) {
-  if (has_played_collectives(spec)) return 0;
-  const int samples = std::max(1, spec.micro_batch_size / std::max(1, spec.replicas));  // The replica with the fewest.
+  const int samples = samples_of_replica(spec, /*of_largest=*/false);
   std::set<DeviceTypeId> used;
   for (const DeviceId d : devices) used.insert(configured_.cluster().devices[d].type);
   std::vector<double> lowest_prices(configured_.model().layers.size(), kInfinity);
   for (const DeviceTypeId type : used) {
-    const LayerSeconds& seconds = layers(spec, samples, type);
+    const std::vector<double>& seconds = layers(spec, ranks, samples, type).instructions;
     for (std::size_t l = 0; l < lowest_prices.size(); ++l)
       lowest_prices[l] = std::min(lowest_prices[l], objective.work_price(type) * seconds[l]);
   }
-  return std::accumulate(lowest_prices.begin(), lowest_prices.end(), 0.0) * static_cast<double>(devices.size()) / ranks;
+  const double work = std::accumulate(lowest_prices.begin(), lowest_prices.end(), 0.0);
+  return work * static_cast<double>(devices.size()) / (static_cast<double>(ranks) * turns_of(spec));
 }
 
-Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, const std::vector<DeviceId>& devices) {
-  if (has_played_collectives(spec)) return {};
+Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, int copies, const std::vector<DeviceId>& devices) {
   const Cluster& cluster = configured_.cluster();
   std::vector<int> counts(cluster.types.size());  // Ranks by the type of their first device.
-  const std::size_t each = devices.size() / static_cast<std::size_t>(ranks);
   bool mixed = false;
-  for (std::size_t i = 0; i < devices.size(); i += each) {
-    const DeviceTypeId type = cluster.devices[devices[i]].type;
+  for (const std::vector<int>& rank : positions_of_ranks(spec.shape(ranks).degrees)) {
+    const DeviceTypeId type = cluster.devices[devices[rank.front()]].type;
     ++counts[type.value];
-    for (std::size_t k = i; k < i + each; ++k) mixed |= cluster.devices[devices[k]].type != type;
+    for (const int position : rank) mixed |= cluster.devices[devices[position]].type != type;
   }
   // The first replica has the fewest samples; where all have one type, the one with the most counts.
-  const int replicas = std::max(1, spec.replicas);
-  const int samples = std::max(1, (spec.micro_batch_size + (mixed ? 0 : replicas - 1)) / replicas);
-  const auto [entry, is_new] = bounds_.try_emplace(
-      {samples, static_cast<int>(spec.recompute.value_or(Recomputation::None)), group_text(spec), counts});
-  if (!is_new) return entry->second;
+  const int samples = samples_of_replica(spec, /*of_largest=*/!mixed), turns = turns_of(spec);
+  const auto [entry, is_new] = bounds_.try_emplace({layer_key(spec, ranks, samples), copies, counts});
+  if (!is_new) return entry->second / turns;
   std::vector<std::vector<double>> seconds;
   std::vector<int> used;
   for (std::size_t t = 0; t < counts.size(); ++t) {
     if (counts[t] == 0) continue;
-    seconds.push_back(layers(spec, samples, DeviceTypeId{t}));
+    seconds.push_back(layers(spec, ranks, samples, DeviceTypeId{t}).lower_bound);
     used.push_back(counts[t]);
   }
-  double longest = 0;  // A layer is not split.
+  double longest = 0;  // A layer is not split, but each of its copies has a part of the micro-batches.
   for (std::size_t l = 0; l < seconds.front().size(); ++l) {
     double fastest = kInfinity;
-    for (const LayerSeconds& type : seconds) fastest = std::min(fastest, type[l]);
+    for (const std::vector<double>& type : seconds) fastest = std::min(fastest, type[l]);
     longest = std::max(longest, fastest);
   }
-  return entry->second = Seconds{std::max(longest, bounds::shared_work(seconds, used))};
+  entry->second = Seconds{std::max(longest / copies, bounds::shared_work(seconds, used))};
+  return entry->second / turns;
 }
 
 }  // namespace stagecraft

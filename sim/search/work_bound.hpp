@@ -17,8 +17,9 @@ class WorkBound {
  public:
   explicit WorkBound(const PlannedExperiment&);
 
-  /// A chain of stages on `ranks` equal shares of these devices, in this order, for one micro-batch.
-  Seconds micro_batch(const PlanSpec&, int ranks, const std::vector<DeviceId>& devices);
+  /// A chain of stages on `ranks` equal shares of these devices, in this order, for one micro-batch. `copies` of every
+  /// stage divide the micro-batches: 2 where a schedule runs the model in both directions.
+  Seconds micro_batch(const PlanSpec&, int ranks, int copies, const std::vector<DeviceId>& devices);
 
   /// What the work of a micro-batch adds at least to the amount of the objective, on the same devices.
   double price(const PlanSpec&, int ranks, const std::vector<DeviceId>& devices, const SearchObjective&);
@@ -28,17 +29,22 @@ class WorkBound {
   Bytes memory(const PlanSpec&, int ranks);
 
  private:
-  using LayerSeconds = std::vector<double>;
-  /// Whether costs of layers contain collectives that may be shorter.
-  bool has_played_collectives(const PlanSpec&) const;
-  const LayerSeconds& layers(const PlanSpec&, int samples, DeviceTypeId);
+  /// What the layers add to the work of a device for each micro-batch, in seconds.
+  struct LayerSeconds {
+    std::vector<double> lower_bound;   ///< No order of work takes less.
+    std::vector<double> instructions;  ///< Without the collectives that are instructions, in full power.
+  };
+  /// Samples of a replica, kind of recomputation, degrees and sharding.
+  using LayerKey = std::tuple<int, int, std::string>;
+  static LayerKey layer_key(const PlanSpec&, int ranks, int samples);
+  const LayerSeconds& layers(const PlanSpec&, int ranks, int samples, DeviceTypeId);
 
   const PlannedExperiment& configured_;
-  /// [samples of a replica, kind of recomputation, degrees and sharding, type]
-  std::map<std::tuple<int, int, std::string, DeviceTypeId>, LayerSeconds> layers_;
-  std::map<std::tuple<int, int, std::string, std::vector<int>>, Seconds> bounds_;
-  std::map<std::pair<int, int>, Bytes> stashes_;  ///< [samples, kind of recomputation]
-  Bytes resident_;                                ///< Weights, gradients and optimizer states of the whole model.
+  IdVector<LayerId, LayerId> alike_;  ///< The first layer that costs the same.
+  std::map<std::pair<LayerKey, DeviceTypeId>, LayerSeconds> layers_;
+  std::map<std::tuple<LayerKey, int, std::vector<int>>, Seconds> bounds_;  ///< [, copies, ranks by type]
+  std::map<std::pair<int, int>, Bytes> stashes_;                           ///< [samples, kind of recomputation]
+  Bytes resident_;  ///< Weights, gradients and optimizer states of the whole model.
 };
 
 /// What the devices of a plan do and keep whatever the order of work.

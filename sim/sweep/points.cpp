@@ -8,6 +8,7 @@
 #include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
 #include "sim/sweep/expressions.hpp"
+#include "sim/sweep/following_stages.hpp"
 
 namespace stagecraft {
 namespace {
@@ -16,11 +17,13 @@ using config::Member;
 using config::Value;
 
 constexpr double kMostCombinations = 1e7;
+constexpr const char* kStages = "plan.stages";
 
 /// The last field of each path, or the whole path if another one ends in the same field.
 std::map<std::string, std::string> short_names(const Sweep& sweep) {
   std::map<std::string, int> uses;
-  const std::vector<std::string> paths = paths_of(sweep);
+  std::vector<std::string> paths = paths_of(sweep);
+  if (std::find(paths.begin(), paths.end(), kStages) == paths.end()) paths.emplace_back(kStages);
   for (const std::string& path : paths) ++uses[last_field(path)];
   std::map<std::string, std::string> names;
   for (const std::string& path : paths) names[path] = uses[last_field(path)] == 1 ? last_field(path) : path;
@@ -74,6 +77,12 @@ bool meets(const SweepStep& step, const Sweep& sweep) {
   const auto holds = meets_conditions(step, sweep, problems);
   problems.throw_if_any();
   return *holds;
+}
+
+/// A later value of a path takes the place of an earlier one.
+void set_stages(SweepStep& settings, int stages) {
+  std::erase_if(settings, [](const Member& m) { return m.key == kStages; });
+  settings.push_back({kStages, {}, Value::scalar(std::to_string(stages), {}, "computed")});
 }
 
 std::string canonical(const Value& value) {
@@ -132,7 +141,9 @@ std::vector<Point> points_of(const Sweep& sweep, std::vector<Diagnostic>& warnin
 
   const auto names = short_names(sweep);
   for (Point& p : points) {
+    const std::optional<int> stages = following_stages(sweep, p.settings);
     p.settings.insert(p.settings.end(), sweep.sets.begin(), sweep.sets.end());
+    if (stages) set_stages(p.settings, *stages);
     for (const Member& m : p.settings)
       p.label += fmt::format("{}{}={}", p.label.empty() ? "" : ",", names.at(m.key), one_line(m.value));
     if (p.label.empty()) p.label = "base";

@@ -201,7 +201,10 @@ const config::MapSpec& sweep_fields() {
                   "Every combination, first axis slowest: a path of the scenario, as --set takes it, to a list of "
                   "values, to one value, or to {from: 4, to: 64, times: 2} or {from: 1, to: 9, by: 2}. Where the field "
                   "is a list, a bare value is a list of one. A value that begins with = is computed from other "
-                  "settings: = 32 / plan.stages, with + - * / %, comparisons, and, or, not, and names of settings."),
+                  "settings: = 32 / plan.stages, with + - * / %, comparisons, and, or, not, and names of settings. "
+                  "With "
+                  "another run.schedule than the scenario's, plan.stages follows, so that the pipeline has the same "
+                  "devices, unless the sweep sets it."),
           list("together", table("step", any("value")))
               .optional()
               .doc("One more axis: each item sets several paths at once, the same in all items."),

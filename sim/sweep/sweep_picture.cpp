@@ -70,7 +70,7 @@ Drawn drawn_as(const std::string& metric, double largest_value) {
                                                         {"mfu", "MFU, %"},
                                                         {"hfu", "HFU, %"},
                                                         {"bubble", "bubble, %"},
-                                                        {"steady_bubble", "steady bubble, %"},
+                                                        {"steady_bubble", "busiest idle, %"},
                                                         {"utilisation", "devices busy, %"},
                                                         {"goodput", "goodput, %"},
                                                         {"peak_memory_bytes", "peak memory"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/core.h>
@@ -210,6 +211,19 @@ TableColumns<PointRow> text_columns() {
   };
 }
 
+/// The number of devices on which most points ran, of equally many the largest; nothing where all ran on equally many.
+/// The page of a sweep has the same rule.
+std::optional<double> usual_devices(const SweepTable& table) {
+  std::map<double, int> counts;
+  for (const SweepRow& row : table.rows)
+    if (ran(row)) ++counts[value(row, "devices")];
+  if (counts.size() < 2) return {};
+  return std::max_element(
+             counts.begin(), counts.end(),
+             [](const auto& a, const auto& b) { return std::pair(a.second, a.first) < std::pair(b.second, b.first); })
+      ->first;
+}
+
 Table printed(const SweepTable& table) {
   using Row = PointRow;
   const std::vector<PointRow> rows = point_rows(table);
@@ -236,9 +250,15 @@ Table printed(const SweepTable& table) {
   for (auto& column : text_columns()) columns.push_back(std::move(column));
   for (auto& column : known_columns(rows)) columns.push_back(std::move(column));
   Table printed_table = make_table<Row>(columns, rows, [](const Row& r) { return failure_text(*r.row); });
-  for (std::size_t r = 0; r < rows.size(); ++r)
-    if (ran(table.rows[r]) && value(table.rows[r], "fits") <= 0)
-      printed_table.rows[r].note = ", which is too much with the messages on their way";
+  const std::optional<double> usual = usual_devices(table);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const SweepRow& row = table.rows[r];
+    if (!ran(row)) continue;
+    std::string& note = printed_table.rows[r].note;
+    if (value(row, "fits") <= 0) note = ", which is too much with the messages on their way";
+    if (usual && value(row, "devices") != *usual)
+      note += fmt::format(", on {} devices, not {}", shortest(value(row, "devices")), shortest(*usual));
+  }
   return printed_table;
 }
 

@@ -16,7 +16,7 @@ import tempfile
 os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the load of the machine.
 
 binary = str(pathlib.Path(sys.argv[1]).resolve())
-TIMEOUT = 300 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))  # Seconds; more under a checker.
+TIMEOUT = 1200 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))  # Seconds; more under a checker.
 WITHOUT_SCHEMA = {"scenario.yaml", "timeline.svg", "report.html", "convergence.svg", "profile.yaml", ".stagecraft-files"}
 has_jsonschema = bool(importlib.util.find_spec("jsonschema"))
 passed, problems, compared = 0, [], set()

@@ -22,7 +22,7 @@ os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the l
 binary = str(pathlib.Path(sys.argv[1]).resolve())
 files = sys.argv[2:] or sorted(str(p) for p in pathlib.Path(__file__).parent.rglob("*.test"))
 update = os.environ.get("STAGECRAFT_UPDATE_GOLDEN") == "1"
-TIMEOUT = 120 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))  # Seconds; more under a checker.
+TIMEOUT = 1200 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))  # Seconds; more under a checker.
 
 
 class Case:

@@ -24,7 +24,7 @@ passed, problems, resolved_scenarios = 0, [], {}
 
 
 def stagecraft(*words):
-    return subprocess.run([binary, *words], capture_output=True, text=True, timeout=300 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1")))
+    return subprocess.run([binary, *words], capture_output=True, text=True, timeout=1200 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1")))
 
 
 def expect(holds, what, text=""):
@@ -54,7 +54,20 @@ def check_scenario(file):
     resolved_scenarios[file] = json.loads(done.stdout) if done.returncode == 0 else {}
     expect(resolved_scenarios[file].get("schema", "").startswith("scenario/"), f"resolve {file}", done.stderr)
     done = stagecraft("run", str(file), "--backend", "ideal", "--format", "json")
-    expect(done.returncode == 0 and json.loads(done.stdout)["makespan_s"] > 0, f"run {file}", done.stderr)
+    results = json.loads(done.stdout) if done.returncode == 0 else {"makespan_s": 0}
+    expect(results["makespan_s"] > 0, f"run {file}", done.stderr)
+    if done.returncode == 0:
+        check_time(file, results)
+
+
+def check_time(file, results):
+    """Every moment of a period belongs to one class, on each device and in the mean; the bubble is one of them."""
+    used, period = [d for d in results["devices"] if d["used"]], results["period_s"]
+    for name, times in [("the mean", results["time"])] + [(d["name"], d["time"]) for d in used]:
+        expect(abs(sum(times.values()) / period - 1) < 1e-9, f"classes of {name} in {file} sum to the period", str(times))
+    shares = [d["time"]["bubble_s"] / period for d in used]
+    expect(abs(sum(shares) / len(shares) - results["bubble"]) < 1e-9, f"bubble of {file}", str(shares))
+    expect(abs(results["time"]["bubble_s"] / period - results["bubble"]) < 1e-9, f"bubble in time of {file}", str(shares))
 
 
 def check_sweep(file):

@@ -16,7 +16,7 @@ import tempfile
 import termios
 
 binary = str(pathlib.Path(sys.argv[1]).resolve())
-TIMEOUT = 300 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))  # Seconds; more under a checker.
+TIMEOUT = 1200 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))  # Seconds; more under a checker.
 QUICKSTART = "examples/quickstart"
 passed, problems = 0, []
 

@@ -43,7 +43,7 @@ def results(name, sets=()):
     words = [binary, "run", str(FOLDER / f"{name}.yaml"), "--backend", "fluid", "--format", "json"]
     for one in sets:
         words += ["--set", one]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=1200)
     if done.returncode != 0:
         sys.exit(f"{' '.join(words)}\n{done.stderr}")
     return json.loads(done.stdout)

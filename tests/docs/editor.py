@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 
-PATIENCE = 120 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))
+PATIENCE = 1200 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))
 SETTINGS = {"yaml": {"validate": True, "hover": True, "completion": True, "schemaStore": {"enable": False}}}
 server = os.environ.get("YAML_LANGUAGE_SERVER") or shutil.which("yaml-language-server")
 if not server:

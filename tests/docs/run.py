@@ -19,7 +19,7 @@ os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the l
 binary = pathlib.Path(sys.argv[1]).resolve()
 root = pathlib.Path.cwd()
 passed, problems = 0, []
-TIMEOUT = 300 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))  # Seconds; more under a checker.
+TIMEOUT = 1200 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))  # Seconds; more under a checker.
 
 
 def blocks(page):

@@ -3,7 +3,7 @@ import os
 
 from tool import SLOWER, check, finish, folder, refused, root, run
 
-QUICKLY = 2.0 * SLOWER  # Seconds.
+QUICKLY = 2.0 * SLOWER  # Seconds of computing.
 READERS = [
     ["run"], ["check"], ["resolve"], ["show"], ["plan"], ["sweep"], ["report"], ["validate"], ["search"], ["profile"],
     ["convergence", "--methods", "sync"], ["compare", "--schedules", "gpipe"], ["schedule", "--file"], ["reproduce"],
@@ -31,12 +31,12 @@ ALL = [*SOME, "empty", "zeros.yaml", "nowhere.yaml", "round.yaml", "x" * 300, "x
 for words in READERS:
     for name in ALL if words in (["run"], ["check"], ["import", "onnx"], ["import", "simgrid-xml"]) else SOME:
         taken = refused(named(words, name), 2, "")
-        check(taken < QUICKLY, f"{words} {name[:20]}: took {taken:.1f} s")
+        check(taken < QUICKLY, f"{words} {name[:20]}: computed for {taken:.1f} s")
 
 # A named pipe is refused at once, because it may never have a writer. What the shell opened is read, and read once.
 for words in READERS:
     taken = refused(named(words, "pipe"), 2, "")
-    check(taken < QUICKLY, f"{words} of a pipe: took {taken:.1f} s")
+    check(taken < QUICKLY, f"{words} of a pipe: computed for {taken:.1f} s")
 
 
 def fed(words, text):

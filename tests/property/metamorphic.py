@@ -114,7 +114,7 @@ def text_of(scenario):
 
 
 def call(*words):
-    done = subprocess.run([binary, *words], capture_output=True, text=True, timeout=120, cwd=folder)
+    done = subprocess.run([binary, *words], capture_output=True, text=True, timeout=1200, cwd=folder)
     return done.returncode, done.stdout, done.stderr
 
 

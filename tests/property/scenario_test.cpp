@@ -76,16 +76,16 @@ bool same(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std::a
 
 void check_busy_and_idle(const Outcome& run) {
   const Report& r = run.report;
-  double total = 0, first = 0;
+  double total = 0;
   int used = 0;
   for (const DeviceReport& d : r.devices) {
     total += d.utilisation * r.length.value + d.idle.total().value;
-    first += d.busy.value;
     used += d.used;
+    if (d.used) CHECK(same(d.time.total().value, r.period.value));
   }
   CHECK(same(total, r.length.value * used));
-  if (!r.drains) return;  // Work of the second iteration lies in the first.
-  CHECK(std::abs(first + r.bubble * r.makespan.value * used - r.makespan.value * used) <= 1e-9 * first);
+  CHECK(same(r.time.total().value, r.period.value));
+  CHECK(same(r.bubble * r.period.value, r.time.bubble.value));
 }
 
 void check_memory(const CompiledExperiment& p, const Outcome& run) {

@@ -69,6 +69,7 @@ test('the idle time of each device has the causes that the results have', async 
   for (const [name, ...words] of [['g1', 'examples/quickstart'], ['g2', 'examples/quickstart', '--set', 'run.schedule=zb-h1', '-b', 'simgrid'], ['g3', 'examples/llama-3-8b-4x8', '-b', 'simgrid'],
     ['g4', 'examples/straggler'], ['g5', 'examples/quickstart', '--set', 'run.schedule=interleaved', '--set', 'plan.stages=8'],
     ['g6', 'examples/quickstart', '--set', 'run.schedule={name: 2bw, drain_every: 2}', '--set', 'run.iterations=5'], ['g7', 'examples/quickstart', '--set', 'run.overlap=false', '-b', 'simgrid'],
+    ['g9', 'examples/llama-3-8b-4x8', '--set', 'run.collectives=flows', '-b', 'fluid'],
     ['g8', 'examples/quickstart', '--set', 'run.overlap=false', '-b', 'fluid', '--set', 'run.schedule={name: 2bw, drain_every: 2}', '--set', 'run.iterations=5']]) {
     run('run', ...words, ...(words.includes('-b') ? [] : ['-b', 'ideal']), '--out', at(name));
     run('report', at(name), '--out', at(name + '.html'));
@@ -80,8 +81,8 @@ test('the idle time of each device has the causes that the results have', async 
     })`), { devices, length_s: length } = results(name);
     devices.forEach((d, k) => {
       if (!d.used) return;
-      const idle = { start_up: d.idle.start_up_s, input: d.idle.input_s, drain: d.idle.drain_s, transfer: d.idle.transfer_s, receiver: d.idle.receiver_s, other: d.idle.other_s };
-      const shown = { ...sums[k], transfer: sums[k].transfer + sums[k].collective };
+      const idle = { start_up: d.idle.start_up_s, input: d.idle.input_s, drain: d.idle.drain_s, transfer: d.idle.transfer_s, collective: d.idle.collective_s, receiver: d.idle.receiver_s, other: d.idle.other_s };
+      const shown = sums[k];
       for (const cause of Object.keys(idle)) assert.ok(Math.abs(shown[cause] - idle[cause]) < 1e-6 * length, `${name}, ${d.name}, ${cause}: ${shown[cause]} and ${idle[cause]}`);
     });
   }
@@ -94,9 +95,9 @@ test('the idle time that shrinks most is true with drains every n iterations and
     const answer = await text('answer'), [, name, from, to] = /shrinks most: ([\w -]+), from ([\d.]+ \w+) to ([\d.]+ \w+) per sample/.exec(answer) ?? assert.fail(answer);
     const perSample = r => {
       const used = r.devices.filter(d => d.used), samples = Math.round(r.throughput_samples_per_s * r.period_s) * r.iterations;
-      return Object.fromEntries(['start_up', 'input', 'drain', 'transfer', 'receiver', 'other'].map(key => [key, used.reduce((sum, d) => sum + d.idle[key + '_s'], 0) / used.length / samples]));
+      return Object.fromEntries(['start_up', 'input', 'drain', 'transfer', 'collective', 'receiver', 'other'].map(key => [key, used.reduce((sum, d) => sum + d.idle[key + '_s'], 0) / used.length / samples]));
     };
-    const key = { 'start-up': 'start_up', transfers: 'transfer', 'no receiver': 'receiver' }[name] ?? name;
+    const key = { 'start-up': 'start_up', messages: 'transfer', collectives: 'collective', 'no receiver': 'receiver' }[name] ?? name;
     const [fast, slow] = [first, second].map(results).sort((a, b) => b.throughput_samples_per_s - a.throughput_samples_per_s).map(perSample);
     for (const other of Object.keys(fast)) assert.ok(slow[key] - fast[key] >= slow[other] - fast[other] - 1e-12, `${page}: ${key} and ${other}`);
     const seconds = told => Number(told.split(' ')[0]) * { ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1 }[told.split(' ')[1]];
@@ -199,15 +200,15 @@ test('the tables have the values of the results, each run in its own column or r
   assert.deepEqual(row('bubble').slice(1, 3), [percent(a.bubble), percent(b.bubble)]);
   assert.equal(row('peak memory, planned')[2], '12.98 GiB');
   const devices = await cells('devices'), used = a.devices.filter(d => d.used);
-  assert.deepEqual(devices[0].slice(2), ['busy', 'waits for link', 'peak memory', 'at', 'activations']);
+  assert.deepEqual(devices[0].slice(2), ['busy', 'exposed communication', 'peak memory', 'at', 'activations']);
   assert.deepEqual(devices.slice(1).map(r => (r.length === 7 ? r.slice(0, 2).join(' ') : r[0])), used.flatMap(d => [`${d.name} A`, 'B']));
   const message = name => name.replace(/^\d+<\d+:/, 'receive ').replace(/^\d+>\d+:/, 'send ');
   used.forEach((d, k) => assert.deepEqual(devices[2 * k + 1].slice(2, 7), [percent(d.utilisation), `${Number((d.exposed_communication_s * (d.exposed_communication_s < 1e-3 ? 1e6 : 1e3)).toPrecision(4))} ${d.exposed_communication_s < 1e-3 ? 'us' : 'ms'}`,
     devices[2 * k + 1][4], message(d.peak_memory_at), String(d.peak_activations)]));
-  const idle = await cells('idle'), causes = ['start_up', 'input', 'drain', 'transfer'];
-  assert.deepEqual(idle[0].slice(3, 8), ['computes', 'start-up', 'input', 'drain', 'transfers']);
+  const idle = await cells('idle'), causes = ['start_up', 'input', 'drain', 'transfer', 'collective'];
+  assert.deepEqual(idle[0].slice(3, 9), ['computes', 'start-up', 'input', 'drain', 'messages', 'collectives']);
   used.forEach((d, k) => {
-    assert.deepEqual(idle[2 * k + 1].slice(3, 8), [percent(d.utilisation), ...causes.map(c => percent(d.idle[c + '_s'] / a.length_s))]);
+    assert.deepEqual(idle[2 * k + 1].slice(3, 9), [percent(1 - causes.reduce((sum, c) => sum + d.idle[c + '_s'], 0) / a.length_s), ...causes.map(c => percent(d.idle[c + '_s'] / a.length_s))]);
     assert.ok(Math.abs(causes.reduce((sum, c) => sum + d.idle[c + '_s'], d.utilisation * a.length_s) / a.length_s - 1) < 1e-9);
   });
   assert.equal((await cells('links')).length, 2 * new Set([...a.links, ...b.links].map(l => l.name + l.forward)).size + 1);

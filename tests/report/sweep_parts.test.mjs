@@ -225,6 +225,44 @@ test('the answer has the best point, the smallest setting that reaches 95 % of i
   assert.equal(page.answerOf(close, points, close.metrics[0])[0], 'Best throughput: 100/s with schedule=b, bandwidth=4 GB/s. Another point is within 1 % of it; the nearest, schedule=a, bandwidth=4 GB/s, differs by 0.5 %.');
 });
 
+/** Four schedules on two numbers of micro-batches; the last two take `stages` along, or ran on other devices. */
+function devicesSweep(rates, devices, stages) {
+  const axes = [{ path: 'run.schedule', values: ['1f1b', 'zb-h1', 'zb-v', 'v-half'], of: [0, 0, 1, 1, 2, 2, 3, 3] }, { path: 'run.micro_batches', values: [8, 16], of: [0, 1, 0, 1, 0, 1, 0, 1] }];
+  if (stages) axes.push({ path: 'plan.stages', values: [stages], of: [-1, -1, -1, -1, 0, 0, 0, 0] });
+  return page.decodeSweep({
+    name: 's', title: 't', backend: 'ideal', version: 'v', base: 'b', found: true, folder: 's', out: 's', number: column(8, i => i + 1), key: column(8, String), kept: [], axes,
+    ends: { values: [{ status: 'ok', code: '', message: '' }], of: column(8, () => 0) },
+    figures: [{ name: 'throughput_samples_per_s', values: rates }, { name: 'mfu', values: rates.map(r => r / 1000) }, { name: 'devices', values: devices }],
+  });
+}
+
+test('points on other numbers of devices are neither the best nor what matters most, and are named and marked', () => {
+  const rates = [90, 100, 95, 110, 50, 60, 55, 62], points = column(8, i => i), half = devicesSweep(rates, [4, 4, 4, 4, 2, 2, 4, 4], 0), rate = half.metrics[0];
+  assert.equal(page.usualDevices(half, points), 4);
+  assert.deepEqual(page.answerOf(half, points, rate), [
+    'Best throughput on 4 devices: 110/s with schedule=zb-h1, micro_batches=16.',
+    'Not compared with these, because the number of devices differs: 60/s on 2 devices with schedule=zb-v, micro_batches=16.',
+    'What matters most: schedule (\u00d71.77), micro_batches (\u00d71.16), each at the same values of the others.']);
+  const equal = devicesSweep(rates, column(8, () => 4), 0);
+  assert.ok(page.answerOf(equal, points, equal.metrics[0]).at(-1).includes('schedule (\u00d71.90'), 'on equal devices the slowest schedule counts');
+  assert.ok(page.answerOf(half, points, half.metrics[1])[0].startsWith('Best MFU: '), 'a share means the same on any number of devices');
+  const all = devicesSweep(rates, [4, 4, 2, 2, 1, 1, 8, 8], 0);
+  assert.equal(page.usualDevices(all, points), 8, 'of equally many the largest');
+  assert.equal(page.answerOf(all, points, all.metrics[0])[1], 'Not compared with these, because the number of devices differs: 100/s on 4 devices with schedule=1f1b, micro_batches=16; 110/s on 2 devices with schedule=zb-h1, micro_batches=16; 60/s on 1 device with schedule=zb-v, micro_batches=16.');
+  const mark = i => page.otherDevicesMark(half, half.figures[2], i);
+  assert.deepEqual([0, 4].map(mark), ['', ', not 4']);
+});
+
+test('stages that follow a schedule are no setting of their own, and a command has them', () => {
+  const sweep = devicesSweep([90, 100, 95, 110, 80, 120, 70, 75], column(8, () => 4), 8), points = column(8, i => i);
+  assert.deepEqual(sweep.axes.map(a => a.follows), [false, false, true]);
+  const answer = page.answerOf(sweep, points, sweep.metrics[0]);
+  assert.match(answer[0], /^Best throughput: 120\/s with schedule=zb-v, micro_batches=16, stages=8\./);
+  assert.ok(answer.at(-1).startsWith('What matters most: schedule (\u00d71.60), micro_batches (\u00d71.50'), answer.at(-1));
+  assert.ok(!answer.at(-1).includes('stages'));
+  assert.ok(page.commandOf(sweep, 5).includes("--set run.schedule=zb-v --set run.micro_batches=16 --set plan.stages=8"), page.commandOf(sweep, 5));
+});
+
 test('a picture is written as SVG: boxes, lines, turned text, clips and names that are no markup', () => {
   const c = new page.SvgContext({ measureText: text => ({ width: 6 * text.length }) }, 100, 50);
   c.fillStyle = '#123456';

@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from mpirun import SLOWER, check, environment, finish  # noqa: E402
+from mpirun import check, environment, finish  # noqa: E402
+from processes import HUNG, children, handles, kill, stopped, threads, wait_until  # noqa: E402
 
 stagecraft, mpirun = sys.argv[1:3]
 environment = {**environment, "STAGECRAFT_QUIET": "1"}
@@ -31,18 +31,28 @@ def start(command):
 
 def run(command):
     program = start(command)
-    stdout, stderr = program.communicate(timeout=300 * SLOWER)
+    stdout, stderr = program.communicate(timeout=HUNG)
     return program.returncode, stdout, stderr
 
 
-def wait_for(file):
-    """Until some results of the search are in its file."""
-    while not (folder / file).exists() or (folder / file).read_text().count("\n") < 20:
-        time.sleep(0.01)
+def amid_search(count, state, command):
+    """A search that has saved its state, or at least begun, and its processes, of which the first one is stopped in it."""
+    for waits_for_state in (True, False, False, False):
+        program = start(command)
 
-
-def processes(program):
-    return [int(c) for c in pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()]
+        def is_amid():
+            there = children(program.pid)  # Each has a main thread, two of MPI, and one that the search has started.
+            begun = len(there) == count and all(threads(one) >= 4 and handles(one, signal.SIGTERM) for one in there)
+            return begun and (state.exists() or not waits_for_state)
+        if wait_until(is_amid, program):
+            processes = children(program.pid)
+            if len(processes) == count and stopped(processes[0]) and handles(processes[0], signal.SIGTERM):
+                return program, processes
+        for process in [*children(program.pid), program.pid]:
+            kill(process)
+        program.communicate()
+        state.unlink(missing_ok=True)
+    sys.exit(f"{command}: it always ended before it could be disturbed")
 
 
 def the_same():
@@ -66,23 +76,21 @@ def the_same():
 
 def interrupted():
     """A signal to mpirun, or to a process: the best so far is printed, and the search resumes to the same answer."""
-    alone = run(words("quickstart", "-j", "1", "--schedules", "1f1b,zb-h1,gpipe"))[1]
     more = ("--schedules", "1f1b,zb-h1,gpipe")
+    alone = run(words("quickstart", "-j", "1", *more))[1]
     cases = ((0, signal.SIGTERM), (None, signal.SIGINT), (1, signal.SIGTERM))
     for number, (process, what) in enumerate(cases[:3 if full else 1]):
-        state = f"state{number}"
-        program = start(words("quickstart", *more, "--resume", str(folder / state), ranks=2))
-        wait_for(state)
-        if process is not None:
-            os.kill(processes(program)[process], what)
-        else:
-            program.send_signal(what)
-        answer, said = program.communicate(timeout=60 * SLOWER)
+        state = folder / f"state{number}"
+        command = words("quickstart", *more, "--resume", str(state), ranks=2)
+        program, ranks = amid_search(2, state, command)
+        kill(program.pid if process is None else ranks[process], what)
+        kill(ranks[0], signal.SIGCONT)
+        answer, said = program.communicate(timeout=HUNG)
         check(program.returncode != 0 and '"choices"' in answer, f"{what.name}: the best so far is printed", said)
         if process == 0:  # Else mpirun may end before it passes that on.
             may_say = ("the same command resumes the search", "interrupted after the search was complete")
             check(any(text in said for text in may_say), f"{what.name}: it is said", said)
-        code, answer, said = run(words("quickstart", *more, "--resume", str(folder / state), ranks=2))
+        code, answer, said = run(command)
         check((code, answer) == (0, alone), f"{what.name}: resumed it is the answer of one", said)
 
 
@@ -93,10 +101,12 @@ def lost():
         return
     more = ("--schedules", "1f1b,zb-h1,gpipe")
     alone = run(words("quickstart", "-j", "1", *more))[1]
-    program = start(words("quickstart", *more, "--resume", str(folder / "lost"), ranks=3, launcher=["--enable-recovery"]))
-    wait_for("lost")
-    os.kill(processes(program)[2], signal.SIGKILL)
-    answer, said = program.communicate(timeout=120 * SLOWER)
+    state = folder / "lost"
+    command = words("quickstart", *more, "--resume", str(state), ranks=3, launcher=["--enable-recovery"])
+    program, ranks = amid_search(3, state, command)
+    kill(ranks[2])
+    kill(ranks[0], signal.SIGCONT)
+    answer, said = program.communicate(timeout=HUNG)
     check(answer == alone, "a process is lost: the others find the same", said)
 
 

@@ -13,7 +13,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from gpu_tools import load, root  # noqa: E402
+from gpu_tools import UNLIMITED, load, root  # noqa: E402
 
 full = os.environ.get("STAGECRAFT_TRIALS") == "full"
 OMITTED = () if full else ("kernels", "runs", "profile, 8 parts", "1f1b, 8 parts", "gpipe, 4 parts", "2bw, 4 parts", "graph, 4 parts")
@@ -51,8 +51,7 @@ def main():
         for name, program in gpu_check.EMULATED.items():
             (bins / name).symlink_to(build / program)
         before = bytes_of_tree()
-        done = subprocess.run([str(root / "tools/gpu_check"), "--dry-run", "--rows", "/".join(rows), "--bin", str(bins),
-                               "--out", str(out / "a.json")],
+        done = subprocess.run([*UNLIMITED, "--dry-run", "--rows", "/".join(rows), "--bin", str(bins), "--out", str(out / "a.json")],
                               stdout=subprocess.PIPE, text=True,  # With one GPU per part, whole GPUs must not replace the parts.
                               env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "STAGECRAFT_EMULATED_GPUS": "4"})
         print(done.stdout)

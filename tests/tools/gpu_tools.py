@@ -12,11 +12,25 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 import unittest
 import unittest.mock
 
 root = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(root / "tests/support"))
+from processes import HUNG, stat, wait_until  # noqa: E402
+
+HANGS = "sleep 1000000"
+
+
+def gpu_check_with(**seconds):
+    """Words that start gpu_check with these seconds for rows, and for all others more than any machine takes."""
+    script = (f"import sys; sys.argv[0] = 'gpu_check'; sys.path.insert(0, {str(root / 'tests/tools')!r})\n"
+              f"import gpu_tools; g = gpu_tools.load('gpu_check')\n"
+              f"g.PLAN.update({{name: {HUNG} for name in g.PLAN}}, **{seconds})\nsys.exit(g.main())")
+    return [sys.executable, "-B", "-c", script, "--limit", str(1000 * HUNG)]
+
+
+UNLIMITED = gpu_check_with()
 
 NO_TORCH = "raise ImportError('not here')\n"
 
@@ -89,7 +103,7 @@ class Torch(unittest.TestCase):
             (pathlib.Path(folder) / "torch.py").write_text(torch)
             notes = pathlib.Path(folder) / "notes"
             done = subprocess.run([sys.executable, str(root / "tools/gpu_torch"), *words], capture_output=True, text=True,
-                                  env={**os.environ, "PYTHONPATH": folder, "NOTES": str(notes)}, timeout=60)
+                                  env={**os.environ, "PYTHONPATH": folder, "NOTES": str(notes)}, timeout=HUNG)
             return done, json.loads(notes.read_text()) if notes.exists() else None
 
     def test_says_what_is_missing(self):
@@ -202,14 +216,10 @@ class Check(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
-    def start(self, torch=NO_TORCH, fails="none", how="echo broken; exit 1", later="", runs=20, words=(), **more):
+    def start(self, torch=NO_TORCH, fails="none", how="echo broken; exit 1", later="", runs=HUNG, words=(), **more):
         """Starts gpu_check with `runs` seconds for the runs."""
         (self.place / "torch.py").write_text(torch)
-        script = (f"import runpy, sys; sys.argv[0] = 'gpu_check'; sys.path.insert(0, {str(root / 'tests/tools')!r})\n"
-                  f"import gpu_tools; g = gpu_tools.load('gpu_check')\n"
-                  f"g.PLAN['runs'] = {runs}\nsys.exit(g.main())")
-        return subprocess.Popen([sys.executable, "-B", "-c", script, "--bin", str(self.place), "--out", str(self.out),
-                                 *words],
+        return subprocess.Popen([*gpu_check_with(runs=runs), "--bin", str(self.place), "--out", str(self.out), *words],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env={**os.environ, "PYTHONPATH": str(self.place), "NOTES": str(self.place / "notes"), "FAILS": fails,
                                      "HOW": how, "LATER": later, "SPANS": SPANS, "CUDA_VISIBLE_DEVICES": "", "STAGECRAFT_EMULATED_GPUS": "",
@@ -218,7 +228,7 @@ class Check(unittest.TestCase):
 
     def run_with(self, **how):
         with self.start(**how) as one:
-            one.text = one.communicate(timeout=120)
+            one.text = one.communicate(timeout=HUNG)
         file = json.loads(self.out.read_text()) if self.out.exists() else None
         return one.returncode, *one.text, file, {row["check"]: row for row in file["checks"]} if file else {}
 
@@ -319,7 +329,7 @@ class Check(unittest.TestCase):
         self.assertIn("No such file", self.expect_only("kernels", "exit 127")["output"])
 
     def test_a_program_that_hangs_or_never_stops_printing_costs_its_row(self):
-        for how in ("sleep 60", "exec cat /dev/urandom"):
+        for how in (HANGS, "exec cat /dev/urandom"):
             self.expect_only("runs", "over 1 s", fails="run_on_gpu*exclude", how=how, runs=0.4)
 
     def test_other_losses_and_other_weights(self):
@@ -346,14 +356,12 @@ class Check(unittest.TestCase):
 
     def test_interrupted_it_says_what_it_knows(self):
         for how in (signal.SIGINT, signal.SIGTERM):
-            with self.start(fails="run_on_gpu*exclude", how="sleep 60") as one:
-                for _ in range(400):
-                    if self.out.exists() and '"kernels"' in self.out.read_text():
-                        break
-                    time.sleep(0.05)
-                time.sleep(0.3)
+            notes = self.place / "notes"
+            notes.unlink(missing_ok=True)
+            with self.start(fails="run_on_gpu*exclude", how=HANGS) as one:
+                wait_until(lambda: notes.exists() and "run_on_gpu" in notes.read_text(), one)
                 one.send_signal(how)
-                text, _ = one.communicate(timeout=30)
+                text, _ = one.communicate(timeout=HUNG)
             self.assertEqual(one.returncode, 130)
             file = json.loads(self.out.read_text())
             self.assertTrue(file["interrupted"])
@@ -471,27 +479,28 @@ class Check(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr.splitlines()),
                          (1, ["gpu_check: [Errno 2] No such file or directory: '/nowhere/stagecraft'"]))
 
+    def stopped_after_its_first_word(self, run_at_most, *words):
+        """With a limit that doubles until it is long enough for that word."""
+        for seconds in (0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6):
+            output, _, code = run_at_most(seconds, words)
+            if output:
+                break
+        self.assertEqual((output, code), ("here\n", None))
+
     def test_a_check_that_hangs_ends_with_its_children(self):
-        start = time.monotonic()
-        with tempfile.NamedTemporaryFile() as file:
-            output, _, code = load("gpu_check").run_at_most(0.5, ["sh", "-c", f"echo here; sleep 60 & echo $! >{file.name}; wait"])
-            self.assertEqual((output, code), ("here\n", None))
-            self.assertLess(time.monotonic() - start, 20)
-            child = pathlib.Path(f"/proc/{pathlib.Path(file.name).read_text().strip()}/stat")
-            for _ in range(100):
-                if not child.exists() or child.read_text().split()[2] == "Z":
-                    return
-                time.sleep(0.05)
-            self.fail("the child still runs")
+        with tempfile.NamedTemporaryFile("r") as file:
+            self.stopped_after_its_first_word(load("gpu_check").run_at_most, "sh", "-c",
+                                              f"{HANGS} & echo $! >{file.name}; echo here; wait")
+            child = int(file.read())
+            self.assertTrue(wait_until(lambda: stat(child) is None))
 
     def test_a_check_that_cannot_be_ended_is_left_behind(self):
         g = load("gpu_check")
         ended = []
         with unittest.mock.patch("os.killpg", lambda process, _: ended.append(process)):
-            start = time.monotonic()
-            self.assertEqual(g.run_at_most(0.2, ["sh", "-c", "echo here; exec sleep 60"]), ("here\n", "", None))
-            self.assertLess(time.monotonic() - start, 20)
-        os.killpg(ended[0], signal.SIGKILL)
+            self.stopped_after_its_first_word(g.run_at_most, "sh", "-c", f"echo here; exec {HANGS}")
+        for group in ended:
+            os.killpg(group, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,30 @@
 // The answer of a sweep in a few sentences: the best point, what is already enough, and which setting matters most.
+// Points on other numbers of devices than most of them are not compared with these.
+
+/** Figures that mean the same on any number of devices: shares, and amounts of a token or a sample. */
+const ON_ANY_DEVICES = ['mfu', 'hfu', 'dollars_per_billion_tokens', 'dollars_per_billion_samples', 'training_dollars', 'energy_per_token_J', 'energy_per_sample_J', 'goodput', 'utilisation', 'fits', 'final_loss', 'drains', 'devices'];
+
+/** The number of devices on which most of these points ran, of equally many the largest; null where all ran on equally many, or the number is not known. */
+function usualDevices(sweep, points) {
+  const devices = sweep.figures.find(f => f.name === 'devices'), counts = new Map();
+  for (const i of points) if (devices && sweep.ran[i] && !Number.isNaN(devices.values[i])) counts.set(devices.values[i], (counts.get(devices.values[i]) ?? 0) + 1);
+  return counts.size < 2 ? null : [...counts].sort(([a, m], [b, n]) => n - m || b - a)[0][0];
+}
+function devicesOf(sweep, i) { return sweep.figures.find(f => f.name === 'devices').values[i]; }
+/** The points whose figures can be compared. */
+function likePoints(sweep, points, metric) {
+  const usual = ON_ANY_DEVICES.includes(metric.name) ? null : usualDevices(sweep, points);
+  return { usual, like: usual === null ? points : points.filter(i => devicesOf(sweep, i) === usual) };
+}
+/** The best of each other number of devices, the most devices first. */
+function otherDevicesText(sweep, metric, others) {
+  const groups = [...grouped(others, i => devicesOf(sweep, i))].map(([devices, list]) => ({ devices, best: reduced(metric, list, 'best') })).filter(g => g.best.count > 0).sort((a, b) => b.devices - a.devices);
+  if (groups.length === 0) return '';
+  const named = groups.slice(0, 3).map(g => `${metricText(metric, g.best.value)} on ${countOfDevices(g.devices)} with ${labelOf(sweep, g.best.point)}`);
+  const more = groups.length > 3 ? `, and ${groups.length - 3} more numbers of devices` : '';
+  return `Not compared with these, because the number of devices differs: ${named.join('; ')}${more}.`;
+}
+function countOfDevices(count) { return `${count} device${count === 1 ? '' : 's'}`; }
 
 /** The best value of a figure for each value of an axis: [{value, best}]; points without the figure do not count. */
 function bestByValue(axis, metric, points) {
@@ -34,12 +60,17 @@ function enoughOf(axis, metric, points, best) {
 
 /** Sentences about the points that are shown; empty where none of them has the figure. */
 function answerOf(sweep, points, metric) {
-  const known = points.filter(i => sweep.ran[i]), best = metric && metric.better !== 0 && reduced(metric, known, 'best');
-  if (!best || best.count === 0) return [];
+  const all = points.filter(i => sweep.ran[i]);
+  if (!metric || metric.better === 0) return [];
+  const { usual, like: known } = likePoints(sweep, all, metric), best = reduced(metric, known, 'best');
+  if (best.count === 0) return [];
   const memory = sweep.metrics.find(m => m.name === 'peak_memory_bytes'), sentences = [];
   const used = memory && metric !== memory && Number.isFinite(memory.values[best.point]) ? `; peak memory ${sizeText(memory.values[best.point])}` : '';
-  sentences.push(`Best ${metric.title}: ${metricText(metric, best.value)} with ${labelOf(sweep, best.point)}${used}.${closeText(sweep, metric, known, best)}`);
-  const axes = sweep.axes.filter(a => new Set(known.map(i => a.of[i])).size > 1);
+  const on = usual === null ? '' : ` on ${countOfDevices(usual)}`;
+  sentences.push(`Best ${metric.title}${on}: ${metricText(metric, best.value)} with ${labelOf(sweep, best.point)}${used}.${closeText(sweep, metric, known, best)}`);
+  const others = otherDevicesText(sweep, metric, all.filter(i => !known.includes(i)));
+  if (others) sentences.push(others);
+  const axes = sweep.axes.filter(a => !a.follows && new Set(known.map(i => a.of[i])).size > 1);
   const enough = axes.map(axis => enoughOf(axis, metric, known, best)).filter(Boolean);
   if (enough.length > 0)
     sentences.push(`${enough.map(e => `${e.axis.name}=${axisText(e.axis, e.value)} already reaches ${(100 * e.share).toFixed(0)} % of it`).join(', ')}.`);

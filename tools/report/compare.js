@@ -24,7 +24,7 @@ function compareCards(runs) {
 /** Mean idle time of a device by one cause for each sample of the whole run: with fills and drains, however many iterations have one. */
 function idlePerSample(run, key) {
   const used = usedDevices(run).filter(d => d.idle), samples = samplesOf(run) * Math.max(1, run.results.iterations);
-  return used.length === 0 ? 0 : used.reduce((sum, d) => sum + d.idle[key + '_s'], 0) / used.length / samples;
+  return used.length === 0 ? 0 : used.reduce((sum, d) => sum + (d.idle[key + '_s'] ?? 0), 0) / used.length / samples;
 }
 
 /** Who is faster, by how much, at what memory, and which idle time shrank. */

@@ -96,7 +96,12 @@ function gapsOf(run, device) {
     free = Math.max(free, run.end[i]);
     before = group;
   });
-  if (work.length > 0) put(free, run.length, CAUSE.drain);
+  if (work.length > 0) {  // After its last op it waits for its own collectives, and for the others.
+    const list = messages[2].filter(m => run.end[m] > free);
+    const cuts = [free, run.length, ...list.flatMap(m => [run.start[m], run.end[m]]).filter(t => t > free && t < run.length)].sort((a, b) => a - b);
+    for (let k = 1; k < cuts.length; ++k)
+      put(cuts[k - 1], cuts[k], list.some(m => run.start[m] <= cuts[k - 1] && cuts[k - 1] < run.end[m]) ? CAUSE.collective : CAUSE.drain);
+  }
   return { start: Float64Array.from(out.start), end: Float64Array.from(out.end), key: Uint8Array.from(out.key), critical: new Uint8Array(out.key.length) };
 }
 

@@ -8,9 +8,15 @@ function gridColumns(sweep, every) {
   return [
     { key: 'number', title: 'point', kind: 'number', text: i => String(sweep.number[i]) },
     ...sweep.axes.filter(a => every || variesIn(a)).map(a => ({ key: a.path, title: a.name, note: a.path, kind: a.sizes ? 'number' : 'text', text: i => settingText(a, i) })),
-    ...metrics.map(m => ({ key: m.name, title: m.title, note: m.name, kind: 'number', text: i => (sweep.ran[i] ? metricText(m, m.values[i]) : '') })),
+    ...metrics.map(m => ({ key: m.name, title: m.title, note: m.name, kind: 'number', text: i => (sweep.ran[i] ? metricText(m, m.values[i]) + otherDevicesMark(sweep, m, i) : '') })),
     { key: 'end', title: 'status', kind: 'text', text: i => endText(sweep, i) },
   ];
+}
+/** Marks a point that ran on another number of devices than most do. */
+function otherDevicesMark(sweep, metric, i) {
+  if (metric.name !== 'devices') return '';
+  const usual = usualDevices(sweep, sweep.number.map((_, k) => k));
+  return usual === null || usual === metric.values[i] ? '' : `, not ${usual}`;
 }
 function endText(sweep, i) {
   const { status, message } = endOf(sweep, i);

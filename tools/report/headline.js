@@ -8,12 +8,6 @@ function fullestDevice(run) {
   const fill = d => (d.memory_capacity_bytes > 0 ? d.peak_memory_bytes / d.memory_capacity_bytes : d.peak_memory_bytes);
   return usedDevices(run).reduce((a, b) => (fill(b) > fill(a) ? b : a));
 }
-/** Idle device time of the whole run by cause, as a share of all device time. */
-function idleShares(run) {
-  const used = usedDevices(run).filter(d => d.idle), whole = used.length * run.results.length_s;
-  return Object.fromEntries(IDLE.map(([key]) => [key, share(used.reduce((sum, d) => sum + d.idle[key + '_s'], 0), whole)]));
-}
-
 function memoryCard(run) {
   const full = fullestDevice(run), part = full.memory_capacity_bytes > 0 ? full.peak_memory_bytes / full.memory_capacity_bytes : undefined;
   const more = part === undefined ? `on ${full.name}` : `${Math.round(100 * part)} % of ${sizeText(full.memory_capacity_bytes)} on ${full.name}`;
@@ -25,24 +19,32 @@ function rateCard({ results: { rates: r, devices, length_s: length } }) {
   const recomputed = r.hfu > 0 && r.hfu - r.mfu > 5e-4 ? `; ${percentText(r.hfu)} with recomputation` : '';
   return card('Model FLOPs utilization', percentText(r.mfu), 'MFU', `${shortNumber(r.model_flops_per_device)}FLOP/s per device${recomputed}`);
 }
-function lastCard(run) {
-  const { economics: e } = run.results, idle = idleShares(run);
-  if (e?.dollars_per_billion_tokens > 0)
-    return card('Price', `$${numberText(e.dollars_per_billion_tokens)}`, 'per 10^9 tokens', e.dollars > 0 ? `$${shortNumber(e.dollars)} and ${daysText(e.duration_s)} for the training` : `for ${e.devices} devices`);
-  return card('Waits for communication', percentText(idle.transfer), '', `of device time${idle.receiver > 5e-4 ? `; ${percentText(idle.receiver)} for receivers` : ''}`);
+/** What devices wait for on the wire: collectives and messages. */
+function communicationCard({ results: r }) {
+  const parts = mainShares(r), sum = parts.exposed_collectives + parts.exposed_messages;
+  return card('Exposed communication', percentText(sum), '', `of a period: collectives ${percentText(parts.exposed_collectives)}, messages ${percentText(parts.exposed_messages)}`);
+}
+/** Shares of a period by class, mean over the used devices; they sum to one. */
+function mainShares(r) {
+  const used = r.devices.filter(d => d.used && d.time);
+  return Object.fromEntries(MAIN_CLASSES.map(([key]) => [key, share(used.reduce((sum, d) => sum + d.time[key + '_s'], 0), used.length * r.period_s)]));
+}
+function priceCards({ results: { economics: e } }) {
+  if (!(e?.dollars_per_billion_tokens > 0)) return [];
+  return [card('Price', `$${numberText(e.dollars_per_billion_tokens)}`, 'per 10^9 tokens', e.dollars > 0 ? `$${shortNumber(e.dollars)} and ${daysText(e.duration_s)} for the training` : `for ${e.devices} devices`)];
 }
 
 function runCards(run) {
-  const { results: r } = run, idle = idleShares(run), first = Math.abs(r.period_s / r.makespan_s - 1) < 5e-4;
+  const { results: r } = run, first = Math.abs(r.period_s / r.makespan_s - 1) < 5e-4;
   const tokens = r.rates?.tokens_per_s > 0 ? r.rates.tokens_per_s : 0;
   const speed = tokens > 0 ? card('Throughput', shortNumber(tokens), 'tokens/s', `${numberText(r.throughput_samples_per_s)} samples/s, ${samplesOf(run)} in an iteration`)
     : card('Throughput', numberText(r.throughput_samples_per_s), 'samples/s', `${samplesOf(run)} in an iteration`);
-  const parts = [['start_up', 'start-up'], ['drain', 'drain'], ['input', 'input']].filter(([key]) => idle[key] > 5e-4).map(([key, name]) => `${name} ${percentText(idle[key])}`);
+  const filled = r.fill + r.drain > 5e-4 ? `; the first fills for ${percentText(r.fill)} and drains for ${percentText(r.drain)}` : '';
   return [
     card('Iteration time', secondsText(r.period_s), intervalText(r.period_s, r).slice(secondsText(r.period_s).length + 1), first ? 'fill and drain included' : `the period; the first takes ${secondsText(r.makespan_s)}`),
     speed, rateCard(run), memoryCard(run),
-    card('Bubble', percentText(r.bubble), '', parts.length > 0 ? `of an iteration; waits: ${parts.join(', ')}` : 'of an iteration'),
-    lastCard(run),
+    card('Bubble', percentText(r.bubble), '', `of a period, waiting for other stages${filled}`),
+    communicationCard(run), ...priceCards(run),
   ];
 }
 

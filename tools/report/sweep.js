@@ -3,7 +3,7 @@
 const sweep = decodeSweep(JSON.parse($('data').textContent));
 const axisOf = path => sweep.axes.find(a => a.path === path);
 const metricNamed = name => sweep.metrics.find(m => m.name === name);
-const varying = sweep.axes.filter(variesIn);
+const varying = sweep.axes.filter(a => variesIn(a) && !a.follows);
 const CHOICES = { how: ['best', 'mean', 'worst'], status: ['', 'ok', 'failed'], words: null, every: ['', '1'] };
 const first = firstState(), targets = {};
 let state, shown = [], rows = [], best = { front: [], rest: [] }, paper = false, waiting = 0, saved = null;
@@ -61,8 +61,10 @@ function show() {
 }
 
 function verdict(ran) {
-  const metric = metricNamed(state.metric), ahead = metric && metric.better !== 0 && reduced(metric, ran, 'best');
-  return ahead && ahead.count > 0 ? `; best ${metric.title}: ${metricText(metric, ahead.value)} with ${labelOf(sweep, ahead.point)}` : '';
+  const metric = metricNamed(state.metric);
+  if (!metric || metric.better === 0) return '';
+  const { usual, like } = likePoints(sweep, ran, metric), ahead = reduced(metric, like, 'best'), on = usual === null ? '' : ` on ${countOfDevices(usual)}`;
+  return ahead.count > 0 ? `; best ${metric.title}${on}: ${metricText(metric, ahead.value)} with ${labelOf(sweep, ahead.point)}` : '';
 }
 
 function frontText(front, all) {

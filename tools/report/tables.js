@@ -75,9 +75,12 @@ const FIGURES = [
   ['model FLOP/s per device', 'of forward and backward, without recomputation', r => r.rates?.model_flops_per_device || undefined, v => shortNumber(v) + 'FLOP/s'],
   ['MFU', 'model FLOP/s as a share of the peak of the devices', r => r.rates?.mfu || undefined, percentText, true],
   ['HFU', 'the same with recomputation', r => r.rates?.hfu || undefined, percentText, true],
-  ['devices compute', 'mean share of the run, over the devices', r => mean(r.devices.filter(d => d.used).map(d => d.utilisation)), percentText, true],
-  ['bubble', 'idle share of the devices within one iteration', r => r.bubble, percentText, true],
-  ['steady bubble', 'idle share of the period on the busiest device', r => r.steady_bubble, percentText, true],
+  ['devices busy', 'in ops and in collectives of ops, mean share of the run over the devices', r => mean(r.devices.filter(d => d.used).map(d => d.utilisation)), percentText, true],
+  ['compute', 'share of a period, mean over the devices', r => mainShares(r).compute, percentText, true],
+  ['exposed collectives', 'share of a period in which a device waits for its collectives on the wire, mean over the devices', r => mainShares(r).exposed_collectives, percentText, true],
+  ['exposed messages', 'share of a period in which a device waits for its messages on the wire, mean over the devices', r => mainShares(r).exposed_messages, percentText, true],
+  ['bubble', 'share of a period in which a device waits for other stages, mean over the devices', r => r.bubble, percentText, true],
+  ['busiest idle', 'share of a period in which the busiest device is not busy', r => r.steady_bubble, percentText, true],
   ['peak memory, planned', 'of the fullest device', r => largest(r.devices, d => d.peak_memory_bytes), sizeText],
   ['peak memory, measured', 'of the fullest device, what was really taken', r => r.learnt?.memory?.length ? largest(r.learnt.memory, d => d.total_bytes) : undefined, sizeText],
   ['energy', 'of the whole run', r => r.energy_J || undefined, joulesText],
@@ -149,7 +152,7 @@ function instructionText(name) {
 function fillDevices(table, runs) {
   fillBeside(table, runs, run => run.results.devices.filter(d => d.used), d => d.name, [
     ['busy', d => busyCell(d.utilisation)],
-    ['waits for link', d => secondsText(d.exposed_communication_s)],
+    ['exposed communication', d => secondsText(d.exposed_communication_s)],
     ['peak memory', d => sizeText(d.peak_memory_bytes) + (d.memory_capacity_bytes > 0 ? ` of ${sizeText(d.memory_capacity_bytes)}` : '') +
       (d.memory_reserved_bytes > 0 ? ` (${sizeText(d.memory_reserved_bytes)} reserved)` : '')],
     [() => [element('span', 'at', { title: 'the operation that brings the memory to its peak' })], d => instructionText(d.peak_memory_at)],
@@ -175,13 +178,18 @@ function unusedText({ devices, setup, devices_per_group: members }) {
 /** Shares of the whole run; together with the share in which a device computes, they sum to one. */
 const IDLE = [
   ['start_up', 'start-up', 'for input, before its first backward: the pipeline fills'], ['input', 'input', 'for input from another device, in between'],
-  ['drain', 'drain', 'after its last forward: the pipeline empties'], ['transfer', 'transfers', 'for messages on the wire'],
+  ['drain', 'drain', 'after its last forward: the pipeline empties'], ['transfer', 'messages', 'for messages on the wire'], ['collective', 'collectives', 'for its collectives on the wire'],
   ['receiver', 'no receiver', 'for a device that does not receive its message yet'], ['other', 'other', 'for nothing that the program knows'],
 ];
+/** The share in which a device computes, and the shares of its idle time by cause; they sum to one. */
+function computeAndIdle(d, length) {
+  const idle = IDLE.map(([key]) => share(d.idle[key + '_s'] ?? 0, length));
+  return [1 - idle.reduce((sum, part) => sum + part, 0), ...idle];
+}
 function fillIdle(table, runs) {
   const there = runs.filter(run => run.results.devices.every(d => d.idle)), shares = new Map();
   for (const run of there)
-    for (const d of run.results.devices) shares.set(d, [d.utilisation, ...IDLE.map(([key]) => share(d.idle[key + '_s'], run.results.length_s))]);
+    for (const d of run.results.devices) shares.set(d, computeAndIdle(d, run.results.length_s));
   const used = run => run.results.devices.filter(d => d.used);
   const causes = [['computes', 'computes', 'what is not idle'], ...IDLE].map((cause, k) => [...cause, k])
     .filter(([, , , k]) => k === 0 || there.some(run => used(run).some(d => shares.get(d)[k] > 0)));
@@ -202,16 +210,21 @@ function stack(parts) {
   return bar;
 }
 
-/** Classes of time, in the words of the field; they sum to the length of the run. */
+/** The main classes of time; they sum to the period. */
+const MAIN_CLASSES = [
+  ['compute', 'compute'], ['exposed_collectives', 'exposed collectives'], ['exposed_messages', 'exposed messages'],
+  ['bubble', 'bubble'], ['optimizer', 'optimizer'], ['unexplained', 'unexplained'],
+];
+/** Classes of time, in the words of the field; they sum to the period. */
 const TIME_CLASSES = [
   ['products_s', 'matrix products'], ['attention_s', 'attention'], ['memory_bound_s', 'memory-bound kernels'], ['launches_s', 'launches'],
   ['tensor_s', 'tensor collectives'], ['context_s', 'context collectives'], ['expert_s', 'expert collectives'], ['data_s', 'data collectives'],
-  ['messages_s', 'messages'], ['bubble_s', 'bubble'], ['optimizer_s', 'optimizer'], ['other_s', 'other'],
+  ['messages_s', 'messages'], ['bubble_s', 'bubble'], ['optimizer_s', 'optimizer'], ['other_s', 'other compute'], ['unexplained_s', 'unexplained'],
 ];
 /** The classes that take time in a run: [{name, seconds, share}]. */
-function timeParts({ results: { time, length_s: length } }) {
+function timeParts({ results: { time, period_s: period } }) {
   if (!time) return [];
-  return TIME_CLASSES.map(([key, name]) => ({ name, seconds: time[key], share: share(time[key], length) })).filter(part => part.seconds > 0);
+  return TIME_CLASSES.map(([key, name]) => ({ name, seconds: time[key], share: share(time[key], period) })).filter(part => part.seconds > 0);
 }
 function fillTimes(section, table, runs) {
   section.hidden = runs.every(run => !run.results.time);
@@ -237,8 +250,9 @@ function fillLinks(runs, query) {
       ['over the run', heatCell],
     ]);
   if (words === '') $('link-find').hidden = busiest.size <= LINKS_SHOWN;
-  $('links-note').textContent = busiest.size === 0 ? (words ? `No link has ${query.trim()} in its name.` : 'None.')
-    : names.size < busiest.size ? `The busiest ${names.size} of ${busiest.size}.` : '';
+  const left = runs.find(run => run.results.links_note)?.results.links_note;
+  $('links-note').textContent = (busiest.size === 0 ? (words ? `No link has ${query.trim()} in its name.` : 'None.')
+    : names.size < busiest.size ? `The busiest ${names.size} of ${busiest.size}.` : '') + (left ? ` Traffic is ${left}.` : '');
 }
 /** A strip from the run's start to its end; the root of the share, or links that are little used would not be seen. */
 function heatCell(link) {

@@ -44,8 +44,9 @@ constexpr Term kTerms[] = {
     {"slow-device|uneven-replicas",
      "A device that computes longer than the fastest devices of the plan would, or than another replica of its stage."},
     {"slow-link|shared-link|placement",
-     "Messages between stages that devices wait for: on one link, on a link that several pairs of devices share, or "
-     "between nodes that another order of the devices would not cross."},
+     "What devices wait for on the network: messages between stages on one link, or collectives of groups on a link "
+     "slower than the others; messages on a link that several pairs of devices share; messages between nodes that "
+     "another order of the devices would not cross."},
     {"machine",
      "In a measured run: the time in which devices do nothing although their input is there, such as other work of the "
      "machine."},
@@ -65,9 +66,6 @@ constexpr Term kTerms[] = {
      "share of the peak (MFU)."},
     {"samples|global batch",
      "Sequences, images or rows of the training data; run.global_batch is their number in an iteration."},
-    {"waiting for stages",
-     "A part of the line `time`. Idle time of devices without a message on the wire: the pipeline fills or drains, or "
-     "another stage still computes."},
     {"cost|training|total",
      "Cost: dollars for 10^9 tokens by `report.price`. Training: the time for `report.tokens`, and in tables total: "
      "the "
@@ -134,12 +132,25 @@ constexpr Term kTerms[] = {
      "same number format and with a model of the same kind and size, are so close to their prediction. It says nothing "
      "about how well two plans are told apart, because most errors are common to both."},
     // Idle time.
-    {"bubble",
-     "Share of an iteration in which the compute streams of the devices with a stage are idle, as a mean over these "
-     "devices. For GPipe and 1F1B with p equal stages and m micro-batches it is (p-1)/(m+p-1)."},
-    {"steady|steady bubble",
-     "One minus the share of a period in which the busiest device computes. It is the bubble that remains when "
-     "iterations run back to back."},
+    {"bubble|pipeline bubble|waiting for stages",
+     "Share of a period in which a device waits for other stages, with nothing on the wire for it: the pipeline fills "
+     "or "
+     "drains, or another stage still computes. Mean over the devices with a stage. Exposed collectives and exposed "
+     "messages are not part of it. For GPipe and 1F1B with p equal stages and m micro-batches it is (p-1)/(m+p-1)."},
+    {"steady|steady bubble|busiest idle",
+     "Share of a period in which the busiest device is neither in an op nor in a collective of one: what no better "
+     "balance of the other devices can save."},
+    {"exposed collectives",
+     "Share of a period in which a device waits for its own collectives on the wire (tensor, context, expert, data), "
+     "mean over the devices with a stage. What computation hides does not count."},
+    {"exposed messages",
+     "Share of a period in which a device waits for a message between stages that is on the wire, mean over the "
+     "devices "
+     "with a stage."},
+    {"compute",
+     "Share of a period in which a device runs forward and backward passes, mean over the devices with a stage."},
+    {"unexplained",
+     "Time in which a device waits for nothing that the program knows: a busy machine, or one that stands still."},
     {"idle",
      "Time in which a device with a stage does not compute, by cause: start-up, input, drain, transfers, receiver, "
      "other."},
@@ -148,10 +159,12 @@ constexpr Term kTerms[] = {
     {"drain|flush",
      "The pipeline empties: no micro-batch is in flight. As idle time: waiting after the last forward before that. "
      "Synchronous schedules drain in each iteration, before the weights are updated."},
-    {"transfers|transfer|waits for link", "Idle time while the input of a device is on its way over a link."},
+    {"transfers|transfer|waits for link|waits for links",
+     "Idle time while the input of a device is on its way over a link."},
     {"receiver", "Idle time while a device waits for another one to take its message."},
-    {"busy", "Share of the whole run in which the device computes."},
-    {"exposed|exposed communication", "Communication during which the device that waits for it does not compute."},
+    {"busy", "Share of the whole run in which the device is in an op or in a collective of one."},
+    {"exposed|exposed communication",
+     "Communication that a device waits for while it is on the wire: exposed collectives and exposed messages."},
     // Memory.
     {"memory|peak memory",
      "Most memory that a device needs at any time: weights, gradients, optimizer state, stashed activations and "

@@ -2,10 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstring>
 #include <deque>
+#include <initializer_list>
 
 #include "sim/core/output.hpp"
 
@@ -16,7 +19,17 @@ std::atomic<const char*> interrupt_text = nullptr;
 pid_t owner = 0;
 bool terminal = false;
 
-void say(const char* text) { [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text)); }
+/// In one call, so that no text of another thread comes in between.
+void say(std::initializer_list<const char*> parts) {
+  std::array<char, 1 << 13> text;
+  std::size_t size = 0;
+  for (const char* part : parts) {
+    const std::size_t length = std::min(std::strlen(part), text.size() - size);
+    std::memcpy(text.data() + size, part, length);
+    size += length;
+  }
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), size);
+}
 
 const char* what_was_kept() {
   if (const char* said = interrupt_text) return said;
@@ -27,10 +40,7 @@ const char* what_was_kept() {
 void end(int signal) {
   if (getpid() == owner) {  // A child that was forked a moment ago has this handler too.
     remove_half_written();
-    if (terminal) say("\r\033[K");
-    say("interrupted; ");
-    say(what_was_kept());
-    say("\n");
+    say({terminal ? "\r\033[K" : "", "interrupted; ", what_was_kept(), "\n"});
   }
   raise(signal);
 }

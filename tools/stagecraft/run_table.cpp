@@ -54,7 +54,7 @@ constexpr KnownNumber kKnown[] = {
 constexpr ShownNumber kNumbers[] = {
     {"one iteration", "makespan_s", "ms", 1e3, true},    {"period", "period_s", "ms", 1e3, true},
     {"throughput", "throughput_samples_per_s", "/s", 1}, {"bubble", "bubble", "%", 100},
-    {"steady bubble", "steady_bubble", "%", 100},        {"energy", "energy_J", "J", 1}};
+    {"busiest idle", "steady_bubble", "%", 100},         {"energy", "energy_J", "J", 1}};
 
 /// NaN for what was not timed.
 double number(const Json& json, const char* key) {
@@ -251,21 +251,22 @@ const config::MapSpec& runs_fields() {
   static const MapSpec run = [&] {
     MapSpec spec{
         .title = "One run.",
-        .fields = {text("name").doc("The folder or file that was given."),
-                   text("clock").doc("What timed it: simulated, host or device."),
-                   number_or_null("samples", "Samples of an iteration"),
-                   number_or_null("time_per_sample_s", "Period divided by the samples of an iteration, in seconds"),
-                   number_or_null("time_per_token_s", "The same for a token"),
-                   number_or_null("energy_per_sample_J", "Energy of all devices for a sample, in joules"),
-                   number_or_null("makespan_s", "Time of the first iteration, in seconds"),
-                   number_or_null("period_s", "Time of one more iteration, in seconds"),
-                   number_or_null("throughput_samples_per_s", "Samples per second at the period"),
-                   number_or_null("bubble", "Idle share of the makespan"),
-                   number_or_null("steady_bubble", "Idle share of the busiest device in the period"),
-                   number_or_null("energy_J", "Energy of the whole run, in joules"),
-                   number_or_null("peak_memory_bytes", "Peak memory of the fullest device, in bytes"), interval_field(),
-                   text("limit").nullable().doc("Cause that costs most, such as bubble; null where it is not known."),
-                   text("limit_sentence").nullable().doc("The same in words.")}};
+        .fields = {
+            text("name").doc("The folder or file that was given."),
+            text("clock").doc("What timed it: simulated, host or device."),
+            number_or_null("samples", "Samples of an iteration"),
+            number_or_null("time_per_sample_s", "Period divided by the samples of an iteration, in seconds"),
+            number_or_null("time_per_token_s", "The same for a token"),
+            number_or_null("energy_per_sample_J", "Energy of all devices for a sample, in joules"),
+            number_or_null("makespan_s", "Time of the first iteration, in seconds"),
+            number_or_null("period_s", "Time of one more iteration, in seconds"),
+            number_or_null("throughput_samples_per_s", "Samples per second at the period"),
+            number_or_null("bubble", "Share of a period in which devices wait for other stages, mean over the devices"),
+            number_or_null("steady_bubble", "Share of a period in which the busiest device is not busy"),
+            number_or_null("energy_J", "Energy of the whole run, in joules"),
+            number_or_null("peak_memory_bytes", "Peak memory of the fullest device, in bytes"), interval_field(),
+            text("limit").nullable().doc("Cause that costs most, such as bubble; null where it is not known."),
+            text("limit_sentence").nullable().doc("The same in words.")}};
     for (const KnownNumber& n : kKnown) spec.fields.push_back(number_or_null(n.json_key, n.about));
     return spec;
   }();

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/experiment/diagnosis/group_links.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
 #include "sim/experiment/diagnosis/suggestions.hpp"
 
@@ -72,7 +73,8 @@ void suggest_other_exchanges(const DiagnosisInput& in, Finding& f) {
 
 }  // namespace
 
-/// Sums of gradients, and gathers of updated weights, that computation does not hide.
+/// Sums of gradients, and gathers of updated weights, that computation does not hide; or the one link that makes them
+/// long.
 std::optional<Finding> gradient_sums(const DiagnosisInput& in) {
   const Seconds lost = in.period - in.idealized.without(Cost::GradientSums);
   if (lost.value <= 0) return {};
@@ -88,6 +90,7 @@ std::optional<Finding> gradient_sums(const DiagnosisInput& in) {
   f.sentence =
       fmt::format("Devices wait for {}sums of gradients ({} of {}) that no computation hides: {} of the period.",
                   gathers ? "gathers of weights and " : "", to_text(largest), where, percent(f.share));
+  if (auto link = slow_group_link(in, groups_of_sums(in.plan()), "Sums of gradients", lost)) f = std::move(*link);
   suggest_sharding(in, f);
   suggest_other_rank_order(in, f);
   suggest_overlap(in, &SoftwareStack::data_overlap, f);
@@ -99,7 +102,8 @@ std::optional<Finding> gradient_sums(const DiagnosisInput& in) {
   return f;
 }
 
-/// Collectives of tensor, context and expert groups that computation does not hide.
+/// Collectives of tensor, context and expert groups that computation does not hide; or the one link that makes them
+/// long.
 std::optional<Finding> group_collectives(const DiagnosisInput& in) {
   const auto& stages = in.plan().stages;
   const Stage& widest = *std::max_element(stages.begin(), stages.end(), [](const Stage& a, const Stage& b) {
@@ -110,10 +114,11 @@ std::optional<Finding> group_collectives(const DiagnosisInput& in) {
   if (devices < 2) return {};
   const Seconds lost = in.period - in.idealized.without(Cost::GroupCollectives);
   if (lost.value <= 0) return {};
+  const std::string collectives = "Collectives inside groups of " + pluralize(devices, "device");
   Finding f = finding(in, "group-collectives", pluralize(devices, "device") + " of a group", lost);
-  f.sentence =
-      fmt::format("Collectives inside groups of {} (tensor {}, context {}, expert {}) take {} of the period.",
-                  pluralize(devices, "device"), degrees.tensor, degrees.context, degrees.expert, percent(f.share));
+  f.sentence = fmt::format("{} (tensor {}, context {}, expert {}) take {} of the period.", collectives, degrees.tensor,
+                           degrees.context, degrees.expert, percent(f.share));
+  if (auto link = slow_group_link(in, groups_of_passes(in.plan()), collectives, lost)) f = std::move(*link);
   suggest_overlap(in, &SoftwareStack::tensor_overlap, f);
   if (degrees.expert > 1) suggest_other_exchanges(in, f);
   const PlanSpec& spec = in.experiment().plan;

@@ -11,8 +11,6 @@
 namespace stagecraft {
 namespace {
 
-/// A loss below this share of the period is not worth a change.
-constexpr double kSmallLoss = 0.05;
 constexpr int kMostFirst = 8, kMostEvery = 100, kMostOfRow = 2;
 constexpr std::size_t kMostSearched = 5000;
 
@@ -22,15 +20,16 @@ constexpr DiagnosisRule kRules[] = {
     diagnosis::expert_imbalance, diagnosis::bubble};
 
 Finding computation(const DiagnosisInput& in, const std::vector<Finding>& losses) {
+  constexpr double kSame = 1 + 1e-9;
   DeviceId busiest;
   for (const DeviceId d : in.report().devices.ids())
-    if (!busiest.valid() || in.report().devices[d].busy > in.report().devices[busiest].busy) busiest = d;
-  const double share = 1 - in.report().steady_bubble;
+    if (!busiest.valid() || in.idealized.computation(d) > kSame * in.idealized.computation(busiest)) busiest = d;
+  const double share = in.idealized.computation(busiest) / in.period;
   Finding f = diagnosis::finding(in, "computation", in.cluster().devices[busiest].name, {});
   const std::string computes = fmt::format("{} computes for {} of the period", f.where, diagnosis::percent(share));
   if (losses.empty())
     f.sentence = fmt::format("Computation limits the run: {}, and no other cause costs time.", computes);
-  else if (losses.front().share < kSmallLoss)
+  else if (losses.front().share < diagnosis::kSmallLoss)
     f.sentence = fmt::format("Computation limits the run: {}; the largest loss, {}, is {}.", computes,
                              losses.front().cause, diagnosis::percent(losses.front().share));
   else
@@ -93,7 +92,7 @@ Diagnosis diagnose(const CompiledExperiment& compiled, const Outcome& outcome, c
   std::stable_sort(d.findings.begin(), d.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.lost > b.lost; });
   Finding last = computation(in, d.findings);
-  std::erase_if(d.findings, [](const Finding& f) { return f.share < kSmallLoss; });
+  std::erase_if(d.findings, [](const Finding& f) { return f.share < diagnosis::kSmallLoss; });
   d.findings.push_back(std::move(last));
   for (Finding& f : d.findings)
     if (every || &f == &d.findings.front()) changed.simulate(f);

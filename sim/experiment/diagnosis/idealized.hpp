@@ -16,13 +16,18 @@ enum class Cost : std::uint8_t {
   GroupCollectives = 8,  ///< Collectives of tensor, context and expert groups.
   Slowdowns = 16,        ///< Changes of devices during the run.
   SlowTypes = 32,        ///< Every device computes as fast as the fastest type of the plan.
-  UnequalStages = 64     ///< All stages compute equally long.
+  UnequalStages = 64,    ///< The ops of all stages take equally long.
+  SlowLinks = 128        ///< Collectives inside of ops have the links of prices by shape: see PricingChanges.
 };
 constexpr Cost operator|(Cost a, Cost b) {
   return static_cast<Cost>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
 constexpr Cost kSlowDevices = Cost::Slowdowns | Cost::SlowTypes;
-constexpr bool has(Cost set, Cost one) { return (static_cast<unsigned>(set) & static_cast<unsigned>(one)) != 0; }
+/// Whether the set has one of these.
+constexpr bool has(Cost set, Cost any) { return (static_cast<unsigned>(set) & static_cast<unsigned>(any)) != 0; }
+constexpr Cost without_flag(Cost set, Cost one) {
+  return static_cast<Cost>(static_cast<unsigned>(set) & ~static_cast<unsigned>(one));
+}
 
 /// Periods of one program without some of its costs. What a run would save without a cause is the difference of two of
 /// them. The order of work stays as it is, so a better one may save more.
@@ -40,21 +45,28 @@ class IdealizedRuns {
 
   /// Whether all stages have the same number of micro-batches and replicas, so that their times can be compared.
   bool stages_are_comparable() const { return comparable_; }
-  /// How much longer a device computes than the fastest type of the plan would: at least 1.
+  /// How much longer a device computes than the fastest type of the plan would: at least 1. Collectives do not count:
+  /// they take long where links are slow.
   double slowness(DeviceId d) const { return slowness_[d]; }
+  /// Computation of a device in an iteration, without the collectives inside of its ops.
+  Seconds computation(DeviceId d) const { return computation_[d]; }
 
  private:
   struct Result {
     Seconds period, busiest;
   };
   const Result& result(Cost costs);
+  void measure_computation();
+  IdVector<InstructionId, Seconds> durations(bool fast_types, bool equal_links) const;
 
   const CompiledExperiment& compiled_;
   const Outcome& outcome_;
   bool shares_links_;  ///< Whether the backend of the run lets messages share links.
   bool comparable_;
-  IdVector<InstructionId, Seconds> fast_;  ///< Durations on the fastest type of device.
+  bool has_slow_links_;                                                 ///< Whether prices of ops depend on them.
+  std::map<std::pair<StageId, DeviceId>, std::size_t> cost_of_device_;  ///< Which of the costs of the plan it has.
   IdVector<DeviceId, double> slowness_;
+  IdVector<DeviceId, Seconds> computation_;
   std::map<Cost, Result> results_;
 };
 

@@ -25,11 +25,11 @@ MeasuredShares shares_of(const Report& report) {
     if (!device.used) continue;
     ++used;
     const auto share = [&](Seconds time) { return time / report.length; };
-    shares.busy += device.utilisation;
+    shares.busy += 1 - share(device.idle.total());
     shares.bubble += share(device.idle.start_up + device.idle.drain);
-    shares.input += share(device.idle.input);
-    shares.messages += share(device.idle.transfer - device.idle.collective + device.idle.receiver);
-    shares.collectives += share(device.idle.collective);
+    shares.input += share(device.idle.input + device.idle.receiver);
+    shares.messages += share(device.idle.exposed.messages);
+    shares.collectives += share(device.idle.exposed.collectives());
     shares.other += share(device.idle.other);
     if (device.utilisation > shares.most_busy) shares.most_busy = device.utilisation, shares.busiest = d;
   }

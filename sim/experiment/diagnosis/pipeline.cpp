@@ -12,7 +12,8 @@ namespace {
 /// Every cost but the fill and drain of the pipeline. Collectives of groups are work of the devices where they are a
 /// part of ops; where they are instructions, devices wait for them, which is no bubble.
 Cost other_costs(const Program& program) {
-  const Cost costs = Cost::Contention | Cost::Messages | Cost::GradientSums | kSlowDevices | Cost::UnequalStages;
+  const Cost costs =
+      Cost::Contention | Cost::Messages | Cost::GradientSums | kSlowDevices | Cost::UnequalStages | Cost::SlowLinks;
   const bool waits = std::any_of(program.collectives.begin(), program.collectives.end(),
                                  [](const Collective& c) { return !sums_gradients(c.purpose); });
   return waits ? costs | Cost::GroupCollectives : costs;

@@ -43,6 +43,9 @@ std::optional<Finding> recomputation(const DiagnosisInput&);
 std::optional<Finding> expert_imbalance(const DiagnosisInput&);
 std::optional<Finding> bubble(const DiagnosisInput&);
 
+/// A loss below this share of the period is not worth a change.
+inline constexpr double kSmallLoss = 0.05;
+
 /// A finding that costs `lost` of the period.
 Finding finding(const DiagnosisInput&, std::string_view cause, std::string where, Seconds lost);
 /// "stage 3 (l18..loss)": its number and its first and last layer.

@@ -8,13 +8,16 @@
 namespace stagecraft::diagnosis {
 namespace {
 
-/// Computation of one micro-batch in each stage, on its slowest replica.
+/// Computation of one micro-batch in each stage, on its slowest replica. Collectives do not count: they may take long
+/// because links are slow.
 std::vector<double> work_of_stages(const DiagnosisInput& in) {
   std::vector<double> work;
   for (const StageId s : in.plan().stages.ids()) {
     double slowest = 0;
-    for (const StageCost& c : in.compiled.costs.replicas(s))
-      slowest = std::max(slowest, (c.forward + c.backward).value);
+    for (const StageCost& c : in.compiled.costs.replicas(s)) {
+      const OpTimes times = computation_times(c);
+      slowest = std::max(slowest, (times.forward + times.backward).value);
+    }
     work.push_back(slowest);
   }
   return work;
@@ -49,9 +52,10 @@ std::optional<Suggestion> balanced_plan(const DiagnosisInput& in) {
 std::optional<Finding> unequal_stages(const DiagnosisInput& in) {
   if (!in.idealized.stages_are_comparable() || in.plan().stage_count() < 2) return {};
   // Where stages are unequal because devices are, equal devices make them unequal: neither difference counts alone.
+  // What links make unequal is no work of a stage.
   const Seconds saved = in.period - in.idealized.without(Cost::UnequalStages);
-  const Seconds alike = in.idealized.without(kSlowDevices);
-  const Seconds saved_alike = alike - in.idealized.without(kSlowDevices | Cost::UnequalStages);
+  const Seconds alike = in.idealized.without(kSlowDevices | Cost::SlowLinks);
+  const Seconds saved_alike = alike - in.idealized.without(kSlowDevices | Cost::SlowLinks | Cost::UnequalStages);
   const Seconds lost = std::min(saved, saved_alike);
   const std::vector<double> work = work_of_stages(in);
   const double mean = std::accumulate(work.begin(), work.end(), 0.0) / static_cast<double>(work.size());

@@ -27,7 +27,7 @@ class DeepspeedReader {
     s_.schedule = "1f1b";
     s_.software = "megatron-deepspeed";
     read_batch();
-    if (const Json* pipeline = section("pipeline")) s_.ranks = number(*pipeline, "pipeline.", "stages", 1);
+    if (const Json* pipeline = section("pipeline")) read_pipeline(*pipeline);
     if (s_.ranks == 0) refuse("pipeline.stages", "a pipeline has at least one stage", "1, or leave pipeline out");
     read_sharding();
     s_.precision = enabled("bf16") ? "bf16" : enabled("fp16") ? "fp16" : "fp32";
@@ -82,6 +82,22 @@ class DeepspeedReader {
     } else if (options_.devices == 0) {
       s_.assumed.emplace_back("the number of replicas is not known, so there is one; --devices NUMBER changes that");
     }
+  }
+
+  /// The model's code makes the stages, so DeepSpeed does not use `partition`. An interval of recomputation counts
+  /// layers of a stage.
+  void read_pipeline(const Json& pipeline) {
+    s_.ranks = number(pipeline, "pipeline.", "stages", 1);
+    const int interval = number(pipeline, "pipeline.", "activation_checkpoint_interval", 0);
+    if (interval > 0) s_.recompute = interval == 1 ? "layers" : "full";
+    if (interval > 1)
+      s_.assumed.push_back(fmt::format(
+          "plan.recompute: full recomputes a stage as a whole, and DeepSpeed recomputes {} layers at once", interval));
+    for (const auto& [key, value] : pipeline.members())
+      if (key == "partition" || key == "seed_layers")
+        s_.without_use.push_back("pipeline." + key);
+      else if (key != "stages" && key != "activation_checkpoint_interval")
+        s_.unmodeled.push_back("pipeline." + key);
   }
 
   void read_sharding() {

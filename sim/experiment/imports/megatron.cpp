@@ -1,22 +1,29 @@
-// Arguments of Megatron-LM (megatron/training/arguments.py, 0.12 to 0.14, and older names of the same options): export
-// megatron writes what this reads.
+// Arguments of Megatron-LM (megatron/training/arguments.py, 0.20, and older names of the same options): export megatron
+// writes what this reads.
 
-#include <limits>
+#include <algorithm>
 #include <set>
 
 #include <fmt/core.h>
 
+#include "sim/cluster/accelerator.hpp"
+#include "sim/core/text.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/experiment/imports/megatron_arguments.hpp"
+#include "sim/experiment/library.hpp"
+#include "sim/experiment/scenario.hpp"
 
 namespace stagecraft {
 namespace {
 
 void read_groups(MegatronArguments& a, TrainingSetup& s) {
   s.tensor = a.number(s, "tensor-model-parallel-size", "plan.group.tensor", 1);
-  s.sequence_parallel = a.flag(s, "sequence-parallel", "plan.group.sequence", "true");
+  s.sequence_parallel = a.take("sequence-parallel");
+  if (s.sequence_parallel && s.tensor > 1) note_match(s, "sequence-parallel", "plan.group.sequence", "true");
+  if (s.sequence_parallel && s.tensor == 1)
+    s.without_use.emplace_back("--sequence-parallel with one device in the tensor group");
   s.context = a.number(s, "context-parallel-size", "plan.group.context", 1);
-  const std::string exchange = a.word("cp-comm-type");
+  const std::string exchange = join(a.words("cp-comm-type"), " ");  // A word, or one for each layer.
   if (exchange == "p2p" || exchange == "all_gather" || exchange == "a2a")
     s.context_type = exchange, note_match(s, "cp-comm-type", "plan.group.context_type", exchange);
   else if (!exchange.empty())
@@ -34,38 +41,19 @@ void read_divided_state(MegatronArguments& a, TrainingSetup& s) {
   }
   const std::string strategy = a.word("data-parallel-sharding-strategy");
   const bool fsdp = a.take("use-megatron-fsdp"), custom_fsdp = a.take("use-custom-fsdp");
+  if (a.take("use-torch-fsdp2")) s.shard = "weights", note_match(s, "use-torch-fsdp2", "plan.shard", s.shard);
   if (fsdp || custom_fsdp) {
     s.shard = strategy == "optim_grads" ? "gradients" : strategy == "optim" ? "optimizer" : "weights";
     if (strategy == "no_shard") s.shard = "none";
     note_match(s, "use-megatron-fsdp", "plan.shard", s.shard);
   }
+  const std::string optimizer = a.word("optimizer");
+  if (!optimizer.empty() && optimizer != "adam") s.unmodeled.push_back("--optimizer " + optimizer);
   const int copies = a.find_number("num-distributed-optimizer-instances").value_or(1);
   if (copies > 1 && !s.shard.empty() && s.shard != "none") {
     s.shard_copies = copies;
     s.matched.push_back(fmt::format("--num-distributed-optimizer-instances {} -> plan.shard.within", copies));
   }
-}
-
-/// Megatron-LM sums gradients in buckets only with --overlap-grad-reduce; the size of one counts parameters. What is
-/// summed after each backward stays whole here.
-void read_gradient_buckets(MegatronArguments& a, TrainingSetup& s) {
-  constexpr int kMost = std::numeric_limits<int>::max();
-  const std::optional<int> parameters = a.find_number("ddp-bucket-size", kMost);
-  if (!a.take("overlap-grad-reduce")) {
-    if (parameters) s.without_use.push_back(a.written("ddp-bucket-size"));
-    return;
-  }
-  const SoftwareStack& stack = software_stack(s.software);
-  if (s.shard == "gradients" || s.shard == "weights" || (!parameters && !stack.buckets.cuts())) {
-    s.unmodeled.emplace_back("--overlap-grad-reduce");
-    if (parameters) s.unmodeled.push_back(a.written("ddp-bucket-size"));
-    return;
-  }
-  s.gradient_buckets = parameters ? fmt::format("{:.0f} B", *parameters * stack.gradient_bytes) : "software";
-  note_match(s, "overlap-grad-reduce", "run.gradient_buckets", s.gradient_buckets);
-  if (parameters && s.ranks > 1)
-    s.assumed.emplace_back(
-        "--ddp-bucket-size is of the first pipeline rank alone in Megatron-LM, and run.gradient_buckets of all stages");
 }
 
 /// Selective recomputation of all modules but the inside of attention, which Megatron-LM takes where none is named.
@@ -123,14 +111,24 @@ void read_recomputation(MegatronArguments& a, TrainingSetup& s, bool flash_atten
     s.unmodeled.push_back(fmt::format("--recompute-method {} --recompute-num-layers {}", method, block));
 }
 
+/// The recipe of fp8 is delayed scaling where none is named; how often values are scaled is not modeled.
 void read_precision(MegatronArguments& a, TrainingSetup& s) {
   const std::string format = a.word("fp8-format"), recipe = a.word("fp8-recipe");
   s.precision = "fp32";
   if (a.take("fp16")) s.precision = "fp16";
   if (a.take("bf16")) s.precision = "bf16";
   if (!format.empty()) s.precision = recipe == "mxfp8" ? "mxfp8" : "fp8";
-  if (!recipe.empty() && recipe != "mxfp8" && recipe != "delayed") s.unmodeled.push_back("--fp8-recipe " + recipe);
+  if (!a.word("fp4-format").empty()) s.precision = "nvfp4", a.take("fp4-recipe");
+  if (recipe == "blockwise" || recipe == "custom") s.unmodeled.push_back("--fp8-recipe " + recipe);
   s.matched.push_back("number format -> run.precision: " + s.precision);
+  const bool sums_in_fp32 = software_stack(s.software).gradient_bytes >= 4;
+  const char* const accumulate = "accumulate-allreduce-grads-in-fp32";
+  if (a.take(accumulate))
+    (sums_in_fp32 ? s.without_use : s.unmodeled).push_back(fmt::format("--{}", accumulate));
+  else if (s.precision == "fp16" && sums_in_fp32)
+    s.assumed.emplace_back(
+        "with --fp16 and without --accumulate-allreduce-grads-in-fp32 Megatron-LM sums gradients in 2 bytes, and the "
+        "stack in 4");
 }
 
 /// Options that Megatron-LM had only for some years say which stack it is.
@@ -139,8 +137,6 @@ void read_software(MegatronArguments& a, TrainingSetup& s) {
   const bool old = a.take("DDP-impl"), deepspeed = a.take("deepspeed");
   if (old) s.software = "megatron-2021", note_match(s, "DDP-impl", "software", s.software);
   if (deepspeed) s.software = "megatron-deepspeed", note_match(s, "deepspeed", "software", s.software);
-  // That stack has the loss in one kernel.
-  if (!old && !deepspeed) a.flag(s, "cross-entropy-loss-fusion", "software", s.software);
 }
 
 /// A rate that is not given is 0.1 in Megatron-LM. The stack says whether dropout costs time; the mask of attention
@@ -184,23 +180,73 @@ void read_devices(MegatronArguments& a, TrainingSetup& s, const SetupOptions& op
   }
 }
 
+/// Options with which Megatron-LM trains another model, or divides it in another way.
+void refuse_other_models(const MegatronArguments& a) {
+  for (const char* option : {"hybrid-layer-pattern", "hybrid-override-pattern", "hybrid-context-parallel",
+                             "heterogeneous-layers-config-path", "heterogeneous-layers-config-encoded-json",
+                             "tensor-parallel-num-weight-shards", "expert-tensor-parallel-num-weight-shards"})
+    if (a.has(option))
+      a.refuse(option, "no model here has such layers or groups", "leave it out, or write the scenario by hand");
+}
+
+/// Data-parallel replicas; 0 where no number of GPUs is known.
+std::int64_t replicas_of(const MegatronArguments& a, const TrainingSetup& s, const SetupOptions& options) {
+  const std::int64_t group = std::int64_t{s.ranks} * s.tensor * s.context;
+  if (options.devices == 0) return s.replicas;
+  if (options.devices % group != 0)
+    a.refuse_all(fmt::format("{} cannot be divided into groups of {}", pluralize(options.devices, "device"), group),
+                 "--devices: a multiple of the product of pipeline, tensor and context parallelism");
+  return options.devices / group;
+}
+
+/// Whether a device of the cluster is older than Blackwell, the first GPU with products in nvfp4.
+bool has_older_devices(const std::string& cluster) {
+  const std::string file = cluster.empty() ? "" : find_file(FileKind::Cluster, cluster, "");
+  if (file.empty()) return false;
+  for (const DeviceType& type : build_cluster(load_cluster_file(file)).types) {
+    const std::string figures = type.preset.empty() ? "" : find_file(FileKind::Device, type.preset, "");
+    if (!figures.empty() && !load_accelerator(figures).has(NumberFormat::NvFp4)) return true;
+  }
+  return false;
+}
+
+/// What the script does not say of the environment may be set elsewhere.
+void check_connections(const MegatronArguments& a, const TrainingSetup& s, const SetupOptions& options) {
+  const std::optional<std::string> connections = a.variable("CUDA_DEVICE_MAX_CONNECTIONS");
+  const bool excepted =
+      a.has("use-megatron-fsdp") || a.has("use-torch-fsdp2") || a.has("overlap-moe-expert-parallel-comm");
+  if (!connections || *connections == "1" || excepted || (s.tensor == 1 && s.context == 1)) return;
+  if (has_older_devices(options.cluster))
+    a.refuse(s.tensor > 1 ? "tensor-model-parallel-size" : "context-parallel-size",
+             refused_by_megatron("when it checks its arguments (AssertionError)") +
+                 "tensor and context parallelism need CUDA_DEVICE_MAX_CONNECTIONS=1 on GPUs before Blackwell",
+             "export CUDA_DEVICE_MAX_CONNECTIONS=1");
+}
+
 }  // namespace
 
 TrainingSetup read_megatron(const std::string& text, const std::string& file, const SetupOptions& options) {
   MegatronArguments arguments(text, file);
+  refuse_other_models(arguments);
   TrainingSetup setup;
   read_software(arguments, setup);
+  const bool older = setup.software != "megatron-core";
   const MegatronShape shape = read_megatron_model(arguments, setup, options);
   read_groups(arguments, setup);
   read_megatron_pipeline(arguments, setup, shape);
   read_divided_state(arguments, setup);
-  read_gradient_buckets(arguments, setup);
   read_recomputation(arguments, setup, shape.flash_attention);
   read_precision(arguments, setup);
   read_dropout(arguments, setup, shape.flash_attention);
   setup.micro_batch_size = arguments.number(setup, "micro-batch-size", "plan.micro_batch_size");
   setup.global_batch = arguments.number(setup, "global-batch-size", "run.global_batch");
   read_devices(arguments, setup, options);
+  const std::int64_t replicas = replicas_of(arguments, setup, options);
+  if (!older) {
+    check_megatron_rules(arguments, setup, shape, replicas);
+    check_connections(arguments, setup, options);
+  }
+  read_megatron_overlap(arguments, setup, std::max<std::int64_t>(replicas, 1));
   arguments.sort_others(setup);
   return setup;
 }

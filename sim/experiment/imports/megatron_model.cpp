@@ -19,12 +19,12 @@ class ModelReader {
   MegatronShape read() {
     shape_.layers = required("num-layers", "layers");
     hidden_ = required("hidden-size", "hidden");
-    required("num-attention-heads", "heads");
+    shape_.heads = required("num-attention-heads", "heads");
     if (a_.take("multi-latent-attention"))
       read_latent_attention();
     else
       read_heads();
-    sequence_ = required("seq-length", "sequence");
+    shape_.sequence = required("seq-length", "sequence");
     read_vocabulary();
     read_feed_forward();
     const std::string norm = a_.word("normalization");
@@ -35,8 +35,8 @@ class ModelReader {
     if (a_.flag(s_, "disable-bias-linear", "model.bias", "false")) field("bias", "false");
     if (a_.flag(s_, "add-qkv-bias", "model.query_key_value_bias", "true")) field("query_key_value_bias", "true");
     if (a_.flag(s_, "untie-embeddings-and-output-weights", "model.tied", "false")) field("tied", "false");
-    if (const int modules = a_.number(s_, "mtp-num-layers", "model.next_tokens"))
-      field("next_tokens", std::to_string(modules));
+    shape_.next_tokens = a_.number(s_, "mtp-num-layers", "model.next_tokens");
+    if (shape_.next_tokens > 0) field("next_tokens", std::to_string(shape_.next_tokens));
     read_experts();
     return shape_;
   }
@@ -73,7 +73,8 @@ class ModelReader {
 
   /// Megatron-LM: two thirds of four times the width, a multiple of 64, where the unit is gated.
   void read_feed_forward() {
-    const bool gated = a_.flag(s_, "swiglu", "model.gated", "true");
+    const bool quick = a_.flag(s_, "quick-geglu", "model.gated", "true");
+    const bool gated = a_.flag(s_, "swiglu", "model.gated", "true") || quick;
     if (gated) field("gated", "true");
     feed_forward_ =
         a_.number(s_, "ffn-hidden-size", "model.feed_forward", gated ? hidden_ * 8 / 3 / 64 * 64 : 4 * hidden_);
@@ -92,21 +93,26 @@ class ModelReader {
   /// --pad-vocab-size-to is an option of Megatron-DeepSpeed.
   void read_vocabulary() {
     int size = a_.number(s_, "vocab-size", "model.vocabulary");
+    bool pads = !a_.take("no-pad-vocab-size");
+    if (a_.take("disable-pad-vocab-size")) pads = false;
     for (const char* padded : {"padded-vocab-size", "pad-vocab-size-to"})
-      if (const int total = a_.number(s_, padded, "model.vocabulary")) size = total;
+      if (const int total = a_.number(s_, padded, "model.vocabulary")) size = total, pads = false;
     if (options_.vocabulary > 0) size = options_.vocabulary;
     if (size == 0) a_.refuse_all("there is no --vocab-size: the tokenizer has it", "--vocabulary NUMBER");
-    field("vocabulary", std::to_string(padded_vocabulary(size)));
+    field("vocabulary", std::to_string(pads ? padded_vocabulary(size) : size));
   }
 
-  /// _vocab_size_with_padding of Megatron-LM: a multiple for each device of the tensor group. Without the option, which
-  /// stands for 128 there, the size is taken as it is.
+  /// _vocab_size_with_padding of Megatron-LM: a multiple for each device of the tensor group.
   std::int64_t padded_vocabulary(int size) {
-    const std::optional<int> unit = a_.find_number("make-vocab-size-divisible-by");
-    if (!unit) return size;
-    const std::int64_t multiple = std::int64_t{*unit} * a_.find_number("tensor-model-parallel-size").value_or(1);
+    constexpr int kUnit = 128;
+    const char* const option = "make-vocab-size-divisible-by";
+    const std::int64_t unit = a_.find_number(option).value_or(kUnit);
+    const std::int64_t multiple = unit * a_.find_number("tensor-model-parallel-size").value_or(1);
     const std::int64_t padded = (size + multiple - 1) / multiple * multiple;
-    note_match(s_, "make-vocab-size-divisible-by", "model.vocabulary", std::to_string(padded));
+    if (a_.has(option)) note_match(s_, option, "model.vocabulary", std::to_string(padded));
+    if (padded != size)
+      s_.assumed.push_back(fmt::format("Megatron-LM pads the vocabulary of {} to {}, a multiple of {} x tensor {}",
+                                       size, padded, unit, multiple / unit));
     return padded;
   }
 
@@ -120,7 +126,8 @@ class ModelReader {
                                                                                                       : "learned";
     if (!type.empty() || old_rotary) note_match(s_, "position-embedding-type", "model.positions", positions);
     field("positions", positions);
-    if (positions == "learned" && a_.find_number("max-position-embeddings").value_or(sequence_) != sequence_)
+    if (positions == "learned" &&
+        a_.find_number("max-position-embeddings").value_or(shape_.sequence) != shape_.sequence)
       s_.unmodeled.push_back(a_.written("max-position-embeddings"));
   }
 
@@ -168,38 +175,50 @@ class ModelReader {
     return 0;
   }
 
+  /// Without its option the expert tensor degree is the tensor degree.
   void read_expert_groups() {
     s_.expert = a_.number(s_, "expert-model-parallel-size", "plan.group.expert", 1);
     s_.expert_tensor = a_.number(s_, "expert-tensor-parallel-size", "plan.group.expert_tensor");
+    if (s_.expert_tensor == 0) {
+      s_.expert_tensor = a_.find_number("tensor-model-parallel-size").value_or(1);
+      if (s_.expert_tensor > 1)
+        s_.assumed.push_back(fmt::format(
+            "without --expert-tensor-parallel-size it is the tensor degree, so plan.group.expert_tensor is {}",
+            s_.expert_tensor));
+    }
     if (a_.take("moe-shared-expert-overlap"))
       s_.shared_overlap = true, note_match(s_, "moe-shared-expert-overlap", "plan.group.shared_overlap", "true");
     read_dispatcher();
   }
 
-  /// Megatron-LM's flexible dispatcher uses DeepEP unless another library is named.
+  /// Megatron-LM's flexible dispatcher uses DeepEP unless another library is named, and its default gathers the rows of
+  /// the group on each device.
   void read_dispatcher() {
-    const std::string dispatcher = a_.word("moe-token-dispatcher-type"),
-                      library = a_.word("moe-flex-dispatcher-backend");
-    const auto take = [&](const char* option, const char* value) {
-      s_.dispatcher = value;
-      note_match(s_, option, "plan.group.dispatcher", value);
-    };
-    if (a_.take("moe-enable-deepep")) return take("moe-enable-deepep", "per_node");
-    if (dispatcher == "alltoall") return take("moe-token-dispatcher-type", "alltoall");
-    if (dispatcher == "flex" && (library.empty() || library == "deepep" || library == "hybridep")) {
+    const std::string given = a_.word("moe-token-dispatcher-type"), library = a_.word("moe-flex-dispatcher-backend");
+    const std::string dispatcher = given.empty() ? "allgather" : given;
+    a_.take("moe-enable-deepep");
+    if (dispatcher == "flex" && library != "ncclep") {
+      s_.dispatcher = "per_node";
       if (library == "hybridep")
         s_.assumed.emplace_back("HybridEP is taken as DeepEP: rows cross to another node once and are copied there");
-      return take("moe-token-dispatcher-type", "per_node");
+    } else {
+      s_.dispatcher = "alltoall";
     }
-    if (!library.empty()) s_.unmodeled.push_back("--moe-flex-dispatcher-backend " + library);
-    if (!dispatcher.empty()) s_.unmodeled.push_back("--moe-token-dispatcher-type " + dispatcher);
+    if (dispatcher == "alltoall" || s_.dispatcher == "per_node")
+      return note_match(s_, "moe-token-dispatcher-type", "plan.group.dispatcher", s_.dispatcher);
+    if (s_.expert == 1 && s_.expert_tensor == 1) return;
+    if (dispatcher == "flex") s_.unmodeled.push_back("--moe-flex-dispatcher-backend ncclep");
+    if (!given.empty()) s_.unmodeled.push_back("--moe-token-dispatcher-type " + given);
+    s_.assumed.push_back(fmt::format(
+        "{}is not modeled, and plan.group.dispatcher: alltoall is simulated in its place",
+        !given.empty() ? "that dispatcher " : "without --moe-token-dispatcher-type it is allgather, which "));
   }
 
   MegatronArguments& a_;
   TrainingSetup& s_;
   const SetupOptions& options_;
   MegatronShape shape_;
-  int hidden_ = 0, feed_forward_ = 0, sequence_ = 0;
+  int hidden_ = 0, feed_forward_ = 0;
 };
 
 }  // namespace

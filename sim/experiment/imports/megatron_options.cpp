@@ -1,175 +1,56 @@
 #include "sim/experiment/imports/megatron_options.hpp"
 
-#include <algorithm>
-#include <iterator>
-#include <set>
+#include <limits>
+#include <map>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
 
-/// Options that change what a real iteration takes, and that no field of a scenario stands for.
-const std::set<std::string> kUnmodeled{"overlap-param-gather",
-                                       "tp-comm-overlap",
-                                       "ddp-num-buckets",
-                                       "overlap-p2p-communication-warmup-flush",
-                                       "decoder-first-pipeline-num-layers",
-                                       "decoder-last-pipeline-num-layers",
-                                       "moe-shared-expert-intermediate-size",
-                                       "moe-layer-freq",
-                                       "moe-expert-capacity-factor",
-                                       "moe-router-load-balancing-type",
-                                       "rampup-batch-size",
-                                       "cpu-offloading-num-layers",
-                                       "enable-cuda-graph",
-                                       "cuda-graph-impl",
-                                       "delay-wgrad-compute",
-                                       "overlap-moe-expert-parallel-comm",
-                                       "cross-entropy-loss-fusion",
-                                       "grad-reduce-in-bf16",
-                                       "fp8-param-gather",
-                                       "hierarchical-context-parallel-sizes",
-                                       "no-gradient-accumulation-fusion",
-                                       "window-size",
-                                       "window-attn-skip-freq",
-                                       "embed-layernorm",
-                                       "pp-partition-method",
-                                       "deepspeed_config",
-                                       "squared-relu",
-                                       "deterministic-mode",
-                                       "cross-entropy-fusion-impl",
-                                       "cuda-graph-modules",
-                                       "first-last-layers-bf16",
-                                       "moe-router-padding-for-fp8",
-                                       "moe-router-group-topk",
-                                       "moe-router-num-groups",
-                                       "moe-flex-dispatcher-backend",
-                                       "use-precision-aware-optimizer",
-                                       "main-grads-dtype",
-                                       "main-params-dtype",
-                                       "exp-avg-dtype",
-                                       "exp-avg-sq-dtype",
-                                       "optimizer-cpu-offload",
-                                       "optimizer-offload-fraction",
-                                       "activation-func-clamp-value",
-                                       "experimental-attention-variant",
-                                       "enable-hyper-connections",
-                                       "num-residual-streams",
-                                       "disable-symmetric-registration"};
+using Options = std::map<std::string, MegatronOption>;
 
-/// Beginnings of options about data, logs, checkpoints, learning rates and initial weights.
-constexpr const char* kWithoutUse[] = {"lr",
-                                       "min-lr",
-                                       "weight-decay",
-                                       "adam-",
-                                       "clip-grad",
-                                       "train-",
-                                       "eval-",
-                                       "save",
-                                       "load",
-                                       "data-",
-                                       "split",
-                                       "tokenizer-",
-                                       "vocab-file",
-                                       "merge-file",
-                                       "log-",
-                                       "tensorboard",
-                                       "wandb",
-                                       "seed",
-                                       "init-method",
-                                       "exit-",
-                                       "timing-",
-                                       "num-workers",
-                                       "distributed-",
-                                       "dist-",
-                                       "ckpt",
-                                       "no-load",
-                                       "no-save",
-                                       "use-mcore",
-                                       "transformer-impl",
-                                       "attention-backend",
-                                       "use-flash-attn",
-                                       "norm-epsilon",
-                                       "rotary-base",
-                                       "rotary-percent",
-                                       "use-checkpoint",
-                                       "mock-data",
-                                       "optimizer",
-                                       "no-masked-softmax",
-                                       "no-bias",
-                                       "moe-aux-loss",
-                                       "moe-z-loss",
-                                       "moe-router-dtype",
-                                       "moe-permute-fusion",
-                                       "empty-unused",
-                                       "master_",
-                                       "master-",
-                                       "node_rank",
-                                       "node-rank",
-                                       "rdzv",
-                                       "override-opt",
-                                       "finetune",
-                                       "attention-softmax",
-                                       "manual-gc",
-                                       "no-create-attention",
-                                       "bf16-",
-                                       "initial-loss",
-                                       "loss-scale",
-                                       "hysteresis",
-                                       "apply-layernorm",
-                                       "use-tiktoken",
-                                       "async-save",
-                                       "auto-detect",
-                                       "reset-",
-                                       "eod-",
-                                       "dataloader",
-                                       "profile",
-                                       "no-rope-fusion",
-                                       "local-rank",
-                                       "local_rank",
-                                       "max-position-embeddings",
-                                       "kv-channels",
-                                       "qk-layernorm",
-                                       "moe-grouped-gemm",
-                                       "mtp-loss-scaling",
-                                       "rotary-scaling",
-                                       "rope-",
-                                       "original-max-position",
-                                       "mscale",
-                                       "moe-router-pre-softmax",
-                                       "moe-router-score-function",
-                                       "moe-router-topk-scaling",
-                                       "moe-router-enable-expert-bias",
-                                       "moe-router-bias-update-rate",
-                                       "moe-router-fusion",
-                                       "moe-per-layer-logging",
-                                       "no-check-for-nan",
-                                       "enable-experimental",
-                                       "logging-",
-                                       "decoupled-",
-                                       "calculate-per-token-loss",
-                                       "tiktoken",
-                                       "fp8-amax",
-                                       "use-persistent",
-                                       "no-mmap",
-                                       "no-ckpt",
-                                       "kill-switch",
-                                       "abort-on",
-                                       "tee",
-                                       "max_restarts",
-                                       "num-dataset-builder",
-                                       "per-split",
-                                       "valid-",
-                                       "trust-remote",
-                                       "standalone",
-                                       "deepspeed"};
+/// "name:{a,b}": see megatron_option_data.cpp.
+void add_option(std::string_view word, const MegatronOptionList& list, Options& options) {
+  const std::size_t end = word.find_first_of(":#+*");
+  MegatronOption option{.use = list.use, .older = list.older, .min_words = 0, .max_words = 0, .choices = {}};
+  if (end != std::string_view::npos) {
+    constexpr int kAny = std::numeric_limits<int>::max();
+    std::string_view rest = word.substr(end + 1);
+    const char count = word[end];
+    option.min_words = count == '*' ? 0 : 1;
+    option.max_words = count == '+' || count == '*' ? kAny : 1;
+    if (count == '#') option.min_words = option.max_words = read_number(rest).value_or(1);
+    if (rest.starts_with('{')) option.choices = split(rest.substr(1, rest.size() - 2), ',');
+  }
+  const bool is_new = options.emplace(word.substr(0, end), std::move(option)).second;
+  STAGECRAFT_CHECK(is_new);
+}
+
+const Options& all_options() {
+  static const Options options = [] {
+    Options list;
+    for (const MegatronOptionList& part : megatron_option_lists())
+      for (const std::string& line : split(part.text, '\n'))
+        for (const std::string& word : split(line, ' '))
+          if (!word.empty()) add_option(word, part, list);
+    return list;
+  }();
+  return options;
+}
 
 }  // namespace
 
-MegatronUse megatron_use(const std::string& option) {
-  if (kUnmodeled.contains(option)) return MegatronUse::Unmodeled;
-  const bool without_use = std::any_of(std::begin(kWithoutUse), std::end(kWithoutUse),
-                                       [&](const char* start) { return option.starts_with(start); });
-  return without_use ? MegatronUse::WithoutUse : MegatronUse::Unknown;
+const MegatronOption* find_megatron_option(const std::string& name) {
+  const auto entry = all_options().find(name);
+  return entry == all_options().end() ? nullptr : &entry->second;
+}
+
+std::string suggest_megatron_option(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& [option_name, option] : all_options()) names.push_back("--" + option_name);
+  return suggest("--" + name, names);
 }
 
 }  // namespace stagecraft

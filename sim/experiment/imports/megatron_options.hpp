@@ -1,12 +1,37 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace stagecraft {
 
-/// What an option of Megatron-LM without a field in scenarios means for the time of an iteration.
-enum class MegatronUse : std::uint8_t { Unmodeled, WithoutUse, Unknown };
-MegatronUse megatron_use(const std::string& option);
+/// What an option of Megatron-LM is to a scenario: a field stands for it, or none does and it may change the time or
+/// the memory, or it means nothing for the time of an iteration; or it is an option of a launcher.
+enum class MegatronUse : std::uint8_t { Field, Unmodeled, WithoutUse, Launcher };
+
+/// One option, without the dashes of its name.
+struct MegatronOption {
+  MegatronUse use = MegatronUse::Field;
+  bool older = false;                ///< Megatron-LM 0.20 does not have it: older versions or forks do.
+  int min_words = 0, max_words = 0;  ///< Words that follow it.
+  std::vector<std::string> choices;  ///< Words that it takes; empty: any.
+};
+
+/// Options of one kind, as megatron_option_data.cpp writes them.
+struct MegatronOptionList {
+  MegatronUse use;
+  bool older;
+  std::string_view text;
+};
+std::span<const MegatronOptionList> megatron_option_lists();
+
+/// Null where neither a version of Megatron-LM nor a launcher has the option.
+const MegatronOption* find_megatron_option(const std::string& name);
+
+/// "did you mean '--swiglu'?", or nothing.
+std::string suggest_megatron_option(const std::string& name);
 
 }  // namespace stagecraft

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +13,19 @@ struct ShellWord {
   int line = 0;
 };
 
-/// The words of a shell script: without comments, quotes and the parentheses of arrays, with continued lines joined,
-/// and with variables replaced where the script sets them before, or gives a default as in ${NAME:-8}. A variable of
-/// unknown value stays as it is written.
-std::vector<ShellWord> shell_words(std::string_view script);
+/// What a shell runs: the words of a command, or of an array that no command uses.
+using ShellCommand = std::vector<ShellWord>;
+
+struct ShellScript {
+  std::vector<ShellCommand> commands;
+  std::map<std::string, std::string> values;  ///< Variables that the script sets; empty for those that it unsets.
+};
+
+/// Reads a shell script without running it: drops comments, quotes and redirections, joins continued lines, and puts
+/// the values of variables and arrays in their places where the script sets them before, or gives a default as in
+/// ${NAME:-8}. $((...)) is computed. What has no known value stays as it is written. Every branch counts as taken.
+/// Lines that begin with an option are a list of arguments, in which line breaks and parentheses mean nothing.
+/// InputError where values that contain each other become too long.
+ShellScript read_shell(std::string_view script);
 
 }  // namespace stagecraft

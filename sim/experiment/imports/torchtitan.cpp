@@ -47,7 +47,7 @@ class TorchtitanReader {
                          "give a job configuration of torchtitan",
                          "import"}});
     s_.software = "torchtitan";
-    s_.precision = "bf16";
+    read_precision();
     read_model();
     read_degrees();
     read_schedule();
@@ -90,6 +90,18 @@ class TorchtitanReader {
     if (values_.contains(key)) s_.matched.push_back(fmt::format("{} -> {}: {}", key, field, value));
   }
 
+  /// Products run in bf16 unless they are told otherwise; converters replace linear layers by layers of torchao.
+  void read_precision() {
+    s_.precision = text("training.mixed_precision_param") == "float32" ? "fp32" : "bf16";
+    matched("training.mixed_precision_param", "run.precision", s_.precision);
+    const TomlValue* converters = take("model.converters");
+    if (converters == nullptr) return;
+    const std::string written = converters->value.dump();
+    if (written.find("float8") != std::string::npos) s_.precision = "fp8";
+    if (written.find("quantize.linear.mx") != std::string::npos) s_.precision = "mxfp8";
+    matched("model.converters", "run.precision", s_.precision);
+  }
+
   void read_model() {
     const std::string flavor = text("model.name") + " " + text("model.flavor");
     for (const auto& [theirs, ours] : kFlavors)
@@ -111,10 +123,13 @@ class TorchtitanReader {
                                      {"context_parallel_degree", "plan.group.context"},
                                      {"expert_parallel_degree", "plan.group.expert"}})
       if (const TomlValue* given = take(p + key)) matched(p + key, field, given->value.dump());
+    read_exchanges(p);
     const TomlValue* async = take(p + "enable_async_tensor_parallel");
     if (async != nullptr && async->value == true) {
       s_.software = "torchtitan-async-tp";
       matched(p + "enable_async_tensor_parallel", "software", s_.software);
+      for (const char* key : {"compile.enable", "compile.components"})
+        if (take(key) != nullptr) matched(key, "software", s_.software);
     }
     const int copies = number(p + "data_parallel_replicate_degree", 1);
     int shards = number(p + "data_parallel_shard_degree", -1, -1);
@@ -130,12 +145,47 @@ class TorchtitanReader {
     replicas_ = std::min<std::int64_t>(std::int64_t{copies} * shards, 1'000'000);
     if (options_.devices == 0) s_.replicas = static_cast<int>(replicas_);
     const std::string reshard = text(p + "fsdp_reshard_after_forward");
-    if (shards > 1) {
+    if (shards > 1 || s_.context > 1) {  // Weights are divided over the context group too.
       const bool always = reshard == "always" || (reshard != "never" && s_.ranks == 1);
       s_.shard = fmt::format("{{state: weights, reshard: {}{}}}", always,
                              copies > 1 ? fmt::format(", within: {}", std::int64_t{shards} * s_.context) : "");
       s_.matched.push_back("data_parallel_shard_degree -> plan.shard: " + s_.shard);
     }
+  }
+
+  /// Keys and values are gathered unless they go round; experts exchange rows with NCCL unless DeepEP is named.
+  void read_exchanges(const std::string& p) {
+    const std::string rotation = text(p + "context_parallel_rotate_method"),
+                      backend = text(p + "expert_parallel_comm_backend");
+    if (s_.context > 1) s_.context_type = rotation == "alltoall" ? "p2p" : "all_gather";
+    matched(p + "context_parallel_rotate_method", "plan.group.context_type", s_.context_type);
+    if (backend == "deepep") s_.dispatcher = "per_node";
+    if (backend == "deepep") matched(p + "expert_parallel_comm_backend", "plan.group.dispatcher", s_.dispatcher);
+  }
+
+  /// The names of the modules of each stage. The last norm runs with the scores here.
+  void read_model_parts(const std::string& key) {
+    const Json& parts = values_.at(key).value;
+    if (!parts.is_array()) refuse(key, "this is no list of stages", "[[\"tok_embeddings\", \"layers.0\"], ...]");
+    for (const Json& part : parts.items()) {
+      if (!part.is_array()) refuse(key, "a stage is no list of modules", "[\"layers.0\", \"layers.1\"]");
+      if (!s_.layout.empty()) s_.layout += "|";
+      bool has_norm = false, has_scores = false;
+      for (const Json& module : part.items()) {
+        const std::string name = module.is_string() ? module.text() : "";
+        has_norm = has_norm || name == "norm";
+        has_scores = has_scores || name == "output";
+        s_.layout += name == "tok_embeddings" ? "E" : name == "output" ? "L" : name.starts_with("layers.") ? "t" : "";
+      }
+      if (has_norm && !has_scores)
+        s_.assumed.emplace_back("the last norm is in a stage before the scores there, and with them here");
+    }
+    const std::size_t stages = parts.items().size();
+    if (stages == 0 || stages % static_cast<std::size_t>(s_.ranks) != 0)
+      refuse(key, fmt::format("{} stages are no multiple of {} ranks", stages, s_.ranks),
+             "as many stages on each rank");
+    s_.chunks = static_cast<int>(stages / static_cast<std::size_t>(s_.ranks));
+    matched(key, "plan.layout", s_.layout);
   }
 
   void read_schedule() {
@@ -149,6 +199,8 @@ class TorchtitanReader {
     if (!name.empty()) s_.schedule = entry->second, matched(key, "run.schedule", s_.schedule);
     const bool single = s_.schedule == "1f1b" || s_.schedule == "gpipe";
     if (!single) s_.chunks = 2;  // torchtitan: two stages on each rank unless layers_per_stage is given.
+    if (const std::string parts = "parallelism.module_fqns_per_model_part"; take(parts) != nullptr)
+      return read_model_parts(parts);
     if (take("parallelism.pipeline_parallel_layers_per_stage") != nullptr)
       s_.unmodeled.emplace_back("pipeline_parallel_layers_per_stage");
   }

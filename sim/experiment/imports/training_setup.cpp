@@ -42,7 +42,7 @@ std::string group_text(const TrainingSetup& s) {
   if (s.context > 1) add("context", std::to_string(s.context));
   if (s.context > 1 && !s.context_type.empty()) add("context_type", s.context_type);
   if (s.expert > 1) add("expert", std::to_string(s.expert));
-  if (s.expert > 1 && s.expert_tensor > 0) add("expert_tensor", std::to_string(s.expert_tensor));
+  if (s.expert_tensor > 1) add("expert_tensor", std::to_string(s.expert_tensor));
   if (s.expert > 1 && !s.dispatcher.empty()) add("dispatcher", s.dispatcher);
   if (s.expert > 1 && s.shared_overlap) add("shared_overlap", "true");
   if (!s.order.empty()) add("order", s.order);
@@ -102,7 +102,9 @@ std::string scenario_yaml(const TrainingSetup& s, const SetupOptions& o, const s
   if (s.global_batch <= 0) refuse(file, "the file does not say the global batch size", "add it to the file");
   const int replicas = std::max(1, replicas_of(s, o, file));
   std::string schedule = s.schedule;
-  if (s.chunks > 1) schedule = fmt::format("{{name: {}, chunks: {}}}", s.schedule, s.chunks);
+  const std::string group =
+      s.chunk_group > 0 && s.chunk_group != s.ranks ? fmt::format(", group: {}", s.chunk_group) : "";
+  if (s.chunks > 1) schedule = fmt::format("{{name: {}, chunks: {}{}}}", s.schedule, s.chunks, group);
   std::string text = "schema: scenario/2\n" + fmt::format("title: {}\n", quoted("imported from " + file)) +
                      model_text(s, o, file) + fmt::format("cluster: {}\n", quoted(o.cluster)) +
                      plan_text(s, replicas, file) +

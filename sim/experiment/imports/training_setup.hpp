@@ -13,6 +13,7 @@ struct TrainingSetup {
   std::string model_name;                                  ///< A model of the library instead.
   int sequence = 0;                                        ///< Tokens of a sample of that model.
   int ranks = 1, chunks = 1;                               ///< Pipeline ranks, and stages on each.
+  int chunk_group = 0;  ///< Micro-batches through a chunk before the next; 0: one for each rank.
   int tensor = 1, context = 1, expert = 1, expert_tensor = 0;
   int replicas = 0;
   int shard_copies = 1;  ///< Groups of devices that each have a whole copy of what `shard` divides.
@@ -25,7 +26,7 @@ struct TrainingSetup {
   std::vector<std::string> matched;      ///< What the scenario has from the file, as "--num-layers 24 -> layers: 24".
   std::vector<std::string> unmodeled;    ///< Options that may change the time or the memory, and are not modeled.
   std::vector<std::string> without_use;  ///< Options that mean nothing for the time of an iteration.
-  std::vector<std::string> unknown;      ///< Options that the reader does not know.
+  std::vector<std::string> unknown;      ///< Facts that the reader does not know.
   std::vector<std::string> assumed;      ///< Sentences about values that the file does not give.
 };
 

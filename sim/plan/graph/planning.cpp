@@ -47,7 +47,7 @@ Sums amounts_of(const PlannerInput& input, LayerId layer, const std::vector<int>
       const LayerCost cost = input.costs.at(layer, type, samples);
       sums.seconds[c] = std::max(sums.seconds[c], (cost.forward + cost.backward()).value);
     }
-    sums.stash[c] = layer_memory(input.model, layer, Recomputation::None, samples).stash.value;
+    sums.stash[c] = kept_memory(input, layer_memory(input.model, layer, Recomputation::None, samples)).stash.value;
   }
   const auto update = [&](std::size_t c) {
     double seconds = 0;
@@ -210,7 +210,8 @@ GraphPlanInput plan_input_of(const PlannerInput& input) {
   const std::optional<Bandwidth> rate = input.options.bandwidth;
   for (int c = 0; c < p.choices(); ++c) {
     for (const DeviceTypeId type : any[c]) {
-      p.own_operations[c] = std::max(p.own_operations[c], 2 * input.costs.operation(type).value);  // F and B.
+      const int operations = input.trains ? 2 : 1;  // F and B, or F.
+      p.own_operations[c] = std::max(p.own_operations[c], operations * input.costs.operation(type).value);
       const Bytes usable = input.cluster.types[type].usable_memory();
       if (!memory && usable.value > 0) p.memory_by_choice[c] = std::min(p.memory_by_choice[c], usable.value);
     }

@@ -10,12 +10,13 @@
 
 namespace stagecraft::msr {
 double Rates::stage(double seconds, double parameters, int replicas, int inside) const {
+  if (!trains) return seconds / replicas;
   if (formula == Formula::Paper) return std::max(seconds, ring_steps(replicas) * parameters / bandwidth) / replicas;
   return (seconds + 2 * ring_steps(replicas) * parameters / (bandwidth * replicas) / inside) / replicas;
 }
 
 double Rates::edge(double bytes, int replicas) const {
-  const double whole = 2.0 * bytes * transfers / bandwidth;
+  const double whole = (trains ? 2.0 : 1.0) * bytes * transfers / bandwidth;
   return formula == Formula::Paper ? whole : whole / replicas;
 }
 
@@ -33,6 +34,7 @@ bool fits(const Workload& work, const PipeDreamOptions& options, int from, int t
   const int in_flight = (machines_behind + replicas - 1) / replicas;
   const MemoryUnits units{.weights = {work.parameters[to] - work.parameters[from]},
                           .stash = {work.outputs[to] - work.outputs[from]}};
+  if (!options.trains) return units.weights.value <= *options.memory;
   return stage_memory(units, {.in_flight = in_flight, .versions = in_flight}).total().value <= *options.memory;
 }
 
@@ -66,7 +68,7 @@ LevelSearch::LevelSearch(const Workload& work, const PipeDreamOptions& options, 
       options_(options),
       machines_(options.levels[level].machines),
       inside_(level == 0 ? 1 : options.levels[level - 1].machines),
-      rates_{options.levels[level].bandwidth, options.formula, options.transfers},
+      rates_{options.levels[level].bandwidth, options.formula, options.transfers, options.trains},
       seconds_(std::move(seconds)) {}
 
 std::vector<std::vector<double>> LevelSearch::rows_from(int a) const {

@@ -13,6 +13,7 @@ struct Rates {
   double bandwidth;
   Formula formula;
   double transfers;
+  bool trains;
 
   double stage(double seconds, double parameters, int replicas, int inside) const;
   double edge(double bytes, int replicas) const;

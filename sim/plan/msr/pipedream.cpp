@@ -83,7 +83,7 @@ double period_of(const Workload& work, const std::vector<FoundStage>& stages, co
 
 double period_of(const MixedWork& mixed, const std::vector<FoundStage>& stages, const PipeDreamOptions& options) {
   STAGECRAFT_CHECK(options.levels.size() == 1);
-  const Rates rates{options.levels.front().bandwidth, options.formula, options.transfers};
+  const Rates rates{options.levels.front().bandwidth, options.formula, options.transfers, options.trains};
   const Workload& work = mixed.work.front();
   double period = 0;
   int machines_after = 0;  // Machines that stand idle do not count.
@@ -167,7 +167,7 @@ std::optional<FoundPipeline> search_pipedream(const MixedWork& mixed, const Pipe
     of_type.levels = nested ? inner[t] : std::vector<Level>{};
     inside.emplace_back(mixed.work[t], std::move(of_type), counts, level.machines);
   }
-  const Rates rates{level.bandwidth, options.formula, options.transfers};
+  const Rates rates{level.bandwidth, options.formula, options.transfers, options.trains};
   const int sharing = nested ? inner.front().back().machines : 1;
 
   const auto seconds = [&](int from, int to, const DeviceMix& mix, int machines_after) {

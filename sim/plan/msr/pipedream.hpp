@@ -28,13 +28,12 @@ struct PipeDreamOptions {
   bool straight = false;         ///< Every stage has one replica.
   bool fewer = false;            ///< Machines may stand idle.
   std::optional<double> memory;  ///< Bytes of a machine, a limit on what the released code counts.
+  bool trains = true;            ///< False: no gradient is sent or summed, and only one version of weights is kept.
   int most_replicas = std::numeric_limits<int>::max();
   int shared = 0;  ///< Replicas divide this number of micro-batches, which they take in turn; 0: any number will do.
 
   /// Whether a stage may have this number of replicas, which is the product of its numbers on all levels.
-  bool allows(int replicas) const {
-    return replicas <= most_replicas && (shared == 0 || shared % replicas == 0);
-  }
+  bool allows(int replicas) const { return replicas <= most_replicas && (shared == 0 || shared % replicas == 0); }
 };
 
 /// The layers between two cuts, on these devices.

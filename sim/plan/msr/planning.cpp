@@ -176,13 +176,6 @@ std::vector<config::Field> pipedream_fields() {
   };
 }
 
-void set_replica_rule(PipeDreamOptions& options, const PlannerInput& input) {
-  if (input.options.share == Share::Samples)
-    options.most_replicas = input.options.micro_batch_size;
-  else
-    options.shared = input.micro_batches;
-}
-
 std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checked, const Cluster&) {
   auto read = std::make_shared<PipeDreamPlannerOptions>();
   read->cuts = read_cuts(checked);
@@ -200,6 +193,16 @@ std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checke
     for (const config::Value& rate : rates->items) read->bandwidth->push_back(config::as_bandwidth(rate));
   }
   return read;
+}
+
+PipeDreamOptions pipedream_rules(const PlannerInput& input) {
+  PipeDreamOptions rules = input.options.options<PipeDreamPlannerOptions>().rules;
+  rules.trains = input.trains;
+  if (input.options.share == Share::Samples)
+    rules.most_replicas = input.options.micro_batch_size;
+  else
+    rules.shared = input.micro_batches;
+  return rules;
 }
 
 Planned planned(const PlannerInput& input, const WorkInUnit& work, const FoundPipeline& pipeline,
@@ -220,12 +223,13 @@ Planned planned(const PlannerInput& input, const WorkInUnit& work, const FoundPi
     MemoryUnits units;
     for (const int layer : cuts.layers_between(one.from, one.to)) {
       stage.shape.layers.push_back(LayerId{layer});
-      units += layer_memory(input.model, LayerId{layer}, Recomputation::None, size);
+      units += kept_memory(input, layer_memory(input.model, LayerId{layer}, Recomputation::None, size));
     }
     std::vector<DeviceId> placed;
     for (const int device : one.devices) placed.push_back(devices[device]);
     stage.place_on(std::move(placed));
-    result.memory = std::max(result.memory, stage_memory(units, in_flight, in_flight).total());
+    const int versions = input.trains ? in_flight : 1;
+    result.memory = std::max(result.memory, stage_memory(units, in_flight, versions).total());
     result.plan.stages.push_back(std::move(stage));
   }
   finish_plan(result.plan, input, false);

@@ -66,15 +66,15 @@ CommonUnit common_unit(const PlannerInput&, const Types&, int samples);
 
 /// Fields that PipeDream and its exhaustive search share: `formula`, `transfers`, `straight`, `fewer`, `memory`, ...
 std::vector<config::Field> pipedream_fields();
-/// Sets which numbers of replicas `run` accepts: one replica for each sample at most, or a divisor of the number of
-/// micro-batches if replicas take them in turn.
-void set_replica_rule(PipeDreamOptions&, const PlannerInput&);
 struct PipeDreamPlannerOptions : CutOptions {
   PipeDreamOptions rules;                           ///< Options without levels, which depend on the devices.
   std::optional<std::vector<int>> machines;         ///< Devices of each server, then servers, and so on.
   std::optional<std::vector<Bandwidth>> bandwidth;  ///< Rate of each of these levels.
 };
 std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checked, const Cluster&);
+/// These options without levels, for the run of the input. It accepts one replica for each sample at most, or a divisor
+/// of the number of micro-batches if replicas take them in turn.
+PipeDreamOptions pipedream_rules(const PlannerInput&);
 
 /// The plan of a pipeline, which is in this unit, with the memory of its workers: a stage that has w micro-batches in
 /// flight keeps w versions of its weights and w stashes (PipeDream, section 3.3), where w = ceil((machines from this

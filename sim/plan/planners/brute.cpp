@@ -13,8 +13,7 @@ Planned plan_brute(const PlannerInput& input) {
   const std::vector<DeviceId> devices = msr::devices_of(input);
   const msr::Types types = msr::types_of(input.cluster, devices);
   const msr::WorkInUnit work = msr::workload_of(input, types);
-  msr::PipeDreamOptions options = input.options.options<msr::PipeDreamPlannerOptions>().rules;
-  msr::set_replica_rule(options, input);
+  msr::PipeDreamOptions options = msr::pipedream_rules(input);
   options.levels = {{static_cast<int>(devices.size()), work.unit.rate(msr::flat_bandwidth(input, devices))}};
   const auto pipeline = msr::search_all(work.work, options, kMostDivisions);
   if (!pipeline) msr::refuse(input, work.work.work.front(), devices.size());

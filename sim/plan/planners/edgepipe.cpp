@@ -265,12 +265,16 @@ Planned plan_edgepipe(const PlannerInput& input) {
     plan.stages.push_back(std::move(stage));
   }
   finish_plan(plan, input, false);
-  return {{.predicted = {asked.unit.seconds(chain_plan->period)},
-           .memory = {edgepipe::figures_of(asked.problem, chain_plan->chain).memory},
-           .model_limit = {asked.unit.seconds(chain_plan->least_period)},
-           .limit_reason = reason_of(objective),
-           .states = chain_plan->states},
-          std::move(plan)};
+  Planned planned{{.states = chain_plan->states}, std::move(plan)};
+  if (input.trains) {  // Its model has no backward, so it predicts nothing of a training run.
+    set_heuristic(planned, input, "the stages are best for forwards alone");
+    return planned;
+  }
+  planned.predicted = {asked.unit.seconds(chain_plan->period)};
+  planned.memory = {edgepipe::figures_of(asked.problem, chain_plan->chain).memory};
+  planned.model_limit = {asked.unit.seconds(chain_plan->least_period)};
+  planned.limit_reason = reason_of(objective);
+  return planned;
 }
 
 }  // namespace

@@ -44,13 +44,14 @@ std::shared_ptr<const PlannerOptions> read_graph_exact_options(const config::Val
 
 constexpr std::int64_t kMostSteps = 200'000'000;  // Some seconds.
 
-/// GraphPipe's partition with its iteration; nothing if it does not fit into memory as a sequence.
-std::optional<graph::Exact> feasible_partition(const graph::GraphProblem& p, bool sequential) {
+/// GraphPipe's partition with its iteration or bottleneck; nothing if it does not fit into memory as a sequence.
+std::optional<graph::Exact> feasible_partition(const graph::GraphProblem& p, const graph::ExactOptions& options) {
   const auto division = graph::partition(p, kMostSteps);
   if (!division) return {};
-  const graph::PartitionFigures figures = graph::figures_of(p, division->parts, sequential);
+  const graph::PartitionFigures figures = graph::figures_of(p, division->parts, options.sequential);
   if (!figures.fits) return {};
-  return graph::Exact{division->parts, graph::iteration_of(p, figures.bottleneck, figures.path), division->states};
+  const double iteration = graph::iteration_of(p, figures.bottleneck, figures.path);
+  return graph::Exact{division->parts, options.bottleneck ? figures.bottleneck : iteration, division->states};
 }
 
 /// The best partition, or GraphPipe's where the search would be too long; `heuristic` then says why. GraphPipe's is an
@@ -60,11 +61,11 @@ std::optional<graph::Exact> best_partition(const graph::GraphProblem& p, graph::
   constexpr double kRounding = 1 + 1e-9;
   if (p.unit > 1) {
     heuristic = graph::units_text(p);
-    return feasible_partition(p, options.sequential);
+    return feasible_partition(p, options);
   }
   std::optional<graph::Exact> feasible;
   try {
-    feasible = feasible_partition(p, options.sequential);
+    feasible = feasible_partition(p, options);
     if (feasible) options.incumbent = feasible->value * kRounding;
   } catch (const Infeasible&) {  // Its search is too long. The exact one may still be short.
   }
@@ -77,6 +78,24 @@ std::optional<graph::Exact> best_partition(const graph::GraphProblem& p, graph::
   }
 }
 
+/// Time of a micro-batch in the steady state, and its limit. Iterations of forwards alone follow each other without a
+/// drain, so their slowest stage is the period.
+void set_prediction(const PlannerInput& input, const graph::GraphPlanInput& plan_input,
+                    const graph::ExactOptions& options, const std::vector<graph::GraphStage>& parts, double value,
+                    const std::string& searched, Planned& result) {
+  const graph::GraphProblem& p = plan_input.problem;
+  const CommonUnit& unit = plan_input.unit;
+  result.limit_reason = searched + " was exhaustive";
+  if (input.trains) {
+    result.predicted = result.model_limit = {unit.seconds(value / p.micro_batches)};
+    return;
+  }
+  result.predicted = result.model_limit = {unit.seconds(graph::figures_of(p, parts, options.sequential).bottleneck)};
+  if (options.bottleneck) return;
+  result.model_limit = {unit.seconds(graph::least_bottleneck(p))};
+  result.limit_reason = "all work shared evenly, or the longest layer alone; " + searched + " was for latency";
+}
+
 Planned plan_exactly(const PlannerInput& input) {
   const graph::GraphPlanInput plan_input = graph::plan_input_of(input);
   const bool sequential = input.options.sequential;
@@ -85,6 +104,7 @@ Planned plan_exactly(const PlannerInput& input) {
   const graph::Coarse coarse = graph::fuse_chains(p, blocks.value_or(p.size()));
   graph::ExactOptions options;
   options.sequential = sequential;
+  options.bottleneck = !input.trains && input.micro_batches > 1;  // One micro-batch: the least latency.
   options.most_states = *input.options.effort;
   std::string heuristic;
   const auto division = best_partition(coarse.problem, options, heuristic);
@@ -96,10 +116,10 @@ Planned plan_exactly(const PlannerInput& input) {
   std::vector<graph::GraphStage> parts = graph::in_layers(coarse, division->parts);
   if (!sequential) parts = graph::branch_by_branch(p, parts);
   Planned result = graph::planned(input, plan_input, parts, sequential);
-  result.predicted = result.model_limit = {plan_input.unit.seconds(division->value / p.micro_batches)};
   const bool fine = coarse.problem.size() == p.size();
   const std::string searched = fine ? "the search" : fmt::format("the search over {} blocks", coarse.problem.size());
-  result.limit_reason = graph::reason_for(plan_input, searched + " was exhaustive");
+  set_prediction(input, plan_input, options, parts, division->value, searched, result);
+  result.limit_reason = graph::reason_for(plan_input, result.limit_reason);
   if (!heuristic.empty()) set_heuristic(result, input, heuristic);
   msr::note_idle_devices(result, input);
   result.states = division->states;

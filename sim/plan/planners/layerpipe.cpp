@@ -192,6 +192,7 @@ extern const PlannerDef layerpipe{
     .source = "Unnikrishnan and Parhi, LayerPipe, ICCAD 2021",
     .fields = &kLayerpipeFields,
     .plan = plan_layerpipe,
+    .training_alone = "places the gradients of each layer as tasks of their own",
 };
 
 }  // namespace stagecraft::planners

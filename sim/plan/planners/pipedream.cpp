@@ -159,8 +159,7 @@ Planned plan_pipedream(const PlannerInput& input) {
   const std::vector<DeviceId> devices = msr::devices_of(input);
   const msr::Types types = msr::types_of(input.cluster, devices);
   const msr::WorkInUnit work = msr::workload_of(input, types);
-  msr::PipeDreamOptions options = own_options(input).rules;
-  msr::set_replica_rule(options, input);
+  msr::PipeDreamOptions options = msr::pipedream_rules(input);
   const std::vector<std::vector<int>> tries = levels_to_try(input, devices, types);
   auto pipeline = search_levels(input, devices, types, work, tries, options);
   // Micro-batches that replicas cannot divide leave devices idle.

@@ -300,6 +300,7 @@ extern const PlannerDef piper{
     .fields = &kPiperFields,
     .plan = plan_piper,
     .read = read_piper_options,
+    .training_alone = "weighs gradients, stashes and recomputation",
 };
 
 }  // namespace stagecraft::planners

@@ -86,6 +86,7 @@ spp::LineProblem problem_of(const PlannerInput& input, const CommonUnit& unit, c
                             const spp::Bandwidths& bandwidth, const std::vector<int>& order, int size) {
   spp::LineProblem p;
   p.micro_batches = input.micro_batches;
+  p.trains = input.trains;
   p.unit = unit_for(static_cast<int>(line.size()), static_cast<int>(input.model.layers.size()), size,
                     input.options.stages.value_or(1));
   for (int r = p.unit; r <= std::min(static_cast<int>(line.size()), size); r *= 2) p.replicas.push_back(r);
@@ -113,7 +114,7 @@ spp::LineProblem problem_of(const PlannerInput& input, const CommonUnit& unit, c
   for (double& bytes : p.cut) bytes *= size;
   p.gradients = {0};
   for (const Layer& layer : model.layers)
-    p.gradients.push_back(p.gradients.back() + layer.parameters * model.precision.gradient);
+    p.gradients.push_back(p.gradients.back() + (p.trains ? layer.parameters * model.precision.gradient : 0));
   for (const int a : order) {
     auto& row = p.bandwidth.emplace_back();
     for (const int b : order) row.push_back(bandwidth[a][b]);
@@ -148,7 +149,9 @@ Planned plan_spp(const PlannerInput& input) {
   for (const spp::Division& d : divisions) {
     if (d.parts.empty() || (asked && *asked != static_cast<int>(d.parts.size()))) continue;
     bottleneck = std::min(bottleneck, d.bottleneck);
-    if (const double time = spp::play(problem, d.parts); time < shortest) shortest = time, best = &d;
+    // Iterations of forwards alone follow each other without a drain, so the slowest part or channel is their period.
+    const double time = problem.trains ? spp::play(problem, d.parts) : problem.micro_batches * d.bottleneck;
+    if (time < shortest) shortest = time, best = &d;
   }
   if (!best)
     throw Infeasible({input.options.where("stages"), "plan.stages",

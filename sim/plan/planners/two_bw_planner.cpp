@@ -324,6 +324,7 @@ extern const PlannerDef two_bw_planner{
     .fields = &kTwoBwFields,
     .plan = plan_two_bw,
     .read = read_two_bw_options,
+    .training_alone = "plans training with two versions of the weights",
 };
 
 }  // namespace stagecraft::planners

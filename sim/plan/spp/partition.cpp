@@ -222,7 +222,7 @@ class DynamicProgram {
         ++states_;
         if (other.bottleneck >= cell.bottleneck) continue;
         const double share = p_.cut[cut] / (r * p_.replicas[b]);
-        const double channel = 2 * share / between_[used][choice][b];
+        const double channel = (p_.trains ? 2 : 1) * share / between_[used][choice][b];
         const double value = std::max({stage_time, channel, other.bottleneck});
         if (value < cell.bottleneck) cell = {value, cut, b};
       }

@@ -19,6 +19,7 @@ std::vector<int> order_devices(const Bandwidths&);
 /// Layers in a line for devices in a line.
 struct LineProblem {
   int micro_batches = 1;
+  bool trains = true;         ///< False: no gradient is computed, sent or summed.
   int unit = 1;               ///< Stages take whole units of as many neighboring devices.
   std::vector<int> replicas;  ///< Numbers of replicas to choose from, rising, multiples of `unit`.
   /// [device][which of `replicas`][layer]: seconds of the forward, and of the backward, of all layers before it for one

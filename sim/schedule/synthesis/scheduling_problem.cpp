@@ -18,29 +18,36 @@
 namespace stagecraft::synthesis {
 namespace {
 
-/// `pick` is std::max or std::min over the replicas.
+/// The ops with all of their collectives, as the search expects them.
+OpTimes whole_times(const StageCost& c) {
+  return {c.forward, c.input_gradient, c.weight_gradient, c.backward, c.recompute, c.update};
+}
+
+/// `times` of a replica; `pick` is std::max or std::min over the replicas.
 template <class Pick>
-StageTimes times_of(const Stage& stage, std::span<const StageCost> replicas, Pick&& pick) {
-  const auto over = [&](auto&& member) {
-    double value = member(replicas.front()).value;
-    for (const StageCost& c : replicas) value = pick(value, member(c).value);
+StageTimes times_of(const Stage& stage, std::span<const StageCost> replicas, OpTimes times(const StageCost&),
+                    Pick&& pick) {
+  const auto over = [&](Seconds OpTimes::*op) {
+    double value = (times(replicas.front()).*op).value;
+    for (const StageCost& c : replicas) value = pick(value, (times(c).*op).value);
     return value;
   };
   StageTimes t;
-  t.forward = over([](const StageCost& c) { return c.forward; });
-  t.input_gradient = over([](const StageCost& c) { return c.input_gradient; });
-  t.weight_gradient = over([](const StageCost& c) { return c.weight_gradient; });
-  t.backward = over([](const StageCost& c) { return c.backward; });
-  t.update = over([](const StageCost& c) { return c.update; });
-  if (stage.shape.recomputes_all()) t.prelude = over([](const StageCost& c) { return c.recompute; });
+  t.forward = over(&OpTimes::forward);
+  t.input_gradient = over(&OpTimes::input_gradient);
+  t.weight_gradient = over(&OpTimes::weight_gradient);
+  t.backward = over(&OpTimes::backward);
+  t.update = over(&OpTimes::update);
+  if (stage.shape.recomputes_all()) t.prelude = over(&OpTimes::recompute);
   return t;
 }
 
 /// The least that one replica works in an iteration: B may take less than I and W together.
-double work_of(const Stage& stage, const StageCost& c, int micros) {
-  const Seconds backward = std::min(c.backward, c.input_gradient + c.weight_gradient);
-  const Seconds each = c.forward + backward + (stage.shape.recomputes_all() ? c.recompute : Seconds{0});
-  return micros * each.value + c.update.value;
+double work_of(const Stage& stage, const StageCost& cost, int micros) {
+  const OpTimes t = least_times(cost);
+  const Seconds backward = std::min(t.backward, t.input_gradient + t.weight_gradient);
+  const Seconds each = t.forward + backward + (stage.shape.recomputes_all() ? t.recompute : Seconds{0});
+  return micros * each.value + t.update.value;
 }
 
 /// Calls visit(micro, samples) for the samples that a micro-batch of one stage shares with each of another stage. Both
@@ -62,7 +69,8 @@ class MessageTimes {
     const double share = static_cast<double>(samples) / static_cast<double>(from.devices().size());
     const Bytes bytes = edge.bytes * share;
     const double sending = bytes.value > 0 ? (bytes / rate.bandwidth).value : 0;
-    const bool exact = from.devices().size() == 1 && to.devices().size() == 1;
+    const bool members_send = in_.costs.at(edge.to, 0).written() == Written::All;
+    const bool exact = from.devices().size() == 1 && to.devices().size() == 1 && !members_send;
     if (!in_.one_send_at_a_time) return {piece, 0, sending + rate.latency.value, exact};
     return {piece, sending, rate.latency.value, exact};
   }
@@ -73,11 +81,16 @@ class MessageTimes {
 };
 
 /// The times of the quickest and the slowest process group of a reduction, as the backend `ideal` has them. Without
-/// groups, which is on the same devices, the sum takes no time.
-Exchange exchange_of(const Reduction& reduction, const LinkTable* links) {
+/// groups, which is on the same devices, the sum takes no time. Where it has a price, it takes that; where software
+/// says that members of groups play messages, no bound is known.
+Exchange exchange_of(const Reduction& reduction, const StageCosts& costs, const LinkTable* links) {
   Exchange exchange;
   for (const StageId s : reduction.stages) exchange.stages.push_back(s.value);
   if (links == nullptr || reduction.groups.empty()) return exchange;
+  if (reduction.cost) {
+    exchange.time = exchange.min_time = reduction.cost->value;
+    return exchange;
+  }
   const auto bytes = static_cast<std::uint64_t>(std::round(reduction.bytes.value));
   exchange.min_time = kInfinity;
   for (const std::vector<DeviceId>& group : reduction.groups) {
@@ -86,6 +99,7 @@ Exchange exchange_of(const Reduction& reduction, const LinkTable* links) {
     exchange.min_time = std::min(exchange.min_time, time);
     exchange.time = std::max(exchange.time, time);
   }
+  if (costs.at(reduction.stages.front(), 0).written() == Written::All) exchange.min_time = 0;
   return exchange;
 }
 
@@ -102,7 +116,7 @@ Exchanges exchanges_of(const ScheduleInput& in) {
     const std::size_t before = exchanges.list.size();
     for (const ReductionId id : barrier.reductions)
       if (const Reduction& r = plan.reductions[id]; is_tied(r))
-        exchanges.list.push_back(exchange_of(r, links ? &*links : nullptr));
+        exchanges.list.push_back(exchange_of(r, in.costs, links ? &*links : nullptr));
     if (exchanges.list.size() == before) continue;
     for (const StageId s : barrier.stages) {
       exchanges.tied[s.value] = true;
@@ -150,8 +164,8 @@ SchedulingProblem::SchedulingProblem(const ScheduleInput& in)
     rank_of.push_back(entry->second);
     const auto slower = [](double a, double b) { return std::max(a, b); };
     const auto quicker = [](double a, double b) { return std::min(a, b); };
-    times.push_back(times_of(stage, in.costs.replicas(StageId{s}), slower));
-    min_times.push_back(times_of(stage, in.costs.replicas(StageId{s}), quicker));
+    times.push_back(times_of(stage, in.costs.replicas(StageId{s}), whole_times, slower));
+    min_times.push_back(times_of(stage, in.costs.replicas(StageId{s}), least_times, quicker));
     micros.push_back(plan.micro_batches_run(StageId{s}));
     first_piece.push_back(pieces());
     micro_numbers.emplace_back(stage.micros);

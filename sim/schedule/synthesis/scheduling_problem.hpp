@@ -39,7 +39,7 @@ struct Output {
   int piece = 0;
   double sending = 0;  ///< How long the sender's network card is busy.
   double delay = 0;    ///< Time from the end of sending to the arrival.
-  bool exact = true;   ///< False between replicas, whose routes differ.
+  bool exact = true;   ///< False where messages may be shorter: between replicas, whose routes differ.
 };
 
 /// Something of which a rank may hold a limited amount: bytes, or micro-batches.
@@ -87,7 +87,7 @@ struct SchedulingProblem {
   std::vector<std::vector<DeviceId>> rank_devices;  ///< [rank]; several devices are replicas with the same row.
   std::vector<int> rank_of;                         ///< [stage]
   std::vector<StageTimes> times;                    ///< [stage]: the times of the slowest replica.
-  std::vector<StageTimes> min_times;                ///< [stage]: the times of the quickest replica.
+  std::vector<StageTimes> min_times;                ///< [stage]: no op of the quickest replica takes less.
   std::vector<double> busy;                         ///< [rank]: the work of its busiest device in an iteration.
   std::vector<int> micros, first_piece;             ///< [stage]
   std::vector<int> stage_of;                        ///< [piece]

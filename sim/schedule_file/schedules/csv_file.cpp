@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <optional>
 
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/schedule/validate.hpp"
 #include "sim/schedule_file/csv.hpp"
 
 namespace stagecraft::schedules {
@@ -55,24 +57,92 @@ CsvSchedule read_rows(const CsvRows& csv) {
   }
 }
 
-// The file gives one iteration; rows are devices 0, 1, ... of the cluster.
-Schedule csv_file_whole(const ScheduleInput& in) {
-  const CsvRows rows = in.options.as<CsvRows>();
-  CsvSchedule csv = read_rows(rows);
-  if (csv.stages != in.plan.stage_count())
-    throw InputError({{rows.where, "run.schedule",
-                       fmt::format("the order is for {}, but the plan has {}", pluralize(csv.stages, "stage"),
-                                   in.plan.stage_count()),
-                       fmt::format("set plan.stages to {}", csv.stages), "stages"}});
+/// The cell of a row that holds an op, alone or in a group; of an op that is there twice, the second one.
+std::optional<Where> cell_of(const CsvRows::Row& row, const std::string& op, bool second) {
+  Where where = row.where;
+  std::optional<Where> location;
+  for (const std::string& cell : split(row.text, ',')) {
+    std::string ops = cell.substr(0, cell.find(')'));
+    std::erase(ops, '(');
+    for (const std::string& part : split(ops, ';')) {
+      if (trim(part) != op) continue;
+      if (location || !second) return where;
+      location = where;
+    }
+    where.column += static_cast<int>(cell.size()) + 1;
+  }
+  return location;
+}
+
+/// Throws what is wrong with the order, at the cells of the file.
+void check_rows(const Schedule& schedule, const Plan& plan, const CsvRows& csv) {
+  const std::vector<ScheduleProblem> problems = validate(schedule, plan, {});
+  if (problems.empty()) return;
+  std::vector<Diagnostic> list;
+  for (const ScheduleProblem& p : problems) {
+    const auto row = static_cast<std::size_t>(std::max(p.rank, 0));
+    std::optional<Where> cell;
+    if (p.column >= 0 && row < csv.rows.size()) cell = cell_of(csv.rows[row], p.op, p.code == "duplicate");
+    const Where& line = p.rank >= 0 && row < csv.rows.size() ? csv.rows[row].where : csv.where;
+    list.push_back({cell.value_or(line), "run.schedule", p.message,
+                    p.level >= 4 ? "an op of the cycle has to move before the op that waits for it" : "", p.code});
+  }
+  if (problems.front().level >= 4) throw Infeasible(std::move(list.front()));
+  throw InputError(std::move(list));
+}
+
+/// Whether every row has ops of these stages alone. Rows without stages are empty.
+bool fit(const Schedule& order, const std::vector<std::vector<StageId>>& stages) {
+  for (const RankId rank : order.ranks.ids())
+    for (const Op& op : order.ranks[rank]) {
+      const auto row = static_cast<std::size_t>(rank.value);
+      if (row >= stages.size()) return false;
+      if (std::find(stages[row].begin(), stages[row].end(), op.stage) == stages[row].end()) return false;
+    }
+  return true;
+}
+
+std::vector<std::vector<StageId>> stages_by_device(const Plan& plan) {
+  std::vector<std::vector<StageId>> stages(static_cast<std::size_t>(plan.device_count()));
+  for (const StageId s : plan.stages.ids())
+    for (const DeviceId device : plan.stage(s).devices()) stages[static_cast<std::size_t>(device.value)].push_back(s);
+  return stages;
+}
+
+void check_counts(const CsvSchedule& csv, const Plan& plan, const Where& where) {
+  if (csv.stages != plan.stage_count())
+    throw InputError(
+        {{where, "run.schedule",
+          fmt::format("the order is for {}, but the plan has {}", pluralize(csv.stages, "stage"), plan.stage_count()),
+          fmt::format("set plan.stages to {}", csv.stages), "stages"}});
   int expected = 0;
-  for (const StageId s : in.plan.stages.ids()) expected = std::max(expected, in.plan.micro_batches(s));
+  for (const StageId s : plan.stages.ids()) expected = std::max(expected, plan.micro_batches(s));
   if (csv.micro_batches != expected)
-    throw InputError({{rows.where, "run.schedule",
+    throw InputError({{where, "run.schedule",
                        fmt::format("the order is for {}, but run.micro_batches is {}",
                                    pluralize(csv.micro_batches, "micro-batch", "es"), expected),
                        fmt::format("set run.micro_batches to {}", csv.micro_batches), "micro-batches"}});
-  if (std::ssize(csv.schedule.ranks) < in.plan.device_count()) csv.schedule.ranks.resize(in.plan.device_count());
-  return std::move(csv.schedule);
+}
+
+// The file gives one iteration. Its rows are the pipeline ranks of the plan, in the order of their first stages; or, in
+// files that have a row for each device, devices 0, 1, ... of the cluster.
+Schedule csv_file_whole(const ScheduleInput& in) {
+  const CsvRows rows = in.options.as<CsvRows>();
+  CsvSchedule csv = read_rows(rows);
+  check_counts(csv, in.plan, rows.where);
+  const RankedPlan ranked = on_ranks(in.plan);
+  const bool too_many = csv.schedule.ranks.size() > ranked.devices.size();
+  if (!fit(csv.schedule, ranked.stages) && (too_many || fit(csv.schedule, stages_by_device(in.plan)))) {
+    if (std::ssize(csv.schedule.ranks) < in.plan.device_count()) csv.schedule.ranks.resize(in.plan.device_count());
+    check_rows(csv.schedule, in.plan, rows);
+    return std::move(csv.schedule);
+  }
+  csv.schedule.ranks.resize(ranked.devices.size());
+  check_rows(csv.schedule, ranked.plan, rows);
+  Schedule schedule = empty_schedule(in.plan);
+  for (std::size_t r = 0; r < ranked.devices.size(); ++r)
+    schedule.ranks[schedule.rank(ranked.devices[r])] = std::move(csv.schedule.ranks[RankId{r}]);
+  return schedule;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "backends/real/thread_communicator.hpp"
 #include "sim/training/random.hpp"
 #include "tests/backends/real/group_case.hpp"
+#include "tests/support/patience.hpp"
 #include "tests/support/trials.hpp"
 
 namespace stagecraft::groups_test {
@@ -269,10 +270,10 @@ TEST_CASE("a member that fails or leaves does not hang its group") {
   Program program = test::real_program(
       "gpipe", test::plan_of(test::divided_net(1, 1, 4, 8), {.degrees = {.replicas = 2}}), test::policy("flush"), 1);
   REQUIRE(program.at(InstructionId{0}).device != program.at(InstructionId{1}).device);
-  real::ExecutorOptions options;
-  options.timeout = 0.3;
   for (const bool fails : {true, false}) {
     PairExchange pair(fails);
+    real::ExecutorOptions options;
+    options.timeout = fails ? test::kHung : 0.3;
     CHECK_THROWS_WITH_AS(real::run_program(program, pair, nullptr, options),
                          doctest::Contains(fails ? "the other one has failed" : "nothing has moved for 0.3 s"),
                          BackendError);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "sim/core/diagnostic.hpp"
+#include "tests/support/patience.hpp"
 
 namespace stagecraft::sandbox_test {
 namespace {
@@ -35,7 +36,7 @@ TEST_CASE("results come back through shared memory, and nothing else") {
         mine = 2;
         memory.as<double>()[1] = 4.5;
       },
-      Seconds{10});
+      Seconds{test::kHung});
   CHECK(memory.as<double>().size() == 2);
   CHECK(memory.as<double>()[0] == 0);
   CHECK(memory.as<double>()[1] == 4.5);

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <map>
 #include <unordered_set>
 
@@ -13,6 +12,7 @@
 #include "tests/reference/planners/inputs.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"
+#include "tests/support/patience.hpp"
 #include "tests/support/planning.hpp"
 #include "tests/support/trials.hpp"
 
@@ -20,10 +20,6 @@ namespace stagecraft::msr_test {
 using test::ReferenceRow;
 
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 constexpr int kMostCuts = 5000;
 constexpr double kGiB = 1 << 30;
@@ -69,9 +65,9 @@ TEST_CASE("pipedream: every bottleneck equals the released optimizer's") {
     if (large && !test::all_trials()) continue;
     const msr::Workload work = workload(row.text("model"), row.number("batch_scale"));
     if (!row.text("states").empty()) CHECK(work.cuts.count() - 1 == row.integer("states"));
-    const auto start = std::chrono::steady_clock::now();
+    const double start = test::thread_seconds();
     const auto pipeline = msr::search_pipedream(work, options_of(row));
-    const double took = seconds_since(start);
+    const double took = test::thread_seconds() - start;
     REQUIRE(pipeline);
     if (row.text("seconds").empty()) {  // It stopped with an error, or after 200 s.
       if (took > 0.1)
@@ -196,7 +192,7 @@ TEST_CASE("piper: every answer equals the released code's, or is better where th
     const msr::Cuts cuts = msr::all_cuts(input.graph, kMostCuts);
     CHECK(cuts.count() == row.integer("cuts"));
     CAPTURE(row.line);
-    const auto start = std::chrono::steady_clock::now();
+    const double start = test::thread_seconds();
     const auto check = [&](const msr::PiperInput& problem, const std::string& expected) {
       const auto pipeline = msr::search_piper(problem, cuts);
       REQUIRE(pipeline.has_value() == (expected != "1e+30"));
@@ -211,7 +207,7 @@ TEST_CASE("piper: every answer equals the released code's, or is better where th
     check(input, row.text("seconds"));
     if (input.devices >= 512)
       MESSAGE(row.text("layers"), " layers, ", input.devices, " devices, ", row.text("memory_GiB"),
-              " GiB: ", seconds_since(start), " s, there ", row.text("cpu_seconds"), " s of CPU");
+              " GiB: ", test::thread_seconds() - start, " s, there ", row.text("cpu_seconds"), " s of CPU");
     msr::PiperInput no_data = input, no_tensor = input, no_recompute = input;
     no_data.most_replicas = 1;
     for (msr::PiperLayer& layer : no_tensor.layers) layer.by_degree = {{1, layer.by_degree.at(1)}};

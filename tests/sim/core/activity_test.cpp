@@ -9,6 +9,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/patience.hpp"
+
 using stagecraft::Activity;
 using stagecraft::ActivityState;
 using stagecraft::current_activities;
@@ -37,7 +39,7 @@ TEST_CASE("a process that is forked while another thread asks can begin steps") 
   for (int i = 0; i < 200 && succeeded; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(10);  // A locked mutex would hang here.
+      alarm(static_cast<unsigned>(stagecraft::test::kHung));  // A locked mutex would hang here.
       const Activity inner("inner");
       _exit(current_activity() == "inner" ? 0 : 1);
     }

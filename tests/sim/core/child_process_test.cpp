@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "tests/support/patience.hpp"
+
 namespace stagecraft::child_process_test {
 namespace {
 
@@ -50,7 +52,7 @@ TEST_CASE("a child has memory of its own and answers by message") {
   CHECK(child.socket().wait_for_next() == "b3");
   CHECK(number == 1);
   child.socket().close();
-  CHECK(child.wait(Seconds{10}));
+  CHECK(child.wait(Seconds{test::kHung}));
   CHECK(to_text(child.kill()) == "exit 0");
 }
 
@@ -79,7 +81,7 @@ TEST_CASE("a child that is ending by itself keeps its reason when it gets patien
     _exit(9);
   });
   while (child.socket().receive()) usleep(1000);
-  CHECK(to_text(child.kill(Seconds{10})) == "exit 9");
+  CHECK(to_text(child.kill(Seconds{test::kHung})) == "exit 9");
 }
 
 TEST_CASE("errors are captured up to 64 KiB, and a child that writes more does not hang") {
@@ -87,7 +89,7 @@ TEST_CASE("errors are captured up to 64 KiB, and a child that writes more does n
     const std::string line(999, 'x');
     for (int i = 0; i < 1000; ++i) std::fprintf(stderr, "%s\n", line.c_str());
   });
-  CHECK(child.wait(Seconds{60}));
+  CHECK(child.wait(Seconds{test::kHung}));
   CHECK(child.errors().starts_with(std::string(999, 'x') + "\n"));
   CHECK(child.errors().size() >= 1 << 16);
   CHECK(child.errors().size() < (1 << 16) + 4096);
@@ -102,7 +104,7 @@ TEST_CASE("a child without files has its socket and /dev/null only") {
     std::puts("nowhere");
     parent.send(std::to_string(open_files) + (fcntl(file, F_GETFD) >= 0 && file > 3 ? " kept" : ""));
   });
-  CHECK(child.wait(Seconds{10}));
+  CHECK(child.wait(Seconds{test::kHung}));
   CHECK(child.socket().take() == "4");
   CHECK(child.errors() == "captured");
   close(file);

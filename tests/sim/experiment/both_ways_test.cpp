@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include <fmt/core.h>
 
@@ -151,6 +153,32 @@ TEST_CASE("replicas of both copies reduce together") {
   for (const Collective& c : p.program.collectives) CHECK(c.members == 4);
   CHECK(run(p, "simgrid").report.makespan.value ==
         doctest::Approx(run(p, "ideal").report.makespan.value).epsilon(1e-9));
+}
+
+// The middle of an odd number of ranks has both copies of its stage.
+TEST_CASE("two copies on the same devices sum their gradients over these devices once") {
+  for (const char* collectives : {"cost", "flows"}) {
+    CAPTURE(collectives);
+    const auto plan_with = [&](const char* schedule) {
+      return compile(load_experiment(
+          "scenarios/examples/search-groups.yaml",
+          {"model={base: llama-3-8b, override: {layers: 4}}", "cluster={base: superpod-h100-256, override: {nodes: 1}}",
+           "plan={planner: balanced, stages: 1, replicas: 4, group: {tensor: 2}}", "run.global_batch=16",
+           fmt::format("run.collectives={}", collectives), fmt::format("run.schedule={}", schedule)}));
+    };
+    const CompiledExperiment both_ways = plan_with("gems"), one_way = plan_with("1f1b");
+    REQUIRE(both_ways.plan.stages.size() == 2);
+    const auto sum_of = [](const CompiledExperiment& c) {
+      const auto sum = std::find_if(c.program.collectives.begin(), c.program.collectives.end(),
+                                    [](const Collective& one) { return one.purpose == Purpose::GradientSum; });
+      REQUIRE(sum != c.program.collectives.end());
+      double bytes = 0;
+      for (const CollectivePhase& phase : c.program.phases_of(*sum))
+        bytes += phase.routes * static_cast<double>(sum->bytes(phase));
+      return std::tuple(sum->members, c.program.at(sum->first).duration.value, bytes);
+    };
+    CHECK(sum_of(both_ways) == sum_of(one_way));
+  }
 }
 
 TEST_CASE("a refusal says why, and what would help") {

@@ -108,8 +108,7 @@ TEST_CASE("on an idle network collectives as messages take their cost") {
 TEST_CASE("collectives count under their class, and only what nothing hides") {
   const std::string plan = "stages: 1, replicas: 8, group: {tensor: 2, sequence: true, expert: 4}";
   const auto classes = [&](const char* collectives) {
-    return run(compiled(text(plan, fmt::format("{}, collectives: {}", kRun, collectives))), "ideal")
-        .report.classes->spent;
+    return run(compiled(text(plan, fmt::format("{}, collectives: {}", kRun, collectives))), "ideal").report.time.spent;
   };
   const TimeByClass cost = classes("cost"), flows = classes("flows");
   CHECK(cost.tensor.value > 0);
@@ -117,6 +116,58 @@ TEST_CASE("collectives count under their class, and only what nothing hides") {
   CHECK(flows.expert.value == doctest::Approx(cost.expert.value).epsilon(1e-9));
   CHECK(flows.data.value == doctest::Approx(cost.data.value).epsilon(1e-9));
   CHECK(flows.products.value == doctest::Approx(cost.products.value).epsilon(1e-9));
+}
+
+// Bubble, busy time and energy do not depend on whether a collective is a part of an op or an instruction.
+TEST_CASE("on an idle network every class of time is the same with collectives as costs and as messages") {
+  for (const auto& each : kCases)
+    for (const char* backend : {"ideal", "fluid", "simgrid"}) {
+      const std::string name = each.plan;
+      CAPTURE(name);
+      CAPTURE(backend);
+      const auto report_of = [&](const char* collectives) {
+        const std::string fields = fmt::format("{}, collectives: {}", kRun, collectives);
+        return run(compiled(text(each.plan, fields, "each", each.model)), backend).report;
+      };
+      const Report cost = report_of("cost"), flows = report_of("flows");
+      const double period = cost.period.value;
+      const auto same = [&](Seconds a, Seconds b) { return std::abs((a - b).value) <= 1e-9 * period; };
+      for (const TimeClass& one : time_class_list()) {
+        CAPTURE(one.name);
+        CHECK(same(flows.time.spent.*one.part, cost.time.spent.*one.part));
+        for (const DeviceId d : cost.devices.ids())
+          CHECK(same(flows.devices[d].time.spent.*one.part, cost.devices[d].time.spent.*one.part));
+      }
+      CHECK(same(flows.time.bubble, cost.time.bubble));
+      CHECK(same(flows.time.unexplained, {}));
+      CHECK(flows.bubble == doctest::Approx(cost.bubble).epsilon(1e-9));
+      CHECK(flows.steady_bubble == doctest::Approx(cost.steady_bubble).epsilon(1e-9));
+      CHECK(flows.energy.value == doctest::Approx(cost.energy.value).epsilon(1e-9));
+      for (const DeviceId d : cost.devices.ids()) {
+        CHECK(same(flows.devices[d].time.bubble, cost.devices[d].time.bubble));
+        CHECK(same(flows.devices[d].busy, cost.devices[d].busy));
+        CHECK(flows.devices[d].utilisation == doctest::Approx(cost.devices[d].utilisation).epsilon(1e-9));
+      }
+    }
+}
+
+// With one stage no device waits for another stage, so all that shared cards add is exposed collectives.
+TEST_CASE("what collectives take longer on shared links is exposed collectives, and no bubble") {
+  for (const char* plan :
+       {"stages: 1, replicas: 4, group: {tensor: 4}, shard: optimizer",
+        "stages: 1, replicas: 2, group: {tensor: 8, sequence: true, within: node}, shard: optimizer"}) {
+    CAPTURE(plan);
+    const auto report_of = [&](const char* nics) {
+      return run(compiled(text(plan, fmt::format("{}, collectives: flows", kRun), nics, kDense)), "fluid").report;
+    };
+    const Report alone = report_of("each"), shared = report_of("shared");
+    const double more = (shared.period - alone.period).value;
+    CHECK(more > 0.01 * alone.period.value);
+    CHECK((shared.time.spent.collectives() - alone.time.spent.collectives()).value ==
+          doctest::Approx(more).epsilon(1e-6));
+    CHECK(shared.time.compute().value == doctest::Approx(alone.time.compute().value).epsilon(1e-9));
+    CHECK(shared.time.bubble.value <= 1e-9 * shared.period.value);
+  }
 }
 
 TEST_CASE("the equal collectives of an op as one instruction take what they take one by one") {
@@ -271,11 +322,11 @@ TEST_CASE("gathers of weights that a stack starts ahead run next to the computat
     }
     return sum;
   };
-  const double forward = std::max(s.compute.forward.total().value, wire(s.passes.forward));
-  const double backward = std::max(s.compute.backward.total().value, wire(s.passes.backward));
+  const OpTimes computation = computation_times(c.costs.at(StageId{0}, 0));
+  const double forward = std::max(computation.forward.value, wire(s.passes.forward));
+  const double backward = std::max(computation.backward.value, wire(s.passes.backward));
   CHECK(wire(s.passes.backward) > wire(s.passes.forward));
-  CHECK(length(c, "ideal") ==
-        doctest::Approx(2 * (4 * (forward + backward) + s.update_compute.total().value)).epsilon(1e-9));
+  CHECK(length(c, "ideal") == doctest::Approx(2 * (4 * (forward + backward) + computation.update.value)).epsilon(1e-9));
 }
 
 TEST_CASE("what cannot be played as messages is refused with a reason") {

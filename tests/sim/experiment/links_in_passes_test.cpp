@@ -84,4 +84,24 @@ TEST_CASE("exchanges of experts wait for a slow link between sites") {
   CHECK(slow > 10 * fast);
 }
 
+TEST_CASE("a plan is priced with other types of devices, or with equal links, where it stands") {
+  const CompiledExperiment c = compile(three_sites("replicas: 8, group: {expert: 8}", "100 Mbit/s", kExperts));
+  const CostTable& table = *c.experiment.costs;
+  const auto forward = [](const StageCosts& costs) { return costs.at(StageId{0}, 0).forward.value; };
+  const auto same = [](DeviceId) { return DeviceTypeId{0}; };
+  CHECK(forward(stage_costs(c.plan, table, {.type_of = same})) == forward(c.costs));
+  CHECK(forward(c.costs) > 2 * forward(stage_costs(c.plan, table, {.equal_links = true})));
+}
+
+TEST_CASE("what a pair hides of an exchange over a slow link is a share of what the op waits for") {
+  const CompiledExperiment c =
+      compile(three_sites("replicas: 8, group: {expert: 8}", "100 Mbit/s", kExperts, "", "deepseek-v3"));
+  const StageCost& cost = c.costs.at(StageId{0}, 0);
+  REQUIRE(cost.written() == Written::Exchanges);
+  CHECK(StageCollectives::exposed_exchanges(cost.collectives->passes.forward).value ==
+        doctest::Approx(cost.passes.forward.expert.value).epsilon(1e-9));
+  CHECK(times_in_op(cost).forward.value + cost.passes.forward.expert.value ==
+        doctest::Approx(cost.forward.value).epsilon(1e-9));
+}
+
 }  // namespace stagecraft::links_in_passes_test

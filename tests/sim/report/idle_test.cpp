@@ -43,7 +43,7 @@ TEST_CASE("1f1b and gpipe have start-up and drain of (p - 1)(f + b) on every dev
               CAPTURE(iterations);
               CHECK(i.start_up.value + i.drain.value + i.input.value ==
                     iterations * (p - 1) * (t.forward + t.backward));
-              CHECK(i.transfer.value + i.receiver.value + i.other.value == 0);
+              CHECK(i.exposed.total().value + i.receiver.value + i.other.value == 0);
               CHECK(i.input.value == 0);
             }
 }
@@ -69,13 +69,13 @@ TEST_CASE("one device never waits") {
 
 // Two ranks, one micro-batch, messages of d. Rank 1 waits f, then d for what is on the wire, and drains while the
 // gradient travels and rank 0 goes back. Rank 0 waits d + f + b until the gradient leaves rank 1, then d.
-TEST_CASE("waiting for a message on the wire is a transfer, in any phase of the run") {
+TEST_CASE("waiting for a message on the wire is exposed, in any phase of the run") {
   const IdVector<DeviceId, IdleTimes> idle = idle_of("gpipe", chain_plan(2, 2, 1), {1, 2}, 1, 0.25);
   CHECK(idle[DeviceId{1}].start_up.value == 1);
-  CHECK(idle[DeviceId{1}].transfer.value == 0.25);
+  CHECK(idle[DeviceId{1}].exposed.messages.value == 0.25);
   CHECK(idle[DeviceId{1}].drain.value == 0.25 + 2);
   CHECK(idle[DeviceId{0}].start_up.value == 0.25 + 1 + 2);
-  CHECK(idle[DeviceId{0}].transfer.value == 0.25);
+  CHECK(idle[DeviceId{0}].exposed.messages.value == 0.25);
   CHECK(idle[DeviceId{0}].drain.value == 0);
 }
 
@@ -98,7 +98,7 @@ std::optional<Run> run_of(const test::RandomCase& c) try {
 
 }  // namespace
 
-TEST_CASE("work and the causes of idle time sum to the length of the run, and one iteration's transfers are exposed") {
+TEST_CASE("work and the causes of idle time sum to the length of the run, and the classes of time to the period") {
   test::Draw draw{Rng(31, "idle")}, draw_ties{Rng(31, "ties")};
   int seen = 0, not_taken = 0;
   for (int trial = 0; trial < 300; ++trial) {
@@ -111,13 +111,19 @@ TEST_CASE("work and the causes of idle time sum to the length of the run, and on
     const double length = run->report.length.value;
     for (const DeviceReport& d : run->report.devices) {
       const IdleTimes& i = d.idle;
-      for (const Seconds part : {i.start_up, i.input, i.drain, i.transfer, i.receiver, i.other}) CHECK(part.value >= 0);
+      for (const Seconds part : {i.start_up, i.input, i.drain, i.exposed.total(), i.receiver, i.other})
+        CHECK(part.value >= 0);
       CHECK(i.total().value + d.utilisation * length == doctest::Approx(d.used ? length : 0).epsilon(1e-9));
       CHECK(i.other.value <= 1e-9 * length);
-      if (run->program.iterations == 1 && c.options.overlap)
-        CHECK(i.transfer.value == doctest::Approx(d.exposed.value).epsilon(1e-9));
+      if (d.used) CHECK(d.time.total().value == doctest::Approx(run->report.period.value).epsilon(1e-9));
+      if (run->program.iterations == 1) CHECK(d.time.bubble.value == doctest::Approx(i.bubble().value).epsilon(1e-9));
       not_taken += i.receiver.value > 0;
     }
+    double sum = 0;
+    for (const MainTimeClass& one : main_time_classes()) sum += one.seconds(run->report.time).value;
+    CHECK(sum == doctest::Approx(run->report.period.value).epsilon(1e-9));
+    CHECK(run->report.bubble * run->report.period.value ==
+          doctest::Approx(run->report.time.bubble.value).epsilon(1e-9));
   }
   CHECK(seen > 150);
   CHECK(not_taken > 0);
@@ -134,13 +140,13 @@ TEST_CASE("a device that exchanges messages in one group waits for its input, no
   const Timeline timeline = test::run_ideal(program, test::delay_cluster(2, 0.25));
   const IdleTimes first = idle_times(program, timeline)[DeviceId{0}];
   CHECK(first.start_up.value == 3.25 - 2.25);
-  CHECK(first.transfer.value == 3 * 0.25);
+  CHECK(first.exposed.messages.value == 3 * 0.25);
   CHECK(first.drain.value == 5.5 - 4.5);
   CHECK(first.receiver.value + first.input.value + first.other.value == 0);
   // Rank 1 waits for F0 from 0 to 1, and for the end, which is B1 of rank 0, from 5.75 to 6.75.
   const IdleTimes last = idle_times(program, timeline)[DeviceId{1}];
   CHECK(last.start_up.value == 1);
-  CHECK(last.transfer.value == 3 * 0.25);
+  CHECK(last.exposed.messages.value == 3 * 0.25);
   CHECK(last.drain.value == 6.75 - 5.75);
   CHECK(last.receiver.value + last.input.value + last.other.value == 0);
 }
@@ -157,7 +163,7 @@ TEST_CASE("a device that only sends, to one that still computes, waits for a rec
   const IdleTimes first = idle_times(program, test::run_ideal(program, test::delay_cluster(2, 0.25)))[DeviceId{0}];
   CHECK(first.receiver.value == (3.25 - 2.25) + (5.5 - 4.5));
   CHECK(first.start_up.value == 8.75 - 5.75);
-  CHECK(first.transfer.value == 6 * 0.25);  // Three messages each way.
+  CHECK(first.exposed.messages.value == 6 * 0.25);  // Three messages each way.
   CHECK(first.drain.value + first.input.value + first.other.value == 0);
 }
 

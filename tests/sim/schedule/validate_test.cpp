@@ -96,6 +96,19 @@ TEST_CASE("ops of one device must come after the ops that they need") {
   for (const Broken& b : cases) check(b, plan);
 }
 
+TEST_CASE("an op that never runs is missing, and no other comes before it") {
+  const Plan plan = chain_plan(1, 1, 2);
+  // The input gradient of micro-batch 0 has the letter of a weight gradient.
+  const auto problems = validate(schedule_from({"0F0 0F1 0W0 0W0 0I1 0W1"}), plan, {});
+  REQUIRE(problems.size() == 2);
+  CHECK(problems[0].code == "missing");
+  CHECK(problems[0].op == "0I0");
+  CHECK(problems[0].message == "0I0 never runs, and 0W0 needs it");
+  CHECK(problems[1].message == "0W0 runs twice");
+  check({"no I", {"0F0 0F1 0W0 0I1 0W1"}, "missing", 2, 0, -1, "0I0", "0I0 never runs"}, plan);
+  check({"no F", {"0F1 0B0 0B1"}, "missing", 2, 0, -1, "0F0", "0F0 never runs"}, plan);
+}
+
 TEST_CASE("stages that run a part of the micro-batches run no others") {
   Plan plan = chain_plan(2, 2, 4);
   plan.edges.clear();

@@ -231,6 +231,39 @@ TEST_CASE("no order of work is faster, cheaper or takes less energy than the bou
   CHECK(checked > 500);
 }
 
+TEST_CASE("no plan with groups, experts or divided states has less work than is assumed before it is planned") {
+  const std::vector<std::string> experts = {
+      "model={builder: transformer, kind: gpt, layers: 6, hidden: 1024, heads: 4, feed_forward: 512, sequence: 8192, "
+      "vocabulary: 8192, norm: rms, gated: true, bias: false, positions: rotary, flash_attention: true, precision: "
+      "mixed, experts: {count: 8, active: 2, width: 512}}",
+      "cluster={base: superpod-h100-256, override: {nodes: 4, gpus: 2}}", "run.global_batch=16"};
+  int sharded = 0;
+  for (const char* software : {"torchtitan", "megatron-bridge"}) {
+    std::vector<std::string> sets = experts;
+    sets.push_back(std::string("software=") + software);
+    sets.emplace_back("plan={planner: balanced, stages: 1, replicas: 8, group: {expert: 2}}");
+    const PlannedExperiment configured =
+        plan_experiment(load_experiment("scenarios/examples/search-groups.yaml", sets));
+    const std::vector<SchedulingPolicy> policies =
+        scheduling_policies({"1f1b", "interleaved"}, {}, configured.experiment.rules.get());
+    std::vector<const ScheduleDef*> schedules;
+    for (const SchedulingPolicy& policy : policies) schedules.push_back(policy.schedule);
+    const SearchObjective objective(Objective::Time, configured, 1);
+    const CombinationRunner runner(configured.experiment, policies, "ideal", 1, objective);
+    const NetworkParts parts(configured.cluster());
+    for (const PlanVariant& v : plan_variants(configured, schedules, parts, objective).list) {
+      bool too_large = false;
+      const auto candidate = runner.candidate(v, 1e6, too_large);
+      if (!candidate) continue;
+      sharded += v.plan.sharding == StateSharding::Weights;
+      CAPTURE(software);
+      CAPTURE(to_text(v.plan, configured.cluster()));
+      CHECK(v.bound.value <= candidate->bound.work.value * (1 + 1e-9));
+    }
+  }
+  CHECK(sharded > 100);
+}
+
 TEST_CASE("no plan with groups or divided states needs less memory than is assumed before it is planned") {
   const PlannedExperiment configured = plan_experiment(load_experiment("scenarios/examples/search-groups.yaml", {}));
   const std::vector<SchedulingPolicy> policies =

@@ -156,7 +156,73 @@ std::vector<Strings> divisions(int devices, int samples, bool alone, const std::
   return settings;
 }
 
+/// Two nodes of two H100, with a transformer with four experts in each layer.
+Strings random_experts(Rng& rng, const char* software, int samples) {
+  return {"model={builder: transformer, kind: gpt, layers: " + number(rng.integer(3, 6)) +
+              ", hidden: " + number(512 * rng.integer(1, 4)) +
+              ", heads: 4, feed_forward: 512, sequence: 1024, vocabulary: " + number(2048 * rng.integer(1, 8)) +
+              ", norm: rms, gated: true, bias: false, positions: rotary, flash_attention: true, precision: mixed, "
+              "experts: {count: 4, active: 2, width: " +
+              number(256 * rng.integer(1, 4)) + "}}",
+          "cluster={base: superpod-h100-256, override: {nodes: 2, gpus: 2, nic.bandwidth: " +
+              number(25 * rng.integer(1, 16)) + " Gbit/s}}",
+          "plan={planner: balanced, stages: 1, replicas: 1, micro_batch_size: 1, shard: none, group: {dispatcher: " +
+              std::string(rng.integer(0, 1) == 0 ? "per_node" : "alltoall") + "}}",
+          std::string("software=") + software, "run.global_batch=" + number(samples)};
+}
+
+/// Divisions of `count` devices into tensor, expert and data-parallel groups and stages, as the search's own words list
+/// them.
+std::vector<Strings> expert_divisions(int count, int samples, const Strings& schedules, bool alone,
+                                      const std::string& dispatcher, const std::string& list) {
+  std::vector<Strings> settings;
+  for (int tensor = 1; tensor <= 2; tensor *= 2)
+    for (int expert = tensor > 1 ? 2 : 1; expert <= 4; expert *= 2)
+      for (int ranks = 1; tensor * ranks <= count; ranks *= 2) {
+        const int replicas = count / (tensor * ranks);
+        if (tensor * replicas % expert != 0) continue;
+        for (const int size : {1, 2, 3, 4, 6, 8})
+          for (const std::string& shard : replicas > 1 ? kShards : Strings{"none"})
+            for (const char* recompute : {"none", "layers"})
+              for (const std::string& schedule : schedules)
+                for (const int chunks : schedule == "1f1b"          ? std::vector{1}
+                                        : ranks == 1 && !alone      ? std::vector<int>{}
+                                        : schedule == "interleaved" ? std::vector{2, 3, 4}
+                                                                    : std::vector{2})
+                  if (size * replicas <= samples)
+                    settings.push_back({"plan={planner: balanced, stages: " + number(ranks * chunks) +
+                                            ", replicas: " + number(replicas) + ", micro_batch_size: " + number(size) +
+                                            ", group: {tensor: " + number(tensor) +
+                                            ", sequence: " + (tensor > 1 ? "true" : "false") +
+                                            ", expert: " + number(expert) + ", dispatcher: " + dispatcher +
+                                            "}, shard: " + shard + ", recompute: " + recompute + list + "}",
+                                        "run.schedule=" + schedule});
+      }
+  return settings;
+}
+
 }  // namespace
+
+TEST_CASE("the search is as good as every division of experts over nodes, on 40 random models") {
+  Rng rng(40, "experts");
+  int ran = 0;
+  const int count = test::all_trials() ? 40 : 3;
+  for (int trial = 0; trial < count; ++trial) {
+    CAPTURE(trial);
+    const char* const software[] = {"torchtitan", "megatron-bridge", "plain"};
+    const int samples = 4 * rng.integer(1, 2);
+    const Strings base = random_experts(rng, software[trial % 3], samples);
+    const bool alone = trial % 3 != 1;
+    const Strings schedules = alone ? Strings{"1f1b", "interleaved", "zb-v"} : Strings{"1f1b", "interleaved"};
+    const std::string dispatcher = base[2].find("per_node") != std::string::npos ? "per_node" : "alltoall";
+    std::vector<Strings> settings = expert_divisions(4, samples, schedules, alone, dispatcher, "");
+    for (Strings& one :
+         expert_divisions(2, samples, schedules, alone, dispatcher, ", devices: [\"pod0.node0.gpu[0-1]\"]"))
+      settings.push_back(std::move(one));
+    ran += compare("scenarios/examples/search-groups.yaml", base, schedules, settings);
+  }
+  CHECK(ran == count);
+}
 
 TEST_CASE("the search is as good as every setting, on 250 random models and clusters") {
   Rng rng(250, "exhaustive");

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <time.h>
-
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -13,17 +11,11 @@
 #include "sim/core/stop_point.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/search/choices.hpp"
+#include "tests/support/patience.hpp"
 #include "tests/support/trials.hpp"
 
 namespace stagecraft::stop_test {
 namespace {
-
-/// Seconds that this thread has computed, which other work on the machine does not change.
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 /// 256 GPUs: the programs of some plans have hundreds of thousands of instructions.
 Experiment many_gpus(const std::string& planner) {
@@ -65,7 +57,7 @@ class Looks {
   explicit Looks(double seconds) : seconds_(seconds) {}
 
   bool operator()() {
-    const double now = thread_seconds();
+    const double now = test::thread_seconds();
     if (now - last_ > longest_) longest_ = now - last_, where_ = current_activity();
     last_ = now;
     return now - begin_ > seconds_;
@@ -78,7 +70,7 @@ class Looks {
   }
 
  private:
-  double seconds_, begin_ = thread_seconds(), last_ = begin_, longest_ = 0;
+  double seconds_, begin_ = test::thread_seconds(), last_ = begin_, longest_ = 0;
   std::string where_;
 };
 

@@ -2,15 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "sim/core/random.hpp"
-#include "sim/core/text.hpp"
-#include "sim/experiment/run.hpp"
-#include "sim/search/evaluation.hpp"
-#include "sim/search/policies.hpp"
-#include "sim/search/search_objective.hpp"
-#include "sim/search/work_bound.hpp"
+#include "tests/support/plan_bounds.hpp"
 #include "tests/support/trials.hpp"
 
 namespace stagecraft::work_bound_test {
@@ -18,62 +11,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-constexpr double kRounding = 1 + 1e-9;
-constexpr int kIterations = 6;
-
 std::string number(int n) { return std::to_string(n); }
-
-struct Ratio {
-  bool ran = false;
-  double share = 0;  ///< The bound as a share of the simulated period.
-  bool replicated = false;
-};
-
-/// The plan on devices that have no more memory than this simulation of it needs.
-PlannedExperiment with_little_memory(PlannedExperiment planned, const Report& report) {
-  const auto cluster = std::make_shared<Cluster>(*planned.experiment.cluster);
-  for (DeviceType& type : cluster->types) type.memory = type.memory_reserve = {};
-  for (const DeviceId d : report.devices.ids()) {  // A program with groups has fewer devices than the cluster.
-    if (!cluster->devices.contains(d)) continue;
-    Bytes& memory = cluster->types[cluster->devices[d].type].memory;
-    memory = std::max(memory, report.devices[d].memory.total);
-  }
-  planned.experiment.cluster = cluster;
-  return planned;
-}
-
-/// Simulates the settings on `ideal`, and compares with the bound for their schedule.
-Ratio compare(const std::string& file, Strings sets, const std::string& schedule) {
-  sets.insert(sets.end(), {"run.schedule=" + schedule, "run.iterations=" + number(kIterations)});
-  CAPTURE(join(sets, "; "));
-  try {
-    const Experiment e = load_experiment(file, sets);
-    const PlannedExperiment planned = plan_experiment(e);
-    const PlanBound bound = plan_bound(planned, LinkCollectives(e.cluster));
-    const Report report = run(compile(planned), "ideal").report;
-    const double period = report.period.value;
-    const bool splits = scheduling_policies({schedule}, {}, e.rules.get()).front().splits;
-    const double shortest = splits ? bound.period.value : std::max(bound.period, bound.unsplit).value;
-    CHECK(bound.work.value <= bound.period.value * kRounding);
-    CHECK(shortest <= period * kRounding);
-    const PlanBound little = plan_bound(with_little_memory(planned, report), LinkCollectives(e.cluster));
-    const double in_memory = splits ? little.period.value : std::max(little.period, little.unsplit).value;
-    CHECK(little.fits);
-    CHECK(in_memory <= period * kRounding);
-    CHECK(in_memory >= shortest);
-    const SearchObjective objective(Objective::Energy, planned, kIterations);
-    AmountBound amount = objective.of_devices(used_devices(planned.plan));
-    for (const auto& [type, work] : bound.work_of_type) amount.fixed += objective.work_price(type) * work.value;
-    CHECK(objective.amount(amount, Seconds{shortest}, bound.work) <= report.energy.value / kIterations * kRounding);
-    const auto& reductions = planned.plan.reductions;
-    return {true, shortest / period, std::any_of(reductions.begin(), reductions.end(), [](const Reduction& r) {
-              return r.source == ReductionSource::Replicas;
-            })};
-  } catch (const InputError&) {
-  } catch (const Infeasible&) {
-  }
-  return {};
-}
 
 /// Layers with many parameters on devices with slow links, so that sums of gradients are long.
 Strings random_chain(Rng& rng, int chunks) {
@@ -118,13 +56,15 @@ TEST_CASE("no order of work has a shorter period than the bound of its plan, wit
       {"1f1b", 1},   {"gpipe", 1},       {"zb-h1", 1},       {"zb-h2", 1},          {"eager-1f1b", 1},
       {"zb-2p", 1},  {"interleaved", 2}, {"interleaved", 3}, {"interleaved-zb", 2}, {"looped-bfs", 2},
       {"zb-v", 2},   {"v-half", 2},      {"v-min", 2},       {"1f1b-v", 2},         {"zb-v-auto", 2},
-      {"hanayo", 2}, {"synthesised", 1}};
+      {"hanayo", 2}, {"synthesised", 1}, {"chimera", 1},     {"dualpipe", 1},       {"dualpipev", 2},
+      {"gems", 1},   {"pipedream", 1},   {"2bw", 1}};
   int ran = 0, replicated = 0;
   double shares = 0;
   for (int trial = 0; trial < (test::all_trials() ? 2000 : 200); ++trial) {
     CAPTURE(trial);
     const auto& [schedule, chunks] = schedules[rng.integer(0, static_cast<int>(std::ssize(schedules)) - 1)];
-    const Ratio ratio = compare("scenarios/examples/quickstart.yaml", random_chain(rng, chunks), schedule);
+    const test::BoundRatio ratio =
+        test::compare_with_bounds("scenarios/examples/quickstart.yaml", random_chain(rng, chunks), schedule);
     ran += ratio.ran;
     if (ratio.replicated) ++replicated, shares += ratio.share;
   }
@@ -139,8 +79,8 @@ TEST_CASE("no order of work has a shorter period than the bound of its plan, wit
   for (int trial = 0; trial < (test::all_trials() ? 1000 : 100); ++trial) {
     CAPTURE(trial);
     const int chunks = rng.integer(1, 2);
-    ran += compare("scenarios/examples/search-groups.yaml", random_groups(rng, chunks),
-                   chunks == 1 ? "1f1b" : "interleaved")
+    ran += test::compare_with_bounds("scenarios/examples/search-groups.yaml", random_groups(rng, chunks),
+                                     chunks == 1 ? "1f1b" : "interleaved")
                .ran;
   }
   CHECK(ran > 50);
@@ -166,7 +106,7 @@ TEST_CASE("with room for few stashes, a micro-batch goes through the chain and b
 }
 
 TEST_CASE("the bound of replicas of one stage is the period") {
-  const Ratio ratio = compare(
+  const test::BoundRatio ratio = test::compare_with_bounds(
       "scenarios/examples/quickstart.yaml",
       {"model={builder: mlp, widths: [512, 1024, 1024, 512]}",
        "cluster={generator: star, groups: [{name: a, count: 8, type: fast, link: wire}], types: {fast: {peak: 2 "

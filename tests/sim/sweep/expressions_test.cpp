@@ -51,10 +51,10 @@ TEST_CASE("points of the axes meet every condition; a map stands for its name") 
   const std::string axes =
       "axes:\n  run.schedule: [gpipe, {name: interleaved, chunks: 2}]\n  run.micro_batches: [4, 8]\n";
   CHECK(labels_of(axes + "where: run.schedule == 'interleaved' or run.micro_batches > 4\n") ==
-        Labels{"schedule=gpipe,micro_batches=8", "schedule={name: interleaved, chunks: 2},micro_batches=4",
-               "schedule={name: interleaved, chunks: 2},micro_batches=8"});
+        Labels{"schedule=gpipe,micro_batches=8", "schedule={name: interleaved, chunks: 2},micro_batches=4,stages=8",
+               "schedule={name: interleaved, chunks: 2},micro_batches=8,stages=8"});
   CHECK(labels_of(axes + "where: [run.schedule != 'gpipe', run.micro_batches / run.schedule.chunks == 4]\n") ==
-        Labels{"schedule={name: interleaved, chunks: 2},micro_batches=8"});
+        Labels{"schedule={name: interleaved, chunks: 2},micro_batches=8,stages=8"});
   CHECK(labels_of(axes +
                   "where: run.micro_batches == 4 and run.schedule == 'gpipe'\nalso: [{run.micro_batches: 64}]\n") ==
         Labels{"schedule=gpipe,micro_batches=4", "micro_batches=64"});

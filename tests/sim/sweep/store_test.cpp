@@ -80,13 +80,13 @@ TEST_CASE("added results are there after the file was closed, to the last bit") 
 
 TEST_CASE("the metrics of a layout do not change without a new layout number") {
   // Files of other layouts are refused, so a change here needs another Store::kLayout.
-  CHECK(Store::kLayout == 4);
+  CHECK(Store::kLayout == 5);
   std::string names;
   for (const Metric& f : metrics()) names += std::string(f.name) + ' ';
   CHECK(names ==
         "makespan_s period_s length_s throughput_samples_per_s tokens_per_s mfu hfu dollars_per_billion_tokens "
         "dollars_per_billion_samples training_s training_dollars energy_per_token_J energy_per_sample_J goodput "
-        "bubble steady_bubble utilisation energy_J "
+        "bubble steady_bubble exposed_collectives exposed_messages utilisation energy_J "
         "peak_memory_bytes memory_capacity_bytes fits peak_activations exposed_communication_s traffic_bytes "
         "memory_traffic_bytes busiest_link_utilisation critical_compute_s critical_transfer_s critical_wait_s "
         "final_loss drains stages "
@@ -168,7 +168,7 @@ TEST_CASE("foreign files are refused and left as they are") {
         "0: : '" + text + "' cannot be read as results of a sweep: " + text + ": file is not a database" + help);
   CHECK(refusal(other) == "0: : '" + other + "' is a database of something else, not of sweep results" + help);
   CHECK(refusal(newer) ==
-        "0: : '" + newer + "' has layout 7 of another stagecraft; this one reads and writes layout 4" + help);
+        "0: : '" + newer + "' has layout 7 of another stagecraft; this one reads and writes layout 5" + help);
   CHECK(read_file(text) + read_file(other) + read_file(newer) == before);
   CHECK(refusal(folder / "no/such/folder.db").starts_with("0: : there is no folder"));
   CHECK(refusal(folder / ".").ends_with("[name a file for the results, such as results.db]\n"));

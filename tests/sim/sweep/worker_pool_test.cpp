@@ -18,6 +18,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/sweep/distribute_jobs.hpp"
 #include "sim/sweep/worker_pool.hpp"
+#include "tests/support/patience.hpp"
 
 namespace stagecraft::worker_pool_test {
 using How = JobEnd::How;
@@ -59,15 +60,6 @@ bool gone(int id) {
   const bool read = std::fscanf(stat, "%*d (%*[^)]) %c", &state) == 1;
   std::fclose(stat);
   return read && state == 'Z';
-}
-
-template <class Condition>
-bool soon(Condition&& condition) {
-  for (int i = 0; i < 500; ++i) {
-    if (condition()) return true;
-    usleep(10000);
-  }
-  return false;
 }
 
 std::map<int, JobEnd> ends_of(RemoteWorkerPool& pool, std::size_t count) {
@@ -125,20 +117,22 @@ TEST_CASE("a job that ends its process costs that job only") {
 }
 
 TEST_CASE("a job that hangs is stopped after its time, with all processes that it started") {
-  std::atomic<int>* const child = shared_numbers(1);
-  const auto ends = ends_of(6, {.workers = 2, .timeout = Seconds{0.3}}, [&](int job) -> std::string {
-    if (job == 2) {
-      if (const int id = fork(); id == 0)
-        hang();
-      else
-        *child = id;
+  std::atomic<int>* const children = shared_numbers(3);
+  const auto stops_all = [&](double timeout) {
+    // One worker after another: the next job is done although the last one had to be stopped.
+    const auto ends = ends_of(3, {.workers = 1, .timeout = Seconds{timeout}}, [&](int job) -> std::string {
+      const int id = fork();
+      if (id != 0) children[job] = id;
       hang();
+    });
+    for (const auto& [job, end] : ends) {
+      CHECK(end.how == How::TimedOut);
+      CHECK(end.seconds >= timeout);
     }
-    return "fine";
-  });
-  for (const auto& [job, end] : ends) CHECK(end.how == (job == 2 ? How::TimedOut : How::Done));
-  CHECK(ends.at(2).seconds >= 0.3);
-  CHECK(soon([&] { return gone(*child); }));
+    return children[0] > 0 && children[1] > 0 && children[2] > 0;  // Each job had time to start a process.
+  };
+  REQUIRE(test::holds_after_some_timeout(stops_all));
+  for (int job = 0; job < 3; ++job) CHECK(test::comes_true([&] { return gone(children[job]); }));
 }
 
 TEST_CASE("a stop ends all workers at once") {
@@ -169,11 +163,11 @@ TEST_CASE("workers die with their parent, even when it is killed") {
         [](const JobEnd&) {});
     _exit(0);
   }
-  REQUIRE(soon([&] { return ids[0] > 0 && ids[1] > 0 && ids[2] > 0; }));
+  REQUIRE(test::comes_true([&] { return ids[0] > 0 && ids[1] > 0 && ids[2] > 0; }));
   for (int i = 0; i < 3; ++i) CHECK(!gone(ids[i]));
   kill(parent, SIGKILL);
   waitpid(parent, nullptr, 0);
-  for (int i = 0; i < 3; ++i) CHECK(soon([&] { return gone(ids[i]); }));
+  for (int i = 0; i < 3; ++i) CHECK(test::comes_true([&] { return gone(ids[i]); }));
 }
 
 TEST_CASE("the end of a job survives serialization, whatever its text contains") {
@@ -186,27 +180,33 @@ TEST_CASE("the end of a job survives serialization, whatever its text contains")
 }
 
 TEST_CASE("a remote pool runs jobs in workers of another process, and survives their ends") {
-  RemoteWorkerPool pool({.workers = 2, .timeout = Seconds{0.3}}, [](int job) -> std::string {
+  RemoteWorkerPool pool({.workers = 2}, [](int job) -> std::string {
     if (job == 3) std::raise(SIGKILL);
-    if (job == 4) pause();
     return job == 5 ? std::string(1 << 20, 'x') : parent_of_worker(job);
   });
   for (int job = 0; job < 8; ++job) pool.add(job);
   const auto ends = ends_of(pool, 8);
   CHECK(ends.at(3).how == How::Crashed);
   CHECK(ends.at(3).text == "signal 9, Killed");
-  CHECK(ends.at(4).how == How::TimedOut);
   CHECK(ends.at(5).text.size() == 1 << 20);
   CHECK(ends.at(0).text == ends.at(7).text);
   CHECK(ends.at(0).text != std::to_string(getpid()));
+  RemoteWorkerPool limited({.timeout = Seconds{0.1}}, [](int) -> std::string { hang(); });
+  limited.add(0);
+  CHECK(ends_of(limited, 1).at(0).how == How::TimedOut);
 }
 
 TEST_CASE("many jobs and a large result at the same time block neither side") {
   constexpr int kMany = 2000;  // More than a socket holds.
-  RemoteWorkerPool pool({}, [](int job) { return job == 0 ? std::string(8 << 20, 'x') : std::string("small"); });
+  std::atomic<int>* const computed = shared_numbers(1);
+  RemoteWorkerPool pool({}, [&](int job) {
+    *computed = 1;
+    return job == 0 ? std::string(8 << 20, 'x') : std::string("small");
+  });
   pool.add(0);
-  poll(nullptr, 0, 500);  // Its end is on the way and not read.
-  alarm(15);              // Ends this process where both sides wait.
+  REQUIRE(test::comes_true([&] { return *computed == 1; }));
+  poll(nullptr, 0, 100);                      // Usually its end fills the socket by then; the jobs fit in any case.
+  alarm(static_cast<unsigned>(test::kHung));  // Ends this process where both sides wait.
   for (int job = 1; job < kMany; ++job) pool.add(job);
   const auto ends = ends_of(pool, kMany);
   alarm(0);
@@ -228,7 +228,7 @@ TEST_CASE("a remote pool whose process has died throws, and a silent one does no
   CHECK(pool.wait(1).empty());
   pool.add(0);
   kill(std::stoi(ends_of(pool, 1).at(0).text), SIGKILL);
-  CHECK_THROWS_AS(for (int i = 0; i < 100; ++i) pool.wait(100), BackendError);
+  CHECK_THROWS_AS(for (;;) pool.wait(100), BackendError);
 }
 
 }  // namespace stagecraft::worker_pool_test

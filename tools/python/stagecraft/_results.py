@@ -79,7 +79,7 @@ class Run:
 
     @property
     def bubble(self) -> float:
-        """Idle share of the devices in the first iteration."""
+        """Share of a period in which devices wait for other stages, mean over the devices."""
         return float(self.results["bubble"])
 
     @property

@@ -77,30 +77,11 @@ void require_training_step(const ScheduleDef& def) {
                      "take a schedule that trains, such as gpipe");
 }
 
-/// The first iteration without updates, on ranks 0, 1, ... in the order of the devices that run something.
-Order one_iteration(Plan plan, Schedule schedule, int slices) {
-  IdVector<DeviceId, DeviceId> rank(schedule.device_count());
-  int ranks = 0;
-  Schedule one;
-  for (const DeviceId d : rank.ids()) {
-    std::vector<Op> ops = schedule.row(d);
-    std::erase_if(ops,
-                  [&](const Op& op) { return op.kind == OpKind::Update || op.micro >= plan.micro_batches(op.stage); });
-    if (ops.empty()) continue;
-    rank[d] = DeviceId{ranks++};
-    one.ranks.push_back(std::move(ops));
-  }
-  const auto renumbered = [&](std::vector<DeviceId> devices) {
-    for (DeviceId& device : devices) device = rank[device];
-    return devices;
-  };
-  for (Stage& stage : plan.stages) {
-    const std::vector<DeviceId> devices = renumbered(stage.devices());
-    stage.shape.degrees = {};  // An order is for one device of each group.
-    stage.place_on(devices);
-  }
-  plan.reductions = derive_reductions(plan);  // The order has no updates, so ties do not matter.
-  return {std::move(plan), std::move(one), slices};
+/// The first iteration without updates, on the pipeline ranks that run something.
+Order one_iteration(const Plan& plan, const Schedule& schedule, int slices) {
+  RankedPlan ranked = on_ranks(plan);
+  Schedule one = first_iteration(schedule, ranked);
+  return {std::move(ranked.plan), std::move(one), slices};
 }
 
 /// The costs are the defaults of --f and --b of `stagecraft schedule`, for schedules that are made from costs.
@@ -124,12 +105,24 @@ Order order_from_file(const Arguments& a) {
   return {f.plan, f.compute.schedule, slices};
 }
 
+/// What an order of work does not say of a plan.
+void note_not_written(const Plan& plan) {
+  bool has_copies = false, recomputes = false;
+  for (const Stage& stage : plan.stages) {
+    has_copies = has_copies || stage.dense.devices.size() > 1;
+    recomputes = recomputes || stage.shape.recomputation != Recomputation::None;
+  }
+  if (has_copies) print_error("note: not written: the replicas and groups of a rank, which all run its row\n");
+  if (recomputes) print_error("note: not written: plan.recompute, which is part of the model's code\n");
+}
+
 Order from_scenario(const Arguments& a) {
   const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
   require_training_step(*experiment.schedule.def);
   const config::Value* slices = experiment.schedule.options->find("slices");
-  CompiledExperiment c = compile_or_advise(experiment);
-  return one_iteration(std::move(c.plan), std::move(c.schedule), slices ? config::as_int(*slices) : 1);
+  const CompiledExperiment c = compile_or_advise(experiment);
+  note_not_written(c.plan);
+  return one_iteration(c.plan, c.schedule, slices ? config::as_int(*slices) : 1);
 }
 
 /// An option that the other arguments leave without effect is an error.
@@ -146,7 +139,7 @@ void refuse_unused(const Arguments& a) {
   only(csv, {"slices"}, "a schedule X.csv, which does not say it itself");
 }
 
-using FrameworkText = std::string (*)(const PlannedExperiment&);
+using FrameworkText = FrameworkConfiguration (*)(const PlannedExperiment&);
 
 /// The function that writes what a framework reads; null for other kinds.
 FrameworkText framework_text(const std::string& kind) {
@@ -159,7 +152,8 @@ FrameworkText framework_text(const std::string& kind) {
 int export_framework(const Arguments& a, FrameworkText write) {
   if (!a.has("FILE") || a.text("FILE").ends_with(".csv"))
     throw InputError("options of a framework are made of a scenario", "stagecraft export megatron scenario.yaml");
-  const std::string text = write(compile_or_advise(load_experiment(a.text("FILE"), a.list("set"))));
+  const auto [text, notes] = write(compile_or_advise(load_experiment(a.text("FILE"), a.list("set"))));
+  for (const std::string& note : notes) print_error("note: {}\n", note);
   print_error(
       "note: not written, because no scenario says them: data, tokenizer, optimizer and learning rate, and "
       "constants of the model such as the base of rotations\n");

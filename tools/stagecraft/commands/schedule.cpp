@@ -20,10 +20,10 @@ constexpr std::size_t kMostPeaks = 64;  // Printed one by one.
 std::string rounded(double value) { return fmt::format("{:.12g}", value); }
 
 std::string numbers_text(const Report& report, const std::vector<double>& peaks) {
-  const std::string makespan = rounded(report.makespan.value);
+  const std::string period = rounded(report.period.value);
   std::string text =
-      fmt::format("makespan {}  period {}  bubble {:.4g} ({:.4g} of {})  peak activations", makespan,
-                  rounded(report.period.value), report.bubble, report.bubble * report.makespan.value, makespan);
+      fmt::format("makespan {}  period {}  bubble {:.4g} ({:.4g} of {})  peak activations",
+                  rounded(report.makespan.value), period, report.bubble, report.time.bubble.value, period);
   for (std::size_t d = 0; d < std::min(peaks.size(), kMostPeaks); ++d) text += " " + rounded(peaks[d]);
   if (peaks.size() > kMostPeaks) text += fmt::format(" ... and {} more", peaks.size() - kMostPeaks);
   return text + '\n';

@@ -6,6 +6,7 @@
 
 #include "sim/experiment/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/schedule/layout.hpp"
 #include "sim/schedule_file/csv.hpp"
 #include "tools/stagecraft/command.hpp"
 
@@ -70,17 +71,6 @@ std::string passes_text(const Program& program) {
   return text;
 }
 
-/// The first iteration as PyTorch's text has it: without updates.
-Schedule one_iteration(const CompiledExperiment& p) {
-  Schedule one;
-  for (const auto& row : p.schedule.device_rows()) one.ranks.push_back({row.begin(), row.end()});
-  for (auto& ops : one.ranks)
-    std::erase_if(
-        ops, [&](const Op& op) { return op.kind == OpKind::Update || op.micro >= p.plan.micro_batches(op.stage); });
-  while (!one.ranks.empty() && one.ranks.back().empty()) one.ranks.pop_back();
-  return one;
-}
-
 int execute_show(const Arguments& a) {
   const std::string what = a.text("what");
   const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
@@ -92,7 +82,7 @@ int execute_show(const Arguments& a) {
   if (what == "plan") print(to_text(p.plan));
   if (what == "costs") print(costs_text(p) + (p.program.parts.empty() ? "" : passes_text(p.program)));
   if (what == "schedule") print(to_grid(p.schedule));
-  if (what == "csv") print(to_csv(one_iteration(p)));
+  if (what == "csv") print(to_csv(first_iteration(p.schedule, on_ranks(p.plan))));
   if (what == "program") print(to_text(p.program));
   return 0;
 }

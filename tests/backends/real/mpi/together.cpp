@@ -1,13 +1,16 @@
-// Two processes and a program that goes wrong: mpirun -n 2 together stuck|broken. Or two to five processes and
+// Two processes and a program that goes wrong: mpirun -n 2 together stuck|broken TIMEOUT. Or two to five processes and
 // collectives of all kinds on numbers: mpirun -n 3 together collectives SEED.
 // stuck: each waits for the other's message before it sends its own, which no checked program does.
 // broken: the second fails in the middle of computing.
-// Or three processes, mpirun --enable-recovery -n 3 together cut: the second is killed in the middle of a large word,
-// and the first has to hear the third nevertheless.
+// Or three processes, mpirun --enable-recovery -n 3 together cut FILE: the second is killed in the middle of a large
+// word, and the first has to hear the third nevertheless. FILE is for the number of the second process.
+
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -82,20 +85,23 @@ Ending collectives(const char* seed) {
   return {};
 }
 
-Ending cut() {
+Ending cut(const char* file) {
   using namespace std::chrono_literals;
+  if (world().rank == 1) std::ofstream(file) << getpid() << std::flush;
   barrier();
   if (world().rank == 1) {
     send_message(0, std::string(std::size_t{64} << 20, 'x'));
     std::raise(SIGKILL);
   }
   if (world().rank == 2) {
-    std::this_thread::sleep_for(500ms);
+    pid_t second = 0;
+    std::ifstream(file) >> second;
+    while (kill(second, 0) == 0) std::this_thread::sleep_for(1ms);
     send_message(0, "third");
-    std::this_thread::sleep_for(1min);  // The first one ends all.
+    for (;;) pause();  // The first one ends all.
   }
   std::string heard = "nothing";
-  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  const auto deadline = std::chrono::steady_clock::now() + 5min;
   while (heard != "third" && std::chrono::steady_clock::now() < deadline) {
     if (const auto word = receive_message()) heard = word->from == 2 ? word->text : "the second";
     std::this_thread::sleep_for(1ms);
@@ -107,13 +113,13 @@ Ending cut() {
 Ending attempt(char** words) try {
   join_world();
   const std::string how = words[1];
-  if (how == "cut") return cut();
+  if (how == "cut") return cut(words[2]);
   if (how == "collectives") return collectives(words[2]);
   const Program program = crossed();
   const real::DevicePlacement placement(program, world());
   Nothing nothing(how == "broken");
   real::ExecutorOptions options;
-  options.timeout = 0.5;
+  options.timeout = std::stod(words[2]);
   real::run_program_together(program, placement, nothing, nothing, options, [] { return std::string(); });
   return {};
 } catch (const BackendError& e) {

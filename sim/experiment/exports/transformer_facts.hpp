@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "sim/model/model_graph.hpp"
+
+namespace stagecraft {
+
+/// The shape of a transformer, from its operations; zero where there are none of a kind.
+struct TransformerFacts {
+  int layers = 0, hidden = 0, heads = 0, key_value_heads = 0, head_width = 0, feed_forward = 0, sequence = 0,
+      vocabulary = 0;
+  int experts = 0, active = 0, expert_width = 0;
+  bool gated = false, rms = false, rotary = false, tied = true, bias = false, latent = false;
+  bool query_bias = false, query_norm = false, positions = false;
+  bool fused_attention = true;
+  bool windows = false, sinks = false;       ///< Attention that looks at some rows only, or has learned scores.
+  bool next_tokens = false, shared = false;  ///< Next-token modules; layers with experts and dense products.
+};
+
+TransformerFacts facts_of(const ModelGraph&);
+
+/// What a layer is to a framework that divides a transformer.
+enum class LayerPart : std::uint8_t { Embedding, Layer, NextToken, Norm, Head, Loss };
+LayerPart part_of(const Layer&);
+
+}  // namespace stagecraft

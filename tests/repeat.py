@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Repeats tests while they may use only a part of the CPU time: repeat.py [-n TIMES] [--cpu PERCENTS] [-j JOBS] TEST...
+
+    tests/repeat.py -n 50 --cpu 200,100,30 cli/sweep hard/interrupted     as root, from the root of the project
+
+TEST is a name of CTest. 100 percent is one core. Each repetition has a control group of its own, so the system needs the
+controller `cpu` of cgroups (version 1 or 2) and leave to make groups. Prints how often each test failed, and what the first
+failure said; the exit code is 1 if any did."""
+import argparse
+import collections
+import concurrent.futures
+import contextlib
+import itertools
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PERIOD = 100_000  # Microseconds in which a group may compute for its share.
+GROUPS = itertools.count()
+
+
+def controller():
+    """The folder in which groups are made, and whether it is of version 2 of cgroups."""
+    for line in pathlib.Path("/proc/mounts").read_text().splitlines():
+        _, place, kind, options, *_ = line.split()
+        if kind == "cgroup" and "cpu" in options.split(","):
+            return pathlib.Path(place), False
+        if kind == "cgroup2" and "cpu" in pathlib.Path(place, "cgroup.controllers").read_text().split():
+            return pathlib.Path(place), True
+    sys.exit("repeat.py: there is no controller 'cpu' of cgroups on this system")
+
+
+@contextlib.contextmanager
+def group_with(percent):
+    """A control group with this share of the CPU time."""
+    folder, is_second = controller()
+    group = folder / f"stagecraft-repeat-{os.getpid()}-{next(GROUPS)}"
+    quota = percent * PERIOD // 100
+    try:
+        if is_second and "cpu" not in (folder / "cgroup.subtree_control").read_text().split():
+            (folder / "cgroup.subtree_control").write_text("+cpu")
+        group.mkdir()
+        if is_second:
+            (group / "cpu.max").write_text(f"{quota} {PERIOD}")
+        else:
+            (group / "cpu.cfs_period_us").write_text(str(PERIOD))
+            (group / "cpu.cfs_quota_us").write_text(str(quota))
+    except OSError as error:
+        sys.exit(f"repeat.py: no control group can be made: {error}")
+    try:
+        yield group
+    finally:
+        group.rmdir()  # It fails where a test has left a process.
+
+
+def repeat(test, percent, build):
+    """"passed", "skipped" or "failed", and what CTest said."""
+    with group_with(percent) as group, tempfile.TemporaryFile("w+") as said:
+        def enter():
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+        code = subprocess.run(["ctest", "--test-dir", build, "-R", f"^{test}$", "--no-tests=error", "--output-on-failure",
+                               "--timeout", "36000"], stdout=said, stderr=subprocess.STDOUT, preexec_fn=enter).returncode
+        said.seek(0)
+        text = said.read()
+    return "failed" if code != 0 else "skipped" if "(Skipped)" in text else "passed", text
+
+
+def main():
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("-n", type=int, default=50, help="repetitions of each test at each share (default: 50)")
+    words.add_argument("--cpu", default="100", help="shares in percent of a core, with commas between (default: 100)")
+    words.add_argument("-j", type=int, default=1, help="repetitions at once, each with its share (default: 1)")
+    words.add_argument("--build", default="build/dev", help="the build folder (default: build/dev)")
+    words.add_argument("tests", nargs="+", metavar="TEST", help="names of CTest")
+    asked = words.parse_args()
+    any_failed = False
+    for test in asked.tests:
+        for percent in map(int, asked.cpu.split(",")):
+            with concurrent.futures.ThreadPoolExecutor(asked.j) as pool:
+                ends = list(pool.map(lambda _: repeat(test, percent, asked.build), range(asked.n)))
+            counts = collections.Counter(end for end, _ in ends)
+            print(f"{test}, {percent} %: " + ", ".join(f"{counts[end]} {end}" for end in ("passed", "skipped", "failed")), flush=True)
+            failed = [text for end, text in ends if end == "failed"]
+            any_failed = any_failed or bool(failed)
+            print("".join(failed[:1]), end="", flush=True)
+    return 1 if any_failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
