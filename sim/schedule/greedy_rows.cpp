@@ -17,9 +17,9 @@ GreedyRows::GreedyRows(const ZeroBubbleWork& work, std::span<const Leg> legs)
   }
 }
 
-double GreedyRows::seconds(int rank, int leg) const {
+double GreedyRows::time_of(int rank, int leg) const {
   const RankCost& cost = work_.costs[rank][legs_[leg].chunk];
-  return (legs_[leg].kind == OpKind::Forward ? cost.forward : cost.input_gradient).value;
+  return legs_[leg].kind == OpKind::Forward ? cost.forward : cost.input_gradient;
 }
 
 double GreedyRows::memory_change(int rank, int leg) const {
@@ -38,7 +38,7 @@ bool GreedyRows::has_input(int rank, int leg) const {
 
 void GreedyRows::put(int r, int leg) {
   Rank& rank = ranks_[r];
-  const double time = seconds(r, leg), without = rank.end + time, end = std::max(without, arrival(r, leg) + time);
+  const double time = time_of(r, leg), without = rank.end + time, end = std::max(without, arrival(r, leg) + time);
   if (rank.count[0] > 0) rank.bubble += end - without, worst_ = std::max(worst_, rank.bubble);
   const int micro = rank.count[leg]++;
   ends_[leg][r * work_.micro_batches + micro] = end;
@@ -52,7 +52,7 @@ void GreedyRows::put_weight(int r) {
   Rank& rank = ranks_[r];
   const int chunk = rank.due.front();
   rank.due.pop_front();
-  rank.end += weight_seconds(r, chunk);
+  rank.end += weight_time(r, chunk);
   rank.memory -= work_.costs[r][chunk].memory;
   rank.row.push_back({OpKind::WeightGradient, chunk, rank.weights[chunk]++});
 }
@@ -68,7 +68,7 @@ bool GreedyRows::make_room(int r, double change) {
 void GreedyRows::fill_gap(int r, int leg) {
   const double arrives = arrival(r, leg);
   const std::deque<int>& due = ranks_[r].due;
-  while (!due.empty() && end(r) + weight_seconds(r, due.front()) <= arrives) put_weight(r);
+  while (!due.empty() && end(r) + weight_time(r, due.front()) <= arrives) put_weight(r);
 }
 
 void GreedyRows::put_all_weights() {

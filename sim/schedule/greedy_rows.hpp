@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/schedule/rank_costs.hpp"
@@ -15,11 +16,14 @@ struct Leg {
   bool down;  ///< It goes from rank 0 to the last rank; else from the last rank to rank 0.
 };
 
-/// What a zero-bubble schedule is found for. Every message takes `hop` seconds, and each rank has room for `limit`.
+/// What a zero-bubble schedule is found for. Every message takes `hop`, and each rank has room for `limit`.
 struct ZeroBubbleWork {
   std::vector<std::vector<RankCost>> costs;  ///< [rank][chunk]
   int micro_batches;
   double hop, limit;
+
+  ZeroBubbleWork(RankCosts known_costs, int of_micro_batches, double memory)
+      : costs(std::move(known_costs.ranks)), micro_batches(of_micro_batches), hop(known_costs.hop), limit(memory) {}
 };
 
 /// Rows that grow op by op, each op as soon as its rank is free and its input is there, with the memory and the idle
@@ -44,8 +48,8 @@ class GreedyRows {
   const std::deque<int>& due_weights(int rank) const { return ranks_[rank].due; }  ///< Chunks of weight gradients.
   const std::vector<RowOp>& row(int rank) const { return ranks_[rank].row; }
 
-  double seconds(int rank, int leg) const;
-  double weight_seconds(int rank, int chunk) const { return work_.costs[rank][chunk].weight_gradient.value; }
+  double time_of(int rank, int leg) const;
+  double weight_time(int rank, int chunk) const { return work_.costs[rank][chunk].weight_gradient; }
   /// What a pass takes of the memory; negative when it gives some back.
   double memory_change(int rank, int leg) const;
 

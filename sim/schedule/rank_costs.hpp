@@ -7,17 +7,20 @@
 
 namespace stagecraft {
 
-/// What an automatic schedule knows of a rank: seconds and memory of a micro-batch on each of its chunks.
+/// What an automatic schedule knows of a rank: times and memory of a micro-batch on each of its chunks.
 struct RankCost {
-  Seconds forward, input_gradient, weight_gradient;
+  double forward = 0, input_gradient = 0, weight_gradient = 0;
   double memory = 1;  ///< Half is freed by the input gradient, half by the weight gradient.
 };
 
-/// [rank][chunk]. Memory is the stash, or one everywhere when the plan has none.
-std::vector<std::vector<RankCost>> rank_costs(const ScheduleInput&);
+/// The costs of all ranks. Times are in the common unit of the passes (CommonUnit).
+struct RankCosts {
+  std::vector<std::vector<RankCost>> ranks;  ///< [rank][chunk]
+  double hop = 0;  ///< The longest that a message takes between two stages: latency and bytes; 0 without a cluster.
+};
 
-/// The longest that a message takes between two stages: latency and bytes; nothing without a cluster.
-Seconds slowest_hop(const ScheduleInput&);
+/// Memory is the stash, or one everywhere when the plan has none.
+RankCosts rank_costs(const ScheduleInput&);
 
 /// The option `memory` of schedules that are found from the costs.
 config::Field memory_field(std::string fallback);

@@ -41,7 +41,7 @@ class ZeroBubbleTrial {
   double span() const {
     double longest = 0;
     for (int r = 0; r <= last(); ++r)
-      longest = std::max(longest, rows_.end(r) - rows_.end_of(r, F, 0) + rows_.seconds(r, F));
+      longest = std::max(longest, rows_.end(r) - rows_.end_of(r, F, 0) + rows_.time_of(r, F));
     return longest;
   }
   const GreedyRows& rows() const { return rows_; }
@@ -52,17 +52,17 @@ class ZeroBubbleTrial {
   void first_round() {
     for (int r = 0; r <= last(); ++r) rows_.put(r, F);
     std::vector<int> more(last() + 1, 0);  // Further forwards of each rank before its first gradient.
-    double gradient = rows_.end(last()) + rows_.seconds(last(), I);
+    double gradient = rows_.end(last()) + rows_.time_of(last(), I);
     for (int r = last() - 1; r >= 0; --r) {
       double used = rows_.memory(r), end = rows_.end(r);
-      const double arrives = gradient + work_.hop, forward = rows_.seconds(r, F);
+      const double arrives = gradient + work_.hop, forward = rows_.time_of(r, F);
       while (1 + more[r] < work_.micro_batches && used + rows_.memory_change(r, F) <= work_.limit) {
         if (ties_.bubble_before_first_gradient ? end + forward > arrives : end >= arrives) break;
         used += rows_.memory_change(r, F);
         end += forward;
         ++more[r];
       }
-      gradient = std::max(end, arrives) + rows_.seconds(r, I);
+      gradient = std::max(end, arrives) + rows_.time_of(r, I);
     }
     // Each rank runs one fewer than the rank before it while there are micro-batches left to start, and never more.
     for (int r = 1; r <= last(); ++r) {
@@ -77,15 +77,15 @@ class ZeroBubbleTrial {
 
   /// Whether a rank would rather wait for the next gradient than start one more forward.
   bool holds_back(int r) const {
-    const double returns = rows_.end(r + 1) + rows_.seconds(r + 1, F) + rows_.seconds(r + 1, I) + work_.hop;
+    const double returns = rows_.end(r + 1) + rows_.time_of(r + 1, F) + rows_.time_of(r + 1, I) + work_.hop;
     if (rows_.end(r) >= returns) return true;
     double time = 0, used = rows_.memory(r) + rows_.memory_change(r, F);
     for (const int chunk : rows_.due_weights(r)) {
       if (used <= work_.limit) break;
-      time += rows_.weight_seconds(r, chunk);
+      time += rows_.weight_time(r, chunk);
       used -= work_.costs[r][chunk].memory;
     }
-    if (rows_.end(r) + rows_.seconds(r, F) + time <= returns) return false;
+    if (rows_.end(r) + rows_.time_of(r, F) + time <= returns) return false;
     return returns - rows_.end(r) <= rows_.worst_bubble() - rows_.bubble(r);
   }
 
@@ -137,8 +137,7 @@ std::optional<ZeroBubbleTrial> best_trial(const ZeroBubbleWork& work) {
 }  // namespace
 
 Schedule automatic_zero_bubble(const ScheduleInput& in, std::string_view schedule, double memory) {
-  const ZeroBubbleWork work{rank_costs(in), in.plan.micro_batches(StageId{0}), slowest_hop(in).value,
-                            memory * 2 * in.layout.ranks()};
+  const ZeroBubbleWork work(rank_costs(in), in.plan.micro_batches(StageId{0}), memory * 2 * in.layout.ranks());
   const auto best = best_trial(work);
   if (!best)
     throw Infeasible("memory",

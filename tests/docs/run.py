@@ -3,7 +3,8 @@
 
 In a block, "$ command" is run and what follows is compared; a line "..." stands for any lines. Blocks of the README without
 "$" list commands, which have to end with 0; FILE is the quickstart there. All run in a copy of the scenarios.
-CONTRIBUTING follows values through the code; the names in its steps have to be in the files that it names."""
+CONTRIBUTING follows values through the code; the names in its steps have to be in the files that it names.
+Numbers of schedules, planners, scenarios and such in the text are counted."""
 import json
 import os
 import pathlib
@@ -103,6 +104,38 @@ def check_names(page):
             note(page, path, missing and f"'{name}' is not in the file")
 
 
+NUMBERS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen "
+           "twenty").split()
+
+
+def count_of(kind):
+    code, text = run(f"stagecraft list {kind} --format json", root)
+    return len(json.loads(text)) if code == 0 else text
+
+
+def count_of_predictions():
+    code, text = run("stagecraft reproduce predictions --format csv", root)
+    return text.count("\n") - 1 if code == 0 else text
+
+
+def check_counts():
+    """Each pattern finds all places of a number in a page, and at least one."""
+    measured = count_of_predictions()
+    counted = [
+        ("README.md", r"\| pipeline schedules \| (\w+),", count_of("schedules")),
+        ("README.md", r"\| stale weights .*? \| (\w+) policies", count_of("weights")),
+        ("README.md", r"\| planners \| (\w+),", count_of("planners")),
+        ("README.md", r"\[(\w+) scenarios\]\(scenarios/examples/diagnosis\)", len(list(root.glob("scenarios/examples/diagnosis/*.yaml"))) - 1),  # In one, nothing is planted.
+        ("README.md", r"and (\w+)\s+\[notebooks\]", len(list(root.glob("tools/python/notebooks/*.ipynb")))),
+        ("README.md", r"([\d,]+) (?:published iterations|measured iterations|published runs)", measured),
+        ("sim/MODEL.md", r"([\d,]+) measured iterations", measured)]
+    for page, pattern, count in counted:
+        found = re.findall(pattern, pathlib.Path(page).read_text())
+        for number in found or ["nothing"]:
+            value = NUMBERS.index(number) if number in NUMBERS else number.replace(",", "")
+            note(page, pattern, str(value) != str(count) and f"it says {number}, but there are {count}")
+
+
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     shutil.copytree("scenarios", folder / "scenarios")
@@ -111,6 +144,7 @@ with tempfile.TemporaryDirectory() as name:
     check_sessions(pathlib.Path("sim/MODEL.md"), folder)
     check_lists(pathlib.Path("README.md"), folder)
 check_names(pathlib.Path("CONTRIBUTING.md"))
+check_counts()
 print("\n".join(problems))
 print(f"{passed} passed, {len(problems)} failed")
 sys.exit(1 if problems or passed < 40 else 0)

@@ -227,7 +227,8 @@ constexpr Term kTerms[] = {
      "Programs that measure collectives of NCCL. `stagecraft calibrate FILE --out curve.yaml` reads what one of them "
      "prints; `collectives: curve.yaml` in the cluster takes its times."},
     {"collective|collectives",
-     "An operation of a group of devices, such as an all-reduce. `stagecraft list collectives`."},
+     "An operation of a group of devices, such as an all-reduce. A rule chooses its algorithm; `stagecraft list "
+     "collectives` says which one for what."},
     // Tables.
     {"pareto front|front|*",
      "The rows that no other row beats in time and memory at once; `search` also counts devices."},

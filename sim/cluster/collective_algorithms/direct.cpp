@@ -43,7 +43,7 @@ void write_direct(CollectiveKind kind, PhaseWriter& w) {
 
 extern const CollectiveAlgorithm direct{
     .name = "direct",
-    .summary = "Every member sends to each other one and pays one latency; serves every kind on every group",
+    .summary = "Every member sends to each other one and pays one latency; chosen for all-to-all",
     .source = "pairwise exchange of MPICH, grouped messages of NCCL",
     .write = write_direct,
 };

@@ -64,7 +64,9 @@ void write_hierarchical(CollectiveKind kind, PhaseWriter& w) {
 
 extern const CollectiveAlgorithm hierarchical{
     .name = "hierarchical",
-    .summary = "Rings inside the nodes and rings across them; serves every kind on nodes with equally many members",
+    .summary =
+        "Rings inside the nodes and rings across them; chosen for groups with equally many members on each of several "
+        "nodes",
     .source = "Mikami et al., arXiv:1811.05233",
     .write = write_hierarchical,
 };

@@ -31,7 +31,7 @@ void write_ring(CollectiveKind kind, PhaseWriter& w) {
 
 extern const CollectiveAlgorithm ring{
     .name = "ring",
-    .summary = "Chunks go around a ring of all members; serves every kind of collective on every group",
+    .summary = "Chunks go around a ring of all members; chosen for sums of gradients, and where no other algorithm is",
     .source = "Patarasuk and Yuan, 2009",
     .write = write_ring,
 };

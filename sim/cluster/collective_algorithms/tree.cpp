@@ -34,7 +34,8 @@ void write_tree(CollectiveKind kind, PhaseWriter& w) {
 
 extern const CollectiveAlgorithm tree{
     .name = "tree",
-    .summary = "Whole arrays go up and down a binomial tree; serves all-reduce and broadcast",
+    .summary =
+        "Whole arrays go up and down a binomial tree; serves all-reduce and broadcast; simulations never choose it",
     .source = "Thakur, Rabenseifner and Gropp, 2005",
     .write = write_tree,
 };

@@ -168,6 +168,27 @@ std::vector<config::Field> common_fields() {
           config::boolean("straight").fallback("false").doc("Whether every stage has one device.")};
 }
 
+namespace {
+
+/// The common unit of the layers, in which all times and bandwidths of the problem are written.
+CommonUnit put_in_common_unit(GraphProblem& p) {
+  std::vector<double> times;
+  for (const Sums& layer : p.amounts)
+    times.insert(times.end(), layer.seconds.begin(), layer.seconds.begin() + p.choices());
+  const CommonUnit unit(times);
+  for (Sums& layer : p.amounts) {
+    for (double& time : layer.seconds) time = unit(time);
+    layer.update = unit(layer.update);
+  }
+  p.operations = unit(p.operations);
+  for (double& time : p.own_operations) time = unit(time);
+  p.bandwidth = unit.rate(p.bandwidth);
+  for (double& rate : p.among_replicas) rate = unit.rate(rate);
+  return unit;
+}
+
+}  // namespace
+
 GraphPlanInput plan_input_of(const PlannerInput& input) {
   GraphPlanInput plan_input;
   plan_input.devices = msr::devices_of(input);
@@ -201,6 +222,7 @@ GraphPlanInput plan_input_of(const PlannerInput& input) {
   p.bandwidth = rate                ? rate->value
                 : p.of_type.empty() ? slowest_in_groups(input, plan_input.devices, p.devices)
                                     : msr::slowest_between(input.cluster, plan_input.devices);
+  plan_input.unit = put_in_common_unit(p);
   return plan_input;
 }
 

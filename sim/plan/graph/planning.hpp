@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/common_unit.hpp"
 #include "sim/plan/graph/problem.hpp"
 #include "sim/plan/planner.hpp"
 
@@ -13,7 +14,8 @@ std::vector<config::Field> common_fields();
 
 /// A scenario, and the devices for it in the order of the stages.
 struct GraphPlanInput {
-  GraphProblem problem;
+  GraphProblem problem;  ///< Times and bandwidths are in `unit`.
+  CommonUnit unit;
   std::vector<DeviceId> devices;
   std::vector<int> type_of = {};  ///< Type of each device, as an index into Problem::of_type.
   bool slowest = false;           ///< Too many types to distinguish: all devices count as the slowest.

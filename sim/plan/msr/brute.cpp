@@ -21,7 +21,7 @@ class ExhaustiveSearch {
         work_(mixed.work.front()),
         options_(options),
         machines_(options.levels.front().machines),
-        most_replicas_(options.straight ? 1 : options.levels.front().most_replicas),
+        most_replicas_(options.straight ? 1 : options.most_replicas),
         max_divisions_(max_divisions),
         used_(mixed.type_of.size(), 0) {
     best_.seconds = kInfinity;

@@ -1,6 +1,7 @@
 #include "sim/plan/msr/level_search.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/cluster/phases.hpp"
 #include "sim/core/numbers.hpp"
@@ -47,13 +48,25 @@ std::vector<double> compute_seconds(const Workload& work) {
   return seconds;
 }
 
+ReplicaCounts replica_counts(const PipeDreamOptions& options, int devices) {
+  ReplicaCounts counts;
+  for (int count = 1; count <= (options.straight ? 1 : devices); ++count)
+    if (options.allows(count)) counts.push_back(count);
+  return counts;
+}
+
+ReplicaCounts counts_inside(const ReplicaCounts& counts, int machines, int devices) {
+  ReplicaCounts inside;
+  for (const int count : counts)
+    if (count % machines == 0 && count / machines <= devices) inside.push_back(count / machines);
+  return inside;
+}
+
 LevelSearch::LevelSearch(const Workload& work, const PipeDreamOptions& options, std::size_t level,
-                         std::vector<double> seconds)
+                         std::vector<const std::vector<double>*> seconds)
     : work_(work),
       options_(options),
-      level_(level),
       machines_(options.levels[level].machines),
-      most_(options.straight ? 1 : std::min(machines_, options.levels[level].most_replicas)),
       inside_(level == 0 ? 1 : options.levels[level - 1].machines),
       rates_{options.levels[level].bandwidth, options.formula, options.transfers, options.trains},
       seconds_(std::move(seconds)) {}
@@ -62,10 +75,10 @@ std::vector<std::vector<double>> LevelSearch::rows_from(int a) const {
   std::vector<std::vector<double>> rows(machines_ + 1, std::vector<double>(count(), kInfinity));
   std::vector<double> last(count());
   for (int b = a + 1; b < count(); ++b) {
-    if (seconds(a, b) == kInfinity) continue;
+    if (!work_.cuts.contains(b, a)) continue;
     stop_point();
-    for (int m = 1; m <= machines_; ++m) rows[m][b] = alone(a, b, m);
-    for (int r = 1; r <= std::min(most_, machines_ - 1); ++r) {
+    for (int m = 1; m <= machines_; ++m) rows[m][b] = alone(a, b, m).seconds;
+    for (int r = 1; r < machines_; ++r) {
       if (!allows(r)) continue;
       for (int c = a + 1; c < b; ++c) last[c] = last_stage(c, b, r);
       const double out = edge(b, r);
@@ -80,9 +93,9 @@ std::vector<std::vector<double>> LevelSearch::rows_from(int a) const {
   return rows;
 }
 
-std::vector<double> LevelSearch::on_all_machines(bool from_first_alone) const {
+std::vector<double> LevelSearch::on_all_machines() const {
   std::vector<double> times(static_cast<std::size_t>(count()) * count(), kInfinity);
-  for (int a = 0; a < (from_first_alone ? 1 : count()); ++a) {
+  for (int a = 0; a < count(); ++a) {
     const std::vector<double> whole = rows_from(a)[machines_];
     for (int b = a + 1; b < count(); ++b) times[static_cast<std::size_t>(b) * count() + a] = whole[b];
   }
@@ -95,12 +108,12 @@ std::vector<LevelSearch::LevelStage> LevelSearch::parts(int a, int b) const {
   int m = machines_;
   while (true) {
     while (options_.fewer && m > 1 && rows[m - 1][b] <= rows[m][b]) --m;
-    LevelStage best{a, b, 0, m};
-    double fastest = alone(a, b, m);
-    for (int r = 1; r < m && r <= most_; ++r) {
+    auto [fastest, replicas] = alone(a, b, m);
+    LevelStage best{a, b, m - replicas, replicas};
+    for (int r = 1; r < m; ++r) {
       if (!allows(r)) continue;
       for (int c = a + 1; c < b; ++c) {
-        if (seconds(c, b) == kInfinity || !fits(c, b, m, r)) continue;
+        if (seconds(c, b, r) == kInfinity || !fits(c, b, m, r)) continue;
         const double value = std::max({rows[m - r][c], last_stage(c, b, r), edge(b, r)});
         if (value < fastest) fastest = value, best = {c, b, m - r, r};
       }
@@ -109,10 +122,11 @@ std::vector<LevelSearch::LevelStage> LevelSearch::parts(int a, int b) const {
     if (best.from == a) break;
     b = best.from, m = best.first;
   }
-  return {reversed.rbegin(), reversed.rend()};
+  std::vector<LevelStage> parts(reversed.rbegin(), reversed.rend());
+  int next = 0;  // Machines that stand idle are the last ones.
+  for (LevelStage& part : parts) part.first = std::exchange(next, next + part.replicas);
+  return parts;
 }
-
-double LevelSearch::seconds(int a, int b) const { return seconds_[static_cast<std::size_t>(b) * count() + a]; }
 
 double LevelSearch::parameters(int a, int b) const { return work_.parameters[b] - work_.parameters[a]; }
 
@@ -120,9 +134,15 @@ bool LevelSearch::fits(int a, int b, int machines, int replicas) const {
   return msr::fits(work_, options_, a, b, machines_ - machines, replicas);
 }
 
-double LevelSearch::alone(int a, int b, int machines) const {
-  if (!allows(machines) || !fits(a, b, machines, machines)) return kInfinity;
-  return rates_.stage(seconds(a, b), parameters(a, b), machines, inside_);
+LevelSearch::FirstStage LevelSearch::alone(int a, int b, int machines) const {
+  FirstStage best{kInfinity, machines};
+  // Without a limit on memory, rows with fewer machines are equally good.
+  for (int r = options_.fewer && options_.memory ? 1 : machines; r <= machines; ++r) {
+    if (!allows(r) || !fits(a, b, machines, r)) continue;
+    const double time = rates_.stage(seconds(a, b, r), parameters(a, b), r, inside_);
+    if (time < best.seconds) best = {time, r};
+  }
+  return best;
 }
 
 double LevelSearch::edge(int cut, int replicas) const {
@@ -130,7 +150,7 @@ double LevelSearch::edge(int cut, int replicas) const {
 }
 
 double LevelSearch::last_stage(int c, int b, int replicas) const {
-  return std::max(rates_.stage(seconds(c, b), parameters(c, b), replicas, 1), edge(c, replicas));
+  return std::max(rates_.stage(seconds(c, b, replicas), parameters(c, b), replicas, 1), edge(c, replicas));
 }
 
 double LevelSearch::best_split(const std::vector<double>& before, const std::vector<double>& last, int a, int b, int m,
@@ -151,18 +171,50 @@ double LevelSearch::best_split(const std::vector<double>& before, const std::vec
   return std::min({best, lanes[0], lanes[1], lanes[2], lanes[3]});
 }
 
-void add_stages(const std::vector<LevelSearch>& searches, std::size_t level, int from, int to,
-                const std::vector<int>& machines, std::vector<FoundStage>& stages) {
-  int inside = 1;
-  for (std::size_t l = 0; l < level; ++l) inside *= searches[l].machines();
-  for (const LevelSearch::LevelStage& part : searches[level].parts(from, to)) {
+HierarchySearch::HierarchySearch(const Workload& work, const PipeDreamOptions& options)
+    : work_(work), options_(options), compute_(compute_seconds(work)), levels_(options.levels.size()) {}
+
+int HierarchySearch::devices_inside(std::size_t levels) const {
+  int devices = 1;
+  for (std::size_t l = 0; l < levels; ++l) devices *= options_.levels[l].machines;
+  return devices;
+}
+
+HierarchySearch::SolvedLevel& HierarchySearch::solved(std::size_t level, const ReplicaCounts& counts) {
+  if (const auto it = levels_[level].find(counts); it != levels_[level].end()) return it->second;
+  std::vector<const std::vector<double>*> inside(options_.levels[level].machines + 1, nullptr);
+  for (const int count : counts)
+    if (count < std::ssize(inside))
+      inside[count] = &seconds(level, counts_inside(counts, count, devices_inside(level)));
+  return levels_[level].emplace(counts, SolvedLevel{{work_, options_, level, std::move(inside)}, {}}).first->second;
+}
+
+const LevelSearch& HierarchySearch::search(std::size_t level, const ReplicaCounts& counts) {
+  return solved(level, counts).search;
+}
+
+const std::vector<double>& HierarchySearch::seconds(std::size_t levels, const ReplicaCounts& counts) {
+  if (levels == 0) return compute_;
+  SolvedLevel& level = solved(levels - 1, counts);
+  if (level.seconds.empty()) {
+    level.seconds = level.search.on_all_machines();
+    const std::int64_t cuts = work_.cuts.count();
+    states_ += cuts * (cuts - 1) / 2 * level.search.machines();
+  }
+  return level.seconds;
+}
+
+void HierarchySearch::add_stages(std::size_t level, const ReplicaCounts& counts, int from, int to,
+                                 const std::vector<int>& machines, std::vector<FoundStage>& stages) {
+  const int inside = devices_inside(level);
+  for (const LevelSearch::LevelStage& part : search(level, counts).parts(from, to)) {
     std::vector<int> starts;
     for (const int machine : machines)
       for (int r = 0; r < part.replicas; ++r) starts.push_back(machine + (part.first + r) * inside);
     if (level == 0)
       stages.push_back({part.from, part.to, std::move(starts)});
     else
-      add_stages(searches, level - 1, part.from, part.to, starts, stages);
+      add_stages(level - 1, counts_inside(counts, part.replicas, inside), part.from, part.to, starts, stages);
   }
 }
 

@@ -6,11 +6,14 @@
 //
 // On the next level A[a][b][all] stands for the seconds of layers a to b on one machine. Only the answers for all
 // machines of a level are kept; the other answers for the start a are recomputed when the pipeline is read off.
+// Replicas of all levels multiply: r replicas outside leave a machine the numbers of replicas that r times are allowed,
+// and A[a][b][all] of a machine is that of these numbers.
 
 #include "sim/plan/msr/pipedream.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <deque>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -24,15 +27,32 @@ namespace {
 
 constexpr double kPipedreamMostSteps = 3e11;  ///< A few minutes.
 
+/// The sets of replica counts with which each level is searched, from the innermost on.
+std::vector<std::set<ReplicaCounts>> counts_of_levels(const PipeDreamOptions& options) {
+  std::vector<std::set<ReplicaCounts>> sets(options.levels.size());
+  int devices = 1;
+  for (const Level& level : options.levels) devices *= level.machines;
+  sets.back() = {replica_counts(options, devices)};
+  for (std::size_t l = sets.size(); l-- > 1;) {
+    devices /= options.levels[l].machines;
+    for (const ReplicaCounts& counts : sets[l])
+      for (const int machines : counts)
+        if (machines <= options.levels[l].machines) sets[l - 1].insert(counts_inside(counts, machines, devices));
+  }
+  return sets;
+}
+
 /// A step is one cut tried for one number of machines and replicas.
 void refuse_too_long(const Workload& work, const PipeDreamOptions& options) {
   const double cuts = work.cuts.count();
+  const auto sets = counts_of_levels(options);
   double steps = 0;
-  for (std::size_t l = 0; l < options.levels.size(); ++l) {
-    const Level& level = options.levels[l];
-    const double replicas = options.straight ? 1 : std::min(level.machines, level.most_replicas);
-    const double starts = l + 1 == options.levels.size() ? 1 : cuts / 3;
-    steps += starts * cuts * cuts / 2 * replicas * (level.machines - replicas / 2);
+  for (std::size_t l = 0; l < sets.size(); ++l) {
+    const int machines = options.levels[l].machines;
+    const double starts = l + 1 == sets.size() ? 1 : cuts / 3;
+    for (const ReplicaCounts& counts : sets[l])
+      for (const int replicas : counts)
+        if (replicas <= machines) steps += starts * cuts * cuts / 2 * (machines - replicas + 1);
   }
   if (steps <= kPipedreamMostSteps) return;
   throw Infeasible("size",
@@ -45,20 +65,15 @@ void refuse_too_long(const Workload& work, const PipeDreamOptions& options) {
 std::optional<FoundPipeline> search_pipedream(const Workload& work, const PipeDreamOptions& options) {
   STAGECRAFT_CHECK(!options.levels.empty());
   refuse_too_long(work, options);
-  const int count = work.cuts.count();
+  HierarchySearch hierarchy(work, options);
+  const std::size_t outermost = options.levels.size() - 1;
+  const ReplicaCounts counts = replica_counts(options, hierarchy.devices_inside(options.levels.size()));
+  const LevelSearch& search = hierarchy.search(outermost, counts);
   FoundPipeline pipeline;
-  std::vector<LevelSearch> searches;
-  std::vector<double> seconds = compute_seconds(work);
-  for (std::size_t level = 0; level < options.levels.size(); ++level) {
-    const bool outermost = level + 1 == options.levels.size();
-    searches.emplace_back(work, options, level, std::move(seconds));
-    seconds = searches.back().on_all_machines(outermost);
-    for (int a = 0; a < (outermost ? 1 : count); ++a)
-      pipeline.states += static_cast<std::int64_t>(count - a - 1) * searches.back().machines();
-  }
-  pipeline.seconds = seconds[static_cast<std::size_t>(work.last()) * count];
+  pipeline.seconds = search.rows_from(0)[search.machines()][work.last()];
   if (pipeline.seconds == kInfinity) return std::nullopt;
-  add_stages(searches, searches.size() - 1, 0, work.last(), {0}, pipeline.stages);
+  pipeline.states = hierarchy.states() + static_cast<std::int64_t>(work.cuts.count() - 1) * search.machines();
+  hierarchy.add_stages(outermost, counts, 0, work.last(), {0}, pipeline.stages);
   return pipeline;
 }
 
@@ -71,12 +86,12 @@ double period_of(const MixedWork& mixed, const std::vector<FoundStage>& stages, 
   const Rates rates{options.levels.front().bandwidth, options.formula, options.transfers, options.trains};
   const Workload& work = mixed.work.front();
   double period = 0;
-  int machines = 0;
+  int machines_after = 0;  // Machines that stand idle do not count.
+  for (const FoundStage& stage : stages) machines_after += static_cast<int>(stage.devices.size());
   for (const FoundStage& stage : stages) {
     const auto replicas = static_cast<int>(stage.devices.size());
-    machines += replicas;
-    const int machines_after = options.levels.front().machines - machines;
-    const bool allowed = options.levels.front().allows(replicas);
+    machines_after -= replicas;
+    const bool allowed = options.allows(replicas);
     if (!allowed || !fits(work, options, stage.from, stage.to, machines_after, replicas)) return kInfinity;
     double seconds = 0;
     for (const int device : stage.devices) {
@@ -96,25 +111,23 @@ namespace {
 /// The levels inside a machine of one type.
 struct Inside {
   PipeDreamOptions options;
-  std::vector<LevelSearch> searches;
-  std::vector<double> seconds;  ///< Seconds on one machine of the outermost level, in the layout of compute_seconds().
-  int devices = 1;
-};
+  HierarchySearch search;
+  std::vector<const std::vector<double>*>
+      seconds;  ///< [r]: on one machine of a stage with r; null if r is not allowed.
 
-Inside search_inside(const Workload& work, const PipeDreamOptions& options, const std::vector<Level>& levels) {
-  Inside inside{options, {}, compute_seconds(work), 1};
-  inside.options.levels = levels;
-  for (const Level& level : levels) inside.devices *= level.machines;
-  return inside;
-}
-
-/// The searches point to `inside.options`, so `inside` must not move after this.
-void run(Inside& inside, const Workload& work) {
-  for (std::size_t level = 0; level < inside.options.levels.size(); ++level) {
-    inside.searches.emplace_back(work, inside.options, level, std::move(inside.seconds));
-    inside.seconds = inside.searches.back().on_all_machines(false);
+  Inside(const Workload& work, PipeDreamOptions with_levels, const ReplicaCounts& counts, int machines)
+      : options(std::move(with_levels)), search(work, options), seconds(machines + 1, nullptr) {
+    for (const int count : counts)
+      if (count <= machines) seconds[count] = &search.seconds(options.levels.size(), inside(counts, count));
   }
-}
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+  int devices() const { return search.devices_inside(options.levels.size()); }
+  ReplicaCounts inside(const ReplicaCounts& counts, int machines) const {
+    return counts_inside(counts, machines, devices());
+  }
+};
 
 /// Devices for stages in their order; each stage takes the next free devices of each type.
 std::vector<std::vector<int>> machines_for(const std::vector<MixedStage>& stages, const std::vector<int>& type_of) {
@@ -145,23 +158,30 @@ std::optional<FoundPipeline> search_pipedream(const MixedWork& mixed, const Pipe
   const Workload& work = mixed.work.front();
   const Level& level = options.levels.back();
   const bool nested = !inner.empty() && !inner.front().empty();
-  std::vector<Inside> inside;
-  for (std::size_t t = 0; t < mixed.work.size(); ++t)
-    inside.push_back(search_inside(mixed.work[t], options, nested ? inner[t] : std::vector<Level>{}));
-  for (std::size_t t = 0; t < mixed.work.size(); ++t) run(inside[t], mixed.work[t]);
+  int devices = level.machines;
+  for (std::size_t l = 0; nested && l < inner.front().size(); ++l) devices *= inner.front()[l].machines;
+  const ReplicaCounts counts = replica_counts(options, devices);
+  std::deque<Inside> inside;
+  for (std::size_t t = 0; t < mixed.work.size(); ++t) {
+    PipeDreamOptions of_type = options;
+    of_type.levels = nested ? inner[t] : std::vector<Level>{};
+    inside.emplace_back(mixed.work[t], std::move(of_type), counts, level.machines);
+  }
   const Rates rates{level.bandwidth, options.formula, options.transfers, options.trains};
   const int sharing = nested ? inner.front().back().machines : 1;
 
   const auto seconds = [&](int from, int to, const DeviceMix& mix, int machines_after) {
-    if ((nested && (mix.types & (mix.types - 1)) != 0) || !level.allows(mix.devices)) return kInfinity;
+    if ((nested && (mix.types & (mix.types - 1)) != 0) || !options.allows(mix.devices)) return kInfinity;
     if (!fits(work, options, from, to, machines_after, mix.devices)) return kInfinity;
     double slowest = 0;
     for (std::size_t t = 0; t < inside.size(); ++t)
-      if (mix.types >> t & 1)
-        slowest = std::max(slowest, inside[t].seconds[static_cast<std::size_t>(to) * work.cuts.count() + from]);
+      if (mix.types >> t & 1) {
+        const std::vector<double>& within = *inside[t].seconds[mix.devices];
+        slowest = std::max(slowest, within[static_cast<std::size_t>(to) * work.cuts.count() + from]);
+      }
     return stage_seconds(rates, work, {from, to}, slowest, mix.devices, sharing);
   };
-  const int max_replicas = options.straight ? 1 : std::min(level.machines, level.most_replicas);
+  const int max_replicas = std::min(level.machines, counts.back());
   const auto mixed_pipeline = search_mixed(work.cuts, mixed.counts(), max_replicas, !options.fewer, seconds);
   if (!mixed_pipeline) return std::nullopt;
 
@@ -173,10 +193,11 @@ std::optional<FoundPipeline> search_pipedream(const MixedWork& mixed, const Pipe
       pipeline.stages.push_back({stage.from, stage.to, machines[s]});
       continue;
     }
-    const Inside& within = inside[mixed.type_of[machines[s].front()]];
+    Inside& within = inside[mixed.type_of[machines[s].front()]];
     std::vector<int> starts;
-    for (const int machine : machines[s]) starts.push_back(machine * within.devices);
-    add_stages(within.searches, within.searches.size() - 1, stage.from, stage.to, starts, pipeline.stages);
+    for (const int machine : machines[s]) starts.push_back(machine * within.devices());
+    within.search.add_stages(within.options.levels.size() - 1, within.inside(counts, stage.mix.devices), stage.from,
+                             stage.to, starts, pipeline.stages);
   }
   return pipeline;
 }

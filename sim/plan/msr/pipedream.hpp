@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -18,10 +19,6 @@ enum class Formula {
 struct Level {
   int machines = 1;
   double bandwidth = 1;  ///< Bytes a second of each machine.
-  int most_replicas = machines;
-  int shared = 0;  ///< Replicas divide this number of micro-batches, which they take in turn; 0: any number will do.
-
-  bool allows(int replicas) const { return replicas <= most_replicas && (shared == 0 || shared % replicas == 0); }
 };
 
 struct PipeDreamOptions {
@@ -32,6 +29,11 @@ struct PipeDreamOptions {
   bool fewer = false;            ///< Machines may stand idle.
   std::optional<double> memory;  ///< Bytes of a machine, a limit on what the released code counts.
   bool trains = true;            ///< False: no gradient is sent or summed, and only one version of weights is kept.
+  int most_replicas = std::numeric_limits<int>::max();
+  int shared = 0;  ///< Replicas divide this number of micro-batches, which they take in turn; 0: any number will do.
+
+  /// Whether a stage may have this number of replicas, which is the product of its numbers on all levels.
+  bool allows(int replicas) const { return replicas <= most_replicas && (shared == 0 || shared % replicas == 0); }
 };
 
 /// The layers between two cuts, on these devices.

@@ -10,7 +10,6 @@
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/stage_cost.hpp"
-#include "sim/plan/bounds.hpp"
 
 namespace stagecraft::msr {
 namespace {
@@ -133,26 +132,26 @@ Cuts cuts_of(const PlannerInput& input) {
   return all_cuts(graph, kMostCuts);
 }
 
-MixedWork workload_of(const PlannerInput& input, const Types& types) {
+CommonUnit common_unit(const PlannerInput& input, const Types& types, int samples) {
+  std::vector<double> times;
+  for (const DeviceTypeId type : types.types)
+    for (const LayerAmounts& layer : amounts_of(input.costs, type, samples)) times.push_back(layer.seconds);
+  return CommonUnit(times);
+}
+
+WorkInUnit workload_of(const PlannerInput& input, const Types& types) {
   const bool released = input.options.options<CutOptions>().cuts == CutChoice::Released;
   const Crossing crossing = released ? Crossing::Frontier : Crossing::Read;
   const int size = input.options.micro_batch_size;
   const Digraph graph = layer_graph(input.model);
   const Cuts cuts = cuts_of(input);
-  MixedWork mixed{{}, types.type_of};
-  for (const DeviceTypeId type : types.types)
-    mixed.work.push_back(sum_up(amounts_of(input.costs, type, size), graph, cuts, crossing));
-  return mixed;
-}
-
-double shared_evenly(const PlannerInput& input, const Types& types) {
-  std::vector<std::vector<double>> seconds;
+  WorkInUnit result{common_unit(input, types, size), {{}, types.type_of}};
   for (const DeviceTypeId type : types.types) {
-    seconds.emplace_back();
-    for (const LayerAmounts& layer : amounts_of(input.costs, type, input.options.micro_batch_size))
-      seconds.back().push_back(layer.seconds);
+    std::vector<LayerAmounts> amounts = amounts_of(input.costs, type, size);
+    for (LayerAmounts& layer : amounts) layer.seconds = result.unit(layer.seconds);
+    result.work.work.push_back(sum_up(amounts, graph, cuts, crossing));
   }
-  return bounds::shared_work(seconds, types.counts());
+  return result;
 }
 
 std::vector<config::Field> pipedream_fields() {
@@ -177,15 +176,6 @@ std::vector<config::Field> pipedream_fields() {
   };
 }
 
-int most_replicas(const PlannerInput& input) {
-  return input.options.share == Share::Samples ? input.options.micro_batch_size
-                                               : static_cast<int>(input.cluster.devices.size());
-}
-
-int shared_micro_batches(const PlannerInput& input) {
-  return input.options.share == Share::MicroBatches ? input.micro_batches : 0;
-}
-
 std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checked, const Cluster&) {
   auto read = std::make_shared<PipeDreamPlannerOptions>();
   read->cuts = read_cuts(checked);
@@ -208,12 +198,17 @@ std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checke
 PipeDreamOptions pipedream_rules(const PlannerInput& input) {
   PipeDreamOptions rules = input.options.options<PipeDreamPlannerOptions>().rules;
   rules.trains = input.trains;
+  if (input.options.share == Share::Samples)
+    rules.most_replicas = input.options.micro_batch_size;
+  else
+    rules.shared = input.micro_batches;
   return rules;
 }
 
-Planned planned(const PlannerInput& input, const Workload& work, const FoundPipeline& pipeline,
+Planned planned(const PlannerInput& input, const WorkInUnit& work, const FoundPipeline& pipeline,
                 const std::vector<DeviceId>& devices) {
   Planned result;
+  const Cuts& cuts = work.work.work.front().cuts;
   const int size = input.options.micro_batch_size;
   int devices_after = 0;
   for (const FoundStage& stage : pipeline.stages) devices_after += static_cast<int>(stage.devices.size());
@@ -226,7 +221,7 @@ Planned planned(const PlannerInput& input, const Workload& work, const FoundPipe
     const int in_flight = (devices_after + replicas - 1) / replicas;
     devices_after -= replicas;
     MemoryUnits units;
-    for (const int layer : work.cuts.layers_between(one.from, one.to)) {
+    for (const int layer : cuts.layers_between(one.from, one.to)) {
       stage.shape.layers.push_back(LayerId{layer});
       units += kept_memory(input, layer_memory(input.model, LayerId{layer}, Recomputation::None, size));
     }
@@ -238,7 +233,7 @@ Planned planned(const PlannerInput& input, const Workload& work, const FoundPipe
     result.plan.stages.push_back(std::move(stage));
   }
   finish_plan(result.plan, input, false);
-  result.predicted = {pipeline.seconds};
+  result.predicted = {work.unit.seconds(pipeline.seconds)};
   result.states = pipeline.states;
   return result;
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/common_unit.hpp"
 #include "sim/plan/msr/pipedream.hpp"
 #include "sim/plan/planner.hpp"
 
@@ -53,30 +54,32 @@ struct CutOptions : PlannerOptions {
 CutChoice read_cuts(const config::Value& checked);
 
 Cuts cuts_of(const PlannerInput&);
-/// Sums over the layers of each cut for micro-batches of the option `micro_batch_size`, on each of the types.
-MixedWork workload_of(const PlannerInput&, const Types&);
-
-/// Seconds of all work of one micro-batch, shared as evenly as the devices allow (bounds.hpp).
-double shared_evenly(const PlannerInput&, const Types&);
+/// Sums over the layers of each cut for micro-batches of the option `micro_batch_size`, on each of the types, with
+/// times in a common unit.
+struct WorkInUnit {
+  CommonUnit unit;
+  MixedWork work;
+};
+WorkInUnit workload_of(const PlannerInput&, const Types&);
+/// The common unit of the layers on all of these types.
+CommonUnit common_unit(const PlannerInput&, const Types&, int samples);
 
 /// Fields that PipeDream and its exhaustive search share: `formula`, `transfers`, `straight`, `fewer`, `memory`, ...
 std::vector<config::Field> pipedream_fields();
-/// Most replicas of a stage: one for each sample, or one for each device if they take micro-batches in turn.
-int most_replicas(const PlannerInput&);
-/// The number of micro-batches that replicas divide because they take them in turn; 0: they divide samples.
-int shared_micro_batches(const PlannerInput&);
 struct PipeDreamPlannerOptions : CutOptions {
   PipeDreamOptions rules;                           ///< Options without levels, which depend on the devices.
   std::optional<std::vector<int>> machines;         ///< Devices of each server, then servers, and so on.
   std::optional<std::vector<Bandwidth>> bandwidth;  ///< Rate of each of these levels.
 };
 std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checked, const Cluster&);
-/// These options without levels, for the run of the input.
+/// These options without levels, for the run of the input. It accepts one replica for each sample at most, or a divisor
+/// of the number of micro-batches if replicas take them in turn.
 PipeDreamOptions pipedream_rules(const PlannerInput&);
 
-/// The plan of a pipeline with the memory of its workers: a stage that has w micro-batches in flight keeps w versions
-/// of its weights and w stashes (PipeDream, section 3.3), where w = ceil((machines from this stage on) / replicas).
-Planned planned(const PlannerInput&, const Workload&, const FoundPipeline&, const std::vector<DeviceId>&);
+/// The plan of a pipeline, which is in this unit, with the memory of its workers: a stage that has w micro-batches in
+/// flight keeps w versions of its weights and w stashes (PipeDream, section 3.3), where w = ceil((machines from this
+/// stage on) / replicas).
+Planned planned(const PlannerInput&, const WorkInUnit&, const FoundPipeline&, const std::vector<DeviceId>&);
 
 /// Says in the reason for the bound how many devices a plan leaves idle, for searches that may use all of them.
 void note_idle_devices(Planned&, const PlannerInput&);

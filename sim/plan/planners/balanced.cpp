@@ -18,6 +18,7 @@
 #include <map>
 #include <numeric>
 
+#include "sim/core/common_unit.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
@@ -36,15 +37,34 @@ const config::MapSpec kBalancedFields = chain_fields("Consecutive stages with th
 
 constexpr Bytes kLargestTable{double(1 << 30)};
 
-LayerSums sums_of(const PlannerInput& input, const StageShape& shape, DeviceTypeId type, double samples) {
-  LayerSums sums{0};
+std::vector<double> times_of(const PlannerInput& input, const StageShape& shape, DeviceTypeId type, double samples) {
+  std::vector<double> times;
   for (const LayerId i : input.model.layers.ids()) {
     const LayerCost cost = input.costs.at(i, shape, type, samples);
     const double again = input.trains ? recomputed_share(shape.recomputation, cost) : 0;
     const Seconds time = cost.forward * (1 + again) + cost.backward();
-    sums.push_back(sums.back() + time.value);
+    times.push_back(time.value);
   }
-  return sums;
+  return times;
+}
+
+/// The layers on one type of device with one number of samples.
+struct LayersOnType {
+  std::vector<double> times;  ///< Seconds.
+  LayerSums seconds{0};       ///< For the report.
+  LayerSums units{0};         ///< In the common unit of all types: what is compared.
+};
+using LayersByType = std::map<std::pair<DeviceTypeId, std::int64_t>, LayersOnType>;
+
+void add_sums(LayersByType& by_type) {
+  std::vector<double> times;
+  for (const auto& [type, layers] : by_type) times.insert(times.end(), layers.times.begin(), layers.times.end());
+  const CommonUnit unit(times);
+  for (auto& [type, layers] : by_type)
+    for (const double time : layers.times) {
+      layers.seconds.push_back(layers.seconds.back() + time);
+      layers.units.push_back(layers.units.back() + unit(time));
+    }
 }
 
 class Partition {
@@ -130,32 +150,47 @@ std::vector<int> one_layer_each(int count) {
   return starts;
 }
 
+/// Each device's shares of the stages of `copies`, with its sums.
+using DeviceShares = std::vector<std::vector<StageShare>>;
+
+/// Calls visit(stage, device, its layers) for every replica of a stage.
+template <class Visit>
+void for_each_replica(const Plan& copies, const PlannerInput& input, LayersByType& by_type, const Visit& visit) {
+  for (const StageId s : copies.stages.ids()) {
+    const Stage& stage = copies.stage(s);
+    for (std::size_t r = 0; r < stage.devices().size(); ++r) {
+      const DeviceId device = stage.devices()[r];
+      const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
+      visit(s.value, device, by_type[{input.cluster.devices[device].type, samples}], samples);
+    }
+  }
+}
+
 /// Divides the layers into `count` stages. `copies` has all copies of them: its stage s is a copy of stage s % count.
 Division divide(const Plan& copies, int count, const PlannerInput& input) {
   const int layers = static_cast<int>(input.model.layers.size());
-  std::map<std::pair<DeviceTypeId, std::int64_t>, LayerSums> sums_by_type;  // Key: type and number of samples.
+  LayersByType by_type;
+  for_each_replica(copies, input, by_type, [&](int s, DeviceId device, LayersOnType& on_type, std::int64_t samples) {
+    if (on_type.times.empty())
+      on_type.times = times_of(input, copies.stage(StageId{s}).shape, input.cluster.devices[device].type,
+                               static_cast<double>(samples));
+  });
+  add_sums(by_type);
   std::vector<std::vector<const LayerSums*>> sums(count);
-  std::vector<std::vector<StageShare>> devices(input.cluster.devices.size());
+  DeviceShares in_seconds(input.cluster.devices.size()), in_units(input.cluster.devices.size());
   bool shared = false;
-  for (int s = 0; s < copies.stage_count(); ++s) {
-    const Stage& stage = copies.stage(StageId{s});
+  for_each_replica(copies, input, by_type, [&](int s, DeviceId device, const LayersOnType& on_type, std::int64_t) {
     const double part = double(copies.micro_batches_per_replica(StageId{s})) / copies.micro_batches(StageId{s});
-    for (std::size_t r = 0; r < stage.devices().size(); ++r) {
-      const DeviceId device = stage.devices()[r];
-      const DeviceTypeId type = input.cluster.devices[device].type;
-      const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
-      LayerSums& layer_sums = sums_by_type[{type, samples}];
-      if (layer_sums.empty()) layer_sums = sums_of(input, stage.shape, type, static_cast<double>(samples));
-      sums[s % count].push_back(&layer_sums);
-      devices[device.value].push_back({s % count, &layer_sums, part});
-      shared |= devices[device.value].size() > 1;
-    }
-  }
+    sums[s % count].push_back(&on_type.units);
+    in_seconds[device.value].push_back({s % count, &on_type.seconds, part});
+    in_units[device.value].push_back({s % count, &on_type.units, part});
+    shared |= in_units[device.value].size() > 1;
+  });
   Division division{layers == count ? one_layer_each(count) : first_layers(layers, std::move(sums)), 0, 0, !shared};
   division.bounds.push_back(layers);
-  if (shared) even_out(division.bounds, devices);
-  division.busiest = largest_load(devices, division.bounds);
-  division.model_limit = shared ? least_load(devices) : division.busiest;
+  if (shared) even_out(division.bounds, in_units);
+  division.busiest = largest_load(in_seconds, division.bounds);
+  division.model_limit = shared ? least_load(in_seconds) : division.busiest;
   return division;
 }
 

@@ -12,14 +12,11 @@ const config::MapSpec kBruteFields{"Every division into stages and replicas, by 
 Planned plan_brute(const PlannerInput& input) {
   const std::vector<DeviceId> devices = msr::devices_of(input);
   const msr::Types types = msr::types_of(input.cluster, devices);
-  const msr::MixedWork mixed = msr::workload_of(input, types);
-  const msr::Workload& work = mixed.work.front();
+  const msr::WorkInUnit work = msr::workload_of(input, types);
   msr::PipeDreamOptions options = msr::pipedream_rules(input);
-  const auto machines = static_cast<int>(devices.size());
-  options.levels = {{machines, msr::flat_bandwidth(input, devices), std::min(machines, msr::most_replicas(input)),
-                     msr::shared_micro_batches(input)}};
-  const auto pipeline = msr::search_all(mixed, options, kMostDivisions);
-  if (!pipeline) msr::refuse(input, work, devices.size());
+  options.levels = {{static_cast<int>(devices.size()), work.unit.rate(msr::flat_bandwidth(input, devices))}};
+  const auto pipeline = msr::search_all(work.work, options, kMostDivisions);
+  if (!pipeline) msr::refuse(input, work.work.work.front(), devices.size());
   Planned result = msr::planned(input, work, *pipeline, devices);
   result.model_limit = result.predicted;
   result.limit_reason = "every division was looked at";

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "sim/cluster/link_table.hpp"
+#include "sim/core/common_unit.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
 #include "sim/plan/edgepipe/search.hpp"
@@ -158,17 +159,25 @@ Runs weights_of(const ModelGraph& model) {
   });
 }
 
-Runs compute_of(const CostTable& costs, DeviceTypeId type, int samples) {
+std::vector<double> forward_times(const CostTable& costs, DeviceTypeId type, int samples) {
+  std::vector<double> times;
+  for (const LayerId l : costs.model().layers.ids()) times.push_back(costs.at(l, type, samples).forward.value);
+  return times;
+}
+
+Runs compute_of(const CostTable& costs, DeviceTypeId type, int samples, const CommonUnit& unit) {
+  const std::vector<double> times = forward_times(costs, type, samples);
   double sum = 0;
-  return Runs(static_cast<int>(costs.model().layers.size()), [&](int from, int to) {
-    if (to == from + 1) sum = costs.operation(type).value;
-    return sum += costs.at(LayerId{to - 1}, type, samples).forward.value;
+  return Runs(static_cast<int>(times.size()), [&](int from, int to) {
+    if (to == from + 1) sum = unit(costs.operation(type).value);
+    return sum += unit(times[to - 1]);
   });
 }
 
 /// The problem, and the devices of each kind in it.
 struct Asked {
-  ChainProblem problem;
+  ChainProblem problem;  ///< Times and bandwidths are in `unit`.
+  CommonUnit unit;
   std::vector<std::vector<DeviceId>> devices;
 };
 
@@ -203,13 +212,17 @@ Asked problem_of(const PlannerInput& input) {
   p.weights = weights_of(input.model);
   p.buffers_in = options.buffers_in;
   p.buffers_out = options.buffers_out;
+  std::vector<double> times;
+  for (const Kind& kind : kinds)
+    for (const double time : forward_times(input.costs, std::get<DeviceTypeId>(kind), size)) times.push_back(time);
+  asked.unit = CommonUnit(times);
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     const auto [type, bandwidth, first_only] = kinds[k];
     const double memory = input.cluster.types[type].usable_memory().value;
     p.machines.push_back({.count = static_cast<int>(asked.devices[k].size()),
-                          .compute = compute_of(input.costs, type, size),
+                          .compute = compute_of(input.costs, type, size, asked.unit),
                           .memory = memory > 0 ? memory : kInfinity,
-                          .bandwidth = bandwidth,
+                          .bandwidth = asked.unit.rate(bandwidth),
                           .first_only = first_only});
   }
   return asked;
@@ -271,9 +284,9 @@ Planned plan_edgepipe(const PlannerInput& input) {
     set_heuristic(planned, input, "the stages are best for forwards alone");
     return planned;
   }
-  planned.predicted = {chain_plan->period};
+  planned.predicted = {asked.unit.seconds(chain_plan->period)};
   planned.memory = {edgepipe::figures_of(asked.problem, chain_plan->chain).memory};
-  planned.model_limit = {chain_plan->least_period};
+  planned.model_limit = {asked.unit.seconds(chain_plan->least_period)};
   planned.limit_reason = reason_of(objective);
   return planned;
 }

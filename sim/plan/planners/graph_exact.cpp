@@ -81,17 +81,19 @@ std::optional<graph::Exact> best_partition(const graph::GraphProblem& p, graph::
 
 /// Time of a micro-batch in the steady state, and its limit. Iterations of forwards alone follow each other without a
 /// drain, so their slowest stage is the period.
-void set_prediction(const PlannerInput& input, const graph::GraphProblem& p, const graph::ExactOptions& options,
-                    const std::vector<graph::GraphStage>& parts, double value, const std::string& searched,
-                    Planned& result) {
+void set_prediction(const PlannerInput& input, const graph::GraphPlanInput& plan_input,
+                    const graph::ExactOptions& options, const std::vector<graph::GraphStage>& parts, double value,
+                    const std::string& searched, Planned& result) {
+  const graph::GraphProblem& p = plan_input.problem;
+  const CommonUnit& unit = plan_input.unit;
   result.limit_reason = searched + " was exhaustive";
   if (input.trains) {
-    result.predicted = result.model_limit = {value / p.micro_batches};
+    result.predicted = result.model_limit = {unit.seconds(value / p.micro_batches)};
     return;
   }
-  result.predicted = result.model_limit = {graph::figures_of(p, parts, options.sequential).bottleneck};
+  result.predicted = result.model_limit = {unit.seconds(graph::figures_of(p, parts, options.sequential).bottleneck)};
   if (options.bottleneck) return;
-  result.model_limit = {graph::least_bottleneck(p)};
+  result.model_limit = {unit.seconds(graph::least_bottleneck(p))};
   result.limit_reason = "all work shared evenly, or the longest layer alone; " + searched + " was for latency";
 }
 
@@ -117,7 +119,7 @@ Planned plan_exactly(const PlannerInput& input) {
   Planned result = graph::planned(input, plan_input, parts, sequential);
   const bool fine = coarse.problem.size() == p.size();
   const std::string searched = fine ? "the search" : "the search over " + pluralize(coarse.problem.size(), "block");
-  set_prediction(input, p, options, parts, division->value, searched, result);
+  set_prediction(input, plan_input, options, parts, division->value, searched, result);
   result.limit_reason = graph::reason_for(plan_input, result.limit_reason);
   if (!heuristic.empty()) set_heuristic(result, input, heuristic);
   msr::note_idle_devices(result, input);

@@ -26,8 +26,9 @@ Planned plan_graphpipe(const PlannerInput& input) {
     graph::refuse(input, plan_input, "stages of neighboring layers and whole branches",
                   "more devices or memory, smaller micro-batches, or the planner 'graph-exact'");
   Planned result = graph::planned(input, plan_input, division->parts, false);
-  result.predicted = {graph::figures_of(plan_input.problem, division->parts, false).bottleneck};
-  result.model_limit = {graph::least_bottleneck(plan_input.problem)};
+  const CommonUnit& unit = plan_input.unit;
+  result.predicted = {unit.seconds(graph::figures_of(plan_input.problem, division->parts, false).bottleneck)};
+  result.model_limit = {unit.seconds(graph::least_bottleneck(plan_input.problem))};
   result.limit_reason = graph::reason_for(plan_input, "all work shared evenly, or the longest layer alone");
   if (plan_input.problem.unit > 1) set_heuristic(result, input, graph::units_text(plan_input.problem));
   msr::note_idle_devices(result, input);

@@ -14,6 +14,7 @@
 #include <numeric>
 #include <set>
 
+#include "sim/core/common_unit.hpp"
 #include "sim/plan/planner.hpp"
 
 namespace stagecraft::planners {
@@ -146,10 +147,15 @@ double seconds_of(const Stage& stage, DeviceId device, const CostTable& costs) {
 void assign(Plan& plan, const PlannerInput& input) {
   const std::vector<DeviceId> devices = distinct_devices(input);
   std::vector<std::vector<double>> seconds;  // [task][device]
-  std::vector<double> quickest;
+  std::vector<double> quickest, times;
   for (const Stage& stage : plan.stages) {
     std::vector<double>& row = seconds.emplace_back();
     for (const DeviceId device : devices) row.push_back(seconds_of(stage, device, input.costs));
+    times.insert(times.end(), row.begin(), row.end());
+  }
+  const CommonUnit unit(times);
+  for (std::vector<double>& row : seconds) {
+    for (double& time : row) time = unit(time);
     quickest.push_back(*std::min_element(row.begin(), row.end()));
   }
   std::vector<std::size_t> order(plan.stages.size());

@@ -18,7 +18,8 @@ config::MapSpec pipedream_fields() {
                             .optional()
                             .or_alone()
                             .doc("Devices of each server, then servers of each group, and so on; [16] is one level of "
-                                 "16 devices. Default: the hosts of the cluster."));
+                                 "16 devices. Stages have whole servers or are inside one. Default: the hosts of the "
+                                 "cluster; with share: micro_batches also all devices as one level."));
   spec.fields.push_back(config::list("bandwidth", config::quantity("rate", config::Dimension::Bandwidth))
                             .optional()
                             .or_alone()
@@ -74,22 +75,8 @@ double bandwidth_of(const PlannerInput& input, std::size_t level, const std::vec
   return given ? (*given)[level].value : msr::ring_bandwidth(input.cluster, devices, group, inside);
 }
 
-/// The largest divisor of `count` whose prime powers are no more than `machines`: what replicas of a level may divide.
-int divisor_for(int count, int machines) {
-  int divisor = 1;
-  for (int prime = 2; prime <= count; ++prime) {
-    int power = 1;
-    for (; count % prime == 0; count /= prime)
-      if (power * prime <= machines) power *= prime;
-    divisor *= power;
-  }
-  return divisor;
-}
-
-/// Levels with their links. Micro-batches are divided among replicas of all levels together, so outer levels have what
-/// the inner ones may leave.
 std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<DeviceId>& devices,
-                                  const std::vector<int>& machines) {
+                                  const std::vector<int>& machines, const CommonUnit& unit) {
   const auto& given = own_options(input).bandwidth;
   if (given && given->size() != machines.size())
     throw InputError(
@@ -98,16 +85,9 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
           "one for each level, innermost first", "bandwidth"}});
   std::vector<msr::Level> levels;
   std::size_t inside = 1;
-  int replicas_left = msr::most_replicas(input), shared = msr::shared_micro_batches(input);
   for (std::size_t l = 0; l < machines.size(); ++l) {
     const std::size_t group = inside * machines[l];
-    levels.push_back(
-        {machines[l], bandwidth_of(input, l, devices, group, inside), std::min(machines[l], replicas_left)});
-    replicas_left /= levels.back().most_replicas;
-    if (shared > 0) {
-      levels.back().shared = l + 1 == machines.size() ? shared : divisor_for(shared, machines[l]);
-      shared /= levels.back().shared;
-    }
+    levels.push_back({machines[l], unit.rate(bandwidth_of(input, l, devices, group, inside))});
     inside = group;
   }
   return levels;
@@ -115,9 +95,10 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
 
 /// Searches over the machines of the last level by type; each type has separate links on the levels inside a machine.
 std::optional<msr::FoundPipeline> search_mixed(const PlannerInput& input, const std::vector<DeviceId>& devices,
-                                               const msr::Types& types, msr::MixedWork work,
+                                               const msr::Types& types, msr::WorkInUnit work,
                                                msr::PipeDreamOptions options) {
-  if (!own_options(input).bandwidth) options.levels.back().bandwidth = msr::slowest_between(input.cluster, devices);
+  if (!own_options(input).bandwidth)
+    options.levels.back().bandwidth = work.unit.rate(msr::slowest_between(input.cluster, devices));
   const std::size_t inside = devices.size() / options.levels.back().machines;
   std::vector<std::vector<msr::Level>> inner;
   for (std::size_t t = 0; t < types.types.size(); ++t) {
@@ -128,41 +109,72 @@ std::optional<msr::FoundPipeline> search_mixed(const PlannerInput& input, const 
     std::size_t within = 1;
     for (std::size_t l = 0; l < inner.back().size(); ++l) {
       const std::size_t group = within * inner.back()[l].machines;
-      inner.back()[l].bandwidth = bandwidth_of(input, l, same_type, group, within);
+      inner.back()[l].bandwidth = work.unit.rate(bandwidth_of(input, l, same_type, group, within));
       within = group;
     }
   }
-  work.type_of.clear();
-  for (std::size_t d = 0; d < devices.size(); d += inside) work.type_of.push_back(types.type_of[d]);
-  return msr::search_pipedream(work, options, inner);
+  work.work.type_of.clear();
+  for (std::size_t d = 0; d < devices.size(); d += inside) work.work.type_of.push_back(types.type_of[d]);
+  return msr::search_pipedream(work.work, options, inner);
+}
+
+/// The levels to search. Numbers of replicas that divide the micro-batches often do not fill servers, so all devices
+/// are one level as well, unless the options say which levels there are.
+std::vector<std::vector<int>> levels_to_try(const PlannerInput& input, const std::vector<DeviceId>& devices,
+                                            const msr::Types& types) {
+  std::vector<std::vector<int>> tries{machines_of(input, devices, types)};
+  const bool given = own_options(input).machines || own_options(input).bandwidth;
+  if (input.options.share == Share::MicroBatches && !given && tries.front().size() > 1)
+    tries.push_back({static_cast<int>(devices.size())});
+  return tries;
+}
+
+/// The fastest pipeline on any of these levels; nothing when none is allowed.
+std::optional<msr::FoundPipeline> search_levels(const PlannerInput& input, const std::vector<DeviceId>& devices,
+                                                const msr::Types& types, const msr::WorkInUnit& work,
+                                                const std::vector<std::vector<int>>& tries,
+                                                msr::PipeDreamOptions options) {
+  std::optional<msr::FoundPipeline> best;
+  std::int64_t states = 0;
+  bool exhaustive = true;
+  for (const std::vector<int>& machines : tries) {
+    options.levels = levels_of(input, devices, machines, work.unit);
+    auto pipeline = types.mixed() ? search_mixed(input, devices, types, work, options)
+                                  : msr::search_pipedream(work.work.work.front(), options);
+    if (!pipeline) continue;
+    states += pipeline->states;
+    exhaustive = exhaustive && pipeline->exhaustive;
+    if (!best || pipeline->seconds < best->seconds) best = std::move(pipeline);
+  }
+  if (best) best->states = states, best->exhaustive = exhaustive;
+  return best;
+}
+
+std::string reason_for_limit(const std::vector<std::vector<int>>& tries, const msr::Types& types) {
+  std::string reason = "the search was exhaustive";
+  if (tries.front().size() == 1) return reason;
+  reason += ", with stages on whole machines of each level";
+  if (types.mixed()) reason += " and replicas on servers of one type each";
+  return tries.size() > 1 ? reason + ", and with all devices as one level" : reason;
 }
 
 Planned plan_pipedream(const PlannerInput& input) {
   const std::vector<DeviceId> devices = msr::devices_of(input);
   const msr::Types types = msr::types_of(input.cluster, devices);
-  const msr::MixedWork mixed = msr::workload_of(input, types);
-  const msr::Workload& work = mixed.work.front();
+  const msr::WorkInUnit work = msr::workload_of(input, types);
   msr::PipeDreamOptions options = msr::pipedream_rules(input);
-  options.levels = levels_of(input, devices, machines_of(input, devices, types));
-  const auto search = [&] {
-    return types.mixed() ? search_mixed(input, devices, types, mixed, options) : msr::search_pipedream(work, options);
-  };
-  auto pipeline = search();
+  const std::vector<std::vector<int>> tries = levels_to_try(input, devices, types);
+  auto pipeline = search_levels(input, devices, types, work, tries, options);
   // Micro-batches that replicas cannot divide leave devices idle.
-  const bool all_used = pipeline || options.levels.back().shared == 0 || options.fewer;
+  const bool all_used = pipeline || options.shared == 0 || options.fewer;
   if (!all_used) {
     options.fewer = true;
-    pipeline = search();
+    pipeline = search_levels(input, devices, types, work, tries, options);
   }
-  if (!pipeline) msr::refuse(input, work, devices.size());
+  if (!pipeline) msr::refuse(input, work.work.work.front(), devices.size());
   Planned result = msr::planned(input, work, *pipeline, devices);
-  const bool shares_samples = input.options.share == Share::Samples;
-  const bool all_replicas =
-      options.levels.size() == 1 || (shares_samples && msr::most_replicas(input) >= static_cast<int>(devices.size()));
-  result.model_limit = all_replicas ? result.predicted : Seconds{msr::shared_evenly(input, types)};
-  result.limit_reason = all_replicas ? "the search was exhaustive" : "all work shared evenly";
-  if (all_replicas && types.mixed() && options.levels.size() > 1)
-    result.limit_reason += ", with replicas on servers of one type each";
+  result.model_limit = result.predicted;
+  result.limit_reason = reason_for_limit(tries, types);
   if (!all_used) msr::note_idle_devices(result, input);
   if (!pipeline->exhaustive) set_heuristic(result, input, msr::kLineOfDevices);
   return result;

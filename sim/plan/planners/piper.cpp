@@ -122,6 +122,21 @@ msr::PiperInput piper_input_of(const PlannerInput& input, const std::vector<Devi
   return piper_input;
 }
 
+/// Writes times and bandwidths of all types in the common unit of the variants of all layers.
+CommonUnit put_in_common_unit(std::vector<msr::PiperInput>& questions) {
+  std::vector<msr::Variant*> variants;
+  for (msr::PiperInput& question : questions)
+    for (msr::PiperLayer& layer : question.layers)
+      for (auto& [degree, list] : layer.by_degree)
+        for (msr::Variant& variant : list) variants.push_back(&variant);
+  std::vector<double> times;
+  for (const msr::Variant* variant : variants) times.push_back(variant->seconds);
+  const CommonUnit unit(times);
+  for (msr::Variant* variant : variants) variant->seconds = unit(variant->seconds);
+  for (msr::PiperInput& question : questions) question.bandwidth = unit.rate(question.bandwidth);
+  return unit;
+}
+
 /// These cuts if the search among them is short enough; else so few of them, or of those in the order of the model,
 /// that it is.
 msr::Cuts short_enough(const msr::PiperInput& question, const msr::Cuts& cuts) {
@@ -139,6 +154,7 @@ msr::Cuts short_enough(const msr::PiperInput& question, const msr::Cuts& cuts) {
 
 struct PiperAnswer {
   msr::PiperPlan pipeline;
+  double seconds;         ///< Seconds between two micro-batches.
   msr::Cuts cuts;         ///< Where stages may end.
   std::string heuristic;  ///< How another plan may be better; empty: none is.
 };
@@ -150,11 +166,13 @@ std::optional<PiperAnswer> search(const PlannerInput& input, const std::vector<D
   const msr::Cuts every_cut = msr::cuts_of(input);
   std::vector<msr::PiperInput> questions;
   for (const DeviceTypeId type : types.types) questions.push_back(piper_input_of(input, devices, type));
+  const CommonUnit unit = put_in_common_unit(questions);
   if (types.mixed()) {
     auto pipeline = msr::search_piper(questions, types.counts(), every_cut);
     if (!pipeline) return {};
     const bool exhaustive = pipeline->exhaustive;
-    return PiperAnswer{std::move(*pipeline), every_cut, exhaustive ? "" : msr::kLineOfDevices};
+    const double seconds = unit.seconds(pipeline->seconds);
+    return PiperAnswer{std::move(*pipeline), seconds, every_cut, exhaustive ? "" : msr::kLineOfDevices};
   }
   const msr::Cuts cuts = short_enough(questions.front(), every_cut);
   const bool exhaustive = cuts.count() == every_cut.count();
@@ -163,8 +181,9 @@ std::optional<PiperAnswer> search(const PlannerInput& input, const std::vector<D
   if (!pipeline)
     throw Infeasible("size", msr::why_too_long(questions.front(), every_cut),
                      "merge layers, or use fewer micro-batches");
+  const double seconds = unit.seconds(pipeline->seconds);
   return PiperAnswer{
-      std::move(*pipeline), cuts,
+      std::move(*pipeline), seconds, cuts,
       exhaustive ? "" : fmt::format("stages end at {} of {} places", cuts.count() - 2, every_cut.count() - 2)};
 }
 
@@ -249,7 +268,7 @@ Planned plan_piper(const PlannerInput& input) {
   check_tensor(input, devices, types);
   const std::optional<PiperAnswer> answer = search(input, devices, types);
   if (!answer) refuse(input, devices, types);
-  const auto& [pipeline, cuts, heuristic] = *answer;
+  const auto& [pipeline, seconds, cuts, heuristic] = *answer;
   Planned result;
   const std::vector<std::vector<DeviceId>> chosen = devices_of_stages(pipeline, devices, types);
   for (const msr::PiperStage& one : pipeline.stages) {
@@ -265,7 +284,7 @@ Planned plan_piper(const PlannerInput& input) {
     result.plan.stages.push_back(std::move(stage));
   }
   finish_plan(result.plan, input, false);
-  result.predicted = result.model_limit = {pipeline.seconds};
+  result.predicted = result.model_limit = {seconds};
   result.limit_reason = "the search was exhaustive";
   if (!heuristic.empty()) set_heuristic(result, input, heuristic);
   msr::note_idle_devices(result, input);

@@ -71,7 +71,18 @@ int unit_for(int devices, int layers, int most_replicas, int stages) {
   return unit;
 }
 
-spp::LineProblem problem_of(const PlannerInput& input, const std::vector<DeviceId>& line,
+CommonUnit unit_of_passes(const PlannerInput& input, const std::vector<DeviceId>& devices, int samples) {
+  std::vector<double> times;
+  for (const DeviceTypeId type : msr::types_of(input.cluster, devices).types)
+    for (const LayerId l : input.model.layers.ids()) {
+      const LayerCost cost = input.costs.at(l, type, samples);
+      times.insert(times.end(), {cost.forward.value, cost.backward().value});
+    }
+  return CommonUnit(times);
+}
+
+/// The problem with all times in `unit`, in which the bandwidths are.
+spp::LineProblem problem_of(const PlannerInput& input, const CommonUnit& unit, const std::vector<DeviceId>& line,
                             const spp::Bandwidths& bandwidth, const std::vector<int>& order, int size) {
   spp::LineProblem p;
   p.micro_batches = input.micro_batches;
@@ -92,8 +103,8 @@ spp::LineProblem problem_of(const PlannerInput& input, const std::vector<DeviceI
         const double samples = (size + r - 1) / r;
         for (const LayerId l : model.layers.ids()) {
           const LayerCost cost = input.costs.at(l, type, samples);
-          f.push_back(f.back() + cost.forward.value);
-          b.push_back(b.back() + cost.backward().value);
+          f.push_back(f.back() + unit(cost.forward.value));
+          b.push_back(b.back() + unit(cost.backward().value));
         }
       }
       forward.push_back(f), backward.push_back(b);
@@ -115,11 +126,14 @@ Planned plan_spp(const PlannerInput& input) {
   const int size = input.options.micro_batch_size;
   const std::vector<DeviceId> devices = available_devices(input);
   if (devices.empty()) throw InputError("there is no device to use", "leave plan.devices out");
-  const spp::Bandwidths bandwidth = bandwidths_of(input.cluster, devices);
+  const CommonUnit unit = unit_of_passes(input, devices, size);
+  spp::Bandwidths bandwidth = bandwidths_of(input.cluster, devices);
+  for (std::vector<double>& row : bandwidth)
+    for (double& rate : row) rate = unit.rate(rate);
   const std::vector<int> order = spp::order_devices(bandwidth);
   std::vector<DeviceId> line;
   for (const int i : order) line.push_back(devices[i]);
-  const spp::LineProblem problem = problem_of(input, line, bandwidth, order, size);
+  const spp::LineProblem problem = problem_of(input, unit, line, bandwidth, order, size);
   const double cells = steps_of(problem.layers(), problem.units(), static_cast<double>(problem.replicas.size()));
   if (cells > kMostCells)
     throw Infeasible(
@@ -155,8 +169,8 @@ Planned plan_spp(const PlannerInput& input) {
     planned.plan.stages.push_back(std::move(stage));
   }
   finish_plan(planned.plan, input, false);
-  planned.predicted = Seconds{shortest / input.micro_batches};
-  planned.model_limit = Seconds{bottleneck};
+  planned.predicted = Seconds{unit.seconds(shortest / input.micro_batches)};
+  planned.model_limit = Seconds{unit.seconds(bottleneck)};
   planned.limit_reason = "the slowest stage or channel of the best division along this line of devices";
   if (problem.unit > 1)
     set_heuristic(planned, input, fmt::format("stages take neighbors in groups of {}", problem.unit));

@@ -65,9 +65,10 @@ class TwoBwSearch {
       : input_(input),
         devices_(msr::devices_of(input)),
         types_(msr::types_of(input.cluster, devices_)),
+        unit_(msr::common_unit(input, types_, 1)),
         host_(msr::devices_of_host(input.cluster, devices_)),
-        inside_(msr::ring_bandwidth(input.cluster, devices_, static_cast<std::size_t>(host_))),
-        between_(msr::ring_bandwidth(input.cluster, devices_, devices_.size())),
+        inside_(unit_.rate(msr::ring_bandwidth(input.cluster, devices_, static_cast<std::size_t>(host_)))),
+        between_(unit_.rate(msr::ring_bandwidth(input.cluster, devices_, devices_.size()))),
         orders_(orders()),
         recomputations_(recomputations(input.options, input.model)) {
     const std::optional<Bytes> given = input.options.memory;
@@ -76,6 +77,8 @@ class TwoBwSearch {
       memory_.push_back(given ? given->value : usable.value > 0 ? usable.value : kInfinity);
     }
     if (types_.mixed()) bandwidth_ = msr::bandwidths_of(input.cluster, devices_);
+    for (std::vector<double>& row : bandwidth_)
+      for (double& rate : row) rate = unit_.rate(rate);
   }
 
   Planned run() {
@@ -163,7 +166,8 @@ class TwoBwSearch {
     const auto it = works_.find({size, type});
     if (it != works_.end()) return it->second;
     const Digraph graph = msr::layer_graph(input_.model);
-    const auto amounts = msr::amounts_of(input_.costs, types_.types[type], size);
+    auto amounts = msr::amounts_of(input_.costs, types_.types[type], size);
+    for (msr::LayerAmounts& layer : amounts) layer.seconds = unit_(layer.seconds);
     return works_.emplace(std::pair{size, type}, msr::sum_up(amounts, graph, msr::listed_cuts(graph.size())))
         .first->second;
   }
@@ -222,7 +226,7 @@ class TwoBwSearch {
       double stage_time = 0;
       for (std::size_t l = from; l < to; ++l) {
         const LayerCost cost = input_.costs.at(LayerId{l}, types_.types[type], candidate.size);
-        stage_time += recomputed_share(candidate.recompute, cost) * cost.forward.value;
+        stage_time += unit_(recomputed_share(candidate.recompute, cost) * cost.forward.value);
       }
       slowest = std::max(slowest, stage_time);
     }
@@ -259,9 +263,9 @@ class TwoBwSearch {
       result.plan.stages.push_back(std::move(stage));
     }
     finish_plan(result.plan, input_, false);
-    result.predicted = {best_.period};
+    result.predicted = {unit_.seconds(best_.period)};
     result.memory = {best_.memory};
-    result.model_limit = {bounds::shared_work(work_of_layers(), types_.counts()) * best_.width};
+    result.model_limit = {unit_.seconds(bounds::shared_work(work_of_layers(), types_.counts()) * best_.width)};
     result.limit_reason = "all work of these micro-batches shared evenly";
     result.states = states_;
     return result;
@@ -296,8 +300,9 @@ class TwoBwSearch {
   const PlannerInput& input_;
   std::vector<DeviceId> devices_;
   msr::Types types_;
+  CommonUnit unit_;
   int host_;
-  double inside_, between_;  ///< Bytes a second: within a host, and over all devices.
+  double inside_, between_;  ///< Bytes in a unit of time: within a host, and over all devices.
   std::vector<std::vector<int>> orders_;
   std::vector<Recomputation> recomputations_;
   std::vector<double> memory_;  ///< Bytes of a device of each type.

@@ -84,7 +84,7 @@ constexpr double kAny = kInfinity;
 class ScheduleSynthesis {
  public:
   explicit ScheduleSynthesis(const ScheduleInput& in)
-      : in_(in), options_(in.options.as<SynthesisOptions>()), problem_(in) {
+      : in_(in), options_(in.options.as<SynthesisOptions>()), in_seconds_(in), problem_(in_seconds_.in_common_unit()) {
     goal_.period = options_.period;
     goal_.split = options_.split;
     const double steps = 3.0 * problem_.pieces();
@@ -95,12 +95,13 @@ class ScheduleSynthesis {
   }
 
   Schedule run() {
-    const LowerBound bound = lower_bound(problem_, limit_, goal_.split);
+    const LowerBound bound = lower_bound(in_seconds_, limit_, goal_.split);
+    const LowerBound search_bound = lower_bound(problem_, limit_, goal_.split);
     const std::vector<Rows> seeds = starting_orders();
     leave_room_for_messages();
     for (int i = 0; i < kTightenings; ++i) {
       const std::size_t before = candidates_.size();
-      for (const FoundOrder& f : search(problem_, limit_, goal_, seeds, bound))
+      for (const FoundOrder& f : search(problem_, limit_, goal_, seeds, search_bound))
         evaluate("search", problem_.schedule_of(f.rows));
       if (!tighten(before)) break;
     }
@@ -209,7 +210,7 @@ class ScheduleSynthesis {
 
   /// Without a scenario messages take no memory and no shared link, so the clock is exact.
   std::optional<OrderResult> by_clock(const Schedule& iteration) {
-    const Score score = OrderClock(problem_).score(problem_.rows_of(iteration), true);
+    const Score score = OrderClock(in_seconds_).score(problem_.rows_of(iteration), true);
     if (!std::isfinite(score.period)) return {};
     return OrderResult{Seconds{score.makespan}, Seconds{score.period}, {}};
   }
@@ -263,7 +264,7 @@ class ScheduleSynthesis {
 
   const ScheduleInput& in_;
   SynthesisOptions options_;
-  SchedulingProblem problem_;
+  SchedulingProblem in_seconds_, problem_;
   ResourceLimits limit_;  ///< Bytes, and micro-batches when the option `activations` is given.
   SearchGoal goal_;
   IdVector<DeviceId, double> capacity_;  ///< [device]: memory.

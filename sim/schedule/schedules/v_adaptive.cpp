@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -22,7 +23,8 @@ void read_v_adaptive(const config::Value& map, ScheduleOptions& options) {
 Schedule v_adaptive_whole(const ScheduleInput& in) {
   const int m = in.plan.micro_batches(StageId{0}), ranks = in.layout.ranks();
   const double memory = in.options.as<VAdaptiveMemoryOption>().memory;
-  const VWork work{.costs = rank_costs(in), .hop = slowest_hop(in).value, .micro_batches = m};
+  RankCosts costs = rank_costs(in);
+  const VWork work{.costs = std::move(costs.ranks), .hop = costs.hop, .micro_batches = m};
   const VRows best = shortest_rows(work, static_cast<int>(std::min(memory, 1.0) * 2 * ranks + 1e-9));
   if (best.empty())
     throw Infeasible("memory",

@@ -97,7 +97,7 @@ class ZbVTrial {
       if (r < last()) {
         const double back = rows_.end_of(r + 1, ForwardUp, 0) + work_.hop;
         while (!failed_ && rows_.memory(r) + work_.costs[r][0].memory * 2 * (2 + 2 * r) <= work_.limit &&
-               rows_.end(r) + rows_.seconds(r, ForwardDown) <= back && rows_.has_more(r, ForwardDown))
+               rows_.end(r) + rows_.time_of(r, ForwardDown) <= back && rows_.has_more(r, ForwardDown))
           for (int j = 0; j <= r; ++j) put(j, ForwardDown);
       }
       put(r, ForwardUp);
@@ -177,8 +177,7 @@ std::optional<ZbVTrial> improved(const ZeroBubbleWork& work, bool fill_forward, 
 
 Schedule zb_v_auto_whole(const ScheduleInput& in) {
   const double memory = in.options.as<ZbVAutoMemoryOption>().memory;
-  const ZeroBubbleWork work{rank_costs(in), in.plan.micro_batches(StageId{0}), slowest_hop(in).value,
-                            memory * 4 * in.layout.ranks()};
+  const ZeroBubbleWork work(rank_costs(in), in.plan.micro_batches(StageId{0}), memory * 4 * in.layout.ranks());
   std::optional<ZbVTrial> best;
   for (const bool gradient : {true, false})
     for (const bool forward : {true, false})

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/common_unit.hpp"
 #include "sim/schedule/synthesis/bound_model.hpp"
 
 namespace stagecraft::synthesis {
@@ -15,19 +16,6 @@ void raise(double& best, std::string& reason, double value, std::string why) {
   if (value <= best * (1 + 1e-12)) return;
   best = value;
   reason = std::move(why);
-}
-
-/// The greatest common measure of all of these (Euclid), or 0 when it is too small to be reliable.
-double common_measure(const std::vector<double>& parts) {
-  constexpr double kSame = 1e-12, kSmall = 1e-3;
-  const double largest = *std::max_element(parts.begin(), parts.end());
-  double measure = 0;
-  for (double part : parts)
-    while (part > kSame * largest) {
-      const double rest = std::fmod(measure, part);
-      measure = std::exchange(part, part - rest <= kSame * largest ? 0 : rest);
-    }
-  return measure >= kSmall * largest ? measure : 0;
 }
 
 /// A rank holds a sum of whole parts of micro-batches, so some of its capacity may be out of reach.

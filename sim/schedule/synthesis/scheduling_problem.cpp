@@ -11,6 +11,7 @@
 
 #include "sim/cluster/link_table.hpp"
 #include "sim/cluster/phases.hpp"
+#include "sim/core/common_unit.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/plan/overlap.hpp"
 
@@ -203,6 +204,24 @@ SchedulingProblem::SchedulingProblem(const ScheduleInput& in)
       });
     }
   }
+}
+
+SchedulingProblem SchedulingProblem::in_common_unit() const {
+  std::vector<double> passes;
+  for (const StageTimes& t : times)
+    passes.insert(passes.end(), {t.forward, t.input_gradient, t.weight_gradient, t.backward, t.prelude});
+  const CommonUnit unit(passes);
+  SchedulingProblem scaled = *this;
+  for (auto* list : {&scaled.times, &scaled.min_times})
+    for (StageTimes& t : *list)
+      for (double* time : {&t.forward, &t.input_gradient, &t.weight_gradient, &t.backward, &t.prelude, &t.update})
+        *time = unit(*time);
+  for (double& time : scaled.busy) time = unit(time);
+  for (auto* pieces_outputs : {&scaled.forward_outputs, &scaled.gradient_outputs})
+    for (std::vector<Output>& outputs : *pieces_outputs)
+      for (Output& o : outputs) o.sending = unit(o.sending), o.delay = unit(o.delay);
+  for (Exchange& e : scaled.exchanges.list) e.time = unit(e.time), e.min_time = unit(e.min_time);
+  return scaled;
 }
 
 Rows SchedulingProblem::rows_of(const Schedule& iteration) const {

@@ -25,7 +25,7 @@ struct Step {
 /// An order: a row of steps for each rank.
 using Rows = std::vector<std::vector<Step>>;
 
-/// What one stage costs on its rank, in seconds.
+/// What one stage costs on its rank.
 struct StageTimes {
   double forward = 0, input_gradient = 0, weight_gradient = 0, backward = 0;
   double prelude = 0;  ///< Recomputation: it runs before the backward and needs no gradient.
@@ -70,12 +70,14 @@ struct Exchanges {
 /// The order of one iteration as a job shop with a machine for each rank: the steps, what they wait for, and what they
 /// hold. Memory is counted op by op along a row; no time is needed for it.
 struct SchedulingProblem {
+  /// All times in seconds.
   explicit SchedulingProblem(const ScheduleInput&);
+  /// A copy with all times in the common unit of the passes, for searches.
+  SchedulingProblem in_common_unit() const;
 
   int ranks() const { return static_cast<int>(stages.size()); }
   int pieces() const { return static_cast<int>(stage_of.size()); }
   int micro_of(int piece) const { return piece - first_piece[stage_of[piece]]; }
-  double seconds(Step s) const { return times[stage_of[s.piece()]].time_of(s.kind()); }
 
   /// The rows of a schedule for one iteration, without updates and recomputations.
   Rows rows_of(const Schedule& iteration) const;

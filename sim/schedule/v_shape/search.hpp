@@ -8,7 +8,7 @@
 
 namespace stagecraft {
 
-/// What the search for rows knows of the work. Every message takes `hop` seconds.
+/// What the search for rows knows of the work. Every message takes `hop`.
 struct VWork {
   std::vector<std::vector<RankCost>> costs;  ///< [rank][chunk]
   double hop = 0;

@@ -5,10 +5,10 @@
 namespace stagecraft {
 namespace {
 
-double seconds(const VWork& work, VPass pass, int rank) {
+double time_of(const VWork& work, VPass pass, int rank) {
   const RankCost& cost = work.costs[rank][chunk_of(pass)];
-  if (is_forward(pass)) return cost.forward.value;
-  return (is_input_gradient(pass) ? cost.input_gradient : cost.weight_gradient).value;
+  if (is_forward(pass)) return cost.forward;
+  return is_input_gradient(pass) ? cost.input_gradient : cost.weight_gradient;
 }
 
 }  // namespace
@@ -21,7 +21,7 @@ double span_of(const VRows& rows, const VWork& work) {
     double begin = now[r];
     if (from >= 0 && from < work.ranks()) begin = std::max(begin, *clock.input(r, step.pass) + work.hop);
     if (start[r] < 0) start[r] = begin;
-    now[r] = begin + seconds(work, step.pass, r);
+    now[r] = begin + time_of(work, step.pass, r);
     clock.run(r, step.pass, now[r]);
     return true;
   });
@@ -35,7 +35,7 @@ VFloor::VFloor(const VWork& work) : work_(work), legs_(work.costs.size()) {
   // The time from the start of a pass on a rank to the start of the next pass of its micro-batch there. The way turns
   // on the rank itself, or goes on to the rank `next` (-1: none) and comes back from it.
   const auto round_trip = [&](int r, VPass out, VPass back, int next, int leg) {
-    return seconds(work_, out, r) + (next < 0 ? 0 : 2 * work_.hop + seconds(work_, back, next) + legs_[next][leg]);
+    return time_of(work_, out, r) + (next < 0 ? 0 : 2 * work_.hop + time_of(work_, back, next) + legs_[next][leg]);
   };
   for (int r = last; r >= 0; --r) {
     legs_[r][0] = round_trip(r, VPass::F0, VPass::F1, r < last ? r + 1 : -1, 0);
@@ -51,7 +51,7 @@ double VFloor::operator()(int activations) const {
 }
 
 double VFloor::of_rank(int r, int activations) const {
-  const auto time = [&](VPass pass) { return seconds(work_, pass, r); };
+  const auto time = [&](VPass pass) { return time_of(work_, pass, r); };
   const double first = time(VPass::F0), second = time(VPass::F1), m = work_.micro_batches;
   const double turn = time(VPass::I1) + time(VPass::W1);
   const double work = m * (first + second + turn + time(VPass::I0) + time(VPass::W0));

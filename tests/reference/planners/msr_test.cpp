@@ -38,8 +38,7 @@ msr::Workload workload(const std::string& name, double batch_scale) {
 msr::PipeDreamOptions options_of(const ReferenceRow& row) {
   msr::PipeDreamOptions options;
   const std::vector<std::string> m = split(row.text("machines"), 'x'), b = split(row.text("bandwidths"), '/');
-  for (std::size_t l = 0; l < m.size(); ++l)
-    options.levels.push_back({std::stoi(m[l]), std::stod(b.at(l)), std::stoi(m[l])});
+  for (std::size_t l = 0; l < m.size(); ++l) options.levels.push_back({std::stoi(m[l]), std::stod(b.at(l))});
   options.straight = row.text("straight") == "1";
   options.fewer = row.text("fewer") == "1";
   options.transfers = row.text("transfers").empty() ? 0 : 1 / row.number("transfers");
@@ -111,7 +110,7 @@ TEST_CASE("pipedream: choices equal those that Table 1 of the paper reports") {
   const auto gain = [&](const char* name, int machines, double bandwidth, bool straight) {
     const msr::Workload work = workload(name, 1);
     msr::PipeDreamOptions options;
-    options.levels = {{machines, bandwidth, machines}};
+    options.levels = {{machines, bandwidth}};
     options.straight = straight;
     return msr::period_of(work, {data_parallel(work, options)}, options) /
            msr::search_pipedream(work, options)->seconds;
@@ -130,7 +129,7 @@ TEST_CASE("pipedream: all cuts with real messages are never slower than the rele
   const Cluster cluster = test::bare_cluster(1);
   msr::PipeDreamOptions options;
   for (const int machines : {2, 4, 8}) {
-    options.levels = {{machines, 1.2e10, machines}};
+    options.levels = {{machines, 1.2e10}};
     const auto amounts = msr::amounts_of(CostTable(model, cluster), DeviceTypeId{0}, 1);
     const auto any = msr::search_pipedream(msr::sum_up(amounts, graph, msr::all_cuts(graph, kMostCuts)), options);
     const auto theirs = msr::search_pipedream(

@@ -57,7 +57,7 @@ double best_period(const bounds::BoundQuery& q) {
     work.work.push_back(msr::sum_up(msr::amounts_of(q.costs, type, q.micro_batch), graph, msr::all_cuts(graph, 10000)));
   const auto machines = static_cast<int>(q.devices.size());
   msr::PipeDreamOptions options;
-  options.levels = {{machines, 1, machines}};
+  options.levels = {{machines, 1}};
   options.transfers = 0, options.fewer = true;
   return msr::search_all(work, options, 100'000'000)->seconds;
 }

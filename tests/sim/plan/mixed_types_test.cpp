@@ -33,12 +33,13 @@ msr::MixedWork random_work(Rng& rng, int layers, bool chain, int types, int devi
 
 msr::PipeDreamOptions random_options(Rng& rng, int machines) {
   msr::PipeDreamOptions options;
-  options.levels = {{machines, rng.uniform(1, 30), rng.integer(1, machines)}};
+  options.levels = {{machines, rng.uniform(1, 30)}};
+  options.most_replicas = rng.integer(1, machines);
   options.formula = rng.integer(0, 1) ? msr::Formula::Paper : msr::Formula::Released;
   options.transfers = rng.integer(0, 2) / 2.0;
   options.straight = rng.integer(0, 4) == 0;
   options.fewer = rng.integer(0, 2) == 0;
-  if (!options.fewer && rng.integer(0, 1)) options.memory = rng.uniform(1, 15);
+  if (rng.integer(0, 1)) options.memory = rng.uniform(1, 15);
   return options;
 }
 
@@ -110,8 +111,8 @@ TEST_CASE("pipedream: servers of two types divide their layers differently") {
   for (const auto& amounts : {slow, fast}) work.work.push_back(msr::sum_up(amounts, Digraph(6), msr::listed_cuts(6)));
   work.type_of = {0, 1};
   msr::PipeDreamOptions options;
-  options.levels = {{2, 1e9, 2}, {2, 1e9, 2}};
-  const std::vector<std::vector<msr::Level>> inner(2, {{2, 1e9, 2}});
+  options.levels = {{2, 1e9}, {2, 1e9}};
+  const std::vector<std::vector<msr::Level>> inner(2, {{2, 1e9}});
   const auto result = msr::search_pipedream(work, options, inner);
   REQUIRE(result);
   CHECK(result->seconds == 4);  // Two layers of 4 s on two slow devices, four of 2 s on two fast ones.
@@ -122,7 +123,7 @@ TEST_CASE("pipedream: servers of two types divide their layers differently") {
   for (int round = 0; round < 100; ++round) {
     CAPTURE(round);
     msr::MixedWork alike = random_work(rng, 6, true, 1, 1);
-    options.levels = {{2, rng.uniform(5, 20), 2}, {3, rng.uniform(1, 5), 3}};
+    options.levels = {{2, rng.uniform(5, 20)}, {3, rng.uniform(1, 5)}};
     const auto plain = msr::search_pipedream(alike.work.front(), options);
     alike.type_of = {0, 0, 0};
     const auto one = msr::search_pipedream(alike, options, {{options.levels.front()}});
@@ -193,7 +194,7 @@ TEST_CASE("pipedream on servers of two types finds the best of all plans, on 100
     for (int s = 0; s < first + second; ++s) work.type_of.push_back(s < first ? 0 : 1);
     msr::PipeDreamOptions options;
     options.transfers = 0;
-    options.levels = {{2, servers.inside, 2}, {first + second, servers.between, first + second}};
+    options.levels = {{2, servers.inside}, {first + second, servers.between}};
     const std::vector<std::vector<msr::Level>> inner(2, {options.levels.front()});
     const auto result = msr::search_pipedream(work, options, inner);
     const double best = servers.best(0, first, second);

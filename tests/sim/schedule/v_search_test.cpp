@@ -12,7 +12,7 @@ namespace {
 
 /// Random work: every pass of every stage takes between 1 and `spread` seconds.
 VWork random_work(int ranks, int micro_batches, double hop, double spread, Rng& random) {
-  const auto seconds = [&] { return Seconds{random.uniform(1, spread)}; };
+  const auto seconds = [&] { return random.uniform(1, spread); };
   VWork work{.costs = {}, .hop = hop, .micro_batches = micro_batches};
   for (int r = 0; r < ranks; ++r) {
     auto& chunks = work.costs.emplace_back();
@@ -79,7 +79,7 @@ TEST_CASE("few slopes: 33 ranks of equal times reach the floor, as 32 do") {
   for (const int ranks : {32, 33}) {
     VWork work{.costs = {}, .hop = 0, .micro_batches = 2 * ranks};
     RankCost cost;
-    cost.forward = cost.input_gradient = cost.weight_gradient = Seconds{1};
+    cost.forward = cost.input_gradient = cost.weight_gradient = 1;
     work.costs.assign(static_cast<std::size_t>(ranks), {cost, cost});
     CHECK(span_of(shortest_rows(work, 2 * ranks), work) == 6 * 2 * ranks);  // No bubble: the work of a rank.
   }

@@ -129,7 +129,8 @@ TEST_CASE("no simulated plan is below the bound of all plans, with any synchrono
   const std::vector<std::string> models{
       "model={builder: uniform, layers: 4, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms}",
       "model={builder: uniform, layers: 8, forward: 1 ms, input_gradient: 2 ms, weight_gradient: 5 ms}",
-      listed_chain({{3, 1, 4}, {1, 5, 9}, {2, 6, 5}, {3, 5, 8}, {9, 7, 9}, {3, 2, 3}, {8, 4, 6}, {2, 6, 4}})};
+      listed_chain({{3, 1, 4}, {1, 5, 9}, {2, 6, 5}, {3, 5, 8}, {9, 7, 9}, {3, 2, 3}, {8, 4, 6}, {2, 6, 4}}),
+      listed_chain({{1, 2, 1}, {9, 8, 7}, {1, 1, 2}, {2, 1, 1}})};  // The second layer wants replicas.
   int bounded = 0, replicated = 0;
   for (const ScheduleDef* def : schedules::catalog()) {
     if (!def->flushes || !def->trains || def->name == "csv") continue;
