@@ -44,7 +44,7 @@ bool is_small(const Experiment& e) {
 void check_exports(const CompiledExperiment& compiled) {
   for (const auto write : {megatron_arguments, torchtitan_config, deepspeed_config})
     do_or_refuse([&] {
-      if (write(compiled).empty()) std::abort();
+      if (write(compiled).text.empty()) std::abort();
     });
   const ChakraTraces chakra = chakra_traces(compiled.program);
   if (chakra.traces.size() != chakra.devices.size()) std::abort();

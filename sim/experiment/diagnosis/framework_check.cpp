@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-using Exporter = std::string (*)(const PlannedExperiment&);
+using Exporter = FrameworkConfiguration (*)(const PlannedExperiment&);
 
 struct FrameworkOfStacks {
   std::string_view stacks;  ///< How the names of its software stacks begin.

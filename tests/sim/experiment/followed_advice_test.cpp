@@ -16,7 +16,7 @@ namespace stagecraft::followed_advice_test {
 namespace {
 
 using Sets = std::vector<std::string>;
-using Exporter = std::string (*)(const PlannedExperiment&);
+using Exporter = FrameworkConfiguration (*)(const PlannedExperiment&);
 
 const std::string kFile = "examples/llama-3-8b-4x8";
 
