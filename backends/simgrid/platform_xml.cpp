@@ -298,8 +298,9 @@ class PlatformXml {
     if (open_.empty() || !has_word("host router zone AS cluster", element_name)) return;
     OpenElement& zone = open_.back();
     if (++zone.points > most_points(zone.routing))
-      refuse(at, fmt::format("a zone with the routing {} may have at most {} hosts, routers and zones", zone.routing,
-                             most_points(zone.routing)),
+      refuse(at,
+             fmt::format("a zone with the routing {} may have at most {} hosts, routers and zones", zone.routing,
+                         most_points(zone.routing)),
              "zones in it, or another routing");
   }
 

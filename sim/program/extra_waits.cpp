@@ -105,10 +105,10 @@ class Renumbering {
     for (const InstructionId old : order_) {
       instructions.push_back(p_.at(old));
       if (!p_.traffic.empty()) traffic.push_back(p_.traffic[old]);
-      const auto known = p_.waits_for(old);
-      for (const InstructionId on : known) waits.push_back(number_[on]);
+      const auto present = p_.waits_for(old);
+      for (const InstructionId on : present) waits.push_back(number_[on]);
       for (const InstructionId on : extra[old])
-        if (std::find(known.begin(), known.end(), on) == known.end()) waits.push_back(number_[on]);
+        if (std::find(present.begin(), present.end(), on) == present.end()) waits.push_back(number_[on]);
       first_wait.push_back(static_cast<std::uint32_t>(waits.size()));
     }
     p_.instructions = std::move(instructions);

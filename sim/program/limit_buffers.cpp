@@ -30,7 +30,7 @@ MessageLists lists_of(const Program& p, InstructionId Transfer::*end) {
 
 /// Sorted by the ops that read them; a message comes before those that its sender sends after it.
 std::vector<const Transfer*> order_of_receives(const Program& p, const std::vector<const Transfer*>& messages) {
-  std::map<DeviceId, InstructionId> first_reader;  // Of the messages of a sender from here on.
+  std::map<DeviceId, InstructionId> first_reader;  // By sender, of its messages from here on.
   std::vector<std::pair<InstructionId, const Transfer*>> keyed;
   for (auto m = messages.rbegin(); m != messages.rend(); ++m) {
     const auto [it, is_new] = first_reader.try_emplace(p.at((*m)->send).device, (*m)->consumer);
@@ -62,9 +62,9 @@ void limit_outgoing(const Program& p, int buffers, std::vector<ExtraWait>& waits
     std::map<InstructionId, std::vector<InstructionId>> sends;  // By the op that makes them.
     for (const Transfer* message : messages) sends[message->producer].push_back(message->send);
     auto frees = sends.begin();
-    int made = 0;
+    int count = 0;
     for (const auto& [producer, unused] : sends) {
-      if (++made <= buffers) continue;
+      if (++count <= buffers) continue;
       for (const InstructionId send : frees->second) waits.push_back({producer, send});
       ++frees;
     }
@@ -99,11 +99,11 @@ void limit_buffers(Program& program, const MessageBuffers& buffers) {
   const std::vector<ExtraWait> waits = waits_for_buffers(program, buffers);
   const std::vector<InstructionId> order = order_with(program, waits);
   if (order.size() == program.size()) return renumber(program, order, waits);
-  const int held = std::max(buffers.received, 1);
+  const int capacity = std::max(buffers.received, 1);
   throw Infeasible("deadlock",
-                   fmt::format("messages block forever with {} for each edge: {}", pluralize(held, "buffer"),
+                   fmt::format("messages block forever with {} for each edge: {}", pluralize(capacity, "buffer"),
                                cycle_text(program, order, waits)),
-                   fmt::format("run.buffers: {}, the fewest that are enough", least_buffers(program, held)));
+                   fmt::format("run.buffers: {}, the fewest that are enough", least_buffers(program, capacity)));
 }
 
 }  // namespace stagecraft

@@ -71,11 +71,11 @@ class CycleText {
   }
 
   bool needs_buffer(InstructionId unit, InstructionId other) const {
-    bool known = false, extra = false;
+    bool usual = false, extra = false;
     for_each_wait(unit, [&](InstructionId on, bool is_extra) {
-      if (on == other) (is_extra ? extra : known) = true;
+      if (on == other) (is_extra ? extra : usual) = true;
     });
-    return extra && !known;
+    return extra && !usual;
   }
 
   /// Walks from the first blocked unit to the smallest one that it waits for until it comes back: some cycle, and no

@@ -297,7 +297,7 @@ WorkBound::LayerKey WorkBound::layer_key(const PlanSpec& spec, int ranks, int sa
   const bool is_usual_order = spec.order.axes == RankOrder{}.axes;
   const bool counts = !is_usual_order || spec.shape(ranks).sums_each_pass();
   const std::string data_group =
-      counts ? fmt::format(" x {} replicas x {} ranks", spec.replicas, ranks) : std::string();
+      counts ? fmt::format(" x {} x {}", pluralize(spec.replicas, "replica"), pluralize(ranks, "rank")) : std::string();
   return {samples, static_cast<int>(spec.recompute.value_or(Recomputation::None)), group_text(spec) + data_group};
 }
 

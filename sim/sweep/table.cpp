@@ -257,7 +257,8 @@ Table printed(const SweepTable& table) {
     std::string& note = printed_table.rows[r].note;
     if (value(row, "fits") <= 0) note = ", which is too much with the messages on their way";
     if (usual && value(row, "devices") != *usual)
-      note += fmt::format(", on {} devices, not {}", shortest(value(row, "devices")), shortest(*usual));
+      note += fmt::format(", on {}, not {}", pluralize(static_cast<std::int64_t>(value(row, "devices")), "device"),
+                          shortest(*usual));
   }
   return printed_table;
 }

@@ -73,9 +73,9 @@ TEST_CASE("schedules have the same starts and ends on all simulators with 1, 2 a
       const Timeline ideal = run("ideal", program, cluster);
       for (const char* other : {"fluid", "simgrid"})
         CHECK(difference(program, ideal, run(other, program, cluster)) == "");
-      const test::HeldMessages held = test::held_messages(program, ideal);
-      CHECK(held.received <= buffers);
-      CHECK(held.outgoing <= std::max(buffers, 2));
+      const test::HeldMessages most_held = test::held_messages(program, ideal);
+      CHECK(most_held.received <= buffers);
+      CHECK(most_held.outgoing <= std::max(buffers, 2));
       ++compared;
     }
   CHECK(compared > 60);
@@ -106,9 +106,9 @@ TEST_CASE("random plans hold no more than they may, on every simulator, and more
     for (const char* backend : {"fluid", "simgrid"}) {
       const Timeline other = run(backend, *program, cluster);
       CHECK(difference(*program, ideal, other) == "");
-      const test::HeldMessages held = test::held_messages(*program, other);
-      CHECK(held.received <= buffers);
-      CHECK(held.outgoing <= std::max(buffers, 2));
+      const test::HeldMessages most_held = test::held_messages(*program, other);
+      CHECK(most_held.received <= buffers);
+      CHECK(most_held.outgoing <= std::max(buffers, 2));
     }
     c.options.buffers = message_buffers(buffers + 1);
     const double more = run("ideal", *program_unless_blocked(c), cluster).last_end().value;
@@ -125,7 +125,7 @@ TEST_CASE("random plans hold no more than they may, on every simulator, and more
   CHECK(limits > compared / 10);
   CHECK(replicated > compared / 10);
   MESSAGE(compared << " programs compared, " << deadlocked << " deadlocked, " << limits
-                   << " held more without a limit");
+                   << " most_held more without a limit");
 }
 
 TEST_CASE("with one buffer a stage does not receive while it computes; with two it does") {

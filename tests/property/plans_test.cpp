@@ -42,12 +42,12 @@ std::string random_model(Rng& rng, int layers, double& parameters, double& large
   const int skips_from = rng.integer(0, 2) == 0 ? rng.integer(0, layers - 3) : -1;
   parameters = largest = 0;
   for (int l = 0; l < layers; ++l) {
-    const double own = 1e5 * rng.integer(1, 40), output = 1e6 * rng.integer(1, 16);
-    parameters += own;
+    const double size = 1e5 * rng.integer(1, 40), output = 1e6 * rng.integer(1, 16);
+    parameters += size;
     largest = std::max(largest, output);
     const bool joins = skips_from >= 0 && l == skips_from + 2;
     text += fmt::format("{}{{name: l{}, forward: {} GFLOP, parameters: {}, output: {} B, stash: {} B{}}}",
-                        l > 0 ? ", " : "", l, rng.integer(1, 20), own, output, 1e6 * rng.integer(1, 20),
+                        l > 0 ? ", " : "", l, rng.integer(1, 20), size, output, 1e6 * rng.integer(1, 20),
                         joins ? fmt::format(", inputs: [l{}, l{}]", l - 1, skips_from) : "");
   }
   return text + "]}";
@@ -80,14 +80,14 @@ std::vector<std::string> random_scenario(Rng& rng, const PlannerCase& c) {
 }
 
 /// What became of the scenarios of a planner.
-struct Counts {
+struct OfferedPlans {
   int offered = 0;        ///< `plan` lists them with a time.
   int unchanged = 0;      ///< These need no other memory, recomputation or buffers than the scenario says.
   int without_limit = 0;  ///< These would not fit if the messages on their way had no limit.
 };
 
 /// Runs what `plan` offers, by the options that it prints.
-void check_offered(const std::vector<std::string>& sets, const PlannerCase& planner, Counts& counts) {
+void check_offered(const std::vector<std::string>& sets, const PlannerCase& planner, OfferedPlans& counts) {
   CAPTURE(join(sets, "\n"));
   const PlanTable table = compare_plans(load_experiment(kFile, sets), {.planners = planner.planner, .replay = 1});
   const PlanRow& row = table.rows.front();
@@ -115,7 +115,7 @@ TEST_CASE("every plan that a planner offers can run, whatever the network does")
   for (const PlannerCase& planner : kPlanners) {
     CAPTURE(std::string(planner.planner));
     Rng rng(61, planner.planner);
-    Counts counts;
+    OfferedPlans counts;
     const int cases = test::trials(kCases);
     for (int n = 0; n < cases; ++n) check_offered(random_scenario(rng, planner), planner, counts);
     MESSAGE(std::string(planner.planner) << ": " << counts.offered << " of " << cases << " offered, "

@@ -23,27 +23,27 @@ inline HeldMessages held_messages(const Program& program, const Timeline& timeli
     double first = 1e300, last = 0;
   };
   using Key = std::tuple<bool, int, TensorRole, DeviceId>;
-  std::map<Key, std::map<InstructionId, Interval>> held;
+  std::map<Key, std::map<InstructionId, Interval>> in_use;
   for (const Transfer& t : program.transfers) {
     const TransferShape& shape = program.shape(t);
-    Interval& in = held[{true, shape.edge, shape.role, program.at(t.receive).device}][t.consumer];
+    Interval& in = in_use[{true, shape.edge, shape.role, program.at(t.receive).device}][t.consumer];
     in.first = std::min(in.first, timeline.start[t.receive]);
     in.last = std::max(in.last, timeline.end[t.consumer]);
-    Interval& out = held[{false, shape.edge, shape.role, program.at(t.send).device}][t.producer];
+    Interval& out = in_use[{false, shape.edge, shape.role, program.at(t.send).device}][t.producer];
     out.first = std::min(out.first, timeline.start[t.producer]);
     out.last = std::max(out.last, timeline.end[t.send]);
   }
-  HeldMessages most;
-  for (const auto& [key, intervals] : held) {
+  HeldMessages peak;
+  for (const auto& [key, intervals] : in_use) {
     std::vector<std::pair<double, int>> changes;  // What ends at a moment makes room for what starts then.
     for (const auto& [op, interval] : intervals)
       changes.emplace_back(interval.first, 1), changes.emplace_back(interval.last, -1);
     std::sort(changes.begin(), changes.end());
     int now = 0;
-    int& highest = std::get<0>(key) ? most.received : most.outgoing;
+    int& highest = std::get<0>(key) ? peak.received : peak.outgoing;
     for (const auto& [time, change] : changes) highest = std::max(highest, now += change);
   }
-  return most;
+  return peak;
 }
 
 }  // namespace stagecraft::test

@@ -24,7 +24,7 @@ class FrameworkCheck {
  private:
   bool has_exporter_;
   std::string_view stack_;
-  std::set<std::string> refusals_;  ///< Of the unchanged plan.
+  std::set<std::string> refusals_;  ///< What the exporters say about the unchanged plan.
 };
 
 }  // namespace stagecraft

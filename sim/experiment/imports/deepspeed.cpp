@@ -91,8 +91,9 @@ class DeepspeedReader {
     const int interval = number(pipeline, "pipeline.", "activation_checkpoint_interval", 0);
     if (interval > 0) s_.recompute = interval == 1 ? "layers" : "full";
     if (interval > 1)
-      s_.assumed.push_back(fmt::format(
-          "plan.recompute: full recomputes a stage as a whole, and DeepSpeed recomputes {} layers at once", interval));
+      s_.assumed.push_back(
+          fmt::format("plan.recompute: full recomputes a stage as a whole, and DeepSpeed recomputes {} at once",
+                      pluralize(interval, "layer")));
     for (const auto& [key, value] : pipeline.members())
       if (key == "partition" || key == "seed_layers")
         s_.without_use.push_back("pipeline." + key);

@@ -182,7 +182,9 @@ class TorchtitanReader {
     }
     const std::size_t stages = parts.items().size();
     if (stages == 0 || stages % static_cast<std::size_t>(s_.ranks) != 0)
-      refuse(key, fmt::format("{} stages are no multiple of {} ranks", stages, s_.ranks),
+      refuse(key,
+             fmt::format("{} for {}: each rank has as many stages as the others",
+                         pluralize(static_cast<std::int64_t>(stages), "stage"), pluralize(s_.ranks, "rank")),
              "as many stages on each rank");
     s_.chunks = static_cast<int>(stages / static_cast<std::size_t>(s_.ranks));
     matched(key, "plan.layout", s_.layout);

@@ -32,9 +32,9 @@ TEST_CASE("a real run with few buffers learns the same bits and holds no more me
         const test::RealRun limited = run(schedule, model, plan, message_buffers(buffers), one_thread);
         CHECK(limited.learnt().losses == unlimited.learnt().losses);
         CHECK(limited.learnt().weights == unlimited.learnt().weights);
-        const test::HeldMessages held = test::held_messages(limited.program, limited.timeline);
-        CHECK(held.received <= buffers);
-        CHECK(held.outgoing <= std::max(buffers, 2));
+        const test::HeldMessages most_held = test::held_messages(limited.program, limited.timeline);
+        CHECK(most_held.received <= buffers);
+        CHECK(most_held.outgoing <= std::max(buffers, 2));
       }
   }
 }

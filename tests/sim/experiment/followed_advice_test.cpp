@@ -51,8 +51,8 @@ std::string refusal(Exporter write, Sets sets, const Sets& more) {
 /// The options of each change that a help text offers: "--set a=1 --set b=2 (gpu needs 1 GiB of 2 GiB)".
 std::vector<Sets> offered_in(const std::string& help) {
   std::vector<Sets> offers;
-  const std::regex offer(R"(((--set ('[^']*'|[^ ]+) )+)\()"), option(R"(--set ('[^']*'|[^ ]+))");
-  for (std::sregex_iterator it(help.begin(), help.end(), offer), end; it != end; ++it) {
+  const std::regex change(R"(((--set ('[^']*'|[^ ]+) )+)\()"), option(R"(--set ('[^']*'|[^ ]+))");
+  for (std::sregex_iterator it(help.begin(), help.end(), change), end; it != end; ++it) {
     const std::string options = (*it)[1];
     Sets& sets = offers.emplace_back();
     for (std::sregex_iterator o(options.begin(), options.end(), option); o != end; ++o) {
@@ -122,9 +122,9 @@ TEST_CASE("each change that makes a plan fit can be exported to the framework of
       CAPTURE(stack.name);
       CAPTURE(help);
       CHECK(help.find("recompute: full") == std::string::npos);
-      for (const Sets& offer : offered_in(help)) {
-        CAPTURE(join(offer, " "));
-        CHECK(refusal(stack.write, sets, offer) == "");
+      for (const Sets& change : offered_in(help)) {
+        CAPTURE(join(change, " "));
+        CHECK(refusal(stack.write, sets, change) == "");
         ++exported;
       }
     }
@@ -137,9 +137,9 @@ TEST_CASE("each change that a diagnosis suggests can be exported to the framewor
     for (const Sets& sets : slow(stack.name)) {
       if (!refusal(stack.write, sets, {}).empty()) continue;
       CAPTURE(stack.name);
-      for (const Sets& offer : suggestions(sets, WhatIf::None)) {
-        CAPTURE(join(offer, " "));
-        CHECK(refusal(stack.write, sets, offer) == "");
+      for (const Sets& change : suggestions(sets, WhatIf::None)) {
+        CAPTURE(join(change, " "));
+        CHECK(refusal(stack.write, sets, change) == "");
         ++exported;
       }
     }

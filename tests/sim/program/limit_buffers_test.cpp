@@ -98,7 +98,7 @@ class TokenGame {
 
   void run(std::size_t d, const Op& op) {
     if (!sends(op)) return;
-    for (auto& [edge, held] : held_) held.erase(piece(op));
+    for (auto& [edge, in_use] : in_use_) in_use.erase(piece(op));
     for_each_message(d, op, [&](const Message& m) {
       queues_[d].push_back(m);
       ++unsent_[m.edge][m.from];
@@ -106,14 +106,14 @@ class TokenGame {
   }
 
   bool can_leave(const Message& m) {
-    const std::set<Piece>& held = held_[m.edge];
-    return held.count(m.to) > 0 || std::ssize(held) < buffers_.received;
+    const std::set<Piece>& in_use = in_use_[m.edge];
+    return in_use.count(m.to) > 0 || std::ssize(in_use) < buffers_.received;
   }
 
   void leave(std::size_t d) {
     const Message m = queues_[d].front();
     queues_[d].pop_front();
-    held_[m.edge].insert(m.to);
+    in_use_[m.edge].insert(m.to);
     --missing_[m.to];
     if (--unsent_[m.edge][m.from] == 0) unsent_[m.edge].erase(m.from);
   }
@@ -124,7 +124,7 @@ class TokenGame {
   std::vector<std::size_t> at_;
   std::vector<std::deque<Message>> queues_;
   std::map<Piece, int> missing_;                    ///< Messages that have not arrived, by the op that reads them.
-  std::map<EdgeEnd, std::set<Piece>> held_;         ///< Ops whose messages the receiver holds.
+  std::map<EdgeEnd, std::set<Piece>> in_use_;       ///< Ops whose messages the receiver holds.
   std::map<EdgeEnd, std::map<Piece, int>> unsent_;  ///< Messages of each op that have not left.
 };
 
@@ -280,10 +280,10 @@ TEST_CASE("the number of buffers that an error names is the least that is enough
         const std::string help = deadlock_of(schedule, plan, 1).second;
         if (help.empty()) continue;
         CAPTURE(def->name);
-        const int least = std::stoi(help.substr(help.find(": ") + 2));
-        CHECK(least > 1);
-        CHECK(deadlock_of(schedule, plan, least).first.empty());
-        if (least > 2) CHECK_FALSE(deadlock_of(schedule, plan, least - 1).first.empty());
+        const int enough = std::stoi(help.substr(help.find(": ") + 2));
+        CHECK(enough > 1);
+        CHECK(deadlock_of(schedule, plan, enough).first.empty());
+        if (enough > 2) CHECK_FALSE(deadlock_of(schedule, plan, enough - 1).first.empty());
         ++deadlocks;
       }
   CHECK(deadlocks > 0);

@@ -41,6 +41,7 @@ const std::vector<FieldCase> kFields = {
     {"run.iterations", "7"},
     {"run.overlap", "false"},
     {"run.transfers", "eager"},
+    {"run.buffers", "8"},
     {"run.streams", "pair"},
     {"run.sends", "shared"},
     {"run.compute", "emulated"},
