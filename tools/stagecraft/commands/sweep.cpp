@@ -77,7 +77,7 @@ Asked read_together(const Arguments& a) {
   try {
     return read(a);
   } catch (const std::exception&) {
-    join_world();
+    join_world(build_name());
     throw;
   }
 }
