@@ -15,8 +15,9 @@ World launched();  ///< The world that the launcher's environment describes; one
 World world();     ///< The processes that work together after join_world(); only this one before.
 
 /// From here on all that were launched do the same work, up to finish_all(). Nothing happens to a process that is
-/// alone. BackendError without MPI.
-void join_world();
+/// alone. BackendError without MPI, and where the processes are not the same `build` of this program. A process whose
+/// others do not join it in time ends.
+void join_world(const std::string& build);
 
 /// How a process ended: its exit code, and what it has to say about it.
 struct Ending {

@@ -5,6 +5,7 @@
 #include "backends/cuda/driver.hpp"
 #include "backends/real/clocks.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/threads.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -39,15 +40,22 @@ MemberThreads::~MemberThreads() {
 }
 
 void MemberThreads::run(int device, std::function<void()> work) {
-  std::unique_ptr<Member>& member = members_[device];
-  if (!member) {
-    member = std::make_unique<Member>();
+  auto it = members_.find(device);
+  if (it == members_.end()) {
+    auto member = std::make_unique<Member>();
     member->device = device;
-    member->thread = std::thread([this, &m = *member] { loop(m); });
+    it = members_.emplace(device, std::move(member)).first;
+    try {
+      it->second->thread = start_thread(members_.size() - 1, members_.size(), [this, &m = *it->second] { loop(m); });
+    } catch (...) {
+      members_.erase(it);
+      throw;
+    }
   }
-  STAGECRAFT_CHECK(!member->work);
-  member->work = std::move(work);
-  give_turn(*member);
+  Member& member = *it->second;
+  STAGECRAFT_CHECK(!member.work);
+  member.work = std::move(work);
+  give_turn(member);
 }
 
 bool MemberThreads::resume() {

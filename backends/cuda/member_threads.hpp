@@ -44,7 +44,7 @@ class MemberThreads {
     std::exception_ptr failure;
     bool has_turn = false, ends = false;
     std::condition_variable wake;
-    std::thread thread;
+    std::jthread thread;
   };
   void loop(Member&);
   void give_turn(Member&);

@@ -7,8 +7,8 @@
 #include <latch>
 #include <thread>
 
-#include "backends/real/start_thread.hpp"
 #include "backends/real/thread_places.hpp"
+#include "sim/core/threads.hpp"
 
 namespace stagecraft::real {
 
@@ -21,7 +21,7 @@ std::size_t touched_bytes(const ProfileRequest& request) {
 }
 
 void on_threads(int count, const std::function<void(int thread)>& work) {
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   std::latch decided{1};  // No thread meets the others before it is known that all could be started.
   std::exception_ptr problem;
   const std::vector<int> places = thread_places(static_cast<std::size_t>(count));  // As in a run.
@@ -31,12 +31,13 @@ void on_threads(int count, const std::function<void(int thread)>& work) {
     if (!problem) work(t);
   };
   try {
-    for (int t = 0; t < count; ++t) start_thread(threads, count, [&serve, t] { serve(t); });
+    threads.reserve(count);
+    for (int t = 0; t < count; ++t) threads.push_back(start_thread(t, count, [&serve, t] { serve(t); }));
   } catch (...) {
     problem = std::current_exception();
   }
   decided.count_down();
-  for (std::thread& t : threads) t.join();
+  threads.clear();  // Joins them.
   if (problem) std::rethrow_exception(problem);
 }
 

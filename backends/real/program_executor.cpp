@@ -12,11 +12,11 @@
 #include <fmt/core.h>
 
 #include "backends/real/clocks.hpp"
-#include "backends/real/start_thread.hpp"
 #include "backends/real/thread_places.hpp"
 #include "backends/world.hpp"
 #include "sim/core/cores.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/threads.hpp"
 
 namespace stagecraft::real {
 namespace {
@@ -66,20 +66,22 @@ class ProgramExecutor {
 
   Times run() {
     times_.origin = steady_seconds();
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     const std::vector<DeviceId> busy = busy_devices();
     const bool spins = busy.size() <= static_cast<std::size_t>(usable_cores().count());
     // Whoever started several processes has placed their threads.
     const std::vector<int> places = transport_ ? std::vector<int>{} : thread_places(busy.size());
     const bool all_started = guarded([&] {
-      for (std::size_t n = 0; n < busy.size(); ++n)
-        start_thread(threads, busy.size(), [this, device = busy[n], place = places.empty() ? -1 : places[n], spins] {
-          serve(device, place, spins);
-        });
+      threads.reserve(busy.size());
+      for (std::size_t n = 0; n < busy.size(); ++n) {
+        const int place = places.empty() ? -1 : places[n];
+        threads.push_back(
+            start_thread(n, busy.size(), [this, device = busy[n], place, spins] { serve(device, place, spins); }));
+      }
     });
     if (all_started) start_all();
     transport_ ? watch_together() : watch();
-    for (std::thread& t : threads) t.join();
+    threads.clear();  // Joins them.
     if (error_) std::rethrow_exception(error_);
     return std::move(times_);
   }

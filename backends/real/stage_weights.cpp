@@ -1,14 +1,13 @@
 #include "backends/real/stage_weights.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <thread>
 
 #include <fmt/core.h>
 
 #include "sim/core/cores.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/threads.hpp"
 #include "sim/training/random.hpp"
 
 namespace stagecraft::real {
@@ -90,15 +89,8 @@ std::vector<double> initial_weights(const StageNet& net, const Workload& workloa
   constexpr std::int64_t kWorthThreads = std::int64_t{1} << 22;  // About 0.1 s on one core.
   std::vector<double> weights(net.weights, 0);
   const WeightDrawing drawing{net, workload, whole, distinct, weights};
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t n = next++; n < net.nodes.size(); n = next++) drawing.draw(n);
-  };
-  std::vector<std::thread> helpers;
-  if (net.weights >= kWorthThreads)
-    for (int t = 1; t < usable_cores().count(); ++t) helpers.emplace_back(work);
-  work();
-  for (std::thread& t : helpers) t.join();
+  const int threads = net.weights >= kWorthThreads ? usable_cores().count() : 1;
+  run_tasks(static_cast<int>(net.nodes.size()), threads, [&](int n) { drawing.draw(static_cast<std::size_t>(n)); });
   return weights;
 }
 

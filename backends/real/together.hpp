@@ -21,8 +21,9 @@ struct Joint {
 };
 
 /// What this process has to do while the other processes of the world do theirs, with its times, on the steady clock;
-/// `report` is called in the end. Throws what failed here, or FailedElsewhere.
-Joint run_together(const Program&, const DevicePlacement&, const std::function<Times()>& run,
+/// `report` is called in the end. Throws what failed here, FailedElsewhere, or BackendError where another process is
+/// silent for `timeout` seconds.
+Joint run_together(const Program&, const DevicePlacement&, double timeout, const std::function<Times()>& run,
                    const std::function<std::string()>& report);
 
 /// Walks the devices that are here while the other processes of the world walk theirs.

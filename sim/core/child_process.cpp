@@ -57,7 +57,8 @@ int keep_only(int socket, int errors) {
   if (options.own_group) setpgid(0, 0);
   const rlimit no_core_files{0, 0};
   setrlimit(RLIMIT_CORE, &no_core_files);
-  for (const int signal : {SIGINT, SIGTERM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    std::signal(signal, SIG_DFL);
   if (options.without_files)
     socket = keep_only(socket, errors);
   else if (errors >= 0)

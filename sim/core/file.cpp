@@ -43,6 +43,13 @@ std::string input_at(const std::string& path) {
   return {};
 }
 
+InputError problems_in(const std::string& file, const InputError& error) {
+  std::vector<Diagnostic> problems = error.problems();
+  for (Diagnostic& problem : problems)
+    if (problem.where.file.empty() && problem.message.find(file) == std::string::npos) problem.where.file = file;
+  return InputError(std::move(problems));
+}
+
 std::string read_file(const std::string& path) {
   note_input(path);
   return read_output(path);

@@ -1,10 +1,12 @@
 #include "sim/core/output.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -36,19 +38,48 @@ constexpr std::size_t kHeaderWithin = 256;  // Bytes from the start of a file.
 constexpr const char* kManifest = ".stagecraft-files";
 constexpr const char* kManifestStart = "# {}, which may replace these files while they have this SHA-256.\n";
 
-/// A temporary file of write_output(). None goes away, since a handler of a signal may look at it at any time.
+/// A temporary file, or a folder that was made. None goes away, since a handler of a signal may look at it at any time.
 struct HalfWritten {
-  const std::string file;
+  const std::string path;
+  const bool is_folder = false;
   std::atomic<bool> there = true;
   HalfWritten* next = nullptr;
 };
 
-std::atomic<HalfWritten*> half_written = nullptr;
+std::atomic<HalfWritten*> half_written = nullptr;  // The newest first, so that a folder comes after what is in it.
 std::atomic<int> finished = 0;
 
-[[noreturn]] void fail(const std::string& path, int error) {
-  throw BackendError(fmt::format("'{}' cannot be written: {}", path, std::strerror(error == 0 ? EIO : error)));
+HalfWritten* note_half_written(std::string path, bool is_folder) {
+  auto* entry = new HalfWritten{std::move(path), is_folder};
+  entry->next = half_written;
+  while (!half_written.compare_exchange_weak(entry->next, entry)) continue;
+  return entry;
 }
+
+/// Whether the machine has failed. All other errors are of the name that is to be written.
+bool is_of_machine(int error) {
+  constexpr std::array kOfMachine{0, EIO, ENOSPC, EDQUOT, EFBIG, ENOMEM, EMFILE, ENFILE, ENOBUFS};
+  return std::find(kOfMachine.begin(), kOfMachine.end(), error) != kOfMachine.end();
+}
+
+[[noreturn]] void refuse(const std::string& what, int error) {
+  const std::string text = fmt::format("{}: {}", what, std::strerror(error == 0 ? EIO : error));
+  if (is_of_machine(error)) throw BackendError(text);
+  throw InputError(text, "name another place, or allow to write there");
+}
+
+/// So that only one process at a time changes the files of a folder and its manifest. A file system without such locks
+/// lets all of them.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder)
+      : file_(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    while (file_.number() >= 0 && flock(file_.number(), LOCK_EX) != 0 && errno == EINTR) continue;
+  }
+
+ private:
+  OpenFile file_;
+};
 
 std::string unguessable_name() {
   std::array<std::uint64_t, 2> words{};
@@ -60,17 +91,16 @@ std::string unguessable_name() {
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& target)
-      : target_(target), entry_(new HalfWritten{(fs::path(target).parent_path() / unguessable_name()).string()}) {
-    entry_->next = half_written;
-    while (!half_written.compare_exchange_weak(entry_->next, entry_)) continue;
+      : target_(target),
+        entry_(note_half_written((fs::path(target).parent_path() / unguessable_name()).string(), false)) {
     constexpr mode_t kUsual = 0666;  // Less what the umask of the process takes away.
-    file_ = OpenFile(open(entry_->file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kUsual));
+    file_ = OpenFile(open(entry_->path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kUsual));
     if (file_.number() >= 0) return;
     entry_->there = false;
-    fail(target, errno);
+    refuse_to_write(target, errno);
   }
   ~TemporaryFile() {
-    if (entry_->there) unlink(entry_->file.c_str());
+    if (entry_->there) unlink(entry_->path.c_str());
     entry_->there = false;
   }
   TemporaryFile(const TemporaryFile&) = delete;
@@ -80,20 +110,24 @@ class TemporaryFile {
     while (!text.empty()) {
       const ssize_t written = write(file_.number(), text.data(), text.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail(target_, errno);
+      if (written < 0) refuse_to_write(target_, errno);
       text.remove_prefix(static_cast<std::size_t>(written));
     }
   }
 
-  void take_place() {
+  /// All of it is written.
+  void close() {
     struct stat before {};
     if (stat(target_.c_str(), &before) == 0) {
       // Only the administrator may give a file away, and only then is there something to keep.
-      if (fchown(file_.number(), before.st_uid, before.st_gid) != 0 && geteuid() == 0) fail(target_, errno);
-      if (fchmod(file_.number(), before.st_mode & 07777U) != 0) fail(target_, errno);
+      if (fchown(file_.number(), before.st_uid, before.st_gid) != 0 && geteuid() == 0) refuse_to_write(target_, errno);
+      if (fchmod(file_.number(), before.st_mode & 07777U) != 0) refuse_to_write(target_, errno);
     }
     file_.close();
-    if (rename(entry_->file.c_str(), target_.c_str()) != 0) fail(target_, errno);
+  }
+
+  void take_place() {
+    if (rename(entry_->path.c_str(), target_.c_str()) != 0) refuse_to_write(target_, errno);
     entry_->there = false;
     ++finished;
   }
@@ -183,6 +217,11 @@ bool is_listed(const std::string& file) {
   return manifest.names(name) && manifest.lists(name, read_output(file));
 }
 
+void require_writable(const std::string& folder) {
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
+    refuse(fmt::format("in the folder '{}' nothing can be written", folder.empty() ? "." : folder), errno);
+}
+
 /// The file that the output really goes to. InputError if no output may ever replace it.
 std::string checked_target(const std::string& path) {
   std::error_code error;
@@ -195,6 +234,7 @@ std::string checked_target(const std::string& path) {
   const fs::path folder = fs::path(target).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, error))
     throw InputError(fmt::format("there is no folder '{}'", folder.string()), "make it, or name another file");
+  require_writable(folder.string());
   if (!input_at(target).empty())
     throw InputError(fmt::format("'{}' is read by this command, and would be lost", path), "name another file");
   if (fs::exists(status) && access(target.c_str(), W_OK) != 0)
@@ -240,38 +280,87 @@ void write_output(const std::string& path, std::string_view content, Overwrite o
   file.append(content.substr(0, at));
   file.append(header);
   file.append(content.substr(at));
+  file.close();
   file.take_place();
 }
 
+void refuse_to_write(const std::string& path, int error) { refuse(fmt::format("'{}' cannot be written", path), error); }
+
+void make_output_folder(const std::string& folder) {
+  fs::path part;
+  for (const fs::path& step : fs::path(folder)) {
+    part /= step;
+    std::error_code error;
+    if (fs::is_directory(part, error)) continue;
+    HalfWritten* entry = note_half_written(part.string(), true);
+    constexpr mode_t kUsual = 0777;  // Less what the umask of the process takes away.
+    if (mkdir(part.c_str(), kUsual) == 0) continue;
+    const int why = errno;
+    entry->there = false;  // Another process has made it meanwhile, or it cannot be made.
+    if (!fs::is_directory(part, error)) refuse(fmt::format("the folder '{}' cannot be made", folder), why);
+  }
+  if (folder.empty()) refuse("the folder '' cannot be made", ENOENT);
+  require_writable(folder);
+}
+
 void check_listed(const std::string& folder, const std::string& name, Overwrite overwrite) {
+  const FolderLock lock(folder);
   check_output((fs::path(folder) / name).string(), overwrite);
   check_output((fs::path(folder) / kManifest).string(), Overwrite::Ours);
 }
 
-void write_listed(const std::string& folder, std::span<const ListedFile> files, Overwrite overwrite) {
-  const std::string manifest_file = (fs::path(folder) / kManifest).string();
+struct FolderUpdate::Added {
+  std::string name, path, target;
+  std::string hash;
+  TemporaryFile file;
+};
+
+FolderUpdate::FolderUpdate(std::string folder, Overwrite overwrite)
+    : folder_(std::move(folder)), overwrite_(overwrite) {}
+FolderUpdate::~FolderUpdate() = default;
+
+void FolderUpdate::add(const std::string& name, std::string_view content) {
+  const std::string path = (fs::path(folder_) / name).string(), target = checked_target(path);
+  added_.push_back(std::unique_ptr<Added>(new Added{name, path, target, sha256(content), TemporaryFile(target)}));
+  added_.back()->file.append(content);
+  added_.back()->file.close();
+}
+
+void FolderUpdate::commit(std::span<const std::string> stale) {
+  const FolderLock lock(folder_);
+  const std::string manifest_file = (fs::path(folder_) / kManifest).string();
   check_output(manifest_file, Overwrite::Ours);
-  Manifest manifest(folder);
-  std::vector<std::string> targets;
-  for (const ListedFile& file : files) {
-    const std::string path = (fs::path(folder) / file.name).string();
-    std::set<std::string> hashes{sha256(file.content)};
-    targets.push_back(checked_target(path));
-    std::error_code error;
-    if (fs::exists(targets.back(), error)) {
-      const std::string before = read_output(targets.back());
-      const bool listed = manifest.lists(file.name, before);
-      if (overwrite == Overwrite::Ours && !listed && !has_true_header(before)) refuse_foreign(path);
+  Manifest manifest(folder_);
+  std::error_code error;
+  for (const auto& added : added_) {
+    std::set<std::string> hashes{added->hash};
+    if (fs::exists(added->target, error)) {
+      const std::string before = read_output(added->target);
+      const bool listed = manifest.lists(added->name, before);
+      if (overwrite_ == Overwrite::Ours && !listed && !has_true_header(before)) refuse_foreign(added->path);
       if (listed) hashes.insert(sha256(before));
     }
-    manifest.set(file.name, std::move(hashes));
+    manifest.set(added->name, std::move(hashes));
+  }
+  std::vector<std::string> removed;  // The last of the files goes first: where it is, all are.
+  if (!added_.empty()) removed.push_back(added_.back()->target);
+  for (const std::string& name : stale) {
+    const std::string path = (fs::path(folder_) / name).string();
+    const bool is_added = std::any_of(added_.begin(), added_.end(), [&](const auto& a) { return a->name == name; });
+    if (is_added || !fs::exists(fs::symlink_status(path, error))) continue;
+    check_output(path, overwrite_);
+    removed.push_back(path);
   }
   write_output(manifest_file, manifest.text(), Overwrite::Ours);
-  for (std::size_t f = 0; f < files.size(); ++f) {
-    TemporaryFile file(targets[f]);
-    file.append(files[f].content);
-    file.take_place();
-  }
+  for (const std::string& path : removed)
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) refuse_to_write(path, errno);
+  for (const auto& added : added_) added->file.take_place();
+}
+
+void write_listed(const std::string& folder, std::span<const ListedFile> files, Overwrite overwrite) {
+  FolderUpdate update(folder, overwrite);
+  for (const ListedFile& file : files) update.add(file.name, file.content);
+  update.commit();
 }
 
 void write_listed(const std::string& folder, const std::string& name, std::string_view content, Overwrite overwrite) {
@@ -281,7 +370,7 @@ void write_listed(const std::string& folder, const std::string& name, std::strin
 
 void remove_half_written() noexcept {
   for (const HalfWritten* h = half_written; h; h = h->next)
-    if (h->there) unlink(h->file.c_str());
+    if (h->there) h->is_folder ? rmdir(h->path.c_str()) : unlink(h->path.c_str());
 }
 
 int files_written() noexcept { return finished; }

@@ -1,7 +1,11 @@
 #include "sim/experiment/version.hpp"
 
+#include <link.h>
+
+#include <cstring>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include <fmt/core.h>
@@ -11,8 +15,45 @@
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
+namespace {
+
+/// ", build 0c08c2d9..." from the notes of a program; empty where no note of them is a build ID.
+std::string build_id_in(std::string_view notes) {
+  const auto padded = [](std::size_t size) { return (size + 3) / 4 * 4; };
+  ElfW(Nhdr) note;
+  while (notes.size() >= sizeof note) {
+    std::memcpy(&note, notes.data(), sizeof note);
+    const std::size_t begin = sizeof note + padded(note.n_namesz), size = begin + padded(note.n_descsz);
+    if (size > notes.size()) return {};
+    if (note.n_type == NT_GNU_BUILD_ID && notes.substr(sizeof note).starts_with("GNU")) {
+      std::string text = ", build ";
+      for (const char c : notes.substr(begin, note.n_descsz))
+        text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+      return text;
+    }
+    notes.remove_prefix(size);
+  }
+  return {};
+}
+
+}  // namespace
 
 std::string version() { return fmt::format("{} ({})", STAGECRAFT_VERSION, STAGECRAFT_COMMIT); }
+
+std::string build_name() {
+  std::string name = version();
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* out) {  // The first is the program itself.
+        for (int h = 0; h < info->dlpi_phnum; ++h)
+          if (info->dlpi_phdr[h].p_type == PT_NOTE)
+            *static_cast<std::string*>(out) +=
+                build_id_in({reinterpret_cast<const char*>(info->dlpi_addr + info->dlpi_phdr[h].p_vaddr),
+                             static_cast<std::size_t>(info->dlpi_phdr[h].p_memsz)});
+        return 1;
+      },
+      &name);
+  return name;
+}
 
 std::string version_text() {
   std::string text = fmt::format("stagecraft {}\n  build    {}\n", version(), STAGECRAFT_BUILD);

@@ -6,6 +6,8 @@ namespace stagecraft {
 
 /// "0.1.0"
 std::string version();
+/// The version, and what tells apart programs that were built from it in other ways, where the linker has noted that.
+std::string build_name();
 /// What `stagecraft --version` prints: version, and what this build can do.
 std::string version_text();
 

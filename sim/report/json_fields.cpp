@@ -113,7 +113,8 @@ const MapSpec& problem_fields() {
   using namespace config;
   static const MapSpec spec{
       .title = "A finding about an order of operations.",
-      .fields = {text("code").doc("Name of the rule."), number("level").doc("Level of the check."),
+      .fields = {text("file").doc("The file of the order, or the name of the schedule."),
+                 text("code").doc("Name of the rule."), number("level").doc("Level of the check."),
                  number("rank").doc("Rank; -1: none."), number("column").doc("Column; -1: none."),
                  text("op").doc("The operation; may be empty."), text("message").doc("The finding.")}};
   return spec;

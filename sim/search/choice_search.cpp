@@ -10,7 +10,7 @@
 #include "sim/core/random.hpp"
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
-#include "sim/search/parallel_tasks.hpp"
+#include "sim/core/threads.hpp"
 #include "sim/search/trial_json.hpp"
 
 namespace stagecraft {

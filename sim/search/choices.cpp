@@ -11,11 +11,11 @@
 #include "sim/core/sha256.hpp"
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
+#include "sim/core/threads.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/search/choice_search.hpp"
-#include "sim/search/parallel_tasks.hpp"
 #include "sim/search/replay.hpp"
 #include "sim/search/untried.hpp"
 

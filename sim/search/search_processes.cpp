@@ -7,6 +7,7 @@
 
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/threads.hpp"
 
 namespace stagecraft {
 namespace {
@@ -45,13 +46,20 @@ SearchProcesses::SearchProcesses(const std::string& question)
   barrier();
   for (Process& p : processes_) p.heard = SteadyClock::now();
   if (rank_ > 0) send(0, kReady, question);
-  heartbeat_ = std::jthread([this](const std::stop_token& stop) {
-    std::mutex idle;
-    std::condition_variable_any wake;
-    std::unique_lock lock(idle);
-    while (!wake.wait_for(lock, stop, kHeartbeat, [&] { return stop.stop_requested(); }) && !stop.stop_requested())
-      for (int r = rank_ == 0 ? 1 : 0; r < (rank_ == 0 ? size_ : 1); ++r) send(r, kAlive, {});
-  });
+  std::error_code why;
+  heartbeat_ = thread_if_possible([this](const std::stop_token& stop) { beat(stop); }, &why);
+  if (!heartbeat_.joinable())
+    throw BackendError(fmt::format("process {} of {} can start no thread: {}", rank_, size_, why.message()));
+}
+
+void SearchProcesses::beat(const std::stop_token& stop) try {
+  std::mutex idle;
+  std::condition_variable_any wake;
+  std::unique_lock lock(idle);
+  while (!wake.wait_for(lock, stop, kHeartbeat, [&] { return stop.stop_requested(); }) && !stop.stop_requested())
+    for (int r = rank_ == 0 ? 1 : 0; r < (rank_ == 0 ? size_ : 1); ++r) send(r, kAlive, {});
+} catch (const std::exception&) {
+  // MPI has failed, or there is no memory: the others find this process silent.
 }
 
 SearchProcesses::~SearchProcesses() {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -64,6 +65,7 @@ class SearchProcesses {
     SteadyClock::time_point heard = SteadyClock::now();
     bool delivered = false, lost = false;
   };
+  void beat(const std::stop_token&);  ///< Tells the other processes that this one is alive, until it is to stop.
   void send(int rank, char kind, const std::string& text);
   void take_message(int from, const std::string& message, BatchResults* batch);
   bool receive_all(BatchResults* batch);

@@ -216,7 +216,7 @@ SweepEnd run_sweep(const SweepPlan& plan, const SweepOptions& options,
                       });
 
   RemoteWorkerPool pool(worker_options, work);  // Before MPI starts.
-  join_world();
+  join_world(build_name());
   barrier();
   const std::string key = sweep_key(plan, origin);
   if (world().rank > 0) {

@@ -239,8 +239,7 @@ class Attached {
 OpenFile locked(const std::string& file) {
   check_output(file, Overwrite::Anything);  // What is there already is one of ours by now.
   OpenFile lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (lock.number() < 0)
-    throw InputError(fmt::format("'{}' cannot be written: {}", file, std::strerror(errno)), "name another file");
+  if (lock.number() < 0) refuse_to_write(file, errno);
   if (flock(lock.number(), LOCK_EX | LOCK_NB) != 0)
     throw InputError(fmt::format("another process is writing '{}'", file), "wait for it, or name another file");
   return lock;

@@ -40,12 +40,15 @@ Rows::Rows(const TaskShape& shape, std::uint64_t seed) : epochs_(seed, kRows, sh
 const Rows::CachedRow* Rows::cached_row(std::int64_t row) const {
   if (!kept_ || row >= kRows) return nullptr;
   CachedRow& k = kept_[row];
-  std::call_once(k.once, [&] {
-    k.inputs.resize(starts_.back());
-    k.target.resize(target_numbers_);
-    inputs_of(row, k.inputs);
-    target_of(row, k.target);
-  });
+  if (k.is_there.load(std::memory_order_acquire)) return &k;
+  // Not std::call_once: where memory is short, an exception that passes through it may end the process.
+  const std::lock_guard hold(k.lock);
+  if (k.is_there.load(std::memory_order_relaxed)) return &k;
+  k.inputs.resize(starts_.back());
+  k.target.resize(target_numbers_);
+  inputs_of(row, k.inputs);
+  target_of(row, k.target);
+  k.is_there.store(true, std::memory_order_release);
   return &k;
 }
 

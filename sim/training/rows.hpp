@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -44,7 +45,8 @@ class Rows : public Dataset {
 
  private:
   struct CachedRow {
-    std::once_flag once;
+    std::mutex lock;
+    std::atomic<bool> is_there = false;
     std::vector<double> inputs, target;
   };
   std::int64_t row_of(int iteration, std::int64_t sample) const;

@@ -6,6 +6,7 @@ Each run takes valid files, damages one of them (or one of the words on the comm
 separate folder. What has to hold, whatever the input:
 
 - the exit code is 0, 2, 3 or 4: no signal, and no 70, which is a bug;
+- an error of a damaged file names a file of the command;
 - it ends within LIMIT seconds of computing time and 2 GiB;
 - only what the command line names as output is created or changed, and no input is;
 - neither the terminal nor a written text has a raw control character, a mark that reverses the direction of writing,
@@ -42,7 +43,7 @@ title: a name
 model: m.yaml
 cluster: c.yaml
 plan: {planner: balanced, stages: 2, micro_batch_size: 2, replicas: 1}
-run: {schedule: 1f1b, micro_batches: 4, iterations: 2}
+run: {schedule: 1f1b, micro_batches: 4, iterations: 3}
 software: none
 """
 MODEL = """schema: model/1
@@ -69,13 +70,13 @@ KINDS = {
         "run s.yaml -b ideal", "run s.yaml -b fluid --out OUT", "run s.yaml -b simgrid", "run s.yaml -b ideal --format json", "check s.yaml",
         "resolve s.yaml", "show s.yaml", "show s.yaml --what program", "plan s.yaml", "plan s.yaml --format csv", "report s.yaml -b ideal --out OUT",
         "search s.yaml --most 20 --schedules 1f1b,gpipe", "compare s.yaml --schedules 1f1b,gpipe", "compare s.yaml --schedules 1f1b --svg OUT",
-        "export simgrid-xml s.yaml", "export pytorch-csv s.yaml", "export chakra s.yaml --out OUT", "run s.yaml -b cpu --out OUT"]),
+        "export simgrid-xml s.yaml", "export pytorch-csv s.yaml", "export chakra s.yaml --out OUT", "run s.yaml -b cpu --set run.compute=emulated --out OUT"]),
     "sweep": (["w.yaml"], ["sweep w.yaml -b ideal --out OUT", "sweep w.yaml -b ideal --format csv --out OUT", "check w.yaml"]),
     "published": (["p.yaml"], ["reproduce p.yaml", "reproduce p.yaml --format json", "reproduce p.yaml --html OUT"]),
-    "profile": (["profile.yaml"], ["run s.yaml -b ideal --set costs.profile=profile.yaml", "check profile.yaml"]),
+    "profile": (["profile.yaml"], ["run s.yaml -b ideal --set cluster=threads-8 --set profile=profile.yaml", "check profile.yaml"]),
     "schedule": (["o.csv"], ["schedule --file o.csv", "schedule --file o.csv --format json", "import pytorch-csv o.csv --out OUT",
-                             "export pytorch-csv o.csv --comms", "run s.yaml -b ideal --set run.schedule={csv:o.csv}"]),
-    "onnx": (["net.onnx"], ["import onnx net.onnx", "import onnx net.onnx --out OUT", "run s.yaml -b ideal --set model={onnx:net.onnx}"]),
+                             "export pytorch-csv o.csv --comms", 'run s.yaml -b ideal --set run.micro_batches=2 --set run.schedule={"csv":"o.csv"}']),
+    "onnx": (["net.onnx"], ["import onnx net.onnx", "import onnx net.onnx --out OUT", "import onnx net.onnx --keep-all --batch 4"]),
     "pipedream": (["graph.txt"], ["import pipedream-graph graph.txt", "import pipedream-graph graph.txt --out OUT"]),
     "frameworks": (["train.sh", "job.toml", "ds.json", "zero.json", "uneven.sh", "llama.json", "gpt_oss.json"],
                    ["import megatron train.sh --cluster two-node-mixed", "import torchtitan job.toml --cluster two-node-mixed --devices 16 --out OUT",
@@ -83,11 +84,17 @@ KINDS = {
                     "import deepspeed zero.json --cluster two-node-mixed --model-name gpt2-small",
                     "import megatron uneven.sh --cluster two-node-mixed --devices 16", "import huggingface llama.json",
                     "import huggingface gpt_oss.json --out OUT"]),
-    "traces": (["kineto.json", "trace.json"], ["import kineto kineto.json --layer Block", "import kineto kineto.json", "import trace trace.json --out OUT"]),
+    "traces": (["kineto.json", "trace.json"], ["import kineto kineto.json --layer Block", "import kineto kineto.json --overlap", "import trace trace.json --out OUT"]),
+    "calibration": (["nccl.txt", "runs.csv", "curves.yaml"], [
+        "calibrate nccl.txt --collective all_gather", "calibrate nccl.txt --collective all_reduce --out OUT", "calibrate runs.csv --device h100-sxm", "calibrate runs.csv --device h100-sxm --fit share",
+        "calibrate runs.csv --device h100-sxm --fit share,launch --out OUT", "check curves.yaml"]),
+    "timing": (["times.json"], ["import megatron-timing times.json", "import megatron-timing times.json --samples 4 --out OUT"]),
+    "nsight": (["run.sqlite"], ["import nsight run.sqlite --layer layer", "import nsight run.sqlite --overlap --out OUT"]),
+    "dnn": (["dnn.json"], ["import dnn-partitioning dnn.json", "import dnn-partitioning dnn.json --out OUT"]),
     "piper": (["piper.json"], ["import piper piper.json", "import piper piper.json --out OUT"]),
-    "pipeedge": (["models.yml", "device_types.yml", "devices.yml"], ["import pipeedge models.yml device_types.yml devices.yml --out OUT"]),
-    "platform": (["p.xml"], ["import simgrid-xml p.xml", "import simgrid-xml p.xml --set memory=1GiB --out OUT",
-                             "check s.yaml --set cluster={simgrid_xml:p.xml,memory:1GiB}"]),
+    "pipeedge": (["models.yml", "device_types.yml", "devices.yml"], ["import pipeedge models.yml device_types.yml devices.yml --model toy --out OUT"]),
+    "platform": (["p.xml"], ["import simgrid-xml p.xml --set memory=1GiB", "import simgrid-xml p.xml --set memory=1GiB --out OUT",
+                             'check s.yaml --set cluster={"generator":"simgrid_xml","simgrid_xml":"p.xml","memory":"1GiB"}']),
     "results": (["kept/results.json", "kept/spans.csv", "kept/memory.csv", "kept/scenario.yaml"],
                 ["report kept --out OUT", "compare kept kept", "compare kept kept --format csv"]),
     "database": (["d.db"], ["report d.db --out OUT", "sweep-merge d.db --into OUT", "sweep-merge d.db --into OUT --format csv"]),
@@ -109,7 +116,9 @@ def make_seeds():
     folder = place / "valid"
     (folder / "kept").mkdir(parents=True)
     texts = {"s.yaml": SCENARIO, "m.yaml": MODEL, "c.yaml": CLUSTER, "w.yaml": SWEEP, "p.yaml": PUBLISHED, "profile.yaml": PROFILE, "graph.txt": seeds.GRAPH[0],
-             "piper.json": seeds.PIPER[0], "o.csv": seeds.SCHEDULES[0], "p.xml": seeds.PLATFORM[0]}
+             "piper.json": seeds.PIPER[0], "o.csv": seeds.SCHEDULES[0], "p.xml": seeds.PLATFORM[0],
+             "nccl.txt": seeds.NCCL_TESTS[0] + seeds.NCCL_TESTS[0].splitlines()[-1].replace("1024 ", "65536"), "runs.csv": seeds.RUNS[0], "curves.yaml": seeds.COLLECTIVES[0],
+             "times.json": seeds.MEGATRON_TIMING[0], "dnn.json": seeds.DNN_PARTITIONING[0]}
     texts |= dict(zip(KINDS["frameworks"][0] + KINDS["traces"][0], seeds.FRAMEWORKS + seeds.TRACES))
     for name, text in zip(KINDS["pipeedge"][0], seeds.PIPEEDGE[0].split("%%%\n")):
         texts[name] = text
@@ -117,6 +126,7 @@ def make_seeds():
         (folder / name).write_text(text)
     (folder / "net.onnx").write_bytes(onnx_files.mlp())
     (folder / "d.db").write_bytes(seeds.results(binary))
+    (folder / "run.sqlite").write_bytes(seeds.nsight())
     made = subprocess.run([binary, "run", "s.yaml", "-b", "ideal", "--out", "made"], cwd=folder, env=ENVIRONMENT, capture_output=True, check=False)
     assert made.returncode == 0, made.stderr.decode()
     for name in KINDS["results"][0]:
@@ -210,14 +220,16 @@ def one(number):
         (work / name).parent.mkdir(exist_ok=True)
         (work / name).write_bytes(data)
     words = [word.replace("OUT", "out") if word == "OUT" else word for word in draw.choice(commands).split(" ")]
-    if draw.random() < 0.85:
+    damages_file = draw.random() < 0.85
+    if damages_file:
         name = draw.choice(files)
         (work / name).write_bytes(damaged(draw, name, VALID[name]))
     else:
         k = draw.randrange(1, len(words))
         if words[k - 1] not in ("--out", "--into", "--svg", "--html"):  # Where the output goes is not ours to choose.
             words[k] = words[k][:draw.randrange(len(words[k]) + 1)] + draw.choice(WORDS).replace("\x00", "")
-    if draw.random() < 0.15 and words[0] in ("run", "check", "resolve", "plan"):
+    sets_text = draw.random() < 0.15 and words[0] in ("run", "check", "resolve", "plan")
+    if sets_text:
         words += ["--set", draw.choice(("title", "run.micro_batches", "run.schedule", "plan.stages", "model", "cluster")) + "=" + draw.choice(WORDS).replace("\x00", "")]
     before = snapshot(folder)
     wrong = []
@@ -237,6 +249,10 @@ def one(number):
         wrong.append(f"exit code {done.returncode}: {done.stderr[-300:]!r}")
     if done.returncode != 0 and not done.stderr.strip() and not done.stdout.strip():
         wrong.append(f"exit code {done.returncode} without a word")
+    of_file = damages_file and not sets_text  # That text is a place of its own.
+    said = (done.stderr + done.stdout).decode(errors="replace")
+    if of_file and done.returncode == 2 and not any(name in said for file in VALID for name in (file, file.split("/")[0])):
+        wrong.append(f"the error names no file: {done.stderr[:300]!r}")
     csv = "csv" in words
     for stream, data in (("stdout", done.stdout), ("stderr", done.stderr)):
         if why := odd_text(data, csv and stream == "stdout"):

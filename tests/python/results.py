@@ -164,6 +164,21 @@ class Errors(unittest.TestCase):
         self.assertIs(_process.server._process, process)
         self.assertIn("<svg", run.svg())
 
+    def test_a_name_that_is_not_text_is_an_input_error_and_earlier_results_stay(self):
+        run = sc.run(SCENARIO, backend="ideal")
+        process = _process.server._process
+        name = os.fsdecode(b"/tmp/\xff.yaml")
+        for call in (lambda: sc.check(name), lambda: sc.run(name), lambda: sc.load(SCENARIO, sets={"title": "a\ud800b"}), lambda: sc.explain("\udcff"),
+                     lambda: sc.sweep(SCENARIO, out=name), lambda: sc.schedule(name, ranks=1, micro_batches=1), lambda: sc.load({"title": "\udcff"})):
+            with self.assertRaises(sc.InputError) as caught:
+                call()
+            self.assertTrue(str(caught.exception))
+        with self.assertRaisesRegex(sc.InputError, "lone surrogate.*rename the file"):
+            sc.check(name)
+        self.assertIs(_process.server._process, process)
+        self.assertIn("<svg", run.svg())
+        self.assertEqual(sc.load(SCENARIO, sets={"title": "'é\U0001F600'"}).title, "é\U0001F600")
+
 
 class Behavior(unittest.TestCase):
     def test_an_interrupt_stops_a_search_at_once(self):

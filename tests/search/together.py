@@ -88,7 +88,7 @@ def interrupted():
         answer, said = program.communicate(timeout=HUNG)
         check(program.returncode != 0 and '"choices"' in answer, f"{what.name}: the best so far is printed", said)
         if process == 0:  # Else mpirun may end before it passes that on.
-            may_say = ("the same command resumes the search", "interrupted after the search was complete")
+            may_say = ("the same command resumes the search", "after the search was complete")
             check(any(text in said for text in may_say), f"{what.name}: it is said", said)
         code, answer, said = run(command)
         check((code, answer) == (0, alone), f"{what.name}: resumed it is the answer of one", said)

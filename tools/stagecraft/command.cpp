@@ -16,6 +16,7 @@
 #include "sim/core/json.hpp"
 #include "sim/search/replay.hpp"
 #include "tools/stagecraft/progress.hpp"
+#include "tools/stagecraft/standard_streams.hpp"
 
 namespace stagecraft {
 namespace {
@@ -93,7 +94,7 @@ void print_with(std::string_view text, const std::vector<std::string_view>& sequ
 
 void print_error_text(std::string_view text) {
   hide_progress();
-  fmt::print(stderr, "{}", printable_lines(text));
+  write_error(printable_lines(text));
 }
 
 void flush() {
@@ -102,11 +103,7 @@ void flush() {
 }
 
 void make_folder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw InputError(fmt::format("--out: the folder '{}' cannot be made: {}", folder, error.message()));
-  if (access(folder.c_str(), W_OK | X_OK) != 0)
-    throw BackendError(fmt::format("--out: in '{}' nothing can be written: {}", folder, std::strerror(errno)));
+  naming("out", [&] { make_output_folder(folder); });
 }
 
 void make_folder(const Arguments& a, const std::vector<std::string>& files) {

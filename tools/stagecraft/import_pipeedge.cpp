@@ -173,11 +173,12 @@ int import_pipeedge(const Arguments& a) {
   warn_of_lost(profiles, hosts);
   const std::string folder = a.text("out");
   make_folder(a, {"model.yaml", "cluster.yaml", "scenario.yaml", "schedule.yml"});
-  const Overwrite overwrite = overwrite_of(a);
-  write_listed(folder, "model.yaml", model_yaml(hosts), overwrite);
-  write_listed(folder, "cluster.yaml", cluster_yaml(hosts, medium), overwrite);
-  write_listed(folder, "scenario.yaml", scenario_yaml(hosts, problem, medium), overwrite);
-  write_listed(folder, "schedule.yml", pipeedge::to_schedule(result->chain, profiles), overwrite);
+  FolderUpdate update(folder, overwrite_of(a));
+  update.add("model.yaml", model_yaml(hosts));
+  update.add("cluster.yaml", cluster_yaml(hosts, medium));
+  update.add("scenario.yaml", scenario_yaml(hosts, problem, medium));
+  update.add("schedule.yml", pipeedge::to_schedule(result->chain, profiles));
+  update.commit();
   print(summary(problem, *result));
   print(fmt::format("wrote {0}/scenario.yaml with its model.yaml and cluster.yaml, and {0}/schedule.yml\n", folder));
   return 0;

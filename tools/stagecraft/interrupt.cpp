@@ -40,12 +40,16 @@ const char* what_was_kept() {
 void end(int signal) {
   if (getpid() == owner) {  // A child that was forked a moment ago has this handler too.
     remove_half_written();
-    say({terminal ? "\r\033[K" : "", "interrupted; ", what_was_kept(), "\n"});
+    say({terminal ? "\r\033[K" : "", signal_word(signal), "; ", what_was_kept(), "\n"});
   }
   raise(signal);
 }
 
 }  // namespace
+
+const char* signal_word(int signal) {
+  return signal == SIGTERM ? "terminated" : signal == SIGHUP ? "hung up" : "interrupted";
+}
 
 void end_on_interrupt() {
   owner = getpid();
@@ -54,8 +58,10 @@ void end_on_interrupt() {
   }, ours{};
   ours.sa_handler = end;
   ours.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
-  sigaction(SIGINT, nullptr, &before);
-  if (before.sa_handler != SIG_IGN) sigaction(SIGINT, &ours, nullptr);
+  for (const int signal : kEndingSignals) {
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(signal, &ours, nullptr);
+  }
 }
 
 void on_interrupt_say(const std::string& text) {

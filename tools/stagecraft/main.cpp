@@ -12,6 +12,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/host.hpp"
+#include "sim/core/output.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/version.hpp"
@@ -19,6 +20,7 @@
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
 #include "tools/stagecraft/progress.hpp"
+#include "tools/stagecraft/standard_streams.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
 namespace {
@@ -238,7 +240,7 @@ int run(int argc, char** argv) {
       if (a.flags.front() != '-')  // What it is about is an input, also before it is read.
         for (const std::string& word : arguments[i].list(key_of(a.flags))) note_input(word);
     const bool shared = launched().size > 1 && command.shared && command.shared(arguments[i]);
-    if (shared && !command.joins) join_world();
+    if (shared && !command.joins) join_world(build_name());
     if (!shared && launched().rank > 0) return 0;
     std::optional<Progress> progress;
     if (launched().rank == 0) progress.emplace(arguments[i].flag("quiet"));
@@ -268,17 +270,30 @@ Ending attempt(int argc, char** argv) try {
                   "\nplease report it with the output of stagecraft --version"};
 }
 
+/// finish_all(), whose messages take memory too.
+Ending finish(const Ending& ending) try { return finish_all(ending); } catch (const std::exception& e) {
+  return ending.code ? ending : Ending{4, std::string("failed: ") + e.what()};
+}
+
+void say(const Ending& ending) try {
+  if (ending.code != 0 && !ending.text.empty())
+    print_error("{}{}", ending.text, ending.text.back() == '\n' ? "" : "\n");
+} catch (const std::bad_alloc&) {
+  write_error("this machine has not enough memory to say what is wrong\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
   keep_freed_memory();
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);  // A file that may not grow is then refused with a reason.
   if (launched().size == 1) end_on_interrupt();
-  const Ending ending = finish_all(attempt(argc, argv));
+  const Ending ending = finish(attempt(argc, argv));
   std::fflush(stdout);
-  if (ending.code != 0 && !ending.text.empty())
-    print_error("{}{}", ending.text, ending.text.back() == '\n' ? "" : "\n");
+  if (ending.code != 0) remove_half_written();  // A folder that was made for results and has none.
+  say(ending);
   leave_world(ending.code);
   return ending.code;
 }

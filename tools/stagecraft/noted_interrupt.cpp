@@ -3,13 +3,13 @@
 namespace stagecraft {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
+volatile std::sig_atomic_t interrupted = 0;  // The signal that came; 0: none.
 
-void note(int) { interrupted = 1; }
+void note(int signal) { interrupted = signal; }
 
 }  // namespace
 
-NotedInterrupt::NotedInterrupt(std::vector<int> signals) {
+NotedInterrupt::NotedInterrupt(const std::vector<int>& signals) {
   interrupted = 0;
   for (const int signal : signals) {
     struct sigaction before {
@@ -27,5 +27,11 @@ NotedInterrupt::~NotedInterrupt() {
 }
 
 bool NotedInterrupt::came() { return interrupted != 0; }
+const char* NotedInterrupt::word() { return signal_word(interrupted); }
+
+int NotedInterrupt::exit_code() {
+  constexpr int kBySignal = 128;  // A shell adds it to the number of the signal.
+  return kBySignal + (came() ? interrupted : SIGINT);
+}
 
 }  // namespace stagecraft

@@ -6,12 +6,12 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <system_error>
-
-#include <fmt/core.h>
+#include <new>
 
 #include "sim/core/activity.hpp"
 #include "sim/core/text.hpp"
+#include "sim/core/threads.hpp"
+#include "tools/stagecraft/standard_streams.hpp"
 
 namespace stagecraft {
 namespace {
@@ -32,26 +32,21 @@ std::string cut_to_terminal(const std::string& text) {
 }
 
 void show(const std::string& text, bool on_terminal) {
-  if (!on_terminal) return fmt::print(stderr, "{}\n", printable(text));
+  if (!on_terminal) return write_error(printable(text) + "\n");
   if (text.empty()) return hide_progress();
   is_shown = true;
-  fmt::print(stderr, "\r\033[K{}", cut_to_terminal(printable(text)));
-  std::fflush(stderr);
+  write_error("\r\033[K" + cut_to_terminal(printable(text)));
 }
 
 }  // namespace
 
 void hide_progress() {
-  if (is_shown.exchange(false)) fmt::print(stderr, "\r\033[K");
+  if (is_shown.exchange(false)) write_error("\r\033[K");
 }
 
 Progress::Progress(bool quiet) : terminal_(isatty(STDERR_FILENO) != 0) {
   if (quiet || std::getenv("STAGECRAFT_QUIET") != nullptr) return;
-  try {
-    thread_ = std::thread([this] { watch(); });
-  } catch (const std::system_error&) {
-    // No thread can be started; the command works without its progress.
-  }
+  thread_ = thread_if_possible([this] { watch(); });  // Else the command works without its progress.
 }
 
 Progress::~Progress() {
@@ -64,12 +59,14 @@ Progress::~Progress() {
   hide_progress();
 }
 
-void Progress::watch() {
+void Progress::watch() try {
   std::unique_lock lock(mutex_);
   const auto next_after = terminal_ ? kNextOnTerminal : kNextElsewhere;
   for (auto next = begin_ + kFirst; !ended_condition_.wait_until(lock, next, [&] { return ended_; });
        next += next_after)
     if (const std::string text = progress_text(current_activities()); terminal_ || !text.empty()) show(text, terminal_);
+} catch (const std::bad_alloc&) {
+  // The command works without its progress.
 }
 
 }  // namespace stagecraft

@@ -25,7 +25,7 @@ class Progress {
   std::mutex mutex_;
   std::condition_variable ended_condition_;
   bool ended_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 /// Removes the line of progress from the terminal, so that other text can be printed.

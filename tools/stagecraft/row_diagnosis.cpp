@@ -4,8 +4,8 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/stop_point.hpp"
+#include "sim/core/threads.hpp"
 #include "sim/experiment/run.hpp"
-#include "sim/search/parallel_tasks.hpp"
 
 namespace stagecraft {
 

@@ -18,38 +18,27 @@
 namespace stagecraft {
 namespace {
 
-/// What a run may write. results.json is the first to be removed and the last to be written: where it is, all of a run
-/// is.
-constexpr const char* kFiles[] = {"results.json", "scenario.yaml", "spans.csv",   "memory.csv",
-                                  "trace.json",   "timeline.svg",  "report.html", "losses.csv"};
-
-bool exists(const std::string& file) {
-  std::error_code error;
-  return std::filesystem::exists(std::filesystem::symlink_status(file, error));
-}
-
-void remove_file(const std::string& file) {
-  std::error_code error;
-  std::filesystem::remove(file, error);
-  if (error) throw BackendError(fmt::format("'{}' cannot be removed: {}", file, error.message()));
-}
+/// What a run may write. results.json takes its place last: where it is, all of a run is.
+const std::string kFiles[] = {"results.json", "scenario.yaml", "spans.csv",   "memory.csv",
+                              "trace.json",   "timeline.svg",  "report.html", "losses.csv"};
 
 }  // namespace
 
 void make_run_folder(const std::string& folder, Overwrite overwrite) {
   make_folder(folder);
-  for (const char* name : kFiles) check_listed(folder, name, overwrite);
+  for (const std::string& name : kFiles) check_listed(folder, name, overwrite);
 }
 
 void write_run(const std::string& folder, const std::vector<RunFile>& files, Overwrite overwrite) {
   make_run_folder(folder, overwrite);
-  std::vector<std::string> before;
-  for (const char* name : kFiles)
-    if (exists(folder + "/" + name)) before.push_back(folder + "/" + name);
+  std::error_code error;
+  const bool has_run = std::filesystem::exists(folder + "/results.json", error);
+  if (has_run) on_interrupt_say(fmt::format("'{}' has the run before", folder));
+  FolderUpdate update(folder, overwrite);
+  for (const RunFile& file : files) update.add(file.name, file.text());
   on_interrupt_say(fmt::format("{}'{}' has a whole run only if it has a results.json",
-                               before.empty() ? "" : "the run before was being replaced: ", folder));
-  for (const std::string& file : before) remove_file(file);
-  for (const RunFile& file : files) write_listed(folder, file.name, file.text(), overwrite);
+                               has_run ? "the run before was being replaced: " : "", folder));
+  update.commit(kFiles);
   on_interrupt_say(fmt::format("the run in '{}' is whole", folder));
 }
 

@@ -20,7 +20,7 @@ struct RunFile {
 /// Before anything runs: makes the folder of `run --out`. InputError where check_output() refuses a file of a run.
 void make_run_folder(const std::string& folder, Overwrite);
 
-/// Removes the files that a run may write there, and nothing else, then writes `files`; the last is results.json.
+/// Puts `files` in the place of those that an earlier run wrote there, all together; the last is results.json.
 void write_run(const std::string& folder, const std::vector<RunFile>& files, Overwrite);
 
 /// Adds the interval of predicted times to a report, unless the run was measured.

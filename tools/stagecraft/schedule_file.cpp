@@ -127,9 +127,9 @@ void refuse_idle(const Arguments& a, const CsvFile& order, const FileCheckOption
 
 namespace {
 
-Json problem_json(const ScheduleProblem& p) {
-  return JsonObject{{"code", p.code},     {"level", p.level}, {"rank", p.rank},
-                    {"column", p.column}, {"op", p.op},       {"message", p.message}};
+Json problem_json(const ScheduleProblem& p, const std::string& file) {
+  return JsonObject{{"file", file},       {"code", p.code}, {"level", p.level},    {"rank", p.rank},
+                    {"column", p.column}, {"op", p.op},     {"message", p.message}};
 }
 
 /// The order of the file without a drain at its end, with an update after every `update_every` backwards of a stage.
@@ -205,12 +205,12 @@ void throw_if_bad(const CheckedFile& f, const std::string& file) {
   throw_if_any(f.problems, file);
 }
 
-std::string with_findings(const std::string& report, const CheckedFile& f) {
+std::string with_findings(const std::string& report, const CheckedFile& f, const std::string& file) {
   Json json = Json::parse(report).value();
   JsonArray problems, warnings;
-  for (const CellProblem& p : f.cells) problems.push_back(problem_json(p.problem));
-  for (const ScheduleProblem& p : f.problems) problems.push_back(problem_json(p));
-  for (const ScheduleProblem& p : f.warnings) warnings.push_back(problem_json(p));
+  for (const CellProblem& p : f.cells) problems.push_back(problem_json(p.problem, file));
+  for (const ScheduleProblem& p : f.problems) problems.push_back(problem_json(p, file));
+  for (const ScheduleProblem& p : f.warnings) warnings.push_back(problem_json(p, file));
   json["problems"] = std::move(problems);
   json["warnings"] = std::move(warnings);
   return json.dump(2);

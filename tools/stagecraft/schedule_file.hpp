@@ -29,9 +29,9 @@ CheckedFile checked_order(const Arguments&, const std::string& text, const std::
 CheckedFile checked_file(const Arguments&);
 /// Throws InputError or Infeasible if the file has errors.
 void throw_if_bad(const CheckedFile&, const std::string& file);
-/// The JSON text `report` with two more members, `problems` and `warnings`, whose entries have code, level, rank,
-/// column, op and message.
-std::string with_findings(const std::string& report, const CheckedFile&);
+/// The JSON text `report` with two more members, `problems` and `warnings`, whose entries have file, code, level,
+/// rank, column, op and message.
+std::string with_findings(const std::string& report, const CheckedFile&, const std::string& file);
 /// 0, 2 or 3.
 int exit_code(const CheckedFile&);
 

@@ -136,8 +136,9 @@ Timeline run_together(const Program& program, const real::DevicePlacement& place
     perform_together(state, options.timeout, perform);
     return times_of(program, placement, state);
   };
-  return outcome(program, real::run_together(program, placement, run_local, [&] { return report_of(state); }), state,
-                 timed);
+  return outcome(program,
+                 real::run_together(program, placement, options.timeout, run_local, [&] { return report_of(state); }),
+                 state, timed);
 }
 
 }  // namespace stagecraft::cuda

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <csignal>
 #include <string>
 
@@ -19,10 +20,28 @@ Standing standing();
 void part(bool whole = true);
 
 /// Waits for the endings of all processes and returns their sum: with all texts on the first process, without text on
-/// the others. After a failure it waits only a few seconds; a process that is not heard speaks for itself.
-Ending meet(const Ending& ending);
-/// Meets with success in this process; FailedElsewhere when another process has failed.
-void meet();
+/// the others. After a failure it waits only a few seconds; a process that is not heard speaks for itself. Without one
+/// it waits for `patience`, on the others twice as long, so that the first says who is silent.
+Ending meet(const Ending& ending, std::chrono::duration<double> patience);
+/// Meets with success in this process; FailedElsewhere when another process has failed, BackendError when one is
+/// silent.
+void meet(std::chrono::duration<double> patience);
+/// How long this process waits for others that do what it has done itself: half a minute, and ten times as long as it
+/// took from the start.
+std::chrono::duration<double> patience_for_equals();
+
+/// BackendError where another process is another build of this program, FailedElsewhere where that is said elsewhere.
+void require_same_build(const std::string& build);
+
+/// While it lives, a process whose others do not come ends with a reason: MPI itself waits for them without limit, as
+/// when one of them has too little memory to start.
+class JoinAlarm {
+ public:
+  JoinAlarm();
+  ~JoinAlarm();
+  JoinAlarm(const JoinAlarm&) = delete;
+  JoinAlarm& operator=(const JoinAlarm&) = delete;
+};
 
 /// While it lives, SIGTERM is only noted: mpirun sends it when another process has died, a moment before SIGKILL.
 class StopSignal {

@@ -1,4 +1,9 @@
 #include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include <fmt/core.h>
 
 #include "backends/real/byte_text.hpp"
 #include "backends/real/clocks.hpp"
@@ -14,34 +19,89 @@ namespace stagecraft::real {
 namespace {
 
 constexpr int kClockRounds = 32;
+constexpr int kClockTag = 2;  // An ending, which has tag 0, is never taken for a clock.
 
-void answer(int process) {
-  send_text(process, "your turn");
-  for (int round = 0; round < kClockRounds; ++round) {
-    check(MPI_Recv(nullptr, 0, MPI_BYTE, process, 0, wires().words, MPI_STATUS_IGNORE));
-    const double now = steady_seconds();
-    check(MPI_Send(&now, 1, MPI_DOUBLE, process, 0, wires().words));
+using Patience = std::chrono::duration<double>;
+
+[[noreturn]] void refuse_silence(int process, Patience patience) {
+  throw BackendError(
+      fmt::format("process {} of {} has not answered for {:.3g} s", process, world().size, patience.count()));
+}
+
+/// What all processes do at the same time, after they have met, ends soon unless one of them is lost or stopped.
+Deadline deadline_after(Patience patience) {
+  using Clock = std::chrono::steady_clock;
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
+}
+
+/// Text from a process that has met this one.
+std::string expect_text(int process, Patience patience) {
+  std::optional<std::string> text = receive_text(process, deadline_after(patience));
+  if (!text) refuse_silence(process, patience);
+  return std::move(*text);
+}
+
+/// Waits without a pause: the time of an answer is what is measured.
+void wait_for_clock(MPI_Request& request, int process, Patience patience) {
+  const double begin = steady_seconds();
+  int done = 0;
+  while (true) {
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+    if (done) return;
+    int has_failed = 0;  // Instead of asking it tells how it ends.
+    if (world().rank == 0) check(MPI_Iprobe(process, 0, wires().words, &has_failed, MPI_STATUS_IGNORE));
+    if (!has_failed && steady_seconds() - begin < patience.count()) {
+      std::this_thread::yield();
+      continue;
+    }
+    MPI_Cancel(&request);
+    MPI_Request_free(&request);
+    if (has_failed) throw FailedElsewhere();
+    refuse_silence(process, patience);
   }
 }
 
-ClockReading ask() {
-  receive_text(0);
+void send_clock(int process) {
+  const double now = steady_seconds();
+  check(MPI_Send(&now, 1, MPI_DOUBLE, process, kClockTag, wires().words));
+}
+
+double receive_clock(Patience patience) {
+  double there = 0;
+  MPI_Request request;
+  check(MPI_Irecv(&there, 1, MPI_DOUBLE, 0, kClockTag, wires().words, &request));
+  wait_for_clock(request, 0, patience);
+  return there;
+}
+
+void answer(int process, Patience patience) {
+  send_clock(process);  // It is the turn of this process.
+  for (int round = 0; round < kClockRounds; ++round) {
+    MPI_Request request;
+    check(MPI_Irecv(nullptr, 0, MPI_BYTE, process, kClockTag, wires().words, &request));
+    wait_for_clock(request, process, patience);
+    send_clock(process);
+  }
+}
+
+ClockReading ask(Patience patience) {
+  receive_clock(patience);
   ClockReading best;
   for (int round = 0; round < kClockRounds; ++round) {
-    double there = 0;
     const double asked = steady_seconds();
-    check(MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, wires().words));
-    check(MPI_Recv(&there, 1, MPI_DOUBLE, 0, 0, wires().words, MPI_STATUS_IGNORE));
+    check(MPI_Send(nullptr, 0, MPI_BYTE, 0, kClockTag, wires().words));
+    const double there = receive_clock(patience);
     const ClockReading reading = clock_reading(asked, there, steady_seconds());
     if (round == 0 || reading.uncertainty < best.uncertainty) best = reading;
   }
   return best;
 }
 
-/// All processes read at the same time. Of many questions the one that was answered fastest counts.
-ClockReading read_clock() {
-  if (world().rank > 0) return ask();
-  for (int process = 1; process < world().size; ++process) answer(process);
+/// All processes read at the same time. Of many questions the one that was answered fastest counts. The others have
+/// more patience, so that the first says who is silent.
+ClockReading read_clock(Patience patience) {
+  if (world().rank > 0) return ask(2 * patience);
+  for (int process = 1; process < world().size; ++process) answer(process, patience);
   return {};
 }
 
@@ -65,12 +125,22 @@ std::uint64_t fingerprint(const Program& p) {
   return hash;
 }
 
-void require_same_program(const Program& program) {
-  const std::uint64_t local = fingerprint(program);
-  std::vector<std::uint64_t> fingerprints(world().size);
-  check(MPI_Allgather(&local, 1, MPI_UINT64_T, fingerprints.data(), 1, MPI_UINT64_T, wires().words));
-  if (std::count(fingerprints.begin(), fingerprints.end(), fingerprints.front()) != world().size)
-    throw BackendError("the processes have read different scenarios, or are different versions of this program");
+void require_same_program(const Program& program, Patience patience) {
+  struct Exchange {
+    std::uint64_t local = 0;
+    std::vector<std::uint64_t> all;
+  };
+  const auto prints = std::make_shared<Exchange>();
+  prints->local = fingerprint(program);
+  prints->all.resize(world().size);
+  MPI_Request request;
+  check(MPI_Iallgather(&prints->local, 1, MPI_UINT64_T, prints->all.data(), 1, MPI_UINT64_T, wires().words, &request));
+  if (!wait(request, deadline_after(patience))) {
+    leave_behind(prints);  // MPI may still write to it.
+    throw BackendError(fmt::format("another process has not answered for {:.3g} s", patience.count()));
+  }
+  if (std::count(prints->all.begin(), prints->all.end(), prints->all.front()) != world().size)
+    throw BackendError("the processes have read different scenarios");
 }
 
 struct Clocks {
@@ -138,23 +208,24 @@ void start_together(const Program& p, const DevicePlacement& placement, Times& t
 
 }  // namespace
 
-Joint run_together(const Program& program, const DevicePlacement& placement, const std::function<Times()>& run,
-                   const std::function<std::string()>& report) {
-  meet();
-  require_same_program(program);
+Joint run_together(const Program& program, const DevicePlacement& placement, double timeout,
+                   const std::function<Times()>& run, const std::function<std::string()>& report) {
+  const Patience patience(timeout);
+  meet(patience_for_equals());
+  require_same_program(program, patience);
   Clocks clocks;
-  clocks.before = read_clock();
+  clocks.before = read_clock(patience);
   const Times times = run();
-  clocks.after = read_clock();
+  clocks.after = read_clock(patience);
   const std::string text = times_message(program, placement, times, clocks, report());
-  meet();
+  meet(patience);
   if (world().rank > 0) {
-    send_text(0, text);
+    if (!send_text(0, text, deadline_after(2 * patience))) refuse_silence(0, 2 * patience);
     part();
     return {};
   }
   std::vector<std::string> texts{text};
-  for (int r = 1; r < world().size; ++r) texts.push_back(receive_text(r).value());
+  for (int r = 1; r < world().size; ++r) texts.push_back(expect_text(r, patience));
   part();
   Joint joint = put_together(program, placement, texts);
   start_together(program, placement, joint.times);
@@ -174,7 +245,7 @@ Joint run_program_together(const Program& program, const DevicePlacement& placem
     transport.finish();
     return times;
   };
-  return run_together(program, placement, run, report);
+  return run_together(program, placement, options.timeout, run, report);
 }
 
 namespace {
@@ -184,10 +255,11 @@ std::vector<char> bytes_of(const std::string& text) { return {text.begin(), text
 }  // namespace
 
 std::vector<std::string> exchange(const std::string& local) {
-  meet();
+  const Patience patience = patience_for_equals();
+  meet(patience);
   if (world().rank > 0) {
-    send_text(0, local);
-    const std::string joined = receive_text(0).value();
+    if (!send_text(0, local, deadline_after(2 * patience))) refuse_silence(0, 2 * patience);
+    const std::string joined = expect_text(0, 2 * patience);
     ByteReader in(joined);
     std::vector<std::string> texts;
     for (int r = 0; r < world().size; ++r) {
@@ -197,11 +269,12 @@ std::vector<std::string> exchange(const std::string& local) {
     return texts;
   }
   std::vector<std::string> texts{local};
-  for (int r = 1; r < world().size; ++r) texts.push_back(receive_text(r).value());
+  for (int r = 1; r < world().size; ++r) texts.push_back(expect_text(r, patience));
   ByteWriter out;
   for (const std::string& text : texts) out.put(bytes_of(text));
   const std::string joined = out.take();
-  for (int r = 1; r < world().size; ++r) send_text(r, joined);
+  for (int r = 1; r < world().size; ++r)
+    if (!send_text(r, joined, deadline_after(patience))) refuse_silence(r, patience);
   return texts;
 }
 

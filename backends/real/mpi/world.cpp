@@ -14,7 +14,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::chrono::seconds kLastGoodbye{2}, kLost{8};
+constexpr std::chrono::seconds kLastGoodbye{2}, kLost{8}, kSlow{30};
 
 World together;
 real::Wires open;
@@ -24,8 +24,9 @@ real::Wires open;
 World world() { return together; }
 const real::Wires& real::wires() { return open; }
 
-void join_world() {
+void join_world(const std::string& build) {
   if (launched().size == 1 || together.size > 1) return;
+  const real::JoinAlarm alarm;
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // An MPI that knows GPUs may start their driver, which reads it.
   int level = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
@@ -40,6 +41,7 @@ void join_world() {
                     launched().size, joined.size, mpi_version()));
   if (joined.size > 1) open = real::open_wires();
   together = joined;
+  if (joined.size > 1) real::require_same_build(build);
 }
 
 Ending finish_all(const Ending& ending) {
@@ -47,13 +49,14 @@ Ending finish_all(const Ending& ending) {
   const auto standing = real::standing();
   if (real::stop_requested_by_launcher() || standing == real::Standing::Parted || standing == real::Standing::Bereft)
     return ending;
-  return real::meet(ending);
+  return real::meet(ending, real::patience_for_equals());
 }
 
 /// After a failure the first process gets the time to print before mpirun sees any process end. Messages that no
 /// process will take are then left, with which MPI_Finalize may not return. It never returns where a process was lost,
 /// which may not have been noticed before: such a process does not come to the barrier either. Without a failure only
-/// the first process gives up, which may have printed for long while the others waited.
+/// the first process gives up, which may have printed for long while the others waited; it waits longer, since nothing
+/// is wrong with a process that is slow.
 void leave_world(int code) {
   int initialised = 0;
   MPI_Initialized(&initialised);
@@ -73,7 +76,7 @@ void leave_world(int code) {
     const bool all_came = came(kLastGoodbye);
     if (real::messages_left() || (!all_came && !came(kLost))) MPI_Abort(MPI_COMM_WORLD, code);
   } else if (together.rank == 0) {
-    if (!came(kLost)) MPI_Abort(MPI_COMM_WORLD, code);
+    if (!came(kSlow)) MPI_Abort(MPI_COMM_WORLD, code);
   } else {
     real::wait(request);
   }
@@ -120,7 +123,7 @@ void forget_those_that_left() {
 }  // namespace
 
 void barrier() {
-  if (world().size > 1) real::meet();
+  if (world().size > 1) real::meet(real::patience_for_equals());
 }
 
 void send_message(int rank, std::string text) {

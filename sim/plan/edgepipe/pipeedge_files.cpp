@@ -280,13 +280,19 @@ edgepipe::ChainProblem problem_of(const Profiles& profiles, double buffers_in, d
 }
 
 std::string to_schedule(const edgepipe::Chain& chain, const Profiles& profiles) {
-  std::string text;
+  Value stages;
+  stages.kind = Value::Kind::List;
   std::vector<std::size_t> used(profiles.types.size(), 0);
   for (const edgepipe::ChainStage& part : chain) {
     const std::size_t type = part.machines;
-    text += fmt::format("- {}: [{}, {}]\n", profiles.types[type].hosts[used[type]++], part.from + 1, part.to);
+    Value layers, stage;
+    layers.kind = Value::Kind::List;
+    for (const int layer : {part.from + 1, part.to}) layers.items.push_back(Value::scalar(std::to_string(layer), {}));
+    stage.kind = Value::Kind::Map;
+    stage.members.push_back({profiles.types[type].hosts[used[type]++], {}, std::move(layers)});
+    stages.items.push_back(std::move(stage));
   }
-  return text;
+  return config::to_yaml(stages, false);
 }
 
 }  // namespace stagecraft::pipeedge

@@ -149,9 +149,12 @@ class Server:
 
 
 def _encoded(message: dict[str, Any]) -> bytes:
-    """One line of JSON, before anything is sent: JSON has no NaN and no infinity."""
+    """One line of JSON, before anything is sent: JSON has no NaN, no infinity, and no text that is not Unicode."""
     try:
-        return json.dumps(message, allow_nan=False).encode() + b"\n"
+        return json.dumps(message, allow_nan=False, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError as error:
+        raise _errors.InputError(f"a parameter is not text: {error.object[max(0, error.start - 60):error.end + 20]!r} has a lone "
+                                 "surrogate, as names of files have whose bytes are not UTF-8; rename the file") from error
     except ValueError as error:
         raise _errors.InputError(f"a parameter is not a finite number: {error}") from error
 

@@ -37,7 +37,7 @@ std::optional<CollectiveKind> asked_collective(const Arguments& a) {
 int fit_collective(const Arguments& a, const std::string& file, const std::string& text) {
   CollectiveCurve curve = read_nccl_tests(text, file, asked_collective(a));
   if (a.has("device")) curve.device = a.text("device");
-  const CurveFit constants = fit(curve);
+  const CurveFit constants = with_file_context(file, [&] { return fit(curve); });
   double worst = 0;
   for (const CollectiveCurve::Point& p : curve.points)
     worst = std::max(worst, std::abs(constants.time_of(p.bytes) / p.time - 1));
@@ -82,7 +82,8 @@ std::string fit_text(const JointFit& fit, const Accelerator& before, const Accel
 
 /// Several numbers together.
 int fit_numbers(const Arguments& a, const PredictionSet& runs, const Accelerator& device) {
-  const JointFit fit = fit_together(runs, device, free_numbers(a.text("fit")));
+  const std::vector<FreeNumber> numbers = free_numbers(a.text("fit"));
+  const JointFit fit = with_file_context(a.text("FILE"), [&] { return fit_together(runs, device, numbers); });
   const Accelerator fitted = fit.applied(device);
   print(fit_text(fit, device, fitted));
   if (!a.has("out")) return 0;
@@ -107,10 +108,11 @@ int execute_calibrate(const Arguments& a) {
   const Accelerator device = device_named(a.text("device"));
   if (a.flag("simulate")) {
     if (a.has("fit") || a.has("out")) throw InputError("--simulate prints shares alone", "leave out --fit and --out");
-    return fit_simulated(read_runs_csv(file, device.name), device);
+    return with_file_context(file, [&] { return fit_simulated(read_runs_csv(file, device.name), device); });
   }
   if (a.has("fit")) return fit_numbers(a, read_runs_csv(file, device.name), device);
-  const std::vector<ShareFit> fits = fit_shares(read_runs_csv(file, device.name), device);
+  const std::vector<ShareFit> fits =
+      with_file_context(file, [&] { return fit_shares(read_runs_csv(file, device.name), device); });
   print(fmt::format("{:<8}{:>6}{:>10}{:>10}{:>10}{:>14}{:>13}{:>15}\n", "format", "runs", "share", "fitted", "spread",
                     "error before", "error after", "when left out"));
   for (const ShareFit& f : fits)

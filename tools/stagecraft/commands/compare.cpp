@@ -125,7 +125,7 @@ std::vector<Argument> compare_schedules_arguments() {
   return arguments;
 }
 
-constexpr int kInterrupted = 130, kNoneRuns = 3;
+constexpr int kNoneRuns = 3;
 
 /// Prints every schedule of --schedules on the scenario RUN, and the answer; after Ctrl-C those that were complete.
 int compare_schedules(const Arguments& a) try {
@@ -149,9 +149,9 @@ int compare_schedules(const Arguments& a) try {
     print(format == "json" ? schedules_json(table) + "\n" : table_in_format(rows_of(table), format, layout));
   if (!table.not_compared.empty()) {
     flush();
-    print_error("interrupted; the table has {}, without {}\n", pluralize(std::ssize(table.rows), "row"),
+    print_error("{}; the table has {}, without {}\n", NotedInterrupt::word(), pluralize(std::ssize(table.rows), "row"),
                 pluralize(std::ssize(table.not_compared), "schedule"));
-    return kInterrupted;
+    return NotedInterrupt::exit_code();
   }
   if (std::none_of(table.rows.begin(), table.rows.end(), [](const ScheduleRow& r) { return r.ran(); }))
     return kNoneRuns;
@@ -163,8 +163,8 @@ int compare_schedules(const Arguments& a) try {
       a, [&](const PictureSize& size) { return strips_picture(strips_of(table), table.cluster, table.title, size); });
   return 0;
 } catch (const Stopped&) {
-  print_error("interrupted before the first schedule was compared; nothing was kept\n");
-  return kInterrupted;
+  print_error("{} before the first schedule was compared; nothing was kept\n", NotedInterrupt::word());
+  return NotedInterrupt::exit_code();
 }
 
 }  // namespace

@@ -51,11 +51,11 @@ int execute_convergence(const Arguments& a) {
         to_text(c, targets));
   if (a.has("out")) {
     const std::string folder = a.text("out");
-    const Overwrite overwrite = overwrite_of(a);
-    write_listed(folder, "convergence.csv", convergence_csv(c), overwrite);
-    write_listed(folder, "tta.csv", tta_csv(c, targets), overwrite);
-    write_listed(folder, "convergence.svg", to_svg(convergence_pictures(c, experiment.title, kScreenPicture)),
-                 overwrite);
+    FolderUpdate update(folder, overwrite_of(a));
+    update.add("convergence.csv", convergence_csv(c));
+    update.add("tta.csv", tta_csv(c, targets));
+    update.add("convergence.svg", to_svg(convergence_pictures(c, experiment.title, kScreenPicture)));
+    update.commit();
     print_error("wrote {}/convergence.csv, tta.csv, convergence.svg\n", folder);
   }
   write_pictures(

@@ -93,7 +93,8 @@ std::string import_onnx(const Arguments& a) {
   options.keep_all = a.flag("keep-all");
   const std::string file = a.text("FILE");
   const MappedFile mapped(file);
-  const onnx::ImportedModel imported = onnx::import_model(mapped.bytes(), file, options);
+  const onnx::ImportedModel imported =
+      with_file_context(file, [&] { return onnx::import_model(mapped.bytes(), file, options); });
   for (const std::string& warning : imported.warnings) print_error("{}: warning: {}\n", file, warning);
   return onnx::to_yaml(imported);
 }
@@ -136,7 +137,7 @@ std::string import_model(const Arguments& a) {
                             "From a PipeDream profile");
   const msr::PiperFile read = msr::read_piper(text, file);
   for (const std::string& warning : read.warnings) print_error("{}: warning: {}\n", file, warning);
-  return timed_model_yaml(model_of(read.input), "From an input of Piper");
+  return timed_model_yaml(with_file_context(file, [&] { return model_of(read.input); }), "From an input of Piper");
 }
 
 /// A scenario from an input of dnn-partitioning. Doubts about the numbers go to stderr.

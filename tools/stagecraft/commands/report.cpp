@@ -125,8 +125,6 @@ SweepPage sweep_page(const SweepTable& table, const std::string& results, const 
 namespace stagecraft::commands {
 namespace {
 
-constexpr int kReportInterrupted = 130;
-
 bool is_folder(const std::string& given) {
   std::error_code error;
   return std::filesystem::is_directory(given, error);
@@ -181,9 +179,9 @@ int run_and_write_sweep(const Arguments& a, const std::string& given) {
   const NotedInterrupt noted;
   const SweepEnd end = run_points(plan, options);
   if (!end.stopped) return write_sweep(a, results_in(plan.out), plan.out, plan.sweep.base_file);
-  print_error("interrupted: {} to go, which the same command does\n",
+  print_error("{}: {} to go, which the same command does\n", NotedInterrupt::word(),
               end.progress.total - end.progress.there - end.progress.done);
-  return kReportInterrupted;
+  return NotedInterrupt::exit_code();
 }
 
 int execute_sweep(const Arguments& a, const std::string& given) {

@@ -77,7 +77,7 @@ int execute_schedule(const Arguments& a) {
   check_format(format, {"grid", "csv", "json", "gantt"});
   const AskedOrder q = asked_order(a, kTimedIterations);
   if (format == "json" && !q.checked.good()) {
-    print(with_findings("{}", q.checked) + "\n");
+    print(with_findings("{}", q.checked, q.name) + "\n");
     return exit_code(q.checked);
   }
   throw_if_bad(q.checked, q.name);
@@ -91,7 +91,7 @@ int execute_schedule(const Arguments& a) {
   const auto [program, cluster, timeline, report, peaks] =
       time_order(q, asked_costs(a), Seconds{a.number("comm")}, check_options(a).memory.freed_at_input);
   if (format == "json")
-    return print(with_findings(schedule_json(q.name, program, report, peaks, q.search), q.checked) + "\n"), 0;
+    return print(with_findings(schedule_json(q.name, program, report, peaks, q.search), q.checked, q.name) + "\n"), 0;
   const TextLayout layout = layout_of(a);
   const std::string drawing = format == "gantt"
                                   ? gantt(program, timeline, cluster, 0, gantt_width(cluster, kTimelineWidth, layout))

@@ -17,12 +17,12 @@
 #include "sim/core/activity.hpp"
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
+#include "sim/core/threads.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/report/choice_page.hpp"
 #include "sim/search/choices.hpp"
-#include "sim/search/parallel_tasks.hpp"
 #include "sim/search/search_objective.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -34,7 +34,7 @@
 namespace stagecraft::commands {
 namespace {
 
-constexpr int kSearchInterrupted = 130, kNoPlanFits = 3;
+constexpr int kNoPlanFits = 3;
 constexpr int kOrdersByDefault = 16, kFrontByDefault = 300;
 
 std::vector<std::string> option_words(const Arguments& a, const char* option) {
@@ -204,12 +204,13 @@ int execute_search(const Arguments& a) {
   select_columns(example_of(options, experiment), layout.columns);  // Names a wrong column before the search.
   const std::optional<Seconds> time = options.time;
   if (time) options.time = *time - diagnosis_time(*time);
-  // Reading the published runs takes one thread some tenths of a second, so it goes on next to the search.
+  // Reading the published runs takes one thread some tenths of a second, so it goes on next to the search; after it
+  // where the system has no more threads.
   std::future<std::optional<PredictionInterval>> interval =
-      std::async(options.threads == 1 ? std::launch::deferred : std::launch::async,
+      std::async(options.threads == 1 ? std::launch::deferred : std::launch::async | std::launch::deferred,
                  [&experiment] { return prediction_interval(experiment); });
   ChoiceTable table;
-  std::optional<NotedInterrupt> noted(std::in_place, std::vector<int>{SIGINT, SIGTERM});
+  std::optional<NotedInterrupt> noted(std::in_place);
   {
     Activity activity("searching");
     table = search_choices(experiment, options, [&](const SearchProgress& p) {
@@ -249,13 +250,14 @@ int execute_search(const Arguments& a) {
   if (!table.front.empty())
     write_pictures(a, [&](const PictureSize& size) { return front_picture(table, experiment.title, size); });
   if (is_interrupted && table.stopped != "interrupted") {
-    print_error("interrupted after the search was complete\n");
-    return kSearchInterrupted;
+    print_error("{} after the search was complete\n", NotedInterrupt::word());
+    return NotedInterrupt::exit_code();
   }
   if (table.stopped == "interrupted") {
-    print_error("interrupted; {}\n", options.resume.empty() ? "with --resume FILE the next search would go on from here"
-                                                            : "the same command resumes the search");
-    return kSearchInterrupted;
+    print_error("{}; {}\n", NotedInterrupt::word(),
+                options.resume.empty() ? "with --resume FILE the next search would go on from here"
+                                       : "the same command resumes the search");
+    return NotedInterrupt::exit_code();
   }
   return table.front.empty() ? kNoPlanFits : 0;
 }

@@ -14,7 +14,7 @@
 namespace stagecraft::commands {
 namespace {
 
-constexpr int kSweepInterrupted = 130, kSomeFailed = 3;
+constexpr int kSomeFailed = 3;
 const std::vector<std::string> kSweepPictures{"lines", "map", "front"};
 
 SweepOptions options_of(const Arguments& a) {
@@ -77,7 +77,7 @@ Asked read_together(const Arguments& a) {
   try {
     return read(a);
   } catch (const std::exception&) {
-    join_world();
+    join_world(build_name());
     throw;
   }
 }
@@ -91,7 +91,8 @@ int execute_sweep(const Arguments& a) {
 
   SweepEnd end;
   {
-    const NotedInterrupt noted;
+    // Under a launcher the other signals mean that another process was lost.
+    const NotedInterrupt noted = launched().size > 1 ? NotedInterrupt({SIGINT}) : NotedInterrupt();
     end = run_points(plan, options);
   }
   if (end.elsewhere) return 0;
@@ -104,8 +105,8 @@ int execute_sweep(const Arguments& a) {
   print_error("{} on {}: {} there before, {} now, results in {}\n", pluralize(p.total, "point"), plan.backend, p.there,
               p.done, plan.out);
   if (end.stopped) {
-    print_error("interrupted: {} to go, which the same command does\n", p.total - p.there - p.done);
-    return kSweepInterrupted;
+    print_error("{}: {} to go, which the same command does\n", NotedInterrupt::word(), p.total - p.there - p.done);
+    return NotedInterrupt::exit_code();
   }
   if (format == "text")
     print_text(to_text(end.table, layout), layout);

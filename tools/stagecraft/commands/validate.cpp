@@ -46,11 +46,12 @@ int execute_validate(const Arguments& a) {
   }
   if (a.has("out")) {
     const std::string folder = a.text("out");
-    write_listed(folder, "profile.yaml", to_yaml(v.profile), overwrite_of(a));
-    write_listed(
-        folder, "validation.json",
-        validation_json(experiment.title, v.validation, v.simulated.timeline, v.measured.timeline, kTolerance) + "\n",
-        overwrite_of(a));
+    FolderUpdate update(folder, overwrite_of(a));
+    update.add("profile.yaml", to_yaml(v.profile));
+    update.add(
+        "validation.json",
+        validation_json(experiment.title, v.validation, v.simulated.timeline, v.measured.timeline, kTolerance) + "\n");
+    update.commit();
     print_error("wrote {}/profile.yaml, validation.json\n", folder);
   }
   return 0;

@@ -4,10 +4,20 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <string_view>
+#include <utility>
+
+#include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/json_reader.hpp"
 
 namespace stagecraft::serve {
+namespace {
+
+constexpr std::size_t kLongestLine = std::size_t{512} << 20;
+
+}  // namespace
 
 Connection::Connection() : out_(dup(STDOUT_FILENO)) {
   std::fflush(stdout);
@@ -15,19 +25,54 @@ Connection::Connection() : out_(dup(STDOUT_FILENO)) {
     throw BackendError("serve: stdout and stderr cannot be set up");
 }
 
-std::optional<Json> Connection::receive() {
-  std::size_t end = 0;
-  while ((end = received_.find('\n')) == std::string::npos) {
-    char buffer[1 << 16];
-    const ssize_t size = read(STDIN_FILENO, buffer, sizeof buffer);
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return {};
-    received_.append(buffer, static_cast<std::size_t>(size));
+bool Connection::read_more() {
+  char buffer[1 << 16];
+  ssize_t size = -1;
+  do size = read(STDIN_FILENO, buffer, sizeof buffer);
+  while (size < 0 && errno == EINTR);
+  if (size <= 0) return false;
+  std::string_view text(buffer, static_cast<std::size_t>(size));
+  if (is_skipping_) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return true;
+    is_skipping_ = false;
+    text.remove_prefix(end + 1);
   }
-  std::optional<Json> object = Json::parse(std::string_view(received_).substr(0, end));
-  received_.erase(0, end + 1);
-  if (!object || !object->is_object()) throw BackendError("serve: a request is one JSON object on one line");
-  return object;
+  received_.append(text);
+  return true;
+}
+
+std::optional<std::string> Connection::receive_line() try {
+  for (std::size_t searched = 0;;) {
+    const std::size_t end = received_.find('\n', searched);
+    if (end != std::string::npos) {
+      std::string line = received_.substr(0, end);
+      received_.erase(0, end + 1);
+      return line;
+    }
+    searched = received_.size();
+    if (searched > kLongestLine) throw InputError("a request is longer than 512 MiB");
+    if (read_more()) continue;
+    if (received_.empty()) return {};
+    return std::exchange(received_, {});
+  }
+} catch (...) {  // The line does not fit into memory, so the rest of it is not kept either.
+  is_skipping_ = received_.find('\n') == std::string::npos;
+  received_ = {};
+  throw;
+}
+
+std::optional<Json> Connection::receive() {
+  const std::optional<std::string> line = receive_line();
+  if (!line) return {};
+  const std::string help = "a request is one JSON object on one line";
+  try {
+    Json request = parse_json(*line);
+    if (!request.is_object()) throw InputError("the request is no JSON object", help);
+    return request;
+  } catch (const JsonSyntaxError& e) {
+    throw InputError(fmt::format("the request cannot be read: {}, at byte {}", e.what(), e.offset + 1), help);
+  }
 }
 
 void Connection::send(const Json& object) {

@@ -1,18 +1,33 @@
 #include "tools/stagecraft/serve/parameters.hpp"
 
 #include <cmath>
-#include <limits>
 
 #include <fmt/core.h>
 
 namespace stagecraft::serve {
 namespace {
 
-[[noreturn]] void refuse(const char* name, const char* type) {
+[[noreturn]] void refuse(const std::string& name, const std::string& type) {
   throw InputError(fmt::format("the parameter '{}' is not {}", name, type));
 }
 
 }  // namespace
+
+int whole_number(const Json& value, const std::string& parameter, int low, int high) {
+  const double number = value.is_number() ? value.number() : std::numeric_limits<double>::quiet_NaN();
+  if (!(number >= low && number <= high) || number != std::floor(number))
+    refuse(parameter, fmt::format("a whole number from {} to {}", low, high));
+  return static_cast<int>(number);
+}
+
+const Json::Array& list_items(const Json& value, const std::string& parameter) {
+  if (!value.is_array()) refuse(parameter, "a list");
+  return value.items();
+}
+
+Parameters::Parameters(const Json& object, const std::string& name) : object_(object) {
+  if (!object.is_object()) refuse(name, "an object");
+}
 
 const Json* Parameters::find(const char* name) const {
   const Json* value = object_.find(name);
@@ -33,10 +48,9 @@ double Parameters::number(const char* name, double fallback) const {
   return number;
 }
 
-int Parameters::whole(const char* name, int fallback) const {
-  const double value = number(name, fallback);
-  if (value != std::floor(value) || value > std::numeric_limits<int>::max()) refuse(name, "a whole number");
-  return static_cast<int>(value);
+int Parameters::whole(const char* name, int fallback, int low, int high) const {
+  const Json* value = find(name);
+  return value ? whole_number(*value, name, low, high) : fallback;
 }
 
 bool Parameters::flag(const char* name, bool fallback) const {
@@ -57,8 +71,7 @@ std::vector<std::string> Parameters::texts(const char* name) const {
 const Json::Array& Parameters::items(const char* name) const {
   static const Json::Array none;
   const Json* value = find(name);
-  if (value && !value->is_array()) refuse(name, "a list");
-  return value ? value->items() : none;
+  return value ? list_items(*value, name) : none;
 }
 
 }  // namespace stagecraft::serve

@@ -86,13 +86,14 @@ Json question_of(const ScheduleInput& in, const std::vector<std::vector<StageId>
 
 /// Ops of a rank: kind, stage, micro-batch and line of each, one after the other.
 std::vector<OpOfLine> row_of(const Json& flat) {
-  const Json::Array& numbers = flat.items();
+  const Json::Array& numbers = list_items(flat, "rows");
   if (numbers.size() % 4 != 0) throw InputError("a row of ops has four numbers for each");
   std::vector<OpOfLine> row;
   for (std::size_t i = 0; i < numbers.size(); i += 4) {
-    const auto number = [&](std::size_t k) { return static_cast<std::int32_t>(numbers[i + k].number()); };
-    const std::int32_t kind = number(0);
-    if (kind < 0 || kind > static_cast<int>(OpKind::Recompute)) throw InputError("an op has an unknown kind");
+    const auto number = [&](std::size_t k) {
+      return whole_number(numbers[i + k], "rows", -kLargestWhole, kLargestWhole);
+    };
+    const int kind = whole_number(numbers[i], "rows", 0, static_cast<int>(OpKind::Recompute));
     row.push_back({{static_cast<OpKind>(kind), false, StageId{number(1)}, number(2)}, number(3)});
   }
   return row;
@@ -103,21 +104,21 @@ std::vector<OpOfLine> row_of(const Json& flat) {
 std::unique_ptr<FunctionOrder> read_order(Session& session, const Parameters& p) {
   const Json* given = p.find("order");
   if (given == nullptr) return nullptr;
-  const Parameters asked(*given);
+  const Parameters asked(*given, "order");
   auto order = std::make_unique<FunctionOrder>();
   order->name = asked.text("name", "function");
   order->where = {asked.text("file"), asked.whole("line", 0), 1};
   const std::string word = asked.text("placement", "any");
   const std::optional<Placement> placement = word == "any" ? Placement::Any : parse_placement(word);
   if (!placement) throw InputError("there is no placement '" + word + "'", "any, linear, loop, v or wave");
-  define(*order, *placement, asked.whole("chunks", 1));
+  define(*order, *placement, asked.whole("chunks", 1, 1, kMostChunks));
   order->rows = [&session](const ScheduleInput& in, const std::vector<std::vector<StageId>>& stages) {
     session.connection.send(question_of(in, stages));
     const std::optional<Json> answer = session.connection.receive();
     const Json* rows = answer ? answer->find("rows") : nullptr;
     if (rows == nullptr) throw FunctionFailed();
     std::vector<std::vector<OpOfLine>> result;
-    for (const Json& row : rows->items()) result.push_back(row_of(row));
+    for (const Json& row : list_items(*rows, "rows")) result.push_back(row_of(row));
     return result;
   };
   return order;
@@ -152,7 +153,7 @@ Json answer_draw(Session& session, const Parameters& p) {
   const auto run = session.runs.find(p.whole("run", 0));
   if (run == session.runs.end())
     throw InputError("the run is no longer there, because the process that made it was stopped", "run it again");
-  return JsonObject{{"text", draw(p.text("what"), *run->second, p.whole("width", kGanttWidth))}};
+  return JsonObject{{"text", draw(p.text("what"), *run->second, p.whole("width", kGanttWidth, 1, 10000))}};
 }
 
 }  // namespace stagecraft::serve

@@ -46,7 +46,7 @@ Value plan_of(const Parameters& plan, const PlanSpec& written) {
   Value stages = map_at(where);
   stages.kind = Value::Kind::List;
   for (const Json& item : plan.items("stages")) {
-    const Parameters stage(item);
+    const Parameters stage(item, "stages");
     Value map = map_at({where.file, stage.whole("line", where.line), 1});
     if (stage.has("name")) add_member(map, "name", Value::scalar(stage.text("name"), map.where));
     add_member(map, "layers", list_of(stage.texts("layers"), map.where));
@@ -68,7 +68,7 @@ Experiment with_stages(const Parameters& p, const Json& plan, const PlanSpec& wr
   std::vector<config::Member> overrides;
   for (const std::string& set : sets)
     if (auto read = config::read_assignment("--set", set, problems)) overrides.push_back(std::move(*read));
-  Value value = plan_of(Parameters(plan), written);
+  Value value = plan_of(Parameters(plan, "plan"), written);
   const Where where = value.where;
   overrides.push_back({"plan", where, std::move(value)});
   tree = checked_scenario(std::move(tree), overrides, problems);

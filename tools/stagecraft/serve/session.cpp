@@ -6,9 +6,11 @@
 #include <cstdlib>
 #include <new>
 #include <thread>
+#include <vector>
 
 #include "backends/backend.hpp"
 #include "sim/core/activity.hpp"
+#include "sim/core/threads.hpp"
 #include "sim/experiment/version.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/explanation.hpp"
@@ -22,14 +24,14 @@ constexpr std::chrono::milliseconds kBetweenNews{200};
 /// program that asked has ended: no one waits for the answer.
 class ActivityNews {
  public:
-  explicit ActivityNews(Connection& connection) : connection_(connection), thread_([this] { watch(); }) {}
+  explicit ActivityNews(Connection& connection)
+      : connection_(connection), thread_(thread_if_possible([this] { watch(); })) {}
   ~ActivityNews() {
     {
       const std::scoped_lock lock(mutex_);
       ended_ = true;
     }
     ended_condition_.notify_one();
-    thread_.join();
   }
 
  private:
@@ -43,8 +45,8 @@ class ActivityNews {
       connection_.send(JsonObject{{"progress", doing}});
       last = doing;
     }
-  } catch (const BackendError&) {
-    // The other program has gone, which the answer will find out.
+  } catch (const std::exception&) {
+    // The other program has gone, which the answer will find out, or there is no memory for news.
   }
 
   static constexpr int kNoReader = 4;
@@ -53,7 +55,7 @@ class ActivityNews {
   std::mutex mutex_;
   std::condition_variable ended_condition_;
   bool ended_ = false;
-  std::thread thread_;
+  std::jthread thread_;  ///< Absent where the system has no more threads: there is no news then.
 };
 
 Json answer_version(Session&, const Parameters&) {
@@ -66,7 +68,9 @@ Json answer_version(Session&, const Parameters&) {
 Json answer_explain(Session&, const Parameters& p) { return JsonObject{{"text", explanation(p.text("path"))}}; }
 
 Json answer_release(Session& session, const Parameters& p) {
-  for (const Json& run : p.items("runs")) session.runs.erase(static_cast<int>(run.number()));
+  std::vector<int> runs;
+  for (const Json& run : p.items("runs")) runs.push_back(whole_number(run, "runs", 0, kLargestWhole));
+  for (const int run : runs) session.runs.erase(run);
   return JsonObject{};
 }
 
@@ -86,14 +90,18 @@ Json error(const char* type, const std::string& text, const std::vector<Diagnost
   return JsonObject{{"error", JsonObject{{"type", type}, {"text", text}, {"problems", problems_list(problems)}}}};
 }
 
-/// The answer, or what is wrong, by the exit codes of the command line.
-Json answer(Session& session, const Json& request) try {
+Json no_memory() { return error("backend", "this machine has not enough memory for it"); }
+
+/// The answer to the next request, or what is wrong, by the exit codes of the command line. Nothing at the end.
+std::optional<Json> answer_next(Session& session) try {
   static const Json none = JsonObject{};
-  const Parameters top(request);
+  const std::optional<Json> request = session.connection.receive();
+  if (!request) return {};
+  const Parameters top(*request, "request");
   session.shared = OpenFile();
   const Json* given = top.find("params");
   const ActivityNews news(session.connection);
-  return JsonObject{{"result", answer_to(top.text("method"))(session, Parameters(given ? *given : none))}};
+  return JsonObject{{"result", answer_to(top.text("method"))(session, Parameters(given ? *given : none, "params"))}};
 } catch (const InputError& e) {
   return error("input", e.what(), e.problems());
 } catch (const Infeasible& e) {
@@ -103,9 +111,15 @@ Json answer(Session& session, const Json& request) try {
 } catch (const FunctionFailed&) {
   return error("function", "the function has failed");
 } catch (const std::bad_alloc&) {
-  return error("backend", "this machine has not enough memory for it");
+  return no_memory();
 } catch (const std::exception& e) {
   return error("internal", e.what());
+}
+
+void send_answer(Connection& connection, const Json& answer) try {
+  connection.send(answer);
+} catch (const std::bad_alloc&) {
+  connection.send(no_memory());
 }
 
 }  // namespace
@@ -113,7 +127,7 @@ Json answer(Session& session, const Json& request) try {
 void serve() {
   Connection connection;
   Session session{connection};
-  while (const std::optional<Json> request = connection.receive()) connection.send(answer(session, *request));
+  while (const std::optional<Json> answer = answer_next(session)) send_answer(connection, *answer);
 }
 
 }  // namespace stagecraft::serve

@@ -26,6 +26,8 @@ struct ServedRun {
   const Cluster& cluster() const { return compiled ? compiled->cluster() : order_cluster; }
 };
 
+constexpr int kMostChunks = 1024;  ///< The most of a rank, in an order that a function gives.
+
 /// What lives from one request to the next.
 struct Session {
   Connection& connection;

@@ -41,7 +41,7 @@ Arguments schedule_arguments_of(const Parameters& p) {
 
 AskedOrder order_of_function(const FunctionOrder& order, const Arguments& a, const StageCost& cost) {
   const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
-  const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : order.def.chunks.min;
+  const int chunks = a.has("chunks") ? a.count("chunks", 1, kMostChunks) : order.def.chunks.min;
   AskedOrder asked{
       .name = order.name, .plan = plan_for(order.def, ranks, chunks, micro_batches), .one = {}, .all_iterations = {}};
   check_size(asked.plan, kTimedIterations, order.def.trains);
@@ -104,10 +104,10 @@ Json answer_search(Session& session, const Parameters& p) {
   ChoiceOptions options{.schedules = p.texts("schedules"),
                         .weights = p.texts("weights"),
                         .objective = objective_from(p.has("objective") ? p.text("objective") : "time"),
-                        .max_simulations = p.whole("most", 20000),
+                        .max_simulations = p.whole("most", 20000, 1, 1000000),
                         .contended = p.flag("contended", true),
                         .front_simulations = p.whole("front", 300),
-                        .threads = p.whole("threads", 0)};
+                        .threads = p.whole("threads", 0, 0, 1024)};
   if (p.has("seconds"))
     options.time = Seconds{p.number("seconds", 0)};
   else
@@ -126,7 +126,7 @@ Json answer_sweep(Session& session, const Parameters& p) {
                              .sets = p.texts("sets"),
                              .only = p.texts("only"),
                              .backend = p.text("backend"),
-                             .jobs = p.whole("jobs", 0),
+                             .jobs = p.whole("jobs", 0, 0, 1024),
                              .out = p.text("out")};
   const SweepPlan plan = plan_sweep(options);
   const SweepEnd end = run_sweep(plan, options, [&](const SweepProgress& news) {

@@ -10,7 +10,7 @@ namespace stagecraft {
 
 World world() { return {}; }
 
-void join_world() {
+void join_world(const std::string&) {
   if (const int size = launched().size; size > 1)
     throw BackendError(fmt::format(
         "{} processes were started, but this is built without MPI: install libopenmpi-dev and configure again", size));
@@ -24,7 +24,7 @@ std::optional<Word> receive_message() { return {}; }
 void part(bool) {}
 std::string mpi_version() { return {}; }
 
-real::Joint real::run_together(const Program&, const DevicePlacement&, const std::function<Times()>&,
+real::Joint real::run_together(const Program&, const DevicePlacement&, double, const std::function<Times()>&,
                                const std::function<std::string()>&) {
   throw InternalError("several processes without MPI");
 }

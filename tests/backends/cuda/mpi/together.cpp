@@ -322,7 +322,7 @@ Trial trial_of(const std::string& name) {
 
 Ending attempt(char** argv) try {
   const auto [c, program, cpu] = trial_of(argv[1]);  // Before others join.
-  join_world();
+  join_world("of the test");
   emulated_gpu::Machine machine;
   machine.devices = std::atoi(argv[2]);
   machine.real_clock = true;

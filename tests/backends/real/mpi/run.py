@@ -8,15 +8,17 @@ import os
 import pathlib
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the load of the machine.
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))
 from mpirun import check, environment, finish, run  # noqa: E402
-from processes import HUNG, children, kill, stat, threads, wait_until  # noqa: E402
+from processes import HUNG, children, kill, stat, stopped, threads, wait_until  # noqa: E402
 
 stagecraft = sys.argv[1]
 mpirun = sys.argv[2:3]
@@ -190,6 +192,84 @@ def killed(folder):
     check(wait_until(lambda: not any(stat(rank) for rank in ranks)), "killed: processes are left")
 
 
+REASONS = ("memory", "threads can be started", "joined in time", "has not answered", "ERROR", "error")
+
+
+def little_memory(folder):
+    """One of two processes has an address space that ends somewhere: in MPI, while it starts its threads, in the run."""
+    wrapper = folder / "little"
+    wrapper.write_text('#!/bin/bash\n[ "$OMPI_COMM_WORLD_RANK" = "$LITTLE_RANK" ] && ulimit -v $LITTLE_KIB\nexec "$@"\n')
+    wrapper.chmod(0o755)
+    large = scenario_run(folder, "chain", "model.widths=[512,1024,1024,1024,10]", "plan.micro_batch_size=64", "run.iterations=2")
+    sizes = range(40_000, 600_000, 20_000 if os.environ.get("STAGECRAFT_TRIALS") == "full" else 80_000)
+    codes = []
+    for size in sizes:
+        for rank in (0, 1):
+            done = run(on(2, str(wrapper), *large), {"LITTLE_RANK": str(rank), "LITTLE_KIB": str(size)})
+            what = f"process {rank} of 2 has {size} KiB"
+            codes.append(done.returncode)
+            check(done.returncode == 0 or any(reason in done.stderr for reason in REASONS), f"{what}: ended with {done.returncode} without a reason", done.stderr)
+            check("terminate called" not in done.stderr and "a bug in" not in done.stderr, f"{what}: ended with {done.returncode}", done.stderr)
+            check(done.returncode == 0 or done.stdout == "", f"{what}: prints results", done.stdout)
+    check(0 in codes and any(codes), f"little memory: exit codes {codes}")
+
+
+def silent():
+    """The second process stops, or has no memory, where the first waits for what it says next."""
+    for where in ("run", "report"):
+        done = run(on(2, *together, "silent", where, "2"))
+        check(done.returncode == 4 and "has not answered for 2 s" in done.stderr and "no answer from process 1 of 2" in done.stderr,
+              f"silent in its {where}: ends with {done.returncode}", done.stderr)
+        done = run(on(2, *together, "silent", f"memory-{where}", str(HUNG)))
+        check(done.returncode == 4 and done.stderr.count("not enough memory for it") == 1, f"no memory in its {where}: ends with {done.returncode}", done.stderr)
+    done = run(on(2, *together, "silent", "nowhere", str(HUNG)))
+    check(done.returncode == 0, "none is silent", done.stderr)
+
+
+def stopped_amid(folder, rank, seconds, *sets):
+    """A run of which a process is stopped: for so many seconds, or for ever."""
+    for iterations in (30, 300, 3000):
+        program = subprocess.Popen(on(4, *scenario_run(folder, "asleep", f"run.iterations={iterations}", *sets)), env=environment,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+        def all_run():
+            ranks = children(program.pid)
+            return len(ranks) == 4 and all(threads(one) >= 4 for one in ranks)
+        if wait_until(all_run, program) and stopped((ranks := children(program.pid))[rank]):
+            break
+        program.communicate()
+    else:
+        return check(False, f"process {rank} is stopped: each run ended before")
+    if seconds is not None:
+        time.sleep(seconds)
+        kill(ranks[rank], signal.SIGCONT)
+    stdout, stderr = program.communicate(timeout=HUNG)
+    check(wait_until(lambda: not any(stat(one) for one in ranks)), f"process {rank} is stopped: processes are left")
+    if seconds is not None:
+        return check(program.returncode == 0 and '"instructions"' in stdout, f"process {rank} sleeps for {seconds} s: {program.returncode}", stderr)
+    said = "another process has not answered for 30 s" in stderr
+    check(program.returncode == 4 and said and stdout == "", f"process {rank} is stopped: ended with {program.returncode}", stderr)
+
+
+def different_builds(folder):
+    """The second process is a program with another version, or with another build ID."""
+    data = pathlib.Path(stagecraft).read_bytes()
+    note = data.find(b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0")
+    version = run([stagecraft, "--version"]).stdout.split("(")[1].split(")")[0].encode()
+    changed = {"version": data.replace(version, version[::-1])}
+    if note >= 0:
+        changed["build"] = data[:note + 16] + bytes([data[note + 16] ^ 1]) + data[note + 17:]
+    for name, program in changed.items():
+        other = folder / f"other-{name}"
+        other.write_bytes(program)
+        other.chmod(0o755)
+        for rank in (0, 1):
+            wrapper = folder / f"{name}-on-{rank}"
+            wrapper.write_text(f'#!/bin/bash\nprogram=$1; shift\n[ "$OMPI_COMM_WORLD_RANK" = {rank} ] && program={other}\nexec "$program" "$@"\n')
+            wrapper.chmod(0o755)
+            fails(f"another {name} on {rank}", on(2, str(wrapper), *scenario_run(folder, "chain")), 4, "the processes are different builds of stagecraft")
+
+
 def alone_under_mpirun():
     """Only the first process answers what is not shared."""
     done = run(on(3, stagecraft, "run", "examples/quickstart", "--backend", "ideal"))
@@ -282,7 +362,11 @@ def with_mpi(folder):
                            "5 processes were started, but only 4 devices have anything to do"),
              lambda: fails("bad input", on(2, *scenario_run(folder, "chain", "run.micro_batches=x")), 2, "error"),
              lambda: fails("broken", on(2, *together, "broken", str(HUNG)), 4, "the second computation is broken"),
+             silent, lambda: little_memory(folder), lambda: different_builds(folder), lambda: stopped_amid(folder, 1, 3),
+             lambda: stopped_amid(folder, 0, 3), lambda: stopped_amid(folder, 2, None),
              stuck, lambda: cut(folder), lambda: killed(folder), alone_under_mpirun]
+    if full:
+        jobs += [lambda: stopped_amid(folder, 0, None), lambda: stopped_amid(folder, 3, 20)]
     jobs += [lambda trial=trial: random_groups(folder, trial) for trial in range(100 if full else 2)]
     jobs += [lambda n=n, seed=seed: collectives(n, seed) for n in (2, 3, 5) for seed in ((1, 2) if full else (1,))]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

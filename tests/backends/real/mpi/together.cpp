@@ -2,6 +2,8 @@
 // collectives of all kinds on numbers: mpirun -n 3 together collectives SEED.
 // stuck: each waits for the other's message before it sends its own, which no checked program does.
 // broken: the second fails in the middle of computing.
+// silent: mpirun -n 3 together silent WHERE TIMEOUT. The second stops without a word in its run, or in what it reports
+// after it, or has no memory there (memory-run, memory-report).
 // Or three processes, mpirun --enable-recovery -n 3 together cut FILE: the second is killed in the middle of a large
 // word, and the first has to hear the third nevertheless. FILE is for the number of the second process.
 
@@ -11,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <new>
 #include <string>
 #include <thread>
 
@@ -85,6 +88,26 @@ Ending collectives(const char* seed) {
   return {};
 }
 
+/// The program is done at once; what matters is what the processes say to each other before and after it.
+Ending silent(const std::string& how, double timeout) {
+  const Program program = crossed();
+  const real::DevicePlacement placement(program, world());
+  const auto fail_at = [&](const std::string& where) {
+    if (world().rank != 1) return;
+    if (how == where) std::raise(SIGSTOP);
+    if (how == "memory-" + where) throw std::bad_alloc();
+  };
+  const auto run = [&] {
+    fail_at("run");
+    real::Times times;
+    times.start.resize(program.size());
+    times.end.resize(program.size());
+    return times;
+  };
+  real::run_together(program, placement, timeout, run, [&] { return fail_at("report"), std::string(); });
+  return {};
+}
+
 Ending cut(const char* file) {
   using namespace std::chrono_literals;
   if (world().rank == 1) std::ofstream(file) << getpid() << std::flush;
@@ -111,9 +134,10 @@ Ending cut(const char* file) {
 }
 
 Ending attempt(char** words) try {
-  join_world();
+  join_world("of the test");
   const std::string how = words[1];
   if (how == "cut") return cut(words[2]);
+  if (how == "silent") return silent(words[2], std::stod(words[3]));
   if (how == "collectives") return collectives(words[2]);
   const Program program = crossed();
   const real::DevicePlacement placement(program, world());
@@ -126,6 +150,8 @@ Ending attempt(char** words) try {
   return {4, e.what()};
 } catch (const FailedElsewhere&) {
   return {4, {}};
+} catch (const std::bad_alloc&) {
+  return {4, "not enough memory for it"};
 }
 
 }  // namespace
