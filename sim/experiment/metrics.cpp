@@ -173,7 +173,7 @@ constexpr Metric kMetrics[] = {
     {"stages", "", "Pipeline stages; replicas of a stage count once.", true,
      [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.plan.different_stages()); }},
     {"devices", "", "Devices that have a stage, all of each group.", true,
-     [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.plan.used_devices()); }},
+     [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(devices_of(p.plan).size()); }},
     {"samples", "", "Samples of an iteration.", true,
      [](const CompiledExperiment& p, const Outcome&) { return static_cast<double>(p.program.mini_batch); }},
     {"iterations", "", "Iterations of the run.", true,
