@@ -122,7 +122,7 @@ void add_idle_devices(const PlannedExperiment& p, std::vector<std::string>& line
   std::string line = fmt::format("{} of {} have nothing to do", total - used.size(),
                                  pluralize(static_cast<std::int64_t>(total), "device"));
   if (several)
-    line += fmt::format(": {} puts {} stages on a device, --set plan.stages={} uses all", p.experiment.schedule.name(),
+    line += fmt::format(": {} puts {} stages on a device; --set plan.stages={} uses all", p.experiment.schedule.name(),
                         several->on_rank, several->to_use_all);
   lines.push_back(line);
 }

@@ -7,6 +7,7 @@ computing time: the limits are set for the process, and an input that is refused
 """
 import functools
 import json
+import os
 import pathlib
 import resource
 import sqlite3
@@ -28,6 +29,12 @@ UNIFORM = "{builder: uniform, layers: 2, forward: 1 ms, backward: 2 ms, output: 
 PAIR = "{generator: uniform, devices: 2, network: star, type: a100-80, link: {bandwidth: 1 GB/s, latency: 1 us}}"
 BALANCED = "{planner: balanced, stages: 2}"
 wanted = sys.argv[2] if len(sys.argv) > 2 else ""
+
+
+def is_wanted(name):
+    """The gate takes a quarter of the cases, always the same."""
+    takes_all = wanted or os.environ.get("STAGECRAFT_TRIALS") == "full"
+    return wanted in name and (takes_all or zlib.crc32(name.encode()) % 4 == 0)
 
 
 def scenario(model=UNIFORM, cluster=PAIR, plan=BALANCED, more=""):
@@ -355,7 +362,7 @@ SOURCES = (yaml_cases, model_cases, cluster_cases, sweep_cases, schedule_cases, 
 place = folder / "case"
 for source in SOURCES:
     for name, files, command in source():
-        if wanted not in name:
+        if not is_wanted(name):
             continue
         for file in sorted(place.rglob("*"), reverse=True):
             file.unlink() if file.is_file() else file.rmdir()

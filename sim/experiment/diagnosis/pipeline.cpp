@@ -29,11 +29,9 @@ std::optional<Finding> bubble(const DiagnosisInput& in) {
   const Cost others = other_costs(in.program());
   const Seconds lost = in.idealized.without(others) - in.idealized.busiest(others);
   Finding f = finding(in, "bubble", e.schedule.name(), lost);
-  f.sentence = fmt::format(
-      "{} with {} and {} leaves devices idle while the pipeline fills and drains: {} of the "
-      "period.",
-      e.schedule.name(), pluralize(stages, "stage"), pluralize(e.run.micro_batches, "micro-batch", "es"),
-      percent(f.share));
+  f.sentence =
+      fmt::format("{} with {} and {} fills and drains the pipeline, which costs {} of the period.", e.schedule.name(),
+                  pluralize(stages, "stage"), pluralize(e.run.micro_batches, "micro-batch", "es"), percent(f.share));
   const bool is_plain = e.schedule.name() == "1f1b" || e.schedule.name() == "gpipe";
   f.suggestions.push_back(more_micro_batches(in, 4));
   if (!is_plain) return f;

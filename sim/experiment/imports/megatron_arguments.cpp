@@ -12,6 +12,8 @@
 namespace stagecraft {
 namespace {
 
+constexpr int kMostSuggestions = 20;  // As many problems are printed; a suggestion compares a word with all options.
+
 bool is_option(const std::string& word) { return word.size() > 2 && word.starts_with("--"); }
 bool is_variable(const std::string& word) { return word.starts_with('$') || word.starts_with('`'); }
 
@@ -142,7 +144,8 @@ std::size_t MegatronArguments::read_option(std::span<const ShellWord> words, std
          !is_option(words[at].text))
     argument.values.push_back(words[at++].text);
   if (!option) {
-    const std::string suggestion = suggest_megatron_option(name);
+    const std::string suggestion =
+        std::ssize(problems_) < kMostSuggestions ? suggest_megatron_option(name) : std::string();
     add_problem(line, written, "Megatron-LM has no such option, so its parser refuses it",
                 suggestion.empty() ? "remove it" : suggestion);
   } else if (std::ssize(argument.values) < option->min_words) {
