@@ -203,7 +203,8 @@ Validated validate_experiment(const Experiment& experiment, const std::string& b
     v.layers_measured += v.compiled.experiment.costs->measured(layer, stage.shape, type, 1).has_value();
   }
   Validation said;
-  v.simulated = simulate(v.compiled, simulator, def.clock == Clock::Host ? static_cast<int>(devices_of(v.compiled.plan).size()) : 1, said);
+  v.simulated = simulate(v.compiled, simulator,
+                         def.clock == Clock::Host ? static_cast<int>(devices_of(v.compiled.plan).size()) : 1, said);
   v.measured = run(v.compiled, backend);
   v.validation =
       compare(v.compiled.program, v.simulated.timeline, v.simulated.report, v.measured.timeline, v.compiled.cluster());

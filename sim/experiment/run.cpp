@@ -20,6 +20,7 @@
 #include "sim/experiment/version.hpp"
 #include "sim/program/check.hpp"
 #include "sim/program/unfold.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/schedule/validate.hpp"
 
 namespace stagecraft {
@@ -299,6 +300,10 @@ void add_rates(const CompiledExperiment& c, Report& report) {
 }
 
 }  // namespace
+
+RunView view_of(const CompiledExperiment& c, const Outcome& o) {
+  return {&c.plan, c.program, c.cluster(), o.timeline, o.report};
+}
 
 Outcome run(const CompiledExperiment& c, const std::string& backend) {
   Outcome o;

@@ -26,12 +26,12 @@ struct Stage {
   /// do the same work at the same time, so the first of them stands for the others: it alone has instructions, and its
   /// memory and its messages are what each of them has.
   std::vector<DeviceId> leaders;
-  bool divides_itself = false;    ///< Its group or sharding is not the plan's.
-  Share share = Share::Samples;   ///< What the data axis shares.
-  int micro_batch_size = 1;       ///< Samples.
-  int group = 1;                  ///< k of kFkB: micro-batches done forward, then backward, together.
-  std::vector<int> micros;        ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
-                                  ///< both directions divide an iteration.
+  bool divides_itself = false;   ///< Its group or sharding is not the plan's.
+  Share share = Share::Samples;  ///< What the data axis shares.
+  int micro_batch_size = 1;      ///< Samples.
+  int group = 1;                 ///< k of kFkB: micro-batches done forward, then backward, together.
+  std::vector<int> micros;       ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
+                                 ///< both directions divide an iteration.
   StageId twin;  ///< The stage that runs the other micro-batches with a copy of the same weights; usually not valid.
 
   /// The leaders and the devices that they stand for, by rank.

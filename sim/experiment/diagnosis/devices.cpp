@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "sim/config/override.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
 #include "sim/experiment/group_changes.hpp"
 

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
 
 namespace stagecraft::diagnosis {

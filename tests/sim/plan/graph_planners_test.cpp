@@ -95,8 +95,7 @@ TEST_CASE("planners: graphpipe and graph-exact run branches in parallel") {
   // Branches use devices side by side: a stage that follows another one of its branch has the next device.
   for (const StageEdge& edge : exact.plan.edges)
     if (edge.to.value != 7)
-      CHECK(exact.plan.stage(edge.to).leaders.front().value ==
-            exact.plan.stage(edge.from).leaders.front().value + 1);
+      CHECK(exact.plan.stage(edge.to).leaders.front().value == exact.plan.stage(edge.from).leaders.front().value + 1);
 }
 
 TEST_CASE("planners: graph pipelines fit in memory, or are refused") {
