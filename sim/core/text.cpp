@@ -267,6 +267,8 @@ bool matches(std::string_view pattern, std::string_view name) {
   return false;
 }
 
+std::string percent(double share) { return fmt::format("{:.1f} %", std::abs(share) < 5e-4 ? 0.0 : 100 * share); }
+
 std::string shortest(double value) { return fmt::format("{}", value); }
 
 std::optional<int> read_number(std::string_view& text) {

@@ -48,6 +48,9 @@ bool matches(std::string_view pattern, std::string_view name);
 /// none.
 std::optional<int> read_number(std::string_view& text);
 
+/// "12.3 %"; rounding never makes it -0.0 %.
+std::string percent(double share);
+
 /// A double with the fewest digits that read back the same.
 std::string shortest(double value);
 

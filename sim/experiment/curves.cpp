@@ -112,7 +112,7 @@ CurveUse find_uses(const PlannedExperiment& p) {
   CurveUse uses;
   const CostRules& rules = *p.experiment.costs->rules();
   for (const Stage& stage : p.plan.stages) {
-    const DeviceTypeId type = p.cluster().devices[stage.devices().front()].type;
+    const DeviceTypeId type = p.cluster().devices[stage.leaders.front()].type;
     for (const PlanCollective& c : collectives_of(p, stage, type)) {
       if (rules.is_measured(c.kind, c.use, c.group, type)) continue;  // The profile comes first.
       const CollectiveCurve* curve = find_curve(rules.accelerators[type].curves, c.kind, c.group);

@@ -28,14 +28,14 @@ double instructions_of(const Plan& plan, int iterations, bool trains) {
   for (const StageId s : plan.stages.ids()) {
     const Stage& stage = plan.stage(s);
     const double pieces =
-        static_cast<double>(plan.micro_batches_per_replica(s)) * static_cast<double>(stage.devices().size());
+        static_cast<double>(plan.micro_batches_per_replica(s)) * static_cast<double>(stage.leaders.size());
     count += pieces * (trains ? 2 + stage.shape.recomputes_all() : 1);
   }
   for (const StageEdge& edge : plan.edges) {
     const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
     const auto pieces =
         static_cast<double>(std::max(plan.micro_batches_run(edge.from), plan.micro_batches_run(edge.to)));
-    count += pieces * static_cast<double>(std::max(from.devices().size(), to.devices().size())) * (trains ? 4 : 2);
+    count += pieces * static_cast<double>(std::max(from.leaders.size(), to.leaders.size())) * (trains ? 4 : 2);
   }
   return count * iterations;
 }

@@ -22,7 +22,7 @@ class GapFinder {
   std::vector<std::string> gaps() {
     for (const Stage& stage : p_.plan.stages) {
       const StageShape& shape = stage.shape;
-      type_ = p_.cluster().devices[stage.devices().front()].type;
+      type_ = p_.cluster().devices[stage.leaders.front()].type;
       const bool has_group = shape.degrees.divides() || shape.sharding != StateSharding::None;
       if (!has_group || !costs_.is_profiled(type_) || !costs_.rules()) continue;
       const auto samples = static_cast<double>(samples_at_once(stage, 0));

@@ -58,9 +58,9 @@ Profile take_profile(const CompiledExperiment& p, const std::string& backend, do
   std::set<int> sizes;
   std::set<DeviceId> devices;
   for (const Stage& stage : p.plan.stages) {
-    for (std::size_t r = 0; r < stage.devices().size(); ++r)
+    for (std::size_t r = 0; r < stage.leaders.size(); ++r)
       sizes.insert(static_cast<int>(samples_at_once(stage, static_cast<int>(r))));
-    devices.insert(stage.devices().begin(), stage.devices().end());
+    devices.insert(stage.leaders.begin(), stage.leaders.end());
   }
   for (const DeviceId d : devices)
     if (cluster.devices[d].type != cluster.devices[*devices.begin()].type)
@@ -74,7 +74,7 @@ Profile take_profile(const CompiledExperiment& p, const std::string& backend, do
   }
   const Workload& workload = unfolded ? *unfolded->program.workload : *p.program.workload;
   ProfileRequest request{workload, {sizes.begin(), sizes.end()}};
-  request.threads = p.plan.used_devices();  // In the program one device stands for each group.
+  request.threads = static_cast<int>(devices_of(p.plan).size());  // In the program one device stands for each group.
   if (def.clock == Clock::Host) request.threads = std::min(cores(), request.threads);
   request.gpu = e.run.gpu;
   request.seconds = seconds;
@@ -141,7 +141,7 @@ std::string changed_load(const Profile& before, const Profile& after) {
 }
 
 std::string shared_cores_note(const CompiledExperiment& c) {
-  const int devices = c.plan.used_devices(), cores_here = cores();
+  const int devices = static_cast<int>(devices_of(c.plan).size()), cores_here = cores();
   if (devices <= cores_here) return {};
   return fmt::format("{} share {} of this machine, which the simulated times do not know", pluralize(devices, "thread"),
                      pluralize(cores_here, "core"));
@@ -197,13 +197,14 @@ Validated validate_experiment(const Experiment& experiment, const std::string& b
   profile = *e.profile;
   Validated v{.profile = std::move(profile), .compiled = compile(e), .simulated = {}, .measured = {}, .validation = {}};
   const Stage& stage = v.compiled.plan.stages.front();
-  const DeviceTypeId type = v.compiled.cluster().devices[stage.devices().front()].type;
+  const DeviceTypeId type = v.compiled.cluster().devices[stage.leaders.front()].type;
   for (const LayerId layer : v.compiled.model().layers.ids()) {
     ++v.layers;
     v.layers_measured += v.compiled.experiment.costs->measured(layer, stage.shape, type, 1).has_value();
   }
   Validation said;
-  v.simulated = simulate(v.compiled, simulator, def.clock == Clock::Host ? v.compiled.plan.used_devices() : 1, said);
+  v.simulated = simulate(v.compiled, simulator,
+                         def.clock == Clock::Host ? static_cast<int>(devices_of(v.compiled.plan).size()) : 1, said);
   v.measured = run(v.compiled, backend);
   v.validation =
       compare(v.compiled.program, v.simulated.timeline, v.simulated.report, v.measured.timeline, v.compiled.cluster());

@@ -113,8 +113,7 @@ std::optional<SeveralStages> several_stages(const PlannedExperiment& p, int used
 }
 
 void add_idle_devices(const PlannedExperiment& p, std::vector<std::string>& lines) {
-  Devices used;
-  for (const Stage& stage : p.plan.stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  const std::vector<DeviceId> used = devices_of(p.plan);
   const std::optional<std::vector<DeviceId>>& listed = p.experiment.plan.devices;
   const std::size_t total = listed ? Devices(listed->begin(), listed->end()).size() : p.cluster().devices.size();
   if (used.size() >= total || used.empty() || places_stages(p.experiment.source->at("plan"))) return;
@@ -171,7 +170,7 @@ LinkId shared_link(const Stage& from, const Stage& to, const Cluster& cluster, c
   std::map<std::pair<LinkId, bool>, int> messages;
   std::optional<Route> first;
   for (int m = 0; m < group; ++m) {
-    const DeviceId a = from.dense.devices[m], b = to.dense.devices[m];
+    const DeviceId a = from.all_devices()[m], b = to.all_devices()[m];
     if (a == b) return {};
     const Route route = router.require(a, b);
     for (const Hop& hop : route.hops) ++messages[{hop.link, hop.forward}];

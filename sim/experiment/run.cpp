@@ -20,6 +20,7 @@
 #include "sim/experiment/version.hpp"
 #include "sim/program/check.hpp"
 #include "sim/program/unfold.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/schedule/validate.hpp"
 
 namespace stagecraft {
@@ -62,7 +63,7 @@ void set_group_sizes(CompiledExperiment& c) {
   int smallest = c.plan.stages.front().shape.degrees.group();
   for (const Stage& stage : c.plan.stages) {
     const int group = stage.shape.degrees.group();
-    for (const DeviceId d : stage.devices()) sizes[d] = group;
+    for (const DeviceId d : stage.leaders) sizes[d] = group;
     c.program.group = std::max(c.program.group, group);
     smallest = std::min(smallest, group);
   }
@@ -104,8 +105,7 @@ void describe_work(CompiledExperiment& c) {
         work.flops -= flops(op, Pass::InputGradient) - 2 * flops(op, Pass::Forward);
     }
   }
-  std::set<DeviceId> used;
-  for (const Stage& stage : c.plan.stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  const std::vector<DeviceId> used = devices_of(c.plan);
   work.devices = static_cast<int>(used.size());
   for (const DeviceId d : used) work.peak += peak_of(e, d);
   if (work.flops.value > 0 || work.tokens > 0) c.program.work = work;
@@ -116,7 +116,7 @@ std::string stages_on(const PlannedExperiment& p, DeviceId d) {
   std::vector<std::string> names;
   const Stage* last = nullptr;
   for (const StageId s : p.plan.stages.ids()) {
-    const std::vector<DeviceId>& devices = p.plan.stages[s].dense.devices;
+    const std::vector<DeviceId>& devices = p.plan.stages[s].all_devices();
     if (std::find(devices.begin(), devices.end(), d) == devices.end()) continue;
     names.push_back(fmt::format("{}", s.value));
     last = &p.plan.stages[s];
@@ -273,7 +273,7 @@ Flops recomputed(const CompiledExperiment& c) {
   for (const StageId s : c.plan.stages.ids()) {
     const Stage& stage = c.plan.stages[s];
     if (stage.twin.valid() && stage.twin < s) continue;  // Its twin has the same layers.
-    const DeviceTypeId type = c.cluster().devices[stage.devices().front()].type;
+    const DeviceTypeId type = c.cluster().devices[stage.leaders.front()].type;
     for (const LayerId l : stage.shape.layers) {
       const double share = recomputed_share(stage.shape.recomputation, c.experiment.costs->at(l, type, 1));
       sum += share * c.model().layers[l].forward;
@@ -292,8 +292,7 @@ void add_rates(const CompiledExperiment& c, Report& report) {
     if (tokens > 0 && report.energy.value > 0) rates.joules_per_token = report.energy.value / tokens;
   }
   if (c.experiment.budget.empty()) return;
-  std::set<DeviceId> used;
-  for (const Stage& stage : c.plan.stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  const std::vector<DeviceId> used = devices_of(c.plan);
   std::map<std::string, int> used_of_type;
   for (const DeviceId d : used) ++used_of_type[c.cluster().type_of(d).name];
   report.economics =
@@ -301,6 +300,10 @@ void add_rates(const CompiledExperiment& c, Report& report) {
 }
 
 }  // namespace
+
+RunView view_of(const CompiledExperiment& c, const Outcome& o) {
+  return {&c.plan, c.program, c.cluster(), o.timeline, o.report};
+}
 
 Outcome run(const CompiledExperiment& c, const std::string& backend) {
   Outcome o;

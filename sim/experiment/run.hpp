@@ -13,6 +13,8 @@
 
 namespace stagecraft {
 
+struct RunView;
+
 /// An experiment with its plan.
 struct PlannedExperiment {
   Experiment experiment;
@@ -35,6 +37,9 @@ struct Outcome {
   Timeline timeline;
   Report report;  ///< Empty if another process has the timeline.
 };
+
+/// What the metrics of the run are computed from; it must not outlive the two.
+RunView view_of(const CompiledExperiment&, const Outcome&);
 
 PlannedExperiment plan_experiment(const Experiment&);
 

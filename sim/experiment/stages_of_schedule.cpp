@@ -6,7 +6,7 @@ namespace stagecraft {
 
 int pipeline_ranks(const Plan& plan) {
   std::set<DeviceId> first;
-  for (const Stage& stage : plan.stages) first.insert(stage.devices().front());
+  for (const Stage& stage : plan.stages) first.insert(stage.leaders.front());
   return static_cast<int>(first.size());
 }
 

@@ -280,7 +280,7 @@ Kind kind_of(const Plan& plan, bool flushed) {
     kind.divided |= stage.shape.degrees.divides();
     kind.whole_stages &= stage.shape.task == StageTask::Whole && stage.micros.empty() && !kind.divided &&
                          stage.micro_batch_size == plan.stages.front().micro_batch_size;
-    for (const DeviceId device : stage.devices()) kind.whole_stages &= used.insert(device).second;
+    for (const DeviceId device : stage.leaders) kind.whole_stages &= used.insert(device).second;
   }
   return kind;
 }

@@ -184,7 +184,7 @@ class GroupCheck {
                   "group",
                   {}});
     check_shards(stage);
-    const std::vector<DeviceId>& devices = stage.dense.devices;
+    const std::vector<DeviceId>& devices = stage.all_devices();
     for (std::size_t i = 0; i < devices.size(); ++i) {
       const DeviceId leader = devices[i - i % d.group()];
       if (input_.cluster.devices[devices[i]].type == input_.cluster.devices[leader].type) continue;
@@ -232,7 +232,7 @@ class GroupCheck {
 void check_shared_devices(const PlannerInput& input, const Plan& plan) {
   IdVector<DeviceId, std::pair<const Stage*, DeviceId>> group_of(input.cluster.devices.size(), {nullptr, {}});
   for (const Stage& stage : plan.stages) {
-    const std::vector<DeviceId>& devices = stage.dense.devices;
+    const std::vector<DeviceId>& devices = stage.all_devices();
     const int size = stage.shape.degrees.group();
     for (std::size_t i = 0; i < devices.size(); ++i) {
       const DeviceId leader = devices[i - i % size];

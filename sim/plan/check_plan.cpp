@@ -74,14 +74,14 @@ bool check_numbers(const Plan& plan, StageId id, Findings& findings) {
 }
 
 void check_devices(const Stage& stage, Findings& findings) {
-  const int replicas = static_cast<int>(stage.devices().size());
+  const int replicas = static_cast<int>(stage.leaders.size());
   if (replicas == 0) findings.add_of(stage, "devices", "it has no device");
   if (stage.share == Share::Samples && stage.micro_batch_size < replicas)
     findings.add_of(stage, "replicas",
                     fmt::format("its micro-batch of {} cannot be divided among {} replicas",
                                 pluralize(stage.micro_batch_size, "sample"), replicas),
                     fmt::format("a micro-batch size of at least {}, fewer devices, or share: micro_batches", replicas));
-  std::vector<DeviceId> sorted = stage.devices();
+  std::vector<DeviceId> sorted = stage.leaders;
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice != sorted.end())

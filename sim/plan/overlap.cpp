@@ -7,7 +7,7 @@ namespace stagecraft {
 PieceIndex::PieceIndex(const Plan& plan, int iterations) {
   for (const StageId s : plan.stages.ids()) {
     base_.push_back(size_);
-    each_.push_back(plan.stage(s).share == Share::MicroBatches ? 1 : plan.stage(s).devices().size());
+    each_.push_back(plan.stage(s).share == Share::MicroBatches ? 1 : plan.stage(s).leaders.size());
     size_ += each_.back() * plan.micro_batches(s) * iterations;
   }
 }
@@ -29,6 +29,6 @@ int place_of(const std::vector<DeviceId>& devices, DeviceId device) {
   return at == devices.end() ? -1 : static_cast<int>(at - devices.begin());
 }
 
-int replica_on(const Stage& stage, DeviceId device) { return place_of(stage.devices(), device); }
+int replica_on(const Stage& stage, DeviceId device) { return place_of(stage.leaders, device); }
 
 }  // namespace stagecraft

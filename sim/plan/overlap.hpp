@@ -57,7 +57,7 @@ inline ReplicaRange replicas_from(const Stage& stage, int micro, std::int64_t sa
 /// `samples` is the SampleRange that both share. With equal sizes and no replicas, only the same micro-batch does.
 template <class Visit>
 void for_each_shared_range(const Stage& stage, int micro, int replica, const Stage& other, Visit&& visit) {
-  if (stage.micro_batch_size == other.micro_batch_size && stage.devices().size() == 1 && other.devices().size() == 1) {
+  if (stage.micro_batch_size == other.micro_batch_size && stage.leaders.size() == 1 && other.leaders.size() == 1) {
     const std::int64_t low = std::int64_t{micro} * stage.micro_batch_size;
     visit(micro, 0, SampleRange{low, low + stage.micro_batch_size});
     return;

@@ -41,7 +41,7 @@ void Stage::place_with(const Stage& other) {
 }
 
 Stage on_one_device(Stage stage) {
-  const DeviceId first = stage.devices().front();
+  const DeviceId first = stage.leaders.front();
   stage.shape.degrees = {};
   stage.place_on({first});
   return stage;
@@ -66,10 +66,10 @@ int Plan::device_count() const {
   return count;
 }
 
-int Plan::used_devices() const {
-  std::set<DeviceId> used;
-  for (const Stage& stage : stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
-  return static_cast<int>(used.size());
+std::vector<DeviceId> devices_of(const Plan& plan) {
+  std::set<DeviceId> devices;
+  for (const Stage& stage : plan.stages) devices.insert(stage.all_devices().begin(), stage.all_devices().end());
+  return {devices.begin(), devices.end()};
 }
 
 std::vector<DeviceId> devices_by_stage(const Plan& plan, int count) {
@@ -80,7 +80,7 @@ std::vector<DeviceId> devices_by_stage(const Plan& plan, int count) {
     named[d] = 1;
   };
   for (const Stage& stage : plan.stages)
-    for (const DeviceId d : stage.devices()) add(d);
+    for (const DeviceId d : stage.leaders) add(d);
   for (const DeviceId d : named.ids()) add(d);
   return devices;
 }
@@ -90,8 +90,8 @@ IdVector<DeviceId, RankId> ranks_of(const Plan& plan) {
   IdVector<DeviceId, std::vector<std::pair<StageId, int>>> parts(plan.device_count());
   for (const StageId s : plan.stages.ids()) {
     const Stage& stage = plan.stages[s];
-    for (int r = 0; r < std::ssize(stage.devices()); ++r)
-      parts[stage.devices()[r]].emplace_back(s, stage.share == Share::MicroBatches ? r : 0);
+    for (int r = 0; r < std::ssize(stage.leaders); ++r)
+      parts[stage.leaders[r]].emplace_back(s, stage.share == Share::MicroBatches ? r : 0);
   }
   IdVector<DeviceId, RankId> rank_of;
   std::map<std::vector<std::pair<StageId, int>>, RankId> rank_with;
@@ -135,7 +135,7 @@ std::string to_text(const Plan& plan) {
   for (int s = 0; s < plan.stage_count(); ++s) {
     const Stage& stage = plan.stages[StageId{s}];
     std::string devices;
-    for (DeviceId device : stage.devices()) devices += fmt::format(" {}", device.value);
+    for (DeviceId device : stage.leaders) devices += fmt::format(" {}", device.value);
     text += fmt::format("{} '{}': {}, devices{}, micro-batch {}", s, stage.name,
                         pluralize(std::ssize(stage.shape.layers), "layer"), devices, stage.micro_batch_size);
     if (stage.turns() > 1) text += ", in turn";

@@ -22,19 +22,20 @@ struct Stage {
   std::string name;
   StageShape shape;
   Mesh dense, expert;  ///< One set of devices: dense layers run on `dense`, experts on `expert`. place_on() sets both.
-  std::vector<DeviceId> leaders;  ///< See devices(); place_on() sets it.
-  bool divides_itself = false;    ///< Its group or sharding is not the plan's.
-  Share share = Share::Samples;   ///< What the data axis shares.
-  int micro_batch_size = 1;       ///< Samples.
-  int group = 1;                  ///< k of kFkB: micro-batches done forward, then backward, together.
-  std::vector<int> micros;        ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
-                                  ///< both directions divide an iteration.
+  /// One device for each replica; place_on() sets them. Where a group of devices computes a replica together, they all
+  /// do the same work at the same time, so the first of them stands for the others: it alone has instructions, and its
+  /// memory and its messages are what each of them has.
+  std::vector<DeviceId> leaders;
+  bool divides_itself = false;   ///< Its group or sharding is not the plan's.
+  Share share = Share::Samples;  ///< What the data axis shares.
+  int micro_batch_size = 1;      ///< Samples.
+  int group = 1;                 ///< k of kFkB: micro-batches done forward, then backward, together.
+  std::vector<int> micros;       ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
+                                 ///< both directions divide an iteration.
   StageId twin;  ///< The stage that runs the other micro-batches with a copy of the same weights; usually not valid.
 
-  /// One device for each replica. Where a group of devices computes a replica together, they all do the same work at
-  /// the same time, so the first of them stands for the others: it alone has instructions, and its memory and its
-  /// messages are what each of them has. `dense.devices` lists all of them.
-  const std::vector<DeviceId>& devices() const { return leaders; }
+  /// The leaders and the devices that they stand for, by rank.
+  const std::vector<DeviceId>& all_devices() const { return dense.devices; }
   /// Places both meshes on these devices, with the number of replicas that they allow. `devices` ascend by rank.
   void place_on(const std::vector<DeviceId>& devices);
   /// Places both meshes where another stage has them.
@@ -77,16 +78,17 @@ struct Plan {
   Digraph graph() const;
   /// Last device that any stage names, plus one.
   int device_count() const;
-  /// Devices that the stages use, those included that others stand for.
-  int used_devices() const;
 };
+
+/// All devices of the stages, each once, in ascending order.
+std::vector<DeviceId> devices_of(const Plan&);
 
 /// All devices below `count`: first the devices of the stages, in the order in which the stages name them, then the
 /// others. Ties are broken in this order, so the order of the cluster does not matter.
 std::vector<DeviceId> devices_by_stage(const Plan&, int count);
 
 /// The pipeline rank of each device of the plan. Devices that have a part in the same micro-batches of the same stages
-/// are one rank: replicas that divide samples, and later the devices of a tensor group. Replicas that take
+/// are one rank: replicas that divide samples, and the devices of a tensor group. Replicas that take
 /// micro-batches in turn are a rank each, and so is a device without a stage. Ranks are numbered by their first
 /// devices.
 IdVector<DeviceId, RankId> ranks_of(const Plan&);

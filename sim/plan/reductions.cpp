@@ -123,7 +123,7 @@ class ReductionList {
       const ReductionId replicas = of_replicas_[first];
       if (replicas.valid()) r.after.push_back(replicas);
       const bool summed = replicas.valid() && !list[replicas].groups.empty();
-      holders.push_back(summed ? list[replicas].groups.front() : plan_.stage(first).devices());
+      holders.push_back(summed ? list[replicas].groups.front() : plan_.stage(first).leaders);
     }
     if (holders.size() < 2) return;
     r.groups = tied_groups(holders);
@@ -142,10 +142,10 @@ class ReductionList {
   void add_replicas(StageId s) {
     const Stage& stage = plan_.stage(s);
     Reduction r{.stages = {s}};
-    Devices devices = stage.devices();
+    Devices devices = stage.leaders;
     if (stage.twin.valid()) {
       r.stages.push_back(stage.twin);
-      devices = unique_devices({stage.devices(), plan_.stage(stage.twin).devices()});
+      devices = unique_devices({stage.leaders, plan_.stage(stage.twin).leaders});
     }
     if (devices.size() < 2 && r.stages.size() < 2) return;
     if (devices.size() > 1) r.groups.push_back(std::move(devices));
@@ -275,7 +275,7 @@ Seconds longer_gather(Seconds by_shape, double dense, const Reduction& r, const 
 StageShape shape_with_twin(const Stage& stage, const Reduction& r) {
   StageShape shape = stage.shape;
   if (!r.groups.empty())
-    shape.degrees.replicas *= static_cast<int>(std::ssize(r.groups.front()) / std::ssize(stage.devices()));
+    shape.degrees.replicas *= static_cast<int>(std::ssize(r.groups.front()) / std::ssize(stage.leaders));
   return shape;
 }
 
@@ -285,7 +285,7 @@ void price_reductions(Plan& plan, const CostTable& costs) {
   const CostRules& rules = *costs.rules();
   for (Reduction& r : plan.reductions) {
     const Stage& stage = plan.stage(r.stages.front());
-    const DeviceTypeId type = costs.cluster().devices[stage.devices().front()].type;
+    const DeviceTypeId type = costs.cluster().devices[stage.leaders.front()].type;
     if (r.source == ReductionSource::Replicas) {
       const StageShape shape = shape_with_twin(stage, r);
       const DeviceParameters p = device_parameters(shape.layers, shape.degrees, costs.model());
@@ -341,7 +341,7 @@ void cut_into_buckets(Plan& plan, const CostTable& costs, const BucketRule& rule
     if (rule.on_first_stage && first != StageId{0}) continue;
     // Each pass sums its gradients; what is left are the sums over copies of the divided state.
     if (stage.shape.sums_each_pass() && stage.shape.shard_copies() < 2) continue;
-    const DeviceTypeId type = costs.cluster().devices[stage.devices().front()].type;
+    const DeviceTypeId type = costs.cluster().devices[stage.leaders.front()].type;
     const StageShape shape = shape_with_twin(stage, r);
     const DeviceParameters whole = device_parameters(shape.layers, shape.degrees, costs.model());
     const double parameters = whole.dense + whole.experts;
@@ -368,7 +368,7 @@ UpdateBarriers::UpdateBarriers(const Plan& plan)
   std::vector<std::vector<Devices>> devices(barriers_.size());
   for (const StageId s : plan.stages.ids()) {
     index_[s] = index_[first[s]];
-    if (delays(s)) devices[index_[s]].push_back(plan.stage(s).devices());
+    if (delays(s)) devices[index_[s]].push_back(plan.stage(s).leaders);
   }
   for (const StageId s : update_order(plan))
     if (delays(s)) barriers_[index_[s]].stages.push_back(s);

@@ -133,7 +133,7 @@ void lengthen(OpCollective& c, Seconds least_time) {
 void wait_for_slow_links(const Stage& stage, const CostTable& costs, DeviceTypeId type, double samples,
                          StageCost& cost) {
   const CostRules& rules = *costs.rules();
-  if (!rules.links || rules.flows || stage.dense.devices.size() < 2 || stage.shape.task != StageTask::Whole) return;
+  if (!rules.links || rules.flows || stage.all_devices().size() < 2 || stage.shape.task != StageTask::Whole) return;
   if (!has_links_between_nodes(stage, costs.cluster())) return;
   const EachPass<OpCollectives> lists = layer_collectives(costs, stage.shape, type, samples);
   StageLinks links(stage, rules, type);

@@ -24,8 +24,8 @@ StageCosts stage_costs(const Plan& plan, const CostTable& costs, const PricingCh
   for (const Stage& stage : plan.stages) {
     std::map<std::pair<DeviceTypeId, std::int64_t>, StageCost> cost_of;  // Key: type and samples; most are equal.
     std::vector<StageCost> replicas;
-    for (std::size_t r = 0; r < stage.devices().size(); ++r) {
-      const DeviceId device = stage.devices()[r];
+    for (std::size_t r = 0; r < stage.leaders.size(); ++r) {
+      const DeviceId device = stage.leaders[r];
       const DeviceTypeId type = changes.type_of ? changes.type_of(device) : costs.cluster().devices[device].type;
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       const auto [entry, is_new] = cost_of.try_emplace({type, samples});
@@ -45,7 +45,7 @@ StageCosts stage_costs(const Plan& plan, const CostTable& costs, const PricingCh
 
 StageCosts uniform_costs(const Plan& plan, const StageCost& cost) {
   StageCosts result;
-  for (const Stage& stage : plan.stages) result.add(std::vector<StageCost>(stage.devices().size(), cost));
+  for (const Stage& stage : plan.stages) result.add(std::vector<StageCost>(stage.leaders.size(), cost));
   return result;
 }
 

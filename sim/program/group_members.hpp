@@ -18,8 +18,8 @@ class GroupMembers {
     members_.resize(std::max(devices, plan.device_count()));
     for (const DeviceId d : members_.ids()) places_.push_back({d, 0});
     for (const Stage& stage : plan.stages)
-      for (int r = 0; r < std::ssize(stage.devices()); ++r) {
-        const auto first = stage.dense.devices.begin() + static_cast<std::ptrdiff_t>(r) * size_;
+      for (int r = 0; r < std::ssize(stage.leaders); ++r) {
+        const auto first = stage.all_devices().begin() + static_cast<std::ptrdiff_t>(r) * size_;
         add(stage, {first, first + size_});
       }
   }

@@ -49,9 +49,9 @@ std::vector<std::vector<DeviceId>> cells_of(const Stage& stage) {
   std::map<DeviceId, std::vector<DeviceId>> cell_of;
   for (std::vector<DeviceId>& cell : stage.dense.groups({Axis::Context, Axis::Tensor}))
     for (const DeviceId d : cell)
-      if (place_of(stage.devices(), d) >= 0) cell_of[d] = cell;
+      if (place_of(stage.leaders, d) >= 0) cell_of[d] = cell;
   std::vector<std::vector<DeviceId>> cells;
-  for (const DeviceId leader : stage.devices()) cells.push_back(cell_of.at(leader));
+  for (const DeviceId leader : stage.leaders) cells.push_back(cell_of.at(leader));
   return cells;
 }
 
@@ -83,7 +83,7 @@ std::vector<GroupSet> group_sets(const Stage& stage, const OpCollective& c, cons
     by_root[sets.root(leader_of.at(group.devices.front()))].groups.push_back(group);
   for (int r = 0; r < std::ssize(cells); ++r)
     if (const auto set = by_root.find(sets.root(r)); set != by_root.end())
-      set->second.leaders.push_back(stage.devices()[r]);
+      set->second.leaders.push_back(stage.leaders[r]);
   std::vector<GroupSet> list;
   for (auto& [root, set] : by_root) list.push_back(std::move(set));
   return list;

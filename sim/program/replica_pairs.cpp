@@ -24,9 +24,9 @@ std::vector<int> peers_of(const Stage& from, int replica, int micro_batches, con
 ReplicaPairs::ReplicaPairs(const Plan& plan, int iterations) : first_row_{0}, first_{0} {
   for (const StageEdge& edge : plan.edges) {
     const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
-    const int replicas = static_cast<int>(from.devices().size());
+    const int replicas = static_cast<int>(from.leaders.size());
     for (int r = 0; r < replicas; ++r) {
-      const std::vector<int> peers = replicas == 1 && to.devices().size() == 1
+      const std::vector<int> peers = replicas == 1 && to.leaders.size() == 1
                                          ? std::vector<int>{0}
                                          : peers_of(from, r, plan.micro_batches(edge.from) * iterations, to);
       to_.insert(to_.end(), peers.begin(), peers.end());

@@ -22,8 +22,8 @@ TaskMemory::TaskMemory(const Plan& plan) : uses_(plan.stages.size()) {
   std::map<std::tuple<StageId, bool, LayerId>, std::size_t> tensor_index;
   for (const StageEdge& edge : plan.edges) {
     const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
-    if (from.shape.task == StageTask::Whole || from.devices() != to.devices() || !passes_tensors(from, to)) continue;
-    STAGECRAFT_CHECK(from.devices().size() == 1 && from.micro_batch_size == to.micro_batch_size);
+    if (from.shape.task == StageTask::Whole || from.leaders != to.leaders || !passes_tensors(from, to)) continue;
+    STAGECRAFT_CHECK(from.leaders.size() == 1 && from.micro_batch_size == to.micro_batch_size);
     const LayerId layer = to.shape.layers.front();
     const bool is_first_layer = layer == from.shape.layers.front(),
                output = from.shape.task == StageTask::Forward && !is_first_layer;

@@ -41,11 +41,11 @@ StageWorkload stage_workload(const Stage& stage) {
   w.recomputes = stage.shape.recomputes_all();
   w.recomputes_cores = stage.shape.recomputes_attention();
   w.twin = stage.twin;
-  for (int r = 0; r < std::ssize(stage.devices()); ++r) {
+  for (int r = 0; r < std::ssize(stage.leaders); ++r) {
     const int first = r % stage.turns();  // A micro-batch that the replica works on.
     const SampleRange range = samples_of(stage, first, r);
     w.replicas.push_back(
-        {stage.devices()[r], {range.low - std::int64_t{first} * stage.micro_batch_size, range.high - range.low}});
+        {stage.leaders[r], {range.low - std::int64_t{first} * stage.micro_batch_size, range.high - range.low}});
   }
   return w;
 }

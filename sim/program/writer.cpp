@@ -84,7 +84,7 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
   gradients_.resize(plan.stages.size());
   stages_on_.resize(program_.devices);
   for (const StageId s : plan.stages.ids())
-    for (const DeviceId device : plan.stages[s].devices()) stages_on_[device].push_back(s);
+    for (const DeviceId device : plan.stages[s].leaders) stages_on_[device].push_back(s);
   reductions_.resize(plan.reductions.size());
   int ties = 0;
   for (const ReductionId r : plan.reductions.ids())
@@ -169,8 +169,8 @@ void ProgramWriter::open_channels() {
   };
   pairs_.each([&](int e, int sender, int receiver) {
     const StageEdge& edge = plan_.edges[e];
-    const DeviceId from = plan_.stage(edge.from).devices()[sender];
-    const DeviceId to = plan_.stage(edge.to).devices()[receiver];
+    const DeviceId from = plan_.stage(edge.from).leaders[sender];
+    const DeviceId to = plan_.stage(edge.to).leaders[receiver];
     Channel channel;
     for (int g = 0; g < 2 && from != to; ++g) {
       const DeviceId a = g == 0 ? from : to, b = g == 0 ? to : from;

@@ -176,13 +176,13 @@ void ProgramWriter::for_each_message(DeviceId device, const Op& op, Visit&& visi
   const bool gradient = op.kind != OpKind::Forward;
   if (gradient && !passes_gradient(op.kind)) return;
   const Stage& stage = plan_.stage(op.stage);
-  const int replica = stage.devices().size() == 1 ? 0 : replica_on(stage, device);
+  const int replica = stage.leaders.size() == 1 ? 0 : replica_on(stage, device);
   for (const int e : gradient ? edges_.in[op.stage] : edges_.out[op.stage]) {
     const StageEdge& edge = plan_.edges[e];
     const StageId other_id = gradient ? edge.from : edge.to;
     const Stage& other = plan_.stage(other_id);
     for_each_shared_range(stage, op.micro, replica, other, [&](int m, int r, SampleRange shared) {
-      const DeviceId to = other.devices()[r];
+      const DeviceId to = other.leaders[r];
       if (to == device) return;
       const int channel = gradient ? pairs_.index(e, r, replica) : pairs_.index(e, replica, r);
       const std::int64_t first = shared.low - std::int64_t{op.micro} * stage.micro_batch_size;

@@ -8,7 +8,7 @@ namespace stagecraft {
 void ProgramWriter::keep_gradient(InstructionId last, DeviceId device, const Op& op) {
   if ((op.kind != OpKind::Backward && op.kind != OpKind::WeightGradient) || !barriers_.delays(op.stage)) return;
   const Stage& stage = plan_.stage(op.stage);
-  gradients_[op.stage].resize(stage.devices().size());
+  gradients_[op.stage].resize(stage.leaders.size());
   gradients_[op.stage][replica_on(stage, device)] = last;
 }
 

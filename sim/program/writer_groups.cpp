@@ -43,7 +43,7 @@ void ProgramWriter::find_leaders() {
     const Stage& stage = plan_.stage(s);
     for (const std::vector<DeviceId>& cell : cells_of(stage)) {
       const DeviceId leader =
-          *std::find_if(cell.begin(), cell.end(), [&](DeviceId d) { return place_of(stage.devices(), d) >= 0; });
+          *std::find_if(cell.begin(), cell.end(), [&](DeviceId d) { return place_of(stage.leaders, d) >= 0; });
       for (const DeviceId d : cell) {
         program_.leaders[d] = !is_named[d] || program_.leaders[d] == leader ? leader : DeviceId{};
         is_named[d] = true;
@@ -208,7 +208,7 @@ const ProgramWriter::PlacedCollective& ProgramWriter::placed(StageId s, const Op
       return it;
   PlacedCollective& fresh = placed_[s].emplace_back(PlacedCollective{c, {}, {}});
   if (!cost(s, 0).collectives->flows) {  // With a cost each device is by itself.
-    for (const DeviceId d : plan_.stage(s).devices()) {
+    for (const DeviceId d : plan_.stage(s).leaders) {
       fresh.set_led_by[d] = static_cast<int>(std::ssize(fresh.sets));
       fresh.sets.push_back({{d}, static_cast<std::int32_t>(std::ssize(program_.collective_shapes))});
       program_.collective_shapes.push_back(

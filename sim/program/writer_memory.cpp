@@ -8,9 +8,9 @@ void ProgramWriter::keep_resident(bool trains) {
   program_.memory.resize(program_.devices);
   for (const StageId s : plan_.stages.ids()) {
     const Stage& stage = plan_.stage(s);
-    for (std::size_t r = 0; r < stage.devices().size(); ++r) {
+    for (std::size_t r = 0; r < stage.leaders.size(); ++r) {
       const StageNeeds needs = reads_.needs(s, static_cast<int>(r));
-      auto& memory = program_.memory[stage.devices()[r]];
+      auto& memory = program_.memory[stage.leaders[r]];
       auto& delay = program_.delays[s];
       delay = std::max(delay, needs.delay);
       MemoryCounts counts{.versions = needs.buffers, .gradients = 0, .optimizers = 0};

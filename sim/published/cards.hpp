@@ -6,8 +6,6 @@
 
 namespace stagecraft {
 
-inline std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 /// One of the headline numbers that a page begins with, in HTML; they stand together in a <div class="cards">.
 inline std::string card(const std::string& label, const std::string& value, const std::string& more) {
   return fmt::format(

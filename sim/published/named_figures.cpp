@@ -8,8 +8,8 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
-#include "sim/experiment/metrics.hpp"
 #include "sim/report/convergence.hpp"
+#include "sim/report/metrics.hpp"
 
 namespace stagecraft {
 namespace {
@@ -109,7 +109,7 @@ double idle(const CompiledExperiment&, const Outcome& o) {
   return idle.value / used;
 }
 
-constexpr NamedFigure kMore[] = {
+const NamedFigure kMore[] = {
     {"idle_s", false, idle},
     {"span_bubble", false, span_bubble},
     {"micro_batch_period_s", false, micro_batch_period},
@@ -118,10 +118,6 @@ constexpr NamedFigure kMore[] = {
     {"evaluated_loss", false, evaluated_loss},
     {"predicted_s", false, [](const CompiledExperiment& p, const Outcome&) { return p.report.predicted.value; }},
 };
-
-bool more_is_better(std::string_view figure) {
-  return figure == "throughput_samples_per_s" || figure == "utilisation" || figure == "fits";
-}
 
 }  // namespace
 
@@ -135,8 +131,9 @@ std::vector<std::string> figure_names() {
 NamedFigure named_figure(std::string_view name) {
   for (const NamedFigure& q : kMore)
     if (q.name == name) return q;
-  const Metric& f = metrics()[metric(name)];
-  return {f.name, more_is_better(name), f.value_of};
+  const Metric* m = &metrics()[metric(name)];
+  return {m->name, m->better == Better::More,
+          [m](const CompiledExperiment& c, const Outcome& o) { return m->value_of(view_of(c, o)); }};
 }
 
 }  // namespace stagecraft

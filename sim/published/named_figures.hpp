@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,11 +23,11 @@ double updates_to_half_loss(const CompiledExperiment&, const Outcome&);
 /// The mean of the last four evaluations, of the weights themselves; not a number where the run diverged or has fewer.
 double evaluated_loss(const CompiledExperiment&, const Outcome&);
 
-/// A figure of a run that publications give: any figure of a sweep (sim/sweep/result.cpp), and some more.
+/// A figure of a run that publications give: any metric, and some more.
 struct NamedFigure {
   std::string_view name;
   bool more_is_better = false;
-  double (*value_of)(const CompiledExperiment&, const Outcome&) = nullptr;
+  std::function<double(const CompiledExperiment&, const Outcome&)> value_of = {};
 };
 
 std::vector<std::string> figure_names();

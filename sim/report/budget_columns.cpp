@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/text.hpp"
 #include "sim/report/objective.hpp"
 #include "sim/report/result_columns.hpp"
 #include "sim/report/text.hpp"
@@ -25,6 +26,9 @@ bool has_tokens(const RowBudget& r) { return r.economics.devices > 0 && r.tokens
 bool has_duration(const RowBudget& r) { return r.economics.duration.value > 0; }
 bool has_dollars(const RowBudget& r) { return r.economics.dollars > 0; }
 bool has_failures(const RowBudget& r) { return r.economics.interval.value > 0; }
+
+/// Files have it only where some row has a budget that says enough.
+FileColumn budget_column(const char* name) { return only(result_column(name), "with a budget in `report`"); }
 
 bool any_row(const std::vector<RowBudget>& rows, bool (*holds)(const RowBudget&)) {
   return std::any_of(rows.begin(), rows.end(), holds);
@@ -52,26 +56,25 @@ void add_price_columns(TableColumns<RowBudget>& columns, const std::vector<RowBu
 TableColumns<RowBudget> budget_columns(const std::vector<RowBudget>& rows, const BudgetColumns& which) {
   TableColumns<RowBudget> columns;
   if (which.every_column || any_row(rows, has_tokens))
-    columns.push_back({{.key = result_column("tokens_per_s"), .heading = "tokens", .width = 9, .drop_order = 4},
+    columns.push_back({{.key = budget_column("tokens_per_s"), .heading = "tokens", .width = 9, .drop_order = 4},
                        [](const RowBudget& r) {
                          const double rate = r.period.value > 0 ? r.tokens / r.period.value : 0;
                          return TableCell(rate, short_number(rate) + "/s");
                        }});
   if (!which.has_price) add_price_columns(columns, rows, which.every_column);
   if (which.every_column || any_row(rows, has_duration))
-    columns.push_back({{.key = result_column("training_s"), .heading = "training", .width = 10, .drop_order = 1},
+    columns.push_back({{.key = budget_column("training_s"), .heading = "training", .width = 10, .drop_order = 1},
                        [](const RowBudget& r) {
                          return TableCell(r.economics.duration.value, training_time_text(r.economics.duration));
                        }});
   if (which.every_column || any_row(rows, has_dollars))
     columns.push_back(
-        {{.key = result_column("training_dollars"), .heading = "total", .width = 8, .drop_order = 1},
+        {{.key = budget_column("training_dollars"), .heading = "total", .width = 8, .drop_order = 1},
          [](const RowBudget& r) { return TableCell(r.economics.dollars, dollars_text(r.economics.dollars)); }});
   if (which.every_column || any_row(rows, has_failures))
     columns.push_back(
-        {{.key = result_column("goodput"), .heading = "goodput", .width = 7, .drop_order = 5}, [](const RowBudget& r) {
-           return TableCell(r.economics.goodput, fmt::format("{:.1f} %", 100 * r.economics.goodput));
-         }});
+        {{.key = budget_column("goodput"), .heading = "goodput", .width = 7, .drop_order = 5},
+         [](const RowBudget& r) { return TableCell(r.economics.goodput, percent(r.economics.goodput)); }});
   return columns;
 }
 

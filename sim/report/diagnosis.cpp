@@ -16,8 +16,6 @@ bool is_plain(char c) {
          std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
 }
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 /// "saves 23.1 % of the time per sample: 58.2 ms for 64 samples". A simulation of a measured run gives a share alone.
 std::string saving_text(const ChangedRun& run, bool measured) {
   const std::string share =

@@ -16,6 +16,7 @@
 #include "sim/core/text.hpp"
 #include "sim/report/html_data.hpp"
 #include "sim/report/html_page.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/report/results_fields.hpp"
 
 namespace stagecraft {
@@ -249,7 +250,9 @@ std::string html_page(std::span<const KeptRun> runs, const std::string& title) {
       throw InputError(fmt::format("{}/results.json lacks what the page shows: {}", run.name, e.what()),
                        "run the scenario again");
     }
-  const Json data = JsonObject{{"schema", "page/1"}, {"runs", std::move(shown)}};
+  JsonArray described;
+  for (const Metric& m : metrics()) described.push_back(page_json(m));
+  const Json data = JsonObject{{"schema", "page/1"}, {"metrics", std::move(described)}, {"runs", std::move(shown)}};
   return html_page(html::runs, title, data.dump(), parts);
 }
 

@@ -9,6 +9,7 @@
 #include "sim/core/json.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/core/text.hpp"
+#include "sim/report/metrics.hpp"
 
 namespace stagecraft {
 namespace {
@@ -131,7 +132,8 @@ Json figures_json(const SweepPage& page) {
       const bool has_value = p.status == "ok" && f < p.figures.size() && std::isfinite(p.figures[f]);
       values.push_back(has_value ? Json(p.figures[f]) : Json());
     }
-    json.push_back(JsonObject{{"name", page.figures[f]}, {"values", std::move(values)}});
+    json.push_back(page_json(metrics()[metric(page.figures[f])]));
+    json.back()["values"] = std::move(values);
   }
   return json;
 }

@@ -40,7 +40,7 @@ struct SweepPage {
   bool has_base = true;  ///< Whether there is such a file or name; otherwise `base` is as the sweep file writes it.
   std::string folder;    ///< Where `run --out` puts the run of a point, relative to the page.
   std::string out;       ///< `folder` relative to the working folder.
-  std::vector<std::string> figures;  ///< Names with the unit at the end: "period_s".
+  std::vector<std::string> figures;  ///< Names of metrics().
   std::vector<SweepPoint> points;
 };
 

@@ -7,6 +7,7 @@
 
 #include "sim/core/sha256.hpp"
 #include "sim/report/link_use.hpp"
+#include "sim/report/metrics.hpp"
 
 namespace stagecraft {
 namespace {
@@ -165,26 +166,17 @@ std::string results_json(const std::string& title, const Program& program, const
   Json json = JsonObject{{"schema", "results/1"},
                          {"title", title},
                          {"provenance", provenance(timeline)},
-                         {"setup", setup ? setup_json(*setup) : Json()},
-                         {"iterations", program.iterations},
-                         {"instructions", program.size()},
-                         {"makespan_s", report.makespan.value},
-                         {"period_s", report.period.value},
-                         {"length_s", report.length.value},
-                         {"fits", std::none_of(report.devices.begin(), report.devices.end(),
-                                               [](const DeviceReport& d) { return !d.memory.fits(); })},
-                         {"drains", report.drains},
-                         {"drain_every", program.drain_every},
-                         {"bubble", report.bubble},
-                         {"fill", report.fill},
-                         {"drain", report.drain},
-                         {"steady_bubble", report.steady_bubble},
-                         {"throughput_samples_per_s", report.throughput},
-                         {"energy_J", report.energy.value},
-                         {"critical_path", JsonObject{{"instructions", report.critical_path.size()},
-                                                      {"compute_s", report.critical_compute.value},
-                                                      {"transfer_s", report.critical_transfer.value},
-                                                      {"wait_s", report.critical_wait.value}}}};
+                         {"setup", setup ? setup_json(*setup) : Json()}};
+  const RunView view{nullptr, program, cluster, timeline, report};
+  for (const Metric& m : metrics())
+    if (*m.path == '\0') json[m.name] = metric_json(m, m.value_of(view));
+  json["drain_every"] = program.drain_every;
+  json["fill"] = report.fill;
+  json["drain"] = report.drain;
+  json["critical_path"] = JsonObject{{"instructions", report.critical_path.size()},
+                                     {"compute_s", report.critical_compute.value},
+                                     {"transfer_s", report.critical_transfer.value},
+                                     {"wait_s", report.critical_wait.value}};
   json["devices"] = JsonArray();
   for (const DeviceId d : report.devices.ids())
     if (cluster.devices.contains(d))

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/report/results_fields.hpp"
 
 namespace stagecraft {
@@ -12,8 +13,6 @@ namespace {
 
 const std::vector<FileColumn>& time_columns() {
   static const std::vector<FileColumn> columns{
-      number_column("makespan_s", "s", "Length of the first iteration, fill and drain included."),
-      number_column("period_s", "s", "Time of one more iteration, back to back."),
       number_column("simulated_s", "s", "Simulated period of one micro-batch."),
       or_null(number_column("predicted_s", "s",
                             "Time of one micro-batch in the planner's own model; unknown: 0 in CSV, null in JSON.")),
@@ -26,12 +25,6 @@ const std::vector<FileColumn>& time_columns() {
                             "Lower bound of the simulated time of one micro-batch, for every plan with micro-batches "
                             "of this size; unknown: 0 in CSV, null in JSON.")),
       word_column("lower_bound_reason", "What gives lower_bound_s."),
-      number_column("throughput_samples_per_s", "samples/s", "Samples per second at the period."),
-      number_column(
-          "bubble", "",
-          "Share of a period in which a device waits for other stages, mean over the devices that have a stage."),
-      number_column("steady_bubble", "",
-                    "Share of a period in which the busiest device is neither in an op nor in a collective of one."),
       number_column("search_s", "s", "Wall-clock time of the planner's search."),
       whole_column("states", "States that the planner's search visited."),
   };
@@ -40,25 +33,9 @@ const std::vector<FileColumn>& time_columns() {
 
 const std::vector<FileColumn>& memory_columns() {
   static const std::vector<FileColumn> columns{
-      number_column("peak_memory_bytes", "bytes", "Peak memory of the fullest device."),
       word_column("fullest_device", "Name of the device with the highest peak memory."),
-      whole_column("peak_activations", "Most micro-batches in flight on a device."),
       number_column("traffic_bytes", "bytes",
                     "Messages between stages in one iteration; each counts once, however many links it crosses."),
-  };
-  return columns;
-}
-
-const std::vector<FileColumn>& budget_columns() {
-  static const std::vector<FileColumn> columns{
-      only(number_column("tokens_per_s", "tokens/s", "Tokens per second of all devices at the period."),
-           "with `report.price` or `report.tokens`, for models of text"),
-      only(number_column("training_s", "s", "Time of the whole training, by `report.tokens`, with failures."),
-           "with `report.tokens`"),
-      only(number_column("training_dollars", "$", "Cost of the whole training."),
-           "with `report.tokens` and `report.price`"),
-      only(number_column("goodput", "", "Share of the time that is training which no failure undoes."),
-           "with `report.failures`"),
   };
   return columns;
 }
@@ -75,9 +52,7 @@ const std::vector<FileColumn>& setting_columns() {
       word_column("group",
                   "How each replica and its states are divided: TP tensor, CP context, EP expert and ETP expert-tensor "
                   "parallelism, ZeRO-1 the optimizer, ZeRO-2 gradients too, ZeRO-3 weights too; empty: not at all."),
-      whole_column("stages", "Pipeline stages; replicas of a stage count once."),
       whole_column("replicas", "Replicas of each stage."),
-      whole_column("devices", "Devices that have a stage."),
       whole_column("micro_batches", "Micro-batches of an iteration."),
       whole_column("micro_batch_size", "Samples of a micro-batch."),
       word_column("change", "Options that make the plan fit in memory; empty where nothing had to change."),
@@ -114,10 +89,10 @@ const std::vector<FileColumn>& verdict_columns() {
 }  // namespace
 
 FileColumn result_column(std::string_view name) {
-  for (const auto* columns :
-       {&time_columns(), &memory_columns(), &budget_columns(), &setting_columns(), &verdict_columns()})
+  for (const auto* columns : {&time_columns(), &memory_columns(), &setting_columns(), &verdict_columns()})
     for (const FileColumn& c : *columns)
       if (c.name() == name) return c;
+  if (const Metric* m = find_metric(name)) return metric_column(*m);
   throw InternalError(fmt::format("no column '{}'", name));
 }
 

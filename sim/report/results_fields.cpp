@@ -6,6 +6,7 @@
 #include "sim/report/diagnosis.hpp"
 #include "sim/report/economics.hpp"
 #include "sim/report/interval.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/report/time_classes.hpp"
 
 namespace stagecraft {
@@ -176,6 +177,27 @@ const MapSpec& rates_fields() {
   return spec;
 }
 
+/// Adds the metrics that stand at the top of results.json. Files of earlier versions lack those that are new.
+MapSpec with_metrics(MapSpec spec) {
+  constexpr std::string_view kAlways[] = {"makespan_s",
+                                          "period_s",
+                                          "length_s",
+                                          "fits",
+                                          "drains",
+                                          "bubble",
+                                          "steady_bubble",
+                                          "energy_J",
+                                          "iterations",
+                                          "instructions",
+                                          "throughput_samples_per_s"};
+  for (const Metric& m : metrics()) {
+    if (*m.path) continue;
+    spec.fields.push_back(metric_field(m));
+    if (std::find(std::begin(kAlways), std::end(kAlways), m.name) == std::end(kAlways)) spec.fields.back().optional();
+  }
+  return spec;
+}
+
 }  // namespace
 
 const config::MapSpec& provenance_fields() {
@@ -205,56 +227,39 @@ const config::MapSpec& search_fields() {
 
 const MapSpec& results_fields() {
   using namespace config;
-  static const MapSpec spec{
-      .title = "results.json: the numbers of one run. A number that was not measured is null.",
-      .fields = {
-          choice("schema", {"results/1"}).doc("Version of this format."),
-          text("title").doc("Title of the scenario."),
-          map("provenance", provenance_fields()).doc("Where the numbers come from."),
-          map("setup", setup_fields()).nullable().doc("What ran."),
-          count("iterations").doc("Iterations of the run."),
-          count("instructions").doc("Instructions of the program."),
-          amount("makespan_s").doc("Length of the first iteration in seconds."),
-          amount("period_s")
-              .doc("Time of one more iteration, back to back: from the last end of an iteration to that of the next. "
-                   "Simulated: of the last "
-                   "iteration, or the mean of several where iterations overlap or differ. Measured: the median without "
-                   "the first."),
-          amount("length_s").doc("Length of the whole run in seconds."),
-          boolean("fits").doc("Whether no device needs more memory than it has."),
-          boolean("drains").doc("Whether the pipeline empties between iterations."),
-          count("drain_every")
-              .optional()
-              .doc("Iterations between two drains of the pipeline; 0: none before the end. Earlier versions lack it."),
-          number("bubble").doc(
-              "Share of a period in which a device waits for other stages, mean over the devices that have a stage."),
-          number("fill").optional().doc(
-              "Share of the first iteration in which the pipeline fills, mean over the devices that have a stage."),
-          number("drain").optional().doc("The same in which it drains."),
-          number("steady_bubble")
-              .doc("Share of a period in which the busiest device is neither in an op nor in a collective of one."),
-          amount("throughput_samples_per_s").doc("Samples per second at the period."),
-          amount("energy_J").doc("Energy of the run in joules."),
-          map("critical_path", critical_path_fields()).doc("Critical path of the run."),
-          list("devices", map("device", device_fields())).positional().doc("Devices of the cluster."),
-          list("links", map("link", link_fields())).positional().doc("Links that are used."),
-          text("links_note").optional().doc("What their traffic leaves out."),
-          list("changes", text("change")).optional().doc("Changes of the cluster over time, as text."),
-          list("change_times", map("change", change_fields())).optional().doc("The same as times."),
-          amount("jitter_most").optional().doc("Largest random deviation of an instruction, as a share of its time."),
-          map("search", search_fields()).optional().doc("How the schedule was found."),
-          map("rates", rates_fields()).optional().doc("Rates of the model, where its amounts are known."),
-          count("devices_per_group").optional().doc("Devices that each listed device with a stage stands for."),
-          interval_field(),
-          diagnosis_field(),
-          text("diagnosis_note").optional().doc("Why there is no diagnosis, or why its changes are not simulated."),
-          economics_field(),
-          classes_field(),
-          passes_field(),
-          text("not_timed").optional().doc("What the backend did not time."),
-          map("enqueued", enqueued_fields()).optional().doc("Host time of the GPU backend."),
-          map("learnt", learnt_fields()).optional().doc("The result of training."),
-      }};
+  static const MapSpec spec = with_metrics(
+      {.title = "results.json: the numbers of one run. A number that was not measured is null.",
+       .fields = {
+           choice("schema", {"results/1"}).doc("Version of this format."),
+           text("title").doc("Title of the scenario."),
+           map("provenance", provenance_fields()).doc("Where the numbers come from."),
+           map("setup", setup_fields()).nullable().doc("What ran."),
+           count("drain_every")
+               .optional()
+               .doc("Iterations between two drains of the pipeline; 0: none before the end. Earlier versions lack it."),
+           number("fill").optional().doc(
+               "Share of the first iteration in which the pipeline fills, mean over the devices that have a stage."),
+           number("drain").optional().doc("The same in which it drains."),
+           map("critical_path", critical_path_fields()).doc("Critical path of the run."),
+           list("devices", map("device", device_fields())).positional().doc("Devices of the cluster."),
+           list("links", map("link", link_fields())).positional().doc("Links that are used."),
+           text("links_note").optional().doc("What their traffic leaves out."),
+           list("changes", text("change")).optional().doc("Changes of the cluster over time, as text."),
+           list("change_times", map("change", change_fields())).optional().doc("The same as times."),
+           amount("jitter_most").optional().doc("Largest random deviation of an instruction, as a share of its time."),
+           map("search", search_fields()).optional().doc("How the schedule was found."),
+           map("rates", rates_fields()).optional().doc("Rates of the model, where its amounts are known."),
+           count("devices_per_group").optional().doc("Devices that each listed device with a stage stands for."),
+           interval_field(),
+           diagnosis_field(),
+           text("diagnosis_note").optional().doc("Why there is no diagnosis, or why its changes are not simulated."),
+           economics_field(),
+           classes_field(),
+           passes_field(),
+           text("not_timed").optional().doc("What the backend did not time."),
+           map("enqueued", enqueued_fields()).optional().doc("Host time of the GPU backend."),
+           map("learnt", learnt_fields()).optional().doc("The result of training."),
+       }});
   return spec;
 }
 

@@ -16,9 +16,6 @@ std::string row(std::string_view name, const std::string& value, const std::stri
   return fmt::format("  {:<22} {:>12}{}{}\n", name, value, note.empty() ? "" : "   ", note);
 }
 
-/// Rounding must not print -0.0 %.
-std::string percent(double share) { return fmt::format("{:.1f} %", std::abs(share) < 5e-4 ? 0.0 : 100 * share); }
-
 /// The bubble of a period, and what the first iteration has of it because the pipeline fills and drains.
 std::string bubble_text(const Report& report, const Cluster& cluster) {
   std::string note = "of a period, mean of the devices: they wait for other stages";

@@ -171,8 +171,8 @@ Schedule by_stage(const Plan& plan, std::string_view schedule, bool share,
   IdVector<RankId, StageId> owner(result.ranks.size());
   for (int s = 0; s < plan.stage_count(); ++s) {
     const StageId stage{s};
-    for (int r = 0; r < std::ssize(plan.stage(stage).devices()); ++r) {
-      const DeviceId device = plan.stage(stage).devices()[r];
+    for (int r = 0; r < std::ssize(plan.stage(stage).leaders); ++r) {
+      const DeviceId device = plan.stage(stage).leaders[r];
       const RankId rank = result.rank(device);
       const StageId other = owner[rank];
       if (other == stage) continue;  // Another replica with the same row.

@@ -12,8 +12,8 @@ namespace stagecraft {
 namespace {
 
 std::string devices_text(const Stage& stage) {
-  std::string text = stage.devices().size() == 1 ? "device" : "devices";
-  for (const DeviceId d : stage.devices()) text += fmt::format(" {}", d.value);
+  std::string text = stage.leaders.size() == 1 ? "device" : "devices";
+  for (const DeviceId d : stage.leaders) text += fmt::format(" {}", d.value);
   return text;
 }
 
@@ -25,7 +25,7 @@ std::string chunks_text(const ChunkRange& range) {
 
 int count_ranks(const Plan& plan, const Placing& placing, std::string_view schedule) {
   std::set<DeviceId> first;
-  for (const Stage& stage : plan.stages) first.insert(stage.devices().front());
+  for (const Stage& stage : plan.stages) first.insert(stage.leaders.front());
   const int ranks = static_cast<int>(first.size());
   if (plan.stage_count() % ranks != 0 || !placing.chunks.has(plan.stage_count() / ranks))
     throw InputError(
@@ -67,7 +67,7 @@ RankedPlan on_ranks(const Plan& plan) {
   IdVector<RankId, int> number(rank_of.size(), -1);
   for (const StageId s : plan.stages.ids()) {
     std::vector<DeviceId> devices;
-    for (const DeviceId device : plan.stage(s).devices()) {
+    for (const DeviceId device : plan.stage(s).leaders) {
       int& rank = number[rank_of[device]];
       if (rank < 0) {
         rank = static_cast<int>(result.devices.size());
@@ -104,11 +104,11 @@ Layout layout_of(const Plan& plan, const Placing& placing, std::string_view sche
   const int ranks = count_ranks(plan, placing, schedule);
   Layout layout;
   layout.stages.resize(ranks);
-  for (int r = 0; r < ranks; ++r) layout.devices.push_back(plan.stage(StageId{r}).devices());
+  for (int r = 0; r < ranks; ++r) layout.devices.push_back(plan.stage(StageId{r}).leaders);
   for (int s = 0; s < plan.stage_count(); ++s) {
     const int rank = rank_of(placing.placement, s, ranks);
     const Stage& stage = plan.stage(StageId{s});
-    if (stage.devices() != layout.devices[rank])
+    if (stage.leaders != layout.devices[rank])
       throw InputError(
           fmt::format("the schedule '{}' goes with the placement '{}', where stage {} runs with stage {}, but it is on "
                       "{} instead of {}",

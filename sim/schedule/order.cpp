@@ -145,7 +145,7 @@ class OrderWalk {
       const StageEdge& edge = plan_.edges[e];
       const StageId other = forward ? edge.to : edge.from;
       for_each_overlap(stage, op.micro, replica_on(stage, device), plan_.stage(other), [&](int m, int r, int) {
-        if (--missing[index_.index(other, m, r)] == 0) dispatcher_.wake(row_of_[plan_.stage(other).devices()[r]]);
+        if (--missing[index_.index(other, m, r)] == 0) dispatcher_.wake(row_of_[plan_.stage(other).leaders[r]]);
       });
     }
   }
@@ -176,7 +176,7 @@ class OrderWalk {
           const StageEdge& edge = plan_.edges[e];
           const StageId other = forward ? edge.from : edge.to;
           for_each_overlap(plan_.stage(op.stage), op.micro, replica, plan_.stage(other), [&](int m, int r, int) {
-            add_first_match(plan_.stage(other).devices()[r], [&](const Op& o) {
+            add_first_match(plan_.stage(other).leaders[r], [&](const Op& o) {
               return o.stage == other && o.micro == m &&
                      (forward ? o.kind == OpKind::Forward : passes_gradient(o.kind));
             });

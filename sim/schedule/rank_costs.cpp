@@ -15,10 +15,10 @@ double slowest_hop(const ScheduleInput& in) {
   const LinkTable links(*in.cluster);
   for (const StageEdge& edge : in.plan.edges) {
     const Stage &from = in.plan.stage(edge.from), &to = in.plan.stage(edge.to);
-    if (from.devices().front() == to.devices().front()) continue;
+    if (from.leaders.front() == to.leaders.front()) continue;
     const Bytes bytes =
-        edge.bytes * (static_cast<double>(from.micro_batch_size) / static_cast<double>(from.devices().size()));
-    slowest = std::max(slowest, links.message_time(from.devices().front(), to.devices().front(), bytes).value);
+        edge.bytes * (static_cast<double>(from.micro_batch_size) / static_cast<double>(from.leaders.size()));
+    slowest = std::max(slowest, links.message_time(from.leaders.front(), to.leaders.front(), bytes).value);
   }
   return slowest;
 }

@@ -125,7 +125,7 @@ class LocalCheck {
       if (!takes_part(stage, op.micro, replica)) {
         bad("wrong-rank", 2,
             fmt::format("micro-batch {} of stage {} is for rank {}", op.micro, op.stage.value,
-                        stage.devices()[op.micro % stage.turns()].value));
+                        stage.leaders[op.micro % stage.turns()].value));
         continue;
       }
       if (ends_backward(op.kind)) ++finished_[op.stage.value];
@@ -227,7 +227,7 @@ class LocalCheck {
     const int seen = seen_[index_.index(stage, micro, replica)];
     const auto lacks = [&](OpKind kind) {
       const std::string op = to_text(Op{kind, false, stage, micro});
-      add({"missing", 2, plan_.stage(stage).devices()[replica].value, -1, op, fmt::format("{} never runs", op)});
+      add({"missing", 2, plan_.stage(stage).leaders[replica].value, -1, op, fmt::format("{} never runs", op)});
     };
     if (!(seen & bit(OpKind::Forward))) lacks(OpKind::Forward);
     if (!options_.trains || (seen & bit(OpKind::Backward))) return;

@@ -15,8 +15,8 @@ int Chains::source(StageId s, bool gradient) const {
 std::string why_no_chains(const Plan& plan) {
   for (int s = 0; s < plan.stage_count(); ++s) {
     const Stage& stage = plan.stage(StageId{s});
-    if (stage.devices().size() != 1)
-      return fmt::format("stage {} has {} replicas, but a rank is one device here", s, stage.devices().size());
+    if (stage.leaders.size() != 1)
+      return fmt::format("stage {} has {} replicas, but a rank is one device here", s, stage.leaders.size());
     if (stage.micro_batch_size != plan.stages.front().micro_batch_size)
       return fmt::format("stage {} has micro-batches of another size than stage 0", s);
   }
@@ -33,7 +33,7 @@ Chains chains_of(const Plan& plan) {
   Chains chains;
   chains.fed.assign(plan.stages.size(), false);
   for (const StageId s : plan.stages.ids()) {
-    chains.rank.push_back(plan.stage(s).devices().front().value);
+    chains.rank.push_back(plan.stage(s).leaders.front().value);
     chains.micro_batches = std::max(chains.micro_batches, plan.micro_batches(s));
   }
   for (const StageEdge& e : plan.edges) chains.fed[e.to.value] = true;

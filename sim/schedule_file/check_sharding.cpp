@@ -23,7 +23,7 @@ class ShardCheck {
     const State& s = seen_[stage];
     const auto bad = [&](const char* code, ActionKind kind, std::string message) {
       if (problems_.size() < kMaxListedProblems)
-        problems_.push_back({code, 8, plan_.stage(stage).devices().front().value, -1,
+        problems_.push_back({code, 8, plan_.stage(stage).leaders.front().value, -1,
                              to_text(Action{kind, false, stage, 0}), std::move(message)});
     };
     if (s.gathered && version_ != TorchVersion::V2_8)
@@ -88,7 +88,7 @@ std::vector<ScheduleProblem> check_sharding(const ActionTable& table, const Plan
     for (int i = 0; i < std::ssize(table.ranks[r]); ++i) {
       const Action& a = table.ranks[r][i];
       const bool exists = a.stage.value < plan.stage_count();
-      if (a.is_compute() || a.is_message() || (exists && plan.stage(a.stage).devices().front().value == r)) continue;
+      if (a.is_compute() || a.is_message() || (exists && plan.stage(a.stage).leaders.front().value == r)) continue;
       problems.push_back({exists ? "wrong-rank" : "out-of-range", 8, r, i, to_text(a),
                           fmt::format("stage {} does not run on rank {}", a.stage.value, r)});
     }

@@ -35,7 +35,7 @@ Micros place_stages(const CsvSchedule& csv, Plan& plan, std::vector<ScheduleProb
   for (int rank = 0; rank < csv.schedule.device_count(); ++rank) {
     const auto& ops = csv.schedule.row(DeviceId{rank});
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      const auto& devices = plan.stages[ops[i].stage].devices();
+      const auto& devices = plan.stages[ops[i].stage].leaders;
       if (devices.front().value != rank && problems.size() < kMaxListedProblems)
         problems.push_back(
             {"wrong-rank", 2, rank, csv.columns[rank][i], to_text(ops[i]),
@@ -116,7 +116,7 @@ ScheduleProblem broken_chain(int s, const std::vector<int>& odd, const Micros& m
   const auto& current = micros[s];
   const int has = std::binary_search(current.begin(), current.end(), micro) ? s : s - 1, lacks = 2 * s - 1 - has;
   const auto place = [&](int stage, bool forward) -> std::pair<int, int> {
-    const DeviceId rank = plan.stages[StageId{stage}].devices().front();
+    const DeviceId rank = plan.stages[StageId{stage}].leaders.front();
     const auto& ops = csv.schedule.row(rank);
     for (std::size_t i = 0; i < ops.size(); ++i)
       if (ops[i].stage.value == stage && ops[i].micro == micro && (ops[i].kind == OpKind::Forward) == forward)
@@ -181,7 +181,7 @@ Plan implied_plan(const CsvSchedule& csv, std::vector<ScheduleProblem>& problems
     const auto& current = micros[s];
     if (current.empty()) {
       if (problems.size() < kMaxListedProblems) problems.push_back(no_forward(s, csv));
-      if (stage.devices().empty()) stage.place_on({DeviceId{0}});
+      if (stage.leaders.empty()) stage.place_on({DeviceId{0}});
       continue;
     }
     if (std::ssize(current) < csv.micro_batches) stage.micros = current;

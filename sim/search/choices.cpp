@@ -150,7 +150,7 @@ void ChoiceSearch::own_period() {
     Choice as_written;
     as_written.period = report.period, as_written.energy = report.energy / table_.iterations,
     as_written.replayed = table_.own_replayed;
-    table_.configured_amount = objective_.amount(objective_.of_devices(used_devices(c.plan)), as_written);
+    table_.configured_amount = objective_.amount(objective_.of_devices(devices_of(c.plan)), as_written);
   } catch (const Infeasible&) {  // The scenario as it stands is what is to be improved.
   }
 }

@@ -15,12 +15,6 @@
 
 namespace stagecraft {
 
-std::vector<DeviceId> used_devices(const Plan& plan) {
-  std::set<DeviceId> used;
-  for (const Stage& stage : plan.stages) used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
-  return {used.begin(), used.end()};
-}
-
 namespace {
 
 constexpr double kSmallPlan = 2e5;  // Instructions of a simulation whose plan is cheap to keep.
@@ -49,9 +43,9 @@ std::vector<config::Member> schedule_options(const PlanVariant& v, const Schedul
 }
 
 void describe(const PlannedExperiment& p, const PlanVariant& v, const NetworkParts& parts, Choice& c) {
-  const std::vector<DeviceId> used = used_devices(p.plan);
+  const std::vector<DeviceId> used = devices_of(p.plan);
   for (const Stage& stage : p.plan.stages) {
-    c.replicas = std::max(c.replicas, static_cast<int>(stage.devices().size()));
+    c.replicas = std::max(c.replicas, static_cast<int>(stage.leaders.size()));
     if (stage.shape.recomputes_attention() && c.recompute == "none") c.recompute = "selective";
     if (stage.shape.recomputes_all()) c.recompute = "full";
     if (stage.shape.recomputes_layers()) c.recompute = "layers";
@@ -143,7 +137,7 @@ std::shared_ptr<const Candidate> CombinationRunner::candidate(const PlanVariant&
     c->bound = plan_bound(*planned, links_);
     c->properties.period = std::max(c->bound.period, v.bound);
     c->properties.memory = c->bound.memory;
-    c->amount = objective_.of_devices(used_devices(planned->plan));
+    c->amount = objective_.of_devices(devices_of(planned->plan));
     for (const auto& [type, work] : c->bound.work_of_type) c->amount.fixed += objective_.work_price(type) * work.value;
     c->properties.amount = least_amount(*c, c->properties.period);
     if (instructions < kSmallPlan) c->planned = std::move(planned);

@@ -37,9 +37,6 @@ struct Trial {
   Choice choice;
 };
 
-/// The devices that a plan occupies, with all members of groups.
-std::vector<DeviceId> used_devices(const Plan&);
-
 /// Makes the experiments of combinations, and simulates them. Several threads may use one at a time.
 class CombinationRunner {
  public:

@@ -49,10 +49,7 @@ std::shared_ptr<const PlannedExperiment> own_plan(const Experiment& configured) 
 /// Devices of the experiment's own plan, or all if it has none.
 int used_devices(const Experiment& configured, const PlannedExperiment* configured_plan) {
   if (!configured_plan) return static_cast<int>(configured.cluster->devices.size());
-  std::set<DeviceId> used;
-  for (const Stage& stage : configured_plan->plan.stages)
-    used.insert(stage.dense.devices.begin(), stage.dense.devices.end());
-  return static_cast<int>(used.size());
+  return static_cast<int>(devices_of(configured_plan->plan).size());
 }
 
 /// Whether any planner needs a number of stages that the experiment's plan does not have.
@@ -108,8 +105,7 @@ PlanRow simulated_row(const std::string& planner, PlannedExperiment planned, Pla
   PlanRow row;
   const CompiledExperiment c = compile(std::move(planned));
   Outcome o = run(c, comparison.asked.backend);
-  std::set<DeviceId> devices;
-  for (const Stage& stage : c.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  const std::vector<DeviceId> devices = devices_of(c.plan);
   for (const DeviceId d : devices) ++row.devices_of_type[c.cluster().type_of(d).name];
   row.samples = c.program.mini_batch;
   row.tokens = row.samples * c.program.work.tokens;

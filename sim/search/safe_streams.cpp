@@ -12,8 +12,8 @@ namespace {
 
 /// The first of the replicas alone, where every stage has as many.
 Plan one_chain(Plan plan) {
-  const std::size_t replicas = plan.stages.front().devices().size();
-  const auto as_many = [&](const Stage& s) { return s.devices().size() == replicas; };
+  const std::size_t replicas = plan.stages.front().leaders.size();
+  const auto as_many = [&](const Stage& s) { return s.leaders.size() == replicas; };
   if (std::all_of(plan.stages.begin(), plan.stages.end(), as_many))
     for (Stage& stage : plan.stages) stage = on_one_device(std::move(stage));
   return plan;
@@ -24,7 +24,7 @@ Schedule computations(const Schedule& schedule, const Plan& plan) {
   Schedule result;
   result.ranks.resize(schedule.device_count());
   for (const Stage& stage : plan.stages) {
-    const DeviceId d = stage.devices().front();
+    const DeviceId d = stage.leaders.front();
     std::vector<Op>& row = result.ranks[RankId{d.value}];
     row = schedule.row(d);
     std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });

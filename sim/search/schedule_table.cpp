@@ -209,10 +209,7 @@ ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTabl
   table.micro_batches = configured.run.micro_batches;
   table.iterations = f.iterations;
   if (has_stages(f)) table.stages = f.configured.plan.different_stages();
-  std::set<DeviceId> devices;
-  for (const Stage& stage : f.configured.plan.stages)
-    devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
-  table.devices = static_cast<int>(devices.size());
+  table.devices = static_cast<int>(devices_of(f.configured.plan).size());
   Activity activity("comparing schedules");
   activity.count(0, "schedules", std::ssize(names));
   std::size_t compared = 0;

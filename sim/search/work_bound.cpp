@@ -25,7 +25,7 @@ struct StageTimes {
 
 StageTimes fastest_replica(const PlannedExperiment& p, StageId s) {
   StageTimes fastest{Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}};
-  for (std::size_t r = 0; r < p.plan.stage(s).devices().size(); ++r) {
+  for (std::size_t r = 0; r < p.plan.stage(s).leaders.size(); ++r) {
     const OpTimes t = least_times(p.costs.at(s, static_cast<int>(r)));
     fastest.forward = std::min(fastest.forward, t.forward);
     fastest.whole_backward = std::min(fastest.whole_backward, backward_of(t));
@@ -71,9 +71,9 @@ void add_stage(const PlannedExperiment& p, StageId s, IdVector<DeviceId, DeviceL
   const Stage& stage = p.plan.stage(s);
   // One recomputing stage at a time has all of its stash, and only one of two copies may have a micro-batch.
   const bool in_turn = stage.shape.recomputes_all() || stage.twin.valid();
-  for (std::size_t r = 0; r < stage.devices().size(); ++r) {
+  for (std::size_t r = 0; r < stage.leaders.size(); ++r) {
     const StageCost& c = p.costs.at(s, static_cast<int>(r));
-    DeviceLoad& load = loads[stage.devices()[r]];
+    DeviceLoad& load = loads[stage.leaders[r]];
     load.used = true;
     load.members = stage.shape.degrees.group();
     const int count = p.plan.micro_batches_per_replica(s);
@@ -101,7 +101,7 @@ IdVector<StageId, Seconds> gradient_sums(const PlannedExperiment& p, const LinkC
     const StageId s = r.stages.front();
     const StageCollectives* collectives = p.costs.at(s, 0).collectives.get();
     const bool is_played = collectives && collectives->flows;
-    const bool has_all = r.groups.size() == 1 && r.groups.front().size() == p.plan.stage(s).devices().size();
+    const bool has_all = r.groups.size() == 1 && r.groups.front().size() == p.plan.stage(s).leaders.size();
     if (r.source != ReductionSource::Replicas || r.stages.size() != 1 || is_played || !has_all) continue;
     if (!r.buckets.empty()) continue;  // They run next to the last backward.
     if (r.cost)
@@ -128,13 +128,13 @@ IdVector<StageId, BoundaryTimes> boundary_times(const PlannedExperiment& p, cons
     const Stage &from = p.plan.stage(edge.from), &to = p.plan.stage(edge.to);
     const StageCollectives* collectives = p.costs.at(edge.to, 0).collectives.get();
     if (collectives && collectives->flows) continue;
-    if (from.devices().size() + to.devices().size() > kMostReplicas) continue;
+    if (from.leaders.size() + to.leaders.size() > kMostReplicas) continue;
     // A device sends one message at a time only if it is told to.
     const int in_a_row = p.experiment.run.lowering.fifo_sends ? p.plan.micro_batches(edge.to) : 1;
     BoundaryTimes shortest{Seconds{kInfinity}, Seconds{kInfinity}};
-    for (int r = 0; r < static_cast<int>(from.devices().size()); ++r)
+    for (int r = 0; r < static_cast<int>(from.leaders.size()); ++r)
       for_each_overlap(from, 0, r, to, [&](int, int other, int samples) {
-        const DeviceId a = from.devices()[r], b = to.devices()[other];
+        const DeviceId a = from.leaders[r], b = to.leaders[other];
         const Bytes bytes{std::floor(edge.bytes.value * samples + 0.5)};
         const Seconds there = links.message_time(a, b, bytes), back = links.message_time(b, a, bytes);
         shortest.round_trip = std::min(shortest.round_trip, there + back);
@@ -154,11 +154,11 @@ void add_stashes(const PlannedExperiment& p, const IdVector<StageId, BoundaryTim
   for (int last = p.plan.stage_count() - 1; last >= 0; --last) {
     const StageId s{last};
     const Stage& stage = p.plan.stage(s);
-    for (std::size_t r = 0; r < stage.devices().size(); ++r) {
+    for (std::size_t r = 0; r < stage.leaders.size(); ++r) {
       const StageCost& c = p.costs.at(s, static_cast<int>(r));
       const OpTimes t = least_times(c);
       const double stashes = p.plan.micro_batches_per_replica(s) * c.memory.stash.value;
-      DeviceLoad& load = loads[stage.devices()[r]];
+      DeviceLoad& load = loads[stage.leaders[r]];
       load.held_whole += stashes * (t.forward + whole + backward_of(t)).value;
       load.held_split += stashes * (t.forward + split + std::min(t.input_gradient, backward_of(t))).value;
     }
@@ -190,8 +190,8 @@ ChainBound add_waits(const PlannedExperiment& p, const LinkCollectives& links, I
     whole += messages[s].round_trip, split += messages[s].round_trip;
     whole = std::max(whole, sums[s] + fastest.update), split = std::max(split, sums[s] + fastest.update);
     const Stage& stage = p.plan.stage(s);
-    for (std::size_t r = 0; r < stage.devices().size(); ++r) {
-      const DeviceId d = stage.devices()[r];
+    for (std::size_t r = 0; r < stage.leaders.size(); ++r) {
+      const DeviceId d = stage.leaders[r];
       if (seen[d] != 0) continue;
       seen[d] = 1;
       const OpTimes t = least_times(p.costs.at(s, static_cast<int>(r)));

@@ -13,7 +13,7 @@ std::vector<FileColumn> columns_of(std::initializer_list<const char*> names, boo
   std::vector<FileColumn> columns;
   for (const char* name : names) columns.push_back(point_column(name));
   if (with_metrics)
-    for (const Metric& m : metrics()) columns.push_back(metric_column(m));
+    for (const Metric& m : metrics()) columns.push_back(or_null(metric_column(m)));
   return columns;
 }
 
@@ -43,10 +43,6 @@ FileColumn point_column(std::string_view name) {
   for (const FileColumn& c : columns)
     if (c.name() == name) return c;
   throw InternalError(fmt::format("no column '{}'", name));
-}
-
-FileColumn metric_column(const Metric& m) {
-  return or_null(m.whole ? whole_column(m.name, m.meaning) : number_column(m.name, m.unit, m.meaning));
 }
 
 const std::vector<DatabaseTable>& database_tables() {

@@ -4,15 +4,13 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/experiment/metrics.hpp"
 #include "sim/report/columns.hpp"
+#include "sim/report/metrics.hpp"
 
 namespace stagecraft {
 
 /// A column of sweep results, in files and in the database, by name.
 FileColumn point_column(std::string_view name);
-/// The column of a metric, which is null where it is not known.
-FileColumn metric_column(const Metric&);
 
 /// A table, or the view, of the database that a sweep writes.
 struct DatabaseTable {

@@ -12,6 +12,8 @@
 #include <fmt/core.h>
 
 #include "sim/core/sha256.hpp"
+#include "sim/experiment/run.hpp"
+#include "sim/report/metrics.hpp"
 
 namespace stagecraft {
 namespace {
@@ -96,7 +98,8 @@ void PointRunner::try_to_run(const Scenario& scenario, PointResult& result) try 
   const CompiledExperiment compiled = compile(*previous_);
   const Outcome outcome = stagecraft::run(compiled, backend_);
   result.machine = outcome.timeline.provenance.machine;
-  for (const Metric& m : metrics()) result.figures.push_back(m.value_of(compiled, outcome));
+  const RunView view = view_of(compiled, outcome);
+  for (const Metric& m : metrics()) result.figures.push_back(m.value_of(view));
 } catch (const InputError& e) {
   fail(result, "input", e.problems().front().code, message_of(e.problems().front()));
 } catch (const Infeasible& e) {

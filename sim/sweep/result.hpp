@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "sim/experiment/experiment.hpp"
-#include "sim/experiment/metrics.hpp"
 #include "sim/sweep/points.hpp"
 
 namespace stagecraft {

@@ -8,6 +8,7 @@
 
 #include "sim/core/quantity.hpp"
 #include "sim/core/text.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/sweep/result.hpp"
 
 namespace stagecraft {

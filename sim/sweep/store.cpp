@@ -19,6 +19,7 @@
 #include "sim/core/output.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/version.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/sweep/database.hpp"
 #include "sim/sweep/point_columns.hpp"
 
@@ -129,13 +130,11 @@ std::string definitions(const DatabaseTable& table) {
   std::vector<std::string> words;
   for (const FileColumn& c : table.columns) {
     const Kind kind = c.field.kind;
-    const bool metric =
-        std::any_of(metrics().begin(), metrics().end(), [&](const Metric& m) { return m.name == c.name(); });
     words.push_back(fmt::format("{} {}{}", c.name(),
                                 kind == Kind::Integer ? "INTEGER"
                                 : kind == Kind::Real  ? "REAL"
                                                       : "TEXT",
-                                metric ? "" : " NOT NULL"));
+                                find_metric(c.name()) ? "" : " NOT NULL"));
   }
   return join(words, ", ");
 }
@@ -329,7 +328,7 @@ void Store::add(const PointResult& r, const Origin& origin) try {
   SQLite::bind(insert, r.hash, origin.backend, origin.version, r.status, r.code, r.message, r.seconds, utc_now(),
                r.machine);
   for (int i = 0; i < std::ssize(r.figures); ++i) {
-    if (metrics()[i].whole)
+    if (is_whole(metrics()[i].unit))
       insert.bind(i + 10, static_cast<std::int64_t>(r.figures[i]));
     else
       insert.bind(i + 10, r.figures[i]);

@@ -14,8 +14,8 @@
 #include "sim/core/json.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/metrics.hpp"
 #include "sim/report/chart.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/sweep/points.hpp"
 
 namespace stagecraft {
@@ -51,42 +51,6 @@ std::vector<VariedPath> axes_of(const SweepTable& table) {
   return axes;
 }
 
-bool more_is_better(const std::string& metric) {
-  constexpr std::array<std::string_view, 7> kMore{
-      "throughput_samples_per_s", "tokens_per_s", "mfu", "hfu", "goodput", "utilisation", "fits"};
-  return std::find(kMore.begin(), kMore.end(), metric) != kMore.end();
-}
-
-/// How a figure is called and in which unit it is drawn, for values up to `most`.
-struct Drawn {
-  std::string title;
-  double factor = 1;
-};
-Drawn drawn_as(const std::string& metric, double largest_value) {
-  const std::pair<const char*, const char*> titles[] = {{"period_s", "period"},
-                                                        {"makespan_s", "one iteration"},
-                                                        {"throughput_samples_per_s", "throughput, samples/s"},
-                                                        {"tokens_per_s", "throughput, tokens/s"},
-                                                        {"mfu", "MFU, %"},
-                                                        {"hfu", "HFU, %"},
-                                                        {"bubble", "bubble, %"},
-                                                        {"steady_bubble", "busiest idle, %"},
-                                                        {"utilisation", "devices busy, %"},
-                                                        {"goodput", "goodput, %"},
-                                                        {"peak_memory_bytes", "peak memory"},
-                                                        {"dollars_per_billion_tokens", "$ for 10^9 tokens"},
-                                                        {"training_dollars", "$ for the training"}};
-  std::string title = metric;
-  for (const auto& [name, words] : titles)
-    if (metric == name) title = words;
-  if (title.ends_with("%")) return {title, 0.01};
-  if (metric.ends_with("_bytes"))
-    return {fmt::format("{}, {}", title, size_unit(largest_value).name), size_unit(largest_value).factor};
-  if (metric.ends_with("_s") && !metric.ends_with("_per_s"))
-    return {fmt::format("{}, {}", title, time_unit(largest_value).name), time_unit(largest_value).factor};
-  return {title, 1};
-}
-
 /// Lower case, with spaces for hyphens and underscores.
 std::string plain_words(std::string_view text) {
   std::string words(trim(text));
@@ -94,29 +58,27 @@ std::string plain_words(std::string_view text) {
   return words;
 }
 
-/// The metric with this name, this heading of the table or of a picture, or the only one whose name begins so.
-std::optional<std::string> metric_called(const std::string& word) {
+/// The metric with this name, this heading of a table, page or picture, or the only one whose name begins so.
+const Metric* metric_called(const std::string& word) {
   const std::string wanted = plain_words(word);
-  constexpr std::pair<const char*, const char*> kHeadings[] = {
-      {"iteration", "makespan_s"},     {"iteration time", "period_s"}, {"throughput", "throughput_samples_per_s"},
-      {"memory", "peak_memory_bytes"}, {"tokens", "tokens_per_s"},     {"price", "dollars_per_billion_tokens"}};
-  for (const Metric& m : metrics())
-    if (plain_words(m.name) == wanted) return m.name;
-  for (const auto& [heading, name] : kHeadings)
-    if (wanted == heading) return name;
-  std::vector<std::string> matches;
+  constexpr std::pair<const char*, const char*> kOtherWords[] = {{"iteration time", "period_s"},
+                                                                 {"price", "dollars_per_billion_tokens"}};
+  for (const auto& [other, name] : kOtherWords)
+    if (wanted == other) return find_metric(name);
+  const Metric* match = nullptr;
+  int matches = 0;
   for (const Metric& m : metrics()) {
-    const std::string title = plain_words(drawn_as(m.name, 1).title);
-    if (title.substr(0, title.find(',')) == wanted) return m.name;
-    if (plain_words(m.name).starts_with(wanted + " ")) matches.emplace_back(m.name);
+    for (const char* name : {m.name, m.heading, column_heading(m)})
+      if (plain_words(name) == wanted) return &m;
+    if (plain_words(m.name).starts_with(wanted + " ")) match = &m, ++matches;
   }
-  return matches.size() == 1 ? std::optional(matches.front()) : std::nullopt;
+  return matches == 1 ? match : nullptr;
 }
 
 class SweepDrawing {
  public:
   SweepDrawing(const SweepTable& table, const SweepView& view)
-      : t_(table), axes_(axes_of(table)), metric_(metric_of(view)), more_(more_is_better(metric_)) {
+      : t_(table), axes_(axes_of(table)), metric_(metric_of(view)), more_(metric_.better == Better::More) {
     if (view.kind == SweepView::Kind::Front) return;
     if (axes_.empty()) throw InputError("nothing varies in this sweep, so there is nothing to draw", "--draw front");
     x_ = axis_named(view.x, widest(nullptr));
@@ -128,7 +90,7 @@ class SweepDrawing {
   Chart lines() const {
     double largest_value = 0;
     for (std::size_t r = 0; r < t_.rows.size(); ++r) largest_value = std::max(largest_value, figure(r).value_or(0));
-    const Drawn drawn = drawn_as(metric_, largest_value);
+    const DrawnMetric drawn = stagecraft::drawn(metric_, largest_value);
     Chart chart{.title = t_.title, .x = {x_->path, x_->values}, .y = {drawn.title}, .series = {}};
     for (int line = 0; line < (by_ ? static_cast<int>(by_->values.size()) : 1); ++line) {
       ChartSeries series{by_ ? by_->values[static_cast<std::size_t>(line)] : "", SeriesStyle::Joined, {}};
@@ -147,7 +109,8 @@ class SweepDrawing {
       largest_value = std::max(largest_value, figure(r).value_or(0));
       largest = std::max(largest, figure(r, "peak_memory_bytes").value_or(0));
     }
-    const Drawn drawn = drawn_as(metric_, largest_value), memory = drawn_as("peak_memory_bytes", largest);
+    const DrawnMetric drawn = stagecraft::drawn(metric_, largest_value),
+                      memory = stagecraft::drawn(metrics()[metric("peak_memory_bytes")], largest);
     Chart chart{.title = t_.title, .x = {.title = drawn.title, .from_zero = false}, .y = {memory.title}, .series = {}};
     ChartSeries ahead{"not beaten in both", SeriesStyle::Dots, {}},
         rest{"others", SeriesStyle::Dots, {}, {}, "#9aa3ad"};
@@ -166,9 +129,9 @@ class SweepDrawing {
   Picture map(const PictureSize& size) const;
 
  private:
-  std::string metric_of(const SweepView& view) const {
+  const Metric& metric_of(const SweepView& view) const {
     if (!view.metric.empty()) {
-      if (const auto name = metric_called(view.metric)) return *name;
+      if (const Metric* m = metric_called(view.metric)) return *m;
       std::vector<std::string> names;
       for (const Metric& m : metrics()) names.emplace_back(m.name);
       throw InputError(fmt::format("'{}' is not a figure of sweeps", view.metric),
@@ -178,19 +141,19 @@ class SweepDrawing {
     std::optional<double> samples;
     for (std::size_t r = 0; r < t_.rows.size(); ++r)
       if (const auto value = figure(r, "samples")) {
-        if (samples && *samples != *value) return "throughput_samples_per_s";
+        if (samples && *samples != *value) return metrics()[metric("throughput_samples_per_s")];
         samples = value;
       }
-    return "period_s";
+    return metrics()[metric("period_s")];
   }
 
-  std::optional<double> figure(std::size_t row, const std::string& name) const {
-    const std::size_t at = stagecraft::metric(name);
+  std::optional<double> figure(std::size_t row, std::string_view name) const {
+    const std::size_t at = metric(name);
     const SweepRow& r = t_.rows[row];
     if (r.status != "ok" || at >= r.figures.size() || !std::isfinite(r.figures[at])) return {};
     return r.figures[at];
   }
-  std::optional<double> figure(std::size_t row) const { return figure(row, metric_); }
+  std::optional<double> figure(std::size_t row) const { return figure(row, metric_.name); }
 
   /// The axis with most values, sizes before names; then other axes than `taken`.
   const VariedPath* widest(const VariedPath* taken) const {
@@ -250,7 +213,7 @@ class SweepDrawing {
 
   const SweepTable& t_;
   std::vector<VariedPath> axes_;
-  std::string metric_;
+  const Metric& metric_;
   bool more_;
   const VariedPath *x_ = nullptr, *by_ = nullptr;
 };
@@ -277,7 +240,7 @@ Picture SweepDrawing::map(const PictureSize& size) const {
       cells.push_back(best(static_cast<int>(x), static_cast<int>(y)));
       if (cells.back()) low = std::min(low, *cells.back()), high = std::max(high, *cells.back());
     }
-  const Drawn drawn = drawn_as(metric_, high);
+  const DrawnMetric drawn = stagecraft::drawn(metric_, high);
   Picture picture{size.title.value_or(t_.title), size.width, 0, {}};
   const auto label = [&](double x, double y, const std::string& words, Anchor anchor, const char* color = "#18202a",
                          bool bold = false) {

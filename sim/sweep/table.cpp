@@ -12,6 +12,7 @@
 #include "sim/core/quantity.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/economics.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/text.hpp"
 #include "sim/sweep/point_columns.hpp"
@@ -27,8 +28,6 @@ constexpr std::size_t kMostNamed = 6;
 bool ran(const SweepRow& row) { return row.status == "ok"; }
 
 double value(const SweepRow& row, const char* name) { return row.figures[metric(name)]; }
-
-std::string percent(double share) { return fmt::format("{:.1f} %", std::abs(share) < 5e-4 ? 0.0 : 100 * share); }
 
 /// The value as YAML on one line.
 std::string text_of(const Json& value) {
@@ -135,7 +134,7 @@ std::string failure_text(const SweepRow& row) {
 
 Json figure_json(const SweepRow& row, std::size_t i) {
   if (std::isnan(row.figures[i])) return {};
-  return metrics()[i].whole ? Json(static_cast<std::int64_t>(row.figures[i])) : Json(row.figures[i]);
+  return is_whole(metrics()[i].unit) ? Json(static_cast<std::int64_t>(row.figures[i])) : Json(row.figures[i]);
 }
 
 /// A setting may be a map, as compact JSON.
@@ -171,44 +170,34 @@ TableColumns<PointRow> setting_columns(const std::vector<PointRow>& rows) {
   return columns;
 }
 
-/// What people see of a point that ran where some point has it: rates of models with tokens, and the budget.
-TableColumns<PointRow> known_columns(const std::vector<PointRow>& rows) {
-  using Row = PointRow;
-  TableColumns<Row> columns;
-  const auto add = [&](const char* name, TableColumn column, std::string (*text)(double)) {
-    const auto has = [&](const Row& r) { return ran(*r.row) && std::isfinite(value(*r.row, name)); };
-    if (std::none_of(rows.begin(), rows.end(), has)) return;
-    columns.push_back({std::move(column), [name, text](const Row& r) {
-                         const double number = value(*r.row, name);
-                         return std::isfinite(number) ? text(number) : "-";
-                       }});
+/// What people see of each point that ran, and from tokens_per_s on only where some point has it. Files have all
+/// metrics.
+TableColumns<PointRow> text_columns(const std::vector<PointRow>& rows) {
+  struct ShownMetric {
+    const char* name;
+    int width, drop_order;
+    bool is_optional = false;
   };
-  add("tokens_per_s", {.heading = "tokens", .width = 10, .drop_order = 5},
-      [](double v) { return short_number(v) + "/s"; });
-  add("mfu", {.heading = "MFU", .width = 6, .drop_order = 6}, [](double v) { return percent(v); });
-  add("dollars_per_billion_tokens", {.heading = "cost", .width = 8, .drop_order = 1}, dollars_text);
-  add("training_s", {.heading = "training", .width = 10, .drop_order = 1},
-      [](double v) { return training_time_text({v}); });
-  add("training_dollars", {.heading = "total", .width = 8, .drop_order = 1}, dollars_text);
+  constexpr ShownMetric kShown[] = {{"makespan_s", 11, 4},
+                                    {"period_s", 11, 0},
+                                    {"throughput_samples_per_s", 10, 0},
+                                    {"bubble", 7, 3},
+                                    {"peak_memory_bytes", 10, 1},
+                                    {"devices", 7, 2},
+                                    {"tokens_per_s", 10, 5, true},
+                                    {"mfu", 6, 6, true},
+                                    {"dollars_per_billion_tokens", 8, 1, true},
+                                    {"training_s", 10, 1, true},
+                                    {"training_dollars", 8, 1, true}};
+  TableColumns<PointRow> columns;
+  for (const ShownMetric& shown : kShown) {
+    const Metric* m = find_metric(shown.name);
+    const auto has = [&](const PointRow& r) { return ran(*r.row) && std::isfinite(value(*r.row, m->name)); };
+    if (shown.is_optional && std::none_of(rows.begin(), rows.end(), has)) continue;
+    columns.push_back({{.heading = column_heading(*m), .width = shown.width, .drop_order = shown.drop_order},
+                       [m](const PointRow& r) { return to_text(*m, value(*r.row, m->name)); }});
+  }
   return columns;
-}
-
-/// What people see of every point that ran; files have all figures.
-TableColumns<PointRow> text_columns() {
-  using Row = PointRow;
-  const auto seconds = [](const char* name) { return [name](const Row& r) { return Seconds{value(*r.row, name)}; }; };
-  return {
-      {{.heading = "iteration", .width = 11, .drop_order = 4}, seconds("makespan_s")},
-      {{.heading = "period", .width = 11}, seconds("period_s")},
-      {{.heading = "throughput", .width = 10},
-       [](const Row& r) { return fmt::format("{:.4g}/s", value(*r.row, "throughput_samples_per_s")); }},
-      {{.heading = "bubble", .width = 7, .drop_order = 3},
-       [](const Row& r) { return percent(value(*r.row, "bubble")); }},
-      {{.heading = "memory", .width = 10, .drop_order = 1},
-       [](const Row& r) { return Bytes{value(*r.row, "peak_memory_bytes")}; }},
-      {{.heading = "devices", .width = 7, .drop_order = 2},
-       [](const Row& r) { return shortest(value(*r.row, "devices")); }},
-  };
 }
 
 /// The number of devices on which most points ran, of equally many the largest; nothing where all ran on equally many.
@@ -239,7 +228,8 @@ Table printed(const SweepTable& table) {
   columns.push_back({{.key = point_column("status"), .rows = InRows::All},
                      [](const Row& r) { return r.row->status.empty() ? Json() : Json(r.row->status); }});
   for (std::size_t i = 0; i < metrics().size(); ++i)
-    columns.push_back({{.key = metric_column(metrics()[i])}, [i](const Row& r) { return figure_json(*r.row, i); }});
+    columns.push_back(
+        {{.key = or_null(metric_column(metrics()[i]))}, [i](const Row& r) { return figure_json(*r.row, i); }});
   // In CSV a point that ran may have a message too: where its result was taken over from.
   for (const auto& [key, text] : {std::pair("code", &SweepRow::code), std::pair("message", &SweepRow::message)}) {
     const auto cell = [text = text](const Row& r) { return TableCell(r.row->*text); };
@@ -247,8 +237,7 @@ Table printed(const SweepTable& table) {
     columns.push_back({{.key = point_column(key), .files = InFiles::Csv, .rows = InRows::All}, cell});
     columns.push_back({{.key = point_column(key), .files = InFiles::Json, .rows = InRows::Failed}, unless_missing});
   }
-  for (auto& column : text_columns()) columns.push_back(std::move(column));
-  for (auto& column : known_columns(rows)) columns.push_back(std::move(column));
+  for (auto& column : text_columns(rows)) columns.push_back(std::move(column));
   Table printed_table = make_table<Row>(columns, rows, [](const Row& r) { return failure_text(*r.row); });
   const std::optional<double> usual = usual_devices(table);
   for (std::size_t r = 0; r < rows.size(); ++r) {

@@ -31,7 +31,7 @@ void require_stages_alone(const Plan& plan, const WeightsRule& rule) {
 WeightReads::WeightReads(const Schedule& schedule, const Plan& plan, const WeightsRule& rule)
     : schedule_(&schedule), parts_(schedule.device_count()), reads_(schedule.device_count()) {
   require_stages_alone(plan, rule);
-  for (const Stage& stage : plan.stages) needs_.emplace_back(stage.devices().size());
+  for (const Stage& stage : plan.stages) needs_.emplace_back(stage.leaders.size());
   const std::vector<int> to_sink = depth_to_sink(plan.graph());
   const int depth = to_sink.empty() ? 1 : *std::max_element(to_sink.begin(), to_sink.end());
   IdVector<StageId, StageDelays> delays(plan.stages.size());

@@ -35,7 +35,7 @@ class Views {
   const View& of_forward(LayerId layer) const { return views_.at({layer, device(forward(layer))}); }
 
  private:
-  DeviceId device(StageId s) const { return plan_.stage(s).devices().front(); }
+  DeviceId device(StageId s) const { return plan_.stage(s).leaders.front(); }
 
   void add(StageId s) {
     const StageTask task = plan_.stage(s).shape.task;

@@ -134,7 +134,7 @@ TEST_CASE("bidirectional copies of the model have the same starts and ends, with
     for (StageEdge& e : plan.edges) e.bytes = Bytes{1e3 * draw(0, 500)};
     StageCosts costs;
     for (Stage& stage : plan.stages) {
-      const DeviceId rank = stage.devices().front();
+      const DeviceId rank = stage.leaders.front();
       stage.micro_batch_size = replicas;
       stage.shape.recomputation = draw(0, 3) == 0 ? Recomputation::Full : Recomputation::None;
       stage.place_on(test::device_range(rank.value * replicas, replicas));

@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 
-METRIC = """    {"twice_makespan_s", "s", "Twice the makespan.", false,
-     [](const CompiledExperiment&, const Outcome& o) { return 2 * o.report.makespan.value; }},
+METRIC = """    {"twice_makespan_s", "twice as long", "", Unit::Time, Better::Less, kMain | kCompared, "Twice the makespan.",
+     [](const RunView& r) { return 2 * r.report.makespan.value; }},
 """
 
 build = pathlib.Path(sys.argv[1]).resolve()
@@ -42,6 +42,24 @@ def figures(program, backend, folder):
     return json.loads(out(program, "run", "scenarios/my-scenario.yaml", "--backend", backend, "--format", "json", cwd=folder))
 
 
+def check_metric(program, folder, results):
+    """A metric is in each output that has metrics, by its entry alone."""
+    assert abs(results["twice_makespan_s"] / results["makespan_s"] - 2) < 1e-9
+    for schema in ("results.json", "runs.json", "sweep.csv", "sweep.db"):
+        assert "Twice the makespan." in out(program, "schema", schema), f"schema {schema}"
+    assert "'twice as long'" in out(program, "explain", "twice_makespan_s")
+    run = ["run", "scenarios/my-scenario.yaml", "--backend", "ideal", "--no-gantt"]
+    for name in ("a", "b"):
+        out(program, *run, "--out", name, cwd=folder)
+    assert "twice as long" in out(program, "compare", "a", "b", cwd=folder)
+    assert json.loads(out(program, "compare", "a", "b", "--format", "json", cwd=folder))["runs"][1]["twice_makespan_s"] == results["twice_makespan_s"]
+    out(program, "report", "scenarios/sweeps/my-sweep.yaml", "--out", "sweep.html", cwd=folder)
+    out(program, "sweep", "scenarios/sweeps/my-sweep.yaml", "--draw", "lines", "--metric", "twice as long", "--svg", "lines.svg", cwd=folder)
+    for page in ("a/report.html", "sweep.html"):
+        assert '"title":"twice as long"' in (folder / page).read_text(), page
+    assert ">twice as long, " in (folder / "lines.svg").read_text()
+
+
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name) / "copy"
     for file in project_files():
@@ -49,7 +67,7 @@ with tempfile.TemporaryDirectory() as name:
         if pathlib.Path(file).exists():
             shutil.copy2(file, folder / file)
     shutil.copytree("tests/docs/additions", folder, dirs_exist_ok=True)
-    table, head = folder / "sim/experiment/metrics.cpp", "constexpr Metric kMetrics[] = {\n"
+    table, head = folder / "sim/report/metrics.cpp", "constexpr Metric kMetrics[] = {\n"
     text = table.read_text()
     assert text.count(head) == 1, "the table of metrics has another head"
     table.write_text(text.replace(head, head + METRIC))
@@ -68,4 +86,5 @@ with tempfile.TemporaryDirectory() as name:
     rows = csv.DictReader(out(program, "sweep", "scenarios/sweeps/my-sweep.yaml", "--format", "csv", cwd=folder).splitlines())
     factors = [float(row["twice_makespan_s"]) / float(row["makespan_s"]) for row in rows]
     assert len(factors) == 2 and all(abs(factor - 2) < 1e-9 for factor in factors), factors
+    check_metric(program, folder, once)
 print("one new file each: schedule, planner, model, cluster, collective algorithm and backend; one new line: metric")

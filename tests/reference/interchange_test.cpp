@@ -116,7 +116,7 @@ std::vector<Mutation> mutations_of(const ActionTable& good, const Plan& plan) {
     return [&plan, step, gradient](Mutation& m, std::vector<Action>& row, std::ptrdiff_t i) {
       const Action a = row[i];
       row.erase(row.begin() + i);
-      m.rank = plan.stage(StageId{a.stage.value + (gradient ? -step : step)}).devices().front().value;
+      m.rank = plan.stage(StageId{a.stage.value + (gradient ? -step : step)}).leaders.front().value;
     };
   };
   once("send dropped", "unmatched-receive", kind(ActionKind::SendForward), peer(1, false));

@@ -78,7 +78,7 @@ TEST_CASE("order, weight versions and in-flight counts of every worker equal Pip
     const bool alike = routes_alike(vector);
     for (const ParsedJson& row : vector["workers"]) {
       const Worker worker(row);
-      const DeviceId device = c.plan.stage(StageId{worker.stage}).devices()[worker.replica];
+      const DeviceId device = c.plan.stage(StageId{worker.stage}).leaders[worker.replica];
       std::string ours;
       std::vector<int> versions;
       const auto& ops = schedule.row(DeviceId{device});

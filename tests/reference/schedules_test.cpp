@@ -47,7 +47,7 @@ TEST_CASE("every reference schedule is accepted and gives the reference's times 
     const auto ranks = entry["ranks"].get<std::vector<int>>();
     REQUIRE(plan.stage_count() == static_cast<int>(ranks.size()));
     for (std::size_t s = 0; s < ranks.size(); ++s)
-      CHECK(plan.stages[StageId{s}].devices() == std::vector<DeviceId>{DeviceId{ranks[s]}});
+      CHECK(plan.stages[StageId{s}].leaders == std::vector<DeviceId>{DeviceId{ranks[s]}});
     CHECK(parse_schedule_csv(to_csv(csv.schedule), name).schedule == csv.schedule);
     for (const auto& item :
          entry["times"].items()) {  // makespan, busiest rank, bubble and, but for the longest, period

@@ -9,14 +9,14 @@ const column = (count, make) => Array.from({ length: count }, (_, i) => make(i))
 /** A sweep over two axes of sizes and one of names, some points of which set nothing, failed or have not run. */
 function randomSweep(pick, count) {
   const of = values => column(count, () => pick(-1, values - 1)), ends = column(count, () => pick(-1, 2));
-  const figure = name => ({ name, values: ends.map(e => (e === 0 && pick(0, 9) > 0 ? pick(1, 12) : null)) });
+  const figure = (name, more) => ({ name, ...more, values: ends.map(e => (e === 0 && pick(0, 9) > 0 ? pick(1, 12) : null)) });
   return page.decodeSweep({
     name: 's', title: 't', backend: 'ideal', version: 'v', base: 'b', found: true, folder: 's-ideal', out: 's-ideal',
     number: column(count, i => i + 1), key: column(count, i => `k${i}`), kept: [],
     axes: [{ path: 'run.n', values: [8, 4, 16], of: of(3) }, { path: 'run.schedule', values: ['1f1b', 'gpipe'], of: of(2) },
       { path: 'links.a.bandwidth', values: ['2 GB/s', '10 Gbit/s', '500 MB/s'], of: of(3) }],
     ends: { values: [{ status: 'ok', code: '', message: '' }, { status: 'infeasible', code: 'memory', message: 'too much' }, { status: 'crash', code: '', message: 'signal 9' }], of: ends },
-    figures: [figure('period_s'), figure('throughput_samples_per_s'), figure('bubble')],
+    figures: [figure('period_s'), figure('throughput_samples_per_s', { better: 1 }), figure('bubble', { unit: 'share' })],
   });
 }
 
@@ -188,10 +188,10 @@ test('a shell splits the command as intended', () => {
 });
 
 test('figures are written with their units, also metrics that the page does not know', () => {
-  const text = (name, value) => page.metricText(page.metricOf(name), value);
-  assert.deepEqual([text('period_s', 0.0345), text('peak_memory_bytes', 2 ** 31), text('bubble', 0.25), text('throughput_samples_per_s', 12.5), text('energy_J', 3), text('fits', 1), text('stages', 4),
+  const metric = (name, unit) => page.metricOf(unit ? { name, unit } : { name }), text = (name, value, unit) => page.metricText(metric(name, unit), value);
+  assert.deepEqual([text('period_s', 0.0345), text('peak_memory_bytes', 2 ** 31), text('bubble', 0.25, 'share'), text('throughput_samples_per_s', 12.5), text('energy_J', 3), text('fits', 1, 'yes'), text('stages', 4),
     text('brand_new_s', 2), text('other', 7), text('final_loss', NaN)], ['34.5 ms', '2 GiB', '25.0 %', '12.5/s', '3 J', 'yes', '4', '2 s', '7', '\u2013']);
-  assert.deepEqual([page.axisUnit(page.metricOf('period_s'), 0.2), page.axisUnit(page.metricOf('x_bytes'), 3 * 2 ** 30), page.axisUnit(page.metricOf('bubble'), 1)],
+  assert.deepEqual([page.axisUnit(metric('period_s'), 0.2), page.axisUnit(metric('x_bytes'), 3 * 2 ** 30), page.axisUnit(metric('bubble', 'share'), 1)],
     [{ size: 1e-3, text: 'ms' }, { size: 2 ** 30, text: 'GiB' }, { size: 0.01, text: '%' }]);
 });
 
@@ -207,7 +207,7 @@ function smallSweep(rates) {
     name: 's', title: 't', backend: 'ideal', version: 'v', base: 'b', found: true, folder: 's', out: 's', number: [1, 2, 3, 4, 5, 6], key: column(6, String), kept: [],
     axes: [{ path: 'run.schedule', values: ['a', 'b'], of: [0, 0, 0, 1, 1, 1] }, { path: 'links.x.bandwidth', values: ['1 GB/s', '2 GB/s', '4 GB/s'], of: [0, 1, 2, 0, 1, 2] }],
     ends: { values: [{ status: 'ok', code: '', message: '' }, { status: 'infeasible', code: 'memory', message: '' }], of: rates.map(r => (r === null ? 1 : 0)) },
-    figures: [{ name: 'throughput_samples_per_s', values: rates }, { name: 'period_s', values: rates.map(r => (r === null ? null : 1 / r)) }],
+    figures: [{ name: 'throughput_samples_per_s', better: 1, title: 'throughput', values: rates }, { name: 'period_s', title: 'period', values: rates.map(r => (r === null ? null : 1 / r)) }],
   });
 }
 
@@ -232,7 +232,7 @@ function devicesSweep(rates, devices, stages) {
   return page.decodeSweep({
     name: 's', title: 't', backend: 'ideal', version: 'v', base: 'b', found: true, folder: 's', out: 's', number: column(8, i => i + 1), key: column(8, String), kept: [], axes,
     ends: { values: [{ status: 'ok', code: '', message: '' }], of: column(8, () => 0) },
-    figures: [{ name: 'throughput_samples_per_s', values: rates }, { name: 'mfu', values: rates.map(r => r / 1000) }, { name: 'devices', values: devices }],
+    figures: [{ name: 'throughput_samples_per_s', better: 1, title: 'throughput', values: rates }, { name: 'mfu', title: 'MFU', unit: 'share', better: 1, on_any_devices: true, values: rates.map(r => r / 1000) }, { name: 'devices', title: 'devices', on_any_devices: true, values: devices }],
   });
 }
 

@@ -53,7 +53,7 @@ inline void check_bounds_without_plan(const CompiledExperiment& c, double period
   const Stage& first = c.plan.stages.front();
   if (e.plan.planner->name != "balanced" || first.turns() > 1) return;
   WorkBound work(c);
-  const std::vector<DeviceId> used = used_devices(c.plan);
+  const std::vector<DeviceId> used = devices_of(c.plan);
   const int ranks = static_cast<int>(std::ssize(used)) / first.shape.degrees.devices();
   CHECK(e.run.micro_batches * work.micro_batch(e.plan, ranks, first.twin.valid() ? 2 : 1, used).value <=
         period * kBoundRounding);
@@ -89,7 +89,7 @@ inline BoundRatio compare_with_bounds(const Experiment& e, const std::string& sc
   const auto& types = e.cluster->types;
   if (std::all_of(types.begin(), types.end(), [](const DeviceType& t) { return t.busy.value > 0; })) {
     const SearchObjective objective(Objective::Energy, planned, kBoundIterations);
-    AmountBound amount = objective.of_devices(used_devices(planned.plan));
+    AmountBound amount = objective.of_devices(devices_of(planned.plan));
     for (const auto& [type, work] : bound.work_of_type) amount.fixed += objective.work_price(type) * work.value;
     CHECK(objective.amount(amount, Seconds{shortest}, bound.work) <= energy * kBoundRounding);
     check_bounds_without_plan(compiled, period, &objective, energy);

@@ -113,7 +113,7 @@ RandomCase random_case(Pick&& pick, int most_stages = 6) {
     const int max_replicas = stage.share == Share::Samples ? std::min(3, stage.micro_batch_size) : 3;
     stage.place_on(device_range(0, pick(0, 2) == 2 ? pick(1, max_replicas) : 1));
     turns = std::lcm(turns, stage.turns());
-    for (std::size_t i = 0; i < stage.devices().size(); ++i)
+    for (std::size_t i = 0; i < stage.leaders.size(); ++i)
       devices.emplace_back(static_cast<std::int64_t>(devices.size()));
   }
   const int needed = c.schedule == "2bw" ? static_cast<int>(devices.size()) - 1 : 1;

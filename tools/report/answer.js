@@ -1,9 +1,6 @@
 // The answer of a sweep in a few sentences: the best point, what is already enough, and which setting matters most.
 // Points on other numbers of devices than most of them are not compared with these.
 
-/** Figures that mean the same on any number of devices: shares, and amounts of a token or a sample. */
-const ON_ANY_DEVICES = ['mfu', 'hfu', 'dollars_per_billion_tokens', 'dollars_per_billion_samples', 'training_dollars', 'energy_per_token_J', 'energy_per_sample_J', 'goodput', 'utilisation', 'fits', 'final_loss', 'drains', 'devices'];
-
 /** The number of devices on which most of these points ran, of equally many the largest; null where all ran on equally many, or the number is not known. */
 function usualDevices(sweep, points) {
   const devices = sweep.figures.find(f => f.name === 'devices'), counts = new Map();
@@ -13,7 +10,7 @@ function usualDevices(sweep, points) {
 function devicesOf(sweep, i) { return sweep.figures.find(f => f.name === 'devices').values[i]; }
 /** The points whose figures can be compared. */
 function likePoints(sweep, points, metric) {
-  const usual = ON_ANY_DEVICES.includes(metric.name) ? null : usualDevices(sweep, points);
+  const usual = metric.onAnyDevices ? null : usualDevices(sweep, points);
   return { usual, like: usual === null ? points : points.filter(i => devicesOf(sweep, i) === usual) };
 }
 /** The best of each other number of devices, the most devices first. */

@@ -4,7 +4,7 @@ const ROW = 24, PRINTED = 400;
 
 /** [{key, title, unit, text: point => text, kind}] */
 function gridColumns(sweep, every) {
-  const metrics = every ? sweep.metrics : MAIN_METRICS.flatMap(name => sweep.metrics.filter(m => m.name === name));
+  const metrics = every ? sweep.metrics : sweep.metrics.filter(m => m.isMain);
   return [
     { key: 'number', title: 'point', kind: 'number', text: i => String(sweep.number[i]) },
     ...sweep.axes.filter(a => every || variesIn(a)).map(a => ({ key: a.path, title: a.name, note: a.path, kind: a.sizes ? 'number' : 'text', text: i => settingText(a, i) })),

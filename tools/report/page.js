@@ -1,6 +1,6 @@
 // The page: what is in view, and what the user does.
 
-const runs = JSON.parse($('data').textContent).runs.map(openRun);
+const page = JSON.parse($('data').textContent), runs = page.runs.map(openRun);
 const parts = runs.flatMap(run => run.parts.map(part => [run, part]));
 let arrived = 0;
 const length = Math.max(1, ...runs.map(run => run.length));
@@ -199,7 +199,7 @@ arrange();
 listen();
 requestAnimationFrame(paintEarly);
 document.addEventListener('DOMContentLoaded', () => {
-  fillFigures($('figures'), runs);
+  fillFigures($('figures'), runs, page.metrics);
   fillChanges($('changes-section'), $('changes'), runs);
   fillLimits($('limits-section'), $('limits'), runs);
   fillTimes($('times-section'), $('times'), runs);

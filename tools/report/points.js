@@ -5,7 +5,7 @@ function decodeSweep(raw) {
   const shorts = raw.axes.map(axis => axis.path.slice(axis.path.lastIndexOf('.') + 1));
   const axes = raw.axes.map((axis, a) => decodeAxis(axis, shorts.filter(s => s === shorts[a]).length === 1 ? shorts[a] : axis.path));
   axes.forEach((axis, a) => (axis.follows = axis.of.some(v => v < 0) && axes.slice(0, a).some(other => determines(other, axis))));
-  const figures = raw.figures.map(f => ({ ...metricOf(f.name), values: Float64Array.from(f.values, v => v ?? NaN) }));
+  const figures = raw.figures.map(f => ({ ...metricOf(f), values: Float64Array.from(f.values, v => v ?? NaN) }));
   return {
     ...raw, axes, figures, count: raw.number.length, kept: new Set(raw.kept),
     metrics: figures.filter(f => f.values.some(v => !Number.isNaN(v))), ran: Uint8Array.from(raw.ends.of, e => e >= 0 && raw.ends.values[e].status === 'ok'),

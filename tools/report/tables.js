@@ -63,42 +63,43 @@ function intervalText(seconds, { interval }) {
   return secondsText(seconds) + (interval ? ` \u00b1 ${(100 * interval.half_width).toFixed(interval.half_width < 0.0995 ? 1 : 0)} %` : '');
 }
 
-/** name, definition (or what makes it), value in the results (undefined: there is none), text, and whether it is a share. */
-const FIGURES = [
-  ['one iteration', 'the first, from its first start to its last end, fill and drain included', r => r.makespan_s, intervalText],
-  ['period', periodNote, r => r.period_s, intervalText],
-  ['whole run', 'all iterations', r => r.length_s, secondsText],
-  ['throughput', 'samples per second at the period', r => r.throughput_samples_per_s, v => numberText(v) + '/s'],
-  ['time per sample', 'period divided by the samples of an iteration', r => (r.throughput_samples_per_s > 0 ? 1 / r.throughput_samples_per_s : undefined), secondsText],
-  ['tokens', 'per second at the period', r => r.rates?.tokens_per_s || undefined, v => shortNumber(v) + '/s'],
-  ['tokens per device', 'per second', r => r.rates?.tokens_per_s_per_device || undefined, v => shortNumber(v) + '/s'],
-  ['model FLOP/s per device', 'of forward and backward, without recomputation', r => r.rates?.model_flops_per_device || undefined, v => shortNumber(v) + 'FLOP/s'],
-  ['MFU', 'model FLOP/s as a share of the peak of the devices', r => r.rates?.mfu || undefined, percentText, true],
-  ['HFU', 'the same with recomputation', r => r.rates?.hfu || undefined, percentText, true],
-  ['devices busy', 'in ops and in collectives of ops, mean share of the run over the devices', r => mean(r.devices.filter(d => d.used).map(d => d.utilisation)), percentText, true],
-  ['compute', 'share of a period, mean over the devices', r => mainShares(r).compute, percentText, true],
-  ['exposed collectives', 'share of a period in which a device waits for its collectives on the wire, mean over the devices', r => mainShares(r).exposed_collectives, percentText, true],
-  ['exposed messages', 'share of a period in which a device waits for its messages on the wire, mean over the devices', r => mainShares(r).exposed_messages, percentText, true],
-  ['bubble', 'share of a period in which a device waits for other stages, mean over the devices', r => r.bubble, percentText, true],
-  ['busiest idle', 'share of a period in which the busiest device is not busy', r => r.steady_bubble, percentText, true],
-  ['peak memory, planned', 'of the fullest device', r => largest(r.devices, d => d.peak_memory_bytes), sizeText],
-  ['peak memory, measured', 'of the fullest device, what was really taken', r => r.learnt?.memory?.length ? largest(r.learnt.memory, d => d.total_bytes) : undefined, sizeText],
-  ['energy', 'of the whole run', r => r.energy_J || undefined, joulesText],
-  ['energy per token', 'at the period', r => r.rates?.energy_per_token_J || undefined, joulesText],
-  ['price of 10^9 tokens', 'of all devices of the plan', r => r.economics?.dollars_per_billion_tokens || undefined, v => `$${numberText(v)}`],
-  ['the training takes', 'all tokens of the budget, with failures where their rate is given', r => r.economics?.duration_s || undefined, daysText],
-  ['the training costs', 'all tokens of the budget', r => r.economics?.dollars || undefined, v => `$${shortNumber(v).trim()}`],
-  ['goodput', 'share of the time that no failure or checkpoint takes', r => (r.economics?.goodput < 1 ? r.economics.goodput : undefined), percentText, true],
-  ['critical path: compute', 'share of the whole run', r => share(r.critical_path.compute_s, r.length_s), percentText, true],
-  ['critical path: transfers', 'share of the whole run', r => share(r.critical_path.transfer_s, r.length_s), percentText, true],
-  ['critical path: waiting', 'share of the whole run', r => share(r.critical_path.wait_s, r.length_s), percentText, true],
-  ['loss', 'of the last iteration, as the pipeline saw it', r => r.learnt?.losses?.at(-1), numberText],
-];
+/** Rows that are no metrics, after the metric with this name: name, definition, value in the results (undefined: there is none), text, and whether it is a share. */
+const MORE_FIGURES = {
+  throughput_samples_per_s: [
+    ['time per sample', 'period divided by the samples of an iteration', r => (r.throughput_samples_per_s > 0 ? 1 / r.throughput_samples_per_s : undefined), secondsText],
+  ],
+  tokens_per_s: [
+    ['tokens per device', 'per second', r => r.rates?.tokens_per_s_per_device || undefined, v => shortNumber(v) + '/s'],
+    ['model FLOP/s per device', 'of forward and backward, without recomputation', r => r.rates?.model_flops_per_device || undefined, v => shortNumber(v) + 'FLOP/s'],
+  ],
+  utilisation: [['compute', 'share of a period, mean over the devices', r => mainShares(r).compute, percentText, true]],
+  energy_J: [
+    ['critical path: compute', 'share of the whole run', r => share(r.critical_path.compute_s, r.length_s), percentText, true],
+    ['critical path: transfers', 'share of the whole run', r => share(r.critical_path.transfer_s, r.length_s), percentText, true],
+    ['critical path: waiting', 'share of the whole run', r => share(r.critical_path.wait_s, r.length_s), percentText, true],
+  ],
+  peak_memory_bytes: [
+    ['peak memory, measured', 'of the fullest device, what was really taken', r => (r.learnt?.memory?.length ? largest(r.learnt.memory, d => d.total_bytes) : undefined), sizeText],
+  ],
+};
+
+/** A metric in the results; undefined where it is not known, which is null, or 0 of rates, budgets and energies. */
+function valueIn(results, { path, unit }) {
+  const value = path.split('.').reduce((map, key) => map?.[key], results) ?? undefined;
+  return value === 0 && (path.includes('.') || unit === 'joule') ? undefined : value;
+}
+function metricFigure(metric) {
+  const note = metric.name === 'period_s' ? periodNote : metric.meaning, text = TEXTS[metric.unit];
+  return [metric.title, note, results => valueIn(results, metric), metric.has_interval ? intervalText : text, metric.unit === 'share'];
+}
+function figuresOf(metrics) {
+  return metrics.filter(m => m.is_main || m.is_compared).flatMap(m => [metricFigure(m), ...(MORE_FIGURES[m.name] ?? [])]);
+}
 
 /** One column a run, and one with the change for each after the first. */
-function figureRows(runs) {
+function figureRows(runs, metrics) {
   const rows = [];
-  for (const [name, note, of, text, isShare] of FIGURES) {
+  for (const [name, note, of, text, isShare] of figuresOf(metrics)) {
     const values = runs.map(run => of(run.results));
     if (values.every(v => v === undefined)) continue;
     const cells = values.map((v, k) => (v === undefined ? '\u2013' : text(v, runs[k].results)));
@@ -109,10 +110,10 @@ function figureRows(runs) {
   return rows;
 }
 
-function fillFigures(table, runs) {
+function fillFigures(table, runs, metrics) {
   const several = runs.length > 1, columns = runs.map(run => `${several ? labelOf(run) : run.name}\n${originOf(run)}`);
   for (const run of runs.slice(1)) columns.push(`${run.letter} against ${runs[0].letter}`);
-  fillTable(table, columns, figureRows(runs));
+  fillTable(table, columns, figureRows(runs, metrics));
   for (const run of runs)
     if (run.results.fits === false)
       table.after(element('p', `${several ? labelOf(run) : run.name}: with the messages that are on their way, a device needs more memory than it has.`, { class: 'warning' }));

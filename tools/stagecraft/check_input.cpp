@@ -79,8 +79,7 @@ CheckedInput check_sweep(const std::string& file) {
 
 CheckedInput check_scenario(const std::string& file, const std::vector<std::string>& sets) {
   const CompiledExperiment p = compile_or_advise(load_experiment(file, sets));
-  std::set<DeviceId> devices;
-  for (const Stage& stage : p.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  const std::vector<DeviceId> devices = devices_of(p.plan);
   return {fmt::format("scenario: {} on {}, {}, schedule {}, weights {}", pluralize(p.plan.different_stages(), "stage"),
                       pluralize(std::ssize(devices), "device"),
                       pluralize(std::ssize(p.program.instructions), "instruction"), p.experiment.schedule.name(),

@@ -13,6 +13,7 @@
 #include "sim/experiment/scenario.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/planner.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/training/optimizer.hpp"
 #include "sim/training/task.hpp"
@@ -355,6 +356,11 @@ std::optional<std::string> glossary_text(std::string_view word) {
   for (const std::span<const Term> terms : {std::span<const Term>(kTerms), field_terms()})
     for (const Term& term : terms)
       if (names_term(term, word)) text += fmt::format("{}: {}\n", word, term.text);
+  const Metric* m = text.empty() ? find_metric(word) : nullptr;
+  if (m)
+    text += fmt::format("{}: {}{} Tables and pages say '{}'; in results.json it is {}.\n", word, m->meaning,
+                        *unit_name(m->unit) ? fmt::format(" Unit: {}.", unit_name(m->unit)) : "", m->heading,
+                        results_path(*m));
   for (const TimeClass& c : time_class_list())
     if (c.name == word) text += fmt::format("{}: a part of the line `time`. {}\n", word, c.contents);
   if (const auto operation = operation_text(word)) text += *operation;
@@ -370,6 +376,7 @@ std::vector<std::string> glossary_words() {
   for (const std::span<const Term> terms : {std::span<const Term>(kTerms), field_terms()})
     for (const Term& term : terms)
       for (std::string& word : split(term.words, '|')) words.push_back(std::move(word));
+  for (const Metric& m : metrics()) words.emplace_back(m.name);
   for (const TimeClass& c : time_class_list()) words.emplace_back(c.name);
   for_each_catalog([&](const auto& catalog, std::string_view, std::string_view) {
     for (std::string& name : names_of(catalog)) words.push_back(std::move(name));

@@ -65,8 +65,7 @@ void add_diagnosis(const CompiledExperiment& c, Outcome& o, const std::string& f
 
 std::string results_of(const CompiledExperiment& c, const Outcome& o) {
   const Experiment& e = c.experiment;
-  std::set<DeviceId> devices;
-  for (const Stage& stage : c.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  const std::vector<DeviceId> devices = devices_of(c.plan);
   const RunSetup setup{.scenario_file = e.source->where.file,
                        .model = e.model->name,
                        .cluster = e.cluster->name,

@@ -9,9 +9,12 @@
 
 #include "sim/core/text.hpp"
 #include "sim/report/interval.hpp"
+#include "sim/report/metrics.hpp"
 
 namespace stagecraft {
 namespace {
+
+constexpr double kLargeSize = 64.0 * 1024 * 1024;  // Bytes from which sizes are written in GiB.
 
 /// A row of the table: name, unit and the value of each run.
 struct NumberRow {
@@ -20,41 +23,36 @@ struct NumberRow {
   std::vector<std::string> intervals = {};  ///< [run]: "± 5 %" of predicted times; empty elsewhere.
 };
 
-/// A number of results.json, with its name and unit for people and the factor of that unit.
-struct ShownNumber {
+/// The unit in which metrics are compared, and the number of it in a unit of results.json.
+struct ComparedUnit {
   const char* name;
-  const char* key;
-  const char* unit;
   double factor;
-  bool is_time = false;
 };
 
-/// A number in a map of results.json, which not every run has.
-struct KnownNumber {
-  const char* name;
-  const char* map;
-  const char* key;
-  const char* unit;
-  double factor;
-  const char* json_key;
-  const char* about;
-};
-constexpr KnownNumber kKnown[] = {
-    {"tokens", "rates", "tokens_per_s", "k/s", 1e-3, "tokens_per_s", "Tokens per second of all devices at the period"},
-    {"MFU", "rates", "mfu", "%", 100, "mfu", "Model FLOPs utilization"},
-    {"HFU", "rates", "hfu", "%", 100, "hfu", "Hardware FLOPs utilization: with recomputation"},
-    {"energy per token", "rates", "energy_per_token_J", "J", 1, "energy_per_token_J", "Energy of a token, in joules"},
-    {"cost", "economics", "dollars_per_billion_tokens", "$", 1, "dollars_per_billion_tokens",
-     "Dollars for 10^9 tokens"},
-    {"training", "economics", "duration_s", "days", 1 / 86400.0, "training_s",
-     "Time of the whole training, in seconds"},
-    {"total", "economics", "dollars", "$", 1, "training_dollars", "Dollars for the whole training"},
-};
-
-constexpr ShownNumber kNumbers[] = {
-    {"one iteration", "makespan_s", "ms", 1e3, true},    {"period", "period_s", "ms", 1e3, true},
-    {"throughput", "throughput_samples_per_s", "/s", 1}, {"bubble", "bubble", "%", 100},
-    {"busiest idle", "steady_bubble", "%", 100},         {"energy", "energy_J", "J", 1}};
+ComparedUnit compared_unit(MetricUnit unit, bool is_large) {
+  constexpr double kMebibyte = 1024.0 * 1024, kGibibyte = 1024 * kMebibyte, kDay = 86400;
+  switch (unit) {
+    case MetricUnit::Time:
+      return {"ms", 1e3};
+    case MetricUnit::TrainingTime:
+      return {"days", 1 / kDay};
+    case MetricUnit::SampleRate:
+      return {"/s", 1};
+    case MetricUnit::TokenRate:
+      return {"k/s", 1e-3};
+    case MetricUnit::Size:
+      return is_large ? ComparedUnit{"GiB", 1 / kGibibyte} : ComparedUnit{"MiB", 1 / kMebibyte};
+    case MetricUnit::Share:
+      return {"%", 100};
+    case MetricUnit::Energy:
+    case MetricUnit::Cost:
+    case MetricUnit::YesNo:
+    case MetricUnit::Count:
+    case MetricUnit::Number:
+      break;
+  }
+  return {unit_name(unit), 1};
+}
 
 /// NaN for what was not timed.
 double number(const Json& json, const char* key) {
@@ -69,14 +67,21 @@ std::string interval_in(const Json& results) {
                   : std::string();
 }
 
-double peak_memory(const Json& json) {
+/// The peak memory of results of a version that wrote it for each device alone.
+double peak_memory(const Json& results) {
   double max_peak = 0;
-  for (const Json& d : json.at("devices").items()) {
+  for (const Json& d : results.at("devices").items()) {
     const double peak = number(d, "peak_memory_bytes");
     if (std::isnan(peak)) return peak;
     max_peak = std::max(max_peak, peak);
   }
   return max_peak;
+}
+
+/// NaN where it is not known.
+double value_in(const Json& results, const Metric& m) {
+  const double value = results_value(m, results);
+  return std::isnan(value) && std::string_view(m.name) == "peak_memory_bytes" ? peak_memory(results) : value;
 }
 
 /// Samples of an iteration.
@@ -90,16 +95,12 @@ bool have_different_batches(const std::vector<NamedResults>& runs) {
   });
 }
 
-/// NaN where it is not known; zero is not known either.
-double known_value(const Json& results, const KnownNumber& n) {
-  const Json* map = results.find(n.map);
-  const Json* value = map && !map->is_null() ? map->find(n.key) : nullptr;
-  const double number_or_zero = value && !value->is_null() ? value->number() : 0;
-  return number_or_zero > 0 ? number_or_zero : std::numeric_limits<double>::quiet_NaN();
-}
-
 /// Tokens per second of all devices; NaN where it is not known.
-double tokens_per_second(const Json& results) { return known_value(results, kKnown[0]); }
+double tokens_per_second(const Json& results) { return value_in(results, *find_metric("tokens_per_s")); }
+
+bool is_in_all(const std::vector<NamedResults>& runs, const Metric& m) {
+  return std::all_of(runs.begin(), runs.end(), [&](const NamedResults& r) { return value_in(r.results, m) > 0; });
+}
 
 std::vector<NumberRow> number_rows(const std::vector<NamedResults>& runs) {
   std::vector<NumberRow> rows;
@@ -115,21 +116,16 @@ std::vector<NumberRow> number_rows(const std::vector<NamedResults>& runs) {
     add("energy per sample", "J",
         [](const Json& j) { return number(j, "energy_J") / (j.at("iterations").number() * samples_of(j)); });
   }
-  for (const ShownNumber& n : kNumbers) {
-    add(n.name, n.unit, [&](const Json& j) { return number(j, n.key) * n.factor; });
-    if (n.is_time)
+  for (const Metric& m : metrics()) {
+    // What depends on the model or on the budget is left out unless all runs have it.
+    if (!m.has(kCompared) || (*m.path && !is_in_all(runs, m))) continue;
+    const ComparedUnit unit = compared_unit(m.unit, value_in(runs.front().results, m) >= kLargeSize);
+    const std::vector<double> before = rows.empty() ? std::vector<double>() : rows.back().values;
+    add(m.heading, unit.name, [&](const Json& j) { return value_in(j, m) * unit.factor; });
+    if (m.has(kPredicted))
       for (const NamedResults& run : runs) rows.back().intervals.push_back(interval_in(run.results));
+    if (*m.path && rows.back().values == before) rows.pop_back();  // HFU is MFU without recomputation.
   }
-  for (const KnownNumber& n : kKnown)
-    if (std::all_of(runs.begin(), runs.end(), [&](const NamedResults& r) { return known_value(r.results, n) > 0; })) {
-      const std::vector<double> before = rows.back().values;
-      add(n.name, n.unit, [&](const Json& j) { return known_value(j, n) * n.factor; });
-      if (rows.back().values == before) rows.pop_back();  // HFU is MFU without recomputation.
-    }
-  constexpr double kMebibyte = 1024.0 * 1024, kGibibyte = 1024 * kMebibyte;
-  const bool large = peak_memory(runs.front().results) >= kGibibyte / 16;
-  add("peak memory", large ? "GiB" : "MiB",
-      [&](const Json& j) { return peak_memory(j) / (large ? kGibibyte : kMebibyte); });
   return rows;
 }
 
@@ -150,7 +146,7 @@ TableCell cell_of(const NumberRow& row, std::size_t run) {
 TableColumns<NumberRow> columns_of(const std::vector<std::string>& runs) {
   TableColumns<NumberRow> columns{{{.key = word_column("number", "Name of the number; stagecraft explain explains it."),
                                     .heading = " ",
-                                    .width = 16,
+                                    .width = 19,
                                     .align = TextAlign::Left,
                                     .gap = 0},
                                    &NumberRow::name},
@@ -217,16 +213,12 @@ Json number_json(double value) { return std::isfinite(value) ? Json(value) : Jso
 Json run_json(const NamedResults& run) {
   const Json& r = run.results;
   const double samples = samples_of(r), tokens = tokens_per_second(r);
-  Json json =
-      JsonObject{{"name", run.name},
-                 {"clock", r.at("provenance").at("clock").text()},
-                 {"samples", number_json(samples)},
-                 {"time_per_sample_s", number_json(1 / number(r, "throughput_samples_per_s"))},
-                 {"time_per_token_s", number_json(1 / tokens)},
-                 {"energy_per_sample_J", number_json(number(r, "energy_J") / (number(r, "iterations") * samples))}};
-  for (const ShownNumber& n : kNumbers) json[n.key] = number_json(number(r, n.key));
-  for (const KnownNumber& n : kKnown) json[n.json_key] = number_json(known_value(r, n));
-  json["peak_memory_bytes"] = number_json(peak_memory(r));
+  Json json = JsonObject{{"name", run.name}, {"clock", r.at("provenance").at("clock").text()}};
+  for (const Metric& m : metrics()) json[m.name] = metric_json(m, value_in(r, m));
+  json["samples"] = number_json(samples);  // Results of earlier versions lack it, and the energy of a sample.
+  json["energy_per_sample_J"] = number_json(number(r, "energy_J") / (number(r, "iterations") * samples));
+  json["time_per_sample_s"] = number_json(1 / number(r, "throughput_samples_per_s"));
+  json["time_per_token_s"] = number_json(1 / tokens);
   if (const Json* interval = r.find("interval")) json["interval"] = *interval;
   const Json* diagnosis = r.find("diagnosis");
   const bool diagnosed = diagnosis && !diagnosis->items().empty();
@@ -251,23 +243,17 @@ const config::MapSpec& runs_fields() {
   static const MapSpec run = [&] {
     MapSpec spec{
         .title = "One run.",
-        .fields = {
-            text("name").doc("The folder or file that was given."),
-            text("clock").doc("What timed it: simulated, host or device."),
-            number_or_null("samples", "Samples of an iteration"),
-            number_or_null("time_per_sample_s", "Period divided by the samples of an iteration, in seconds"),
-            number_or_null("time_per_token_s", "The same for a token"),
-            number_or_null("energy_per_sample_J", "Energy of all devices for a sample, in joules"),
-            number_or_null("makespan_s", "Time of the first iteration, in seconds"),
-            number_or_null("period_s", "Time of one more iteration, in seconds"),
-            number_or_null("throughput_samples_per_s", "Samples per second at the period"),
-            number_or_null("bubble", "Share of a period in which devices wait for other stages, mean over the devices"),
-            number_or_null("steady_bubble", "Share of a period in which the busiest device is not busy"),
-            number_or_null("energy_J", "Energy of the whole run, in joules"),
-            number_or_null("peak_memory_bytes", "Peak memory of the fullest device, in bytes"), interval_field(),
-            text("limit").nullable().doc("Cause that costs most, such as bubble; null where it is not known."),
-            text("limit_sentence").nullable().doc("The same in words.")}};
-    for (const KnownNumber& n : kKnown) spec.fields.push_back(number_or_null(n.json_key, n.about));
+        .fields = {text("name").doc("The folder or file that was given."),
+                   text("clock").doc("What timed it: simulated, host or device."),
+                   number_or_null("samples", "Samples of an iteration"),
+                   number_or_null("time_per_sample_s", "Period divided by the samples of an iteration, in seconds"),
+                   number_or_null("time_per_token_s", "The same for a token"),
+                   number_or_null("energy_per_sample_J", "Energy of all devices for a sample, in joules"),
+                   interval_field(),
+                   text("limit").nullable().doc("Cause that costs most, such as bubble; null where it is not known."),
+                   text("limit_sentence").nullable().doc("The same in words.")}};
+    for (const Metric& m : metrics())
+      if (!spec.find(m.name)) spec.fields.push_back(metric_field(m));
     return spec;
   }();
   static const MapSpec spec{.title = "What `stagecraft compare RUN --format json` prints: runs next to each other.",

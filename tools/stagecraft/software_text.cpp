@@ -9,7 +9,7 @@ namespace stagecraft {
 namespace {
 
 std::string yes_or_no(bool is_true) { return is_true ? "yes" : "no"; }
-std::string percent(double share) { return fmt::format("{:.4g} %", 100 * share); }
+std::string short_percent(double share) { return fmt::format("{:.4g} %", 100 * share); }
 
 std::string bucket_text(const BucketRule& rule) {
   if (!rule.cuts()) return "none";
@@ -33,15 +33,15 @@ constexpr Fact kFacts[] = {
     {"bytes of a weight gradient as a product writes it",
      [](S s) { return fmt::format("{:g}", s.weight_gradient_bytes); }},
     {"bytes of a gradient that replicas sum", [](S s) { return fmt::format("{:g}", s.gradient_bytes); }},
-    {"tensor collectives hidden", [](S s) { return percent(s.tensor_overlap); }},
+    {"tensor collectives hidden", [](S s) { return short_percent(s.tensor_overlap); }},
     {"second gather of inputs hidden", [](S s) { return yes_or_no(s.hides_regather); }},
-    {"expert exchanges hidden", [](S s) { return percent(s.expert_overlap); }},
-    {"expert exchanges hidden by a pair of F and B", [](S s) { return percent(s.pair_overlap); }},
+    {"expert exchanges hidden", [](S s) { return short_percent(s.expert_overlap); }},
+    {"expert exchanges hidden by a pair of F and B", [](S s) { return short_percent(s.pair_overlap); }},
     {"multiprocessors of an exchange in a pair", [](S s) { return fmt::format("{:g}", s.exchange_multiprocessors); }},
     {"bytes of a dispatched number",
      [](S s) { return s.dispatch_bytes > 0 ? fmt::format("{:g}", s.dispatch_bytes) : "as of activations"; }},
     {"messages that each micro-batch waits for", [](S s) { return fmt::format("{}", s.exposed_messages); }},
-    {"sum of gradients hidden", [](S s) { return percent(s.data_overlap); }},
+    {"sum of gradients hidden", [](S s) { return short_percent(s.data_overlap); }},
     {"buckets of gradients, if run.gradient_buckets asks", [](S s) { return bucket_text(s.buckets); }},
     {"divided weights gathered ahead", [](S s) { return yes_or_no(s.gathers_ahead); }},
     {"bytes that an update moves for a parameter", [](S s) { return fmt::format("{:g}", s.optimizer_traffic); }},

@@ -16,8 +16,8 @@ void suggest_sharding(const DiagnosisInput& in, Finding& f) {
   if (!spec.planner->fields->find("shard")) return;
   const Stage& first = in.plan().stages.front();
   const auto& devices = in.cluster().devices;
-  const auto on_host = std::count_if(first.dense.devices.begin(), first.dense.devices.end(), [&](DeviceId d) {
-    return devices[d].host == devices[first.dense.devices.front()].host;
+  const auto on_host = std::count_if(first.all_devices().begin(), first.all_devices().end(), [&](DeviceId d) {
+    return devices[d].host == devices[first.all_devices().front()].host;
   });
   const auto within = on_host / first.shape.degrees.group();
   if (spec.sharding == StateSharding::Weights && within > 1 && within < first.replicas() && spec.shard_within != within)

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "sim/config/override.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
 #include "sim/experiment/group_changes.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 DeviceId slowest_device(const DiagnosisInput& in) {
   DeviceId slowest;
   for (const Stage& stage : in.plan().stages)
-    for (const DeviceId d : stage.devices())
+    for (const DeviceId d : stage.leaders)
       if (!slowest.valid() || in.idealized.slowness(d) > in.idealized.slowness(slowest)) slowest = d;
   return slowest;
 }
@@ -22,7 +23,7 @@ DeviceId slowest_device(const DiagnosisInput& in) {
 std::vector<DeviceId> replaced(const Plan& plan, DeviceId slow, DeviceId other) {
   std::vector<DeviceId> devices;
   for (const Stage& s : plan.stages)
-    for (const DeviceId d : s.dense.devices) {
+    for (const DeviceId d : s.all_devices()) {
       const DeviceId used = d == slow ? other : d;
       if (std::find(devices.begin(), devices.end(), used) == devices.end()) devices.push_back(used);
     }
@@ -34,9 +35,9 @@ DeviceId spare_device(const DiagnosisInput& in, DeviceId slow) {
   std::set<DeviceId> used, changed;
   DeviceId fastest = slow;
   for (const Stage& s : in.plan().stages)
-    for (const DeviceId d : s.dense.devices) {
+    for (const DeviceId d : s.all_devices()) {
       used.insert(d);
-      if (s.devices().size() == s.dense.devices.size() && in.idealized.slowness(d) < in.idealized.slowness(fastest))
+      if (s.leaders.size() == s.all_devices().size() && in.idealized.slowness(d) < in.idealized.slowness(fastest))
         fastest = d;
     }
   for (const Change& c : in.cluster().changes) changed.insert(c.devices.begin(), c.devices.end());
@@ -78,7 +79,7 @@ void suggest(const DiagnosisInput& in, DeviceId slow, Finding& f) {
   const config::Value* type = config::get_path(*e.source, "cluster.devices." + cluster.devices[slow].name + ".type");
   if (!changed && listed && type) {
     for (const Stage& stage : in.plan().stages)
-      for (const DeviceId d : stage.devices()) {
+      for (const DeviceId d : stage.leaders) {
         if (in.idealized.slowness(d) > 1.001) continue;
         const std::string name = cluster.type_of(d).name;
         f.suggestions.push_back({{fmt::format("cluster.devices.{}.type={}", cluster.devices[slow].name, name)},
@@ -110,7 +111,7 @@ std::optional<Finding> slow_device(const DiagnosisInput& in) {
   StageId stage;
   double fastest_replica = in.idealized.slowness(slow);
   for (const StageId s : in.plan().stages.ids()) {
-    const auto& devices = in.plan().stages[s].devices();
+    const auto& devices = in.plan().stages[s].leaders;
     if (std::find(devices.begin(), devices.end(), slow) == devices.end()) continue;
     stage = s;
     for (const DeviceId d : devices) fastest_replica = std::min(fastest_replica, in.idealized.slowness(d));

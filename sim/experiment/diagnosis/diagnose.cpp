@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/framework_check.hpp"
 #include "sim/experiment/diagnosis/measured.hpp"
 #include "sim/experiment/diagnosis/memory_remedies.hpp"
@@ -27,15 +28,14 @@ Finding computation(const DiagnosisInput& in, const std::vector<Finding>& losses
     if (!busiest.valid() || in.idealized.computation(d) > kSame * in.idealized.computation(busiest)) busiest = d;
   const double share = in.idealized.computation(busiest) / in.period;
   Finding f = diagnosis::finding(in, "computation", in.cluster().devices[busiest].name, {});
-  const std::string computes = fmt::format("{} computes for {} of the period", f.where, diagnosis::percent(share));
+  const std::string computes = fmt::format("{} computes for {} of the period", f.where, percent(share));
   if (losses.empty())
     f.sentence = fmt::format("Computation limits the run: {}, and no other cause costs time.", computes);
   else if (losses.front().share < diagnosis::kSmallLoss)
     f.sentence = fmt::format("Computation limits the run: {}; the largest loss, {}, is {}.", computes,
-                             losses.front().cause, diagnosis::percent(losses.front().share));
+                             losses.front().cause, percent(losses.front().share));
   else
-    f.sentence =
-        fmt::format("The busiest device, {}, computes for {} of the period.", f.where, diagnosis::percent(share));
+    f.sentence = fmt::format("The busiest device, {}, computes for {} of the period.", f.where, percent(share));
   return f;
 }
 

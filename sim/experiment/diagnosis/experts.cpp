@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "sim/config/override.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
 
 namespace stagecraft::diagnosis {

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/suggestions.hpp"
 
 namespace stagecraft::diagnosis {

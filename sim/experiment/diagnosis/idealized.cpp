@@ -41,7 +41,7 @@ StageCosts fastest_costs(const CompiledExperiment& c, bool equal_links) {
   StageCosts fastest = equal_links ? stage_costs(c.plan, table, {.equal_links = true}) : c.costs;
   std::set<DeviceTypeId> types;
   for (const Stage& stage : c.plan.stages)
-    for (const DeviceId d : stage.devices()) types.insert(c.cluster().devices[d].type);
+    for (const DeviceId d : stage.leaders) types.insert(c.cluster().devices[d].type);
   if (types.size() < 2) return fastest;
   for (const DeviceTypeId type : types) try {
       const auto same_type = [type](DeviceId) { return type; };

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
 
 namespace stagecraft {
@@ -44,7 +45,7 @@ Finding waiting(const Report& report, const char* cause, std::string where, doub
           .where = std::move(where),
           .lost = share * report.period,
           .share = share,
-          .sentence = fmt::format("Measured: devices wait {} of the run {}.", diagnosis::percent(share), what)};
+          .sentence = fmt::format("Measured: devices wait {} of the run {}.", percent(share), what)};
 }
 
 /// Causes of a simulation that explain the same waiting.
@@ -78,19 +79,18 @@ Diagnosis diagnose_measured(const CompiledExperiment& c, const Outcome& outcome,
       waiting(report, "bubble", c.experiment.schedule.name(), shares.bubble, "while the pipeline fills and drains"),
       waiting(report, "unequal-stages", busiest, shares.input,
               fmt::format("for inputs that another stage still computes; the busiest, {}, computes {}", busiest,
-                          diagnosis::percent(shares.most_busy))),
+                          percent(shares.most_busy))),
       waiting(report, "messages", "", shares.messages, "for messages on their way"),
       waiting(report, "gradient-sums", "", shares.collectives, "for sums of gradients and other collectives"),
       waiting(report, "machine", "", shares.other, "although their input is there: other work of this machine")};
   std::stable_sort(d.findings.begin(), d.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.share > b.share; });
   std::erase_if(d.findings, [](const Finding& f) { return f.share < kSmallShare; });
-  d.findings.push_back(
-      {.cause = "computation",
-       .where = busiest,
-       .lost = {},
-       .sentence = fmt::format("Measured: devices compute {} of the run, {} most: {}.", diagnosis::percent(shares.busy),
-                               busiest, diagnosis::percent(shares.most_busy))});
+  d.findings.push_back({.cause = "computation",
+                        .where = busiest,
+                        .lost = {},
+                        .sentence = fmt::format("Measured: devices compute {} of the run, {} most: {}.",
+                                                percent(shares.busy), busiest, percent(shares.most_busy))});
   add_simulated_suggestions(c, read, d.findings.front());
   return d;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
 #include "sim/experiment/diagnosis/suggestions.hpp"
 

@@ -57,8 +57,8 @@ int hosts_crossed(const std::vector<DeviceId>& devices, const Cluster& cluster) 
 std::vector<DeviceId> chain_devices(const Plan& plan) {
   std::vector<DeviceId> devices;
   for (const Stage& s : plan.stages) {
-    if (s.dense.devices.size() != 1) return {};
-    const DeviceId d = s.dense.devices.front();
+    if (s.all_devices().size() != 1) return {};
+    const DeviceId d = s.all_devices().front();
     if (std::find(devices.begin(), devices.end(), d) != devices.end()) return {};
     devices.push_back(d);
   }

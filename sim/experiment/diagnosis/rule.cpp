@@ -15,8 +15,6 @@ Finding finding(const DiagnosisInput& in, std::string_view cause, std::string wh
   return f;
 }
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 std::string stage_text(const DiagnosisInput& in, StageId s) {
   const std::vector<LayerId>& layers = in.plan().stages[s].shape.layers;
   if (layers.empty()) return fmt::format("stage {}", s.value);

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/rule.hpp"
 
 namespace stagecraft::diagnosis {
@@ -31,7 +32,7 @@ std::optional<Suggestion> balanced_plan(const DiagnosisInput& in) {
   if (e.plan.planner == balanced || !balanced) return {};
   std::vector<DeviceId> devices;
   for (const Stage& s : plan.stages)
-    for (const DeviceId d : s.dense.devices)
+    for (const DeviceId d : s.all_devices())
       if (std::find(devices.begin(), devices.end(), d) == devices.end()) devices.push_back(d);
   PlanSpec spec = default_plan_spec(*balanced, in.cluster());
   const Stage& first = plan.stages.front();

@@ -61,7 +61,7 @@ std::string_view precision_of(const PlannedExperiment& p) {
 
 int rank_count(const PlannedExperiment& p) {
   std::set<DeviceId> first;
-  for (const Stage& stage : p.plan.stages) first.insert(stage.devices().front());
+  for (const Stage& stage : p.plan.stages) first.insert(stage.leaders.front());
   return static_cast<int>(first.size());
 }
 

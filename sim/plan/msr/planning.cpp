@@ -240,7 +240,7 @@ Planned planned(const PlannerInput& input, const WorkInUnit& work, const FoundPi
 
 void note_idle_devices(Planned& result, const PlannerInput& input) {
   std::set<DeviceId> used;
-  for (const Stage& stage : result.plan.stages) used.insert(stage.devices().begin(), stage.devices().end());
+  for (const Stage& stage : result.plan.stages) used.insert(stage.leaders.begin(), stage.leaders.end());
   const auto idle = std::ssize(available_devices(input)) - std::ssize(used);
   if (idle > 0)
     result.limit_reason += fmt::format(

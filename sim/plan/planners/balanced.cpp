@@ -158,8 +158,8 @@ template <class Visit>
 void for_each_replica(const Plan& copies, const PlannerInput& input, LayersByType& by_type, const Visit& visit) {
   for (const StageId s : copies.stages.ids()) {
     const Stage& stage = copies.stage(s);
-    for (std::size_t r = 0; r < stage.devices().size(); ++r) {
-      const DeviceId device = stage.devices()[r];
+    for (std::size_t r = 0; r < stage.leaders.size(); ++r) {
+      const DeviceId device = stage.leaders[r];
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       visit(s.value, device, by_type[{input.cluster.devices[device].type, samples}], samples);
     }

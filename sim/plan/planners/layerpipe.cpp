@@ -117,7 +117,7 @@ void add_updates(Plan& plan, const IdVector<LayerId, LayerTasks>& tasks, const M
   for (const LayerId owner : tasks.ids()) {
     const double each = model.layers[owner].parameters / plan.mini_batch;
     if (each <= 0) continue;
-    const std::vector<DeviceId> home = plan.stage(tasks[owner].weight_gradient).devices();
+    const std::vector<DeviceId> home = plan.stage(tasks[owner].weight_gradient).leaders;
     const StageId update = add(owner, "U", StageTask::Update, home);
     std::set<std::vector<DeviceId>> there{home};
     for (const LayerId user : users_of(owner, model)) {
@@ -126,8 +126,8 @@ void add_updates(Plan& plan, const IdVector<LayerId, LayerTasks>& tasks, const M
       const std::pair<StageId, const char*> readers[] = {{tasks[user].forward, "F.weights"},
                                                          {tasks[user].input_gradient, "dX.weights"}};
       for (const auto& [task, word] : readers)
-        if (task.valid() && there.insert(plan.stage(task).devices()).second)
-          plan.edges.push_back({update, add(user, word, StageTask::TakeWeights, plan.stage(task).devices()),
+        if (task.valid() && there.insert(plan.stage(task).leaders).second)
+          plan.edges.push_back({update, add(user, word, StageTask::TakeWeights, plan.stage(task).leaders),
                                 Bytes{each * model.precision.weight}});
     }
   }

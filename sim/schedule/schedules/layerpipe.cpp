@@ -46,7 +46,7 @@ std::vector<int> interval_offsets(const Plan& plan, const std::vector<int>& orde
   for (const int s : order)
     for (const int e : edges.out[StageId{s}]) {
       const StageId to = plan.edges[e].to;
-      const bool apart = plan.stage(to).devices() != plan.stage(StageId{s}).devices();
+      const bool apart = plan.stage(to).leaders != plan.stage(StageId{s}).leaders;
       offset[to.value] = std::max(offset[to.value], offset[s] + (apart ? 1 + slack : 0));
     }
   return offset;
@@ -73,7 +73,7 @@ Schedule layerpipe_order(const ScheduleInput& in) {
   Schedule schedule = empty_schedule(in.plan);
   IdVector<StageId, std::set<RankId>> ranks(in.plan.stages.size());
   for (const StageId s : in.plan.stages.ids())
-    for (const DeviceId device : in.plan.stages[s].devices()) ranks[s].insert(schedule.rank(device));
+    for (const DeviceId device : in.plan.stages[s].leaders) ranks[s].insert(schedule.rank(device));
   for (const int i : in_order(intervals))
     for (const RankId rank : ranks[tasks[i].stage]) schedule.ranks[rank].push_back(tasks[i]);
   return schedule;

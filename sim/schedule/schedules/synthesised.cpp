@@ -138,9 +138,9 @@ class ScheduleSynthesis {
     for (std::size_t s = 0; s < problem_.rank_of.size(); ++s) {
       const Stage& stage = in_.plan.stages[StageId{s}];
       r.stash.push_back(0), r.boundary.push_back(0);
-      for (std::size_t replica = 0; replica < stage.devices().size(); ++replica) {
+      for (std::size_t replica = 0; replica < stage.leaders.size(); ++replica) {
         const MemoryUnits& units = in_.costs.at(StageId{s}, static_cast<int>(replica)).memory;
-        resident[stage.devices()[replica]] += (stage_memory(units, 0).resident() + units.backward_peak()).value;
+        resident[stage.leaders[replica]] += (stage_memory(units, 0).resident() + units.backward_peak()).value;
         const double stash = (stage.shape.recomputes_all() ? units.stash : units.whole_stash()).value;
         r.stash.back() = std::max(r.stash.back(), units.whole_stash().value);
         r.boundary.back() = std::max(r.boundary.back(), stash);

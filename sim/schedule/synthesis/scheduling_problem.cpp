@@ -64,13 +64,13 @@ class MessageTimes {
     if (in.cluster) links_.emplace(*in.cluster);
   }
   Output output(const StageEdge& edge, const Stage& from, const Stage& to, int samples, int piece) const {
-    if (!links_ || from.devices().front() == to.devices().front()) return {piece, 0, 0, true};
-    const LinkRate rate = links_->link(from.devices().front(), to.devices().front());
-    const double share = static_cast<double>(samples) / static_cast<double>(from.devices().size());
+    if (!links_ || from.leaders.front() == to.leaders.front()) return {piece, 0, 0, true};
+    const LinkRate rate = links_->link(from.leaders.front(), to.leaders.front());
+    const double share = static_cast<double>(samples) / static_cast<double>(from.leaders.size());
     const Bytes bytes = edge.bytes * share;
     const double sending = bytes.value > 0 ? (bytes / rate.bandwidth).value : 0;
     const bool members_send = in_.costs.at(edge.to, 0).written() == Written::All;
-    const bool exact = from.devices().size() == 1 && to.devices().size() == 1 && !members_send;
+    const bool exact = from.leaders.size() == 1 && to.leaders.size() == 1 && !members_send;
     if (!in_.one_send_at_a_time) return {piece, 0, sending + rate.latency.value, exact};
     return {piece, sending, rate.latency.value, exact};
   }
@@ -149,11 +149,11 @@ SchedulingProblem::SchedulingProblem(const ScheduleInput& in)
   std::set<DeviceId> taken;
   for (int s = 0; s < plan.stage_count(); ++s) {
     const Stage& stage = plan.stage(StageId{s});
-    const auto [entry, is_new] = rank_with.try_emplace(stage.devices(), ranks());
+    const auto [entry, is_new] = rank_with.try_emplace(stage.leaders, ranks());
     if (is_new) {
       stages.emplace_back();
-      rank_devices.push_back(stage.devices());
-      for (const DeviceId d : stage.devices())
+      rank_devices.push_back(stage.leaders);
+      for (const DeviceId d : stage.leaders)
         if (!taken.insert(d).second)
           throw InputError(
               fmt::format("the schedule 'synthesised' wants stages either on the same devices or on others "

@@ -105,7 +105,7 @@ bool fit(const Schedule& order, const std::vector<std::vector<StageId>>& stages)
 std::vector<std::vector<StageId>> stages_by_device(const Plan& plan) {
   std::vector<std::vector<StageId>> stages(static_cast<std::size_t>(plan.device_count()));
   for (const StageId s : plan.stages.ids())
-    for (const DeviceId device : plan.stage(s).devices()) stages[static_cast<std::size_t>(device.value)].push_back(s);
+    for (const DeviceId device : plan.stage(s).leaders) stages[static_cast<std::size_t>(device.value)].push_back(s);
   return stages;
 }
 

@@ -53,7 +53,7 @@ TEST_CASE("gradients that are scattered, gathered, exchanged or broadcast equal 
   const ModelGraph model = test::deep_net(3, 6, 9, 3);
   for (const int replicas : {2, 3}) {
     Plan plan = test::stage_each(model, 4, replicas);
-    std::vector<DeviceId> several = plan.stages[StageId{1}].devices();
+    std::vector<DeviceId> several = plan.stages[StageId{1}].leaders;
     for (int r = 1; r < replicas; ++r) several.emplace_back(2 + r);
     plan.stages[StageId{1}].place_on(several);
     const Training training = test::training_of(OptimizerKind::Adam, 0.01, "teacher");

@@ -25,7 +25,7 @@ class Recurrence {
     int devices_after = plan.device_count();
     for (const StageId s : plan.stages.ids()) {
       TrainedStage& part = parts_.emplace_back(TrainedStage{real::compile_stage(workload_, s, 8), {}, {}, {}});
-      part.replicas = static_cast<int>(plan.stage(s).devices().size());
+      part.replicas = static_cast<int>(plan.stage(s).leaders.size());
       part.ahead = (devices_after - 1) / part.replicas;
       devices_after -= part.replicas;
       kernels_->upload(real::initial_weights(part.net, workload_, false),

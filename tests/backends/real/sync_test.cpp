@@ -126,7 +126,7 @@ TEST_CASE("copies of the model in both directions: within rounding of one, and b
         CAPTURE(replicas);
         Plan plan = test::stage_each(model, 8, 4);
         for (Stage& stage : plan.stages)
-          if (replicas == 2) stage.place_on({stage.devices().front(), DeviceId{stage.devices().front().value + 4}});
+          if (replicas == 2) stage.place_on({stage.leaders.front(), DeviceId{stage.leaders.front().value + 4}});
         const ScheduleDef& def = get_from(schedules::catalog(), "schedule", schedule);
         add_way_back(plan, def.turn ? def.turn(4, 8) : 0);
         check_plan(plan);

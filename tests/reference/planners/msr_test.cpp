@@ -97,8 +97,8 @@ TEST_CASE("pipedream: VGG-16 on 4 machines is cut where the released runtime cut
   const CostTable costs(model, cluster);
   const Planned planned = def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), 4});
   REQUIRE(planned.plan.stage_count() == 2);
-  CHECK(planned.plan.stages[StageId{0}].devices().size() == 3);
-  CHECK(planned.plan.stages[StageId{1}].devices().size() == 1);
+  CHECK(planned.plan.stages[StageId{0}].leaders.size() == 3);
+  CHECK(planned.plan.stages[StageId{1}].leaders.size() == 1);
   // gpus=4 of runtime/image_classification/models/vgg16: nodes 2 to 18, and 19 to 41.
   CHECK(model.layers[planned.plan.stages[StageId{0}].shape.layers.back()].name == "node18");
   CHECK(model.layers[planned.plan.stages[StageId{1}].shape.layers.front()].name == "node19");

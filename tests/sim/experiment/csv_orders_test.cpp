@@ -46,7 +46,7 @@ TEST_CASE("rows of an order count the ranks that have stages") {
 TEST_CASE("replicas that divide samples are one rank, and have one row") {
   const CompiledExperiment c = quickstart(R"("0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1")",
                                           {"plan.stages=2", "plan.replicas=2", "plan.micro_batch_size=2"});
-  CHECK(c.schedule.row(c.plan.stage(StageId{1}).devices().back()).size() > 4);
+  CHECK(c.schedule.row(c.plan.stage(StageId{1}).leaders.back()).size() > 4);
   CHECK(to_csv(first_iteration(c.schedule, on_ranks(c.plan))) == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
 }
 

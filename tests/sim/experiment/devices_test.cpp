@@ -77,8 +77,8 @@ TEST_CASE("each device with its own instructions takes what the first of its gro
       const CompiledExperiment ops = compiled(text(plan, fields));
       const CompiledExperiment devices = compiled(text(plan, fields + ", detail: devices"));
       CHECK(devices.program.size() >= ops.program.size() * ops.program.group);
-      const std::size_t ranks = ops.plan.device_count() / ops.plan.stage(StageId{0}).dense.devices.size();
-      const bool shares = collectives == "flows" && ranks > 1 && ops.plan.stage(StageId{0}).dense.devices.size() != 8;
+      const std::size_t ranks = ops.plan.device_count() / ops.plan.stage(StageId{0}).all_devices().size();
+      const bool shares = collectives == "flows" && ranks > 1 && ops.plan.stage(StageId{0}).all_devices().size() != 8;
       for (const std::string backend : {"ideal", "fluid"}) {
         const Report folded = run(ops, backend).report, whole = run(devices, backend).report;
         if (shares && backend == "fluid") {

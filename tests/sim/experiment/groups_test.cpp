@@ -206,7 +206,7 @@ TEST_CASE("an order with stages first has neighbors send to each other inside a 
     const PlannedExperiment p =
         plan_experiment(scenario("stages: 8, replicas: 8, group: {tensor: 2, order: " + order + "}"));
     const auto host = [&](int stage) {
-      return p.experiment.cluster->devices[p.plan.stages[StageId{stage}].devices().front()].host;
+      return p.experiment.cluster->devices[p.plan.stages[StageId{stage}].leaders.front()].host;
     };
     return host(0) == host(1);
   };

@@ -109,7 +109,7 @@ std::vector<int> interval_offsets(const Plan& plan, int hop) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const StageEdge& e : plan.edges) {
-      const int needed = depths[at(e.from)] + (plan.stage(e.from).devices() == plan.stage(e.to).devices() ? 0 : hop);
+      const int needed = depths[at(e.from)] + (plan.stage(e.from).leaders == plan.stage(e.to).leaders ? 0 : hop);
       if (depths[at(e.to)] < needed) depths[at(e.to)] = needed, changed = true;
     }
   }
@@ -132,7 +132,7 @@ std::vector<double> weight_bytes(const CompiledExperiment& p, int micro_batches,
     const Stage& stage = p.plan.stage(s);
     LayerPlaces& layer = layers[stage.shape.layers.front()];
     const int start = when[s.value];
-    const DeviceId on = stage.devices().front();
+    const DeviceId on = stage.leaders.front();
     if (stage.shape.task == StageTask::Forward) layer.forward = start, layer.forward_on = on;
     if (stage.shape.task == StageTask::InputGradient) layer.input_gradient = start, layer.input_gradient_on = on;
     if (stage.shape.task == StageTask::Update || stage.shape.task == StageTask::TakeWeights) layer.news[on] = start;

@@ -43,7 +43,7 @@ TEST_CASE("letters, repetitions and groups of a layout become stages") {
 TEST_CASE("stages of a layout go round the ranks where the schedule is interleaved") {
   const Plan plan = plan_of("E(t*8|)*3t*8L", "interleaved");
   CHECK(plan.stages.size() == 4);
-  CHECK(plan.stage(StageId{0}).devices() == plan.stage(StageId{2}).devices());
+  CHECK(plan.stage(StageId{0}).leaders == plan.stage(StageId{2}).leaders);
 }
 
 TEST_CASE("modules for the token after next have a letter of their own") {

@@ -90,7 +90,7 @@ TEST_CASE("the pair of DeepSeek-V3's trace") {
       "outputs}\n"
       "run: {schedule: dualpipe, micro_batches: 12, iterations: 1, precision: fp8}\nsoftware: deepseek-v3\n");
   const Timeline timeline = execute(c, "ideal");
-  const DeviceId device = c.plan.stage(StageId{1}).devices().front();
+  const DeviceId device = c.plan.stage(StageId{1}).leaders.front();
   double begin = INFINITY, end = 0, computing = 0;
   for (const InstructionId n : c.program.instructions.ids()) {
     const Instruction& i = c.program.at(n);

@@ -87,7 +87,7 @@ TEST_CASE("piper finds the best tensor degree of each stage") {
     CHECK(p.report.predicted.value == doctest::Approx(least_time(p.experiment, degrees)).epsilon(1e-9));
     for (const Stage& stage : p.plan.stages) {
       CHECK(std::count(degrees.begin(), degrees.end(), stage.shape.degrees.tensor) == 1);
-      CHECK(std::ssize(stage.dense.devices) == stage.shape.degrees.tensor * stage.replicas());
+      CHECK(std::ssize(stage.all_devices()) == stage.shape.degrees.tensor * stage.replicas());
     }
     CHECK(run(compile(p), "ideal").report.period.value > 0);
   }

@@ -16,7 +16,7 @@ Plan plan_of(const std::vector<std::string>& sets) { return compile(load_experim
 
 std::vector<int> devices(const Plan& plan) {
   std::vector<int> numbers;
-  for (const Stage& stage : plan.stages) numbers.push_back(stage.devices().front().value);
+  for (const Stage& stage : plan.stages) numbers.push_back(stage.leaders.front().value);
   return numbers;
 }
 
@@ -40,8 +40,8 @@ TEST_CASE("stages are placed as the schedule requires") {
 TEST_CASE("replicas of a rank lie together and run the same order") {
   const CompiledExperiment p = compile(
       load_experiment(kFile, {"run.schedule=zb-v", "plan.replicas=2", "plan.micro_batch_size=2", "plan.stages=8"}));
-  CHECK(p.plan.stages[StageId{0}].devices() == std::vector<DeviceId>{DeviceId{0}, DeviceId{1}});
-  CHECK(p.plan.stages[StageId{7}].devices() == p.plan.stages[StageId{0}].devices());
+  CHECK(p.plan.stages[StageId{0}].leaders == std::vector<DeviceId>{DeviceId{0}, DeviceId{1}});
+  CHECK(p.plan.stages[StageId{7}].leaders == p.plan.stages[StageId{0}].leaders);
   CHECK(p.schedule.row(DeviceId{0}) == p.schedule.row(DeviceId{1}));
 }
 

@@ -108,9 +108,9 @@ TEST_CASE("weights, gradients and states of the optimizer take what the simulati
           compile(scenario({"plan.shard=" + shard, "plan.group=" + group, wide ? "plan.stages=1" : "plan.stages=2"}));
       const Learnt learnt = *execute(c, "cpu").learnt;
       for (const Stage& stage : c.plan.stages)
-        for (int d = 0; d < std::ssize(stage.dense.devices); ++d) {
-          const DeviceId device = stage.dense.devices[d];
-          const ResidentMemory& charged = c.program.memory[stage.devices()[d / stage.shape.degrees.group()]];
+        for (int d = 0; d < std::ssize(stage.all_devices()); ++d) {
+          const DeviceId device = stage.all_devices()[d];
+          const ResidentMemory& charged = c.program.memory[stage.leaders[d / stage.shape.degrees.group()]];
           const MeasuredMemory& measured = learnt.memory[device];
           CHECK(measured.weights.value == doctest::Approx(charged.weights.value).epsilon(0.03));
           CHECK(measured.optimizer.value == doctest::Approx(charged.optimizer.value).epsilon(0.03));

@@ -70,7 +70,7 @@ std::set<DeviceId> devices_with(const CompiledExperiment& p, const char* layer) 
   for (const Stage& stage : p.plan.stages)
     if (std::find(stage.shape.layers.begin(), stage.shape.layers.end(), *p.model().find(layer)) !=
         stage.shape.layers.end())
-      result.insert(stage.devices().begin(), stage.devices().end());
+      result.insert(stage.leaders.begin(), stage.leaders.end());
   return result;
 }
 

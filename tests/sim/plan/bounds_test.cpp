@@ -226,7 +226,7 @@ TEST_CASE("bounds: shared work equals the optimum of a linear program") {
 TEST_CASE("bounds: the properties of a plan decide which bounds hold for it") {
   Plan plan = chain_plan(2, 2, 4);
   CHECK(bounds::kind_of(plan, true).whole_stages);
-  plan.stages[StageId{1}].place_on(plan.stages[StageId{0}].devices());
+  plan.stages[StageId{1}].place_on(plan.stages[StageId{0}].leaders);
   CHECK_FALSE(bounds::kind_of(plan, true).whole_stages);
   plan = chain_plan(2, 2, 4);
   plan.stages[StageId{0}].shape.task = StageTask::Forward;

@@ -267,7 +267,7 @@ std::string text_of(const Plan& plan, const Cluster& cluster) {
   std::string text;
   for (const Stage& stage : plan.stages) {
     const auto first = stage.shape.layers.front(), last = stage.shape.layers.back();
-    text += (text.empty() ? "" : ", ") + cluster.devices[stage.devices().front()].name + " l" +
+    text += (text.empty() ? "" : ", ") + cluster.devices[stage.leaders.front()].name + " l" +
             std::to_string(first.value) + (first == last ? "" : "-l" + std::to_string(last.value));
   }
   return text;

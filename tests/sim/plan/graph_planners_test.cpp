@@ -48,8 +48,8 @@ void check_use(const Planned& result, const ModelGraph& model) {
   std::size_t named = 0, used = 0;
   for (const Stage& stage : result.plan.stages) {
     layers.insert(stage.shape.layers.begin(), stage.shape.layers.end());
-    devices.insert(stage.devices().begin(), stage.devices().end());
-    named += stage.shape.layers.size(), used += stage.devices().size();
+    devices.insert(stage.leaders.begin(), stage.leaders.end());
+    named += stage.shape.layers.size(), used += stage.leaders.size();
   }
   CHECK(layers.size() == model.layers.size());
   CHECK(named == model.layers.size());
@@ -95,8 +95,7 @@ TEST_CASE("planners: graphpipe and graph-exact run branches in parallel") {
   // Branches use devices side by side: a stage that follows another one of its branch has the next device.
   for (const StageEdge& edge : exact.plan.edges)
     if (edge.to.value != 7)
-      CHECK(exact.plan.stage(edge.to).devices().front().value ==
-            exact.plan.stage(edge.from).devices().front().value + 1);
+      CHECK(exact.plan.stage(edge.to).leaders.front().value == exact.plan.stage(edge.from).leaders.front().value + 1);
 }
 
 TEST_CASE("planners: graph pipelines fit in memory, or are refused") {
@@ -124,9 +123,9 @@ TEST_CASE("planners: graph pipelines replicate long layers in powers of two") {
   for (const char* name : {"graphpipe", "graph-exact"}) {
     CAPTURE(name);
     const Planned result = planned(name, model, cluster, "{micro_batch_size: 8}");
-    CHECK(result.plan.stages[StageId{0}].devices().size() == 4);
+    CHECK(result.plan.stages[StageId{0}].leaders.size() == 4);
     CHECK(result.predicted.value >= 6);
-    CHECK(planned(name, model, cluster, "{micro_batch_size: 2}").plan.stages[StageId{0}].devices().size() == 2);
+    CHECK(planned(name, model, cluster, "{micro_batch_size: 2}").plan.stages[StageId{0}].leaders.size() == 2);
     CHECK(planned(name, model, cluster, "{micro_batch_size: 8, bandwidth: 1 B/s}").predicted.value < 24);
   }
   // 4 replicas reduce 4 bytes of gradients: 2 * 3 / 4 * 4 bytes at 1 byte a second, in 8 micro-batches of 6 s.
@@ -150,7 +149,7 @@ TEST_CASE("planners: stages of a graph get the type that suits them") {
     CHECK(alike.limit_reason.find("slow") == std::string::npos);
     check_use(mixed, model);
     for (const Stage& stage : mixed.plan.stages)  // 16 bytes of weights and 8 for each later stage: one layer, or two.
-      if (stage.devices().front().value == 3) CHECK(stage.shape.layers.size() <= 2);
+      if (stage.leaders.front().value == 3) CHECK(stage.shape.layers.size() <= 2);
   }
   // 3 s a layer, 6 s on the slow device: four of these stages in parallel take 6 s, as two layers on a fast one do.
   CHECK(planned("graphpipe", model, cluster, "{}").predicted.value == doctest::Approx(6).epsilon(1e-9));

@@ -47,7 +47,7 @@ double largest_load(const Plan& built, const ModelGraph& model, const Cluster& c
   const StageCosts costs = stage_costs(built, CostTable(model, cluster));
   for (const StageId s : built.stages.ids()) {
     const StageCost& cost = costs.at(s, 0);
-    load[built.stage(s).devices().front().value] += (cost.forward + cost.backward).value;
+    load[built.stage(s).leaders.front().value] += (cost.forward + cost.backward).value;
   }
   return *std::max_element(load.begin(), load.end());
 }
@@ -105,9 +105,9 @@ TEST_CASE("layerpipe: a chain has a task for each forward and gradient, with the
     const bool once = stage.shape.task == StageTask::Update || stage.shape.task == StageTask::TakeWeights;
     CHECK(stage.micro_batch_size == (once ? 8 : 2));
   }
-  CHECK(built.stages[StageId{8}].devices() == built.stages[StageId{7}].devices());
-  CHECK(built.stages[StageId{9}].devices() == built.stages[StageId{0}].devices());
-  CHECK(built.stages[StageId{13}].devices() == built.stages[StageId{3}].devices());
+  CHECK(built.stages[StageId{8}].leaders == built.stages[StageId{7}].leaders);
+  CHECK(built.stages[StageId{9}].leaders == built.stages[StageId{0}].leaders);
+  CHECK(built.stages[StageId{13}].leaders == built.stages[StageId{3}].leaders);
   CHECK(built.mini_batch == 8);
   CHECK(to_text(built).find("micro-batch 2, input gradient alone; to 5 (20 B a sample); to 6 (20 B a sample)") !=
         std::string::npos);
@@ -146,7 +146,7 @@ TEST_CASE("layerpipe: a device that is twice as fast gets the tasks that it ends
   const Plan built = plan("layerpipe", model, cluster);
   std::vector<int> devices;
   for (const Stage& stage : built.stages)
-    if (stage.shape.task < StageTask::Update) devices.push_back(stage.devices().front().value);
+    if (stage.shape.task < StageTask::Update) devices.push_back(stage.leaders.front().value);
   CHECK(devices == std::vector<int>{0, 0, 0, 0, 1, 0, 1, 0});
   CHECK(largest_load(built, model, cluster) == 12);
 }
@@ -175,7 +175,7 @@ TEST_CASE("layerpipe: devices are given by name, each once") {
   const ModelGraph model = chain({1, 1});
   const Cluster cluster = test::devices_with({1, 1, 1});
   for (const Stage& stage : plan("layerpipe", model, cluster, "{devices: [d2, d1]}").stages)
-    CHECK(stage.devices().front() != DeviceId{0});
+    CHECK(stage.leaders.front() != DeviceId{0});
   const auto refusal = [&](const std::string& yaml) {
     return test::input_error_of([&] { plan("layerpipe", model, cluster, yaml); });
   };

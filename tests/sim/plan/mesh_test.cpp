@@ -93,7 +93,7 @@ std::vector<Stage> stages_of(const Degrees& d) {
 TEST_CASE("order: the first axis differs between neighbors") {
   const auto tensor = [](const Stage& s) { return text(s.dense.groups({Axis::Tensor})); };
   const auto context = [](const Stage& s) { return text(s.dense.groups({Axis::Context})); };
-  const auto leaders = [](const Stage& s) { return text(std::vector<std::vector<DeviceId>>{s.devices()}); };
+  const auto leaders = [](const Stage& s) { return text(std::vector<std::vector<DeviceId>>{s.leaders}); };
   const auto data = [](const Stage& s) { return text(s.dense.groups({Axis::Data})); };
   Degrees d{.replicas = 2, .context = 2, .tensor = 2, .pipeline = 2};
   // Device tp + 2 cp + 4 dp + 8 pp.

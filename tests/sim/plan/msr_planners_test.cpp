@@ -32,7 +32,7 @@ std::string shape(const Plan& plan) {
   std::string text;
   for (const Stage& stage : plan.stages)
     text += (text.empty() ? "" : "-") + std::to_string(stage.shape.layers.size()) + "x" +
-            std::to_string(stage.devices().size());
+            std::to_string(stage.leaders.size());
   return text;
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("planners: pipedream and brute agree, also with hosts") {
   CHECK(shape(planned("pipedream", model, test::star(3, 1e9, 0), "{micro_batch_size: 2}").plan) == "2x2-1x1");
   const Planned straight = planned("pipedream", model, flat, "{micro_batch_size: 4, straight: true, fewer: true}");
   CHECK(straight.predicted.value == 24);
-  for (const Stage& stage : straight.plan.stages) CHECK(stage.devices().size() == 1);
+  for (const Stage& stage : straight.plan.stages) CHECK(stage.leaders.size() == 1);
   CHECK_THROWS_AS(planned("pipedream", model, flat, "{micro_batch_size: 1}"), Infeasible);  // 4 devices, 3 layers
 
   const Cluster two = hosts(2, 2, 1e12, 1);

@@ -262,7 +262,7 @@ void compare(const Case& c, const std::string& machines, const std::function<dou
   CHECK(result.predicted.value == doctest::Approx(best).epsilon(1e-9));
   CHECK(result.model_limit.value == doctest::Approx(best).epsilon(1e-9));
   CHECK(result.limit_reason.find("exhaustive") != std::string::npos);
-  for (const Stage& stage : result.plan.stages) CHECK(c.accepts(static_cast<int>(stage.devices().size())));
+  for (const Stage& stage : result.plan.stages) CHECK(c.accepts(static_cast<int>(stage.leaders.size())));
 }
 
 }  // namespace
@@ -301,7 +301,7 @@ TEST_CASE("pipedream: 60 micro-batches on 4 servers of 4 have 12 and 4 replicas,
     CHECK(result.limit_reason ==
           "the search was exhaustive, with stages on whole machines of each level, and with all devices as one level");
     std::string text;
-    for (const Stage& stage : result.plan.stages) text += fmt::format("{} ", stage.devices().size());
+    for (const Stage& stage : result.plan.stages) text += fmt::format("{} ", stage.leaders.size());
     return text;
   };
   CHECK(shape(12, 4) == "12 4 ");

@@ -57,7 +57,7 @@ TEST_CASE("a plan of two chains has every micro-batch once, in turns") {
   CHECK(plan.edges[1].from == StageId{2});
   CHECK(plan.stages[StageId{0}].micros == std::vector<int>{0, 1, 4, 5});
   CHECK(plan.stages[StageId{3}].micros == std::vector<int>{2, 3});
-  CHECK(plan.stages[StageId{3}].devices() == std::vector<DeviceId>{DeviceId{0}});
+  CHECK(plan.stages[StageId{3}].leaders == std::vector<DeviceId>{DeviceId{0}});
   CHECK(placed_plan(Placement::Bidirectional, 2, 2, 6).stage(StageId{2}).micros == std::vector<int>{3, 4, 5});
   CHECK(plan.stages[StageId{1}].twin == StageId{3});
   CHECK(plan.stages[StageId{3}].twin == StageId{1});
@@ -90,7 +90,7 @@ TEST_CASE("a plan with the V placement is one chain") {
   const Plan plan = placed_plan(Placement::V, 3, 2, 4);
   CHECK(plan.stage_count() == 6);
   CHECK(plan.edges.size() == 5);
-  CHECK(plan.stages[StageId{4}].devices() == std::vector<DeviceId>{DeviceId{1}});
+  CHECK(plan.stages[StageId{4}].leaders == std::vector<DeviceId>{DeviceId{1}});
   CHECK(plan.device_count() == 3);
   CHECK(plan.stages[StageId{5}].micros.empty());
 }

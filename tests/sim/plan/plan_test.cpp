@@ -31,7 +31,7 @@ TEST_CASE("chain_plan deals stages to ranks in turn") {
   CHECK(plan.mini_batch == 6);
   CHECK(plan.edges.size() == 3);
   CHECK(plan.device_count() == 2);
-  CHECK(plan.stages[StageId{3}].devices() == std::vector<DeviceId>{DeviceId{1}});
+  CHECK(plan.stages[StageId{3}].leaders == std::vector<DeviceId>{DeviceId{1}});
   CHECK(problems_of(plan) == "nothing");
   CHECK(to_text(plan).find("4 stages, 6 samples") == 0);
 }

@@ -48,7 +48,7 @@ double busiest(const Plan& built, const ModelGraph& model, const Cluster& cluste
   std::vector<double> loads(cluster.devices.size(), 0);
   for (const StageId s : built.stages.ids())
     for (std::size_t r = 0; const StageCost& cost : costs.replicas(s))
-      loads[built.stages[s].devices()[r++].value] += cost.forward.value + cost.backward.value;
+      loads[built.stages[s].leaders[r++].value] += cost.forward.value + cost.backward.value;
   return *std::max_element(loads.begin(), loads.end());
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("balanced: bidirectional stages have a copy on the opposite device, an
     const Stage& stage = built.stage(StageId{s});
     CHECK(stage.twin.value == (s + 2) % 4);
     CHECK(stage.shape.layers == built.stage(stage.twin).shape.layers);
-    CHECK(stage.devices().front().value == (s == 0 || s == 3 ? 0 : 1));
+    CHECK(stage.leaders.front().value == (s == 0 || s == 3 ? 0 : 1));
     CHECK(stage.micros == (s < 2 ? std::vector<int>{0, 2} : std::vector<int>{1}));
   }
   // Data crosses within each copy alone.
@@ -171,7 +171,7 @@ TEST_CASE("balanced: device order and recomputation are options; plans that do n
   const Cluster cluster = test::devices_with({1, 4});
   const ModelGraph model = chain({1, 1, 1, 1, 1});
   const Plan built = plan("balanced", model, cluster, "{stages: 2, devices: [d1, d0], recompute: full}");
-  CHECK(built.stages[StageId{0}].devices().front() == DeviceId{1});
+  CHECK(built.stages[StageId{0}].leaders.front() == DeviceId{1});
   CHECK(built.stages[StageId{0}].shape.layers.size() == 4);
   CHECK(built.stages[StageId{0}].shape.recomputes_all());
 
@@ -225,7 +225,7 @@ TEST_CASE("explicit: stages have ranges of layers, replicas and sizes") {
                           "  - {layers: [l3], device: d1, micro_batch_size: 4, recompute: full}\n");
   CHECK(built.stages[StageId{0}].name == "first");
   CHECK(built.stages[StageId{0}].shape.layers.size() == 3);
-  CHECK(built.stages[StageId{0}].devices() == std::vector<DeviceId>{DeviceId{0}, DeviceId{2}});
+  CHECK(built.stages[StageId{0}].leaders == std::vector<DeviceId>{DeviceId{0}, DeviceId{2}});
   CHECK(built.stages[StageId{1}].name == "s1");
   CHECK(built.stages[StageId{1}].shape.recomputes_all());
   CHECK(built.mini_batch == 16);

@@ -131,7 +131,7 @@ TEST_CASE("a stage and its twin reduce together; on one device they only wait fo
   CHECK(numbers(barriers.at(StageId{3}).devices) == "0 2");
   Plan replicated = plan;
   for (Stage& stage : replicated.stages)
-    stage.place_on({stage.devices().front(), DeviceId{stage.devices().front().value + 3}});
+    stage.place_on({stage.leaders.front(), DeviceId{stage.leaders.front().value + 3}});
   replicated.reductions = derive_reductions(replicated);
   CHECK(text(replicated, ReductionSource::Replicas) == "2 5: 2 5 0 3; 1 4: 1 4; 0 3: 0 3 2 5; ");
 }
@@ -201,7 +201,7 @@ TEST_CASE("barriers of later stages come first, and within a barrier so do later
   Plan plan = chain_plan(5, 5, 4);
   for (const int s : {0, 3, 4}) {
     Stage& stage = plan.stages[StageId{s}];
-    stage.place_on({stage.devices().front(), DeviceId{5 + s}});
+    stage.place_on({stage.leaders.front(), DeviceId{5 + s}});
   }
   plan = tied(std::move(plan), {{1, 2}, {0, 3}});
   CHECK(text(plan, ReductionSource::Replicas) == "4: 4 9; 3: 3 8; 0: 0 5; ");
@@ -317,7 +317,7 @@ void add(Sum& to, const Sum& sum) {
 bool complete(const Sum& sum, const Plan& plan, const std::vector<StageId>& stages) {
   Sum expected;
   for (const StageId s : stages)
-    for (const DeviceId d : plan.stage(s).devices()) expected[{s, d}] = 1;
+    for (const DeviceId d : plan.stage(s).leaders) expected[{s, d}] = 1;
   return sum == expected;
 }
 
@@ -326,7 +326,7 @@ class Execution {
  public:
   explicit Execution(const Plan& plan) : plan_(plan) {
     for (const StageId s : plan.stages.ids())
-      for (const DeviceId d : plan.stage(s).devices()) stage_sum_[first_copy(s)][d][{s, d}] = 1;
+      for (const DeviceId d : plan.stage(s).leaders) stage_sum_[first_copy(s)][d][{s, d}] = 1;
     for (const Reduction& r : plan.reductions) test::is_tied(r) ? tied(r) : replicas(r);
   }
   StageId first_copy(StageId s) const {
@@ -384,7 +384,7 @@ TEST_CASE("every device that holds parameters gets the gradients of all other ho
     for (const StageId s : plan.stages.ids()) {
       const StageId twin = plan.stage(s).twin;
       twins += twin.valid();
-      for (const DeviceId d : plan.stage(s).devices())
+      for (const DeviceId d : plan.stage(s).leaders)
         CHECK(complete(execution.of_stage(s, d), plan,
                        twin.valid() ? std::vector<StageId>{s, twin} : std::vector<StageId>{s}));
     }
@@ -401,7 +401,7 @@ TEST_CASE("every device that holds parameters gets the gradients of all other ho
       CHECK(members.size() == places);
       if (!test::is_tied(r)) continue;
       for (const StageId s : r.stages)
-        for (const DeviceId d : plan.stage(s).devices())
+        for (const DeviceId d : plan.stage(s).leaders)
           CHECK(complete(execution.of_tie(number, d), plan, {r.stages.begin(), r.stages.end()}));
       ++number, ++tied_sums;
     }
@@ -430,7 +430,7 @@ TEST_CASE("no update after a barrier runs before every device that contributes h
       }
       std::set<DeviceId> contributing;
       for (const StageId one : connected)
-        for (const DeviceId d : plan.stage(one).devices()) contributing.insert(d);
+        for (const DeviceId d : plan.stage(one).leaders) contributing.insert(d);
       const bool delayed = contributing.size() > 1 || connected.size() > 1;
       CHECK(barriers.delays(s) == delayed);
       if (!delayed) continue;

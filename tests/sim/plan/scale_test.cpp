@@ -49,7 +49,7 @@ void check_heuristic(const Planned& result) {
   std::set<DeviceId> devices;
   std::size_t used = 0;
   for (const Stage& stage : result.plan.stages)
-    devices.insert(stage.devices().begin(), stage.devices().end()), used += stage.devices().size();
+    devices.insert(stage.leaders.begin(), stage.leaders.end()), used += stage.leaders.size();
   CHECK(devices.size() == used);
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("planners: piper has more devices than micro-batches, and says which a
   const ModelGraph model = chain(8);
   const Planned result = planned("piper", model, test::star(40, 1e12, 0), "{micro_batch_size: 4}", 4);
   int used = 0;
-  for (const Stage& stage : result.plan.stages) used += static_cast<int>(stage.devices().size());
+  for (const Stage& stage : result.plan.stages) used += static_cast<int>(stage.leaders.size());
   CHECK(used == 32);  // Four replicas of each layer, more than the four micro-batches in all.
   CHECK(result.predicted.value == doctest::Approx(3).epsilon(1e-6));
   CHECK(result.limit_reason == "the search was exhaustive; 8 devices idle: they make no such plan faster");

@@ -33,7 +33,7 @@ Pieces by_definition(const Stage& stage, int micro, int replica, const Stage& ot
   Pieces pieces;
   const SampleRange range = samples_of(stage, micro, replica);
   for (int m = 0; m < 24 / other.micro_batch_size; ++m)
-    for (int r = 0; r < static_cast<int>(other.devices().size()); ++r) {
+    for (int r = 0; r < static_cast<int>(other.leaders.size()); ++r) {
       const SampleRange theirs = samples_of(other, m, r);
       const auto common = std::min(range.high, theirs.high) - std::max(range.low, theirs.low);
       if (common > 0) pieces.emplace_back(m, r, static_cast<int>(common));
@@ -58,7 +58,7 @@ TEST_CASE("pieces that share samples are all found, and no others") {
   for (const Stage& stage : stages)
     for (const Stage& other : stages)
       for (int micro = 0; micro < 24 / stage.micro_batch_size; ++micro)
-        for (int replica = 0; replica < static_cast<int>(stage.devices().size()); ++replica)
+        for (int replica = 0; replica < static_cast<int>(stage.leaders.size()); ++replica)
           CHECK(pieces_of(stage, micro, replica, other) == by_definition(stage, micro, replica, other));
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("a piece has its own number for each replica with a part in the micro-
   std::vector<bool> taken(index.size(), false);
   for (int s = 0; s < 2; ++s)
     for (int micro = 0; micro < 6; ++micro)
-      for (int r = 0; r < static_cast<int>(plan.stage(StageId{s}).devices().size()); ++r) {
+      for (int r = 0; r < static_cast<int>(plan.stage(StageId{s}).leaders.size()); ++r) {
         if (!takes_part(plan.stage(StageId{s}), micro, r)) continue;
         const std::size_t piece = index.index(StageId{s}, micro, r);
         REQUIRE(piece < taken.size());

@@ -69,7 +69,7 @@ std::string text_of(const Plan& plan) {
   std::string text;
   for (const Stage& stage : plan.stages) {
     for (const LayerId layer : stage.shape.layers) text += fmt::format("{} ", layer.value);
-    for (const DeviceId device : stage.devices()) text += fmt::format("d{} ", device.value);
+    for (const DeviceId device : stage.leaders) text += fmt::format("d{} ", device.value);
     text += "| ";
   }
   return text;

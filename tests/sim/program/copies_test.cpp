@@ -18,7 +18,7 @@ Plan both_ways(std::string_view schedule, int p, int micro_batches, int replicas
   Plan plan = plan_for(def, p, def.chunks.min, micro_batches);
   plan.mini_batch *= replicas;
   for (Stage& stage : plan.stages) {
-    const DeviceId rank = stage.devices().front();
+    const DeviceId rank = stage.leaders.front();
     stage.micro_batch_size = replicas;
     stage.place_on(test::device_range(rank.value * replicas, replicas));
   }
@@ -92,7 +92,7 @@ TEST_CASE("a ring goes once round the devices of both copies, with the bytes of 
         for (int m = 0; m < c.members; ++m) {
           const Instruction& member = program.at(InstructionId{c.first.value + m});
           const Stage& owner = m < replicas ? first : plan.stage(first.twin);
-          CHECK(member.device == owner.devices()[m % replicas]);
+          CHECK(member.device == owner.leaders[m % replicas]);
           CHECK(&plan.stage(member.stage) == &owner);
         }
       }

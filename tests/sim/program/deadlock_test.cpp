@@ -53,7 +53,7 @@ class TokenGame {
       if ((forward ? e.from : e.to) != op.stage) continue;
       const StageId other = forward ? e.to : e.from;
       for_each_overlap(plan_.stage(op.stage), op.micro, replica, plan_.stage(other), [&](int m, int r, int) {
-        const std::size_t to = plan_.stage(other).devices()[r].value;
+        const std::size_t to = plan_.stage(other).leaders[r].value;
         if (to != d) messages_.push_back({d, i + 1, to, slot(to, {op.kind, false, other, m})});
       });
     }
@@ -84,7 +84,7 @@ class TokenGame {
     const Op& op = row(d)[at_[d]];
     if (op.kind != OpKind::Update) return true;
     for (const StageId stage : tied_to(op.stage))
-      for (const DeviceId device : plan_.stage(stage).devices()) {
+      for (const DeviceId device : plan_.stage(stage).leaders) {
         const std::size_t other = device.value, update = slot(other, {op.kind, op.fused, stage, op.micro});
         if (at_[other] < update || (at_[other] == update && !done(other))) return false;
       }

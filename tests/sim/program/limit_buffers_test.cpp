@@ -79,7 +79,7 @@ class TokenGame {
       if ((gradient ? edge.to : edge.from) != op.stage) continue;
       const StageId other = gradient ? edge.from : edge.to;
       for_each_overlap(plan_.stage(op.stage), op.micro, 0, plan_.stage(other), [&](int m, int r, int) {
-        if (plan_.stage(other).devices()[r] != DeviceId{d}) visit({{e, gradient}, piece(op), {gradient, other, m}});
+        if (plan_.stage(other).leaders[r] != DeviceId{d}) visit({{e, gradient}, piece(op), {gradient, other, m}});
       });
     }
   }
@@ -174,7 +174,7 @@ std::vector<std::string> random_rows(const Plan& plan, int devices, test::Draw& 
     if (!ready(op)) continue;
     left.erase(left.begin() + static_cast<std::ptrdiff_t>(n));
     done.insert({op.backward, op.stage, op.micro});
-    std::string& row = rows[plan.stage(StageId{op.stage}).devices().front().value];
+    std::string& row = rows[plan.stage(StageId{op.stage}).leaders.front().value];
     row += (row.empty() ? "" : " ") + std::to_string(op.stage) + (op.backward ? "B" : "F") + std::to_string(op.micro);
   }
   return rows;

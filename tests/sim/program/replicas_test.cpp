@@ -161,7 +161,7 @@ TEST_CASE("a ring goes once round the replicas, and all reductions of a stage sh
     std::map<StageId, std::int32_t> shape_of;
     for (const Collective& c : program.collectives) {
       const StageId stage = program.at(c.first).stage;
-      const auto& devices = plan.stage(stage).devices();
+      const auto& devices = plan.stage(stage).leaders;
       REQUIRE(c.members == static_cast<int>(devices.size()));
       CHECK(shape_of.try_emplace(stage, c.shape).first->second == c.shape);
       REQUIRE(program.phases_of(c).size() == 1);
@@ -181,9 +181,9 @@ TEST_CASE("a ring goes once round the replicas, and all reductions of a stage sh
 TEST_CASE("a share that stays on its device is not sent") {
   // Both stages on the same two devices: sample halves stay where they are.
   Plan plan = replicated(2, 2, 2, 2, 2, 10);
-  plan.stages[StageId{1}].place_on(plan.stages[StageId{0}].devices());
+  plan.stages[StageId{1}].place_on(plan.stages[StageId{0}].leaders);
   CHECK(test::program_of("inference", plan, uniform_costs(plan, test::times(1, 1))).transfers.empty());
-  plan.stages[StageId{1}].place_on({plan.stages[StageId{0}].devices()[1], plan.stages[StageId{0}].devices()[0]});
+  plan.stages[StageId{1}].place_on({plan.stages[StageId{0}].leaders[1], plan.stages[StageId{0}].leaders[0]});
   CHECK(sends(test::program_of("inference", plan, uniform_costs(plan, test::times(1, 1)))) == "0>1:0F0=10 1>0:0F0=10 ");
 }
 

@@ -55,7 +55,7 @@ std::vector<int> interval_offsets(const Plan& plan, int hop) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const StageEdge& e : plan.edges) {
-      const bool apart = plan.stage(e.from).devices() != plan.stage(e.to).devices();
+      const bool apart = plan.stage(e.from).leaders != plan.stage(e.to).leaders;
       const int needed = depths[e.from.value] + (apart ? hop : 0);
       int& depth = depths[e.to.value];
       if (depth < needed) depth = needed, changed = true;

@@ -39,7 +39,7 @@ Plan ends_tied(Plan plan, std::vector<std::vector<int>> more = {}) {
 Plan replicated(Plan plan, int replicas) {
   plan.mini_batch *= replicas;
   for (Stage& stage : plan.stages) {
-    const DeviceId rank = stage.devices().front();
+    const DeviceId rank = stage.leaders.front();
     stage.micro_batch_size = replicas;
     stage.place_on(test::device_range(rank.value * replicas, replicas));
   }
@@ -286,7 +286,7 @@ std::size_t rings_of(const Plan& plan, int replicas) {
   for (const Reduction& tie : plan.reductions) {
     if (!test::is_tied(tie)) continue;
     std::set<DeviceId> ranks;
-    for (const StageId s : tie.stages) ranks.insert(plan.stage(s).devices().front());
+    for (const StageId s : tie.stages) ranks.insert(plan.stage(s).leaders.front());
     if (ranks.size() > 1) count += static_cast<std::size_t>(replicas);
   }
   return count;

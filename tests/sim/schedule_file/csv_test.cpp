@@ -149,7 +149,7 @@ TEST_CASE("rows imply a plan: a chain on the ranks that run it") {
   REQUIRE(plan.stage_count() == 4);
   const int rank_of[] = {0, 1, 1, 0};
   for (std::size_t s = 0; s < 4; ++s) {
-    CHECK(plan.stages[StageId{s}].devices() == std::vector<DeviceId>{DeviceId{rank_of[s]}});
+    CHECK(plan.stages[StageId{s}].leaders == std::vector<DeviceId>{DeviceId{rank_of[s]}});
     CHECK(plan.stages[StageId{s}].micros.empty());
   }
 }

@@ -67,7 +67,7 @@ std::optional<Choice> choice_of(const std::vector<std::string>& sets) {
     for (const DeviceReport& d : report.devices) c.memory = std::max(c.memory, d.memory.total);
     IdVector<DeviceId, bool> used(3, false);
     for (const Stage& s : p.plan.stages)
-      for (const DeviceId d : s.devices()) used[d] = true;
+      for (const DeviceId d : s.leaders) used[d] = true;
     c.devices = static_cast<int>(std::count(used.begin(), used.end(), true));
     return c;
   } catch (const InputError&) {

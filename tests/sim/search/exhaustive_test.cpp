@@ -38,7 +38,7 @@ double amount_of(const std::string& file, Strings sets, const Strings& more, Obj
     if (objective == Objective::Energy) return report.energy.value / 5;
     std::map<std::string, int> paid;
     for (const Stage& stage : c.plan.stages)
-      for (const DeviceId d : stage.dense.devices) paid.emplace(c.cluster().devices[d].name, 0);
+      for (const DeviceId d : stage.all_devices()) paid.emplace(c.cluster().devices[d].name, 0);
     double dollars = 0;
     for (const auto& [name, unused] : paid) dollars += name.starts_with("b") ? kSlowPrice : kFastPrice;
     return dollars * report.period.value / 3600;

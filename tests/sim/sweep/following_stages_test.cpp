@@ -9,6 +9,7 @@
 
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/schedule_table.hpp"
 #include "sim/sweep/points.hpp"
@@ -64,7 +65,7 @@ TEST_CASE("every schedule of a sweep has the stages that `compare` gives it, on 
     CHECK(planned.plan.different_stages() == row->stages);
     std::set<DeviceId> devices;
     for (const Stage& stage : planned.plan.stages)
-      devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+      devices.insert(stage.all_devices().begin(), stage.all_devices().end());
     CHECK(devices.size() == 4);
     ++ran, wider += row->stages > 4;
   }

@@ -117,7 +117,7 @@ Order order_from_file(const Arguments& a) {
 void note_not_written(const Plan& plan) {
   bool has_copies = false, recomputes = false;
   for (const Stage& stage : plan.stages) {
-    has_copies = has_copies || stage.dense.devices.size() > 1;
+    has_copies = has_copies || stage.all_devices().size() > 1;
     recomputes = recomputes || stage.shape.recomputation != Recomputation::None;
   }
   if (has_copies) print_error("note: not written: the replicas and groups of a rank, which all run its row\n");

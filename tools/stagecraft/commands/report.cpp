@@ -13,6 +13,7 @@
 #include "sim/experiment/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/report/html_page.hpp"
+#include "sim/report/metrics.hpp"
 #include "sim/sweep/result.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/sweep/store.hpp"

@@ -39,8 +39,7 @@ bool small(const CompiledExperiment& p) {
 std::string headline(const CompiledExperiment& p, const Outcome& o) {
   const Experiment& e = p.experiment;
   const Provenance& from = o.timeline.provenance;
-  std::set<DeviceId> devices;
-  for (const Stage& stage : p.plan.stages) devices.insert(stage.dense.devices.begin(), stage.dense.devices.end());
+  const std::vector<DeviceId> devices = devices_of(p.plan);
   return fmt::format("{}\n{} on {}: {}, {} on {}, {}\n{}{} {}, {}\n\n", e.title.empty() ? "(untitled)" : e.title,
                      e.model->name, e.cluster->name, e.schedule.name(), pluralize(p.plan.different_stages(), "stage"),
                      pluralize(static_cast<std::int64_t>(devices.size()), "device"),

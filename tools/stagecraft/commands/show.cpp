@@ -29,14 +29,14 @@ std::string model_text(const ModelGraph& model) {
 std::string costs_text(const CompiledExperiment& p) {
   std::size_t width = 10;
   for (const Stage& stage : p.plan.stages)
-    for (const DeviceId d : stage.devices()) width = std::max(width, p.cluster().devices[d].name.size());
+    for (const DeviceId d : stage.leaders) width = std::max(width, p.cluster().devices[d].name.size());
   constexpr const char* kRow = "{:<6} {:<{}} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n";
   std::string text = fmt::format(kRow, "stage", "device", width, "forward", "backward", "update", "weights",
                                  "gradients", "optimizer", "stash");
   for (int s = 0; s < p.plan.stage_count(); ++s)
-    for (std::size_t r = 0; r < p.plan.stage(StageId{s}).devices().size(); ++r) {
+    for (std::size_t r = 0; r < p.plan.stage(StageId{s}).leaders.size(); ++r) {
       const StageCost& c = p.costs.at(StageId{s}, static_cast<int>(r));
-      const std::string& device = p.cluster().devices[p.plan.stage(StageId{s}).devices()[r]].name;
+      const std::string& device = p.cluster().devices[p.plan.stage(StageId{s}).leaders[r]].name;
       text += fmt::format(kRow, s, device, width, to_text(c.forward), to_text(c.backward), to_text(c.update),
                           to_text(c.memory.weights), to_text(c.memory.gradients), to_text(c.memory.optimizer),
                           to_text(c.memory.whole_stash()));

@@ -13,7 +13,7 @@ test::Case replicated(int replicas) {
   test::Case c;
   c.model = test::deep_net(2, 6, 9, 3);
   c.plan = test::stage_each(c.model, 2, replicas);
-  std::vector<DeviceId> several = c.plan.stages[StageId{1}].devices();
+  std::vector<DeviceId> several = c.plan.stages[StageId{1}].leaders;
   for (int r = 1; r < replicas; ++r) several.emplace_back(1 + r);
   c.plan.stages[StageId{1}].place_on(several);
   return c;
