@@ -12,7 +12,7 @@ namespace stagecraft {
 /// file counts as an input from then on.
 std::string read_file(const std::string& path);
 
-/// The same error, in which each problem without a file has this one.
+/// A copy of the error in which each problem without a file has this one.
 InputError problems_in(const std::string& file, const InputError&);
 
 /// Calls `read`. Problems of an input that it finds, and that name no file, are problems of `file`.

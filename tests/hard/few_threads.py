@@ -35,14 +35,14 @@ with open(request) as stdin:
     code, out, errors, _ = run(["serve"], stdin=stdin, **NO_THREADS)
 check(code == 0 and out.startswith('{"result"'), f"serve without threads: {code} {out[:300]} {errors[:300]}")
 
-# Users may have so many processes only. The administrator has no such limit, so this becomes another user.
+# A user may have a limited number of processes. The administrator has no such limit, so this becomes another user.
 if os.geteuid() == 0:
-    nobody = 65534
+    other_user = 65534
     open_to_all = all(path.stat().st_mode & 0o001 for path in [*pathlib.Path(binary).parents, *pathlib.Path(QUICK).parents])
     if open_to_all:
         folder.chmod(0o755)
         for most in (1, 2, 3, 5):
-            got = run([*SEARCH, "-j", "4"], limits=[(resource.RLIMIT_NPROC, most)], user=nobody, extra_groups=[])
+            got = run([*SEARCH, "-j", "4"], limits=[(resource.RLIMIT_NPROC, most)], user=other_user, extra_groups=[])
             check(got[:2] == run([*SEARCH, "-j", "4"])[:2], f"search as a user who has {most} processes: {got[0]} {got[2][:300]}")
     else:
         print("SKIPPED: another user cannot read this folder, so a limit of processes was not tried")

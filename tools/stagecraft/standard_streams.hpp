@@ -4,7 +4,7 @@
 
 namespace stagecraft {
 
-/// Opens those of stdin, stdout and stderr that are closed, so that no other file gets their number: nothing can be
+/// Opens stdin, stdout and stderr where they are closed, so that no other file gets their number: nothing can be
 /// read from stdin, nothing can be written to stdout, and what goes to stderr is lost.
 void open_standard_streams();
 

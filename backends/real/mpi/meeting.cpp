@@ -30,7 +30,7 @@ Deadline after(Wait patience) {
   return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience);
 }
 
-/// Of a process that is silent.
+/// What is said where a process is silent.
 std::string silence_text(int process) { return fmt::format("no answer from process {} of {}", process, world().size); }
 
 std::string to_bytes(const Ending& ending) {

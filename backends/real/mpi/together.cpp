@@ -128,18 +128,19 @@ std::uint64_t fingerprint(const Program& p) {
 void require_same_program(const Program& program, Patience patience) {
   struct Exchange {
     std::uint64_t local = 0;
-    std::vector<std::uint64_t> all;
+    std::vector<std::uint64_t> joined;
   };
   const auto prints = std::make_shared<Exchange>();
   prints->local = fingerprint(program);
-  prints->all.resize(world().size);
+  prints->joined.resize(world().size);
   MPI_Request request;
-  check(MPI_Iallgather(&prints->local, 1, MPI_UINT64_T, prints->all.data(), 1, MPI_UINT64_T, wires().words, &request));
+  check(
+      MPI_Iallgather(&prints->local, 1, MPI_UINT64_T, prints->joined.data(), 1, MPI_UINT64_T, wires().words, &request));
   if (!wait(request, deadline_after(patience))) {
     leave_behind(prints);  // MPI may still write to it.
     throw BackendError(fmt::format("another process has not answered for {:.3g} s", patience.count()));
   }
-  if (std::count(prints->all.begin(), prints->all.end(), prints->all.front()) != world().size)
+  if (std::count(prints->joined.begin(), prints->joined.end(), prints->joined.front()) != world().size)
     throw BackendError("the processes have read different scenarios");
 }
 

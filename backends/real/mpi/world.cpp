@@ -15,6 +15,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::chrono::seconds kLastGoodbye{2}, kLost{8}, kSlow{30};
+constexpr int kBackendFailed = 4;  // The exit code of a BackendError.
 
 World together;
 real::Wires open;
@@ -61,8 +62,10 @@ void leave_world(int code) {
   int initialised = 0;
   MPI_Initialized(&initialised);
   if (!initialised || real::stop_requested_by_launcher()) return;
+  // mpirun ends with the code of the process that aborts, and only the first one has that of the run.
+  const int code_of_failure = code != 0 ? code : kBackendFailed;
   if (real::standing() == real::Standing::Unheard || real::standing() == real::Standing::Bereft)
-    MPI_Abort(MPI_COMM_WORLD, code);
+    MPI_Abort(MPI_COMM_WORLD, code_of_failure);
   if (together.size == 1) {  // It could not join.
     MPI_Finalize();
     return;
@@ -74,7 +77,7 @@ void leave_world(int code) {
   };
   if (real::standing() == real::Standing::Failed) {
     const bool all_came = came(kLastGoodbye);
-    if (real::messages_left() || (!all_came && !came(kLost))) MPI_Abort(MPI_COMM_WORLD, code);
+    if (real::messages_left() || (!all_came && !came(kLost))) MPI_Abort(MPI_COMM_WORLD, code_of_failure);
   } else if (together.rank == 0) {
     if (!came(kSlow)) MPI_Abort(MPI_COMM_WORLD, code);
   } else {

@@ -227,7 +227,7 @@ def silent():
 
 
 def stopped_amid(folder, rank, seconds, *sets):
-    """A run of which a process is stopped: for so many seconds, or for ever."""
+    """A run of which a process is stopped for a number of seconds, or forever."""
     for iterations in (30, 300, 3000):
         program = subprocess.Popen(on(4, *scenario_run(folder, "asleep", f"run.iterations={iterations}", *sets)), env=environment,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
