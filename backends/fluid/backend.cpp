@@ -35,10 +35,10 @@ class Deadline {
   Wall::time_point begin_ = Wall::now();
 };
 
-class Carrier final : public des::Network {
+class FluidNetwork final : public des::Network {
  public:
-  Carrier(const Program& program, const Cluster& cluster, std::span<const Route> routes, std::span<double> start,
-          std::span<double> end)
+  FluidNetwork(const Program& program, const Cluster& cluster, std::span<const Route> routes, std::span<double> start,
+               std::span<double> end)
       : cluster_(cluster),
         routes_(routes),
         paths_(paths_of(cluster, routes)),
@@ -53,7 +53,7 @@ class Carrier final : public des::Network {
   void run(Deadline deadline) {
     core_.begin(0);
     StopCounter stops;
-    for (int idle = 0; idle < kPatience; deadline.check()) {
+    for (int idle = 0; idle < kMaxIdleLinkChanges; deadline.check()) {
       stops.pass();
       update_rates();  // once for all that happens at one time
       const double done = std::min(core_.next_time(), ends_.next_time());
@@ -110,7 +110,7 @@ class Carrier final : public des::Network {
     }
   }
 
-  static constexpr int kPatience = 1'000'000;  ///< Changes of links while nothing moves.
+  static constexpr int kMaxIdleLinkChanges = 1'000'000;  ///< Changes of links while nothing moves.
 
   const Cluster& cluster_;
   std::span<const Route> routes_;
@@ -130,7 +130,7 @@ class Carrier final : public des::Network {
 
 void simulate(const Program& program, const Cluster& cluster, std::span<const Route> routes, std::span<double> start,
               std::span<double> end, Seconds timeout) {
-  Carrier(program, cluster, routes, start, end).run(Deadline(timeout));
+  FluidNetwork(program, cluster, routes, start, end).run(Deadline(timeout));
 }
 
 }  // namespace stagecraft::fluid

@@ -8,7 +8,7 @@
 
 namespace stagecraft {
 
-// A training iteration of a transformer as one formula: for searches, and to check the simulator. It knows no schedule
+// A training iteration of a transformer as one formula, to check the simulator. It knows no schedule
 // but 1F1B and its interleaved form, and no network but the cards of a node.
 
 /// Multi-head latent attention: ranks of the compressed queries and keys, and widths of a head (DeepSeek-V2, 2024).

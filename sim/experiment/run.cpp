@@ -100,7 +100,7 @@ void describe_work(CompiledExperiment& c) {
     work.flops += layer.forward + (e.schedule.def->trains ? layer.input_gradient + layer.weight_gradient : Flops{});
     for (const Operation& op : layer.operations) {
       if (op.kind == OperationKind::Embedding) work.tokens = op.rows;
-      // What a fused attention computes again is no work of the model.
+      // Recomputation inside fused attention does not count as model FLOPs.
       if (op.kind == OperationKind::Attention && op.fused && e.schedule.def->trains)
         work.flops -= flops(op, Pass::InputGradient) - 2 * flops(op, Pass::Forward);
     }

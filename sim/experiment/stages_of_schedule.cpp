@@ -10,7 +10,7 @@ int pipeline_ranks(const Plan& plan) {
   return static_cast<int>(first.size());
 }
 
-int stages_on_rank(const Placing& placing, int per_rank) {
+int stages_on_rank(const PlacementRule& placing, int per_rank) {
   const ChunkRange& range = placing.chunks;
   if (range.max == 1 || placing.placement == Placement::Bidirectional) return 1;
   if (per_rank > 1 && range.has(per_rank)) return per_rank;

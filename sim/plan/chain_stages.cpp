@@ -9,9 +9,9 @@ namespace stagecraft {
 namespace {
 
 /// The placement that was asked for, with as many stages on a device as it allows, or the schedule's own.
-Placing placing_of(const PlannerInput& input) {
+PlacementRule placing_of(const PlannerInput& input) {
   const std::optional<Placement> asked = input.options.placement;
-  Placing placing = input.placing;
+  PlacementRule placing = input.placing;
   if (asked && *asked != placing.placement) placing = {*asked, chunks_of(*asked)};
   if (placing.placement != Placement::Bidirectional) return placing;
   if (input.micro_batches < 2)
@@ -32,7 +32,7 @@ std::string most_text(const PlannerInput& input, int ranks, int per_device, int 
   return fewer_stages + (fewer_stages.empty() || fewer_replicas.empty() ? "" : " or ") + fewer_replicas;
 }
 
-[[noreturn]] void refuse(const PlannerInput& input, const Placing& placing, int stages, int devices, int there) {
+[[noreturn]] void refuse(const PlannerInput& input, const PlacementRule& placing, int stages, int devices, int there) {
   const Where where = input.options.where("stages");
   const int per_device = placing.chunks.min;
   if (stages % per_device != 0)
@@ -53,7 +53,7 @@ std::string most_text(const PlannerInput& input, int ranks, int per_device, int 
 }
 
 /// `each` devices of each rank, by ascending position in the list of devices.
-std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const Placing& placing, int stages,
+std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const PlacementRule& placing, int stages,
                                                 int each) {
   const std::vector<DeviceId> devices = available_devices(input);
   const auto there = static_cast<int>(devices.size());
@@ -93,7 +93,7 @@ config::MapSpec chain_fields(std::string title, config::Field division) {
 
 ChainStages place_chain(const PlannerInput& input, int count) {
   const PlanSpec& options = input.options;
-  const Placing placing = placing_of(input);
+  const PlacementRule placing = placing_of(input);
   const auto ranks = choose_ranks(input, placing, count, options.replicas * options.group.group());
   const int rank_count = static_cast<int>(ranks.size());
   ChainStages chain{.plan = {}, .both_ways = placing.placement == Placement::Bidirectional};

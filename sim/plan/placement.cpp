@@ -42,7 +42,7 @@ int rank_of(Placement placement, int stage, int ranks) {
   return back && stage / ranks % 2 == 1 ? ranks - 1 - along : along;
 }
 
-int ranks_for(const Placing& placing, int stages, int devices) {
+int ranks_for(const PlacementRule& placing, int stages, int devices) {
   for (int chunks = placing.chunks.min; chunks <= std::min(placing.chunks.max, stages); chunks += placing.chunks.step)
     if (stages % chunks == 0 && stages / chunks <= devices) return stages / chunks;
   return 0;

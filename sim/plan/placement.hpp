@@ -29,11 +29,11 @@ struct ChunkRange {
 constexpr int kManyChunks = 1 << 20;
 
 /// The placement of stages that a schedule needs.
-struct Placing {
+struct PlacementRule {
   Placement placement = Placement::Any;
   ChunkRange chunks;
   int (*turn)(int ranks, int micro_batches) = nullptr;  ///< Bidirectional: consecutive micro-batches in one direction.
-  friend bool operator==(const Placing&, const Placing&) = default;
+  friend bool operator==(const PlacementRule&, const PlacementRule&) = default;
 };
 
 /// Numbers of stages on each rank that a placement allows.
@@ -42,7 +42,7 @@ ChunkRange chunks_of(Placement);
 int rank_of(Placement, int stage, int ranks);
 
 /// The largest number of ranks, at most `devices`, that gives each rank an allowed number of stages; 0 if none does.
-int ranks_for(const Placing&, int stages, int devices);
+int ranks_for(const PlacementRule&, int stages, int devices);
 
 /// Adds the second copy of a chain of p stages, which runs the other way: stage p+s is the twin of stage s, on the
 /// devices of stage p-1-s. The micro-batches, at least two, go down and up in turns of `turn`, which is half of them

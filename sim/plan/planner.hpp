@@ -21,9 +21,9 @@ struct PlannerInput {
   const Cluster& cluster;
   const CostTable& costs;
   const PlanSpec& options;
-  int micro_batches;     ///< Number in one iteration.
-  Placing placing = {};  ///< Where the schedule wants the stages.
-  bool trains = true;    ///< False: stages run forwards alone, and `costs` has no time for anything else.
+  int micro_batches;           ///< Number in one iteration.
+  PlacementRule placing = {};  ///< Where the schedule wants the stages.
+  bool trains = true;          ///< False: stages run forwards alone, and `costs` has no time for anything else.
 };
 
 /// What a planner says about its plan: predictions, and what it assumes of the run.

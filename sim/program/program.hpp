@@ -171,9 +171,9 @@ struct Program {
   IdVector<StageId, int> delays;             ///< Most updates between a forward and its backward.
   std::shared_ptr<const Workload> workload;  ///< What is computed; null where nothing really is.
   IdVector<StageId, StageParts> parts;       ///< Empty where costs do not tell classes of time apart.
-  ModelWork work;                            ///< Zero likewise.
-  IdVector<DeviceId, DeviceId> leaders;  ///< The device whose instructions stand for each device; not valid: several
-                                         ///< do. Empty: all have their own.
+  ModelWork work;                            ///< Zero where the model's operations are not known.
+  IdVector<DeviceId, DeviceId> leaders;      ///< The device whose instructions stand for each device; not valid: those
+                                             ///< of several devices do. Empty: all have their own.
   int group = 1;  ///< Devices that a device with instructions stands for, itself included: the most of any.
   IdVector<DeviceId, int> group_sizes;  ///< That number for each device; empty where all have one number.
   int devices = 0;

@@ -300,7 +300,7 @@ InstructionId ProgramWriter::send(const Message& message, InstructionId producer
   const InstructionId id = begin(i);
   wait(producer);
   if (has_collectives_)
-    for (const InstructionId collective : beside_[message.from]) wait(collective);
+    for (const InstructionId collective : overlapped_[message.from]) wait(collective);
   if (options_.overlap) follow(i.stream);
   if (options_.fifo_sends) {
     auto& previous = last_send_[message.from];

@@ -162,9 +162,9 @@ class ProgramWriter {
   IdVector<StageId, std::vector<PlacedCollective>> placed_;
   IdVector<StageId, OpCollectives> update_collectives_;
   IdVector<DeviceId, Chain> chain_;
-  IdVector<DeviceId, std::vector<InstructionId>> ready_;   ///< What the next computation waits for.
-  IdVector<DeviceId, std::vector<InstructionId>> beside_;  ///< Collectives next to the newest op.
-  IdVector<DeviceId, std::vector<InstructionId>> late_;    ///< Collectives that run next to the op after it.
+  IdVector<DeviceId, std::vector<InstructionId>> ready_;       ///< What the next computation waits for.
+  IdVector<DeviceId, std::vector<InstructionId>> overlapped_;  ///< Collectives next to the newest op.
+  IdVector<DeviceId, std::vector<InstructionId>> deferred_;    ///< Collectives that run next to the op after it.
   IdVector<DeviceId, StreamId> group_stream_;
   bool shares_memory_ = false;
   std::vector<OpTimes> op_times_;  ///< [cost]: the times of its ops as instructions.

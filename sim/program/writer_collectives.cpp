@@ -43,7 +43,7 @@ void ProgramWriter::wait_for_gradients(const Reduction& reduction, DeviceId devi
     const InstructionId sum = summed ? newest_sum(before, device) : InstructionId{};
     wait(sum.valid() ? sum : gradient_on(s, device));
     if (has_collectives_ && !sum.valid() && with_exchanges)
-      for (const InstructionId collective : beside_[device]) wait(collective);
+      for (const InstructionId collective : overlapped_[device]) wait(collective);
   }
 }
 

@@ -35,7 +35,7 @@ void ProgramWriter::find_leaders() {
   program_.leaders.resize(devices);
   placed_.resize(plan_.stages.size());
   update_collectives_.resize(plan_.stages.size());
-  for (auto* list : {&ready_, &beside_, &late_}) list->resize(devices);
+  for (auto* list : {&ready_, &overlapped_, &deferred_}) list->resize(devices);
   chain_.resize(devices);
   group_stream_.resize(devices);
   IdVector<DeviceId, bool> is_named(devices, false);
@@ -124,8 +124,8 @@ void ProgramWriter::exchange(std::span<const DeviceId> devices, std::size_t firs
   const bool paired = is_pair(ops);
   for (const DeviceId d : devices) {
     Chain& chain = chain_[d];
-    chain.newest = beside_[d];
-    ready_[d] = beside_[d];
+    chain.newest = overlapped_[d];
+    ready_[d] = overlapped_[d];
     chain.newest.push_back(last_compute(d));
     chain.newest.insert(chain.newest.end(), inputs[d].begin(), inputs[d].end());
   }
@@ -134,14 +134,14 @@ void ProgramWriter::exchange(std::span<const DeviceId> devices, std::size_t firs
   const bool has_exposed = program_.size() > before;
   for (const DeviceId d : devices) {
     if (has_exposed) ready_[d] = chain_[d].newest;
-    beside_[d] = std::exchange(late_[d], {});
+    overlapped_[d] = std::exchange(deferred_[d], {});
   }
   for (const Op& op : ops) {
     const std::size_t hidden = program_.size();
     write_collectives(devices, op, paired, true);
     if (program_.size() == hidden) continue;
     for (const DeviceId d : devices)  // The gather of updated weights runs next to the first op that follows.
-      (op.kind == OpKind::Update ? late_ : beside_)[d] = chain_[d].newest;
+      (op.kind == OpKind::Update ? deferred_ : overlapped_)[d] = chain_[d].newest;
   }
 }
 

@@ -165,7 +165,7 @@ Schedule complete(const Schedule& iteration, const Plan& plan, int iterations) {
   return join(parts, plan, iteration.updates);
 }
 
-Schedule by_stage(const Plan& plan, std::string_view schedule, bool share,
+Schedule by_stage(const Plan& plan, std::string_view schedule, DeviceSharing sharing,
                   const std::function<void(StageId, OpList&)>& order) {
   Schedule result = empty_schedule(plan);
   IdVector<RankId, StageId> owner(result.ranks.size());
@@ -176,7 +176,7 @@ Schedule by_stage(const Plan& plan, std::string_view schedule, bool share,
       const RankId rank = result.rank(device);
       const StageId other = owner[rank];
       if (other == stage) continue;  // Another replica with the same row.
-      if (other.valid() && !share)
+      if (other.valid() && sharing == DeviceSharing::Refused)
         throw InputError(fmt::format("the schedule '{}' runs one stage on a device, but device {} has stages {} and {}",
                                      schedule, device.value, other.value, s),
                          "give every stage a device of its own, or give the order yourself with the schedule 'csv'");
@@ -241,8 +241,8 @@ std::optional<config::Value> options_of(const ScheduleDef& def, const std::vecto
   return checked;
 }
 
-Placing placing_of(const ScheduleDef& def, const config::Value* options) {
-  Placing placing{def.placement, def.chunks, def.turn};
+PlacementRule placing_of(const ScheduleDef& def, const config::Value* options) {
+  PlacementRule placing{def.placement, def.chunks, def.turn};
   if (const config::Value* asked = options ? options->find("placement") : nullptr) {
     const Placement placement = *parse_placement(asked->text);
     const bool both_ways = placement == Placement::Bidirectional;  // A stage and a copy of another.
@@ -261,7 +261,7 @@ Placing placing_of(const ScheduleDef& def, const config::Value* options) {
   return {placing.placement, {chunks, chunks, 1}, placing.turn};
 }
 
-Plan plan_for(const ScheduleDef& def, const Placing& placing, int ranks, int chunks, int micro_batches) {
+Plan plan_for(const ScheduleDef& def, const PlacementRule& placing, int ranks, int chunks, int micro_batches) {
   if (placing.placement == Placement::Any) return chain_plan(ranks * chunks, ranks, micro_batches);
   const ChunkRange& range = placing.chunks;
   if (!range.has(chunks))
@@ -323,9 +323,10 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
       return def.whole(part);
     }
     if (def.rank) return by_rank(in, in.plan.micro_batches(StageId{0}) * iterations, def.rank);
-    return by_stage(in.plan, def.name, !def.trains, [&](StageId stage, OpList& ops) {
-      def.stage(in, stage, in.plan.micro_batches_per_replica(stage) * iterations, ops);
-    });
+    return by_stage(in.plan, def.name, def.trains ? DeviceSharing::Refused : DeviceSharing::Allowed,
+                    [&](StageId stage, OpList& ops) {
+                      def.stage(in, stage, in.plan.micro_batches_per_replica(stage) * iterations, ops);
+                    });
   };
   const int every = def.flushes ? 1 : in.options.drain_every;
   const int length = every > 0 ? std::min(every, in.iterations) : in.iterations;

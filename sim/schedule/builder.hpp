@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -103,17 +104,20 @@ std::optional<config::Value> options_of(const ScheduleDef&, const std::vector<st
 /// An option of schedules with any number of stages on a device.
 config::Field chunks_field();
 /// Where the schedule wants the stages, with these options.
-Placing placing_of(const ScheduleDef&, const config::Value* options);
+PlacementRule placing_of(const ScheduleDef&, const config::Value* options);
 
 /// A plan without a model for p ranks; InputError when the schedule cannot have that number of chunks or micro-batches.
-Plan plan_for(const ScheduleDef&, const Placing&, int ranks, int chunks, int micro_batches);
+Plan plan_for(const ScheduleDef&, const PlacementRule&, int ranks, int chunks, int micro_batches);
 Plan plan_for(const ScheduleDef&, int ranks, int chunks, int micro_batches);  ///< Placed by the defaults.
 
 /// The order of every rank for all iterations. Fills in `depth` and `layout`.
 Schedule build_schedule(const ScheduleDef&, ScheduleInput);
 
-/// Puts the order of each stage into the rows of its ranks. InputError when stages share a device, unless `share`.
-Schedule by_stage(const Plan&, std::string_view schedule, bool share,
+/// Whether stages of a schedule may be on the same device.
+enum class DeviceSharing : std::uint8_t { Refused, Allowed };
+
+/// Puts the order of each stage into the rows of its ranks. InputError when stages share a device and may not.
+Schedule by_stage(const Plan&, std::string_view schedule, DeviceSharing sharing,
                   const std::function<void(StageId, OpList&)>& order);
 
 /// Puts the order of each rank of the layout into its row.

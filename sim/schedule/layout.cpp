@@ -23,7 +23,7 @@ std::string chunks_text(const ChunkRange& range) {
                         : fmt::format("{} or more stages", range.min);
 }
 
-int count_ranks(const Plan& plan, const Placing& placing, std::string_view schedule) {
+int count_ranks(const Plan& plan, const PlacementRule& placing, std::string_view schedule) {
   std::set<DeviceId> first;
   for (const Stage& stage : plan.stages) first.insert(stage.leaders.front());
   const int ranks = static_cast<int>(first.size());
@@ -35,7 +35,7 @@ int count_ranks(const Plan& plan, const Placing& placing, std::string_view sched
   return ranks;
 }
 
-void require_chain(const Plan& plan, const Placing& placing, std::string_view schedule) {
+void require_chain(const Plan& plan, const PlacementRule& placing, std::string_view schedule) {
   if (placing.placement == Placement::Bidirectional && !plan.stages.front().twin.valid())
     throw InputError(
         fmt::format("the schedule '{}' runs two copies of the model in opposite directions, but the plan has one copy "
@@ -99,7 +99,7 @@ Schedule first_iteration(const Schedule& schedule, const RankedPlan& ranked) {
   return one;
 }
 
-Layout layout_of(const Plan& plan, const Placing& placing, std::string_view schedule) {
+Layout layout_of(const Plan& plan, const PlacementRule& placing, std::string_view schedule) {
   require_chain(plan, placing, schedule);
   const int ranks = count_ranks(plan, placing, schedule);
   Layout layout;

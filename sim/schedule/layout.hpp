@@ -21,7 +21,7 @@ struct Layout {
 Schedule empty_schedule(const Plan&);
 
 /// The ranks of a plan. InputError when its stages are not placed as the schedule needs them.
-Layout layout_of(const Plan&, const Placing&, std::string_view schedule);
+Layout layout_of(const Plan&, const PlacementRule&, std::string_view schedule);
 
 /// A plan as an order from outside of it has it, such as a CSV file or a function: each pipeline rank that has stages
 /// is one device, numbered in the order of the first stages. Devices without a stage are no ranks there.

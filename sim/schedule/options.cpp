@@ -3,7 +3,7 @@
 namespace stagecraft {
 namespace {
 
-bool same_placing(const Placing& a, const Placing& b) {
+bool same_placing(const PlacementRule& a, const PlacementRule& b) {
   return a.placement == b.placement && a.chunks.min == b.chunks.min && a.chunks.max == b.chunks.max &&
          a.chunks.step == b.chunks.step && a.turn == b.turn;
 }

@@ -14,8 +14,8 @@ namespace stagecraft {
 /// were given.
 class ScheduleOptions {
  public:
-  std::optional<Placing> placing = {};  ///< Where the schedule wants the stages, when it has a say.
-  int drain_every = 0;                  ///< Iterations between two drains; 0: none before the end.
+  std::optional<PlacementRule> placing = {};  ///< Where the schedule wants the stages, when it has a say.
+  int drain_every = 0;                        ///< Iterations between two drains; 0: none before the end.
   bool update_each_micro_batch = false;
 
   ScheduleOptions() = default;

@@ -17,7 +17,7 @@ namespace stagecraft {
 namespace {
 
 constexpr double kMostInstructions = 3e6;  // One simulation takes about a second.
-constexpr double kPatience = 0.5;          // Seconds that other processes have to end on time too.
+constexpr double kMpiGraceSeconds = 0.5;   // Seconds that other processes have to end on time too.
 constexpr double kOrderEffort = 100;       // A search for an order takes as long as about 100 simulations.
 
 /// A guess of the relative time that a task takes: the ops of a simulation; for a plan, the devices.
@@ -152,7 +152,7 @@ void ChoiceSearch::evaluate_together(const std::vector<int>& batch, std::vector<
   if (processes_.is_first()) {
     processes_.collect(joined, [this] {
       show();
-      return asked_.stop() || (asked_.time && seconds() > asked_.time->value + kPatience);
+      return asked_.stop() || (asked_.time && seconds() > asked_.time->value + kMpiGraceSeconds);
     });
     evaluate_shares_of(processes_.lost());
     if (joined.stopped.empty()) joined.stopped = reason_to_stop();

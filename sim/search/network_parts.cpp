@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 
 #include <fmt/core.h>
 
 #include "sim/cluster/link_table.hpp"
+#include "sim/core/disjoint_sets.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
 
@@ -16,7 +16,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::size_t kMostCompared = 256;  // Links between all pairs are looked at.
-constexpr int kMostParts = 4;               // More are nodes, of which no one asks whether one was worth it.
+constexpr int kMostParts = 4;               // With more parts, they are single nodes, and a search in one is no use.
 constexpr double kFaster = 1.5;             // Links this much faster than the slowest hold a part together.
 
 /// One device of each host, or every device without one; nothing where there are too many.
@@ -46,12 +46,13 @@ NetworkParts::NetworkParts(const Cluster& cluster) : cluster_(cluster) {
       const auto link = links.find(devices[a], devices[b]);
       slowest = std::min(slowest, rates[a][b] = link ? link->bandwidth.value : 0);
     }
-  std::vector<int> part(devices.size());
-  std::iota(part.begin(), part.end(), 0);
-  for (std::size_t a = 0; a < devices.size(); ++a)
-    for (std::size_t b = a + 1; b < devices.size(); ++b)
-      if (rates[a][b] > kFaster * slowest && part[a] != part[b])
-        std::replace(part.begin(), part.end(), int{part[b]}, int{part[a]});
+  const int count = static_cast<int>(devices.size());
+  DisjointSets fast(count);
+  for (int a = 0; a < count; ++a)
+    for (int b = a + 1; b < count; ++b)
+      if (rates[a][b] > kFaster * slowest) fast.join(a, b);
+  std::vector<int> part;
+  for (int i = 0; i < count; ++i) part.push_back(fast.root(i));
   const std::set<int> different(part.begin(), part.end());
   count_ = static_cast<int>(different.size());
   if (count_ < 2 || count_ > kMostParts || count_ == std::ssize(cluster.devices)) return;

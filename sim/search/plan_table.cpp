@@ -67,7 +67,7 @@ bool splits_backward(const Schedule& schedule) {
   });
 }
 
-void set_least(const CompiledExperiment& c, bounds::BoundCache& cache, PlanRow& row) {
+void set_lower_bound(const CompiledExperiment& c, bounds::BoundCache& cache, PlanRow& row) {
   try {
     const bounds::Bound& bound = time_bound(c, cache);
     row.time_bound = bound.each;
@@ -116,7 +116,7 @@ PlanRow simulated_row(const std::string& planner, PlannedExperiment planned, Pla
   row.limit_reason = c.report.limit_reason;
   row.heuristic = c.report.heuristic;
   row.states = c.report.states;
-  set_least(c, comparison.cache, row);
+  set_lower_bound(c, comparison.cache, row);
   row.seconds = c.planning.value;
   row.makespan = o.report.makespan;
   row.period = o.report.period;

@@ -45,7 +45,7 @@ Value part_with(const Sweep& sweep, const std::string& path, const SweepStep& se
 /// A schedule and where it wants the stages.
 struct PlacedSchedule {
   const ScheduleDef* def;
-  Placing placing;
+  PlacementRule placing;
 
   friend bool operator==(const PlacedSchedule&, const PlacedSchedule&) = default;
 };

@@ -52,7 +52,7 @@ NamedSchedule named_schedule(const Arguments& a, const std::string& name, int it
   if (!a.has("ranks") || !a.has("microbatches")) throw InputError("-p RANKS and -m MICROBATCHES are needed", example);
   const int ranks = a.count("ranks", 1, 1 << 16), micro_batches = a.count("microbatches", 1, 1 << 20);
   std::optional<config::Value> options = options_of(def, a.list("set"));
-  const Placing placing = placing_of(def, options ? &*options : nullptr);
+  const PlacementRule placing = placing_of(def, options ? &*options : nullptr);
   const int chunks = a.has("chunks") ? a.count("chunks", 1, 1024) : placing.chunks.min;
   if (ranks > kMostStages / chunks)
     throw InputError(fmt::format("{} with {} each have more than {} stages", pluralize(ranks, "rank"),

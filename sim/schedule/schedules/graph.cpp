@@ -30,7 +30,7 @@ void read_graph(const config::Value& map, ScheduleOptions& options) {
 Schedule graph_whole(const ScheduleInput& in) {
   const int extra = in.options.as<GraphOptions>().extra_in_flight;
   const auto samples = in_flight_samples(in.plan, std::vector<double>(in.plan.edges.size(), extra));
-  return by_stage(in.plan, "graph", false, [&](StageId s, OpList& ops) {
+  return by_stage(in.plan, "graph", DeviceSharing::Refused, [&](StageId s, OpList& ops) {
     const Stage& stage = in.plan.stage(s);
     const int ahead = samples[s] / stage.micro_batch_size;
     alternate(in.plan.micro_batches_run(s), ahead, stage.group, ops);

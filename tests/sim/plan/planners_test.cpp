@@ -142,7 +142,7 @@ TEST_CASE("balanced: bidirectional stages have a copy on the opposite device, an
   const config::Value options = test::checked("{stages: 2}", *def.fields);
   const CostTable costs(model, cluster);
   const auto both_ways = [&](int micro_batches) {
-    const Placing placing{Placement::Bidirectional, {2, 2}, [](int, int) { return 1; }};
+    const PlacementRule placing{Placement::Bidirectional, {2, 2}, [](int, int) { return 1; }};
     return def.plan({model, cluster, costs, test::plan_spec(def, options, cluster), micro_batches, placing}).plan;
   };
   const Plan built = both_ways(3);
