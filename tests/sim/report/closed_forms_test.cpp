@@ -132,9 +132,10 @@ TEST_CASE("with a delay on every hop, gpipe pays it once each way, 1f1b once or 
     CHECK(gpipe == doctest::Approx(ideal + 2 * (p - 1) * delay).epsilon(1e-12));
     CHECK(length(test::program_of("1f1b", plan, costs, test::pure_delays())) > gpipe);
     // One more micro-batch in flight for each hop, and the round trip is covered.
-    const Schedule ahead = complete(
-        by_stage(plan, "ahead", false, [&](StageId s, OpList& ops) { alternate(m, 2 * (p - s.value) - 1, 1, ops); }),
-        plan, 1);
+    const Schedule ahead =
+        complete(by_stage(plan, "ahead", DeviceSharing::Refused,
+                          [&](StageId s, OpList& ops) { alternate(m, 2 * (p - s.value) - 1, 1, ops); }),
+                 plan, 1);
     CHECK(length(test::lowered(ahead, plan, costs, test::pure_delays())) == doctest::Approx(gpipe).epsilon(1e-12));
   }
 }

@@ -72,7 +72,7 @@ TEST_CASE("one less in flight on any stage costs time, one more gains none") {
     const auto depths = depth_to_sink(plan.graph());
     const double best = 2 * (plan.mini_batch + depth_of(plan) - 1);
     const auto with = [&](int changed, int by) {
-      return complete(by_stage(plan, "changed", false,
+      return complete(by_stage(plan, "changed", DeviceSharing::Refused,
                                [&](StageId s, OpList& ops) {
                                  const int depth = depths[s.value];
                                  alternate(plan.mini_batch, depth + (s.value == changed ? by : 0), 1, ops);
@@ -134,7 +134,7 @@ TEST_CASE("before small micro-batches, one less large one in flight starves them
       const int ahead = samples[s] / plan.stage(s).micro_batch_size + (s.value == 0 ? more : 0);
       alternate(plan.micro_batches(s), ahead, 1, ops);
     };
-    return makespan(complete(by_stage(plan, "ahead", false, order), plan, 1), plan, costs);
+    return makespan(complete(by_stage(plan, "ahead", DeviceSharing::Refused, order), plan, 1), plan, costs);
   };
   CHECK(length(-1) > length(0));
   CHECK(length(+1) == length(0));
