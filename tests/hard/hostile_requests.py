@@ -10,6 +10,7 @@ that are no orders. What has to hold, whatever the line:
 - the process goes on, within 2 GiB, and a run that it has answered before can still be drawn;
 - its answers are UTF-8.
 """
+import copy
 import json
 import os
 import pathlib
@@ -78,7 +79,7 @@ def mutated(draw):
     request = json.loads(json.dumps({"method": method, "params": params}))
     for _ in range(draw.choice((0, 0, 1, 1, 1, 2))):
         target = draw.choice(list(containers(request)))
-        value = draw.choice(ODD)
+        value = copy.deepcopy(draw.choice(ODD))
         if isinstance(target, dict) and target:
             key = draw.choice(list(target))
             if draw.random() < 0.1:

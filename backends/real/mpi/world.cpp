@@ -79,7 +79,7 @@ void leave_world(int code) {
     const bool all_came = came(kLastGoodbye);
     if (real::messages_left() || (!all_came && !came(kLost))) MPI_Abort(MPI_COMM_WORLD, code_of_failure);
   } else if (together.rank == 0) {
-    if (!came(kSlow)) MPI_Abort(MPI_COMM_WORLD, code);
+    if (!came(code == 0 ? kSlow : kLost)) MPI_Abort(MPI_COMM_WORLD, code);
   } else {
     real::wait(request);
   }
