@@ -57,24 +57,28 @@ Partitions::Partitions(int device, const std::vector<unsigned>& shares, bool wit
   try {
     CUdevResource* next = groups.data();
     for (const unsigned share : shares) {
-      Partition& part = parts_.emplace_back();
-      CUdevResourceDesc description{};
-      check(driver.cuDevResourceGenerateDesc(&description, next, each * share), "cuDevResourceGenerateDesc");
-      check(driver.cuGreenCtxCreate(&part.context, description, handle, CU_GREEN_CTX_DEFAULT_STREAM),
-            "cuGreenCtxCreate");
-      CUdevResource got{};
-      check(driver.cuGreenCtxGetDevResource(part.context, &got, CU_DEV_RESOURCE_TYPE_SM), "cuGreenCtxGetDevResource");
-      part.multiprocessors = got.sm.smCount;
-      unused_ -= part.multiprocessors;
+      add_part(driver, handle, next, each * share, with_streams);
       next += each * share;
-      if (!with_streams) continue;
-      check(driver.cuGreenCtxStreamCreate(&part.compute, part.context, CU_STREAM_NON_BLOCKING, 0), "a stream");
-      check(driver.cuGreenCtxStreamCreate(&part.comm, part.context, CU_STREAM_NON_BLOCKING, -5), "a stream");
     }
   } catch (...) {
     release();
     throw;
   }
+}
+
+void Partitions::add_part(const Driver& driver, CUdevice handle, CUdevResource* groups, unsigned count,
+                          bool with_streams) {
+  Partition& part = parts_.emplace_back();
+  CUdevResourceDesc description{};
+  check(driver.cuDevResourceGenerateDesc(&description, groups, count), "cuDevResourceGenerateDesc");
+  check(driver.cuGreenCtxCreate(&part.context, description, handle, CU_GREEN_CTX_DEFAULT_STREAM), "cuGreenCtxCreate");
+  CUdevResource got{};
+  check(driver.cuGreenCtxGetDevResource(part.context, &got, CU_DEV_RESOURCE_TYPE_SM), "cuGreenCtxGetDevResource");
+  part.multiprocessors = got.sm.smCount;
+  unused_ -= part.multiprocessors;
+  if (!with_streams) return;
+  check(driver.cuGreenCtxStreamCreate(&part.compute, part.context, CU_STREAM_NON_BLOCKING, 0), "a stream");
+  check(driver.cuGreenCtxStreamCreate(&part.comm, part.context, CU_STREAM_NON_BLOCKING, -5), "a stream");
 }
 
 cudaStream_t Partitions::new_stream(std::size_t part, int priority) {

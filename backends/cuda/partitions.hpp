@@ -34,6 +34,8 @@ class Partitions {
 
  private:
   struct Driver;
+  /// A part of this many groups, which are next to each other.
+  void add_part(const Driver&, CUdevice, CUdevResource* groups, unsigned count, bool with_streams);
   void release() noexcept;
 
   std::vector<Partition> parts_;

@@ -255,6 +255,24 @@ StageCost task_cost_by_rules(StageTask task, const StageCost& whole) {
   return cost;
 }
 
+/// A whole forward that runs again needs the input of the stage alone.
+void keep_input_alone(StageCost& cost) {
+  const Bytes whole = cost.memory.stash, input_stash = std::min(cost.entering, whole);
+  cost.memory.stash = input_stash;
+  cost.memory.recompute_stash = whole - input_stash;
+}
+
+/// The time of each op from its classes.
+void set_totals(StageCost& cost) {
+  const LayerPasses& sum = cost.passes;
+  cost.forward = sum.forward.total();
+  cost.input_gradient = sum.input_gradient.total();
+  cost.weight_gradient = sum.weight_gradient.total();
+  cost.backward = sum.backward.total();
+  cost.recompute = sum.recompute.total();
+  cost.update = cost.update_parts.total();
+}
+
 StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples) {
   const ModelGraph& model = costs.model();
   const CostRules& rules = *costs.rules();
@@ -288,23 +306,14 @@ StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceT
   else
     cost.update_parts.optimizer = optimizer_time(parameters.dense, parameters.experts, stage, rules, type);
   cost.update_parts.data = gradient_times(parameters.dense, parameters.experts, stage, rules, type).gather;
-  cost.forward = sum.forward.total();
-  cost.input_gradient = sum.input_gradient.total();
-  cost.weight_gradient = sum.weight_gradient.total();
-  cost.backward = sum.backward.total();
-  cost.recompute = sum.recompute.total();
-  cost.update = cost.update_parts.total();
+  set_totals(cost);
   cost.touch = costs.touch(count, type);
   cost.update_traffic = costs.update_traffic(count, type);
   cost.touch_traffic = costs.touch_traffic(count, type);
   const double rows = stage.degrees.context * (stage.degrees.sequence ? stage.degrees.tensor : 1);
   cost.entering = entering(stage, model) * (samples / rows);
   cost.memory = divided_memory(stage, model, rules.software, samples);
-  if (stage.recomputes_all()) {
-    const Bytes whole = cost.memory.stash, input_stash = std::min(cost.entering, whole);
-    cost.memory.stash = input_stash;
-    cost.memory.recompute_stash = whole - input_stash;
-  }
+  if (stage.recomputes_all()) keep_input_alone(cost);
   if (lists) {
     collectives->update = gather_of_weights(parameters.dense, parameters.experts, stage, rules, type);
     collectives->gradient_sum = sum_of_gradients(parameters.dense, parameters.experts, stage, rules, type);

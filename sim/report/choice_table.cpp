@@ -69,9 +69,18 @@ BudgetColumns budget_columns_of(const ChoiceTable& t, bool every_column = false)
   return {.has_price = every_column || t.unit.objective == Objective::Cost, .every_column = every_column};
 }
 
-Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_columns = false) {
+/// People see it where some row has a group.
+TableColumnOf<Choice> group_column(const std::vector<Choice>& rows) {
+  if (std::none_of(rows.begin(), rows.end(), [](const Choice& c) { return !c.group.empty(); }))
+    return {{.key = result_column("group")}, &Choice::group};
+  return {{.key = result_column("group"), .heading = "group", .width = 10, .align = TextAlign::Left, .widens = true},
+          &Choice::group};
+}
+
+/// What a row takes.
+TableColumns<Choice> amount_columns(const ChoiceTable& t) {
   using Row = Choice;
-  TableColumns<Row> columns{
+  return {
       {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
        [&](const Row& c) { return TableCell(c.period.value, to_text(c.period, t.interval)); }},
       {{.key = result_column("makespan_s")}, &Row::makespan},
@@ -79,6 +88,13 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
        [](const Row& c) { return TableCell(c.throughput, fmt::format("{:.4g}/s", c.throughput)); }},
       {{.key = result_column("peak_memory_bytes"), .heading = "memory", .width = 9}, &Row::memory},
       {{.key = result_column("devices"), .heading = "devices", .width = 7}, &Row::devices},
+  };
+}
+
+/// How a row trains.
+TableColumns<Choice> plan_columns(const std::vector<Choice>& rows) {
+  using Row = Choice;
+  return {
       {{.key = result_column("planner"),
         .heading = "planner",
         .width = 7,
@@ -89,6 +105,7 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
       {{.key = result_column("stages"), .heading = "stages", .width = 8},
        [](const Row& c) { return TableCell(c.stages, cut_text(c)); }},
       {{.key = result_column("replicas")}, &Row::replicas},
+      group_column(rows),
       {{.key = result_column("placement"),
         .heading = "placement",
         .width = 9,
@@ -108,6 +125,13 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
         .align = TextAlign::Left,
         .drop_order = 3},
        &Row::recompute},
+  };
+}
+
+/// Why a row is not better.
+TableColumns<Choice> reason_columns(const ChoiceTable& t) {
+  using Row = Choice;
+  return {
       {{.key = result_column("limited_by"),
         .heading = "limited by",
         .align = TextAlign::Left,
@@ -120,20 +144,15 @@ Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_co
        }},
       {{.key = result_column("set"), .files = InFiles::Json}, [](const Row& c) { return Json(c.sets); }},
   };
-  const bool grouped = std::any_of(rows.begin(), rows.end(), [](const Row& c) { return !c.group.empty(); });
-  columns.insert(columns.begin() + 8,
-                 grouped ? TableColumns<Row>::value_type{{.key = result_column("group"),
-                                                          .heading = "group",
-                                                          .width = 10,
-                                                          .align = TextAlign::Left,
-                                                          .widens = true},
-                                                         &Row::group}
-                         : TableColumns<Row>::value_type{{.key = result_column("group")}, &Row::group});
+}
+
+Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_columns = false) {
+  TableColumns<Choice> columns = joined_columns<Choice>({amount_columns(t), plan_columns(rows), reason_columns(t)});
   add_replay_columns(columns, t.replay, "makespan_s");
-  add_budget_columns<Row>(columns, budgets_of(t), budget_columns_of(t, all_columns),
-                          [&t](const Row& c) { return budget_of(t, c); });
+  add_budget_columns<Choice>(columns, budgets_of(t), budget_columns_of(t, all_columns),
+                             [&t](const Choice& c) { return budget_of(t, c); });
   add_amount_columns(columns, t.unit, all_columns);
-  return make_table<Row>(columns, rows);
+  return make_table<Choice>(columns, rows);
 }
 
 std::string about_replay(const ChoiceTable& t) {

@@ -92,9 +92,9 @@ std::vector<RowBudget> budgets_of(const PlanTable& table) {
   return budgets;
 }
 
-Table printed(const PlanTable& table, bool every_column = false) {
+TableColumns<PlanRow> plan_columns() {
   using Row = PlanRow;
-  TableColumns<Row> columns{
+  return {
       {{.key = result_column("planner"),
         .heading = "planner",
         .width = 7,
@@ -107,6 +107,13 @@ Table printed(const PlanTable& table, bool every_column = false) {
        &Row::schedule},
       {{.key = result_column("stages"), .heading = "stages", .width = 6, .drop_order = 3}, &Row::stages},
       {{.key = result_column("devices"), .heading = "devices", .width = 7, .drop_order = 4}, &Row::devices},
+  };
+}
+
+/// A micro-batch in the planner's own model, in simulation and at its lower bound.
+TableColumns<PlanRow> micro_batch_columns() {
+  using Row = PlanRow;
+  return {
       {{.key = result_column("predicted_s"),
         .heading = "predicted",
         .width = 9,
@@ -133,6 +140,12 @@ Table printed(const PlanTable& table, bool every_column = false) {
       {{.key = result_column("simulated_s"), .heading = "simulated", .width = 9, .drop_order = 6}, &Row::each},
       {{.heading = "off", .width = 8, .drop_order = 5}, off_text},
       {{.heading = "room", .width = 6, .drop_order = 1}, [](const Row& r) { return above_text(r.each, r.time_bound); }},
+  };
+}
+
+TableColumns<PlanRow> simulation_columns(const PlanTable& table) {
+  using Row = PlanRow;
+  return {
       {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
        [&](const Row& r) { return TableCell(r.period.value, to_text(r.period, table.interval)); }},
       {{.key = result_column("throughput_samples_per_s"), .heading = "throughput", .width = 10},
@@ -147,6 +160,11 @@ Table printed(const PlanTable& table, bool every_column = false) {
       {{.key = result_column("set"), .files = InFiles::Json}, [](const Row& r) { return Json(r.sets); }},
       {{.key = result_column("reason"), .rows = InRows::Failed, .quoted = true}, &Row::why_not},
   };
+}
+
+Table printed(const PlanTable& table, bool every_column = false) {
+  using Row = PlanRow;
+  TableColumns<Row> columns = joined_columns<Row>({plan_columns(), micro_batch_columns(), simulation_columns(table)});
   add_replay_columns(columns, table.replay, "makespan_s");
   add_budget_columns<Row>(columns, budgets_of(table), {.every_column = every_column}, budget_of);
   return make_table<Row>(columns, table.rows, [](const Row& r) { return r.ran() ? "" : "- " + r.why_not; });

@@ -142,24 +142,9 @@ std::string weights_text(const ScheduleRow& r) {
   return r.staleness == 0 ? "synchronous" : fmt::format("stale by up to {}", r.staleness);
 }
 
-Table printed(const ScheduleTable& table) {
-  const std::vector<bool> front = pareto_front(table);
-  const auto on_front = [&](const ScheduleRow& r) -> bool { return front[&r - table.rows.data()]; };
+TableColumns<ScheduleRow> amount_columns(const ScheduleTable& table) {
   using Row = ScheduleRow;
-  TableColumns<Row> columns{
-      {{.heading = " ", .gap = 0, .rows = InRows::All}, [&](const Row& r) { return on_front(r) ? "*" : " "; }},
-      {{.key = result_column("schedule"),
-        .heading = "schedule",
-        .width = 8,
-        .align = TextAlign::Left,
-        .widens = true,
-        .gap = 1,
-        .files = InFiles::Csv,
-        .rows = InRows::All},
-       &Row::name},
-      {{.key = result_column("name"), .files = InFiles::Json, .rows = InRows::All}, &Row::name},
-      {{.key = result_column("ran"), .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
-      {{.key = result_column("stages"), .heading = "stages", .width = 6, .drop_order = 5}, &Row::stages},
+  return {
       {{.key = result_column("makespan_s"), .heading = "iteration", .width = 9, .drop_order = 3}, &Row::makespan},
       {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
        [&](const Row& r) { return TableCell(r.period.value, to_text(r.period, table.interval)); }},
@@ -172,6 +157,13 @@ Table printed(const ScheduleTable& table) {
       {{.key = result_column("peak_activations"), .heading = "activations", .width = 11, .drop_order = 8},
        &Row::activations},
       {{.key = result_column("traffic_bytes"), .heading = "traffic", .width = 9, .drop_order = 7}, &Row::traffic},
+  };
+}
+
+/// What a schedule asks of messages, and what it does to weights.
+TableColumns<ScheduleRow> property_columns() {
+  using Row = ScheduleRow;
+  return {
       {{.key = result_column("safe_streams"),
         .heading = "no deadlock",
         .width = 15,
@@ -191,9 +183,31 @@ Table printed(const ScheduleTable& table) {
       {{.heading = "weights", .align = TextAlign::Left}, weights_text},
       {{.key = result_column("staleness"), .files = InFiles::Csv}, &Row::staleness},
       {{.key = result_column("staleness_updates"), .files = InFiles::Json}, &Row::staleness},
-      {{.key = result_column("pareto")}, on_front},
-      {{.key = result_column("reason"), .rows = InRows::Failed, .quoted = true}, &Row::why_not},
   };
+}
+
+Table printed(const ScheduleTable& table) {
+  const std::vector<bool> front = pareto_front(table);
+  const auto on_front = [&](const ScheduleRow& r) -> bool { return front[&r - table.rows.data()]; };
+  using Row = ScheduleRow;
+  const TableColumns<Row> names{
+      {{.heading = " ", .gap = 0, .rows = InRows::All}, [&](const Row& r) { return on_front(r) ? "*" : " "; }},
+      {{.key = result_column("schedule"),
+        .heading = "schedule",
+        .width = 8,
+        .align = TextAlign::Left,
+        .widens = true,
+        .gap = 1,
+        .files = InFiles::Csv,
+        .rows = InRows::All},
+       &Row::name},
+      {{.key = result_column("name"), .files = InFiles::Json, .rows = InRows::All}, &Row::name},
+      {{.key = result_column("ran"), .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
+      {{.key = result_column("stages"), .heading = "stages", .width = 6, .drop_order = 5}, &Row::stages},
+  };
+  TableColumns<Row> columns = joined_columns<Row>({names, amount_columns(table), property_columns()});
+  columns.push_back({{.key = result_column("pareto")}, on_front});
+  columns.push_back({{.key = result_column("reason"), .rows = InRows::Failed, .quoted = true}, &Row::why_not});
   add_replay_columns(columns, table.replay, "period_s");
   columns.push_back({{.key = result_column("search"), .files = InFiles::Json},
                      [](const Row& r) { return r.search ? TableCell(search_json(*r.search)) : TableCell(); }});

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,6 +73,14 @@ struct TableColumnOf {
 };
 template <class Row>
 using TableColumns = std::vector<TableColumnOf<Row>>;
+
+/// The columns of the parts one after the other.
+template <class Row>
+TableColumns<Row> joined_columns(std::initializer_list<TableColumns<Row>> parts) {
+  TableColumns<Row> columns;
+  for (const TableColumns<Row>& part : parts) columns.insert(columns.end(), part.begin(), part.end());
+  return columns;
+}
 
 /// `failure` returns why a row has no results, or an empty string. The cells of results are not computed then.
 template <class Row>

@@ -230,6 +230,22 @@ std::array<int, 3> ramp(double share) {
   return color;
 }
 
+/// A cell of a map in the color of `share`, gray without one; its value where that has room.
+void add_cell(Picture& picture, const Box& box, std::optional<double> share, const std::string& value, double text,
+              bool is_best) {
+  const auto [r, g, b] = ramp(share.value_or(0.5));
+  const std::string color = share ? fmt::format("#{:02x}{:02x}{:02x}", r, g, b) : "#eef1f4";
+  picture.items.push_back(Box{box.left, box.top, box.width - 0.5, box.height - 0.5, color, {}});
+  const bool is_dark = share && 0.299 * r + 0.587 * g + 0.114 * b < 120;
+  if (text_width(value, text, is_best) < box.width)
+    picture.items.push_back(Label{{box.left + box.width / 2, box.top + box.height / 2 + 0.35 * text},
+                                  value,
+                                  text,
+                                  Anchor::Middle,
+                                  is_dark ? "#ffffff" : "#000000",
+                                  is_best});
+}
+
 Picture SweepDrawing::map(const PictureSize& size) const {
   const double text = size.text;
   const std::size_t columns = x_->values.size(), rows = by_->values.size();
@@ -262,19 +278,12 @@ Picture SweepDrawing::map(const PictureSize& size) const {
           fitted_text(by_->values[y], text, left - 1.4 * text), Anchor::End);
     for (std::size_t x = 0; x < columns; ++x) {
       const std::optional<double>& cell = cells[y * columns + x];
-      const auto [r, g, b] = ramp(cell && high > low ? (*cell - low) / (high - low) : 0.5);
-      const std::string color = cell ? fmt::format("#{:02x}{:02x}{:02x}", r, g, b) : "#eef1f4";
-      const double at = left + width * static_cast<double>(x), cell_top = top + height * static_cast<double>(y);
-      picture.items.push_back(Box{at, cell_top, width - 0.5, height - 0.5, color, {}});
-      const std::string value = cell ? fmt::format("{:.4g}", *cell / drawn.factor) : "\u2013";
-      const bool is_best = cell && *cell == (more_ ? high : low);
-      if (text_width(value, text, is_best) < width)
-        picture.items.push_back(Label{{at + width / 2, cell_top + height / 2 + 0.35 * text},
-                                      value,
-                                      text,
-                                      Anchor::Middle,
-                                      cell && 0.299 * r + 0.587 * g + 0.114 * b < 120 ? "#ffffff" : "#000000",
-                                      is_best});
+      std::optional<double> share;
+      if (cell) share = high > low ? (*cell - low) / (high - low) : 0.5;
+      const Box box{
+          left + width * static_cast<double>(x), top + height * static_cast<double>(y), width, height, {}, {}};
+      add_cell(picture, box, share, cell ? fmt::format("{:.4g}", *cell / drawn.factor) : "\u2013", text,
+               cell && *cell == (more_ ? high : low));
     }
   }
   const double bottom = top + height * static_cast<double>(rows);

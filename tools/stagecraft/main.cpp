@@ -190,6 +190,34 @@ void add_command(CLI::App& app, const Command& command, Arguments& arguments) {
   }
 }
 
+[[noreturn]] void refuse_words(int argc, char** argv, const std::vector<std::string>& names, const CLI::ParseError& e) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  const bool is_command = std::find(names.begin(), names.end(), word) != names.end();
+  if (!is_command && !word.empty() && word.front() != '-')
+    throw InputError("there is no command '" + word + "'", command_help(word, names));
+  const std::vector<std::string> flags{"--help", "--version"};
+  if (is_command) check_assignments(argc, argv);
+  if (const std::string better = is_command ? "" : command_first(argc, argv, names); !better.empty())
+    throw InputError("options follow the command", better);
+  if (!is_command && closest(word, flags)) throw InputError(reworded(e), suggest(word, flags));
+  throw InputError(reworded(e), is_command ? "stagecraft " + word + " --help shows what there is"
+                                           : "stagecraft --help shows the commands");
+}
+
+int run_command(const Command& command, Arguments& arguments) {
+  for (const Argument& a : command.arguments)
+    if (auto& values = arguments.values[key_of(a.flags)]; values.empty() && !a.fallback.empty()) values = {a.fallback};
+  for (const Argument& a : command.arguments)
+    if (a.flags.front() != '-')  // What it is about is an input, also before it is read.
+      for (const std::string& word : arguments.list(key_of(a.flags))) note_input(word);
+  const bool shared = launched().size > 1 && command.shared && command.shared(arguments);
+  if (shared && !command.joins) join_world(build_name());
+  if (!shared && launched().rank > 0) return 0;
+  std::optional<Progress> progress;
+  if (launched().rank == 0) progress.emplace(arguments.flag("quiet"));
+  return command.run(arguments);
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Simulate, measure and compare pipeline-parallel training.", "stagecraft"};
   app.set_version_flag("--version", version_text);  // Only when asked: it loads what the backends need.
@@ -218,33 +246,10 @@ int run(int argc, char** argv) {
     print(std::string(e.what()) + "\n");
     return 0;
   } catch (const CLI::ParseError& e) {
-    const std::string word = argc > 1 ? argv[1] : "";
-    const bool is_command = std::find(names.begin(), names.end(), word) != names.end();
-    if (!is_command && !word.empty() && word.front() != '-')
-      throw InputError("there is no command '" + word + "'", command_help(word, names));
-    const std::vector<std::string> flags{"--help", "--version"};
-    if (is_command) check_assignments(argc, argv);
-    if (const std::string better = is_command ? "" : command_first(argc, argv, names); !better.empty())
-      throw InputError("options follow the command", better);
-    if (!is_command && closest(word, flags)) throw InputError(reworded(e), suggest(word, flags));
-    throw InputError(reworded(e), is_command ? "stagecraft " + word + " --help shows what there is"
-                                             : "stagecraft --help shows the commands");
+    refuse_words(argc, argv, names, e);
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const Command& command = *commands::catalog()[i];
-    if (!app.got_subcommand(names[i])) continue;
-    for (const Argument& a : command.arguments)
-      if (auto& values = arguments[i].values[key_of(a.flags)]; values.empty() && !a.fallback.empty())
-        values = {a.fallback};
-    for (const Argument& a : command.arguments)
-      if (a.flags.front() != '-')  // What it is about is an input, also before it is read.
-        for (const std::string& word : arguments[i].list(key_of(a.flags))) note_input(word);
-    const bool shared = launched().size > 1 && command.shared && command.shared(arguments[i]);
-    if (shared && !command.joins) join_world(build_name());
-    if (!shared && launched().rank > 0) return 0;
-    std::optional<Progress> progress;
-    if (launched().rank == 0) progress.emplace(arguments[i].flag("quiet"));
-    return command.run(arguments[i]);
+    if (app.got_subcommand(names[i])) return run_command(*commands::catalog()[i], arguments[i]);
   }
   print(wrap_lines(app.help(), text_width()));
   return 0;

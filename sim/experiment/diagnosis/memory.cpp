@@ -22,6 +22,26 @@ std::optional<Outcome> without_recomputation(const DiagnosisInput& in) try {
   return {};
 }
 
+/// Where memory needs recomputation: less of it, or memory from elsewhere.
+void suggest_less_recomputation(const DiagnosisInput& in, Finding& f) {
+  const PlanSpec& spec = in.experiment().plan;
+  const std::vector<Recomputation> possible = recomputations(*in.experiment().model);
+  const bool keeps_core = std::find(possible.begin(), possible.end(), Recomputation::Selective) != possible.end();
+  for (const Recomputation less : {Recomputation::Selective, Recomputation::Half})
+    if (*spec.recompute != less && (less != Recomputation::Selective || keeps_core))
+      f.suggestions.push_back(
+          {{fmt::format("plan.recompute={}", to_text(less))}, fmt::format("{} recomputation", to_text(less))});
+  if (auto smaller = smaller_micro_batches(in)) {
+    smaller->sets.push_back("plan.recompute=none");
+    smaller->change = "micro-batches of half the size without recomputation";
+    f.suggestions.push_back(std::move(*smaller));
+  }
+  if (in.plan().stages.front().replicas() > 1 && spec.planner->fields->find("shard") &&
+      spec.sharding == StateSharding::None)
+    f.suggestions.push_back({{"plan.shard=optimizer", "plan.recompute=none"},
+                             "the optimizer's state divided among replicas, without recomputation"});
+}
+
 }  // namespace
 
 /// Recomputation costs time. Either memory needs it, or it is not needed.
@@ -60,23 +80,7 @@ std::optional<Finding> recomputation(const DiagnosisInput& in) {
                                                to_text(in.cluster().type_of(fullest).usable_memory()))
                                  : std::string("no memory limit is known"));
   if (!is_needed) f.suggestions.push_back({{"plan.recompute=none"}, "no recomputation"});
-  if (is_needed) {
-    const std::vector<Recomputation> possible = recomputations(*in.experiment().model);
-    const bool keeps_core = std::find(possible.begin(), possible.end(), Recomputation::Selective) != possible.end();
-    for (const Recomputation less : {Recomputation::Selective, Recomputation::Half})
-      if (*spec.recompute != less && (less != Recomputation::Selective || keeps_core))
-        f.suggestions.push_back(
-            {{fmt::format("plan.recompute={}", to_text(less))}, fmt::format("{} recomputation", to_text(less))});
-    if (auto smaller = smaller_micro_batches(in)) {
-      smaller->sets.push_back("plan.recompute=none");
-      smaller->change = "micro-batches of half the size without recomputation";
-      f.suggestions.push_back(std::move(*smaller));
-    }
-    if (in.plan().stages.front().replicas() > 1 && spec.planner->fields->find("shard") &&
-        spec.sharding == StateSharding::None)
-      f.suggestions.push_back({{"plan.shard=optimizer", "plan.recompute=none"},
-                               "the optimizer's state divided among replicas, without recomputation"});
-  }
+  if (is_needed) suggest_less_recomputation(in, f);
   return f;
 }
 

@@ -122,6 +122,19 @@ spp::LineProblem problem_of(const PlannerInput& input, const CommonUnit& unit, c
   return p;
 }
 
+void add_stages(const std::vector<spp::LineStage>& parts, const std::vector<DeviceId>& line, int micro_batch_size,
+                Plan& plan) {
+  for (std::size_t s = 0; s < parts.size(); ++s) {
+    const spp::LineStage& part = parts[s];
+    Stage stage;
+    stage.name = fmt::format("s{}", s);
+    for (int l = part.first_layer; l < part.last_layer; ++l) stage.shape.layers.push_back(LayerId{l});
+    stage.place_on({line.begin() + part.first_device, line.begin() + part.first_device + part.replicas});
+    stage.micro_batch_size = micro_batch_size;
+    plan.stages.push_back(std::move(stage));
+  }
+}
+
 Planned plan_spp(const PlannerInput& input) {
   const int size = input.options.micro_batch_size;
   const std::vector<DeviceId> devices = available_devices(input);
@@ -159,15 +172,7 @@ Planned plan_spp(const PlannerInput& input) {
                       fmt::format("{} on {} cannot make {}", pluralize(problem.layers(), "layer"),
                                   pluralize(problem.devices(), "device"), pluralize(*asked, "stage")),
                       "leave plan.stages out", "stages"});
-  for (std::size_t s = 0; s < best->parts.size(); ++s) {
-    const spp::LineStage& part = best->parts[s];
-    Stage stage;
-    stage.name = fmt::format("s{}", s);
-    for (int l = part.first_layer; l < part.last_layer; ++l) stage.shape.layers.push_back(LayerId{l});
-    stage.place_on({line.begin() + part.first_device, line.begin() + part.first_device + part.replicas});
-    stage.micro_batch_size = size;
-    planned.plan.stages.push_back(std::move(stage));
-  }
+  add_stages(best->parts, line, size, planned.plan);
   finish_plan(planned.plan, input, false);
   planned.predicted = Seconds{unit.seconds(shortest / input.micro_batches)};
   planned.model_limit = Seconds{unit.seconds(bottleneck)};

@@ -148,6 +148,38 @@ void draw_run(const Arguments& a, const CompiledExperiment& c, const Outcome& o)
   });
 }
 
+void print_run(const Arguments& a, const CompiledExperiment& compiled, const Outcome& outcome,
+               const TextLayout& layout) {
+  const std::string limits = to_text(outcome.report.diagnosis);
+  std::string text = headline(compiled, outcome) + limits + (limits.empty() ? "" : "\n") +
+                     summary_text(compiled.program, outcome.report, compiled.cluster(),
+                                  outcome.timeline.clock != Clock::Simulated, layout);
+  if (a.flag("what-if"))
+    text += "\n" + what_if_text(outcome.report.diagnosis, outcome.report.period, compiled.program.mini_batch);
+  if (outcome.timeline.enqueued) text += enqueued_text(*outcome.timeline.enqueued);
+  // --columns chooses columns of the table of devices alone.
+  const TextLayout all_columns{.width = layout.width, .columns = {}, .color = layout.color};
+  if (outcome.timeline.learnt) text += learnt_text(*outcome.timeline.learnt, compiled.cluster(), all_columns);
+  print_text(wrap_lines(text, layout.width), layout);
+  if (!small(compiled) || !outcome.timeline.instruction_times || a.flag("no-gantt")) return;
+  const Strip strip{"", compiled.program, outcome.timeline};
+  const int width = gantt_width(compiled.cluster(), kGanttWidth, layout);
+  print("\n" + gantt(compiled.program, outcome.timeline, compiled.cluster(), 0, width) +
+        wrap_lines(gantt_legend({&strip, 1}), layout.width));
+}
+
+void write_page(const Arguments& a, const CompiledExperiment& compiled, const Outcome& outcome) {
+  if (!outcome.timeline.instruction_times) {
+    print_error("{} is not written: instructions were not timed (run.gpu.timing: off)\n", a.text("html"));
+    return;
+  }
+  const std::string& given_title = compiled.experiment.title;
+  const std::string title = given_title.empty() ? a.text("FILE") : given_title;
+  write_output_of(a, "html", html_page(std::vector{kept_run(a.text("FILE"), compiled, outcome)}, title),
+                  CommentStyle::Markup);
+  print_error("wrote {}\n", a.text("html"));
+}
+
 int execute_run_scenario(const Arguments& a) {
   const std::string format = a.text("format");
   check_table_format(a, {"text", "json"});
@@ -171,39 +203,14 @@ int execute_run_scenario(const Arguments& a) {
     print_error("{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
                 to_text(outcome.timeline.clock_uncertainty));
   const std::string json = results_of(compiled, outcome);
-  if (format == "json") {
+  if (format == "json")
     print(json + "\n");
-  } else {
-    const std::string limits = to_text(outcome.report.diagnosis);
-    std::string text = headline(compiled, outcome) + limits + (limits.empty() ? "" : "\n") +
-                       summary_text(compiled.program, outcome.report, compiled.cluster(),
-                                    outcome.timeline.clock != Clock::Simulated, layout);
-    if (a.flag("what-if"))
-      text += "\n" + what_if_text(outcome.report.diagnosis, outcome.report.period, compiled.program.mini_batch);
-    if (outcome.timeline.enqueued) text += enqueued_text(*outcome.timeline.enqueued);
-    // --columns chooses columns of the table of devices alone.
-    const TextLayout all_columns{.width = layout.width, .columns = {}, .color = layout.color};
-    if (outcome.timeline.learnt) text += learnt_text(*outcome.timeline.learnt, compiled.cluster(), all_columns);
-    print_text(wrap_lines(text, layout.width), layout);
-    if (small(compiled) && outcome.timeline.instruction_times && !a.flag("no-gantt")) {
-      const Strip strip{"", compiled.program, outcome.timeline};
-      const int width = gantt_width(compiled.cluster(), kGanttWidth, layout);
-      print("\n" + gantt(compiled.program, outcome.timeline, compiled.cluster(), 0, width) +
-            wrap_lines(gantt_legend({&strip, 1}), layout.width));
-    }
-  }
+  else
+    print_run(a, compiled, outcome, layout);
   if (a.has("out")) write_results(a.text("out"), compiled, outcome, json, overwrite_of(a));
   if (a.has("trace")) write_trace(a, compiled, outcome);
   draw_run(a, compiled, outcome);
-  if (a.has("html") && !outcome.timeline.instruction_times) {
-    print_error("{} is not written: instructions were not timed (run.gpu.timing: off)\n", a.text("html"));
-  } else if (a.has("html")) {
-    const std::string& given_title = compiled.experiment.title;
-    const std::string title = given_title.empty() ? a.text("FILE") : given_title;
-    write_output_of(a, "html", html_page(std::vector{kept_run(a.text("FILE"), compiled, outcome)}, title),
-                    CommentStyle::Markup);
-    print_error("wrote {}\n", a.text("html"));
-  }
+  if (a.has("html")) write_page(a, compiled, outcome);
   return 0;
 }
 

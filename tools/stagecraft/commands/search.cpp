@@ -189,8 +189,39 @@ Table example_of(const ChoiceOptions& options, const Experiment& experiment) {
   return rows_of(table);
 }
 
-int execute_search(const Arguments& a) {
+void print_choices(const Arguments& a, const ChoiceTable& table, const TextLayout& layout) {
   const std::string format = a.text("format");
+  for (const std::string& note : table.notes) print_error("note: {}\n", note);
+  if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
+    print_error("note: {}\n", line);
+  if (format == "text")
+    print_text(to_text(table, a.flag("all"), layout), layout);
+  else
+    print(format == "json" ? choices_json(table) + "\n" : table_in_format(rows_of(table), format, layout));
+  flush();
+}
+
+void write_choices(const Arguments& a, const std::vector<std::string>& sets, const std::string& title,
+                   const ChoiceTable& table) {
+  if (a.has("out") && !table.front.empty())
+    write_output_of(a, "out", best_scenario(a, sets, table), CommentStyle::Hash);
+  if (a.has("html")) write_search_page(a, sets, table);
+  if (!table.front.empty())
+    write_pictures(a, [&](const PictureSize& size) { return front_picture(table, title, size); });
+}
+
+/// The exit code.
+int say_interrupted(const ChoiceTable& table, bool has_state) {
+  if (table.stopped != "interrupted")
+    print_error("{} after the search was complete\n", NotedInterrupt::word());
+  else
+    print_error(
+        "{}; {}\n", NotedInterrupt::word(),
+        has_state ? "the same command resumes the search" : "with --resume FILE the next search would go on from here");
+  return NotedInterrupt::exit_code();
+}
+
+int execute_search(const Arguments& a) {
   check_table_format(a, {"text", "csv", "json", "markdown"});
   const TextLayout layout = layout_of(a);
   const bool is_first = launched().rank == 0;  // Only the first of the processes that share a search writes.
@@ -236,29 +267,9 @@ int execute_search(const Arguments& a) {
   }
   const bool is_interrupted = NotedInterrupt::came();
   noted.reset();
-  for (const std::string& note : table.notes) print_error("note: {}\n", note);
-  if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
-    print_error("note: {}\n", line);
-  if (format == "text")
-    print_text(to_text(table, a.flag("all"), layout), layout);
-  else
-    print(format == "json" ? choices_json(table) + "\n" : table_in_format(rows_of(table), format, layout));
-  flush();
-  if (a.has("out") && !table.front.empty())
-    write_output_of(a, "out", best_scenario(a, given.sets, table), CommentStyle::Hash);
-  if (a.has("html")) write_search_page(a, given.sets, table);
-  if (!table.front.empty())
-    write_pictures(a, [&](const PictureSize& size) { return front_picture(table, experiment.title, size); });
-  if (is_interrupted && table.stopped != "interrupted") {
-    print_error("{} after the search was complete\n", NotedInterrupt::word());
-    return NotedInterrupt::exit_code();
-  }
-  if (table.stopped == "interrupted") {
-    print_error("{}; {}\n", NotedInterrupt::word(),
-                options.resume.empty() ? "with --resume FILE the next search would go on from here"
-                                       : "the same command resumes the search");
-    return NotedInterrupt::exit_code();
-  }
+  print_choices(a, table, layout);
+  write_choices(a, given.sets, experiment.title, table);
+  if (is_interrupted || table.stopped == "interrupted") return say_interrupted(table, !options.resume.empty());
   return table.front.empty() ? kNoPlanFits : 0;
 }
 
