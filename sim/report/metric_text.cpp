@@ -117,8 +117,9 @@ Json page_json(const Metric& m) {
       case MetricUnit::TrainingTime:
         return "days";
       case MetricUnit::SampleRate:
-      case MetricUnit::TokenRate:
         return "rate";
+      case MetricUnit::TokenRate:
+        return "tokens";
       case MetricUnit::Size:
         return "size";
       case MetricUnit::Energy:

@@ -17,7 +17,7 @@ function unitOf(name) {
 }
 
 const TEXTS = {
-  time: secondsText, size: sizeText, share: percentText, rate: v => numberText(v) + '/s', joule: joulesText,
+  time: secondsText, size: sizeText, share: percentText, rate: v => numberText(v) + '/s', tokens: v => shortNumber(v) + '/s', joule: joulesText,
   days: daysText, yes: v => (v ? 'yes' : 'no'), number: numberText,
 };
 function metricText(metric, value) { return Number.isFinite(value) ? TEXTS[metric.unit](value) : '\u2013'; }
@@ -34,6 +34,6 @@ function axisUnit(metric, most) {
     const [text, size] = largest(SIZES, 1);
     return { size, text };
   }
-  return { share: { size: 0.01, text: '%' }, rate: { size: 1, text: '1/s' }, joule: { size: 1, text: 'J' } }[metric.unit] ?? { size: 1, text: '' };
+  return { share: { size: 0.01, text: '%' }, rate: { size: 1, text: '1/s' }, tokens: { size: 1, text: '1/s' }, joule: { size: 1, text: 'J' } }[metric.unit] ?? { size: 1, text: '' };
 }
 function metricTitle(metric, unit) { return unit.text ? `${metric.title}, ${unit.text}` : metric.title; }
