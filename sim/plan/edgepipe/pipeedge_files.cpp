@@ -23,10 +23,21 @@ const std::map<std::string, double> kBytes = {
 
 constexpr double kMost = 1e30;  // Sums and products of it are finite.
 
+/// Names go into other files, so they are printable, as those of scenarios are.
+void make_printable(Value& value) {
+  value.text = printable(value.text);
+  for (Value& item : value.items) make_printable(item);
+  for (Member& member : value.members) {
+    member.key = printable(member.key);
+    make_printable(member.value);
+  }
+}
+
 Value parse(const std::string& file) {
   Problems problems;
   Value root = config::parse_yaml_file(file, problems);
   problems.throw_if_any();
+  make_printable(root);
   if (root.is_map()) return root;
   throw InputError({{root.where, {}, "a map was expected here", "name: {...} for each entry", "wrong-type"}});
 }
