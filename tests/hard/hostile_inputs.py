@@ -251,7 +251,8 @@ def one(number):
         wrong.append(f"exit code {done.returncode} without a word")
     of_file = damages_file and not sets_text  # That text is a place of its own.
     said = (done.stderr + done.stdout).decode(errors="replace")
-    if of_file and done.returncode == 2 and not any(name in said for file in VALID for name in (file, file.split("/")[0])):
+    names_file = re.search(r"^\S+:\d+:\d+: error", said, re.M) or any(name in said for file in VALID for name in (file, file.split("/")[0]))
+    if of_file and done.returncode == 2 and not names_file:  # The damage may name another file, which is then the one.
         wrong.append(f"the error names no file: {done.stderr[:300]!r}")
     csv = "csv" in words
     for stream, data in (("stdout", done.stdout), ("stderr", done.stderr)):

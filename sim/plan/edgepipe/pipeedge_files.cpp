@@ -23,7 +23,7 @@ const std::map<std::string, double> kBytes = {
 
 constexpr double kMost = 1e30;  // Sums and products of it are finite.
 
-/// Names go into other files, so they are printable, as those of scenarios are.
+/// Names go into other files, so they are printable, as names in scenarios are.
 void make_printable(Value& value) {
   value.text = printable(value.text);
   for (Value& item : value.items) make_printable(item);
