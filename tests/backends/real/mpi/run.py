@@ -206,7 +206,7 @@ def little_memory(folder):
     wrapper.write_text('#!/bin/bash\n[ "$OMPI_COMM_WORLD_RANK" = "$LITTLE_RANK" ] && ulimit -v $LITTLE_KIB\nexec "$@"\n')
     wrapper.chmod(0o755)
     large = scenario_run(folder, "chain", "model.widths=[512,1024,1024,1024,10]", "plan.micro_batch_size=64", "run.iterations=2")
-    sizes = range(40_000, 600_000, 20_000 if os.environ.get("STAGECRAFT_TRIALS") == "full" else 80_000)
+    sizes = range(40_000, 640_000, 20_000) if os.environ.get("STAGECRAFT_TRIALS") == "full" else (120_000, 300_000, 600_000)
     codes = []
     for size in sizes:
         for rank in (0, 1):
