@@ -114,6 +114,7 @@ bool Database::is_over_limit() {
 
 void Database::attach(const std::string& file) {
   attached_ = std::make_unique<ReadableFile>(file);
+  attached_file_ = file;
   SQLite::Statement attach(*sql_, "ATTACH ? AS other");
   attach.bind(1, attached_->path());
   attach.exec();
@@ -122,6 +123,7 @@ void Database::attach(const std::string& file) {
 void Database::detach() {
   sql_->tryExec("DETACH other");  // A failure is harmless: it goes with the database.
   attached_.reset();
+  attached_file_.clear();
 }
 
 std::int64_t Database::number(const std::string& query) const try {
@@ -133,7 +135,7 @@ std::int64_t Database::number(const std::string& query) const try {
 void Database::fail(const SQLite::Exception& e) const {
   const bool took_too_long = e.getErrorCode() == SQLITE_INTERRUPT;
   if (!is_fault_of_machine(e.getErrorCode()))
-    throw InputError({{{file_, 0, 0},
+    throw InputError({{{attached_file_.empty() ? file_ : attached_file_, 0, 0},
                        {},
                        took_too_long ? "reading takes more steps than the size of the file explains" : e.what(),
                        "the file is damaged: take a copy of it, or make it again",

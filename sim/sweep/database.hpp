@@ -36,7 +36,8 @@ class Database {
   const std::string& file() const { return file_; }
   SQLite::Database& sql() const { return *sql_; }
   std::int64_t number(const std::string& query) const;  ///< The answer of a query for one number.
-  /// Throws with the name of the file: BackendError where the machine is at fault, InputError where the file is.
+  /// Throws with the name of the file, or of the one that is attached, which others have made: BackendError where the
+  /// machine is at fault, InputError where the file is.
   [[noreturn]] void fail(const SQLite::Exception&) const;
 
   /// Makes the tables of a second file available as `other`, and takes them away again.
@@ -48,7 +49,7 @@ class Database {
   void limit_steps();
   bool is_over_limit();
 
-  std::string file_;
+  std::string file_, attached_file_;
   std::unique_ptr<ReadableFile> readable_, attached_;
   std::unique_ptr<SQLite::Database> sql_;
   std::uint64_t steps_ = 0;  ///< Steps of the statement that runs.

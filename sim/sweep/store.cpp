@@ -373,8 +373,14 @@ void Store::merge(const std::string& file) try {
   std::error_code error;
   if (std::filesystem::equivalent(file, database_->file(), error))
     throw InputError(fmt::format("'{}' is to be merged into itself", file), "name another file");
-  SQLite::Database& sql = database_->sql();
   const Attached other(*database_, file);
+  merge_attached(file);
+} catch (const SQLite::Exception& e) {
+  database_->fail(e);
+}
+
+void Store::merge_attached(const std::string& file) try {
+  SQLite::Database& sql = database_->sql();
   Transaction transaction(sql, kImmediate);
   if (database_->number("SELECT count(*) FROM main.sweep") == 0)
     sql.exec("INSERT INTO main.sweep SELECT * FROM other.sweep; INSERT INTO main.point SELECT * FROM other.point");

@@ -55,6 +55,8 @@ class Store {
   void merge(const std::string& file);
 
  private:
+  void merge_attached(const std::string& file);
+
   OpenFile lock_;  ///< This process alone writes the file; SQLite's own locks last for a transaction only.
   std::unique_ptr<Database> database_;
 };
