@@ -110,7 +110,7 @@ def calls_of_write(process):
     return next(int(line.split()[1]) for line in lines if line.startswith("syscw"))
 
 
-# Progress, which a thread of its own writes, and the line of Ctrl-C.
+# Progress, which another thread writes, and the line of Ctrl-C.
 for form in ("closed", "/dev/full"):
     program = start(["run", "quickstart.yaml", *ENDLESS], {2: form}, folder, quiet=False)
     wait_until(lambda: calls_of_write(program.pid) >= 2, program)

@@ -23,7 +23,7 @@ for words in ([*SEARCH, "-j", "4"], [*SEARCH, "-j", "1"], ["compare", QUICK, "--
 code, out, errors, _ = run(["sweep", "schedules", "--only", "run.schedule=gpipe", "-j", "3", "--out", "few.db"], **NO_THREADS)
 check(code == 0 and "4 points" in errors, f"a sweep without threads: {code} {errors[:300]}")
 
-# A device of a real run needs a thread of its own.
+# Each device of a real run needs a thread.
 for words in (["run", "examples/teacher", "--backend", "cpu"], ["validate", "examples/teacher"], ["profile", "examples/teacher"],
               ["convergence", "examples/teacher", "--methods", "sync", "--updates", "20", "--seeds", "1"]):
     refused(words, 4, "threads can be started", **NO_THREADS)

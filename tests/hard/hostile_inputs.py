@@ -249,7 +249,7 @@ def one(number):
         wrong.append(f"exit code {done.returncode}: {done.stderr[-300:]!r}")
     if done.returncode != 0 and not done.stderr.strip() and not done.stdout.strip():
         wrong.append(f"exit code {done.returncode} without a word")
-    of_file = damages_file and not sets_text  # That text is a place of its own.
+    of_file = damages_file and not sets_text  # An error in that text names the option.
     said = (done.stderr + done.stdout).decode(errors="replace")
     names_file = re.search(r"^\S+:\d+:\d+: error", said, re.M) or any(name in said for file in VALID for name in (file, file.split("/")[0]))
     if of_file and done.returncode == 2 and not names_file:  # The damage may name another file, which is then the one.
