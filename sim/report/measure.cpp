@@ -160,7 +160,9 @@ class Measurement {
     if (p_.iterations > 1 && !measured()) report_.period = std::max(report_.period, Seconds{busiest});
     const double period = report_.period.value;
     if (measured() && p_.iterations > 1) busiest = warm_;
-    if (period > 0) report_.steady_bubble = 1 - busiest / period;
+    // Where the clocks of processes differ, or some iterations were slow, a device may have more work than the measured
+    // period is long: it is then never idle.
+    if (period > 0) report_.steady_bubble = std::max(0.0, 1 - busiest / period);
     if (period > 0) report_.throughput = p_.mini_batch / period;
   }
 

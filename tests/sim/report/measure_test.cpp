@@ -193,6 +193,27 @@ TEST_CASE("a run that does not begin at zero is measured from its first op") {
   CHECK(r.bubble == 0);
 }
 
+TEST_CASE("the busiest device of a measured run is never idle for less than nothing, however well the clocks agree") {
+  const Plan plan = chain_plan(2, 2, 2);
+  LoweringOptions options = test::pure_delays(2);
+  const Run run =
+      run_of(test::program_of("2bw", plan, uniform_costs(plan, sized()), options), test::delay_cluster(2, 0));
+  for (const double late : {0.0, 0.1, 0.5}) {
+    CAPTURE(late);
+    Timeline measured = run.timeline;
+    measured.clock = Clock::Host;
+    // Rank 0 has no pause. By its clock it ends the first iteration later, and the second as late as by all others.
+    InstructionId last{};
+    for (const InstructionId n : run.program.instructions.ids())
+      if (run.program.iteration_of(run.program.at(n)) == 0 && (!last.valid() || measured.end[n] > measured.end[last]))
+        last = n;
+    measured.end[last] += late;
+    const Report report = measure(run.program, measured, run.cluster);
+    CHECK(report.period.value == near(6.5 - late));
+    CHECK(report.steady_bubble == near(0));
+  }
+}
+
 TEST_CASE("every link and direction has its traffic, and its share of the capacity") {
   const Run run = two_stages();
   REQUIRE(run.report.links.size() == 4);  // two cables, both ways
