@@ -6,6 +6,27 @@
 namespace stagecraft {
 namespace {
 
+/// Collectives of one pass.
+struct PassCollectives {
+  Seconds tensor{}, context{}, expert{}, weights{};
+  int launches = 0;
+};
+
+TimeByClass pass_time(const TimeByClass& kernels, double kernel_count, const PassCollectives& c,
+                      const Accelerator& device, const SoftwareStack& software) {
+  const Hiding hiding = software.gathers_ahead ? Hiding::Pass : Hiding::Work;
+  const Collectives list{{.axis = Axis::Tensor, .cost = c.tensor},
+                         {.axis = Axis::Context, .cost = c.context},
+                         {.axis = Axis::Expert, .cost = c.expert},
+                         {.axis = Axis::Data, .hiding = hiding, .cost = c.weights}};
+  return stagecraft::pass_time(kernels, kernel_count + c.launches, list, device, software);
+}
+
+TimeByClass pass_time(const std::vector<Kernel>& kernels, const PassCollectives& c, const Accelerator& device,
+                      const SoftwareStack& software) {
+  return pass_time(kernel_time(kernels, device), launch_count(kernels), c, device, software);
+}
+
 /// Kernels of one layer, and what they exchange.
 struct LayerTerms {
   PassKernels kernels;
