@@ -59,7 +59,7 @@ inline CollectiveUse use_of(const Collective& c) {
 }
 
 /// Where a stage stands, as far as its collectives depend on it: the least time of a round of each. Empty: by shape.
-using LeastTimes = std::function<Seconds(const Collective&)>;
+using MinTime = std::function<Seconds(const Collective&)>;
 
 /// The figures of a device type that has no file of measured ones: a share of the peak for every product, the bandwidth
 /// of its memory, and collectives at the bandwidth and latency of the links inside a node.
@@ -70,7 +70,7 @@ Accelerator accelerator_from_rates(const DeviceType&, NumberFormat, const Cluste
 /// may be null.
 EachPass<PassCost> passes_of(const std::vector<Operation>&, const StageShape&, const CostRules&, DeviceTypeId,
                              const Precision&, double samples, const MeasuredLayer* measured = nullptr,
-                             const LeastTimes& = {});
+                             const MinTime& = {});
 
 /// Parameters that one device of a stage keeps: dense ones, divided by tensor or whole, and parameters of experts.
 /// Layers count that the stage owns, and one copy of all that it shares with a layer of another stage.
@@ -86,9 +86,8 @@ Collectives sum_of_gradients(const DeviceParameters&, const StageShape&, const C
 Collectives gather_of_weights(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId);
 /// A gather of divided weights for a pass, and the sum of its gradients. Where the stack gathers ahead, the pass hides
 /// them.
-Collectives gather_for_pass(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId,
-                            const LeastTimes&);
-Collectives sum_of_pass(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId, const LeastTimes&);
+Collectives gather_for_pass(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId, const MinTime&);
+Collectives sum_of_pass(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId, const MinTime&);
 
 /// Time of one optimizer step on a device that has these parameters.
 Seconds optimizer_time(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId);

@@ -185,19 +185,19 @@ Traffic CostTable::traffic(LayerId id, DeviceTypeId type, double samples) const 
 }
 
 EachPass<PassCost> CostTable::passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples,
-                                     const LeastTimes& least) const {
-  EachPass<PassCost> passes = trained_passes(id, shape, type, samples, least);
+                                     const MinTime& min_time) const {
+  EachPass<PassCost> passes = trained_passes(id, shape, type, samples, min_time);
   if (forwards_alone_) passes.input_gradient = passes.weight_gradient = passes.backward = passes.recompute = {};
   return passes;
 }
 
 /// The passes of the layer in a run that trains.
 EachPass<PassCost> CostTable::trained_passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples,
-                                             const LeastTimes& least) const {
+                                             const MinTime& min_time) const {
   if (has_shapes(id, shape, type, samples)) {
     const auto times = measured(id, shape, type, samples);
     return passes_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, samples,
-                     times ? &*times : nullptr, least);
+                     times ? &*times : nullptr, min_time);
   }
   const LayerCost cost = at(id, shape, type, samples);
   const auto other = [](Seconds time) {

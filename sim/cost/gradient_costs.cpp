@@ -7,11 +7,11 @@
 namespace stagecraft {
 namespace {
 
-/// Makes collectives over the devices that have the same part of the dense parameters, and over those of the experts.
+/// Makes collectives over the devices that have the same part of the dense parameters, or of the experts.
 class DataCollectives {
  public:
-  DataCollectives(const StageShape& shape, const CostRules& rules, DeviceTypeId type, const LeastTimes* least = nullptr)
-      : shape_(shape), rules_(rules), type_(type), least_(least) {}
+  DataCollectives(const StageShape& shape, const CostRules& rules, DeviceTypeId type, const MinTime* min_time = nullptr)
+      : shape_(shape), rules_(rules), type_(type), min_time_(min_time) {}
 
   /// Among the devices that divide a state.
   GroupPart with_states() const { return shape_.shard_copies() > 1 ? GroupPart::InsideCopies : GroupPart::Whole; }
@@ -29,7 +29,7 @@ class DataCollectives {
                    .hiding = hiding};
       const Price price = rules_.price(c, group_of(c, shape_, rules_.node), type_);
       if (price.from == PriceSource::Nothing) continue;
-      c.cost = least_ && *least_ ? std::max(price.time, (*least_)(c)) : price.time;
+      c.cost = min_time_ && *min_time_ ? std::max(price.time, (*min_time_)(c)) : price.time;
       c.hidden = overlap * price.time;
       list.push_back(c);
     }
@@ -44,7 +44,7 @@ class DataCollectives {
   const StageShape& shape_;
   const CostRules& rules_;
   DeviceTypeId type_;
-  const LeastTimes* least_;
+  const MinTime* min_time_;
 };
 
 }  // namespace
@@ -75,16 +75,16 @@ Collectives gather_of_weights(const DeviceParameters& p, const StageShape& shape
 }
 
 Collectives gather_for_pass(const DeviceParameters& p, const StageShape& shape, const CostRules& rules,
-                            DeviceTypeId type, const LeastTimes& least) {
+                            DeviceTypeId type, const MinTime& min_time) {
   if (!shape.gathers_each_pass()) return {};
-  return DataCollectives(shape, rules, type, &least).of_pass(CollectiveKind::AllGather, p, rules.gathered_bytes);
+  return DataCollectives(shape, rules, type, &min_time).of_pass(CollectiveKind::AllGather, p, rules.gathered_bytes);
 }
 
 Collectives sum_of_pass(const DeviceParameters& p, const StageShape& shape, const CostRules& rules, DeviceTypeId type,
-                        const LeastTimes& least) {
+                        const MinTime& min_time) {
   if (!shape.sums_each_pass()) return {};
   const double bytes = rules.software.gradient_bytes;
-  return DataCollectives(shape, rules, type, &least).of_pass(CollectiveKind::ReduceScatter, p, bytes);
+  return DataCollectives(shape, rules, type, &min_time).of_pass(CollectiveKind::ReduceScatter, p, bytes);
 }
 
 Seconds optimizer_time(const DeviceParameters& p, const StageShape& shape, const CostRules& rules, DeviceTypeId type) {

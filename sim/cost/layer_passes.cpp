@@ -15,7 +15,7 @@ Collectives joined(Collectives list, const Collectives& more) {
   return list;
 }
 
-/// Those that start together are launched as one.
+/// Collectives that start together are launched as one.
 double launches_of(const Collectives& list) {
   return static_cast<double>(std::count_if(list.begin(), list.end(), [](const Collective& c) { return !c.parallel; }));
 }
@@ -24,7 +24,7 @@ class PassBuilder {
  public:
   PassBuilder(const std::vector<Operation>& operations, const StageShape& shape, const CostRules& rules,
               DeviceTypeId type, const Precision& precision, double samples, const MeasuredLayer* measured,
-              const LeastTimes& least)
+              const MinTime& min_time)
       : operations_(operations),
         shape_(shape),
         rules_(rules),
@@ -32,10 +32,8 @@ class PassBuilder {
         device_(rules.accelerators[type]),
         samples_(samples),
         measured_(measured),
-        least_(least),
-        shard_{shape.degrees.tensor, shape.degrees.sequence, shape.degrees.context, shape.degrees.expert,
-               shape.degrees.expert_tensor},
-        kernels_(kernels_of(operations, shard_, samples, rules.formats(type), rules.software)),
+        min_time_(min_time),
+        kernels_(kernels_of(operations, shape.degrees, samples, rules.formats(type), rules.software)),
         core_(kernel_time(core_of(kernels_.forward), device_).attention) {
     if (shape.overlaps_shared) find_side_times();
     EachPass<Collectives> lists =
@@ -74,18 +72,18 @@ class PassBuilder {
   /// what a layer recomputes has the weights that its backward gathers anyway.
   void price(const EachPass<Collectives>& unpriced) {
     const DeviceParameters parameters = parameters_of_device();
-    const Collectives gather = gather_for_pass(parameters, shape_, rules_, type_, least_);
+    const Collectives gather = gather_for_pass(parameters, shape_, rules_, type_, min_time_);
     const Collectives forward = priced(unpriced.forward, Pass::Forward, false);
     lists_.forward = joined(forward, gather);
     lists_.input_gradient = joined(priced(unpriced.input_gradient, Pass::InputGradient, false), gather);
     lists_.weight_gradient = joined(priced(unpriced.weight_gradient, Pass::WeightGradient, false),
-                                    sum_of_pass(parameters, shape_, rules_, type_, least_));
+                                    sum_of_pass(parameters, shape_, rules_, type_, min_time_));
     lists_.backward =
         joined(joined(priced(unpriced.input_gradient, Pass::InputGradient, true), gather), lists_.weight_gradient);
     if (repeats_forward()) lists_.recompute = forward;
   }
 
-  /// With the cost of each, and the work next to it. Those that start together take as long as the longest.
+  /// With the cost of each, and the work next to it. Collectives that start together take as long as the longest.
   Collectives priced(Collectives list, Pass pass, bool joint) const {
     const auto by_shape = [&](const Collective& c) {
       return rules_.price(c, group_of(c, shape_, rules_.node), type_).time;
@@ -98,7 +96,7 @@ class PassBuilder {
       }
       const bool starts_two = i + 1 < list.size() && list[i + 1].parallel;
       const Seconds alone = starts_two ? std::max(by_shape(c), by_shape(list[i + 1])) : by_shape(c);
-      c.cost = least_ ? std::max(alone, least_(c)) : alone;
+      c.cost = min_time_ ? std::max(alone, min_time_(c)) : alone;
       c.hidden = work_beside(c, alone, pass, joint);
     }
     return list;
@@ -148,7 +146,8 @@ class PassBuilder {
     const std::vector<bool> again = recomputed_outputs(operations_);
     PassKernels kernels;
     for (std::size_t i = 0; i < operations_.size(); ++i)
-      if (again[i]) kernels.add(kernels_of(operations_[i], shard_, samples_, rules_.formats(type_), rules_.software));
+      if (again[i])
+        kernels.add(kernels_of(operations_[i], shape_.degrees, samples_, rules_.formats(type_), rules_.software));
     return std::move(kernels.forward);
   }
 
@@ -165,25 +164,21 @@ class PassBuilder {
     return repeats_forward() ? time(kernels, all_launches, forward) : TimeByClass{};
   }
 
-  /// Time of the kernels of shared experts next to a dispatch or a combine. Where a layer has several, they divide it.
-  struct SideTimes {
-    Seconds forward, input_gradient, weight_gradient;
-  };
-
+  /// Where a layer has several dispatches or combines, they divide the kernels of shared experts.
   void find_side_times() {
     const SideOperations side = side_operations(operations_);
     const auto exchanges = [&](OperationKind kind) {
       return std::count_if(operations_.begin(), operations_.end(), [&](const Operation& o) { return o.kind == kind; });
     };
-    const auto add = [&](const std::vector<int>& numbers, OperationKind kind, SideTimes& sum) {
+    const auto add = [&](const std::vector<int>& numbers, OperationKind kind, EachPass<Seconds>& sum) {
       if (numbers.empty()) return;
       PassKernels kernels;
       for (const int i : numbers)
-        kernels.add(kernels_of(operations_[i], shard_, samples_, rules_.formats(type_), rules_.software));
+        kernels.add(kernels_of(operations_[i], shape_.degrees, samples_, rules_.formats(type_), rules_.software));
       const double share = 1.0 / static_cast<double>(exchanges(kind));
-      sum = {share * kernel_time(kernels.forward, device_).total(),
-             share * kernel_time(kernels.input_gradient, device_).total(),
-             share * kernel_time(kernels.weight_gradient, device_).total()};
+      sum = {.forward = share * kernel_time(kernels.forward, device_).total(),
+             .input_gradient = share * kernel_time(kernels.input_gradient, device_).total(),
+             .weight_gradient = share * kernel_time(kernels.weight_gradient, device_).total()};
     };
     add(side.next_to_dispatch, OperationKind::Dispatch, dispatch_side_);
     add(side.next_to_combine, OperationKind::Combine, combine_side_);
@@ -192,7 +187,7 @@ class PassBuilder {
   /// A backward in one op has both gradients of the shared experts next to its exchanges.
   Seconds side_time(const Collective& c, Pass pass, bool joint) const {
     if (c.kind != CollectiveKind::AllToAll) return {};
-    const SideTimes& side = c.combines ? combine_side_ : dispatch_side_;
+    const EachPass<Seconds>& side = c.combines ? combine_side_ : dispatch_side_;
     if (pass == Pass::Forward) return side.forward;
     return joint ? side.input_gradient + side.weight_gradient : side.input_gradient;
   }
@@ -214,12 +209,11 @@ class PassBuilder {
   const Accelerator& device_;
   double samples_;
   const MeasuredLayer* measured_;  ///< Null: kernels take what their shapes say.
-  const LeastTimes& least_;
-  OperationShard shard_;
+  const MinTime& min_time_;
   PassKernels kernels_;
-  Seconds core_;  ///< Attention of the forward.
-  SideTimes dispatch_side_{}, combine_side_{};
-  EachPass<double> launches_;  ///< Collectives that the host launches, in kernels.
+  Seconds core_;                                    ///< Attention of the forward.
+  EachPass<Seconds> dispatch_side_, combine_side_;  ///< Kernels of shared experts next to a dispatch or a combine.
+  EachPass<double> launches_;                       ///< Collectives that the host launches, in kernels.
   EachPass<Collectives> lists_;
 };
 
@@ -227,8 +221,8 @@ class PassBuilder {
 
 EachPass<PassCost> passes_of(const std::vector<Operation>& operations, const StageShape& shape, const CostRules& rules,
                              DeviceTypeId type, const Precision& precision, double samples,
-                             const MeasuredLayer* measured, const LeastTimes& least) {
-  return PassBuilder(operations, shape, rules, type, precision, samples, measured, least).passes();
+                             const MeasuredLayer* measured, const MinTime& min_time) {
+  return PassBuilder(operations, shape, rules, type, precision, samples, measured, min_time).passes();
 }
 
 }  // namespace stagecraft

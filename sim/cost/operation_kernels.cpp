@@ -8,14 +8,14 @@ using enum OperationKind;
 /// One operation with the sizes that one device has.
 class OperationPart {
  public:
-  OperationPart(const Operation& op, const OperationShard& shard, double samples, RunFormats formats,
+  OperationPart(const Operation& op, const Degrees& degrees, double samples, RunFormats formats,
                 const SoftwareStack& software)
       : op_(op),
-        shard_(shard),
+        degrees_(degrees),
         software_(software),
         formats_(formats),
         samples_(samples),
-        tokens_(samples * op.rows / shard.context) {}
+        tokens_(samples * op.rows / degrees.context) {}
 
   PassKernels kernels() const {
     switch (op_.kind) {
@@ -50,7 +50,7 @@ class OperationPart {
       case Dispatch:
         return permutation_kernels(rows() * op_.columns);
       case Combine:  // Its rows are tokens; it reads the rows of all their experts.
-        return permutation_kernels(tokens_ / shard_.tensor * op_.active * op_.columns);
+        return permutation_kernels(tokens_ / degrees_.tensor * op_.active * op_.columns);
       case GroupedLinear:
         return grouped();
       case CrossEntropy:
@@ -68,33 +68,33 @@ class OperationPart {
   /// Rows of the operation on one device: its part of the sequence where the group replicates the operation, and the
   /// rows that were sent to its experts.
   double rows() const {
-    if (is(Division::Experts)) return tokens_ / shard_.tensor * shard_.expert_tensor * op_.imbalance;
-    return is(Division::Replicated) && shard_.sequence ? tokens_ / shard_.tensor : tokens_;
+    if (is(Division::Experts)) return tokens_ / degrees_.tensor * degrees_.expert_tensor * op_.imbalance;
+    return is(Division::Replicated) && degrees_.sequence ? tokens_ / degrees_.tensor : tokens_;
   }
 
   /// Devices that divide the columns of the output.
   double columns_divisor() const {
-    if (is(Division::Experts)) return is_activation() ? shard_.expert_tensor : 1;
-    return is(Division::Column) || is(Division::Heads) || is(Division::Vocabulary) ? shard_.tensor : 1;
+    if (is(Division::Experts)) return is_activation() ? degrees_.expert_tensor : 1;
+    return is(Division::Column) || is(Division::Heads) || is(Division::Vocabulary) ? degrees_.tensor : 1;
   }
 
   bool is_activation() const {
     return op_.kind == Relu || op_.kind == Tanh || op_.kind == Gelu || op_.kind == Silu || op_.kind == GatedSilu;
   }
-  double heads_divisor() const { return is(Division::Heads) ? shard_.tensor : 1; }
+  double heads_divisor() const { return is(Division::Heads) ? degrees_.tensor : 1; }
   double numbers() const { return rows() * op_.columns / columns_divisor(); }
 
   /// Scores of words stay in 16 bits.
   PassKernels linear() const {
     const NumberFormat format = is(Division::Vocabulary) ? formats_.wide : formats_.products;
-    const double in = is(Division::Row) ? double(op_.inner) / shard_.tensor : op_.inner;
+    const double in = is(Division::Row) ? double(op_.inner) / degrees_.tensor : op_.inner;
     const double out = op_.columns / columns_divisor();
     return linear_kernels(rows(), in, out, format, software_);
   }
 
   PassKernels attention() const {
     const HeadShape heads = head_shape(op_);
-    const double context = shard_.context;
+    const double context = degrees_.context;
     // The last rank of a plain division of the sequence has most of the pairs that no mask hides.
     const double skew = op_.causal && !software_.balanced_context ? 2 * context / (context + 1) : 1;
     AttentionShape shape{.heads = samples_ * heads.heads / heads_divisor(),
@@ -109,14 +109,14 @@ class OperationPart {
   }
 
   PassKernels grouped() const {
-    const double experts = double(op_.experts) / shard_.expert;
-    const double in = op_.inner / (op_.within_expert == Division::Row ? double(shard_.expert_tensor) : 1);
-    const double out = op_.columns / (op_.within_expert == Division::Column ? double(shard_.expert_tensor) : 1);
+    const double experts = double(op_.experts) / degrees_.expert;
+    const double in = op_.inner / (op_.within_expert == Division::Row ? double(degrees_.expert_tensor) : 1);
+    const double out = op_.columns / (op_.within_expert == Division::Column ? double(degrees_.expert_tensor) : 1);
     return grouped_kernels(experts, rows() / experts, in, out, formats_.products);
   }
 
   const Operation& op_;
-  const OperationShard& shard_;
+  const Degrees& degrees_;
   const SoftwareStack& software_;
   RunFormats formats_;
   double samples_, tokens_;
@@ -124,15 +124,15 @@ class OperationPart {
 
 }  // namespace
 
-PassKernels kernels_of(const Operation& op, const OperationShard& shard, double samples, RunFormats formats,
+PassKernels kernels_of(const Operation& op, const Degrees& degrees, double samples, RunFormats formats,
                        const SoftwareStack& software) {
-  return OperationPart(op, shard, samples, formats, software).kernels();
+  return OperationPart(op, degrees, samples, formats, software).kernels();
 }
 
-PassKernels kernels_of(const std::vector<Operation>& operations, const OperationShard& shard, double samples,
+PassKernels kernels_of(const std::vector<Operation>& operations, const Degrees& degrees, double samples,
                        RunFormats formats, const SoftwareStack& software) {
   PassKernels kernels;
-  for (const Operation& op : operations) kernels.add(kernels_of(op, shard, samples, formats, software));
+  for (const Operation& op : operations) kernels.add(kernels_of(op, degrees, samples, formats, software));
   return kernels;
 }
 

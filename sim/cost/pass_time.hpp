@@ -58,7 +58,7 @@ double launch_count(std::span<const Kernel>);
 
 /// Time of a pass. Launches run ahead of the device, so a pass takes the longer of
 ///   - its kernels and what its collectives leave exposed,
-///   - the collectives that the pass as a whole hides, those of divided weights where the stack gathers ahead;
+///   - the collectives that the pass as a whole hides, of divided weights where the stack gathers ahead;
 ///   elsewhere
 ///     they add up with the kernels,
 ///   - the launches of all kernels and collectives;

@@ -203,7 +203,7 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
 /// Without sequence parallelism each device of a tensor group gets its part of a message, and the group gathers it in
 /// front of the op that needs it, where the stack does not hide messages.
 void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
-                 const LeastTimes& least, EachPass<TimeByClass>& passes, EachPass<Collectives>& lists) {
+                 const MinTime& min_time, EachPass<TimeByClass>& passes, EachPass<Collectives>& lists) {
   const Degrees& d = stage.degrees;
   const CostRules& rules = *costs.rules();
   if (d.tensor == 1 || d.sequence || rules.software.exposed_messages == 0) return;
@@ -220,7 +220,7 @@ void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId t
     for (const LayerId id : layers) c.bytes += model.layers[id].output * (samples / d.context);
     if (c.bytes.value == 0) return;
     c.cost = rules.price(c, tensor_group(d, rules.node), type).time;
-    if (least) c.cost = std::max(c.cost, least(c));
+    if (min_time) c.cost = std::max(c.cost, min_time(c));
     pass.tensor += c.cost;
     list.push_back(c);
   };
@@ -266,11 +266,11 @@ void set_totals(StageCost& cost) {
 
 /// Adds what the layers of a stage take. A whole forward of the stage that runs again is an op of its own.
 void add_layers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
-                const LeastTimes& least, StageCost& cost, EachPass<Collectives>& lists) {
+                const MinTime& min_time, StageCost& cost, EachPass<Collectives>& lists) {
   const bool in_order = costs.rules()->lists_rounds, is_inside = !stage.recomputes_all();
   EachPass<TimeByClass>& sum = cost.passes;
   for (const LayerId id : stage.layers) {
-    const EachPass<PassCost> one = costs.passes(id, stage, type, samples, least);
+    const EachPass<PassCost> one = costs.passes(id, stage, type, samples, min_time);
     sum.forward += one.forward.time;
     sum.input_gradient += one.input_gradient.time;
     sum.weight_gradient += one.weight_gradient.time;
@@ -290,14 +290,14 @@ void add_layers(const CostTable& costs, const StageShape& stage, DeviceTypeId ty
 }
 
 StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
-                        const LeastTimes& least) {
+                        const MinTime& min_time) {
   const ModelGraph& model = costs.model();
   const CostRules& rules = *costs.rules();
   StageCost cost;
   EachPass<TimeByClass>& sum = cost.passes;
   auto collectives = std::make_shared<StageCollectives>();
-  add_layers(costs, stage, type, samples, least, cost, collectives->passes);
-  add_gathers(costs, stage, type, samples, least, sum, collectives->passes);
+  add_layers(costs, stage, type, samples, min_time, cost, collectives->passes);
+  add_gathers(costs, stage, type, samples, min_time, sum, collectives->passes);
   sum.recompute = sum.forward;  // As an op, which repeats the whole forward.
   collectives->passes.recompute = collectives->passes.forward;
   for (TimeByClass* pass :
@@ -347,7 +347,7 @@ Written written_collectives(const CostRules& rules, const StageShape& stage) {
   return rules.software.pair_overlap > 0 && stage.degrees.expert > 1 ? Written::Exchanges : Written::None;
 }
 
-Collectives StageCollectives::all() const {
+Collectives StageCollectives::joined() const {
   Collectives list;
   for (const Collectives* some :
        {&passes.forward, &passes.input_gradient, &passes.weight_gradient, &gradient_sum, &update})
@@ -409,9 +409,9 @@ StageCost layer_cost(const CostTable& costs, const StageShape& stage, LayerId id
 }
 
 StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceTypeId device_type, double samples,
-                     const LeastTimes& least) {
+                     const MinTime& min_time) {
   const ModelGraph& model = costs.model();
-  if (costs.rules()) return cost_by_rules(costs, stage, device_type, samples, least);
+  if (costs.rules()) return cost_by_rules(costs, stage, device_type, samples, min_time);
   StageCost cost;
   for (LayerId id : stage.layers) {
     const LayerCost one = costs.at(id, device_type, samples);

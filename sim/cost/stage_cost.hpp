@@ -18,7 +18,7 @@ struct StageCollectives {
   double taken = 0;         ///< Share of the multiprocessors that an exchange takes from computation next to it.
 
   /// All of one forward, one backward and one update, each of them once.
-  Collectives all() const;
+  Collectives joined() const;
   /// Whether a Program writes this one. Where instructions take their cost, an exchange across nodes has it in the one
   /// inside of them.
   bool writes(const Collective&) const;
@@ -61,7 +61,7 @@ DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Deg
 /// The cost of a stage for micro-batches of `samples` samples on a device of this type. Packed sequences will make
 /// micro-batches of one stage differ; a class of equal ones then takes the place of `samples`.
 StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_type, double samples,
-                     const LeastTimes& = {});
+                     const MinTime& = {});
 
 /// What a layer adds to the ops of such a stage. An update belongs to the stage as a whole, as memory does.
 StageCost layer_cost(const CostTable&, const StageShape&, LayerId, DeviceTypeId, double samples);

@@ -115,7 +115,7 @@ CurveUse find_uses(const PlannedExperiment& p) {
     const StageCost& cost = p.costs.at(s, 0);
     if (!cost.collectives) continue;
     const DeviceTypeId type = p.cluster().devices[stage.leaders.front()].type;
-    for (const Collective& c : cost.collectives->all()) {
+    for (const Collective& c : cost.collectives->joined()) {
       const GroupShape group = group_of(c, stage.shape, rules.node);
       const PriceSource from = rules.price(c, group, type).from;
       if (from == PriceSource::Nothing || from == PriceSource::Profile) continue;  // The profile comes first.

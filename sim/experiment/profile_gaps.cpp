@@ -53,7 +53,7 @@ class GapFinder {
 
   void add_collectives(const StageShape& shape, const StageCost& cost) {
     if (!cost.collectives) return;
-    for (const Collective& c : cost.collectives->all()) {
+    for (const Collective& c : cost.collectives->joined()) {
       const GroupShape group = group_of(c, shape, costs_.rules()->node);
       const PriceSource from = costs_.rules()->price(c, group, type_).from;
       if (from != PriceSource::Nothing && from != PriceSource::Profile)

@@ -240,21 +240,21 @@ class ReplicaSums {
   /// micro-batch is there to hide it.
   Seconds sum(const DeviceParameters& p, double overlap, Seconds backward) const {
     const Collectives list = sum_of_gradients(p, shape_, rules_, type_);
-    const Seconds least = least_time(list);
-    return std::max((1 - overlap) * cost_of(list), least - std::min(overlap * least, backward));
+    const Seconds min_time = min_time_of(list);
+    return std::max((1 - overlap) * cost_of(list), min_time - std::min(overlap * min_time, backward));
   }
 
   /// How much longer than by its price the gather after the update takes, which is part of the sum here. A forward is
   /// there to hide it.
   Seconds longer_gather(const DeviceParameters& p, Seconds forward) const {
     const Collectives list = gather_of_weights(p, shape_, rules_, type_);
-    const Seconds least = least_time(list), hidden = std::min(rules_.software.data_overlap * least, forward);
-    return std::max(Seconds{}, least - hidden - exposed_of(list));
+    const Seconds min_time = min_time_of(list), hidden = std::min(rules_.software.data_overlap * min_time, forward);
+    return std::max(Seconds{}, min_time - hidden - exposed_of(list));
   }
 
  private:
   /// Dense parameters alone: experts are summed over other groups.
-  Seconds least_time(const Collectives& list) const {
+  Seconds min_time_of(const Collectives& list) const {
     for (const Collective& c : list)
       if (!c.of_experts && c.part != GroupPart::AcrossCopies)
         return rules_.floor(c, rules_.price(c, group_of(c, shape_, rules_.node), type_), groups_).time(c.bytes);

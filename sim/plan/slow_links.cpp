@@ -60,7 +60,7 @@ class StageLinks {
 
 }  // namespace
 
-LeastTimes least_times_on_links(const Stage& stage, const CostTable& costs, DeviceTypeId type) {
+MinTime min_times_on_links(const Stage& stage, const CostTable& costs, DeviceTypeId type) {
   const CostRules* rules = costs.rules();
   if (!rules || !rules->links || rules->flows || stage.all_devices().size() < 2) return {};
   if (stage.shape.task != StageTask::Whole || !has_links_between_nodes(stage, costs.cluster())) return {};

@@ -29,8 +29,8 @@ StageCosts stage_costs(const Plan& plan, const CostTable& costs, const PricingCh
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       const auto [entry, is_new] = cost_of.try_emplace({type, samples});
       if (is_new) {
-        const LeastTimes least = changes.equal_links ? LeastTimes{} : least_times_on_links(stage, costs, type);
-        entry->second = stage_cost(costs, stage.shape, type, static_cast<double>(samples), least);
+        const MinTime min_time = changes.equal_links ? MinTime{} : min_times_on_links(stage, costs, type);
+        entry->second = stage_cost(costs, stage.shape, type, static_cast<double>(samples), min_time);
         if (stage.replicas() == 1 && !stage.twin.valid()) add_sum_in_group(costs, entry->second);
       }
       replicas.push_back(entry->second);

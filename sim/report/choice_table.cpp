@@ -55,16 +55,6 @@ void add_amount_columns(TableColumns<Choice>& columns, const ObjectiveUnit& unit
   columns.insert(columns.begin(), added.begin(), added.end());
 }
 
-RowBudget budget_of(const ChoiceTable& t, const Choice& c) {
-  return {c.economics, known_period(c), t.unit.samples, t.unit.tokens};
-}
-
-std::vector<RowBudget> budgets_of(const ChoiceTable& t) {
-  std::vector<RowBudget> budgets;
-  for (const Choice& c : t.front) budgets.push_back(budget_of(t, c));
-  return budgets;
-}
-
 BudgetColumns budget_columns_of(const ChoiceTable& t, bool every_column = false) {
   return {.has_price = every_column || t.unit.objective == Objective::Cost, .every_column = every_column};
 }
@@ -149,8 +139,7 @@ TableColumns<Choice> reason_columns(const ChoiceTable& t) {
 Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_columns = false) {
   TableColumns<Choice> columns = joined_columns<Choice>({amount_columns(t), plan_columns(rows), reason_columns(t)});
   add_replay_columns(columns, t.replay, "makespan_s");
-  add_budget_columns<Choice>(columns, budgets_of(t), budget_columns_of(t, all_columns),
-                             [&t](const Choice& c) { return budget_of(t, c); });
+  add_budget_columns(columns, t.front, budget_columns_of(t, all_columns));
   add_amount_columns(columns, t.unit, all_columns);
   return make_table<Choice>(columns, rows);
 }
@@ -193,7 +182,7 @@ struct OwnAndFirst {
 
 OwnAndFirst own_and_first(const ChoiceTable& t) {
   const Choice& best = t.front.front();
-  if (t.own_replayed && t.own_replayed->ran() && best.replayed && best.replayed->ran())
+  if (t.own_replayed && t.own_replayed->ran() && best.ran_contended())
     return {t.own_replayed->period, best.replayed->period, true};
   return {t.configured_period, best.period};
 }
@@ -214,12 +203,6 @@ std::string about_own(const ChoiceTable& t) {
                      std::abs(100 * (1 - first / configured)), first <= configured ? "shorter" : "longer" + as_it_is);
 }
 
-std::string unexchanged(const std::vector<Choice>& rows) {
-  Unexchanged list;
-  for (const Choice& c : rows) list.emplace_back(c.schedule, c.unexchanged);
-  return unexchanged_text(list);
-}
-
 std::string refused_text(const ChoiceTable& t) {
   std::string text;
   for (const auto& [schedule, why] : t.refused) text += fmt::format("{} runs none of these plans: {}\n", schedule, why);
@@ -228,9 +211,7 @@ std::string refused_text(const ChoiceTable& t) {
 
 }  // namespace
 
-Seconds known_period(const Choice& c) { return c.replayed && c.replayed->ran() ? c.replayed->period : c.period; }
-
-std::string unexchanged_text(const ChoiceTable& t) { return unexchanged(t.front); }
+std::string unexchanged_text(const ChoiceTable& t) { return unexchanged_text_of(t.front); }
 
 std::vector<bool> stand_out(const std::vector<Choice>& front) {
   constexpr double kLess = 0.6;
@@ -347,7 +328,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
         "gradients too, ZeRO-3 weights too\n";
   if (!t.unit.is_time())
     text += fmt::format("{}: {}\n", t.unit.objective == Objective::Cost ? "cost" : "energy", t.unit.unit());
-  text += budget_text(budgets_of(t), budget_columns_of(t));
+  text += budget_text({t.front.begin(), t.front.end()}, budget_columns_of(t));
   text += megatron_line(best) + t.reserve + interval_line(t.interval);
   if (const std::optional<double> gap = optimality_gap(t))
     text += fmt::format("no order of work makes any of these plans {} than {}: the first is at most {} % above\n",
@@ -360,7 +341,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& la
   text += refused_text(t);
   if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.weights != "flush"; }))
     text += "with stale weights it takes more updates to learn as much: stagecraft convergence\n";
-  if (const std::string line = unexchanged(shown); !line.empty()) text += line + "\n";
+  if (const std::string line = unexchanged_text_of(shown); !line.empty()) text += line + "\n";
   text += about_replay(t) + about_memory(best);
   for (const std::string& line : t.reasons) text += line + "\n";
   if (t.configured_period.value > 0) text += about_own(t);

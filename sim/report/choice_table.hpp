@@ -1,47 +1,34 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/report/diagnosis.hpp"
-#include "sim/report/economics.hpp"
 #include "sim/report/interval.hpp"
 #include "sim/report/objective.hpp"
 #include "sim/report/picture.hpp"
-#include "sim/report/replay.hpp"
+#include "sim/report/run_row.hpp"
 
 namespace stagecraft {
 
 /// One simulated way to train.
-struct Choice {
-  int devices = 0, stages = 0, replicas = 1, micro_batch_size = 1, micro_batches = 1;
-  std::string planner, placement, schedule, weights;
+struct Choice : RunRow {
+  int replicas = 1, micro_batch_size = 1, micro_batches = 1;
+  std::string placement, weights;
   std::string recompute = "none";
-  std::string group;      ///< "TP 8, ZeRO-1": how each replica and its states are divided; empty: not at all.
-  int group_devices = 1;  ///< Devices of one replica.
-  Seconds period, makespan;
-  std::optional<ContendedResult> replayed;  ///< Makespan and period with contention.
-  double throughput = 0;                    ///< Samples per second at the period.
-  Bytes memory;                             ///< Peak memory of the fullest device.
-  double filled = 0;                        ///< Largest share of its memory that a device without a reserve uses.
-  Bytes unexchanged;                        ///< Gradients of tied weights whose exchange is not simulated.
-  std::string limit;                        ///< cause_text() of its diagnosis; empty if it has none.
-  std::string device_types;                 ///< "a100-80 and h100-sxm".
-  std::map<std::string, int> devices_of_type;
-  Economics economics;  ///< By the budget of the scenario; empty without one.
-  Seconds work;         ///< Work of the busiest device in a period.
-  Joules energy;        ///< Energy of an iteration; zero where powers are not known.
+  std::string group;         ///< "TP 8, ZeRO-1": how each replica and its states are divided; empty: not at all.
+  int group_devices = 1;     ///< Devices of one replica.
+  double filled = 0;         ///< Largest share of its memory that a device without a reserve uses.
+  std::string limit;         ///< cause_text() of its diagnosis; empty if it has none.
+  std::string device_types;  ///< "a100-80 and h100-sxm".
+  Seconds work;              ///< Work of the busiest device in a period.
+  Joules energy;             ///< Energy of an iteration; zero where powers are not known.
   /// What the search minimizes, of an iteration: seconds, dollars or joules; with contention where that is known.
   double amount = 0;
-  int id = 0;                     ///< Index among the combinations that were tried.
-  std::vector<std::string> sets;  ///< Options (path=value) that turn the scenario into this choice, for printed rows.
+  int id = 0;  ///< Index among the combinations that were tried.
 };
-
-/// The period with contention where it is known, otherwise the period without.
-Seconds known_period(const Choice&);
 
 /// Whether a is not worse than b in amount, period, memory and devices. Times that agree to nine digits are equal.
 bool covers(const Choice& a, const Choice& b);

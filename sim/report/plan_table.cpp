@@ -84,14 +84,6 @@ std::vector<PlannersWithout> take_common_reasons(PlanTable& table) {
   return groups;
 }
 
-RowBudget budget_of(const PlanRow& r) { return {r.economics, known_period(r), r.samples, r.tokens}; }
-
-std::vector<RowBudget> budgets_of(const PlanTable& table) {
-  std::vector<RowBudget> budgets;
-  for (const PlanRow& r : table.rows) budgets.push_back(budget_of(r));
-  return budgets;
-}
-
 TableColumns<PlanRow> plan_columns() {
   using Row = PlanRow;
   return {
@@ -166,7 +158,7 @@ Table printed(const PlanTable& table, bool every_column = false) {
   using Row = PlanRow;
   TableColumns<Row> columns = joined_columns<Row>({plan_columns(), micro_batch_columns(), simulation_columns(table)});
   add_replay_columns(columns, table.replay, "makespan_s");
-  add_budget_columns<Row>(columns, budgets_of(table), {.every_column = every_column}, budget_of);
+  add_budget_columns(columns, table.rows, {.every_column = every_column});
   return make_table<Row>(columns, table.rows, [](const Row& r) { return r.ran() ? "" : "- " + r.why_not; });
 }
 
@@ -179,8 +171,6 @@ std::string table_text(PlanTable table, const TextLayout& layout) {
 }
 
 }  // namespace
-
-Seconds known_period(const PlanRow& r) { return r.replayed && r.replayed->ran() ? r.replayed->period : r.period; }
 
 void sort_rows(PlanTable& table) {
   std::stable_sort(table.rows.begin(), table.rows.end(), [](const PlanRow& a, const PlanRow& b) {
@@ -205,7 +195,8 @@ std::string to_text(const PlanTable& table, const TextLayout& layout) {
       "room       how far the simulated time is above its lower bound, which no plan with such micro-batches can beat, "
       "whoever makes it\n" +
       table.reserve;
-  text += budget_text(budgets_of(table), {}) + interval_line(table.interval) + least_text(table) + about_replay(table);
+  text += budget_text({table.rows.begin(), table.rows.end()}, {}) + interval_line(table.interval) + least_text(table) +
+          about_replay(table);
   for (const PlanRow& r : table.rows)
     if (!r.heuristic.empty()) text += fmt::format("{} is a heuristic here: {}\n", r.planner, r.heuristic);
   for (const PlanRow& r : table.rows)

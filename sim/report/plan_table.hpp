@@ -1,24 +1,17 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "sim/report/diagnosis.hpp"
-#include "sim/report/economics.hpp"
 #include "sim/report/interval.hpp"
-#include "sim/report/replay.hpp"
+#include "sim/report/run_row.hpp"
 
 namespace stagecraft {
 
 /// The result of one planner on a scenario; only its name and the reason when it has no plan, or one that cannot run.
-struct PlanRow {
-  std::string planner;
-  std::string why_not;            ///< One line; empty when it ran.
-  std::string change;             ///< Options that make the plan fit in memory; empty: nothing had to change.
-  std::vector<std::string> sets;  ///< Options (path=value) that turn the scenario into this row.
-  std::string schedule;           ///< The schedule that it was simulated with.
-  int stages = 0, devices = 0;
+struct PlanRow : RunRow {
+  std::string change;   ///< Options that make the plan fit in memory; empty: nothing had to change.
   Seconds predicted;    ///< Time of one micro-batch in the planner's own model; 0 where it has none.
   Seconds model_limit;  ///< No plan of its kind takes less in that model; 0 where nothing is known.
   std::string limit_reason;
@@ -26,19 +19,10 @@ struct PlanRow {
   Seconds
       time_bound;  ///< Lower bound on the simulated time of any plan with such micro-batches; 0 where none is known.
   std::string time_bound_reason;
-  Seconds makespan, period;                 ///< Simulated; the period is the time of one iteration.
-  std::optional<ContendedResult> replayed;  ///< Makespan and period with contention.
-  Seconds each;                             ///< Simulated period of one micro-batch.
-  double throughput = 0;                    ///< Simulated samples per second at the period.
-  Bytes memory;                             ///< Simulated peak of the fullest device.
-  double samples = 0, tokens = 0;           ///< Numbers in an iteration; no tokens where samples have none.
-  std::map<std::string, int> devices_of_type;
-  Economics economics;  ///< By the budget of the scenario; empty without one.
+  Seconds each;  ///< Simulated period of one micro-batch.
   std::int64_t states = 0;
   double seconds = 0;  ///< Wall time of the search.
   std::string plan;    ///< The plan as text, when it is asked for.
-
-  bool ran() const { return why_not.empty(); }
 };
 
 struct PlanTable {
@@ -51,9 +35,6 @@ struct PlanTable {
   std::vector<PlanRow> rows;
   Diagnosis diagnosis;  ///< What limits the first row; the caller of compare_plans() adds it.
 };
-
-/// The period with contention where it is known, otherwise the period without.
-Seconds known_period(const PlanRow&);
 
 /// The shortest period first. Rows with a period with contention come first, sorted by it; what did not run comes last,
 /// by name.

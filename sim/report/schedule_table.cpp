@@ -57,9 +57,9 @@ SortKey parse_sort_key(std::string_view word) {
 
 void sort_rows(ScheduleTable& table, SortKey key) {
   const auto rank = [&](const ScheduleRow& r) {
-    return r.ran()
-               ? std::tuple(0, key_of(r, key), period_of(r), nine_digits(r.makespan.value), std::string_view(r.name))
-               : std::tuple(1, 0.0, 0.0, 0.0, std::string_view(r.name));
+    return r.ran() ? std::tuple(0, key_of(r, key), period_of(r), nine_digits(r.makespan.value),
+                                std::string_view(r.schedule))
+                   : std::tuple(1, 0.0, 0.0, 0.0, std::string_view(r.schedule));
   };
   std::sort(table.rows.begin(), table.rows.end(),
             [&](const ScheduleRow& a, const ScheduleRow& b) { return rank(a) < rank(b); });
@@ -69,12 +69,9 @@ void sort_rows(ScheduleTable& table, SortKey key) {
     order_by_replay(table.rows, table.replay, [](const ContendedResult& r) { return r.period; });
 }
 
-Seconds known_period(const ScheduleRow& r) { return r.replayed && r.replayed->ran() ? r.replayed->period : r.period; }
-
 std::vector<bool> pareto_front(const ScheduleTable& table) {
-  const bool all_replayed = std::all_of(table.rows.begin(), table.rows.end(), [](const ScheduleRow& r) {
-    return !r.ran() || (r.replayed && r.replayed->ran());
-  });
+  const bool all_replayed = std::all_of(table.rows.begin(), table.rows.end(),
+                                        [](const ScheduleRow& r) { return !r.ran() || (r.ran_contended()); });
   const auto time_of = [&](const ScheduleRow& r) { return all_replayed ? known_period_of(r) : period_of(r); };
   const auto beats = [&](const ScheduleRow& a, const ScheduleRow& b) {
     const double period_a = time_of(a), period_b = time_of(b), memory_a = memory_of(a), memory_b = memory_of(b);
@@ -91,10 +88,10 @@ BestRows best_of(const ScheduleTable& table) {
   const auto any = [](const ScheduleRow&) { return true; };
   const auto by_period = [](const ScheduleRow& r) {  // Rows with contention were the shortest without.
     const int unknown = !r.replayed ? 1 : r.replayed->ran() ? 0 : 2;
-    return std::tuple(unknown, known_period_of(r), memory_of(r), std::string_view(r.name));
+    return std::tuple(unknown, known_period_of(r), memory_of(r), std::string_view(r.schedule));
   };
   const auto by_memory = [](const ScheduleRow& r) {
-    return std::tuple(memory_of(r), period_of(r), std::string_view(r.name));
+    return std::tuple(memory_of(r), period_of(r), std::string_view(r.schedule));
   };
   return {best_row(
               table, [](const ScheduleRow& r) { return r.staleness == 0; }, by_period),
@@ -106,10 +103,11 @@ std::vector<Strip> strips_of(const ScheduleTable& table) {
   for (const ScheduleRow& r : table.rows) {
     if (!r.drawing) continue;
     // What is drawn is what the table ranks by.
-    const bool contended = r.replayed && r.replayed->ran() && r.drawing->contended;
-    strips.push_back({fmt::format("{}: period {}{}, memory {}", r.name, to_text(contended ? known_period(r) : r.period),
-                                  contended ? " on " + table.replay.backend : "", to_text(r.memory)),
-                      r.drawing->program, contended ? *r.drawing->contended : r.drawing->timeline});
+    const bool contended = r.ran_contended() && r.drawing->contended;
+    strips.push_back(
+        {fmt::format("{}: period {}{}, memory {}", r.schedule, to_text(contended ? known_period(r) : r.period),
+                     contended ? " on " + table.replay.backend : "", to_text(r.memory)),
+         r.drawing->program, contended ? *r.drawing->contended : r.drawing->timeline});
   }
   return strips;
 }
@@ -200,8 +198,8 @@ Table printed(const ScheduleTable& table) {
         .gap = 1,
         .files = InFiles::Csv,
         .rows = InRows::All},
-       &Row::name},
-      {{.key = result_column("name"), .files = InFiles::Json, .rows = InRows::All}, &Row::name},
+       &Row::schedule},
+      {{.key = result_column("name"), .files = InFiles::Json, .rows = InRows::All}, &Row::schedule},
       {{.key = result_column("ran"), .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
       {{.key = result_column("stages"), .heading = "stages", .width = 6, .drop_order = 5}, &Row::stages},
   };
@@ -217,18 +215,18 @@ Table printed(const ScheduleTable& table) {
 /// How much shorter its period is than the period of the scenario's own schedule.
 std::string against_own(const ScheduleTable& table, const ScheduleRow& r) {
   const auto configured = std::find_if(table.rows.begin(), table.rows.end(),
-                                       [&](const ScheduleRow& o) { return o.name == table.configured && o.ran(); });
-  if (configured == table.rows.end() || configured->name == r.name || configured->period.value <= 0) return {};
-  const bool both = r.replayed && r.replayed->ran() && configured->replayed && configured->replayed->ran();
+                                       [&](const ScheduleRow& o) { return o.schedule == table.configured && o.ran(); });
+  if (configured == table.rows.end() || configured->schedule == r.schedule || configured->period.value <= 0) return {};
+  const bool both = r.ran_contended() && configured->ran_contended();
   const double change = both ? 1 - known_period(r) / known_period(*configured) : 1 - r.period / configured->period;
   return fmt::format(", {} {} than {}, which the scenario asks for", share_text(std::abs(change)),
-                     change >= 0 ? "shorter" : "longer", configured->name);
+                     change >= 0 ? "shorter" : "longer", configured->schedule);
 }
 
 std::string about_replay(const ScheduleTable& table) {
   if (table.rows.empty() || table.replay.rows == 0) return {};
   const ScheduleRow& first = table.rows[table.replay.was_first];
-  return replay_text(table.replay, 14, first.name, first.period, first.replayed);
+  return replay_text(table.replay, 14, first.schedule, first.period, first.replayed);
 }
 
 /// The number of stages that other rows than the scenario's own have, with the option that makes `run` do so, too.
@@ -236,7 +234,7 @@ std::string stages_text(const ScheduleTable& table) {
   if (table.stages == 0) return {};
   std::map<int, std::vector<std::string>> names;
   for (const ScheduleRow& r : table.rows)
-    if (r.ran() && r.stages != table.stages) names[r.stages].push_back(r.name);
+    if (r.ran() && r.stages != table.stages) names[r.stages].push_back(r.schedule);
   std::string text;
   for (const auto& [stages, with] : names)
     text += fmt::format(
@@ -251,13 +249,13 @@ std::string answer(const ScheduleTable& table) {
   if (!best.fastest) return "Nothing ran.\n";
   std::size_t width = 19;
   for (const ScheduleRow& r : table.rows)
-    if (r.search && r.ran()) width = std::max(width, r.name.size());
+    if (r.search && r.ran()) width = std::max(width, r.schedule.size());
   const auto line = [width](const char* what, const std::string& text) {
     return fmt::format("{:<{}}  {}\n", what, width, text);
   };
   const auto in_words = [&](const ScheduleRow& r) {
     const std::string on = to_text(known_period(r)) == to_text(r.period) ? "" : " on " + table.replay.backend;
-    return fmt::format("{}, a period of {}{} in {}", r.name, to_text(known_period(r)), on, to_text(r.memory));
+    return fmt::format("{}, a period of {}{} in {}", r.schedule, to_text(known_period(r)), on, to_text(r.memory));
   };
   std::string text =
       line("fastest synchronous", best.synchronous ? in_words(*best.synchronous) + against_own(table, *best.synchronous)
@@ -269,11 +267,11 @@ std::string answer(const ScheduleTable& table) {
     text += line("fastest of all", "the same");
   text += line("least memory", in_words(*best.smallest));
   for (const ScheduleRow& r : table.rows)
-    if (r.search && r.ran()) text += line(r.name.c_str(), to_text(*r.search, [](Seconds t) { return to_text(t); }));
+    if (r.search && r.ran()) text += line(r.schedule.c_str(), to_text(*r.search, [](Seconds t) { return to_text(t); }));
   std::vector<std::string> front;
   const std::vector<bool> marked = pareto_front(table);
   for (std::size_t i = 0; i < marked.size(); ++i)
-    if (marked[i]) front.push_back(table.rows[i].name);
+    if (marked[i]) front.push_back(table.rows[i].schedule);
   text += line("best trade-offs", join(front));
   if (const std::string without = unexchanged_text(table); !without.empty()) text += line("tied weights", without);
   return text + kNotes + stages_text(table) + reserve_line(table.cluster) + interval_line(table.interval) +
@@ -282,11 +280,7 @@ std::string answer(const ScheduleTable& table) {
 
 }  // namespace
 
-std::string unexchanged_text(const ScheduleTable& table) {
-  Unexchanged list;
-  for (const ScheduleRow& r : table.rows) list.emplace_back(r.name, r.unexchanged);
-  return unexchanged_text(list);
-}
+std::string unexchanged_text(const ScheduleTable& table) { return unexchanged_text_of(table.rows); }
 
 Table rows_of(const ScheduleTable& table) { return printed(table); }
 
@@ -303,7 +297,7 @@ std::string to_text(const ScheduleTable& table, const TextLayout& layout) {
 std::string schedules_csv(const ScheduleTable& table) { return to_csv(printed(table)); }
 
 std::string schedules_json(const ScheduleTable& table) {
-  const auto name = [](const ScheduleRow* r) { return r ? Json(r->name) : Json(); };
+  const auto name = [](const ScheduleRow* r) { return r ? Json(r->schedule) : Json(); };
   const BestRows best = best_of(table);
   Json json = JsonObject{{"schema", "schedules/1"},
                          {"title", table.title},

@@ -8,22 +8,15 @@
 #include "sim/cluster/cluster.hpp"
 #include "sim/report/drawings.hpp"
 #include "sim/report/interval.hpp"
-#include "sim/report/replay.hpp"
+#include "sim/report/run_row.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 
 /// The result of one schedule on a scenario; only the name and the reason when it cannot run.
-struct ScheduleRow {
-  std::string name;
-  std::string why_not;  ///< One line; empty when it ran.
-  int stages = 0;
-  Seconds makespan, period;
-  std::optional<ContendedResult> replayed;  ///< Makespan and period with contention.
+struct ScheduleRow : RunRow {
   double bubble = 0, steady_bubble = 0;
-  Bytes memory;         ///< Peak memory of the fullest device.
   std::string fullest;  ///< Name of the fullest device.
-  Bytes unexchanged;    ///< Gradients of tied weights whose exchange is not simulated.
   int activations = 0;  ///< Largest number of whole stashes alive on a device.
   Bytes traffic;        ///< Messages between stages in one iteration; each counts once, however many links it crosses.
   /// The stream models (single, pair, direction) in which messages never deadlock; nothing where that is not known.
@@ -39,8 +32,6 @@ struct ScheduleRow {
     std::optional<Timeline> contended;  ///< With contention, where that is simulated.
   };
   std::optional<DrawingData> drawing;  ///< What drawings need, where they are asked for.
-
-  bool ran() const { return why_not.empty(); }
 };
 
 /// Schedules on one scenario, with the model, devices and micro-batches in common.
@@ -64,9 +55,6 @@ SortKey parse_sort_key(std::string_view);  ///< "time", "period", "memory", "tra
 /// agree to nine digits are equal, because sums in another order differ in their last digits. When sorted by a time,
 /// rows that were simulated with contention come first, in the order of that result.
 void sort_rows(ScheduleTable&, SortKey);
-
-/// The period with contention where it is known, otherwise the period without.
-Seconds known_period(const ScheduleRow&);
 
 /// Says for each row whether it ran and no other row is better in period or memory without being worse in the other.
 /// Compares periods with contention where all rows have one.

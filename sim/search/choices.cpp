@@ -190,6 +190,7 @@ void ChoiceSearch::finish() {
   }
   for (Choice& c : table_.front) {
     c.sets = runner_.sets_of(tried_[c.id]);
+    c.samples = objective_.unit().samples, c.tokens = objective_.unit().tokens;
     c.economics = objective_.economics_of(c);
   }
   for (const auto& [name, why] : refused_)

@@ -161,12 +161,8 @@ PlannedExperiment planned_for(const Candidate& candidate, const Experiment& e) {
 
 void measure_choice(const Report& report, const CompiledExperiment& p, Choice& c) {
   c.weights = p.experiment.weights.name();
-  c.unexchanged = unexchanged_gradients(p);
-  c.period = report.period;
-  c.makespan = report.makespan;
-  c.throughput = report.throughput;
+  measure_row(c, p, report);
   c.energy = report.energy / p.program.iterations;
-  c.memory = fullest_device_memory(report, p.cluster());
   for (const DeviceReport& d : report.devices) {
     if (d.memory.reserved.value == 0 && d.memory.capacity.value > 0)
       c.filled = std::max(c.filled, d.memory.total / d.memory.capacity);

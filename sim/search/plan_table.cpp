@@ -107,9 +107,7 @@ PlanRow simulated_row(const std::string& planner, PlannedExperiment planned, Pla
   Outcome o = run(c, comparison.asked.backend);
   const std::vector<DeviceId> devices = devices_of(c.plan);
   for (const DeviceId d : devices) ++row.devices_of_type[c.cluster().type_of(d).name];
-  row.samples = c.program.mini_batch;
-  row.tokens = row.samples * c.program.work.tokens;
-  row.stages = c.plan.different_stages();
+  measure_row(row, c, o.report);
   row.devices = static_cast<int>(devices.size());
   row.predicted = c.report.predicted;
   row.model_limit = c.report.model_limit;
@@ -118,11 +116,7 @@ PlanRow simulated_row(const std::string& planner, PlannedExperiment planned, Pla
   row.states = c.report.states;
   set_lower_bound(c, comparison.cache, row);
   row.seconds = c.planning.value;
-  row.makespan = o.report.makespan;
-  row.period = o.report.period;
-  row.throughput = o.report.throughput;
   row.each = o.report.period / static_cast<double>(c.experiment.run.micro_batches);
-  row.memory = fullest_device_memory(o.report, c.cluster());
   row.schedule = c.experiment.schedule.name();
   if (comparison.asked.show) row.plan = to_text(c.plan);
   o.timeline = {};

@@ -5,7 +5,20 @@
 #include <iterator>
 #include <tuple>
 
+#include "sim/experiment/remarks.hpp"
+
 namespace stagecraft {
+
+void measure_row(RunRow& row, const CompiledExperiment& c, const Report& report) {
+  row.memory = fullest_device_memory(report, c.cluster());
+  row.makespan = report.makespan;
+  row.period = report.period;
+  row.throughput = report.throughput;
+  row.unexchanged = unexchanged_gradients(c);
+  row.stages = c.plan.different_stages();
+  row.samples = c.program.mini_batch;
+  row.tokens = row.samples * c.program.work.tokens;
+}
 
 ContendedResult contended_result(const CompiledExperiment& c, std::optional<Timeline>* timeline) {
   try {

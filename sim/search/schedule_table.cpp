@@ -123,15 +123,7 @@ Seconds time_of(const Frame& f, Seconds makespan, Seconds period) {
 ScheduleRow measured(ScheduleRow row, const Experiment& experiment, Frame& f) {
   CompiledExperiment c = compile(experiment);
   Outcome o = run(c, f.asked.backend);
-  static_cast<void>(fullest_device_memory(o.report, c.cluster()));
-  for (const DeviceId d : o.report.devices.ids()) {
-    const MemoryPeak& m = o.report.devices[d].memory;
-    if (m.total > row.memory) row.memory = m.total, row.fullest = c.cluster().devices[d].name;
-    row.activations = std::max(row.activations, m.activations);
-  }
-  row.stages = c.plan.different_stages();
-  row.makespan = o.report.makespan;
-  row.period = o.report.period;
+  measure_row(row, c, o.report);
   row.bubble = o.report.bubble;
   row.steady_bubble = o.report.steady_bubble;
   row.traffic = traffic(c.program);
@@ -139,7 +131,11 @@ ScheduleRow measured(ScheduleRow row, const Experiment& experiment, Frame& f) {
   row.staleness = staleness(c.program);
   row.bottleneck = bottleneck_text(o.report, c.cluster());
   row.search = c.schedule.search;
-  row.unexchanged = unexchanged_gradients(c);
+  for (const DeviceId d : o.report.devices.ids()) {
+    const MemoryPeak& m = o.report.devices[d].memory;
+    if (row.fullest.empty() && m.total == row.memory) row.fullest = c.cluster().devices[d].name;
+    row.activations = std::max(row.activations, m.activations);
+  }
   if (!f.asked.keep) o.timeline = {};
   std::optional<Timeline> contended;
   if (f.shortest.takes(time_of(f, row.makespan, row.period)))
@@ -151,7 +147,7 @@ ScheduleRow measured(ScheduleRow row, const Experiment& experiment, Frame& f) {
 /// `placement`: of a search, which goes with any.
 ScheduleRow row_of(const std::string& name, const std::string& placement, Frame& f) {
   ScheduleRow row;
-  row.name = placement.empty() ? name : fmt::format("{} {}", name, placement);
+  row.schedule = placement.empty() ? name : fmt::format("{} {}", name, placement);
   try {
     return measured(row, experiment_with(get_from(schedules::catalog(), "schedule", name), placement, f), f);
   } catch (const InputError& e) {

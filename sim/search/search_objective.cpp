@@ -86,7 +86,7 @@ Economics SearchObjective::economics_of(const Choice& c) const {
 
 double SearchObjective::amount(const AmountBound& bound, const Choice& c) const {
   if (unit_.objective != Objective::Energy) return bound.at(known_period(c));
-  return (c.replayed && c.replayed->ran() ? c.replayed->energy : c.energy).value;
+  return (c.ran_contended() ? c.replayed->energy : c.energy).value;
 }
 
 }  // namespace stagecraft

@@ -40,10 +40,10 @@ Count counts(const EachPass<Collectives>& lists, Axis axis) {
 }
 
 Collectives joined(const EachPass<Collectives>& lists) {
-  Collectives all = lists.forward;
+  Collectives total = lists.forward;
   for (const Collectives* list : {&lists.input_gradient, &lists.weight_gradient})
-    all.insert(all.end(), list->begin(), list->end());
-  return all;
+    total.insert(total.end(), list->begin(), list->end());
+  return total;
 }
 
 StageShape shape(Degrees degrees) { return {.degrees = degrees}; }

@@ -66,7 +66,7 @@ std::vector<Operation> llama() {
           replicated(Add, {-1, 0})};
 }
 
-TrainingRun run_of(const OperationShard& shard, NumberFormat format, const char* stack) {
+TrainingRun run_of(const Degrees& shard, NumberFormat format, const char* stack) {
   TrainingRun run;
   run.model = {.layers = 80,
                .hidden = kHidden,
@@ -96,9 +96,8 @@ double flops(const std::vector<Kernel>& kernels) {
 
 TEST_CASE("the kernels of a layer's operations take what the closed form says of that layer") {
   const Accelerator b200 = load_accelerator("topologies/devices/b200.yaml");
-  for (const OperationShard& shard :
-       {OperationShard{}, OperationShard{.tensor = 4, .sequence = true}, OperationShard{.tensor = 2},
-        OperationShard{.tensor = 2, .sequence = true, .context = 4}})
+  for (const Degrees& shard : {Degrees{}, Degrees{.tensor = 4, .sequence = true}, Degrees{.tensor = 2},
+                               Degrees{.context = 4, .tensor = 2, .sequence = true}})
     for (const NumberFormat format : {NumberFormat::Bf16, NumberFormat::Fp8})
       for (const char* stack : {"megatron-core", "torchtitan"}) {
         CAPTURE(shard.tensor);
@@ -160,7 +159,7 @@ TEST_CASE("a group divides the operations of each of its axes") {
   CHECK(flops(by_column.forward) == doctest::Approx(whole));
   CHECK(by_column.forward.front().n == 1024);
   // Replicated operations are divided by sequence parallelism alone.
-  const auto bytes = [&](const OperationShard& shard) {
+  const auto bytes = [&](const Degrees& shard) {
     return kernels_of(replicated(RmsNorm), shard, 1, {}, software_stack("plain")).forward.front().bytes.value;
   };
   CHECK(bytes({.tensor = 4}) == 4.0 * kTokens * kHidden);

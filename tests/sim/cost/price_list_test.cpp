@@ -53,12 +53,12 @@ TEST_CASE("a measurement comes before a curve, a curve before links or constants
     for (const bool by_links : {false, true}) {
       CAPTURE(by_links);
       CostRules r = rules(by_links);
-      const PriceSource least = by_links ? PriceSource::Links : PriceSource::Constants;
-      CHECK(r.price(sum(axis), kFour, kType).from == least);
+      const PriceSource fallback = by_links ? PriceSource::Links : PriceSource::Constants;
+      CHECK(r.price(sum(axis), kFour, kType).from == fallback);
       CHECK(r.price(sum(axis), kFour, kType).time.value == doctest::Approx(by_links ? 60 : 600));
       add_curve(r);
       CHECK(r.price(sum(axis), kFour, kType).from == PriceSource::Curve);
-      CHECK(r.price(sum(axis, 10), kFour, kType).from == least);  // Below the smallest measured size.
+      CHECK(r.price(sum(axis, 10), kFour, kType).from == fallback);  // Below the smallest measured size.
       add_profile(r, axis == Axis::Data ? CollectiveUse::Ops : CollectiveUse::Parameters);
       CHECK(r.price(sum(axis), kFour, kType).from == PriceSource::Curve);  // It is of other collectives.
       add_profile(r, axis == Axis::Data ? CollectiveUse::Parameters : CollectiveUse::Ops);
@@ -98,8 +98,8 @@ TEST_CASE("no collective of a layer is shorter where it stands than by its shape
   const EachPass<PassCost> by_shape = passes_of(layer, shape, r, kType, {}, 4);
   for (const double floor : {0.0, 1.0, 1e6}) {
     CAPTURE(floor);
-    const LeastTimes least = [&](const Collective&) { return Seconds{floor}; };
-    const EachPass<PassCost> there = passes_of(layer, shape, r, kType, {}, 4, nullptr, least);
+    const MinTime min_time = [&](const Collective&) { return Seconds{floor}; };
+    const EachPass<PassCost> there = passes_of(layer, shape, r, kType, {}, 4, nullptr, min_time);
     for (const auto pass : {&EachPass<PassCost>::forward, &EachPass<PassCost>::input_gradient,
                             &EachPass<PassCost>::weight_gradient, &EachPass<PassCost>::backward}) {
       CHECK((there.*pass).time.total() >= (by_shape.*pass).time.total());

@@ -56,7 +56,7 @@ ScheduleTable schedule_table(const std::string& file, const std::string& names, 
 
 Strings names(const ScheduleTable& table) {
   Strings result;
-  for (const ScheduleRow& r : table.rows) result.push_back(r.name);
+  for (const ScheduleRow& r : table.rows) result.push_back(r.schedule);
   return result;
 }
 
@@ -124,8 +124,8 @@ TEST_CASE("another sort key keeps its order, and the answer uses the replayed ti
   const ScheduleTable table = schedule_table(two_pipelines(), "1f1b,interleaved", kAllRows, SortKey::Memory);
   CHECK(table.rows[0].memory <= table.rows[1].memory);
   CHECK_FALSE(table.replay.changed);
-  CHECK(best_of(table).fastest->name == "1f1b");
-  CHECK(schedule_table(two_pipelines(), "1f1b,interleaved", kAllRows, SortKey::Time).rows[0].name == "1f1b");
+  CHECK(best_of(table).fastest->schedule == "1f1b");
+  CHECK(schedule_table(two_pipelines(), "1f1b,interleaved", kAllRows, SortKey::Time).rows[0].schedule == "1f1b");
 }
 
 TEST_CASE("replayed times equal the times of a table that is made on fluid") {

@@ -51,20 +51,20 @@ ScheduleTable compare(const std::string& file, const std::string& schedules, con
 
 const ScheduleRow& row(const ScheduleTable& table, const std::string& name) {
   const auto at =
-      std::find_if(table.rows.begin(), table.rows.end(), [&](const ScheduleRow& r) { return r.name == name; });
+      std::find_if(table.rows.begin(), table.rows.end(), [&](const ScheduleRow& r) { return r.schedule == name; });
   REQUIRE(at != table.rows.end());
   return *at;
 }
 
 Strings names(const ScheduleTable& table) {
   Strings result;
-  for (const ScheduleRow& r : table.rows) result.push_back(r.name);
+  for (const ScheduleRow& r : table.rows) result.push_back(r.schedule);
   return result;
 }
 
 ScheduleRow row_of(const std::string& name, double period, double memory, int staleness = 0) {
   ScheduleRow r;
-  r.name = name;
+  r.schedule = name;
   r.makespan = Seconds{period + 1};
   r.period = Seconds{period};
   r.memory = Bytes{memory};
@@ -74,7 +74,7 @@ ScheduleRow row_of(const std::string& name, double period, double memory, int st
 
 ScheduleRow refused(const std::string& name) {
   ScheduleRow r;
-  r.name = name;
+  r.schedule = name;
   r.why_not = "no";
   return r;
 }
@@ -120,7 +120,7 @@ TEST_CASE("makespan, period, memory and messages of schedules follow the formula
           doctest::Approx(e.memory - 8).epsilon(0.01));
     CHECK(r.activations == e.activations);
     CHECK(r.traffic.value == e.traffic * 1024);
-    CHECK(r.staleness == (r.name == "2bw" ? 1 : 0));
+    CHECK(r.staleness == (r.schedule == "2bw" ? 1 : 0));
     std::set<DeviceId> used;
     for (const Instruction& i : r.drawing->program.instructions) used.insert(i.device);
     CHECK(used.size() == 4);
@@ -258,9 +258,9 @@ TEST_CASE("order, front and answers treat times that differ in the last digits a
   sort_rows(table, SortKey::Period);
   CHECK(names(table) == Strings{"stale", "a", "b", "full", "small", "late", "slow", "y", "z"});
   CHECK(pareto_front(table) == std::vector<bool>{true, true, true, false, true, false, false, false, false});
-  CHECK(best_of(table).synchronous->name == "a");
-  CHECK(best_of(table).fastest->name == "stale");
-  CHECK(best_of(table).smallest->name == "small");
+  CHECK(best_of(table).synchronous->schedule == "a");
+  CHECK(best_of(table).fastest->schedule == "stale");
+  CHECK(best_of(table).smallest->schedule == "small");
   sort_rows(table, SortKey::Memory);
   CHECK(names(table) == Strings{"small", "late", "slow", "a", "b", "full", "stale", "y", "z"});
   table.rows[2].traffic = Bytes{1};

@@ -56,8 +56,8 @@ TEST_CASE("every schedule of a sweep has the stages that `compare` gives it, on 
   for (const Point& point : points_of(sweep, warnings)) {
     const std::string name = point.settings.front().value.text;
     CAPTURE(name);
-    const auto row =
-        std::find_if(compared.rows.begin(), compared.rows.end(), [&](const ScheduleRow& r) { return r.name == name; });
+    const auto row = std::find_if(compared.rows.begin(), compared.rows.end(),
+                                  [&](const ScheduleRow& r) { return r.schedule == name; });
     REQUIRE(row != compared.rows.end());
     const ResolvedPoint resolved = resolve_point(sweep, point);
     if (!resolved.scenario || !row->why_not.empty()) continue;

@@ -17,7 +17,7 @@ constexpr const char* kPlanReplay = "all";
 void diagnose_first(const Arguments& a, const PlansByPlanner& plans, PlanTable& table) {
   constexpr double kLong = 1;
   const PlanRow& first = table.rows.front();
-  const bool contended = first.replayed && first.replayed->ran();
+  const bool contended = first.ran_contended();
   const Diagnosis d =
       diagnose_row(a.text("FILE"), a.list("set"), first.sets, contended ? table.replay.backend : a.text("backend"),
                    first.seconds > kLong ? WhatIf::First : WhatIf::Row, plans.at(first.planner).get());

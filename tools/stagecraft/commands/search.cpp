@@ -144,7 +144,7 @@ void diagnose_rows(const Arguments& a, const std::vector<std::string>& sets, con
   const Activity activity("diagnosing the rows");
   const StopScope scope(stop);
   const Choice& first = table.front.front();
-  const bool contended = first.replayed && first.replayed->ran();
+  const bool contended = first.ran_contended();
   const std::string backend = contended ? table.replay.backend : a.text("backend");
   table.diagnosis = diagnose_row(a.text("FILE"), sets, first.sets, backend, WhatIf::Row);
   table.front.front().limit = cause_text(table.diagnosis);
