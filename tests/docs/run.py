@@ -3,6 +3,7 @@
 
 In a block, "$ command" is run and what follows is compared; a line "..." stands for any lines. Blocks of the README without
 "$" list commands, which have to end with 0; FILE is the quickstart there. All run in a copy of the scenarios.
+CONCEPTS quotes in each *Here* what the commands of that page print, and so does its picture.
 CONTRIBUTING follows values through the code; the names in its steps have to be in the files that it names.
 Numbers of schedules, planners, scenarios and such in the text are counted."""
 import json
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from xml.etree import ElementTree
 
 os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the load of the machine.
 
@@ -61,13 +63,58 @@ def note(where, command, problem):
 
 
 def check_sessions(page, folder):
+    """Returns the commands and all that they print."""
+    said = []
     for block in blocks(page):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, *expected = part.rstrip("\n").split("\n")
             code, text = run(command.replace("build/demo/bin/stagecraft", "stagecraft"), folder)
+            said += [command, text]
             came = [line.rstrip() for line in text.rstrip("\n").split("\n")] if text else []
             wrong = agrees([line.rstrip() for line in expected], came)
             note(page, command, wrong or (code != 0 and f"it ended with {code}"))
+    return " ".join(" ".join(said).split())
+
+
+def is_said(text, said):
+    """Whether the commands print it, or it is right arithmetic such as "4 * 2 = 8 samples" whose result or whose numbers they print."""
+    text = " ".join(text.split())
+    if equation := re.fullmatch(r"([\d.()+*/ -]+) = ([\d.]+)( ?.*)", text):
+        left, result, unit = equation.groups()
+        value = eval(left) * (100 if unit == " %" else 1)
+        is_right = f"{value:.{len(result.partition('.')[2])}f}" == result
+        return is_right and (is_said(result + unit, said) or all(is_said(number, said) for number in re.findall(r"[\d.]+", left)))
+    return re.search(rf"(?<![\w.]){re.escape(text)}(?!\w|\.\d)", said) is not None
+
+
+def check_words(page, said):
+    """Each word has an instance, "*Here*: ...", with code that the commands print; before its definition a word is a link."""
+    before = ""
+    for section in re.sub(r"^```.*?^```$|^\|.*?$", "", page.read_text(), flags=re.M | re.S).split("\n## "):
+        passed_on = ""
+        for item in re.split(r"\n\n|\n(?=- )", section):
+            definition, has_instance, here = item.partition("*Here*")
+            for code in re.findall(r"`([^`]+)`", here):
+                note(page, code, not is_said(code, said) and "no command of the page prints it")
+            text = re.sub(r"`[^`]+`|\[[^\]]*\]\([^)]*\)", "", item)
+            for number in re.findall(r"\d+", text.partition("*Here*")[2]):
+                note(page, number, "it is not in code type, so nothing compares it")
+            for word in re.findall(r"\*\*([\w -]+)\*\*", text):
+                used = re.search(rf"\b{word}(e?s)?\b[^.]*", before)
+                note(page, word, used and f"before its definition it is used without a link: {used[0]}" or not has_instance and "it has no instance")
+            if item.startswith("- "):
+                before += text
+            else:
+                passed_on += text
+        before += passed_on
+
+
+def check_picture(picture, drawing, said):
+    """The inner svg is the drawing of the program as it is, and the commands print all other texts with numbers."""
+    drawn = drawing.read_text().partition("</title>")[2].strip()
+    note(picture, "timeline", drawn not in picture.read_text() and f"its inner svg is not what the program draws:\n{drawn}")
+    for label in ElementTree.parse(picture).getroot().findall("{http://www.w3.org/2000/svg}text"):
+        note(picture, label.text, re.search(r"\d", label.text) and not is_said(label.text, said) and "no command of the page prints it")
 
 
 def check_lists(page, folder):
@@ -142,6 +189,9 @@ with tempfile.TemporaryDirectory() as name:
     check_sessions(pathlib.Path("scenarios/guide/README.md"), folder / "scenarios/guide")
     check_sessions(pathlib.Path("README.md"), folder)
     check_sessions(pathlib.Path("sim/MODEL.md"), folder)
+    said = check_sessions(pathlib.Path("sim/CONCEPTS.md"), folder)
+    check_words(pathlib.Path("sim/CONCEPTS.md"), said)
+    check_picture(pathlib.Path("sim/concepts.svg"), folder / "timeline.svg", said)
     check_lists(pathlib.Path("README.md"), folder)
 check_names(pathlib.Path("CONTRIBUTING.md"))
 check_counts()
