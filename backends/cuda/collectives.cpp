@@ -8,7 +8,7 @@ namespace stagecraft::cuda {
 /// Members that share the stream of the first wait for its end; the others have their own, because NCCL wants a stream
 /// of the GPU whose memory it reads. What members wait for comes before all of them, so the first stands for all.
 void Enqueuer::collective(int index, InstructionId id) {
-  const Collective& c = p_.collectives[index];
+  const CollectiveCall& c = p_.collectives[index];
   if (id != c.first) return;
   const bool is_sum = p_.shape(c).kind == CollectiveKind::AllReduce && !session_->only_waits(c);
   if (ranks_ && ranks_->sums() && is_sum) return all_reduce(index);
@@ -36,14 +36,14 @@ void Enqueuer::collective(int index, InstructionId id) {
 
 /// Whether a member shares the stream of the first member, which must be here: that one does all of the work or all of
 /// the exchanging, or is on the same GPU.
-bool Enqueuer::shares_stream(const Collective& c, int rank) const {
+bool Enqueuer::shares_stream(const CollectiveCall& c, int rank) const {
   const Instruction &first = p_.at(c.first), &member = p_.at(c.member(rank));
   if (!here(first) || apart(c.first, c.member(rank))) return false;
   const bool same_gpu = runtime_.devices().gpu(device(first.device)) == runtime_.devices().gpu(device(member.device));
   return same_gpu || real::is_computed_once(p_.shape(c).kind) || first_reaches_all(c);
 }
 
-bool Enqueuer::first_reaches_all(const Collective& c) const {
+bool Enqueuer::first_reaches_all(const CollectiveCall& c) const {
   bool reaches_all = here(p_.at(c.first));
   for (int m = 1; m < c.members && reaches_all; ++m) reaches_all = reaches(c.first, c.member(m));
   return reaches_all;
@@ -51,7 +51,7 @@ bool Enqueuer::first_reaches_all(const Collective& c) const {
 
 /// Runs on a stream of each member, in place on its gradient.
 void Enqueuer::all_reduce(int collective) {
-  const Collective& c = p_.collectives[collective];
+  const CollectiveCall& c = p_.collectives[collective];
   std::vector<std::pair<InstructionId, int>> members;
   std::vector<Summand> summands;
   for (int m = 0; m < c.members; ++m) {
@@ -79,7 +79,7 @@ void Enqueuer::all_reduce(int collective) {
 /// If one device reaches the arrays of all, it does everything. Otherwise each result is put together where it belongs,
 /// rank by rank and in the same order in all processes.
 void Enqueuer::compute_results(int index) {
-  const Collective& c = p_.collectives[index];
+  const CollectiveCall& c = p_.collectives[index];
   const CollectiveKind kind = p_.shape(c).kind;
   if (first_reaches_all(c) || session_->only_waits(c)) return session_->collective(index);
 
@@ -105,7 +105,7 @@ void Enqueuer::compute_results(int index) {
 
 /// One step of the result of a rank: read from the other member's memory, or sent from there.
 void Enqueuer::put_part(int index, int rank, const real::SafeStep& step, real::Tensor output) {
-  const Collective& c = p_.collectives[index];
+  const CollectiveCall& c = p_.collectives[index];
   const auto& [part, input] = step;
   const InstructionId from = c.member(part.source), to = c.member(rank);
   const bool puts = here(p_.at(to));

@@ -43,7 +43,7 @@ void Enqueuer::open_queues() {
     if (here(s)) queue_of(s, r.device);
     if (here(r) && !p_.rendezvous && apart(t)) free_queue(r.device, s.device, false);
   }
-  for (const Collective& c : p_.collectives)
+  for (const CollectiveCall& c : p_.collectives)
     for (int m = 0; m < c.members; ++m)
       if (const Instruction& i = p_.at(c.member(m)); here(i)) runtime_.kernels(queue_of(i, DeviceId{}));
 }

@@ -87,8 +87,8 @@ class Enqueuer {
   void put_part(int index, int rank, const real::SafeStep&, real::Tensor output);
   void hand(int collective, InstructionId from, InstructionId to, void* data, void* target, std::size_t bytes);
   void call_nccl(const std::vector<Half>&, std::function<void()> calls);
-  bool shares_stream(const Collective&, int rank) const;
-  bool first_reaches_all(const Collective&) const;
+  bool shares_stream(const CollectiveCall&, int rank) const;
+  bool first_reaches_all(const CollectiveCall&) const;
   void take_turns(InstructionId first, InstructionId second);
   bool apart(InstructionId, InstructionId) const;
   bool reaches(InstructionId, InstructionId) const;

@@ -41,7 +41,7 @@ class SameIterations {
       const Transfer& t = p_.transfer(i);
       words.insert(words.end(), {t.shape, where(t.send), where(t.receive)});
     } else if (i.kind == InstructionKind::Collective) {
-      const Collective& c = p_.collective(i);
+      const CollectiveCall& c = p_.collective(i);
       words.insert(words.end(), {c.shape, where(c.first), c.members, c.bucket, c.tie, static_cast<int>(c.purpose)});
     } else {
       words.push_back(i.version() - iteration * p_.updates[i.stage]);

@@ -74,7 +74,7 @@ void Core::describe_end(std::size_t i, const Transfer& transfer) {
 }
 
 void Core::describe_member(std::size_t i) {
-  const Collective& collective = program_.collective(program_.at(InstructionId{i}));
+  const CollectiveCall& collective = program_.collective(program_.at(InstructionId{i}));
   Node& node = nodes_[i];
   node.leader = collective.first.value;
   node.seconds = program_.at(collective.first).duration.value;  // Its whole cost where it has no phases.
@@ -99,7 +99,7 @@ std::span<const Route> Core::ways_of(const CollectivePhase& phase) const {
 /// The next phase of a collective, or its end.
 void Core::next_phase(std::int32_t id) {
   Node& node = nodes_[id];
-  const Collective& collective = program_.collectives[node.link];
+  const CollectiveCall& collective = program_.collectives[node.link];
   const CollectiveShape& shape = program_.shape(collective);
   if (++node.partner == shape.first_phase + shape.phases) return finish(id);
   const CollectivePhase& phase = program_.phases[node.partner];
@@ -112,7 +112,7 @@ void Core::next_phase(std::int32_t id) {
 }
 
 void Core::find_milestones() {
-  for (const Collective& collective : program_.collectives) {
+  for (const CollectiveCall& collective : program_.collectives) {
     if (collective.after >= 1) continue;
     for (int m = 0; m < collective.members; ++m)
       for (const InstructionId wait : program_.waits_for(collective.member(m)))

@@ -140,7 +140,7 @@ class LongestPath {
 
   /// Members start each phase together, when the one before it has ended on all of its routes.
   std::size_t collective(std::size_t i) {
-    const Collective& c = p_.collective(p_.at(InstructionId{i}));
+    const CollectiveCall& c = p_.collective(p_.at(InstructionId{i}));
     double start = 0;
     for (int m = 0; m < c.members; ++m) start = std::max(start, c.after < 1 ? ready(i + m, c.after) : ready(i + m));
     double now = start + p_.at(InstructionId{i}).duration.value;
@@ -149,7 +149,7 @@ class LongestPath {
     return c.members;
   }
 
-  double end_of(const CollectivePhase& phase, const Collective& c, double start) const {
+  double end_of(const CollectivePhase& phase, const CollectiveCall& c, double start) const {
     const double latencies = c.repeats() * phase.latencies, bytes = static_cast<double>(c.bytes(phase));
     const std::int32_t last = phase.first_route + phase.routes;
     double latency = 0, end = start;

@@ -21,7 +21,7 @@ std::int64_t part_size(std::int64_t numbers, int members, int part) {
 std::size_t bytes_of(const Kernels& kernels, std::int64_t numbers) { return numbers * wide_width(kernels.width()); }
 
 /// A program that folds several collectives into one has no arrays for each of them.
-void require_one_round(const Collective& c) { STAGECRAFT_CHECK(c.rounds == 1); }
+void require_one_round(const CollectiveCall& c) { STAGECRAFT_CHECK(c.rounds == 1); }
 
 }  // namespace
 
@@ -96,7 +96,7 @@ SafeStep safe_step(CollectiveKind kind, int rank, const ResultPart& part, Tensor
   return step;
 }
 
-void run_collective(const Program& program, const Collective& c, CollectiveArrays& operands) {
+void run_collective(const Program& program, const CollectiveCall& c, CollectiveArrays& operands) {
   require_one_round(c);
   const CollectiveKind kind = program.shape(c).kind;
   Kernels& kernels = *operands.kernels_of(c.first);
@@ -117,7 +117,7 @@ void run_collective(const Program& program, const Collective& c, CollectiveArray
     kernels.copy(members[0].output.data, members[rank].output.data, bytes_of(kernels, operands.numbers(c)));
 }
 
-void finish_collective(const Program& program, const Collective& c, CollectiveArrays& operands,
+void finish_collective(const Program& program, const CollectiveCall& c, CollectiveArrays& operands,
                        std::span<const void* const> inputs) {
   require_one_round(c);
   const CollectiveKind kind = program.shape(c).kind;

@@ -47,15 +47,15 @@ void write_part(Kernels&, const ResultPart&, Tensor input, Tensor output);
 class CollectiveArrays {
  public:
   virtual ~CollectiveArrays() = default;
-  virtual std::int64_t numbers(const Collective&) = 0;    ///< Size of the whole array; known for all collectives.
-  virtual MemberArrays arrays(InstructionId member) = 0;  ///< The member must be in this process.
-  virtual Kernels* kernels_of(InstructionId member) = 0;  ///< Null for members of other processes.
+  virtual std::int64_t numbers(const CollectiveCall&) = 0;  ///< Size of the whole array; known for all collectives.
+  virtual MemberArrays arrays(InstructionId member) = 0;    ///< The member must be in this process.
+  virtual Kernels* kernels_of(InstructionId member) = 0;    ///< Null for members of other processes.
 };
 
 /// A collective whose members are all here. The kernels of the first one do everything.
-void run_collective(const Program&, const Collective&, CollectiveArrays&);
+void run_collective(const Program&, const CollectiveCall&, CollectiveArrays&);
 /// The results of the members that are here, from what all members bring.
-void finish_collective(const Program&, const Collective&, CollectiveArrays&, std::span<const void* const> inputs);
+void finish_collective(const Program&, const CollectiveCall&, CollectiveArrays&, std::span<const void* const> inputs);
 
 /// A copy of an array until the end of its scope.
 class ScratchCopy {

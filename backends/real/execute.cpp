@@ -40,7 +40,7 @@ class Emulation : public Actions, public RemoteBuffers {
   void when_part_done(PartDone call) override { part_done_ = std::move(call); }
   void carry(int transfer) override { move(p_.bytes(p_.transfers[transfer])); }
   void collective(int index) override {
-    const Collective& c = p_.collectives[index];
+    const CollectiveCall& c = p_.collectives[index];
     for (int m = 0; m < c.members; ++m) move(p_.shape(c).bytes);
   }
 

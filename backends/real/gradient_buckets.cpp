@@ -15,7 +15,7 @@ bool makes_weight_gradient(InstructionKind kind) {
 GradientBuckets::GradientBuckets(const Program& p) {
   std::map<std::tuple<StageId, DeviceId, int>, std::vector<int>> buckets;  // By stage, first device and update.
   for (int n = 0; n < std::ssize(p.collectives); ++n) {
-    const Collective& c = p.collectives[n];
+    const CollectiveCall& c = p.collectives[n];
     if (c.bucket < 0) continue;
     const Instruction& first = p.at(c.first);
     buckets[{first.stage, first.device, first.update()}].push_back(n);
@@ -33,7 +33,7 @@ GradientBuckets::GradientBuckets(const Program& p) {
       before = through;
     }
     for (const int n : collectives) {
-      const Collective& c = p.collectives[n];
+      const CollectiveCall& c = p.collectives[n];
       for (int m = 0; m < c.members; ++m) {
         const Instruction& member = p.at(c.member(m));
         for (const InstructionId w : p.waits_for(c.member(m)))

@@ -16,7 +16,7 @@ namespace stagecraft::real {
 struct WaitingSum {
   InstructionId member;  ///< Its instruction on the device of the computation.
   int collective = 0;
-  double after = 1;  ///< See Collective::after; below 1, the sum starts when its layers are done.
+  double after = 1;  ///< See CollectiveCall::after; below 1, the sum starts when its layers are done.
 };
 
 /// The buckets in which a Program sums the gradients of its stages, from the last layers to the first. Buckets of one

@@ -40,7 +40,7 @@ class CollectiveWatch {
  public:
   virtual ~CollectiveWatch() = default;
   virtual void arrived() {}
-  /// `numbers`: the whole array, as Collective counts it. `seconds`: by the clock of the host.
+  /// `numbers`: the whole array, as CollectiveCall counts it. `seconds`: by the clock of the host.
   virtual void ended(CollectiveUse, CollectiveKind, int ranks, std::int64_t numbers, double seconds) = 0;
 };
 

@@ -27,7 +27,7 @@ class ParameterArrays : public CollectiveArrays {
     collective_ = {.first = InstructionId{0}, .members = ranks, .shape = 0};
   }
 
-  std::int64_t numbers(const Collective&) override { return numbers_; }
+  std::int64_t numbers(const CollectiveCall&) override { return numbers_; }
   MemberArrays arrays(InstructionId member) override {
     return in_place(program_.collective_shapes.front().kind, collective_.members, static_cast<int>(member.value),
                     arrays_[member.value].tensor(), wide_width(width_));
@@ -58,7 +58,7 @@ class ParameterArrays : public CollectiveArrays {
   std::vector<std::unique_ptr<DeviceMemory>> memories_;
   std::vector<Array> arrays_;
   Program program_;
-  Collective collective_;
+  CollectiveCall collective_;
 };
 
 /// Puts rows of what the devices of a stage exchange into a profile.

@@ -282,7 +282,7 @@ class ProgramExecutor {
   }
 
   void collective(int index, InstructionId i, std::vector<std::int32_t>& ready) {
-    const Collective& c = p_.collectives[index];
+    const CollectiveCall& c = p_.collectives[index];
     for (int m = 0; m < c.members; ++m) {
       if (here(p_.at(c.member(m)).device)) continue;
       times_.start[i] = now();
@@ -406,7 +406,7 @@ Times in_order(const Program& p, Actions& actions) {
     if (i.is_compute()) actions.compute(n);
     if (i.kind == InstructionKind::Send) actions.carry(i.transfer());
     if (i.kind == InstructionKind::Collective) {
-      const Collective& c = p.collective(i);
+      const CollectiveCall& c = p.collective(i);
       if (n == c.member(c.members - 1)) actions.collective(i.collective());
     }
     times.end[n] = now();

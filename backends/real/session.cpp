@@ -319,17 +319,17 @@ void Session::carry(int transfer) {
 }
 
 void Session::collective(int index) {
-  const Collective& c = p_.collectives[index];
+  const CollectiveCall& c = p_.collectives[index];
   if (!only_waits(c)) run_collective(p_, c, *this);
 }
 
 void Session::finish(int index, std::span<const void* const> shares) {
-  const Collective& c = p_.collectives[index];
+  const CollectiveCall& c = p_.collectives[index];
   if (!only_waits(c)) finish_collective(p_, c, *this, shares);
 }
 
 /// Gradients of experts are summed in the update, where other devices have copies of experts.
-std::int64_t Session::numbers(const Collective& c) {
+std::int64_t Session::numbers(const CollectiveCall& c) {
   const std::int64_t dense = net_on(p_.at(c.first)).dense_weights;
   const int index = p_.at(c.first).collective();
   return buckets_.is_bucket(index) ? buckets_.range(index, dense).count : dense;
@@ -337,7 +337,7 @@ std::int64_t Session::numbers(const Collective& c) {
 
 MemberArrays Session::arrays(InstructionId member) {
   const Instruction& i = p_.at(member);
-  const Collective& c = p_.collective(i);
+  const CollectiveCall& c = p_.collective(i);
   StageExecutor& stage = stage_on(i.stage, i.device);
   const bool in_part = buckets_.is_bucket(i.collective());
   const std::int64_t first = in_part ? buckets_.range(i.collective(), stage.net().dense_weights).first : 0;
@@ -349,7 +349,7 @@ MemberArrays Session::arrays(InstructionId member) {
 }
 
 std::size_t Session::share_bytes(InstructionId member) {
-  const Collective& c = p_.collective(p_.at(member));
+  const CollectiveCall& c = p_.collective(p_.at(member));
   if (only_waits(c)) return 0;
   const std::int64_t share = input_numbers(p_.shape(c).kind, c.members, member.value - c.first.value, numbers(c));
   return share * wide_width(width_);

@@ -55,10 +55,10 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   void finish(int index, std::span<const void* const> shares) override;
 
   /// Collectives work in place on the gradients of their members.
-  std::int64_t numbers(const Collective&) override;
+  std::int64_t numbers(const CollectiveCall&) override;
   MemberArrays arrays(InstructionId member) override;
   /// Divided gradients are summed in every backward, so nothing is left for a collective but that all members wait.
-  bool only_waits(const Collective& c) const {
+  bool only_waits(const CollectiveCall& c) const {
     return w_.stages[p_.at(c.first).stage].shards(StateSharding::Gradients);
   }
   Kernels* kernels_of(InstructionId member) override { return kernels_[p_.at(member).device].get(); }

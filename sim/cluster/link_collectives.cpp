@@ -85,11 +85,6 @@ LinkFloor LinkCollectives::floor(CollectiveKind kind, const std::vector<std::vec
   return floor;
 }
 
-Seconds LinkCollectives::least_time(const std::vector<std::vector<DeviceId>>& groups, Bytes bytes,
-                                    Carried carried_as) const {
-  return Seconds{floor(CollectiveKind::AllReduce, groups, carried_as).seconds_per_byte * bytes.value};
-}
-
 Seconds LinkCollectives::time(bool ring, CollectiveKind kind, const GroupShape& group, Bytes bytes) const {
   if (group.ranks <= 1 || bytes.value <= 0) return {};
   const auto whole = static_cast<std::uint64_t>(bytes.value + 0.5);

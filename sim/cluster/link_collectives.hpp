@@ -41,9 +41,6 @@ class LinkCollectives {
   /// ring of all members, or as algorithms do that send each byte once to each other node.
   enum class Carried { AsRing, OncePerNode };
   LinkFloor floor(CollectiveKind, const std::vector<std::vector<DeviceId>>& groups, Carried) const;
-  /// All-reduces of these groups at once are not shorter; without latencies.
-  Seconds least_time(const std::vector<std::vector<DeviceId>>& groups, Bytes,
-                     Carried carried_as = Carried::AsRing) const;
 
  private:
   using Key = std::tuple<bool, CollectiveKind, int, std::array<int, 4>, std::uint64_t>;

@@ -25,40 +25,29 @@ Accelerator accelerator_from_rates(const DeviceType& type, NumberFormat format, 
   return a;
 }
 
-namespace {
-
-std::optional<Seconds> measured_time(const CostRules& rules, CollectiveKind kind, CollectiveUse use,
-                                     const GroupShape& group, Bytes bytes, DeviceTypeId type) {
-  if (!rules.profile || type != rules.profiled) return std::nullopt;
-  return rules.profile->collective(kind, use, group.ranks, bytes);
-}
-
-}  // namespace
-
-bool CostRules::is_measured(CollectiveKind kind, CollectiveUse use, const GroupShape& group, DeviceTypeId type) const {
-  return measured_time(*this, kind, use, group, Bytes{1}, type).has_value();
-}
-
-bool CostRules::has_curve(CollectiveKind kind, const GroupShape& group, DeviceTypeId type) const {
-  return group.ranks > 1 && find_curve(accelerators[type].curves, kind, group) != nullptr;
-}
-
-Seconds CostRules::time_of(CollectiveKind kind, const GroupShape& group, Bytes bytes, DeviceTypeId type) const {
-  if (bytes.value > 0)
-    if (const auto time = measured_time(*this, kind, CollectiveUse::Ops, group, bytes, type)) return *time;
+Price CostRules::price(const Collective& c, const GroupShape& group, DeviceTypeId type,
+                       const std::vector<DeviceId>* devices) const {
+  if (group.ranks <= 1 || c.bytes.value <= 0) return {};
+  if (profile && type == profiled)
+    if (const auto time = profile->collective(c.kind, use_of(c), group.ranks, c.bytes))
+      return {*time, PriceSource::Profile};
   const Accelerator& device = accelerators[type];
-  if (const auto time = curve_time(device.curves, kind, group, bytes)) return *time;
-  if (device.collectives_by_links) return links->time(kind, group, bytes);
-  return collective_time(kind, group, bytes, device.collectives, node.card);
+  if (const auto time = curve_time(device.curves, c.kind, group, c.bytes)) return {*time, PriceSource::Curve};
+  if (!device.collectives_by_links)
+    return {collective_time(c.kind, group, c.bytes, device.collectives, node.card), PriceSource::Constants};
+  const Seconds time = devices                ? links->ring_time(*devices, c.bytes)
+                       : c.axis == Axis::Data ? links->ring_time(c.kind, group, c.bytes)
+                                              : links->time(c.kind, group, c.bytes);
+  return {time, PriceSource::Links};
 }
 
-Seconds CostRules::ring_time(CollectiveKind kind, const GroupShape& group, Bytes bytes, DeviceTypeId type) const {
-  if (bytes.value > 0)
-    if (const auto time = measured_time(*this, kind, CollectiveUse::Parameters, group, bytes, type)) return *time;
-  const Accelerator& device = accelerators[type];
-  if (const auto time = curve_time(device.curves, kind, group, bytes)) return *time;
-  if (device.collectives_by_links) return links->ring_time(kind, group, bytes);
-  return collective_time(kind, group, bytes, device.collectives, node.card);
+/// A collective that was measured may have been more than a ring, such as a tree of NVLS, which crosses links less.
+LinkFloor CostRules::floor(const Collective& c, const Price& price,
+                           const std::vector<std::vector<DeviceId>>& groups) const {
+  if (!links || price.from == PriceSource::Nothing || price.from == PriceSource::Profile) return {};
+  const bool is_ring = c.axis == Axis::Data && price.from != PriceSource::Curve;
+  using Carried = LinkCollectives::Carried;
+  return links->floor(c.kind, groups, is_ring ? Carried::AsRing : Carried::OncePerNode);
 }
 
 }  // namespace stagecraft

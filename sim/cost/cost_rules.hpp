@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -7,8 +8,7 @@
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/id_vector.hpp"
 #include "sim/cost/group_shapes.hpp"
-#include "sim/cost/op_collectives.hpp"
-#include "sim/cost/operation_collectives.hpp"
+#include "sim/cost/layer_collectives.hpp"
 #include "sim/cost/operation_kernels.hpp"
 #include "sim/cost/pass_time.hpp"
 #include "sim/cost/profile.hpp"
@@ -17,6 +17,15 @@
 namespace stagecraft {
 
 class LinkCollectives;
+struct LinkFloor;
+
+/// Where the price of a collective comes from: what the profile measured, a curve of the system, the links of the
+/// cluster, or the constants of the device type, in this order. Nothing where nothing moves.
+enum class PriceSource : std::uint8_t { Nothing, Profile, Curve, Links, Constants };
+struct Price {
+  Seconds time;
+  PriceSource from = PriceSource::Nothing;
+};
 
 /// What prices the layers of a model from the shapes of their operations: a framework, a number format, and the figures
 /// of every device type of the cluster.
@@ -32,67 +41,56 @@ struct CostRules {
   DeviceTypeId profiled;                   ///< The type of device that it is of.
   double gathered_bytes = 2;  ///< Bytes of each weight that devices gather which divide states: bf16, as frameworks do.
 
-  /// One collective without contention, by a profile, a curve of the cluster, the constants of the device
-  /// type, or the links.
-  Seconds time_of(CollectiveKind, const GroupShape&, Bytes, DeviceTypeId) const;
-  /// A sum of gradients, or a gather of weights, which run as rings.
-  Seconds ring_time(CollectiveKind, const GroupShape&, Bytes, DeviceTypeId) const;
-  /// Whether the profile has such collectives, which then take what it says whatever the links are.
-  bool is_measured(CollectiveKind, CollectiveUse, const GroupShape&, DeviceTypeId) const;
-  /// Whether a curve of the cluster is of such collectives.
-  bool has_curve(CollectiveKind, const GroupShape&, DeviceTypeId) const;
+  /// The price list: a round of the collective without contention. By the links, groups stand on the first devices of
+  /// the cluster, unless their devices are given. Sums of gradients and gathers of weights run as rings.
+  Price price(const Collective&, const GroupShape&, DeviceTypeId, const std::vector<DeviceId>* devices = nullptr) const;
+  /// What no such collective of these groups at once is shorter than, on the links between their very devices. Zero
+  /// where its price was measured on the device type, for which the profile knows what it takes.
+  LinkFloor floor(const Collective&, const Price&, const std::vector<std::vector<DeviceId>>& groups) const;
   RunFormats formats(DeviceTypeId type) const { return {format, accelerators[type].wide_format()}; }
 };
 
 /// Which collectives of the ops of a stage are instructions of their own.
 Written written_collectives(const CostRules&, const StageShape&);
 
-/// What a profile has a collective of the ops as.
-inline CollectiveUse use_of(const OpCollective& c) {
+/// What a profile has a collective as.
+inline CollectiveUse use_of(const Collective& c) {
   return c.axis == Axis::Data ? CollectiveUse::Parameters : CollectiveUse::Ops;
 }
+
+/// Where a stage stands, as far as its collectives depend on it: the least time of a round of each. Empty: by shape.
+using LeastTimes = std::function<Seconds(const Collective&)>;
 
 /// The figures of a device type that has no file of measured ones: a share of the peak for every product, the bandwidth
 /// of its memory, and collectives at the bandwidth and latency of the links inside a node.
 Accelerator accelerator_from_rates(const DeviceType&, NumberFormat, const Cluster&);
 
-/// Time of the passes of a layer by class. `backward` is both gradients in one pass, `recompute` what its recomputation
-/// repeats.
-struct LayerPasses {
-  TimeByClass forward, input_gradient, weight_gradient, backward, recompute;
-};
-
 /// The passes of operations on one device of a stage, for a micro-batch of `samples` samples of each replica. With
-/// `measured` times of the device's part, kernels take these; it may be null.
-LayerPasses passes_of(const std::vector<Operation>&, const StageShape&, const CostRules&, DeviceTypeId,
-                      const Precision&, double samples, const MeasuredLayer* measured = nullptr);
+/// `measured` times of the device's part, kernels take these, and the collectives that these contain are left out; it
+/// may be null.
+EachPass<PassCost> passes_of(const std::vector<Operation>&, const StageShape&, const CostRules&, DeviceTypeId,
+                             const Precision&, double samples, const MeasuredLayer* measured = nullptr,
+                             const LeastTimes& = {});
 
-/// The collectives of these passes, each with the share of it that nothing hides, except those that the measured times
-/// contain.
-EachPass<OpCollectives> collectives_of(const std::vector<Operation>&, const StageShape&, const CostRules&, DeviceTypeId,
-                                       const Precision&, double samples, const MeasuredLayer* measured = nullptr);
-
-/// Time of the sum of gradients before an update, and of the gather of updated weights after it.
-struct GradientTimes {
-  Seconds sum, gather;
+/// Parameters that one device of a stage keeps: dense ones, divided by tensor or whole, and parameters of experts.
+/// Layers count that the stage owns, and one copy of all that it shares with a layer of another stage.
+struct DeviceParameters {
+  double dense = 0, experts = 0;
 };
 
-/// For this many dense and expert parameters on a device. What the last backward hides is left out. Divided states are
-/// summed by a reduce-scatter inside a group, whose parts an all-reduce sums over the copies once in an iteration
-/// (PyTorch's HSDP, Megatron-LM's num-distributed-optimizer-instances).
-GradientTimes gradient_times(double dense, double experts, const StageShape&, const CostRules&, DeviceTypeId);
-
-/// A collective over the devices that have the same part of the dense parameters, and one for the experts.
-OpCollectives over_data(CollectiveKind, GroupPart, double dense_bytes, double expert_bytes, double exposed,
-                        const StageShape&, const CostRules&, DeviceTypeId);
-/// The devices that divide a state.
-GroupPart part_with_states(const StageShape&);
-
-/// This sum and this gather as collectives.
-OpCollectives sum_of_gradients(double dense, double experts, const StageShape&, const CostRules&, DeviceTypeId);
-OpCollectives gather_of_weights(double dense, double experts, const StageShape&, const CostRules&, DeviceTypeId);
+/// The sum of these gradients before an update. Divided states are summed by a reduce-scatter inside a group, whose
+/// parts an all-reduce sums over the copies once in an iteration (PyTorch's HSDP, Megatron-LM's
+/// num-distributed-optimizer-instances). What the last backward hides of it is the share SoftwareStack::data_overlap.
+Collectives sum_of_gradients(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId);
+/// The gather of updated weights, which the next forward hides as far as the stack says.
+Collectives gather_of_weights(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId);
+/// A gather of divided weights for a pass, and the sum of its gradients. Where the stack gathers ahead, the pass hides
+/// them.
+Collectives gather_for_pass(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId,
+                            const LeastTimes&);
+Collectives sum_of_pass(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId, const LeastTimes&);
 
 /// Time of one optimizer step on a device that has these parameters.
-Seconds optimizer_time(double dense, double experts, const StageShape&, const CostRules&, DeviceTypeId);
+Seconds optimizer_time(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId);
 
 }  // namespace stagecraft

@@ -171,12 +171,12 @@ LayerCost CostTable::at(LayerId id, const StageShape& shape, DeviceTypeId type, 
                        "a model that lists its operations, or a group of one device");
     return at(id, type, samples);
   }
-  const LayerPasses passes = this->passes(id, shape, type, samples);
-  LayerCost cost{.forward = passes.forward.total(),
-                 .input_gradient = passes.input_gradient.total(),
-                 .weight_gradient = passes.weight_gradient.total()};
-  cost.joint_saving = cost.input_gradient + cost.weight_gradient - passes.backward.total();
-  if (cost.forward.value > 0) cost.core = passes.recompute.total() / cost.forward;
+  const EachPass<PassCost> passes = this->passes(id, shape, type, samples);
+  LayerCost cost{.forward = passes.forward.time.total(),
+                 .input_gradient = passes.input_gradient.time.total(),
+                 .weight_gradient = passes.weight_gradient.time.total()};
+  cost.joint_saving = cost.input_gradient + cost.weight_gradient - passes.backward.time.total();
+  if (cost.forward.value > 0) cost.core = passes.recompute.time.total() / cost.forward;
   return cost;
 }
 
@@ -184,38 +184,32 @@ Traffic CostTable::traffic(LayerId id, DeviceTypeId type, double samples) const 
   return has_shapes(id, {}, type, samples) ? Traffic{} : at(id, type, samples).traffic;
 }
 
-LayerPasses CostTable::passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
-  LayerPasses passes = trained_passes(id, shape, type, samples);
+EachPass<PassCost> CostTable::passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples,
+                                     const LeastTimes& least) const {
+  EachPass<PassCost> passes = trained_passes(id, shape, type, samples, least);
   if (forwards_alone_) passes.input_gradient = passes.weight_gradient = passes.backward = passes.recompute = {};
   return passes;
 }
 
 /// The passes of the layer in a run that trains.
-LayerPasses CostTable::trained_passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
+EachPass<PassCost> CostTable::trained_passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples,
+                                             const LeastTimes& least) const {
   if (has_shapes(id, shape, type, samples)) {
     const auto times = measured(id, shape, type, samples);
     return passes_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, samples,
-                     times ? &*times : nullptr);
+                     times ? &*times : nullptr, least);
   }
   const LayerCost cost = at(id, shape, type, samples);
   const auto other = [](Seconds time) {
-    TimeByClass t;
-    t.other = time;
-    return t;
+    PassCost pass;
+    pass.time.other = time;
+    return pass;
   };
   return {.forward = other(cost.forward),
           .input_gradient = other(cost.input_gradient),
           .weight_gradient = other(cost.weight_gradient),
           .backward = other(cost.backward()),
           .recompute = other(recomputed_share(shape.recomputation, cost) * cost.forward)};
-}
-
-EachPass<OpCollectives> CostTable::collectives(LayerId id, const StageShape& shape, DeviceTypeId type,
-                                               double samples) const {
-  if (!has_shapes(id, shape, type, samples)) return {};
-  const auto times = measured(id, shape, type, samples);
-  return collectives_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, samples,
-                        times ? &*times : nullptr);
 }
 
 /// A pass without flops is a look-up or a copy: it touches rows of the weights, not all of them.

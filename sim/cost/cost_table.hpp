@@ -57,10 +57,9 @@ class CostTable {
   LayerCost at(LayerId layer, DeviceTypeId device_type, double samples) const;
   /// On one device of a stage of this shape, whose layers do not matter. InputError where a layer cannot be divided.
   LayerCost at(LayerId layer, const StageShape&, DeviceTypeId device_type, double samples) const;
-  /// The passes of a layer by class of time; for layers without operations everything is `other`.
-  LayerPasses passes(LayerId layer, const StageShape&, DeviceTypeId device_type, double samples) const;
-  /// The collectives of the passes of a layer; none for layers that are not priced by their shapes.
-  EachPass<OpCollectives> collectives(LayerId, const StageShape&, DeviceTypeId, double samples) const;
+  /// The passes of a layer by class of time, and their collectives; for layers that are not priced by their shapes
+  /// everything is `other`.
+  EachPass<PassCost> passes(LayerId, const StageShape&, DeviceTypeId, double samples, const LeastTimes& = {}) const;
   /// Traffic of shared memory of a layer that is not priced by its shapes; zero otherwise.
   Traffic traffic(LayerId layer, DeviceTypeId device_type, double samples) const;
   /// What the profile of its device type has for a layer, as a group of this shape divides it.
@@ -86,7 +85,7 @@ class CostTable {
  private:
   const Profile* profile_of(DeviceTypeId device_type) const;
   LayerCost trained_cost(LayerId, DeviceTypeId, double samples) const;
-  LayerPasses trained_passes(LayerId, const StageShape&, DeviceTypeId, double samples) const;
+  EachPass<PassCost> trained_passes(LayerId, const StageShape&, DeviceTypeId, double samples, const LeastTimes&) const;
   bool reads_data(const Layer&) const;
   bool has_shapes(LayerId, const StageShape&, DeviceTypeId, double samples) const;
   Bytes moved(LayerId, Flops, double bytes_per_weight, double samples) const;

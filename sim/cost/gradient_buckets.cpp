@@ -14,10 +14,10 @@ struct LayerShare {
 
 LayerShare times_of(const CostTable& costs, LayerId id, const StageShape& stage, DeviceTypeId type, double samples) {
   if (const CostRules* rules = costs.rules()) {
-    const LayerPasses p = costs.passes(id, stage, type, samples);
-    const TimeByClass backward = stage.recomputes_all() ? p.backward : p.backward + p.recompute;
+    const EachPass<PassCost> p = costs.passes(id, stage, type, samples);
+    const TimeByClass backward = stage.recomputes_all() ? p.backward.time : p.backward.time + p.recompute.time;
     const Written written = written_collectives(*rules, stage);
-    return {in_op(backward, written).total(), in_op(p.weight_gradient, written).total(), {}};
+    return {in_op(backward, written).total(), in_op(p.weight_gradient.time, written).total(), {}};
   }
   const LayerCost one = costs.at(id, type, samples);
   const double again = stage.recomputes_all() ? 0 : recomputed_share(stage.recomputation, one);

@@ -106,7 +106,7 @@ ShardGroups expert_shard_groups(const StageShape& shape, const NodeShape& node) 
 
 namespace {
 
-GroupShape exchange_group(const OpCollective& c, const GroupShape& whole) {
+GroupShape exchange_group(const Collective& c, const GroupShape& whole) {
   if (c.part == GroupPart::InsideNodes) return {.ranks = whole.local(), .stride = whole.stride};
   if (c.part != GroupPart::AcrossNodes) return whole;
   return {.ranks = whole.nodes(), .ranks_per_node = 1, .stride = whole.stride * whole.local()};
@@ -114,7 +114,7 @@ GroupShape exchange_group(const OpCollective& c, const GroupShape& whole) {
 
 }  // namespace
 
-GroupShape group_of(const OpCollective& c, const StageShape& shape, const NodeShape& node) {
+GroupShape group_of(const Collective& c, const StageShape& shape, const NodeShape& node) {
   const Degrees& d = shape.degrees;
   switch (c.axis) {
     case Axis::Tensor:

@@ -2,7 +2,7 @@
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/cluster/collective_cost.hpp"
-#include "sim/cost/op_collectives.hpp"
+#include "sim/cost/collective.hpp"
 #include "sim/cost/stage_shape.hpp"
 
 namespace stagecraft {
@@ -35,6 +35,6 @@ ShardGroups shard_groups(const StageShape&, const NodeShape&);
 ShardGroups expert_shard_groups(const StageShape&, const NodeShape&);
 
 /// The group of a collective, as its price sees it.
-GroupShape group_of(const OpCollective&, const StageShape&, const NodeShape&);
+GroupShape group_of(const Collective&, const StageShape&, const NodeShape&);
 
 }  // namespace stagecraft

@@ -1,20 +1,30 @@
 // What the passes of a layer take by the rules: its kernels, and its collectives as far as nothing hides them.
 
 #include <algorithm>
-#include <cmath>
 
-#include "sim/cluster/phases.hpp"
 #include "sim/cost/cost_rules.hpp"
+#include "sim/cost/layer_collectives.hpp"
 #include "sim/cost/side_operations.hpp"
 #include "sim/model/recomputed_outputs.hpp"
 
 namespace stagecraft {
 namespace {
 
+Collectives joined(Collectives list, const Collectives& more) {
+  list.insert(list.end(), more.begin(), more.end());
+  return list;
+}
+
+/// Those that start together are launched as one.
+double launches_of(const Collectives& list) {
+  return static_cast<double>(std::count_if(list.begin(), list.end(), [](const Collective& c) { return !c.parallel; }));
+}
+
 class PassBuilder {
  public:
   PassBuilder(const std::vector<Operation>& operations, const StageShape& shape, const CostRules& rules,
-              DeviceTypeId type, const Precision& precision, double samples, const MeasuredLayer* measured)
+              DeviceTypeId type, const Precision& precision, double samples, const MeasuredLayer* measured,
+              const LeastTimes& least)
       : operations_(operations),
         shape_(shape),
         rules_(rules),
@@ -22,97 +32,137 @@ class PassBuilder {
         device_(rules.accelerators[type]),
         samples_(samples),
         measured_(measured),
-        collectives_(collectives_of(operations, shape, samples, precision.activation, rules.software.dispatch_bytes)) {
-    const Degrees& d = shape.degrees;
-    const OperationShard shard{d.tensor, d.sequence, d.context, d.expert, d.expert_tensor};
-    kernels_ = kernels_of(operations, shard, samples, rules.formats(type), rules.software);
-    if (measured) std::erase_if(collectives_, is_in_measured_time);
-    if (shape.overlaps_shared) find_side_times(shard, samples);
-    core_ = kernel_time(core_of(kernels_.forward), device_).attention;
+        least_(least),
+        shard_{shape.degrees.tensor, shape.degrees.sequence, shape.degrees.context, shape.degrees.expert,
+               shape.degrees.expert_tensor},
+        kernels_(kernels_of(operations, shard_, samples, rules.formats(type), rules.software)),
+        core_(kernel_time(core_of(kernels_.forward), device_).attention) {
+    if (shape.overlaps_shared) find_side_times();
+    EachPass<Collectives> lists =
+        collectives_of(operations, shape, rules.node, samples, precision.activation, rules.software.dispatch_bytes);
+    if (measured) leave_out_measured(lists);
+    launches_ = {.forward = launches_of(lists.forward),
+                 .input_gradient = launches_of(lists.input_gradient),
+                 .weight_gradient = rules.software.hides_regather ? 0 : launches_of(lists.weight_gradient)};
+    price(lists);
   }
 
-  LayerPasses passes() const {
-    PassCollectives forward = collectives(Pass::Forward), input = collectives(Pass::InputGradient);
-    PassCollectives weight = collectives(Pass::WeightGradient), backward = collectives(Pass::InputGradient, true);
-    add_weights(forward, input, weight, backward);
-    backward.tensor += weight.tensor, backward.context += weight.context, backward.expert += weight.expert;
-    backward.launches += weight.launches;
-    if (measured_) return measured_passes(forward, input, weight);
-    return {.forward = time(kernels_.forward, forward),
-            .input_gradient = time(kernels_.input_gradient, input),
-            .weight_gradient = time(kernels_.weight_gradient, weight),
-            .backward = time(kernels_.backward(), backward),
-            .recompute = recompute(forward)};
-  }
-
-  EachPass<OpCollectives> op_collectives() const {
-    EachPass<OpCollectives> lists{.forward = op_collectives(Pass::Forward),
-                                  .input_gradient = op_collectives(Pass::InputGradient),
-                                  .weight_gradient = op_collectives(Pass::WeightGradient)};
-    // What a layer recomputes has the weights that its backward gathers anyway.
-    if (shape_.recomputes_layers() || shape_.recomputes_all()) lists.recompute = lists.forward;
-    const auto add = [](OpCollectives& list, const OpCollectives& more) {
-      list.insert(list.end(), more.begin(), more.end());
+  EachPass<PassCost> passes() const {
+    if (measured_) return measured_passes();
+    const auto pass = [&](const std::vector<Kernel>& kernels, double launches, const Collectives& list,
+                          Seconds beside = {}) {
+      return PassCost{time(kernel_time(kernels, device_), launch_count(kernels) + launches, list, beside), list};
     };
-    add(lists.forward, weight_collectives(Pass::Forward));
-    add(lists.input_gradient, weight_collectives(Pass::InputGradient));
-    add(lists.weight_gradient, weight_collectives(Pass::WeightGradient));
-    lists.backward = op_collectives(Pass::InputGradient, true);
-    add(lists.backward, weight_collectives(Pass::InputGradient));
-    add(lists.backward, lists.weight_gradient);
-    return lists;
+    return {.forward = pass(kernels_.forward, launches_.forward, lists_.forward),
+            .input_gradient = pass(kernels_.input_gradient, launches_.input_gradient, lists_.input_gradient),
+            .weight_gradient = pass(kernels_.weight_gradient, launches_.weight_gradient, lists_.weight_gradient),
+            .backward = pass(kernels_.backward(), launches_.input_gradient + launches_.weight_gradient, lists_.backward,
+                             recomputed_beside_gathers()),
+            .recompute = {recompute(lists_.recompute, launches_.forward), lists_.recompute}};
   }
 
  private:
-  /// A backend that was measured exchanges these next to computation or inside of it: see the fields of a profile.
-  static bool is_in_measured_time(const LayerCollective& c) { return c.ring || c.pass == Pass::WeightGradient; }
+  /// A backend that was measured exchanges rings next to computation, and what weight gradients need inside of it: see
+  /// the fields of a profile.
+  static void leave_out_measured(EachPass<Collectives>& lists) {
+    for (Collectives* list : {&lists.forward, &lists.input_gradient})
+      std::erase_if(*list, [](const Collective& c) { return c.ring; });
+    lists.weight_gradient.clear();
+  }
+
+  /// What divided weights need comes after the collectives of the operations. A backward in one op gathers them once;
+  /// what a layer recomputes has the weights that its backward gathers anyway.
+  void price(const EachPass<Collectives>& unpriced) {
+    const DeviceParameters parameters = parameters_of_device();
+    const Collectives gather = gather_for_pass(parameters, shape_, rules_, type_, least_);
+    const Collectives forward = priced(unpriced.forward, Pass::Forward, false);
+    lists_.forward = joined(forward, gather);
+    lists_.input_gradient = joined(priced(unpriced.input_gradient, Pass::InputGradient, false), gather);
+    lists_.weight_gradient = joined(priced(unpriced.weight_gradient, Pass::WeightGradient, false),
+                                    sum_of_pass(parameters, shape_, rules_, type_, least_));
+    lists_.backward =
+        joined(joined(priced(unpriced.input_gradient, Pass::InputGradient, true), gather), lists_.weight_gradient);
+    if (repeats_forward()) lists_.recompute = forward;
+  }
+
+  /// With the cost of each, and the work next to it. Those that start together take as long as the longest.
+  Collectives priced(Collectives list, Pass pass, bool joint) const {
+    const auto by_shape = [&](const Collective& c) {
+      return rules_.price(c, group_of(c, shape_, rules_.node), type_).time;
+    };
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      Collective& c = list[i];
+      if (c.parallel) {
+        c.cost = list[i - 1].cost, c.hidden = list[i - 1].hidden;
+        continue;
+      }
+      const bool starts_two = i + 1 < list.size() && list[i + 1].parallel;
+      const Seconds alone = starts_two ? std::max(by_shape(c), by_shape(list[i + 1])) : by_shape(c);
+      c.cost = least_ ? std::max(alone, least_(c)) : alone;
+      c.hidden = work_beside(c, alone, pass, joint);
+    }
+    return list;
+  }
+
+  /// What hides a collective hides as many seconds of it as it does at its price by shape: `alone`. A part of a ring
+  /// hides behind the attention on the part before.
+  Seconds work_beside(const Collective& c, Seconds alone, Pass pass, bool joint) const {
+    const SoftwareStack& software = rules_.software;
+    if (pass == Pass::WeightGradient && software.hides_regather) return alone;
+    if (c.axis == Axis::Tensor) return software.tensor_overlap * alone;
+    if (c.axis == Axis::Expert) return software.expert_overlap * alone + side_time(c, pass, joint);
+    const double context = shape_.degrees.context;
+    return (c.ring ? (context - 1.0) / context * (pass == Pass::Forward ? 1 : 2.5) : 0) * core_;
+  }
+
+  bool repeats_forward() const { return shape_.recomputes_layers() || shape_.recomputes_all(); }
+
+  TimeByClass time(const TimeByClass& kernels, double launches, const Collectives& list, Seconds beside = {}) const {
+    return pass_time(kernels, launches, list, device_, rules_.software, beside);
+  }
 
   /// Nothing is launched apart, and both gradients take as long in one op as in two.
-  LayerPasses measured_passes(PassCollectives forward, PassCollectives input, PassCollectives weight) const {
-    const auto with = [&](Seconds time, PassCollectives& collectives) {
+  EachPass<PassCost> measured_passes() const {
+    const auto pass = [&](Seconds measured, const Collectives& list) {
       TimeByClass kernels;
-      kernels.other = time;
-      collectives.launches = 0;
-      return pass_time(kernels, 0, collectives, device_, rules_.software);
+      kernels.other = measured;
+      return PassCost{time(kernels, 0, list), list};
     };
-    LayerPasses passes{.forward = with(measured_->forward, forward),
-                       .input_gradient = with(measured_->input_gradient, input),
-                       .weight_gradient = with(measured_->weight_gradient, weight),
-                       .backward = {},
-                       .recompute = {}};
-    passes.backward = passes.input_gradient + passes.weight_gradient;
-    const bool whole_forward = shape_.recomputes_layers() || shape_.recomputes_all();
-    const Seconds by_shapes = recompute({}).total(), kernels = kernel_time(kernels_.forward, device_).total();
-    const double share = whole_forward ? 1 : kernels.value > 0 ? std::min(1.0, by_shapes / kernels) : 0;
-    forward.weights = {};  // The backward gathers the weights anyway.
-    PassCollectives again = whole_forward ? forward : PassCollectives{};
-    passes.recompute = with(share * measured_->forward, again);
+    EachPass<PassCost> passes{.forward = pass(measured_->forward, lists_.forward),
+                              .input_gradient = pass(measured_->input_gradient, lists_.input_gradient),
+                              .weight_gradient = pass(measured_->weight_gradient, lists_.weight_gradient)};
+    passes.backward = {passes.input_gradient.time + passes.weight_gradient.time, lists_.backward};
+    const Seconds by_shapes = recompute({}, 0).total(), kernels = kernel_time(kernels_.forward, device_).total();
+    const double share = repeats_forward() ? 1 : kernels.value > 0 ? std::min(1.0, by_shapes / kernels) : 0;
+    passes.recompute = pass(share * measured_->forward, lists_.recompute);
     return passes;
   }
 
-  TimeByClass time(const std::vector<Kernel>& kernels, const PassCollectives& collectives) const {
-    return pass_time(kernels, collectives, device_, rules_.software);
+  /// Where a stack gathers ahead, what a backward recomputes is next to its collectives of divided weights.
+  Seconds recomputed_beside_gathers() const {
+    const double share = shape_.recomputes_layers() ? 1 : shape_.recomputes_half() ? 0.5 : 0;
+    return share * kernel_time(kernels_.forward, device_).total();
   }
 
   std::vector<Kernel> output_kernels() const {
-    const Degrees& d = shape_.degrees;
     const std::vector<bool> again = recomputed_outputs(operations_);
     PassKernels kernels;
     for (std::size_t i = 0; i < operations_.size(); ++i)
-      if (again[i])
-        kernels.add(kernels_of(operations_[i], {d.tensor, d.sequence, d.context, d.expert, d.expert_tensor}, samples_,
-                               rules_.formats(type_), rules_.software));
+      if (again[i]) kernels.add(kernels_of(operations_[i], shard_, samples_, rules_.formats(type_), rules_.software));
     return std::move(kernels.forward);
   }
 
-  TimeByClass recompute(PassCollectives forward) const {
-    forward.weights = {};  // The backward gathers the weights anyway.
-    if (shape_.recomputes_attention()) return time(core_of(kernels_.forward), {});
-    if (shape_.recomputes_outputs()) return time(output_kernels(), {});
-    if (shape_.recomputes_half())
-      return pass_time(0.5 * kernel_time(kernels_.forward, device_), launch_count(kernels_.forward),
-                       {.launches = forward.launches}, device_, rules_.software);
-    return shape_.recomputes_layers() || shape_.recomputes_all() ? time(kernels_.forward, forward) : TimeByClass{};
+  /// The forward has as many launches of collectives as `launches`.
+  TimeByClass recompute(const Collectives& forward, double launches) const {
+    const auto alone = [&](const std::vector<Kernel>& kernels) {
+      return time(kernel_time(kernels, device_), launch_count(kernels), {});
+    };
+    if (shape_.recomputes_attention()) return alone(core_of(kernels_.forward));
+    if (shape_.recomputes_outputs()) return alone(output_kernels());
+    const TimeByClass kernels = kernel_time(kernels_.forward, device_);
+    const double all_launches = launch_count(kernels_.forward) + launches;
+    if (shape_.recomputes_half()) return time(0.5 * kernels, all_launches, {});
+    return repeats_forward() ? time(kernels, all_launches, forward) : TimeByClass{};
   }
 
   /// Time of the kernels of shared experts next to a dispatch or a combine. Where a layer has several, they divide it.
@@ -120,7 +170,7 @@ class PassBuilder {
     Seconds forward, input_gradient, weight_gradient;
   };
 
-  void find_side_times(const OperationShard& shard, double samples) {
+  void find_side_times() {
     const SideOperations side = side_operations(operations_);
     const auto exchanges = [&](OperationKind kind) {
       return std::count_if(operations_.begin(), operations_.end(), [&](const Operation& o) { return o.kind == kind; });
@@ -129,7 +179,7 @@ class PassBuilder {
       if (numbers.empty()) return;
       PassKernels kernels;
       for (const int i : numbers)
-        kernels.add(kernels_of(operations_[i], shard, samples, rules_.formats(type_), rules_.software));
+        kernels.add(kernels_of(operations_[i], shard_, samples_, rules_.formats(type_), rules_.software));
       const double share = 1.0 / static_cast<double>(exchanges(kind));
       sum = {share * kernel_time(kernels.forward, device_).total(),
              share * kernel_time(kernels.input_gradient, device_).total(),
@@ -140,175 +190,21 @@ class PassBuilder {
   }
 
   /// A backward in one op has both gradients of the shared experts next to its exchanges.
-  Seconds side_time(const LayerCollective& c, bool joint) const {
+  Seconds side_time(const Collective& c, Pass pass, bool joint) const {
     if (c.kind != CollectiveKind::AllToAll) return {};
     const SideTimes& side = c.combines ? combine_side_ : dispatch_side_;
-    if (c.pass == Pass::Forward) return side.forward;
+    if (pass == Pass::Forward) return side.forward;
     return joint ? side.input_gradient + side.weight_gradient : side.input_gradient;
   }
 
-  Seconds one(const LayerCollective& c, const GroupShape& group) const {
-    return rules_.time_of(c.kind, group, c.bytes, type_);
-  }
-
-  /// With one copy of a row for each node, a row that goes to k experts on N nodes leaves its own for an expected
-  /// (N - 1)(1 - (1 - 1/N)^k) others, or for M (N - 1)/N where it goes to M nodes; inside, all its copies move. This is
-  /// the array that the members of equal place on all nodes exchange so that each row leaves as often.
-  Bytes across_nodes(const LayerCollective& c) const {
-    const double nodes = expert_group(shape_.degrees, rules_.node).nodes();
-    const double others = c.nodes > 0 ? std::min<double>(c.nodes, nodes) * (nodes - 1) / nodes
-                                      : (nodes - 1) * (1 - std::pow(1 - 1 / nodes, c.active));
-    return c.bytes * (others / c.active * nodes / (nodes - 1));
-  }
-
-  bool has_one_copy_per_node(const LayerCollective& c) const {
-    return c.axis == Axis::Expert && c.kind == CollectiveKind::AllToAll && c.active > 0 &&
-           shape_.dispatcher == ExpertDispatch::PerNode && expert_group(shape_.degrees, rules_.node).nodes() > 1;
-  }
-
-  GroupShape inside_nodes() const {
-    const GroupShape group = expert_group(shape_.degrees, rules_.node);
-    return {.ranks = group.local(), .stride = group.stride};
-  }
-
-  Seconds across_time(const LayerCollective& c) const {
-    const GroupShape group = expert_group(shape_.degrees, rules_.node);
-    const int nodes = group.nodes();
-    const Bytes bytes = across_nodes(c);
-    if (device_.collectives_by_links)
-      return rules_.time_of(c.kind, {.ranks = nodes, .ranks_per_node = 1, .stride = group.stride * group.local()},
-                            bytes, type_);
-    return ring_share(nodes, 1) * bytes / (kCardShare * rules_.node.card) + 2 * kNodeLatency;
-  }
-
-  Seconds exchange_time(const LayerCollective& c) const {
-    if (!has_one_copy_per_node(c)) return one(c, expert_group(shape_.degrees, rules_.node));
-    return std::max(one(c, inside_nodes()), across_time(c));
-  }
-
-  /// A collective, if nothing hid it.
-  Seconds full_time(const LayerCollective& c) const {
-    const Degrees& d = shape_.degrees;
-    switch (c.axis) {
-      case Axis::Tensor:
-        return one(c, tensor_group(d, rules_.node));
-      case Axis::Context:
-        return one(c, context_group(d, rules_.node));
-      case Axis::Expert:
-        return c.kind == CollectiveKind::AllToAll ? exchange_time(c) : one(c, expert_tensor_group(d, rules_.node));
-      case Axis::Data:
-        break;
-    }
-    return {};
-  }
-
-  bool is_hidden_regather(const LayerCollective& c) const {
-    return c.pass == Pass::WeightGradient && c.axis == Axis::Tensor && rules_.software.hides_regather;
-  }
-
-  /// What nothing hides of it. A part of a ring hides behind the attention on the part before.
-  Seconds exposed_time(const LayerCollective& c, Seconds full, bool joint) const {
-    const SoftwareStack& software = rules_.software;
-    if (is_hidden_regather(c)) return {};
-    switch (c.axis) {
-      case Axis::Tensor:
-        return (1 - software.tensor_overlap) * full;
-      case Axis::Context: {
-        const double context = shape_.degrees.context;
-        const double parts = c.ring ? (context - 1.0) / context * (c.pass == Pass::Forward ? 1 : 2.5) : 0;
-        return std::max(Seconds{}, full - parts * core_);
-      }
-      case Axis::Expert:
-        return std::max(Seconds{}, (1 - software.expert_overlap) * full - side_time(c, joint));
-      case Axis::Data:
-        break;
-    }
-    return {};
-  }
-
-  PassCollectives collectives(Pass pass, bool joint = false) const {
-    PassCollectives sum;
-    for (const LayerCollective& c : collectives_) {
-      if (c.pass != pass) continue;
-      if (!is_hidden_regather(c)) ++sum.launches;
-      Seconds& of_axis = c.axis == Axis::Tensor ? sum.tensor : c.axis == Axis::Context ? sum.context : sum.expert;
-      of_axis += exposed_time(c, full_time(c), joint);
-    }
-    return sum;
-  }
-
-  OpCollectives op_collectives(Pass pass, bool joint = false) const {
-    OpCollectives list;
-    for (const LayerCollective& c : collectives_) {
-      if (c.pass != pass) continue;
-      const Seconds full = full_time(c);
-      OpCollective op{.axis = c.axis, .kind = c.kind, .bytes = c.bytes, .cost = full};
-      op.exposed = full.value > 0 ? exposed_time(c, full, joint) / full : 1;
-      op.of_experts = c.axis == Axis::Expert;
-      if (!has_one_copy_per_node(c)) {
-        list.push_back(op);
-        continue;
-      }
-      op.part = GroupPart::InsideNodes;
-      list.push_back(op);
-      op.part = GroupPart::AcrossNodes;
-      op.bytes = across_nodes(c);
-      op.parallel = true;
-      list.push_back(op);
-    }
-    return list;
-  }
-
-  struct ParameterCounts {
-    double dense = 0, experts = 0;
-  };
-
-  /// Parameters of one device.
-  ParameterCounts parameter_counts() const {
-    ParameterCounts sum;
+  DeviceParameters parameters_of_device() const {
+    DeviceParameters sum;
     for (const Operation& op : operations_) {
       const ParametersByClass counts = parameters_by_class(op);
       sum.experts += counts[ParameterClass::Expert] / (shape_.degrees.expert * shape_.degrees.expert_tensor);
       sum.dense += counts[ParameterClass::Divided] / shape_.degrees.tensor + counts[ParameterClass::Replicated];
     }
     return sum;
-  }
-
-  /// These collectives as instructions. Where the stack gathers ahead they run next to the computation of their op.
-  OpCollectives weight_collectives(Pass pass) const {
-    const auto [dense, experts] = parameter_counts();
-    const double exposed = rules_.software.gathers_ahead ? 0 : 1, bytes = rules_.software.gradient_bytes;
-    const GroupPart part = part_with_states(shape_);
-    if (pass != Pass::WeightGradient)
-      return shape_.gathers_each_pass() ? over_data(CollectiveKind::AllGather, part, rules_.gathered_bytes * dense,
-                                                    rules_.gathered_bytes * experts, exposed, shape_, rules_, type_)
-                                        : OpCollectives{};
-    return shape_.sums_each_pass() ? over_data(CollectiveKind::ReduceScatter, part, bytes * dense, bytes * experts,
-                                               exposed, shape_, rules_, type_)
-                                   : OpCollectives{};
-  }
-
-  /// Divided weights are gathered before each pass; their gradients, or gradients alone, are summed after each
-  /// backward.
-  void add_weights(PassCollectives& forward, PassCollectives& input, PassCollectives& weight,
-                   PassCollectives& backward) const {
-    const bool gathers = shape_.gathers_each_pass();
-    if (!shape_.sums_each_pass()) return;
-    const ParameterCounts counts = parameter_counts();
-    const auto over = [&](CollectiveKind kind, double bytes) {
-      return rules_.ring_time(kind, shard_groups(shape_, rules_.node).inner, Bytes{bytes * counts.dense}, type_) +
-             rules_.ring_time(kind, expert_shard_groups(shape_, rules_.node).inner, Bytes{bytes * counts.experts},
-                              type_);
-    };
-    const Seconds gather = gathers ? over(CollectiveKind::AllGather, rules_.gathered_bytes) : Seconds{};
-    const Seconds scatter = over(CollectiveKind::ReduceScatter, rules_.software.gradient_bytes);
-    forward.weights = input.weights = gather;
-    weight.weights = scatter;
-    backward.weights = gather + scatter;
-    const bool recomputes = shape_.recomputes_layers() || shape_.recomputes_half();
-    if (recomputes && rules_.software.gathers_ahead)  // The recomputation hides them too.
-      backward.weights = std::max(Seconds{}, backward.weights - (shape_.recomputes_half() ? 0.5 : 1) *
-                                                                    kernel_time(kernels_.forward, device_).total());
   }
 
   const std::vector<Operation>& operations_;
@@ -318,23 +214,21 @@ class PassBuilder {
   const Accelerator& device_;
   double samples_;
   const MeasuredLayer* measured_;  ///< Null: kernels take what their shapes say.
-  std::vector<LayerCollective> collectives_;
+  const LeastTimes& least_;
+  OperationShard shard_;
   PassKernels kernels_;
   Seconds core_;  ///< Attention of the forward.
   SideTimes dispatch_side_{}, combine_side_{};
+  EachPass<double> launches_;  ///< Collectives that the host launches, in kernels.
+  EachPass<Collectives> lists_;
 };
 
 }  // namespace
 
-LayerPasses passes_of(const std::vector<Operation>& operations, const StageShape& shape, const CostRules& rules,
-                      DeviceTypeId type, const Precision& precision, double samples, const MeasuredLayer* measured) {
-  return PassBuilder(operations, shape, rules, type, precision, samples, measured).passes();
-}
-
-EachPass<OpCollectives> collectives_of(const std::vector<Operation>& operations, const StageShape& shape,
-                                       const CostRules& rules, DeviceTypeId type, const Precision& precision,
-                                       double samples, const MeasuredLayer* measured) {
-  return PassBuilder(operations, shape, rules, type, precision, samples, measured).op_collectives();
+EachPass<PassCost> passes_of(const std::vector<Operation>& operations, const StageShape& shape, const CostRules& rules,
+                             DeviceTypeId type, const Precision& precision, double samples,
+                             const MeasuredLayer* measured, const LeastTimes& least) {
+  return PassBuilder(operations, shape, rules, type, precision, samples, measured, least).passes();
 }
 
 }  // namespace stagecraft

@@ -47,21 +47,42 @@ double launch_count(std::span<const Kernel> kernels) {
   return count;
 }
 
-TimeByClass pass_time(TimeByClass kernels, double kernel_count, const PassCollectives& collectives,
-                      const Accelerator& device, const SoftwareStack& software) {
-  TimeByClass times = kernels;
-  times.tensor += collectives.tensor;
-  times.context += collectives.context;
-  times.expert += collectives.expert;
-  times.data += std::max(Seconds{}, collectives.weights - (software.gathers_ahead ? times.total() : Seconds{}));
-  const Seconds launches = (kernel_count + collectives.launches) * device.launch;
-  times.launches += software.blocking_launches ? launches : std::max(Seconds{}, launches - times.total());
-  return times;
+TimeByClass in_op(TimeByClass pass, Written written) {
+  if (written != Written::None) pass.expert = {};
+  if (written == Written::All) pass.tensor = pass.context = pass.data = {};
+  return pass;
 }
 
-TimeByClass pass_time(std::span<const Kernel> kernels, const PassCollectives& collectives, const Accelerator& device,
-                      const SoftwareStack& software) {
-  return pass_time(kernel_time(kernels, device), launch_count(kernels), collectives, device, software);
+namespace {
+
+Seconds& of_axis(TimeByClass& times, Axis axis) {
+  switch (axis) {
+    case Axis::Tensor:
+      return times.tensor;
+    case Axis::Context:
+      return times.context;
+    case Axis::Expert:
+      return times.expert;
+    case Axis::Data:
+      break;
+  }
+  return times.data;
+}
+
+}  // namespace
+
+TimeByClass pass_time(TimeByClass kernels, double launch_count, const Collectives& collectives,
+                      const Accelerator& device, const SoftwareStack& software, Seconds beside) {
+  TimeByClass times = kernels;
+  Seconds ahead;
+  for (const Collective& c : collectives)
+    if (!c.parallel)
+      (c.hiding == Hiding::Pass ? ahead : of_axis(times, c.axis)) +=
+          c.rounds * (c.hiding == Hiding::Pass ? c.cost : c.exposed());
+  times.data += std::max(Seconds{}, ahead - beside - times.total());
+  const Seconds launches = launch_count * device.launch;
+  times.launches += software.blocking_launches ? launches : std::max(Seconds{}, launches - times.total());
+  return times;
 }
 
 }  // namespace stagecraft

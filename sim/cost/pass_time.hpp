@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
+#include "sim/cost/collective.hpp"
 #include "sim/cost/kernel.hpp"
 #include "sim/cost/software.hpp"
 
@@ -35,12 +37,17 @@ struct TimeClass {
 /// All classes. Their parts sum to the total.
 std::span<const TimeClass> time_class_list();
 
-/// Collectives of one pass.
-struct PassCollectives {
-  Seconds tensor{}, context{}, expert{};  ///< What products do not hide.
-  Seconds weights{};  ///< All collectives of divided weights. With SoftwareStack::gathers_ahead they run next to the
-                      ///< pass, which takes at least as long.
-  int launches = 0;   ///< Collectives that the host launches, in kernels.
+/// Which collectives of an op a Program writes as instructions of their own: none; the exchanges of experts, which a
+/// forward and a backward that run as one may hide; or all, as messages on the links.
+enum class Written : std::uint8_t { None, Exchanges, All };
+
+/// A pass without these collectives: the time of the instruction of its op. With `All` it is the computation alone.
+TimeByClass in_op(TimeByClass pass, Written);
+
+/// One pass of a layer or a stage on one device: where its time goes with everything inside, and its collectives.
+struct PassCost {
+  TimeByClass time;
+  Collectives collectives{};
 };
 
 /// Times of kernels that run one after another, by class.
@@ -50,12 +57,14 @@ TimeByClass kernel_time(std::span<const Kernel>, const Accelerator&);
 double launch_count(std::span<const Kernel>);
 
 /// Time of a pass. Launches run ahead of the device, so a pass takes the longer of
-///   - its kernels and the collectives that nothing hides,
-///   - the collectives of divided weights, where the stack gathers ahead; elsewhere they add up with the kernels,
+///   - its kernels and what its collectives leave exposed,
+///   - the collectives that the pass as a whole hides, those of divided weights where the stack gathers ahead;
+///   elsewhere
+///     they add up with the kernels,
 ///   - the launches of all kernels and collectives;
-/// and their sum where the host waits for each kernel.
-TimeByClass pass_time(TimeByClass kernels, double kernel_count, const PassCollectives&, const Accelerator&,
-                      const SoftwareStack&);
-TimeByClass pass_time(std::span<const Kernel>, const PassCollectives&, const Accelerator&, const SoftwareStack&);
+/// and their sum where the host waits for each kernel. `launches` counts them; `beside` is more work next to the
+/// collectives of divided weights.
+TimeByClass pass_time(TimeByClass kernels, double launches, const Collectives&, const Accelerator&,
+                      const SoftwareStack&, Seconds beside = {});
 
 }  // namespace stagecraft

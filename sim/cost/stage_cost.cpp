@@ -203,7 +203,7 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
 /// Without sequence parallelism each device of a tensor group gets its part of a message, and the group gathers it in
 /// front of the op that needs it, where the stack does not hide messages.
 void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
-                 LayerPasses& passes, EachPass<OpCollectives>& lists) {
+                 const LeastTimes& least, EachPass<TimeByClass>& passes, EachPass<Collectives>& lists) {
   const Degrees& d = stage.degrees;
   const CostRules& rules = *costs.rules();
   if (d.tensor == 1 || d.sequence || rules.software.exposed_messages == 0) return;
@@ -215,39 +215,30 @@ void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId t
       if (inside.count(id) > 0 && inside.count(input) == 0) enters.insert(input);
       if (inside.count(id) == 0 && inside.count(input) > 0) leaves.insert(input);
     }
-  const auto gather = [&](const std::set<LayerId>& layers) {
-    Bytes bytes;
-    for (const LayerId id : layers) bytes += model.layers[id].output * (samples / d.context);
-    const Seconds time = rules.time_of(CollectiveKind::AllGather, tensor_group(d, rules.node), bytes, type);
-    return OpCollective{.kind = CollectiveKind::AllGather, .bytes = bytes, .cost = time};
+  const auto add_gather = [&](const std::set<LayerId>& layers, TimeByClass& pass, Collectives& list) {
+    Collective c{.kind = CollectiveKind::AllGather};
+    for (const LayerId id : layers) c.bytes += model.layers[id].output * (samples / d.context);
+    if (c.bytes.value == 0) return;
+    c.cost = rules.price(c, tensor_group(d, rules.node), type).time;
+    if (least) c.cost = std::max(c.cost, least(c));
+    pass.tensor += c.cost;
+    list.push_back(c);
   };
-  const OpCollective forward = gather(enters), back = gather(leaves);
-  passes.forward.tensor += forward.cost;
-  passes.input_gradient.tensor += back.cost;
-  passes.backward.tensor += back.cost;
-  if (forward.bytes.value > 0) lists.forward.push_back(forward);
-  if (back.bytes.value == 0) return;
-  lists.input_gradient.push_back(back);
-  lists.backward.push_back(back);
+  add_gather(enters, passes.forward, lists.forward);
+  add_gather(leaves, passes.input_gradient, lists.input_gradient);
+  add_gather(leaves, passes.backward, lists.backward);
 }
 
-/// Where collectives are not messages, only the exchanges of experts are instructions, and a phase across nodes has its
-/// price in the one inside of them.
-void keep_written(const CostRules& rules, DeviceTypeId type, StageCollectives& c) {
-  c.flows = rules.flows;
+void set_written(const CostRules& rules, const StageShape& stage, DeviceTypeId type, StageCollectives& c) {
+  c.written = written_collectives(rules, stage);
   c.pair_overlap = rules.software.pair_overlap;
   if (const int multiprocessors = rules.accelerators[type].multiprocessors; multiprocessors > 0)
     c.taken = std::min(1.0, rules.software.exchange_multiprocessors / multiprocessors);
-  if (rules.flows) return;
-  c.update.clear(), c.gradient_sum.clear();
-  for (OpCollectives* list : {&c.passes.forward, &c.passes.input_gradient, &c.passes.weight_gradient,
-                              &c.passes.backward, &c.passes.recompute})
-    std::erase_if(*list, [](const OpCollective& o) { return !o.is_exchange() || o.part == GroupPart::AcrossNodes; });
 }
 
 StageCost task_cost_by_rules(StageTask task, const StageCost& whole) {
   StageCost cost = task_cost(task, whole);
-  const LayerPasses& p = whole.passes;
+  const EachPass<TimeByClass>& p = whole.passes;
   if (task == StageTask::Forward) cost.passes.forward = p.forward;
   if (task == StageTask::InputGradient) cost.passes.forward = p.input_gradient;
   if (task == StageTask::WeightGradient) cost.passes.forward = p.weight_gradient;
@@ -264,7 +255,7 @@ void keep_input_alone(StageCost& cost) {
 
 /// The time of each op from its classes.
 void set_totals(StageCost& cost) {
-  const LayerPasses& sum = cost.passes;
+  const EachPass<TimeByClass>& sum = cost.passes;
   cost.forward = sum.forward.total();
   cost.input_gradient = sum.input_gradient.total();
   cost.weight_gradient = sum.weight_gradient.total();
@@ -273,28 +264,42 @@ void set_totals(StageCost& cost) {
   cost.update = cost.update_parts.total();
 }
 
-StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples) {
+/// Adds what the layers of a stage take. A whole forward of the stage that runs again is an op of its own.
+void add_layers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
+                const LeastTimes& least, StageCost& cost, EachPass<Collectives>& lists) {
+  const bool in_order = costs.rules()->lists_rounds, is_inside = !stage.recomputes_all();
+  EachPass<TimeByClass>& sum = cost.passes;
+  for (const LayerId id : stage.layers) {
+    const EachPass<PassCost> one = costs.passes(id, stage, type, samples, least);
+    sum.forward += one.forward.time;
+    sum.input_gradient += one.input_gradient.time;
+    sum.weight_gradient += one.weight_gradient.time;
+    sum.backward += one.backward.time;
+    cost.traffic += costs.traffic(id, type, samples);
+    append(lists.forward, one.forward.collectives, in_order);
+    append(lists.weight_gradient, one.weight_gradient.collectives, in_order);
+    if (is_inside) {
+      sum.input_gradient += one.recompute.time;
+      sum.backward += one.recompute.time;
+      append(lists.input_gradient, one.recompute.collectives, in_order);
+      append(lists.backward, one.recompute.collectives, in_order);
+    }
+    append(lists.input_gradient, one.input_gradient.collectives, in_order);
+    append(lists.backward, one.backward.collectives, in_order);
+  }
+}
+
+StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
+                        const LeastTimes& least) {
   const ModelGraph& model = costs.model();
   const CostRules& rules = *costs.rules();
   StageCost cost;
-  LayerPasses& sum = cost.passes;
-  for (const LayerId id : stage.layers) {
-    const LayerPasses one = costs.passes(id, stage, type, samples);
-    sum.forward += one.forward;
-    sum.input_gradient += one.input_gradient;
-    sum.weight_gradient += one.weight_gradient;
-    sum.backward += one.backward;
-    cost.traffic += costs.traffic(id, type, samples);
-    if (stage.recomputes_all()) continue;  // A whole forward of the stage that runs again is an op.
-    sum.input_gradient += one.recompute;
-    sum.backward += one.recompute;
-  }
-  const bool lists = written_collectives(rules, stage) != Written::None;
+  EachPass<TimeByClass>& sum = cost.passes;
   auto collectives = std::make_shared<StageCollectives>();
-  if (lists) collectives->passes = layer_collectives(costs, stage, type, samples);
-  add_gathers(costs, stage, type, samples, sum, collectives->passes);
-  collectives->passes.recompute = collectives->passes.forward;
+  add_layers(costs, stage, type, samples, least, cost, collectives->passes);
+  add_gathers(costs, stage, type, samples, least, sum, collectives->passes);
   sum.recompute = sum.forward;  // As an op, which repeats the whole forward.
+  collectives->passes.recompute = collectives->passes.forward;
   for (TimeByClass* pass :
        {&sum.forward, &sum.input_gradient, &sum.weight_gradient, &sum.backward, &sum.recompute, &cost.update_parts})
     pass->other += costs.operation(type);
@@ -304,8 +309,10 @@ StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceT
     cost.update_parts.optimizer =
         costs.update(parameters.dense / stage.shards() + parameters.experts / stage.expert_shards(), type);
   else
-    cost.update_parts.optimizer = optimizer_time(parameters.dense, parameters.experts, stage, rules, type);
-  cost.update_parts.data = gradient_times(parameters.dense, parameters.experts, stage, rules, type).gather;
+    cost.update_parts.optimizer = optimizer_time(parameters, stage, rules, type);
+  collectives->update = gather_of_weights(parameters, stage, rules, type);
+  collectives->gradient_sum = sum_of_gradients(parameters, stage, rules, type);
+  cost.update_parts.data = exposed_of(collectives->update);
   set_totals(cost);
   cost.touch = costs.touch(count, type);
   cost.update_traffic = costs.update_traffic(count, type);
@@ -314,12 +321,8 @@ StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceT
   cost.entering = entering(stage, model) * (samples / rows);
   cost.memory = divided_memory(stage, model, rules.software, samples);
   if (stage.recomputes_all()) keep_input_alone(cost);
-  if (lists) {
-    collectives->update = gather_of_weights(parameters.dense, parameters.experts, stage, rules, type);
-    collectives->gradient_sum = sum_of_gradients(parameters.dense, parameters.experts, stage, rules, type);
-    keep_written(rules, type, *collectives);
-    cost.collectives = std::move(collectives);
-  }
+  set_written(rules, stage, type, *collectives);
+  cost.collectives = std::move(collectives);
   return stage.task == StageTask::Whole ? cost : task_cost_by_rules(stage.task, cost);
 }
 
@@ -329,7 +332,7 @@ bool tells_classes(const StageCost& c) {
 
 /// The ops and the update without collectives that are written so. Times without classes contain none.
 OpTimes times_without(const StageCost& c, Written written) {
-  const LayerPasses& p = c.passes;
+  const EachPass<TimeByClass>& p = c.passes;
   if (written == Written::None || !tells_classes(c))
     return {c.forward, c.input_gradient, c.weight_gradient, c.backward, c.recompute, c.update};
   const auto rest = [&](const TimeByClass& pass) { return in_op(pass, written).total(); };
@@ -344,39 +347,43 @@ Written written_collectives(const CostRules& rules, const StageShape& stage) {
   return rules.software.pair_overlap > 0 && stage.degrees.expert > 1 ? Written::Exchanges : Written::None;
 }
 
+Collectives StageCollectives::all() const {
+  Collectives list;
+  for (const Collectives* some :
+       {&passes.forward, &passes.input_gradient, &passes.weight_gradient, &gradient_sum, &update})
+    append(list, *some, false);
+  return list;
+}
+
+bool StageCollectives::writes(const Collective& c) const {
+  return written == Written::All ||
+         (written == Written::Exchanges && c.is_exchange() && c.part != GroupPart::AcrossNodes);
+}
+
+/// Exchanges that a pair hides take a share of the multiprocessors while they run. The slowdown of a pair is that of
+/// both ops together, so the sum over its ops is at most what the pair takes.
+Seconds StageCollectives::least_time(const TimeByClass& pass, const Collectives& list) const {
+  const Seconds compute = in_op(pass, written).total();
+  if (written != Written::Exchanges) return compute;
+  const Seconds exposed = exposed_exchanges(list), hidden = pair_overlap * exposed;
+  return std::min(compute + taken * hidden, compute / (1 - taken)) + exposed - hidden;
+}
+
 OpTimes times_in_op(const StageCost& c) { return times_without(c, c.written()); }
 
 OpTimes computation_times(const StageCost& c) { return times_without(c, Written::All); }
 
 OpTimes least_times(const StageCost& c) {
   OpTimes times = times_in_op(c);
-  if (!c.collectives) return times;
-  const LayerPasses& p = c.passes;
-  const EachPass<OpCollectives>& lists = c.collectives->passes;
+  if (c.written() == Written::None) return times;
+  const EachPass<TimeByClass>& p = c.passes;
+  const EachPass<Collectives>& lists = c.collectives->passes;
   times.forward = c.collectives->least_time(p.forward, lists.forward);
   times.input_gradient = c.collectives->least_time(p.input_gradient, lists.input_gradient);
   times.weight_gradient = c.collectives->least_time(p.weight_gradient, lists.weight_gradient);
   times.backward = c.collectives->least_time(p.backward, lists.backward);
   times.recompute = c.collectives->least_time(p.recompute, lists.recompute);
   return times;
-}
-
-EachPass<OpCollectives> layer_collectives(const CostTable& costs, const StageShape& stage, DeviceTypeId type,
-                                          double samples) {
-  EachPass<OpCollectives> sum;
-  const bool in_order = costs.rules()->lists_rounds;
-  for (const LayerId id : stage.layers) {
-    const EachPass<OpCollectives> one = costs.collectives(id, stage, type, samples);
-    append(sum.forward, one.forward, in_order);
-    append(sum.weight_gradient, one.weight_gradient, in_order);
-    if (!stage.recomputes_all()) {
-      append(sum.input_gradient, one.recompute, in_order);
-      append(sum.backward, one.recompute, in_order);
-    }
-    append(sum.input_gradient, one.input_gradient, in_order);
-    append(sum.backward, one.backward, in_order);
-  }
-  return sum;
 }
 
 StageCost layer_cost(const CostTable& costs, const StageShape& stage, LayerId id, DeviceTypeId type, double samples) {
@@ -388,21 +395,23 @@ StageCost layer_cost(const CostTable& costs, const StageShape& stage, LayerId id
     cost.backward = one.backward();
     return cost;
   }
-  cost.passes = costs.passes(id, stage, type, samples);
-  cost.forward = cost.passes.forward.total(), cost.backward = cost.passes.backward.total();
-  cost.input_gradient = cost.passes.input_gradient.total();
-  cost.weight_gradient = cost.passes.weight_gradient.total();
-  if (written_collectives(*rules, stage) == Written::None) return cost;
+  EachPass<PassCost> one = costs.passes(id, stage, type, samples);
+  cost.passes = {one.forward.time, one.input_gradient.time, one.weight_gradient.time, one.backward.time,
+                 one.recompute.time};
+  set_totals(cost);
   auto collectives = std::make_shared<StageCollectives>();
-  collectives->passes = costs.collectives(id, stage, type, samples);
-  keep_written(*rules, type, *collectives);
+  collectives->passes = {std::move(one.forward.collectives), std::move(one.input_gradient.collectives),
+                         std::move(one.weight_gradient.collectives), std::move(one.backward.collectives),
+                         std::move(one.recompute.collectives)};
+  set_written(*rules, stage, type, *collectives);
   cost.collectives = std::move(collectives);
   return cost;
 }
 
-StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceTypeId device_type, double samples) {
+StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceTypeId device_type, double samples,
+                     const LeastTimes& least) {
   const ModelGraph& model = costs.model();
-  if (costs.rules()) return cost_by_rules(costs, stage, device_type, samples);
+  if (costs.rules()) return cost_by_rules(costs, stage, device_type, samples, least);
   StageCost cost;
   for (LayerId id : stage.layers) {
     const LayerCost one = costs.at(id, device_type, samples);

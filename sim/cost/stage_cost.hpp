@@ -8,6 +8,25 @@
 
 namespace stagecraft {
 
+/// The collectives of the ops of a stage for one micro-batch.
+struct StageCollectives {
+  EachPass<Collectives> passes;
+  Collectives update;        ///< The gather of updated weights.
+  Collectives gradient_sum;  ///< Over the devices that have the same parameters.
+  Written written = Written::None;
+  double pair_overlap = 0;  ///< Share of their exchanges that a forward and a backward that run as one hide.
+  double taken = 0;         ///< Share of the multiprocessors that an exchange takes from computation next to it.
+
+  /// All of one forward, one backward and one update, each of them once.
+  Collectives all() const;
+  /// Whether a Program writes this one. Where instructions take their cost, an exchange across nodes has it in the one
+  /// inside of them.
+  bool writes(const Collective&) const;
+  /// No device spends less time on an op, alone or in a pair, that has this pass and this list: the instruction, and
+  /// the exchanges that no pair hides. Where collectives are messages, the instruction alone.
+  Seconds least_time(const TimeByClass& pass, const Collectives&) const;
+};
+
 /// What one micro-batch costs on one device of a stage, and what the stage keeps in memory there.
 struct StageCost {
   Seconds forward, input_gradient, weight_gradient, backward, recompute, update;
@@ -17,12 +36,12 @@ struct StageCost {
   Traffic traffic{};  ///< Bytes of shared memory that each op reads and writes.
   Bytes update_traffic{}, touch_traffic{};
   /// Where the time goes, of the ops and of the update; zero without CostRules.
-  LayerPasses passes{};
+  EachPass<TimeByClass> passes{};
   TimeByClass update_parts{};
-  /// Collectives that a Program writes next to the ops; null where the times of the ops contain all of them.
-  std::shared_ptr<const StageCollectives> collectives{};
+  std::shared_ptr<const StageCollectives> collectives{};  ///< Null without CostRules.
 
-  Written written() const { return collectives ? collectives->written() : Written::None; }
+  /// Which of them a Program writes next to the ops. The times of the ops contain the others.
+  Written written() const { return collectives ? collectives->written : Written::None; }
 };
 
 /// The time of each op of a stage for one micro-batch, and of its update.
@@ -37,23 +56,15 @@ OpTimes computation_times(const StageCost&);
 /// No device spends less time on an op: see StageCollectives::least_time().
 OpTimes least_times(const StageCost&);
 
-/// Parameters that one device of a stage keeps: dense ones, divided by tensor or whole, and parameters of experts.
-/// Layers count that the stage owns, and one copy of all that it shares with a layer of another stage.
-struct DeviceParameters {
-  double dense = 0, experts = 0;
-};
 DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Degrees&, const ModelGraph&);
 
 /// The cost of a stage for micro-batches of `samples` samples on a device of this type. Packed sequences will make
 /// micro-batches of one stage differ; a class of equal ones then takes the place of `samples`.
-StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_type, double samples);
+StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_type, double samples,
+                     const LeastTimes& = {});
 
 /// What a layer adds to the ops of such a stage. An update belongs to the stage as a whole, as memory does.
 StageCost layer_cost(const CostTable&, const StageShape&, LayerId, DeviceTypeId, double samples);
-
-/// The collectives of the layers of a stage, of each op of one micro-batch. A whole forward of the stage that runs
-/// again is an op. Needs CostRules.
-EachPass<OpCollectives> layer_collectives(const CostTable&, const StageShape&, DeviceTypeId, double samples);
 
 /// Weights, gradients and states of the optimizer for this number of parameters.
 MemoryUnits parameter_memory(double parameters, const Precision&);

@@ -7,7 +7,6 @@
 
 #include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
-#include "sim/experiment/plan_collectives.hpp"
 #include "sim/experiment/references.hpp"
 
 namespace stagecraft {
@@ -111,12 +110,17 @@ struct CurveUse {
 CurveUse find_uses(const PlannedExperiment& p) {
   CurveUse uses;
   const CostRules& rules = *p.experiment.costs->rules();
-  for (const Stage& stage : p.plan.stages) {
+  for (const StageId s : p.plan.stages.ids()) {
+    const Stage& stage = p.plan.stages[s];
+    const StageCost& cost = p.costs.at(s, 0);
+    if (!cost.collectives) continue;
     const DeviceTypeId type = p.cluster().devices[stage.leaders.front()].type;
-    for (const PlanCollective& c : collectives_of(p, stage, type)) {
-      if (rules.is_measured(c.kind, c.use, c.group, type)) continue;  // The profile comes first.
-      const CollectiveCurve* curve = find_curve(rules.accelerators[type].curves, c.kind, c.group);
-      const std::string text = text_of(c.kind, c.group.ranks, c.group.nodes());
+    for (const Collective& c : cost.collectives->all()) {
+      const GroupShape group = group_of(c, stage.shape, rules.node);
+      const PriceSource from = rules.price(c, group, type).from;
+      if (from == PriceSource::Nothing || from == PriceSource::Profile) continue;  // The profile comes first.
+      const CollectiveCurve* curve = find_curve(rules.accelerators[type].curves, c.kind, group);
+      const std::string text = text_of(c.kind, group.ranks, group.nodes());
       if (!curve)
         uses.computed.insert(text);
       else if (curve->time_of(c.bytes))

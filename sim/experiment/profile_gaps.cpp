@@ -8,7 +8,6 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/experiment/plan_collectives.hpp"
 #include "sim/plan/overlap.hpp"
 
 namespace stagecraft {
@@ -20,14 +19,15 @@ class GapFinder {
   explicit GapFinder(const PlannedExperiment& p) : p_(p), costs_(*p.experiment.costs) {}
 
   std::vector<std::string> gaps() {
-    for (const Stage& stage : p_.plan.stages) {
+    for (const StageId s : p_.plan.stages.ids()) {
+      const Stage& stage = p_.plan.stages[s];
       const StageShape& shape = stage.shape;
       type_ = p_.cluster().devices[stage.leaders.front()].type;
       const bool has_group = shape.degrees.divides() || shape.sharding != StateSharding::None;
       if (!has_group || !costs_.is_profiled(type_) || !costs_.rules()) continue;
       const auto samples = static_cast<double>(samples_at_once(stage, 0));
       if (shape.degrees.divides()) add_layers(shape, samples);
-      add_collectives(stage);
+      add_collectives(shape, p_.costs.at(s, 0));
     }
     std::vector<std::string> list;
     for (const auto& [group, names] : layers_)
@@ -51,10 +51,14 @@ class GapFinder {
     }
   }
 
-  void add_collectives(const Stage& stage) {
-    for (const PlanCollective& c : collectives_of(p_, stage, type_))
-      if (!costs_.rules()->is_measured(c.kind, c.use, c.group, type_))
-        collectives_.emplace(c.use, c.kind, c.group.ranks);
+  void add_collectives(const StageShape& shape, const StageCost& cost) {
+    if (!cost.collectives) return;
+    for (const Collective& c : cost.collectives->all()) {
+      const GroupShape group = group_of(c, shape, costs_.rules()->node);
+      const PriceSource from = costs_.rules()->price(c, group, type_).from;
+      if (from != PriceSource::Nothing && from != PriceSource::Profile)
+        collectives_.emplace(use_of(c), c.kind, group.ranks);
+    }
   }
 
   const PlannedExperiment& p_;

@@ -73,7 +73,7 @@ void set_group_sizes(CompiledExperiment& c) {
 /// What remains of the ops of a stage where their collectives are instructions of their own.
 StageParts parts_of(const StageCost& cost) {
   const Written written = cost.written();
-  const LayerPasses& p = cost.passes;
+  const EachPass<TimeByClass>& p = cost.passes;
   return {{.forward = in_op(p.forward, written),
            .input_gradient = in_op(p.input_gradient, written),
            .weight_gradient = in_op(p.weight_gradient, written),

@@ -227,48 +227,45 @@ GroupShape shape_of(const Devices& group, const Cluster& cluster) {
   return {static_cast<int>(std::ssize(group)), members.size() == 1 ? 0 : fullest};
 }
 
-/// A collective that was measured may have been more than a ring, such as a tree of NVLS, which crosses links less.
-LinkCollectives::Carried carried_as(bool is_measured) {
-  return is_measured ? LinkCollectives::Carried::OncePerNode : LinkCollectives::Carried::AsRing;
-}
-
-/// How a sum or a gather over the holders of equal parameters crosses the links at least.
-LinkCollectives::Carried carried_as(CollectiveKind kind, const StageShape& shape, const CostRules& rules,
-                                    DeviceTypeId type) {
-  return carried_as(rules.has_curve(kind, shard_groups(shape, rules.node).inner, type));
-}
-
-/// Whether a profile has such a sum or gather.
-bool is_measured(CollectiveKind kind, const StageShape& shape, const CostRules& rules, DeviceTypeId type) {
-  return rules.is_measured(kind, CollectiveUse::Parameters, shard_groups(shape, rules.node).inner, type);
-}
-
+/// Prices of the sum and of the gather over the devices that hold the same parameters of a stage, where they stand.
+///
 /// Prices by shape know one rate between nodes, that of the first two. What the links between these very devices carry
-/// can take longer: over a slow link between sites, or an oversubscribed network. A reduce-scatter and an all-gather
-/// carry half of an all-reduce each. A stack that overlaps sums has the backward of the last micro-batch to hide one.
-Seconds longer_sum(Seconds by_shape, double dense, const Reduction& r, const StageShape& shape, Seconds backward,
-                   const CostRules& rules, DeviceTypeId type) {
-  if (!rules.links || shape.sums_each_pass()) return by_shape;
-  const bool divides = shape.sharding != StateSharding::None;
-  const CollectiveKind kind = divides ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce;
-  if (is_measured(kind, shape, rules, type)) return by_shape;
-  const Seconds all_reduce = rules.links->least_time(r.groups, Bytes{dense * rules.software.gradient_bytes},
-                                                     carried_as(kind, shape, rules, type));
-  const Seconds sum = divides ? all_reduce / 2 : all_reduce;
-  return std::max(by_shape, sum - std::min(rules.software.data_overlap * sum, backward));
-}
+/// can take longer: over a slow link between sites, or an oversubscribed network.
+class ReplicaSums {
+ public:
+  ReplicaSums(const CostRules& rules, const StageShape& shape, DeviceTypeId type, const std::vector<Devices>& groups)
+      : rules_(rules), shape_(shape), type_(type), groups_(groups) {}
 
-/// How much longer than by its price the gather after the update takes, which is part of the sum here. A forward is
-/// there to hide it.
-Seconds longer_gather(Seconds by_shape, double dense, const Reduction& r, const StageShape& shape, Seconds forward,
-                      const CostRules& rules, DeviceTypeId type) {
-  if (!rules.links || shape.sums_each_pass() || shape.sharding == StateSharding::None) return {};
-  if (is_measured(CollectiveKind::AllGather, shape, rules, type)) return {};
-  const Seconds gather =
-      rules.links->least_time(r.groups, Bytes{dense * 2}, carried_as(CollectiveKind::AllGather, shape, rules, type)) /
-      2;
-  return std::max(Seconds{}, gather - std::min(rules.software.data_overlap * gather, forward) - by_shape);
-}
+  /// What a sum takes beyond the end of a backward, of which a stack hides the share `overlap`. A backward of the last
+  /// micro-batch is there to hide it.
+  Seconds sum(const DeviceParameters& p, double overlap, Seconds backward) const {
+    const Collectives list = sum_of_gradients(p, shape_, rules_, type_);
+    const Seconds least = least_time(list);
+    return std::max((1 - overlap) * cost_of(list), least - std::min(overlap * least, backward));
+  }
+
+  /// How much longer than by its price the gather after the update takes, which is part of the sum here. A forward is
+  /// there to hide it.
+  Seconds longer_gather(const DeviceParameters& p, Seconds forward) const {
+    const Collectives list = gather_of_weights(p, shape_, rules_, type_);
+    const Seconds least = least_time(list), hidden = std::min(rules_.software.data_overlap * least, forward);
+    return std::max(Seconds{}, least - hidden - exposed_of(list));
+  }
+
+ private:
+  /// Dense parameters alone: experts are summed over other groups.
+  Seconds least_time(const Collectives& list) const {
+    for (const Collective& c : list)
+      if (!c.of_experts && c.part != GroupPart::AcrossCopies)
+        return rules_.floor(c, rules_.price(c, group_of(c, shape_, rules_.node), type_), groups_).time(c.bytes);
+    return {};
+  }
+
+  const CostRules& rules_;
+  const StageShape& shape_;
+  DeviceTypeId type_;
+  const std::vector<Devices>& groups_;
+};
 
 /// A twin has the same parameters, so its devices count as further replicas. In the middle of an odd number of ranks it
 /// is on the same devices.
@@ -291,47 +288,22 @@ void price_reductions(Plan& plan, const CostTable& costs) {
       const DeviceParameters p = device_parameters(shape.layers, shape.degrees, costs.model());
       r.bytes = Bytes{(p.dense + p.experts) * rules.software.gradient_bytes};
       const StageCost cost = stage_cost(costs, shape, type, static_cast<double>(samples_at_once(stage, 0)));
-      const GradientTimes by_shape = gradient_times(p.dense, p.experts, shape, rules, type);
-      r.cost = longer_sum(by_shape.sum, p.dense, r, shape, cost.backward, rules, type) +
-               longer_gather(by_shape.gather, p.dense, r, shape, cost.forward, rules, type);
+      const ReplicaSums sums(rules, shape, type, r.groups);
+      r.cost = sums.sum(p, rules.software.data_overlap, cost.backward) + sums.longer_gather(p, cost.forward);
     } else {
       // Where holders are divided differently, the largest part takes the longest.
       int tensor = stage.shape.degrees.tensor;
       for (const StageId s : r.stages) tensor = std::min(tensor, plan.stage(s).shape.degrees.tensor);
-      const Bytes bytes = r.bytes / costs.model().precision.gradient * rules.software.gradient_bytes / tensor;
-      r.bytes = bytes;
-      const GroupShape ends = r.groups.empty() ? GroupShape{} : shape_of(r.groups.front(), costs.cluster());
-      const Accelerator& device = rules.accelerators[type];
-      if (const auto measured = curve_time(device.curves, CollectiveKind::AllReduce, ends, bytes))
-        r.cost = *measured;
-      else if (device.collectives_by_links)
-        r.cost = r.groups.empty() ? Seconds{} : rules.links->ring_time(r.groups.front(), bytes);
-      else
-        r.cost = collective_time(CollectiveKind::AllReduce, ends, bytes, device.collectives, rules.node.card);
-      const bool is_measured = rules.has_curve(CollectiveKind::AllReduce, ends, type);
-      if (rules.links) r.cost = std::max(*r.cost, rules.links->least_time(r.groups, bytes, carried_as(is_measured)));
+      r.bytes = r.bytes / costs.model().precision.gradient * rules.software.gradient_bytes / tensor;
+      r.cost = Seconds{};
+      if (r.groups.empty()) continue;
+      const Collective c{.axis = Axis::Data, .kind = CollectiveKind::AllReduce, .bytes = r.bytes};
+      const Devices& ends = r.groups.front();
+      const Price price = rules.price(c, shape_of(ends, costs.cluster()), type, &ends);
+      r.cost = std::max(price.time, rules.floor(c, price, r.groups).time(c.bytes));
     }
   }
 }
-
-namespace {
-
-/// Without the share of sums that a stack is said to hide: events show what is hidden. The last bucket has what the
-/// gather after the update takes longer.
-void price_buckets(Reduction& r, const StageShape& shape, const CostRules& rules, DeviceTypeId type,
-                   const DeviceParameters& whole, Seconds forward) {
-  CostRules exposed = rules;
-  exposed.software.data_overlap = 0;
-  for (ReductionBucket& bucket : r.buckets) {
-    const DeviceParameters& p = bucket.gradients.parameters;
-    const GradientTimes by_shape = gradient_times(p.dense, p.experts, shape, exposed, type);
-    bucket.cost = longer_sum(by_shape.sum, p.dense, r, shape, {}, exposed, type);
-  }
-  const GradientTimes by_shape = gradient_times(whole.dense, whole.experts, shape, rules, type);
-  *r.buckets.back().cost += longer_gather(by_shape.gather, whole.dense, r, shape, forward, rules, type);
-}
-
-}  // namespace
 
 void cut_into_buckets(Plan& plan, const CostTable& costs, const BucketRule& rule) {
   for (Reduction& r : plan.reductions) {
@@ -350,7 +322,12 @@ void cut_into_buckets(Plan& plan, const CostTable& costs, const BucketRule& rule
     for (const GradientBucket& bucket : gradient_buckets(costs, shape, type, samples, rule, r.bytes.value / parameters))
       r.buckets.push_back(
           {.gradients = bucket, .bytes = (bucket.parameters.dense + bucket.parameters.experts) / parameters * r.bytes});
-    if (r.cost) price_buckets(r, shape, *costs.rules(), type, whole, stage_cost(costs, shape, type, samples).forward);
+    if (!r.cost) continue;
+    // Without the share of sums that a stack is said to hide: events show what is hidden. The last bucket has what the
+    // gather after the update takes longer.
+    const ReplicaSums sums(*costs.rules(), shape, type, r.groups);
+    for (ReductionBucket& bucket : r.buckets) bucket.cost = sums.sum(bucket.gradients.parameters, 0, {});
+    *r.buckets.back().cost += sums.longer_gather(whole, stage_cost(costs, shape, type, samples).forward);
   }
 }
 

@@ -5,11 +5,9 @@
 
 namespace stagecraft {
 
-/// Prices by shape know one rate between nodes, that of the first two of the cluster. This makes the ops of a stage,
-/// whose cost stage_cost() has priced so, wait at least for what the links between its very devices carry: over a slow
-/// link between sites, or an oversubscribed network. What hides a collective at its price hides as many seconds of it
-/// here. Does nothing where collectives are messages on the links, nor for those that a profile has, which knows what
-/// they take.
-void wait_for_slow_links(const Stage&, const CostTable&, DeviceTypeId, double samples, StageCost&);
+/// Prices by shape know one rate between nodes, that of the first two of the cluster. This is what the links between
+/// the very devices of a stage carry: over a slow link between sites, or an oversubscribed network. Empty where the
+/// groups of the stage are inside nodes or collectives are messages on the links.
+LeastTimes least_times_on_links(const Stage&, const CostTable&, DeviceTypeId);
 
 }  // namespace stagecraft

@@ -9,10 +9,9 @@ namespace stagecraft {
 namespace {
 
 /// Where no other stage has a part in the sum of gradients over a context or an expert group, the update contains it.
-void add_sum_in_group(const CostTable& costs, const StageShape& shape, DeviceTypeId type, StageCost& cost) {
-  if (shape.task != StageTask::Whole) return;
-  const DeviceParameters p = device_parameters(shape.layers, shape.degrees, costs.model());
-  const Seconds sum = gradient_times(p.dense, p.experts, shape, *costs.rules(), type).sum;
+void add_sum_in_group(const CostTable& costs, StageCost& cost) {
+  if (!cost.collectives) return;
+  const Seconds sum = (1 - costs.rules()->software.data_overlap) * cost_of(cost.collectives->gradient_sum);
   cost.update_parts.data += sum;
   cost.update += sum;
 }
@@ -30,11 +29,9 @@ StageCosts stage_costs(const Plan& plan, const CostTable& costs, const PricingCh
       const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
       const auto [entry, is_new] = cost_of.try_emplace({type, samples});
       if (is_new) {
-        entry->second = stage_cost(costs, stage.shape, type, static_cast<double>(samples));
-        if (costs.rules() && !changes.equal_links)
-          wait_for_slow_links(stage, costs, type, static_cast<double>(samples), entry->second);
-        if (costs.rules() && stage.replicas() == 1 && !stage.twin.valid())
-          add_sum_in_group(costs, stage.shape, type, entry->second);
+        const LeastTimes least = changes.equal_links ? LeastTimes{} : least_times_on_links(stage, costs, type);
+        entry->second = stage_cost(costs, stage.shape, type, static_cast<double>(samples), least);
+        if (stage.replicas() == 1 && !stage.twin.valid()) add_sum_in_group(costs, entry->second);
       }
       replicas.push_back(entry->second);
     }

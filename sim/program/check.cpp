@@ -29,7 +29,7 @@ class Checker {
             whole, "has wait lists that do not match its instructions");
     require(p_.memory.size() == static_cast<std::size_t>(p_.devices), whole, "has no memory figures for some device");
     require(p_.delays.size() == p_.micro_batches.size(), whole, "has no delay for some stage");
-    for (const Collective& c : p_.collectives)
+    for (const CollectiveCall& c : p_.collectives)
       require(c.shape >= 0 && c.shape < std::ssize(p_.collective_shapes) && c.rounds >= 1, whole,
               "has a collective without a shape or rounds");
     IdVector<InstructionId, bool> used(p_.size(), false);
@@ -43,7 +43,7 @@ class Checker {
     }
     check_weights(p_);
     for (const Transfer& t : p_.transfers) transfer(t, used);
-    for (const Collective& c : p_.collectives) collective(c);
+    for (const CollectiveCall& c : p_.collectives) collective(c);
     for (const Buffer& b : p_.buffers) {
       require(b.allocated_by.valid() && b.allocated_by <= b.freed_by && b.freed_by < p_.instructions.next_id(),
               b.allocated_by, "has a buffer that ends before it begins");
@@ -119,12 +119,12 @@ class Checker {
     require(producer, t.send, "does not wait for the op that makes its data");
   }
 
-  void collective(const Collective& c) {
+  void collective(const CollectiveCall& c) {
     for (int m = 0; m < c.members; ++m)
       require(p_.at(c.member(m)).kind == InstructionKind::Collective &&
                   p_.at(c.member(m)).payload == p_.at(c.first).payload,
               c.member(m), "is not a member of its collective");
-    const Collective*& reference = first_of_shape_[c.shape];
+    const CollectiveCall*& reference = first_of_shape_[c.shape];
     if (reference == nullptr) return routes(*(reference = &c));
     require(c.members == reference->members, c.first, "has another group than its shape");
     for (int m = 0; m < c.members; ++m)
@@ -133,7 +133,7 @@ class Checker {
   }
 
   /// Routes join members, and in a phase none sends or receives on two of them.
-  void routes(const Collective& c) {
+  void routes(const CollectiveCall& c) {
     const int group = ++stamp_;
     for (int m = 0; m < c.members; ++m) sent_[p_.at(c.member(m)).device] = received_[p_.at(c.member(m)).device] = group;
     for (const DeviceId d : p_.leaders.ids())
@@ -153,7 +153,7 @@ class Checker {
 
   const Program& p_;
   IdVector<StreamId, InstructionId> last_compute_, last_;
-  std::vector<const Collective*> first_of_shape_;
+  std::vector<const CollectiveCall*> first_of_shape_;
   IdVector<DeviceId, int> sent_, received_;  ///< The stamp of the newest group or phase that used it.
   int stamp_ = 0;
 };

@@ -36,9 +36,10 @@ struct CollectiveShape {
   std::int32_t first_phase = 0, phases = 0;
 };
 
-/// `rounds` equal collectives in a row, folded into one: each phase has `rounds` times its latencies and its bytes. The
-/// members are instructions with consecutive ids, in the order of the ranks of the group.
-struct Collective {
+/// When a collective of the plan (sim/cost/collective.hpp) runs, and who takes part: `rounds` equal ones in a row,
+/// folded into one, so that each phase has `rounds` times its latencies and its bytes. The members are instructions
+/// with consecutive ids, in the order of the ranks of the group.
+struct CollectiveCall {
   InstructionId first;
   std::int32_t members = 0;
   std::int32_t shape = -1;  ///< Index into Program::collective_shapes.

@@ -13,7 +13,7 @@ std::span<const RouteEnds> routes_of(const Program& program, const CollectivePha
   return std::span(program.routes).subspan(phase.first_route, phase.routes);
 }
 
-std::int32_t add_part(const Program& from, const Collective& c, int root, DisjointSets& joined, Program& to) {
+std::int32_t add_part(const Program& from, const CollectiveCall& c, int root, DisjointSets& joined, Program& to) {
   CollectiveShape shape = from.shape(c);
   shape.first_phase = static_cast<std::int32_t>(to.phases.size());
   shape.phases = 0;
@@ -33,7 +33,7 @@ std::int32_t add_part(const Program& from, const Collective& c, int root, Disjoi
 
 }  // namespace
 
-std::vector<CollectiveGroup> split_by_groups(const Program& from, const Collective& c,
+std::vector<CollectiveGroup> split_by_groups(const Program& from, const CollectiveCall& c,
                                              const std::vector<DeviceId>& devices, Program& to) {
   int count = 0;
   for (const DeviceId d : devices) count = std::max(count, d.value + 1);

@@ -14,7 +14,7 @@ struct CollectiveGroup {
 
 /// The groups among `devices` that the routes of a collective of `from` connect, each with its part of the phases as a
 /// new shape of `to`.
-std::vector<CollectiveGroup> split_by_groups(const Program& from, const Collective&,
+std::vector<CollectiveGroup> split_by_groups(const Program& from, const CollectiveCall&,
                                              const std::vector<DeviceId>& devices, Program& to);
 
 }  // namespace stagecraft

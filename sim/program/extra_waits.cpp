@@ -89,7 +89,7 @@ class Renumbering {
   void run(std::span<const ExtraWait> extra) {
     instructions(by_instruction(p_, extra));
     transfers();
-    for (Collective& c : p_.collectives) c.first = number_[c.first];
+    for (CollectiveCall& c : p_.collectives) c.first = number_[c.first];
     for (Buffer& b : p_.buffers) b.allocated_by = number_[b.allocated_by], b.freed_by = number_[b.freed_by];
     std::stable_sort(p_.buffers.begin(), p_.buffers.end(),
                      [](const Buffer& a, const Buffer& b) { return a.freed_by < b.freed_by; });

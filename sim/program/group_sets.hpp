@@ -3,9 +3,10 @@
 #include <vector>
 
 #include "sim/cluster/phases.hpp"
-#include "sim/cost/op_collectives.hpp"
+#include "sim/cost/collective.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/plan/stage_costs.hpp"
+#include "sim/plan/stage_groups.hpp"
 
 namespace stagecraft {
 
@@ -18,12 +19,8 @@ struct GroupSet {
 /// The devices of the cell that each of Stage::devices() stands for, itself included, in the order of the mesh.
 std::vector<std::vector<DeviceId>> cells_of(const Stage&);
 
-/// The groups of a collective on the mesh of a stage, each of at least two devices. `node_of` has the node of each
-/// device; empty: all are on one.
-std::vector<DeviceGroup> groups_of(const Stage&, const OpCollective&, const std::vector<int>& node_of);
-
 /// These groups, joined where they have members in the cell of one leader.
-std::vector<GroupSet> group_sets(const Stage&, const OpCollective&, const std::vector<int>& node_of);
+std::vector<GroupSet> group_sets(const Stage&, const Collective&, const std::vector<int>& node_of);
 
 /// The devices that have to begin their ops together, because collectives inside the ops span their cells.
 std::vector<std::vector<DeviceId>> joint_devices(const Plan&, const StageCosts&, const std::vector<int>& node_of);

@@ -14,7 +14,7 @@ std::string moved_data(const Program& program, const Instruction& i) {
 
 std::string text_of_member(const Program& program, const Instruction& i) {
   constexpr const char* kCodes[] = {"AR", "RS", "AG", "A2A", "BC"};
-  const Collective& c = program.collective(i);
+  const CollectiveCall& c = program.collective(i);
   const char* code = kCodes[static_cast<int>(program.shape(c).kind)];
   if (c.op != 0) return fmt::format("{}{}{}.{}", i.stage.value, c.op, program.shown_number(i), code);
   const std::string which = c.tie < 0 ? "" : c.tie == 0 ? "T" : fmt::format("T{}", c.tie);

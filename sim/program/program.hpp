@@ -128,7 +128,7 @@ struct Workload;
 
 /// Where the planned time of each kind of op of a stage goes.
 struct StageParts {
-  LayerPasses passes;
+  EachPass<TimeByClass> passes;
   TimeByClass update;
 
   const TimeByClass& parts(InstructionKind) const;
@@ -158,7 +158,7 @@ struct Program {
   std::vector<Prediction> predictions;
   std::vector<Transfer> transfers;
   std::vector<TransferShape> transfer_shapes;
-  std::vector<Collective> collectives;
+  std::vector<CollectiveCall> collectives;
   std::vector<CollectiveShape> collective_shapes;
   std::vector<CollectivePhase> phases;  ///< The phases of a shape are consecutive.
   std::vector<RouteEnds> routes;        ///< Each pair of devices that talk, once; routes of a phase are consecutive.
@@ -196,7 +196,7 @@ struct Program {
   Buffer buffer(std::uint32_t number) const;
   /// buffer() for a caller that knows its device, which avoids reading the instruction.
   Buffer buffer_on(DeviceId, std::uint32_t number) const;
-  const Collective& collective(const Instruction& i) const { return collectives[i.collective()]; }
+  const CollectiveCall& collective(const Instruction& i) const { return collectives[i.collective()]; }
   const Prediction& prediction(const Instruction& i) const { return predictions[i.prediction()]; }
   /// Whether the message carries gradients, not activations.
   bool moves_gradient(const Instruction& i) const { return i.is_message() && shape(i).role == TensorRole::Gradient; }
@@ -227,8 +227,8 @@ struct Program {
   int receiving_micro_batch(const Transfer& t) const {
     return static_cast<int>(rows(t).first / micro_batch_size(receiving_stage(t)));
   }
-  const CollectiveShape& shape(const Collective& c) const { return collective_shapes[c.shape]; }
-  std::span<const CollectivePhase> phases_of(const Collective& c) const {
+  const CollectiveShape& shape(const CollectiveCall& c) const { return collective_shapes[c.shape]; }
+  std::span<const CollectivePhase> phases_of(const CollectiveCall& c) const {
     const CollectiveShape& group_shape = shape(c);
     return std::span(phases).subspan(group_shape.first_phase, group_shape.phases);
   }

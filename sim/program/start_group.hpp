@@ -16,7 +16,7 @@ struct StartGroup {
 inline StartGroup start_group(const Program& program, InstructionId id) {
   const Instruction& i = program.at(id);
   if (i.kind == InstructionKind::Collective) {
-    const Collective& collective = program.collective(i);
+    const CollectiveCall& collective = program.collective(i);
     return {collective.first, collective.members};
   }
   if (i.is_message() && program.rendezvous) return {program.transfer(i).send, 2};

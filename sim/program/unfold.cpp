@@ -168,12 +168,12 @@ class Unfolder {
 
   /// One collective for each tensor rank; its ranks are the replicas, and in each of them the context ranks.
   void collective(const Instruction& first) {
-    const Collective& c = p_.collective(first);
+    const CollectiveCall& c = p_.collective(first);
     const StageShape& shape = plan_.stage(first.stage).shape;
     Program& u = out_.program;
     const int tensor = shape.degrees.tensor, context = shape.degrees.context;
     for (int t = 0; t < tensor; ++t) {
-      Collective copy = c;
+      CollectiveCall copy = c;
       copy.first = u.instructions.next_id();
       copy.members = c.members * context;
       copy.shape = shape_of(c.shape, t, shape.sharding != StateSharding::None && c.purpose == Purpose::GradientSum);
@@ -195,9 +195,9 @@ class Unfolder {
     return index = static_cast<std::int32_t>(std::ssize(out_.program.collective_shapes)) - 1;
   }
 
-  void begin_collective(const Collective& like, std::int32_t shape, std::size_t members) {
+  void begin_collective(const CollectiveCall& like, std::int32_t shape, std::size_t members) {
     Program& u = out_.program;
-    Collective copy = like;
+    CollectiveCall copy = like;
     copy.first = u.instructions.next_id();
     copy.members = static_cast<std::int32_t>(members);
     copy.shape = shape;
@@ -206,7 +206,7 @@ class Unfolder {
 
   /// Where collectives have a cost, one for each place in the groups. Else one for each group that the phases join.
   void simulated_collective(const Instruction& first) {
-    const Collective& c = p_.collective(first);
+    const CollectiveCall& c = p_.collective(first);
     const auto payload = [&] { return static_cast<std::int32_t>(std::ssize(out_.program.collectives)) - 1; };
     if (p_.phases_of(c).empty()) {
       for (int m = 0; m < size_; ++m) {
@@ -227,7 +227,7 @@ class Unfolder {
   }
 
   /// Collectives of one shape have the same members.
-  const std::vector<CollectiveGroup>& groups_of(const Collective& c) {
+  const std::vector<CollectiveGroup>& groups_of(const CollectiveCall& c) {
     groups_.resize(p_.collective_shapes.size());
     std::vector<CollectiveGroup>& groups = groups_[c.shape];
     if (!groups.empty()) return groups;

@@ -102,7 +102,7 @@ class ProgramWriter {
   };
   /// The collectives that an op of a stage runs at one time, each with the devices that have its instructions.
   struct PlacedCollective {
-    OpCollective what;
+    Collective what;
     std::vector<std::pair<std::vector<DeviceId>, std::int32_t>> sets;  ///< Leaders, and the shape.
     std::map<DeviceId, int> set_led_by;                                ///< First leader of a set: its index.
   };
@@ -111,19 +111,19 @@ class ProgramWriter {
     std::vector<InstructionId> before, newest;
   };
   const StageCollectives* collectives_on(StageId, DeviceId) const;
-  const OpCollectives& collectives_of(const Op&, DeviceId) const;
+  const Collectives& collectives_of(const Op&, DeviceId) const;
   bool hides_exchanges(const Op&, DeviceId) const;
   bool is_pair(std::span<const Op>) const;
   double pair_slowdown(DeviceId, std::span<const Op>) const;
-  const PlacedCollective& placed(StageId, const OpCollective&);
+  const PlacedCollective& placed(StageId, const Collective&);
   void write_collectives(std::span<const DeviceId>, const Op&, bool in_pair, bool hidden);
-  void write_members(std::span<const DeviceId>, const Op&, const OpCollective&, std::int32_t shape, double share,
+  void write_members(std::span<const DeviceId>, const Op&, const Collective&, std::int32_t shape, double share,
                      bool hidden);
   void find_leaders();
   bool plays_groups(const Reduction&) const;
   std::vector<SumPart> open_parts(const Reduction&);
   std::vector<std::int32_t> open_group_shapes(const Reduction&);
-  std::int32_t open_sum_shape(const Reduction&, const OpCollective&, Bytes);
+  std::int32_t open_sum_shape(const Reduction&, const Collective&, Bytes);
   std::vector<SumPart> open_bucket_parts(const Reduction&);
   double share_before(const Reduction&, int bucket, const std::vector<DeviceId>& group) const;
   bool runs_on(StageId, DeviceId) const;
@@ -160,7 +160,7 @@ class ProgramWriter {
   IdVector<DeviceId, StreamId> collective_stream_;
   bool has_collectives_ = false;  ///< Some ops have collectives of their own.
   IdVector<StageId, std::vector<PlacedCollective>> placed_;
-  IdVector<StageId, OpCollectives> update_collectives_;
+  IdVector<StageId, Collectives> update_collectives_;
   IdVector<DeviceId, Chain> chain_;
   IdVector<DeviceId, std::vector<InstructionId>> ready_;       ///< What the next computation waits for.
   IdVector<DeviceId, std::vector<InstructionId>> overlapped_;  ///< Collectives next to the newest op.

@@ -124,7 +124,7 @@ void ProgramWriter::reduce(ReductionId id, int number) {
   if (state.parts.empty()) state.parts = open_parts(reduction);
   for (const SumPart& part : state.parts) {
     const std::vector<DeviceId>& group = reduction.groups[part.group];
-    Collective collective;
+    CollectiveCall collective;
     collective.first = InstructionId{std::ssize(program_.instructions)};
     collective.members = static_cast<std::int32_t>(std::ssize(group));
     collective.shape = part.shape;

@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-Purpose purpose_of(const OpCollective& c) {
+Purpose purpose_of(const Collective& c) {
   switch (c.axis) {
     case Axis::Tensor:
       return Purpose::TensorActivation;
@@ -29,7 +29,7 @@ std::uint64_t whole_bytes(Bytes bytes) { return static_cast<std::uint64_t>(bytes
 
 /// Which device stands for which, and the sums of gradients inside a group that updates contain.
 void ProgramWriter::find_leaders() {
-  for (const StageCost& c : costs_.values()) has_collectives_ = has_collectives_ || c.collectives != nullptr;
+  for (const StageCost& c : costs_.values()) has_collectives_ = has_collectives_ || c.written() != Written::None;
   if (!has_collectives_) return;
   const std::size_t devices = std::max(program_.devices, plan_.device_count());
   program_.leaders.resize(devices);
@@ -49,8 +49,8 @@ void ProgramWriter::find_leaders() {
         is_named[d] = true;
       }
     }
+    if (cost(s, 0).written() != Written::All) continue;
     const StageCollectives* c = cost(s, 0).collectives.get();
-    if (c == nullptr || !c->flows) continue;
     if (stage.replicas() == 1 && !stage.twin.valid()) update_collectives_[s] = c->gradient_sum;
     append(update_collectives_[s], c->update, true);
   }
@@ -59,13 +59,19 @@ void ProgramWriter::find_leaders() {
 /// Collectives that are messages move what the first replica has; where collectives have a cost, each replica has its
 /// own.
 const StageCollectives* ProgramWriter::collectives_on(StageId s, DeviceId device) const {
-  const StageCollectives* c = cost(s, 0).collectives.get();
-  if (c == nullptr || c->flows) return c;
-  return cost(s, replica_on(plan_.stage(s), device)).collectives.get();
+  switch (cost(s, 0).written()) {
+    case Written::None:
+      return nullptr;
+    case Written::Exchanges:
+      return cost(s, replica_on(plan_.stage(s), device)).collectives.get();
+    case Written::All:
+      break;
+  }
+  return cost(s, 0).collectives.get();
 }
 
-const OpCollectives& ProgramWriter::collectives_of(const Op& op, DeviceId device) const {
-  static const OpCollectives none;
+const Collectives& ProgramWriter::collectives_of(const Op& op, DeviceId device) const {
+  static const Collectives none;
   const StageCollectives* c = collectives_on(op.stage, device);
   if (c == nullptr) return none;
   switch (op.kind) {
@@ -95,8 +101,8 @@ bool ProgramWriter::is_pair(std::span<const Op> ops) const {
 bool ProgramWriter::hides_exchanges(const Op& op, DeviceId device) const {
   const StageCollectives* c = collectives_on(op.stage, device);
   if (c == nullptr || c->pair_overlap <= 0) return false;
-  const OpCollectives& list = collectives_of(op, device);
-  return std::any_of(list.begin(), list.end(), [](const OpCollective& o) { return o.is_exchange(); });
+  const Collectives& list = collectives_of(op, device);
+  return std::any_of(list.begin(), list.end(), [](const Collective& o) { return o.is_exchange(); });
 }
 
 /// Time of the computation of a pair over that of its ops alone. While hidden exchanges run, for H seconds, they take a
@@ -110,7 +116,7 @@ double ProgramWriter::pair_slowdown(DeviceId device, std::span<const Op> ops) co
     if (!hides_exchanges(op, device)) continue;
     const StageCollectives& c = *collectives_on(op.stage, device);
     taken = c.taken;
-    hidden += c.pair_overlap * StageCollectives::exposed_exchanges(collectives_of(op, device));
+    hidden += c.pair_overlap * exposed_exchanges(collectives_of(op, device));
   }
   if (taken == 0 || compute.value <= 0) return 1;
   return std::min(1 + taken * (hidden / compute), 1 / (1 - taken));
@@ -148,9 +154,11 @@ void ProgramWriter::exchange(std::span<const DeviceId> devices, std::size_t firs
 void ProgramWriter::write_collectives(std::span<const DeviceId> devices, const Op& op, bool in_pair, bool hidden) {
   const DeviceId first = devices.front();
   const bool pair_hides = in_pair && hides_exchanges(op, first);
-  for (const OpCollective& c : collectives_of(op, first)) {
-    const double overlap = pair_hides && c.is_exchange() ? collectives_on(op.stage, first)->pair_overlap : 0;
-    const double exposed = (1 - overlap) * c.exposed;
+  for (const Collective& c : collectives_of(op, first)) {
+    const StageCollectives& stage = *collectives_on(op.stage, first);
+    if (!stage.writes(c)) continue;
+    const double overlap = pair_hides && c.is_exchange() ? stage.pair_overlap : 0;
+    const double exposed = (1 - overlap) * c.exposed_share();
     const double share = hidden ? 1 - exposed : exposed;
     if (share <= 0) continue;
     if (!c.parallel)
@@ -164,9 +172,9 @@ void ProgramWriter::write_collectives(std::span<const DeviceId> devices, const O
   }
 }
 
-void ProgramWriter::write_members(std::span<const DeviceId> leaders, const Op& op, const OpCollective& c,
+void ProgramWriter::write_members(std::span<const DeviceId> leaders, const Op& op, const Collective& c,
                                   std::int32_t shape, double share, bool hidden) {
-  Collective collective;
+  CollectiveCall collective;
   collective.first = program_.instructions.next_id();
   collective.members = static_cast<std::int32_t>(std::ssize(leaders));
   collective.shape = shape;
@@ -177,7 +185,7 @@ void ProgramWriter::write_members(std::span<const DeviceId> leaders, const Op& o
   collective.share = share;
   collective.purpose = purpose_of(c);
   program_.collectives.push_back(collective);
-  const bool flows = cost(op.stage, 0).collectives->flows;
+  const bool flows = cost(op.stage, 0).written() == Written::All;
   for (const DeviceId d : leaders) {
     Instruction i;
     i.kind = InstructionKind::Collective;
@@ -201,13 +209,13 @@ void ProgramWriter::write_members(std::span<const DeviceId> leaders, const Op& o
 }
 
 /// Made at the first use: collectives that differ in nothing but their rounds and shares have the same groups.
-const ProgramWriter::PlacedCollective& ProgramWriter::placed(StageId s, const OpCollective& c) {
+const ProgramWriter::PlacedCollective& ProgramWriter::placed(StageId s, const Collective& c) {
   for (const PlacedCollective& it : placed_[s])
     if (it.what.axis == c.axis && it.what.of_experts == c.of_experts && it.what.kind == c.kind &&
         it.what.part == c.part && it.what.bytes == c.bytes)
       return it;
   PlacedCollective& fresh = placed_[s].emplace_back(PlacedCollective{c, {}, {}});
-  if (!cost(s, 0).collectives->flows) {  // With a cost each device is by itself.
+  if (cost(s, 0).written() != Written::All) {  // With a cost each device is by itself.
     for (const DeviceId d : plan_.stage(s).leaders) {
       fresh.set_led_by[d] = static_cast<int>(std::ssize(fresh.sets));
       fresh.sets.push_back({{d}, static_cast<std::int32_t>(std::ssize(program_.collective_shapes))});
@@ -227,8 +235,7 @@ const ProgramWriter::PlacedCollective& ProgramWriter::placed(StageId s, const Op
 
 /// Whether software says what a sum of gradients moves, and it is played.
 bool ProgramWriter::plays_groups(const Reduction& reduction) const {
-  const StageCollectives* c = cost(reduction.stages.front(), 0).collectives.get();
-  return c != nullptr && c->flows;
+  return cost(reduction.stages.front(), 0).written() == Written::All;
 }
 
 /// Tied parameters are summed by each member of a cell with the members of the same place in the cells of the other
@@ -254,14 +261,14 @@ std::vector<std::int32_t> ProgramWriter::open_group_shapes(const Reduction& redu
     }
     return shapes;
   }
-  for (const OpCollective& c : cost(reduction.stages.front(), 0).collectives->gradient_sum)
+  for (const Collective& c : cost(reduction.stages.front(), 0).collectives->gradient_sum)
     shapes.push_back(open_sum_shape(reduction, c, c.bytes));
   return shapes;
 }
 
 /// A stage and its twin have equal meshes, and their n-th groups have the same parameters. In the middle of an odd
 /// number of ranks both are on the same devices, which add up their gradients without messages.
-std::int32_t ProgramWriter::open_sum_shape(const Reduction& reduction, const OpCollective& sum, Bytes bytes) {
+std::int32_t ProgramWriter::open_sum_shape(const Reduction& reduction, const Collective& sum, Bytes bytes) {
   for (const std::vector<DeviceId>& group : reduction.groups) open_collective_streams(group);
   std::vector<DeviceGroup> groups = groups_of(plan_.stage(reduction.stages.front()), sum, options_.node_of);
   for (std::size_t s = 1; s < reduction.stages.size(); ++s) {
@@ -292,7 +299,7 @@ std::vector<ProgramWriter::SumPart> ProgramWriter::open_bucket_parts(const Reduc
                          .cost = bucket.cost.value_or(Seconds{})});
       continue;
     }
-    for (const OpCollective& sum : c->gradient_sum) {
+    for (const Collective& sum : c->gradient_sum) {
       double DeviceParameters::*const of_class = sum.of_experts ? &DeviceParameters::experts : &DeviceParameters::dense;
       const double share = bucket.gradients.parameters.*of_class / whole.*of_class;
       if (share > 0) parts.push_back({.shape = open_sum_shape(reduction, sum, share * sum.bytes), .bucket = b});

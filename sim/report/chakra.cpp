@@ -133,7 +133,7 @@ class Writer {
 
   void add_collective(const Instruction& i, pbf_writer& node) {
     constexpr int kTypes[] = {0, 7, 2, 6, 5};  // CollectiveCommType of each CollectiveKind.
-    const Collective& c = p_.collective(i);
+    const CollectiveCall& c = p_.collective(i);
     const int number = group_of(i.collective());
     const CollectiveShape& shape = p_.shape(c);
     add_attribute(node, "comm_type", kUint64, kTypes[static_cast<int>(shape.kind)]);
@@ -147,7 +147,7 @@ class Writer {
   /// them.
   int group_of(std::size_t collective) {
     if (group_of_[collective] > 0) return group_of_[collective];
-    const Collective& c = p_.collectives[collective];
+    const CollectiveCall& c = p_.collectives[collective];
     std::vector<int> ranks;
     for (int m = 0; m < c.members; ++m) ranks.push_back(rank(p_.at(c.member(m)).device));
     std::sort(ranks.begin(), ranks.end());

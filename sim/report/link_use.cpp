@@ -54,7 +54,7 @@ MemoryUse memory_use(const Program& program, const Cluster& cluster, Instruction
 
 std::string unrouted_collectives_text(const Program& program) {
   const auto in_ops = [](const StageParts& stage) {
-    const LayerPasses& p = stage.passes;
+    const EachPass<TimeByClass>& p = stage.passes;
     return (p.forward.collectives() + p.backward.collectives() + p.weight_gradient.collectives() +
             stage.update.collectives())
                .value > 0;
@@ -86,7 +86,7 @@ std::vector<std::vector<double>> link_use(const Program& p, const Timeline& t, c
       spread(n, {&places[m.link.value][1], 1}, m.bytes);
   for (const Transfer& transfer : p.transfers)
     add(p.shape(transfer).route, transfer.send.value, static_cast<double>(p.bytes(transfer)));
-  for (const Collective& c : p.collectives)
+  for (const CollectiveCall& c : p.collectives)
     for (const CollectivePhase& phase : p.phases_of(c))
       for (int k = 0; k < phase.routes; ++k)
         add(phase.first_route + k, static_cast<std::size_t>(c.first.value), static_cast<double>(c.bytes(phase)));

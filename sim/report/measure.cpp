@@ -208,7 +208,7 @@ class Measurement {
   void add_messages(IdVector<LinkId, double>& forward, IdVector<LinkId, double>& backward) const {
     std::vector<double> traffic(p_.routes.size(), 0);
     for (const Transfer& t : p_.transfers) traffic[p_.shape(t).route] += static_cast<double>(p_.bytes(t));
-    for (const Collective& c : p_.collectives)
+    for (const CollectiveCall& c : p_.collectives)
       for (const CollectivePhase& phase : p_.phases_of(c))
         for (int k = 0; k < phase.routes; ++k) traffic[phase.first_route + k] += static_cast<double>(c.bytes(phase));
     const Router router(cluster_);
@@ -247,7 +247,7 @@ class Measurement {
     consider(at);
     const Instruction& i = p_.at(at);
     if (i.kind == InstructionKind::Collective) {
-      const Collective& c = p_.collective(i);
+      const CollectiveCall& c = p_.collective(i);
       for (int m = 0; m < c.members; ++m) consider(c.member(m));
     } else if (!i.is_compute()) {
       const Transfer& t = p_.transfer(i);

@@ -108,7 +108,7 @@ class TraceWriter {
     if (i.is_compute() && stage < layers_.size()) text += fmt::format(R"(,"layers":"{}")", layers_[stage]);
     if (i.is_message()) text += fmt::format(R"(,"bytes":{},"class":"pipeline")", p_.shape(i).bytes);
     if (i.kind == InstructionKind::Collective) {
-      const Collective& c = p_.collective(i);
+      const CollectiveCall& c = p_.collective(i);
       text += fmt::format(R"(,"bytes":{},"class":"{}")", p_.shape(c).bytes, class_name(c.purpose));
     }
     return text;

@@ -99,8 +99,7 @@ IdVector<StageId, Seconds> gradient_sums(const PlannedExperiment& p, const LinkC
   if (!p.cluster().changes.empty()) return sums;
   for (const Reduction& r : p.plan.reductions) {
     const StageId s = r.stages.front();
-    const StageCollectives* collectives = p.costs.at(s, 0).collectives.get();
-    const bool is_played = collectives && collectives->flows;
+    const bool is_played = p.costs.at(s, 0).written() == Written::All;
     const bool has_all = r.groups.size() == 1 && r.groups.front().size() == p.plan.stage(s).leaders.size();
     if (r.source != ReductionSource::Replicas || r.stages.size() != 1 || is_played || !has_all) continue;
     if (!r.buckets.empty()) continue;  // They run next to the last backward.
@@ -126,8 +125,7 @@ IdVector<StageId, BoundaryTimes> boundary_times(const PlannedExperiment& p, cons
   for (const StageEdge& edge : p.plan.edges) {
     if (edge.to.value != edge.from.value + 1) continue;
     const Stage &from = p.plan.stage(edge.from), &to = p.plan.stage(edge.to);
-    const StageCollectives* collectives = p.costs.at(edge.to, 0).collectives.get();
-    if (collectives && collectives->flows) continue;
+    if (p.costs.at(edge.to, 0).written() == Written::All) continue;
     if (from.leaders.size() + to.leaders.size() > kMostReplicas) continue;
     // A device sends one message at a time only if it is told to.
     const int in_a_row = p.experiment.run.lowering.fifo_sends ? p.plan.micro_batches(edge.to) : 1;

@@ -81,9 +81,9 @@ TEST_CASE("random programs have the same starts and ends, also while machines an
     schedules.insert(c.schedule);
     ++ways[c.options.overlap][c.options.rendezvous][static_cast<int>(c.options.streams)];
     replicated += std::any_of(program.collectives.begin(), program.collectives.end(),
-                              [](const Collective& r) { return r.tie < 0; });
+                              [](const CollectiveCall& r) { return r.tie < 0; });
     tied += std::any_of(program.collectives.begin(), program.collectives.end(),
-                        [](const Collective& r) { return r.tie >= 0; });
+                        [](const CollectiveCall& r) { return r.tie >= 0; });
     for (const Stage& stage : c.plan.stages) {
       recomputed += stage.shape.recomputes_all();
       mixed += stage.micro_batch_size != c.plan.stages.front().micro_batch_size;

@@ -32,14 +32,14 @@ inline Program in_buckets(const Program& whole, const std::vector<double>& share
       now[old] = add(i, old, InstructionId{}, i.payload);
       continue;
     }
-    const Collective& c = whole.collective(i);
+    const CollectiveCall& c = whole.collective(i);
     if (c.first != old) continue;
     std::vector<InstructionId> before(static_cast<std::size_t>(c.members));
     for (std::size_t k = 0; k < shares.size(); ++k) {
       CollectiveShape shape = whole.shape(c);
       shape.bytes = static_cast<std::uint64_t>(shares[k] * 1e6);
       p.collective_shapes.push_back(shape);
-      Collective bucket = c;
+      CollectiveCall bucket = c;
       bucket.first = p.instructions.next_id();
       bucket.shape = static_cast<std::int32_t>(p.collective_shapes.size()) - 1;
       bucket.bucket = static_cast<int>(k);

@@ -63,14 +63,14 @@ class CollectiveSteps {
         ++i.value;
         continue;
       }
-      const Collective old = from_.collective(from_.at(i));
+      const CollectiveCall old = from_.collective(from_.at(i));
       for (const CollectiveKind kind : kinds_) step(old, kind);
       i.value += old.members;
     }
   }
 
-  void step(const Collective& old, CollectiveKind kind) {
-    Collective copy = old;
+  void step(const CollectiveCall& old, CollectiveKind kind) {
+    CollectiveCall copy = old;
     const bool first = old_ != old.first;
     const InstructionId before = copy.first;
     copy.first = to_.instructions.next_id();

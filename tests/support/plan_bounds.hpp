@@ -102,7 +102,7 @@ inline BoundRatio compare_with_bounds(const Experiment& e, const std::string& sc
           std::any_of(reductions.begin(), reductions.end(),
                       [](const Reduction& r) { return r.source == ReductionSource::Replicas; }),
           std::any_of(program.collectives.begin(), program.collectives.end(),
-                      [](const Collective& c) { return c.hidden && c.purpose == Purpose::ExpertActivation; })};
+                      [](const CollectiveCall& c) { return c.hidden && c.purpose == Purpose::ExpertActivation; })};
 }
 
 /// The scenario with these settings; a plan that cannot be made, or does not fit, did not run.

@@ -64,7 +64,7 @@ class ProgramBuilder {
                  std::uint64_t bytes, const Ids& after = {}, const std::vector<int>& nodes = {}, int rounds = 1) {
     DeviceGroup group{{}, nodes};
     for (const int d : devices) group.devices.emplace_back(d);
-    Collective collective;
+    CollectiveCall collective;
     collective.members = static_cast<std::int32_t>(devices.size());
     collective.rounds = rounds;
     collective.shape = add_shape(program_, kind, algorithm, group, bytes);

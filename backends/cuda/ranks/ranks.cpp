@@ -90,7 +90,7 @@ void Ranks::plan_links() {
     if (apart(t)) pairs[key_of(p_, t)].insert({slot(p_.at(t.send).device), slot(p_.at(t.receive).device)});
   std::set<std::set<GpuSlot>> rings;
   std::vector<std::set<GpuSlot>> ring_of;
-  for (const Collective& c : p_.collectives) {
+  for (const CollectiveCall& c : p_.collectives) {
     std::set<GpuSlot>& ring = ring_of.emplace_back();
     if (!needs_ring(c)) continue;
     if (by_nccl_.sums) require_gpus(c);
@@ -130,14 +130,14 @@ int Ranks::ctas_that_fit() const {
   return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp(kBlocksOfGpu / peak, 1, kMost))));
 }
 
-bool Ranks::needs_ring(const Collective& c) const {
+bool Ranks::needs_ring(const CollectiveCall& c) const {
   bool any = by_nccl_.sums && c.members > 1;
   const DeviceId first = p_.at(c.first).device;
   for (int m = 1; m < c.members; ++m) any = any || apart(first, p_.at(c.member(m)).device);
   return any;
 }
 
-void Ranks::require_gpus(const Collective& c) const {
+void Ranks::require_gpus(const CollectiveCall& c) const {
   std::map<GpuSlot, DeviceId> taken;
   for (int m = 0; m < c.members; ++m) {
     const DeviceId device = p_.at(c.member(m)).device;

@@ -106,8 +106,8 @@ class Ranks {
   int ctas_that_fit() const;
   void exchange_unique_ids(const Exchange&);
   void open(Link&);
-  bool needs_ring(const Collective&) const;
-  void require_gpus(const Collective&) const;
+  bool needs_ring(const CollectiveCall&) const;
+  void require_gpus(const CollectiveCall&) const;
   void move(int link, const std::vector<Half>&);
   void wait_for(const Link&, cudaStream_t = nullptr);
   void finalized() const noexcept;

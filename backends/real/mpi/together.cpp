@@ -202,7 +202,7 @@ void start_together(const Program& p, const DevicePlacement& placement, Times& t
     for (InstructionId n = first; !alone && n < end; ++n.value) ready = std::min(ready, times.end[n]);
     for (InstructionId n = first; !alone && n < end; ++n.value) times.start[n] = ready;
   };
-  for (const Collective& c : p.collectives) level(c.first, c.members);
+  for (const CollectiveCall& c : p.collectives) level(c.first, c.members);
   if (p.rendezvous)
     for (const Transfer& t : p.transfers) level(t.send, 2);
 }

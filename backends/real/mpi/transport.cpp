@@ -41,7 +41,7 @@ void MpiTransport::require_possible() const {
     if (const Transfer& transfer = p_.transfers[t];
         here(p_.at(transfer.send).device) != here(p_.at(transfer.receive).device))
       require_length(buffers_.bytes(static_cast<int>(t)), to_text(p_, transfer.send));
-  for (const Collective& c : p_.collectives)
+  for (const CollectiveCall& c : p_.collectives)
     for (int m = 0; m < c.members; ++m)
       if (const InstructionId member = c.member(m); here(p_.at(member).device))
         require_length(buffers_.share_bytes(member), to_text(p_, member));
@@ -96,7 +96,7 @@ void MpiTransport::post_receives() {
 }
 
 void MpiTransport::join(int collective, InstructionId member) {
-  const Collective& c = p_.collectives[collective];
+  const CollectiveCall& c = p_.collectives[collective];
   const Block block = pool_.take(buffers_.share_bytes(member));
   buffers_.pack_share(member, block.get());
   const std::lock_guard lock(mpi_calls());
@@ -105,7 +105,7 @@ void MpiTransport::join(int collective, InstructionId member) {
 
 /// A member's share goes to each process that has another member. Receives for the shares of those are posted with the
 /// first member that is here.
-void MpiTransport::exchange(const Collective& c, int collective, int member, const Block& block) {
+void MpiTransport::exchange(const CollectiveCall& c, int collective, int member, const Block& block) {
   const auto count = [&](int m) { return static_cast<int>(buffers_.share_bytes(c.member(m))); };
   auto [it, fresh] = sums_.try_emplace(collective);
   Sum& sum = it->second;
@@ -190,7 +190,7 @@ void MpiTransport::end_sums(std::vector<InstructionId>& ended) {
     std::vector<const void*> shares;
     for (const Block& b : sum.shares) shares.push_back(b.get());
     buffers_.finish(collective, shares);
-    const Collective& c = p_.collectives[collective];
+    const CollectiveCall& c = p_.collectives[collective];
     for (int m = 0; m < c.members; ++m)
       if (const InstructionId member = c.member(m); here(p_.at(member).device)) ended.push_back(member);
   }

@@ -68,7 +68,7 @@ class MpiTransport : public Transport {
 
   void require_possible() const;
   Sum& sum_of(int collective);
-  void exchange(const Collective&, int collective, int member, const Block&);
+  void exchange(const CollectiveCall&, int collective, int member, const Block&);
   void add(MPI_Request, UnderWay);
   void post_receives();
   std::vector<UnderWay> arrived();

@@ -94,7 +94,7 @@ void equalize(Program& program) {
 
 /// Collectives that are instructions, and the share of ops that contain some.
 void remove_collectives(Program& program, bool sums) {
-  for (Collective& c : program.collectives) {
+  for (CollectiveCall& c : program.collectives) {
     if (sums_gradients(c.purpose) != sums) continue;
     c.share = 0;
     for (int m = 0; m < c.members; ++m) program.instructions[c.member(m)].duration = {};

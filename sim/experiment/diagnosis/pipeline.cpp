@@ -15,7 +15,7 @@ Cost other_costs(const Program& program) {
   const Cost costs =
       Cost::Contention | Cost::Messages | Cost::GradientSums | kSlowDevices | Cost::UnequalStages | Cost::SlowLinks;
   const bool waits = std::any_of(program.collectives.begin(), program.collectives.end(),
-                                 [](const Collective& c) { return !sums_gradients(c.purpose); });
+                                 [](const CollectiveCall& c) { return !sums_gradients(c.purpose); });
   return waits ? costs | Cost::GroupCollectives : costs;
 }
 

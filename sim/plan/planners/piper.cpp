@@ -76,9 +76,9 @@ std::vector<msr::Variant> divided_variants(const PlannerInput& input, LayerId id
   std::vector<msr::Variant> variants;
   for (const Recomputation kind : recomputations(input.options, input.model)) {
     shape.recomputation = kind;
-    const LayerPasses passes = input.costs.passes(id, shape, type, size);
+    const EachPass<PassCost> passes = input.costs.passes(id, shape, type, size);
     msr::Variant& one = variants.emplace_back(plain);
-    one.seconds = (passes.forward + passes.backward + passes.recompute).total().value;
+    one.seconds = (passes.forward.time + passes.backward.time + passes.recompute.time).total().value;
     one.memory = stage_cost(input.costs, shape, type, size).memory;
   }
   return variants;

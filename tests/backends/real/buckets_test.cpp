@@ -73,7 +73,7 @@ TEST_CASE("the first bucket is summed while the backward goes on, the last one a
   const Case c;
   const test::RealRun run = c.run(test::in_buckets(c.program(), kShares, kAfter));
   const Program& p = run.program;
-  for (const Collective& sum : p.collectives) {
+  for (const CollectiveCall& sum : p.collectives) {
     double last_end = 0;
     for (int m = 0; m < sum.members; ++m)
       for (const InstructionId w : p.waits_for(sum.member(m)))

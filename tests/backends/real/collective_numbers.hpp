@@ -71,7 +71,7 @@ class CollectiveNumbers : public real::Actions, public real::RemoteBuffers, publ
 
   const Numbers& output(int collective, int member) const { return outputs_[collective][member]; }
 
-  std::int64_t numbers(const Collective& c) override {
+  std::int64_t numbers(const CollectiveCall& c) override {
     const bool gathers = p_.shape(c).kind == CollectiveKind::AllGather;
     return std::ssize(gathers ? outputs_[p_.at(c.first).payload][0] : inputs_[p_.at(c.first).payload][0]);
   }

@@ -90,7 +90,7 @@ class MemoryTransport : public real::Transport {
 
  private:
   bool add_up(int collective, std::vector<InstructionId>& ended) {
-    const Collective& c = p_.collectives[collective];
+    const CollectiveCall& c = p_.collectives[collective];
     std::vector<const void*> shares;
     for (int m = 0; m < c.members; ++m) {
       const auto it = world_.shares.find(c.first.value + m);

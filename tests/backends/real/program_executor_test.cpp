@@ -25,7 +25,7 @@ class Noted : public real::Actions {
     at_[transfer.receive] = at_[transfer.send].load();
   }
   void collective(int c) override {
-    const Collective& collective = p_.collectives[c];
+    const CollectiveCall& collective = p_.collectives[c];
     for (int m = 0; m < collective.members; ++m) note(collective.member(m));
   }
 

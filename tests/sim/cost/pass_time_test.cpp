@@ -20,10 +20,18 @@ Accelerator simple() {
 /// Kernels that take 0.5 s and 3 s.
 std::vector<Kernel> two_kernels() { return {{.bytes = Bytes{50}}, {.bytes = Bytes{300}, .attention_core = true}}; }
 
+TimeByClass time_with(const Collectives& list, std::string_view stack,
+                      const std::vector<Kernel>& kernels = two_kernels(), int launched = 0) {
+  const Accelerator device = simple();
+  return pass_time(kernel_time(kernels, device), launch_count(kernels) + launched, list, device, software_stack(stack));
+}
+
+Collective of_tensor(double cost) { return {.axis = Axis::Tensor, .cost = Seconds{cost}}; }
+
 }  // namespace
 
 TEST_CASE("on one device, launches that run ahead cost nothing as long as kernels take longer") {
-  const TimeByClass t = pass_time(two_kernels(), {}, simple(), software_stack("plain"));
+  const TimeByClass t = time_with({}, "plain");
   CHECK(t.memory_bound.value == 0.5);
   CHECK(t.attention.value == 3);
   CHECK(t.launches.value == 0);
@@ -33,28 +41,41 @@ TEST_CASE("on one device, launches that run ahead cost nothing as long as kernel
 TEST_CASE("a pass takes at least the launches of its kernels and collectives") {
   std::vector<Kernel> kernels = two_kernels();
   kernels.front().count = 5;
-  const PassCollectives collectives{.tensor = Seconds{0.25}, .launches = 2};
-  const TimeByClass t = pass_time(kernels, collectives, simple(), software_stack("plain"));
+  const TimeByClass t = time_with({of_tensor(0.25)}, "plain", kernels, 2);
   CHECK(t.total().value == 8);
   CHECK(t.tensor.value == 0.25);
   CHECK(t.launches.value == 8 - 3.75);
 }
 
 TEST_CASE("where the host waits for each kernel, launches and kernels add up") {
-  const TimeByClass t = pass_time(two_kernels(), {.tensor = Seconds{1}}, simple(), software_stack("bloom"));
+  const TimeByClass t = time_with({of_tensor(1)}, "bloom");
   CHECK(t.total().value == 3.5 + 1 + 2);
 }
 
-TEST_CASE("collectives of divided weights run next to the pass where the stack gathers ahead, else after it") {
-  const auto with_weights = [&](double seconds, std::string_view stack) {
-    return pass_time(two_kernels(), {.tensor = Seconds{1}, .weights = Seconds{seconds}}, simple(),
-                     software_stack(stack));
+TEST_CASE("what the pass as a whole hides runs next to it, everything else after it") {
+  const auto with_weights = [&](double seconds, Hiding hiding) {
+    const Collective weights{.axis = Axis::Data, .hiding = hiding, .rounds = 2, .cost = Seconds{seconds / 2}};
+    return time_with({weights, of_tensor(1)}, "plain");
   };
-  CHECK(with_weights(4, "torchtitan").total().value == 4.5);
-  CHECK(with_weights(6, "torchtitan").total().value == 6);
-  CHECK(with_weights(6, "torchtitan").data.value == 1.5);
-  CHECK(with_weights(6, "plain").total().value == 10.5);
-  CHECK(with_weights(6, "plain").data.value == 6);
+  CHECK(with_weights(4, Hiding::Pass).total().value == 4.5);
+  CHECK(with_weights(6, Hiding::Pass).total().value == 6);
+  CHECK(with_weights(6, Hiding::Pass).data.value == 1.5);
+  CHECK(with_weights(6, Hiding::Work).total().value == 10.5);
+  CHECK(with_weights(6, Hiding::Work).data.value == 6);
+  const Accelerator device = simple();
+  const Collectives weights{{.axis = Axis::Data, .hiding = Hiding::Pass, .cost = Seconds{6}}};
+  const TimeByClass kernels = kernel_time(two_kernels(), device);
+  CHECK(pass_time(kernels, 0, weights, device, software_stack("plain"), Seconds{2}).data.value == 0.5);
+}
+
+TEST_CASE("a pass waits for what is longer than the work next to it, and for those that start together once") {
+  Collective exchange{.axis = Axis::Expert, .rounds = 3, .cost = Seconds{2}, .hidden = Seconds{0.5}};
+  CHECK(time_with({exchange}, "plain").expert.value == 4.5);
+  Collective beside = exchange;
+  beside.parallel = true;
+  CHECK(time_with({exchange, beside}, "plain").expert.value == 4.5);
+  exchange.hidden = Seconds{7};
+  CHECK(time_with({exchange}, "plain").expert.value == 0);
 }
 
 TEST_CASE("software stacks have different names, a summary and a source") {

@@ -150,7 +150,7 @@ TEST_CASE("replicas of both copies reduce together") {
                {"plan.stages=2", "plan.replicas=2", "plan.micro_batch_size=2", "model.parameters=1e6"});
   const CompiledExperiment p = compile(s);
   REQUIRE(p.program.collectives.size() == 2);
-  for (const Collective& c : p.program.collectives) CHECK(c.members == 4);
+  for (const CollectiveCall& c : p.program.collectives) CHECK(c.members == 4);
   CHECK(run(p, "simgrid").report.makespan.value ==
         doctest::Approx(run(p, "ideal").report.makespan.value).epsilon(1e-9));
 }
@@ -170,7 +170,7 @@ TEST_CASE("two copies on the same devices sum their gradients over these devices
     REQUIRE(both_ways.plan.stages.size() == 2);
     const auto sum_of = [](const CompiledExperiment& c) {
       const auto sum = std::find_if(c.program.collectives.begin(), c.program.collectives.end(),
-                                    [](const Collective& one) { return one.purpose == Purpose::GradientSum; });
+                                    [](const CollectiveCall& one) { return one.purpose == Purpose::GradientSum; });
       REQUIRE(sum != c.program.collectives.end());
       double bytes = 0;
       for (const CollectivePhase& phase : c.program.phases_of(*sum))

@@ -98,7 +98,7 @@ TEST_CASE("a bucket waits for the slowest device") {
 TEST_CASE("each software stack has its rule for buckets") {
   const auto sums = [](const CompiledExperiment& c, StageId stage) {
     std::vector<double> bytes;
-    for (const Collective& one : c.program.collectives)
+    for (const CollectiveCall& one : c.program.collectives)
       if (one.purpose == Purpose::GradientSum && c.program.at(one.first).stage == stage)
         bytes.push_back(static_cast<double>(c.program.shape(one).bytes));
     return bytes;

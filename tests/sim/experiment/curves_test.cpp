@@ -70,7 +70,7 @@ TEST_CASE("an iteration is longer by what its measured collectives are longer") 
   const CompiledExperiment with = compiled(scenario(on("hgx-h100-x2"), kTensor));
   const CompiledExperiment without = compiled(scenario("hgx-h100-x2", kTensor));
   const auto passes = [](const CompiledExperiment& c) {
-    const LayerPasses& p = c.costs.at(StageId{0}, 0).passes;
+    const EachPass<TimeByClass>& p = c.costs.at(StageId{0}, 0).passes;
     return 2 * (p.forward.tensor + p.backward.tensor).value;
   };
   for (const char* backend : {"ideal", "fluid"})

@@ -104,7 +104,7 @@ TEST_CASE("each device has its instructions, memory and messages") {
   CHECK(devices.program.group == 1);
   for (int d = 0; d < 16; ++d) CHECK(devices.program.memory[DeviceId{d}].total().value > 0);
   // Dense parameters are summed over two replicas, experts, which no group divides, over eight devices.
-  for (const Collective& c : devices.program.collectives)
+  for (const CollectiveCall& c : devices.program.collectives)
     CHECK((c.members == 4) == (c.purpose == Purpose::TensorActivation));
 }
 

@@ -63,10 +63,12 @@ TEST_CASE(
     };
     const StageShape shape = shape_of(e);
     const double parameters = 1e9, gradient = rules.software.gradient_bytes * parameters;
-    const GradientTimes times = gradient_times(parameters, 0, shape, rules, DeviceTypeId{0});
-    CHECK(times.sum.value == doctest::Approx(time(CollectiveKind::ReduceScatter, inner, gradient) +
-                                             time(CollectiveKind::AllReduce, outer, gradient / within)));
-    CHECK(times.gather.value == doctest::Approx(time(CollectiveKind::AllGather, inner, 2 * parameters)));
+    const Seconds sum = cost_of(sum_of_gradients({.dense = parameters}, shape, rules, DeviceTypeId{0}));
+    CHECK((1 - rules.software.data_overlap) * sum.value ==
+          doctest::Approx(time(CollectiveKind::ReduceScatter, inner, gradient) +
+                          time(CollectiveKind::AllReduce, outer, gradient / within)));
+    CHECK(exposed_of(gather_of_weights({.dense = parameters}, shape, rules, DeviceTypeId{0})).value ==
+          doctest::Approx(time(CollectiveKind::AllGather, inner, 2 * parameters)));
     // Memory: each device has one of `within` parts of the states of the optimizer.
     const DeviceParameters counts = device_parameters(shape.layers, shape.degrees, *e.model);
     CHECK(stage_cost(*e.costs, shape, DeviceTypeId{0}, 1).memory.optimizer.value ==
@@ -76,10 +78,9 @@ TEST_CASE(
   StageShape each = shape_of(planned("{state: gradients, within: 4}"));
   const Experiment e = planned("gradients");
   const Accelerator& device = e.rules->accelerators[DeviceTypeId{0}];
-  CHECK(gradient_times(1e9, 0, shape_of(e), *e.rules, DeviceTypeId{0}).sum.value == 0);
-  CHECK(gradient_times(1e9, 0, each, *e.rules, DeviceTypeId{0}).sum.value ==
-        doctest::Approx((1 - e.rules->software.data_overlap) *
-                        collective_time(CollectiveKind::AllReduce, {4, 1},
+  CHECK(sum_of_gradients({.dense = 1e9}, shape_of(e), *e.rules, DeviceTypeId{0}).empty());
+  CHECK(cost_of(sum_of_gradients({.dense = 1e9}, each, *e.rules, DeviceTypeId{0})).value ==
+        doctest::Approx(collective_time(CollectiveKind::AllReduce, {4, 1},
                                         Bytes{e.rules->software.gradient_bytes * 1e9 / 4}, device.collectives,
                                         e.rules->node.card)
                             .value));

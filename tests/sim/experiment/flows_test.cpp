@@ -262,15 +262,15 @@ TEST_CASE("an exchange of experts and a sum of gradients divide the card that bo
     for (const InstructionId n : c.program.instructions.ids()) {
       const Instruction& i = c.program.at(n);
       if (i.kind != InstructionKind::Collective) continue;
-      const Collective& one = c.program.collective(i);
+      const CollectiveCall& one = c.program.collective(i);
       if (one.purpose == Purpose::GradientSum && i.stage == StageId{1}) sum = n;
       if (one.purpose == Purpose::ExpertActivation && i.stage == StageId{0} && one.op == 'B' && one.micro_batch == 3)
         exchange = n;
     }
     REQUIRE(sum.valid());
     REQUIRE(exchange.valid());
-    const Collective &ring = c.program.collective(c.program.at(sum)),
-                     &rows = c.program.collective(c.program.at(exchange));
+    const CollectiveCall &ring = c.program.collective(c.program.at(sum)),
+                         &rows = c.program.collective(c.program.at(exchange));
     REQUIRE(c.program.phases_of(rows).size() == 1);
     const auto gradients = static_cast<double>(c.program.shape(ring).bytes);
     const auto exchanged = static_cast<double>(rows.bytes(c.program.phases_of(rows)[0]));
@@ -314,10 +314,10 @@ TEST_CASE("gathers of weights that a stack starts ahead run next to the computat
   scenario.replace(scenario.find("megatron-core"), 13, "torchtitan");
   const CompiledExperiment c = compiled(scenario);
   const StageCollectives& s = *c.costs.at(StageId{0}, 0).collectives;
-  const auto wire = [](const OpCollectives& list) {
+  const auto wire = [](const Collectives& list) {
     double sum = 0;
-    for (const OpCollective& one : list) {
-      CHECK(one.exposed == 0);
+    for (const Collective& one : list) {
+      CHECK(one.exposed_share() == 0);
       sum += one.rounds * one.cost.value;
     }
     return sum;

@@ -48,9 +48,9 @@ double seconds_of(const Experiment& e, int first, int last, int tensor, int data
     StageShape shape;
     shape.layers = {LayerId{l}};
     shape.degrees.tensor = tensor;
-    const LayerPasses p = e.costs->passes(LayerId{l}, shape, type, 4);
+    const EachPass<PassCost> p = e.costs->passes(LayerId{l}, shape, type, 4);
     const DeviceParameters parameters = device_parameters(shape.layers, shape.degrees, model);
-    seconds += (p.forward + p.backward).total().value / data;
+    seconds += (p.forward.time + p.backward.time).total().value / data;
     seconds += 4.0 * (data - 1) / data * parameters.dense * model.precision.weight / kMicroBatches / kLink;
   }
   const auto crossing = [&](int layer) { return 2 * model.layers[LayerId{layer}].output.value * 4 / tensor / data; };

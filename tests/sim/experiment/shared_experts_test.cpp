@@ -39,13 +39,15 @@ software: plain
                      link, plan, overlap);
 }
 
+using Passes = EachPass<TimeByClass>;
+
 CompiledExperiment compiled(const std::string& text) {
   const std::string file = "build/shared_experts_test.yaml";
   test::write_file(file, text);
   return compile(load_experiment(file, {}));
 }
 
-LayerPasses passes(const char* overlap, const char* link) {
+Passes passes(const char* overlap, const char* link) {
   return compiled(scenario(overlap, link)).costs.at(StageId{0}, 0).passes;
 }
 
@@ -57,26 +59,24 @@ TEST_CASE("shared experts hide the exchanges of the others, each half what runs 
   // Each of the two exchanges sends 7/8 of two copies of 16 bits for each number of a token.
   const double sent = 7.0 / 8 * 2 * 2 * kTokens * kHidden;
   SUBCASE("exchanges that take longer are hidden for as long as the products last") {
-    const LayerPasses before = passes("false", "20 GB/s"), after = passes("true", "20 GB/s");
+    const Passes before = passes("false", "20 GB/s"), after = passes("true", "20 GB/s");
     CHECK(before.forward.expert.value == doctest::Approx(2 * sent / 20e9).epsilon(1e-9));
-    const auto hidden = [&](TimeByClass LayerPasses::*pass) {
-      return ((before.*pass).expert - (after.*pass).expert).value;
-    };
-    CHECK(hidden(&LayerPasses::forward) == doctest::Approx(up + gate + down).epsilon(1e-9));
-    CHECK(hidden(&LayerPasses::backward) == doctest::Approx(2 * (up + down) + gate_backward).epsilon(1e-9));
-    CHECK(hidden(&LayerPasses::input_gradient) == doctest::Approx(up + down + gate_backward).epsilon(1e-9));
+    const auto hidden = [&](TimeByClass Passes::*pass) { return ((before.*pass).expert - (after.*pass).expert).value; };
+    CHECK(hidden(&Passes::forward) == doctest::Approx(up + gate + down).epsilon(1e-9));
+    CHECK(hidden(&Passes::backward) == doctest::Approx(2 * (up + down) + gate_backward).epsilon(1e-9));
+    CHECK(hidden(&Passes::input_gradient) == doctest::Approx(up + down + gate_backward).epsilon(1e-9));
   }
   SUBCASE("shorter ones are hidden whole, and the longer products hide no more than their own exchange") {
     const double each = sent / 200e9;
     CHECK(each < up);
     CHECK(each > down);
-    const LayerPasses before = passes("false", "200 GB/s"), after = passes("true", "200 GB/s");
+    const Passes before = passes("false", "200 GB/s"), after = passes("true", "200 GB/s");
     CHECK(before.forward.expert.value == doctest::Approx(2 * each).epsilon(1e-9));
     CHECK(after.forward.expert.value == doctest::Approx(each - down).epsilon(1e-9));
     CHECK(after.backward.expert.value == doctest::Approx(std::max(0.0, each - 2 * down)).epsilon(1e-9));
   }
   SUBCASE("products take what they took") {
-    const LayerPasses before = passes("false", "20 GB/s"), after = passes("true", "20 GB/s");
+    const Passes before = passes("false", "20 GB/s"), after = passes("true", "20 GB/s");
     CHECK(before.forward.products == after.forward.products);
     CHECK(before.backward.kernels() == after.backward.kernels());
   }

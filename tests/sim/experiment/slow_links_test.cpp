@@ -32,8 +32,9 @@ const std::string kReplicas = "{planner: balanced, stages: 1, replicas: 8, micro
 TEST_CASE("gradients of replicas at two sites take what the link between the sites carries") {
   const CompiledExperiment c = compiled(at_two_sites("1 GB/s", kReplicas));
   const Reduction& sum = c.plan.reductions.front();
-  // A ring of 8 carries 7/8 of the array twice over each of its links (Patarasuk and Yuan 2009).
-  CHECK(sum.cost->value == doctest::Approx(2 * 7 / 8.0 * sum.bytes.value / 1e9).epsilon(1e-9));
+  // A ring of 8 carries 7/8 of the array twice over each of its links (Patarasuk and Yuan 2009), and takes at least the
+  // latency of the way through two local links and the one between the sites.
+  CHECK(sum.cost->value == doctest::Approx(2 * 7 / 8.0 * sum.bytes.value / 1e9 + 3e-6).epsilon(1e-9));
 }
 
 TEST_CASE("a link between sites that is not slower than those inside of them changes nothing") {

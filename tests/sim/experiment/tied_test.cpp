@@ -151,7 +151,7 @@ TEST_CASE("bidirectional pipelines first sum the copies, then exchange in rings 
   const Experiment s = scenario("chimera", 4, {0, 2, 3}, true);
   const CompiledExperiment p = compile(s);
   REQUIRE(std::count_if(p.program.collectives.begin(), p.program.collectives.end(),
-                        [](const Collective& c) { return c.tie == 0 && c.members == 2; }) == 2);
+                        [](const CollectiveCall& c) { return c.tie == 0 && c.members == 2; }) == 2);
   for (const char* backend : kSimulators) {
     const Timeline t = run(p, backend).timeline;
     const InstructionId tied = test::find(p.program, "0TAR0");

@@ -50,7 +50,7 @@ std::vector<bool> before(const Program& program, std::size_t n) {
 /// As before(), with the waits of the partners in collectives too, because they start together.
 std::vector<bool> before_with_partners(const Program& program, std::size_t n) {
   std::vector<bool> seen = before(program, n);
-  for (const Collective& c : program.collectives) {
+  for (const CollectiveCall& c : program.collectives) {
     bool any = false;
     for (int m = 0; m < c.members; ++m) any = any || seen[c.first.value + m];
     for (int m = 0; any && m < c.members; ++m) {
@@ -85,7 +85,7 @@ TEST_CASE("a ring goes once round the devices of both copies, with the bytes of 
       const Plan plan = both_ways(schedule, 4, 8, replicas);
       const Program program = program_of(schedule, plan, true, 3);
       REQUIRE(program.collectives.size() == 4 * 3);
-      for (const Collective& c : program.collectives) {
+      for (const CollectiveCall& c : program.collectives) {
         CHECK(program.shape(c).bytes == 64);
         REQUIRE(c.members == 2 * replicas);
         const Stage& first = plan.stage(program.at(c.first).stage);
@@ -132,13 +132,13 @@ TEST_CASE("no update runs before the last gradient of both copies; each device k
 TEST_CASE("a middle rank with both copies exchanges nothing, or only with its replicas") {
   const Program alone = program_of("gems", both_ways("gems", 3, 4), true, 2);
   CHECK(alone.collectives.size() == 2 * 2);
-  for (const Collective& c : alone.collectives) CHECK(alone.at(c.first).device != DeviceId{1});
+  for (const CollectiveCall& c : alone.collectives) CHECK(alone.at(c.first).device != DeviceId{1});
   CHECK(test::listing(alone).find("1U0 after") != std::string::npos);
   CHECK(test::listing(alone).find("4U0 after") != std::string::npos);
   for (const bool overlap : {true, false}) {
     const Program replicated = program_of("gems", both_ways("gems", 3, 4, 2), overlap, 2);
     CHECK(replicated.collectives.size() == 3 * 2);
-    for (const Collective& c : replicated.collectives)
+    for (const CollectiveCall& c : replicated.collectives)
       CHECK(c.members == (replicated.at(c.first).device == DeviceId{2} ? 2 : 4));
   }
 }

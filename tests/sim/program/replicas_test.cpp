@@ -132,7 +132,7 @@ TEST_CASE("gradients are reduced after the last backward of each replica, and th
   CHECK(text.find("1U0 after 1B1, 1AR0\n") != std::string::npos);
   CHECK(text.find("1AR1 after 1B3, 1AR0\n1AR1 after 1B3, 1AR0\n") != std::string::npos);
   CHECK(text.find("0U0 after 0B1\n") != std::string::npos);  // one device reduces nothing
-  for (const Collective& c : program.collectives) {
+  for (const CollectiveCall& c : program.collectives) {
     CHECK(program.shape(c).bytes == 64);
     CHECK(c.members == 2);
   }
@@ -159,7 +159,7 @@ TEST_CASE("a ring goes once round the replicas, and all reductions of a stage sh
     const Program program = program_of(plan, options);
     REQUIRE(program.collectives.size() == 6);
     std::map<StageId, std::int32_t> shape_of;
-    for (const Collective& c : program.collectives) {
+    for (const CollectiveCall& c : program.collectives) {
       const StageId stage = program.at(c.first).stage;
       const auto& devices = plan.stage(stage).leaders;
       REQUIRE(c.members == static_cast<int>(devices.size()));

@@ -55,14 +55,14 @@ Program program_of(std::string_view schedule, const Plan& plan, bool overlap = t
   return test::program_of(schedule, plan, uniform_costs(plan, cost), options);
 }
 
-std::vector<Collective> of_ties(const Program& program) {
-  std::vector<Collective> result;
-  for (const Collective& c : program.collectives)
+std::vector<CollectiveCall> of_ties(const Program& program) {
+  std::vector<CollectiveCall> result;
+  for (const CollectiveCall& c : program.collectives)
     if (c.tie >= 0) result.push_back(c);
   return result;
 }
 
-std::string members(const Program& program, const Collective& c) {
+std::string members(const Program& program, const CollectiveCall& c) {
   std::string text;
   for (int m = 0; m < c.members; ++m)
     text += (m == 0 ? "" : " ") + std::to_string(program.at(InstructionId{c.first.value + m}).device.value);
@@ -79,7 +79,7 @@ class Before {
       const Instruction& i = p.at(id);
       std::vector<InstructionId> together{id};
       if (i.kind == InstructionKind::Collective) {
-        const Collective& c = p.collective(i);
+        const CollectiveCall& c = p.collective(i);
         together.clear();
         for (int m = 0; m < c.members; ++m) together.emplace_back(c.first.value + m);
       }
@@ -165,7 +165,7 @@ TEST_CASE("each replica has a ring, after the all-reduces of both stages; a tie 
     CHECK(members(program, rings[2]) == "0 6");
     CHECK(rings[2].shape == rings[0].shape);
     CHECK(program.collectives.size() == 2 * (2 + 4));
-    for (const Collective& c : rings) CHECK(program.shape(c).bytes == kBytes);
+    for (const CollectiveCall& c : rings) CHECK(program.shape(c).bytes == kBytes);
     const std::string text = test::listing(program);
     CHECK(contains(
         text, overlap ? "0TAR0 after 0AR0\n3TAR0 after 3AR0\n" : "0TAR0 after 0AR0, 0B3\n3TAR0 after 3AR0, 3B3\n"));

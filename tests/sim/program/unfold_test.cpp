@@ -67,7 +67,7 @@ TEST_CASE("gradients are summed over all devices with a tensor rank, replicas fi
   const Plan plan = plan_of({.replicas = 2, .context = 2, .tensor = 2});
   const Program unfolded = unfold(folded(plan), plan).program;
   REQUIRE(unfolded.collectives.size() == 2 * 2 * 2);  // Stages, tensor ranks, updates.
-  const Collective& c = unfolded.collectives.front();
+  const CollectiveCall& c = unfolded.collectives.front();
   REQUIRE(c.members == 4);
   std::vector<int> devices;
   for (int m = 0; m < c.members; ++m) devices.push_back(unfolded.at(c.member(m)).device.value);

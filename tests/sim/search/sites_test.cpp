@@ -19,7 +19,7 @@ std::vector<std::string> sites(const std::string& second_type, const std::string
   if (count == 2) list += ", {name: b, devices: 2, type: " + second_type + "}";
   return {"software=megatron-core", "model=gpt2-small",
           "cluster={generator: wan, sites: [" + list + "], links: {lan: {bandwidth: 25 GB/s, latency: 5 us}, wan: " +
-              "{bandwidth: " + wan + ", latency: 10 ms}}}",
+              "{bandwidth: " + wan + ", latency: 1 ms}}}",
           "plan={planner: balanced, stages: 1, micro_batch_size: 8}", "run.micro_batches=2"};
 }
 

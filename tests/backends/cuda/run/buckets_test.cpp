@@ -63,7 +63,7 @@ TEST_CASE("a bucket starts before its backward has ended") {
   int early = 0, late = 0;
   for (const emulated_gpu::Machine& machine : test::machines(6)) {
     const Timeline gpu = test::on_gpu(c, p, machine);
-    for (const Collective& sum : p.collectives)
+    for (const CollectiveCall& sum : p.collectives)
       for (int m = 0; m < sum.members; ++m)
         for (const InstructionId w : p.waits_for(sum.member(m))) {
           if (!p.at(w).is_compute()) continue;

@@ -6,10 +6,10 @@
 #include <map>
 #include <tuple>
 
-#include "sim/cost/operation_collectives.hpp"
+#include "sim/cost/layer_collectives.hpp"
 #include "tests/support/presets.hpp"
 
-namespace stagecraft::operation_collectives_test {
+namespace stagecraft::layer_collectives_test {
 namespace {
 
 using Count = std::map<std::tuple<Pass, CollectiveKind>, int>;
@@ -23,11 +23,27 @@ const ModelGraph& llama() {
   return model;
 }
 
-Count counts(const std::vector<LayerCollective>& list, Axis axis) {
+EachPass<Collectives> lists_of(const std::vector<Operation>& layer, const StageShape& shape, double samples) {
+  return collectives_of(layer, shape, NodeShape{}, samples, 2);
+}
+
+Count counts(const EachPass<Collectives>& lists, Axis axis) {
   Count count;
-  for (const LayerCollective& c : list)
-    if (c.axis == axis) ++count[{c.pass, c.kind}];
+  const auto add = [&](Pass pass, const Collectives& list) {
+    for (const Collective& c : list)
+      if (c.axis == axis) ++count[{pass, c.kind}];
+  };
+  add(Pass::Forward, lists.forward);
+  add(Pass::InputGradient, lists.input_gradient);
+  add(Pass::WeightGradient, lists.weight_gradient);
   return count;
+}
+
+Collectives joined(const EachPass<Collectives>& lists) {
+  Collectives all = lists.forward;
+  for (const Collectives* list : {&lists.input_gradient, &lists.weight_gradient})
+    all.insert(all.end(), list->begin(), list->end());
+  return all;
 }
 
 StageShape shape(Degrees degrees) { return {.degrees = degrees}; }
@@ -35,31 +51,31 @@ StageShape shape(Degrees degrees) { return {.degrees = degrees}; }
 }  // namespace
 
 TEST_CASE("a tensor group sums twice in each pass of a layer") {
-  const auto list = collectives_of(layer_of(llama(), "l0"), shape({.tensor = 8}), 2, 2);
+  const auto list = lists_of(layer_of(llama(), "l0"), shape({.tensor = 8}), 2);
   CHECK(counts(list, Axis::Tensor) ==
         Count{{{Pass::Forward, CollectiveKind::AllReduce}, 2}, {{Pass::InputGradient, CollectiveKind::AllReduce}, 2}});
-  for (const LayerCollective& c : list) CHECK(c.bytes.value == 2.0 * 8192 * 4096 * 2);
+  for (const Collective& c : joined(list)) CHECK(c.bytes.value == 2.0 * 8192 * 4096 * 2);
 }
 
 TEST_CASE(
     "sequence parallelism gathers and scatters in place of sums, and gathers inputs once more for weight gradients") {
-  const auto list = collectives_of(layer_of(llama(), "l0"), shape({.tensor = 8, .sequence = true}), 1, 2);
+  const auto list = lists_of(layer_of(llama(), "l0"), shape({.tensor = 8, .sequence = true}), 1);
   CHECK(counts(list, Axis::Tensor) == Count{{{Pass::Forward, CollectiveKind::AllGather}, 2},
                                             {{Pass::Forward, CollectiveKind::ReduceScatter}, 2},
                                             {{Pass::InputGradient, CollectiveKind::AllGather}, 2},
                                             {{Pass::InputGradient, CollectiveKind::ReduceScatter}, 2},
                                             {{Pass::WeightGradient, CollectiveKind::AllGather}, 2}});
-  for (const LayerCollective& c : list) CHECK(c.bytes.value == 1.0 * 8192 * 4096 * 2);
+  for (const Collective& c : joined(list)) CHECK(c.bytes.value == 1.0 * 8192 * 4096 * 2);
 }
 
 TEST_CASE("a group of one has no collectives") {
-  for (const Layer& layer : llama().layers) CHECK(collectives_of(layer.operations, shape({}), 1, 2).empty());
+  for (const Layer& layer : llama().layers) CHECK(joined(lists_of(layer.operations, shape({}), 1)).empty());
 }
 
 TEST_CASE("scores over divided words need three sums of one number for each row") {
   int small = 0;
   for (const Layer& layer : llama().layers)
-    for (const LayerCollective& c : collectives_of(layer.operations, shape({.tensor = 4}), 1, 2))
+    for (const Collective& c : joined(lists_of(layer.operations, shape({.tensor = 4}), 1)))
       small += c.bytes.value == 8192.0 * 4;
   CHECK(small == 3);
 }
@@ -68,19 +84,19 @@ TEST_CASE("a context group passes keys and values around, gathers them, or excha
   StageShape divided = shape({.context = 4, .tensor = 2});
   const double keys = 2.0 * 8192 / 4 * 8 * 128 / 2 * 2;  // K and V of 8 heads of 128 numbers, half of them.
   const auto& layer = layer_of(llama(), "l0");
-  auto list = collectives_of(layer, divided, 1, 2);
-  std::erase_if(list, [](const LayerCollective& c) { return c.axis != Axis::Context; });
+  auto list = joined(lists_of(layer, divided, 1));
+  std::erase_if(list, [](const Collective& c) { return c.axis != Axis::Context; });
   REQUIRE(list.size() == 2);
   CHECK(list[0].ring);
   CHECK(list[0].bytes.value == 4 * keys);
   CHECK(list[1].bytes.value == 8 * keys);
   divided.exchange = ContextExchange::AllGather;
-  CHECK(counts(collectives_of(layer, divided, 1, 2), Axis::Context) ==
+  CHECK(counts(lists_of(layer, divided, 1), Axis::Context) ==
         Count{{{Pass::Forward, CollectiveKind::AllGather}, 1},
               {{Pass::InputGradient, CollectiveKind::AllGather}, 1},
               {{Pass::InputGradient, CollectiveKind::ReduceScatter}, 1}});
   divided.exchange = ContextExchange::AllToAll;
-  CHECK(counts(collectives_of(layer, divided, 1, 2), Axis::Context) ==
+  CHECK(counts(lists_of(layer, divided, 1), Axis::Context) ==
         Count{{{Pass::Forward, CollectiveKind::AllToAll}, 2}, {{Pass::InputGradient, CollectiveKind::AllToAll}, 2}});
 }
 
@@ -88,14 +104,14 @@ TEST_CASE("experts get and give back each copy of a row once in each direction")
   static const ModelGraph model = test::model_of(test::file_tree("models/mixtral-8x7b.yaml"));
   for (const Layer& layer : model.layers) {
     if (layer.type != "experts_layer") continue;
-    const auto list = collectives_of(layer.operations, shape({.replicas = 8, .expert = 8}), 1, 2);
+    const auto list = lists_of(layer.operations, shape({.replicas = 8, .expert = 8}), 1);
     CHECK(counts(list, Axis::Expert) ==
           Count{{{Pass::Forward, CollectiveKind::AllToAll}, 2}, {{Pass::InputGradient, CollectiveKind::AllToAll}, 2}});
     const double rows = layer.operations.back().rows;
-    for (const LayerCollective& c : list) CHECK(c.bytes.value == rows * 2 * 4096 * 2);  // Two experts a row.
+    for (const Collective& c : joined(list)) CHECK(c.bytes.value == rows * 2 * 4096 * 2);  // Two experts a row.
     return;
   }
   FAIL("there is no layer with experts");
 }
 
-}  // namespace stagecraft::operation_collectives_test
+}  // namespace stagecraft::layer_collectives_test

@@ -1,6 +1,7 @@
-#include "sim/cost/operation_collectives.hpp"
+#include "sim/cost/layer_collectives.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace stagecraft {
 namespace {
@@ -9,10 +10,11 @@ using enum CollectiveKind;
 
 class CollectiveList {
  public:
-  CollectiveList(const std::vector<Operation>& operations, const StageShape& shape, double samples, double number_bytes,
-                 double dispatch_bytes)
+  CollectiveList(const std::vector<Operation>& operations, const StageShape& shape, const NodeShape& node,
+                 double samples, double number_bytes, double dispatch_bytes)
       : operations_(operations),
         shape_(shape),
+        node_(node),
         degrees_(shape.degrees),
         number_bytes_(number_bytes),
         dispatch_ratio_(dispatch_bytes > 0 ? dispatch_bytes / number_bytes : 1),
@@ -20,19 +22,27 @@ class CollectiveList {
         divided_(operations.size(), false),
         gathered_(operations.size(), false) {}
 
-  std::vector<LayerCollective> list() {
+  EachPass<Collectives> lists() {
     for (int i = 0; i < std::ssize(operations_); ++i) {
       const Operation& op = operations_[i];
       if (degrees_.tensor > 1) divide_by_tensor(i);
       if (degrees_.context > 1 && op.kind == OperationKind::Attention) divide_by_context(op);
       if (op.kind == OperationKind::Dispatch || op.kind == OperationKind::Combine) exchange_rows(op);
     }
-    return std::move(list_);
+    return std::move(lists_);
   }
 
  private:
   Bytes bytes_of(const Operation& op) const { return Bytes{samples_ * op.rows * op.columns * number_bytes_}; }
-  void add(Pass pass, Axis axis, CollectiveKind kind, Bytes bytes) { list_.push_back({pass, axis, kind, bytes}); }
+  void add(Pass pass, const Collective& c) {
+    (pass == Pass::Forward         ? lists_.forward
+     : pass == Pass::InputGradient ? lists_.input_gradient
+                                   : lists_.weight_gradient)
+        .push_back(c);
+  }
+  void add(Pass pass, Axis axis, CollectiveKind kind, Bytes bytes) {
+    add(pass, {.axis = axis, .of_experts = axis == Axis::Expert, .kind = kind, .bytes = bytes});
+  }
 
   static bool is_view(const Operation& op) { return op.kind == OperationKind::Slice; }
 
@@ -101,9 +111,11 @@ class CollectiveList {
       add(Pass::InputGradient, Axis::Context, ReduceScatter, gathered);
       return;
     }
-    list_.push_back({.pass = Pass::Forward, .axis = Axis::Context, .kind = AllGather, .bytes = gathered, .ring = true});
-    list_.push_back(
-        {.pass = Pass::InputGradient, .axis = Axis::Context, .kind = AllGather, .bytes = gathered * 2, .ring = true});
+    const auto pass_around = [&](Pass pass, Bytes bytes) {
+      add(pass, {.axis = Axis::Context, .kind = AllGather, .bytes = bytes, .ring = true});
+    };
+    pass_around(Pass::Forward, gathered);
+    pass_around(Pass::InputGradient, gathered * 2);
   }
 
   /// A Dispatch has the rows of all copies, a Combine the rows of tokens.
@@ -112,35 +124,56 @@ class CollectiveList {
     const Bytes rows = bytes_of(op) * ((dispatches ? 1 : op.active) * op.imbalance / degrees_.tensor);
     if (degrees_.expert > 1)
       for (const Pass pass : {Pass::Forward, Pass::InputGradient})
-        list_.push_back({.pass = pass,
-                         .axis = Axis::Expert,
-                         .kind = AllToAll,
-                         .bytes = rows * (dispatches == (pass == Pass::Forward) ? dispatch_ratio_ : 1),
-                         .active = op.active,
-                         .nodes = op.nodes,
-                         .combines = !dispatches});
+        exchange(op, pass, rows * (dispatches == (pass == Pass::Forward) ? dispatch_ratio_ : 1));
     if (degrees_.expert_tensor == 1) return;
     const Bytes gathered = rows * degrees_.expert_tensor;
     add(Pass::Forward, Axis::Expert, dispatches ? AllGather : ReduceScatter, gathered);
     add(Pass::InputGradient, Axis::Expert, dispatches ? ReduceScatter : AllGather, gathered);
   }
 
+  void exchange(const Operation& op, Pass pass, Bytes bytes) {
+    Collective c{.axis = Axis::Expert,
+                 .of_experts = true,
+                 .kind = AllToAll,
+                 .bytes = bytes,
+                 .combines = op.kind == OperationKind::Combine};
+    const int nodes = expert_group(degrees_, node_).nodes();
+    if (shape_.dispatcher != ExpertDispatch::PerNode || op.active <= 0 || nodes == 1) return add(pass, c);
+    c.part = GroupPart::InsideNodes;
+    add(pass, c);
+    c.part = GroupPart::AcrossNodes;
+    c.bytes = across_nodes(bytes, op, nodes);
+    c.parallel = true;
+    add(pass, c);
+  }
+
+  /// With one copy of a row for each node, a row that goes to k experts on N nodes leaves its own for an expected
+  /// (N - 1)(1 - (1 - 1/N)^k) others, or for M (N - 1)/N where it goes to M nodes; inside, all its copies move. This is
+  /// the array that the members of equal place on all nodes exchange so that each row leaves as often.
+  static Bytes across_nodes(Bytes bytes, const Operation& op, double nodes) {
+    const double others = op.nodes > 0 ? std::min<double>(op.nodes, nodes) * (nodes - 1) / nodes
+                                       : (nodes - 1) * (1 - std::pow(1 - 1 / nodes, op.active));
+    return bytes * (others / op.active * nodes / (nodes - 1));
+  }
+
   const std::vector<Operation>& operations_;
   const StageShape& shape_;
+  const NodeShape& node_;
   const Degrees& degrees_;
   double number_bytes_;
   double dispatch_ratio_;  ///< Bytes of a dispatched number over the bytes of any other.
   double samples_;         ///< Samples of one context rank.
   std::vector<bool> divided_, gathered_;
   std::vector<int> gathered_inputs_;
-  std::vector<LayerCollective> list_;
+  EachPass<Collectives> lists_;
 };
 
 }  // namespace
 
-std::vector<LayerCollective> collectives_of(const std::vector<Operation>& operations, const StageShape& shape,
-                                            double samples, double number_bytes, double dispatch_bytes) {
-  return CollectiveList(operations, shape, samples, number_bytes, dispatch_bytes).list();
+EachPass<Collectives> collectives_of(const std::vector<Operation>& operations, const StageShape& shape,
+                                     const NodeShape& node, double samples, double number_bytes,
+                                     double dispatch_bytes) {
+  return CollectiveList(operations, shape, node, samples, number_bytes, dispatch_bytes).lists();
 }
 
 }  // namespace stagecraft

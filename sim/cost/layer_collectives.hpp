@@ -2,26 +2,15 @@
 
 #include <vector>
 
+#include "sim/cost/collective.hpp"
+#include "sim/cost/group_shapes.hpp"
 #include "sim/cost/stage_shape.hpp"
 #include "sim/model/operation.hpp"
 
 namespace stagecraft {
 
-/// A collective that the division of a layer brings into one of its passes.
-struct LayerCollective {
-  Pass pass = Pass::Forward;
-  Axis axis = Axis::Tensor;
-  CollectiveKind kind = CollectiveKind::AllReduce;
-  Bytes bytes{};          ///< The whole array, as phases_of() counts it.
-  bool ring = false;      ///< Parts go around a ring next to the attention on the part before them.
-  int active = 0;         ///< Expert axis: copies of each row, which go to different experts.
-  int nodes = 0;          ///< Expert axis: most nodes that the copies of a row go to; 0: any.
-  bool combines = false;  ///< Expert axis: of a Combine, not of a Dispatch.
-
-  friend bool operator==(const LayerCollective&, const LayerCollective&) = default;
-};
-
-/// The collectives of a layer for a micro-batch of `samples` samples of each replica, in the order of its operations.
+/// The collectives of a layer in its forward and its gradients, in the order of its operations, for a micro-batch of
+/// `samples` samples of each replica. They have no cost yet.
 ///
 /// Arrays between operations are whole on each device of the tensor group or divided by rows (sequence parallelism), or
 /// they are divided by columns, heads or words. Where a divided operation reads an undivided array, the forward gathers
@@ -33,8 +22,9 @@ struct LayerCollective {
 /// A loss over divided words needs three sums of one fp32 number for each row. Attention over a divided sequence brings
 /// in the keys and values of the other devices. Experts get their rows, and give them back, by all-to-alls; an
 /// expert-tensor group gathers these rows and sums the partial results. `dispatch_bytes` of a number travel to experts,
-/// forward and as a gradient, where it is above 0.
-std::vector<LayerCollective> collectives_of(const std::vector<Operation>&, const StageShape&, double samples,
-                                            double number_bytes, double dispatch_bytes = 0);
+/// forward and as a gradient, where it is above 0. With one copy of a row for each node, an all-to-all is one inside
+/// the nodes and one across them at the same time.
+EachPass<Collectives> collectives_of(const std::vector<Operation>&, const StageShape&, const NodeShape&, double samples,
+                                     double number_bytes, double dispatch_bytes = 0);
 
 }  // namespace stagecraft

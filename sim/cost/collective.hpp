@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/core/parallel.hpp"
+#include "sim/core/quantity.hpp"
+
+namespace stagecraft {
+
+/// Which members of its groups a collective is among: all of them; the members of each node, or one of each node, in
+/// the same place; the devices that divide a state among them, or one of each copy of it, in the same place.
+enum class GroupPart : std::uint8_t { Whole, InsideNodes, AcrossNodes, InsideCopies, AcrossCopies };
+
+/// What can hide a collective: `hidden` seconds of work next to it; or everything that its pass computes, together with
+/// all others like it, as weights that are gathered ahead.
+enum class Hiding : std::uint8_t { Work, Pass };
+
+/// A collective of a stage: what moves among which groups, and what that costs. The same value goes from the operations
+/// of a layer to the Program, where CollectiveCall says when it runs. Equal ones of the layers of an op are rounds of
+/// one.
+struct Collective {
+  Axis axis = Axis::Tensor;  ///< On Data the groups of dense layers are over replicas and context ranks.
+  bool of_experts = false;   ///< The mesh of experts has its groups.
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  GroupPart part = GroupPart::Whole;
+  Bytes bytes{};          ///< The whole array, as phases_of() counts it.
+  bool ring = false;      ///< Parts go around a ring next to the attention on the part before them.
+  bool combines = false;  ///< Rows come back from experts.
+  bool parallel = false;  ///< Starts together with the collective before it in the list.
+  Hiding hiding = Hiding::Work;
+  int rounds = 1;
+  Seconds cost{};    ///< One round by itself, by the price list; the longest one of those that start together.
+  Seconds hidden{};  ///< Work next to a round: what takes longer is waited for.
+
+  bool is_exchange() const { return axis == Axis::Expert; }
+  /// What the op waits for in each round, if nothing else hides it.
+  Seconds exposed() const { return hiding == Hiding::Pass || hidden > cost ? Seconds{} : cost - hidden; }
+  /// Its share of the round. Without a cost nothing is known to hide it.
+  double exposed_share() const { return hiding == Hiding::Pass ? 0 : cost.value > 0 ? exposed() / cost : 1; }
+  /// `ring` and `combines` only say which work is next to it.
+  bool equals_but_rounds(const Collective& o) const {
+    return axis == o.axis && of_experts == o.of_experts && kind == o.kind && part == o.part && bytes == o.bytes &&
+           parallel == o.parallel && hiding == o.hiding && cost == o.cost && hidden == o.hidden;
+  }
+};
+
+using Collectives = std::vector<Collective>;
+
+/// Appends `more`. Collectives that equal one in the list become rounds of it, unless they keep their order.
+void append(Collectives& list, const Collectives& more, bool in_order);
+
+/// All rounds one after another, hidden or not.
+Seconds cost_of(const Collectives&);
+/// What is waited for of them.
+Seconds exposed_of(const Collectives&);
+/// What an op waits for the exchanges of experts in this list, if it runs by itself.
+Seconds exposed_exchanges(const Collectives&);
+
+/// Something for each pass of a layer or a stage. `backward` is both gradients in one pass, `recompute` what its
+/// recomputation repeats.
+template <class T>
+struct EachPass {
+  T forward{}, input_gradient{}, weight_gradient{}, backward{}, recompute{};
+};
+
+}  // namespace stagecraft
