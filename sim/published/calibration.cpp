@@ -1,64 +1,19 @@
 #include "sim/published/calibration.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 
 #include <fmt/core.h>
 
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
-#include "sim/published/cross_validation.hpp"
 
 namespace stagecraft {
 namespace {
 
 using config::Value;
-using Runs = MeasuredRuns;
 
-constexpr std::size_t kMostRuns = 1000;  // A fit predicts each of them some hundred times.
-
-double error_with(double factor, const Runs& runs, const Accelerator& device, NumberFormat format) {
-  Accelerator scaled = device;
-  scaled.formats[format].share *= factor;
-  double sum = 0;
-  for (const MeasuredRun* m : runs) sum += std::abs(iteration_time(m->run, scaled).total() / m->measured - 1);
-  return sum / static_cast<double>(runs.size());
-}
-
-/// The factor on a share, between 1/4 and 4 and with a share of at most 1, with the smallest mean error: the best of a
-/// grid, then of finer grids around it.
-double best_factor(const Runs& runs, const Accelerator& device, NumberFormat format) {
-  double best = 1, min_error = error_with(1, runs, device, format);
-  for (double width = std::log(4); width > 1e-3; width /= 5) {
-    const double center = best;
-    for (int i = -10; i <= 10; ++i) {
-      const double factor = center * std::exp(width * i / 10);
-      if (device.formats[format].share * factor > 1) continue;
-      const double error = error_with(factor, runs, device, format);
-      if (error < min_error) best = factor, min_error = error;
-    }
-  }
-  return best;
-}
-
-ShareFit fit_share(const Runs& runs, const Accelerator& device, NumberFormat format) {
-  ShareFit fit{.format = format, .runs = static_cast<int>(runs.size()), .before = device.formats[format].share};
-  const double factor = best_factor(runs, device, format);
-  fit.after = fit.before * factor;
-  fit.error_before = error_with(1, runs, device, format);
-  fit.error_after = error_with(factor, runs, device, format);
-  double low = factor, high = factor;
-  for (const Fold& fold : folds_of(runs)) {
-    const double without = best_factor(fold.others, device, format);
-    fit.error_left_out += error_with(without, fold.left_out, device, format) *
-                          static_cast<double>(fold.left_out.size()) / static_cast<double>(runs.size());
-    low = std::min(low, without), high = std::max(high, without);
-  }
-  fit.spread = (high - low) / 2 / factor;
-  return fit;
-}
+constexpr std::size_t kMostRuns = 1000;  // A fit simulates each of them some twenty times.
 
 /// Members of `from` that `to` lacks; maps are joined.
 void join_maps(Value& to, const Value& from) {
@@ -142,45 +97,20 @@ PredictionSet read_runs_csv(const std::string& file, const std::string& device) 
   return set;
 }
 
-std::vector<ShareFit> fit_shares(const PredictionSet& set, const Accelerator& device) {
-  std::map<NumberFormat, Runs> by_format;
-  for (const MeasuredRun& m : set.runs) by_format[m.run.format].push_back(&m);
-  std::vector<ShareFit> fits;
-  for (const auto& [format, runs] : by_format) {
-    if (!device.has(format))
-      throw InputError(fmt::format("{} has no figures for products in {}", device.name, name(format)),
-                       "a format of its file in topologies/devices");
-    if (runs.size() < 2)
-      throw InputError(fmt::format("there is one run in {}, and a fit to it would hide its error", name(format)),
-                       "at least two runs of each number format");
-    fits.push_back(fit_share(runs, device, format));
-  }
-  return fits;
-}
-
-std::string calibrated_device_file(const std::string& device, const std::vector<ShareFit>& fits,
-                                   const std::string& origin) {
-  Value map = complete_map(device);
-  for (const ShareFit& fit : fits) {
-    Value& format = *map.find("formats")->find(name(fit.format));
-    set_member(format, "share", fmt::format("{:.4g}", fit.after));
-    std::erase_if(format.members, [](const config::Member& m) { return m.key == "assumed" || m.key == "known"; });
-    set_member(format, "measured", fmt::format("fitted to {} of {}", pluralize(fit.runs, "run"), origin));
-  }
-  set_member(map, "calibrated", "true");
-  return config::to_yaml(map, false);
-}
-
-std::string calibrated_device_file(const Accelerator& fitted, const JointFit& fit, const std::string& origin) {
-  Value map = complete_map(fitted.name);
-  for (const JointFit::Number& n : fit.numbers) {
-    if (n.kind == FreeNumber::Launch) set_member(map, "launch", fmt::format("{:.4g} us", fitted.launch.value * 1e6));
-    if (n.kind != FreeNumber::Share) continue;
-    Value& format = *map.find("formats")->find(name(n.format));
-    set_member(format, "share", fmt::format("{:.4g}", fitted.formats[n.format].share));
-    std::erase_if(format.members, [](const config::Member& m) { return m.key == "assumed" || m.key == "known"; });
-    set_member(format, "measured", fmt::format("fitted to {} of {}", pluralize(fit.runs, "run"), origin));
-    set_member(map, "calibrated", "true");
+std::string calibrated_device_file(const Accelerator& device, const std::vector<Fit>& fits, const std::string& origin) {
+  Value map = complete_map(device.name);
+  for (const Fit& fit : fits) {
+    const Accelerator fitted = fit.applied(device);
+    for (const Fit::Number& n : fit.numbers) {
+      if (n.kind == FreeNumber::Launch) set_member(map, "launch", fmt::format("{:.4g} us", fitted.launch.value * 1e6));
+      for (const NumberFormat fitted_format : n.formats) {
+        Value& format = *map.find("formats")->find(name(fitted_format));
+        set_member(format, "share", fmt::format("{:.4g}", fitted.formats[fitted_format].share));
+        std::erase_if(format.members, [](const config::Member& m) { return m.key == "assumed" || m.key == "known"; });
+        set_member(format, "measured", fmt::format("fitted to {} of {}", pluralize(fit.runs, "run"), origin));
+        set_member(map, "calibrated", "true");
+      }
+    }
   }
   return config::to_yaml(map, false);
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include <fmt/core.h>
 
@@ -17,21 +16,14 @@ constexpr std::size_t kFewestRuns = 5;  // Below, 80 % of the runs of a class wo
 
 NumberFormat calibrated_format(NumberFormat f) { return f == NumberFormat::Fp16 ? NumberFormat::Bf16 : f; }
 
-double parameter_count(const TransformerShape& model) {
-  double sum = double(model.vocabulary) * model.hidden;
-  for (int l = 0; l < model.layers; ++l) {
-    const bool dense = model.experts.count == 0 || l < model.experts.dense_layers;
-    const LayerParameters layer = layer_parameters(model, dense);
-    sum += layer.divided + layer.experts;
-  }
-  return sum;
-}
+bool same_model(const ErrorClass& a, const ErrorClass& b) { return a.small == b.small && a.experts == b.experts; }
+
+}  // namespace
 
 std::string kind_text(const ErrorClass& c) {
   return fmt::format("{} {}", c.small ? "small" : "large", c.experts ? "models with experts" : "dense models");
 }
 
-/// The distance of rank ceil(0.8 (n + 1)) among n, and the median.
 PredictionInterval interval_of(std::vector<double> sizes, std::string class_name, bool calibrated) {
   std::sort(sizes.begin(), sizes.end());
   const double n = static_cast<double>(sizes.size());
@@ -44,13 +36,9 @@ PredictionInterval interval_of(std::vector<double> sizes, std::string class_name
           .calibrated = calibrated};
 }
 
-bool same_model(const ErrorClass& a, const ErrorClass& b) { return a.small == b.small && a.experts == b.experts; }
-
-}  // namespace
-
 ErrorClass error_class(const MeasuredRun& m) {
-  const bool experts = m.run.model.experts.count > 0;
-  return {m.device, calibrated_format(m.run.format), !experts && parameter_count(m.run.model) < kSmallModel, experts};
+  const bool experts = m.row.has("experts");
+  return {m.device, calibrated_format(m.format), !experts && m.predicted.parameters < kSmallModel, experts};
 }
 
 ErrorClass error_class(const Experiment& e, DeviceTypeId type) {
@@ -63,33 +51,21 @@ ErrorClass error_class(const Experiment& e, DeviceTypeId type) {
           !experts && model.parameters() < kSmallModel, experts};
 }
 
-double prediction_distance(const MeasuredRun& m, const Accelerator& device) {
-  return std::abs(m.measured / iteration_time(m.run, device).total() - 1);
-}
+double prediction_distance(const MeasuredRun& m) { return std::abs(m.measured / m.predicted.time - 1); }
 
-ErrorDistribution::ErrorDistribution(std::span<const PredictionSet> sets, const AcceleratorsByName& devices) {
+ErrorDistribution::ErrorDistribution(std::span<const PredictionSet> sets) {
   for (const PredictionSet& set : sets)
-    for (const MeasuredRun& m : set.runs) {
-      const Accelerator& device = devices.find(m.device)->second;
-      const ErrorClass kind = error_class(m);
-      distances_.push_back({kind, prediction_distance(m, device), &m, &set});
-      for (const auto& [name, other] : devices) {
-        const FormatFacts& facts = other.formats[kind.format];
-        if (name == m.device || !facts.calibrated || !device.formats[m.run.format].calibrated) continue;
-        Accelerator priced = device;
-        priced.formats[m.run.format].share = facts.share;
-        transferred_.push_back({kind, prediction_distance(m, priced), &m, &set});
-      }
-    }
+    for (const MeasuredRun& m : set.runs) distances_.push_back({error_class(m), prediction_distance(m), &m, &set});
 }
 
 template <class Accepts>
-std::optional<PredictionInterval> ErrorDistribution::interval_if(const ErrorClass& c, const Accepts& accepts) const {
+std::optional<PredictionInterval> ErrorDistribution::interval_if(const ErrorClass& c, const Accepts& accepts,
+                                                                 bool every_format) const {
   std::vector<double> alike, on_device;
   for (const Distance& d : distances_) {
     if (!same_model(d.kind, c) || d.kind.device != c.device || !accepts(d)) continue;
     on_device.push_back(d.size);
-    if (d.kind.format == c.format) alike.push_back(d.size);
+    if (d.kind.format == c.format && !every_format) alike.push_back(d.size);
   }
   const std::string runs = fmt::format("published runs of {} on {}", kind_text(c), c.device);
   if (alike.size() >= kFewestRuns) return interval_of(alike, fmt::format("{} in {}", runs, name(c.format)), true);
@@ -97,18 +73,9 @@ std::optional<PredictionInterval> ErrorDistribution::interval_if(const ErrorClas
   return {};
 }
 
-PredictionInterval ErrorDistribution::transferred_interval(const ErrorClass& c) const {
-  std::vector<double> sizes;
-  for (const Distance& d : transferred_)
-    if (same_model(d.kind, c)) sizes.push_back(d.size);
-  if (sizes.empty()) throw InternalError("no published run is of " + kind_text(c));
-  return interval_of(sizes, "published runs of " + kind_text(c), false);
-}
-
-PredictionInterval ErrorDistribution::interval(const ErrorClass& c, bool calibrated) const {
-  if (calibrated)
-    if (const auto of_class = interval_if(c, [](const Distance&) { return true; })) return *of_class;
-  return transferred_interval(c);
+std::optional<PredictionInterval> ErrorDistribution::interval(const ErrorClass& c, bool every_format) const {
+  return interval_if(
+      c, [](const Distance&) { return true; }, every_format);
 }
 
 std::optional<PredictionInterval> ErrorDistribution::interval_without(const ErrorClass& c,
@@ -119,35 +86,6 @@ std::optional<PredictionInterval> ErrorDistribution::interval_without(const Erro
 std::optional<PredictionInterval> ErrorDistribution::interval_without(const ErrorClass& c,
                                                                       const PredictionSet& left_out) const {
   return interval_if(c, [&](const Distance& d) { return d.set != &left_out; });
-}
-
-namespace {
-
-/// Every layer with work lists its operations, and none has given or measured times.
-bool priced_from_shapes(const Experiment& e) {
-  if (!e.rules || e.profile) return false;
-  const ModelGraph& model = *e.model;
-  const bool has_shapes = std::all_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
-    return !layer.times && layer.times_on.empty() && (!layer.operations.empty() || layer.forward.value == 0);
-  });
-  return has_shapes && std::all_of(e.rules->accelerators.begin(), e.rules->accelerators.end(),
-                                   [](const Accelerator& a) { return a.multiprocessors > 0 && !a.tiles.empty(); });
-}
-
-}  // namespace
-
-std::optional<PredictionInterval> prediction_interval(const Experiment& e) {
-  if (!priced_from_shapes(e)) return {};
-  const std::vector<PredictionSet> sets = load_all_predictions();
-  const ErrorDistribution errors(sets, accelerators_of(sets));
-  std::optional<PredictionInterval> widest;
-  for (const DeviceTypeId type : e.rules->accelerators.ids()) {
-    const Accelerator& a = e.rules->accelerators[type];
-    const bool calibrated = a.calibrated && a.formats[e.rules->format].share > 0;
-    const PredictionInterval one = errors.interval(error_class(e, type), calibrated);
-    if (!widest || one.half_width > widest->half_width) widest = one;
-  }
-  return widest;
 }
 
 namespace {
@@ -171,8 +109,8 @@ struct CoveredRuns {
 
 }  // namespace
 
-std::string coverage_text(std::span<const PredictionSet> sets, const AcceleratorsByName& devices) {
-  const ErrorDistribution errors(sets, devices);
+std::string coverage_text(std::span<const PredictionSet> sets) {
+  const ErrorDistribution errors(sets);
   std::string text = fmt::format(
       "Runs that the {:.0f} % interval of their class holds, made without the run itself, or without its "
       "publication\n\n"
@@ -190,7 +128,7 @@ std::string coverage_text(std::span<const PredictionSet> sets, const Accelerator
     std::vector<double> widths;
     for (const MeasuredRun& m : set.runs) {
       const ErrorClass kind = error_class(m);
-      const double distance = prediction_distance(m, devices.find(m.device)->second);
+      const double distance = prediction_distance(m);
       const auto interval = errors.interval_without(kind, m);
       if (interval) widths.push_back(interval->half_width);
       without_run.add(distance, interval);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/experiment/experiment.hpp"
-#include "sim/published/prediction_errors.hpp"
+#include "sim/published/simulated_predictions.hpp"
 #include "sim/report/interval.hpp"
 
 namespace stagecraft {
@@ -17,7 +17,7 @@ struct ErrorClass {
   bool small = false;    ///< A model of fewer than 1.4 billion parameters, whose passes launches bound.
   bool experts = false;  ///< A model with routed experts.
 };
-ErrorClass error_class(const MeasuredRun&);
+ErrorClass error_class(const MeasuredRun&);  ///< predict() has predicted it.
 ErrorClass error_class(const Experiment&, DeviceTypeId);
 
 /// The share of runs that an interval holds.
@@ -26,17 +26,15 @@ inline constexpr double kIntervalCoverage = 0.8;
 /// The distances of measured times from predicted ones, |measured / predicted - 1|, of all runs with a published time.
 class ErrorDistribution {
  public:
-  ErrorDistribution(std::span<const PredictionSet>, const AcceleratorsByName&);
+  /// predict() has predicted the runs.
+  explicit ErrorDistribution(std::span<const PredictionSet>);
 
   /// The interval of a class: with n runs the distance of rank ceil(0.8 (n + 1)), so that another run of the class is
   /// within it with a probability of at least 0.8 (split conformal prediction; Vovk et al., Algorithmic Learning in a
-  /// Random World, 2005). Where a class has fewer than five runs, all formats of its device type count. Where these are
-  /// fewer than five, or the share of the type is not `calibrated`, the distances of all runs of such models count,
-  /// priced with the shares of each other type that was fitted: what a wrong share costs.
-  PredictionInterval interval(const ErrorClass&, bool calibrated) const;
-
-  /// The interval from all runs but one, or but one publication, to see whether it holds that. Nothing where fewer than
-  /// five runs on the device type remain.
+  /// Random World, 2005). Where a class has fewer than five runs, or if asked, all formats of its device type count.
+  /// Nothing where these are fewer than five.
+  std::optional<PredictionInterval> interval(const ErrorClass&, bool every_format = false) const;
+  /// The interval from all runs but one, or but one publication, to see whether it holds that.
   std::optional<PredictionInterval> interval_without(const ErrorClass&, const MeasuredRun& left_out) const;
   std::optional<PredictionInterval> interval_without(const ErrorClass&, const PredictionSet& left_out) const;
 
@@ -48,21 +46,31 @@ class ErrorDistribution {
     const PredictionSet* set = nullptr;
   };
   template <class Accepts>
-  std::optional<PredictionInterval> interval_if(const ErrorClass&, const Accepts&) const;
-  PredictionInterval transferred_interval(const ErrorClass&) const;
+  std::optional<PredictionInterval> interval_if(const ErrorClass&, const Accepts&, bool every_format = false) const;
 
   std::vector<Distance> distances_;
-  std::vector<Distance> transferred_;  ///< With the share of another device type.
 };
 
 /// |measured / predicted - 1| of a run.
-double prediction_distance(const MeasuredRun&, const Accelerator&);
-
-/// The interval of the times of an experiment: the widest of its device types. Nothing where layers are not priced from
-/// shapes: without `software`, or with given or measured times, or on a device type without figures for products.
-std::optional<PredictionInterval> prediction_interval(const Experiment&);
+double prediction_distance(const MeasuredRun&);
 
 /// How many published runs the intervals of their classes hold.
-std::string coverage_text(std::span<const PredictionSet>, const AcceleratorsByName&);
+std::string coverage_text(std::span<const PredictionSet>);
+
+/// The interval of the times of an experiment: the widest of its device types. Nothing where layers are not priced from
+/// shapes: without `software`, or with given or measured times, or on a device type without figures for products. A
+/// class whose type is not calibrated, or has fewer than five runs, takes the distances of all runs of such models,
+/// priced with the shares of each other type that was fitted: what a wrong share costs. No run is simulated for it:
+/// intervals are in scenarios/predictions/intervals.csv.
+std::optional<PredictionInterval> prediction_interval(const Experiment&);
+
+/// That file, from runs that predict() has predicted. With `transferred`, also the intervals of types that are not
+/// calibrated, for which runs are simulated with the shares of other types.
+std::string intervals_csv(std::span<const PredictionSet>, bool transferred);
+
+/// The distance of rank ceil(0.8 (n + 1)) among n, and the median.
+PredictionInterval interval_of(std::vector<double> distances, std::string class_name, bool calibrated);
+/// "large dense models".
+std::string kind_text(const ErrorClass&);
 
 }  // namespace stagecraft

@@ -5,10 +5,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
-#include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 
 namespace stagecraft {
 namespace {
@@ -16,8 +13,13 @@ namespace {
 constexpr double kSameDivision = 1e-9;  // Predictions so close are of one division that was measured twice.
 
 std::pair<std::string, NumberFormat> rate_key(const MeasuredRun& m) {
-  const NumberFormat format = m.run.format;
-  return {m.device, format == NumberFormat::Fp16 ? NumberFormat::Bf16 : format};  // They have the same peak.
+  return {m.device, m.format == NumberFormat::Fp16 ? NumberFormat::Bf16 : m.format};  // They have the same peak.
+}
+
+/// Seconds of the one-constant formula at a rate of 1 FLOP/s.
+double seconds_at_unit_rate(const MeasuredRun& m) {
+  const double bubble = (m.count("stages") - 1.0) / m.count("micro_batches") / m.count("chunks");
+  return (1 + bubble) * m.predicted.work.value;
 }
 
 /// What a run times a rate, and a weight, contribute to the mean error.
@@ -39,61 +41,23 @@ double best_rate(const std::vector<Sample>& samples) {
   return best;
 }
 
-void scale_shares(Accelerator& device, double factor) {
-  for (FormatFacts& facts : device.formats) facts.share *= factor;
-}
-
-using MeasuredRuns = std::vector<const MeasuredRun*>;
-
-/// The mean absolute error of runs of one device type with all its shares multiplied.
-double mape_with(double factor, const MeasuredRuns& runs, Accelerator device, const CostTerms& terms) {
-  scale_shares(device, factor);
-  double sum = 0;
-  for (const MeasuredRun* m : runs) sum += std::abs(iteration_time(m->run, device, terms).total() / m->measured - 1);
-  return sum / static_cast<double>(runs.size());
-}
-
-/// The factor between 1/4 and 4 with the least error: the best of a grid, then of finer grids around it.
-double best_factor(const MeasuredRuns& runs, const Accelerator& device, const CostTerms& terms) {
-  double best = 1, min_error = mape_with(1, runs, device, terms);
-  for (double width = std::log(4); width > 1e-4; width /= 5) {
-    const double center = best;
-    for (int i = -10; i <= 10; ++i) {
-      const double factor = center * std::exp(width * i / 10);
-      if (const double error = mape_with(factor, runs, device, terms); error < min_error)
-        best = factor, min_error = error;
-    }
-  }
-  return best;
-}
-
 /// What two runs have in common that differ in their division alone.
 using PairKey = std::tuple<std::string, NumberFormat, int, int, int, int, int, int, double>;
 
-PairKey pair_key(const MeasuredRun& measured) {
-  const TrainingRun& run = measured.run;
-  const TransformerShape& m = run.model;
-  return {measured.device, run.format,   m.layers,      m.hidden,          m.heads,
-          m.sequence,      m.vocabulary, run.devices(), run.global_batch()};
+PairKey pair_key(const MeasuredRun& m) {
+  const double global_batch = double(m.count("micro_batch")) * m.count("micro_batches") * m.count("replicas");
+  return {m.device,
+          m.format,
+          m.count("layers"),
+          m.count("hidden"),
+          m.count("heads"),
+          m.count("sequence"),
+          m.count("vocabulary"),
+          m.devices(),
+          global_batch};
 }
 
 }  // namespace
-
-AcceleratorsByName accelerators_of(std::span<const PredictionSet> sets) {
-  AcceleratorsByName devices;
-  for (const PredictionSet& set : sets)
-    for (const MeasuredRun& m : set.runs) {
-      if (devices.contains(m.device)) continue;
-      const std::string file = find_file(FileKind::Device, m.device, "");
-      if (file.empty()) {
-        std::vector<std::string> names;
-        for (const NamedFile& f : named_files(FileKind::Device)) names.push_back(f.name);
-        throw InputError("there is no device type '" + m.device + "'", suggest(m.device, names));
-      }
-      devices.emplace(m.device, load_accelerator(file));
-    }
-  return devices;
-}
 
 ErrorSummary summarize(const std::vector<double>& errors) {
   ErrorSummary s;
@@ -111,36 +75,32 @@ ErrorSummary summarize(const std::vector<double>& errors) {
   return s;
 }
 
-std::vector<double> time_errors(const PredictionSet& set, const AcceleratorsByName& devices, const CostTerms& terms) {
+std::vector<double> time_errors(const PredictionSet& set) {
   std::vector<double> errors;
-  for (const MeasuredRun& m : set.runs)
-    errors.push_back(iteration_time(m.run, devices.find(m.device)->second, terms).total() / m.measured - 1);
+  for (const MeasuredRun& m : set.runs) errors.push_back(m.predicted.time / m.measured - 1);
   return errors;
 }
 
 std::vector<double> memory_errors(const PredictionSet& set) {
   std::vector<double> errors;
   for (const MeasuredRun& m : set.runs)
-    if (m.memory.value > 0) errors.push_back((device_memory(m.run) + m.process_memory()) / m.memory - 1);
+    if (m.memory.value > 0) errors.push_back((m.predicted.memory + m.process_memory()) / m.memory - 1);
   return errors;
 }
 
-OneConstantFormula::OneConstantFormula(std::span<const PredictionSet> sets, const AcceleratorsByName& devices)
-    : devices_(devices) {
+OneConstantFormula::OneConstantFormula(std::span<const PredictionSet> sets) {
   std::map<std::pair<std::string, NumberFormat>, std::vector<Sample>> samples;
   for (const PredictionSet& set : sets)
     for (const MeasuredRun& m : set.runs)
-      samples[rate_key(m)].push_back({base(m) / m.measured.value, 1.0 / static_cast<double>(set.runs.size())});
+      samples[rate_key(m)].push_back(
+          {seconds_at_unit_rate(m) / m.measured.value, 1.0 / static_cast<double>(set.runs.size())});
   for (const auto& [key, list] : samples) rates_[key] = best_rate(list);
-}
-
-double OneConstantFormula::base(const MeasuredRun& m) const {
-  return one_constant_time(m.run, devices_.find(m.device)->second, FlopRate{1}).value;
 }
 
 std::vector<double> OneConstantFormula::errors(const PredictionSet& set) const {
   std::vector<double> errors;
-  for (const MeasuredRun& m : set.runs) errors.push_back(base(m) / rates_.at(rate_key(m)) / m.measured.value - 1);
+  for (const MeasuredRun& m : set.runs)
+    errors.push_back(seconds_at_unit_rate(m) / rates_.at(rate_key(m)) / m.measured.value - 1);
   return errors;
 }
 
@@ -197,38 +157,6 @@ double rank_correlation(const PredictionSet& set, const std::vector<double>& err
     square_b += (b[i] - mean) * (b[i] - mean);
   }
   return square_a * square_b > 0 ? both / std::sqrt(square_a * square_b) : 0;
-}
-
-AcceleratorsByName with_shares_fitted(std::span<const PredictionSet> sets, PredictionSet::AblationGroup group,
-                                      AcceleratorsByName devices, const CostTerms& terms) {
-  std::map<std::string, MeasuredRuns> by_device;
-  for (const PredictionSet& set : sets)
-    if (set.ablation == group)
-      for (const MeasuredRun& m : set.runs) by_device[m.device].push_back(&m);
-  for (const auto& [name, runs] : by_device) {
-    Accelerator& device = devices.at(name);
-    scale_shares(device, best_factor(runs, device, terms));
-  }
-  return devices;
-}
-
-std::vector<Ablation> ablations() {
-  return {{"all terms", {}},
-          {"without launches", {.launches = false}},
-          {"without shapes", {.shapes = false}},
-          {"without tensor collectives", {.tensor = false}},
-          {"without memory-bound kernels", {.memory_bound = false}},
-          {"without data collectives", {.data = false}},
-          {"without uneven stages", {.uneven = false}},
-          {"without messages", {.messages = false}},
-          {"without any of them",
-           {.launches = false,
-            .shapes = false,
-            .tensor = false,
-            .memory_bound = false,
-            .data = false,
-            .uneven = false,
-            .messages = false}}};
 }
 
 }  // namespace stagecraft

@@ -12,11 +12,6 @@
 
 namespace stagecraft {
 
-/// The device types that runs name.
-using AcceleratorsByName = std::map<std::string, Accelerator, std::less<>>;
-/// Loads the files of topologies/devices that the runs need.
-AcceleratorsByName accelerators_of(std::span<const PredictionSet>);
-
 /// How far predictions are off: relative errors, (predicted - measured) / measured.
 struct ErrorSummary {
   int count = 0;
@@ -26,24 +21,21 @@ struct ErrorSummary {
 };
 ErrorSummary summarize(const std::vector<double>& errors);
 
-/// Errors of the closed form, run by run.
-std::vector<double> time_errors(const PredictionSet&, const AcceleratorsByName&, const CostTerms& = {});
-/// Errors of its memory, for the runs whose memory was published.
+/// Errors of the predicted times, run by run. Here and below, predict() has predicted the runs.
+std::vector<double> time_errors(const PredictionSet&);
+/// Errors of the predicted memory, for the runs whose memory was published.
 std::vector<double> memory_errors(const PredictionSet&);
 
-/// The one-constant formula with one rate for each device type and number format. A rate has the least mean absolute
-/// error over all given runs of its device type and format, where each set counts equally: it has seen every run that
-/// it predicts.
+/// The formula that a prediction has to beat: the operations of a device over one rate for its type and number format,
+/// times the bubble of a pipeline of equal stages, (1 + (p - 1)/(m v)). A rate has the least mean absolute error over
+/// all given runs of its device type and format, where each set counts equally: it has seen every run that it predicts.
 class OneConstantFormula {
  public:
-  OneConstantFormula(std::span<const PredictionSet>, const AcceleratorsByName&);
+  explicit OneConstantFormula(std::span<const PredictionSet>);
   std::vector<double> errors(const PredictionSet&) const;
 
  private:
-  double base(const MeasuredRun&) const;  ///< Seconds at a rate of 1 FLOP/s.
-
   std::map<std::pair<std::string, NumberFormat>, double> rates_;
-  const AcceleratorsByName& devices_;
 };
 
 /// Which of two divisions is faster: pairs of runs of a set with the same network, devices and batch whose measured
@@ -61,25 +53,10 @@ inline constexpr double kSmallestDifference = 0.02;
 /// different sizes make it large, so pairs of one network say more.
 double rank_correlation(const PredictionSet&, const std::vector<double>& errors);
 
-/// A variant of the formula without one of its terms.
-struct Ablation {
-  std::string name;
-  CostTerms terms;
-};
-/// All terms, and each term left out.
-std::vector<Ablation> ablations();
-
-/// The device types with the share of products of each multiplied by the factor that gives the least mean absolute
-/// error over the runs of `group` without some terms: what is left is what these terms explain across runs.
-AcceleratorsByName with_shares_fitted(std::span<const PredictionSet>, PredictionSet::AblationGroup group,
-                                      AcceleratorsByName, const CostTerms&);
-
-/// The tables that `reproduce` prints: errors of each set next to the errors of the one-constant formula, pairs,
-/// memory, and what each term is worth.
+/// The tables that `reproduce` prints: errors of each set next to the errors of the one-constant formula, what could
+/// not be simulated, intervals, pairs, and memory.
 std::string prediction_text(std::span<const PredictionSet>, const TextLayout& = {});
-/// Errors of simulations of the same runs next to errors of the closed form, and what could not be simulated.
-std::string simulated_text(std::span<const PredictionSet>, const TextLayout& = {});
-/// A line for each run: set, name, measured and predicted seconds, error, and where the time of its slowest stage goes.
+/// A line for each run: set, name, measured and predicted seconds, error, and where the time of its devices goes.
 std::string prediction_csv(std::span<const PredictionSet>);
 std::vector<FileColumn> prediction_columns();
 /// Predicted against measured times on logarithmic axes.

@@ -14,7 +14,7 @@ namespace stagecraft {
 namespace {
 
 constexpr const char* kPredictionsRemark =
-    "<p class=\"remark\">Measured iterations of publications next to a closed form from the shapes of their "
+    "<p class=\"remark\">Measured iterations of publications next to simulations, with times from the shapes of their "
     "operations. An error is predicted over measured, minus one. The last columns have the errors of one rate for each "
     "device type and number format, fitted to these runs.</p>";
 
@@ -55,8 +55,7 @@ std::string sources(std::span<const PredictionSet> sets) {
 }  // namespace
 
 std::string prediction_html(std::span<const PredictionSet> sets) {
-  const AcceleratorsByName devices = accelerators_of(sets);
-  const OneConstantFormula formula(sets, devices);
+  const OneConstantFormula formula(sets);
   std::string rows =
       "<table><thead><tr><th scope=\"col\">errors in %</th><th scope=\"col\">runs</th><th scope=\"col\">median</th>"
       "<th scope=\"col\">p90</th><th scope=\"col\">largest</th><th scope=\"col\">MAPE</th><th scope=\"col\">mean</th>"
@@ -65,7 +64,7 @@ std::string prediction_html(std::span<const PredictionSet> sets) {
       "</thead><tbody>";
   std::vector<double> errors, one_constant;
   for (const PredictionSet& set : sets) {
-    const std::vector<double> ours = time_errors(set, devices), theirs = formula.errors(set);
+    const std::vector<double> ours = time_errors(set), theirs = formula.errors(set);
     rows += row(set.name, summarize(ours), summarize(theirs));
     errors.insert(errors.end(), ours.begin(), ours.end());
     one_constant.insert(one_constant.end(), theirs.begin(), theirs.end());

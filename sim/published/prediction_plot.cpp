@@ -25,7 +25,6 @@ ChartSeries line_of(double factor, double low, double high, const char* color) {
 }  // namespace
 
 Picture prediction_picture(std::span<const PredictionSet> sets, const PictureSize& size) {
-  const AcceleratorsByName devices = accelerators_of(sets);
   Chart chart{.title = "Predicted and measured iterations",
               .x = {.title = "measured, s", .logarithmic = true},
               .y = {.title = "predicted, s", .logarithmic = true},
@@ -33,7 +32,7 @@ Picture prediction_picture(std::span<const PredictionSet> sets, const PictureSiz
   chart.height = kNearlySquare;
   double low = kInfinity, high = 0;
   for (const PredictionSet& set : sets) {
-    const std::vector<double> errors = time_errors(set, devices);
+    const std::vector<double> errors = time_errors(set);
     ChartSeries series{fmt::format("{} ({})", set.name, errors.size()), SeriesStyle::Dots, {}};
     for (std::size_t i = 0; i < errors.size(); ++i) {
       const double measured = set.runs[i].measured.value, predicted = measured * (1 + errors[i]);

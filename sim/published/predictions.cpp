@@ -151,86 +151,42 @@ Value row_map(const Value& root, const Value& row, Problems& problems) {
   return map;
 }
 
-TransformerShape read_shape(const Value& map) {
-  TransformerShape shape;
-  shape.layers = config::as_int(map.at("layers"));
-  shape.hidden = config::as_int(map.at("hidden"));
-  shape.heads = config::as_int(map.at("heads"));
-  const int keys = config::as_int(map.at("key_value_heads")), width = config::as_int(map.at("width"));
-  shape.key_value_heads = keys > 0 ? keys : shape.heads;
-  shape.width = width > 0 ? width : 4 * shape.hidden;
-  shape.sequence = config::as_int(map.at("sequence"));
-  shape.vocabulary = config::as_int(map.at("vocabulary"));
-  shape.gated = config::as_bool(map.at("gated"));
-  shape.tied = config::as_bool(map.at("tied"));
-  shape.head_width = config::as_int(map.at("head_width"));
-  shape.query_key_norm = config::as_bool(map.at("query_key_norm"));
-  shape.window = config::as_int(map.at("window"));
-  shape.next_tokens = config::as_int(map.at("next_tokens"));
-  const auto part = [](const Value& from, const char* key) { return config::as_int(from.at(key)); };
-  if (const Value* l = map.find("latent"))
-    shape.latent = {part(*l, "query"), part(*l, "key"), part(*l, "rope"), part(*l, "nope"), part(*l, "value")};
-  if (const Value* e = map.find("experts"))
-    shape.experts = {part(*e, "count"), part(*e, "active"), part(*e, "width"), part(*e, "shared"),
-                     part(*e, "dense_layers")};
-  return shape;
-}
+/// What is measured, and what a run is called: the scenario does not depend on these fields.
+constexpr const char* kMeasuredFields[] = {"name", "seconds", "memory", "whole_process"};
 
-SoftwareStack read_software(const Value& map) {
-  SoftwareStack stack = software_stack(map.at("software").text);
-  const auto take = [&](const char* key, double& target) {
-    if (const Value* value = map.find(key)) target = config::as_real(*value);
-  };
-  take("tensor_overlap", stack.tensor_overlap);
-  take("expert_overlap", stack.expert_overlap);
-  take("data_overlap", stack.data_overlap);
-  take("norm_traffic", stack.norm_traffic);
-  take("gradient_bytes", stack.gradient_bytes);
-  take("gradient_copy_bytes", stack.gradient_copy_bytes);
-  return stack;
-}
-
-template <class Enum>
-Enum read_word(const Value& word, std::initializer_list<std::string_view> words) {
-  return static_cast<Enum>(std::find(words.begin(), words.end(), word.text) - words.begin());
-}
-
-MeasuredRun read_run(const Value& map) {
-  const auto count = [&](const char* key) { return config::as_int(map.at(key)); };
+MeasuredRun read_run(Value map) {
   MeasuredRun m;
   m.name = map.at("name").text;
   m.device = map.at("device").text;
-  TrainingRun& run = m.run;
-  run.model = read_shape(map);
-  run.software = read_software(map);
-  run.format = *parse_number_format(map.at("format").text);
-  run.degrees = {
-      .replicas = count("replicas"), .context = count("context"), .tensor = count("tensor"), .expert = count("expert")};
-  run.sequence_parallel = config::as_bool(map.at("sequence_parallel"));
-  run.sharding = read_word<StateSharding>(map.at("shard"), {"none", "optimizer", "gradients", "weights"});
-  run.stages = count("stages");
-  run.chunks = count("chunks");
-  run.micro_batch = count("micro_batch");
-  run.micro_batches = count("micro_batches");
-  run.ends_count = config::as_bool(map.at("ends_count"));
-  run.whole_graphs = config::as_bool(map.at("whole_graphs"));
-  run.first_chunk = count("first_chunk");
-  run.last_chunk = count("last_chunk");
-  run.dispatcher = read_word<ExpertDispatch>(map.at("dispatcher"), {"alltoall", "per_node"});
-  run.recompute = read_word<LayerRecomputation>(map.at("recompute"), {"none", "selective", "half", "full"});
-  run.card = config::as_bandwidth(map.at("card"));
+  m.format = *parse_number_format(map.at("format").text);
   m.measured = Seconds{config::as_real(map.at("seconds"))};
   m.whole_process = config::as_bool(map.at("whole_process"));
   m.memory = Bytes{config::as_real(map.at("memory")) * 0x1p30};
+  for (const char* field : kMeasuredFields)
+    std::erase_if(map.members, [&](const config::Member& member) { return member.key == field; });
+  m.row = std::move(map);
   return m;
 }
 
 }  // namespace
 
+int MeasuredRun::count(const char* field) const { return config::as_int(row.at(field)); }
+
+int MeasuredRun::devices() const { return count("stages") * count("tensor") * count("context") * count("replicas"); }
+
+Bytes MeasuredRun::process_memory() const {
+  if (!whole_process) return {};
+  const int tensor = count("tensor"), stages = count("stages"), neighbors = std::min(2, stages - 1);
+  double mebibytes = 544.0 * neighbors;
+  for (const int ranks : {tensor, count("replicas") * count("context"), tensor * stages})
+    if (ranks > 1) mebibytes += ranks == 2 ? 544 : 688;
+  return Bytes{mebibytes * 0x1p20};
+}
+
 const MapSpec& prediction_fields() {
   using namespace config;
   static const MapSpec spec{
-      .title = "Measured iterations of one publication, which the closed form predicts.",
+      .title = "Measured iterations of one publication, which simulations predict.",
       .fields = {
           choice("schema", {"predictions/1"}).doc("Kind and version of the file."),
           text("title").doc("Title for people."), text("source").doc("Authors, title, where and when."),
@@ -238,7 +194,7 @@ const MapSpec& prediction_fields() {
           text("peers").fallback("\"\"").doc("Errors that other simulators publish for runs of this source."),
           choice("ablation", {"none", "large", "small"})
               .fallback("none")
-              .doc("Group of runs with which terms of the formula are judged."),
+              .doc("Accepted and ignored: groups of runs by which terms of a formula were judged that is gone."),
           table("run", any("value")).doc("Fields that all rows have."),
           table("models", table("shape", any("value"))).optional().doc("Shapes that rows name as `model`."),
           list("columns", text("field")).positional().doc("The fields of each row."),
@@ -273,7 +229,6 @@ PredictionSet read_predictions(const Value& root) {
   set.source = root.at("source").text;
   set.calibration = root.at("calibration").text;
   set.peers = root.at("peers").text;
-  set.ablation = read_word<PredictionSet::AblationGroup>(root.at("ablation"), {"none", "large", "small"});
   for (const Value& row : root.at("rows").items) {
     Problems problems;
     Value map = row_map(root, row, problems);
@@ -281,13 +236,16 @@ PredictionSet read_predictions(const Value& root) {
     map = config::check(map, run_fields(), "rows", problems);
     if (problems.empty()) check_division(row, map, problems);
     problems.throw_if_any();
-    set.runs.push_back(read_run(map));
+    set.runs.push_back(read_run(std::move(map)));
   }
   return set;
 }
 
 PredictionSet load_predictions(const std::string& given) {
   const std::string named = find_file(FileKind::Predictions, given, "");
+  if (named.empty() && !std::filesystem::exists(given))
+    throw InputError("there is no file '" + given + "' of measured runs",
+                     suggest_file(FileKind::Predictions, given, ""));
   const std::string file = named.empty() ? given : named;
   Problems problems;
   Value root = config::parse_yaml_file(file, problems);

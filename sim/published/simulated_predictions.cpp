@@ -5,61 +5,118 @@
 
 #include <fmt/core.h>
 
+#include "sim/cluster/collective_cost.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/experiment/scenario.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr double kMessageLatency = 20e-6;  // As in the closed form.
+using config::Value;
 
-std::string model_text(const TrainingRun& run) {
-  const TransformerShape& m = run.model;
+constexpr double kMessageLatency = 20e-6;  // Assumed.
+
+bool is_true(const MeasuredRun& m, const char* field) { return config::as_bool(m.row.at(field)); }
+const std::string& word(const MeasuredRun& m, const char* field) { return m.row.at(field).text; }
+
+/// The stack of a run, with the members that its row replaces.
+SoftwareStack software_of(const MeasuredRun& m) {
+  SoftwareStack stack = software_stack(word(m, "software"));
+  const auto replace = [&](const char* field, double& member) {
+    if (const Value* value = m.row.find(field)) member = config::as_real(*value);
+  };
+  replace("tensor_overlap", stack.tensor_overlap);
+  replace("expert_overlap", stack.expert_overlap);
+  replace("data_overlap", stack.data_overlap);
+  replace("norm_traffic", stack.norm_traffic);
+  replace("gradient_bytes", stack.gradient_bytes);
+  replace("gradient_copy_bytes", stack.gradient_copy_bytes);
+  return stack;
+}
+
+/// `, latent: {...}` and `, experts: {...}` of the model, where it has them.
+std::string special_layers(const MeasuredRun& m) {
+  std::string text;
+  if (const Value* l = m.row.find("latent")) {
+    const auto count = [&](const char* field) { return config::as_int(l->at(field)); };
+    const std::string query = count("query") > 0 ? fmt::format("query: {}, ", count("query")) : "";
+    text += fmt::format(", latent: {{{}key_value: {}, rope: {}, nope: {}, value: {}}}", query, count("key"),
+                        count("rope"), count("nope"), count("value"));
+  }
+  if (const Value* e = m.row.find("experts")) {
+    const auto count = [&](const char* field) { return config::as_int(e->at(field)); };
+    text += fmt::format(", experts: {{count: {}, active: {}, width: {}, shared: {}, first_dense: {}}}", count("count"),
+                        count("active"), count("width"), count("shared") / count("width"), count("dense_layers"));
+  }
+  return text;
+}
+
+std::string model_text(const MeasuredRun& m, const SoftwareStack& software) {
+  const int hidden = m.count("hidden"), heads = m.count("heads"), width = m.count("width");
   std::string text = fmt::format(
       "{{builder: transformer, kind: gpt, layers: {}, hidden: {}, heads: {}, feed_forward: {}, sequence: {}, "
       "vocabulary: {}, tied: {}, flash_attention: {}, precision: mixed",
-      m.layers, m.hidden, m.heads, m.width, m.sequence, m.vocabulary, m.tied, run.software.fused_attention);
-  if (run.software.dropout && !run.software.fused_attention) text += ", attention_dropout: true";
-  if (m.gated) text += ", gated: true, norm: rms, positions: rotary, bias: false";
-  if (m.latent.key == 0 && m.key_value_heads != m.heads)
-    text += fmt::format(", key_value_heads: {}", m.key_value_heads);
-  if (m.head_width > 0) text += fmt::format(", head_width: {}", m.head_width);
-  if (m.query_key_norm) text += ", query_key_norm: true";
-  if (m.window > 0) text += fmt::format(", window: {}, full_every: 2", m.window);
-  if (m.next_tokens > 0) text += fmt::format(", next_tokens: {}", m.next_tokens);
-  if (const LatentRanks& l = m.latent; l.key > 0) {
-    const std::string query = l.query > 0 ? fmt::format("query: {}, ", l.query) : "";
-    text += fmt::format(", latent: {{{}key_value: {}, rope: {}, nope: {}, value: {}}}", query, l.key, l.rope, l.nope,
-                        l.value);
-  }
-  if (const ExpertShape& e = m.experts; e.count > 0)
-    text += fmt::format(", experts: {{count: {}, active: {}, width: {}, shared: {}, first_dense: {}}}", e.count,
-                        e.active, e.width, e.shared / std::max(1, e.width), e.dense_layers);
-  return text + "}";
+      m.count("layers"), hidden, heads, width > 0 ? width : 4 * hidden, m.count("sequence"), m.count("vocabulary"),
+      is_true(m, "tied"), software.fused_attention);
+  if (software.dropout && !software.fused_attention) text += ", attention_dropout: true";
+  if (is_true(m, "gated")) text += ", gated: true, norm: rms, positions: rotary, bias: false";
+  const int keys = m.count("key_value_heads");
+  if (!m.row.has("latent") && keys > 0 && keys != heads) text += fmt::format(", key_value_heads: {}", keys);
+  if (const int head = m.count("head_width"); head > 0) text += fmt::format(", head_width: {}", head);
+  if (is_true(m, "query_key_norm")) text += ", query_key_norm: true";
+  if (const int window = m.count("window"); window > 0) text += fmt::format(", window: {}, full_every: 2", window);
+  if (const int next = m.count("next_tokens"); next > 0) text += fmt::format(", next_tokens: {}", next);
+  return text + special_layers(m) + "}";
 }
 
-/// Nodes of as many devices as the fast links of the type connect. Messages between nodes have the rate that the closed
-/// form gives them.
-std::string cluster_text(const MeasuredRun& measured, int domain, Bandwidth bus) {
-  const int devices = measured.run.devices(), each = std::min(domain, devices);
+/// Nodes of as many devices as the fast links of the type connect.
+std::string cluster_text(const MeasuredRun& m, const Accelerator& device, Bandwidth card) {
+  const int devices = m.devices(), each = std::min(device.domain, devices);
   return fmt::format(
       "{{generator: nvlink_pods, types: {{gpu: {{preset: {}, memory: 1000000 GB}}}}, nodes: [{{name: n, count: {}, "
-      "gpus: "
-      "{}, type: gpu, inside: nvswitch, nics: each}}], links: {{nvlink: {{bandwidth: {:.9g} GB/s, latency: {:.9g} "
-      "us}}, "
-      "nic: {{bandwidth: {:.9g} GB/s, latency: {:.9g} us}}}}}}",
-      measured.device, (devices + each - 1) / each, each, bus.value / 1e9, kMessageLatency / 2 * 1e6,
-      kCardShare * measured.run.card.value / 1e9, kMessageLatency / 2 * 1e6);
+      "gpus: {}, type: gpu, inside: nvswitch, nics: each}}], links: {{nvlink: {{bandwidth: {:.9g} GB/s, latency: "
+      "{:.9g} us}}, nic: {{bandwidth: {:.9g} GB/s, latency: {:.9g} us}}}}}}",
+      m.device, (devices + each - 1) / each, each, device.collectives.bus.value / 1e9, kMessageLatency / 2 * 1e6,
+      kCardShare * card.value / 1e9, kMessageLatency / 2 * 1e6);
 }
 
-/// Layers of each chunk in the order of the model, as even as the closed form has them: a stage has the layers of its
-/// chunks.
-std::vector<int> layers_of_chunks(const TrainingRun& run) {
-  if (const std::vector<int> given = chunks_of_layout(run); !given.empty()) return given;
-  const std::vector<double> stages = layers_per_stage(run);
-  const int chunks = run.stages * run.chunks, units = run.model.layers + 2;
-  if (run.ends_count && run.chunks > 1 && units % chunks == 0) {  // The ends take the place of a layer each.
-    std::vector<int> counts(chunks, units / chunks);
+/// Layers of each chunk, where a layout gives how many the first and the last chunk have; else nothing.
+std::vector<int> chunks_of_layout(const MeasuredRun& m) {
+  const int chunks = m.count("stages") * m.count("chunks"), first = m.count("first_chunk"),
+            last = m.count("last_chunk");
+  if (first < 0 || last < 0 || chunks < 2) return {};
+  std::vector<int> counts(chunks, chunks > 2 ? (m.count("layers") - first - last) / (chunks - 2) : 0);
+  counts.front() = first;
+  counts.back() = last;
+  return counts;
+}
+
+/// Layers of each stage that has one chunk: as many as go on every stage but the last, which has the rest; or as even
+/// as embedding and head allow that count as a layer each, with more on later stages.
+std::vector<int> layers_of_stages(const MeasuredRun& m) {
+  const int stages = m.count("stages"), layers = m.count("layers");
+  std::vector<int> counts(stages, layers);
+  if (stages == 1) return counts;
+  if (is_true(m, "ends_count")) {
+    const int units = layers + 2;
+    for (int i = 0; i < stages; ++i) counts[i] = units / stages + (i >= stages - units % stages ? 1 : 0);
+    --counts.front(), --counts.back();
+    return counts;
+  }
+  const int limit = (layers + stages - 1) / stages;
+  int left = layers;
+  for (int& count : counts) left -= count = std::min(limit, left);
+  return counts;
+}
+
+/// Layers of each chunk in the order of the model.
+std::vector<int> layers_of_chunks(const MeasuredRun& m) {
+  if (std::vector<int> given = chunks_of_layout(m); !given.empty()) return given;
+  const int chunks = m.count("stages") * m.count("chunks"), layers = m.count("layers"), units = layers + 2;
+  if (m.count("chunks") == 1) return layers_of_stages(m);
+  if (is_true(m, "ends_count") && units % chunks == 0) {
+    std::vector<int> counts(chunks, units / chunks);  // The ends take the place of a layer each.
     --counts.front(), --counts.back();
     return counts;
   }
@@ -67,7 +124,7 @@ std::vector<int> layers_of_chunks(const TrainingRun& run) {
   double sum = 0;
   int before = 0;
   for (int c = 0; c < chunks; ++c) {
-    sum += stages[c % run.stages] / run.chunks;
+    sum += double(layers) / m.count("stages") / m.count("chunks");
     const int until = static_cast<int>(std::lround(sum));
     counts.push_back(until - before);
     before = until;
@@ -75,61 +132,88 @@ std::vector<int> layers_of_chunks(const TrainingRun& run) {
   return counts;
 }
 
-std::string plan_text(const TrainingRun& run) {
+std::string plan_text(const MeasuredRun& m, const SoftwareStack& software) {
   std::string layout = "E";
-  const std::vector<int> counts = layers_of_chunks(run);
+  const std::vector<int> counts = layers_of_chunks(m);
   for (std::size_t c = 0; c < counts.size(); ++c)
     layout += (c > 0 ? "|" : "") + (counts[c] > 0 ? fmt::format("t*{}", counts[c]) : std::string());
-  const Degrees& d = run.degrees;
-  const std::string modules(run.model.next_tokens, 'm');
-  constexpr const char* kShards[] = {"none", "optimizer", "gradients", "weights"};
-  const char* recompute = run.recompute == LayerRecomputation::Full   ? "layers"
-                          : run.recompute == LayerRecomputation::Half ? "half"
-                          : run.recompute == LayerRecomputation::Selective && !run.software.fused_attention
-                              ? "selective"
-                              : "none";
+  const std::string modules(m.count("next_tokens"), 'm'), &recompute = word(m, "recompute");
+  const bool nothing_to_drop = recompute == "selective" && software.fused_attention;
   return fmt::format(
       "{{planner: layout, layout: \"{}{}L\", replicas: {}, micro_batch_size: {}, group: {{tensor: {}, sequence: {}, "
       "context: {}, expert: {}{}}}, shard: {}, recompute: {}}}",
-      layout, modules, d.replicas, run.micro_batch, d.tensor, run.sequence_parallel && d.tensor > 1, d.context,
-      d.expert, run.dispatcher == ExpertDispatch::PerNode ? ", dispatcher: per_node" : "",
-      kShards[static_cast<int>(run.sharding)], recompute);
+      layout, modules, m.count("replicas"), m.count("micro_batch"), m.count("tensor"),
+      is_true(m, "sequence_parallel") && m.count("tensor") > 1, m.count("context"), m.count("expert"),
+      word(m, "dispatcher") == "per_node" ? ", dispatcher: per_node" : "", word(m, "shard"),
+      nothing_to_drop       ? "none"
+      : recompute == "full" ? "layers"
+                            : recompute);
 }
 
 }  // namespace
 
-Experiment experiment_of(const MeasuredRun& measured, double share_factor) {
-  const TrainingRun& run = measured.run;
-  const Accelerator device = load_accelerator(find_file(FileKind::Device, measured.device, ""));
+Experiment experiment_of(const MeasuredRun& m, const Accelerator& device, double card_factor) {
+  const SoftwareStack software = software_of(m);
+  const Bandwidth card = card_factor * config::as_bandwidth(m.row.at("card"));
   const std::string text = fmt::format(
       "schema: scenario/2\nmodel: {}\ncluster: {}\nsoftware: {}\nplan: {}\nrun: {{schedule: {}, "
       "micro_batches: {}, iterations: 1, precision: {}}}\n",
-      model_text(run), cluster_text(measured, device.domain, device.collectives.bus), run.software.name, plan_text(run),
-      run.chunks > 1 ? "interleaved" : "1f1b", run.micro_batches, name(run.format));
+      model_text(m, software), cluster_text(m, device, card), software.name, plan_text(m, software),
+      m.count("chunks") > 1 ? "interleaved" : "1f1b", m.count("micro_batches"), name(m.format));
   config::Problems problems;
-  config::Value tree = config::parse_yaml(text, "<" + measured.name + ">", problems);
+  Value tree = config::parse_yaml(text, "<" + m.name + ">", problems);
   problems.throw_if_any();
   tree = checked_scenario(std::move(tree), {}, problems);
   problems.throw_if_any();
   Experiment e = read_experiment(settled_scenario(std::move(tree)));
   auto rules = std::make_shared<CostRules>(*e.rules);
-  rules->software = run.software;  // A row may replace some of its members.
+  rules->software = software;
   for (Accelerator& a : rules->accelerators) {
-    a.formats[run.format].share *= share_factor;
-    if (run.whole_graphs) a.launch = {};
+    a = device;
+    if (is_true(m, "whole_graphs")) a.launch = {};
   }
-  rules->node = {.devices = device.domain, .card = run.card};
+  rules->node = {.devices = device.domain, .card = card};
   e.rules = std::move(rules);
   e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);
   return e;
 }
 
-std::optional<SimulatedRun> simulate(const MeasuredRun& measured, std::string& why_not, double share_factor) {
+namespace {
+
+constexpr double kMostOps = 2e6;  // Their program takes some 1 GB of memory.
+constexpr double kMostSimulatedDevices = 2e5, kMostLayers = 1e4;
+
+/// Why a run is too large to be simulated for a prediction; empty where it is not.
+std::string too_large(const MeasuredRun& m) {
+  double ops = 2, devices = 1;  // Products of integers could overflow.
+  for (const char* factor : {"stages", "chunks", "replicas", "micro_batches"}) ops *= m.count(factor);
+  for (const char* axis : {"stages", "replicas", "tensor", "context"}) devices *= m.count(axis);
+  const double layers = std::max(m.count("layers"), m.count("stages") * m.count("chunks"));
+  const auto over = [](double limit, const char* things) {
+    return fmt::format("it has more than {} {}, which are not simulated for a prediction", limit, things);
+  };
+  if (ops > kMostOps) return over(kMostOps, "ops");
+  if (devices > kMostSimulatedDevices) return over(kMostSimulatedDevices, "devices");
+  return layers > kMostLayers ? over(kMostLayers, "layers") : std::string();
+}
+
+}  // namespace
+
+std::optional<SimulatedRun> simulate(const MeasuredRun& m, const Accelerator& device, std::string& why_not,
+                                     double card_factor) {
+  if (why_not = too_large(m); !why_not.empty()) return {};
   try {
-    const CompiledExperiment c = compile(experiment_of(measured, share_factor));
+    const CompiledExperiment c = compile(experiment_of(m, device, card_factor));
     const Report report = run(c, "ideal").report;
-    SimulatedRun result{report.makespan, {}};
+    SimulatedRun result{.time = report.makespan,
+                        .memory = {},
+                        .spent = report.time.spent,
+                        .idle = report.time.bubble + report.time.unexplained,
+                        .work = {},
+                        .parameters = c.model().parameters()};
     for (const DeviceReport& d : report.devices) result.memory = std::max(result.memory, d.memory.total);
+    if (const auto& rates = report.rates; rates && rates->of_peak > 0)
+      result.work = rates->hardware_of_peak / rates->of_peak * Flops{rates->model.value * report.period.value};
     return result;
   } catch (const InputError& e) {
     why_not = e.problems().front().message;

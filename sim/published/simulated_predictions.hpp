@@ -1,25 +1,34 @@
 #pragma once
 
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "sim/experiment/run.hpp"
+#include "sim/published/prediction_cache.hpp"
 #include "sim/published/predictions.hpp"
 
 namespace stagecraft {
 
 /// A measured run as an experiment: its model with operations, a cluster of its device type with one card for each
-/// device, and its layers divided as the closed form divides them. Devices have enough memory for every division,
-/// because these runs fitted. `share_factor` multiplies the share of products in the number format of the run.
-Experiment experiment_of(const MeasuredRun&, double share_factor = 1);
+/// device, and its layers divided as its row says. `device` has the figures of the type, `card_factor` times the rate
+/// of the cards. Devices have enough memory for every division, because these runs fitted.
+Experiment experiment_of(const MeasuredRun&, const Accelerator& device, double card_factor = 1);
 
-/// Time of an iteration by simulation on `ideal`, and memory of the fullest device.
-struct SimulatedRun {
-  Seconds time;
-  Bytes memory;
-};
+/// The run on `ideal`, with these figures. Nothing, and why, where a scenario cannot say the run, or a schedule cannot
+/// run it.
+std::optional<SimulatedRun> simulate(const MeasuredRun&, const Accelerator& device, std::string& why_not,
+                                     double card_factor = 1);
 
-/// Nothing, and why, where a scenario cannot say the run, or a schedule cannot run it.
-std::optional<SimulatedRun> simulate(const MeasuredRun&, std::string& why_not, double share_factor = 1);
+/// The device types that runs name.
+using AcceleratorsByName = std::map<std::string, Accelerator, std::less<>>;
+/// Loads the files of topologies/devices that the runs need.
+AcceleratorsByName accelerators_of(std::span<const PredictionSet>);
+
+/// Simulates every run that the cache does not have, on all processors, and sets `predicted`. Equal runs are simulated
+/// once. Runs that cannot be simulated are removed from their sets, which count them by reason.
+void predict(std::span<PredictionSet>, PredictionCache&);
 
 }  // namespace stagecraft

@@ -61,7 +61,7 @@ def matches(expected, lines):
 
 
 def run(case, folder):
-    environment = {**os.environ, "TMP": folder, "STAGECRAFT": binary, "LC_ALL": "C.UTF-8"}
+    environment = {**os.environ, "TMP": folder, "STAGECRAFT": binary, "LC_ALL": "C.UTF-8", "XDG_CACHE_HOME": f"{folder}/.cache"}
     for name in ("STAGECRAFT_PATH", "COLUMNS", "NO_COLOR"):
         environment.pop(name, None)
     script = f'stagecraft() {{ "$STAGECRAFT" "$@"; }}\n{case.command}'

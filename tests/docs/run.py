@@ -161,8 +161,7 @@ def count_of(kind):
 
 
 def count_of_predictions():
-    code, text = run("stagecraft reproduce predictions --format csv", root)
-    return text.count("\n") - 1 if code == 0 else text
+    return sum(len(re.findall(r"^ *- \[", file.read_text().split("\nrows:")[1], re.M)) for file in root.glob("scenarios/predictions/*.yaml"))
 
 
 def check_counts():

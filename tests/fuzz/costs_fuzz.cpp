@@ -36,9 +36,7 @@ void check(const Accelerator& device) {
 
 void check(const PredictionSet& set) {
   for (const MeasuredRun& m : set.runs) {
-    double layers = 0;
-    for (const double count : layers_per_stage(m.run)) layers += count;
-    require(std::isfinite(layers) && m.measured.value > 0 && m.run.devices() > 0);
+    require(m.measured.value > 0 && m.devices() > 0);
   }
 }
 
@@ -50,13 +48,22 @@ void check_fit(const CollectiveCurve& curve) {
     require(std::isfinite(number) && number >= 0);
 }
 
-/// What `calibrate` makes of a table, of which more rows than a few cost time and find nothing new.
+/// What `calibrate` makes of a table, of which more rows than a few, and large ones, cost time and find nothing new.
 void check_fit(PredictionSet set) {
-  constexpr std::size_t kMostRuns = 8;
+  constexpr std::size_t kMostRuns = 4;
+  constexpr double kMostWork = 1e4;
+  std::erase_if(set.runs, [](const MeasuredRun& m) {
+    double work = 1;
+    for (const char* factor : {"layers", "stages", "chunks", "replicas", "tensor", "context", "micro_batches"})
+      work *= m.count(factor);
+    return work > kMostWork;
+  });
   if (set.runs.size() > kMostRuns) set.runs.erase(set.runs.begin() + kMostRuns, set.runs.end());
   static const Accelerator device = load_accelerator(STAGECRAFT_ROOT "/topologies/devices/h100-sxm.yaml");
-  for (const ShareFit& share : fit_shares(set, device)) require(share.after > 0 && share.after <= 1);
-  for (const JointFit::Number& n : fit_together(set, device, {FreeNumber::Share, FreeNumber::Card}).numbers)
+  for (const Fit& fit : fit_shares(set, device))
+    for (const FormatFacts& format : fit.applied(device).formats)
+      require(format.share >= 0 && format.share <= 1 + 1e-9);
+  for (const Fit::Number& n : fit_together(set, device, {FreeNumber::Share, FreeNumber::Card}).numbers)
     require(std::isfinite(n.factor) && n.factor > 0);
 }
 

@@ -69,7 +69,8 @@ test('hostile names of a publication, its tables, rows and columns stay text', a
 
 test('the page of predictions has a mark for each run, and is accessible', async () => {
   const predictions = join(folder, 'predictions.html');
-  execFileSync(stagecraft, ['reproduce', 'predictions', '--html', predictions], { stdio: 'ignore' });
+  execFileSync(stagecraft, ['reproduce', 'predictions', 'sc21', 'simumax-dense', '--html', predictions],
+    { stdio: 'ignore', env: { ...process.env, XDG_CACHE_HOME: folder } });
   await browser.open(predictions);
   assert.deepEqual(browser.complaints(), []);
   const count = await browser.evaluate('Number(/of (\\d+) runs/.exec(document.querySelector(".cards").innerText)[1])');

@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 
 #include "sim/cluster/collective_cost.hpp"
-#include "sim/cost/closed_form.hpp"
 #include "sim/experiment/run.hpp"
 #include "tests/support/files.hpp"
 
@@ -36,40 +35,22 @@ std::string refusal(const std::string& plan, const std::string& more = {}, const
   return "accepted";
 }
 
-TrainingRun llama_run(Degrees degrees, int stages, int micro_batches) {
-  return {.model = {.layers = 32,
-                    .hidden = 4096,
-                    .heads = 32,
-                    .key_value_heads = 8,
-                    .width = 14336,
-                    .sequence = 8192,
-                    .vocabulary = 128256,
-                    .gated = true,
-                    .tied = false},
-          .software = software_stack("megatron-core"),
-          .degrees = degrees,
-          .sequence_parallel = true,
-          .stages = stages,
-          .micro_batches = micro_batches,
-          .card = Bandwidth{50e9}};
-}
-
 }  // namespace
 
-TEST_CASE("a group simulated by its collectives takes what the closed form says") {
-  for (const Degrees& d :
-       {Degrees{.tensor = 4, .sequence = true}, Degrees{.tensor = 8, .sequence = true},
-        Degrees{.context = 2, .tensor = 4, .sequence = true}, Degrees{.replicas = 4, .tensor = 8, .sequence = true},
-        Degrees{.replicas = 2, .context = 4, .tensor = 8, .sequence = true}}) {
-    CAPTURE(d.tensor);
-    CAPTURE(d.context);
+TEST_CASE("a group simulated by its collectives takes what a closed form said") {
+  struct Case {
+    int replicas, context, tensor;
+    double seconds;  ///< From the last commit that had the closed form.
+  };
+  for (const Case& c : {Case{1, 1, 4, 4.464458}, Case{1, 1, 8, 2.884790}, Case{1, 2, 4, 2.387614},
+                        Case{4, 1, 8, 3.017316}, Case{2, 4, 8, 1.146441}}) {
+    CAPTURE(c.tensor);
+    CAPTURE(c.context);
     const Experiment e =
-        scenario(fmt::format("stages: 1, replicas: {}, group: {{tensor: {}, sequence: true, context: {}}}", d.replicas,
-                             d.tensor, d.context),
+        scenario(fmt::format("stages: 1, replicas: {}, group: {{tensor: {}, sequence: true, context: {}}}", c.replicas,
+                             c.tensor, c.context),
                  "software: megatron-core\n");
-    const TrainingRun formula = llama_run(d, 1, 16);
-    const IterationTime expected = iteration_time(formula, e.rules->accelerators[DeviceTypeId{0}]);
-    CHECK(outcome(e).report.period.value == doctest::Approx(expected.total().value).epsilon(0.01));
+    CHECK(outcome(e).report.period.value == doctest::Approx(c.seconds).epsilon(0.01));
   }
 }
 
@@ -88,14 +69,12 @@ TEST_CASE("simulators agree on groups whose collectives have their cost") {
   }
 }
 
-TEST_CASE("replicas, stages and groups divide the memory of a device as the closed form does") {
+TEST_CASE("replicas, stages and groups divide the memory of a device as a closed form did") {
   const Experiment e = scenario("stages: 4, replicas: 2, group: {tensor: 4, sequence: true}, shard: optimizer",
                                 "software: megatron-core\n");
-  TrainingRun formula = llama_run({.replicas = 2, .tensor = 4, .sequence = true}, 4, 8);
-  formula.sharding = StateSharding::Optimizer;
   Bytes fullest;
   for (const DeviceReport& d : outcome(e).report.devices) fullest = std::max(fullest, d.memory.total);
-  CHECK(fullest.value == doctest::Approx(device_memory(formula).value).epsilon(0.02));
+  CHECK(fullest.value == doctest::Approx(1.60547e10).epsilon(0.02));  // From the last commit that had the closed form.
 }
 
 TEST_CASE("a group of one costs what its stack says without collectives") {

@@ -11,63 +11,63 @@
 
 #include "sim/core/file.hpp"
 #include "sim/published/calibration.hpp"
-#include "sim/published/cross_validation.hpp"
 #include "tests/support/files.hpp"
 
 namespace stagecraft::calibration_test {
 namespace {
 
-constexpr const char* kColumns =
-    "name, software, format, card, sequence, layers, hidden, heads, vocabulary, tensor, stages, replicas, micro_batch, "
-    "micro_batches, recompute, seconds";
+constexpr const char* kFile = "build/calibration.csv";
 
-/// Runs that take as long as the formula says with another share.
-std::string runs_at(double share, int count, const std::string& file) {
+/// Writes rows without seconds, and adds the seconds that simulations of them take on a device.
+void write_runs(const std::string& columns, const std::vector<std::string>& rows, const Accelerator& truth,
+                const std::string& file = kFile) {
+  const auto text_with = [&](const std::vector<double>& seconds) {
+    std::string text = columns + ", seconds\n";
+    for (std::size_t i = 0; i < rows.size(); ++i) text += fmt::format("{}, {:.15g}\n", rows[i], seconds[i]);
+    return text;
+  };
+  test::write_file(file, text_with(std::vector<double>(rows.size(), 1)));
+  std::vector<double> seconds;
+  for (const MeasuredRun& m : read_runs_csv(file, "a100-80").runs) {
+    std::string why;
+    const auto simulated = simulate(m, truth, why);
+    REQUIRE(simulated);
+    seconds.push_back(simulated->time.value);
+  }
+  test::write_file(file, text_with(seconds));
+}
+
+/// Runs that take as long as simulations say with another share.
+std::string runs_at(double share, int count) {
   Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
   device.formats[NumberFormat::Bf16].share = share;
-  std::string text = std::string(kColumns) + "\n";
-  for (int i = 0; i < count; ++i) {
-    TrainingRun run{.model = {.layers = 24 + 8 * i,
-                              .hidden = 4096,
-                              .heads = 32,
-                              .key_value_heads = 32,
-                              .width = 16384,
-                              .sequence = 2048,
-                              .vocabulary = 51200},
-                    .software = software_stack("megatron-2021"),
-                    .degrees = {.tensor = 8},
-                    .stages = 2,
-                    .micro_batch = 1 + i,
-                    .micro_batches = 16,
-                    .card = Bandwidth{25e9}};
-    const double seconds = iteration_time(run, device).total().value;
-    text +=
-        fmt::format("r{}, megatron-2021, bf16, 25 GB/s, 2048, {}, 4096, 32, 51200, 8, 2, 1, {}, 16, none, {:.12g}\n", i,
-                    run.model.layers, run.micro_batch, seconds);
-  }
-  test::write_file(file, text);
-  return file;
+  std::vector<std::string> rows;
+  for (int i = 0; i < count; ++i)
+    rows.push_back(fmt::format("r{}, megatron-2021, bf16, 25 GB/s, 2048, {}, 4096, 32, 51200, 8, 2, 1, {}, 4, none", i,
+                               12 + 4 * i, 1 + i));
+  write_runs(
+      "name, software, format, card, sequence, layers, hidden, heads, vocabulary, tensor, stages, replicas, "
+      "micro_batch, micro_batches, recompute",
+      rows, device);
+  return kFile;
 }
 
 }  // namespace
 
 TEST_CASE("the share that made the times of runs is found again, whichever run is left out") {
   const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
-  const auto fits = fit_shares(read_runs_csv(runs_at(0.5, 4, "build/calibration.csv"), "a100-80"), device);
+  const auto fits = fit_shares(read_runs_csv(runs_at(0.5, 4), "a100-80"), device);
   REQUIRE(fits.size() == 1);
-  CHECK(fits.front().after == doctest::Approx(0.5).epsilon(0.002));
+  CHECK(fits.front().applied(device).formats[NumberFormat::Bf16].share == doctest::Approx(0.5).epsilon(0.002));
   CHECK(fits.front().error_after < 0.002);
   CHECK(fits.front().error_left_out < 0.003);
   CHECK(fits.front().error_before > 0.05);
 }
 
 TEST_CASE("runs are left out alone up to 64, and the work of leaving out grows with the runs") {
-  const std::vector<MeasuredRun> measured(1000);
   for (const std::size_t count : {2, 63, 64, 65, 400, 1000}) {
-    MeasuredRuns runs;
-    for (std::size_t i = 0; i < count; ++i) runs.push_back(&measured[i]);
-    const std::vector<Fold> folds = folds_of(runs);
-    std::set<const MeasuredRun*> left_out;
+    const std::vector<Fold> folds = folds_of(count);
+    std::set<std::size_t> left_out;
     std::size_t fitted = 0;
     for (const Fold& fold : folds) {
       CHECK(fold.left_out.size() + fold.others.size() == count);
@@ -82,14 +82,14 @@ TEST_CASE("runs are left out alone up to 64, and the work of leaving out grows w
 
 TEST_CASE("the share is found again with runs that are left out in groups, and a file has at most 1,000 runs") {
   const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
-  const std::string file = runs_at(0.5, 4, "build/calibration-many.csv");
+  const std::string file = runs_at(0.5, 4);
   const std::string text = read_file(file), rows = text.substr(text.find('\n') + 1);
   std::string many = text;
   for (int i = 1; i < 30; ++i) many += rows;
   test::write_file(file, many);
   const auto fits = fit_shares(read_runs_csv(file, "a100-80"), device);
   CHECK(fits.front().runs == 120);
-  CHECK(fits.front().after == doctest::Approx(0.5).epsilon(0.002));
+  CHECK(fits.front().applied(device).formats[NumberFormat::Bf16].share == doctest::Approx(0.5).epsilon(0.002));
   CHECK(fits.front().error_left_out < 0.003);
   for (int i = 30; i < 251; ++i) many += rows;
   test::write_file(file, many);
@@ -104,22 +104,21 @@ TEST_CASE("the share is found again with runs that are left out in groups, and a
 
 TEST_CASE("one run is not enough for a share") {
   const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
-  CHECK_THROWS_AS(fit_shares(read_runs_csv(runs_at(0.5, 1, "build/calibration.csv"), "a100-80"), device), InputError);
+  CHECK_THROWS_AS(fit_shares(read_runs_csv(runs_at(0.5, 1), "a100-80"), device), InputError);
 }
 
 TEST_CASE("a wrong cell is reported at its line of the file") {
-  runs_at(0.5, 2, "build/calibration.csv");
-  std::string text = read_file("build/calibration.csv");
-  test::write_file("build/calibration.csv",
-                   text +
-                       "r9, megatron-2021, bf99, 25 GB/s, 2048, 24, 4096, 32, 51200, 8, 2, 1, 1, "
-                       "16, none, 1\n");
+  runs_at(0.5, 2);
+  std::string text = read_file(kFile);
+  test::write_file(kFile, text +
+                              "r9, megatron-2021, bf99, 25 GB/s, 2048, 24, 4096, 32, 51200, 8, 2, 1, 1, "
+                              "16, none, 1\n");
   try {
-    read_runs_csv("build/calibration.csv", "a100-80");
+    read_runs_csv(kFile, "a100-80");
     FAIL("accepted");
   } catch (const InputError& e) {
     CHECK(e.problems().front().where.line == 4);
-    CHECK(e.problems().front().where.file == "build/calibration.csv");
+    CHECK(e.problems().front().where.file == kFile);
   }
 }
 
@@ -128,8 +127,9 @@ TEST_CASE("the file of a calibrated type is complete and has the new share") {
     CAPTURE(device);
     std::filesystem::create_directories("build/calibrated");
     const Accelerator base = load_accelerator("topologies/devices/" + device + ".yaml");
-    const ShareFit fit{.format = NumberFormat::Bf16, .runs = 4, .after = 0.345};
-    test::write_file("build/calibrated/" + device + ".yaml", calibrated_device_file(device, {fit}, "runs.csv"));
+    const double factor = 0.345 / base.formats[NumberFormat::Bf16].share;
+    const Fit fit{.numbers = {{.formats = {NumberFormat::Bf16}, .factor = factor}}, .runs = 4};
+    test::write_file("build/calibrated/" + device + ".yaml", calibrated_device_file(base, {fit}, "runs.csv"));
     const Accelerator mine = load_accelerator("build/calibrated/" + device + ".yaml");
     CHECK(mine.formats[NumberFormat::Bf16].share == doctest::Approx(0.345));
     CHECK(mine.calibrated);
@@ -145,28 +145,16 @@ TEST_CASE("the file of a calibrated type is complete and has the new share") {
 namespace {
 
 /// Large and tiny models on one device: matrix products bind the first three, launches the others.
-std::string large_and_tiny(const Accelerator& device, const std::string& file) {
-  std::string text =
-      "name, software, format, card, sequence, layers, hidden, heads, vocabulary, micro_batch, micro_batches, "
-      "seconds\n";
+std::string large_and_tiny(const Accelerator& truth) {
+  std::vector<std::string> rows;
   for (int i = 0; i < 6; ++i) {
-    const int hidden = i < 3 ? 4096 : 256, layers = 12 + 4 * i;
-    TrainingRun run{.model = {.layers = layers,
-                              .hidden = hidden,
-                              .heads = hidden / 64,
-                              .key_value_heads = hidden / 64,
-                              .width = 4 * hidden,
-                              .sequence = 1024,
-                              .vocabulary = 8192},
-                    .software = software_stack("megatron-2021"),
-                    .micro_batch = i < 3 ? 4 : 1,
-                    .micro_batches = 4,
-                    .card = Bandwidth{25e9}};
-    text += fmt::format("r{}, megatron-2021, bf16, 25 GB/s, 1024, {}, {}, {}, 8192, {}, 4, {:.12g}\n", i, layers,
-                        hidden, hidden / 64, run.micro_batch, iteration_time(run, device).total().value);
+    const int hidden = i < 3 ? 4096 : 256;
+    rows.push_back(fmt::format("r{}, megatron-2021, bf16, 25 GB/s, 1024, {}, {}, {}, 8192, {}, 4", i, 12 + 4 * i,
+                               hidden, hidden / 64, i < 3 ? 4 : 1));
   }
-  test::write_file(file, text);
-  return file;
+  write_runs("name, software, format, card, sequence, layers, hidden, heads, vocabulary, micro_batch, micro_batches",
+             rows, truth, "build/joint.csv");
+  return "build/joint.csv";
 }
 
 }  // namespace
@@ -176,15 +164,15 @@ TEST_CASE("share and launch that made the times of runs are found together") {
   Accelerator truth = device;
   truth.formats[NumberFormat::Bf16].share = 0.5;
   truth.launch = 2 * device.launch;
-  const PredictionSet runs = read_runs_csv(large_and_tiny(truth, "build/joint.csv"), "a100-80");
-  const JointFit fit = fit_together(runs, device, {FreeNumber::Share, FreeNumber::Launch});
+  const PredictionSet runs = read_runs_csv(large_and_tiny(truth), "a100-80");
+  const Fit fit = fit_together(runs, device, {FreeNumber::Share, FreeNumber::Launch});
   const Accelerator fitted = fit.applied(device);
   CHECK(fitted.formats[NumberFormat::Bf16].share == doctest::Approx(0.5).epsilon(0.01));
   CHECK(fitted.launch.value == doctest::Approx(truth.launch.value).epsilon(0.01));
   CHECK(fit.error_before > 0.1);
   CHECK(fit.error_left_out < 0.01);
   std::filesystem::create_directories("build/calibrated");
-  test::write_file("build/calibrated/a100-80.yaml", calibrated_device_file(fitted, fit, "runs.csv"));
+  test::write_file("build/calibrated/a100-80.yaml", calibrated_device_file(device, {fit}, "runs.csv"));
   CHECK(load_accelerator("build/calibrated/a100-80.yaml").launch.value == doctest::Approx(fitted.launch.value));
 }
 
@@ -198,9 +186,9 @@ TEST_CASE("more numbers than runs support are refused, and so is a number that n
     }
     return std::string("accepted");
   };
-  const PredictionSet three = read_runs_csv(runs_at(0.5, 3, "build/calibration.csv"), "a100-80");
+  const PredictionSet three = read_runs_csv(runs_at(0.5, 3), "a100-80");
   CHECK(message(three, {FreeNumber::Share, FreeNumber::Launch}).starts_with("2 numbers cannot be fitted to 3 runs"));
-  const PredictionSet one_device = read_runs_csv(large_and_tiny(device, "build/joint.csv"), "a100-80");
+  const PredictionSet one_device = read_runs_csv(large_and_tiny(device), "a100-80");
   CHECK(message(one_device, {FreeNumber::Card}).starts_with("these runs say nothing about the rate of the cards"));
 }
 

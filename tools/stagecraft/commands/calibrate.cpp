@@ -8,7 +8,6 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/library.hpp"
 #include "sim/published/calibration.hpp"
-#include "sim/published/event_calibration.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
@@ -63,15 +62,16 @@ std::vector<FreeNumber> free_numbers(const std::string& words) {
 }
 
 /// A line for each number that was fitted, and the errors of all together.
-std::string fit_text(const JointFit& fit, const Accelerator& before, const Accelerator& after) {
+std::string fit_text(const Fit& fit, const Accelerator& before) {
+  const Accelerator after = fit.applied(before);
   std::string text = fmt::format("{:<16}{:>10}{:>10}{:>10}\n", "number", "given", "fitted", "spread");
   const auto line = [&](const std::string& label, const std::string& given, const std::string& fitted, double spread) {
     text += fmt::format("{:<16}{:>10}{:>10}{:>8.1f} %\n", label, given, fitted, 100 * spread);
   };
-  for (const JointFit::Number& n : fit.numbers) {
-    if (n.kind == FreeNumber::Share)
-      line(fmt::format("share {}", name(n.format)), fmt::format("{:.4g}", before.formats[n.format].share),
-           fmt::format("{:.4g}", after.formats[n.format].share), n.spread);
+  for (const Fit::Number& n : fit.numbers) {
+    for (const NumberFormat format : n.formats)
+      line(fmt::format("share {}", name(format)), fmt::format("{:.4g}", before.formats[format].share),
+           fmt::format("{:.4g}", after.formats[format].share), n.spread);
     if (n.kind == FreeNumber::Launch) line("launch", to_text(before.launch), to_text(after.launch), n.spread);
     if (n.kind == FreeNumber::Card) line("rate of cards", "1 x", fmt::format("{:.3g} x", n.factor), n.spread);
   }
@@ -80,24 +80,18 @@ std::string fit_text(const JointFit& fit, const Accelerator& before, const Accel
                             100 * fit.error_left_out);
 }
 
-/// Several numbers together.
-int fit_numbers(const Arguments& a, const PredictionSet& runs, const Accelerator& device) {
-  const std::vector<FreeNumber> numbers = free_numbers(a.text("fit"));
-  const JointFit fit = with_file_context(a.text("FILE"), [&] { return fit_together(runs, device, numbers); });
-  const Accelerator fitted = fit.applied(device);
-  print(fit_text(fit, device, fitted));
-  if (!a.has("out")) return 0;
-  write_output_of(a, "out", calibrated_device_file(fitted, fit, a.text("FILE")), CommentStyle::None);
-  return print("wrote " + a.text("out") + "\n"), 0;
-}
-
-/// The share with runs that are simulated event by event.
-int fit_simulated(const PredictionSet& runs, const Accelerator& device) {
-  const std::vector<EventFit> fits = fit_with_events(std::span(&runs, 1), AcceleratorsByName{{device.name, device}});
-  if (fits.empty())
-    throw InputError("no share can be fitted to simulations of these runs",
-                     "at least two runs of 1.4 billion parameters or more in one number format");
-  return print(to_text(fits)), 0;
+/// A line for the share of each number format.
+std::string shares_text(const std::vector<Fit>& fits, const Accelerator& before) {
+  std::string text = fmt::format("{:<8}{:>6}{:>10}{:>10}{:>10}{:>14}{:>13}{:>15}\n", "format", "runs", "share",
+                                 "fitted", "spread", "error before", "error after", "when left out");
+  for (const Fit& f : fits) {
+    const Fit::Number& share = f.numbers.front();
+    const double given = before.formats[share.formats.front()].share;
+    text += fmt::format("{:<8}{:>6}{:>10.4g}{:>10.4g}{:>8.1f} %{:>12.1f} %{:>11.1f} %{:>13.1f} %\n",
+                        name(share.formats.front()), f.runs, given, share.factor * given, 100 * share.spread,
+                        100 * f.error_before, 100 * f.error_after, 100 * f.error_left_out);
+  }
+  return text;
 }
 
 int execute_calibrate(const Arguments& a) {
@@ -106,21 +100,16 @@ int execute_calibrate(const Arguments& a) {
   if (!file.ends_with(".csv")) return fit_collective(a, file, text);
   if (!a.has("device")) throw InputError("whose runs are these?", "--device h100-sxm; stagecraft list devices");
   const Accelerator device = device_named(a.text("device"));
-  if (a.flag("simulate")) {
-    if (a.has("fit") || a.has("out")) throw InputError("--simulate prints shares alone", "leave out --fit and --out");
-    return with_file_context(file, [&] { return fit_simulated(read_runs_csv(file, device.name), device); });
-  }
-  if (a.has("fit")) return fit_numbers(a, read_runs_csv(file, device.name), device);
-  const std::vector<ShareFit> fits =
-      with_file_context(file, [&] { return fit_shares(read_runs_csv(file, device.name), device); });
-  print(fmt::format("{:<8}{:>6}{:>10}{:>10}{:>10}{:>14}{:>13}{:>15}\n", "format", "runs", "share", "fitted", "spread",
-                    "error before", "error after", "when left out"));
-  for (const ShareFit& f : fits)
-    print(fmt::format("{:<8}{:>6}{:>10.4g}{:>10.4g}{:>8.1f} %{:>12.1f} %{:>11.1f} %{:>13.1f} %\n", name(f.format),
-                      f.runs, f.before, f.after, 100 * f.spread, 100 * f.error_before, 100 * f.error_after,
-                      100 * f.error_left_out));
+  if (a.flag("simulate")) print_error("note: runs are simulated, so --simulate changes nothing\n");
+  const std::vector<FreeNumber> numbers = a.has("fit") ? free_numbers(a.text("fit")) : std::vector<FreeNumber>{};
+  const std::vector<Fit> fits = with_file_context(file, [&]() -> std::vector<Fit> {
+    const PredictionSet runs = read_runs_csv(file, device.name);
+    if (numbers.empty()) return fit_shares(runs, device);
+    return {fit_together(runs, device, numbers)};
+  });
+  print(a.has("fit") ? fit_text(fits.front(), device) : shares_text(fits, device));
   if (!a.has("out")) return 0;
-  write_output_of(a, "out", calibrated_device_file(device.name, fits, file), CommentStyle::None);
+  write_output_of(a, "out", calibrated_device_file(device, fits, file), CommentStyle::None);
   return print("wrote " + a.text("out") + "\n"), 0;
 }
 
@@ -147,7 +136,7 @@ extern const Command calibrate{
           "all_to_all or broadcast"},
          {"--fit", Argument::Kind::Text,
           "Numbers to fit together, of share,launch,card; without it, the share of each format alone"},
-         {"--simulate", Argument::Kind::Flag, "Fit the shares to simulations of the runs in place of the closed form"},
+         {"--simulate", Argument::Kind::Flag, "No effect; every run is simulated"},
          {"--out", Argument::Kind::Text,
           "Device file to write; scenarios read it from FOLDER/topologies/devices with STAGECRAFT_PATH=FOLDER. Of "
           "nccl-tests: curve for cluster.collectives"},

@@ -56,7 +56,9 @@ int execute_manual(const Arguments&) {
       ".SH ENVIRONMENT\n.TP\n\\fBSTAGECRAFT_PATH\\fR\nFolders with models/, topologies/ and scenarios/ that are "
       "searched first, with colons between.\n.TP\n\\fBSTAGECRAFT_CUDA_LIBRARIES\\fR\nFolders in which cuBLASLt and "
       "NCCL "
-      "are looked for.\n";
+      "are looked for.\n.TP\n\\fBXDG_CACHE_HOME\\fR\nThe folder in which reproduce predictions keeps what it "
+      "simulated, in "
+      "stagecraft/predictions.csv; without it, ~/.cache.\n";
   return print(text), 0;
 }
 

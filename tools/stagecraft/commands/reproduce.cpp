@@ -5,7 +5,8 @@
 #include "sim/core/activity.hpp"
 #include "sim/core/file.hpp"
 #include "sim/experiment/library.hpp"
-#include "sim/published/event_calibration.hpp"
+#include "sim/published/error_classes.hpp"
+#include "sim/published/fit.hpp"
 #include "sim/published/prediction_errors.hpp"
 #include "sim/published/table.hpp"
 #include "tools/stagecraft/command.hpp"
@@ -17,6 +18,7 @@ namespace stagecraft::commands {
 namespace {
 
 constexpr int kMissed = 3;
+constexpr const char* kPredictions = "predictions";
 
 std::vector<Published> chosen(const std::vector<std::string>& names) {
   std::vector<Published> publications;
@@ -26,25 +28,33 @@ std::vector<Published> chosen(const std::vector<std::string>& names) {
   return publications;
 }
 
-/// The measured runs of scenarios/predictions next to the closed form from shapes.
+/// Predicted files of scenarios/predictions, or the named ones.
+std::vector<PredictionSet> predicted_sets(const std::vector<std::string>& names) {
+  std::vector<PredictionSet> sets;
+  for (const std::string& name : names) sets.push_back(load_predictions(name));
+  if (names.empty()) sets = load_all_predictions();
+  PredictionCache cache = PredictionCache::of_user();
+  predict(sets, cache);
+  return sets;
+}
+
+/// Measured runs of publications next to simulations.
 int execute_predictions(const Arguments& a) {
-  if (a.list("NAME").size() > 1)
-    throw InputError("predictions stands alone", "name the publications in another command");
+  std::vector<std::string> names = a.list("NAME");
+  if (names.front() != kPredictions)
+    throw InputError("predictions comes before the names of its files", "stagecraft reproduce predictions sc21");
+  names.erase(names.begin());
   const std::string format = a.text("format");
   check_format(format, {"text", "csv"});
   check_picture_options(a);
   if (a.has("html")) check_output_of(a, "html");
-  const std::vector<PredictionSet> sets = load_all_predictions();
-  if (a.flag("refit")) {
-    print(to_text(fit_with_events(sets, accelerators_of(sets))));
-    return 0;
-  }
-  if (a.flag("simulate")) {
-    if (format != "text" || draws(a) || a.has("html"))
-      throw InputError("--simulate prints a table alone", "leave out --format, --html, --svg and --pdf");
-    print(simulated_text(sets, layout_of(a)));
-    return 0;
-  }
+  if (a.flag("simulate")) print_error("note: predictions are simulations, so --simulate changes nothing\n");
+  const std::vector<PredictionSet> sets = predicted_sets(names);
+  if (a.flag("refit")) return print(to_text(fit_published(sets))), 0;
+  if (a.flag("intervals")) return print(intervals_csv(sets, true)), 0;
+  for (const PredictionSet& set : sets)
+    for (const auto& [why, count] : set.not_predicted)
+      if (format == "csv") print_error("note: {}: not simulated, {}: {}\n", set.name, count, why);
   print(format == "csv" ? prediction_csv(sets) : prediction_text(sets, layout_of(a)));
   flush();
   write_pictures(a, [&](const PictureSize& size) { return prediction_picture(sets, size); });
@@ -57,10 +67,11 @@ int execute_predictions(const Arguments& a) {
 
 int execute_reproduce(const Arguments& a) {
   const std::vector<std::string> names = a.list("NAME");
-  if (std::find(names.begin(), names.end(), "predictions") != names.end()) return execute_predictions(a);
-  if (a.flag("simulate"))
-    throw InputError("--simulate is for predictions", "stagecraft reproduce predictions --simulate");
-  if (a.flag("refit")) throw InputError("--refit is for predictions", "stagecraft reproduce predictions --refit");
+  if (std::find(names.begin(), names.end(), kPredictions) != names.end()) return execute_predictions(a);
+  for (const char* option : {"simulate", "refit", "intervals"})
+    if (a.flag(option))
+      throw InputError(fmt::format("--{} is for predictions", option),
+                       fmt::format("stagecraft reproduce predictions --{}", option));
   for (const char* option : {"svg", "pdf", "size"})
     if (a.has(option))
       throw InputError(fmt::format("--{} is for predictions", option), "stagecraft reproduce predictions --svg FILE");
@@ -107,10 +118,16 @@ int execute_reproduce(const Arguments& a) {
 std::vector<Argument> reproduce_arguments() {
   std::vector<Argument> arguments{
       {"NAME", Argument::Kind::List,
-       "Folders of scenarios/papers, or files; without one, all of them. predictions: errors of times from shapes"},
-      {"--simulate", Argument::Kind::Flag, "predictions: simulate every run too, which takes minutes"},
+       "Folders of scenarios/papers, or files; without one, all of them. predictions: errors of times from shapes, of "
+       "all "
+       "files of scenarios/predictions or of those named after it"},
+      {"--simulate", Argument::Kind::Flag, "predictions: no effect; every run is simulated"},
       {"--refit", Argument::Kind::Flag,
-       "predictions: fit one share for each device type and format to simulated runs, which takes many minutes"},
+       "predictions: fit one share for each device type and format to the runs, which takes minutes"},
+      {"--intervals", Argument::Kind::Flag,
+       "predictions: print the intervals of all classes of runs, as scenarios/predictions/intervals.csv has them, "
+       "which "
+       "takes minutes"},
       {"--html", Argument::Kind::Text, "Write a page with plots to this file too"},
       force_argument(),
       quiet_argument(),

@@ -1,0 +1,246 @@
+#include "sim/published/fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include <fmt/core.h>
+
+#include "sim/core/activity.hpp"
+#include "sim/core/cores.hpp"
+#include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
+#include "sim/core/threads.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Numbers = std::vector<Fit::Number>;
+using Logs = std::vector<double>;  ///< The logarithm of the factor of each number.
+
+constexpr int kMostSteps = 4;         // Simulated values on each side of the center,
+constexpr double kFinestStep = 0.12;  // which need not be closer, as logarithms.
+constexpr int kSweeps = 3;            // Passes over all numbers, each with the others as they are.
+constexpr double kPrecision = 1e-4;   // The fit of a number ends with steps so small, as logarithms.
+
+Accelerator with_numbers(const Numbers& numbers, const Logs& logs, Accelerator device) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const double factor = std::exp(logs[i]);
+    for (const NumberFormat format : numbers[i].formats) device.formats[format].share *= factor;
+    if (numbers[i].kind == FreeNumber::Launch) device.launch = factor * device.launch;
+  }
+  return device;
+}
+
+double card_factor(const Numbers& numbers, const Logs& logs) {
+  double factor = 1;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (numbers[i].kind == FreeNumber::Card) factor *= std::exp(logs[i]);
+  return factor;
+}
+
+/// The largest logarithm with which no share is above 1.
+double largest_log(const Fit::Number& number, const Accelerator& device) {
+  double largest = kInfinity;
+  for (const NumberFormat format : number.formats) largest = std::min(largest, -std::log(device.formats[format].share));
+  return largest;
+}
+
+/// The errors of runs around a center: the logarithm of simulated over measured time is piecewise linear in the
+/// logarithm of each number, and the changes of several numbers add up.
+class ErrorsAroundCenter {
+ public:
+  ErrorsAroundCenter(const MeasuredRuns& runs, const Accelerator& device, const Numbers& numbers, Logs center,
+                     double range)
+      : center_(std::move(center)) {
+    const int steps = std::min(kMostSteps, static_cast<int>(std::ceil(std::log(range) / kFinestStep)));
+    std::vector<Logs> points{center_};
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      std::vector<Point>& axis = axes_.emplace_back();
+      for (int k = -steps; k <= steps; ++k) {
+        const double log = center_[i] + std::log(range) * k / steps;
+        if (k != 0 && log > largest_log(numbers[i], device)) continue;
+        axis.push_back({log, k == 0 ? 0 : points.size()});
+        if (k == 0) continue;
+        points.push_back(center_);
+        points.back()[i] = log;
+      }
+    }
+    simulate_all(runs, device, numbers, points);
+  }
+
+  double lowest(std::size_t number) const { return axes_[number].front().log; }
+  double highest(std::size_t number) const { return axes_[number].back().log; }
+
+  /// |simulated / measured - 1| of a run.
+  double error(std::size_t run, const Logs& at) const { return std::abs(std::exp(log_ratio(run, at)) - 1); }
+  /// By how much a number alone changes the time of a run: the factor, less 1.
+  double effect(std::size_t run, std::size_t number, double log) const {
+    return std::abs(std::exp(change(run, number, log)) - 1);
+  }
+
+ private:
+  struct Point {
+    double log;
+    std::size_t index;  ///< Into the times of each run.
+  };
+
+  double change(std::size_t run, std::size_t number, double log) const {
+    const std::vector<Point>& axis = axes_[number];
+    const Logs& times = times_[row_[run]];
+    if (axis.size() < 2) return 0;
+    std::size_t k = 1;
+    while (k + 1 < axis.size() && log > axis[k].log) ++k;
+    const double at = (log - axis[k - 1].log) / (axis[k].log - axis[k - 1].log);
+    return std::lerp(times[axis[k - 1].index], times[axis[k].index], at) - times.front();
+  }
+
+  double log_ratio(std::size_t run, const Logs& at) const {
+    double sum = times_[row_[run]].front() - measured_[run];
+    for (std::size_t i = 0; i < at.size(); ++i) sum += change(run, i, at[i]);
+    return sum;
+  }
+
+  /// Runs with equal rows are simulated once.
+  void simulate_all(const MeasuredRuns& runs, const Accelerator& device, const Numbers& numbers,
+                    const std::vector<Logs>& points) {
+    std::map<std::string, std::size_t> rows;
+    MeasuredRuns different;
+    for (const MeasuredRun* m : runs) {
+      measured_.push_back(std::log(m->measured.value));
+      const auto [at, is_new] = rows.emplace(config::to_yaml(m->row, false), different.size());
+      if (is_new) different.push_back(m);
+      row_.push_back(at->second);
+    }
+    times_.assign(different.size(), Logs(points.size()));
+    const std::size_t each = points.size();
+    Activity activity("simulating measured runs");
+    activity.count(0, "simulations", static_cast<std::int64_t>(different.size() * each));
+    run_tasks(static_cast<int>(different.size() * each), usable_cores().count(), [&](int task) {
+      const std::size_t row = task / each, point = task % each;
+      std::string why;
+      const auto simulated = simulate(*different[row], with_numbers(numbers, points[point], device), why,
+                                      card_factor(numbers, points[point]));
+      if (!simulated)
+        throw InputError(fmt::format("the run '{}' cannot be simulated: {}", different[row]->name, why),
+                         "correct its row, or remove it");
+      times_[row][point] = std::log(simulated->time.value);
+      activity.count_one();
+    });
+  }
+
+  Logs center_;
+  std::vector<std::vector<Point>> axes_;  ///< Simulated values of each number, ascending.
+  std::vector<Logs> times_;               ///< Logarithms of the times of each different run; the first at the center.
+  std::vector<std::size_t> row_;          ///< The different run that a run is equal to.
+  Logs measured_;
+};
+
+std::vector<std::size_t> all_of(std::size_t count) {
+  std::vector<std::size_t> indices(count);
+  std::iota(indices.begin(), indices.end(), std::size_t{0});
+  return indices;
+}
+
+double mean_error(const ErrorsAroundCenter& errors, const std::vector<std::size_t>& runs, const Logs& at) {
+  double sum = 0;
+  for (const std::size_t run : runs) sum += errors.error(run, at);
+  return sum / static_cast<double>(runs.size());
+}
+
+/// The value of one number with the smallest mean error: the best of a grid, then of finer grids around it.
+void improve(Logs& at, std::size_t number, const ErrorsAroundCenter& errors, const std::vector<std::size_t>& runs) {
+  constexpr int kGrid = 10;
+  const double lowest = errors.lowest(number), highest = errors.highest(number);
+  double best = at[number], min_error = mean_error(errors, runs, at), center = (lowest + highest) / 2;
+  for (double width = (highest - lowest) / 2; width > kPrecision; width /= kGrid / 2) {
+    for (int step = -kGrid; step <= kGrid; ++step) {
+      at[number] = std::clamp(center + width * step / kGrid, lowest, highest);
+      if (const double error = mean_error(errors, runs, at); error < min_error) best = at[number], min_error = error;
+    }
+    center = best;
+  }
+  at[number] = best;
+}
+
+Logs best_of(const ErrorsAroundCenter& errors, const std::vector<std::size_t>& runs, Logs at) {
+  for (int sweep = 0; sweep < kSweeps; ++sweep)
+    for (std::size_t i = 0; i < at.size(); ++i) improve(at, i, errors, runs);
+  return at;
+}
+
+/// Fits to a part of the runs, around the fit to all of them.
+void leave_out(Fit& fit, const ErrorsAroundCenter& errors, const Logs& fitted) {
+  Logs low = fitted, high = fitted;
+  for (const Fold& fold : folds_of(fit.runs)) {
+    const Logs without = best_of(errors, fold.others, fitted);
+    fit.error_left_out +=
+        mean_error(errors, fold.left_out, without) * static_cast<double>(fold.left_out.size()) / fit.runs;
+    for (std::size_t i = 0; i < without.size(); ++i) {
+      low[i] = std::min(low[i], without[i]);
+      high[i] = std::max(high[i], without[i]);
+    }
+  }
+  for (std::size_t i = 0; i < fitted.size(); ++i)
+    fit.numbers[i].spread = (std::exp(high[i]) - std::exp(low[i])) / 2 / std::exp(fitted[i]);
+}
+
+std::string words_of(const Fit::Number& n) {
+  if (n.kind == FreeNumber::Launch) return "the time of a launch";
+  if (n.kind == FreeNumber::Card) return "the rate of the cards";
+  return fmt::format("the share in {}", name(n.formats.front()));
+}
+
+constexpr double kProbe = 1.25;           // Change of a number that has to show in some run,
+constexpr double kSmallestEffect = 0.01;  // by this share of its time.
+
+void check_that_runs_say_something(const ErrorsAroundCenter& errors, const Numbers& numbers, std::size_t runs) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    double effect = 0;
+    for (std::size_t run = 0; run < runs; ++run) effect = std::max(effect, errors.effect(run, i, std::log(kProbe)));
+    if (effect < kSmallestEffect)
+      throw InputError(
+          fmt::format("these runs say nothing about {}: a quarter more changes no time by more than {:.1f} %",
+                      words_of(numbers[i]), 100 * effect),
+          "leave it out of --fit, or add runs that depend on it");
+  }
+}
+
+}  // namespace
+
+Accelerator Fit::applied(Accelerator device) const {
+  Logs logs;
+  for (const Number& n : numbers) logs.push_back(std::log(n.factor));
+  return with_numbers(numbers, logs, std::move(device));
+}
+
+std::vector<Fold> folds_of(std::size_t runs) {
+  constexpr std::size_t kAlone = 64, kFewest = 4;
+  const std::size_t count = runs <= kAlone ? runs : std::max(kFewest, kAlone * kAlone / runs);
+  std::vector<Fold> folds(count);
+  for (std::size_t f = 0; f < count; ++f)
+    for (std::size_t i = 0; i < runs; ++i) (i % count == f ? folds[f].left_out : folds[f].others).push_back(i);
+  return folds;
+}
+
+Fit fit_numbers(const MeasuredRuns& runs, const Accelerator& device, std::vector<Fit::Number> numbers,
+                std::span<const double> ranges) {
+  Fit fit{.numbers = std::move(numbers), .runs = static_cast<int>(runs.size())};
+  const std::vector<std::size_t> indices = all_of(runs.size());
+  Logs at(fit.numbers.size(), 0);
+  for (std::size_t step = 0; step < ranges.size(); ++step) {
+    const ErrorsAroundCenter errors(runs, device, fit.numbers, at, ranges[step]);
+    if (step == 0) {
+      check_that_runs_say_something(errors, fit.numbers, runs.size());
+      fit.error_before = mean_error(errors, indices, at);
+    }
+    at = best_of(errors, indices, at);
+    fit.error_after = mean_error(errors, indices, at);
+    if (step + 1 == ranges.size()) leave_out(fit, errors, at);
+  }
+  for (std::size_t i = 0; i < at.size(); ++i) fit.numbers[i].factor = std::exp(at[i]);
+  return fit;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/published/simulated_predictions.hpp"
+
+namespace stagecraft {
+
+using MeasuredRuns = std::vector<const MeasuredRun*>;
+
+/// A number that a fit may change: a share of the peak, the time of a launch, or the rate of the network cards.
+enum class FreeNumber : std::uint8_t { Share, Launch, Card };
+
+/// Numbers of a device type that are fitted together to measured runs, which are simulated.
+struct Fit {
+  struct Number {
+    FreeNumber kind = FreeNumber::Share;
+    std::vector<NumberFormat> formats = {};  ///< Formats whose share it is.
+    double factor = 1;                       ///< Fitted over given value.
+    double spread = 0;                       ///< Half the range of the fits to a part of the runs, over the value.
+  };
+  std::vector<Number> numbers;
+  int runs = 0;
+  double error_before = 0, error_after = 0;  ///< Mean absolute errors of the runs.
+  double error_left_out = 0;                 ///< Mean error of runs that a fit to the others predicts (folds_of()).
+
+  /// The device type with the fitted shares and the fitted launch.
+  Accelerator applied(Accelerator) const;
+};
+
+/// Fits the numbers with the smallest mean error. `ranges`: the largest change of a number in each step, as a factor;
+/// each step begins where the one before it ends. In a step each run is simulated with some values of each number, the
+/// others as they are; in between, the logarithm of its time is linear in that of each number, and the changes of
+/// several numbers add up. A share stays at most 1. InputError where a run cannot be simulated.
+Fit fit_numbers(const MeasuredRuns&, const Accelerator&, std::vector<Fit::Number>, std::span<const double> ranges);
+
+/// One share for each number format of the runs, each by itself. InputError where a format has one run, because
+/// nothing would tell how good the fit is.
+std::vector<Fit> fit_shares(const PredictionSet&, const Accelerator&);
+
+/// Fits the kinds of numbers together, a share for each number format. InputError where there are fewer than two runs
+/// for each number, and where a number changes no simulated time by 1 % when it changes by a quarter: then the runs say
+/// nothing about it.
+Fit fit_together(const PredictionSet&, const Accelerator&, const std::vector<FreeNumber>&);
+
+/// The share of one device type in one number format, fitted to published runs.
+struct PublishedFit {
+  std::string device;
+  NumberFormat format = NumberFormat::Bf16;  ///< Formats of 16 bits count as one.
+  double share = 0;                          ///< As shipped.
+  Fit fit;
+};
+/// One for each device type and format with two predicted runs or more, without the small models, whose passes are
+/// bound by launches.
+std::vector<PublishedFit> fit_published(std::span<const PredictionSet>);
+std::string to_text(const std::vector<PublishedFit>&);
+
+/// Runs that a fit does not see, and the runs that it is fitted to, as indices.
+struct Fold {
+  std::vector<std::size_t> left_out, others;
+};
+/// Each of up to 64 runs is left out alone. More runs are left out in groups, of which there are fewer the more runs
+/// there are: the time of all fits is proportional to the number of runs, not to its square.
+std::vector<Fold> folds_of(std::size_t runs);
+
+}  // namespace stagecraft
