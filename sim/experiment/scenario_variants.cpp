@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
+#include "sim/config/library.hpp"
 #include "sim/config/override.hpp"
-#include "sim/experiment/library.hpp"
 
 namespace stagecraft {
 

@@ -5,10 +5,10 @@
 #include <numeric>
 #include <tuple>
 
+#include "sim/cluster/device_presets.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 
 namespace stagecraft {
 namespace {
@@ -83,14 +83,7 @@ AcceleratorsByName accelerators_of(std::span<const PredictionSet> sets) {
   AcceleratorsByName devices;
   for (const PredictionSet& set : sets)
     for (const MeasuredRun& m : set.runs) {
-      if (devices.contains(m.device)) continue;
-      const std::string file = find_file(FileKind::Device, m.device, "");
-      if (file.empty()) {
-        std::vector<std::string> names;
-        for (const NamedFile& f : named_files(FileKind::Device)) names.push_back(f.name);
-        throw InputError("there is no device type '" + m.device + "'", suggest(m.device, names));
-      }
-      devices.emplace(m.device, load_accelerator(file));
+      if (!devices.contains(m.device)) devices.emplace(m.device, accelerator_named(m.device));
     }
   return devices;
 }

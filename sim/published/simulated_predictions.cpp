@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "sim/experiment/library.hpp"
+#include "sim/cluster/device_presets.hpp"
 #include "sim/experiment/scenario.hpp"
 
 namespace stagecraft {
@@ -100,7 +100,7 @@ std::string plan_text(const TrainingRun& run) {
 
 Experiment experiment_of(const MeasuredRun& measured, double share_factor) {
   const TrainingRun& run = measured.run;
-  const Accelerator device = load_accelerator(find_file(FileKind::Device, measured.device, ""));
+  const Accelerator device = accelerator_named(measured.device);
   const std::string text = fmt::format(
       "schema: scenario/2\nmodel: {}\ncluster: {}\nsoftware: {}\nplan: {}\nrun: {{schedule: {}, "
       "micro_batches: {}, iterations: 1, precision: {}}}\n",

@@ -4,23 +4,15 @@
 #include <fmt/core.h>
 
 #include "sim/cluster/collective_curve.hpp"
+#include "sim/cluster/device_presets.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/published/calibration.hpp"
 #include "sim/published/event_calibration.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
 namespace {
-
-Accelerator device_named(const std::string& name) {
-  const std::string file = find_file(FileKind::Device, name, "");
-  if (!file.empty()) return load_accelerator(file);
-  std::vector<std::string> names;
-  for (const NamedFile& f : named_files(FileKind::Device)) names.push_back(f.name);
-  throw InputError("there is no device type '" + name + "'", suggest(name, names));
-}
 
 /// The collective that --collective names, where the output does not.
 std::optional<CollectiveKind> asked_collective(const Arguments& a) {
@@ -105,7 +97,7 @@ int execute_calibrate(const Arguments& a) {
   const std::string text = read_file(file);
   if (!file.ends_with(".csv")) return fit_collective(a, file, text);
   if (!a.has("device")) throw InputError("whose runs are these?", "--device h100-sxm; stagecraft list devices");
-  const Accelerator device = device_named(a.text("device"));
+  const Accelerator device = accelerator_named(a.text("device"));
   if (a.flag("simulate")) {
     if (a.has("fit") || a.has("out")) throw InputError("--simulate prints shares alone", "leave out --fit and --out");
     return with_file_context(file, [&] { return fit_simulated(read_runs_csv(file, device.name), device); });

@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "backends/world.hpp"
+#include "sim/config/library.hpp"
 #include "sim/config/override.hpp"
 #include "sim/config/units.hpp"
 #include "sim/config/value.hpp"
@@ -18,7 +19,6 @@
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/core/threads.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/report/choice_page.hpp"

@@ -7,9 +7,9 @@
 #include <fmt/core.h>
 
 #include "backends/backend.hpp"
+#include "sim/config/library.hpp"
 #include "sim/config/override.hpp"
 #include "sim/experiment/diagnosis/diagnose.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/report/text.hpp"
