@@ -76,6 +76,12 @@ std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const std::s
   return rules;
 }
 
+void add_software(Value& scenario, std::string name, std::string origin) {
+  std::vector<config::Member>& members = scenario.members;
+  const auto run = std::find_if(members.begin(), members.end(), [](const auto& m) { return m.key == "run"; });
+  members.insert(std::next(run), {"software", scenario.where, Value::scalar(std::move(name), {}, std::move(origin))});
+}
+
 void settle_attention(Value& tree) {
   Value& model = *tree.find("model");
   if (model.at("builder").text != "transformer") return;
