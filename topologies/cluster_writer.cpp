@@ -70,8 +70,8 @@ DeviceTypeId ClusterWriter::type(const Value& value, const std::string& path, co
     if (type_problems.empty()) result = read_own_type(checked, name, name);
   } else if (value.is_scalar() && definition) {
     result = read_own_type(*definition, name, "types." + name);
-  } else if (const DevicePreset* preset = find_device_preset(name); value.is_scalar() && preset) {
-    result = preset->type;
+  } else if (const auto preset = value.is_scalar() ? read_preset(name) : std::nullopt) {
+    result = *preset;
   } else {
     std::vector<std::string> type_names = keys_of(table);
     for (const std::string& word : device_preset_names()) type_names.push_back(word);
@@ -87,6 +87,16 @@ DeviceTypeId ClusterWriter::type(const Value& value, const std::string& path, co
 
 void ClusterWriter::keep(const std::vector<Diagnostic>& diagnostics) {
   for (const Diagnostic& d : diagnostics) problems_.add(d.where, d.path, d.message, d.help, d.code);
+}
+
+std::optional<DeviceType> ClusterWriter::read_preset(const std::string& name) {
+  try {
+    const std::optional<Accelerator> preset = find_device_preset(name);
+    return preset ? std::optional(device_type_of(*preset)) : std::nullopt;
+  } catch (const InputError& error) {
+    keep(error.problems());
+    return DeviceType{};
+  }
 }
 
 // A problem in one entry must not hide those in the others.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ class ClusterWriter {
  private:
   void check_joined();
   void check_count(std::size_t count, const char* what) const;
+  std::optional<DeviceType> read_preset(const std::string& name);
   DeviceType read_own_type(const config::Value& checked, const std::string& name, const std::string& path);
   void keep(const std::vector<Diagnostic>& diagnostics);
 

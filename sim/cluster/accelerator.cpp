@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "sim/cluster/memory_reserve.hpp"
+#include "sim/config/library.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
@@ -15,75 +17,6 @@ using config::MapSpec;
 using config::Problems;
 using config::Value;
 
-const MapSpec& format_fields() {
-  static const MapSpec spec{
-      .title = "Matrix products in one number format.",
-      .fields = {
-          config::quantity("peak", Dimension::WorkRate).doc("Dense rate of the data sheet, never the sparse one."),
-          config::real("share", 0.001, 1)
-              .optional()
-              .doc("Share of the peak that a product of many full waves and of great depth reaches."),
-          config::real("half_depth", 0, 1e5).optional().doc("Depth at which a product reaches half of that share."),
-          config::text("measured").optional().doc("The kernels or runs of this device type that give the share."),
-          config::text("assumed").optional().doc("Why it has this share where nothing was measured.")}};
-  return spec;
-}
-
-const MapSpec& memory_fields() {
-  static const MapSpec spec{
-      .title = "Memory of the device.",
-      .fields = {
-          config::quantity("size", Dimension::Size).optional().doc("Capacity."),
-          config::quantity("rate", Dimension::Bandwidth).optional().doc("Data sheet, reads and writes together."),
-          config::real("share", 0.001, 1).optional().doc("Share of the rate that streaming kernels reach."),
-          config::real("permute_share", 0.001, 1)
-              .optional()
-              .doc("Share of the rate that kernels reach which reorder rows.")}};
-  return spec;
-}
-
-const MapSpec& attention_pass_fields() {
-  static const MapSpec spec{
-      .title = "Fused attention in one direction.",
-      .fields = {config::real("share", 0.001, 1).doc("Share of the peak of 16-bit products."),
-                 config::quantity("fixed", Dimension::Time).doc("Time of one call without work.")}};
-  return spec;
-}
-
-const MapSpec& attention_fields() {
-  static const MapSpec spec{.title = "Fused attention.",
-                            .fields = {config::map("forward", attention_pass_fields()).doc("Its forward."),
-                                       config::map("backward", attention_pass_fields()).doc("Its backward."),
-                                       config::text("known").fallback("\"\"").doc("Where the shares come from.")}};
-  return spec;
-}
-
-const MapSpec& grouped_fields() {
-  static const MapSpec spec{
-      .title = "Products of experts, all in one kernel.",
-      .fields = {
-          config::real("share", 0.001, 1).doc("Share of the peak with many rows for each expert."),
-          config::real("half_rows", 0, 1e6).doc("Rows of an expert at which a product reaches half of that share."),
-          config::text("known").fallback("\"\"").doc("Where they come from.")}};
-  return spec;
-}
-
-const MapSpec& collective_fields() {
-  static const MapSpec spec{
-      .title = "An all-reduce inside a node: alpha + hop (n - 1) + 2 (n - 1)/n S / bus + root sqrt(S).",
-      .fields = {
-          config::quantity("alpha", Dimension::Time).doc("Time of a collective without bytes on two devices."),
-          config::quantity("hop", Dimension::Time).doc("Additional time for each further device."),
-          config::quantity("bus", Dimension::Bandwidth).doc("Bandwidth of the bus, as nccl-tests counts it."),
-          config::quantity("root", Dimension::Time).doc("Time for each square root of a byte."),
-          config::integer("mesh", 0, 1024)
-              .fallback("0")
-              .doc("Devices of a node that links join in pairs; `bus` is then what all links of one carry together, "
-                   "and a smaller group has fewer of them. 0: a switch joins them."),
-          config::text("known").fallback("\"\"").doc("Where the constants come from.")}};
-  return spec;
-}
-
 constexpr double kLeast = 1e-30, kLargest = 1e30;  // In base units: seconds, bytes, FLOP/s, watts.
 
 /// Copies what the file says over what the relative has.
@@ -92,7 +25,8 @@ class AcceleratorReader {
   AcceleratorReader(const Value& map, Accelerator& target) : map_(map), target_(target) {}
 
   void read_formats() {
-    for (const config::Member& m : map_.at("formats").members) {
+    const Value* formats = map_.find("formats");
+    for (const config::Member& m : formats ? formats->members : std::vector<config::Member>{}) {
       const auto format = parse_number_format(m.key);
       if (!format) {
         problems_.add(m.where, "formats." + m.key, fmt::format("there is no number format '{}'", m.key),
@@ -113,14 +47,34 @@ class AcceleratorReader {
     target_.formats = formats_;
   }
 
+  void read_roofline() {
+    target_.roofline.peak = {};
+    const Value* roofline = map_.find("roofline");
+    if (!roofline) return;
+    if (const Value* peak = roofline->find("peak"))
+      target_.roofline.peak = above_zero<FlopRate>(*peak, Dimension::WorkRate);
+    target_.roofline.efficiency = real_of(*roofline, "efficiency", target_.roofline.efficiency);
+    if (const Value* launch = roofline->find("launch"))
+      target_.roofline.launch = not_negative<Seconds>(*launch, Dimension::Time);
+  }
+
   void read_memory() {
     const Value* memory = map_.find("memory");
-    if (!memory) return;
-    if (const Value* size = memory->find("size")) target_.memory = above_zero<Bytes>(*size, Dimension::Size);
-    if (const Value* rate = memory->find("rate"))
+    const Value* reserve = memory ? memory->find("reserve") : nullptr;
+    if (memory) read_rates(*memory);
+    target_.memory_reserve =
+        reserve ? not_negative<Bytes>(*reserve, Dimension::Size) : gpu_memory_reserve(target_.memory);
+    if (reserve && target_.memory.value > 0 && target_.memory_reserve >= target_.memory)
+      problems_.add(reserve->where, "memory.reserve", "nothing is left of the memory", "a part of it, such as 1 GiB",
+                    "range");
+  }
+
+  void read_rates(const Value& memory) {
+    if (const Value* size = memory.find("size")) target_.memory = above_zero<Bytes>(*size, Dimension::Size);
+    if (const Value* rate = memory.find("rate"))
       target_.memory_rate = above_zero<Bandwidth>(*rate, Dimension::Bandwidth);
-    target_.memory_share = real_of(*memory, "share", target_.memory_share);
-    target_.permute_share = real_of(*memory, "permute_share", target_.permute_share);
+    target_.memory_share = real_of(memory, "share", target_.memory_share);
+    target_.permute_share = real_of(memory, "permute_share", target_.permute_share);
   }
 
   void read_products() {
@@ -157,20 +111,21 @@ class AcceleratorReader {
     if (const Value* busy = map_.find("busy")) target_.busy = not_negative<Watts>(*busy, Dimension::Power);
   }
 
-  /// Fills formats that have only a peak, and refuses a device type that lacks a figure.
+  /// Fills what follows from other figures, and refuses a device type that lacks one.
   void complete() {
-    const auto require = [&](bool given, const char* what) {
-      if (!given)
-        problems_.add(map_.where, what, fmt::format("the figure '{}' is missing", what),
-                      "give it, or name a relative with `like:`", "missing-field");
-    };
     const FormatFacts wide = target_.formats[target_.wide_format()];
-    require(wide.peak.value > 0 && wide.share > 0, "formats.bf16.share");
-    require(target_.memory_rate.value > 0 && target_.memory_share > 0, "memory.rate");
+    RooflineFacts& roofline = target_.roofline;
+    if (roofline.peak.value == 0) roofline.peak = wide.peak;
+    if (roofline.efficiency == 0) roofline.efficiency = wide.share;
     require(target_.memory.value > 0, "memory.size");
-    require(target_.multiprocessors > 0 && !target_.tiles.empty(), "multiprocessors");
-    require(target_.attention_forward.share > 0, "attention");
-    require(target_.collectives.bus.value > 0, "collectives");
+    require(target_.memory_rate.value > 0, "memory.rate");
+    if (map_.has("formats")) {
+      require(wide.peak.value > 0 && wide.share > 0, "formats.bf16.share");
+      require_kernels();
+    } else {
+      require(roofline.peak.value > 0, "roofline.peak");
+      require(roofline.efficiency > 0, "roofline.efficiency");
+    }
     const bool measured = std::any_of(target_.formats.begin(), target_.formats.end(),
                                       [](const FormatFacts& facts) { return facts.calibrated; });
     if (target_.calibrated != measured)
@@ -188,6 +143,19 @@ class AcceleratorReader {
   }
 
  private:
+  void require(bool given, const char* what) {
+    if (!given)
+      problems_.add(map_.where, what, fmt::format("the figure '{}' is missing", what),
+                    "give it, or name a relative with `like:`", "missing-field");
+  }
+
+  void require_kernels() {
+    require(target_.memory_share > 0, "memory.share");
+    require(target_.multiprocessors > 0 && !target_.tiles.empty(), "multiprocessors");
+    require(target_.attention_forward.share > 0, "attention");
+    require(target_.collectives.bus.value > 0, "collectives");
+  }
+
   static double real_of(const Value& map, const char* key, double otherwise) {
     const Value* value = map.find(key);
     return value ? config::as_real(*value) : otherwise;
@@ -226,6 +194,15 @@ class AcceleratorReader {
   Problems problems_;
 };
 
+/// The file of the relative that `like` names in `file`.
+std::string file_of_relative(const Value& like, const std::filesystem::path& file) {
+  std::string relative = find_file(FileKind::Device, like.text, file.string());
+  if (relative.empty())
+    throw InputError({{like.where, "like", fmt::format("there is no device type '{}'", like.text),
+                       suggest_file(FileKind::Device, like.text, ""), "unknown-type"}});
+  return relative;
+}
+
 Accelerator load(const std::filesystem::path& file, std::vector<std::string>& loading) {
   if (std::find(loading.begin(), loading.end(), file.string()) != loading.end())
     throw InputError({{{file.string(), 0, 0},
@@ -241,44 +218,13 @@ Accelerator load(const std::filesystem::path& file, std::vector<std::string>& lo
   problems.throw_if_any();
   const Value* like = root.find("like");
   Accelerator relative;
-  if (like) relative = load(file.parent_path() / (like->text + ".yaml"), loading);
+  if (like) relative = load(file_of_relative(*like, file), loading);
   Accelerator result = read_accelerator(root, like ? &relative : nullptr);
   result.name = file.stem().string();
   return result;
 }
 
 }  // namespace
-
-const MapSpec& accelerator_fields() {
-  static const MapSpec spec{
-      .title = "A device type for the shape-based cost model: figures of data sheets and measured shares.",
-      .fields = {
-          config::choice("schema", {"device/1"}).doc("Kind and version of the file."),
-          config::text("title").doc("Title for people."),
-          config::text("source").doc("Where peaks, memory and multiprocessors come from."),
-          config::text("like").optional().doc("Name of the device type whose figures hold where this file has none."),
-          config::boolean("calibrated").doc("Whether shares come from measured runs of this device type."),
-          config::table("formats", config::map("format", format_fields()))
-              .doc("Number formats of its matrix products."),
-          config::map("memory", memory_fields()).optional().doc("Memory."),
-          config::integer("multiprocessors", 1, 1e5).optional().doc("Multiprocessors, or compute units."),
-          config::list("tiles", config::list("tile", config::integer("size", 1, 65536)).positional())
-              .positional()
-              .optional()
-              .doc("Shapes of the part of a result that one multiprocessor computes: [rows, columns]."),
-          config::map("attention", attention_fields()).optional().doc("Fused attention."),
-          config::real("attention_penalty", 1, 1000)
-              .optional()
-              .doc("Factor on products of attention that is not fused, where the head width is no multiple of 8."),
-          config::map("grouped", grouped_fields()).optional().doc("Products of experts."),
-          config::quantity("launch", Dimension::Time).optional().doc("Time of the host for each kernel."),
-          config::map("collectives", collective_fields()).optional().doc("Collectives inside a node."),
-          config::integer("domain", 1, 1e6).optional().doc("Devices that NVLink, or its like, connects at full rate."),
-          config::quantity("idle", Dimension::Power).optional().doc("Power while it waits."),
-          config::quantity("busy", Dimension::Power).optional().doc("Power while it computes: the limit of the board."),
-      }};
-  return spec;
-}
 
 Accelerator read_accelerator(const Value& checked, const Accelerator* relative) {
   Accelerator result = relative ? *relative : Accelerator{};
@@ -288,6 +234,7 @@ Accelerator read_accelerator(const Value& checked, const Accelerator* relative) 
   result.like = like ? like->text : std::string{};
   result.calibrated = config::as_bool(checked.at("calibrated"));
   AcceleratorReader reader(checked, result);
+  reader.read_roofline();
   reader.read_formats();
   reader.read_memory();
   reader.read_products();

@@ -10,6 +10,13 @@
 
 namespace stagecraft {
 
+/// A layer as a whole, where there is no software stack.
+struct RooflineFacts {
+  FlopRate peak{};
+  double efficiency = 0;  ///< Share of `peak` that dense layers reach.
+  Seconds launch{};       ///< Paid once for every layer.
+};
+
 /// Matrix products in one number format.
 struct FormatFacts {
   FlopRate peak{};        ///< Dense rate of the data sheet; zero where the device does not have the format.
@@ -36,15 +43,15 @@ struct Tile {
   int rows = 0, columns = 0;
 };
 
-/// A device type as the shape-based cost model needs it: what a kernel of given shape costs. Files of
-/// topologies/devices hold the figures with their sources. A type of which no run was measured has the shares of a
-/// relative.
+/// A device type with all that is known of it. Files of topologies/devices hold the figures with their sources. A type
+/// of which no run was measured has the shares of a relative. A type without number formats has no figures of kernels.
 struct Accelerator {
   std::string name, title, source;
   std::string like;         ///< The relative whose figures it has where its own file says nothing.
   bool calibrated = false;  ///< Whether a share was fitted to, or measured on, runs of this device type.
+  RooflineFacts roofline;
   EnumArray<NumberFormat, FormatFacts, kNumberFormatCount> formats;
-  Bytes memory{};
+  Bytes memory{}, memory_reserve{};
   Bandwidth memory_rate{};
   double memory_share = 0;   ///< Share of `memory_rate` that streaming kernels reach.
   double permute_share = 0;  ///< Share of `memory_rate` that kernels reach which reorder rows.
@@ -61,6 +68,8 @@ struct Accelerator {
   int domain = 1;                       ///< Devices that NVLink, or its like, connects at full rate.
   Watts idle{}, busy{};                 ///< Zero where not known.
 
+  /// Whether its file says what a kernel of a given shape costs.
+  bool has_kernels() const { return has(wide_format()); }
   bool has(NumberFormat format) const { return formats[format].peak.value > 0; }
   /// The format of products that stay in 16 bits: bf16, or fp16 on devices without it.
   NumberFormat wide_format() const { return has(NumberFormat::Bf16) ? NumberFormat::Bf16 : NumberFormat::Fp16; }
@@ -71,14 +80,16 @@ struct Accelerator {
 /// The field table of a file of topologies/devices.
 const config::MapSpec& accelerator_fields();
 
-/// Reads a checked map of those fields. `relative` gives what it leaves out; null where it has no `like`.
+/// Reads a checked map of those fields. `relative` gives what it leaves out, except formats, the peak of the roofline
+/// and the reserve; null where it has no `like`.
 ///
 /// A format with a peak alone has the share of 16-bit products, and their half depth in proportion to the peaks,
 /// because filling a tile takes the same time; it does not count as calibrated. InputError when a figure is missing
 /// that neither the map nor its relative has.
 Accelerator read_accelerator(const config::Value& checked, const Accelerator* relative);
 
-/// Reads a file and its relatives next to it. InputError with all problems, also when relatives form a circle.
+/// Reads a file and its relatives, which are next to it or in the library. InputError with all problems, also when
+/// relatives form a circle.
 Accelerator load_accelerator(const std::string& file);
 
 }  // namespace stagecraft

@@ -3,6 +3,7 @@
 #include "sim/cluster/device_presets.hpp"
 #include "sim/cluster/generator.hpp"
 #include "sim/cluster/memory_reserve.hpp"
+#include "sim/config/library.hpp"
 
 namespace stagecraft {
 namespace {
@@ -48,7 +49,7 @@ class FieldsReader {
     if (given || map_->has(key)) return;
     problems_.add(
         map_->where, path_, fmt::format("the field '{}' is missing", key),
-        find_device_preset(type_name)
+        !library_file(FileKind::Device, type_name).empty()
             ? fmt::format("give it, or write `preset: {}` to change only some figures of that device", type_name)
             : "give it, or name a `preset`",
         "missing-field");
@@ -128,7 +129,7 @@ const config::MapSpec& link_fields() {
 DeviceType read_device_type(const Value& map, const std::string& name, const std::string& path) {
   DeviceType type;
   const Value* preset = map.find("preset");
-  if (preset) type = find_device_preset(preset->text)->type;
+  if (preset) type = device_type_of(*find_device_preset(preset->text));
   type.name = name;
 
   FieldsReader reader(map, path);

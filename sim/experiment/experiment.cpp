@@ -4,7 +4,6 @@
 
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/profiles.hpp"
-#include "sim/experiment/scenario_version.hpp"
 #include "sim/experiment/software.hpp"
 #include "sim/weights/optimizer_state.hpp"
 
@@ -117,8 +116,7 @@ Experiment read_experiment(const Scenario& scenario, const Experiment* previous)
   check_prices(e.budget, types);
   if (!e.rules) e.rules = read_cost_rules(*tree, e.cluster);
   if (!e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);
-  with_error_context(*tree, "plan",
-                     [&](const Value& part) { e.plan = read_plan_spec(part, *e.cluster, counts_per_replica(*tree)); });
+  with_error_context(*tree, "plan", [&](const Value& part) { e.plan = read_plan_spec(part, *e.cluster); });
   return e;
 }
 

@@ -5,8 +5,8 @@
 #include <fmt/core.h>
 
 #include "sim/cluster/device_presets.hpp"
+#include "sim/config/library.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/experiment/references.hpp"
 
 namespace stagecraft {

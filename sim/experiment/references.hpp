@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "sim/config/library.hpp"
 #include "sim/config/value.hpp"
-#include "sim/experiment/library.hpp"
 
 namespace stagecraft {
 

@@ -142,17 +142,6 @@ Bytes unexchanged_gradients(const PlannedExperiment& p, bool trains) {
   return apart;
 }
 
-void add_old_names(const Experiment& e, std::vector<std::string>& lines) {
-  const config::Value* stages = e.source->at("plan").find("stages");
-  if (!stages) return;
-  for (const config::Value& stage : stages->items) {
-    const config::Value* value = stage.find("consecutive");
-    if (!value || value->origin != kOldName) continue;
-    lines.push_back(fmt::format("group: {} of a stage is called consecutive: {} now", value->text, value->text));
-    return;
-  }
-}
-
 /// A pair of forward and backward of DualPipe runs as one op, and only what the software stack hides is overlapped.
 void add_pairs(const Experiment& e, std::vector<std::string>& lines) {
   if (!e.schedule.name().starts_with("dualpipe") || (e.rules && e.rules->software.pair_overlap > 0)) return;
@@ -205,7 +194,7 @@ std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
   if (const std::vector<std::string> gaps = unmeasured_in_groups(p); !gaps.empty())
     lines.push_back(fmt::format("the profile lacks {}, whose times are computed", join(gaps)));
   for (std::string& note : notes_on_curves(p)) lines.push_back(std::move(note));
-  add_old_names(p.experiment, lines);
+  for (std::string& note : older_form_notes(*p.experiment.source)) lines.push_back(std::move(note));
   add_idle_devices(p, lines);
   add_shared_links(p, lines);
   if (const Bytes apart = unexchanged_gradients(p, trains); apart.value > 0)

@@ -13,6 +13,7 @@
 #include "sim/core/sha256.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/curves.hpp"
+#include "sim/experiment/micro_batch_sizes.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/scenario_version.hpp"
@@ -79,7 +80,7 @@ void settle_micro_batches(Value& tree, Problems& problems) {
                    "missing-field");
     return;
   }
-  const std::int64_t size = written_micro_batch(tree.at("plan"), counts_per_replica(tree));
+  const std::int64_t size = largest_micro_batch(tree.at("plan"));
   const std::int64_t samples = config::as_int(*batch);
   if (size == 0)
     return problems.add(batch->where, "run.global_batch",
@@ -117,11 +118,6 @@ void check_divided_once(const Value& tree, Problems& problems) {
     problems.add(divided->where, "model.tensor_parallel",
                  "plan.group divides the layers, and the model has divided their memory already",
                  "write plan.group.tensor alone", "group");
-}
-
-/// A scenario of the second version prices layers by the shapes of their operations.
-void settle_software(Value& tree) {
-  if (counts_per_replica(tree) && !tree.has("software")) add_software(tree, Value::scalar("plain", {}, "default"));
 }
 
 /// Most planners know no groups of devices; check() would only say that they have no such field.
@@ -233,8 +229,13 @@ Value scenario_tree(const std::string& file, Problems& problems) {
 }
 
 Value checked_scenario(Value tree, const std::vector<config::Member>& overrides, Problems& problems) {
-  for (const config::Member& set : overrides) apply(set, tree, problems);
-  rename_old_fields(tree);
+  for (const config::Member& set : overrides) {
+    if (set.key == "schema" && !to_newest_form(tree, problems))
+      problems.add(set.where, "schema", "a file with problems cannot become one of another version", "correct the file",
+                   "schema");
+    apply(set, tree, problems);
+  }
+  to_newest_form(tree, problems);
   refuse_groups(tree, problems);
   tree = config::check(tree, scenario_fields(), "", problems);
   if (Value* profile = tree.find("profile")) expand_profile(*profile, problems);
@@ -250,7 +251,7 @@ Scenario settled_scenario(Value tree) {
   const ScheduleDef& def = get_from(schedules::catalog(), "schedule", schedule.at("name").text);
   settle_weights(tree, def, problems);
   settle_micro_batches(tree, problems);
-  settle_software(tree);
+  if (!tree.has("software")) add_software(tree, "plain", "default");
   settle_attention(tree);
   check_divided_once(tree, problems);
   const Value& iterations = tree.at("run").at("iterations");

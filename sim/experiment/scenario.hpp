@@ -32,7 +32,7 @@ Scenario load_scenario(const std::string& given, const std::vector<std::string>&
 
 /// Parses the file and follows its references.
 config::Value scenario_tree(const std::string& file, config::Problems&);
-/// Applies overrides, checks every field and fills in defaults.
+/// Applies overrides, checks every field and fills in defaults. Overrides after `schema` are for the newest form.
 config::Value checked_scenario(config::Value tree, const std::vector<config::Member>& overrides, config::Problems&);
 /// Checks what several fields mean together, or throws InputError.
 Scenario settled_scenario(config::Value checked);

@@ -3,8 +3,9 @@
 #include <memory>
 #include <optional>
 
+#include "sim/config/library.hpp"
 #include "sim/config/override.hpp"
-#include "sim/experiment/library.hpp"
+#include "sim/experiment/scenario_version.hpp"
 
 namespace stagecraft {
 
@@ -21,9 +22,8 @@ ScenarioReader scenario_reader(const std::string& file, const std::vector<std::s
       *tree = std::move(read);
     }
     std::vector<config::Member> overrides;
-    for (const std::vector<std::string>* part : {&sets, &more})
-      for (const std::string& set : *part)
-        if (auto read = config::read_assignment("--set", set, wrong)) overrides.push_back(std::move(*read));
+    for (const std::string& set : with_chosen_options(sets, more))
+      if (auto read = config::read_assignment("--set", set, wrong)) overrides.push_back(std::move(*read));
     config::Value checked = checked_scenario(**tree, overrides, wrong);
     wrong.throw_if_any();
     return read_experiment(settled_scenario(std::move(checked)), &base);

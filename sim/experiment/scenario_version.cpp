@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
-#include "sim/config/fields.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/micro_batch_sizes.hpp"
+#include "sim/experiment/scenario.hpp"
+#include "sim/experiment/software.hpp"
 
 namespace stagecraft {
 namespace {
@@ -13,44 +15,14 @@ namespace {
 using config::Problems;
 using config::Value;
 
+constexpr const char* kFirst = "scenario/1";
 constexpr const char* kSecond = "scenario/2";
-
-int count_in(const Value& map, const char* field) {
-  const Value* value = map.find(field);
-  return value ? config::as_int(*value) : 1;
-}
-
-/// Replicas that divide the samples of each micro-batch, as a part with a micro-batch size is written: the plan, or one
-/// of the stages that it lists, whose devices say how many replicas there are.
-int sharing_replicas(const Value& part, int group) {
-  const Value* share = part.find("share");
-  if (share && share->text == "micro_batches") return 1;
-  if (const Value* devices = part.find("devices"); devices && part.has("layers"))
-    return std::max<int>(1, static_cast<int>(std::ssize(devices->items)) / group);
-  return count_in(part, "replicas");
-}
-
-/// Calls f(part, path, replicas that share its micro-batches) for every part of the plan with a micro-batch size.
-template <class Plan, class F>
-void for_each_size(Plan& plan, F&& f) {
-  auto* stages = plan.find("stages");
-  if (!stages || stages->is_scalar()) {
-    if (plan.has("micro_batch_size")) f(plan, std::string("plan"), sharing_replicas(plan, 1));
-    return;
-  }
-  const Value* group = plan.find("group");
-  const int devices = group ? count_in(*group, "tensor") * count_in(*group, "context") : 1;
-  for (std::size_t s = 0; s < stages->items.size(); ++s)
-    if (stages->items[s].has("micro_batch_size"))
-      f(stages->items[s], fmt::format("plan.stages[{}]", s), sharing_replicas(stages->items[s], devices));
-}
+constexpr const char* kOldName = "formerly group";
 
 void rename_consecutive(Value& stage) {
   for (config::Member& m : stage.members)
     if (m.key == "group" && m.value.is_scalar()) m.key = "consecutive", m.value.origin = kOldName;
 }
-
-}  // namespace
 
 void rename_old_fields(Value& scenario) {
   Value* plan = scenario.find("plan");
@@ -60,45 +32,73 @@ void rename_old_fields(Value& scenario) {
   for (config::Member& stage : stages->members) rename_consecutive(stage.value);
 }
 
-bool counts_per_replica(const Value& scenario) { return scenario.at("schema").text == kSecond; }
-
-std::int64_t written_micro_batch(const Value& plan, bool per_replica) {
-  std::int64_t largest = 0;
-  for_each_size(plan, [&](const Value& part, const std::string&, int replicas) {
-    const std::int64_t size = config::as_int(part.at("micro_batch_size"));
-    largest = std::max(largest, size * (per_replica ? replicas : 1));
-  });
-  return largest;
+/// Divides the samples of all replicas together among them. What is not written is one sample.
+void divide_size(Value& part, const std::string& path, int replicas, Problems& problems) {
+  Value* size = part.find("micro_batch_size");
+  const int samples = size ? config::as_int(*size) : 1;
+  if (samples % replicas != 0)
+    return problems.add(size ? size->where : part.where, path + ".micro_batch_size",
+                        fmt::format("{} of all replicas together cannot be divided by {}, and scenario/2 counts the "
+                                    "samples of one replica",
+                                    pluralize(samples, "sample"), pluralize(replicas, "replica")),
+                        fmt::format("a multiple of {}", replicas), "micro-batch-size");
+  size->text = fmt::format("{}", samples / replicas);
+  size->origin = "computed";
 }
 
-void add_software(Value& scenario, Value software) {
-  std::vector<config::Member>& members = scenario.members;
-  const auto run = std::find_if(members.begin(), members.end(), [](const auto& m) { return m.key == "run"; });
-  members.insert(std::next(run), {"software", scenario.where, std::move(software)});
+void divide_sizes(Value& plan, const std::vector<int>& replicas, Problems& problems) {
+  const std::vector<Value*> parts = sized_parts(plan);
+  for (std::size_t p = 0; p < parts.size(); ++p)
+    if (replicas[p] > 1)
+      divide_size(*parts[p], parts[p] == &plan ? "plan" : fmt::format("plan.stages[{}]", p), replicas[p], problems);
 }
 
-Value in_second_version(Value scenario) {
-  if (counts_per_replica(scenario)) return scenario;
-  Problems problems;
-  for_each_size(*scenario.find("plan"), [&](Value& part, const std::string& path, int replicas) {
-    Value& size = *part.find("micro_batch_size");
-    const int samples = config::as_int(size);
-    if (replicas == 1) return;
-    if (samples % replicas != 0)
-      problems.add(size.where, path + ".micro_batch_size",
-                   fmt::format("{} of all replicas together cannot be divided by {}, and scenario/2 counts the samples "
-                               "of one replica",
-                               pluralize(samples, "sample"), pluralize(replicas, "replica")),
-                   fmt::format("a multiple of {}", replicas), "micro-batch-size");
-    size.text = fmt::format("{}", samples / replicas);
-    size.origin = "computed";
-  });
-  problems.throw_if_any();
-  Value& schema = *scenario.find("schema");
-  schema.text = kSecond;
-  schema.origin = "computed";
-  if (!scenario.has("software")) add_software(scenario, Value::scalar("none", {}, "computed"));
-  return scenario;
+}  // namespace
+
+config::Field schema_field() {
+  return config::choice("schema", std::vector<std::string>{kFirst, kSecond})
+      .doc(
+          "Kind and version of the file. A scenario/1 is read as a scenario/2 in which plan.micro_batch_size, of all "
+          "replicas together, is divided by the replicas that the plan has, and `software` is none unless it is given: "
+          "stagecraft resolve.");
+}
+
+bool to_newest_form(Value& scenario, Problems& problems) {
+  rename_old_fields(scenario);
+  Value* schema = scenario.find("schema");
+  if (!schema || schema->text != kFirst) return true;
+  Problems other;
+  const Value checked = config::check(scenario, scenario_fields(), "", other);
+  if (!other.empty()) return false;
+  divide_sizes(*scenario.find("plan"), sharing_replicas(checked.at("plan")), problems);
+  schema->text = kSecond;
+  schema->origin = "computed";
+  if (!scenario.has("software")) add_software(scenario, "none", "computed");
+  return true;
+}
+
+std::vector<std::string> with_chosen_options(std::vector<std::string> sets, const std::vector<std::string>& chosen) {
+  sets.push_back(fmt::format("schema={}", kSecond));
+  sets.insert(sets.end(), chosen.begin(), chosen.end());
+  return sets;
+}
+
+std::vector<std::string> older_form_notes(const Value& scenario) {
+  std::vector<std::string> notes;
+  if (scenario.at("schema").origin == "computed")
+    notes.push_back(
+        "a scenario/1 is read as a scenario/2, where micro_batch_size is of one replica (stagecraft resolve writes "
+        "it); "
+        "before the options that are printed here, write --set schema=scenario/2");
+  const Value* stages = scenario.at("plan").find("stages");
+  if (!stages) return notes;
+  for (const Value& stage : stages->items) {
+    const Value* value = stage.find("consecutive");
+    if (!value || value->origin != kOldName) continue;
+    notes.push_back(fmt::format("group: {} of a stage is called consecutive: {} now", value->text, value->text));
+    break;
+  }
+  return notes;
 }
 
 }  // namespace stagecraft

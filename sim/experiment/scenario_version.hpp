@@ -1,28 +1,26 @@
 #pragma once
 
-#include <cstdint>
+#include <string>
+#include <vector>
 
-#include "sim/config/value.hpp"
+#include "sim/config/fields.hpp"
 
 namespace stagecraft {
 
-/// Gives fields of older files, in a tree that is not checked yet, the names that they have now: a number in the
-/// `group` of a stage is `consecutive`. `origin` of these values is kOldName.
-void rename_old_fields(config::Value& scenario);
-inline constexpr const char* kOldName = "formerly group";
+// Everything about older forms of a scenario. What reads a scenario after this knows the newest form alone.
 
-/// Whether plan.micro_batch_size counts the samples of one replica, as scenario/2 has it, and not of all of them
-/// together, as scenario/1 had it.
-bool counts_per_replica(const config::Value& scenario);
+/// The field `schema` of a scenario.
+config::Field schema_field();
 
-/// Samples of the largest micro-batch of all replicas together, as the plan is written; 0 where the planner chooses.
-std::int64_t written_micro_batch(const config::Value& plan, bool per_replica);
+/// Gives a scenario that is not checked yet the newest form. A number in the `group` of a stage becomes `consecutive`.
+/// A scenario/1, which counts the samples of a micro-batch of all replicas together, becomes an equal scenario/2; it is
+/// a problem where replicas cannot divide them. False: the check of the fields fails, so the version stays as it is.
+bool to_newest_form(config::Value& scenario, config::Problems& problems);
 
-/// Inserts `software` at its place among the members of a scenario that lacks it.
-void add_software(config::Value& scenario, config::Value software);
+/// The options of the command line, then options that a command chose itself, which are for the newest form.
+std::vector<std::string> with_chosen_options(std::vector<std::string> sets, const std::vector<std::string>& chosen);
 
-/// A settled scenario as an equal scenario/2. InputError where a micro-batch of scenario/1 is not a whole number of
-/// samples for each replica, which scenario/2 cannot say.
-config::Value in_second_version(config::Value scenario);
+/// What people should know of a scenario that had an older form.
+std::vector<std::string> older_form_notes(const config::Value& scenario);
 
 }  // namespace stagecraft

@@ -10,6 +10,7 @@
 #include "sim/cost/software.hpp"
 #include "sim/experiment/curves.hpp"
 #include "sim/experiment/scenario.hpp"
+#include "sim/experiment/scenario_version.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/schedule/builder.hpp"
@@ -203,13 +204,8 @@ Field cluster_field() {
 const MapSpec& scenario_fields() {
   static const MapSpec spec{
       .title = "One question: this model, on this cluster, with this pipeline.",
-      .fields = {choice("schema", {"scenario/1", "scenario/2"})
-                     .doc(
-                         "Kind and version of the file. In scenario/2, plan.micro_batch_size counts the samples of one "
-                         "replica, as in Megatron-LM, where the plan says how many there are, and `software` is plain "
-                         "unless it is given; in scenario/1 it "
-                         "counts the samples of all replicas together."),
-                 text("title").fallback("\"\"").doc("Title for people."), model_field(), cluster_field(),
+      .fields = {schema_field(), text("title").fallback("\"\"").doc("Title for people."), model_field(),
+                 cluster_field(),
                  variant("plan", "planner", [] { return variants_of(planners::catalog()); })
                      .doc("How the model is divided into stages, and which device runs which stage. `stagecraft "
                           "search` finds one."),
@@ -218,8 +214,7 @@ const MapSpec& scenario_fields() {
                      .optional()
                      .doc("The training framework. With it, layers cost what the shapes of their operations say on the "
                           "figures of the device types, and groups of devices can divide them: stagecraft list "
-                          "software. none: a share of the peak rate for every layer. Default: plain (none in "
-                          "scenario/1)."),
+                          "software. none: a share of the peak rate for every layer. Default: plain."),
                  variant("weights", "policy", policies, &weights_fields())
                      .fallback("auto")
                      .doc("Which version of the weights each op uses. auto: the policy that belongs to the schedule."),

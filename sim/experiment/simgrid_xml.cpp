@@ -82,21 +82,21 @@ class Writer {
                     "save the file as UTF-8");
   }
 
-  /// The preset that the host names, where its speed and memory agree.
-  const DevicePreset* preset_of(const Platform::Host& host, const std::string& memory) const {
+  /// Whether the host names a preset whose speed and memory it has.
+  bool is_preset(const Platform::Host& host, const std::string& memory) const {
     const auto named = host.properties.find("type");
-    const DevicePreset* preset = named == host.properties.end() ? nullptr : find_device_preset(named->second);
-    if (!preset || asked_.has("memory_bandwidth")) return nullptr;
+    if (named == host.properties.end() || asked_.has("memory_bandwidth")) return false;
+    const std::optional<Accelerator> preset = find_device_preset(named->second);
+    if (!preset) return false;
     std::string why;
     const auto bytes = config::parse_quantity(config::Dimension::Size, memory, why);
     if (const auto at = host.properties.find("memory_reserve"); at != host.properties.end()) {
       const auto reserve = config::parse_quantity(config::Dimension::Size, at->second, why);
-      if (!reserve || *reserve != preset->type.memory_reserve.value) return nullptr;
+      if (!reserve || *reserve != preset->memory_reserve.value) return false;
     }
-    const double reached = preset->type.peak.value * preset->type.efficiency;
-    const bool same = std::abs(host.speed * host.cores - reached) <= kSame * reached &&
-                      (memory.empty() || (bytes && *bytes == preset->type.memory.value));
-    return same ? preset : nullptr;
+    const double reached = preset->roofline.peak.value * preset->roofline.efficiency;
+    return std::abs(host.speed * host.cores - reached) <= kSame * reached &&
+           (memory.empty() || (bytes && *bytes == preset->memory.value));
   }
 
   /// One type for all hosts that are alike.
@@ -107,7 +107,7 @@ class Writer {
     const std::string memory = memory_property != host.properties.end() ? memory_property->second
                                : given                                  ? given->text
                                                                         : "";
-    if (const DevicePreset* preset = preset_of(host, memory)) return std::string(preset->type.name);
+    if (is_preset(host, memory)) return host.properties.at("type");
     const std::string rate = fmt::format("{} FLOP/s", shortest(peak));
     const auto reserve = host.properties.find("memory_reserve");
     const std::string reserved = reserve == host.properties.end() ? "" : reserve->second;

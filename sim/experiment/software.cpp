@@ -7,7 +7,6 @@
 #include "sim/cluster/device_presets.hpp"
 #include "sim/cluster/link_collectives.hpp"
 #include "sim/experiment/curves.hpp"
-#include "sim/experiment/library.hpp"
 
 namespace stagecraft {
 
@@ -18,7 +17,7 @@ namespace {
 /// What a cluster says of a device type otherwise than its preset: rates scale the figures of the file, and an
 /// efficiency takes the place of all shares of products.
 Accelerator with_changes(const DeviceType& type, Accelerator a) {
-  const DeviceType& preset = find_device_preset(type.preset)->type;
+  const DeviceType preset = device_type_of(a);
   for (FormatFacts& f : a.formats) f.peak = f.peak * (type.peak / preset.peak);
   a.memory_rate = a.memory_rate * (type.memory_bandwidth / preset.memory_bandwidth);
   if (type.launch != preset.launch) a.launch = type.launch;
@@ -60,9 +59,9 @@ std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const std::s
   const Value* precision = tree.at("run").find("precision");
   const NumberFormat asked = precision ? *parse_number_format(precision->text) : NumberFormat::Bf16;
   for (const DeviceType& type : cluster->types) {
-    const std::string file = type.preset.empty() ? "" : find_file(FileKind::Device, type.preset, "");
-    rules->accelerators.push_back(file.empty() ? accelerator_from_rates(type, asked, *cluster)
-                                               : with_changes(type, load_accelerator(file)));
+    std::optional<Accelerator> preset = find_device_preset(type.preset);
+    rules->accelerators.push_back(preset && preset->has_kernels() ? with_changes(type, std::move(*preset))
+                                                                  : accelerator_from_rates(type, asked, *cluster));
     rules->accelerators.back().curves = curves_of(tree.at("cluster"), type);
   }
   rules->format = format_of(tree.at("run"), rules->accelerators);
@@ -75,6 +74,12 @@ std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const std::s
   const Value* detail = tree.at("run").find("detail");
   rules->lists_rounds = detail && detail->text == "layers";
   return rules;
+}
+
+void add_software(Value& scenario, std::string name, std::string origin) {
+  std::vector<config::Member>& members = scenario.members;
+  const auto run = std::find_if(members.begin(), members.end(), [](const auto& m) { return m.key == "run"; });
+  members.insert(std::next(run), {"software", scenario.where, Value::scalar(std::move(name), {}, std::move(origin))});
 }
 
 void settle_attention(Value& tree) {

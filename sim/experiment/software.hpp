@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "sim/config/value.hpp"
 #include "sim/cost/cost_rules.hpp"
@@ -11,6 +12,9 @@ namespace stagecraft {
 /// device types from topologies/devices; null for `none`. A type without such a file has its rates alone. InputError
 /// for a number format that a device does not have.
 std::shared_ptr<const CostRules> read_cost_rules(const config::Value& tree, const std::shared_ptr<const Cluster>&);
+
+/// Writes `software` at its place among the members of a scenario that leaves it out.
+void add_software(config::Value& scenario, std::string name, std::string origin);
 
 /// Writes `flash_attention` into the transformer of a checked scenario that leaves it out: what the software stack has;
 /// without a stack false, or what the configuration says that the model was read from.

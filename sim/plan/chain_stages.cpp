@@ -80,9 +80,7 @@ config::MapSpec chain_fields(std::string title, config::Field division) {
                 "may include a second copy of every stage in the opposite direction."),
        config::integer("replicas", 1, 1e6).fallback("1").doc("Copies of each stage, each on one device or one group."),
        share_field(), device_group_field(), shard_field(),
-       config::integer("micro_batch_size", 1, 1e6)
-           .fallback("1")
-           .doc("Samples of one micro-batch: of each replica in scenario/2, of all replicas together in scenario/1."),
+       config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch of each replica."),
        recompute_field(false, true),
        config::list("devices", config::text("device"))
            .optional()

@@ -59,15 +59,13 @@ StageShape PlanSpec::shape(int stage_count) const {
 
 bool PlanSpec::has_micro_batch_size() const { return planner->fields->find("micro_batch_size") != nullptr; }
 
-PlanSpec read_plan_spec(const Value& checked, const Cluster& cluster, bool per_replica) {
+PlanSpec read_plan_spec(const Value& checked, const Cluster& cluster) {
   return read_plan_spec(get_from(planners::catalog(), "planner", checked.at("planner").text),
-                        std::make_shared<const Value>(checked), cluster, per_replica);
+                        std::make_shared<const Value>(checked), cluster);
 }
 
-PlanSpec read_plan_spec(const PlannerDef& def, std::shared_ptr<const Value> checked, const Cluster& cluster,
-                        bool per_replica) {
+PlanSpec read_plan_spec(const PlannerDef& def, std::shared_ptr<const Value> checked, const Cluster& cluster) {
   PlanSpec spec;
-  spec.per_replica = per_replica;
   spec.planner = &def;
   const Value& map = *checked;
   const auto read = [&](const char* name, auto&& set) {
@@ -81,7 +79,7 @@ PlanSpec read_plan_spec(const PlannerDef& def, std::shared_ptr<const Value> chec
   read("group", [&](const Value& v) { read_group(v, spec); });
   read("shard", [&](const Value& v) { read_sharding(v, spec); });
   read("share", [&](const Value& v) { spec.share = parse_share(v.text); });
-  if (per_replica && spec.share == Share::Samples) spec.micro_batch_size *= spec.replicas;
+  if (spec.share == Share::Samples) spec.micro_batch_size *= spec.replicas;
   read("recompute", [&](const Value& v) { spec.recompute = parse_recomputation(v.text); });
   read("placement", [&](const Value& v) { spec.placement = parse_placement(v.text); });
   read("sequential", [&](const Value& v) { spec.sequential = config::as_bool(v); });
@@ -122,7 +120,7 @@ PlanSpec plan_spec_for(const PlannerDef& def, const PlanSpec& other, int stages,
     if (std::find(without.begin(), without.end(), m.key) != without.end()) continue;
     map.members.push_back(m);
     // A planner that chooses the replicas counts the samples of all of them.
-    if (m.key == "micro_batch_size" && other.per_replica && !def.fields->find("replicas"))
+    if (m.key == "micro_batch_size" && !def.fields->find("replicas"))
       map.members.back().value.text = fmt::format("{}", other.micro_batch_size);
   }
   if (needs_count(def) && !map.has("stages"))
@@ -130,7 +128,7 @@ PlanSpec plan_spec_for(const PlannerDef& def, const PlanSpec& other, int stages,
   config::Problems problems;
   map = config::check(map, *def.fields, "plan", problems);
   problems.throw_if_any();
-  return read_plan_spec(def, std::make_shared<const Value>(std::move(map)), cluster, other.per_replica);
+  return read_plan_spec(def, std::make_shared<const Value>(std::move(map)), cluster);
 }
 
 namespace {

@@ -37,7 +37,6 @@ struct PlanSpec {
   int shard_within = 0;          ///< Devices that divide a state; 0: all with the same part of the parameters.
   std::optional<bool> reshard;   ///< Sharding of weights; nothing: only without a pipeline, as in PyTorch.
   int micro_batch_size = 1;      ///< Samples of one micro-batch, of all replicas that share them together.
-  bool per_replica = false;      ///< A scenario writes the samples of one replica.
   Share share = Share::Samples;  ///< What replicas divide.
   std::optional<Recomputation> recompute = Recomputation::None;  ///< Nothing: the planner chooses.
   std::optional<Placement> placement;                            ///< Nothing: the placement of the schedule.
@@ -50,9 +49,9 @@ struct PlanSpec {
   std::shared_ptr<const PlannerOptions> planner_options;         ///< Options that this planner alone has; may be null.
   std::shared_ptr<const config::Value> source;  ///< The checked map it was read from; null if there is none.
 
-  /// Samples of a micro-batch as a scenario writes them.
+  /// Samples of a micro-batch of one replica, as a scenario writes them.
   int written_micro_batch_size() const {
-    return per_replica && share == Share::Samples ? micro_batch_size / replicas : micro_batch_size;
+    return share == Share::Samples ? micro_batch_size / replicas : micro_batch_size;
   }
   /// Where a field was written, or else the whole map, for messages.
   Where where(std::string_view field) const;
@@ -69,9 +68,8 @@ struct PlanSpec {
 };
 
 /// Reads a checked `plan:` map. InputError for devices that the cluster does not have.
-PlanSpec read_plan_spec(const config::Value& checked, const Cluster&, bool per_replica = false);
-PlanSpec read_plan_spec(const PlannerDef&, std::shared_ptr<const config::Value> checked, const Cluster&,
-                        bool per_replica = false);
+PlanSpec read_plan_spec(const config::Value& checked, const Cluster&);
+PlanSpec read_plan_spec(const PlannerDef&, std::shared_ptr<const config::Value> checked, const Cluster&);
 
 /// The planner with every option at its default.
 PlanSpec default_plan_spec(const PlannerDef&, const Cluster&);

@@ -4,9 +4,9 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/library.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 
 namespace stagecraft {
 namespace {
@@ -26,6 +26,19 @@ void join_maps(Value& to, const Value& from) {
   }
 }
 
+/// Takes out of the map of a relative what read_accelerator() does not take over: formats that `device` lacks, the peak
+/// of a layer and the reserve.
+void drop_what_stays(Value& relative, const Value& device) {
+  const Value* formats = device.find("formats");
+  const auto drop = [&](const char* part, const auto& stays) {
+    if (Value* map = relative.find(part))
+      std::erase_if(map->members, [&](const config::Member& m) { return stays(m.key); });
+  };
+  drop("formats", [&](const std::string& key) { return !formats || !formats->has(key); });
+  drop("roofline", [](const std::string& key) { return key == "peak"; });
+  drop("memory", [](const std::string& key) { return key == "reserve"; });
+}
+
 /// The map of a device type with everything that its relatives add.
 Value complete_map(const std::string& device) {
   const std::string file = find_file(FileKind::Device, device, "");
@@ -37,7 +50,9 @@ Value complete_map(const std::string& device) {
   if (!like) return map;
   const std::string relative = like->text;
   std::erase_if(map.members, [](const config::Member& m) { return m.key == "like"; });
-  join_maps(map, complete_map(relative));
+  Value added = complete_map(relative);
+  drop_what_stays(added, map);
+  join_maps(map, added);
   return map;
 }
 

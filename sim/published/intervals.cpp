@@ -13,7 +13,7 @@
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/core/threads.hpp"
-#include "sim/experiment/library.hpp"
+#include "sim/config/library.hpp"
 #include "sim/published/error_classes.hpp"
 
 namespace stagecraft {

@@ -8,7 +8,7 @@
 #include "sim/core/sha256.hpp"
 #include "sim/core/text.hpp"
 #include "sim/core/threads.hpp"
-#include "sim/experiment/library.hpp"
+#include "sim/config/library.hpp"
 #include "sim/published/simulated_predictions.hpp"
 
 namespace stagecraft {

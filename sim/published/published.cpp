@@ -8,8 +8,8 @@
 #include <fmt/core.h>
 
 #include "backends/backend.hpp"
+#include "sim/config/library.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/published/named_figures.hpp"
 

@@ -7,7 +7,6 @@
 
 #include "sim/cluster/collective_cost.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/experiment/scenario.hpp"
 
 namespace stagecraft {

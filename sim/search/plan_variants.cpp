@@ -163,7 +163,7 @@ class VariantMaker {
   /// Whether replicas can divide micro-batches of this number of samples, or these micro-batches.
   bool can_share(int replicas, int size) const {
     if (takes_turns()) return (samples_ / size) % replicas == 0;
-    return size >= replicas && (!configured_.experiment.plan.per_replica || size % replicas == 0);
+    return size % replicas == 0;
   }
 
   void chains() {
@@ -293,7 +293,6 @@ class VariantMaker {
     stop_point();
     v.micro_batches = samples_ / size;
     v.plan.micro_batch_size = size;
-    v.plan.per_replica = configured_.experiment.plan.per_replica;
     // A planner that chooses for itself still does where nothing is recomputed.
     if (recompute != Recomputation::None) v.plan.recompute = recompute;
     const std::vector<DeviceId> devices = v.plan.devices ? *v.plan.devices : all_devices();

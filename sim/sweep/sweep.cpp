@@ -8,11 +8,11 @@
 #include <fmt/core.h>
 
 #include "backends/backend.hpp"
+#include "sim/config/library.hpp"
 #include "sim/config/override.hpp"
 #include "sim/config/walk.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/sweep/expressions.hpp"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A schedule, a planner, a model with its builder, a cluster with its generator, a collective algorithm and a backend are
-each one new file or folder, and a metric is one new line: additions.py BUILD, from the root of the project.
+"""A schedule, a planner, a model with its builder, a cluster with its generator, a device type, a collective algorithm and a
+backend are each one new file or folder, and a metric is one new line: additions.py BUILD, from the root of the project.
 
 The files of tests/docs/additions are put into a copy of the tree, and the metric into its table. The copy is built. All
 additions must be listed, and all but the collective algorithm, which no scenario names, must work in a run or a sweep."""
@@ -78,7 +78,7 @@ with tempfile.TemporaryDirectory() as name:
     out("cmake", "--build", folder / "build/ci", "-j2", "--target", "stagecraft", env=environment)
     program = folder / "build/ci/bin/stagecraft"
     for kind, name in [("schedules", "last-in-first-out"), ("planners", "halves"), ("builders", "single"), ("models", "my-model"),
-                       ("generators", "cable"), ("collectives", "twice-direct"), ("topologies", "my-cluster"), ("backends", "twice")]:
+                       ("generators", "cable"), ("collectives", "twice-direct"), ("topologies", "my-cluster"), ("devices", "my-gpu"), ("backends", "twice")]:
         assert name in out(program, "list", kind).split(), f"{name} is not among the {kind}"
     once, twice = figures(program, "ideal", folder), figures(program, "twice", folder)
     assert abs(twice["makespan_s"] / once["makespan_s"] - 2) < 1e-9, (once["makespan_s"], twice["makespan_s"])
@@ -87,4 +87,4 @@ with tempfile.TemporaryDirectory() as name:
     factors = [float(row["twice_makespan_s"]) / float(row["makespan_s"]) for row in rows]
     assert len(factors) == 2 and all(abs(factor - 2) < 1e-9 for factor in factors), factors
     check_metric(program, folder, once)
-print("one new file each: schedule, planner, model, cluster, collective algorithm and backend; one new line: metric")
+print("one new file each: schedule, planner, model, cluster, device type, collective algorithm and backend; one new line: metric")

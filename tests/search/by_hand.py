@@ -72,8 +72,10 @@ class Question:
         replicas = r.randint(1, max(1, len(self.devices) // ranks))
         schedule = r.choice(sorted(CHUNKED | PLAIN | {"synthesised"}))
         chunks = 1 if schedule not in CHUNKED else r.choice([2, 2, 3, 4]) if "interleaved" in schedule else 2
-        size = r.choice(divisors(self.samples))
-        plan = (f"{{planner: balanced, stages: {ranks * chunks}, replicas: {replicas}, micro_batch_size: {size}, "
+        size = r.choice(divisors(self.samples))  # Of all replicas together.
+        if size % replicas != 0:
+            return None
+        plan = (f"{{planner: balanced, stages: {ranks * chunks}, replicas: {replicas}, micro_batch_size: {size // replicas}, "
                 f"recompute: {r.choice(['none', 'none', 'selective', 'full'])}, "
                 f"devices: [{self.device_list(ranks * replicas)}]}}")
         return [f"plan={plan}", f"run.schedule={schedule}", f"run.micro_batches={self.samples // size}"]
@@ -116,7 +118,9 @@ class Question:
         chunks = 2 if schedule in CHUNKED or (placed and schedule == "synthesised") else 1
         if schedule == "synthesised" and placed:
             schedule = f"{{name: synthesised, placement: {best['placement']}, chunks: 2}}"
-        plan = (f"{{planner: balanced, stages: {ranks * chunks}, replicas: {replicas}, micro_batch_size: {size}, "
+        if size % replicas != 0:
+            return None
+        plan = (f"{{planner: balanced, stages: {ranks * chunks}, replicas: {replicas}, micro_batch_size: {size // replicas}, "
                 f"recompute: {recompute}, devices: [{self.device_list(ranks * replicas)}]}}")
         return [f"plan={plan}", f"run.schedule={schedule}", f"run.micro_batches={self.samples // size}"]
 

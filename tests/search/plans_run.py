@@ -27,7 +27,7 @@ def scenario(r):
     devices = r.randint(2, 6)
     stash, weights = r.randint(1, 64), r.randint(1, 64)
     memory = r.randint(2, 12) * (layers * weights * 4 + layers * stash * 2) // devices // 4 + 64
-    return f"""schema: scenario/1
+    return f"""schema: scenario/2
 title: random
 model: {{builder: uniform, layers: {layers}, forward: {r.randint(1, 9)} ms, backward: {r.randint(2, 18)} ms,
   stash: {stash} MiB, output: {r.randint(1, 32)} MiB, parameters: {weights * 250000}}}
@@ -35,6 +35,7 @@ cluster: {{generator: uniform, devices: {devices}, type: any, link: {{bandwidth:
   types: {{any: {{peak: 1 TFLOP/s, memory: {memory} MiB, memory_bandwidth: 100 GB/s}}}}}}
 plan: {{planner: balanced, stages: {min(devices, layers)}, micro_batch_size: {r.choice([1, 2, 4])}}}
 run: {{schedule: {r.choice(["1f1b", "gpipe", "zb-h1", "eager-1f1b"])}, micro_batches: {r.choice([2, 4, 8])}}}
+software: none
 """
 
 

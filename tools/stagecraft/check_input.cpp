@@ -9,9 +9,9 @@
 
 #include "sim/cluster/accelerator.hpp"
 #include "sim/cluster/collective_curve.hpp"
+#include "sim/config/library.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/diagnosis/memory_remedies.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
@@ -33,6 +33,8 @@ std::string count_text(double count) {
 std::optional<std::string> check_plain_file(const std::string& kind, const std::string& file) {
   if (kind == "device") {
     const Accelerator device = load_accelerator(file);
+    if (!device.has_kernels())
+      return fmt::format("device {}: {}, no figures of kernels", device.name, to_text(device.roofline.peak));
     return fmt::format("device {}: {} in {}, {}", device.name, to_text(device.formats[device.wide_format()].peak),
                        name(device.wide_format()), device.calibrated ? "calibrated" : "shares of " + device.like);
   }

@@ -6,10 +6,10 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/library.hpp"
 #include "sim/config/synonyms.hpp"
 #include "sim/config/walk.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/published/predictions.hpp"
 #include "sim/published/published.hpp"

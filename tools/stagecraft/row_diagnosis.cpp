@@ -6,6 +6,7 @@
 #include "sim/core/stop_point.hpp"
 #include "sim/core/threads.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/experiment/scenario_version.hpp"
 
 namespace stagecraft {
 
@@ -22,7 +23,7 @@ Diagnosis diagnosis_of(const std::string& file, const std::vector<std::string>& 
 
 Diagnosis diagnose_row(const std::string& file, std::vector<std::string> sets, const std::vector<std::string>& row_sets,
                        const std::string& backend, WhatIf what_if, const PlannedExperiment* planned_row) {
-  sets.insert(sets.end(), row_sets.begin(), row_sets.end());
+  sets = with_chosen_options(std::move(sets), row_sets);
   const Experiment e = load_experiment(file, sets);
   PlannedExperiment planned = planned_row ? *planned_row : plan_experiment(e);
   planned.experiment = e;
@@ -37,8 +38,7 @@ std::vector<std::string> causes_of_rows(const RowsToDiagnose& asked, int threads
   std::vector<Row> rows(asked.sets_of_rows.size());
   const auto diagnose_one = [&](std::size_t i) {
     const StopScope scope(stop);
-    std::vector<std::string> joined = asked.sets;
-    joined.insert(joined.end(), asked.sets_of_rows[i].begin(), asked.sets_of_rows[i].end());
+    const std::vector<std::string> joined = with_chosen_options(asked.sets, asked.sets_of_rows[i]);
     try {
       const CompiledExperiment c = compile(load_experiment(asked.file, joined));
       rows[i].instructions = c.program.size();

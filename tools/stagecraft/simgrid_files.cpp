@@ -5,10 +5,10 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/library.hpp"
 #include "sim/config/override.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/simgrid_xml.hpp"
 #include "tools/stagecraft/command.hpp"

@@ -89,13 +89,13 @@ Remedies smaller_micro_batches(const MemoryRemedy& from) {
   if (!e.plan.has_micro_batch_size()) return remedies;
   for (int size = e.plan.micro_batch_size, count = e.run.micro_batches; size % 2 == 0;) {
     size /= 2, count *= 2;
-    if (size < e.plan.replicas) break;
+    if (e.plan.share == Share::Samples && size % e.plan.replicas != 0) break;
     remedies.push_back(from);
-    const int written = e.plan.per_replica ? size / e.plan.replicas : size;
-    remedies.back().sets.push_back(fmt::format("plan.micro_batch_size={}", written));
+    Experiment& changed = remedies.back().experiment;
+    changed.plan.micro_batch_size = size;
+    changed.run.micro_batches = count;
+    remedies.back().sets.push_back(fmt::format("plan.micro_batch_size={}", changed.plan.written_micro_batch_size()));
     remedies.back().sets.push_back(fmt::format("run.micro_batches={}", count));
-    remedies.back().experiment.plan.micro_batch_size = size;
-    remedies.back().experiment.run.micro_batches = count;
   }
   return remedies;
 }

@@ -36,11 +36,11 @@ std::optional<Suggestion> balanced_plan(const DiagnosisInput& in) {
       if (std::find(devices.begin(), devices.end(), d) == devices.end()) devices.push_back(d);
   PlanSpec spec = default_plan_spec(*balanced, in.cluster());
   const Stage& first = plan.stages.front();
+  if (first.share == Share::Samples && first.micro_batch_size % first.replicas() != 0) return {};
   spec.stages = plan.different_stages();
   spec.replicas = first.replicas();
   spec.group = first.shape.degrees;
   spec.micro_batch_size = first.micro_batch_size;
-  spec.per_replica = e.plan.per_replica;
   spec.share = first.share;
   spec.recompute = first.shape.recomputation;
   spec.devices = devices;

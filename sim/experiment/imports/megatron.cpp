@@ -6,11 +6,11 @@
 
 #include <fmt/core.h>
 
-#include "sim/cluster/accelerator.hpp"
+#include "sim/cluster/device_presets.hpp"
+#include "sim/config/library.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/experiment/imports/megatron_arguments.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/experiment/scenario.hpp"
 
 namespace stagecraft {
@@ -204,8 +204,8 @@ bool has_older_devices(const std::string& cluster) {
   const std::string file = cluster.empty() ? "" : find_file(FileKind::Cluster, cluster, "");
   if (file.empty()) return false;
   for (const DeviceType& type : build_cluster(load_cluster_file(file)).types) {
-    const std::string figures = type.preset.empty() ? "" : find_file(FileKind::Device, type.preset, "");
-    if (!figures.empty() && !load_accelerator(figures).has(NumberFormat::NvFp4)) return true;
+    const std::optional<Accelerator> preset = find_device_preset(type.preset);
+    if (preset && preset->has_kernels() && !preset->has(NumberFormat::NvFp4)) return true;
   }
   return false;
 }

@@ -142,7 +142,7 @@ class Reader {
     place(written, path, stage);
     stage.share = written.share;
     stage.micro_batch_size = written.micro_batch_size;
-    if (input_.options.per_replica && stage.share == Share::Samples) stage.micro_batch_size *= stage.replicas();
+    if (stage.share == Share::Samples) stage.micro_batch_size *= stage.replicas();
     stage.group = written.consecutive;
     stage.shape.recomputation = recomputations(written.recompute, written.recompute_where, input_.model).front();
     plan_.stages.push_back(std::move(stage));

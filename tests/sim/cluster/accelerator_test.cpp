@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/cluster/device_presets.hpp"
 #include "tests/support/checked.hpp"
 
 namespace stagecraft::accelerator_test {
@@ -115,21 +114,34 @@ TEST_CASE("every device type of the project loads, and every share says where it
   }
 }
 
-TEST_CASE("a device type has the memory, its rate and the 16-bit peak of the preset of the same name") {
-  int both = 0;
-  for (const DevicePreset& preset : device_presets()) {
-    const std::string file = "topologies/devices/" + preset.type.name + ".yaml";
-    if (!std::filesystem::exists(file)) continue;
-    CAPTURE(file);
-    ++both;
-    const Accelerator device = load_accelerator(file);
-    CHECK(device.memory.value == preset.type.memory.value);
-    CHECK(device.memory_rate.value == doctest::Approx(preset.type.memory_bandwidth.value));
-    CHECK(device.formats[device.wide_format()].peak.value == doctest::Approx(preset.type.peak.value).epsilon(1e-3));
-    CHECK(device.busy == preset.type.busy);
-    CHECK(device.idle == preset.type.idle);
-  }
-  CHECK(both == 20);
+TEST_CASE("costs of whole layers take the 16-bit peak and the share of products unless a roofline says otherwise") {
+  const Accelerator plain = read(kComplete);
+  CHECK(plain.roofline.peak.value == 100e12);
+  CHECK(plain.roofline.efficiency == 0.5);
+  CHECK(plain.roofline.launch.value == 0);
+  CHECK(plain.memory_reserve.value == doctest::Approx(2 * 0x1p30 + 0.03 * 10e9));
+  const Accelerator stated =
+      read(std::string(kComplete) + "roofline: {peak: 90 TFLOP/s, efficiency: 0.3, launch: 5 us}\n");
+  CHECK(stated.roofline.peak.value == 90e12);
+  const Accelerator derived = read(
+      "{schema: device/1, title: t, source: s, like: other, calibrated: false, formats: {bf16: {peak: 50 TFLOP/s}}}",
+      &stated);
+  CHECK(derived.roofline.peak.value == 50e12);
+  CHECK(derived.roofline.efficiency == 0.3);
+  CHECK(derived.roofline.launch.value == doctest::Approx(5e-6));
+}
+
+TEST_CASE("a device type without number formats has a roofline and no kernels") {
+  const std::string text =
+      "schema: device/1\ntitle: t\nsource: s\ncalibrated: false\nmemory: {size: 4 GiB, rate: 10 GB/s, reserve: 0 "
+      "GiB}\n";
+  const Accelerator device = read(text + "roofline: {peak: 1 TFLOP/s, efficiency: 0.5}\n");
+  CHECK_FALSE(device.has_kernels());
+  CHECK(device.memory_reserve.value == 0);
+  CHECK(device.roofline.peak.value == 1e12);
+  CHECK(test::input_error_of([&] { read(text); }).find("roofline.peak") != std::string::npos);
+  CHECK(test::input_error_of([&] { read(text + "roofline: {peak: 1 TFLOP/s}\n"); }).find("roofline.efficiency") !=
+        std::string::npos);
 }
 
 TEST_CASE("figures that no device can have are refused") {

@@ -1,26 +1,58 @@
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "sim/cluster/device_presets.hpp"
 #include "sim/cluster/generator.hpp"
 #include "tests/support/checked.hpp"
+#include "tests/support/files.hpp"
 
 namespace stagecraft::device_type_test {
+namespace {
+
+DeviceType preset(const std::string& name) { return device_type_of(find_device_preset(name).value()); }
+
+}  // namespace
 
 TEST_CASE("every preset is complete and names its source") {
-  CHECK(device_presets().size() == 24);
-  for (const DevicePreset& preset : device_presets()) {
-    CAPTURE(preset.type.name);
-    CHECK(preset.type.peak.value > 0);
-    CHECK(preset.type.efficiency > 0);
-    CHECK(preset.type.efficiency <= 1);
-    CHECK(preset.type.memory_bandwidth.value > 0);
-    CHECK(preset.type.memory.value > 0);
-    CHECK(preset.type.busy >= preset.type.idle);
+  const std::vector<std::string> names = device_preset_names();
+  CHECK(names.size() == 24);
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    const Accelerator preset = find_device_preset(name).value();
+    const DeviceType type = device_type_of(preset);
+    CHECK(type.name == name);
+    CHECK(type.preset == name);
+    CHECK(type.peak.value > 0);
+    CHECK(type.efficiency > 0);
+    CHECK(type.efficiency <= 1);
+    CHECK(type.memory_bandwidth.value > 0);
+    CHECK(type.memory.value > 0);
+    CHECK(type.busy >= type.idle);
     CHECK_FALSE(preset.source.empty());
-    CHECK(find_device_preset(preset.type.name) == &preset);
   }
-  CHECK(find_device_preset("h100-sxm")->type.peak.value == doctest::Approx(989.4e12));
-  CHECK(find_device_preset("nothing") == nullptr);
+  CHECK(preset("h100-sxm").peak.value == 989.4e12);
+  CHECK_FALSE(find_device_preset("nothing"));
+  CHECK_FALSE(find_device_preset("../lab-4"));  // A path is no name.
+}
+
+TEST_CASE("a file in a folder of STAGECRAFT_PATH is a device type, and may name a relative of the project") {
+  const auto root = std::filesystem::temp_directory_path() / "stagecraft_own_device";
+  std::filesystem::create_directories(root / "topologies/devices");
+  test::write_file(root / "topologies/devices/mine.yaml",
+                   "{schema: device/1, title: t, source: s, like: a100-80, calibrated: false, "
+                   "formats: {bf16: {peak: 400 TFLOP/s}}, memory: {size: 90 GiB}}");
+  setenv("STAGECRAFT_PATH", root.c_str(), 1);
+  const DeviceType mine = preset("mine"), relative = preset("a100-80");
+  CHECK(mine.peak.value == 400e12);
+  CHECK(mine.efficiency == relative.efficiency);
+  CHECK(mine.launch == relative.launch);
+  CHECK(mine.memory_reserve.value == doctest::Approx((2 + 0.03 * 90) * 0x1p30));
+  const auto map = test::checked("{preset: mine, efficiency: 0.25}", device_type_fields());
+  CHECK(read_device_type(map, "other", "other").peak == mine.peak);
+  unsetenv("STAGECRAFT_PATH");
+  std::filesystem::remove_all(root);
 }
 
 TEST_CASE("a type starts from a preset and replaces what is given") {
@@ -37,11 +69,11 @@ TEST_CASE("GPUs of presets reserve memory for CUDA, NCCL and fragmentation; all 
   const auto reserve = [](const std::string& text) {
     return read_device_type(test::checked(text, device_type_fields()), "mine", "mine").memory_reserve.value;
   };
-  CHECK(find_device_preset("h100-sxm")->type.memory_reserve.value == doctest::Approx((2 + 0.03 * 80) * 0x1p30));
+  CHECK(preset("h100-sxm").memory_reserve.value == doctest::Approx((2 + 0.03 * 80) * 0x1p30));
   for (const char* other : {"tpu-v4", "jetson-agx-orin", "jetson-nano", "raspberry-pi-4"})
-    CHECK(find_device_preset(other)->type.memory_reserve.value == 0);
+    CHECK(preset(other).memory_reserve.value == 0);
   CHECK(reserve("{peak: 1 TFLOP/s, memory_bandwidth: 1 TB/s, memory: 80 GiB}") == 0);
-  CHECK(reserve("{preset: h100-sxm}") == find_device_preset("h100-sxm")->type.memory_reserve.value);
+  CHECK(reserve("{preset: h100-sxm}") == preset("h100-sxm").memory_reserve.value);
   CHECK(reserve("{preset: h100-sxm, memory: 40 GiB}") == doctest::Approx((2 + 0.03 * 40) * 0x1p30));
   CHECK(reserve("{preset: h100-sxm, memory: 4 GiB}") == 0x1p30);  // A quarter.
   CHECK(reserve("{preset: h100-sxm, memory_reserve: 0 GiB}") == 0);

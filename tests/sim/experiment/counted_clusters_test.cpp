@@ -4,8 +4,8 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/library.hpp"
 #include "sim/experiment/experiment.hpp"
-#include "sim/experiment/library.hpp"
 
 namespace stagecraft::counted_clusters_test {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "sim/experiment/run.hpp"
 #include "sim/experiment/scenario.hpp"
+#include "sim/experiment/scenario_variants.hpp"
 #include "sim/experiment/scenario_version.hpp"
 #include "tests/support/files.hpp"
 
@@ -20,13 +21,13 @@ std::string first_version(const std::string& plan) {
 /// What `resolve` prints, as a file.
 std::string resolved(const std::string& first) {
   const std::string file = "build/scenario_version_test_resolved.yaml";
-  test::write_file(file, config::to_yaml(in_second_version(load_scenario(first, {}).tree), true));
+  test::write_file(file, config::to_yaml(load_scenario(first, {}).tree, true));
   return file;
 }
 
 std::string problem_of(const std::string& plan) {
   try {
-    in_second_version(load_scenario(first_version(plan), {}).tree);
+    load_scenario(first_version(plan), {});
   } catch (const InputError& e) {
     return e.problems().front().path + ": " + e.problems().front().message;
   }
@@ -53,7 +54,13 @@ TEST_CASE("a scenario of the first version resolves to an equal one of the secon
        "2"},
       {"{planner: explicit, stages: [{layers: [tok..l5], device: h100-0.gpu0, micro_batch_size: 4}, "
        "{layers: [l6..loss], devices: [a100-0.gpu0, a100-0.gpu1], micro_batch_size: 4, share: micro_batches}]}",
-       "4"}};
+       "4"},
+      {"{planner: explicit, stages: [{layers: [tok..l5], device: h100-0.gpu0, micro_batch_size: 4}, "
+       "{layers: [l6..loss], devices: ['a100-0.gpu[0-1]'], micro_batch_size: 4}]}",
+       "2"},
+      {"{planner: explicit, stages: {first: {layers: [tok..l5], device: h100-0.gpu0, micro_batch_size: 4}, "
+       "second: {layers: [l6..loss], devices: [a100-0.gpu0, a100-0.gpu1], micro_batch_size: 4}}}",
+       "2"}};
   for (const auto& one : cases) {
     const auto& [plan, size] = one;
     CAPTURE(one.first);
@@ -68,12 +75,40 @@ TEST_CASE("a scenario of the first version resolves to an equal one of the secon
   }
 }
 
-TEST_CASE("a scenario of the second version resolves to itself") {
+TEST_CASE("a scenario of the second version stays as it is, without a note") {
   const Scenario scenario = load_scenario("examples/gpt-2bw-8x2", {});
-  CHECK(config::to_yaml(in_second_version(scenario.tree), false) == config::to_yaml(scenario.tree, false));
+  CHECK(scenario.tree.at("schema").origin.empty());
+  CHECK(older_form_notes(scenario.tree).empty());
 }
 
-TEST_CASE("samples that replicas cannot divide evenly stay in the first version") {
+TEST_CASE("options change a scenario of the first version before it becomes one of the second") {
+  const std::string file = first_version("{planner: balanced, stages: 2, replicas: 2, micro_batch_size: 8}");
+  const config::Value tree = load_scenario(file, {"plan.replicas=4"}).tree;
+  CHECK(tree.at("plan").at("micro_batch_size").text == "2");
+  CHECK(load_experiment(file, {"plan.replicas=4"}).plan.micro_batch_size == 8);
+  CHECK(load_scenario(file, {"software=plain"}).tree.at("software").text == "plain");
+  REQUIRE(older_form_notes(tree).size() == 1);
+  CHECK(older_form_notes(tree).front().find("scenario/2") != std::string::npos);
+}
+
+TEST_CASE("what a command changes in a scenario of the first version counts as in the second") {
+  const std::string file = first_version("{planner: balanced, stages: 1, replicas: 2, micro_batch_size: 8}");
+  const Experiment base = load_experiment(file, {"plan.micro_batch_size=4"});
+  CHECK(base.plan.micro_batch_size == 4);
+  CHECK(scenario_reader(file, {"plan.micro_batch_size=4"}, base)({"plan.replicas=4"}).plan.micro_batch_size == 8);
+}
+
+TEST_CASE("a global batch counts every device of a range") {
+  const std::string file = "build/scenario_version_test_range.yaml";
+  test::write_file(file,
+                   "schema: scenario/2\nmodel: gpt2-small\ncluster: two-node-mixed\nplan: {planner: explicit, stages: "
+                   "[{layers: [tok..loss], devices: ['a100-0.gpu[0-1]'], micro_batch_size: 2}]}\n"
+                   "run: {schedule: 1f1b, global_batch: 32, iterations: 3}\n");
+  CHECK(load_scenario(file, {}).tree.at("run").at("micro_batches").text == "8");
+  CHECK(compile(load_experiment(file, {})).plan.mini_batch == 32);
+}
+
+TEST_CASE("samples that replicas cannot divide evenly are refused") {
   CHECK(problem_of("{planner: balanced, stages: 2, replicas: 2, micro_batch_size: 3}") ==
         "plan.micro_batch_size: 3 samples of all replicas together cannot be divided by 2 replicas, and scenario/2 "
         "counts the samples of one replica");

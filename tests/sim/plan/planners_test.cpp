@@ -184,7 +184,7 @@ TEST_CASE("balanced: device order and recomputation are options; plans that do n
     return std::string();
   };
   CHECK(code("{stages: 3}").find("devices: 3 stages need 3 devices, but the cluster has 2") == 0);
-  CHECK(code("{stages: 2, replicas: 2, micro_batch_size: 2}").find("devices: ") == 0);
+  CHECK(code("{stages: 2, replicas: 2, micro_batch_size: 1}").find("devices: ") == 0);
   CHECK_FALSE(code("{stages: 3}").empty());
   const ModelGraph one = chain({1});
   CHECK_THROWS_AS(plan("balanced", one, cluster, "{stages: 2}"), Infeasible);
@@ -221,7 +221,7 @@ TEST_CASE("explicit: stages have ranges of layers, replicas and sizes") {
   const ModelGraph model = chain({1, 1, 1, 1});
   const Plan built = plan("explicit", model, cluster,
                           "stages:\n"
-                          "  - {name: first, layers: [l0..l1, l2], devices: [d0, d2], micro_batch_size: 2}\n"
+                          "  - {name: first, layers: [l0..l1, l2], devices: [d0, d2], micro_batch_size: 1}\n"
                           "  - {layers: [l3], device: d1, micro_batch_size: 4, recompute: full}\n");
   CHECK(built.stages[StageId{0}].name == "first");
   CHECK(built.stages[StageId{0}].shape.layers.size() == 3);

@@ -107,7 +107,7 @@ int check_plans(const std::string& planner, const std::string& options, int roun
 TEST_CASE("planners: all times multiplied by one factor give the same plan") {
   const std::pair<const char*, const char*> planners[] = {
       {"balanced", "{stages: 2}"},
-      {"balanced", "{stages: 2, replicas: 2, micro_batch_size: 2}"},
+      {"balanced", "{stages: 2, replicas: 2, micro_batch_size: 1}"},
       {"pipedream", "{share: micro_batches, fewer: true}"},
       {"pipedream", "{micro_batch_size: 4, fewer: true, formula: paper}"},
       {"brute", "{share: micro_batches, fewer: true, cuts: listed}"},

@@ -123,16 +123,24 @@ TEST_CASE("a wrong cell is reported at its line of the file") {
 }
 
 TEST_CASE("the file of a calibrated type is complete and has the new share") {
-  for (const std::string device : {"a100-80", "h100-pcie"}) {
+  const std::pair<std::string, NumberFormat> cases[] = {
+      {"a100-80", NumberFormat::Bf16}, {"h100-pcie", NumberFormat::Bf16}, {"v100-16", NumberFormat::Fp16}};
+  for (const auto& one : cases) {
+    const std::string& device = one.first;
+    const NumberFormat format = one.second;
     CAPTURE(device);
     std::filesystem::create_directories("build/calibrated");
     const Accelerator base = load_accelerator("topologies/devices/" + device + ".yaml");
-    const double factor = 0.345 / base.formats[NumberFormat::Bf16].share;
-    const Fit fit{.numbers = {{.formats = {NumberFormat::Bf16}, .factor = factor}}, .runs = 4};
+    const double factor = 0.345 / base.formats[format].share;
+    const Fit fit{.numbers = {{.formats = {format}, .factor = factor}}, .runs = 4};
     test::write_file("build/calibrated/" + device + ".yaml", calibrated_device_file(base, {fit}, "runs.csv"));
     const Accelerator mine = load_accelerator("build/calibrated/" + device + ".yaml");
-    CHECK(mine.formats[NumberFormat::Bf16].share == doctest::Approx(0.345));
+    CHECK(mine.formats[format].share == doctest::Approx(0.345));
     CHECK(mine.calibrated);
+    for (const NumberFormat other : kNumberFormats) CHECK(mine.has(other) == base.has(other));
+    CHECK(mine.roofline.peak == base.roofline.peak);
+    CHECK(mine.roofline.efficiency == base.roofline.efficiency);
+    CHECK(mine.roofline.launch == base.roofline.launch);
     CHECK(mine.memory == base.memory);
     CHECK(mine.multiprocessors == base.multiprocessors);
     CHECK(mine.launch == base.launch);

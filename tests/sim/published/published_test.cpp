@@ -7,9 +7,9 @@
 #include <limits>
 #include <string>
 
+#include "sim/config/library.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/published/named_figures.hpp"
 #include "sim/published/table.hpp"
 #include "tests/support/files.hpp"

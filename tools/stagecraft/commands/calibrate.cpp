@@ -4,22 +4,14 @@
 #include <fmt/core.h>
 
 #include "sim/cluster/collective_curve.hpp"
+#include "sim/cluster/device_presets.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/published/calibration.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
 namespace {
-
-Accelerator device_named(const std::string& name) {
-  const std::string file = find_file(FileKind::Device, name, "");
-  if (!file.empty()) return load_accelerator(file);
-  std::vector<std::string> names;
-  for (const NamedFile& f : named_files(FileKind::Device)) names.push_back(f.name);
-  throw InputError("there is no device type '" + name + "'", suggest(name, names));
-}
 
 /// The collective that --collective names, where the output does not.
 std::optional<CollectiveKind> asked_collective(const Arguments& a) {
@@ -99,7 +91,7 @@ int execute_calibrate(const Arguments& a) {
   const std::string text = read_file(file);
   if (!file.ends_with(".csv")) return fit_collective(a, file, text);
   if (!a.has("device")) throw InputError("whose runs are these?", "--device h100-sxm; stagecraft list devices");
-  const Accelerator device = device_named(a.text("device"));
+  const Accelerator device = accelerator_named(a.text("device"));
   if (a.flag("simulate")) print_error("note: runs are simulated, so --simulate changes nothing\n");
   const std::vector<FreeNumber> numbers = a.has("fit") ? free_numbers(a.text("fit")) : std::vector<FreeNumber>{};
   const std::vector<Fit> fits = with_file_context(file, [&]() -> std::vector<Fit> {

@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include "backends/backend.hpp"
+#include "sim/config/library.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/weights/policy.hpp"

@@ -4,8 +4,8 @@
 
 #include "backends/backend.hpp"
 #include "backends/world.hpp"
+#include "sim/config/library.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/experiment/version.hpp"
 #include "tools/stagecraft/command.hpp"
 

@@ -6,8 +6,8 @@
 #include "sim/cluster/device_presets.hpp"
 #include "sim/cluster/generator.hpp"
 #include "sim/cluster/phases.hpp"
+#include "sim/config/library.hpp"
 #include "sim/cost/software.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/schedule/builder.hpp"
@@ -46,14 +46,15 @@ Entries files_of(FileKind kind) {
 
 Entries devices() {
   Entries entries;
-  for (const DevicePreset& d : device_presets()) {
-    const Bytes reserve = d.type.memory_reserve;
+  for (const std::string& name : device_preset_names()) {
+    const Accelerator device = *find_device_preset(name);
+    const Bytes reserve = device.memory_reserve;
     const std::string reserved = reserve.value > 0 ? fmt::format("; {} reserved", to_text(reserve)) : "";
-    entries.push_back(
-        {d.type.name,
-         fmt::format("{:>10} at {:>10}  {:>12}, {:>2.0f} % of it reached{}", to_text(d.type.memory),
-                     to_text(d.type.memory_bandwidth), to_text(d.type.peak), 100 * d.type.efficiency, reserved),
-         std::string(d.source)});
+    entries.push_back({name,
+                       fmt::format("{:>10} at {:>10}  {:>12}, {:>2.0f} % of it reached{}", to_text(device.memory),
+                                   to_text(device.memory_rate), to_text(device.roofline.peak),
+                                   100 * device.roofline.efficiency, reserved),
+                       device.source});
   }
   return entries;
 }

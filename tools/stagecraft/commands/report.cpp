@@ -7,11 +7,11 @@
 #include <fmt/core.h>
 
 #include "backends/backend.hpp"
+#include "sim/config/library.hpp"
 #include "sim/config/value.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/json.hpp"
 #include "sim/experiment/diagnosis/memory_remedies.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/report/html_page.hpp"
 #include "sim/report/metrics.hpp"
 #include "sim/sweep/result.hpp"

@@ -2,9 +2,9 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/library.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/file.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/published/fit.hpp"
 #include "sim/published/prediction_errors.hpp"

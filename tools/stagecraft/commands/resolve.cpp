@@ -1,5 +1,4 @@
 #include "sim/experiment/scenario.hpp"
-#include "sim/experiment/scenario_version.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {
@@ -7,7 +6,7 @@ namespace {
 
 int execute_resolve(const Arguments& a) {
   check_format(a.text("format"), {"yaml", "json"});
-  const config::Value tree = in_second_version(load_scenario(a.text("FILE"), a.list("set")).tree);
+  const config::Value tree = load_scenario(a.text("FILE"), a.list("set")).tree;
   print(a.text("format") == "json" ? config::to_json(tree) + "\n" : config::to_yaml(tree, true));
   return 0;
 }

@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "backends/world.hpp"
+#include "sim/config/library.hpp"
 #include "sim/config/override.hpp"
 #include "sim/config/units.hpp"
 #include "sim/config/value.hpp"
@@ -18,7 +19,7 @@
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/core/threads.hpp"
-#include "sim/experiment/library.hpp"
+#include "sim/experiment/scenario_version.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/report/choice_page.hpp"
@@ -118,7 +119,7 @@ SearchSets sets_of(const Arguments& a) {
 /// The scenario whose `run` shows the first row, or the scenario as it is where that is shorter.
 std::string best_scenario(const Arguments& a, std::vector<std::string> sets, const ChoiceTable& table) {
   const Choice& first = table.front.front();
-  if (!own_is_best(table)) sets.insert(sets.end(), first.sets.begin(), first.sets.end());
+  if (!own_is_best(table)) sets = with_chosen_options(std::move(sets), first.sets);
   sets.push_back(fmt::format("run.iterations={}", table.iterations));
   return config::to_yaml(load_scenario(a.text("FILE"), sets).tree, true);
 }

@@ -7,10 +7,11 @@
 #include <fmt/core.h>
 
 #include "backends/backend.hpp"
+#include "sim/config/library.hpp"
 #include "sim/config/override.hpp"
 #include "sim/experiment/diagnosis/diagnose.hpp"
-#include "sim/experiment/library.hpp"
 #include "sim/experiment/remarks.hpp"
+#include "sim/experiment/scenario_version.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/report/text.hpp"
 #include "tools/stagecraft/check_input.hpp"
@@ -66,7 +67,7 @@ Experiment with_stages(const Parameters& p, const Json& plan, const PlanSpec& wr
   config::Problems problems;
   Value tree = scenario_tree(scenario_file(p.text("file")), problems);
   std::vector<config::Member> overrides;
-  for (const std::string& set : sets)
+  for (const std::string& set : with_chosen_options(sets, {}))
     if (auto read = config::read_assignment("--set", set, problems)) overrides.push_back(std::move(*read));
   Value value = plan_of(Parameters(plan, "plan"), written);
   const Where where = value.where;

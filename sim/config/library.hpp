@@ -23,6 +23,9 @@ std::vector<NamedFile> named_files(FileKind);
 /// ending in `.yaml` is a path relative to `from`. Empty when there is none.
 std::string find_file(FileKind, const std::string& name, const std::string& from);
 
+/// The file with a name in the folders. Empty when there is none, and for paths.
+std::string library_file(FileKind, const std::string& name);
+
 /// "did you mean 'x'?" for a name or a path in the file `from` where find_file() finds nothing: files next to it, and
 /// files of the folders. Empty where nothing is near.
 std::string suggest_file(FileKind, const std::string& given, const std::string& from);

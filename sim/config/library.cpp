@@ -1,8 +1,9 @@
-#include "sim/experiment/library.hpp"
+#include "sim/config/library.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -74,32 +75,23 @@ bool is_text_file(const fs::path& path) {
   return path.extension() == ".yaml" || path.extension() == ".yml" || path.extension() == ".json";
 }
 
-/// The words that may be meant by the name of a file, and what to write for each.
-struct FileWords {
-  std::vector<std::string> words, written;
-
-  void add(std::string word, std::string name) {
-    words.push_back(std::move(word));
-    written.push_back(std::move(name));
-  }
-};
-
-/// The files next to `given`, and the files of the library by name, by the last part of the name, and by path.
-FileWords words_for(FileKind kind, const fs::path& given, const fs::path& from) {
-  FileWords files;
+/// Words that may be meant by `given`, each with what to write for it: the files next to it, and the files of the
+/// library by name, by the last part of the name, and by path.
+std::vector<std::pair<std::string, std::string>> words_for(FileKind kind, const fs::path& given, const fs::path& from) {
+  std::vector<std::pair<std::string, std::string>> files;
   std::error_code error;
   const fs::path folder = from / given.parent_path();
   if (is_text_file(given))
     for (fs::directory_iterator it(folder.empty() ? "." : folder, error), end; !error && it != end; it.increment(error))
       if (is_text_file(it->path())) {
         const std::string path = (given.parent_path() / it->path().filename()).string();
-        files.add(path, path);
+        files.emplace_back(path, path);
       }
   const std::string ending = is_text_file(given) ? given.extension().string() : "";
   for (const NamedFile& file : named_files(kind)) {
-    files.add(file.name + ending, file.name);
-    files.add(fs::path(file.name).filename().string() + ending, file.name);
-    if (given.has_parent_path()) files.add(file.path, ending.empty() ? file.name : file.path);
+    files.emplace_back(file.name + ending, file.name);
+    files.emplace_back(fs::path(file.name).filename().string() + ending, file.name);
+    if (given.has_parent_path()) files.emplace_back(file.path, ending.empty() ? file.name : file.path);
   }
   return files;
 }
@@ -155,6 +147,13 @@ std::vector<NamedFile> named_files(FileKind kind) {
   return files;
 }
 
+std::string library_file(FileKind kind, const std::string& name) {
+  if (name.find('/') != std::string::npos) return {};
+  for (const std::string& folder : folders(kind))
+    if (const fs::path path = fs::path(folder) / (name + ".yaml"); is_file(path)) return shown(path);
+  return {};
+}
+
 std::string find_file(FileKind kind, const std::string& name, const std::string& from) {
   const fs::path here = from.starts_with('<') ? fs::path() : fs::path(from).parent_path();  // Said on the command line.
   if (name.ends_with(".yaml") || name.ends_with(".json") || name.find('/') != std::string::npos) {
@@ -162,14 +161,14 @@ std::string find_file(FileKind kind, const std::string& name, const std::string&
     return is_file(path) ? shown(path) : std::string{};
   }
   if (const fs::path sibling = here / (name + ".yaml"); is_file(sibling)) return shown(sibling);
-  for (const std::string& folder : folders(kind))
-    if (const fs::path path = fs::path(folder) / (name + ".yaml"); is_file(path)) return shown(path);
-  return {};
+  return library_file(kind, name);
 }
 
 std::string suggest_file(FileKind kind, const std::string& given, const std::string& from) {
-  const FileWords files = words_for(kind, given, from.starts_with('<') ? fs::path() : fs::path(from).parent_path());
-  const auto near = closest(given, files.words);
+  const auto files = words_for(kind, given, from.starts_with('<') ? fs::path() : fs::path(from).parent_path());
+  std::vector<std::string> words;
+  for (const auto& [word, written] : files) words.push_back(word);
+  const auto near = closest(given, words);
   if (!near) {
     std::vector<std::string> names;
     for (const NamedFile& file : named_files(kind)) names.push_back(file.name);
@@ -177,8 +176,8 @@ std::string suggest_file(FileKind kind, const std::string& given, const std::str
     const std::string related = suggest(is_text_file(path) ? path.replace_extension().string() : given, names);
     return related.starts_with("did you mean") ? related : "";
   }
-  const auto at = std::find(files.words.begin(), files.words.end(), *near) - files.words.begin();
-  return fmt::format("did you mean '{}'?", files.written[at]);
+  const auto at = std::find(words.begin(), words.end(), *near) - words.begin();
+  return fmt::format("did you mean '{}'?", files[at].second);
 }
 
 std::string scenario_file(const std::string& given) { return given_file(FileKind::Scenario, given, "scenarios"); }
