@@ -33,39 +33,25 @@ bool has_links_between_nodes(const Stage& stage, const Cluster& cluster) {
          (stage.shape.sums_each_pass() && is_far(stage.dense, {Axis::Context, Axis::Data}));
 }
 
-/// What the links between the devices of a stage permit its collectives.
-class StageLinks {
- public:
-  StageLinks(const Stage& stage, const CostRules& rules, DeviceTypeId type)
-      : stage_(stage), rules_(rules), type_(type) {}
-
-  Seconds least_time(const Collective& c) {
-    if (c.part != GroupPart::Whole && c.part != GroupPart::InsideCopies) return {};  // Priced by shape alone.
-    const Price price = rules_.price(c, group_of(c, stage_.shape, rules_.node), type_);
-    const auto [entry, is_new] = floors_.try_emplace({c.axis, c.of_experts, c.kind, price.from});
-    if (is_new) {
-      DeviceGroups groups;
-      for (const DeviceGroup& group : groups_of(stage_, c, {})) groups.push_back(group.devices);
-      entry->second = rules_.floor(c, price, groups);
-    }
-    return entry->second.time(c.bytes);
-  }
-
- private:
-  const Stage& stage_;
-  const CostRules& rules_;
-  DeviceTypeId type_;
-  std::map<std::tuple<Axis, bool, CollectiveKind, PriceSource>, LinkFloor> floors_;
-};
-
 }  // namespace
 
 MinTime min_times_on_links(const Stage& stage, const CostTable& costs, DeviceTypeId type) {
   const CostRules* rules = costs.rules();
   if (!rules || !rules->links || rules->flows || stage.all_devices().size() < 2) return {};
   if (stage.shape.task != StageTask::Whole || !has_links_between_nodes(stage, costs.cluster())) return {};
-  return
-      [links = std::make_shared<StageLinks>(stage, *rules, type)](const Collective& c) { return links->least_time(c); };
+  using Kind = std::tuple<Axis, bool, CollectiveKind, PriceSource>;
+  const auto floors = std::make_shared<std::map<Kind, LinkFloor>>();
+  return [&stage, rules, type, floors](const Collective& c) -> Seconds {
+    if (c.part != GroupPart::Whole && c.part != GroupPart::InsideCopies) return {};  // Priced by shape alone.
+    const Price price = rules->price(c, group_of(c, stage.shape, rules->node), type);
+    const auto [entry, is_new] = floors->try_emplace({c.axis, c.of_experts, c.kind, price.from});
+    if (is_new) {
+      std::vector<std::vector<DeviceId>> groups;
+      for (const DeviceGroup& group : groups_of(stage, c, {})) groups.push_back(group.devices);
+      entry->second = rules->floor(c, price, groups);
+    }
+    return entry->second.time(c.bytes);
+  };
 }
 
 }  // namespace stagecraft

@@ -84,29 +84,30 @@ std::string to_text(const Metric& m, double value) {
   return {};
 }
 
-DrawnMetric drawn(const Metric& m, double largest_value) {
-  const auto in_unit = [&](const ChartUnit& unit) {
-    return DrawnMetric{fmt::format("{}, {}", m.heading, unit.name), unit.factor};
-  };
+ChartUnit chart_unit(const Metric& m, double largest_value) {
   switch (m.unit) {
     case MetricUnit::Time:
     case MetricUnit::TrainingTime:
-      return in_unit(time_unit(largest_value));
+      return time_unit(largest_value);
     case MetricUnit::Size:
-      return in_unit(size_unit(largest_value));
+      return size_unit(largest_value);
     case MetricUnit::Share:
-      return {fmt::format("{}, %", m.heading), 0.01};
+      return {"%", 0.01};
     case MetricUnit::SampleRate:
     case MetricUnit::TokenRate:
     case MetricUnit::Energy:
-      return {fmt::format("{}, {}", m.heading, unit_name(m.unit)), 1};
+      return {unit_name(m.unit), 1};
     case MetricUnit::Cost:
     case MetricUnit::YesNo:
     case MetricUnit::Count:
     case MetricUnit::Number:
       break;
   }
-  return {m.heading, 1};
+  return {"", 1};
+}
+
+std::string axis_title(const Metric& m, const ChartUnit& unit) {
+  return *unit.name ? fmt::format("{}, {}", m.heading, unit.name) : m.heading;
 }
 
 Json page_json(const Metric& m) {

@@ -9,6 +9,7 @@
 #include "sim/config/fields.hpp"
 #include "sim/core/json.hpp"
 #include "sim/plan/plan.hpp"
+#include "sim/report/chart.hpp"
 #include "sim/report/columns.hpp"
 #include "sim/report/report.hpp"
 
@@ -81,13 +82,10 @@ double results_value(const Metric&, const Json& results);
 const char* column_heading(const Metric&);
 /// "58.2 ms", "12.3 %", "1.5 GiB", "yes": as tables print it; "-" where it is not known.
 std::string to_text(const Metric&, double value);
-/// How it is drawn on an axis: values divided by `factor`.
-struct DrawnMetric {
-  std::string title;  ///< "period, ms".
-  double factor = 1;
-};
-/// In a unit that suits values up to this one.
-DrawnMetric drawn(const Metric&, double largest_value);
+/// The unit of an axis with values up to this one.
+ChartUnit chart_unit(const Metric&, double largest_value);
+/// What the axis is called: "period, ms".
+std::string axis_title(const Metric&, const ChartUnit&);
 
 /// What a page needs to know of it, with its name as `name`.
 Json page_json(const Metric&);

@@ -90,13 +90,13 @@ class SweepDrawing {
   Chart lines() const {
     double largest_value = 0;
     for (std::size_t r = 0; r < t_.rows.size(); ++r) largest_value = std::max(largest_value, figure(r).value_or(0));
-    const DrawnMetric drawn = stagecraft::drawn(metric_, largest_value);
-    Chart chart{.title = t_.title, .x = {x_->path, x_->values}, .y = {drawn.title}, .series = {}};
+    const ChartUnit unit = chart_unit(metric_, largest_value);
+    Chart chart{.title = t_.title, .x = {x_->path, x_->values}, .y = {axis_title(metric_, unit)}, .series = {}};
     for (int line = 0; line < (by_ ? static_cast<int>(by_->values.size()) : 1); ++line) {
       ChartSeries series{by_ ? by_->values[static_cast<std::size_t>(line)] : "", SeriesStyle::Joined, {}};
       for (int x = 0; x < static_cast<int>(x_->values.size()); ++x)
         if (const auto value = best(x, by_ ? line : -2))
-          series.points.push_back({static_cast<double>(x), *value / drawn.factor});
+          series.points.push_back({static_cast<double>(x), *value / unit.factor});
       chart.series.push_back(std::move(series));
     }
     chart.note = others();
@@ -109,16 +109,19 @@ class SweepDrawing {
       largest_value = std::max(largest_value, figure(r).value_or(0));
       largest = std::max(largest, figure(r, "peak_memory_bytes").value_or(0));
     }
-    const DrawnMetric drawn = stagecraft::drawn(metric_, largest_value),
-                      memory = stagecraft::drawn(metrics()[metric("peak_memory_bytes")], largest);
-    Chart chart{.title = t_.title, .x = {.title = drawn.title, .from_zero = false}, .y = {memory.title}, .series = {}};
+    const Metric& peak_memory = metrics()[metric("peak_memory_bytes")];
+    const ChartUnit unit = chart_unit(metric_, largest_value), memory = chart_unit(peak_memory, largest);
+    Chart chart{.title = t_.title,
+                .x = {.title = axis_title(metric_, unit), .from_zero = false},
+                .y = {axis_title(peak_memory, memory)},
+                .series = {}};
     ChartSeries ahead{"not beaten in both", SeriesStyle::Dots, {}},
         rest{"others", SeriesStyle::Dots, {}, {}, "#9aa3ad"};
     for (std::size_t r = 0; r < t_.rows.size(); ++r) {
       const auto value = figure(r), bytes = figure(r, "peak_memory_bytes");
       if (!value || !bytes) continue;
       ChartSeries& series = is_beaten(*value, *bytes) ? rest : ahead;
-      series.points.push_back({*value / drawn.factor, *bytes / memory.factor});
+      series.points.push_back({*value / unit.factor, *bytes / memory.factor});
       if (&series == &ahead) series.notes.push_back(label_of(r));
     }
     for (ChartSeries* s : {&rest, &ahead})
@@ -256,7 +259,7 @@ Picture SweepDrawing::map(const PictureSize& size) const {
       cells.push_back(best(static_cast<int>(x), static_cast<int>(y)));
       if (cells.back()) low = std::min(low, *cells.back()), high = std::max(high, *cells.back());
     }
-  const DrawnMetric drawn = stagecraft::drawn(metric_, high);
+  const ChartUnit unit = chart_unit(metric_, high);
   Picture picture{size.title.value_or(t_.title), size.width, 0, {}};
   const auto label = [&](double x, double y, const std::string& words, Anchor anchor, const char* color = "#18202a",
                          bool bold = false) {
@@ -265,7 +268,7 @@ Picture SweepDrawing::map(const PictureSize& size) const {
   const double title_end = add_title(picture, text, 0.5 * text);
   const std::string best_of = others();
   const std::string caption =
-      fmt::format("{}; down: {}{}{}", drawn.title, by_->path, best_of.empty() ? "" : ". ", best_of);
+      fmt::format("{}; down: {}{}{}", axis_title(metric_, unit), by_->path, best_of.empty() ? "" : ". ", best_of);
   label(0.7 * text, title_end + 1.6 * text, fitted_text(caption, text, size.width - 2 * text), Anchor::Start,
         "#55606d");
   double left = 0;
@@ -282,7 +285,7 @@ Picture SweepDrawing::map(const PictureSize& size) const {
       if (cell) share = high > low ? (*cell - low) / (high - low) : 0.5;
       const Box box{
           left + width * static_cast<double>(x), top + height * static_cast<double>(y), width, height, {}, {}};
-      add_cell(picture, box, share, cell ? fmt::format("{:.4g}", *cell / drawn.factor) : "\u2013", text,
+      add_cell(picture, box, share, cell ? fmt::format("{:.4g}", *cell / unit.factor) : "\u2013", text,
                cell && *cell == (more_ ? high : low));
     }
   }

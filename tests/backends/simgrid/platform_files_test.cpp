@@ -362,14 +362,14 @@ TEST_CASE("links have names of their own without spaces, and a preset counts whe
   const std::string file =
       (std::filesystem::temp_directory_path() / ("named-" + std::to_string(getpid()) + ".xml")).string();
   Cluster cluster = test::star(2, 1e9, 1e-6);
-  cluster.types.front() = find_device_preset("h100-sxm")->type;
+  cluster.types.front() = device_type_of(*find_device_preset("h100-sxm"));
   cluster.links[LinkId{0}].name = "l 1";
   cluster.links[LinkId{1}].name = "l_1";
   CHECK(types_lost(cluster).empty());
   test::write_file(file, simgrid_xml(cluster));
   CHECK(imported(file).types.front().memory_bandwidth.value == 3350e9);
   for (double DeviceType::*const figure : {&DeviceType::efficiency, &DeviceType::speed}) {
-    cluster.types.front() = find_device_preset("h100-sxm")->type;
+    cluster.types.front() = device_type_of(*find_device_preset("h100-sxm"));
     cluster.types.front().*figure /= 2;
     CHECK(types_lost(cluster) == std::vector<std::string>{"h100-sxm"});
     test::write_file(file, simgrid_xml(cluster));
