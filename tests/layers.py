@@ -38,7 +38,7 @@ allowed = {
 forbidden = {"backends": "sim/model/model_graph.hpp"}
 # A library, and the only folders whose files may include it.
 libraries = {r"simgrid/": ("backends/simgrid",), r"yaml-cpp/": ("sim/config",), r"CLI/": ("tools/stagecraft",),
-             r"(sqlite3\.h|SQLiteCpp/)": ("sim/sweep",), r"protozero/": ("models/onnx", "sim/report"), r"mpi\.h": ("backends/real",),
+             r"(sqlite3\.h|SQLiteCpp/)": ("sim/sweep",), r"protozero/": ("models/onnx", "sim/report"), r"toml\+\+/": ("sim/experiment/imports",), r"mpi\.h": ("backends/real",),
              r"(Eigen/|unsupported/)": ("backends/cpu",), r"(cuda|cublas|nccl)": ("backends/cuda",)}
 
 

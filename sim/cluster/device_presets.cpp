@@ -8,11 +8,7 @@
 
 namespace stagecraft {
 
-std::vector<std::string> device_preset_names() {
-  std::vector<std::string> names;
-  for (const NamedFile& file : named_files(FileKind::Device)) names.push_back(file.name);
-  return names;
-}
+std::vector<std::string> device_preset_names() { return file_names(FileKind::Device); }
 
 std::optional<Accelerator> find_device_preset(const std::string& name) {
   const std::string file = library_file(FileKind::Device, name);

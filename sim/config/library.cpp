@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include <fmt/core.h>
@@ -130,21 +131,34 @@ std::vector<std::string> folders(FileKind kind) {
   return result;
 }
 
-std::vector<NamedFile> named_files(FileKind kind) {
-  std::vector<NamedFile> files;
+namespace {
+
+/// The first folder that has a name counts.
+std::map<std::string, fs::path> files_by_name(FileKind kind) {
+  std::map<std::string, fs::path> files;
   for (const std::string& folder : folders(kind)) {
     std::error_code error;
     for (fs::recursive_directory_iterator it(folder, error), end; it != end; it.increment(error)) {
       if (error || it->path().extension() != ".yaml" || is_guest(kind, it->path())) continue;
       const fs::path named = kind == FileKind::Published ? it->path().parent_path() : it->path();
-      std::string name = named.lexically_relative(folder).replace_extension().string();
-      const bool is_listed =
-          std::any_of(files.begin(), files.end(), [&](const NamedFile& f) { return f.name == name; });
-      if (!is_listed) files.push_back({std::move(name), shown(it->path())});
+      files.try_emplace(named.lexically_relative(folder).replace_extension().string(), it->path());
     }
   }
-  std::sort(files.begin(), files.end(), [](const NamedFile& a, const NamedFile& b) { return a.name < b.name; });
   return files;
+}
+
+}  // namespace
+
+std::vector<NamedFile> named_files(FileKind kind) {
+  std::vector<NamedFile> files;
+  for (const auto& [name, path] : files_by_name(kind)) files.push_back({name, shown(path)});
+  return files;
+}
+
+std::vector<std::string> file_names(FileKind kind) {
+  std::vector<std::string> names;
+  for (const auto& [name, path] : files_by_name(kind)) names.push_back(name);
+  return names;
 }
 
 std::string library_file(FileKind kind, const std::string& name) {
@@ -170,10 +184,9 @@ std::string suggest_file(FileKind kind, const std::string& given, const std::str
   for (const auto& [word, written] : files) words.push_back(word);
   const auto near = closest(given, words);
   if (!near) {
-    std::vector<std::string> names;
-    for (const NamedFile& file : named_files(kind)) names.push_back(file.name);
     fs::path path(given);
-    const std::string related = suggest(is_text_file(path) ? path.replace_extension().string() : given, names);
+    const std::string related =
+        suggest(is_text_file(path) ? path.replace_extension().string() : given, file_names(kind));
     return related.starts_with("did you mean") ? related : "";
   }
   const auto at = std::find(words.begin(), words.end(), *near) - words.begin();

@@ -18,6 +18,8 @@ std::vector<std::string> folders(FileKind);
 
 /// Every file of a kind that has a name there.
 std::vector<NamedFile> named_files(FileKind);
+/// Their names alone, which takes less time than the paths as people would type them.
+std::vector<std::string> file_names(FileKind);
 
 /// The file that `name` means in the file `from`: first next to `from`, then in the folders. A name with a `/` or
 /// ending in `.yaml` is a path relative to `from`. Empty when there is none.

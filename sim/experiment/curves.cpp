@@ -41,9 +41,7 @@ void expand_curves(Value& cluster, Problems& problems) {
                         "write the name of a file of curves", "wrong-type");
   const std::string file = find_file(FileKind::Collectives, given->text, given->where.file);
   if (file.empty()) {
-    std::vector<std::string> names;
-    for (const NamedFile& f : named_files(FileKind::Collectives)) names.push_back(f.name);
-    const std::string near = suggest(given->text, names);
+    const std::string near = suggest(given->text, file_names(FileKind::Collectives));
     return problems.add(given->where, "cluster.collectives",
                         fmt::format("there are no measured collectives '{}'", given->text),
                         near.empty() ? "stagecraft list curves shows those that are there" : near, "unreadable-file");

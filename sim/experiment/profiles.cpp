@@ -49,9 +49,7 @@ void expand_profile(Value& profile, Problems& problems) {
                         "wrong-type");
   const std::string file = find_file(FileKind::Profile, profile.text, profile.where.file);
   if (file.empty()) {
-    std::vector<std::string> names;
-    for (const NamedFile& f : named_files(FileKind::Profile)) names.push_back(f.name);
-    const std::string near = suggest(profile.text, names);
+    const std::string near = suggest(profile.text, file_names(FileKind::Profile));
     problems.add(profile.where, "profile", fmt::format("there is no profile '{}'", profile.text),
                  near.empty() ? "stagecraft profile measures one" : near, "unreadable-file");
     return;

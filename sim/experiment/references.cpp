@@ -67,7 +67,7 @@ class Expander {
       if (std::find(words.begin(), words.end(), value.text) != words.end())
         return;  // Short for a builder with its defaults.
       auto names = words;
-      for (const NamedFile& f : named_files(kind_)) names.push_back(f.name);
+      for (std::string& name : file_names(kind_)) names.push_back(std::move(name));
       const bool is_path = value.text.ends_with(".yaml") || value.text.ends_with(".json");
       std::string help = is_path ? suggest_file(kind_, value.text, value.where.file) : suggest(value.text, names);
       if (help.empty())

@@ -2,8 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <iterator>
+
 #include "sim/core/diagnostic.hpp"
-#include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 namespace {
@@ -57,24 +58,21 @@ Buffer Program::buffer(std::uint32_t number) const {
 
 void Instruction::throw_wrong_kind() { throw InternalError("an instruction of another kind has no such figure"); }
 
+const WorkLabel& label(InstructionKind kind) {
+  static constexpr WorkLabel kOthers[] = {{'P', "predict", "prediction", "#bf83a4", false, "rail_idle"},
+                                          {' ', "send", "send", "", false, ""},
+                                          {' ', "receive", "receive", "", false, ""},
+                                          {' ', "collective", "collective", "", false, ""}};
+  static_assert(std::size(kOthers) == kInstructionKindCount - kOpKindCount);
+  if (const auto op = op_kind(kind)) return kOpLabels[*op];
+  return kOthers[static_cast<std::size_t>(kind) - kOpKindCount];
+}
+
 const TimeByClass& StageParts::parts(InstructionKind kind) const {
   static const TimeByClass none;
-  switch (kind) {
-    case InstructionKind::Forward:
-      return passes.forward;
-    case InstructionKind::Backward:
-      return passes.backward;
-    case InstructionKind::InputGradient:
-      return passes.input_gradient;
-    case InstructionKind::WeightGradient:
-      return passes.weight_gradient;
-    case InstructionKind::Recompute:
-      return passes.recompute;
-    case InstructionKind::Update:
-      return update;
-    default:
-      return none;
-  }
+  const std::optional<OpKind> op = op_kind(kind);
+  if (!op) return none;
+  return *op == OpKind::Update ? update : pass_of(passes, *op);
 }
 
 int Program::shown_number(const Instruction& i) const {
@@ -106,8 +104,6 @@ std::int32_t add_shape(Program& program, CollectiveKind kind, const CollectiveAl
   program.collective_shapes.push_back(shape);
   return static_cast<std::int32_t>(program.collective_shapes.size()) - 1;
 }
-
-char letter(InstructionKind kind) { return kind == InstructionKind::Predict ? 'P' : letter(static_cast<OpKind>(kind)); }
 
 std::string to_text(const Program& program, InstructionId id) {
   const Instruction& i = program.at(id);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,22 +11,39 @@
 #include "sim/core/quantity.hpp"
 #include "sim/cost/cost_rules.hpp"
 #include "sim/program/collective.hpp"
+#include "sim/schedule/op_kind.hpp"
 #include "sim/weights/rule.hpp"
 
 namespace stagecraft {
 
 enum class InstructionKind : std::uint8_t {
-  Forward,
-  Backward,
-  InputGradient,
-  WeightGradient,
-  Recompute,
-  Update,   // in the order of OpKind
-  Predict,  // or reconstruct, right before the op that uses it
+  Forward = value_of(OpKind::Forward),
+  Backward = value_of(OpKind::Backward),
+  InputGradient = value_of(OpKind::InputGradient),
+  WeightGradient = value_of(OpKind::WeightGradient),
+  Recompute = value_of(OpKind::Recompute),
+  Update = value_of(OpKind::Update),
+  Predict = kOpKindCount,  // or reconstruct, right before the op that uses it
   Send,
   Receive,
   Collective
 };
+
+inline constexpr std::size_t kInstructionKindCount = static_cast<std::size_t>(InstructionKind::Collective) + 1;
+
+constexpr InstructionKind instruction_kind(OpKind kind) { return static_cast<InstructionKind>(kind); }
+/// The op that an instruction runs; nothing for a prediction and for communication.
+constexpr std::optional<OpKind> op_kind(InstructionKind kind) {
+  return kind < InstructionKind::Predict ? std::optional(static_cast<OpKind>(kind)) : std::nullopt;
+}
+
+/// How people and files see every kind of instruction. One collective is called by its own name where that is known.
+const WorkLabel& label(InstructionKind);
+inline char letter(InstructionKind kind) { return label(kind).letter; }  ///< The kind must be computation.
+/// The kind after another, for loops over all of them.
+constexpr InstructionKind next_kind(InstructionKind kind) {
+  return static_cast<InstructionKind>(static_cast<std::uint8_t>(kind) + 1);
+}
 
 /// One entry of one stream of one device. `number` and `payload` have one meaning for each kind, so they are read
 /// through the accessors here and in Program, which check the kind.
@@ -267,7 +285,6 @@ void for_each_buffer(const Program& program, Visit&& visit) {
   for (; next < program.buffers.size(); ++next) visit(first + next, program.buffers[next].device);
 }
 
-char letter(InstructionKind);  ///< F B I W R U P; the kind must be computation.
 /// "2F5", "2PF5" (the prediction for it), "0>1:0F2" (the output of 0F2 sent from device 0 to 1), "1<0:0F2" (received),
 /// "3AR0" (all-reduce), "3TAR0" (the all-reduce of tied weights; "3T1AR0" for the second tied weights), and with the
 /// same numbers RS (reduce-scatter), AG (all-gather), A2A (all-to-all) and BC (broadcast). "3AR0/2" is the sum of the

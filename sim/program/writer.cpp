@@ -2,32 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "sim/core/host.hpp"
 
 namespace stagecraft {
 namespace {
-
-InstructionKind instruction_kind(OpKind kind) { return static_cast<InstructionKind>(kind); }
-static_assert(static_cast<int>(InstructionKind::Update) == static_cast<int>(OpKind::Update));
-
-Seconds duration(const OpTimes& times, OpKind kind) {
-  switch (kind) {
-    case OpKind::Forward:
-      return times.forward;
-    case OpKind::Backward:
-      return times.backward;
-    case OpKind::InputGradient:
-      return times.input_gradient;
-    case OpKind::WeightGradient:
-      return times.weight_gradient;
-    case OpKind::Recompute:
-      return times.recompute;
-    case OpKind::Update:
-      return times.update;
-  }
-  return {};
-}
 
 /// Bytes of memory that devices share.
 Bytes traffic(const StageCost& cost, OpKind kind) {
@@ -134,11 +114,7 @@ std::int32_t ProgramWriter::route(DeviceId from, DeviceId to) {
 
 /// One stream or route for each different (device, peer, direction) that the options tell apart.
 void ProgramWriter::open_channels() {
-  struct Key {
-    DeviceId device, peer;
-    int direction;
-    auto operator<=>(const Key&) const = default;
-  };
+  using Key = std::tuple<DeviceId, DeviceId, int>;  // Device, peer, direction.
   std::map<Key, StreamId> streams;
   std::map<std::pair<DeviceId, DeviceId>, std::int32_t> routes;
   const auto stream_of = [&](DeviceId device, DeviceId peer, bool sends) -> StreamId {
@@ -209,7 +185,7 @@ void ProgramWriter::follow(StreamId stream) {
 
 /// Without the collectives that are instructions of their own.
 Seconds ProgramWriter::duration_of(const Op& op, int replica) const {
-  return duration(op_times_[&cost(op.stage, replica) - costs_.values().data()], op.kind);
+  return pass_of(op_times_[&cost(op.stage, replica) - costs_.values().data()], op.kind);
 }
 
 Instruction ProgramWriter::instruction_of(DeviceId device, const Op& op, int replica, const WeightRead& read) const {

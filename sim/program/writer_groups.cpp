@@ -74,21 +74,7 @@ const Collectives& ProgramWriter::collectives_of(const Op& op, DeviceId device) 
   static const Collectives none;
   const StageCollectives* c = collectives_on(op.stage, device);
   if (c == nullptr) return none;
-  switch (op.kind) {
-    case OpKind::Forward:
-      return c->passes.forward;
-    case OpKind::Backward:
-      return c->passes.backward;
-    case OpKind::InputGradient:
-      return c->passes.input_gradient;
-    case OpKind::WeightGradient:
-      return c->passes.weight_gradient;
-    case OpKind::Recompute:
-      return c->passes.recompute;
-    case OpKind::Update:
-      return update_collectives_[op.stage];
-  }
-  return none;
+  return op.kind == OpKind::Update ? update_collectives_[op.stage] : pass_of(c->passes, op.kind);
 }
 
 /// A forward and a backward that run as one.

@@ -78,20 +78,13 @@ std::string gantt(const Program& program, const Timeline& timeline, const Cluste
 }
 
 std::string gantt_legend(std::span<const Strip> strips) {
-  constexpr std::pair<InstructionKind, const char*> kOps[] = {{InstructionKind::Forward, "forward"},
-                                                              {InstructionKind::Backward, "backward"},
-                                                              {InstructionKind::InputGradient, "input gradient"},
-                                                              {InstructionKind::WeightGradient, "weight gradient"},
-                                                              {InstructionKind::Recompute, "recomputation"},
-                                                              {InstructionKind::Update, "update"},
-                                                              {InstructionKind::Predict, "prediction"}};
   std::string text;
-  for (const auto& [kind, meaning] : kOps) {
-    const bool occurs = std::any_of(strips.begin(), strips.end(), [k = kind](const Strip& s) {
+  for (InstructionKind kind{}; kind < InstructionKind::Send; kind = next_kind(kind)) {
+    const bool occurs = std::any_of(strips.begin(), strips.end(), [&](const Strip& s) {
       return std::any_of(s.program.instructions.begin(), s.program.instructions.end(),
-                         [k](const Instruction& i) { return i.kind == k; });
+                         [&](const Instruction& i) { return i.kind == kind; });
     });
-    if (occurs) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", letter(kind), meaning);
+    if (occurs) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", letter(kind), label(kind).meaning);
   }
   if (text.empty()) return text;
   return fmt::format("  {}\n  with the number of its micro-batch; . the device waits\n", text);

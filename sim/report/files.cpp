@@ -12,17 +12,22 @@
 namespace stagecraft {
 namespace {
 
-constexpr const char* kKinds[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute",
-                                  "update",  "predict",  "send",           "receive"};
-
 std::uint64_t bytes_of(const Program& program, const Instruction& i) {
   if (i.kind == InstructionKind::Collective) return program.shape(program.collective(i)).bytes;
   return i.is_compute() ? 0 : program.shape(i).bytes;
 }
 
-const char* kind_of(const Program& program, const Instruction& i) {
-  if (i.kind != InstructionKind::Collective) return kKinds[static_cast<int>(i.kind)];
+std::string_view kind_of(const Program& program, const Instruction& i) {
+  if (i.kind != InstructionKind::Collective) return label(i.kind).key;
   return name(program.shape(program.collective(i)).kind);
+}
+
+/// "forward, backward, ..., receive": all kinds but collectives, which have names of their own.
+std::string kinds_text() {
+  std::vector<std::string> keys;
+  for (InstructionKind kind{}; kind < InstructionKind::Collective; kind = next_kind(kind))
+    keys.emplace_back(label(kind).key);
+  return join(keys);
 }
 
 FileColumn whole_bytes(std::string name, std::string doc) {
@@ -56,9 +61,7 @@ const CsvColumns<SpanRow>& span_columns() {
        [](Text& t, const Row& r) { append(t, r.id.value); }},
       {word_column("instruction", "The instruction, such as 0F3; stagecraft explain 0F3 explains the notation."),
        [](Text& t, const Row& r) { t += to_text(r.program, r.id); }},
-      {word_column("kind",
-                   "forward, backward, input_gradient, weight_gradient, recompute, update, predict, send, receive, or "
-                   "the kind of a collective."),
+      {word_column("kind", kinds_text() + ", or the kind of a collective."),
        [](Text& t, const Row& r) { t += kind_of(r.program, r.instruction()); }},
       {word_column("device", "Name of the device."),
        [](Text& t, const Row& r) { t += csv_cell(r.cluster.devices[r.instruction().device].name); }},

@@ -14,6 +14,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/json.hpp"
 #include "sim/core/text.hpp"
+#include "sim/program/program.hpp"
 #include "sim/report/html_data.hpp"
 #include "sim/report/html_page.hpp"
 #include "sim/report/metrics.hpp"
@@ -252,7 +253,11 @@ std::string html_page(std::span<const KeptRun> runs, const std::string& title) {
     }
   JsonArray described;
   for (const Metric& m : metrics()) described.push_back(page_json(m));
-  const Json data = JsonObject{{"schema", "page/1"}, {"metrics", std::move(described)}, {"runs", std::move(shown)}};
+  JsonArray kinds;
+  for (InstructionKind kind{}; kind < InstructionKind::Send; kind = next_kind(kind))
+    kinds.push_back(JsonObject{{"key", std::string(label(kind).key)}, {"name", std::string(label(kind).meaning)}});
+  const Json data = JsonObject{
+      {"schema", "page/1"}, {"metrics", std::move(described)}, {"kinds", std::move(kinds)}, {"runs", std::move(shown)}};
   return html_page(html::runs, title, data.dump(), parts);
 }
 

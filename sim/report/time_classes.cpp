@@ -118,12 +118,9 @@ Json main_classes_json(const TimeClasses& classes) {
 
 namespace {
 
-constexpr std::pair<std::string_view, InstructionKind> kPasses[] = {
-    {"forward", InstructionKind::Forward},
-    {"backward", InstructionKind::Backward},
-    {"input_gradient", InstructionKind::InputGradient},
-    {"weight_gradient", InstructionKind::WeightGradient},
-    {"update", InstructionKind::Update}};
+constexpr InstructionKind kPasses[] = {InstructionKind::Forward, InstructionKind::Backward,
+                                       InstructionKind::InputGradient, InstructionKind::WeightGradient,
+                                       InstructionKind::Update};
 
 config::Field seconds(std::string key) { return config::real(std::move(key), 0, kInfinity); }
 
@@ -139,9 +136,10 @@ std::vector<config::Field> class_fields() {
 Json passes_json(const Program& program) {
   Json passes = JsonArray();
   for (const StageId stage : program.parts.ids())
-    for (const auto& [name, kind] : kPasses) {
+    for (const InstructionKind kind : kPasses) {
       const TimeByClass& parts = program.parts[stage].parts(kind);
-      Json json = JsonObject{{"stage", stage.value}, {"pass", std::string(name)}, {"total_s", parts.total().value}};
+      Json json =
+          JsonObject{{"stage", stage.value}, {"pass", std::string(label(kind).key)}, {"total_s", parts.total().value}};
       for (const TimeClass& c : time_class_list()) json[std::string(c.key)] = (parts.*c.part).value;
       passes.push_back(std::move(json));
     }
@@ -178,7 +176,7 @@ config::Field passes_field() {
   using namespace config;
   static const MapSpec spec = [] {
     std::vector<std::string> names;
-    for (const auto& [name, kind] : kPasses) names.emplace_back(name);
+    for (const InstructionKind kind : kPasses) names.emplace_back(label(kind).key);
     MapSpec map_spec{.title = "The planned time of a pass of a stage for one micro-batch, or of its update.",
                      .fields = {integer("stage", 0, 1e9).doc("Stage."), choice("pass", names).doc("Pass."),
                                 real("total_s", 0, kInfinity).doc("Sum of the parts.")}};

@@ -13,17 +13,7 @@
 namespace stagecraft {
 namespace {
 
-// Colors of forward, backward, input gradient, weight gradient, recomputation, update and prediction, as on the pages:
-// people who do not see red and green can distinguish them.
-constexpr const char* kFill[] = {"#3a78bd", "#e8a23a", "#e8a23a", "#786d94", "#5ac7fb", "#3b4552", "#bf83a4"};
-constexpr const char* kMeaning[] = {"forward",       "backward", "input gradient", "weight gradient",
-                                    "recomputation", "update",   "prediction"};
-static_assert(std::size(kMeaning) == std::size(kFill));
 constexpr const char* kIdleFill = "#eef1f4";
-
-bool is_dark(InstructionKind kind) {
-  return kind == InstructionKind::Forward || kind == InstructionKind::Update || kind == InstructionKind::WeightGradient;
-}
 
 class TimelineDrawing {
  public:
@@ -73,13 +63,13 @@ class TimelineDrawing {
 
   /// What the colors of the boxes that are drawn mean.
   double legend(std::span<const TimelineStrip> strips, double top) {
-    bool used[std::size(kFill)] = {};
+    EnumArray<InstructionKind, bool, kInstructionKindCount> used{};
     for (const TimelineStrip& s : strips)
       for (const TimelineRow& r : s.rows)
-        for (const TimelineSpan& span : r.spans) used[static_cast<int>(span.kind)] |= !span.is_message;
+        for (const TimelineSpan& span : r.spans) used[span.kind] |= !span.is_message;
     std::vector<LegendEntry> entries;
-    for (std::size_t kind = 0; kind < std::size(kFill); ++kind)
-      if (used[kind]) entries.push_back({kMeaning[kind], kFill[kind]});
+    for (InstructionKind kind{}; kind < InstructionKind::Send; kind = next_kind(kind))
+      if (used[kind]) entries.push_back({std::string(label(kind).meaning), std::string(label(kind).color)});
     return add_legend(picture_, entries, left_ - 0.6 * text_, left_ + width_, top, text_);
   }
 
@@ -96,25 +86,23 @@ class TimelineDrawing {
   void op(const TimelineSpan& span, double top) {
     const double from = x(span.start), width = x(span.end) - from;
     if (width <= 0) return;
+    const WorkLabel& work = label(span.kind);
     // A hair of space between ops, as long as they are wider than it.
     const double gap = std::min(0.4, width / 4);
-    put(Box{from, top, width - gap, box_height(), kFill[static_cast<int>(span.kind)], span.text});
+    put(Box{from, top, width - gap, box_height(), std::string(work.color), span.text});
     const bool numbered = span.kind != InstructionKind::Update && span.kind != InstructionKind::Predict;
-    const std::string label = numbered ? std::to_string(span.micro_batch) : std::string(1, letter(span.kind));
+    const std::string text = numbered ? std::to_string(span.micro_batch) : std::string(1, work.letter);
     const double size = 0.92 * text_;
-    if (width > text_width(label, size) + 0.25 * text_)
-      put(Label{{from + width / 2, top + 1.15 * text_},
-                label,
-                size,
-                Anchor::Middle,
-                is_dark(span.kind) ? "#ffffff" : "#000000"});
+    if (width > text_width(text, size) + 0.25 * text_)
+      put(Label{
+          {from + width / 2, top + 1.15 * text_}, text, size, Anchor::Middle, work.is_dark ? "#ffffff" : "#000000"});
   }
 
   void message(const TimelineSpan& span, double top) {
     const bool gradient = span.kind == InstructionKind::Backward;
     const double from = x(span.start), line = 0.22 * text_;
     put(Box{from, top + box_height() + line + (gradient ? 1.3 * line : 0), std::max(0.3, x(span.end) - from), line,
-            kFill[static_cast<int>(span.kind)], span.text});
+            std::string(label(span.kind).color), span.text});
   }
 
   void axis(double top, double longest) {

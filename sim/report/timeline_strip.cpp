@@ -51,19 +51,11 @@ double last_op(const TimelineStrip& strip) {
   return end;
 }
 
-constexpr std::pair<const char*, InstructionKind> kOpKinds[] = {{"forward", InstructionKind::Forward},
-                                                                {"backward", InstructionKind::Backward},
-                                                                {"input_gradient", InstructionKind::InputGradient},
-                                                                {"weight_gradient", InstructionKind::WeightGradient},
-                                                                {"recompute", InstructionKind::Recompute},
-                                                                {"update", InstructionKind::Update},
-                                                                {"predict", InstructionKind::Predict}};
-
 /// The kind in which an instruction of spans.csv is drawn; nothing where it is not.
 std::optional<InstructionKind> drawn_kind(const HtmlOp& op) {
   if (op.kind == "send") return op.text.ends_with('F') ? InstructionKind::Forward : InstructionKind::Backward;
-  for (const auto& [name, kind] : kOpKinds)
-    if (op.kind == name) return kind;
+  for (InstructionKind kind{}; kind < InstructionKind::Send; kind = next_kind(kind))
+    if (op.kind == label(kind).key) return kind;
   return std::nullopt;
 }
 

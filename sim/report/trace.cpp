@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -14,9 +15,6 @@
 
 namespace stagecraft {
 namespace {
-
-constexpr const char* kColors[] = {"thread_state_running", "rail_animation", "rail_response", "rail_load",
-                                   "thread_state_iowait",  "good",           "rail_idle"};
 
 std::string stream_title(const Stream& stream, const Cluster& cluster) {
   const std::string peer = stream.peer.valid() ? cluster.devices[stream.peer].name : "";
@@ -97,7 +95,7 @@ class TraceWriter {
 
   /// The color of a computation in Chrome's viewer; messages are most of the slices, and go without.
   static std::string color_of(const Instruction& i) {
-    return i.is_compute() ? fmt::format(R"(,"cname":"{}")", kColors[static_cast<std::size_t>(i.kind)]) : "";
+    return i.is_compute() ? fmt::format(R"(,"cname":"{}")", label(i.kind).trace_color) : "";
   }
 
   /// The rest of a slice's arguments, each with a comma before it.
@@ -116,11 +114,7 @@ class TraceWriter {
 
   /// Every slice goes to a track of its stream that is free at its start; a stream in strict order needs one.
   void assign_tracks() {
-    struct Track {
-      int id;
-      double free_at;
-    };
-    std::vector<std::vector<Track>> tracks(p_.streams.size() + p_.devices);
+    std::vector<std::map<int, double>> free_at(p_.streams.size() + p_.devices);  // By track.
     std::vector<std::uint32_t> order(p_.size());
     for (std::size_t n = 0; n < order.size(); ++n) order[n] = static_cast<std::uint32_t>(n);
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -131,20 +125,19 @@ class TraceWriter {
     for (const std::uint32_t n : order) {
       const Instruction& i = p_.at(InstructionId{n});
       const bool ordered = i.stream.valid();
-      auto& lanes = tracks[ordered ? i.stream.value : p_.streams.size() + i.device.value];
+      auto& lanes = free_at[ordered ? i.stream.value : p_.streams.size() + i.device.value];
       auto free = std::find_if(lanes.begin(), lanes.end(),
-                               [&](const Track& t) { return t.free_at <= t_.start[InstructionId{n}]; });
+                               [&](const auto& track) { return track.second <= t_.start[InstructionId{n}]; });
       if (free == lanes.end()) {
         const std::string title = ordered ? stream_title(p_.streams[i.stream], cluster_) : "messages";
         event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}})", i.device.value, next,
               Json(title).dump());
         event(R"("ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}})", i.device.value,
               next, ordered ? i.stream.value : static_cast<int>(p_.streams.size()));
-        lanes.push_back({next++, 0});
-        free = lanes.end() - 1;
+        free = lanes.emplace(next++, 0).first;
       }
-      free->free_at = t_.end[InstructionId{n}];
-      track_[n] = free->id;
+      free->second = t_.end[InstructionId{n}];
+      track_[n] = free->first;
     }
   }
 

@@ -7,12 +7,6 @@
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
-namespace {
-
-constexpr std::string_view kLetters = "FBIWRU";
-
-}  // namespace
-
 std::vector<std::span<const Op>> Schedule::device_rows() const& {
   std::vector<std::span<const Op>> rows;
   for (int d = 0; d < device_count(); ++d) rows.emplace_back(row(DeviceId{d}));
@@ -30,19 +24,18 @@ std::size_t group_end(const std::vector<Op>& ops, std::size_t first) {
   return first + 1;
 }
 
-char letter(OpKind kind) { return kLetters[static_cast<std::size_t>(kind)]; }
-
 std::string to_text(const Op& op) { return fmt::format("{}{}{}", op.stage.value, letter(op.kind), op.micro); }
 
 std::optional<Op> parse_op(std::string_view text) {
   const auto stage = read_number(text);
   if (!stage || text.empty()) return {};
-  const auto kind = kLetters.find(text.front());
-  if (kind == std::string_view::npos) return {};
+  const auto label =
+      std::find_if(kOpLabels.begin(), kOpLabels.end(), [&](const WorkLabel& l) { return l.letter == text.front(); });
+  if (label == kOpLabels.end()) return {};
   text.remove_prefix(1);
   const auto micro = read_number(text);
   if (!micro || !text.empty()) return {};
-  return Op{static_cast<OpKind>(kind), false, StageId{*stage}, *micro};
+  return Op{static_cast<OpKind>(label - kOpLabels.begin()), false, StageId{*stage}, *micro};
 }
 
 std::string to_text(const ScheduleSearch& s, const std::function<std::string(Seconds)>& time) {

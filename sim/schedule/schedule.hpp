@@ -10,11 +10,9 @@
 
 #include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/schedule/op_kind.hpp"
 
 namespace stagecraft {
-
-/// What a device computes. Sends, receives and memory are added by lower(); a schedule never writes them.
-enum class OpKind : std::uint8_t { Forward, Backward, InputGradient, WeightGradient, Recompute, Update };
 
 /// One computation of a stage on one micro-batch. Micro-batches are counted by the stage's own size and run on
 /// through the iterations; an Update carries the number of the update instead.
@@ -64,7 +62,6 @@ inline bool ends_backward(OpKind kind) { return kind == OpKind::Backward || kind
 /// The index after the ops that run as one with the op at `first`.
 std::size_t group_end(const std::vector<Op>& ops, std::size_t first);
 
-char letter(OpKind);                           ///< F B I W R U
 std::string to_text(const Op&);                ///< "0F1" is stage 0, forward, micro-batch 1; "0U2" its third update.
 std::optional<Op> parse_op(std::string_view);  ///< The whole text must match.
 std::string to_grid(const Schedule&);          ///< One row a device, in order.

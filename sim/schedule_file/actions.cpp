@@ -3,15 +3,23 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 
-#include "sim/core/enum_array.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr EnumArray<ActionKind, std::string_view, 13> kWords = {
-    "F", "B", "I", "W", "R", "U", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+/// The actions after those that compute, whose words are the letters of their ops.
+constexpr std::string_view kOtherWords[] = {"SEND_F",  "RECV_F",  "SEND_B",     "RECV_B",
+                                            "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+static_assert(std::size(kOtherWords) == static_cast<std::size_t>(ActionKind::ReduceGradient) + 1 - kOpKindCount);
+
+std::string_view word_of(ActionKind kind) {
+  const auto number = static_cast<std::size_t>(kind);
+  if (number < kOpKindCount) return {&kOpLabels[static_cast<OpKind>(kind)].letter, 1};
+  return kOtherWords[number - kOpKindCount];
+}
 
 bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || c == '_'; }
 
@@ -19,10 +27,11 @@ std::optional<ActionKind> read_kind(std::string_view& text) {
   std::size_t length = 0;
   while (length < text.size() && is_letter(text[length])) ++length;
   const std::string_view word = text.substr(0, length);
-  for (std::size_t k = 0; k < kWords.size(); ++k) {
-    if (word != kWords[k]) continue;
+  for (std::size_t k = 0; k < kOpKindCount + std::size(kOtherWords); ++k) {
+    const auto kind = static_cast<ActionKind>(k);
+    if (word != word_of(kind)) continue;
     text.remove_prefix(length);
-    return static_cast<ActionKind>(k);
+    return kind;
   }
   return {};
 }
@@ -54,7 +63,7 @@ Schedule compute_of(const ActionTable& table) {
 }
 
 std::string to_text(const Action& action) {
-  const std::string_view word = kWords[action.kind];
+  const std::string_view word = word_of(action.kind);
   if (action.kind >= ActionKind::Unshard) return fmt::format("{}{}", action.stage.value, word);
   return fmt::format("{}{}{}", action.stage.value, word, action.micro);
 }

@@ -10,15 +10,15 @@
 
 namespace stagecraft {
 
-/// What a runtime does, computations and what lies between them. The first six kinds are the values of OpKind.
+/// What a runtime does, computations and what lies between them.
 enum class ActionKind : std::uint8_t {
-  Forward,
-  Backward,
-  InputGradient,
-  WeightGradient,
-  Recompute,
-  Update,
-  SendForward,
+  Forward = value_of(OpKind::Forward),
+  Backward = value_of(OpKind::Backward),
+  InputGradient = value_of(OpKind::InputGradient),
+  WeightGradient = value_of(OpKind::WeightGradient),
+  Recompute = value_of(OpKind::Recompute),
+  Update = value_of(OpKind::Update),
+  SendForward = kOpKindCount,
   ReceiveForward,
   SendBackward,
   ReceiveBackward,
@@ -40,8 +40,8 @@ struct Action {
   /// Whether a message carries a gradient, not an activation.
   bool is_gradient() const { return kind == ActionKind::SendBackward || kind == ActionKind::ReceiveBackward; }
   bool is_forward() const { return kind == ActionKind::Forward; }
-  bool passes_gradient() const { return kind == ActionKind::Backward || kind == ActionKind::InputGradient; }
-  bool ends_backward() const { return kind == ActionKind::Backward || kind == ActionKind::WeightGradient; }
+  bool passes_gradient() const { return is_compute() && stagecraft::passes_gradient(op().kind); }
+  bool ends_backward() const { return is_compute() && stagecraft::ends_backward(op().kind); }
   /// Whether another stage may use what a computation makes.
   bool makes_output() const { return is_forward() || passes_gradient(); }
   Op op() const { return {static_cast<OpKind>(kind), fused, stage, micro}; }

@@ -28,6 +28,9 @@ find_package(PkgConfig REQUIRED)
 find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_reader.hpp REQUIRED)
 add_library(protozero INTERFACE IMPORTED)
 target_include_directories(protozero SYSTEM INTERFACE "${PROTOZERO_INCLUDE_DIR}")
+find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)
+add_library(tomlplusplus INTERFACE IMPORTED)
+target_include_directories(tomlplusplus SYSTEM INTERFACE "${TOMLPLUSPLUS_INCLUDE_DIR}")
 
 # stagecraft_optional(<name> <found> <what is lost without it>)
 # Turns AUTO|ON|OFF and the search's answer into STAGECRAFT_WITH_<name>, and remembers a line for the summary.

@@ -1,9 +1,16 @@
 // The timeline on a canvas.
 
-const KINDS = ['forward', 'backward', 'input_gradient', 'weight_gradient', 'recompute', 'update', 'predict', 'all_reduce'];
+/** Kinds of work in the order of the legend, and what people call them; describeKinds() fills both. */
+const KINDS = [], KIND_NAMES = {};
+function describeKinds(kinds) {
+  for (const { key, name } of [...kinds, { key: 'all_reduce', name: 'collective' }]) {
+    KINDS.push(key);
+    KIND_NAMES[key] = name;
+  }
+}
 const HUES = 24, INK_ON_HUE = '#111';
 
-const PALETTE = ['background', 'ink', 'dim', 'line', 'idle', 'strong', 'resident', 'stash', 'traffic', 'change', 'capacity', 'accent', 'start_up', 'input', 'drain', 'transfer', 'receiver', 'other', ...KINDS];
+const PALETTE = ['background', 'ink', 'dim', 'line', 'idle', 'strong', 'resident', 'stash', 'traffic', 'change', 'capacity', 'accent', 'start_up', 'input', 'drain', 'transfer', 'receiver', 'other'];
 
 /** A message has the color of what it carries, and all collectives have one color. */
 function colourKind(op) {

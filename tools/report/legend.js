@@ -13,7 +13,7 @@ function fillLegend(list, runs, byMicro, palette, hidden, pressed) {
   };
   const kinds = new Set(runs.flatMap(run => run.ops.map(colourKind)));
   if (byMicro) list.append(element('li', 'one color for each micro-batch'));
-  else for (const kind of KINDS) if (kinds.has(kind)) put(kind === 'all_reduce' ? 'collective' : kindText(kind), palette[kind], kind);
+  else for (const kind of KINDS) if (kinds.has(kind)) put(KIND_NAMES[kind], palette[kind], kind);
   const waits = new Set(runs.flatMap(run => usedDevices(run).flatMap(d => IDLE.filter(([key]) => d.idle?.[key + '_s'] > 0).map(([key]) => key))));
   if (waits.size > 0) word(list, 'waits:');
   for (const cause of CAUSES) if (waits.has(cause)) put(CAUSE_NAMES[cause], causeColour(cause, palette), cause);

@@ -1,6 +1,7 @@
 // The page: what is in view, and what the user does.
 
 const page = JSON.parse($('data').textContent), runs = page.runs.map(openRun);
+describeKinds(page.kinds);
 const parts = runs.flatMap(run => run.parts.map(part => [run, part]));
 let arrived = 0;
 const length = Math.max(1, ...runs.map(run => run.length));
@@ -21,7 +22,7 @@ function arrange() {
   recolour();
 }
 function recolour() {
-  palette = coloursOf(PALETTE);
+  palette = coloursOf([...PALETTE, ...KINDS]);
   fillLegend($('legend'), runs, $('colour').value === 'micro', palette, state.hidden, key => {
     const at = [...$('legend').querySelectorAll('button')].indexOf(document.activeElement);
     if (!state.hidden.delete(key)) state.hidden.add(key);

@@ -24,11 +24,10 @@ function timeIn(runs, rows, from, to) {
 }
 
 const CAUSE_NAMES = { start_up: 'start-up', input: 'input', drain: 'drain', transfer: 'messages', collective: 'collectives', receiver: 'no receiver', other: 'other idle time' };
-function kindText(kind) { return kind.replace('_', ' '); }
 
 /** [{key, name, time, share}] of what timeIn() returns, work first. */
 function partsOf({ work, idle }) {
-  const list = [...KINDS.filter(k => work.has(k)).map(k => ({ key: k, name: kindText(k), time: work.get(k) })),
+  const list = [...KINDS.filter(k => work.has(k)).map(k => ({ key: k, name: KIND_NAMES[k], time: work.get(k) })),
     ...CAUSES.map((c, k) => ({ key: c, name: CAUSE_NAMES[c], time: idle[k] }))].filter(p => p.time > 0);
   const total = list.reduce((sum, p) => sum + p.time, 0);
   return list.map(p => ({ ...p, share: share(p.time, total) }));

@@ -20,7 +20,7 @@ namespace {
 [[noreturn]] void say_unknown(const std::string& given) {
   std::vector<std::string> names;
   for (const FileKind kind : {FileKind::Cluster, FileKind::Scenario})
-    for (const NamedFile& file : named_files(kind)) names.push_back(file.name);
+    for (std::string& name : file_names(kind)) names.push_back(std::move(name));
   const auto near = closest(given, names);
   throw InputError(fmt::format("there is no cluster and no scenario '{}'", given),
                    near ? fmt::format("did you mean '{}'?", *near)

@@ -11,22 +11,8 @@ namespace stagecraft {
 namespace {
 
 Seconds time_of(const OpTimes& times, InstructionKind kind) {
-  switch (kind) {
-    case InstructionKind::Forward:
-      return times.forward;
-    case InstructionKind::Backward:
-      return times.backward;
-    case InstructionKind::InputGradient:
-      return times.input_gradient;
-    case InstructionKind::WeightGradient:
-      return times.weight_gradient;
-    case InstructionKind::Recompute:
-      return times.recompute;
-    case InstructionKind::Update:
-      return times.update;
-    default:
-      return {};
-  }
+  const std::optional<OpKind> op = op_kind(kind);
+  return op ? pass_of(times, *op) : Seconds{};
 }
 
 Seconds computation_of(const StageCost& cost) {

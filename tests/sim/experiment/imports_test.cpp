@@ -254,8 +254,29 @@ TEST_CASE("TOML") {
   CHECK(values.at("t.u.d.e").value == Json(1000));
   CHECK(values.at("t.u.d.e").line == 7);
   for (const char* wrong :
-       {"a", "a =", "a = 1 2", "a = \"x", "[a", "a = [1", "a = [1 2]", "a = 1\na = 2", "[[a]]", "a = {b = 1}"})
+       {"a", "a =", "a = 1 2", "a = \"x", "[a", "a = [1", "a = [1 2]", "a = 1\na = 2", "[[a]", "a = {b = 1"})
     CHECK_MESSAGE(refusal([&] { read_toml(wrong, "f"); }).starts_with("f:"), wrong);
+  CHECK(refusal([] { read_toml("[a]\nb = 1\nc = many\n", "f"); }).starts_with("f:3:5: error: this is no TOML: "));
+}
+
+TEST_CASE("TOML: all forms that files may have") {
+  const auto values = read_toml(
+      "a = {b = 1, c.d = 'x'}\ne = \"\"\"\ntwo\nlines\"\"\"\nf = 1979-05-27\n[[g]]\nh = 0x10\n[[g]]\nh = \"\\u00e9\"\n",
+      "f");
+  CHECK(values.at("a.b").value == Json(1));
+  CHECK(values.at("a.c.d").value == Json("x"));
+  CHECK(values.at("e").value == Json("two\nlines"));
+  CHECK(values.at("e").line == 2);
+  CHECK(values.at("f").value == Json("1979-05-27"));
+  CHECK(values.at("g").value.dump() == "[{\"h\":16},{\"h\":\"\u00e9\"}]");
+}
+
+TEST_CASE("TOML: what nests too deep is refused before it takes memory or stack") {
+  std::string dots = "a", lists = "a = ";
+  for (int i = 0; i < 100000; ++i) dots += ".a", lists += "[";
+  CHECK(refusal([&] { read_toml(dots + " = 1", "f"); }).find("a key has more than 1000 parts") != std::string::npos);
+  CHECK(refusal([&] { read_toml("[" + dots + "]\nb = 1", "f"); }).find("more than 1000 parts") != std::string::npos);
+  CHECK(refusal([&] { read_toml(lists, "f"); }).starts_with("f:1:"));
 }
 
 }  // namespace stagecraft::imports_test

@@ -15,12 +15,6 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-Strings files(FileKind kind) {
-  Strings names;
-  for (const NamedFile& file : named_files(kind)) names.push_back(file.name);
-  return names;
-}
-
 Strings with_all(Strings names) {
   names.emplace_back("all");
   return names;
@@ -39,8 +33,8 @@ Strings assignments() {
   const auto add = [&](const std::string& path, const Strings& names) {
     for (const std::string& name : names) words.push_back(path + "=" + name);
   };
-  add("model", files(FileKind::Model));
-  add("cluster", files(FileKind::Cluster));
+  add("model", file_names(FileKind::Model));
+  add("cluster", file_names(FileKind::Cluster));
   add("run.schedule", names_of(schedules::catalog()));
   add("plan.planner", names_of(planners::catalog()));
   add("weights", names_of(weights::catalog()));
@@ -76,9 +70,9 @@ Strings words_of(const Command& command, const Argument& a) {
   if (name == "--schedule" || (command.name == "schedule" && name == "NAME")) return names_of(schedules::catalog());
   if (name == "--weights") return names_of(weights::catalog());
   if (name == "--set" && a.doc.starts_with("path=value")) return assignments();
-  if (name == "FILE" && (scenario || command.name == "check")) return files(FileKind::Scenario);
-  if (name == "FILE" && command.name == "sweep") return files(FileKind::Sweep);
-  if (command.name == "reproduce" && name == "NAME") return files(FileKind::Published);
+  if (name == "FILE" && (scenario || command.name == "check")) return file_names(FileKind::Scenario);
+  if (name == "FILE" && command.name == "sweep") return file_names(FileKind::Sweep);
+  if (command.name == "reproduce" && name == "NAME") return file_names(FileKind::Published);
   return words_in(a.doc);
 }
 

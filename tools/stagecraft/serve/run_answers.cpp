@@ -22,9 +22,6 @@ namespace {
 constexpr int kGanttWidth = 100;
 constexpr std::size_t kMostDrawn = 20000;
 
-const char* const kInstructionKinds[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute",
-                                         "update",  "predict",  "send",           "receive",         "collective"};
-
 std::string kept_text(const std::string& what, const ServedRun& run) {
   if (!run.compiled) throw InputError(fmt::format("an order without a scenario has no {}", what));
   const KeptRun page_run = kept_run(run.title.empty() ? "run" : run.title, *run.compiled, run.outcome);
@@ -133,7 +130,8 @@ Json keep_run(Session& session, std::unique_ptr<ServedRun> run, Json results, bo
   SharedArrays arrays = share_arrays(run->program(), run->outcome.timeline, memory);
   session.shared = std::move(arrays.file);
   JsonArray kinds;
-  for (const char* kind : kInstructionKinds) kinds.push_back(kind);
+  for (std::size_t kind = 0; kind < kInstructionKindCount; ++kind)
+    kinds.push_back(std::string(label(static_cast<InstructionKind>(kind)).key));
   Json result = JsonObject{
       {"run", session.next_run},
       {"title", run->title},
