@@ -62,7 +62,9 @@ void set_optimizer_bytes(Experiment& e) {
 /// Puts the times of a profile into a cluster that has none yet.
 std::shared_ptr<const Cluster> profiled(const Profile& profile, const Cluster& cluster, const Value& tree) {
   auto changed = std::make_shared<Cluster>(cluster);
-  apply(profile, *changed);
+  const Value* written = tree.find("profile");  // One that was just measured is not in the scenario.
+  const Value* device = written ? written->find("device") : nullptr;
+  apply(profile, device ? device->where : Where{}, *changed);
   require_same_parts(profile, tree.at("cluster"));
   return changed;
 }

@@ -22,15 +22,17 @@ Value read_file_of(const std::string& file, Problems& problems) {
 }
 
 /// Figures of the memory that parts of a GPU share; false where they share none.
-bool apply_to_memory(const Profile& profile, Cluster& cluster) {
+bool apply_to_memory(const Profile& profile, const Where& where, Cluster& cluster) {
   const LinkId memory = cluster.devices.front().memory;
   if (!memory.valid()) return false;
   if (!profile.gpu && profile.threads == 1) return true;  // A single thread shares its memory with no other.
   if (!profile.gpu)
-    throw InputError(fmt::format("the parts of '{}' share their memory, and the profile does not say what it gives to "
-                                 "one of them and to all",
-                                 cluster.name),
-                     "stagecraft profile --backend cuda, with two parts or more");
+    throw InputError(
+        {{where, "profile",
+          fmt::format("the parts of '{}' share their memory, and the profile does not say what it gives to "
+                      "one of them and to all",
+                      cluster.name),
+          "stagecraft profile --backend cuda, with two parts or more", "profile"}});
   cluster.links[memory].bandwidth = profile.gpu->memory / 2;
   for (DeviceType& type : cluster.types)
     if (type.name == profile.device) type.memory_bandwidth = std::min(profile.gpu->memory, profile.gpu->memory_alone);
@@ -64,16 +66,18 @@ Value load_profile_file(const std::string& file) {
   return root;
 }
 
-void apply(const Profile& profile, Cluster& cluster) {
+void apply(const Profile& profile, const Where& where, Cluster& cluster) {
   const auto meant = std::count_if(cluster.devices.begin(), cluster.devices.end(),
                                    [&](const Device& d) { return cluster.types[d.type].name == profile.device; });
   if (meant == 0)
-    throw InputError(fmt::format("the profile is of devices of the type '{}', but the cluster '{}' has none",
-                                 profile.device, cluster.name),
-                     fmt::format("take a profile of its devices, such as '{}', or leave the profile out",
-                                 cluster.types[cluster.devices.front().type].name));
+    throw InputError({{where, "profile.device",
+                       fmt::format("the profile is of devices of the type '{}', but the cluster '{}' has none",
+                                   profile.device, cluster.name),
+                       fmt::format("take a profile of its devices, such as '{}', or leave the profile out",
+                                   cluster.types[cluster.devices.front().type].name),
+                       "profile"}});
   if (static_cast<std::size_t>(meant) < cluster.devices.size()) return;
-  const LinkId memory = apply_to_memory(profile, cluster) ? cluster.devices.front().memory : LinkId{};
+  const LinkId memory = apply_to_memory(profile, where, cluster) ? cluster.devices.front().memory : LinkId{};
   for (const LinkId l : cluster.links.ids()) {
     if (memory.valid() && l == memory) continue;
     cluster.links[l].latency = profile.latency;

@@ -8,12 +8,12 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/library.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/cores.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/core/threads.hpp"
-#include "sim/config/library.hpp"
 #include "sim/published/error_classes.hpp"
 
 namespace stagecraft {

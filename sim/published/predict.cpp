@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "sim/config/library.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/cores.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/core/text.hpp"
 #include "sim/core/threads.hpp"
-#include "sim/config/library.hpp"
 #include "sim/published/simulated_predictions.hpp"
 
 namespace stagecraft {

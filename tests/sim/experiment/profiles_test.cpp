@@ -110,15 +110,15 @@ TEST_CASE("a mixed cluster keeps its links, and a profile of a missing type is r
   for (DeviceType& type : cluster.types) type.name = "cpu-thread";
   cluster.types.push_back({.name = "other"});
   Cluster same = cluster;
-  apply(by_hand(), same);
+  apply(by_hand(), {}, same);
   for (const Link& link : same.links) CHECK(link.latency.value == 7e-6);
   cluster.devices[DeviceId{1}].type = DeviceTypeId{1};
   Cluster mixed = cluster;
-  apply(by_hand(), mixed);
+  apply(by_hand(), {}, mixed);
   for (const Link& link : mixed.links) CHECK(link.latency.value == 1e-3);
   for (Device& device : cluster.devices) device.type = DeviceTypeId{1};
   CHECK(test::input_error_of([&] {
-          apply(by_hand(), cluster);
+          apply(by_hand(), {}, cluster);
         }).find("'cpu-thread', but the cluster 'by hand' has none") != std::string::npos);
 }
 
@@ -129,14 +129,14 @@ TEST_CASE("a profile of parts of a GPU decides what they share; one without thes
   test::connect(parts, {0, 1}, 1e9, 0, Duplex::Half);
   for (Device& d : parts.devices) d.memory = LinkId{1};
   Cluster other = parts;
-  apply(by_hand(), other);  // It was measured on one thread, which shared its memory with no other.
+  apply(by_hand(), {}, other);  // It was measured on one thread, which shared its memory with no other.
   CHECK(other.links[LinkId{1}].bandwidth.value == 1e9);
   Profile all_busy = by_hand();
   all_busy.threads = 2;
-  CHECK(test::input_error_of([&] { apply(all_busy, other); }).find("share their memory") != std::string::npos);
+  CHECK(test::input_error_of([&] { apply(all_busy, {}, other); }).find("share their memory") != std::string::npos);
   Profile p = by_hand();
   p.gpu = MeasuredGpu{132, 8, 2, 64, Bandwidth{4e12}, Bandwidth{3e12}};
-  apply(p, parts);
+  apply(p, {}, parts);
   CHECK(parts.links[LinkId{0}].bandwidth.value == 5e9);
   CHECK(parts.links[LinkId{0}].latency.value == 7e-6);
   CHECK(parts.links[LinkId{1}].bandwidth.value == 2e12);
