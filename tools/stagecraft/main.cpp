@@ -118,6 +118,21 @@ void check_options(const Command& command, int argc, char** argv) {
   }
 }
 
+/// CLI11 takes a word in brackets for a list, and so `[]` for no word at all.
+void check_brackets(const Command& command, int argc, char** argv) {
+  const auto takes_value = [&](const std::string& word) {
+    return std::any_of(command.arguments.begin(), command.arguments.end(), [&](const Argument& a) {
+      const std::vector<std::string> flags = split(a.flags, ',');
+      return a.kind != Argument::Kind::Flag && std::find(flags.begin(), flags.end(), word) != flags.end();
+    });
+  };
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word.starts_with('[') && word.ends_with(']') && !takes_value(argv[i - 1]))
+      throw InputError(fmt::format("{} is no name of a file", word), fmt::format("a file of this name is ./{}", word));
+  }
+}
+
 /// The command that a word means: a slip of the pen, or what other tools call it.
 std::string command_help(const std::string& word, const std::vector<std::string>& names) {
   constexpr std::pair<const char*, const char*> kOthers[] = {
@@ -235,7 +250,10 @@ int run(int argc, char** argv) {
     argv[argc - 1] = help.data();
   }
   for (const Command* command : commands::catalog())
-    if (argc > 1 && command->name == argv[1]) check_options(*command, argc, argv);
+    if (argc > 1 && command->name == argv[1]) {
+      check_options(*command, argc, argv);
+      check_brackets(*command, argc, argv);
+    }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
