@@ -58,8 +58,7 @@ OpTimes least_times(const StageCost&);
 
 DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Degrees&, const ModelGraph&);
 
-/// The cost of a stage for micro-batches of `samples` samples on a device of this type. Packed sequences will make
-/// micro-batches of one stage differ; a class of equal ones then takes the place of `samples`.
+/// The cost of a stage for micro-batches of `samples` samples on a device of this type.
 StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_type, double samples,
                      const MinTime& = {});
 

@@ -15,8 +15,8 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/group_changes.hpp"
 #include "sim/experiment/limits.hpp"
+#include "sim/experiment/order_evaluation.hpp"
 #include "sim/experiment/places.hpp"
-#include "sim/experiment/play.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/program/check.hpp"
 #include "sim/program/unfold.hpp"
@@ -54,7 +54,7 @@ Schedule order(const PlannedExperiment& p) {
                                 .options = read_options(*e.schedule.def, e.schedule.options.get()),
                                 .cluster = &rated,
                                 .one_send_at_a_time = e.run.lowering.fifo_sends,
-                                .play = [&](const Schedule& one) { return evaluate_order(one, p, rated); }});
+                                .simulate = [&](const Schedule& one) { return evaluate_order(one, p, rated); }});
   });
 }
 

@@ -6,8 +6,8 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
-#include "sim/plan/msr/mixed.hpp"
-#include "sim/plan/msr/planning.hpp"
+#include "sim/plan/chain_partition/mixed.hpp"
+#include "sim/plan/chain_partition/planning.hpp"
 
 namespace stagecraft::bounds {
 namespace {
@@ -31,7 +31,8 @@ enum class Replica { Largest, Smallest };
 
 /// The least of an amount of a layer, over all types and numbers of replicas.
 template <class Amount>
-double least_of(const BoundQuery& q, const msr::Types& types, int layer, Replica replica, const Amount& amount) {
+double least_of(const BoundQuery& q, const chain_partition::Types& types, int layer, Replica replica,
+                const Amount& amount) {
   std::set<int> shares;
   for (int r = 1; r <= std::min(static_cast<int>(q.devices.size()), q.micro_batch); ++r)
     shares.insert((q.micro_batch + (replica == Replica::Largest ? r - 1 : 0)) / r);
@@ -52,7 +53,7 @@ std::set<int> samples_at_once(const BoundQuery& q) {
 
 /// Seconds that a layer adds to the path of a micro-batch forward and back. With split backwards the weight gradient is
 /// not on that path, and the forward and the backward of the layer may be on different devices.
-double round_trip(const BoundQuery& q, const msr::Types& types, int layer) {
+double round_trip(const BoundQuery& q, const chain_partition::Types& types, int layer) {
   const auto smallest = [&](const auto& amount) { return least_of(q, types, layer, Replica::Smallest, amount); };
   if (!q.split_backward) return smallest(seconds_of);
   return smallest([](const LayerCost& c) { return c.forward.value; }) +
@@ -60,7 +61,7 @@ double round_trip(const BoundQuery& q, const msr::Types& types, int layer) {
 }
 
 /// Longest path of a sample to the end of each layer and back, in replicas of any shares.
-std::vector<double> ways_to(const BoundQuery& q, const msr::Types& types) {
+std::vector<double> ways_to(const BoundQuery& q, const chain_partition::Types& types) {
   std::vector<double> ways;
   for (int l = 0; l < layers_of(q); ++l) {
     double before = 0;
@@ -110,7 +111,8 @@ double at_prices(const std::vector<std::vector<double>>& seconds, const std::vec
 /// Seconds of the layers between two cuts as a stage, from below.
 class StageTimes {
  public:
-  StageTimes(const BoundQuery& q, const msr::Types& types, const msr::Cuts& cuts) : q_(q), types_(types), cuts_(cuts) {}
+  StageTimes(const BoundQuery& q, const chain_partition::Types& types, const chain_partition::Cuts& cuts)
+      : q_(q), types_(types), cuts_(cuts) {}
 
   double seconds(int from, int to, const DeviceMix& mix) {
     const int b = q_.micro_batch, r = mix.devices;
@@ -145,12 +147,12 @@ class StageTimes {
   }
 
   const BoundQuery& q_;
-  const msr::Types& types_;
-  const msr::Cuts& cuts_;
+  const chain_partition::Types& types_;
+  const chain_partition::Cuts& cuts_;
   std::map<std::pair<std::size_t, int>, std::vector<double>> sums_;
 };
 
-bool too_long(const msr::Cuts& cuts, const std::vector<int>& counts) {
+bool too_long(const chain_partition::Cuts& cuts, const std::vector<int>& counts) {
   double stages = 0, pairs = 1;
   for (const int n : counts) pairs *= (n + 1.0) * (n + 2) / 2;
   for (int to = 1; to < cuts.count(); ++to)
@@ -159,7 +161,8 @@ bool too_long(const msr::Cuts& cuts, const std::vector<int>& counts) {
 }
 
 /// The longest way from the first layers to a stage.
-double way_in_front(const msr::Cuts& cuts, const Digraph& graph, const std::vector<double>& ways, int from, int to) {
+double way_in_front(const chain_partition::Cuts& cuts, const Digraph& graph, const std::vector<double>& ways, int from,
+                    int to) {
   double longest = 0;
   for (const int layer : cuts.layers_between(from, to))
     for (const int input : graph.previous[layer])
@@ -191,7 +194,7 @@ double shared_work(const std::vector<std::vector<double>>& seconds, const std::v
 namespace {
 
 /// [type][layer] Least seconds of a layer for a micro-batch, with any number of its samples at once.
-std::vector<std::vector<double>> seconds_by_type(const BoundQuery& q, const msr::Types& types) {
+std::vector<std::vector<double>> seconds_by_type(const BoundQuery& q, const chain_partition::Types& types) {
   std::vector<std::vector<double>> seconds;
   for (const DeviceTypeId type : types.types) {
     seconds.emplace_back();
@@ -207,20 +210,20 @@ std::vector<std::vector<double>> seconds_by_type(const BoundQuery& q, const msr:
 }  // namespace
 
 Bound work(const BoundQuery& q) {
-  const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
+  const chain_partition::Types types = chain_partition::types_of(q.costs.cluster(), q.devices);
   return {{shared_work(seconds_by_type(q, types), types.counts())},
           types.mixed() ? "all work shared as evenly as the devices allow" : "all work shared evenly"};
 }
 
 double least_price(const BoundQuery& q, const IdVector<DeviceTypeId, double>& prices) {
-  const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
+  const chain_partition::Types types = chain_partition::types_of(q.costs.cluster(), q.devices);
   std::vector<double> price;
   for (const DeviceTypeId type : types.types) price.push_back(prices[type]);
   return least_price(seconds_by_type(q, types), price);
 }
 
 Bound longest(const BoundQuery& q) {
-  const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
+  const chain_partition::Types types = chain_partition::types_of(q.costs.cluster(), q.devices);
   double slowest = 0;
   for (int l = 0; l < layers_of(q); ++l) {
     const auto operation = [](const LayerCost& c) {
@@ -235,7 +238,7 @@ Bound longest(const BoundQuery& q) {
 }
 
 Bound path(const BoundQuery& q) {
-  const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
+  const chain_partition::Types types = chain_partition::types_of(q.costs.cluster(), q.devices);
   std::vector<double> after(layers_of(q), 0);  // Longest path from the end of each layer to the end and back.
   double longest = 0;
   for (int l = layers_of(q) - 1; l >= 0; --l) {
@@ -250,11 +253,11 @@ Bound path(const BoundQuery& q) {
 
 std::optional<Bound> stages(const BoundQuery& q, bool flushed) {
   const bool filled = flushed && !q.split_backward;
-  const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
-  const Digraph graph = msr::layer_graph(q.costs.model());
-  std::optional<msr::Cuts> cuts;
+  const chain_partition::Types types = chain_partition::types_of(q.costs.cluster(), q.devices);
+  const Digraph graph = chain_partition::layer_graph(q.costs.model());
+  std::optional<chain_partition::Cuts> cuts;
   try {
-    cuts = msr::all_cuts(graph, kMostCuts);
+    cuts = chain_partition::all_cuts(graph, kMostCuts);
   } catch (const Infeasible&) {
     return std::nullopt;
   }
@@ -268,7 +271,8 @@ std::optional<Bound> stages(const BoundQuery& q, bool flushed) {
       previous = {from, to}, in_front = way_in_front(*cuts, graph, ways, from, to) / q.micro_batches;
     return times.seconds(from, to, mix) + in_front;
   };
-  const auto pipeline = msr::search_mixed(*cuts, types.counts(), static_cast<int>(q.devices.size()), false, seconds);
+  const auto pipeline =
+      chain_partition::search_mixed(*cuts, types.counts(), static_cast<int>(q.devices.size()), false, seconds);
   STAGECRAFT_CHECK(pipeline.has_value());
   return Bound{{pipeline->seconds}, filled ? "the best stages, with the way to the slowest" : "the best stages"};
 }

@@ -31,7 +31,7 @@ struct ScheduleInput {
   const Cluster* cluster = nullptr;  ///< The links that messages cross; null: messages cost nothing.
   bool one_send_at_a_time = true;    ///< A device sends its messages one after the other.
   /// Simulates iterations of an order; returns nothing when it cannot run. The function is empty without a scenario.
-  std::function<std::optional<OrderResult>(const Schedule&)> play = {};
+  std::function<std::optional<OrderResult>(const Schedule&)> simulate = {};
   /// The micro-batches in flight that keep a stage busy: the number of stages on the longest path to a sink, the stage
   /// itself included. Replicas that take turns count as one more stage each, and share the micro-batches in flight.
   IdVector<StageId, int> depth = {};

@@ -5,16 +5,16 @@
 #include <cstdlib>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/plan/msr/piper_file.hpp"
+#include "sim/plan/chain_partition/piper_file.hpp"
 
 using namespace stagecraft;
 
 namespace {
 
-void check_layer(const msr::PiperLayer& layer, std::size_t in, std::size_t out) {
+void check_layer(const chain_partition::PiperLayer& layer, std::size_t in, std::size_t out) {
   for (const auto& [degree, variants] : layer.by_degree) {
     if (degree < 1) std::abort();
-    for (const msr::Variant& v : variants) {
+    for (const chain_partition::Variant& v : variants) {
       if (v.in.size() != in || v.out.size() != out) std::abort();
       std::vector<double> amounts{v.seconds, v.parameters, v.memory.stash.value, v.memory.weights.value};
       amounts.insert(amounts.end(), v.in.begin(), v.in.end());
@@ -29,8 +29,9 @@ void check_layer(const msr::PiperLayer& layer, std::size_t in, std::size_t out) 
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const msr::PiperFile file = msr::read_piper({reinterpret_cast<const char*>(data), size}, "piper.json");
-    const msr::PiperInput& input = file.input;
+    const chain_partition::PiperFile file =
+        chain_partition::read_piper({reinterpret_cast<const char*>(data), size}, "piper.json");
+    const chain_partition::PiperInput& input = file.input;
     if (input.devices < 1 || input.micro_batches < 1 || !(input.memory > 0) || !(input.bandwidth > 0)) std::abort();
     if (static_cast<int>(input.layers.size()) != input.graph.size() || !topological_order(input.graph)) std::abort();
     for (std::size_t n = 0; n < input.layers.size(); ++n)

@@ -9,7 +9,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/stage_cost.hpp"
-#include "sim/plan/msr/planning.hpp"
+#include "sim/plan/chain_partition/planning.hpp"
 
 namespace stagecraft::graph {
 namespace {
@@ -23,7 +23,7 @@ constexpr double kMostSubproblems = 2e7;
 using TypeChoice = std::vector<DeviceTypeId>;
 
 /// Whether any layer has a backward. Models of inference have none.
-bool has_gradients(const PlannerInput& input, const msr::Types& types) {
+bool has_gradients(const PlannerInput& input, const chain_partition::Types& types) {
   const auto ids = input.model.layers.ids();
   return std::any_of(ids.begin(), ids.end(), [&](LayerId layer) {
     return input.costs.at(layer, types.types.front(), input.options.micro_batch_size).backward().value > 0;
@@ -68,7 +68,7 @@ Sums amounts_of(const PlannerInput& input, LayerId layer, const std::vector<int>
 /// Rate of the slowest link between neighbors in whole groups of these devices.
 double slowest_in_groups(const PlannerInput& input, std::vector<DeviceId> devices, int group) {
   devices.resize(devices.size() / static_cast<std::size_t>(group) * group);
-  return msr::ring_bandwidth(input.cluster, devices, group);
+  return chain_partition::ring_bandwidth(input.cluster, devices, group);
 }
 
 /// The devices of each part, which takes the next free ones of each type. Parts with more replicas come first: powers
@@ -118,7 +118,7 @@ int unit_for(std::vector<int> counts, int layers, int most_replicas) {
 
 /// Sets the choices of replicas: powers of two, and on several types one choice for each type and one for any type.
 /// Units of several devices have one type.
-std::vector<TypeChoice> set_choices(const msr::Types& types, int most_replicas, GraphProblem& p) {
+std::vector<TypeChoice> set_choices(const chain_partition::Types& types, int most_replicas, GraphProblem& p) {
   const std::vector<int> counts = types.counts();
   const bool few_types = types.mixed() && counts.size() <= kMostTypes;
   p.unit = unit_for(few_types ? counts : std::vector<int>{p.devices}, p.layers.size(), most_replicas);
@@ -143,7 +143,7 @@ std::vector<TypeChoice> set_choices(const msr::Types& types, int most_replicas, 
 double among(const PlannerInput& input, const GraphPlanInput& plan_input, int choice) {
   const GraphProblem& p = plan_input.problem;
   if (p.of_type.empty()) return slowest_in_groups(input, plan_input.devices, p.replicas[choice]);
-  if (p.type[choice] == kAnyType) return msr::slowest_between(input.cluster, plan_input.devices);
+  if (p.type[choice] == kAnyType) return chain_partition::slowest_between(input.cluster, plan_input.devices);
   std::vector<DeviceId> same_type;
   for (std::size_t d = 0; d < plan_input.devices.size(); ++d)
     if (plan_input.type_of[d] == p.type[choice]) same_type.push_back(plan_input.devices[d]);
@@ -153,7 +153,7 @@ double among(const PlannerInput& input, const GraphPlanInput& plan_input, int ch
 }  // namespace
 
 std::vector<config::Field> common_fields() {
-  return {msr::micro_batch_field(),
+  return {chain_partition::micro_batch_field(),
           config::list("devices", config::text("device"))
               .optional()
               .doc("Device names in the order of the stages, branch by branch, stages with more replicas first. "
@@ -191,12 +191,12 @@ CommonUnit put_in_common_unit(GraphProblem& p) {
 
 GraphPlanInput plan_input_of(const PlannerInput& input) {
   GraphPlanInput plan_input;
-  plan_input.devices = msr::devices_of(input);
-  const msr::Types types = msr::types_of(input.cluster, plan_input.devices);
+  plan_input.devices = chain_partition::devices_of(input);
+  const chain_partition::Types types = chain_partition::types_of(input.cluster, plan_input.devices);
   plan_input.type_of = types.type_of;
   GraphProblem& p = plan_input.problem;
   const int size = input.options.micro_batch_size;
-  p.layers = msr::layer_graph(input.model);
+  p.layers = chain_partition::layer_graph(input.model);
   p.devices = static_cast<int>(plan_input.devices.size());
   p.micro_batches = input.micro_batches;
   p.trains = has_gradients(input, types);
@@ -221,7 +221,7 @@ GraphPlanInput plan_input_of(const PlannerInput& input) {
   for (int c = 0; c < p.choices() && !memory; ++c) p.memory = std::max(p.memory, p.memory_by_choice[c]);
   p.bandwidth = rate                ? rate->value
                 : p.of_type.empty() ? slowest_in_groups(input, plan_input.devices, p.devices)
-                                    : msr::slowest_between(input.cluster, plan_input.devices);
+                                    : chain_partition::slowest_between(input.cluster, plan_input.devices);
   plan_input.unit = put_in_common_unit(p);
   return plan_input;
 }

@@ -7,11 +7,11 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
+#include "sim/plan/chain_partition/planning.hpp"
 #include "sim/plan/graph/coarsen.hpp"
 #include "sim/plan/graph/exact.hpp"
 #include "sim/plan/graph/partition.hpp"
 #include "sim/plan/graph/planning.hpp"
-#include "sim/plan/msr/planning.hpp"
 
 namespace stagecraft::planners {
 namespace {
@@ -122,7 +122,7 @@ Planned plan_exactly(const PlannerInput& input) {
   set_prediction(input, plan_input, options, parts, division->value, searched, result);
   result.limit_reason = graph::reason_for(plan_input, result.limit_reason);
   if (!heuristic.empty()) set_heuristic(result, input, heuristic);
-  msr::note_idle_devices(result, input);
+  chain_partition::note_idle_devices(result, input);
   result.states = division->states;
   return result;
 }

@@ -1,9 +1,9 @@
 // A graph of stages by GraphPipe's partitioner: parallel branches, the least time of the slowest stage, and then the
 // fewest micro-batches in flight.
 
+#include "sim/plan/chain_partition/planning.hpp"
 #include "sim/plan/graph/partition.hpp"
 #include "sim/plan/graph/planning.hpp"
-#include "sim/plan/msr/planning.hpp"
 
 namespace stagecraft::planners {
 namespace {
@@ -31,7 +31,7 @@ Planned plan_graphpipe(const PlannerInput& input) {
   result.model_limit = {unit.seconds(graph::least_bottleneck(plan_input.problem))};
   result.limit_reason = graph::reason_for(plan_input, "all work shared evenly, or the longest layer alone");
   if (plan_input.problem.unit > 1) set_heuristic(result, input, graph::units_text(plan_input.problem));
-  msr::note_idle_devices(result, input);
+  chain_partition::note_idle_devices(result, input);
   result.states = division->states;
   return result;
 }

@@ -6,14 +6,14 @@
 
 #include "sim/core/text.hpp"
 
-#include "sim/plan/msr/mixed.hpp"
-#include "sim/plan/msr/planning.hpp"
+#include "sim/plan/chain_partition/mixed.hpp"
+#include "sim/plan/chain_partition/planning.hpp"
 
 namespace stagecraft::planners {
 namespace {
 
 config::MapSpec pipedream_fields() {
-  config::MapSpec spec{"Stages with replicas by PipeDream's dynamic program.", msr::pipedream_fields()};
+  config::MapSpec spec{"Stages with replicas by PipeDream's dynamic program.", chain_partition::pipedream_fields()};
   spec.fields.push_back(config::list("machines", config::integer("count", 1, 1e6))
                             .optional()
                             .or_alone()
@@ -29,22 +29,23 @@ config::MapSpec pipedream_fields() {
 
 const config::MapSpec kPipedreamFields = pipedream_fields();
 
-const msr::PipeDreamPlannerOptions& own_options(const PlannerInput& input) {
-  return input.options.options<msr::PipeDreamPlannerOptions>();
+const chain_partition::PipeDreamPlannerOptions& own_options(const PlannerInput& input) {
+  return input.options.options<chain_partition::PipeDreamPlannerOptions>();
 }
 
 /// Whether neighbors in groups of this size are of one type each.
-bool one_type_in_each(const msr::Types& types, std::size_t group) {
+bool one_type_in_each(const chain_partition::Types& types, std::size_t group) {
   for (std::size_t d = 0; d < types.type_of.size(); ++d)
     if (types.type_of[d] != types.type_of[d / group * group]) return false;
   return true;
 }
 
-std::vector<int> machines_of(const PlannerInput& input, const std::vector<DeviceId>& devices, const msr::Types& types) {
+std::vector<int> machines_of(const PlannerInput& input, const std::vector<DeviceId>& devices,
+                             const chain_partition::Types& types) {
   const auto device_count = static_cast<int>(devices.size());
   const auto& given = own_options(input).machines;
   if (!given) {
-    const int each = msr::devices_of_host(input.cluster, devices);
+    const int each = chain_partition::devices_of_host(input.cluster, devices);
     const bool flat = each == 1 || each == device_count || !one_type_in_each(types, static_cast<std::size_t>(each));
     return flat ? std::vector<int>{device_count} : std::vector<int>{each, device_count / each};
   }
@@ -72,18 +73,18 @@ std::vector<int> machines_of(const PlannerInput& input, const std::vector<Device
 double bandwidth_of(const PlannerInput& input, std::size_t level, const std::vector<DeviceId>& devices,
                     std::size_t group, std::size_t inside) {
   const auto& given = own_options(input).bandwidth;
-  return given ? (*given)[level].value : msr::ring_bandwidth(input.cluster, devices, group, inside);
+  return given ? (*given)[level].value : chain_partition::ring_bandwidth(input.cluster, devices, group, inside);
 }
 
-std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<DeviceId>& devices,
-                                  const std::vector<int>& machines, const CommonUnit& unit) {
+std::vector<chain_partition::Level> levels_of(const PlannerInput& input, const std::vector<DeviceId>& devices,
+                                              const std::vector<int>& machines, const CommonUnit& unit) {
   const auto& given = own_options(input).bandwidth;
   if (given && given->size() != machines.size())
     throw InputError(
         {{input.options.where("bandwidth"), "plan.bandwidth",
           fmt::format("{} for {}", pluralize(std::ssize(*given), "rate"), pluralize(std::ssize(machines), "level")),
           "one for each level, innermost first", "bandwidth"}});
-  std::vector<msr::Level> levels;
+  std::vector<chain_partition::Level> levels;
   std::size_t inside = 1;
   for (std::size_t l = 0; l < machines.size(); ++l) {
     const std::size_t group = inside * machines[l];
@@ -94,13 +95,15 @@ std::vector<msr::Level> levels_of(const PlannerInput& input, const std::vector<D
 }
 
 /// Searches over the machines of the last level by type; each type has separate links on the levels inside a machine.
-std::optional<msr::FoundPipeline> search_mixed(const PlannerInput& input, const std::vector<DeviceId>& devices,
-                                               const msr::Types& types, msr::WorkInUnit work,
-                                               msr::PipeDreamOptions options) {
+std::optional<chain_partition::FoundPipeline> search_mixed(const PlannerInput& input,
+                                                           const std::vector<DeviceId>& devices,
+                                                           const chain_partition::Types& types,
+                                                           chain_partition::WorkInUnit work,
+                                                           chain_partition::PipeDreamOptions options) {
   if (!own_options(input).bandwidth)
-    options.levels.back().bandwidth = work.unit.rate(msr::slowest_between(input.cluster, devices));
+    options.levels.back().bandwidth = work.unit.rate(chain_partition::slowest_between(input.cluster, devices));
   const std::size_t inside = devices.size() / options.levels.back().machines;
-  std::vector<std::vector<msr::Level>> inner;
+  std::vector<std::vector<chain_partition::Level>> inner;
   for (std::size_t t = 0; t < types.types.size(); ++t) {
     std::vector<DeviceId> same_type;
     for (std::size_t d = 0; d < devices.size(); ++d)
@@ -115,13 +118,13 @@ std::optional<msr::FoundPipeline> search_mixed(const PlannerInput& input, const 
   }
   work.work.type_of.clear();
   for (std::size_t d = 0; d < devices.size(); d += inside) work.work.type_of.push_back(types.type_of[d]);
-  return msr::search_pipedream(work.work, options, inner);
+  return chain_partition::search_pipedream(work.work, options, inner);
 }
 
 /// The levels to search. Numbers of replicas that divide the micro-batches often do not fill servers, so all devices
 /// are one level as well, unless the options say which levels there are.
 std::vector<std::vector<int>> levels_to_try(const PlannerInput& input, const std::vector<DeviceId>& devices,
-                                            const msr::Types& types) {
+                                            const chain_partition::Types& types) {
   std::vector<std::vector<int>> tries{machines_of(input, devices, types)};
   const bool given = own_options(input).machines || own_options(input).bandwidth;
   if (input.options.share == Share::MicroBatches && !given && tries.front().size() > 1)
@@ -130,17 +133,19 @@ std::vector<std::vector<int>> levels_to_try(const PlannerInput& input, const std
 }
 
 /// The fastest pipeline on any of these levels; nothing when none is allowed.
-std::optional<msr::FoundPipeline> search_levels(const PlannerInput& input, const std::vector<DeviceId>& devices,
-                                                const msr::Types& types, const msr::WorkInUnit& work,
-                                                const std::vector<std::vector<int>>& tries,
-                                                msr::PipeDreamOptions options) {
-  std::optional<msr::FoundPipeline> best;
+std::optional<chain_partition::FoundPipeline> search_levels(const PlannerInput& input,
+                                                            const std::vector<DeviceId>& devices,
+                                                            const chain_partition::Types& types,
+                                                            const chain_partition::WorkInUnit& work,
+                                                            const std::vector<std::vector<int>>& tries,
+                                                            chain_partition::PipeDreamOptions options) {
+  std::optional<chain_partition::FoundPipeline> best;
   std::int64_t states = 0;
   bool exhaustive = true;
   for (const std::vector<int>& machines : tries) {
     options.levels = levels_of(input, devices, machines, work.unit);
     auto pipeline = types.mixed() ? search_mixed(input, devices, types, work, options)
-                                  : msr::search_pipedream(work.work.work.front(), options);
+                                  : chain_partition::search_pipedream(work.work.work.front(), options);
     if (!pipeline) continue;
     states += pipeline->states;
     exhaustive = exhaustive && pipeline->exhaustive;
@@ -150,7 +155,7 @@ std::optional<msr::FoundPipeline> search_levels(const PlannerInput& input, const
   return best;
 }
 
-std::string reason_for_limit(const std::vector<std::vector<int>>& tries, const msr::Types& types) {
+std::string reason_for_limit(const std::vector<std::vector<int>>& tries, const chain_partition::Types& types) {
   std::string reason = "the search was exhaustive";
   if (tries.front().size() == 1) return reason;
   reason += ", with stages on whole machines of each level";
@@ -159,10 +164,10 @@ std::string reason_for_limit(const std::vector<std::vector<int>>& tries, const m
 }
 
 Planned plan_pipedream(const PlannerInput& input) {
-  const std::vector<DeviceId> devices = msr::devices_of(input);
-  const msr::Types types = msr::types_of(input.cluster, devices);
-  const msr::WorkInUnit work = msr::workload_of(input, types);
-  msr::PipeDreamOptions options = msr::pipedream_rules(input);
+  const std::vector<DeviceId> devices = chain_partition::devices_of(input);
+  const chain_partition::Types types = chain_partition::types_of(input.cluster, devices);
+  const chain_partition::WorkInUnit work = chain_partition::workload_of(input, types);
+  chain_partition::PipeDreamOptions options = chain_partition::pipedream_rules(input);
   const std::vector<std::vector<int>> tries = levels_to_try(input, devices, types);
   auto pipeline = search_levels(input, devices, types, work, tries, options);
   // Micro-batches that replicas cannot divide leave devices idle.
@@ -171,12 +176,12 @@ Planned plan_pipedream(const PlannerInput& input) {
     options.fewer = true;
     pipeline = search_levels(input, devices, types, work, tries, options);
   }
-  if (!pipeline) msr::refuse(input, work.work.work.front(), devices.size());
-  Planned result = msr::planned(input, work, *pipeline, devices);
+  if (!pipeline) chain_partition::refuse(input, work.work.work.front(), devices.size());
+  Planned result = chain_partition::planned(input, work, *pipeline, devices);
   result.model_limit = result.predicted;
   result.limit_reason = reason_for_limit(tries, types);
-  if (!all_used) msr::note_idle_devices(result, input);
-  if (!pipeline->exhaustive) set_heuristic(result, input, msr::kLineOfDevices);
+  if (!all_used) chain_partition::note_idle_devices(result, input);
+  if (!pipeline->exhaustive) set_heuristic(result, input, chain_partition::kLineOfDevices);
   return result;
 }
 
@@ -189,7 +194,7 @@ extern const PlannerDef pipedream{
     .source = "Narayanan et al., PipeDream, SOSP 2019; msr-fiddle/pipedream",
     .fields = &kPipedreamFields,
     .plan = plan_pipedream,
-    .read = msr::read_pipedream,
+    .read = chain_partition::read_pipedream,
 };
 
 }  // namespace stagecraft::planners

@@ -8,10 +8,10 @@
 
 #include "sim/core/text.hpp"
 #include "sim/cost/stage_cost.hpp"
+#include "sim/plan/chain_partition/mixed.hpp"
+#include "sim/plan/chain_partition/piper.hpp"
+#include "sim/plan/chain_partition/planning.hpp"
 #include "sim/plan/group.hpp"
-#include "sim/plan/msr/mixed.hpp"
-#include "sim/plan/msr/piper.hpp"
-#include "sim/plan/msr/planning.hpp"
 
 namespace stagecraft::planners {
 namespace {
@@ -20,7 +20,7 @@ using Strings = std::vector<std::string>;
 
 const config::MapSpec kPiperFields{
     "Stages with replicas that fit into memory, by Piper's search.",
-    {msr::micro_batch_field(), msr::devices_field(),
+    {chain_partition::micro_batch_field(), chain_partition::devices_field(),
      config::choice("cuts", Strings{"all", "listed"})
          .fallback("all")
          .doc("Where stages may end. all: after any set of layers that contains their inputs. listed: between layers "
@@ -38,7 +38,7 @@ const config::MapSpec kPiperFields{
          .optional()
          .doc("Bandwidth between any two devices. Default: the slowest link between neighbors.")}};
 
-struct PiperOptions : msr::CutOptions {
+struct PiperOptions : chain_partition::CutOptions {
   std::vector<int> tensor{1};  ///< Ascending.
   bool sequence = false;
 };
@@ -52,12 +52,12 @@ StageShape shape_of(const PlannerInput& input, int tensor) {
 
 /// A layer that recomputes keeps its inputs, as in the paper; a stage of a plan keeps only what enters it, so it needs
 /// less than this search counts.
-std::vector<msr::Variant> plain_variants(const PlannerInput& input, LayerId id, DeviceTypeId type, int size,
-                                         const msr::Variant& plain) {
+std::vector<chain_partition::Variant> plain_variants(const PlannerInput& input, LayerId id, DeviceTypeId type, int size,
+                                                     const chain_partition::Variant& plain) {
   const LayerCost cost = input.costs.at(id, type, size);
-  std::vector<msr::Variant> variants;
+  std::vector<chain_partition::Variant> variants;
   for (const Recomputation kind : recomputations(input.options, input.model)) {
-    msr::Variant& one = variants.emplace_back(plain);
+    chain_partition::Variant& one = variants.emplace_back(plain);
     one.seconds += recomputed_share(kind, cost) * cost.forward.value;
     one.memory = layer_memory(input.model, id, kind, size);
   }
@@ -65,46 +65,48 @@ std::vector<msr::Variant> plain_variants(const PlannerInput& input, LayerId id, 
 }
 
 /// Each device of a group sends its part of a message, and sums its part of the gradients.
-std::vector<msr::Variant> divided_variants(const PlannerInput& input, LayerId id, DeviceTypeId type, int size,
-                                           int tensor, msr::Variant plain) {
+std::vector<chain_partition::Variant> divided_variants(const PlannerInput& input, LayerId id, DeviceTypeId type,
+                                                       int size, int tensor, chain_partition::Variant plain) {
   StageShape shape = shape_of(input, tensor);
   shape.layers = {id};
   const DeviceParameters p = device_parameters(shape.layers, shape.degrees, input.model);
   plain.parameters = (p.dense + p.experts) * input.model.precision.weight;
   for (double& bytes : plain.in) bytes /= tensor;
   for (double& bytes : plain.out) bytes /= tensor;
-  std::vector<msr::Variant> variants;
+  std::vector<chain_partition::Variant> variants;
   for (const Recomputation kind : recomputations(input.options, input.model)) {
     shape.recomputation = kind;
     const EachPass<PassCost> passes = input.costs.passes(id, shape, type, size);
-    msr::Variant& one = variants.emplace_back(plain);
+    chain_partition::Variant& one = variants.emplace_back(plain);
     one.seconds = (passes.forward.time + passes.backward.time + passes.recompute.time).total().value;
     one.memory = stage_cost(input.costs, shape, type, size).memory;
   }
   return variants;
 }
 
-msr::PiperLayer layer_of(const PlannerInput& input, const std::vector<msr::LayerAmounts>& amounts, std::size_t l,
-                         DeviceTypeId type, int size, std::size_t readers) {
+chain_partition::PiperLayer layer_of(const PlannerInput& input,
+                                     const std::vector<chain_partition::LayerAmounts>& amounts, std::size_t l,
+                                     DeviceTypeId type, int size, std::size_t readers) {
   const LayerId id{l};
   const Layer& layer = input.model.layers[id];
-  msr::Variant plain;
+  chain_partition::Variant plain;
   plain.seconds = amounts[l].seconds;
   plain.parameters = amounts[l].parameters;
   for (const LayerId from : layer.inputs) plain.in.push_back(amounts[from.value].output);
   plain.out.assign(readers, amounts[l].output);
-  msr::PiperLayer result{layer.name, {}};
+  chain_partition::PiperLayer result{layer.name, {}};
   for (const int tensor : input.options.options<PiperOptions>().tensor)
     result.by_degree[tensor] = tensor == 1 ? plain_variants(input, id, type, size, plain)
                                            : divided_variants(input, id, type, size, tensor, plain);
   return result;
 }
 
-msr::PiperInput piper_input_of(const PlannerInput& input, const std::vector<DeviceId>& devices, DeviceTypeId type) {
+chain_partition::PiperInput piper_input_of(const PlannerInput& input, const std::vector<DeviceId>& devices,
+                                           DeviceTypeId type) {
   const int size = input.options.micro_batch_size;
-  const std::vector<msr::LayerAmounts> amounts = msr::amounts_of(input.costs, type, size);
-  msr::PiperInput piper_input;
-  piper_input.graph = msr::layer_graph(input.model);
+  const std::vector<chain_partition::LayerAmounts> amounts = chain_partition::amounts_of(input.costs, type, size);
+  chain_partition::PiperInput piper_input;
+  piper_input.graph = chain_partition::layer_graph(input.model);
   for (std::size_t l = 0; l < amounts.size(); ++l)
     piper_input.layers.push_back(layer_of(input, amounts, l, type, size, piper_input.graph.next[l].size()));
   piper_input.devices = static_cast<int>(devices.size());
@@ -118,68 +120,69 @@ msr::PiperInput piper_input_of(const PlannerInput& input, const std::vector<Devi
     piper_input.memory = memory->value;
   else if (usable.value > 0)
     piper_input.memory = usable.value;
-  piper_input.bandwidth = rate ? rate->value : msr::flat_bandwidth(input, devices);
+  piper_input.bandwidth = rate ? rate->value : chain_partition::flat_bandwidth(input, devices);
   return piper_input;
 }
 
 /// Writes times and bandwidths of all types in the common unit of the variants of all layers.
-CommonUnit put_in_common_unit(std::vector<msr::PiperInput>& questions) {
-  std::vector<msr::Variant*> variants;
-  for (msr::PiperInput& question : questions)
-    for (msr::PiperLayer& layer : question.layers)
+CommonUnit put_in_common_unit(std::vector<chain_partition::PiperInput>& questions) {
+  std::vector<chain_partition::Variant*> variants;
+  for (chain_partition::PiperInput& question : questions)
+    for (chain_partition::PiperLayer& layer : question.layers)
       for (auto& [degree, list] : layer.by_degree)
-        for (msr::Variant& variant : list) variants.push_back(&variant);
+        for (chain_partition::Variant& variant : list) variants.push_back(&variant);
   std::vector<double> times;
-  for (const msr::Variant* variant : variants) times.push_back(variant->seconds);
+  for (const chain_partition::Variant* variant : variants) times.push_back(variant->seconds);
   const CommonUnit unit(times);
-  for (msr::Variant* variant : variants) variant->seconds = unit(variant->seconds);
-  for (msr::PiperInput& question : questions) question.bandwidth = unit.rate(question.bandwidth);
+  for (chain_partition::Variant* variant : variants) variant->seconds = unit(variant->seconds);
+  for (chain_partition::PiperInput& question : questions) question.bandwidth = unit.rate(question.bandwidth);
   return unit;
 }
 
 /// These cuts if the search among them is short enough; else so few of them, or of those in the order of the model,
 /// that it is.
-msr::Cuts short_enough(const msr::PiperInput& question, const msr::Cuts& cuts) {
-  if (msr::why_too_long(question, cuts).empty()) return cuts;
+chain_partition::Cuts short_enough(const chain_partition::PiperInput& question, const chain_partition::Cuts& cuts) {
+  if (chain_partition::why_too_long(question, cuts).empty()) return cuts;
   const bool has_branches = cuts.count() > cuts.layers() + 1;
-  const msr::Cuts nested = has_branches ? msr::listed_cuts(cuts.layers()) : cuts;
+  const chain_partition::Cuts nested = has_branches ? chain_partition::listed_cuts(cuts.layers()) : cuts;
   std::vector<double> seconds;
-  for (const msr::PiperLayer& layer : question.layers)
+  for (const chain_partition::PiperLayer& layer : question.layers)
     seconds.push_back(layer.by_degree.begin()->second.front().seconds);
-  msr::Cuts fewer = nested;
-  for (int count = nested.count() - 1; count > 1 && !msr::why_too_long(question, fewer).empty(); count = count * 3 / 4)
-    fewer = msr::evenly_spaced(nested, seconds, count);
+  chain_partition::Cuts fewer = nested;
+  for (int count = nested.count() - 1; count > 1 && !chain_partition::why_too_long(question, fewer).empty();
+       count = count * 3 / 4)
+    fewer = chain_partition::evenly_spaced(nested, seconds, count);
   return fewer;
 }
 
 struct PiperAnswer {
-  msr::PiperPlan pipeline;
-  double seconds;         ///< Seconds between two micro-batches.
-  msr::Cuts cuts;         ///< Where stages may end.
-  std::string heuristic;  ///< How another plan may be better; empty: none is.
+  chain_partition::PiperPlan pipeline;
+  double seconds;              ///< Seconds between two micro-batches.
+  chain_partition::Cuts cuts;  ///< Where stages may end.
+  std::string heuristic;       ///< How another plan may be better; empty: none is.
 };
 
 /// Nothing if no plan fits into memory. Infeasible if there are too many plans, and none of those that are looked at
 /// fits.
 std::optional<PiperAnswer> search(const PlannerInput& input, const std::vector<DeviceId>& devices,
-                                  const msr::Types& types) {
-  const msr::Cuts every_cut = msr::cuts_of(input);
-  std::vector<msr::PiperInput> questions;
+                                  const chain_partition::Types& types) {
+  const chain_partition::Cuts every_cut = chain_partition::cuts_of(input);
+  std::vector<chain_partition::PiperInput> questions;
   for (const DeviceTypeId type : types.types) questions.push_back(piper_input_of(input, devices, type));
   const CommonUnit unit = put_in_common_unit(questions);
   if (types.mixed()) {
-    auto pipeline = msr::search_piper(questions, types.counts(), every_cut);
+    auto pipeline = chain_partition::search_piper(questions, types.counts(), every_cut);
     if (!pipeline) return {};
     const bool exhaustive = pipeline->exhaustive;
     const double seconds = unit.seconds(pipeline->seconds);
-    return PiperAnswer{std::move(*pipeline), seconds, every_cut, exhaustive ? "" : msr::kLineOfDevices};
+    return PiperAnswer{std::move(*pipeline), seconds, every_cut, exhaustive ? "" : chain_partition::kLineOfDevices};
   }
-  const msr::Cuts cuts = short_enough(questions.front(), every_cut);
+  const chain_partition::Cuts cuts = short_enough(questions.front(), every_cut);
   const bool exhaustive = cuts.count() == every_cut.count();
-  auto pipeline = msr::search_piper(questions.front(), cuts);
+  auto pipeline = chain_partition::search_piper(questions.front(), cuts);
   if (!pipeline && exhaustive) return {};
   if (!pipeline)
-    throw Infeasible("size", msr::why_too_long(questions.front(), every_cut),
+    throw Infeasible("size", chain_partition::why_too_long(questions.front(), every_cut),
                      "merge layers, or use fewer micro-batches");
   const double seconds = unit.seconds(pipeline->seconds);
   return PiperAnswer{
@@ -187,7 +190,8 @@ std::optional<PiperAnswer> search(const PlannerInput& input, const std::vector<D
       exhaustive ? "" : fmt::format("stages end at {} of {} places", cuts.count() - 2, every_cut.count() - 2)};
 }
 
-[[noreturn]] void refuse(const PlannerInput& input, const std::vector<DeviceId>& devices, const msr::Types& types) {
+[[noreturn]] void refuse(const PlannerInput& input, const std::vector<DeviceId>& devices,
+                         const chain_partition::Types& types) {
   double largest = 0;
   for (const DeviceTypeId type : types.types) largest = std::max(largest, piper_input_of(input, devices, type).memory);
   throw Infeasible("memory",
@@ -198,8 +202,8 @@ std::optional<PiperAnswer> search(const PlannerInput& input, const std::vector<D
 }
 
 /// Devices of a stage: of each type those that come next.
-std::vector<DeviceId> next_devices(const msr::PiperStage& stage, const std::vector<DeviceId>& devices,
-                                   const msr::Types& types, std::vector<char>& taken) {
+std::vector<DeviceId> next_devices(const chain_partition::PiperStage& stage, const std::vector<DeviceId>& devices,
+                                   const chain_partition::Types& types, std::vector<char>& taken) {
   std::vector<int> needed = stage.of_type.empty() ? std::vector<int>{stage.tensor * stage.data} : stage.of_type;
   std::vector<DeviceId> chosen;
   for (std::size_t d = 0; d < devices.size(); ++d) {
@@ -213,7 +217,7 @@ std::vector<DeviceId> next_devices(const msr::PiperStage& stage, const std::vect
 
 std::shared_ptr<const PlannerOptions> read_piper_options(const config::Value& checked, const Cluster&) {
   auto read = std::make_shared<PiperOptions>();
-  read->cuts = msr::read_cuts(checked);
+  read->cuts = chain_partition::read_cuts(checked);
   read->sequence = config::as_bool(checked.at("sequence"));
   if (const config::Value* tensor = checked.find("tensor")) {
     read->tensor.clear();
@@ -227,7 +231,8 @@ std::shared_ptr<const PlannerOptions> read_piper_options(const config::Value& ch
 }
 
 /// Every degree has to divide the model, whether a stage gets it or not.
-void check_tensor(const PlannerInput& input, const std::vector<DeviceId>& devices, const msr::Types& types) {
+void check_tensor(const PlannerInput& input, const std::vector<DeviceId>& devices,
+                  const chain_partition::Types& types) {
   const PiperOptions& options = input.options.options<PiperOptions>();
   if (options.tensor.back() == 1) return;
   const auto refuse_tensor = [&](const char* what, const char* help) {
@@ -249,8 +254,9 @@ void check_tensor(const PlannerInput& input, const std::vector<DeviceId>& device
 }
 
 /// Devices of each stage. The largest tensor groups come first, so that groups fill nodes from their first device.
-std::vector<std::vector<DeviceId>> devices_of_stages(const msr::PiperPlan& pipeline,
-                                                     const std::vector<DeviceId>& devices, const msr::Types& types) {
+std::vector<std::vector<DeviceId>> devices_of_stages(const chain_partition::PiperPlan& pipeline,
+                                                     const std::vector<DeviceId>& devices,
+                                                     const chain_partition::Types& types) {
   std::vector<std::size_t> order(pipeline.stages.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -262,8 +268,8 @@ std::vector<std::vector<DeviceId>> devices_of_stages(const msr::PiperPlan& pipel
 }
 
 Planned plan_piper(const PlannerInput& input) {
-  const std::vector<DeviceId> devices = msr::devices_of(input);
-  const msr::Types types = msr::types_of(input.cluster, devices);
+  const std::vector<DeviceId> devices = chain_partition::devices_of(input);
+  const chain_partition::Types types = chain_partition::types_of(input.cluster, devices);
   const std::vector<Recomputation> kinds = recomputations(input.options, input.model);
   check_tensor(input, devices, types);
   const std::optional<PiperAnswer> answer = search(input, devices, types);
@@ -271,7 +277,7 @@ Planned plan_piper(const PlannerInput& input) {
   const auto& [pipeline, seconds, cuts, heuristic] = *answer;
   Planned result;
   const std::vector<std::vector<DeviceId>> chosen = devices_of_stages(pipeline, devices, types);
-  for (const msr::PiperStage& one : pipeline.stages) {
+  for (const chain_partition::PiperStage& one : pipeline.stages) {
     Stage stage;
     stage.shape = shape_of(input, one.tensor);
     stage.divides_itself = one.tensor > 1;
@@ -287,7 +293,7 @@ Planned plan_piper(const PlannerInput& input) {
   result.predicted = result.model_limit = {seconds};
   result.limit_reason = "the search was exhaustive";
   if (!heuristic.empty()) set_heuristic(result, input, heuristic);
-  msr::note_idle_devices(result, input);
+  chain_partition::note_idle_devices(result, input);
   result.states = pipeline.states;
   return result;
 }

@@ -9,7 +9,7 @@
 #include "sim/cluster/link_table.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
-#include "sim/plan/msr/planning.hpp"
+#include "sim/plan/chain_partition/planning.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/plan/planner.hpp"
 #include "sim/plan/spp/partition.hpp"
@@ -73,7 +73,7 @@ int unit_for(int devices, int layers, int most_replicas, int stages) {
 
 CommonUnit unit_of_passes(const PlannerInput& input, const std::vector<DeviceId>& devices, int samples) {
   std::vector<double> times;
-  for (const DeviceTypeId type : msr::types_of(input.cluster, devices).types)
+  for (const DeviceTypeId type : chain_partition::types_of(input.cluster, devices).types)
     for (const LayerId l : input.model.layers.ids()) {
       const LayerCost cost = input.costs.at(l, type, samples);
       times.insert(times.end(), {cost.forward.value, cost.backward().value});
@@ -179,7 +179,7 @@ Planned plan_spp(const PlannerInput& input) {
   planned.limit_reason = "the slowest stage or channel of the best division along this line of devices";
   if (problem.unit > 1)
     set_heuristic(planned, input, fmt::format("stages take neighbors in groups of {}", problem.unit));
-  msr::note_idle_devices(planned, input);
+  chain_partition::note_idle_devices(planned, input);
   return planned;
 }
 

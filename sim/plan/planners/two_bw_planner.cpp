@@ -13,15 +13,15 @@
 #include "sim/core/text.hpp"
 #include "sim/cost/stage_cost.hpp"
 #include "sim/plan/bounds.hpp"
-#include "sim/plan/msr/planning.hpp"
-#include "sim/plan/msr/two_bw.hpp"
+#include "sim/plan/chain_partition/planning.hpp"
+#include "sim/plan/chain_partition/two_bw.hpp"
 
 namespace stagecraft::planners {
 namespace {
 
 const config::MapSpec kTwoBwFields{
     "Equal parallel pipelines by PipeDream-2BW's search.",
-    {msr::devices_field(),
+    {chain_partition::devices_field(),
      config::integer("largest_micro_batch", 1, 1 << 20)
          .fallback("64")
          .doc("Largest micro-batch size to try; sizes are powers of two."),
@@ -63,12 +63,12 @@ class TwoBwSearch {
  public:
   explicit TwoBwSearch(const PlannerInput& input)
       : input_(input),
-        devices_(msr::devices_of(input)),
-        types_(msr::types_of(input.cluster, devices_)),
-        unit_(msr::common_unit(input, types_, 1)),
-        host_(msr::devices_of_host(input.cluster, devices_)),
-        inside_(unit_.rate(msr::ring_bandwidth(input.cluster, devices_, static_cast<std::size_t>(host_)))),
-        between_(unit_.rate(msr::ring_bandwidth(input.cluster, devices_, devices_.size()))),
+        devices_(chain_partition::devices_of(input)),
+        types_(chain_partition::types_of(input.cluster, devices_)),
+        unit_(chain_partition::common_unit(input, types_, 1)),
+        host_(chain_partition::devices_of_host(input.cluster, devices_)),
+        inside_(unit_.rate(chain_partition::ring_bandwidth(input.cluster, devices_, static_cast<std::size_t>(host_)))),
+        between_(unit_.rate(chain_partition::ring_bandwidth(input.cluster, devices_, devices_.size()))),
         orders_(orders()),
         recomputations_(recomputations(input.options, input.model)) {
     const std::optional<Bytes> given = input.options.memory;
@@ -76,7 +76,7 @@ class TwoBwSearch {
       const Bytes usable = input.cluster.types[type].usable_memory();
       memory_.push_back(given ? given->value : usable.value > 0 ? usable.value : kInfinity);
     }
-    if (types_.mixed()) bandwidth_ = msr::bandwidths_of(input.cluster, devices_);
+    if (types_.mixed()) bandwidth_ = chain_partition::bandwidths_of(input.cluster, devices_);
     for (std::vector<double>& row : bandwidth_)
       for (double& rate : row) rate = unit_.rate(rate);
   }
@@ -138,19 +138,19 @@ class TwoBwSearch {
     for (const Recomputation recompute : recomputations_) {
       ++states_;
       candidate.recompute = recompute;
-      const msr::TwoBwPipeline pipeline = pipeline_of(candidate);
-      candidate.period = msr::period_of(pipeline);
-      candidate.memory = msr::memory_of(pipeline);
+      const chain_partition::TwoBwPipeline pipeline = pipeline_of(candidate);
+      candidate.period = chain_partition::period_of(pipeline);
+      candidate.memory = chain_partition::memory_of(pipeline);
       least_memory_ = std::min(least_memory_, candidate.memory);
       if (!fits(candidate, pipeline)) continue;
       if (best_.starts.empty() || candidate.throughput() > best_.throughput()) best_ = candidate;
     }
   }
 
-  bool fits(const Candidate& candidate, const msr::TwoBwPipeline& pipeline) const {
+  bool fits(const Candidate& candidate, const chain_partition::TwoBwPipeline& pipeline) const {
     for (std::size_t s = 0; s < pipeline.stages.size(); ++s)
       for (const int type : candidate.types[s])
-        if (msr::memory_of(pipeline, pipeline.stages[s]) > memory_[type]) return false;
+        if (chain_partition::memory_of(pipeline, pipeline.stages[s]) > memory_[type]) return false;
     return true;
   }
 
@@ -162,13 +162,15 @@ class TwoBwSearch {
     return stages;
   }
 
-  const msr::Workload& work(int size, int type) {
+  const chain_partition::Workload& work(int size, int type) {
     const auto it = works_.find({size, type});
     if (it != works_.end()) return it->second;
-    const Digraph graph = msr::layer_graph(input_.model);
-    auto amounts = msr::amounts_of(input_.costs, types_.types[type], size);
-    for (msr::LayerAmounts& layer : amounts) layer.seconds = unit_(layer.seconds);
-    return works_.emplace(std::pair{size, type}, msr::sum_up(amounts, graph, msr::listed_cuts(graph.size())))
+    const Digraph graph = chain_partition::layer_graph(input_.model);
+    auto amounts = chain_partition::amounts_of(input_.costs, types_.types[type], size);
+    for (chain_partition::LayerAmounts& layer : amounts) layer.seconds = unit_(layer.seconds);
+    return works_
+        .emplace(std::pair{size, type},
+                 chain_partition::sum_up(amounts, graph, chain_partition::listed_cuts(graph.size())))
         .first->second;
   }
 
@@ -179,16 +181,17 @@ class TwoBwSearch {
     for (const std::set<int>& types : candidate.types) {
       std::vector<double>& layer_seconds = seconds.emplace_back(input_.model.layers.size(), 0);
       for (const int type : types) {
-        const msr::Workload& sums = work(candidate.size, type);
+        const chain_partition::Workload& sums = work(candidate.size, type);
         for (std::size_t l = 0; l < layer_seconds.size(); ++l)
           layer_seconds[l] = std::max(layer_seconds[l], sums.seconds[l + 1] - sums.seconds[l]);
       }
     }
-    return starts = types_.mixed() ? msr::cut_evenly(seconds) : msr::cut_evenly(seconds.front(), candidate.depth);
+    return starts = types_.mixed() ? chain_partition::cut_evenly(seconds)
+                                   : chain_partition::cut_evenly(seconds.front(), candidate.depth);
   }
 
-  msr::TwoBwPipeline pipeline_of(const Candidate& candidate) {
-    msr::TwoBwPipeline pipeline{
+  chain_partition::TwoBwPipeline pipeline_of(const Candidate& candidate) {
+    chain_partition::TwoBwPipeline pipeline{
         {}, candidate.width, input_.micro_batches, candidate.recompute == Recomputation::Full, 0, 0};
     pipeline.width_bandwidth = candidate.width <= host_ ? inside_ : between_;
     pipeline.depth_bandwidth = candidate.width * candidate.depth <= host_ ? inside_ : between_;
@@ -202,11 +205,11 @@ class TwoBwSearch {
     return pipeline;
   }
 
-  msr::TwoBwStage stage_of(const Candidate& candidate, std::size_t s, std::size_t from, std::size_t to) {
-    const msr::Workload& sums = work(candidate.size, 0);
-    msr::TwoBwStage stage;
+  chain_partition::TwoBwStage stage_of(const Candidate& candidate, std::size_t s, std::size_t from, std::size_t to) {
+    const chain_partition::Workload& sums = work(candidate.size, 0);
+    chain_partition::TwoBwStage stage;
     for (const int type : candidate.types[s]) {
-      const msr::Workload& workload = work(candidate.size, type);
+      const chain_partition::Workload& workload = work(candidate.size, type);
       stage.seconds = std::max(stage.seconds, workload.seconds[to] - workload.seconds[from]);
     }
     stage.received = sums.crossing[from], stage.sent = sums.crossing[to];
@@ -234,7 +237,7 @@ class TwoBwSearch {
   }
 
   /// The slowest link among the replicas of a stage, and from a device to the same one of the next stage.
-  void set_bandwidths(const Candidate& candidate, msr::TwoBwPipeline& pipeline) const {
+  void set_bandwidths(const Candidate& candidate, chain_partition::TwoBwPipeline& pipeline) const {
     const std::size_t width = candidate.width;
     const auto link = [&](std::size_t a, std::size_t b) {
       return bandwidth_[candidate.devices[a]][candidate.devices[b]];
@@ -276,7 +279,7 @@ class TwoBwSearch {
     std::vector<std::vector<double>> layer_seconds;
     for (std::size_t t = 0; t < types_.types.size(); ++t) {
       layer_seconds.emplace_back();
-      const msr::Workload& sums = work(best_.size, static_cast<int>(t));
+      const chain_partition::Workload& sums = work(best_.size, static_cast<int>(t));
       for (std::size_t l = 0; l + 1 < sums.seconds.size(); ++l)
         layer_seconds.back().push_back(sums.seconds[l + 1] - sums.seconds[l]);
     }
@@ -299,7 +302,7 @@ class TwoBwSearch {
 
   const PlannerInput& input_;
   std::vector<DeviceId> devices_;
-  msr::Types types_;
+  chain_partition::Types types_;
   CommonUnit unit_;
   int host_;
   double inside_, between_;  ///< Bytes in a unit of time: within a host, and over all devices.
@@ -307,8 +310,8 @@ class TwoBwSearch {
   std::vector<Recomputation> recomputations_;
   std::vector<double> memory_;  ///< Bytes of a device of each type.
   double least_memory_ = kInfinity;
-  std::vector<std::vector<double>> bandwidth_;          ///< Between any two of several types.
-  std::map<std::pair<int, int>, msr::Workload> works_;  ///< By micro-batch size and type.
+  std::vector<std::vector<double>> bandwidth_;                      ///< Between any two of several types.
+  std::map<std::pair<int, int>, chain_partition::Workload> works_;  ///< By micro-batch size and type.
   std::map<std::pair<int, std::vector<std::set<int>>>, std::vector<int>> starts_;  ///< By that size and stages' types.
   Candidate best_;
   std::int64_t states_ = 0;

@@ -129,7 +129,7 @@ class ScheduleSynthesis {
 
   /// The memory that weights leave on each device, at most the option `memory`.
   Resource bytes_resource() {
-    if (options_.memory && !in_.play)
+    if (options_.memory && !in_.simulate)
       throw InputError("a limit in bytes needs a scenario, which says how large activations are",
                        "set activations, a number of micro-batches");
     const double asked = options_.memory ? options_.memory->value : kAny;
@@ -199,7 +199,7 @@ class ScheduleSynthesis {
   }
 
   void evaluate(const std::string& name, Schedule iteration) {
-    std::optional<OrderResult> result = in_.play ? in_.play(iteration) : by_clock(iteration);
+    std::optional<OrderResult> result = in_.simulate ? in_.simulate(iteration) : by_clock(iteration);
     if (!result) return;
     Candidate c{name, std::move(iteration), std::move(*result), std::vector<double>(capacity_.size(), 0)};
     for (const DeviceId d : c.result.memory.ids())

@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "sim/core/text.hpp"
-#include "sim/plan/msr/pipedream.hpp"
-#include "sim/plan/msr/piper_file.hpp"
+#include "sim/plan/chain_partition/pipedream.hpp"
+#include "sim/plan/chain_partition/piper_file.hpp"
 #include "sim/plan/planner.hpp"
 #include "tests/reference/planners/inputs.hpp"
 #include "tests/support/checked.hpp"
@@ -25,18 +25,19 @@ constexpr int kMostCuts = 5000;
 constexpr double kGiB = 1 << 30;
 
 /// The states of the released optimizer, for one mini-batch of the profile scaled by `batch_scale`.
-msr::Workload workload(const std::string& name, double batch_scale) {
+chain_partition::Workload workload(const std::string& name, double batch_scale) {
   const ModelGraph model = test::profile(name, 1);
   const Cluster cluster = test::bare_cluster(1);
   const CostTable costs(model, cluster);
-  std::vector<msr::LayerAmounts> amounts = msr::amounts_of(costs, DeviceTypeId{0}, 1);
-  for (msr::LayerAmounts& one : amounts) one.seconds *= batch_scale, one.output *= batch_scale;
-  const Digraph graph = msr::layer_graph(model);
-  return msr::sum_up(amounts, graph, msr::cuts_after_first(graph, kMostCuts), msr::Crossing::Frontier);
+  std::vector<chain_partition::LayerAmounts> amounts = chain_partition::amounts_of(costs, DeviceTypeId{0}, 1);
+  for (chain_partition::LayerAmounts& one : amounts) one.seconds *= batch_scale, one.output *= batch_scale;
+  const Digraph graph = chain_partition::layer_graph(model);
+  return chain_partition::sum_up(amounts, graph, chain_partition::cuts_after_first(graph, kMostCuts),
+                                 chain_partition::Crossing::Frontier);
 }
 
-msr::PipeDreamOptions options_of(const ReferenceRow& row) {
-  msr::PipeDreamOptions options;
+chain_partition::PipeDreamOptions options_of(const ReferenceRow& row) {
+  chain_partition::PipeDreamOptions options;
   const std::vector<std::string> m = split(row.text("machines"), 'x'), b = split(row.text("bandwidths"), '/');
   for (std::size_t l = 0; l < m.size(); ++l) options.levels.push_back({std::stoi(m[l]), std::stod(b.at(l))});
   options.straight = row.text("straight") == "1";
@@ -47,8 +48,9 @@ msr::PipeDreamOptions options_of(const ReferenceRow& row) {
 }
 
 /// One stage with all layers on all machines.
-msr::FoundStage data_parallel(const msr::Workload& work, const msr::PipeDreamOptions& options) {
-  msr::FoundStage stage{0, work.last(), {}};
+chain_partition::FoundStage data_parallel(const chain_partition::Workload& work,
+                                          const chain_partition::PipeDreamOptions& options) {
+  chain_partition::FoundStage stage{0, work.last(), {}};
   for (int m = 0; m < options.levels.front().machines; ++m) stage.devices.push_back(m);
   return stage;
 }
@@ -63,10 +65,10 @@ TEST_CASE("pipedream: every bottleneck equals the released optimizer's") {
     const bool large =
         row.text("cpu_seconds").empty() ? row.text("error") == "stopped after 200 s" : row.number("cpu_seconds") > 10;
     if (large && !test::all_trials()) continue;
-    const msr::Workload work = workload(row.text("model"), row.number("batch_scale"));
+    const chain_partition::Workload work = workload(row.text("model"), row.number("batch_scale"));
     if (!row.text("states").empty()) CHECK(work.cuts.count() - 1 == row.integer("states"));
     const double start = test::thread_seconds();
-    const auto pipeline = msr::search_pipedream(work, options_of(row));
+    const auto pipeline = chain_partition::search_pipedream(work, options_of(row));
     const double took = test::thread_seconds() - start;
     REQUIRE(pipeline);
     if (row.text("seconds").empty()) {  // It stopped with an error, or after 200 s.
@@ -77,8 +79,8 @@ TEST_CASE("pipedream: every bottleneck equals the released optimizer's") {
     }
     CHECK(pipeline->seconds == doctest::Approx(row.number("seconds")).epsilon(1e-6));
     ++compared;
-    if (const msr::PipeDreamOptions options = options_of(row); options.levels.size() == 1)
-      CHECK(msr::period_of(work, {data_parallel(work, options)}, options) ==
+    if (const chain_partition::PipeDreamOptions options = options_of(row); options.levels.size() == 1)
+      CHECK(chain_partition::period_of(work, {data_parallel(work, options)}, options) ==
             doctest::Approx(row.number("data_parallel_seconds")).epsilon(1e-6));
     const double theirs = row.number("cpu_seconds");
     if (theirs < 10) continue;
@@ -108,12 +110,12 @@ TEST_CASE("pipedream: VGG-16 on 4 machines is cut where the released runtime cut
 
 TEST_CASE("pipedream: choices equal those that Table 1 of the paper reports") {
   const auto gain = [&](const char* name, int machines, double bandwidth, bool straight) {
-    const msr::Workload work = workload(name, 1);
-    msr::PipeDreamOptions options;
+    const chain_partition::Workload work = workload(name, 1);
+    chain_partition::PipeDreamOptions options;
     options.levels = {{machines, bandwidth}};
     options.straight = straight;
-    return msr::period_of(work, {data_parallel(work, options)}, options) /
-           msr::search_pipedream(work, options)->seconds;
+    return chain_partition::period_of(work, {data_parallel(work, options)}, options) /
+           chain_partition::search_pipedream(work, options)->seconds;
   };
   // ResNet-50: data parallelism is chosen; here a pipeline would gain at most a tenth.
   CHECK(gain("resnet50", 16, 1.25e9, false) < 1.1);
@@ -125,15 +127,18 @@ TEST_CASE("pipedream: choices equal those that Table 1 of the paper reports") {
 
 TEST_CASE("pipedream: all cuts with real messages are never slower than the released code's") {
   const ModelGraph model = test::profile("gnmt", 1);
-  const Digraph graph = msr::layer_graph(model);
+  const Digraph graph = chain_partition::layer_graph(model);
   const Cluster cluster = test::bare_cluster(1);
-  msr::PipeDreamOptions options;
+  chain_partition::PipeDreamOptions options;
   for (const int machines : {2, 4, 8}) {
     options.levels = {{machines, 1.2e10}};
-    const auto amounts = msr::amounts_of(CostTable(model, cluster), DeviceTypeId{0}, 1);
-    const auto any = msr::search_pipedream(msr::sum_up(amounts, graph, msr::all_cuts(graph, kMostCuts)), options);
-    const auto theirs = msr::search_pipedream(
-        msr::sum_up(amounts, graph, msr::cuts_after_first(graph, kMostCuts), msr::Crossing::Frontier), options);
+    const auto amounts = chain_partition::amounts_of(CostTable(model, cluster), DeviceTypeId{0}, 1);
+    const auto any = chain_partition::search_pipedream(
+        chain_partition::sum_up(amounts, graph, chain_partition::all_cuts(graph, kMostCuts)), options);
+    const auto theirs = chain_partition::search_pipedream(
+        chain_partition::sum_up(amounts, graph, chain_partition::cuts_after_first(graph, kMostCuts),
+                                chain_partition::Crossing::Frontier),
+        options);
     REQUIRE((any && theirs));
     CHECK(any->seconds <= theirs->seconds * (1 + 1e-12));
   }
@@ -142,7 +147,7 @@ TEST_CASE("pipedream: all cuts with real messages are never slower than the rele
 namespace {
 
 /// Inserts a copy of an inner transformer layer after itself, chosen as in the released code, which grows its input so.
-void insert_layer(msr::PiperInput& input) {
+void insert_layer(chain_partition::PiperInput& input) {
   const auto is_transformer = [&](int l) { return input.layers[l].name == "ParallelTransformerLayer"; };
   std::unordered_set<int> ids;
   for (int l = 0; l < input.graph.size(); ++l)
@@ -157,9 +162,9 @@ void insert_layer(msr::PiperInput& input) {
     if (in < 0 || out < 0) continue;
     // The copy reads the layer alone, with what that one's inner edge costs, and is read by the layer's old reader.
     const int fresh = input.graph.size(), next = input.graph.next[l][out];
-    msr::PiperLayer copy = input.layers[l];
+    chain_partition::PiperLayer copy = input.layers[l];
     for (auto& [degree, variants] : copy.by_degree)
-      for (msr::Variant& variant : variants) {
+      for (chain_partition::Variant& variant : variants) {
         variant.in = {variant.in[in]};
         variant.out = {variant.out[out]};
       }
@@ -178,23 +183,23 @@ void insert_layer(msr::PiperInput& input) {
 // The released code lets the data degrees of all stages sum to the number of micro-batches at most, which costs
 // something where there are more devices than that.
 TEST_CASE("piper: every answer equals the released code's, or is better where that has too few micro-batches") {
-  const msr::PiperFile shipped = msr::read_piper(test::piper_text(), "piper_input.json");
+  const chain_partition::PiperFile shipped = chain_partition::read_piper(test::piper_text(), "piper_input.json");
   CHECK(shipped.warnings.empty());
   int compared = 0;
   for (const ReferenceRow& row : test::reference_rows("piper_runs.csv")) {
     if (row.number("cpu_seconds") > 1 && !test::all_trials()) continue;
-    msr::PiperInput input = shipped.input;
+    chain_partition::PiperInput input = shipped.input;
     for (int layers = 32; layers < row.integer("layers"); ++layers) insert_layer(input);
     input.devices = row.integer("devices");
     input.memory = row.number("memory_GiB") * kGiB;
     input.bandwidth = 25 * kGiB;
     input.micro_batches = row.integer("micro_batches");
-    const msr::Cuts cuts = msr::all_cuts(input.graph, kMostCuts);
+    const chain_partition::Cuts cuts = chain_partition::all_cuts(input.graph, kMostCuts);
     CHECK(cuts.count() == row.integer("cuts"));
     CAPTURE(row.line);
     const double start = test::thread_seconds();
-    const auto check = [&](const msr::PiperInput& problem, const std::string& expected) {
-      const auto pipeline = msr::search_piper(problem, cuts);
+    const auto check = [&](const chain_partition::PiperInput& problem, const std::string& expected) {
+      const auto pipeline = chain_partition::search_piper(problem, cuts);
       REQUIRE(pipeline.has_value() == (expected != "1e+30"));
       if (!pipeline) return;
       const double theirs = std::stod(expected);
@@ -208,10 +213,10 @@ TEST_CASE("piper: every answer equals the released code's, or is better where th
     if (input.devices >= 512)
       MESSAGE(row.text("layers"), " layers, ", input.devices, " devices, ", row.text("memory_GiB"),
               " GiB: ", test::thread_seconds() - start, " s, there ", row.text("cpu_seconds"), " s of CPU");
-    msr::PiperInput no_data = input, no_tensor = input, no_recompute = input;
+    chain_partition::PiperInput no_data = input, no_tensor = input, no_recompute = input;
     no_data.most_replicas = 1;
-    for (msr::PiperLayer& layer : no_tensor.layers) layer.by_degree = {{1, layer.by_degree.at(1)}};
-    for (msr::PiperLayer& layer : no_recompute.layers)
+    for (chain_partition::PiperLayer& layer : no_tensor.layers) layer.by_degree = {{1, layer.by_degree.at(1)}};
+    for (chain_partition::PiperLayer& layer : no_recompute.layers)
       for (auto& [degree, variants] : layer.by_degree) variants.resize(1);
     check(no_data, row.text("without_data"));
     check(no_tensor, row.text("without_tensor"));
@@ -226,7 +231,7 @@ TEST_CASE("piper: shipped profiles in milliseconds are detected") {
     const ModelGraph model = test::profile(name, 1);
     const auto as_piper = [&](double unit) {
       std::string nodes, edges;
-      const Digraph graph = msr::layer_graph(model);
+      const Digraph graph = chain_partition::layer_graph(model);
       const auto table = [](const std::vector<int>& others) {
         std::string text;
         for (const int other : others) text += (text.empty() ? "\"" : ", \"") + std::to_string(other) + "\": 0";
@@ -246,7 +251,7 @@ TEST_CASE("piper: shipped profiles in milliseconds are detected") {
                    ", \"destId\": " + std::to_string(l.value) +
                    ", \"communicationCost\": " + shortest(model.layers[from].output.value) + "}";
       }
-      return msr::read_piper(
+      return chain_partition::read_piper(
           "{\"maxDevices\": 8, \"maxMemoryPerDevice\": 8e10, \"bandwidth\": 2.5e10, \"mbsInBatch\": " +
               std::string("256, \"nodes\": [") + nodes + "], \"edges\": [" + edges + "]}",
           "made.json");

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 
-#include "sim/plan/msr/two_bw.hpp"
+#include "sim/plan/chain_partition/two_bw.hpp"
 #include "tests/support/reference.hpp"
 
 namespace stagecraft::two_bw_published_test {
@@ -16,8 +16,8 @@ using test::ReferenceRow;
 namespace {
 
 /// Equal stages without messages, one second forward and two backward each.
-msr::TwoBwPipeline pipeline(int depth, int micro_batches, bool recompute = false) {
-  msr::TwoBwPipeline p;
+chain_partition::TwoBwPipeline pipeline(int depth, int micro_batches, bool recompute = false) {
+  chain_partition::TwoBwPipeline p;
   p.stages.assign(static_cast<std::size_t>(depth),
                   {3.0 / depth, 0, 0, {.weights = {1.0 / depth}, .stash = {1.0 / depth}}});
   p.micro_batches = micro_batches, p.recompute = recompute;
@@ -25,19 +25,21 @@ msr::TwoBwPipeline pipeline(int depth, int micro_batches, bool recompute = false
 }
 
 /// Times of one batch: without a flush, with one (m + d - 1 micro-batches long), and without pipelining.
-double without_flush(const msr::TwoBwPipeline& p) { return p.micro_batches * msr::period_of(p); }
-double with_flush(const msr::TwoBwPipeline& p) {
-  return (p.micro_batches + static_cast<double>(p.stages.size()) - 1) * msr::period_of(p);
+double without_flush(const chain_partition::TwoBwPipeline& p) {
+  return p.micro_batches * chain_partition::period_of(p);
 }
-double one_after_the_other(const msr::TwoBwPipeline& p) {
+double with_flush(const chain_partition::TwoBwPipeline& p) {
+  return (p.micro_batches + static_cast<double>(p.stages.size()) - 1) * chain_partition::period_of(p);
+}
+double one_after_the_other(const chain_partition::TwoBwPipeline& p) {
   double sum = 0;
-  for (const msr::TwoBwStage& stage : p.stages) sum += stage.seconds;
+  for (const chain_partition::TwoBwStage& stage : p.stages) sum += stage.seconds;
   return p.micro_batches * sum;
 }
 
 /// How much slower the flush is for a batch over 64 devices, 8 deep and 8 wide, in micro-batches of b samples.
 double flush_ratio(int batch, int b) {
-  const msr::TwoBwPipeline p = pipeline(8, batch / (8 * b));
+  const chain_partition::TwoBwPipeline p = pipeline(8, batch / (8 * b));
   return with_flush(p) / without_flush(p);
 }
 
@@ -55,7 +57,8 @@ double value_of(const std::vector<ReferenceRow>& rows, const std::string& claim,
 TEST_CASE("2BW's paper: its claims agree with our formulas") {
   const std::vector<ReferenceRow> rows = published();
   // A backward takes two forwards, and recomputation adds one: 4/3 (appendix A.1.1), "33%".
-  const double loss = msr::period_of(pipeline(8, 64, true)) / msr::period_of(pipeline(8, 64)) - 1;
+  const double loss =
+      chain_partition::period_of(pipeline(8, 64, true)) / chain_partition::period_of(pipeline(8, 64)) - 1;
   CHECK(std::round(100 * loss) == value_of(rows, "recompute throughput loss", "bw=2*fw"));
 
   // A flush costs (d - 1) / m. The two batches of the figure with 64 devices are 512 and 2048; both ratios lie between
@@ -69,7 +72,7 @@ TEST_CASE("2BW's paper: its claims agree with our formulas") {
   CHECK((low - 1) / (high - 1) == doctest::Approx(4).epsilon(1e-9));
 
   // Eight stages one after the other take eight times as long as pipelined, but for messages: no claim is above that.
-  const msr::TwoBwPipeline eight = pipeline(8, 64);
+  const chain_partition::TwoBwPipeline eight = pipeline(8, 64);
   const double limit = one_after_the_other(eight) / without_flush(eight);
   CHECK(limit == doctest::Approx(8).epsilon(1e-12));
   const double inter = value_of(rows, "2BW vs inter-layer MP", "up to");

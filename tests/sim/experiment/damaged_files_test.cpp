@@ -7,8 +7,8 @@
 
 #include "models/pipedream_graph.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/plan/chain_partition/piper_file.hpp"
 #include "sim/plan/edgepipe/pipeedge_files.hpp"
-#include "sim/plan/msr/piper_file.hpp"
 #include "tests/support/damage.hpp"
 
 namespace stagecraft::damaged_files_test {
@@ -67,7 +67,8 @@ TEST_CASE("damaged files: graph.txt of PipeDream") {
 }
 
 TEST_CASE("damaged files: JSON of Piper") {
-  const int fine = read_damaged(kPiper, kFiles, [](const std::string& text) { msr::read_piper(text, "p.json"); });
+  const int fine =
+      read_damaged(kPiper, kFiles, [](const std::string& text) { chain_partition::read_piper(text, "p.json"); });
   CHECK(fine > 0);
   CHECK(fine < kFiles);
 }

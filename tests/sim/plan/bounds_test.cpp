@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "sim/plan/bounds.hpp"
+#include "sim/plan/chain_partition/brute.hpp"
+#include "sim/plan/chain_partition/planning.hpp"
 #include "sim/plan/graph/exact.hpp"
-#include "sim/plan/msr/brute.hpp"
-#include "sim/plan/msr/planning.hpp"
 #include "tests/sim/plan/random_graph.hpp"
 #include "tests/support/clusters.hpp"
 
@@ -50,16 +50,17 @@ std::vector<DeviceId> all_of(const Cluster& cluster) {
 
 /// The least period over all divisions into stages and all choices of devices, without messages.
 double best_period(const bounds::BoundQuery& q) {
-  const msr::Types types = msr::types_of(q.costs.cluster(), q.devices);
-  const Digraph graph = msr::layer_graph(q.costs.model());
-  msr::MixedWork work{{}, types.type_of};
+  const chain_partition::Types types = chain_partition::types_of(q.costs.cluster(), q.devices);
+  const Digraph graph = chain_partition::layer_graph(q.costs.model());
+  chain_partition::MixedWork work{{}, types.type_of};
   for (const DeviceTypeId type : types.types)
-    work.work.push_back(msr::sum_up(msr::amounts_of(q.costs, type, q.micro_batch), graph, msr::all_cuts(graph, 10000)));
+    work.work.push_back(chain_partition::sum_up(chain_partition::amounts_of(q.costs, type, q.micro_batch), graph,
+                                                chain_partition::all_cuts(graph, 10000)));
   const auto machines = static_cast<int>(q.devices.size());
-  msr::PipeDreamOptions options;
+  chain_partition::PipeDreamOptions options;
   options.levels = {{machines, 1}};
   options.transfers = 0, options.fewer = true;
-  return msr::search_all(work, options, 100'000'000)->seconds;
+  return chain_partition::search_all(work, options, 100'000'000)->seconds;
 }
 
 struct Tightness {
@@ -132,9 +133,9 @@ TEST_CASE("bounds: no optimum with fill of 200 random cases is below them") {
     const CostTable costs(model, cluster);
     const bounds::BoundQuery q{costs, all_of(cluster), 1, rng.integer(1, 8)};
     graph::GraphProblem p;
-    p.layers = msr::layer_graph(model);
+    p.layers = chain_partition::layer_graph(model);
     p.devices = static_cast<int>(q.devices.size()), p.micro_batches = q.micro_batches, p.replicas = {1};
-    for (const msr::LayerAmounts& layer : msr::amounts_of(costs, DeviceTypeId{0}, 1)) {
+    for (const chain_partition::LayerAmounts& layer : chain_partition::amounts_of(costs, DeviceTypeId{0}, 1)) {
       p.amounts.emplace_back().seconds[0] = layer.seconds;
       p.output.push_back(0);
     }

@@ -6,36 +6,37 @@
 #include <set>
 
 #include "sim/core/numbers.hpp"
-#include "sim/plan/msr/brute.hpp"
-#include "sim/plan/msr/mixed.hpp"
-#include "sim/plan/msr/piper.hpp"
+#include "sim/plan/chain_partition/brute.hpp"
+#include "sim/plan/chain_partition/mixed.hpp"
+#include "sim/plan/chain_partition/piper.hpp"
 #include "tests/sim/plan/random_graph.hpp"
 
 namespace stagecraft::mixed_types_test {
 namespace {
 
 /// Layers with a random time on each type, so that no type is always faster.
-msr::MixedWork random_work(Rng& rng, int layers, bool chain, int types, int devices) {
+chain_partition::MixedWork random_work(Rng& rng, int layers, bool chain, int types, int devices) {
   const Digraph graph = test::random_graph(rng, layers, chain);
-  const msr::Cuts cuts = chain ? msr::listed_cuts(layers) : msr::all_cuts(graph, 1000);
-  std::vector<msr::LayerAmounts> amounts;
+  const chain_partition::Cuts cuts =
+      chain ? chain_partition::listed_cuts(layers) : chain_partition::all_cuts(graph, 1000);
+  std::vector<chain_partition::LayerAmounts> amounts;
   for (int l = 0; l < layers; ++l)
     amounts.push_back({rng.uniform(0, 1), rng.integer(0, 3) * 1.0, rng.integer(0, 2) * rng.uniform(0, 2)});
-  msr::MixedWork mixed;
+  chain_partition::MixedWork mixed;
   for (int t = 0; t < types; ++t) {
     const double slower = rng.uniform(0.3, 3);
-    for (msr::LayerAmounts& layer : amounts) layer.seconds *= slower * rng.uniform(0.8, 1.2);
-    mixed.work.push_back(msr::sum_up(amounts, graph, cuts));
+    for (chain_partition::LayerAmounts& layer : amounts) layer.seconds *= slower * rng.uniform(0.8, 1.2);
+    mixed.work.push_back(chain_partition::sum_up(amounts, graph, cuts));
   }
   for (int d = 0; d < devices; ++d) mixed.type_of.push_back(d < types ? d : rng.integer(0, types - 1));
   return mixed;
 }
 
-msr::PipeDreamOptions random_options(Rng& rng, int machines) {
-  msr::PipeDreamOptions options;
+chain_partition::PipeDreamOptions random_options(Rng& rng, int machines) {
+  chain_partition::PipeDreamOptions options;
   options.levels = {{machines, rng.uniform(1, 30)}};
   options.most_replicas = rng.integer(1, machines);
-  options.formula = rng.integer(0, 1) ? msr::Formula::Paper : msr::Formula::Released;
+  options.formula = rng.integer(0, 1) ? chain_partition::Formula::Paper : chain_partition::Formula::Released;
   options.transfers = rng.integer(0, 2) / 2.0;
   options.straight = rng.integer(0, 4) == 0;
   options.fewer = rng.integer(0, 2) == 0;
@@ -43,10 +44,10 @@ msr::PipeDreamOptions random_options(Rng& rng, int machines) {
   return options;
 }
 
-void check_devices(const std::vector<msr::FoundStage>& stages, int devices, bool all_used) {
+void check_devices(const std::vector<chain_partition::FoundStage>& stages, int devices, bool all_used) {
   std::set<int> used;
   std::size_t named = 0;
-  for (const msr::FoundStage& stage : stages) {
+  for (const chain_partition::FoundStage& stage : stages) {
     used.insert(stage.devices.begin(), stage.devices.end());
     named += stage.devices.size();
   }
@@ -64,17 +65,17 @@ TEST_CASE("pipedream on several types finds the best of all plans, on 600 random
     CAPTURE(round);
     const bool chain = round % 2 == 0;
     const int types = rng.integer(1, 3), devices = rng.integer(types, 5);
-    const msr::MixedWork work = random_work(rng, rng.integer(1, chain ? 6 : 4), chain, types, devices);
-    const msr::PipeDreamOptions options = random_options(rng, devices);
-    const auto result = msr::search_pipedream(work, options);
-    const auto best = msr::search_all(work, options, 5'000'000);
+    const chain_partition::MixedWork work = random_work(rng, rng.integer(1, chain ? 6 : 4), chain, types, devices);
+    const chain_partition::PipeDreamOptions options = random_options(rng, devices);
+    const auto result = chain_partition::search_pipedream(work, options);
+    const auto best = chain_partition::search_all(work, options, 5'000'000);
     REQUIRE(result.has_value() == best.has_value());
     (result ? feasible : infeasible)++;
     if (!result) continue;
     CHECK(result->seconds == doctest::Approx(best->seconds).epsilon(1e-12));
-    CHECK(msr::period_of(work, result->stages, options) == doctest::Approx(best->seconds).epsilon(1e-12));
+    CHECK(chain_partition::period_of(work, result->stages, options) == doctest::Approx(best->seconds).epsilon(1e-12));
     check_devices(result->stages, devices, !options.fewer);
-    for (const msr::FoundStage& stage : result->stages) {
+    for (const chain_partition::FoundStage& stage : result->stages) {
       std::set<int> stage_types;
       for (const int d : stage.devices) stage_types.insert(work.type_of[d]);
       together += stage_types.size() > 1;
@@ -90,13 +91,13 @@ TEST_CASE("pipedream on several equal types gives the result of PipeDream's prog
   for (int round = 0; round < 200; ++round) {
     CAPTURE(round);
     const int devices = rng.integer(2, 6);
-    msr::MixedWork work = random_work(rng, rng.integer(1, 7), true, 1, devices);
-    const msr::PipeDreamOptions options = random_options(rng, devices);
-    const auto plain = msr::search_pipedream(work.work.front(), options);
-    const auto one = msr::search_pipedream(work, options);
+    chain_partition::MixedWork work = random_work(rng, rng.integer(1, 7), true, 1, devices);
+    const chain_partition::PipeDreamOptions options = random_options(rng, devices);
+    const auto plain = chain_partition::search_pipedream(work.work.front(), options);
+    const auto one = chain_partition::search_pipedream(work, options);
     work.work.push_back(work.work.front());  // A second type in name only.
     for (int d = 0; d < devices; ++d) work.type_of[d] = d % 2;
-    const auto two = msr::search_pipedream(work, options);
+    const auto two = chain_partition::search_pipedream(work, options);
     REQUIRE((plain.has_value() == one.has_value() && plain.has_value() == two.has_value()));
     if (!plain) continue;
     CHECK(one->seconds == doctest::Approx(plain->seconds).epsilon(1e-12));
@@ -106,14 +107,15 @@ TEST_CASE("pipedream on several equal types gives the result of PipeDream's prog
 
 TEST_CASE("pipedream: servers of two types divide their layers differently") {
   // Chains of four seconds on type 0, of two seconds on type 1; servers of two devices each, messages are free.
-  const std::vector<msr::LayerAmounts> slow(6, {4, 0, 0}), fast(6, {2, 0, 0});
-  msr::MixedWork work;
-  for (const auto& amounts : {slow, fast}) work.work.push_back(msr::sum_up(amounts, Digraph(6), msr::listed_cuts(6)));
+  const std::vector<chain_partition::LayerAmounts> slow(6, {4, 0, 0}), fast(6, {2, 0, 0});
+  chain_partition::MixedWork work;
+  for (const auto& amounts : {slow, fast})
+    work.work.push_back(chain_partition::sum_up(amounts, Digraph(6), chain_partition::listed_cuts(6)));
   work.type_of = {0, 1};
-  msr::PipeDreamOptions options;
+  chain_partition::PipeDreamOptions options;
   options.levels = {{2, 1e9}, {2, 1e9}};
-  const std::vector<std::vector<msr::Level>> inner(2, {{2, 1e9}});
-  const auto result = msr::search_pipedream(work, options, inner);
+  const std::vector<std::vector<chain_partition::Level>> inner(2, {{2, 1e9}});
+  const auto result = chain_partition::search_pipedream(work, options, inner);
   REQUIRE(result);
   CHECK(result->seconds == 4);  // Two layers of 4 s on two slow devices, four of 2 s on two fast ones.
   check_devices(result->stages, 4, true);
@@ -122,11 +124,11 @@ TEST_CASE("pipedream: servers of two types divide their layers differently") {
   Rng rng(23, "levels");
   for (int round = 0; round < 100; ++round) {
     CAPTURE(round);
-    msr::MixedWork alike = random_work(rng, 6, true, 1, 1);
+    chain_partition::MixedWork alike = random_work(rng, 6, true, 1, 1);
     options.levels = {{2, rng.uniform(5, 20)}, {3, rng.uniform(1, 5)}};
-    const auto plain = msr::search_pipedream(alike.work.front(), options);
+    const auto plain = chain_partition::search_pipedream(alike.work.front(), options);
     alike.type_of = {0, 0, 0};
-    const auto one = msr::search_pipedream(alike, options, {{options.levels.front()}});
+    const auto one = chain_partition::search_pipedream(alike, options, {{options.levels.front()}});
     REQUIRE((plain && one));
     CHECK(one->seconds == doctest::Approx(plain->seconds).epsilon(1e-12));
     check_devices(one->stages, 6, true);
@@ -180,7 +182,7 @@ TEST_CASE("pipedream on servers of two types finds the best of all plans, on 100
     CAPTURE(round);
     const int layers = rng.integer(2, 6), first = rng.integer(1, 2), second = rng.integer(1, 2);
     Servers servers{{{}, {}}, {}, rng.uniform(5, 20), rng.uniform(1, 5)};
-    std::vector<std::vector<msr::LayerAmounts>> amounts(2);
+    std::vector<std::vector<chain_partition::LayerAmounts>> amounts(2);
     for (int l = 0; l < layers; ++l) {
       servers.parameters.push_back(rng.integer(0, 2) * rng.uniform(0, 2));
       for (std::size_t t = 0; t < 2; ++t) {
@@ -188,15 +190,16 @@ TEST_CASE("pipedream on servers of two types finds the best of all plans, on 100
         amounts[t].push_back({servers.seconds[t].back(), 0, servers.parameters.back()});
       }
     }
-    msr::MixedWork work;
+    chain_partition::MixedWork work;
     for (const auto& one : amounts)
-      work.work.push_back(msr::sum_up(one, test::random_graph(rng, layers, true), msr::listed_cuts(layers)));
+      work.work.push_back(
+          chain_partition::sum_up(one, test::random_graph(rng, layers, true), chain_partition::listed_cuts(layers)));
     for (int s = 0; s < first + second; ++s) work.type_of.push_back(s < first ? 0 : 1);
-    msr::PipeDreamOptions options;
+    chain_partition::PipeDreamOptions options;
     options.transfers = 0;
     options.levels = {{2, servers.inside}, {first + second, servers.between}};
-    const std::vector<std::vector<msr::Level>> inner(2, {options.levels.front()});
-    const auto result = msr::search_pipedream(work, options, inner);
+    const std::vector<std::vector<chain_partition::Level>> inner(2, {options.levels.front()});
+    const auto result = chain_partition::search_pipedream(work, options, inner);
     const double best = servers.best(0, first, second);
     REQUIRE(result.has_value() == (best < kInfinity));
     if (!result) continue;
@@ -209,8 +212,8 @@ TEST_CASE("pipedream on servers of two types finds the best of all plans, on 100
 
 namespace {
 
-std::vector<msr::PiperInput> random_piper(Rng& rng, int types, int devices) {
-  msr::PiperInput input;
+std::vector<chain_partition::PiperInput> random_piper(Rng& rng, int types, int devices) {
+  chain_partition::PiperInput input;
   const int layers = rng.integer(1, 4);
   input.graph = test::random_graph(rng, layers, rng.integer(0, 1) == 0);
   input.devices = devices;
@@ -219,20 +222,20 @@ std::vector<msr::PiperInput> random_piper(Rng& rng, int types, int devices) {
   input.most_replicas = rng.integer(1, 4);
   input.whole_stages = true;
   for (int l = 0; l < layers; ++l) {
-    msr::Variant plain{"plain", rng.uniform(0, 1), rng.uniform(0, 1), test::random_units(rng), {}, {}};
+    chain_partition::Variant plain{"plain", rng.uniform(0, 1), rng.uniform(0, 1), test::random_units(rng), {}, {}};
     for (std::size_t i = 0; i < input.graph.previous[l].size(); ++i) plain.in.push_back(rng.uniform(0, 1));
     for (std::size_t i = 0; i < input.graph.next[l].size(); ++i) plain.out.push_back(rng.uniform(0, 1));
-    msr::Variant again = plain;
+    chain_partition::Variant again = plain;
     again.seconds *= 1.3, again.memory.stash.value /= 4, again.memory.recompute_peak.value = rng.uniform(0, 2);
     input.layers.push_back({"l", {{1, {plain, again}}}});
   }
-  std::vector<msr::PiperInput> inputs;
+  std::vector<chain_partition::PiperInput> inputs;
   for (int t = 0; t < types; ++t) {
     inputs.push_back(input);
     inputs.back().memory = rng.uniform(0, 12);
-    for (msr::PiperLayer& layer : inputs.back().layers) {
+    for (chain_partition::PiperLayer& layer : inputs.back().layers) {
       const double slower = rng.uniform(0.5, 3);
-      for (msr::Variant& variant : layer.by_degree.at(1)) variant.seconds *= slower;
+      for (chain_partition::Variant& variant : layer.by_degree.at(1)) variant.seconds *= slower;
     }
   }
   return inputs;
@@ -240,9 +243,9 @@ std::vector<msr::PiperInput> random_piper(Rng& rng, int types, int devices) {
 
 /// Best of every cut, every choice of devices and both variants, written independently; `left` has the free devices of
 /// each type, and `used` is the number that the rest must use.
-double best_of_all(const std::vector<msr::PiperInput>& inputs, const msr::Cuts& cuts, int from, std::vector<int> left,
-                   int used) {
-  const msr::PiperInput& first = inputs.front();
+double best_of_all(const std::vector<chain_partition::PiperInput>& inputs, const chain_partition::Cuts& cuts, int from,
+                   std::vector<int> left, int used) {
+  const chain_partition::PiperInput& first = inputs.front();
   if (from == cuts.count() - 1) return used == 0 ? 0 : kInfinity;
   double best = kInfinity;
   for (int to = from + 1; to < cuts.count(); ++to) {
@@ -262,7 +265,7 @@ double best_of_all(const std::vector<msr::PiperInput>& inputs, const msr::Cuts& 
           if (mix.of_type[t] == 0) continue;
           double seconds = 0, bytes = 0, parameters = 0, memory = 0, in_turn = 0;
           for (const int l : layers) {
-            const msr::Variant& variant = inputs[t].layers[l].by_degree.at(1)[v];
+            const chain_partition::Variant& variant = inputs[t].layers[l].by_degree.at(1)[v];
             seconds += variant.seconds, parameters += variant.parameters;
             memory += variant.memory.stash.value * in_flight + variant.memory.weights.value;
             in_turn = std::max(in_turn, variant.memory.recompute_peak.value);
@@ -294,17 +297,17 @@ TEST_CASE("piper on several types finds the best of all plans, on 400 random mod
     std::vector<int> counts;
     int devices = 0;
     for (int t = 0; t < types; ++t) counts.push_back(rng.integer(1, types == 3 ? 1 : 2)), devices += counts.back();
-    const std::vector<msr::PiperInput> inputs = random_piper(rng, types, devices);
-    const msr::Cuts cuts = msr::all_cuts(inputs.front().graph, 1000);
+    const std::vector<chain_partition::PiperInput> inputs = random_piper(rng, types, devices);
+    const chain_partition::Cuts cuts = chain_partition::all_cuts(inputs.front().graph, 1000);
     double best = kInfinity;
     for (int used = 1; used <= devices; ++used) best = std::min(best, best_of_all(inputs, cuts, 0, counts, used));
-    const auto result = msr::search_piper(inputs, counts, cuts);
+    const auto result = chain_partition::search_piper(inputs, counts, cuts);
     REQUIRE(result.has_value() == (best != kInfinity));
     (result ? feasible : infeasible)++;
     if (!result) continue;
     CHECK(result->seconds == doctest::Approx(best).epsilon(1e-12));
     if (types > 1) continue;
-    const auto plain = msr::search_piper(inputs.front(), cuts);
+    const auto plain = chain_partition::search_piper(inputs.front(), cuts);
     REQUIRE(plain);
     CHECK(plain->seconds == doctest::Approx(result->seconds).epsilon(1e-12));
   }

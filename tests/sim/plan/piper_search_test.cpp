@@ -5,15 +5,15 @@
 #include <algorithm>
 
 #include "sim/core/numbers.hpp"
-#include "sim/plan/msr/piper_file.hpp"
+#include "sim/plan/chain_partition/piper_file.hpp"
 #include "tests/sim/plan/random_graph.hpp"
 #include "tests/support/checked.hpp"
 
 namespace stagecraft::piper_search_test {
 namespace {
 
-msr::PiperInput random_piper(Rng& rng) {
-  msr::PiperInput input;
+chain_partition::PiperInput random_piper(Rng& rng) {
+  chain_partition::PiperInput input;
   const int layers = rng.integer(2, 4);
   input.graph = test::random_graph(rng, layers, rng.integer(0, 1) == 0);
   input.devices = rng.integer(1, 5);
@@ -21,14 +21,14 @@ msr::PiperInput random_piper(Rng& rng) {
   input.memory = rng.uniform(0, 20);
   input.bandwidth = rng.uniform(1, 20);
   for (std::size_t l = 0; l < static_cast<std::size_t>(layers); ++l) {
-    msr::PiperLayer layer;
+    chain_partition::PiperLayer layer;
     for (const int degree : {1, 2}) {
       if (degree == 2 && rng.integer(0, 3) == 0) continue;
-      msr::Variant plain{"plain", rng.uniform(0, 1) / degree, rng.uniform(0, 1) / degree, test::random_units(rng), {},
-                         {}};
+      chain_partition::Variant plain{
+          "plain", rng.uniform(0, 1) / degree, rng.uniform(0, 1) / degree, test::random_units(rng), {}, {}};
       for (std::size_t i = 0; i < input.graph.previous[l].size(); ++i) plain.in.push_back(rng.uniform(0, 1));
       for (std::size_t i = 0; i < input.graph.next[l].size(); ++i) plain.out.push_back(rng.uniform(0, 1));
-      msr::Variant again = plain;
+      chain_partition::Variant again = plain;
       again.name = "again", again.seconds *= 1.3, again.memory.stash.value /= 4;
       layer.by_degree[degree] = {plain, again};
     }
@@ -41,7 +41,8 @@ msr::PiperInput random_piper(Rng& rng) {
 struct Price {
   double seconds = 0, memory = 0;
 };
-Price price_of(const msr::PiperInput& input, const msr::Cuts& cuts, const msr::PiperStage& stage, int degrees) {
+Price price_of(const chain_partition::PiperInput& input, const chain_partition::Cuts& cuts,
+               const chain_partition::PiperStage& stage, int degrees) {
   Price price;
   const std::vector<int> layers = cuts.layers_between(stage.from, stage.to);
   const auto inside = [&](int layer) { return std::find(layers.begin(), layers.end(), layer) != layers.end(); };
@@ -50,7 +51,7 @@ Price price_of(const msr::PiperInput& input, const msr::Cuts& cuts, const msr::P
   double in_turn = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto l = static_cast<std::size_t>(layers[i]);
-    const msr::Variant& v = input.layers[l].by_degree.at(stage.tensor)[stage.variants[i]];
+    const chain_partition::Variant& v = input.layers[l].by_degree.at(stage.tensor)[stage.variants[i]];
     price.seconds += v.seconds / stage.data;
     price.seconds += 4.0 * (stage.data - 1) / stage.data * v.parameters / input.micro_batches / input.bandwidth;
     for (std::size_t e = 0; e < v.in.size(); ++e)
@@ -65,7 +66,8 @@ Price price_of(const msr::PiperInput& input, const msr::Cuts& cuts, const msr::P
 }
 
 /// The best time over every cut, degree and variant.
-double best_of_all(const msr::PiperInput& input, const msr::Cuts& cuts, int from, int degrees, int devices) {
+double best_of_all(const chain_partition::PiperInput& input, const chain_partition::Cuts& cuts, int from, int degrees,
+                   int devices) {
   if (from == cuts.count() - 1) return degrees == 0 ? 0 : kInfinity;
   double best = kInfinity;
   for (int to = from + 1; to < cuts.count(); ++to) {
@@ -81,7 +83,7 @@ double best_of_all(const msr::PiperInput& input, const msr::Cuts& cuts, int from
         const double rest = best_of_all(input, cuts, to, degrees - data, devices - tensor * data);
         for (unsigned choice = 0; choice < 1U << layers; ++choice) {
           if (input.whole_stages && choice != 0 && choice + 1 != 1U << layers) continue;
-          msr::PiperStage stage{from, to, tensor, data, {}, 0};
+          chain_partition::PiperStage stage{from, to, tensor, data, {}, 0};
           for (std::size_t l = 0; l < layers; ++l) stage.variants.push_back(static_cast<int>(choice >> l & 1));
           const Price price = price_of(input, cuts, stage, degrees);
           if (price.memory <= input.memory) best = std::min(best, std::max(rest, price.seconds));
@@ -98,16 +100,16 @@ TEST_CASE("piper finds the best of all plans, on 400 random models") {
   int feasible = 0, infeasible = 0, exact = 0, layered = 0;
   for (int round = 0; round < 400; ++round) {
     CAPTURE(round);
-    msr::PiperInput input = random_piper(rng);
+    chain_partition::PiperInput input = random_piper(rng);
     input.whole_stages = round % 2 == 0;
-    for (msr::PiperLayer& layer : input.layers)
+    for (chain_partition::PiperLayer& layer : input.layers)
       for (auto& [degree, variants] : layer.by_degree)
         if (input.whole_stages) variants.back().memory.recompute_peak.value = rng.uniform(0, 2);
-    const msr::Cuts cuts = msr::all_cuts(input.graph, 1000);
+    const chain_partition::Cuts cuts = chain_partition::all_cuts(input.graph, 1000);
     double best = kInfinity;
     for (int degrees = 1; degrees <= input.devices; ++degrees)
       best = std::min(best, best_of_all(input, cuts, 0, degrees, input.devices));
-    const auto result = msr::search_piper(input, cuts);
+    const auto result = chain_partition::search_piper(input, cuts);
     REQUIRE(result.has_value() == (best != kInfinity));
     (result ? feasible : infeasible)++;
     if (!result) continue;
@@ -118,10 +120,11 @@ TEST_CASE("piper finds the best of all plans, on 400 random models") {
     layered += !input.whole_stages;
 
     int degrees = 0, devices = 0;
-    for (const msr::PiperStage& stage : result->stages) degrees += stage.data, devices += stage.data * stage.tensor;
+    for (const chain_partition::PiperStage& stage : result->stages)
+      degrees += stage.data, devices += stage.data * stage.tensor;
     CHECK(devices <= input.devices);
     double slowest = 0;
-    for (const msr::PiperStage& stage : result->stages) {
+    for (const chain_partition::PiperStage& stage : result->stages) {
       const Price price = price_of(input, cuts, stage, degrees);
       CHECK(price.memory <= input.memory * (1 + 1e-12));
       CHECK(stage.memory == doctest::Approx(price.memory).epsilon(1e-12));
@@ -148,22 +151,25 @@ TEST_CASE("piper's files: both names of edges are read; wrong units and missing 
            sync + R"(}, "syncTimeBw": {}}]}}],
       "edges": [{"sourceId": 7, "destId": 3, "communicationCost": 100}]})";
   };
-  const msr::PiperFile read = msr::read_piper(file("0.02", "\"7\": 11"), "a.json");
+  const chain_partition::PiperFile read = chain_partition::read_piper(file("0.02", "\"7\": 11"), "a.json");
   CHECK(read.warnings.empty());
   CHECK(read.input.layers[0].by_degree.at(1)[0].out == std::vector<double>{105});
   CHECK(read.input.layers[1].by_degree.at(1)[0].in == std::vector<double>{111});
   CHECK(read.input.micro_batches == 4);
-  const msr::PiperFile slow = msr::read_piper(file("20", "\"7\": 11"), "a.json");
+  const chain_partition::PiperFile slow = chain_partition::read_piper(file("20", "\"7\": 11"), "a.json");
   REQUIRE(slow.warnings.size() == 1);
   CHECK(slow.warnings[0].find("are the times milliseconds?") != std::string::npos);
-  CHECK(test::input_error_of([&] { msr::read_piper(file("0.02", ""), "a.json"); }).find("node 7 is missing") !=
-        std::string::npos);
-  CHECK(test::input_error_of([&] { msr::read_piper(file("-1", "\"7\": 11"), "a.json"); }).find("timePerSample") !=
-        std::string::npos);
   CHECK(test::input_error_of([&] {
-          msr::read_piper(file("0.02", "\"7\": 11, \"3\": 1"), "a.json");
+          chain_partition::read_piper(file("0.02", ""), "a.json");
+        }).find("node 7 is missing") != std::string::npos);
+  CHECK(test::input_error_of([&] {
+          chain_partition::read_piper(file("-1", "\"7\": 11"), "a.json");
+        }).find("timePerSample") != std::string::npos);
+  CHECK(test::input_error_of([&] {
+          chain_partition::read_piper(file("0.02", "\"7\": 11, \"3\": 1"), "a.json");
         }).find("no edge with") != std::string::npos);
-  CHECK(test::input_error_of([&] { msr::read_piper("{}", "a.json"); }).find("mbsInBatch") != std::string::npos);
+  CHECK(test::input_error_of([&] { chain_partition::read_piper("{}", "a.json"); }).find("mbsInBatch") !=
+        std::string::npos);
 }
 
 TEST_CASE("piper: with one variant of each layer, sums over whole stages give the answer of choices for each layer") {
@@ -171,13 +177,14 @@ TEST_CASE("piper: with one variant of each layer, sums over whole stages give th
   int feasible = 0;
   for (int round = 0; round < 300; ++round) {
     CAPTURE(round);
-    msr::PiperInput input = random_piper(rng);
-    for (msr::PiperLayer& layer : input.layers)
+    chain_partition::PiperInput input = random_piper(rng);
+    for (chain_partition::PiperLayer& layer : input.layers)
       for (auto& [degree, variants] : layer.by_degree) variants.resize(1);
-    const msr::Cuts cuts = round % 3 == 0 ? msr::listed_cuts(input.graph.size()) : msr::all_cuts(input.graph, 1000);
-    const auto layered = msr::search_piper(input, cuts);
+    const chain_partition::Cuts cuts = round % 3 == 0 ? chain_partition::listed_cuts(input.graph.size())
+                                                      : chain_partition::all_cuts(input.graph, 1000);
+    const auto layered = chain_partition::search_piper(input, cuts);
     input.whole_stages = true;
-    const auto whole = msr::search_piper(input, cuts);
+    const auto whole = chain_partition::search_piper(input, cuts);
     REQUIRE(whole.has_value() == layered.has_value());
     if (!whole) continue;
     ++feasible;
@@ -188,7 +195,8 @@ TEST_CASE("piper: with one variant of each layer, sums over whole stages give th
 
 TEST_CASE("piper: evenly spaced cuts have about the same work between them, and the first and the last cut") {
   const auto sizes = [](const std::vector<double>& weights, int count) {
-    const msr::Cuts spaced = msr::evenly_spaced(msr::listed_cuts(static_cast<int>(weights.size())), weights, count);
+    const chain_partition::Cuts spaced =
+        chain_partition::evenly_spaced(chain_partition::listed_cuts(static_cast<int>(weights.size())), weights, count);
     std::vector<int> layers;
     for (int cut = 0; cut < spaced.count(); ++cut) layers.push_back(spaced.size_of(cut));
     return layers;
@@ -199,11 +207,11 @@ TEST_CASE("piper: evenly spaced cuts have about the same work between them, and 
 }
 
 TEST_CASE("piper: a search with too many stages is refused before it starts") {
-  msr::PiperInput input;
+  chain_partition::PiperInput input;
   input.graph = Digraph(3000);
   input.layers.resize(3000);
   input.devices = input.micro_batches = 4;
-  CHECK_THROWS_AS(msr::search_piper(input, msr::listed_cuts(3000)), Infeasible);
+  CHECK_THROWS_AS(chain_partition::search_piper(input, chain_partition::listed_cuts(3000)), Infeasible);
 }
 
 }  // namespace stagecraft::piper_search_test

@@ -8,23 +8,23 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
-#include "sim/plan/msr/two_bw.hpp"
+#include "sim/plan/chain_partition/two_bw.hpp"
 
 namespace stagecraft::two_bw_test {
 
 TEST_CASE("2bw: equal stages follow the paper's formulas") {
   // Appendix A.1.2 with |W| = 24, A = 60, A_in = 3 in 4 stages: 2|W|/d + A + d A_in, and A/d when it recomputes.
-  msr::TwoBwPipeline pipeline;
+  chain_partition::TwoBwPipeline pipeline;
   pipeline.stages.assign(4, {2, 3, 3, {.weights = {6}, .stash = {15}}});
   pipeline.width = 2, pipeline.micro_batches = 8;
   pipeline.depth_bandwidth = 12, pipeline.width_bandwidth = 0.25;
-  CHECK(msr::memory_of(pipeline) == 2 * 24 / 4.0 + 60 + 4 * 3);
-  CHECK(msr::period_of(pipeline) == 2 + 2 * (3 + 3) / 12.0);
+  CHECK(chain_partition::memory_of(pipeline) == 2 * 24 / 4.0 + 60 + 4 * 3);
+  CHECK(chain_partition::period_of(pipeline) == 2 + 2 * (3 + 3) / 12.0);
   pipeline.recompute = true;
-  CHECK(msr::memory_of(pipeline) == 2 * 24 / 4.0 + 60 / 4.0 + 4 * 3);
-  CHECK(msr::period_of(pipeline) == doctest::Approx(4.0 / 3 * 2 + 1).epsilon(1e-15));
+  CHECK(chain_partition::memory_of(pipeline) == 2 * 24 / 4.0 + 60 / 4.0 + 4 * 3);
+  CHECK(chain_partition::period_of(pipeline) == doctest::Approx(4.0 / 3 * 2 + 1).epsilon(1e-15));
   pipeline.width_bandwidth = 1.0 / 8;  // 2 (w-1)/w 6 bytes take 48 seconds, shared by 8 micro-batches.
-  CHECK(msr::period_of(pipeline) == 6);
+  CHECK(chain_partition::period_of(pipeline) == 6);
 }
 
 TEST_CASE("2bw: an even cut has the smallest maximum of all cuts") {
@@ -47,7 +47,7 @@ TEST_CASE("2bw: an even cut has the smallest maximum of all cuts") {
       for (int next = starts.back() + 1; next < count; ++next) starts.push_back(next), visit(), starts.pop_back();
     };
     visit();
-    const std::vector<int> cut = msr::cut_evenly(amounts, parts);
+    const std::vector<int> cut = chain_partition::cut_evenly(amounts, parts);
     CHECK(static_cast<int>(cut.size()) == parts);
     CHECK(std::adjacent_find(cut.begin(), cut.end(), std::greater_equal<>()) == cut.end());
     CHECK(largest(cut) == best);

@@ -18,7 +18,7 @@
 #include "sim/core/file.hpp"
 #include "sim/experiment/imports/huggingface.hpp"
 #include "sim/experiment/imports/training_setup.hpp"
-#include "sim/plan/msr/piper_file.hpp"
+#include "sim/plan/chain_partition/piper_file.hpp"
 #include "sim/schedule_file/check_file.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/import_pipeedge.hpp"
@@ -101,7 +101,7 @@ std::string import_onnx(const Arguments& a) {
 
 /// Piper gives forward and backward as one time; as in matrix products each gradient has as much as the forward. A
 /// tensor that costs different readers different amounts is sent at its largest.
-ModelGraph model_of(const msr::PiperInput& input) {
+ModelGraph model_of(const chain_partition::PiperInput& input) {
   constexpr double kParameterBytes = 4;
   const auto order = topological_order(input.graph);
   STAGECRAFT_CHECK(order.has_value());
@@ -113,7 +113,7 @@ ModelGraph model_of(const msr::PiperInput& input) {
     if (it == input.layers[i].by_degree.end() || it->second.empty())
       throw InputError(fmt::format("node {} runs on several devices only", n),
                        "a model file has whole layers: give it a variant for the degree 1");
-    const msr::Variant& variant = it->second.front();
+    const chain_partition::Variant& variant = it->second.front();
     const Seconds third = Seconds{variant.seconds} / 3;
     ids[i] = LayerId{model.layers.size()};
     Layer layer;
@@ -135,7 +135,7 @@ std::string import_model(const Arguments& a) {
   if (a.text("KIND") == "pipedream-graph")
     return timed_model_yaml(read_pipedream_graph(text, file, a.has("samples") ? a.count("samples", 1, 1 << 20) : 1),
                             "From a PipeDream profile");
-  const msr::PiperFile read = msr::read_piper(text, file);
+  const chain_partition::PiperFile read = chain_partition::read_piper(text, file);
   for (const std::string& warning : read.warnings) print_error("{}: warning: {}\n", file, warning);
   return timed_model_yaml(with_file_context(file, [&] { return model_of(read.input); }), "From an input of Piper");
 }

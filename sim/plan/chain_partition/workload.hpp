@@ -5,9 +5,9 @@
 
 #include "sim/cost/cost_table.hpp"
 #include "sim/cost/stage_memory.hpp"
-#include "sim/plan/msr/cuts.hpp"
+#include "sim/plan/chain_partition/cuts.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 
 /// Time and sizes of one micro-batch in a layer.
 struct LayerAmounts {
@@ -60,4 +60,4 @@ std::optional<std::vector<int>> fit_layers(const LayerVariants&, int in_flight, 
 /// The fastest variant in which the whole stage fits.
 std::optional<std::vector<int>> fit_stage(const LayerVariants&, int in_flight, double memory);
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

@@ -8,7 +8,7 @@
 #include "tests/support/planning.hpp"
 #include "tests/support/trials.hpp"
 
-namespace stagecraft::msr_planners_test {
+namespace stagecraft::chain_planners_test {
 namespace {
 
 /// A chain of layers with these seconds forward and backward.
@@ -162,4 +162,4 @@ TEST_CASE("planners: 2bw chooses width where weights are cheap to exchange, dept
   CHECK(planned("2bw", model, cluster, "{memory: 200 B}", 2).plan.stage_count() <= 2);
 }
 
-}  // namespace stagecraft::msr_planners_test
+}  // namespace stagecraft::chain_planners_test

@@ -1,10 +1,10 @@
-#include "sim/plan/msr/whole_stage.hpp"
+#include "sim/plan/chain_partition/whole_stage.hpp"
 
 #include <algorithm>
 
 #include "sim/core/stop_point.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 namespace {
 
 const std::vector<Variant> kNoVariants;
@@ -81,4 +81,4 @@ void WholeStages::set_bytes(int from, int to) {
       wholes_[v].bytes_out += 2 * (*variants[edge.from])[v].out[edge.output];
 }
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

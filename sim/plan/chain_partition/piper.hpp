@@ -9,9 +9,9 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/cost/stage_memory.hpp"
-#include "sim/plan/msr/cuts.hpp"
+#include "sim/plan/chain_partition/cuts.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 
 /// One way to run a layer, on one replica's devices.
 struct Variant {
@@ -67,4 +67,4 @@ std::optional<PiperPlan> search_piper(const PiperInput&, const Cuts&);
 std::optional<PiperPlan> search_piper(const std::vector<PiperInput>& inputs, const std::vector<int>& counts,
                                       const Cuts&);
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

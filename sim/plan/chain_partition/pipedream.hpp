@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "sim/plan/msr/workload.hpp"
+#include "sim/plan/chain_partition/workload.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 
 /// How replicas and stages pay for their messages.
 enum class Formula {
@@ -71,4 +71,4 @@ std::optional<FoundPipeline> search_pipedream(const MixedWork&, const PipeDreamO
                                               const std::vector<std::vector<Level>>& inner = {});
 double period_of(const MixedWork&, const std::vector<FoundStage>&, const PipeDreamOptions&);
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "sim/plan/msr/piper.hpp"
+#include "sim/plan/chain_partition/piper.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 
 /// The layers between two cuts, all in the variant of the same number.
 struct WholeStage {
@@ -48,4 +48,4 @@ class WholeStages {
   std::vector<WholeStage> wholes_;
 };
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

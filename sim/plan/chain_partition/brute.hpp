@@ -1,8 +1,8 @@
 #pragma once
 
-#include "sim/plan/msr/pipedream.hpp"
+#include "sim/plan/chain_partition/pipedream.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 
 /// The fastest pipeline on one level, found by trying every division into stages and replicas; nothing when none is
 /// allowed. Infeasible when there are more than `max_divisions` divisions.
@@ -10,4 +10,4 @@ std::optional<FoundPipeline> search_all(const Workload&, const PipeDreamOptions&
 /// The fastest pipeline on devices of several types; also tries every choice of devices for each stage.
 std::optional<FoundPipeline> search_all(const MixedWork&, const PipeDreamOptions&, std::int64_t max_divisions);
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

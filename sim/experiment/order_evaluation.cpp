@@ -1,4 +1,4 @@
-#include "sim/experiment/play.hpp"
+#include "sim/experiment/order_evaluation.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "sim/plan/msr/piper_file.hpp"
+#include "sim/plan/chain_partition/piper_file.hpp"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,7 @@
 #include "sim/config/fields.hpp"
 #include "sim/core/text.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 namespace {
 
 using config::Value;
@@ -177,4 +177,4 @@ PiperFile read_piper(std::string_view json, const std::string& file) {
   return Reader(checked).finish();
 }
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

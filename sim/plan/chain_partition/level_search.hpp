@@ -3,9 +3,9 @@
 #include <map>
 #include <utility>
 
-#include "sim/plan/msr/pipedream.hpp"
+#include "sim/plan/chain_partition/pipedream.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 
 /// Costs of replicas and messages on one level. In the released code, a stage alone on its level shares the links of
 /// the machines inside.
@@ -118,4 +118,4 @@ class HierarchySearch {
   std::int64_t states_ = 0;
 };
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

@@ -9,7 +9,7 @@
 // Replicas of all levels multiply: r replicas outside leave a machine the numbers of replicas that r times are allowed,
 // and A[a][b][all] of a machine is that of these numbers.
 
-#include "sim/plan/msr/pipedream.hpp"
+#include "sim/plan/chain_partition/pipedream.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -19,10 +19,10 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
-#include "sim/plan/msr/level_search.hpp"
-#include "sim/plan/msr/mixed.hpp"
+#include "sim/plan/chain_partition/level_search.hpp"
+#include "sim/plan/chain_partition/mixed.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 namespace {
 
 constexpr double kPipedreamMostSteps = 3e11;  ///< A few minutes.
@@ -202,4 +202,4 @@ std::optional<FoundPipeline> search_pipedream(const MixedWork& mixed, const Pipe
   return pipeline;
 }
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

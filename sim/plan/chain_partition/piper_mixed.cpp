@@ -5,11 +5,11 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
-#include "sim/plan/msr/mixed.hpp"
-#include "sim/plan/msr/piper.hpp"
-#include "sim/plan/msr/whole_stage.hpp"
+#include "sim/plan/chain_partition/mixed.hpp"
+#include "sim/plan/chain_partition/piper.hpp"
+#include "sim/plan/chain_partition/whole_stage.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 namespace {
 
 std::vector<const PiperInput*> pointers_to(const std::vector<PiperInput>& inputs) {
@@ -100,4 +100,4 @@ std::optional<PiperPlan> search_piper(const std::vector<PiperInput>& inputs, con
   return plan;
 }
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

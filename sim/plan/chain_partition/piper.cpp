@@ -12,16 +12,16 @@
 // more. The minimum is over whole rows and needs little memory. Bisection among the times of all stages finds the least
 // T.
 
-#include "sim/plan/msr/piper.hpp"
+#include "sim/plan/chain_partition/piper.hpp"
 
 #include <algorithm>
 
 #include "sim/core/activity.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/stop_point.hpp"
-#include "sim/plan/msr/piper_options.hpp"
+#include "sim/plan/chain_partition/piper_options.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 namespace {
 
 constexpr int kUnreachable = 1 << 29;
@@ -117,4 +117,4 @@ std::optional<PiperPlan> search_piper(const PiperInput& input, const Cuts& cuts)
   return PiperSearch(input, cuts).run();
 }
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

@@ -3,11 +3,11 @@
 #include <span>
 #include <vector>
 
-#include "sim/plan/msr/piper.hpp"
-#include "sim/plan/msr/whole_stage.hpp"
-#include "sim/plan/msr/workload.hpp"
+#include "sim/plan/chain_partition/piper.hpp"
+#include "sim/plan/chain_partition/whole_stage.hpp"
+#include "sim/plan/chain_partition/workload.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 
 /// a / b, rounded up.
 constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
@@ -62,4 +62,4 @@ class StageOptions {
   std::vector<StageOption::Step> steps_;  ///< The steps of every option, in their order.
 };
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

@@ -1,9 +1,9 @@
-#include "sim/plan/msr/workload.hpp"
+#include "sim/plan/chain_partition/workload.hpp"
 
 #include <algorithm>
 #include <set>
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 namespace {
 
 std::vector<int> read_after(const Cuts& cuts, int cut, const Digraph& graph) {
@@ -150,4 +150,4 @@ std::optional<std::vector<int>> fit_stage(const LayerVariants& ways, int in_flig
   return best;
 }
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

@@ -4,7 +4,7 @@
 
 #include "sim/cost/stage_memory.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 
 /// One stage of a pipeline of PipeDream-2BW, for one micro-batch of one pipeline.
 struct TwoBwStage {
@@ -36,4 +36,4 @@ std::vector<int> cut_evenly(const std::vector<double>& amounts, int parts);
 /// Cuts evenly when an element has a different amount in each part: amounts[part][element].
 std::vector<int> cut_evenly(const std::vector<std::vector<double>>& amounts);
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

@@ -1,4 +1,4 @@
-#include "sim/plan/msr/level_search.hpp"
+#include "sim/plan/chain_partition/level_search.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "sim/core/stop_point.hpp"
 #include "sim/cost/stage_memory.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 double Rates::stage(double seconds, double parameters, int replicas, int inside) const {
   if (!trains) return seconds / replicas;
   if (formula == Formula::Paper) return std::max(seconds, ring_steps(replicas) * parameters / bandwidth) / replicas;
@@ -131,7 +131,7 @@ std::vector<LevelSearch::LevelStage> LevelSearch::parts(int a, int b) const {
 double LevelSearch::parameters(int a, int b) const { return work_.parameters[b] - work_.parameters[a]; }
 
 bool LevelSearch::fits(int a, int b, int machines, int replicas) const {
-  return msr::fits(work_, options_, a, b, machines_ - machines, replicas);
+  return chain_partition::fits(work_, options_, a, b, machines_ - machines, replicas);
 }
 
 LevelSearch::FirstStage LevelSearch::alone(int a, int b, int machines) const {
@@ -218,4 +218,4 @@ void HierarchySearch::add_stages(std::size_t level, const ReplicaCounts& counts,
   }
 }
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

@@ -1,4 +1,4 @@
-#include "sim/plan/msr/cuts.hpp"
+#include "sim/plan/chain_partition/cuts.hpp"
 
 #include <fmt/core.h>
 
@@ -10,7 +10,7 @@
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 namespace {
 
 using Set = std::vector<std::uint64_t>;
@@ -175,4 +175,4 @@ Cuts evenly_spaced(const Cuts& nested, const std::vector<double>& weights, int c
   return spaced;
 }
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/plan/msr/piper.hpp"
+#include "sim/plan/chain_partition/piper.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 
 struct PiperFile {
   PiperInput input;
@@ -17,4 +17,4 @@ struct PiperFile {
 /// edges. Times are seconds, sizes are bytes; the keys of syncTimeFw are input nodes, the keys of syncTimeBw readers.
 PiperFile read_piper(std::string_view json, const std::string& file);
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

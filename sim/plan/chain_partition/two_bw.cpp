@@ -1,4 +1,4 @@
-#include "sim/plan/msr/two_bw.hpp"
+#include "sim/plan/chain_partition/two_bw.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -7,7 +7,7 @@
 #include "sim/cluster/phases.hpp"
 #include "sim/core/diagnostic.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 namespace {
 
 /// Parts that each hold as much as `limit` allows, but leave one element for every part still to come.
@@ -108,4 +108,4 @@ std::vector<int> cut_evenly(const std::vector<std::vector<double>>& amounts) {
   return best;
 }
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

@@ -5,7 +5,7 @@
 
 #include "sim/core/dag.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 
 /// The positions where a pipeline may be cut: sets of layers that contain the inputs of all their layers. Larger sets
 /// come later; the first is empty, the last has every layer. A stage is the difference of two nested sets.
@@ -45,4 +45,4 @@ Cuts listed_cuts(int layers);
 /// between neighbors.
 Cuts evenly_spaced(const Cuts& nested, const std::vector<double>& weights, int count);
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

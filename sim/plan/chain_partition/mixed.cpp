@@ -1,4 +1,4 @@
-#include "sim/plan/msr/mixed.hpp"
+#include "sim/plan/chain_partition/mixed.hpp"
 
 #include <fmt/core.h>
 
@@ -9,7 +9,7 @@
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 namespace {
 
 constexpr double kMixedMostSteps = 3e9;                      // A minute.
@@ -208,4 +208,4 @@ std::optional<MixedPipeline> search_mixed(const Cuts& cuts, const std::vector<in
   return best;
 }
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

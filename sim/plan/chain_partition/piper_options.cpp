@@ -1,4 +1,4 @@
-#include "sim/plan/msr/piper_options.hpp"
+#include "sim/plan/chain_partition/piper_options.hpp"
 
 #include <fmt/core.h>
 
@@ -8,9 +8,9 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/stop_point.hpp"
-#include "sim/plan/msr/whole_stage.hpp"
+#include "sim/plan/chain_partition/whole_stage.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 namespace {
 
 constexpr std::size_t kMostOptions = 10'000'000;   ///< 1 GB.
@@ -229,4 +229,4 @@ PiperStage StageOptions::stage(int from, const StageOption& option, int in_fligh
   return {from, option.to, option.tensor, option.data, chosen, memory_of(ways, chosen, in_flight)};
 }
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

@@ -1,4 +1,4 @@
-#include "sim/plan/msr/planning.hpp"
+#include "sim/plan/chain_partition/planning.hpp"
 
 #include <fmt/core.h>
 
@@ -11,7 +11,7 @@
 #include "sim/core/text.hpp"
 #include "sim/cost/stage_cost.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 namespace {
 
 constexpr int kMostCuts = 5000;
@@ -259,4 +259,4 @@ void refuse(const PlannerInput& input, const Workload& work, std::size_t devices
                     limited ? "memory" : "devices"});
 }
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

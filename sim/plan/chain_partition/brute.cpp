@@ -1,4 +1,4 @@
-#include "sim/plan/msr/brute.hpp"
+#include "sim/plan/chain_partition/brute.hpp"
 
 #include <fmt/core.h>
 
@@ -9,7 +9,7 @@
 #include "sim/core/numbers.hpp"
 #include "sim/core/stop_point.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 namespace {
 
 constexpr std::int64_t kNotice = 1 << 20;
@@ -106,4 +106,4 @@ std::optional<FoundPipeline> search_all(const MixedWork& work, const PipeDreamOp
   return ExhaustiveSearch(work, options, max_divisions).run();
 }
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

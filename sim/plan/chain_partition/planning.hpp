@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "sim/core/common_unit.hpp"
-#include "sim/plan/msr/pipedream.hpp"
+#include "sim/plan/chain_partition/pipedream.hpp"
 #include "sim/plan/planner.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 
 /// Fields that several planners have.
 config::Field micro_batch_field();
@@ -87,4 +87,4 @@ void note_idle_devices(Planned&, const PlannerInput&);
 /// Throws Infeasible because no pipeline is allowed, and says what would help.
 [[noreturn]] void refuse(const PlannerInput&, const Workload&, std::size_t devices);
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
+#include "sim/plan/chain_partition/cuts.hpp"
 #include "sim/plan/device_mix.hpp"
-#include "sim/plan/msr/cuts.hpp"
 
-namespace stagecraft::msr {
+namespace stagecraft::chain_partition {
 
 struct MixedStage {
   int from = 0, to = 0;  ///< Cuts.
@@ -40,4 +40,4 @@ using StageSeconds = std::function<double(int from, int to, const DeviceMix&, in
 std::optional<MixedPipeline> search_mixed(const Cuts&, const std::vector<int>& counts, int max_replicas, bool all_used,
                                           const StageSeconds&);
 
-}  // namespace stagecraft::msr
+}  // namespace stagecraft::chain_partition
