@@ -125,7 +125,7 @@ void compare_with_known(Instance& i, int n, Rng& rng, Totals& totals) {
                                           *def.fields);
   ScheduleInput ours = in;
   ours.options = read_options(def, &map);
-  ours.play = [&](const Schedule& one) { return std::optional(played(i, one)); };
+  ours.simulate = [&](const Schedule& one) { return std::optional(played(i, one)); };
   const Schedule synthesised = build_schedule(def, ours);
   const OrderResult best = played(i, synthesised);
   CHECK(fullest(best) <= memory * (1 + 1e-12));
