@@ -12,13 +12,14 @@ namespace {
   throw InputError({{{file, 0, 0}, {}, std::move(message), std::move(help), "import"}});
 }
 
+/// A YAML string. Characters that printable() escapes are escapes in it, too.
 std::string quoted(const std::string& text) {
-  std::string out = "\"";
+  std::string escaped;
   for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c;
   }
-  return out + '"';
+  return '"' + printable(escaped) + '"';
 }
 
 std::string model_text(const TrainingSetup& s, const SetupOptions& o, const std::string& file) {

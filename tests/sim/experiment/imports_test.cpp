@@ -170,6 +170,15 @@ TEST_CASE("Every fact of a configuration of Hugging Face is in a note") {
         std::string::npos);
 }
 
+TEST_CASE("names in an imported scenario have nothing that a reader does not see") {
+  SetupOptions options = kMachines;
+  options.cluster =
+      "a\xc2\x9b"
+      "31m\n\"b\"";  // U+009B begins a command of a terminal.
+  const std::string yaml = scenario_yaml(read_megatron(kArguments, "train.sh", options), options, "train.sh");
+  CHECK(yaml.find("cluster: \"a\\u009b31m\\n\\\"b\\\"\"\n") != std::string::npos);
+}
+
 TEST_CASE("torchtitan's configuration of a plan leads back to the same configuration") {
   for (const char* plan : {"stages: 1, replicas: 16, micro_batch_size: 16, shard: weights, recompute: layers",
                            "stages: 2, replicas: 2, micro_batch_size: 2, group: {tensor: 4, sequence: true}, shard: "
