@@ -187,6 +187,14 @@ double number_or_nan(const Statement& row, int column) {
   return row.isColumnNull(column) ? std::numeric_limits<double>::quiet_NaN() : row.getColumn(column).getDouble();
 }
 
+/// InputError where the file has no settings of a point there.
+void check_settings(const std::string& file, std::int64_t point, const std::string& text) {
+  const auto settings = Json::parse(text);
+  if (!settings || !settings->is_object() || settings->members().size() > kMostPaths)
+    throw InputError(fmt::format("'{}' is damaged: the settings of point {} cannot be read", file, point),
+                     "stagecraft sweep FILE with --out of another file runs it again");
+}
+
 SweepTable table_of(const Database& database) try {
   SweepTable table;
   Statement sweep(database.sql(), "SELECT title, name, backend, version, text FROM sweep");
@@ -209,11 +217,7 @@ SweepTable table_of(const Database& database) try {
                  .message = text(5),
                  .hash = text(6),
                  .figures = {}};
-    const auto settings = Json::parse(row.settings);
-    if (!settings || !settings->is_object() || settings->members().size() > kMostPaths)
-      throw InputError(
-          fmt::format("'{}' is damaged: the settings of point {} cannot be read", database.file(), row.number),
-          "stagecraft sweep FILE with --out of another file runs it again");
+    check_settings(database.file(), row.number, row.settings);
     for (int i = 0; i < static_cast<int>(metrics().size()); ++i) row.figures.push_back(number_or_nan(select, 7 + i));
     table.rows.push_back(std::move(row));
   }
@@ -382,6 +386,9 @@ void Store::merge(const std::string& file) try {
 void Store::merge_attached(const std::string& file) try {
   SQLite::Database& sql = database_->sql();
   Transaction transaction(sql, kImmediate);
+  Statement points(sql, "SELECT number, settings FROM other.point");
+  while (points.executeStep()) check_settings(file, points.getColumn(0).getInt64(), points.getColumn(1).getString());
+  points.reset();
   if (database_->number("SELECT count(*) FROM main.sweep") == 0)
     sql.exec("INSERT INTO main.sweep SELECT * FROM other.sweep; INSERT INTO main.point SELECT * FROM other.point");
   if (database_->number(

@@ -250,6 +250,9 @@ TEST_CASE("damaged settings are refused with their point") {
     Database(file, Database::Open::Write).sql().exec("UPDATE point SET settings = '" + settings + "' WHERE number = 2");
     CHECK(test::input_error_of([&] { results_in(file); }).find("the settings of point 2 cannot be read") !=
           std::string::npos);
+    // A file that it is merged into is whole, so it is not the one to name.
+    Store whole(folder / "whole.db");
+    CHECK(test::input_error_of([&] { whole.merge(file); }).find(file + "' is damaged") != std::string::npos);
   }
 }
 
