@@ -30,7 +30,7 @@ struct Collective {
   bool parallel = false;  ///< Starts together with the collective before it in the list.
   Hiding hiding = Hiding::Work;
   int rounds = 1;
-  Seconds cost{};    ///< One round by itself, by the price list; the longest one of those that start together.
+  Seconds cost{};  ///< One round by itself, by the price list; of the longest collective, where several start together.
   Seconds hidden{};  ///< Work next to a round: what takes longer is waited for.
 
   bool is_exchange() const { return axis == Axis::Expert; }
@@ -52,7 +52,7 @@ void append(Collectives& list, const Collectives& more, bool in_order);
 
 /// All rounds one after another, hidden or not.
 Seconds cost_of(const Collectives&);
-/// What is waited for of them.
+/// The part of all rounds that an op waits for.
 Seconds exposed_of(const Collectives&);
 /// What an op waits for the exchanges of experts in this list, if it runs by itself.
 Seconds exposed_exchanges(const Collectives&);

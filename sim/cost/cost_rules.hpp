@@ -44,8 +44,8 @@ struct CostRules {
   /// The price list: a round of the collective without contention. By the links, groups stand on the first devices of
   /// the cluster, unless their devices are given. Sums of gradients and gathers of weights run as rings.
   Price price(const Collective&, const GroupShape&, DeviceTypeId, const std::vector<DeviceId>* devices = nullptr) const;
-  /// What no such collective of these groups at once is shorter than, on the links between their very devices. Zero
-  /// where its price was measured on the device type, for which the profile knows what it takes.
+  /// A time that no such collective of these groups at once can beat on the links between their very devices. Zero
+  /// where a profile has its price, which was measured with its links.
   LinkFloor floor(const Collective&, const Price&, const std::vector<std::vector<DeviceId>>& groups) const;
   RunFormats formats(DeviceTypeId type) const { return {format, accelerators[type].wide_format()}; }
 };
@@ -58,7 +58,7 @@ inline CollectiveUse use_of(const Collective& c) {
   return c.axis == Axis::Data ? CollectiveUse::Parameters : CollectiveUse::Ops;
 }
 
-/// Where a stage stands, as far as its collectives depend on it: the least time of a round of each. Empty: by shape.
+/// The floor of a round of each collective of a stage where it stands. Empty: prices by shape have none.
 using MinTime = std::function<Seconds(const Collective&)>;
 
 /// The figures of a device type that has no file of measured ones: a share of the peak for every product, the bandwidth
@@ -80,7 +80,8 @@ struct DeviceParameters {
 
 /// The sum of these gradients before an update. Divided states are summed by a reduce-scatter inside a group, whose
 /// parts an all-reduce sums over the copies once in an iteration (PyTorch's HSDP, Megatron-LM's
-/// num-distributed-optimizer-instances). What the last backward hides of it is the share SoftwareStack::data_overlap.
+/// num-distributed-optimizer-instances). Nothing of it is `hidden` here: how much of it a backward hides, the caller
+/// decides by SoftwareStack::data_overlap or by simulation.
 Collectives sum_of_gradients(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId);
 /// The gather of updated weights, which the next forward hides as far as the stack says.
 Collectives gather_of_weights(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId);

@@ -57,13 +57,9 @@ TimeByClass kernel_time(std::span<const Kernel>, const Accelerator&);
 double launch_count(std::span<const Kernel>);
 
 /// Time of a pass. Launches run ahead of the device, so a pass takes the longer of
-///   - its kernels and what its collectives leave exposed,
-///   - the collectives that the pass as a whole hides, of divided weights where the stack gathers ahead;
-///   elsewhere
-///     they add up with the kernels,
-///   - the launches of all kernels and collectives;
-/// and their sum where the host waits for each kernel. `launches` counts them; `beside` is more work next to the
-/// collectives of divided weights.
+///   - its kernels and what its collectives leave exposed, or the collectives that the pass as a whole hides (Hiding),
+///   - the launches of all kernels and collectives, which `launches` counts;
+/// and their sum where the host waits for each kernel. `beside` is more work next to what the pass hides.
 TimeByClass pass_time(TimeByClass kernels, double launches, const Collectives&, const Accelerator&,
                       const SoftwareStack&, Seconds beside = {});
 

@@ -264,7 +264,7 @@ void set_totals(StageCost& cost) {
   cost.update = cost.update_parts.total();
 }
 
-/// Adds what the layers of a stage take. A whole forward of the stage that runs again is an op of its own.
+/// Adds what the layers of a stage take. A whole forward of the stage that runs again is a separate op.
 void add_layers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
                 const MinTime& min_time, StageCost& cost, EachPass<Collectives>& lists) {
   const bool in_order = costs.rules()->lists_rounds, is_inside = !stage.recomputes_all();

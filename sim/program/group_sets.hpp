@@ -16,7 +16,7 @@ struct GroupSet {
   std::vector<DeviceGroup> groups;  ///< All of one size.
 };
 
-/// The devices of the cell that each of Stage::devices() stands for, itself included, in the order of the mesh.
+/// The devices of the cell that each of Stage::leaders stands for, itself included, in the order of the mesh.
 std::vector<std::vector<DeviceId>> cells_of(const Stage&);
 
 /// These groups, joined where they have members in the cell of one leader.
