@@ -25,6 +25,18 @@ Accelerator accelerator_from_rates(const DeviceType& type, NumberFormat format, 
   return a;
 }
 
+std::shared_ptr<const CostRules> rules_without_software(const Cluster& cluster) {
+  auto rules = std::make_shared<CostRules>();
+  rules->software = no_software_stack();
+  for (const DeviceType& type : cluster.types) {
+    Accelerator a;
+    a.name = type.name;
+    a.formats[rules->format].peak = type.peak;
+    rules->accelerators.push_back(std::move(a));
+  }
+  return rules;
+}
+
 Price CostRules::price(const Collective& c, const GroupShape& group, DeviceTypeId type,
                        const std::vector<DeviceId>* devices) const {
   if (group.ranks <= 1 || c.bytes.value <= 0) return {};

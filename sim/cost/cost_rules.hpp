@@ -27,8 +27,8 @@ struct Price {
   PriceSource from = PriceSource::Nothing;
 };
 
-/// What prices the layers of a model from the shapes of their operations: a framework, a number format, and the figures
-/// of every device type of the cluster.
+/// What prices the layers of a model: a framework, a number format, and the figures of every device type of the cluster.
+/// A framework that prices takes them from the shapes of operations.
 struct CostRules {
   SoftwareStack software;
   NumberFormat format = NumberFormat::Bf16;
@@ -49,6 +49,9 @@ struct CostRules {
   LinkFloor floor(const Collective&, const Price&, const std::vector<std::vector<DeviceId>>& groups) const;
   RunFormats formats(DeviceTypeId type) const { return {format, accelerators[type].wide_format()}; }
 };
+
+/// The rules of `software: none`, where every device type has its peak alone.
+std::shared_ptr<const CostRules> rules_without_software(const Cluster&);
 
 /// Which collectives of the ops of a stage are instructions of their own.
 Written written_collectives(const CostRules&, const StageShape&);

@@ -71,16 +71,17 @@ CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared
     : model_(std::move(shared_model)),
       cluster_(std::move(shared_cluster)),
       profile_(std::move(profile)),
-      rules_(std::move(rules)),
+      rules_(rules ? std::move(rules) : rules_without_software(*cluster_)),
       weights_(model_->layers.size()),
       moved_(model_->layers.size()),
       shares_memory_(cluster_->types.size()) {
   const ModelGraph& model = *model_;
   const Cluster& cluster = *cluster_;
   for (const Device& d : cluster.devices) shares_memory_[d.type] |= d.memory.valid();
-  if (profile_ && rules_) rules_ = with_profile(*rules_, profile_, cluster, model.precision);
+  if (profile_ && rules_->software.prices) rules_ = with_profile(*rules_, profile_, cluster, model.precision);
   if (profile_)
     for (const Layer& layer : model.layers) signatures_.push_back(signature(layer.operations, model.precision));
+  for (const LayerId i : model.layers.ids()) alike_.push_back(first_alike(i));
   std::map<std::string, double> tied;
   for (const Layer& layer : model.layers)
     if (!layer.tie.empty()) tied[layer.tie] = std::max(tied[layer.tie], layer.parameters);
@@ -145,12 +146,27 @@ LayerCost CostTable::trained_cost(LayerId id, DeviceTypeId device_type, double s
   return cost;
 }
 
-/// Given and measured times come before computed ones. What a group or divided states exchange in the passes of a layer
-/// has another time, which shapes tell.
+bool CostTable::may_have_shapes(const Layer& layer) const {
+  return rules_->software.prices && !layer.operations.empty() && !layer.times && layer.times_on.empty();
+}
+
+/// Of the layers before this one, those that are the first of their kind are looked at.
+LayerId CostTable::first_alike(LayerId id) const {
+  const Layer& layer = model_->layers[id];
+  if (!may_have_shapes(layer)) return id;
+  for (const LayerId earlier : alike_.ids()) {
+    const Layer& other = model_->layers[earlier];
+    if (alike_[earlier] == earlier && may_have_shapes(other) && other.operations == layer.operations &&
+        other.inputs.empty() == layer.inputs.empty())
+      return earlier;
+  }
+  return id;
+}
+
+/// What a group or divided states exchange in the passes of a layer has another time, which shapes tell.
 bool CostTable::has_shapes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
   const Layer& layer = model_->layers[id];
-  if (!rules_ || layer.operations.empty() || layer.times || !layer.times_on.empty()) return false;
-  return shape.degrees.divides() || shape.sums_each_pass() || !measured(id, shape, type, samples);
+  return may_have_shapes(layer) && (shape.degrees.divides() || shape.sums_each_pass() || !measured(id, shape, type, samples));
 }
 
 std::optional<MeasuredLayer> CostTable::measured(LayerId id, const StageShape& shape, DeviceTypeId type,
@@ -180,8 +196,12 @@ LayerCost CostTable::at(LayerId id, const StageShape& shape, DeviceTypeId type, 
   return cost;
 }
 
-Traffic CostTable::traffic(LayerId id, DeviceTypeId type, double samples) const {
-  return has_shapes(id, {}, type, samples) ? Traffic{} : at(id, type, samples).traffic;
+Traffic CostTable::traffic(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
+  if (has_shapes(id, {}, type, samples)) return {};
+  const LayerCost cost = at(id, type, samples);
+  Traffic traffic = cost.traffic;
+  if (!shape.recomputes_all()) traffic.input_gradient += recomputed_share(shape.recomputation, cost) * traffic.forward;
+  return traffic;
 }
 
 EachPass<PassCost> CostTable::passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples,

@@ -43,11 +43,11 @@ struct LayerCost {
 /// These bytes are also the traffic of devices that share memory, unless a profile of parts of a GPU says how much they
 /// slow each other. Layers with given times have none.
 ///
-/// With `rules`, a layer that lists its operations costs what their kernels and collectives do (cost_rules.hpp), and
-/// only then can a stage be divided.
+/// With software that prices, a layer that lists its operations costs what their kernels and collectives do
+/// (cost_rules.hpp), and only then can a stage be divided.
 class CostTable {
  public:
-  /// The profile and the rules may be null.
+  /// The profile may be null, and the rules: then they are rules_without_software().
   CostTable(std::shared_ptr<const ModelGraph>, std::shared_ptr<const Cluster>,
             std::shared_ptr<const Profile> profile = nullptr, std::shared_ptr<const CostRules> rules = nullptr);
   /// The model, the cluster and the profile have to outlive the table.
@@ -60,14 +60,19 @@ class CostTable {
   /// The passes of a layer by class of time, and their collectives; for layers that are not priced by their shapes
   /// everything is `other`.
   EachPass<PassCost> passes(LayerId, const StageShape&, DeviceTypeId, double samples, const MinTime& = {}) const;
-  /// Traffic of shared memory of a layer that is not priced by its shapes; zero otherwise.
-  Traffic traffic(LayerId layer, DeviceTypeId device_type, double samples) const;
+  /// Traffic of shared memory of a layer that is not priced by its shapes, with what its backward recomputes; zero
+  /// otherwise.
+  Traffic traffic(LayerId layer, const StageShape&, DeviceTypeId device_type, double samples) const;
+  /// The first layer that costs the same, since it has the same operations; the layer itself where its shapes do not
+  /// price it.
+  LayerId alike(LayerId id) const { return alike_[id]; }
   /// What the profile of its device type has for a layer, as a group of this shape divides it.
   std::optional<MeasuredLayer> measured(LayerId, const StageShape&, DeviceTypeId, double samples) const;
   /// Whether updates and ops of the device type were measured.
   bool is_profiled(DeviceTypeId device_type) const { return profile_of(device_type) != nullptr; }
-  /// Null where layers cost what their amounts say.
-  const CostRules* rules() const { return rules_.get(); }
+  const CostRules& rules() const { return *rules_; }
+  /// Whether the shapes of its operations price a layer: given and measured times come before computed ones.
+  bool has_shapes(LayerId, const StageShape&, DeviceTypeId, double samples) const;
   /// Time of one optimizer step on `parameters` numbers, memory traffic only: gradients read, weights and optimizer
   /// state read and written.
   Seconds update(double parameters, DeviceTypeId device_type) const;
@@ -87,7 +92,8 @@ class CostTable {
   LayerCost trained_cost(LayerId, DeviceTypeId, double samples) const;
   EachPass<PassCost> trained_passes(LayerId, const StageShape&, DeviceTypeId, double samples, const MinTime&) const;
   bool reads_data(const Layer&) const;
-  bool has_shapes(LayerId, const StageShape&, DeviceTypeId, double samples) const;
+  bool may_have_shapes(const Layer&) const;
+  LayerId first_alike(LayerId) const;
   Bytes moved(LayerId, Flops, double bytes_per_weight, double samples) const;
   double update_bytes(double parameters) const;
   Bytes in_time(double bytes, Seconds, DeviceTypeId device_type) const;
@@ -97,6 +103,7 @@ class CostTable {
   std::shared_ptr<const Profile> profile_;
   std::shared_ptr<const CostRules> rules_;
   IdVector<LayerId, std::string> signatures_;
+  IdVector<LayerId, LayerId> alike_;
   IdVector<LayerId, double> weights_;  ///< Parameters that each layer reads, its own or tied.
   IdVector<LayerId, Bytes> moved_;     ///< Inputs and output of each layer for one sample.
   IdVector<DeviceTypeId, char> shares_memory_;

@@ -13,15 +13,10 @@ struct LayerShare {
 };
 
 LayerShare times_of(const CostTable& costs, LayerId id, const StageShape& stage, DeviceTypeId type, double samples) {
-  if (const CostRules* rules = costs.rules()) {
-    const EachPass<PassCost> p = costs.passes(id, stage, type, samples);
-    const TimeByClass backward = stage.recomputes_all() ? p.backward.time : p.backward.time + p.recompute.time;
-    const Written written = written_collectives(*rules, stage);
-    return {in_op(backward, written).total(), in_op(p.weight_gradient.time, written).total(), {}};
-  }
-  const LayerCost one = costs.at(id, type, samples);
-  const double again = stage.recomputes_all() ? 0 : recomputed_share(stage.recomputation, one);
-  return {one.backward() + again * one.forward, one.weight_gradient, {}};
+  const EachPass<PassCost> p = costs.passes(id, stage, type, samples);
+  const TimeByClass backward = stage.recomputes_all() ? p.backward.time : p.backward.time + p.recompute.time;
+  const Written written = written_collectives(costs.rules(), stage);
+  return {in_op(backward, written).total(), in_op(p.weight_gradient.time, written).total(), {}};
 }
 
 /// From the last layer to the first. Layers that share parameters have their gradient when the first of them has its.

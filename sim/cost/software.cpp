@@ -156,6 +156,16 @@ std::span<const SoftwareStack> software_stacks() {
   return stacks;
 }
 
+const SoftwareStack& no_software_stack() {
+  static const SoftwareStack none = [] {
+    SoftwareStack s{"none", "", ""};
+    s.prices = false;
+    s.gradient_bytes = s.workspace_bytes = 0;
+    return s;
+  }();
+  return none;
+}
+
 std::vector<std::string> software_stack_names() {
   std::vector<std::string> names;
   for (const SoftwareStack& stack : software_stacks()) names.emplace_back(stack.name);

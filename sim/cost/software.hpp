@@ -24,6 +24,9 @@ struct BucketRule {
 /// to a run. What a user chooses for a run (degrees, sharding, recomputation) is not here.
 struct SoftwareStack {
   std::string_view name, summary, source;
+  bool prices = true;                ///< False for `none` alone, which says nothing of kernels and collectives: layers
+                                     ///< cost what their amounts say, no group divides them, and sums of gradients
+                                     ///< before an update are messages.
   bool fused_attention = true;       ///< Attention is one kernel that keeps no scores.
   bool dropout = false;              ///< Sums and softmax apply dropout and move its mask.
   double norm_traffic = 1;           ///< Bytes of norms and rotations, as a multiple of what one fused kernel moves.
@@ -44,6 +47,8 @@ struct SoftwareStack {
                               ///< the computation of a layer, as FSDP and ZeRO prefetch them.
   double gradient_bytes = 4;  ///< Bytes of each gradient that the data-parallel group sums.
   double gradient_copy_bytes = 0;    ///< Bytes of each further copy of a gradient that stays in memory.
+  double workspace_bytes = 4;        ///< Bytes of each number of the gradient of a matrix and of the scores of words,
+                                     ///< of which a backward has copies.
   double optimizer_traffic = 34;     ///< Bytes that an update moves for each parameter that a device updates.
   double gradient_traffic = 4;       ///< Bytes that norm, scaling and copies move for each gradient of a device.
   double loss_forward_traffic = 10;  ///< Bytes that the forward of the loss moves for each logit.
@@ -51,7 +56,10 @@ struct SoftwareStack {
   bool blocking_launches = false;    ///< The host waits for each kernel (CUDA_LAUNCH_BLOCKING=1).
 };
 
+/// All but no_software_stack().
 std::span<const SoftwareStack> software_stacks();
+/// What `software: none` is: nothing in addition to the amounts of layers.
+const SoftwareStack& no_software_stack();
 /// The stack of this name; InputError with a suggestion when there is none.
 const SoftwareStack& software_stack(std::string_view name);
 std::vector<std::string> software_stack_names();

@@ -1,6 +1,7 @@
 #include "sim/cost/stage_cost.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -64,7 +65,8 @@ DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Deg
     }
     // The operations of a layer with tied weights list them too; it may own less, or its amount may be given.
     const double share = total > 0 ? layer.parameters / total : 0;
-    sum.dense += total > 0 ? share * dense : layer.parameters;
+    const bool is_whole = total == 0 || (experts == 0 && !degrees.divides());  // To the last bit what the layer says.
+    sum.dense += is_whole ? layer.parameters : share * dense;
     sum.experts += share * experts;
   };
   std::set<std::string> counted_ties;
@@ -80,11 +82,13 @@ DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Deg
 
 namespace {
 
+/// Devices that share the rows of an array which every operation reads whole.
+double rows_divided(const Degrees& d) { return d.context * (d.sequence ? d.tensor : 1); }
+
 /// The share of what a layer keeps that is on each device: arrays are divided as the operations that read them. The
 /// inside of attention, which selective recomputation drops, is divided by heads.
 double kept_share(const Layer& layer, const Degrees& d, bool core) {
-  if (d.group() == 1) return 1;
-  const double rows = d.context * (d.sequence ? d.tensor : 1), parts = d.context * d.tensor;
+  const double rows = rows_divided(d), parts = d.context * d.tensor;
   double total = 0, here = 0;
   for (const KeptArray& array : kept_arrays(layer.operations)) {
     if (array.probabilities != core) continue;
@@ -96,7 +100,7 @@ double kept_share(const Layer& layer, const Degrees& d, bool core) {
 
 /// The share of what a layer keeps on each device, without the inside of attention, that recomputed outputs are.
 double recomputed_outputs_share(const Layer& layer, const Degrees& d) {
-  const double rows = d.context * (d.sequence ? d.tensor : 1), parts = d.context * d.tensor;
+  const double rows = rows_divided(d), parts = d.context * d.tensor;
   const std::vector<bool> again = recomputed_outputs(layer.operations);
   double total = 0, dropped = 0;
   for (const KeptArray& array : kept_arrays(layer.operations)) {
@@ -108,74 +112,51 @@ double recomputed_outputs_share(const Layer& layer, const Degrees& d) {
   return total > 0 ? dropped / total : 0;
 }
 
-/// The gradient of the largest matrix in fp32, and an fp32 copy of the scores of words.
-Bytes workspace(const Layer& layer, const Degrees& d, double samples) {
+/// The gradient of the largest matrix, and a copy of the scores of words, with `each` bytes of a number.
+Bytes workspace(const Layer& layer, const Degrees& d, double samples, double each) {
   double largest = 0, scores = 0;
   for (const Operation& op : layer.operations) {
     if (op.kind == OperationKind::Linear && op.division != Division::Vocabulary)
       largest = std::max(largest, parameters_by_class(op)[ParameterClass::Divided] / d.tensor);
     if (op.kind == OperationKind::CrossEntropy) scores += samples * op.rows * op.columns / d.group();
   }
-  return Bytes{4 * largest + 4 * scores};
+  return Bytes{each * largest + each * scores};
 }
 
-MemoryUnits divided_memory(const StageShape& stage, const ModelGraph& model, const SoftwareStack& software,
-                           double samples) {
-  const Degrees& d = stage.degrees;
-  const Precision& p = model.precision;
-  const DeviceParameters parameters = device_parameters(stage.layers, d, model);
+/// Weights, gradients and states of the optimizer on each device, without what FSDP gathers.
+MemoryUnits resident_memory(const DeviceParameters& parameters, const StageShape& stage, const Precision& p,
+                            const SoftwareStack& software) {
   const auto bytes = [&](double each, bool sharded) {
     const double dense = sharded ? stage.shards() : 1, experts = sharded ? stage.expert_shards() : 1;
     return Bytes{each * (parameters.dense / dense + parameters.experts / experts)};
   };
+  const bool drops_weights = stage.gathers_each_pass();
   const double gradient = std::max(p.gradient, software.gradient_bytes + software.gradient_copy_bytes);
-  MemoryUnits memory;
-  const bool drops_weights = stage.sharding == StateSharding::Weights && stage.reshard;
-  memory.weights = bytes(p.weight, drops_weights);
-  memory.gradients = bytes(gradient, drops_weights || stage.sharding == StateSharding::Gradients);
-  memory.optimizer = bytes(p.optimizer, stage.sharding != StateSharding::None);
-  Bytes largest_layer;
-  for (const LayerId id : stage.layers) {
-    const Layer& layer = model.layers[id];
-    const Bytes core = layer.core.stash * samples * kept_share(layer, d, true);
-    const Bytes rest = (layer.stash - layer.core.stash) * samples * kept_share(layer, d, false);
-    const double rows = d.context * (d.sequence ? d.tensor : 1);
-    if (stage.recomputes_layers() || stage.recomputes_half()) {  // It keeps its input, which is divided by rows alone.
-      Bytes inputs;
-      for (const LayerId from : layer.inputs) inputs += model.layers[from].output * (samples / rows);
-      const Bytes input_stash = std::min(inputs, core + rest);
-      const Bytes dropped = (stage.recomputes_half() ? 0.5 : 1) * (core + rest - input_stash);
-      memory.stash += core + rest - dropped;
-      memory.recompute_peak = std::max(memory.recompute_peak, dropped);
-    } else if (stage.recomputes_outputs()) {
-      const Bytes dropped = recomputed_outputs_share(layer, d) * rest;
-      memory.stash += core + rest - dropped;
-      memory.recompute_peak = std::max(memory.recompute_peak, dropped);
-    } else if (stage.recomputes_attention()) {
-      memory.stash += rest;
-      memory.recompute_peak = std::max(memory.recompute_peak, core);
-    } else {
-      memory.stash += core + rest;
-    }
-    memory.workspace = std::max(memory.workspace, workspace(layer, d, samples));
-    const DeviceParameters of_layer = device_parameters({id}, d, model);
-    largest_layer = std::max(largest_layer, Bytes{p.weight * (of_layer.dense + of_layer.experts)});
-  }
-  if (drops_weights) memory.weights += 2 * largest_layer;  // The layer that runs, and the next one.
-  return memory;
+  return {.weights = bytes(p.weight, drops_weights),
+          .gradients = bytes(gradient, stage.sums_each_pass()),
+          .optimizer = bytes(p.optimizer, stage.sharding != StateSharding::None)};
 }
 
 /// A stage that recomputes all keeps what enters it, if that is less than its stash.
-MemoryUnits memory_of(const StageShape& stage, const ModelGraph& model, double parameters, Bytes entering,
+MemoryUnits memory_of(const StageShape& stage, const ModelGraph& model, const SoftwareStack& software, Bytes entering,
                       double samples) {
-  MemoryUnits layers;
-  for (LayerId id : stage.layers) layers += layer_memory(model, id, stage.recomputation, samples);
-  MemoryUnits memory = parameter_memory(parameters, model.precision);
-  memory.stash = layers.whole_stash();
-  memory.recompute_peak = layers.recompute_peak;
-  if (stage.recomputation != Recomputation::Full) return memory;
-  const Bytes input_stash = std::min(entering, memory.stash);
-  memory.recompute_stash = memory.stash - input_stash;
+  const Degrees& d = stage.degrees;
+  const Precision& p = model.precision;
+  MemoryUnits memory = resident_memory(device_parameters(stage.layers, d, model), stage, p, software);
+  Bytes largest_layer;
+  for (const LayerId id : stage.layers) {
+    const MemoryUnits layer = layer_memory(model, id, stage.recomputation, samples, d);
+    memory.stash += layer.stash;
+    memory.recompute_stash += layer.recompute_stash;
+    memory.recompute_peak = std::max(memory.recompute_peak, layer.recompute_peak);
+    memory.workspace = std::max(memory.workspace, workspace(model.layers[id], d, samples, software.workspace_bytes));
+    const DeviceParameters of_layer = device_parameters({id}, d, model);
+    largest_layer = std::max(largest_layer, Bytes{p.weight * (of_layer.dense + of_layer.experts)});
+  }
+  if (stage.gathers_each_pass()) memory.weights += 2 * largest_layer;  // The layer that runs, and the next one.
+  if (!stage.recomputes_all()) return memory;
+  const Bytes whole = memory.whole_stash(), input_stash = std::min(entering, whole);
+  memory.recompute_stash = whole - input_stash;
   memory.stash = input_stash;
   return memory;
 }
@@ -188,6 +169,11 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
                  : task == StageTask::InputGradient ? whole.input_gradient
                  : task == StageTask::Update        ? whole.update
                                                     : whole.weight_gradient;
+  const EachPass<TimeByClass>& p = whole.passes;
+  cost.passes.forward = task == StageTask::Forward         ? p.forward
+                        : task == StageTask::InputGradient ? p.input_gradient
+                        : task == StageTask::Update        ? whole.update_parts
+                                                           : p.weight_gradient;
   cost.traffic.forward = task == StageTask::Forward         ? whole.traffic.forward
                          : task == StageTask::InputGradient ? whole.traffic.input_gradient
                          : task == StageTask::Update        ? whole.update_traffic
@@ -205,7 +191,7 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
 void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
                  const MinTime& min_time, EachPass<TimeByClass>& passes, EachPass<Collectives>& lists) {
   const Degrees& d = stage.degrees;
-  const CostRules& rules = *costs.rules();
+  const CostRules& rules = costs.rules();
   if (d.tensor == 1 || d.sequence || rules.software.exposed_messages == 0) return;
   const ModelGraph& model = costs.model();
   const std::set<LayerId> inside(stage.layers.begin(), stage.layers.end());
@@ -236,23 +222,6 @@ void set_written(const CostRules& rules, const StageShape& stage, DeviceTypeId t
     c.taken = std::min(1.0, rules.software.exchange_multiprocessors / multiprocessors);
 }
 
-StageCost task_cost_by_rules(StageTask task, const StageCost& whole) {
-  StageCost cost = task_cost(task, whole);
-  const EachPass<TimeByClass>& p = whole.passes;
-  if (task == StageTask::Forward) cost.passes.forward = p.forward;
-  if (task == StageTask::InputGradient) cost.passes.forward = p.input_gradient;
-  if (task == StageTask::WeightGradient) cost.passes.forward = p.weight_gradient;
-  if (task == StageTask::Update) cost.passes.forward = whole.update_parts;
-  return cost;
-}
-
-/// A whole forward that runs again needs the input of the stage alone.
-void keep_input_alone(StageCost& cost) {
-  const Bytes whole = cost.memory.stash, input_stash = std::min(cost.entering, whole);
-  cost.memory.stash = input_stash;
-  cost.memory.recompute_stash = whole - input_stash;
-}
-
 /// The time of each op from its classes.
 void set_totals(StageCost& cost) {
   const EachPass<TimeByClass>& sum = cost.passes;
@@ -267,63 +236,55 @@ void set_totals(StageCost& cost) {
 /// Adds what the layers of a stage take. A whole forward of the stage that runs again is a separate op.
 void add_layers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
                 const MinTime& min_time, StageCost& cost, EachPass<Collectives>& lists) {
-  const bool in_order = costs.rules()->lists_rounds, is_inside = !stage.recomputes_all();
+  const bool in_order = costs.rules().lists_rounds, is_inside = !stage.recomputes_all();
   EachPass<TimeByClass>& sum = cost.passes;
+  Seconds input_gradients, weight_gradients;  // Of layers without shapes, whose backward does both one after the other.
+  std::map<LayerId, EachPass<PassCost>> passes;  // Most layers are alike.
   for (const LayerId id : stage.layers) {
-    const EachPass<PassCost> one = costs.passes(id, stage, type, samples, min_time);
+    const auto [entry, is_new] = passes.try_emplace(costs.alike(id));
+    if (is_new) entry->second = costs.passes(id, stage, type, samples, min_time);
+    const EachPass<PassCost>& one = entry->second;
+    const bool has_shapes = costs.has_shapes(id, stage, type, samples);
     sum.forward += one.forward.time;
     sum.input_gradient += one.input_gradient.time;
     sum.weight_gradient += one.weight_gradient.time;
-    sum.backward += one.backward.time;
-    cost.traffic += costs.traffic(id, type, samples);
+    if (has_shapes) sum.backward += one.backward.time;
+    input_gradients += has_shapes ? Seconds{} : one.input_gradient.time.other;
+    weight_gradients += has_shapes ? Seconds{} : one.weight_gradient.time.other;
+    cost.traffic += costs.traffic(id, stage, type, samples);
     append(lists.forward, one.forward.collectives, in_order);
     append(lists.weight_gradient, one.weight_gradient.collectives, in_order);
     if (is_inside) {
       sum.input_gradient += one.recompute.time;
-      sum.backward += one.recompute.time;
+      if (has_shapes) sum.backward += one.recompute.time;
+      input_gradients += has_shapes ? Seconds{} : one.recompute.time.other;
       append(lists.input_gradient, one.recompute.collectives, in_order);
       append(lists.backward, one.recompute.collectives, in_order);
     }
     append(lists.input_gradient, one.input_gradient.collectives, in_order);
     append(lists.backward, one.backward.collectives, in_order);
   }
+  sum.backward.other += input_gradients + weight_gradients;
 }
 
-StageCost cost_by_rules(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
-                        const MinTime& min_time) {
-  const ModelGraph& model = costs.model();
-  const CostRules& rules = *costs.rules();
-  StageCost cost;
-  EachPass<TimeByClass>& sum = cost.passes;
-  auto collectives = std::make_shared<StageCollectives>();
-  add_layers(costs, stage, type, samples, min_time, cost, collectives->passes);
-  add_gathers(costs, stage, type, samples, min_time, sum, collectives->passes);
-  sum.recompute = sum.forward;  // As an op, which repeats the whole forward.
-  collectives->passes.recompute = collectives->passes.forward;
-  for (TimeByClass* pass :
-       {&sum.forward, &sum.input_gradient, &sum.weight_gradient, &sum.backward, &sum.recompute, &cost.update_parts})
-    pass->other += costs.operation(type);
-  const DeviceParameters parameters = device_parameters(stage.layers, stage.degrees, model);
-  const double count = parameters.dense + parameters.experts;
-  if (costs.is_profiled(type))
-    cost.update_parts.optimizer =
-        costs.update(parameters.dense / stage.shards() + parameters.experts / stage.expert_shards(), type);
-  else
-    cost.update_parts.optimizer = optimizer_time(parameters, stage, rules, type);
-  collectives->update = gather_of_weights(parameters, stage, rules, type);
-  collectives->gradient_sum = sum_of_gradients(parameters, stage, rules, type);
-  cost.update_parts.data = exposed_of(collectives->update);
-  set_totals(cost);
-  cost.touch = costs.touch(count, type);
-  cost.update_traffic = costs.update_traffic(count, type);
-  cost.touch_traffic = costs.touch_traffic(count, type);
-  const double rows = stage.degrees.context * (stage.degrees.sequence ? stage.degrees.tensor : 1);
-  cost.entering = entering(stage, model) * (samples / rows);
-  cost.memory = divided_memory(stage, model, rules.software, samples);
-  if (stage.recomputes_all()) keep_input_alone(cost);
-  set_written(rules, stage, type, *collectives);
-  cost.collectives = std::move(collectives);
-  return stage.task == StageTask::Whole ? cost : task_cost_by_rules(stage.task, cost);
+/// Sums of gradients and gathers of weights; nothing where the software does not price them.
+void add_collectives(const CostTable& costs, const StageShape& stage, DeviceTypeId type,
+                     const DeviceParameters& parameters, EachPass<Collectives> passes, StageCost& cost) {
+  const CostRules& rules = costs.rules();
+  if (!rules.software.prices) return;
+  StageCollectives collectives{.passes = std::move(passes)};
+  collectives.update = gather_of_weights(parameters, stage, rules, type);
+  collectives.gradient_sum = sum_of_gradients(parameters, stage, rules, type);
+  cost.update_parts.data = exposed_of(collectives.update);
+  set_written(rules, stage, type, collectives);
+  cost.collectives = std::make_shared<const StageCollectives>(std::move(collectives));
+}
+
+Seconds update_time(const CostTable& costs, const StageShape& stage, DeviceTypeId type,
+                    const DeviceParameters& parameters) {
+  if (costs.rules().software.prices && !costs.is_profiled(type))
+    return optimizer_time(parameters, stage, costs.rules(), type);
+  return costs.update(parameters.dense / stage.shards() + parameters.experts / stage.expert_shards(), type);
 }
 
 bool tells_classes(const StageCost& c) {
@@ -388,57 +349,43 @@ OpTimes least_times(const StageCost& c) {
 
 StageCost layer_cost(const CostTable& costs, const StageShape& stage, LayerId id, DeviceTypeId type, double samples) {
   StageCost cost;
-  const CostRules* rules = costs.rules();
-  if (!rules) {
-    const LayerCost one = costs.at(id, stage, type, samples);
-    cost.forward = one.forward, cost.input_gradient = one.input_gradient, cost.weight_gradient = one.weight_gradient;
-    cost.backward = one.backward();
-    return cost;
-  }
   EachPass<PassCost> one = costs.passes(id, stage, type, samples);
   cost.passes = {one.forward.time, one.input_gradient.time, one.weight_gradient.time, one.backward.time,
                  one.recompute.time};
   set_totals(cost);
+  if (!costs.rules().software.prices) return cost;
   auto collectives = std::make_shared<StageCollectives>();
   collectives->passes = {std::move(one.forward.collectives), std::move(one.input_gradient.collectives),
                          std::move(one.weight_gradient.collectives), std::move(one.backward.collectives),
                          std::move(one.recompute.collectives)};
-  set_written(*rules, stage, type, *collectives);
+  set_written(costs.rules(), stage, type, *collectives);
   cost.collectives = std::move(collectives);
   return cost;
 }
 
-StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceTypeId device_type, double samples,
+StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
                      const MinTime& min_time) {
   const ModelGraph& model = costs.model();
-  if (costs.rules()) return cost_by_rules(costs, stage, device_type, samples, min_time);
   StageCost cost;
-  for (LayerId id : stage.layers) {
-    const LayerCost one = costs.at(id, device_type, samples);
-    cost.forward += one.forward;
-    cost.input_gradient += one.input_gradient;
-    cost.weight_gradient += one.weight_gradient;
-    cost.traffic.forward += one.traffic.forward;
-    cost.traffic.input_gradient += one.traffic.input_gradient;
-    cost.traffic.weight_gradient += one.traffic.weight_gradient;
-    if (stage.recomputes_all()) continue;  // A whole forward of the stage that runs again is an op.
-    const double share = recomputed_share(stage.recomputation, one);
-    cost.input_gradient += share * one.forward;
-    cost.traffic.input_gradient += share * one.traffic.forward;
-  }
-  const Seconds operation = costs.operation(device_type);
-  cost.backward = cost.input_gradient + cost.weight_gradient + operation;
-  cost.forward += operation;
-  cost.input_gradient += operation;
-  cost.weight_gradient += operation;
-  cost.recompute = cost.forward;
-  const double parameters = parameters_of(stage.layers, model);
-  cost.update = costs.update(parameters, device_type) + operation;
-  cost.touch = costs.touch(parameters, device_type);
-  cost.update_traffic = costs.update_traffic(parameters, device_type);
-  cost.touch_traffic = costs.touch_traffic(parameters, device_type);
-  cost.entering = entering(stage, model) * samples;
-  cost.memory = memory_of(stage, model, parameters, cost.entering, samples);
+  EachPass<TimeByClass>& sum = cost.passes;
+  EachPass<Collectives> lists;
+  add_layers(costs, stage, type, samples, min_time, cost, lists);
+  add_gathers(costs, stage, type, samples, min_time, sum, lists);
+  sum.recompute = sum.forward;  // As an op, which repeats the whole forward.
+  lists.recompute = lists.forward;
+  for (TimeByClass* pass :
+       {&sum.forward, &sum.input_gradient, &sum.weight_gradient, &sum.backward, &sum.recompute, &cost.update_parts})
+    pass->other += costs.operation(type);
+  const DeviceParameters parameters = device_parameters(stage.layers, stage.degrees, model);
+  cost.update_parts.optimizer = update_time(costs, stage, type, parameters);
+  add_collectives(costs, stage, type, parameters, std::move(lists), cost);
+  set_totals(cost);
+  const double count = parameters.dense + parameters.experts;
+  cost.touch = costs.touch(count, type);
+  cost.update_traffic = costs.update_traffic(count, type);
+  cost.touch_traffic = costs.touch_traffic(count, type);
+  cost.entering = entering(stage, model) * (samples / rows_divided(stage.degrees));
+  cost.memory = memory_of(stage, model, costs.rules().software, cost.entering, samples);
   return stage.task == StageTask::Whole ? cost : task_cost(stage.task, cost);
 }
 
@@ -448,21 +395,27 @@ MemoryUnits parameter_memory(double parameters, const Precision& precision) {
           .optimizer = {parameters * precision.optimizer}};
 }
 
-MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation recomputation, double samples) {
+MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation recomputation, double samples,
+                         const Degrees& d) {
   const Layer& layer = model.layers[id];
   MemoryUnits memory = parameter_memory(layer.parameters, model.precision);
-  memory.stash = layer.stash * samples;
-  if (recomputation == Recomputation::Selective) {
-    memory.recompute_peak = layer.core.stash * samples;
-    memory.stash -= memory.recompute_peak;
-  } else if (recomputation != Recomputation::None) {
-    Bytes inputs;
-    for (const LayerId from : layer.inputs) inputs += model.layers[from].output * samples;
-    const Bytes input_stash = std::min(inputs, memory.stash);
-    const Bytes dropped = (recomputation == Recomputation::Half ? 0.5 : 1) * (memory.stash - input_stash);
-    (recomputation == Recomputation::Full ? memory.recompute_stash : memory.recompute_peak) = dropped;
-    memory.stash -= dropped;
+  Bytes whole = layer.stash * samples, core = layer.core.stash * samples;
+  if (d.group() > 1) {
+    core = core * kept_share(layer, d, true);
+    whole = core + (layer.stash - layer.core.stash) * samples * kept_share(layer, d, false);
   }
+  memory.stash = whole;
+  if (recomputation == Recomputation::None) return memory;
+  Bytes dropped = core;
+  if (recomputation == Recomputation::Outputs) {
+    dropped = recomputed_outputs_share(layer, d) * (whole - core);
+  } else if (recomputation != Recomputation::Selective) {  // It keeps its inputs, which are divided by rows alone.
+    Bytes inputs;
+    for (const LayerId from : layer.inputs) inputs += model.layers[from].output * (samples / rows_divided(d));
+    dropped = (recomputation == Recomputation::Half ? 0.5 : 1) * (whole - std::min(inputs, whole));
+  }
+  (recomputation == Recomputation::Full ? memory.recompute_stash : memory.recompute_peak) = dropped;
+  memory.stash -= dropped;
   return memory;
 }
 

@@ -35,10 +35,10 @@ struct StageCost {
   Bytes entering{};   ///< The inputs of the stage: the whole stash in an order that recomputes by itself.
   Traffic traffic{};  ///< Bytes of shared memory that each op reads and writes.
   Bytes update_traffic{}, touch_traffic{};
-  /// Where the time goes, of the ops and of the update; zero without CostRules.
+  /// Where the time goes, of the ops and of the update; without prices all of it is `other`.
   EachPass<TimeByClass> passes{};
   TimeByClass update_parts{};
-  std::shared_ptr<const StageCollectives> collectives{};  ///< Null without CostRules.
+  std::shared_ptr<const StageCollectives> collectives{};  ///< Null where none has a price.
 
   /// Which of them a Program writes next to the ops. The times of the ops contain the others.
   Written written() const { return collectives ? collectives->written : Written::None; }
@@ -72,9 +72,9 @@ MemoryUnits parameter_memory(double parameters, const Precision&);
 /// they share with a layer of another stage.
 double parameters_of(const std::vector<LayerId>& layers, const ModelGraph&);
 
-/// Memory that a layer keeps for a micro-batch of `samples` samples. Where its stage recomputes all, the layer keeps
-/// its inputs; the stage as a whole keeps only what enters it.
-MemoryUnits layer_memory(const ModelGraph&, LayerId, Recomputation, double samples);
+/// Memory of all that a layer owns, and what each device of a group keeps for its micro-batch of `samples` samples.
+/// Where its stage recomputes all, the layer keeps its inputs; the stage as a whole keeps only what enters it.
+MemoryUnits layer_memory(const ModelGraph&, LayerId, Recomputation, double samples, const Degrees& = {});
 
 /// The share of the layer's forward that is recomputed, hence of its time and traffic.
 double recomputed_share(Recomputation, const LayerCost&);

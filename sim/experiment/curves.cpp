@@ -107,7 +107,7 @@ struct CurveUse {
 
 CurveUse find_uses(const PlannedExperiment& p) {
   CurveUse uses;
-  const CostRules& rules = *p.experiment.costs->rules();
+  const CostRules& rules = p.experiment.costs->rules();
   for (const StageId s : p.plan.stages.ids()) {
     const Stage& stage = p.plan.stages[s];
     const StageCost& cost = p.costs.at(s, 0);
@@ -138,7 +138,7 @@ std::string joined(const std::set<std::string>& texts) {
 
 std::vector<std::string> notes_on_curves(const PlannedExperiment& p) {
   if (!p.experiment.source->at("cluster").has("collectives")) return {};
-  if (!p.experiment.rules)
+  if (!p.experiment.software().prices)
     return {
         "the measured collectives of the cluster are not used: only a software stack prices collectives (software: "
         "plain)"};

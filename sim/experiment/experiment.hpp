@@ -48,7 +48,7 @@ struct Experiment {
   std::shared_ptr<const ModelGraph> model;  ///< With the bytes that the optimizer keeps.
   std::shared_ptr<const Cluster> cluster;
   std::shared_ptr<const Profile> profile;  ///< Measured costs; null if there are none.
-  std::shared_ptr<const CostRules> rules;  ///< Costs from shapes; null where layers cost what their amounts say.
+  std::shared_ptr<const CostRules> rules;  ///< Never null; `software: none` has rules that price nothing.
   std::shared_ptr<const CostTable> costs;
   PlanSpec plan;
   ScheduleSpec schedule;
@@ -59,6 +59,8 @@ struct Experiment {
   TrainingBudget budget;
   std::string scenario_hash;  ///< SHA-256 of the resolved scenario; empty for variants, which were never written.
   std::shared_ptr<const config::Value> source;  ///< The resolved scenario, for places in messages.
+
+  const SoftwareStack& software() const { return rules->software; }
 };
 
 /// Builds what a scenario says. Shares the model, the cluster and the cost table with `previous` where both scenarios

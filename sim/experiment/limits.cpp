@@ -140,7 +140,7 @@ void check_group_policy(const PlannedExperiment& p) {
                              "weights that stages with different groups tie are not summed by messages yet",
                              "run.collectives: cost", "collectives"}});
   }
-  if (!e.rules && any_stage([](const StageShape& s) { return s.recomputes_outputs(); }))
+  if (!e.software().prices && any_stage([](const StageShape& s) { return s.recomputes_outputs(); }))
     throw InputError({{plan.where("recompute"), "plan.recompute",
                        "only a software stack prices the operations whose outputs are computed again",
                        "software: plain, or another recompute", "recompute"}});

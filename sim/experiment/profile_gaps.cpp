@@ -24,7 +24,7 @@ class GapFinder {
       const StageShape& shape = stage.shape;
       type_ = p_.cluster().devices[stage.leaders.front()].type;
       const bool has_group = shape.degrees.divides() || shape.sharding != StateSharding::None;
-      if (!has_group || !costs_.is_profiled(type_) || !costs_.rules()) continue;
+      if (!has_group || !costs_.is_profiled(type_) || !costs_.rules().software.prices) continue;
       const auto samples = static_cast<double>(samples_at_once(stage, 0));
       if (shape.degrees.divides()) add_layers(shape, samples);
       add_collectives(shape, p_.costs.at(s, 0));
@@ -54,8 +54,8 @@ class GapFinder {
   void add_collectives(const StageShape& shape, const StageCost& cost) {
     if (!cost.collectives) return;
     for (const Collective& c : cost.collectives->joined()) {
-      const GroupShape group = group_of(c, shape, costs_.rules()->node);
-      const PriceSource from = costs_.rules()->price(c, group, type_).from;
+      const GroupShape group = group_of(c, shape, costs_.rules().node);
+      const PriceSource from = costs_.rules().price(c, group, type_).from;
       if (from != PriceSource::Nothing && from != PriceSource::Profile)
         collectives_.emplace(use_of(c), c.kind, group.ranks);
     }

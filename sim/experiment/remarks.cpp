@@ -144,7 +144,7 @@ Bytes unexchanged_gradients(const PlannedExperiment& p, bool trains) {
 
 /// A pair of forward and backward of DualPipe runs as one op, and only what the software stack hides is overlapped.
 void add_pairs(const Experiment& e, std::vector<std::string>& lines) {
-  if (!e.schedule.name().starts_with("dualpipe") || (e.rules && e.rules->software.pair_overlap > 0)) return;
+  if (!e.schedule.name().starts_with("dualpipe") || e.software().pair_overlap > 0) return;
   lines.push_back(fmt::format(
       "{} overlaps the forward and backward of a pair; their overlap is not simulated with this software, so "
       "a pair takes the time of both (software: deepseek-v3 hides exchanges of experts in pairs)",

@@ -82,18 +82,16 @@ StageParts parts_of(const StageCost& cost) {
           in_op(cost.update_parts, written)};
 }
 
-/// The rate that the utilization of a device refers to: that of the number format of the run, or without rules for
-/// costs that of its type.
+/// The rate that the utilization of a device refers to: that of the number format of the run.
 FlopRate peak_of(const Experiment& e, DeviceId d) {
-  return e.rules ? e.rules->accelerators[e.cluster->devices[d].type].formats[e.rules->format].peak
-                 : e.cluster->type_of(d).peak;
+  return e.rules->accelerators[e.cluster->devices[d].type].formats[e.rules->format].peak;
 }
 
 /// Rates of the whole model where its amounts are known, and classes of time where costs know them.
 void describe_work(CompiledExperiment& c) {
   const Experiment& e = c.experiment;
   set_group_sizes(c);
-  if (e.rules)
+  if (e.software().prices)
     for (const StageId s : c.plan.stages.ids()) c.program.parts.push_back(parts_of(c.costs.at(s, 0)));
   ModelWork work;
   for (const Layer& layer : e.model->layers) {
@@ -162,10 +160,10 @@ PlannedExperiment plan_experiment(const Experiment& e) {
   p.plan.reductions = derive_reductions(p.plan, *e.model);
   if (!e.schedule.flushes())
     erase_if(p.plan.reductions, [](const Reduction& r) { return r.source == ReductionSource::TiedParameters; });
-  if (e.rules && !e.run.collectives_flow) price_reductions(p.plan, *e.costs);
-  if (e.rules && e.run.collectives_flow)
+  if (e.software().prices && !e.run.collectives_flow) price_reductions(p.plan, *e.costs);
+  if (e.software().prices && e.run.collectives_flow)
     for (Reduction& r : p.plan.reductions)
-      r.bytes = r.bytes * (e.rules->software.gradient_bytes / e.model->precision.gradient);
+      r.bytes = r.bytes * (e.software().gradient_bytes / e.model->precision.gradient);
   if (e.run.buckets) cut_into_buckets(p.plan, *e.costs, *e.run.buckets);
   with_error_context(*e.source, "plan", [&](const Value&) { p.costs = checked(stage_costs(p.plan, *e.costs)); });
   return p;
@@ -200,7 +198,7 @@ CompiledExperiment compile(PlannedExperiment planned) {
   with_error_context(*e.source, "run", [&](const Value&) {
     const Activity activity(fmt::format("lowering {} ops", c.schedule.op_count()));
     LoweringOptions options = lowering_of(c);
-    if (e.rules && e.rules->flows) options.node_of = node_of(*e.cluster);
+    if (e.rules->flows) options.node_of = node_of(*e.cluster);
     c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, options);
   });
   stop_point();
@@ -273,10 +271,14 @@ Flops recomputed(const CompiledExperiment& c) {
   for (const StageId s : c.plan.stages.ids()) {
     const Stage& stage = c.plan.stages[s];
     if (stage.twin.valid() && stage.twin < s) continue;  // Its twin has the same layers.
+    if (stage.shape.recomputation == Recomputation::None) continue;
     const DeviceTypeId type = c.cluster().devices[stage.leaders.front()].type;
+    std::map<LayerId, double> shares;  // Most layers are alike.
     for (const LayerId l : stage.shape.layers) {
-      const double share = recomputed_share(stage.shape.recomputation, c.experiment.costs->at(l, type, 1));
-      sum += share * c.model().layers[l].forward;
+      const auto [share, is_new] = shares.try_emplace(c.experiment.costs->alike(l));
+      if (is_new)
+        share->second = recomputed_share(stage.shape.recomputation, c.experiment.costs->at(l, type, 1));
+      sum += share->second * c.model().layers[l].forward;
     }
   }
   return sum;

@@ -52,7 +52,7 @@ std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const std::s
     if (collectives && collectives->text == "cost")
       throw InputError({{collectives->where, "run.collectives", "only a software stack says what collectives cost",
                          "write software: plain, or collectives: flows", "software"}});
-    return nullptr;
+    return rules_without_software(*cluster);
   }
   auto rules = std::make_shared<CostRules>();
   rules->software = software_stack(software->text);

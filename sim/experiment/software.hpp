@@ -9,7 +9,7 @@
 namespace stagecraft {
 
 /// The rules that `software` and `run.precision` of a checked scenario ask for, with the figures of the cluster's
-/// device types from topologies/devices; null for `none`. A type without such a file has its rates alone. InputError
+/// device types from topologies/devices. A type without such a file has its rates alone. InputError
 /// for a number format that a device does not have.
 std::shared_ptr<const CostRules> read_cost_rules(const config::Value& tree, const std::shared_ptr<const Cluster>&);
 

@@ -25,7 +25,7 @@ class GroupCheck {
   void run() {
     check_order();
     if (!degrees_.divides() && options_.sharding == StateSharding::None) return problems_.throw_if_any();
-    if (input_.costs.rules()) {
+    if (input_.costs.rules().software.prices) {
       check_operations();
       check_nodes();
       for (const Stage* stage : stages_) check_stage(*stage);
@@ -137,7 +137,7 @@ class GroupCheck {
   void check_nodes() {
     if (!options_.within_node || stages_.empty()) return;
     const Degrees& d = stages_.front()->shape.degrees;
-    const int node = input_.costs.rules()->node.devices, stride = d.order.stride(RankAxis::Tensor, d.dense_sizes());
+    const int node = input_.costs.rules().node.devices, stride = d.order.stride(RankAxis::Tensor, d.dense_sizes());
     const int span = stride * d.tensor;
     if (span > node || node % span != 0)
       add(fmt::format("a tensor group of {}{} has to be inside a node, and a node has {}", d.tensor,

@@ -279,7 +279,7 @@ StageShape shape_with_twin(const Stage& stage, const Reduction& r) {
 }  // namespace
 
 void price_reductions(Plan& plan, const CostTable& costs) {
-  const CostRules& rules = *costs.rules();
+  const CostRules& rules = costs.rules();
   for (Reduction& r : plan.reductions) {
     const Stage& stage = plan.stage(r.stages.front());
     const DeviceTypeId type = costs.cluster().devices[stage.leaders.front()].type;
@@ -325,7 +325,7 @@ void cut_into_buckets(Plan& plan, const CostTable& costs, const BucketRule& rule
     if (!r.cost) continue;
     // Without the share of sums that a stack is said to hide: events show what is hidden. The last bucket has what the
     // gather after the update takes longer.
-    const ReplicaSums sums(*costs.rules(), shape, type, r.groups);
+    const ReplicaSums sums(costs.rules(), shape, type, r.groups);
     for (ReductionBucket& bucket : r.buckets) bucket.cost = sums.sum(bucket.gradients.parameters, 0, {});
     *r.buckets.back().cost += sums.longer_gather(whole, stage_cost(costs, shape, type, samples).forward);
   }

@@ -52,7 +52,7 @@ IdVector<ReductionId, Reduction> derive_reductions(const Plan&, const ModelGraph
 /// For plans made without a model: the sums of replicas and twins, of unknown size.
 IdVector<ReductionId, Reduction> derive_reductions(const Plan&);
 
-/// Gives every reduction its cost by the rules of the table, which it must have. A stage with one replica, whose
+/// Gives every reduction its cost by the rules of the table, whose software prices. A stage with one replica, whose
 /// context or expert group has copies of parameters, has no reduction: its update contains that sum.
 void price_reductions(Plan&, const CostTable&);
 

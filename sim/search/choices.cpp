@@ -63,7 +63,7 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
     : asked_(asked),
       progress_(progress),
       threads_(thread_count(asked.threads)),
-      policies_(scheduling_policies(asked.schedules, asked.weights, configured.rules.get())),
+      policies_(scheduling_policies(asked.schedules, asked.weights, configured.software())),
       configured_(plan_trained(configured)),
       objective_(asked.objective, configured_, iterations_of(configured)),
       runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured), objective_),

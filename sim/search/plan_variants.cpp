@@ -97,7 +97,7 @@ class VariantMaker {
         work_(configured) {}
 
   PlanVariants make() {
-    if (configured_.experiment.rules) {
+    if (configured_.experiment.software().prices) {
       groups();
     } else {
       chains();
@@ -134,12 +134,12 @@ class VariantMaker {
     // On one rank chunks save memory where a stage recomputes all. With groups they also let a stage exchange gradients
     // and weights while another computes. Megatron-LM's interleaved schedule needs two ranks (megatron/training's
     // validate_args).
-    const CostRules* rules = configured_.experiment.rules.get();
-    if (ranks == 1 && !rules) {
+    const SoftwareStack& software = configured_.experiment.software();
+    if (ranks == 1 && !software.prices) {
       if (layers_ > 2) made_.left_out.insert("more than 2 stages on a single rank");
       return {2};
     }
-    if (ranks == 1 && is_megatron(rules)) {
+    if (ranks == 1 && is_megatron(software)) {
       made_.left_out.insert("several stages on a single rank, which Megatron-LM refuses");
       return {};
     }

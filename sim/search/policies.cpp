@@ -45,17 +45,16 @@ SchedulingPolicy policy_of(const ScheduleDef& def, const std::string& weights) {
 
 }  // namespace
 
-bool is_megatron(const CostRules* rules) {
-  return rules && (rules->software.name.starts_with("megatron") || rules->software.name == "bloom" ||
-                   rules->software.name.starts_with("nemo"));
+bool is_megatron(const SoftwareStack& software) {
+  return software.name.starts_with("megatron") || software.name == "bloom" || software.name.starts_with("nemo");
 }
 
 std::vector<SchedulingPolicy> scheduling_policies(const Strings& schedules, const Strings& weights,
-                                                  const CostRules* rules) {
-  Strings names = !schedules.empty() ? schedules : is_megatron(rules) ? kMegatron : kUsual;
+                                                  const SoftwareStack& software) {
+  Strings names = !schedules.empty() ? schedules : is_megatron(software) ? kMegatron : kUsual;
   if (schedules.empty() && !weights.empty()) names.insert(names.end(), kUnflushed.begin(), kUnflushed.end());
   // No training framework runs an order that was searched for, and with groups there are many plans.
-  if (schedules.empty() && !rules) names.emplace_back("synthesised");
+  if (schedules.empty() && !software.prices) names.emplace_back("synthesised");
   std::vector<SchedulingPolicy> policies;
   for (const std::string& name : names) {
     const ScheduleDef& def = schedule_named(name);

@@ -15,13 +15,13 @@ struct SchedulingPolicy {
   bool splits = true;  ///< Backwards may be split in two halves.
 };
 
-/// Whether the software of the rules is Megatron-LM or builds on it; false without rules.
-bool is_megatron(const CostRules*);
+/// Whether the software is Megatron-LM or builds on it.
+bool is_megatron(const SoftwareStack&);
 
 /// The policies that a search tries. A weights policy that needs a flush goes with the schedules that have one, any
 /// other with those that have none. Without names the usual synchronous schedules and `synthesised`, and for software
 /// of Megatron-LM what it runs. InputError for schedules that are not searched.
 std::vector<SchedulingPolicy> scheduling_policies(const std::vector<std::string>& schedules,
-                                                  const std::vector<std::string>& weights, const CostRules*);
+                                                  const std::vector<std::string>& weights, const SoftwareStack&);
 
 }  // namespace stagecraft

@@ -45,7 +45,7 @@ class UntriedPlans {
     if (variants_.empty()) return std::move(phrases_);
     add_planners();
     add_numbers_of_devices();
-    if (configured_.experiment.rules) add_degrees();
+    if (configured_.experiment.software().prices) add_degrees();
     add_recomputations();
     add_fixed_fields();
     return std::move(phrases_);
@@ -83,7 +83,7 @@ class UntriedPlans {
     const auto layers = static_cast<int>(configured_.model().layers.size());
     const auto has_plan = [&](int n) {
       for (int ranks = 1; ranks <= std::min(n, layers); ++ranks)
-        if (n % ranks == 0 && (configured_.experiment.rules || n / ranks <= configured_.plan.mini_batch)) return true;
+        if (n % ranks == 0 && (configured_.experiment.software().prices || n / ranks <= configured_.plan.mini_batch)) return true;
       return false;
     };
     for (int n = 1; n <= devices; ++n)
@@ -150,7 +150,7 @@ class UntriedPlans {
     Phrases others;
     for (const Recomputation kind : {Recomputation::None, Recomputation::Selective, Recomputation::Full,
                                      Recomputation::Layers, Recomputation::Half, Recomputation::Outputs}) {
-      const bool is_possible = kind == Recomputation::Outputs     ? configured_.experiment.rules != nullptr
+      const bool is_possible = kind == Recomputation::Outputs     ? configured_.experiment.software().prices
                                : kind == Recomputation::Selective ? useful.size() > 2
                                                                   : true;
       if (is_possible && !tried.contains(kind)) others.emplace_back(to_text(kind));

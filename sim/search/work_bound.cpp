@@ -240,38 +240,13 @@ PlanBound plan_bound(const PlannedExperiment& p, const LinkCollectives& links) {
 
 namespace {
 
-/// For each layer the first one that costs the same by the shapes of its operations; without `rules` the layer itself.
-IdVector<LayerId, LayerId> first_alike(const ModelGraph& model, bool rules) {
-  IdVector<LayerId, LayerId> first;
-  std::vector<LayerId> different;
-  for (const LayerId l : model.layers.ids()) {
-    const Layer& layer = model.layers[l];
-    const auto costs_the_same = [&](LayerId other) {
-      const Layer& o = model.layers[other];
-      return layer.operations == o.operations && layer.inputs.empty() == o.inputs.empty();
-    };
-    const bool by_shape = rules && !layer.operations.empty() && !layer.times && layer.times_on.empty();
-    const auto at = by_shape ? std::find_if(different.begin(), different.end(), costs_the_same) : different.end();
-    first.push_back(at == different.end() ? l : *at);
-    if (by_shape && at == different.end()) different.push_back(l);
-  }
-  return first;
-}
-
-/// Samples of a micro-batch that the replica with the fewest has, or with `of_largest` the one with the most.
-int samples_of_replica(const PlanSpec& spec, bool of_largest) {
-  if (spec.share == Share::MicroBatches) return spec.micro_batch_size;
-  const int replicas = std::max(1, spec.replicas);
-  return std::max(1, (spec.micro_batch_size + (of_largest ? replicas - 1 : 0)) / replicas);
-}
-
 /// Micro-batches that replicas run at the same time.
 int turns_of(const PlanSpec& spec) { return spec.share == Share::MicroBatches ? std::max(1, spec.replicas) : 1; }
 
 }  // namespace
 
 WorkBound::WorkBound(const PlannedExperiment& configured)
-    : configured_(configured), alike_(first_alike(configured.model(), configured.experiment.rules != nullptr)) {
+    : configured_(configured) {
   const ModelGraph& model = configured.model();
   std::vector<LayerId> everything;
   for (const LayerId l : model.layers.ids()) everything.push_back(l);
@@ -306,13 +281,14 @@ const WorkBound::LayerSeconds& WorkBound::layers(const PlanSpec& spec, int ranks
   StageShape shape = spec.shape(ranks);
   shape.recomputation = spec.recompute.value_or(Recomputation::None);
   const auto seconds = [](const OpTimes& t) { return (t.forward + backward_of(t)).value; };
-  for (const LayerId l : alike_.ids()) {
-    if (alike_[l] != l) {
-      times.lower_bound.push_back(times.lower_bound[alike_[l].value]);
-      times.instructions.push_back(times.instructions[alike_[l].value]);
+  const CostTable& costs = *configured_.experiment.costs;
+  for (const LayerId l : configured_.model().layers.ids()) {
+    if (const LayerId alike = costs.alike(l); alike != l) {
+      times.lower_bound.push_back(times.lower_bound[alike.value]);
+      times.instructions.push_back(times.instructions[alike.value]);
       continue;
     }
-    const StageCost c = layer_cost(*configured_.experiment.costs, shape, l, type, samples);
+    const StageCost c = layer_cost(costs, shape, l, type, samples);
     times.lower_bound.push_back(seconds(least_times(c)));
     times.instructions.push_back(seconds(times_in_op(c)));
   }

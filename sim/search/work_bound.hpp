@@ -40,7 +40,6 @@ class WorkBound {
   const LayerSeconds& layers(const PlanSpec&, int ranks, int samples, DeviceTypeId);
 
   const PlannedExperiment& configured_;
-  IdVector<LayerId, LayerId> alike_;  ///< The first layer that costs the same.
   std::map<std::pair<LayerKey, DeviceTypeId>, LayerSeconds> layers_;
   std::map<std::tuple<LayerKey, int, std::vector<int>>, Seconds> bounds_;  ///< [, copies, ranks by type]
   std::map<std::pair<int, int>, Bytes> stashes_;                           ///< [samples, kind of recomputation]

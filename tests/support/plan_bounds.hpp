@@ -71,7 +71,7 @@ inline BoundRatio compare_with_bounds(const Experiment& e, const std::string& sc
   const PlanBound bound = plan_bound(planned, LinkCollectives(e.cluster));
   const Report report = run(compiled, "ideal").report;
   const double period = report.period.value, energy = report.energy.value / kBoundIterations;
-  const SchedulingPolicy policy = scheduling_policies({schedule}, {}, e.rules.get()).front();
+  const SchedulingPolicy policy = scheduling_policies({schedule}, {}, e.software()).front();
   const auto shortest_of = [&](const PlanBound& b) {
     if (!policy.schedule->flushes) return b.work.value;
     return policy.splits ? b.period.value : std::max(b.period, b.unsplit).value;

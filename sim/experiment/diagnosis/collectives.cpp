@@ -95,7 +95,7 @@ std::optional<Finding> gradient_sums(const DiagnosisInput& in) {
   suggest_other_rank_order(in, f);
   suggest_overlap(in, &SoftwareStack::data_overlap, f);
   const RunSpec& run = in.experiment().run;
-  if (run.lowering.overlap && !run.buckets && in.experiment().rules && in.experiment().rules->software.buckets.cuts())
+  if (run.lowering.overlap && !run.buckets && in.experiment().software().buckets.cuts())
     f.suggestions.push_back({{"run.gradient_buckets=software"}, "sums in buckets, next to the last backward"});
   f.suggestions.push_back(more_micro_batches(in, 4));
   if (!in.report().links.empty()) suggest_network(in, in.report().links.front().link, 2, f);

@@ -24,8 +24,6 @@ constexpr FrameworkOfStacks kFrameworks[] = {{"megatron", megatron_arguments},
                                              {"megatron-deepspeed", deepspeed_config},
                                              {"bloom", deepspeed_config}};
 
-std::string_view stack_of(const Experiment& e) { return e.rules ? e.rules->software.name : std::string_view(); }
-
 std::vector<Exporter> exporters_of(std::string_view stack) {
   std::vector<Exporter> exporters;
   for (const auto& [stacks, write] : kFrameworks)
@@ -54,19 +52,19 @@ std::optional<PlannedExperiment> plan_of(const Experiment& e) try {
 }  // namespace
 
 FrameworkCheck::FrameworkCheck(const Experiment& unchanged)
-    : has_exporter_(!exporters_of(stack_of(unchanged)).empty()), stack_(stack_of(unchanged)) {
+    : has_exporter_(!exporters_of(unchanged.software().name).empty()), stack_(unchanged.software().name) {
   if (!has_exporter_) return;
   if (const auto planned = plan_of(unchanged)) refusals_ = refusals_of(*planned, stack_);
 }
 
 FrameworkCheck::FrameworkCheck(const PlannedExperiment& unchanged)
-    : has_exporter_(!exporters_of(stack_of(unchanged.experiment)).empty()), stack_(stack_of(unchanged.experiment)) {
+    : has_exporter_(!exporters_of(unchanged.experiment.software().name).empty()), stack_(unchanged.experiment.software().name) {
   if (has_exporter_) refusals_ = refusals_of(unchanged, stack_);
 }
 
 bool FrameworkCheck::accepts(const PlannedExperiment& changed) const {
   if (!has_exporter_) return true;
-  if (exporters_of(stack_of(changed.experiment)) != exporters_of(stack_)) return false;
+  if (exporters_of(changed.experiment.software().name) != exporters_of(stack_)) return false;
   const std::set<std::string> refusals = refusals_of(changed, stack_);
   return std::includes(refusals_.begin(), refusals_.end(), refusals.begin(), refusals.end());
 }

@@ -127,8 +127,8 @@ void suggest_other_rank_order(const DiagnosisInput& in, Finding& f) {
 }
 
 void suggest_overlap(const DiagnosisInput& in, double SoftwareStack::*overlap, Finding& f) {
-  if (!in.experiment().rules) return;
-  const SoftwareStack& now = in.experiment().rules->software;
+  const SoftwareStack& now = in.experiment().software();
+  if (!now.prices) return;
   for (const SoftwareStack& other : software_stacks()) {
     if (!same_kernels(now, other) || other.*overlap <= now.*overlap) continue;
     f.suggestions.push_back({{fmt::format("software={}", other.name)},

@@ -56,7 +56,7 @@ class DeepspeedWriter {
     std::string text = fmt::format("\"stage\": {}", static_cast<int>(shape_.sharding));
     const auto& buckets = p_.experiment.run.buckets;
     if (!buckets) return text;
-    const double gradient = p_.experiment.rules ? p_.experiment.rules->software.gradient_bytes : 2;
+    const double gradient = p_.experiment.software().prices ? p_.experiment.software().gradient_bytes : 2;
     if (shape_.sharding != StateSharding::Optimizer || ranks_ > 1)
       notes_.emplace_back("not written: run.gradient_buckets, which only ZeRO-1 without a pipeline has here");
     else if (buckets->gradients.value == 0)
@@ -83,9 +83,9 @@ class DeepspeedWriter {
       not_written("which layers each stage has; the model's code makes the pipeline, PipelineModule(num_stages=" +
                   std::to_string(ranks_) + ")");
     if (precision_of(p_) == "tf32") not_written("run.precision: tf32; DeepSpeed computes in fp32");
-    const SoftwareStack* stack = p_.experiment.rules ? &p_.experiment.rules->software : nullptr;
-    if (stack && stack->name != "megatron-deepspeed" && stack->name != "bloom")
-      not_written(fmt::format("software: {}; import takes it as megatron-deepspeed", stack->name));
+    const SoftwareStack& stack = p_.experiment.software();
+    if (stack.prices && stack.name != "megatron-deepspeed" && stack.name != "bloom")
+      not_written(fmt::format("software: {}; import takes it as megatron-deepspeed", stack.name));
   }
 
   const PlannedExperiment& p_;

@@ -56,7 +56,7 @@ int samples_per_replica(const PlannedExperiment& p) {
 int micro_batch_count(const PlannedExperiment& p) { return p.plan.micro_batches(StageId{0}); }
 
 std::string_view precision_of(const PlannedExperiment& p) {
-  return p.experiment.rules ? name(p.experiment.rules->format) : std::string_view("bf16");
+  return name(p.experiment.rules->format);
 }
 
 int rank_count(const PlannedExperiment& p) {

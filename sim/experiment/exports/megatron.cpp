@@ -31,7 +31,7 @@ class MegatronWriter {
         ranks_(rank_count(p)),
         chunks_(p.plan.stage_count() / ranks_),
         schedule_(p.experiment.schedule.name()),
-        stack_(p.experiment.rules ? &p.experiment.rules->software : nullptr),
+        stack_(p.experiment.software()),
         refusals_("export megatron", p.experiment.plan) {}
 
   FrameworkConfiguration write() {
@@ -94,10 +94,10 @@ class MegatronWriter {
       refusals_.add("Megatron-LM does not recompute half of a layer", "recompute: layers, outputs or none",
                     "recompute");
     if (!p_.experiment.schedule.flushes()) refusals_.add("Megatron-LM flushes the pipeline", "weights: flush");
-    if (stack_ && stack_->tensor_overlap > 0 && degrees_.tensor > 1 && !degrees_.sequence)
+    if (stack_.tensor_overlap > 0 && degrees_.tensor > 1 && !degrees_.sequence)
       refusals_.add(fmt::format("software: {} hides collectives of the tensor group, and Megatron-LM refuses "
                                 "--tp-comm-overlap without sequence parallelism (AssertionError)",
-                                stack_->name),
+                                stack_.name),
                     "group: {sequence: true}, or software: megatron-core", "group");
     refusals_.throw_if_any();
   }
@@ -124,7 +124,7 @@ class MegatronWriter {
     if (!f.bias) add("disable-bias-linear");
     if (!f.bias && f.query_bias) add("add-qkv-bias");
     if (f.query_norm) add("qk-layernorm");
-    if (stack_ && !stack_->dropout) {
+    if (stack_.prices && !stack_.dropout) {
       add("hidden-dropout 0");
       add("attention-dropout 0");
     }
@@ -205,18 +205,18 @@ class MegatronWriter {
   void write_overlap() {
     const StateSharding sharding = shape_.sharding;
     const auto& buckets = p_.experiment.run.buckets;
-    const bool hides_sums = stack_ && stack_->data_overlap > 0;
+    const bool hides_sums = stack_.data_overlap > 0;
     const bool has_buckets = buckets && sharding <= StateSharding::Optimizer;
-    if (stack_ && stack_->tensor_overlap > 0 && degrees_.tensor > 1) add("tp-comm-overlap");
+    if (stack_.tensor_overlap > 0 && degrees_.tensor > 1) add("tp-comm-overlap");
     if (shares_data() && (hides_sums || has_buckets)) add("overlap-grad-reduce");
     if (shares_data() && hides_sums && sharding >= StateSharding::Optimizer) add("overlap-param-gather");
     if (shares_data() && has_buckets && buckets->gradients.value > 0)
-      add(fmt::format("ddp-bucket-size {:.0f}", buckets->gradients.value / (stack_ ? stack_->gradient_bytes : 4)));
+      add(fmt::format("ddp-bucket-size {:.0f}", buckets->gradients.value / (stack_.prices ? stack_.gradient_bytes : 4)));
     const bool pairs = schedule_option(p_, "overlap_moe") == "true";
-    if (degrees_.expert > 1 && (pairs || (stack_ && stack_->expert_overlap > 0)))
+    if (degrees_.expert > 1 && (pairs || stack_.expert_overlap > 0))
       add("overlap-moe-expert-parallel-comm");
     constexpr double kSeveralKernels = 16;  // Bytes of a logit that the forward of an unfused loss moves, or more.
-    if (stack_ && stack_->loss_forward_traffic < kSeveralKernels) add("cross-entropy-loss-fusion");
+    if (stack_.prices && stack_.loss_forward_traffic < kSeveralKernels) add("cross-entropy-loss-fusion");
   }
 
   void write_recomputation() {
@@ -235,7 +235,7 @@ class MegatronWriter {
   void write_precision() {
     const std::string_view precision = precision_of(p_);
     if (precision == "fp16") add("fp16");
-    if (precision == "fp16" && (!stack_ || stack_->gradient_bytes >= 4)) add("accumulate-allreduce-grads-in-fp32");
+    if (precision == "fp16" && (!stack_.prices || stack_.gradient_bytes >= 4)) add("accumulate-allreduce-grads-in-fp32");
     if (precision == "tf32") notes_.emplace_back("run.precision: tf32; Megatron-LM computes in fp32");
     if (precision != "fp16" && precision != "fp32" && precision != "tf32") add("bf16");
     if (precision == "fp8") add("fp8-format hybrid"), add("fp8-recipe tensorwise");
@@ -268,7 +268,7 @@ class MegatronWriter {
 
   void add_notes() {
     const auto not_written = [&](const std::string& what) { notes_.push_back("not written: " + what); };
-    if (shares_data() && stack_ && stack_->data_overlap > 0 && !p_.experiment.run.buckets &&
+    if (shares_data() && stack_.data_overlap > 0 && !p_.experiment.run.buckets &&
         shape_.sharding <= StateSharding::Optimizer)
       notes_.emplace_back("--overlap-grad-reduce sums gradients in buckets, as run.gradient_buckets: software does");
     if (p_.experiment.run.buckets && shape_.sharding > StateSharding::Optimizer)
@@ -281,10 +281,10 @@ class MegatronWriter {
       notes_.emplace_back(
           "import takes --overlap-moe-expert-parallel-comm as software: megatron-bridge-overlap, not as "
           "run.schedule.overlap_moe");
-    if (stack_ && software_ != stack_->name && !is_alike())
+    if (stack_.prices && software_ != stack_.name && !is_alike())
       notes_.push_back(fmt::format(
           "not written: software: {}, for which Megatron-LM has no arguments; with these it is software: {}",
-          stack_->name, software_));
+          stack_.name, software_));
     if (shape_.sharding > StateSharding::Optimizer)
       notes_.emplace_back("leave CUDA_DEVICE_MAX_CONNECTIONS unset, because FSDP refuses 1");
     else if (degrees_.group() > 1)
@@ -296,7 +296,7 @@ class MegatronWriter {
   /// Whether the stack that import takes hides what the stack of the scenario does. Buckets hide sums of gradients
   /// whatever the stack is.
   bool is_alike() const {
-    const SoftwareStack &other = software_stack(software_), &stack = *stack_;
+    const SoftwareStack &other = software_stack(software_), &stack = stack_;
     if (degrees_.tensor > 1 &&
         (other.tensor_overlap != stack.tensor_overlap || other.hides_regather != stack.hides_regather))
       return false;
@@ -315,7 +315,7 @@ class MegatronWriter {
   const Degrees& degrees_;
   int ranks_, chunks_;
   std::string schedule_;
-  const SoftwareStack* stack_;  ///< Null where layers cost what their amounts say.
+  const SoftwareStack& stack_;
   ExportRefusals refusals_;
   std::vector<int> layers_;
   bool is_layout_ = true;  ///< A layout of Megatron-LM can say which stage has what.

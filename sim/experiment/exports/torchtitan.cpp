@@ -37,7 +37,7 @@ class TorchtitanWriter {
     const std::string name = p.experiment.schedule.name();
     for (const TorchtitanSchedule& s : kTorchtitanSchedules)
       if (name == s.name) schedule_ = &s;
-    async_ = p.experiment.rules && p.experiment.rules->software.name == "torchtitan-async-tp" && degrees_.tensor > 1;
+    async_ = p.experiment.software().name == "torchtitan-async-tp" && degrees_.tensor > 1;
   }
 
   FrameworkConfiguration write() {
@@ -214,9 +214,9 @@ class TorchtitanWriter {
       not_written("run.gradient_buckets: torchtitan sums gradients layer by layer, or in buckets of its own");
     if (shape_.overlaps_shared) not_written("plan.group.shared_overlap");
     if (facts_.windows) not_written("sliding windows of attention, which the flavor of the model has");
-    const SoftwareStack* stack = p_.experiment.rules ? &p_.experiment.rules->software : nullptr;
-    if (stack && !stack->name.starts_with("torchtitan"))
-      not_written(fmt::format("software: {}; with these options it is software: torchtitan", stack->name));
+    const SoftwareStack& stack = p_.experiment.software();
+    if (stack.prices && !stack.name.starts_with("torchtitan"))
+      not_written(fmt::format("software: {}; with these options it is software: torchtitan", stack.name));
     if (!shards() && degrees_.group() * ranks_ > 1 && precision_of(p_) != "fp32")
       notes_.emplace_back(
           "without divided weights and with other parallelism torchtitan computes in fp32, whatever "

@@ -193,11 +193,11 @@ class Reader {
 
   /// Costs take it that groups fill nodes as the order of ranks says; a list of devices may say otherwise.
   void check_nodes(const WrittenStage& written, const std::string& path, const Stage& stage) {
-    const CostRules* rules = input_.costs.rules();
-    if (!rules) return;
+    const CostRules& rules = input_.costs.rules();
+    if (!rules.software.prices) return;
     const Degrees& d = stage.shape.degrees;
-    const std::pair<Axis, GroupShape> expected[] = {{Axis::Tensor, tensor_group(d, rules->node)},
-                                                    {Axis::Context, context_group(d, rules->node)}};
+    const std::pair<Axis, GroupShape> expected[] = {{Axis::Tensor, tensor_group(d, rules.node)},
+                                                    {Axis::Context, context_group(d, rules.node)}};
     for (const auto& [axis, shape] : expected)
       for (const std::vector<DeviceId>& group : stage.dense.groups({axis})) {
         std::map<std::string, int> members;

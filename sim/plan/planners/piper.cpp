@@ -238,7 +238,7 @@ void check_tensor(const PlannerInput& input, const std::vector<DeviceId>& device
   const auto refuse_tensor = [&](const char* what, const char* help) {
     throw InputError({{input.options.where("tensor"), "plan.tensor", what, help, "group"}});
   };
-  if (!input.costs.rules())
+  if (!input.costs.rules().software.prices)
     refuse_tensor("only a software stack says what tensor parallelism costs", "software: plain");
   if (types.mixed()) refuse_tensor("devices of several types are not divided into tensor groups", "tensor: [1]");
   for (const int tensor : options.tensor) {

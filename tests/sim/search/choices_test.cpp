@@ -132,7 +132,7 @@ TEST_CASE("no plan outside the front is shorter, smaller or on fewer devices") {
 
 TEST_CASE("an order is searched for with each recomputation, also on plans that others cover") {
   std::vector<std::string> usual;
-  for (const SchedulingPolicy& policy : scheduling_policies({}, {}, nullptr))
+  for (const SchedulingPolicy& policy : scheduling_policies({}, {}, no_software_stack()))
     if (policy.effort < 2) usual.emplace_back(policy.schedule->name);
   const ChoiceTable without = search(usual);
   const ChoiceTable& table = with_every_schedule();
@@ -199,7 +199,7 @@ TEST_CASE("no order of work is faster, cheaper or takes less energy than the bou
     const auto objective_kind = static_cast<Objective>(trial % 3);
     const Experiment experiment = load_experiment(kFile, sets);
     const PlannedExperiment configured = plan_experiment(experiment);
-    const std::vector<SchedulingPolicy> policies = scheduling_policies({}, {}, nullptr);
+    const std::vector<SchedulingPolicy> policies = scheduling_policies({}, {}, no_software_stack());
     std::vector<const ScheduleDef*> schedules;
     for (const SchedulingPolicy& policy : policies) schedules.push_back(policy.schedule);
     const SearchObjective objective(objective_kind, configured, 5);
@@ -245,7 +245,7 @@ TEST_CASE("no plan with groups, experts or divided states has less work than is 
     const PlannedExperiment configured =
         plan_experiment(load_experiment("scenarios/examples/search-groups.yaml", sets));
     const std::vector<SchedulingPolicy> policies =
-        scheduling_policies({"1f1b", "interleaved"}, {}, configured.experiment.rules.get());
+        scheduling_policies({"1f1b", "interleaved"}, {}, configured.experiment.software());
     std::vector<const ScheduleDef*> schedules;
     for (const SchedulingPolicy& policy : policies) schedules.push_back(policy.schedule);
     const SearchObjective objective(Objective::Time, configured, 1);
@@ -267,7 +267,7 @@ TEST_CASE("no plan with groups, experts or divided states has less work than is 
 TEST_CASE("no plan with groups or divided states needs less memory than is assumed before it is planned") {
   const PlannedExperiment configured = plan_experiment(load_experiment("scenarios/examples/search-groups.yaml", {}));
   const std::vector<SchedulingPolicy> policies =
-      scheduling_policies({"1f1b", "interleaved"}, {}, configured.experiment.rules.get());
+      scheduling_policies({"1f1b", "interleaved"}, {}, configured.experiment.software());
   std::vector<const ScheduleDef*> schedules;
   for (const SchedulingPolicy& policy : policies) schedules.push_back(policy.schedule);
   const SearchObjective objective(Objective::Energy, configured, 1);  // Parts of the cluster are tried too.
