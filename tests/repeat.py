@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Repeats tests while they may use only a part of the CPU time: repeat.py [-n TIMES] [--cpu PERCENTS] [-j JOBS] TEST...
+"""Repeats tests while they may use only a part of the CPU time: repeat.py [-n TIMES] [--cpu PERCENTS] [-j JOBS] [TEST...]
 
-    tests/repeat.py -n 50 --cpu 200,100,30 cli/sweep hard/interrupted     as root, from the root of the project
+    tests/repeat.py -n 50 --cpu 200,100,30 -j 8     as root, from the root of the project
 
-TEST is a name of CTest. 100 percent is one core. Each repetition has a control group of its own, so the system needs the
+TEST is a name of CTest; without one they are those with the label `signals`. 100 percent is one core. Each repetition has a control group of its own, so the system needs the
 controller `cpu` of cgroups (version 1 or 2) and leave to make groups. Prints how often each test failed, and what the first
 failure said; the exit code is 1 if any did."""
 import argparse
@@ -11,6 +11,7 @@ import collections
 import concurrent.futures
 import contextlib
 import itertools
+import json
 import os
 import pathlib
 import subprocess
@@ -67,19 +68,25 @@ def repeat(test, percent, build):
     return "failed" if code != 0 else "skipped" if "(Skipped)" in text else "passed", text
 
 
+def tests_with_signals(build):
+    listed = subprocess.run(["ctest", "--test-dir", build, "-L", "^signals$", "-LE", "^full$", "--show-only=json-v1"], capture_output=True, check=True)
+    return [test["name"] for test in json.loads(listed.stdout)["tests"]]
+
+
 def main():
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("-n", type=int, default=50, help="repetitions of each test at each share (default: 50)")
     words.add_argument("--cpu", default="100", help="shares in percent of a core, with commas between (default: 100)")
     words.add_argument("-j", type=int, default=1, help="repetitions at once, each with its share (default: 1)")
     words.add_argument("--build", default="build/dev", help="the build folder (default: build/dev)")
-    words.add_argument("tests", nargs="+", metavar="TEST", help="names of CTest")
+    words.add_argument("tests", nargs="*", metavar="TEST", help="names of CTest (default: those with the label signals)")
     asked = words.parse_args()
     any_failed = False
-    for test in asked.tests:
-        for percent in map(int, asked.cpu.split(",")):
-            with concurrent.futures.ThreadPoolExecutor(asked.j) as pool:
-                ends = list(pool.map(lambda _: repeat(test, percent, asked.build), range(asked.n)))
+    with concurrent.futures.ThreadPoolExecutor(asked.j) as pool:
+        repetitions = [(test, percent, [pool.submit(repeat, test, percent, asked.build) for _ in range(asked.n)])
+                       for test in asked.tests or tests_with_signals(asked.build) for percent in map(int, asked.cpu.split(","))]
+        for test, percent, runs in repetitions:
+            ends = [run.result() for run in runs]
             counts = collections.Counter(end for end, _ in ends)
             print(f"{test}, {percent} %: " + ", ".join(f"{counts[end]} {end}" for end in ("passed", "skipped", "failed")), flush=True)
             failed = [text for end, text in ends if end == "failed"]

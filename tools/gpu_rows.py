@@ -15,6 +15,7 @@ root = pathlib.Path(__file__).resolve().parent.parent
 MOST = 3  # Times its seconds that a check may take where there is time left.
 NOT_HERE = 77
 WARNING = "EMULATED: no GPU was used, and no time here means anything"
+ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 KEPT = 8 << 20  # Bytes of what a program prints.
 
 
@@ -31,24 +32,28 @@ def kept(pipe, into):
 def run_at_most(seconds, words, environment=None):
     """What was printed, on both, and the exit code: None where time was up. Whatever it started ends with it, except processes
     that are stuck in a driver."""
-    one = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=root,
-                           start_new_session=True, env={**os.environ, **(environment or {})})
-    texts = [], []
-    readers = [threading.Thread(target=kept, args=(pipe, text), daemon=True)
-               for pipe, text in zip((one.stdout, one.stderr), texts)]
-    for reader in readers:
-        reader.start()
-    code = None
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # An interrupt waits until there is a process to end.
+    one, code, texts = None, None, ([], [])
     try:
+        one = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=root,
+                               start_new_session=True, env={**os.environ, **(environment or {})},
+                               preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before))
+        readers = [threading.Thread(target=kept, args=(pipe, text), daemon=True)
+                   for pipe, text in zip((one.stdout, one.stderr), texts)]
+        for reader in readers:
+            reader.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         code = one.wait(timeout=seconds)
         for reader in readers:
             reader.join(1)  # Longer where a child of its holds them open.
     except subprocess.TimeoutExpired:
         pass
     finally:
-        end(one)
-        for reader in readers:
-            reader.join(1)
+        if one:
+            end(one)
+            for reader in readers:
+                reader.join(1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return *(b"".join(text).decode(errors="replace") for text in texts), code
 
 

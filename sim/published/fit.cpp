@@ -24,6 +24,9 @@ constexpr double kFinestStep = 0.12;  // which need not be closer, as logarithms
 constexpr int kSweeps = 3;            // Passes over all numbers, each with the others as they are.
 constexpr double kPrecision = 1e-4;   // The fit of a number ends with steps so small, as logarithms.
 
+/// Simulated values on each side of the center.
+int steps_in(double range) { return std::min(kMostSteps, static_cast<int>(std::ceil(std::log(range) / kFinestStep))); }
+
 Accelerator with_numbers(const Numbers& numbers, const Logs& logs, Accelerator device) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const double factor = std::exp(logs[i]);
@@ -54,7 +57,7 @@ class ErrorsAroundCenter {
   ErrorsAroundCenter(const MeasuredRuns& runs, const Accelerator& device, const Numbers& numbers, Logs center,
                      double range)
       : center_(std::move(center)) {
-    const int steps = std::min(kMostSteps, static_cast<int>(std::ceil(std::log(range) / kFinestStep)));
+    const int steps = steps_in(range);
     std::vector<Logs> points{center_};
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       std::vector<Point>& axis = axes_.emplace_back();
@@ -105,28 +108,24 @@ class ErrorsAroundCenter {
   /// Runs with equal rows are simulated once.
   void simulate_all(const MeasuredRuns& runs, const Accelerator& device, const Numbers& numbers,
                     const std::vector<Logs>& points) {
-    std::map<std::string, std::size_t> rows;
+    for (const MeasuredRun* m : runs) measured_.push_back(std::log(m->measured.value));
     MeasuredRuns different;
-    for (const MeasuredRun* m : runs) {
-      measured_.push_back(std::log(m->measured.value));
-      const auto [at, is_new] = rows.emplace(config::to_yaml(m->row, false), different.size());
-      if (is_new) different.push_back(m);
-      row_.push_back(at->second);
-    }
+    row_ = equal_rows(runs, different);
     times_.assign(different.size(), Logs(points.size()));
-    const std::size_t each = points.size();
     Activity activity("simulating measured runs");
-    activity.count(0, "simulations", static_cast<std::int64_t>(different.size() * each));
-    run_tasks(static_cast<int>(different.size() * each), usable_cores().count(), [&](int task) {
-      const std::size_t row = task / each, point = task % each;
-      std::string why;
-      const auto simulated = simulate(*different[row], with_numbers(numbers, points[point], device), why,
-                                      card_factor(numbers, points[point]));
-      if (!simulated)
-        throw InputError(fmt::format("the run '{}' cannot be simulated: {}", different[row]->name, why),
-                         "correct its row, or remove it");
-      times_[row][point] = std::log(simulated->time.value);
-      activity.count_one();
+    activity.count(0, "simulations", std::ssize(different) * std::ssize(points));
+    run_tasks(static_cast<int>(different.size()), usable_cores().count(), [&](int row) {
+      RepeatedRun run(*different[row]);
+      for (std::size_t point = 0; point < points.size(); ++point) {
+        std::string why;
+        const auto simulated =
+            run.simulate(with_numbers(numbers, points[point], device), card_factor(numbers, points[point]), why);
+        if (!simulated)
+          throw InputError(fmt::format("the run '{}' cannot be simulated: {}", different[row]->name, why),
+                           "correct its row, or remove it");
+        times_[row][point] = std::log(simulated->time.value);
+        activity.count_one();
+      }
     });
   }
 
@@ -222,6 +221,21 @@ std::vector<Fold> folds_of(std::size_t runs) {
   for (std::size_t f = 0; f < count; ++f)
     for (std::size_t i = 0; i < runs; ++i) (i % count == f ? folds[f].left_out : folds[f].others).push_back(i);
   return folds;
+}
+
+std::vector<std::size_t> equal_rows(const MeasuredRuns& runs, MeasuredRuns& different) {
+  std::map<std::string, std::size_t> rows;
+  std::vector<std::size_t> equal_to;
+  for (const MeasuredRun* m : runs) {
+    const auto [at, is_new] = rows.emplace(config::to_yaml(m->row, false), different.size());
+    if (is_new) different.push_back(m);
+    equal_to.push_back(at->second);
+  }
+  return equal_to;
+}
+
+std::size_t simulations_of_each(std::size_t numbers, double range) {
+  return 1 + numbers * 2 * static_cast<std::size_t>(steps_in(range));
 }
 
 Fit fit_numbers(const MeasuredRuns& runs, const Accelerator& device, std::vector<Fit::Number> numbers,

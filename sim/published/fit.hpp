@@ -36,13 +36,18 @@ struct Fit {
 /// several numbers add up. A share stays at most 1. InputError where a run cannot be simulated.
 Fit fit_numbers(const MeasuredRuns&, const Accelerator&, std::vector<Fit::Number>, std::span<const double> ranges);
 
+/// Appends the runs whose rows differ to `different`; which of them each run is equal to.
+std::vector<std::size_t> equal_rows(const MeasuredRuns&, MeasuredRuns& different);
+/// How often a step of fit_numbers() simulates each different run, at most.
+std::size_t simulations_of_each(std::size_t numbers, double range);
+
 /// One share for each number format of the runs, each by itself. InputError where a format has one run, because
-/// nothing would tell how good the fit is.
+/// nothing would tell how good the fit is, and where the simulations take too long (SECURITY.md).
 std::vector<Fit> fit_shares(const PredictionSet&, const Accelerator&);
 
 /// Fits the kinds of numbers together, a share for each number format. InputError where there are fewer than two runs
 /// for each number, and where a number changes no simulated time by 1 % when it changes by a quarter: then the runs say
-/// nothing about it.
+/// nothing about it. InputError where the simulations take too long.
 Fit fit_together(const PredictionSet&, const Accelerator&, const std::vector<FreeNumber>&);
 
 /// The share of one device type in one number format, fitted to published runs.

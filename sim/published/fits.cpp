@@ -14,12 +14,29 @@ namespace stagecraft {
 namespace {
 
 constexpr double kUserRanges[] = {8, 1.5};
+constexpr double kMostWork = 15e6;             // All simulations of a fit, which take some 20 seconds.
 constexpr double kPublishedRanges[] = {1.25};  // The shipped shares are near; each simulation takes long.
 
 void check_format(const Accelerator& device, NumberFormat format) {
   if (!device.has(format))
     throw InputError(fmt::format("{} has no figures for products in {}", device.name, name(format)),
                      "a format of its file in topologies/devices");
+}
+
+/// InputError where a fit of `numbers` numbers to the runs takes too long.
+void check_work(const PredictionSet& set, std::size_t numbers) {
+  MeasuredRuns runs, different;
+  for (const MeasuredRun& m : set.runs) runs.push_back(&m);
+  equal_rows(runs, different);
+  double steps = 0;
+  for (const double range : kUserRanges)
+    for (const MeasuredRun* m : different)
+      steps += simulation_steps(*m) * static_cast<double>(simulations_of_each(numbers, range));
+  if (steps > kMostWork)
+    throw InputError(fmt::format("a fit to these runs simulates {:.3g} million steps, and no more than {:.3g} million "
+                                 "are simulated",
+                                 steps / 1e6, kMostWork / 1e6),
+                     "fewer, smaller or more alike runs, or fewer numbers in --fit");
 }
 
 std::map<NumberFormat, MeasuredRuns> runs_by_format(const PredictionSet& set, const Accelerator& device) {
@@ -32,6 +49,7 @@ std::map<NumberFormat, MeasuredRuns> runs_by_format(const PredictionSet& set, co
 }  // namespace
 
 std::vector<Fit> fit_shares(const PredictionSet& set, const Accelerator& device) {
+  check_work(set, 1);
   std::vector<Fit> fits;
   for (const auto& [format, runs] : runs_by_format(set, device)) {
     if (runs.size() < 2)
@@ -55,6 +73,7 @@ Fit fit_together(const PredictionSet& set, const Accelerator& device, const std:
     throw InputError(fmt::format("{} cannot be fitted to {}, because nothing would tell how good the fit is",
                                  pluralize(std::ssize(numbers), "number"), pluralize(std::ssize(runs), "run")),
                      "at least two runs for each number, or fewer numbers in --fit");
+  check_work(set, numbers.size());
   return fit_numbers(runs, device, std::move(numbers), kUserRanges);
 }
 

@@ -149,6 +149,19 @@ std::string plan_text(const MeasuredRun& m, const SoftwareStack& software) {
                             : recompute);
 }
 
+/// The experiment of a run with the figures of this device.
+Experiment with_figures(const Experiment& of_run, const MeasuredRun& m, const Accelerator& device) {
+  Experiment e = of_run;
+  auto rules = std::make_shared<CostRules>(*e.rules);
+  for (Accelerator& a : rules->accelerators) {
+    a = device;
+    if (is_true(m, "whole_graphs")) a.launch = {};
+  }
+  e.rules = std::move(rules);
+  e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);
+  return e;
+}
+
 }  // namespace
 
 Experiment experiment_of(const MeasuredRun& m, const Accelerator& device, double card_factor) {
@@ -167,14 +180,9 @@ Experiment experiment_of(const MeasuredRun& m, const Accelerator& device, double
   Experiment e = read_experiment(settled_scenario(std::move(tree)));
   auto rules = std::make_shared<CostRules>(*e.rules);
   rules->software = software;
-  for (Accelerator& a : rules->accelerators) {
-    a = device;
-    if (is_true(m, "whole_graphs")) a.launch = {};
-  }
   rules->node = {.devices = device.domain, .card = card};
   e.rules = std::move(rules);
-  e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);
-  return e;
+  return with_figures(e, m, device);
 }
 
 namespace {
@@ -182,12 +190,22 @@ namespace {
 constexpr double kMostOps = 2e6;  // Their program takes some 1 GB of memory.
 constexpr double kMostSimulatedDevices = 2e5, kMostLayers = 1e4;
 
+/// A product of integers could overflow.
+double product_of(const MeasuredRun& m, std::initializer_list<const char*> fields) {
+  double product = 1;
+  for (const char* field : fields) product *= m.count(field);
+  return product;
+}
+
+double ops_of(const MeasuredRun& m) { return 2 * product_of(m, {"stages", "chunks", "replicas", "micro_batches"}); }
+double devices_of(const MeasuredRun& m) { return product_of(m, {"stages", "replicas", "tensor", "context"}); }
+double layers_of(const MeasuredRun& m) {
+  return std::max<double>(m.count("layers"), product_of(m, {"stages", "chunks"}));
+}
+
 /// Why a run is too large to be simulated for a prediction; empty where it is not.
 std::string too_large(const MeasuredRun& m) {
-  double ops = 2, devices = 1;  // Products of integers could overflow.
-  for (const char* factor : {"stages", "chunks", "replicas", "micro_batches"}) ops *= m.count(factor);
-  for (const char* axis : {"stages", "replicas", "tensor", "context"}) devices *= m.count(axis);
-  const double layers = std::max(m.count("layers"), m.count("stages") * m.count("chunks"));
+  const double ops = ops_of(m), devices = devices_of(m), layers = layers_of(m);
   const auto over = [](double limit, const char* things) {
     return fmt::format("it has more than {} {}, which are not simulated for a prediction", limit, things);
   };
@@ -198,11 +216,14 @@ std::string too_large(const MeasuredRun& m) {
 
 }  // namespace
 
-std::optional<SimulatedRun> simulate(const MeasuredRun& m, const Accelerator& device, std::string& why_not,
-                                     double card_factor) {
-  if (why_not = too_large(m); !why_not.empty()) return {};
+double simulation_steps(const MeasuredRun& m) { return 1000 + ops_of(m) + 6 * layers_of(m) + 4 * devices_of(m); }
+
+std::optional<SimulatedRun> RepeatedRun::simulate(const Accelerator& device, double card_factor, std::string& why_not) {
+  if (why_not = too_large(run_); !why_not.empty()) return {};
   try {
-    const CompiledExperiment c = compile(experiment_of(m, device, card_factor));
+    if (!experiment_ || card_factor_ != card_factor) experiment_ = experiment_of(run_, device, card_factor);
+    card_factor_ = card_factor;
+    const CompiledExperiment c = compile(with_figures(*experiment_, run_, device));
     const Report report = run(c, "ideal").report;
     SimulatedRun result{.time = report.makespan,
                         .memory = {},
@@ -220,6 +241,10 @@ std::optional<SimulatedRun> simulate(const MeasuredRun& m, const Accelerator& de
     why_not = e.problem().message;
   }
   return {};
+}
+
+std::optional<SimulatedRun> simulate(const MeasuredRun& m, const Accelerator& device, std::string& why_not) {
+  return RepeatedRun(m).simulate(device, 1, why_not);
 }
 
 }  // namespace stagecraft

@@ -19,8 +19,25 @@ Experiment experiment_of(const MeasuredRun&, const Accelerator& device, double c
 
 /// The run on `ideal`, with these figures. Nothing, and why, where a scenario cannot say the run, or a schedule cannot
 /// run it.
-std::optional<SimulatedRun> simulate(const MeasuredRun&, const Accelerator& device, std::string& why_not,
-                                     double card_factor = 1);
+std::optional<SimulatedRun> simulate(const MeasuredRun&, const Accelerator& device, std::string& why_not);
+
+/// How long a simulation takes, in steps of some two microseconds: 1,000 for itself, one for each op, six for each
+/// layer and four for each device.
+double simulation_steps(const MeasuredRun&);
+
+/// A measured run that is simulated with one set of figures after another; its experiment is built once for each
+/// factor of the cards.
+class RepeatedRun {
+ public:
+  explicit RepeatedRun(const MeasuredRun& run) : run_(run) {}
+  /// As simulate(), with `card_factor` times the rate of the cards.
+  std::optional<SimulatedRun> simulate(const Accelerator&, double card_factor, std::string& why_not);
+
+ private:
+  const MeasuredRun& run_;
+  std::optional<Experiment> experiment_;  ///< The last one.
+  double card_factor_ = 1;
+};
 
 /// The device types that runs name.
 using AcceleratorsByName = std::map<std::string, Accelerator, std::less<>>;

@@ -17,6 +17,7 @@ constexpr const char* kChartDim = "#55606d";
 constexpr const char* kChartGrid = "#e2e6ea";
 constexpr const char* kLimit = "#b3261e";
 constexpr int kMostTicks = 6;
+constexpr std::size_t kNoteLines = 4;
 constexpr MarkShape kShapes[] = {MarkShape::Circle, MarkShape::Square, MarkShape::Triangle, MarkShape::Diamond};
 
 std::vector<double> dash_of(std::size_t n) {
@@ -238,10 +239,11 @@ class ChartDrawing {
       if (!c_.series[n].name.empty()) entries.push_back(legend_entry(n));
     double bottom = top_ + height_ + 3.6 * text_;
     if (!entries.empty()) bottom = add_legend(picture_, entries, left_, left_ + width_, bottom, text_);
-    if (!c_.note.empty()) {
-      bottom += 1.5 * text_;
-      put(Label{{left_, bottom}, fitted_text(c_.note, text_, width_), text_, Anchor::Start, kChartDim});
-    }
+    if (!c_.note.empty())
+      for (const std::string& line : wrapped_text(c_.note, text_, width_, kNoteLines)) {
+        bottom += 1.5 * text_;
+        put(Label{{left_, bottom}, line, text_, Anchor::Start, kChartDim});
+      }
     picture_.height = bottom + 0.6 * text_;
   }
 

@@ -33,7 +33,7 @@ struct Chart {
   std::vector<ChartSeries> series;
   std::optional<double> limit = {};  ///< A dashed line at this value of y.
   std::string limit_text = {};
-  std::string note = {};  ///< A line below the picture.
+  std::string note = {};  ///< Below the picture, in up to four lines.
   double height = 0.56;   ///< Height of the plot as a share of the picture's width.
 };
 

@@ -99,7 +99,8 @@ struct DistinctValues {
   }
 };
 
-Json axes_json(const std::vector<SweepPoint>& points) {
+Json axes_json(const SweepPage& page) {
+  const std::vector<SweepPoint>& points = page.points;
   std::vector<std::pair<std::string, DistinctValues>> axes;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const Json settings = Json::parse(points[i].settings).value();
@@ -110,8 +111,11 @@ Json axes_json(const std::vector<SweepPoint>& points) {
     }
   }
   JsonArray json;
-  for (const auto& axis : axes)
+  for (const auto& axis : axes) {
     json.push_back(JsonObject{{"path", axis.first}, {"values", axis.second.values}, {"of", axis.second.value_of}});
+    const auto& paths = page.device_paths;
+    if (std::find(paths.begin(), paths.end(), axis.first) != paths.end()) json.back()["sets_devices"] = true;
+  }
   return json;
 }
 
@@ -150,7 +154,7 @@ std::string sweep_html(const SweepPage& page) {
     json["key"].push_back(page.points[i].key);
     if (page.points[i].has_report) json["kept"].push_back(i);
   }
-  json["axes"] = axes_json(page.points);
+  json["axes"] = axes_json(page);
   json["ends"] = ends_json(page.points);
   json["figures"] = figures_json(page);
   return html_page(html::sweep, page.title, json.dump());

@@ -40,7 +40,8 @@ struct SweepPage {
   bool has_base = true;  ///< Whether there is such a file or name; otherwise `base` is as the sweep file writes it.
   std::string folder;    ///< Where `run --out` puts the run of a point, relative to the page.
   std::string out;       ///< `folder` relative to the working folder.
-  std::vector<std::string> figures;  ///< Names of metrics().
+  std::vector<std::string> figures;            ///< Names of metrics().
+  std::vector<std::string> device_paths = {};  ///< Paths of settings that are varied to run on other devices.
   std::vector<SweepPoint> points;
 };
 

@@ -44,6 +44,8 @@ class ChoiceSearch {
   /// On another process than the first: takes part until the first one ends the search.
   ChoiceTable follow();
   void own_period();
+  /// Keeps the policies that can run, and why the others cannot.
+  void drop_refused_policies();
   /// A batch has plans and simulations: plans alone would never end before the first simulation, because their bounds
   /// are lower, and without a first result nothing can be set aside.
   void find_shortest();
@@ -116,6 +118,7 @@ class ChoiceSearch {
   std::map<std::string, std::vector<Choice>> fronts_;  ///< Recomputation -> its Pareto front.
   std::set<std::string> ran_;                          ///< Schedules that could run one of the plans.
   std::map<std::string, std::string> refused_;         ///< Schedule -> why it could not run the first plan that failed.
+  std::vector<std::string> without_weights_;           ///< Schedules that do not go with the scenario's weights policy.
 };
 
 }  // namespace stagecraft

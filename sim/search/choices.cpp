@@ -63,7 +63,7 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
     : asked_(asked),
       progress_(progress),
       threads_(thread_count(asked.threads)),
-      policies_(scheduling_policies(asked.schedules, asked.weights, configured.software())),
+      policies_(scheduling_policies(asked.schedules, asked.weights, configured.software(), configured.weights)),
       configured_(plan_trained(configured)),
       objective_(asked.objective, configured_, iterations_of(configured)),
       runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured), objective_),
@@ -77,8 +77,20 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
   table_.samples = configured_.plan.mini_batch;
   table_.iterations = iterations_of(configured);
   table_.notes = remarks(configured_);
+  drop_refused_policies();
+}
+
+void ChoiceSearch::drop_refused_policies() {
   std::erase_if(policies_, [&](const SchedulingPolicy& p) { return !runner_.can_run(p); });
-  for (const auto& [name, why] : runner_.refused()) refused_.emplace(name, why);
+  for (const auto& [name, why] : runner_.refused())
+    if (why.code == "weights" && asked_.weights.empty())
+      without_weights_.push_back(name);
+    else
+      refused_.emplace(name, why.message);
+  if (!policies_.empty()) return;
+  throw InputError(fmt::format("no schedule can be tried: {}", runner_.refused().front().second.message),
+                   without_weights_.empty() ? "write others after --schedules"
+                                            : "--set weights=auto, with which each schedule brings its own weights");
 }
 
 void ChoiceSearch::search() {
@@ -196,7 +208,8 @@ void ChoiceSearch::finish() {
   for (const auto& [name, why] : refused_)
     if (!ran_.contains(name)) table_.refused.emplace_back(name, why);
   for (const std::string& phrase : untried_plans(configured_, variants_)) reasons_.note(phrase);
-  for (const std::string& phrase : untried_orders(policies_)) reasons_.note(phrase);
+  for (const std::string& phrase : untried_orders(policies_, without_weights_, configured_.experiment.weights.name()))
+    reasons_.note(phrase);
   table_.reasons = reasons_.lines(table_, runner_.parts().explanation());
 }
 

@@ -17,7 +17,7 @@ Objective objective_from(const std::string& name);
 
 struct ChoiceOptions {
   std::vector<std::string> schedules = {};  ///< Empty: the usual ones.
-  std::vector<std::string> weights = {};    ///< Policies; empty: each schedule brings its own.
+  std::vector<std::string> weights = {};    ///< Policies; empty: the scenario's, or what each schedule brings.
   Objective objective = Objective::Time;
   std::string backend = "ideal";  ///< A backend that simulates.
   int max_simulations = 20000;
@@ -48,7 +48,8 @@ struct SearchProgress {
 /// without and then with the plan. What cannot be better than the best so far is set aside. When nothing waits, the
 /// best is known; then choices that need less memory or fewer devices, or take less time, are taken up again.
 /// Deterministic, whatever the number of threads, unless time ends the search. The processes of a joined world share
-/// the search; only the first has the answer. Without policies or schedules that say otherwise weights are never stale.
+/// the search; only the first has the answer. The weights policy of the scenario stays in every choice, unless
+/// `ChoiceOptions::weights` has others; where it has none, weights are stale only with schedules that are named.
 ChoiceTable search_choices(const Experiment&, const ChoiceOptions&,
                            const std::function<void(const SearchProgress&)>& progress);
 

@@ -29,6 +29,22 @@ std::vector<config::Member> own_options(const ScheduleDef& def, const ScheduleSp
   return &def == configured.def ? options_without_placement(configured) : std::vector<config::Member>();
 }
 
+/// A weights policy with the options of the scenario: all of them for the scenario's own, `fidelity` for another.
+WeightsSpec weights_with_options(const std::string& policy, const WeightsSpec& configured) {
+  if (!configured.automatic && policy == configured.name()) return configured;
+  const config::Value& fidelity = configured.options->at("fidelity");
+  return weights_spec(policy, fidelity.origin.empty() ? fidelity.text : "", fidelity.where);
+}
+
+/// The weights as a setting, with the options that are not at their defaults.
+std::string weights_set(const std::string& policy, const WeightsSpec& weights) {
+  std::string options;
+  for (const config::Member& m : weights.options->members)
+    if (m.key != "policy" && m.value.origin.empty())
+      options += fmt::format(", {}: {}", m.key, config::to_set_text(m.value));
+  return options.empty() ? "weights=" + policy : fmt::format("weights={{policy: {}{}}}", policy, options);
+}
+
 /// The options of a policy's schedule that are not at their defaults.
 std::vector<config::Member> schedule_options(const PlanVariant& v, const SchedulingPolicy& policy,
                                              const ScheduleSpec& configured) {
@@ -80,9 +96,10 @@ CombinationRunner::CombinationRunner(const Experiment& configured, const std::ve
     e.run.lowering.iterations = iterations_;
     try {
       const ScheduleSpec schedule = schedule_spec(*policy.schedule, own_options(*policy.schedule, e.schedule));
-      ordered_.emplace_back(policy, with_order(e, schedule, weights_spec(policy.weights)));
+      const WeightsSpec weights = weights_with_options(policy.weights, configured_.weights);
+      ordered_.emplace_back(policy, with_order(e, schedule, weights));
     } catch (const InputError& problem) {
-      refused_.emplace_back(policy.schedule->name, problem.problems().front().message);
+      refused_.emplace_back(policy.schedule->name, problem.problems().front());
     }
   }
 }
@@ -113,7 +130,8 @@ std::vector<std::string> CombinationRunner::sets_of(const Combination& c) const 
   return {"plan=" + to_text(v.plan, *configured_.cluster),
           options.empty() ? fmt::format("run.schedule={}", name)
                           : fmt::format("run.schedule={{name: {}{}}}", name, options),
-          fmt::format("run.micro_batches={}", v.micro_batches), "weights=" + c.policy.weights};
+          fmt::format("run.micro_batches={}", v.micro_batches),
+          weights_set(c.policy.weights, find(c.policy)->second.weights)};
 }
 
 std::shared_ptr<const Candidate> CombinationRunner::candidate(const PlanVariant& v, double max_instructions,

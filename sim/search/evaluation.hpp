@@ -62,8 +62,9 @@ class CombinationRunner {
   double least_amount(const Candidate&, Seconds period) const;
   const NetworkParts& parts() const { return parts_; }
   bool can_run(const SchedulingPolicy& policy) const { return find(policy) != nullptr; }
-  /// Schedules that cannot run whatever the plan, and why.
-  const std::vector<std::pair<std::string, std::string>>& refused() const { return refused_; }
+  /// Schedules that cannot run whatever the plan, and why; those that do not go with their weights have the code
+  /// "weights".
+  const std::vector<std::pair<std::string, Diagnostic>>& refused() const { return refused_; }
 
  private:
   using OrderedExperiment = std::pair<SchedulingPolicy, Experiment>;
@@ -76,7 +77,7 @@ class CombinationRunner {
   LinkCollectives links_;
   NetworkParts parts_;
   std::vector<OrderedExperiment> ordered_;  ///< The experiment with the order of each policy.
-  std::vector<std::pair<std::string, std::string>> refused_;
+  std::vector<std::pair<std::string, Diagnostic>> refused_;
 };
 
 }  // namespace stagecraft

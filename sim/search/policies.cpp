@@ -50,15 +50,16 @@ bool is_megatron(const SoftwareStack& software) {
 }
 
 std::vector<SchedulingPolicy> scheduling_policies(const Strings& schedules, const Strings& weights,
-                                                  const SoftwareStack& software) {
+                                                  const SoftwareStack& software, const WeightsSpec& configured) {
   Strings names = !schedules.empty() ? schedules : is_megatron(software) ? kMegatron : kUsual;
-  if (schedules.empty() && !weights.empty()) names.insert(names.end(), kUnflushed.begin(), kUnflushed.end());
+  const bool may_be_stale = !weights.empty() || (!configured.automatic && !configured.policy->needs_flush);
+  if (schedules.empty() && may_be_stale) names.insert(names.end(), kUnflushed.begin(), kUnflushed.end());
   // No training framework runs an order that was searched for, and with groups there are many plans.
   if (schedules.empty() && !software.prices) names.emplace_back("synthesised");
   std::vector<SchedulingPolicy> policies;
   for (const std::string& name : names) {
     const ScheduleDef& def = schedule_named(name);
-    if (weights.empty()) policies.push_back(policy_of(def, "auto"));
+    if (weights.empty()) policies.push_back(policy_of(def, configured.automatic ? "auto" : configured.name()));
     for (const std::string& word : weights)
       if (get_from(weights::catalog(), "weights policy", word).needs_flush == def.flushes)
         policies.push_back(policy_of(def, word));

@@ -7,10 +7,13 @@
 namespace stagecraft {
 namespace {
 
-bool has_policy(const std::vector<SchedulingPolicy>& policies, std::string_view schedule, std::string_view weights) {
-  return std::any_of(policies.begin(), policies.end(), [&](const SchedulingPolicy& policy) {
-    return policy.schedule->name == schedule && policy.weights == weights;
-  });
+/// Whether 1F1B is tried, with weights that are never stale, which every other schedule has too.
+bool has_1f1b(const std::vector<SchedulingPolicy>& policies) {
+  const auto is_1f1b = [](const SchedulingPolicy& p) { return p.schedule->name == "1f1b"; };
+  const auto at = std::find_if(policies.begin(), policies.end(), is_1f1b);
+  return at != policies.end() && (at->weights == "auto" || at->weights == "flush") &&
+         std::all_of(policies.begin(), policies.end(),
+                     [&](const SchedulingPolicy& p) { return p.weights == at->weights; });
 }
 
 /// Whether the schedule takes the stages where the plan has them.
@@ -47,7 +50,7 @@ std::vector<SearchTask> simulations_of(const std::shared_ptr<const Candidate>& c
                                        const std::vector<SchedulingPolicy>& policies, const CombinationRunner& runner) {
   const Candidate& c = *candidate;
   // A single stage never waits, so no order is shorter than 1F1B's, or keeps less.
-  const bool alone = c.properties.stages == 1 && !c.variant.both_ways && has_policy(policies, "1f1b", "auto");
+  const bool alone = c.properties.stages == 1 && !c.variant.both_ways && has_1f1b(policies);
   std::vector<SearchTask> tasks;
   for (const SchedulingPolicy& policy : policies) {
     if ((alone && policy.schedule->name != "1f1b") || !can_run(policy, c.variant)) continue;

@@ -206,13 +206,23 @@ std::vector<std::string> untried_plans(const PlannedExperiment& configured, cons
   return UntriedPlans(configured, variants).take();
 }
 
-std::vector<std::string> untried_orders(const std::vector<SchedulingPolicy>& policies) {
+std::vector<std::string> untried_orders(const std::vector<SchedulingPolicy>& policies,
+                                        const std::vector<std::string>& without_weights, const std::string& weights) {
   std::set<std::string_view> tried, weight_names;
   for (const SchedulingPolicy& p : policies) {
     tried.insert(p.schedule->name);
     weight_names.insert(p.weights == "auto" ? p.schedule->weights : p.weights);
   }
   Phrases phrases, others;
+  if (without_weights.size() == 1)
+    phrases.push_back(
+        fmt::format("the schedule {}, which does not go with the scenario's weights {} (--set weights=auto)",
+                    without_weights.front(), weights));
+  else if (!without_weights.empty())
+    phrases.push_back(
+        fmt::format("{} schedules, such as {}, that do not go with the scenario's weights {} (--set weights=auto)",
+                    without_weights.size(), without_weights.front(), weights));
+  tried.insert(without_weights.begin(), without_weights.end());
   if (!tried.contains("synthesised")) phrases.emplace_back("orders of work that are searched for (synthesised)");
   for (const ScheduleDef* def : schedules::catalog())
     if (def->trains && !def->tasks && def->name != "csv" && def->name != "synthesised" && !tried.contains(def->name))

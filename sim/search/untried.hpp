@@ -12,7 +12,9 @@ namespace stagecraft {
 /// plans: a value that the model and the devices allow, and that no plan has.
 std::vector<std::string> untried_plans(const PlannedExperiment&, const PlanVariants&);
 
-/// What a search with these orders of work leaves out: "orders that are searched for (synthesised)".
-std::vector<std::string> untried_orders(const std::vector<SchedulingPolicy>&);
+/// What a search with these orders of work leaves out: "orders that are searched for (synthesised)". `without_weights`:
+/// schedules that do not go with `weights`, the policy of the scenario.
+std::vector<std::string> untried_orders(const std::vector<SchedulingPolicy>&,
+                                        const std::vector<std::string>& without_weights, const std::string& weights);
 
 }  // namespace stagecraft

@@ -101,6 +101,7 @@ class JobDistributor {
     while (left_ > 0) {
       if ((state_.stopped = stop())) return;
       for (int r = 0; r < world().size; ++r) give_jobs(r);
+      for (int r = 0; r < world().size; ++r) give_queued_job(r);
       collect_own_ends();
       while (const auto word = receive_message()) handle(*word);
       for (int r = 1; r < world().size; ++r) check_silence(r);
@@ -136,14 +137,34 @@ class JobDistributor {
     const double mean = ends_ > 0 ? seconds_ / ends_ : kQueued + 1;
     const int queued = static_cast<int>(std::min<double>(kMostQueued, kQueued / std::max(mean, 1e-9)));
     while (!p.lost && std::ssize(p.given) < p.workers * (1 + queued) && !waiting_.empty()) {
-      const int job = waiting_.front();
+      give(rank, waiting_.front());
       waiting_.pop_front();
-      p.given.push_back(job);
-      if (rank == 0)
-        pool_.add(job);
-      else
-        send_message(rank, kJob + std::to_string(job));
     }
+  }
+
+  /// A process that has nothing to do also gets a job that is queued after a long one in another. The first end counts.
+  void give_queued_job(int rank) {
+    const Process& idle = processes_[rank];
+    if (idle.lost || idle.workers == 0 || !idle.given.empty() || !waiting_.empty()) return;
+    for (const Process& p : processes_)
+      for (int i = p.workers; i < std::ssize(p.given); ++i)
+        if (const int job = p.given[i]; !over_[job] && !is_running(job)) return give(rank, job);
+  }
+
+  /// The workers of a process are at its first jobs.
+  bool is_running(int job) const {
+    return std::any_of(processes_.begin(), processes_.end(), [job](const Process& p) {
+      const auto end = p.given.begin() + std::min<std::ptrdiff_t>(p.workers, std::ssize(p.given));
+      return std::find(p.given.begin(), end, job) != end;
+    });
+  }
+
+  void give(int rank, int job) {
+    processes_[rank].given.push_back(job);
+    if (rank == 0)
+      pool_.add(job);
+    else
+      send_message(rank, kJob + std::to_string(job));
   }
 
   void handle(const Word& word) {

@@ -30,10 +30,11 @@ class LostWorkerCounter {
 };
 
 /// Runs on the first process of a joined world: gives jobs to its own pool and to the other processes, whichever is
-/// free first, and passes each end to `done`. A process that is silent for ten seconds is lost, and its jobs go to
-/// others, as do the jobs of a process whose workers have died; a job at which two processes were lost counts as
-/// crashed. Throws BackendError when no workers are left. `key` identifies the work and must be equal in all processes.
-/// `state` is valid at any time, because `done` may throw.
+/// free first, and passes each end to `done`. When no job is left, a process that has nothing to do also gets a job
+/// that is queued after a long one in another process; the first end of a job counts. A process that is silent for ten
+/// seconds is lost, and its jobs go to others, as do the jobs of a process whose workers have died; a job at which two
+/// processes were lost counts as crashed. Throws BackendError when no workers are left. `key` identifies the work and
+/// must be equal in all processes. `state` is valid at any time, because `done` may throw.
 void distribute_jobs(std::span<const int> jobs, const std::string& key, RemoteWorkerPool& pool,
                      const std::function<bool()>& stop, const std::function<void(const JobEnd&)>& done,
                      Distribution& state);

@@ -6,16 +6,13 @@
 #include "sim/config/units.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/experiment/stages_of_schedule.hpp"
+#include "sim/sweep/points.hpp"
 
 namespace stagecraft {
 namespace {
 
 using config::Member;
 using config::Value;
-
-bool is_within(const std::string& path, const std::string& part) {
-  return path == part || path.starts_with(part + ".") || path.starts_with(part + "[");
-}
 
 bool sets_schedule(const Member& m) { return is_within(m.key, "run.schedule"); }
 

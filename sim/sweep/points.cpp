@@ -98,6 +98,10 @@ std::string canonical(const Value& value) {
 
 std::string last_field(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
+bool is_within(const std::string& path, const std::string& part) {
+  return path == part || path.starts_with(part + ".") || path.starts_with(part + "[");
+}
+
 bool same_value(const Value& a, const Value& b) { return a.kind == b.kind && canonical(a) == canonical(b); }
 
 std::vector<Point> points_of(const Sweep& sweep, std::vector<Diagnostic>& warnings) {

@@ -18,6 +18,8 @@ struct Point {
 
 /// "micro_batches" of "run.micro_batches".
 std::string last_field(const std::string& path);
+/// Whether a path is this part of a scenario or inside of it.
+bool is_within(const std::string& path, const std::string& part);
 
 /// Every point of a sweep: the combinations of its axes without the excluded ones, then `also`. InputError if there are
 /// more than the limit. Adds a warning for each `exclude` that excludes nothing.

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include <fmt/core.h>
 
 #include "sim/core/quantity.hpp"
 #include "sim/core/text.hpp"
 #include "sim/report/metrics.hpp"
+#include "sim/sweep/comparable_rows.hpp"
 #include "sim/sweep/result.hpp"
 
 namespace stagecraft {
@@ -35,11 +37,14 @@ SweepTable without_seeds(const SweepTable& table) {
   return copy;
 }
 
-/// The known values of a metric.
+/// The known values of a metric, of the rows that can be compared in it.
 std::vector<double> values_of(const SeedGroup& group, std::size_t metric_index) {
+  const bool on_any = metrics()[metric_index].has(kOnAnyDevices);
+  const std::optional<double> usual = on_any ? std::nullopt : usual_devices(group.rows);
   std::vector<double> values;
   for (const SweepRow* row : group.rows)
-    if (!std::isnan(row->figures[metric_index])) values.push_back(row->figures[metric_index]);
+    if (!std::isnan(row->figures[metric_index]) && (!usual || row->figures[metric("devices")] == *usual))
+      values.push_back(row->figures[metric_index]);
   return values;
 }
 
@@ -71,7 +76,7 @@ const config::MapSpec& spread_fields() {
   using namespace config;
   static const MapSpec spec{
       .title = "How the values of a metric differ.",
-      .fields = {integer("count", 2, kInfinity).doc("Points whose value is measured_groups."),
+      .fields = {integer("count", 2, kInfinity).doc("Points whose value is known, on as many devices as most of them."),
                  real("mean", -kInfinity, kInfinity).doc("Arithmetic mean."),
                  real("min", -kInfinity, kInfinity).doc("Smallest value."),
                  real("max", -kInfinity, kInfinity).doc("Largest value."),
@@ -112,10 +117,18 @@ std::vector<SeedGroup> seed_groups(const SweepTable& table) {
 
 std::string seed_statistics_text(const SweepTable& table, const TextLayout& layout) {
   const std::vector<SeedGroup> groups = seed_groups(table);
+  std::string left_out;
+  for (const SeedGroup& group : groups) {
+    SweepTable seeds;
+    for (const SweepRow* row : group.rows) seeds.rows.push_back(*row);
+    const std::string sentence = comparable_rows(seeds, metrics()[metric("period_s")], {}).sentence();
+    if (!sentence.empty()) left_out += wrap_lines(fmt::format("{}: {}\n", group.label, sentence), layout.width);
+  }
   return metric_text(
              groups, "period_s", "period over seeds", [](double s) { return to_text(Seconds{s}); }, layout) +
          metric_text(
-             groups, "final_loss", "loss over seeds", [](double loss) { return fmt::format("{:.5g}", loss); }, layout);
+             groups, "final_loss", "loss over seeds", [](double loss) { return fmt::format("{:.5g}", loss); }, layout) +
+         left_out;
 }
 
 JsonArray seed_statistics_json(const SweepTable& table) {

@@ -10,7 +10,6 @@
 #include <ctime>
 #include <filesystem>
 #include <limits>
-#include <map>
 
 #include <SQLiteCpp/VariadicBind.h>
 #include <fmt/core.h>
@@ -21,7 +20,7 @@
 #include "sim/experiment/version.hpp"
 #include "sim/report/metrics.hpp"
 #include "sim/sweep/database.hpp"
-#include "sim/sweep/point_columns.hpp"
+#include "sim/sweep/store_schema.hpp"
 
 namespace stagecraft {
 namespace {
@@ -43,47 +42,8 @@ std::string utc_now() {
 /// True of a new file and of one whose disk was full before its first table existed.
 bool has_nothing(const Database& database) { return database.number("SELECT count(*) FROM sqlite_schema") == 0; }
 
-std::string layout();
-
-using Schema = std::map<std::string, std::string>;  ///< The SQL of tables, views, indexes and triggers by name.
-
-/// What SQLite keeps about tables and what belongs to them. Indexes that it makes itself have no SQL.
-Schema schema_of(const SQLite::Database& sql, const Schema& tables) {
-  Schema schema;
-  Statement query(sql, "SELECT name, tbl_name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL");
-  while (query.executeStep())
-    if (tables.empty() || tables.contains(query.getColumn(1).getString()))
-      schema.emplace(query.getColumn(0).getString(), query.getColumn(2).getString());
-  return schema;
-}
-
-/// SQLite keeps the SQL of a schema as it was written.
-const Schema& written_schema() {
-  static const Schema schema = [] {
-    SQLite::Database memory(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    memory.exec(layout());
-    return schema_of(memory, {});
-  }();
-  return schema;
-}
-
-/// Refuses tables, triggers and indexes other than Stagecraft's own, which could run without end or change what is
-/// read. Other tables in the file are never read.
-void require_schema(const Database& database) try {
-  const Schema &ours = written_schema(), there = schema_of(database.sql(), ours);
-  for (const auto& [name, sql] : ours)
-    if (const auto it = there.find(name); it == there.end() || it->second != sql)
-      throw InputError(fmt::format("'{}': '{}' is not as stagecraft sweep writes it", database.file(), name),
-                       "name another file");
-  for (const auto& [name, sql] : there)
-    if (!ours.contains(name))
-      throw InputError(fmt::format("'{}': '{}' belongs to a table of the results, and stagecraft sweep has not written "
-                                   "it",
-                                   database.file(), name),
-                       fmt::format("remove '{}', or name another file", name));
-} catch (const SQLite::Exception& e) {
-  database.fail(e);
-}
+/// Columns of the table `result` before its metrics.
+constexpr const char* kResultColumns = "hash, backend, version, status, code, message, wall_s, finished, machine";
 
 /// Refuses a file that is not one of sweep results, before SQLite changes anything in it.
 const std::string& checked_file(const std::string& file) {
@@ -118,70 +78,6 @@ const std::string& checked_file(const std::string& file) {
   return file;
 }
 
-std::string figure_columns() {
-  std::string text;
-  for (const Metric& f : metrics()) text += fmt::format(", {}", f.name);
-  return text;
-}
-
-/// "hash TEXT NOT NULL, ...": the columns of a table. Metrics may be null.
-std::string definitions(const DatabaseTable& table) {
-  using Kind = config::Field::Kind;
-  std::vector<std::string> words;
-  for (const FileColumn& c : table.columns) {
-    const Kind kind = c.field.kind;
-    words.push_back(fmt::format("{} {}{}", c.name(),
-                                kind == Kind::Integer ? "INTEGER"
-                                : kind == Kind::Real  ? "REAL"
-                                                      : "TEXT",
-                                find_metric(c.name()) ? "" : " NOT NULL"));
-  }
-  return join(words, ", ");
-}
-
-bool has_column(const DatabaseTable& table, const std::string& name) {
-  return std::any_of(table.columns.begin(), table.columns.end(), [&](const FileColumn& c) { return c.name() == name; });
-}
-
-/// "point.number, ..., result.status, ...": what the view `results` selects.
-std::string selected(const DatabaseTable& view, const DatabaseTable& point) {
-  std::vector<std::string> words;
-  for (const FileColumn& c : view.columns)
-    words.push_back((has_column(point, c.name()) ? "point." : "result.") + c.name());
-  return join(words, ", ");
-}
-
-/// What the view `results` has. A view in a file is not trusted, so Stagecraft reads with the query itself.
-std::string points_with_results() {
-  return fmt::format(R"sql(
-  SELECT {}
-  FROM point JOIN sweep LEFT JOIN result
-    ON result.hash = point.hash AND result.backend = sweep.backend AND result.version = sweep.version
-  ORDER BY point.number)sql",
-                     selected(results_view(), database_tables()[1]));
-}
-
-std::string layout() {
-  const std::vector<DatabaseTable>& tables = database_tables();
-  return fmt::format(R"sql(
-CREATE TABLE IF NOT EXISTS sweep(one INTEGER PRIMARY KEY CHECK (one = 1), {0}) STRICT;
-CREATE TABLE IF NOT EXISTS point({1}, PRIMARY KEY (number)) STRICT;
-CREATE TABLE IF NOT EXISTS scenario({2}, PRIMARY KEY (hash)) STRICT;
-CREATE TABLE IF NOT EXISTS result({3}, PRIMARY KEY (hash, backend, version)) STRICT, WITHOUT ROWID;
-CREATE VIEW IF NOT EXISTS results AS{4};
-PRAGMA application_id = {5};
-PRAGMA user_version = {6};
-)sql",
-                     definitions(tables[0]), definitions(tables[1]), definitions(tables[2]), definitions(tables[3]),
-                     points_with_results(), Store::kApplication, Store::kLayout);
-}
-
-std::string result_columns() {
-  std::vector<std::string> names;
-  for (const FileColumn& c : database_tables().back().columns) names.push_back(c.name());
-  return join(names, ", ");
-}
-
 /// SQLite stores a NaN as NULL.
 double number_or_nan(const Statement& row, int column) {
   return row.isColumnNull(column) ? std::numeric_limits<double>::quiet_NaN() : row.getColumn(column).getDouble();
@@ -204,9 +100,8 @@ SweepTable table_of(const Database& database) try {
   table.backend = sweep.getColumn(2).getString();
   table.version = sweep.getColumn(3).getString();
   table.text = sweep.getColumn(4).getString();
-  Statement select(database.sql(),
-                   fmt::format("SELECT number, label, settings, status, code, message, hash{} FROM ({})",
-                               figure_columns(), points_with_results()));
+  Statement select(database.sql(), "SELECT number, label, settings, status, code, message, hash" +
+                                       selected_metrics(database) + " FROM (" + points_with_results(database) + ")");
   while (select.executeStep()) {
     const auto text = [&](int column) { return select.getColumn(column).getString(); };
     SweepRow row{.number = static_cast<int>(select.getColumn(0).getInt64()),
@@ -256,9 +151,11 @@ Store::Store(const std::string& file)
     SQLite::Database& sql = database_->sql();
     // A process that is killed loses nothing that was committed; only a power cut could lose the last moments.
     sql.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
-    if (database_->number("PRAGMA user_version") == kLayout) return;
     Transaction transaction(sql, kImmediate);
-    sql.exec(layout());
+    if (database_->number("PRAGMA user_version") == kLayout)
+      add_missing_metrics(*database_);
+    else
+      sql.exec(tables_and_view());
     transaction.commit();
   } catch (const SQLite::Exception& e) {
     database_->fail(e);
@@ -307,11 +204,11 @@ std::set<std::string> Store::finished(const Origin& origin, bool retry) const tr
 int Store::take_over(const Origin& origin) try {
   Transaction transaction(database_->sql(), kImmediate);
   Statement insert(database_->sql(), fmt::format(R"sql(
-INSERT OR IGNORE INTO result ({0})
+INSERT OR IGNORE INTO result ({0}{1})
   SELECT hash, backend, ?2, status, code, CASE WHEN message = '' THEN 'from version ' || version ELSE message END,
          wall_s, finished, machine{1}
   FROM result WHERE backend = ?1 AND version <> ?2 AND status = 'ok' ORDER BY finished DESC)sql",
-                                                 result_columns(), figure_columns()));
+                                                 kResultColumns, metric_names()));
   SQLite::bind(insert, origin.backend, origin.version);
   const int count = insert.exec();
   transaction.commit();
@@ -328,7 +225,8 @@ void Store::add(const PointResult& r, const Origin& origin) try {
   scenario.exec();
   std::string marks;
   for (std::size_t i = 0; i < metrics().size(); ++i) marks += ", ?";
-  Statement insert(sql, "INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?" + marks + ")");
+  Statement insert(sql, fmt::format("INSERT OR REPLACE INTO result ({}{}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?{})",
+                                    kResultColumns, metric_names(), marks));
   SQLite::bind(insert, r.hash, origin.backend, origin.version, r.status, r.code, r.message, r.seconds, utc_now(),
                r.machine);
   for (int i = 0; i < std::ssize(r.figures); ++i) {
@@ -401,12 +299,12 @@ void Store::merge_attached(const std::string& file) try {
           "a.version <> b.version)") != 0)
     throw InputError(fmt::format("'{}' has results of another backend or version than '{}'", file, database_->file()),
                      "run all parts on one backend of one version; what is there already is kept");
-  const std::string columns = result_columns();
   sql.exec("INSERT OR IGNORE INTO main.scenario SELECT * FROM other.scenario");
   sql.exec(
       "DELETE FROM main.result WHERE status <> 'ok' AND EXISTS (SELECT 1 FROM other.result AS o WHERE o.hash = "
       "main.result.hash AND o.backend = main.result.backend AND o.version = main.result.version AND o.status = 'ok')");
-  sql.exec(fmt::format("INSERT OR IGNORE INTO main.result ({0}) SELECT {0} FROM other.result", columns));
+  sql.exec(fmt::format("INSERT OR IGNORE INTO main.result ({0}{1}) SELECT {0}{2} FROM other.result", kResultColumns,
+                       metric_names(), selected_metrics(*database_, "other")));
   transaction.commit();
 } catch (const SQLite::Exception& e) {
   database_->fail(e);

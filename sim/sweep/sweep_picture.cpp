@@ -4,8 +4,8 @@
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -16,37 +16,17 @@
 #include "sim/core/text.hpp"
 #include "sim/report/chart.hpp"
 #include "sim/report/metrics.hpp"
+#include "sim/sweep/comparable_rows.hpp"
 #include "sim/sweep/points.hpp"
 
 namespace stagecraft {
 namespace {
 
-/// A path that varies: its values in the order of the sweep, and the number of each point's value; -1: as in the base.
-struct VariedPath {
-  std::string path;
-  std::vector<std::string> values;
-  std::vector<int> value_of;
-  bool is_number = true;  ///< Every value begins with a digit.
-};
+constexpr std::size_t kCaptionLines = 4;
 
-std::string value_text(const Json& value) { return value.is_string() ? value.text() : value.dump(); }
-
-/// The last word of a path.
-
+/// The paths of which some pair of points has different values of its own.
 std::vector<VariedPath> axes_of(const SweepTable& table) {
-  std::vector<VariedPath> axes;
-  for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    const Json settings = Json::parse(table.rows[r].settings).value();
-    for (const JsonMember& setting : settings.members()) {
-      auto axis = std::find_if(axes.begin(), axes.end(), [&](const VariedPath& a) { return a.path == setting.key; });
-      if (axis == axes.end()) axis = axes.insert(axis, {setting.key, {}, std::vector<int>(table.rows.size(), -1)});
-      const std::string text = value_text(setting.value);
-      auto at = std::find(axis->values.begin(), axis->values.end(), text);
-      if (at == axis->values.end()) at = axis->values.insert(at, text);
-      axis->value_of[r] = static_cast<int>(at - axis->values.begin());
-      axis->is_number = axis->is_number && !text.empty() && text[0] >= '0' && text[0] <= '9';
-    }
-  }
+  std::vector<VariedPath> axes = varied_paths(table);
   std::erase_if(axes, [](const VariedPath& a) { return a.values.size() < 2; });
   return axes;
 }
@@ -78,13 +58,23 @@ const Metric* metric_called(const std::string& word) {
 class SweepDrawing {
  public:
   SweepDrawing(const SweepTable& table, const SweepView& view)
-      : t_(table), axes_(axes_of(table)), metric_(metric_of(view)), more_(metric_.better == Better::More) {
-    if (view.kind == SweepView::Kind::Front) return;
+      : t_(table),
+        axes_(axes_of(table)),
+        compared_{.usual_instead = std::vector<std::optional<double>>(table.rows.size())},
+        metric_(metric_of(view)),
+        more_(metric_.better == Better::More) {
+    if (view.kind == SweepView::Kind::Front) {
+      compared_ = rows_on_usual_devices(t_);  // Peak memories of other numbers of devices cannot be compared.
+      return;
+    }
     if (axes_.empty()) throw InputError("nothing varies in this sweep, so there is nothing to draw", "--draw front");
     x_ = axis_named(view.x, widest(nullptr));
     by_ = view.by.empty() && axes_.size() == 1 ? nullptr : axis_named(view.by, widest(x_));
     if (view.kind == SweepView::Kind::Map && (!by_ || by_ == x_))
       throw InputError("a map needs two paths that vary", "--draw lines");
+    std::vector<const VariedPath*> shown{x_};
+    if (by_) shown.push_back(by_);
+    compared_ = comparable_rows(t_, metric_, shown);
   }
 
   Chart lines() const {
@@ -95,11 +85,11 @@ class SweepDrawing {
     for (int line = 0; line < (by_ ? static_cast<int>(by_->values.size()) : 1); ++line) {
       ChartSeries series{by_ ? by_->values[static_cast<std::size_t>(line)] : "", SeriesStyle::Joined, {}};
       for (int x = 0; x < static_cast<int>(x_->values.size()); ++x)
-        if (const auto value = best(x, by_ ? line : -2))
-          series.points.push_back({static_cast<double>(x), *value / unit.factor});
-      chart.series.push_back(std::move(series));
+        if (const auto row = best(x, by_ ? line : -2))
+          series.points.push_back({static_cast<double>(x), *figure(*row) / unit.factor});
+      if (!series.points.empty()) chart.series.push_back(std::move(series));
     }
-    chart.note = others();
+    chart.note = note();
     return chart;
   }
 
@@ -115,17 +105,19 @@ class SweepDrawing {
                 .x = {.title = axis_title(metric_, unit), .from_zero = false},
                 .y = {axis_title(peak_memory, memory)},
                 .series = {}};
-    ChartSeries ahead{"not beaten in both", SeriesStyle::Dots, {}},
+    ChartSeries ahead{
+        devices().size() > 1 ? "not beaten in both on as many devices" : "not beaten in both", SeriesStyle::Dots, {}},
         rest{"others", SeriesStyle::Dots, {}, {}, "#9aa3ad"};
     for (std::size_t r = 0; r < t_.rows.size(); ++r) {
       const auto value = figure(r), bytes = figure(r, "peak_memory_bytes");
       if (!value || !bytes) continue;
-      ChartSeries& series = is_beaten(*value, *bytes) ? rest : ahead;
+      ChartSeries& series = is_beaten(r, *value, *bytes) ? rest : ahead;
       series.points.push_back({*value / unit.factor, *bytes / memory.factor});
       if (&series == &ahead) series.notes.push_back(label_of(r));
     }
     for (ChartSeries* s : {&rest, &ahead})
       if (!s->points.empty()) chart.series.push_back(std::move(*s));
+    chart.note = note();
     return chart;
   }
 
@@ -153,7 +145,7 @@ class SweepDrawing {
   std::optional<double> figure(std::size_t row, std::string_view name) const {
     const std::size_t at = metric(name);
     const SweepRow& r = t_.rows[row];
-    if (r.status != "ok" || at >= r.figures.size() || !std::isfinite(r.figures[at])) return {};
+    if (r.status != "ok" || !compared_.has(row) || at >= r.figures.size() || !std::isfinite(r.figures[at])) return {};
     return r.figures[at];
   }
   std::optional<double> figure(std::size_t row) const { return figure(row, metric_.name); }
@@ -182,20 +174,33 @@ class SweepDrawing {
     throw InputError(fmt::format("'{}' does not vary in this sweep", path), suggest(path, paths));
   }
 
-  /// The best figure of the points with these values; `by` is -2 for any.
-  std::optional<double> best(int x, int by) const {
-    std::optional<double> match;
+  bool is_better(double a, double b) const { return more_ ? a > b : a < b; }
+  /// The row with the best figure of the points with these values; `by` is -2 for any.
+  std::optional<std::size_t> best(int x, int by) const {
+    std::optional<std::size_t> match;
     for (std::size_t r = 0; r < t_.rows.size(); ++r) {
       if (x_->value_of[r] != x || (by != -2 && by_->value_of[r] != by)) continue;
-      const auto value = figure(r);
-      if (value && (!match || (more_ ? *value > *match : *value < *match))) match = value;
+      if (const auto value = figure(r); value && (!match || is_better(*value, *figure(*match)))) match = r;
     }
     return match;
   }
-  bool is_beaten(double value, double bytes) const {
+  /// Whether no other row on as many devices is better; on any, for a metric that means the same on any.
+  bool is_best(std::size_t row, const std::vector<std::optional<std::size_t>>& rows) const {
+    return std::none_of(rows.begin(), rows.end(), [&](const std::optional<std::size_t>& other) {
+      return other && is_better(*figure(*other), *figure(row)) &&
+             (metric_.has(kOnAnyDevices) || figure(*other, "devices") == figure(row, "devices"));
+    });
+  }
+  std::set<double> devices() const {
+    std::set<double> numbers;
+    for (std::size_t r = 0; r < t_.rows.size(); ++r)
+      if (const auto count = figure(r, "devices")) numbers.insert(*count);
+    return numbers;
+  }
+  bool is_beaten(std::size_t row, double value, double bytes) const {
     for (std::size_t r = 0; r < t_.rows.size(); ++r) {
       const auto other = figure(r), memory = figure(r, "peak_memory_bytes");
-      if (!other || !memory) continue;
+      if (!other || !memory || figure(r, "devices") != figure(row, "devices")) continue;
       const bool not_worse = (more_ ? *other >= value : *other <= value) && *memory <= bytes;
       if (not_worse && (*other != value || *memory != bytes)) return true;
     }
@@ -207,15 +212,20 @@ class SweepDrawing {
       if (a.value_of[row] >= 0) words.push_back(a.values[static_cast<std::size_t>(a.value_of[row])]);
     return join(words, " \u00b7 ");
   }
-  std::string others() const {
+  /// What a mark is the best of, and which rows are left out.
+  std::string note() const {
     std::vector<std::string> names;
     for (const VariedPath& a : axes_)
-      if (&a != x_ && &a != by_) names.push_back(last_field(a.path));
-    return names.empty() ? "" : fmt::format("Best of {}.", join(names));
+      if (x_ && &a != x_ && &a != by_) names.push_back(last_field(a.path));
+    std::vector<std::string> sentences;
+    if (!names.empty()) sentences.push_back(fmt::format("Best of {}.", join(names)));
+    if (const std::string left_out = compared_.sentence(); !left_out.empty()) sentences.push_back(left_out + ".");
+    return join(sentences, " ");
   }
 
   const SweepTable& t_;
   std::vector<VariedPath> axes_;
+  ComparableRows compared_;
   const Metric& metric_;
   bool more_;
   const VariedPath *x_ = nullptr, *by_ = nullptr;
@@ -251,45 +261,46 @@ void add_cell(Picture& picture, const Box& box, std::optional<double> share, con
 
 Picture SweepDrawing::map(const PictureSize& size) const {
   const double text = size.text;
-  const std::size_t columns = x_->values.size(), rows = by_->values.size();
-  std::vector<std::optional<double>> cells;
+  const std::size_t columns = x_->values.size(), lines = by_->values.size();
+  std::vector<std::optional<std::size_t>> cells;
   double low = kInfinity, high = -kInfinity;
-  for (std::size_t y = 0; y < rows; ++y)
+  for (std::size_t y = 0; y < lines; ++y)
     for (std::size_t x = 0; x < columns; ++x) {
       cells.push_back(best(static_cast<int>(x), static_cast<int>(y)));
-      if (cells.back()) low = std::min(low, *cells.back()), high = std::max(high, *cells.back());
+      if (cells.back()) low = std::min(low, *figure(*cells.back())), high = std::max(high, *figure(*cells.back()));
     }
   const ChartUnit unit = chart_unit(metric_, high);
   Picture picture{size.title.value_or(t_.title), size.width, 0, {}};
-  const auto label = [&](double x, double y, const std::string& words, Anchor anchor, const char* color = "#18202a",
-                         bool bold = false) {
-    picture.items.push_back(Label{{x, y}, words, text, anchor, color, bold});
+  double top = add_title(picture, text, 0.5 * text) + 1.6 * text;
+  const auto label = [&](double x, double y, const std::string& words, Anchor anchor, const char* color = "#18202a") {
+    picture.items.push_back(Label{{x, y}, words, text, anchor, color});
   };
-  const double title_end = add_title(picture, text, 0.5 * text);
-  const std::string best_of = others();
+  const std::string best_of = note();
   const std::string caption =
       fmt::format("{}; down: {}{}{}", axis_title(metric_, unit), by_->path, best_of.empty() ? "" : ". ", best_of);
-  label(0.7 * text, title_end + 1.6 * text, fitted_text(caption, text, size.width - 2 * text), Anchor::Start,
-        "#55606d");
+  for (const std::string& line : wrapped_text(caption, text, size.width - 2 * text, kCaptionLines)) {
+    label(0.7 * text, top, line, Anchor::Start, "#55606d");
+    top += 1.4 * text;
+  }
+  top -= 0.4 * text;
   double left = 0;
   for (const std::string& name : by_->values) left = std::max(left, text_width(name, text));
   left = std::min(left, 0.35 * size.width) + 2 * text;
-  const double top = title_end + 2.6 * text, width = (size.width - left - text) / static_cast<double>(columns),
-               height = 2.2 * text;
-  for (std::size_t y = 0; y < rows; ++y) {
+  const double width = (size.width - left - text) / static_cast<double>(columns), height = 2.2 * text;
+  for (std::size_t y = 0; y < lines; ++y) {
     label(left - 0.6 * text, top + height * (static_cast<double>(y) + 0.5) + 0.35 * text,
           fitted_text(by_->values[y], text, left - 1.4 * text), Anchor::End);
     for (std::size_t x = 0; x < columns; ++x) {
-      const std::optional<double>& cell = cells[y * columns + x];
+      const std::optional<std::size_t>& cell = cells[y * columns + x];
       std::optional<double> share;
-      if (cell) share = high > low ? (*cell - low) / (high - low) : 0.5;
+      if (cell) share = high > low ? (*figure(*cell) - low) / (high - low) : 0.5;
       const Box box{
           left + width * static_cast<double>(x), top + height * static_cast<double>(y), width, height, {}, {}};
-      add_cell(picture, box, share, cell ? fmt::format("{:.4g}", *cell / unit.factor) : "\u2013", text,
-               cell && *cell == (more_ ? high : low));
+      add_cell(picture, box, share, cell ? fmt::format("{:.4g}", *figure(*cell) / unit.factor) : "\u2013", text,
+               cell && is_best(*cell, cells));
     }
   }
-  const double bottom = top + height * static_cast<double>(rows);
+  const double bottom = top + height * static_cast<double>(lines);
   for (std::size_t x = 0; x < columns; ++x)
     label(left + width * (static_cast<double>(x) + 0.5), bottom + 1.3 * text, fitted_text(x_->values[x], text, width),
           Anchor::Middle);

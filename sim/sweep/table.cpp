@@ -15,6 +15,7 @@
 #include "sim/report/metrics.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/text.hpp"
+#include "sim/sweep/comparable_rows.hpp"
 #include "sim/sweep/point_columns.hpp"
 #include "sim/sweep/points.hpp"
 #include "sim/sweep/result.hpp"
@@ -200,19 +201,6 @@ TableColumns<PointRow> text_columns(const std::vector<PointRow>& rows) {
   return columns;
 }
 
-/// The number of devices on which most points ran, of equally many the largest; nothing where all ran on equally many.
-/// The page of a sweep has the same rule.
-std::optional<double> usual_devices(const SweepTable& table) {
-  std::map<double, int> counts;
-  for (const SweepRow& row : table.rows)
-    if (ran(row)) ++counts[value(row, "devices")];
-  if (counts.size() < 2) return {};
-  return std::max_element(
-             counts.begin(), counts.end(),
-             [](const auto& a, const auto& b) { return std::pair(a.second, a.first) < std::pair(b.second, b.first); })
-      ->first;
-}
-
 Table printed(const SweepTable& table) {
   using Row = PointRow;
   const std::vector<PointRow> rows = point_rows(table);
@@ -239,15 +227,15 @@ Table printed(const SweepTable& table) {
   }
   for (auto& column : text_columns(rows)) columns.push_back(std::move(column));
   Table printed_table = make_table<Row>(columns, rows, [](const Row& r) { return failure_text(*r.row); });
-  const std::optional<double> usual = usual_devices(table);
+  const ComparableRows compared = rows_on_usual_devices(table);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const SweepRow& row = table.rows[r];
     if (!ran(row)) continue;
     std::string& note = printed_table.rows[r].note;
     if (value(row, "fits") <= 0) note = ", which is too much with the messages on their way";
-    if (usual && value(row, "devices") != *usual)
+    if (!compared.has(r))
       note += fmt::format(", on {}, not {}", pluralize(static_cast<std::int64_t>(value(row, "devices")), "device"),
-                          shortest(*usual));
+                          shortest(*compared.usual_instead[r]));
   }
   return printed_table;
 }
@@ -308,25 +296,9 @@ std::string sweep_json(const SweepTable& table) {
 }
 
 std::string devices_note(const SweepTable& table) {
-  std::map<std::string, std::set<double>> devices_of;  // By the text of the schedule.
-  std::set<double> counts;
-  for (const SweepRow& row : table.rows) {
-    if (!ran(row)) continue;
-    const Json settings = Json::parse(row.settings).value();
-    const Json* schedule = settings.find("run.schedule");
-    const double devices = value(row, "devices");
-    devices_of[schedule ? schedule->dump() : ""].insert(devices);
-    counts.insert(devices);
-  }
-  const bool alike = std::all_of(devices_of.begin(), devices_of.end(),
-                                 [&](const auto& entry) { return entry.second == devices_of.begin()->second; });
-  if (alike) return {};
-  std::vector<std::string> words;
-  for (const double count : counts) words.push_back(shortest(count));
-  return fmt::format(
-      "the schedules ran on different numbers of devices ({}); compare rows with equal numbers, or divide the "
-      "throughput by them",
-      join(words));
+  const std::string sentence = rows_on_usual_devices(table).sentence("marked");
+  return sentence.empty() ? ""
+                          : sentence + "; compare rows with equal numbers of devices, or divide the throughput by them";
 }
 
 std::string failures_text(const SweepTable& table) {

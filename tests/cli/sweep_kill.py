@@ -12,19 +12,19 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 from processes import ENDLESS_SCHEDULE, HUNG, children, kill, never_signaled, wait_until, with_words  # noqa: E402
 
 stagecraft, folder = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
-POINTS, PART = 60, 12  # Points that end, and how many of them each disturbed sweep has.
+POINTS, PART = 25, 5  # Points that end, and how many of them each disturbed sweep has.
 ENDLESS_SEED = 1000
 sweep, results = folder / "disturbed.yaml", folder / "disturbed.db"
 sweep.write_text(f"""schema: sweep/1
 base: examples/quickstart
 backend: ideal
 axes:
-  run.micro_batches: [600]
+  run.micro_batches: [100]
   run.seed: {{from: 1, to: {POINTS}, by: 1}}
 also:
   - {{run.micro_batches: 16, run.seed: {ENDLESS_SEED}, run.schedule: {ENDLESS_SCHEDULE}}}
 """)
-SHORT = ["--only", "run.micro_batches=600"]
+SHORT = ["--only", "run.micro_batches=100"]
 
 
 def start(*words, out=results):
@@ -76,20 +76,20 @@ alone = run("-j", "1", *SHORT, out=folder / "alone.db")[0]
 before = {}
 for number in range(3):
     program = start("-j", "2", *part(number))
-    wait_for_more(program, 5)
+    wait_for_more(program, 2)
     program.kill()
     program.communicate()
     left = none_left()
     now = rows()
-    print(f"killed: {as_before(before, now, 5)}, {left}")
+    print(f"killed: {as_before(before, now, 2)}, {left}")
     before = now
 
 program = start("-j", "2", *part(3))
-wait_for_more(program, 3)
+wait_for_more(program, 2)
 os.killpg(program.pid, signal.SIGINT)
 said = program.communicate(timeout=HUNG)[1]
 now = rows()
-print(f"interrupted: exit {program.returncode}, {as_before(before, now, 3)}, {none_left()}")
+print(f"interrupted: exit {program.returncode}, {as_before(before, now, 2)}, {none_left()}")
 to_go = f"interrupted: {PART + 1 - (len(now) - len(before))} to go"
 print("interrupted: it says how many are to go" if to_go in said else said)
 before = now

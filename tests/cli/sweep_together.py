@@ -1,4 +1,4 @@
-"""A sweep shared by processes of mpirun, compared with the same in one: sweep_together.py STAGECRAFT MPIRUN [lost].
+"""A sweep shared by processes of mpirun, compared with the same in one: sweep_together.py STAGECRAFT MPIRUN [interrupted|lost].
 
 A sweep that is disturbed has points that never end, so that every signal comes before its end. Their workers are killed when
 it may end."""
@@ -13,13 +13,13 @@ import tempfile
 os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the load of the machine.
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from mpirun import check, environment, finish  # noqa: E402
+from mpirun import check, environment, finish, start  # noqa: E402
 from processes import ENDLESS_SCHEDULE, HUNG, children, kill, wait_until, with_words  # noqa: E402
 
 stagecraft, mpirun = sys.argv[1:3]
-environment = {**environment, "OMPI_MCA_hwloc_base_binding_policy": "none"}  # Workers of a process have their own cores.
+environment["OMPI_MCA_hwloc_base_binding_policy"] = "none"  # Workers of a process have their own cores.
 folder = pathlib.Path(tempfile.mkdtemp())
-POINTS = 24
+POINTS = 12
 
 
 def write(name, text):
@@ -33,10 +33,6 @@ def command(file, out, *words, program=stagecraft):
 
 def on(ranks, words, *launcher):
     return [mpirun, *launcher, "-n", str(ranks), *words]
-
-
-def start(words):
-    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def run(words):
@@ -110,9 +106,9 @@ def endless(seed):
 mixed = write("mixed.yaml", f"""axes: {{run.micro_batches: {{from: 4, to: 64, times: 2}}, run.schedule: [gpipe, 1f1b, zb-h1]}}
 also: [{endless(1)}, {{run.micro_batches: 3, plan.stages: 5}}]
 """)
-long = write("long.yaml", f"axes: {{run.micro_batches: [2000], run.seed: {{from: 1, to: {POINTS}, by: 1}}}}\nalso: [{endless(1000)}]\n")
+long = write("long.yaml", f"axes: {{run.micro_batches: [200], run.seed: {{from: 1, to: {POINTS}, by: 1}}}}\nalso: [{endless(1000)}]\n")
 two_endless = write("two_endless.yaml", f"also: [{endless(1)}, {endless(2)}]\n")
-SHORT = ["--only", "run.micro_batches=2000"]
+SHORT = ["--only", "run.micro_batches=200"]
 
 
 def run_mixed(out, *words, ranks=0):
@@ -246,8 +242,9 @@ if sys.argv[3:] == ["lost"]:
         print("SKIPPED: only Open MPI 4 has --enable-recovery")
         sys.exit(77)
     lost()
+elif sys.argv[3:] == ["interrupted"]:
+    killed()
 else:
     the_same()
     refused()
-    killed()
 finish()

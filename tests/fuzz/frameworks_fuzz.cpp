@@ -31,7 +31,7 @@ void plan(const std::string& yaml) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const SetupOptions options{"gpt2-small", "dgx", data[0] % 2 == 0 ? 16 : 0, 0};
+  const SetupOptions options{"gpt2-small", "dgx-h200-x2", data[0] % 2 == 0 ? 16 : 0, 0};
   try {
     if (data[0] % 4 == 3) {
       config::Problems problems;

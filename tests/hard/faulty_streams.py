@@ -18,7 +18,7 @@ import tempfile
 from tool import binary, check, finish, folder, leftovers, root
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from processes import ENDLESS, HUNG, kill, wait_until  # noqa: E402
+from processes import HUNG  # noqa: E402
 
 count = int(sys.argv[2]) if len(sys.argv) > 2 else 60
 if os.environ.get("STAGECRAFT_TRIALS") == "full":
@@ -39,10 +39,8 @@ SPEAKERS = [
 FORMS = {"as usual": None, "closed": "closed", "full": "/dev/full", "open for reading": "/dev/null"}
 
 
-def start(words, streams, place, limits=(), quiet=True):
+def start(words, streams, place, limits=()):
     """`streams`: for 0, 1 and 2 what they are, if they are not a pipe."""
-    environment = {**os.environ, "STAGECRAFT_QUIET": "1"} if quiet else {k: v for k, v in os.environ.items() if k != "STAGECRAFT_QUIET"}
-
     def prepare():
         for stream, form in streams.items():
             if form == "closed":
@@ -60,7 +58,7 @@ def start(words, streams, place, limits=(), quiet=True):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for kind, amount in limits:
             resource.setrlimit(kind, (amount, amount))
-    return subprocess.Popen([binary, *(word.replace("OUT", str(place)) for word in words)], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+    return subprocess.Popen([binary, *(word.replace("OUT", str(place)) for word in words)], cwd=folder, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=prepare, start_new_session=True)
 
 
@@ -100,24 +98,6 @@ for words in (["list", "models"], ["run", "quickstart.yaml", "-b", "ideal"], ["c
     for streams in ({1: "closed"}, {1: "closed", 2: "closed"}, {1: "/dev/full", 2: "/dev/full"}, {0: "closed", 1: "closed", 2: "closed"}, {1: "/dev/null"}):
         got, _, _, errors, _ = ended(words, streams)
         check(got == 4 and "a bug" not in errors, f"{words} with {streams}: {got} instead of 4: {errors[:300]}")
-
-
-def calls_of_write(process):
-    try:
-        lines = pathlib.Path(f"/proc/{process}/io").read_text().splitlines()
-    except OSError:
-        return 0
-    return next(int(line.split()[1]) for line in lines if line.startswith("syscw"))
-
-
-# Progress, which another thread writes, and the line of Ctrl-C.
-for form in ("closed", "/dev/full"):
-    program = start(["run", "quickstart.yaml", *ENDLESS], {2: form}, folder, quiet=False)
-    wait_until(lambda: calls_of_write(program.pid) >= 2, program)
-    check(program.poll() is None, f"progress with stderr {form}: ended with {program.poll()}")
-    kill(program.pid, signal.SIGINT)
-    program.communicate(timeout=HUNG)
-    check(program.returncode == -signal.SIGINT, f"Ctrl-C with stderr {form}: ended with {program.returncode}")
 
 LIMITS = [(resource.RLIMIT_AS, [30 << 20, 60 << 20, 80 << 20, 100 << 20, 200 << 20, 1 << 30]), (resource.RLIMIT_NOFILE, [4, 5, 6, 8, 12, 20]),
           (resource.RLIMIT_FSIZE, [0, 100, 5000, 60_000]), (resource.RLIMIT_STACK, [1 << 18, 1 << 20, 1 << 40])]

@@ -1,7 +1,11 @@
-"""Ctrl-C at any moment: it ends at once as a shell expects, with no half file and no process left."""
+"""Ctrl-C at any moment: it ends at once as a shell expects, with no half file and no process left. TERM and HUP do the same.
+
+At random moments of every command; when SimGrid's process is there; while results are written; in the middle of a run whose
+stderr is a pipe, closed or full."""
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,9 +15,11 @@ import time
 from tool import SLOWER, binary, check, computed, finish, folder, leftovers, run
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from processes import ENDLESS, HUNG, handles, in_session, kill, never_signaled, stat, stopped, wait_until  # noqa: E402
+from processes import (ASLEEP, ENDLESS, HUNG, calls_of_write, children, handles, in_session, kill, never_signaled,  # noqa: E402
+                       stat, stopped, wait_until)
 
-AGAIN = 10 if os.environ.get("STAGECRAFT_TRIALS") == "full" else 1  # Times each, at moments that are drawn.
+FULL = os.environ.get("STAGECRAFT_TRIALS") == "full"
+AGAIN, LATEST = (10, 0.6) if FULL else (1, 0.3)  # Times each, at random moments up to LATEST seconds after the start.
 MOST = 1.0 * SLOWER  # Seconds of computing until it has ended. How long that takes depends on what else computes.
 ENDED = (130, -signal.SIGINT)  # A shell shows both as 130.
 
@@ -75,7 +81,25 @@ def interrupted_after(delay, words, name):
 draw = random.Random(20261122)
 for name, words in LONG.items():
     for _ in range(AGAIN):
-        interrupted_after(draw.uniform(0.02, 0.6), words, name)
+        interrupted_after(draw.uniform(0.02, LATEST), words, name)
+
+
+def interrupted_in_simgrid():
+    """SimGrid simulates in a process of its own. When that is there, the folder is too, and no results are."""
+    into = folder / "in-simgrid"
+    for size in (5000, 10000, 20000, 40000, 80000, 160000):  # A larger one where the simulation has ended before it is stopped.
+        program = start(["run", "examples/quickstart", "--backend", "simgrid", "--set", f"run.micro_batches={size}", "--out", str(into)])
+        wait_until(lambda: len(in_session(program.pid)) > 1, program)
+        if stopped(program.pid) and len(in_session(program.pid)) > 1:
+            errors = end(program, "in SimGrid's process")
+            return check(errors == "interrupted; nothing was kept\n" and not into.exists(), f"in SimGrid's process: said {errors!r}")
+        kill(program.pid, signal.SIGCONT)
+        program.communicate()
+        shutil.rmtree(into, ignore_errors=True)
+    return check(False, "SimGrid's process was never met")
+
+
+interrupted_in_simgrid()
 
 
 def contents(place):
@@ -97,7 +121,7 @@ def interrupted_at(seen, into, size, kept):
 QUICK = ["run", "examples/quickstart", "--backend", "ideal"]
 SMALL = [*QUICK, "--set", "report.trace=false", "--out"]
 HALF = ".stagecraft-*.tmp"
-SIZES = [3000, 6000, 12000, 24000, *[48000] * 6]  # The more there is to write, the longer it takes.
+SIZES = [1000, 3000, 6000, 12000, 24000, *[48000] * 5]  # The more there is to write, the longer it takes.
 # While files are written under temporary names: a new folder goes away, and a run before stays as it was.
 for before in (False, True):
     where = f"{'a run' if before else 'none'} before"
@@ -117,4 +141,37 @@ for before in (False, True):
         break
     else:
         check(False, f"{where}: none was stopped while it wrote")
+
+(folder / "asleep.yaml").write_text(ASLEEP)
+SLEEPS = [binary, "run", "asleep.yaml", "--backend", "cpu"]
+# Signals that ask for an end say a line, and a shell that waits for the command ends with the usual code.
+for number, word in ((signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated"), (signal.SIGHUP, "hung up")):
+    place = folder / f"ended-{int(number)}"
+    shell = subprocess.Popen(["bash", "-c", '"$@"; exit $?', "bash", *SLEEPS, "--out", str(place)], cwd=folder, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                             preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)])
+    wait_until(place.exists, shell)
+    program = children(shell.pid)[0]
+    check(handles(program, number), f"{word}: the program has no handler")
+    kill(program, number)
+    errors = shell.communicate(timeout=HUNG)[1].decode()
+    check(shell.returncode == 128 + number or (number == signal.SIGINT and shell.returncode == -number), f"{word}: a shell shows {shell.returncode}")
+    check(f"{word}; nothing was kept\n" in errors, f"{word}: said {errors!r}")
+    check(not place.exists(), f"{word}: a folder without results is left")
+
+# Progress, which another thread writes, and the line of Ctrl-C, where neither can be written.
+loud = {name: value for name, value in os.environ.items() if name != "STAGECRAFT_QUIET"}
+for form in ("closed", "/dev/full"):
+    def prepare():
+        never_signaled()
+        if form == "closed":
+            os.close(2)
+        else:
+            os.dup2(os.open(form, os.O_WRONLY), 2)
+    program = subprocess.Popen(SLEEPS, cwd=folder, env=loud, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=prepare)
+    wait_until(lambda: calls_of_write(program.pid) >= 2, program)
+    check(program.poll() is None, f"progress with stderr {form}: ended with {program.poll()}")
+    kill(program.pid, signal.SIGINT)
+    program.communicate(timeout=HUNG)
+    check(program.returncode == -signal.SIGINT, f"Ctrl-C with stderr {form}: ended with {program.returncode}")
 finish()

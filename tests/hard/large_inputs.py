@@ -294,7 +294,10 @@ def measured_cases():
             "stages,replicas,micro_batches,seconds\n")
     row = "r,megatron-core,bf16,50 GB/s,true,optimizer,1,12,8192,64,8,28672,true,128256,false,4096,2,1,1,4,4,{}\n"
     for name, text in (("1000 rows", head + "".join(row.format(0.5 + i % 89 / 100) for i in range(1000))), ("rows", head + "".join(row.format(0.5 + i % 89 / 100) for i in range(8000))),
-                       ("equal rows", head + row.format(0.7) * 400), ("columns", numbered("c#,") + "\n1\n"), ("one cell", head + filled("1") + "\n"), ("huge numbers", head + row.format("1e300").replace("8192", "1e300") * 10)):
+                       ("equal rows", head + row.format(0.7) * 400), ("different rows", head + "".join(row.format(0.7).replace(",12,", f",{12 + i},") for i in range(380))),
+                       ("1000 different rows", head + "".join(row.format(0.7).replace(",12,", f",{12 + i},") for i in range(1000))),
+                       ("many devices", head + row.format(0.7).replace(",4,4,", ",20000,4,") + row.format(0.7).replace(",4,4,", ",19999,4,")),
+                       ("many ops", head + "".join(row.format(0.7).replace(",4,4,", f",4,{20000 + i},") for i in range(4))), ("columns", numbered("c#,") + "\n1\n"), ("one cell", head + filled("1") + "\n"), ("huge numbers", head + row.format("1e300").replace("8192", "1e300") * 10)):
         for fit in ("", " --fit share,card"):
             yield f"runs: {name}{fit}", {"runs.csv": text}, f"calibrate runs.csv --device h100-sxm{fit}"
 

@@ -6,14 +6,13 @@ import json
 import os
 import pathlib
 import resource
-import signal
 import subprocess
 import sys
 
 from tool import binary, check, finish, folder, leftovers, refused, root, run
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from processes import HUNG, children, handles, kill, wait_until  # noqa: E402
+from processes import HUNG  # noqa: E402
 
 ROUNDS = 40 if os.environ.get("STAGECRAFT_TRIALS") == "full" else 6
 QUICK = str(root / "scenarios/examples/quickstart.yaml")
@@ -95,27 +94,4 @@ for place in ["/proc", *([str(folder / "closed")] if user or os.geteuid() else [
     for words in OPTIONS:
         words = [word.replace("PLACE", place) for word in words]
         refused(words, 2, "", **(user if place != "/proc" else {}))
-
-# Signals that ask for an end say a line, and a shell shows the usual code. The run sleeps for half an hour.
-(folder / "asleep.yaml").write_text("""schema: scenario/2
-software: none
-model: {builder: uniform, layers: 4, forward: 20 ms, backward: 20 ms}
-cluster: threads-8
-plan: {planner: balanced, stages: 4, micro_batch_size: 1}
-run: {schedule: 1f1b, micro_batches: 4, iterations: 10000, compute: emulated}
-""")
-for number, word in ((signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated"), (signal.SIGHUP, "hung up")):
-    place = folder / f"ended-{int(number)}"
-    words = [binary, "run", "asleep.yaml", "-b", "cpu", "--out", str(place)]
-    # A shell that waits for the command, and ends with what it shows for it.
-    shell = subprocess.Popen(["bash", "-c", '"$@"; exit $?', "bash", *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                             preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)])
-    wait_until(place.exists, shell)
-    program = children(shell.pid)[0]
-    check(handles(program, number), f"{word}: the program has no handler")
-    kill(program, number)
-    errors = shell.communicate(timeout=HUNG)[1].decode()
-    check(shell.returncode == 128 + number or (number == signal.SIGINT and shell.returncode == -number), f"{word}: a shell shows {shell.returncode}")
-    check(f"{word}; nothing was kept\n" in errors, f"{word}: said {errors!r}")
-    check(not place.exists(), f"{word}: a folder without results is left")
 finish()

@@ -15,7 +15,7 @@ function structure() {
     if (!shown(e) || e.getAttribute('aria-hidden') === 'true' || e.parentElement.closest('svg')) continue;
     if (!['img', 'application'].includes(e.getAttribute('role'))) problems.push(`${where(e)} has no role`);
   }
-  for (const id of [...document.querySelectorAll('[aria-describedby], [aria-labelledby]')].flatMap(e => [e.getAttribute('aria-describedby'), e.getAttribute('aria-labelledby')]).filter(Boolean))
+  for (const id of [...document.querySelectorAll('[aria-describedby], [aria-labelledby]')].flatMap(e => [e.getAttribute('aria-describedby'), e.getAttribute('aria-labelledby')]).filter(Boolean).flatMap(ids => ids.split(' ')))
     if (!document.getElementById(id)) problems.push(`there is no element ${id}`);
   for (const table of document.querySelectorAll('table')) {
     if (!shown(table) || table.rows.length === 0) continue;

@@ -31,6 +31,8 @@ before(async () => {
   run('report', 'few.db', '--out', 'few.html');
   writeFileSync(at('one.yaml'), sweepText('  run.schedule: [1f1b]\n'));
   run('report', 'one.yaml', '--out', 'one.html');
+  writeFileSync(at('half.yaml'), sweepText('  plan.stages: [2, 4]\n  run.schedule: [1f1b, zb-h1, zb-v]\n  run.micro_batches: [4, 8]\n  model.tied: [false]\n'));
+  run('report', 'half.yaml', '--out', 'half.html');
   browser = await Chromium.start(chromium, { width: 1400, height: 900 });
 });
 after(async () => {
@@ -113,6 +115,22 @@ test('the answer names the best of the points that are shown, and each picture i
     const parsed = await browser.evaluate(`(() => { const d = new DOMParser().parseFromString(report.svg('${id}'), 'image/svg+xml'); return [d.querySelectorAll('parsererror').length, d.documentElement.nodeName, d.querySelectorAll('text').length > 3]; })()`);
     assert.deepEqual(parsed, [0, 'svg', true]);
   }
+});
+
+test('pictures leave out points on other numbers of devices, and say so on the page and in their files', async () => {
+  await browser.open(at('half.html'));
+  const note = '4 of 12 points are left out: they ran on 1 or 2 devices, and the others at the same plan.stages on 2 or 4.';
+  for (const id of ['map', 'lines', 'front']) {
+    assert.equal(await text(`${id}-note`), note);
+    const points = await browser.evaluate(`report.targets['${id}'].map(t => t.point)`), { axes, figures } = await browser.evaluate('({ axes: report.sweep.axes.map(a => [...a.of]), figures: [...report.sweep.figures.find(f => f.name === "devices").values] })');
+    assert.ok(points.length > 0 && points.every(i => axes[1][i] < 2 && figures[i] === [2, 4][axes[0][i]]), `${id}: ${points}`);
+    const words = (await browser.evaluate(`report.svg('${id}')`)).replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
+    assert.ok(words.includes(note), `${id}: ${words.slice(-300)}`);
+  }
+  await select('lineX', 'run.micro_batches');
+  assert.match(await text('lines-note'), /^\d+ of 12 points are left out: they ran on 1 or 4 devices, and the others on 2\.$/);
+  await select('metric', 'mfu');
+  assert.equal(await browser.evaluate(`document.getElementById('lines-note').hidden`), true, 'a share means the same on any number of devices');
 });
 
 test('the exported file has the values of the command line', async () => {

@@ -114,7 +114,7 @@ test('each cell of the map, and each mark of a line, is the best, the mean or th
         const cells = map.cells.map(c => [map.xs[c.x], map.ys[c.y], c.value, c.count]), order = ([a, b], [c, d]) => b - d || a - c;
         assert.deepEqual(marks.sort(order), cells.sort(order));
         const best = map.cells.map(c => c.value).filter(v => !Number.isNaN(v));
-        if (best.length > 0) assert.equal(map.best.value, metric.better > 0 ? Math.max(...best) : Math.min(...best));
+        if (best.length > 0) assert.equal(map.bests[0].value, metric.better > 0 ? Math.max(...best) : Math.min(...best));
       }
   }
 });
@@ -251,6 +251,46 @@ test('points on other numbers of devices are neither the best nor what matters m
   assert.equal(page.answerOf(all, points, all.metrics[0])[1], 'Not compared with these, because the number of devices differs: 100/s on 4 devices with schedule=1f1b, micro_batches=16; 110/s on 2 devices with schedule=zb-h1, micro_batches=16; 60/s on 1 device with schedule=zb-v, micro_batches=16.');
   const mark = i => page.otherDevicesMark(half, half.figures[2], i);
   assert.deepEqual([0, 4].map(mark), ['', ', not 4']);
+});
+
+test('pictures leave out points on other numbers of devices than the rest, and say so', () => {
+  const rates = [90, 100, 95, 110, 150, 160, 55, 62], points = column(8, i => i), half = devicesSweep(rates, [4, 4, 4, 4, 2, 2, 4, 4], 0);
+  const [rate, share] = half.metrics, [schedule, micro] = half.axes, like = (metric, axes) => page.likePoints(half, points, metric, axes);
+  const { like: kept, instead } = like(rate, [micro, schedule]);
+  assert.deepEqual(kept, [0, 1, 2, 3, 6, 7]);
+  assert.equal(page.leftOutText(half, points, instead, [micro, schedule]), '2 of 8 points are left out: they ran on 2 devices, and the others on 4.');
+  const map = page.heatMap(kept, micro, schedule, rate, 'best', { shown: points, classOf: i => page.devicesOf(half, i) });
+  assert.deepEqual([map.ys.length, map.cells.length, map.bests.map(c => c.value)], [4, 6, [110]], 'the row of zb-v is empty, and its 160/s is not the best');
+  const lines = page.lineSeries(kept, micro, schedule, rate, 'best', points);
+  assert.deepEqual(lines.map(l => l.marks.length), [2, 2, 0, 2]);
+  assert.deepEqual(page.lineSeries(kept, micro, null, rate, 'best').map(l => l.marks.map(m => m.value)), [[95, 110]]);
+  assert.deepEqual(page.lineSeries(kept, micro, null, rate, 'mean').map(l => l.marks.map(m => m.value)), [[80, (100 + 110 + 62) / 3]]);
+  assert.deepEqual([like(share, []).like, page.leftOutText(half, points, like(share, []).instead, [])], [points, ''], 'a share means the same on any number of devices');
+  const one = devicesSweep(rates, [4, 4, 4, 4, 1, 4, 4, 4], 0);
+  assert.equal(page.leftOutText(one, points, page.likePoints(one, points, rate).instead, []), '1 of 8 points is left out: it ran on 1 device, and the others on 4.');
+});
+
+/** Two schedules on clusters of two and four nodes with two GPUs each; the V schedule takes half of the devices. */
+function nodesSweep() {
+  return page.decodeSweep({
+    name: 's', title: 't', backend: 'ideal', version: 'v', base: 'b', found: true, folder: 's', out: 's', number: column(6, i => i + 1), key: column(6, String), kept: [],
+    axes: [{ path: 'cluster.nodes', values: [2, 4], of: [0, 0, 0, 1, 1, 1], sets_devices: true }, { path: 'run.schedule', values: ['1f1b', 'zb-h1', 'zb-v'], of: [0, 1, 2, 0, 1, 2] }],
+    ends: { values: [{ status: 'ok', code: '', message: '' }], of: column(6, () => 0) },
+    figures: [{ name: 'period_s', values: [8, 7, 13, 4, 3.5, 6] }, { name: 'peak_memory_bytes', values: [9, 9, 9, 5, 5, 2] }, { name: 'devices', title: 'devices', on_any_devices: true, values: [4, 4, 2, 8, 8, 4] }],
+  });
+}
+
+test('a sweep over the number of devices is drawn, each number compared with itself', () => {
+  const sweep = nodesSweep(), points = column(6, i => i), [period, memory] = sweep.metrics, [nodes, schedule] = sweep.axes, classOf = i => page.devicesOf(sweep, i);
+  const { like, instead } = page.likePoints(sweep, points, period, [nodes, schedule]);
+  assert.deepEqual(like, [0, 1, 3, 4], 'zb-v has four devices on four nodes, as the rest on two, and is left out all the same');
+  assert.equal(page.leftOutText(sweep, points, instead, [nodes, schedule]), '2 of 6 points are left out: they ran on 2 or 4 devices, and the others at the same cluster.nodes on 4 or 8.');
+  assert.deepEqual(page.lineSeries(like, nodes, null, period, 'best').map(l => l.marks.map(m => m.value)), [[7, 3.5]]);
+  assert.deepEqual(page.heatMap(like, nodes, schedule, period, 'best', { classOf }).bests.map(c => c.value), [7, 3.5]);
+  assert.deepEqual(page.likePoints(sweep, points, period, [schedule]).like, [0, 1, 5], 'where the nodes are not shown, one number of devices is');
+  const { front, fronts } = page.frontsByClass(like, period, memory, classOf);
+  assert.deepEqual([front, fronts], [[1, 4], [[1], [4]]]);
+  assert.deepEqual([0, 2, 4, 5].map(i => page.otherDevicesMark(sweep, sweep.figures[2], i)), ['', ', not 4', '', ', not 8']);
 });
 
 test('stages that follow a schedule are no setting of their own, and a command has them', () => {

@@ -1,32 +1,29 @@
 #!/usr/bin/env python3
-"""Processes of mpirun that share a search find the answer of one: together.py STAGECRAFT MPIRUN.
+"""Processes of mpirun that share a search find the answer of one: together.py STAGECRAFT MPIRUN [interrupted].
 
-STAGECRAFT_TRIALS=full also interrupts all processes at once, and loses one."""
+With `interrupted`: also after an interrupt; with STAGECRAFT_TRIALS=full in a larger search, where all processes are interrupted
+at once, and where one is lost."""
 
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from mpirun import check, environment, finish  # noqa: E402
+from mpirun import check, environment, finish, start  # noqa: E402
 from processes import HUNG, children, handles, kill, stopped, threads, wait_until  # noqa: E402
 
 stagecraft, mpirun = sys.argv[1:3]
-environment = {**environment, "STAGECRAFT_QUIET": "1"}
+environment["STAGECRAFT_QUIET"] = "1"
 folder = pathlib.Path(tempfile.mkdtemp())
 full = os.environ.get("STAGECRAFT_TRIALS") == "full"
+DISTURBED = ("quickstart", "--schedules", "1f1b,zb-h1,gpipe") if full else ("search-slow-link", "--schedules", "1f1b,gpipe")
 
 
 def words(name, *more, ranks=0, launcher=()):
     start = [mpirun, *launcher, "-n", str(ranks)] if ranks else []
     return [*start, stagecraft, "search", f"scenarios/examples/{name}.yaml", "--format", "json", *more]
-
-
-def start(command):
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def run(command):
@@ -36,8 +33,9 @@ def run(command):
 
 
 def amid_search(count, state, command):
-    """A search that has saved its state, or at least begun, and its processes, of which the first one is stopped in it."""
-    for waits_for_state in (True, False, False, False):
+    """A search that has begun, and its processes, of which the first one is stopped in it. A large one saves its state before,
+    unless it ends too early."""
+    for waits_for_state in (full, *[False] * 99):
         program = start(command)
 
         def is_amid():
@@ -76,12 +74,11 @@ def the_same():
 
 def interrupted():
     """A signal to mpirun, or to a process: the best so far is printed, and the search resumes to the same answer."""
-    more = ("--schedules", "1f1b,zb-h1,gpipe")
-    alone = run(words("quickstart", "-j", "1", *more))[1]
+    alone = run(words(*DISTURBED, "-j", "1"))[1]
     cases = ((0, signal.SIGTERM), (None, signal.SIGINT), (1, signal.SIGTERM))
     for number, (process, what) in enumerate(cases[:3 if full else 1]):
         state = folder / f"state{number}"
-        command = words("quickstart", *more, "--resume", str(state), ranks=2)
+        command = words(*DISTURBED, "--resume", str(state), ranks=2)
         program, ranks = amid_search(2, state, command)
         kill(program.pid if process is None else ranks[process], what)
         kill(ranks[0], signal.SIGCONT)
@@ -99,10 +96,9 @@ def lost():
     said = run([mpirun, "--version"])[1]
     if "(Open MPI) 4" not in said and "(OpenRTE) 4" not in said:
         return
-    more = ("--schedules", "1f1b,zb-h1,gpipe")
-    alone = run(words("quickstart", "-j", "1", *more))[1]
+    alone = run(words(*DISTURBED, "-j", "1"))[1]
     state = folder / "lost"
-    command = words("quickstart", *more, "--resume", str(state), ranks=3, launcher=["--enable-recovery"])
+    command = words(*DISTURBED, "--resume", str(state), ranks=3, launcher=["--enable-recovery"])
     program, ranks = amid_search(3, state, command)
     kill(ranks[2])
     kill(ranks[0], signal.SIGCONT)
@@ -110,8 +106,10 @@ def lost():
     check(answer == alone, "a process is lost: the others find the same", said)
 
 
-the_same()
-interrupted()
-if full:
-    lost()
+if sys.argv[3:] == ["interrupted"]:
+    interrupted()
+    if full:
+        lost()
+else:
+    the_same()
 finish()

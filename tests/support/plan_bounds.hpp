@@ -25,7 +25,10 @@ struct BoundRatio {
   bool ran = false;
   double share = 0;  ///< The bound as a share of the simulated period.
   bool replicated = false;
-  bool has_pairs = false;  ///< Pairs of a forward and a backward hide exchanges.
+  bool has_groups = false;   ///< Several devices compute a replica together, or divide its experts.
+  bool has_pairs = false;    ///< Pairs of a forward and a backward hide exchanges.
+  bool has_flows = false;    ///< Collectives are messages that share links.
+  bool has_buckets = false;  ///< A sum of gradients is cut into buckets.
 };
 
 /// The plan on devices that have no more memory than this simulation of it needs.
@@ -63,6 +66,25 @@ inline void check_bounds_without_plan(const CompiledExperiment& c, double period
   CHECK(energy->amount(amount, {}, {}) <= joules * kBoundRounding);
 }
 
+inline BoundRatio ratio_of(const CompiledExperiment& c, double share) {
+  const auto& stages = c.plan.stages;
+  const auto& reductions = c.plan.reductions;
+  const Program& program = c.program;
+  return {
+      .ran = true,
+      .share = share,
+      .replicated = std::any_of(reductions.begin(), reductions.end(),
+                                [](const Reduction& r) { return r.source == ReductionSource::Replicas; }),
+      .has_groups = std::any_of(stages.begin(), stages.end(), [](const Stage& s) { return s.shape.degrees.divides(); }),
+      .has_pairs =
+          std::any_of(program.collectives.begin(), program.collectives.end(),
+                      [](const CollectiveCall& c) { return c.hidden && c.purpose == Purpose::ExpertActivation; }),
+      .has_flows = std::any_of(program.collectives.begin(), program.collectives.end(),
+                               [&](const CollectiveCall& c) { return c.shape >= 0 && program.shape(c).phases > 0; }),
+      .has_buckets =
+          std::any_of(reductions.begin(), reductions.end(), [](const Reduction& r) { return r.buckets.size() > 1; })};
+}
+
 /// Simulates an experiment on `ideal`, and compares with the bounds for its schedule. Where messages share links
 /// nothing is shorter.
 inline BoundRatio compare_with_bounds(const Experiment& e, const std::string& schedule, bool contended = false) {
@@ -96,13 +118,7 @@ inline BoundRatio compare_with_bounds(const Experiment& e, const std::string& sc
   } else {
     check_bounds_without_plan(compiled, period, nullptr, 0);
   }
-  const auto& reductions = planned.plan.reductions;
-  const Program& program = compiled.program;
-  return {true, shortest / period,
-          std::any_of(reductions.begin(), reductions.end(),
-                      [](const Reduction& r) { return r.source == ReductionSource::Replicas; }),
-          std::any_of(program.collectives.begin(), program.collectives.end(),
-                      [](const CollectiveCall& c) { return c.hidden && c.purpose == Purpose::ExpertActivation; })};
+  return ratio_of(compiled, shortest / period);
 }
 
 /// The scenario with these settings; a plan that cannot be made, or does not fit, did not run.

@@ -13,6 +13,16 @@ HUNG = 1200 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))  # Seconds; m
 ENDLESS_SCHEDULE = "{name: synthesised, effort: 1000000, activations: 2}"
 ENDLESS = ["--set", f"run.schedule={ENDLESS_SCHEDULE}", "--set", "run.micro_batches=16"]
 
+# A real run that sleeps, for 2.8 s in each iteration and for 47 minutes in all, and computes next to nothing.
+ASLEEP = """
+schema: scenario/2
+software: none
+model: {builder: uniform, layers: 4, forward: 200 ms, backward: 200 ms}
+cluster: {base: threads-8, override: {devices: 4}}
+plan: {planner: balanced, stages: 4, micro_batch_size: 1}
+run: {schedule: 1f1b, micro_batches: 4, iterations: 1000, compute: emulated}
+"""
+
 
 def wait_until(holds, program=None):
     """Whether it holds before the program ends. A limit of time ends the test."""
@@ -77,6 +87,14 @@ def threads(process):
         return len(list(pathlib.Path(f"/proc/{process}/task").iterdir()))
     except OSError:
         return 0
+
+
+def calls_of_write(process):
+    try:
+        lines = pathlib.Path(f"/proc/{process}/io").read_text().splitlines()
+    except OSError:
+        return 0
+    return next(int(line.split()[1]) for line in lines if line.startswith("syscw"))
 
 
 def with_words(words):

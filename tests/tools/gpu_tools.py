@@ -17,7 +17,7 @@ import unittest.mock
 
 root = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(root / "tests/support"))
-from processes import HUNG, stat, wait_until  # noqa: E402
+from processes import HUNG, never_signaled, stat, wait_until, with_words  # noqa: E402
 
 HANGS = "sleep 1000000"
 
@@ -204,7 +204,8 @@ class File(unittest.TestCase):
                 self.assertEqual(old.read_text() == "old", code == 1)
 
 
-class Check(unittest.TestCase):
+class StandIns(unittest.TestCase):
+    """Runs gpu_check with programs that are stand-ins."""
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.place = pathlib.Path(self.folder.name)
@@ -220,7 +221,7 @@ class Check(unittest.TestCase):
         """Starts gpu_check with `runs` seconds for the runs."""
         (self.place / "torch.py").write_text(torch)
         return subprocess.Popen([*gpu_check_with(runs=runs), "--bin", str(self.place), "--out", str(self.out), *words],
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=never_signaled,
                                 env={**os.environ, "PYTHONPATH": str(self.place), "NOTES": str(self.place / "notes"), "FAILS": fails,
                                      "HOW": how, "LATER": later, "SPANS": SPANS, "CUDA_VISIBLE_DEVICES": "", "STAGECRAFT_EMULATED_GPUS": "",
                                      "MACHINE": "4 partitions of 32 of the 132 multiprocessors of NVIDIA Stand-in", **more,
@@ -242,6 +243,8 @@ class Check(unittest.TestCase):
         self.assertIn(name, text)
         return rows[name]
 
+
+class Check(StandIns):
     def test_a_whole_run_ends_with_a_table_and_files(self):
         code, text, log, file, rows = self.run_with()
         self.assertEqual(code, 0, text + log)
@@ -328,10 +331,6 @@ class Check(unittest.TestCase):
         (self.place / "backends_cuda_kernels_on_gpu").unlink()
         self.assertIn("No such file", self.expect_only("kernels", "exit 127")["output"])
 
-    def test_a_program_that_hangs_or_never_stops_printing_costs_its_row(self):
-        for how in (HANGS, "exec cat /dev/urandom"):
-            self.expect_only("runs", "over 1 s", fails="run_on_gpu*exclude", how=how, runs=0.4)
-
     def test_other_losses_and_other_weights(self):
         text = json.dumps({"learnt": {"losses": [3.0, 4.1], "weights_sha256": "00"}})
         self.expect_only("losses, fp32 on cuda", "other losses", fails="teacher*backend cuda*precision=fp32", rows="losses*/whole*",
@@ -353,24 +352,6 @@ class Check(unittest.TestCase):
         for disjoint, used in ((False, 8), (True, 4)):
             carving = json.dumps([{"launched": {"disjoint": disjoint, "partitions": [{"granted": 8, "used": used}]}}])
             self.expect_only("first look", "parts are not apart", later=f"echo ', \"carving\": '; echo '{carving}'")
-
-    def test_interrupted_it_says_what_it_knows(self):
-        for how in (signal.SIGINT, signal.SIGTERM):
-            notes = self.place / "notes"
-            notes.unlink(missing_ok=True)
-            with self.start(fails="run_on_gpu*exclude", how=HANGS) as one:
-                wait_until(lambda: notes.exists() and "run_on_gpu" in notes.read_text(), one)
-                one.send_signal(how)
-                text, _ = one.communicate(timeout=HUNG)
-            self.assertEqual(one.returncode, 130)
-            file = json.loads(self.out.read_text())
-            self.assertTrue(file["interrupted"])
-            self.assertEqual([(r["check"], r["result"]) for r in file["checks"]],
-                             [("first look", "ok"), ("kernels", "ok"), ("runs", "interrupted")])
-            with tarfile.open(self.out.with_suffix(".tar")) as tar:  # Also then there is one file with all of it.
-                self.assertEqual(json.load(tar.extractfile("check.json")), file)
-            self.assertRegex(text, r"runs +interrupted")
-            self.out.unlink()
 
     def test_the_plan_fits_its_time_and_a_late_check_keeps_its_own(self):
         g = load("gpu_check")
@@ -478,6 +459,28 @@ class Check(unittest.TestCase):
         done = subprocess.run([str(root / "tools/gpu_check"), "--bin", "/nowhere"], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr.splitlines()),
                          (1, ["gpu_check: [Errno 2] No such file or directory: '/nowhere/stagecraft'"]))
+
+
+class Interrupted(StandIns):
+    """Programs that hang until they are ended, by a limit of time or with gpu_check itself."""
+    def test_a_program_that_hangs_or_never_stops_printing_costs_its_row(self):
+        for how in (HANGS, "exec cat /dev/urandom"):
+            self.expect_only("runs", "over 1 s", fails="run_on_gpu*exclude", how=how, runs=0.4)
+
+    def test_interrupted_it_says_what_it_knows(self):
+        for how in (signal.SIGINT, signal.SIGTERM):  # The program sends it to gpu_check as soon as it runs.
+            with self.start(fails="run_on_gpu*exclude", how=f"kill -{int(how)} $PPID; {HANGS}") as one:
+                text, _ = one.communicate(timeout=HUNG)
+            self.assertTrue(wait_until(lambda: not with_words(str(self.place))))  # The program has ended too.
+            self.assertEqual(one.returncode, 130)
+            file = json.loads(self.out.read_text())
+            self.assertTrue(file["interrupted"])
+            self.assertEqual([(r["check"], r["result"]) for r in file["checks"]],
+                             [("first look", "ok"), ("kernels", "ok"), ("runs", "interrupted")])
+            with tarfile.open(self.out.with_suffix(".tar")) as tar:  # Also then there is one file with all of it.
+                self.assertEqual(json.load(tar.extractfile("check.json")), file)
+            self.assertRegex(text, r"runs +interrupted")
+            self.out.unlink()
 
     def stopped_after_its_first_word(self, run_at_most, *words):
         """With a limit that doubles until it is long enough for that word."""

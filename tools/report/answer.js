@@ -7,11 +7,28 @@ function usualDevices(sweep, points) {
   for (const i of points) if (devices && sweep.ran[i] && !Number.isNaN(devices.values[i])) counts.set(devices.values[i], (counts.get(devices.values[i]) ?? 0) + 1);
   return counts.size < 2 ? null : [...counts].sort(([a, m], [b, n]) => n - m || b - a)[0][0];
 }
-function devicesOf(sweep, i) { return sweep.figures.find(f => f.name === 'devices').values[i]; }
-/** The points whose figures can be compared. */
-function likePoints(sweep, points, metric) {
-  const usual = metric.onAnyDevices ? null : usualDevices(sweep, points);
-  return { usual, like: usual === null ? points : points.filter(i => devicesOf(sweep, i) === usual) };
+function devicesOf(sweep, i) { return sweep.figures.find(f => f.name === 'devices')?.values[i] ?? NaN; }
+/**
+ * The points whose figures can be compared, and for the rest, which ran on another number of devices, the number of these: {like, instead, usual}.
+ * Points with other values of the `axes` that are varied to run on other devices are told apart, so each value is compared with itself alone.
+ * Everything that takes the best, the mean or the worst of several points asks this; sim/sweep/comparable_rows.hpp is the rule of tables and pictures.
+ */
+function likePoints(sweep, points, metric, axes = []) {
+  if (metric.onAnyDevices) return { usual: null, like: points, instead: new Map() };
+  const setting = axes.filter(a => a.setsDevices), instead = new Map();
+  for (const list of grouped(points, i => setting.map(a => a.of[i]).join()).values()) {
+    const usual = usualDevices(sweep, list);
+    if (usual !== null) for (const i of list) if (sweep.ran[i] && !Number.isNaN(devicesOf(sweep, i)) && devicesOf(sweep, i) !== usual) instead.set(i, usual);
+  }
+  return { usual: usualDevices(sweep, points), like: points.filter(i => !instead.has(i)), instead };
+}
+/** "2 of 8 points are left out: they ran on 2 devices, and the others on 4."; empty where none is. */
+function leftOutText(sweep, points, instead, axes) {
+  if (instead.size === 0) return '';
+  const listed = values => [...new Set(values)].sort((a, b) => a - b).join(', ').replace(/, (?=[^,]*$)/, ' or ');
+  const other = [...instead.keys()].map(i => devicesOf(sweep, i)), usual = new Set(instead.values()), one = instead.size === 1;
+  const names = axes.filter(a => a.setsDevices).map(a => a.path).join(' and '), at = usual.size > 1 ? ` at the same ${names}` : '';
+  return `${instead.size} of ${points.filter(i => sweep.ran[i]).length} points ${one ? 'is' : 'are'} left out: ${one ? 'it' : 'they'} ran on ${listed(other)} device${Math.max(...other) === 1 ? '' : 's'}, and the others${at} on ${listed(usual)}.`;
 }
 /** The best of each other number of devices, the most devices first. */
 function otherDevicesText(sweep, metric, others) {

@@ -12,11 +12,11 @@ function gridColumns(sweep, every) {
     { key: 'end', title: 'status', kind: 'text', text: i => endText(sweep, i) },
   ];
 }
-/** Marks a point that ran on another number of devices than most do. */
+/** Marks a point that ran on another number of devices than most do, of those with the same cluster. */
 function otherDevicesMark(sweep, metric, i) {
   if (metric.name !== 'devices') return '';
-  const usual = usualDevices(sweep, sweep.number.map((_, k) => k));
-  return usual === null || usual === metric.values[i] ? '' : `, not ${usual}`;
+  sweep.onOthers ??= likePoints(sweep, sweep.number.map((_, k) => k), { onAnyDevices: false }, sweep.axes.filter(a => !a.follows)).instead;
+  return sweep.onOthers.has(i) ? `, not ${sweep.onOthers.get(i)}` : '';
 }
 function endText(sweep, i) {
   const { status, message } = endOf(sweep, i);

@@ -20,7 +20,7 @@ function drawMap(context, size, map, { x, y, metric, how, chosen, palette }) {
   cleared(context, size, palette);
   const targets = map.cells.map(cell => {
     const at = { x: layout.left + cell.x * layout.column, y: layout.top + cell.y * layout.row, width: layout.column - 1, height: layout.row - 1 };
-    drawCell(context, at, cell, { metric, scale, palette, best: map.best === cell });
+    drawCell(context, at, cell, { metric, scale, palette, best: map.bests.includes(cell) });
     if (chosen(cell)) outline(context, at, palette);
     const where = [[y, map.ys[cell.y]], [x, map.xs[cell.x]]].map(([axis, v]) => `${axis.name}=${axisText(axis, v)}`).join(', ');
     const value = Number.isNaN(cell.value) ? `no ${metric.title}` : `${metric.title} ${metricText(metric, cell.value)}${cell.count > 1 ? `, ${how} of` : ' of'}`;

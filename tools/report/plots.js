@@ -35,14 +35,14 @@ function ring(context, { x, y }, palette) {
   context.stroke();
 }
 
-function drawFront(context, size, { front, rest }, { a, b, nameOf, shortOf, keyOf, chosen, palette }) {
+function drawFront(context, size, { front, rest, fronts }, { a, b, nameOf, shortOf, keyOf, chosen, palette }) {
   cleared(context, size, palette);
   const all = [...rest, ...front], targets = [];
   if (all.length === 0) return nothing(context, size, palette);
   const atX = figureAxis(context, size, a, all.map(i => a.values[i]), palette, false, 0.2);
   const atY = figureAxis(context, size, b, all.map(i => b.values[i]), palette, true, 0.2);
   const place = i => ({ x: atX(a.values[i]), y: atY(b.values[i]) });
-  drawFrontLine(context, front.map(place), palette);
+  for (const part of fronts) drawFrontLine(context, part.map(place), palette);
   const put = (i, onFront) => {
     const at = place(i), { colour, shape } = seriesStyle(keyOf(i));
     context.globalAlpha = onFront ? 1 : 0.7;
@@ -92,7 +92,8 @@ function drawFrontNames(context, size, named, palette) {
 function drawLegend(context, series, palette) {
   let x = PLOT.left, y = context.height + 8;
   context.textAlign = 'left';
-  series.forEach(({ text }, k) => {
+  series.forEach(({ text, marks }, k) => {
+    if (marks.length === 0) return;
     const { colour, shape } = seriesStyle(k), width = 22 + context.measureText(text).width;
     if (x > PLOT.left && x + width > context.width) [x, y] = [PLOT.left, y + 18];
     drawShape(context, shape, x + 5, y, MARK, colour);
@@ -101,4 +102,19 @@ function drawLegend(context, series, palette) {
     x += width + 10;
   });
   if (series.length > 0) context.height = y + 12;
+}
+
+/** A sentence below a picture that is saved, where the page has a paragraph; the picture grows by the lines that it takes. */
+function drawNote(context, text, palette) {
+  if (text === '') return;
+  const left = 4, room = context.width - 2 * left, lines = [''];
+  for (const word of text.split(' ')) {
+    const longer = lines.at(-1) === '' ? word : `${lines.at(-1)} ${word}`;
+    if (lines.at(-1) === '' || context.measureText(longer).width <= room) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  context.fillStyle = palette.dim;
+  context.textAlign = 'left';
+  lines.forEach((line, k) => context.fillText(line, left, context.height + 10 + 16 * k));
+  context.height += 16 * lines.length + 6;
 }

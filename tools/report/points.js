@@ -26,7 +26,7 @@ function decodeAxis(raw, name) {
   order.forEach((v, k) => (place[v] = k));
   return {
     path: raw.path, name, values: order.map(v => raw.values[v]), texts: order.map(v => valueText(raw.values[v])), names: order.map(v => names[v]),
-    sizes: sizes && order.map(v => sizes[v]), of: Int32Array.from(raw.of, v => (v < 0 ? -1 : place[v])),
+    setsDevices: raw.sets_devices === true, sizes: sizes && order.map(v => sizes[v]), of: Int32Array.from(raw.of, v => (v < 0 ? -1 : place[v])),
   };
 }
 

@@ -6,7 +6,7 @@ const metricNamed = name => sweep.metrics.find(m => m.name === name);
 const varying = sweep.axes.filter(a => variesIn(a) && !a.follows);
 const CHOICES = { how: ['best', 'mean', 'worst'], status: ['', 'ok', 'failed'], words: null, every: ['', '1'] };
 const first = firstState(), targets = {};
-let state, shown = [], rows = [], best = { front: [], rest: [] }, paper = false, waiting = 0, saved = null;
+let state, shown = [], rows = [], compared = {}, best = { front: [], rest: [], fronts: [] }, paper = false, waiting = 0, saved = null;
 
 /** Sizes across, names down: what is looked at most often. */
 function firstState() {
@@ -54,10 +54,26 @@ function show() {
   $('shown').textContent = `${shown.length} of ${sweep.count} points${verdict(ran)}`;
   $('answer').replaceChildren(...answerOf(sweep, shown, metricNamed(state.metric)).map(sentence => element('p', sentence)));
   $('answer').hidden = !$('answer').firstChild || sweep.count < 2;
+  setComparedPoints();
   fillGridHead($('points'), gridColumns(sweep, state.every === '1'), state.sort);
   fillFront();
   tell();
   redraw();
+}
+
+/** Which points each picture compares, and a sentence about those that it leaves out. */
+function setComparedPoints() {
+  const like = (id, names, paths) => {
+    const axes = paths.map(axisOf).filter(Boolean), metric = { onAnyDevices: names.every(name => metricNamed(name)?.onAnyDevices) };
+    const { like: points, instead } = likePoints(sweep, shown, metric, axes), note = leftOutText(sweep, shown, instead, axes);
+    $(`${id}-note`).textContent = note;
+    $(`${id}-note`).hidden = note === '';
+    return { points, note, classOf: i => (metric.onAnyDevices ? 0 : devicesOf(sweep, i)) };
+  };
+  compared = {
+    map: like('map', [state.metric], [state.mapX, state.mapY]), lines: like('lines', [state.metric], [state.lineX, state.lineBy]),
+    front: like('front', [state.costA, state.costB], varying.map(a => a.path)),
+  };
 }
 
 function verdict(ran) {
@@ -67,14 +83,15 @@ function verdict(ran) {
   return ahead.count > 0 ? `; best ${metric.title}${on}: ${metricText(metric, ahead.value)} with ${labelOf(sweep, ahead.point)}` : '';
 }
 
-function frontText(front, all) {
-  return front === 1 ? `1 of ${all} points is on the front: no other is better in one figure and not worse in the other` : `${front} of ${all} points are on the front: no other is better in one figure and not worse in the other`;
+function frontText({ front, rest, fronts }) {
+  const other = fronts.length > 1 ? 'no other on as many devices' : 'no other';
+  return `${front.length} of ${front.length + rest.length} points ${front.length === 1 ? 'is' : 'are'} on the front: ${other} is better in one figure and not worse in the other`;
 }
 function fillFront() {
   if ($('front-section').hidden) return;
-  best = paretoFront(shown, metricNamed(state.costA), metricNamed(state.costB));
-  const { front, rest } = best, metrics = [metricNamed(state.costA), metricNamed(state.costB)];
-  $('front-count').textContent = front.length === 0 ? 'No point has both figures.' : `${frontText(front.length, front.length + rest.length)}${state.lineBy && state.lineBy !== state.lineX ? '; colors as in Lines' : ''}:`;
+  best = frontsByClass(compared.front.points, metricNamed(state.costA), metricNamed(state.costB), compared.front.classOf);
+  const { front } = best, metrics = [metricNamed(state.costA), metricNamed(state.costB)];
+  $('front-count').textContent = front.length === 0 ? 'No point has both figures.' : `${frontText(best)}${state.lineBy && state.lineBy !== state.lineX ? '; colors as in Lines' : ''}:`;
   $('front-list').replaceChildren(...front.slice(0, 100).map(i => {
     const item = element('li');
     const label = labelOf(sweep, i), figures = metrics.map(m => metricText(m, m.values[i])).join(', ');
@@ -109,7 +126,7 @@ function paint() {
   if (metric && !$('map-section').hidden) paintMap(metric, how, chosen, palette);
   if (metric && !$('lines-section').hidden) {
     const x = axisOf(state.lineX), by = state.lineBy === state.lineX ? null : axisOf(state.lineBy);
-    const series = lineSeries(shown, x, by, metric, how);
+    const series = lineSeries(compared.lines.points, x, by, metric, how, shown);
     fillLegend($('legend'), by ? series : []);
     targets.lines = drawSeries(...sized('lines', 320), series, { x, points: shown, metric, how, palette, chosen: onPoint });
   }
@@ -125,7 +142,7 @@ function paint() {
 }
 
 function paintMap(metric, how, chosen, palette) {
-  const x = axisOf(state.mapX), y = axisOf(state.mapY), map = heatMap(shown, x, y, metric, how);
+  const x = axisOf(state.mapX), y = axisOf(state.mapY), map = heatMap(compared.map.points, x, y, metric, how, { shown, classOf: compared.map.classOf });
   const width = pictureWidth('map'), { height } = mapLayout($('map').getContext('2d'), map, x, y, width);
   const here = cell => chosen !== null && x.of[chosen] === map.xs[cell.x] && y.of[chosen] === map.ys[cell.y];
   targets.map = drawMap(...sized('map', height), map, { x, y, metric, how, chosen: here, palette });
@@ -143,13 +160,14 @@ function sized(id, height) {
 }
 function legendSeries() {
   const by = state.lineBy === state.lineX ? null : axisOf(state.lineBy);
-  return by ? lineSeries(shown, axisOf(state.lineX), by, metricNamed(state.metric), state.how) : [];
+  return by ? lineSeries(compared.lines.points, axisOf(state.lineX), by, metricNamed(state.metric), state.how, shown) : [];
 }
 /** The text of a picture as an SVG file, in the colors of paper. */
 function svgOf(id) {
   saved = { files: {} };
   inLight(paint);
   if (id === 'lines') inLight(() => drawLegend(saved.files.lines, legendSeries(), coloursOf(COLOURS)));
+  inLight(() => drawNote(saved.files[id], compared[id].note, coloursOf(COLOURS)));
   const text = saved.files[id].document();
   saved = null;
   paint();
@@ -158,7 +176,8 @@ function svgOf(id) {
 
 const GLYPHS = { circle: '\u25cf', square: '\u25a0', triangle: '\u25b2', diamond: '\u25c6', cross: '\u2715' };
 function fillLegend(list, series) {
-  list.replaceChildren(...series.map(({ text }, k) => {
+  list.replaceChildren(...series.flatMap(({ text, marks }, k) => {
+    if (marks.length === 0) return [];
     const { colour, shape } = seriesStyle(k), item = element('li', undefined, text.length > 40 ? { title: text } : {}), glyph = element('span', GLYPHS[shape] + ' ');
     glyph.style.color = colour;
     item.append(glyph, text);

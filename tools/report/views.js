@@ -28,15 +28,18 @@ function grouped(points, keyOf) {
   return groups;
 }
 
-/** One cell for each pair of values: {xs, ys, cells: [{x, y, value, point, count, failed}], best}. */
-function heatMap(points, x, y, metric, how) {
-  const xs = valuesIn(x, points), ys = valuesIn(y, points), cells = [];
+/**
+ * One cell for each pair of values: {xs, ys, cells: [{x, y, value, point, count, failed}], bests}. The axes have the values of `shown`. `classOf` says
+ * which points are compared; each class has its best.
+ */
+function heatMap(points, x, y, metric, how, { shown = points, classOf = () => 0 } = {}) {
+  const xs = valuesIn(x, shown), ys = valuesIn(y, shown), cells = [];
   const groups = grouped(points, i => `${x.of[i]} ${y.of[i]}`);
   ys.forEach((b, row) => xs.forEach((a, column) => {
     const group = groups.get(`${a} ${b}`);
     if (group) cells.push({ x: column, y: row, ...reduced(metric, group, how) });
   }));
-  return { xs, ys, cells, best: bestOf(cells, metric) };
+  return { xs, ys, cells, bests: [...grouped(cells, c => classOf(c.point)).values()].map(list => bestOf(list, metric)).filter(Boolean) };
 }
 
 function bestOf(entries, metric) {
@@ -45,9 +48,9 @@ function bestOf(entries, metric) {
   return known.reduce((best, e) => ((metric.better > 0 ? e.value > best.value : e.value < best.value) ? e : best));
 }
 
-/** A line for each value of `by` (one line without it): [{value, text, marks: [{x (a value of the axis), value, point, ...}]}]. */
-function lineSeries(points, x, by, metric, how) {
-  const lines = by ? valuesIn(by, points) : [null];
+/** A line for each value of `by` that `shown` has (one line without it): [{value, text, marks: [{x (a value of the axis), value, point, ...}]}]. */
+function lineSeries(points, x, by, metric, how, shown = points) {
+  const lines = by ? valuesIn(by, shown) : [null];
   return lines.map(value => {
     const own = by ? points.filter(i => by.of[i] === value) : points, groups = grouped(own, i => x.of[i]);
     const marks = valuesIn(x, own).map(v => ({ x: v, ...reduced(metric, groups.get(v), how) }));
@@ -73,6 +76,12 @@ function paretoFront(points, a, b) {
     } else rest.push(i);
   }
   return { front, rest };
+}
+
+/** The front of the points of each class, which are compared among themselves: {front, rest, fronts}. */
+function frontsByClass(points, a, b, classOf) {
+  const parts = [...grouped(points, classOf).values()].map(list => paretoFront(list, a, b)), join = key => parts.flatMap(p => p[key]);
+  return { front: join('front'), rest: join('rest'), fronts: parts.map(p => p.front).filter(f => f.length > 0) };
 }
 
 /** Of the targets [{x, y}] on a picture, the next one in a direction: straight ahead rather than near. */

@@ -200,8 +200,8 @@ std::int64_t replicas_of(const MegatronArguments& a, const TrainingSetup& s, con
 }
 
 /// Whether a device of the cluster is older than Blackwell, the first GPU with products in nvfp4.
-bool has_older_devices(const std::string& cluster) {
-  const std::string file = cluster.empty() ? "" : find_file(FileKind::Cluster, cluster, "");
+bool has_older_devices(const SetupOptions& options) {
+  const std::string file = options.cluster.empty() ? "" : find_file(FileKind::Cluster, options.cluster, options.out);
   if (file.empty()) return false;
   for (const DeviceType& type : build_cluster(load_cluster_file(file)).types) {
     const std::optional<Accelerator> preset = find_device_preset(type.preset);
@@ -216,7 +216,7 @@ void check_connections(const MegatronArguments& a, const TrainingSetup& s, const
   const bool excepted =
       a.has("use-megatron-fsdp") || a.has("use-torch-fsdp2") || a.has("overlap-moe-expert-parallel-comm");
   if (!connections || *connections == "1" || excepted || (s.tensor == 1 && s.context == 1)) return;
-  if (has_older_devices(options.cluster))
+  if (has_older_devices(options))
     a.refuse(s.tensor > 1 ? "tensor-model-parallel-size" : "context-parallel-size",
              refused_by_megatron("when it checks its arguments (AssertionError)") +
                  "tensor and context parallelism need CUDA_DEVICE_MAX_CONNECTIONS=1 on GPUs before Blackwell",

@@ -4,12 +4,35 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/references.hpp"
+#include "sim/experiment/scenario.hpp"
 
 namespace stagecraft {
 namespace {
 
 [[noreturn]] void refuse(const std::string& file, std::string message, std::string help) {
   throw InputError({{{file, 0, 0}, {}, std::move(message), std::move(help), "import"}});
+}
+
+/// Refuses a name of the command line for which the scenario would be refused: there is nothing of this name next to
+/// the file `out` or in the library, or it lacks fields.
+void check_reference(FileKind kind, const std::string& option, const std::string& name, const std::string& out) {
+  const Where here{out, 0, 0};
+  config::Value value = config::Value::scalar(name, here);
+  config::Problems problems;
+  expand_reference(value, kind, option, problems);
+  try {
+    problems.throw_if_any();
+    static_cast<void>(checked_field(kind == FileKind::Model ? "model" : "cluster", std::move(value)));
+  } catch (const InputError& error) {
+    std::vector<Diagnostic> refused = error.problems();
+    for (Diagnostic& d : refused) {
+      if (!(d.where == here)) continue;
+      d.where = {};
+      if (d.path != option) d.path = fmt::format("{} {}: {}", option, name, d.path);
+    }
+    throw InputError(std::move(refused));
+  }
 }
 
 /// A YAML string. Characters that printable() escapes are escapes in it, too.
@@ -100,6 +123,8 @@ std::string scenario_yaml(const TrainingSetup& s, const SetupOptions& o, const s
   if (o.cluster.empty())
     refuse(file, "the file does not say which machines are used",
            "--cluster NAME; stagecraft list topologies shows the names");
+  check_reference(FileKind::Cluster, "--cluster", o.cluster, o.out);
+  if (!o.model.empty()) check_reference(FileKind::Model, "--model-name", o.model, o.out);
   if (s.micro_batch_size <= 0) refuse(file, "the file does not say the micro-batch size", "add it to the file");
   if (s.global_batch <= 0) refuse(file, "the file does not say the global batch size", "add it to the file");
   const int replicas = std::max(1, replicas_of(s, o, file));

@@ -36,6 +36,9 @@ struct SetupOptions {
   std::string cluster;  ///< Likewise; required.
   int devices = 0;      ///< All devices; 0: the file says it, or one replica is assumed.
   int vocabulary = 0;   ///< Where the file names a tokenizer instead.
+  /// File that the scenario is written to: paths of the model and the cluster begin at its folder. Empty: at the
+  /// working folder.
+  std::string out = {};
 };
 
 /// Arguments of Megatron-LM, as words with white space between, or a shell script that has them. Variables that the
@@ -46,7 +49,8 @@ TrainingSetup read_torchtitan(const std::string& text, const std::string& file, 
 /// A configuration of DeepSpeed in JSON.
 TrainingSetup read_deepspeed(const std::string& text, const std::string& file, const SetupOptions&);
 
-/// The scenario. InputError where the model, the cluster or the batch is not known.
+/// The scenario. InputError where the model, the cluster or the batch is not known, or the options name a model or a
+/// cluster that is not there.
 std::string scenario_yaml(const TrainingSetup&, const SetupOptions&, const std::string& file);
 
 /// One line for each kind of note: what matched, what is not modeled, has no use or is unknown, what is assumed.

@@ -171,12 +171,35 @@ TEST_CASE("Every fact of a configuration of Hugging Face is in a note") {
 }
 
 TEST_CASE("names in an imported scenario have nothing that a reader does not see") {
-  SetupOptions options = kMachines;
-  options.cluster =
+  const std::string file =
       "a\xc2\x9b"
       "31m\n\"b\"";  // U+009B begins a command of a terminal.
-  const std::string yaml = scenario_yaml(read_megatron(kArguments, "train.sh", options), options, "train.sh");
-  CHECK(yaml.find("cluster: \"a\\u009b31m\\n\\\"b\\\"\"\n") != std::string::npos);
+  const std::string yaml = scenario_yaml(read_megatron(kArguments, "train.sh", kMachines), kMachines, file);
+  CHECK(yaml.find("title: \"imported from a\\u009b31m\\n\\\"b\\\"\"\n") != std::string::npos);
+}
+
+TEST_CASE("a cluster or a model that is not there is refused with the nearest name, whatever the framework") {
+  TrainingSetup setup;
+  setup.micro_batch_size = 1, setup.global_batch = 8, setup.schedule = "1f1b";
+  const auto with = [&](const SetupOptions& options) {
+    return refusal([&] { scenario_yaml(setup, options, "job.toml"); });
+  };
+  CHECK(with({"llama-3-8b", "superpod-h100-256"}) == "read");
+  CHECK(with({"llama-3-8b", "superpod-h100-265"}).find("error: --cluster: there is no cluster 'superpod-h100-265'\n") !=
+        std::string::npos);
+  CHECK(with({"llama-3-8b", "superpod-h100-265"}).find("did you mean 'superpod-h100-256'?") != std::string::npos);
+  CHECK(with({"llama-3-7b", "superpod-h100-256"}).find("error: --model-name: there is no model 'llama-3-7b'\n") !=
+        std::string::npos);
+  CHECK(with({"llama-3-8b", "star"}).find("error: --cluster star: cluster.groups: this field is missing") !=
+        std::string::npos);
+  // Paths begin at the folder of the scenario.
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / fmt::format("imports_test_{}", getpid());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "mine.yaml") << "schema: cluster/1\nbase: superpod-h100-256\n";
+  CHECK(with({"llama-3-8b", "mine.yaml", 0, 0, (folder / "s.yaml").string()}) == "read");
+  CHECK(with({"llama-3-8b", "mine.yaml"}).find("there is no cluster 'mine.yaml'") != std::string::npos);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("torchtitan's configuration of a plan leads back to the same configuration") {

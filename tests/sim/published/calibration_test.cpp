@@ -102,6 +102,28 @@ TEST_CASE("the share is found again with runs that are left out in groups, and a
   }
 }
 
+TEST_CASE("a fit whose simulations would take long is refused, and equal runs count once") {
+  const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
+  const std::string file = runs_at(0.5, 4);
+  const std::string text = read_file(file);
+  const auto with_micro_batches = [&](const std::string& count) {
+    std::string many = text;
+    for (std::size_t at = 0; (at = many.find(", 4, none", at)) != std::string::npos; at += count.size())
+      many.replace(at, 9, ", " + count + ", none");
+    test::write_file(file, many);
+    return read_runs_csv(file, "a100-80");
+  };
+  // Four different runs of 4 n ops, each simulated 18 times.
+  CHECK(fit_shares(with_micro_batches("1000"), device).size() == 1);
+  CHECK_THROWS_AS(fit_shares(with_micro_batches("60000"), device), InputError);
+  CHECK_THROWS_AS(fit_together(with_micro_batches("60000"), device, {FreeNumber::Share}), InputError);
+  MeasuredRuns different;
+  const PredictionSet set = read_runs_csv(runs_at(0.5, 3), "a100-80");
+  CHECK(equal_rows({&set.runs[0], &set.runs[1], &set.runs[0], &set.runs[2]}, different) ==
+        std::vector<std::size_t>{0, 1, 0, 2});
+  CHECK(different.size() == 3);
+}
+
 TEST_CASE("one run is not enough for a share") {
   const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
   CHECK_THROWS_AS(fit_shares(read_runs_csv(runs_at(0.5, 1), "a100-80"), device), InputError);

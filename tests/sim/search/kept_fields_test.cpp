@@ -164,6 +164,86 @@ TEST_CASE("a search keeps the options of the scenario's planner and of its sched
   for (const Choice& row : schedules.front) CHECK(row.sets[1] == "run.schedule={name: zb-1p, memory: 2}");
 }
 
+TEST_CASE("a search keeps the weights policy of the scenario, with its options") {
+  struct WeightsCase {
+    std::string weights, schedule;
+    Strings schedules = {}, policies = {};  ///< What the search is asked to try.
+    std::string policy = {};                ///< In every row; empty: one of `policies`.
+    Strings options = {};
+    std::string without = {};  ///< A schedule that does not go with the weights.
+  };
+  const std::vector<WeightsCase> cases = {
+      {"{policy: pipeoptim, fidelity: as_released}",
+       "pipedream",
+       {},
+       {},
+       "pipeoptim",
+       {"fidelity=as_released"},
+       "1f1b"},
+      {"{policy: pipemare, shrink_updates: 7}",
+       "pipedream",
+       {"pipedream", "2bw", "gpipe"},
+       {},
+       "pipemare",
+       {"shrink_updates=7"}},
+      {"stash", "1f1b", {"1f1b", "gpipe"}, {}, "stash"},
+      {"flush", "1f1b", {"1f1b", "pipedream"}, {}, "flush", {}, "pipedream"},
+      {"{policy: custom, forward_weights: predict, predictor: {horizon: exact, direction: momentum}}",
+       "pipedream",
+       {"pipedream"},
+       {},
+       "custom",
+       {"forward_weights=predict", "predictor.horizon=exact"}},
+      {"{policy: pipeoptim, fidelity: as_released}",
+       "pipedream",
+       {"pipedream"},
+       {"pipeoptim", "spectrain"},
+       {},
+       {"fidelity=as_released"}}};
+  for (const WeightsCase& c : cases) {
+    CAPTURE(c.weights);
+    const FieldCase chain{.path = {}, .value = {}, .chain = true};
+    Strings sets = base_of(chain);
+    for (const std::string& set :
+         {"weights=" + c.weights, "run.schedule=" + c.schedule, std::string("run.iterations=5")})
+      sets.push_back(set);
+    const ChoiceTable table =
+        search_choices(load_experiment(chain.file(), sets),
+                       {.schedules = c.schedules, .weights = c.policies, .front_simulations = 8, .max_orders = 0},
+                       [](const SearchProgress&) {});
+    REQUIRE(!table.front.empty());
+    for (const Choice& row : table.front) {
+      CAPTURE(row.sets.back());
+      Strings with_row = sets;
+      with_row.insert(with_row.end(), row.sets.begin(), row.sets.end());
+      const config::Value tree = load_scenario(chain.file(), with_row).tree;
+      CHECK(value_at(tree, "weights.policy") == row.weights);
+      if (!c.policy.empty()) CHECK(row.weights == c.policy);
+      CHECK(row.schedule != c.without);
+      for (const std::string& option : c.options) {
+        const std::size_t equals = option.find('=');
+        CHECK(value_at(tree, "weights." + option.substr(0, equals)) == option.substr(equals + 1));
+      }
+    }
+    const std::string sentence = fmt::format("go with the scenario's weights {} (--set weights=auto)", c.policy);
+    CHECK((table.reasons.back().find(sentence) != std::string::npos) == !c.without.empty());
+  }
+}
+
+TEST_CASE("schedules none of which goes with the weights of the scenario are refused with the reason") {
+  const FieldCase chain{.path = {}, .value = {}, .chain = true};
+  Strings sets = base_of(chain);
+  for (const char* set : {"weights=pipeoptim", "run.schedule=pipedream", "run.iterations=5"}) sets.emplace_back(set);
+  try {
+    search_choices(load_experiment(chain.file(), sets), {.schedules = {"1f1b"}}, [](const SearchProgress&) {});
+    FAIL("1f1b was tried");
+  } catch (const InputError& error) {
+    CHECK(error.problems().front().message.find("'pipeoptim' looks as far ahead as if the pipeline never drained") !=
+          std::string::npos);
+    CHECK(error.problems().front().help.find("--set weights=auto") != std::string::npos);
+  }
+}
+
 TEST_CASE("the recomputation of the scenario is tried too, and other values that are not are named") {
   Strings sets = base_of({.path = {}, .value = {}});
   sets.emplace_back("plan.recompute=outputs");

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include <SQLiteCpp/SQLiteCpp.h>
+
 #include "sim/core/file.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/report/metrics.hpp"
@@ -79,19 +81,62 @@ TEST_CASE("added results are there after the file was closed, to the last bit") 
   CHECK(store.finished(kOrigin, false) == std::set{sha256("1"), sha256("3")});
 }
 
-TEST_CASE("the metrics of a layout do not change without a new layout number") {
-  // Files of other layouts are refused, so a change here needs another Store::kLayout.
-  CHECK(Store::kLayout == 5);
-  std::string names;
-  for (const Metric& f : metrics()) names += std::string(f.name) + ' ';
-  CHECK(names ==
-        "makespan_s period_s length_s throughput_samples_per_s tokens_per_s mfu hfu dollars_per_billion_tokens "
-        "dollars_per_billion_samples training_s training_dollars energy_per_token_J energy_per_sample_J goodput "
-        "bubble steady_bubble exposed_collectives exposed_messages utilisation energy_J "
-        "peak_memory_bytes memory_capacity_bytes fits peak_activations exposed_communication_s traffic_bytes "
-        "memory_traffic_bytes busiest_link_utilisation critical_compute_s critical_transfer_s critical_wait_s "
-        "final_loss drains stages "
-        "devices samples iterations instructions ");
+/// Makes the table `result` and the view of a file as a version writes them that has no `goodput`, but `elegance`.
+void write_as_another_version(const std::string& file) {
+  SQLite::Database sql(file, SQLite::OPEN_READWRITE);
+  const std::string view = sql.execAndGet("SELECT sql FROM sqlite_schema WHERE name = 'results'").getString();
+  const auto without = [](std::string text, const std::string& part, const std::string& by) {
+    return text.replace(text.find(part), part.size(), by);
+  };
+  sql.exec(
+      "DROP VIEW results; ALTER TABLE result DROP COLUMN goodput; ALTER TABLE result ADD COLUMN elegance REAL; "
+      "UPDATE result SET elegance = 3;" +
+      without(without(view, "result.goodput, ", ""), ", result.wall_s", ", result.elegance, result.wall_s"));
+}
+
+TEST_CASE("a file of a version with other metrics is read, continued and merged by the names of its columns") {
+  const test::Folder folder;
+  const std::string file = folder / "a.db", other = folder / "b.db";
+  for (const std::string& one : {file, other}) {
+    Store store(one);
+    describe(store, folder, 3);
+    store.add(result_of(one == file ? "1" : "2", "ok", 7), kOrigin);
+  }
+  write_as_another_version(file);
+  const auto value = [](const SweepTable& table, int row, const char* name) {
+    return table.rows[row].figures[metric(name)];
+  };
+  const SweepTable before = results_in(file);
+  CHECK(statuses(before) == "o--");
+  CHECK(value(before, 0, "period_s") == 7);
+  CHECK(value(before, 0, "instructions") == 7);
+  CHECK(std::isnan(value(before, 0, "goodput")));
+  {
+    Store store(file);
+    store.add(result_of("3", "ok", 5), kOrigin);
+    store.merge(other);
+    CHECK(statuses(store.table()) == "ooo");
+    CHECK(std::isnan(value(store.table(), 0, "goodput")));
+    CHECK(value(store.table(), 1, "goodput") == 7);
+    CHECK(value(store.table(), 2, "goodput") == 5);
+    CHECK(value(store.table(), 2, "bubble") == 5);
+  }
+  CHECK(SQLite::Database(file).execAndGet("SELECT elegance FROM results WHERE number = 1").getDouble() == 3);
+  write_as_another_version(other);
+  Store(file).merge(other);
+  CHECK(value(results_in(file), 1, "goodput") == 7);  // What was there stays.
+}
+
+TEST_CASE("a column that no metric can be, and a metric of another type, are not read") {
+  for (const char* column : {"elegance TEXT", "\"a b\" REAL", "elegance REAL NOT NULL DEFAULT 1",
+                             "elegance REAL DEFAULT (abs(1))", "elegance INTEGER GENERATED ALWAYS AS (1)"}) {
+    const test::Folder folder;
+    const std::string file = folder / "a.db";
+    { Store store(file); }
+    SQLite::Database(file, SQLite::OPEN_READWRITE).exec(std::string("ALTER TABLE result ADD COLUMN ") + column);
+    CAPTURE(column);
+    CHECK(refusal(file).find("is not as stagecraft sweep writes it") != std::string::npos);
+  }
 }
 
 TEST_CASE("another backend or version is another result, and both are kept") {

@@ -169,7 +169,8 @@ std::string import_setup(const Arguments& a) {
   const SetupOptions options{.model = a.text("model-name"),
                              .cluster = a.text("cluster"),
                              .devices = a.has("devices") ? a.count("devices", 1, 1'000'000) : 0,
-                             .vocabulary = a.has("vocabulary") ? a.count("vocabulary", 1, 1'000'000) : 0};
+                             .vocabulary = a.has("vocabulary") ? a.count("vocabulary", 1, 1'000'000) : 0,
+                             .out = a.has("out") ? a.text("out") : ""};
   const TrainingSetup setup = kind == "megatron"     ? read_megatron(text, file, options)
                               : kind == "torchtitan" ? read_torchtitan(text, file, options)
                                                      : read_deepspeed(text, file, options);

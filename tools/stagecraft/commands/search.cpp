@@ -298,8 +298,8 @@ std::vector<Argument> search_arguments() {
        "(default: the usual synchronous schedules, then synthesised; with software of Megatron-LM 1f1b and "
        "interleaved)"},
       {"--weights", Argument::Kind::Text,
-       "Weights policies with commas between, or all; stale ones are included (default: the policy that "
-       "belongs to each schedule)"},
+       "Weights policies with commas between, or all; stale ones are included (default: the policy of the "
+       "scenario, or what belongs to each schedule)"},
       {"--all", Argument::Kind::Flag, "Search for and print the whole Pareto front of time, memory and devices"},
       {"--most", Argument::Kind::Count, "Most simulations", "20000"},
       {"-b,--backend", Argument::Kind::Text, "Backend that simulates them first", "ideal"},

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Runs of several processes on emulated GPUs: run.py STAGECRAFT TOGETHER MPIRUN FOLDER, from the root of the project.
-STAGECRAFT is the tool with such GPUs, TOGETHER the program of together.cpp, FOLDER that of the emulated libraries."""
+"""Runs of several processes on emulated GPUs: run.py STAGECRAFT TOGETHER MPIRUN FOLDER [interrupted], from the
+root of the project. STAGECRAFT is the tool with such GPUs, TOGETHER the program of together.cpp, FOLDER that of the emulated
+libraries. With `interrupted`: a run of which a process is killed."""
 import concurrent.futures
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))
-from mpirun import check, environment, finish, run  # noqa: E402
+from mpirun import check, environment, finish, run, start  # noqa: E402
 from processes import HUNG, children, kill, wait_until  # noqa: E402
 
 stagecraft, together, mpirun, libraries = sys.argv[1:5]
@@ -93,8 +93,7 @@ def killed(folder):
     """In the middle of a run that hangs, so that there is something to be in the middle of. Not sooner: of a process that
     is killed within MPI_Init the mpirun of Open MPI 4.1.4 never ends (PMIx_server_finalize)."""
     mark = folder / "hangs"
-    program = subprocess.Popen(on(2, together, "1f1b", "2", str(HUNG), "1", str(mark)), env=environment,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    program = start(on(2, together, "1f1b", "2", str(HUNG), "1", str(mark)))
     if not wait_until(mark.exists, program):
         return check(False, "killed: it ended before", program.communicate()[1])
     kill(children(program.pid)[1])
@@ -161,9 +160,7 @@ def divided(folder):
                 check(got.get(key) == alone.get(key), f"the tool with {name} on {ranks}: {key} differ")
 
 
-with tempfile.TemporaryDirectory() as name:
-    environment["TMPDIR"] = name
-    folder = pathlib.Path(name)
+def all_cases(folder):
     runs = [(case, 2, 4) for case in ("gpipe", "1f1b", "2bw", "eager", "nccl-inside")]
     runs += [(case, 4, 4) for case in ("interleaved", "pipedream", "replicas", "streamless", "sums")]
     for way in range(4):  # Sums by scatter and gather, exchanges and broadcasts.
@@ -202,7 +199,12 @@ with tempfile.TemporaryDirectory() as name:
           ["device 0: 0AR0 has not ended", "device 3: 0AR0 has not ended"])
     fails("replicas on one GPU", on(2, together, "one-stage", "2", "1"),
           ["devices 0 and 1 of the plan, whose gradients an all-reduce of NCCL is to add up, share GPU 0"], 2)
-    killed(folder)
     tool(folder)
     divided(folder)
+
+
+with tempfile.TemporaryDirectory() as name:
+    environment["TMPDIR"] = name
+    folder = pathlib.Path(name)
+    killed(folder) if sys.argv[5:] == ["interrupted"] else all_cases(folder)
 finish()

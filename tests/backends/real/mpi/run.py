@@ -8,17 +8,15 @@ import os
 import pathlib
 import random
 import re
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the load of the machine.
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))
 from mpirun import check, environment, finish, run  # noqa: E402
-from processes import HUNG, children, kill, stat, stopped, threads, wait_until  # noqa: E402
+from processes import HUNG  # noqa: E402
 
 stagecraft = sys.argv[1]
 mpirun = sys.argv[2:3]
@@ -77,15 +75,6 @@ cluster: threads-8
 plan: {planner: balanced, stages: 2, replicas: 2, group: {tensor: 2, sequence: true, expert: 4}}
 run: {schedule: 1f1b, micro_batches: 4, iterations: 3}
 training: {task: random, optimizer: adam, evaluate_every: 2}
-"""
-
-
-asleep = """
-schema: scenario/1
-model: {builder: uniform, layers: 4, forward: 20 ms, backward: 20 ms}
-cluster: threads-8
-plan: {planner: balanced, stages: 4, micro_batch_size: 1}
-run: {schedule: 1f1b, micro_batches: 4, iterations: 10000, compute: emulated}
 """
 
 
@@ -178,25 +167,6 @@ def fails(what, command, code, text):
     return done
 
 
-def killed(folder):
-    """A process that is killed in the middle of a run that sleeps for half an hour."""
-    command = on(4, *scenario_run(folder, "asleep"))
-    program = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    def all_run():
-        ranks = children(program.pid)  # The main thread, two of MPI, and that of a device.
-        return len(ranks) == 4 and all(threads(rank) >= 4 for rank in ranks)
-    if not wait_until(all_run, program):
-        return check(False, "killed: it ended before", program.communicate()[1])
-    ranks = children(program.pid)
-    kill(ranks[1])
-    stdout, stderr = program.communicate(timeout=HUNG)
-    check(program.returncode == 137, f"killed: exit code {program.returncode}", stderr)
-    check(stdout == "", "killed: prints results", stdout)
-    check("told to stop in the middle of the run" in stderr and "has not ended" in stderr, "killed: says nothing", stderr)
-    check(wait_until(lambda: not any(stat(rank) for rank in ranks)), "killed: processes are left")
-
-
 REASONS = ("memory", "threads can be started", "joined in time", "has not answered", "ERROR", "error")
 
 
@@ -217,43 +187,6 @@ def little_memory(folder):
             check("terminate called" not in done.stderr and "a bug in" not in done.stderr, f"{what}: ended with {done.returncode}", done.stderr)
             check(done.returncode == 0 or done.stdout == "", f"{what}: prints results", done.stdout)
     check(0 in codes and any(codes), f"little memory: exit codes {codes}")
-
-
-def silent():
-    """The second process stops, or has no memory, where the first waits for what it says next."""
-    for where in ("run", "report"):
-        done = run(on(2, *together, "silent", where, "2"))
-        check(done.returncode == 4 and "has not answered for 2 s" in done.stderr and "no answer from process 1 of 2" in done.stderr,
-              f"silent in its {where}: ends with {done.returncode}", done.stderr)
-        done = run(on(2, *together, "silent", f"memory-{where}", str(HUNG)))
-        check(done.returncode == 4 and done.stderr.count("not enough memory for it") == 1, f"no memory in its {where}: ends with {done.returncode}", done.stderr)
-    done = run(on(2, *together, "silent", "nowhere", str(HUNG)))
-    check(done.returncode == 0, "none is silent", done.stderr)
-
-
-def stopped_amid(folder, rank, seconds, *sets):
-    """A run of which a process is stopped for a number of seconds, or forever."""
-    for iterations in (30, 300, 3000):
-        program = subprocess.Popen(on(4, *scenario_run(folder, "asleep", f"run.iterations={iterations}", *sets)), env=environment,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-        def all_run():
-            ranks = children(program.pid)
-            return len(ranks) == 4 and all(threads(one) >= 4 for one in ranks)
-        if wait_until(all_run, program) and stopped((ranks := children(program.pid))[rank]):
-            break
-        program.communicate()
-    else:
-        return check(False, f"process {rank} is stopped: each run ended before")
-    if seconds is not None:
-        time.sleep(seconds)
-        kill(ranks[rank], signal.SIGCONT)
-    stdout, stderr = program.communicate(timeout=HUNG)
-    check(wait_until(lambda: not any(stat(one) for one in ranks)), f"process {rank} is stopped: processes are left")
-    if seconds is not None:
-        return check(program.returncode == 0 and '"instructions"' in stdout, f"process {rank} sleeps for {seconds} s: {program.returncode}", stderr)
-    said = "another process has not answered for 30 s" in stderr
-    check(program.returncode == 4 and said and stdout == "", f"process {rank} is stopped: ended with {program.returncode}", stderr)
 
 
 def different_builds(folder):
@@ -312,15 +245,6 @@ def random_groups(folder, trial):
                  "plan.group={" + ", ".join(f"{k}: {v}" for k, v in group.items()) + "}")
 
 
-def cut(folder):
-    """With an mpirun that keeps the other processes, a word that is never complete holds up none of them."""
-    said = run([*mpirun, "--version"]).stdout
-    if "(Open MPI) 4" not in said and "(OpenRTE) 4" not in said:
-        return
-    done = run([*mpirun, "--enable-recovery", *on(3, *together, "cut", str(folder / "second"))[1:]])
-    check("heard third" in done.stderr, "a process is lost in the middle of a word: the first hears the others", done.stderr)
-
-
 def collectives(ranks, seed):
     done = run(on(ranks, *together, "collectives", str(seed)))
     check(done.returncode == 0, f"collectives {seed} on {ranks}: exit code {done.returncode}", done.stderr)
@@ -367,11 +291,7 @@ def with_mpi(folder):
                            "5 processes were started, but only 4 devices have anything to do"),
              lambda: fails("bad input", on(2, *scenario_run(folder, "chain", "run.micro_batches=x")), 2, "error"),
              lambda: fails("broken", on(2, *together, "broken", str(HUNG)), 4, "the second computation is broken"),
-             silent, lambda: little_memory(folder), lambda: different_builds(folder), lambda: stopped_amid(folder, 1, 3),
-             lambda: stopped_amid(folder, 0, 3), lambda: stopped_amid(folder, 2, None),
-             stuck, lambda: cut(folder), lambda: killed(folder), alone_under_mpirun]
-    if full:
-        jobs += [lambda: stopped_amid(folder, 0, None), lambda: stopped_amid(folder, 3, 20)]
+             lambda: little_memory(folder), lambda: different_builds(folder), stuck, alone_under_mpirun]
     jobs += [lambda trial=trial: random_groups(folder, trial) for trial in range(100 if full else 2)]
     jobs += [lambda n=n, seed=seed: collectives(n, seed) for n in (2, 3, 5) for seed in ((1, 2) if full else (1,))]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -380,8 +300,7 @@ def with_mpi(folder):
 
 
 with tempfile.TemporaryDirectory() as name:
-    for title, text in (("chain", chain), ("whole", whole), ("forked", forked), ("groups", groups), ("experts", experts),
-                        ("asleep", asleep)):
+    for title, text in (("chain", chain), ("whole", whole), ("forked", forked), ("groups", groups), ("experts", experts)):
         (pathlib.Path(name) / f"{title}.yaml").write_text(text)
     with_mpi(pathlib.Path(name)) if mpirun else without_mpi()
 finish()
