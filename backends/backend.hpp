@@ -8,8 +8,8 @@
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/catalog.hpp"
 #include "sim/cost/profile.hpp"
+#include "sim/program/timeline.hpp"
 #include "sim/program/workload.hpp"
-#include "sim/timeline/timeline.hpp"
 
 namespace stagecraft {
 

@@ -11,21 +11,24 @@ cluster = config | {"sim/cluster"}
 training = config | {"sim/model", "sim/training"}
 cost = cluster | {"sim/model", "sim/cost"}
 plan = cost | {"sim/plan"}
+planners = plan | {"sim/planners"}
 schedule = plan | {"sim/schedule"}
 schedule_file = schedule | {"sim/schedule_file"}
 weights = schedule_file | {"sim/training", "sim/weights"}
 program = weights | {"sim/program"}
-timeline = program | {"sim/timeline"}
-report = timeline | {"sim/report"}
-backend = {"sim/core", "sim/cluster", "sim/program", "sim/timeline", "backends"}
+result = program | {"sim/result"}
+output = result | {"sim/output"}
+backend = {"sim/core", "sim/cluster", "sim/program", "backends"}
 real = backend | {"sim/model", "sim/cost", "sim/training", "sim/weights", "backends/real"}
-experiment = report | {"backends", "models", "topologies", "sim/training", "sim/experiment"}
-ends = {name: experiment | {f"sim/{name}"} for name in ("search", "sweep", "published")}
-tools = experiment.union(*ends.values()) | {"tools/stagecraft"}
+experiment = output | planners | {"backends", "models", "topologies", "sim/training", "sim/experiment"}
+interchange = experiment | {"sim/interchange"}
+diagnosis = interchange | {"sim/diagnosis"}
+ends = {name: diagnosis | {f"sim/{name}"} for name in ("search", "sweep", "published")}
+tools = diagnosis.union(*ends.values()) | {"tools/stagecraft"}
 allowed = {
     "sim/core": core, "sim/config": config, "sim/training": training, "sim/model": config | {"sim/model"}, "sim/cluster": cluster,
-    "sim/cost": cost, "sim/plan": plan, "sim/schedule": schedule, "sim/schedule_file": schedule_file, "sim/weights": weights, "sim/program": program,
-    "sim/timeline": timeline, "sim/report": report, "sim/experiment": experiment, "sim/search": ends["search"], "sim/sweep": ends["sweep"],
+    "sim/cost": cost, "sim/plan": plan, "sim/planners": planners, "sim/schedule": schedule, "sim/schedule_file": schedule_file, "sim/weights": weights, "sim/program": program,
+    "sim/result": result, "sim/output": output, "sim/experiment": experiment, "sim/interchange": interchange, "sim/diagnosis": diagnosis, "sim/search": ends["search"], "sim/sweep": ends["sweep"],
     "sim/published": ends["published"], "tools/stagecraft": tools,
     "models": config | {"sim/model", "models"}, "topologies": cluster | {"topologies"},
     "backends/ideal": backend, "backends/des": backend | {"backends/des"},
@@ -38,7 +41,7 @@ allowed = {
 forbidden = {"backends": "sim/model/model_graph.hpp"}
 # A library, and the only folders whose files may include it.
 libraries = {r"simgrid/": ("backends/simgrid",), r"yaml-cpp/": ("sim/config",), r"CLI/": ("tools/stagecraft",),
-             r"(sqlite3\.h|SQLiteCpp/)": ("sim/sweep",), r"protozero/": ("models/onnx", "sim/report"), r"toml\+\+/": ("sim/experiment/imports",), r"mpi\.h": ("backends/real",),
+             r"(sqlite3\.h|SQLiteCpp/)": ("sim/sweep",), r"protozero/": ("models/onnx", "sim/interchange"), r"toml\+\+/": ("sim/interchange/imports",), r"mpi\.h": ("backends/real",),
              r"(Eigen/|unsupported/)": ("backends/cpu",), r"(cuda|cublas|nccl)": ("backends/cuda",)}
 
 

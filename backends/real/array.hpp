@@ -6,7 +6,7 @@
 
 #include "backends/real/kernels.hpp"
 #include "sim/core/enum_array.hpp"
-#include "sim/timeline/timeline.hpp"
+#include "sim/program/timeline.hpp"
 
 namespace stagecraft::real {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/timeline/timeline.hpp"
+#include "sim/program/timeline.hpp"
 
 namespace stagecraft::real {
 

@@ -269,6 +269,15 @@ bool matches(std::string_view pattern, std::string_view name) {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", std::abs(share) < 5e-4 ? 0.0 : 100 * share); }
 
+std::string short_number(double value) {
+  constexpr double kThousand = 1000, kFirst = 10 * kThousand;
+  std::size_t letter = 0;
+  const std::string_view letters = " kMGT";
+  if (value >= kFirst)
+    while (value >= kThousand && letter + 1 < letters.size()) value /= kThousand, ++letter;
+  return letter == 0 ? fmt::format("{:.4g}", value) : fmt::format("{:.4g} {}", value, letters[letter]);
+}
+
 std::string shortest(double value) { return fmt::format("{}", value); }
 
 std::optional<int> read_number(std::string_view& text) {

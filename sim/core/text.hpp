@@ -51,6 +51,9 @@ std::optional<int> read_number(std::string_view& text);
 /// "12.3 %"; rounding never makes it -0.0 %.
 std::string percent(double share);
 
+/// Four digits, and from ten thousand on a letter for each thousand: "70.37 k".
+std::string short_number(double);
+
 /// A double with the fewest digits that read back the same.
 std::string shortest(double value);
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/experiment/run.hpp"
-#include "sim/report/convergence.hpp"
+#include "sim/output/convergence.hpp"
 
 namespace stagecraft {
 

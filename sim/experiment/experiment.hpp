@@ -11,7 +11,7 @@
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/settings.hpp"
 #include "sim/model/model_graph.hpp"
-#include "sim/plan/plan_spec.hpp"
+#include "sim/planners/shared/plan_spec.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/training/training.hpp"
 #include "sim/weights/policy.hpp"

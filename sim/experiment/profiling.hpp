@@ -4,7 +4,7 @@
 
 #include "backends/backend.hpp"
 #include "sim/experiment/run.hpp"
-#include "sim/report/validation.hpp"
+#include "sim/output/validation.hpp"
 
 namespace stagecraft {
 

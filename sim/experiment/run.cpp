@@ -20,7 +20,7 @@
 #include "sim/experiment/version.hpp"
 #include "sim/program/check.hpp"
 #include "sim/program/unfold.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/result/metrics.hpp"
 #include "sim/schedule/validate.hpp"
 
 namespace stagecraft {
@@ -276,8 +276,7 @@ Flops recomputed(const CompiledExperiment& c) {
     std::map<LayerId, double> shares;  // Most layers are alike.
     for (const LayerId l : stage.shape.layers) {
       const auto [share, is_new] = shares.try_emplace(c.experiment.costs->alike(l));
-      if (is_new)
-        share->second = recomputed_share(stage.shape.recomputation, c.experiment.costs->at(l, type, 1));
+      if (is_new) share->second = recomputed_share(stage.shape.recomputation, c.experiment.costs->at(l, type, 1));
       sum += share->second * c.model().layers[l].forward;
     }
   }

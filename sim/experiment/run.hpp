@@ -4,12 +4,12 @@
 #include <string>
 
 #include "sim/experiment/experiment.hpp"
-#include "sim/plan/planner.hpp"
 #include "sim/plan/stage_costs.hpp"
+#include "sim/planners/shared/planner.hpp"
 #include "sim/program/program.hpp"
-#include "sim/report/report.hpp"
+#include "sim/program/timeline.hpp"
+#include "sim/result/report.hpp"
 #include "sim/schedule/schedule.hpp"
-#include "sim/timeline/timeline.hpp"
 
 namespace stagecraft {
 

@@ -21,7 +21,7 @@
 #include "sim/experiment/simgrid_xml.hpp"
 #include "sim/experiment/software.hpp"
 #include "sim/model/builder.hpp"
-#include "sim/plan/group.hpp"
+#include "sim/planners/shared/group.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/weights/policy.hpp"
 

@@ -12,7 +12,7 @@
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/scenario_version.hpp"
 #include "sim/model/builder.hpp"
-#include "sim/plan/planner.hpp"
+#include "sim/planners/shared/planner.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/training/training.hpp"
 #include "sim/weights/policy.hpp"

@@ -10,7 +10,7 @@
 #include "sim/cost/profile.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/program/lower.hpp"
-#include "sim/report/economics.hpp"
+#include "sim/result/economics.hpp"
 #include "sim/training/training.hpp"
 
 namespace stagecraft {

@@ -6,7 +6,7 @@
 
 #include "sim/experiment/experiment.hpp"
 #include "sim/published/simulated_predictions.hpp"
-#include "sim/report/interval.hpp"
+#include "sim/result/interval.hpp"
 
 namespace stagecraft {
 

@@ -8,8 +8,8 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
-#include "sim/report/convergence.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/output/convergence.hpp"
+#include "sim/result/metrics.hpp"
 
 namespace stagecraft {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
+#include "sim/output/html_content.hpp"
 #include "sim/published/error_summary.hpp"
 #include "sim/published/reproduce.hpp"
 #include "sim/published/table.hpp"
-#include "sim/report/html_content.hpp"
 
 namespace stagecraft {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/columns.hpp"
+#include "sim/output/picture.hpp"
+#include "sim/output/text_layout.hpp"
 #include "sim/published/predictions.hpp"
-#include "sim/report/columns.hpp"
-#include "sim/report/picture.hpp"
-#include "sim/report/text_layout.hpp"
 
 namespace stagecraft {
 

@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include "sim/core/numbers.hpp"
+#include "sim/output/chart.hpp"
 #include "sim/published/prediction_errors.hpp"
-#include "sim/report/chart.hpp"
 
 namespace stagecraft {
 namespace {

@@ -11,7 +11,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
-#include "sim/report/table.hpp"
+#include "sim/output/table.hpp"
 
 namespace stagecraft {
 namespace {

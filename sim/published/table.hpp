@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/output/table.hpp"
 #include "sim/published/reproduce.hpp"
-#include "sim/report/table.hpp"
 
 namespace stagecraft {
 

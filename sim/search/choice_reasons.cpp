@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/report/text.hpp"
+#include "sim/output/text.hpp"
 
 namespace stagecraft {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/core/numbers.hpp"
-#include "sim/report/choice_table.hpp"
+#include "sim/output/choice_table.hpp"
 
 namespace stagecraft {
 

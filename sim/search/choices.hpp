@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/experiment/experiment.hpp"
-#include "sim/report/choice_table.hpp"
+#include "sim/output/choice_table.hpp"
 
 namespace stagecraft {
 

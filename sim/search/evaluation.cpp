@@ -9,7 +9,7 @@
 #include "sim/config/override.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/remarks.hpp"
-#include "sim/plan/group.hpp"
+#include "sim/planners/shared/group.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/replay.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/experiment/run.hpp"
-#include "sim/report/choice_table.hpp"
+#include "sim/output/choice_table.hpp"
 #include "sim/search/plan_variants.hpp"
 #include "sim/search/policies.hpp"
 #include "sim/search/work_bound.hpp"

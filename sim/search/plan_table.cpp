@@ -11,10 +11,10 @@
 #include "sim/core/activity.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/diagnosis/memory_remedies.hpp"
+#include "sim/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/remarks.hpp"
-#include "sim/plan/bounds.hpp"
-#include "sim/plan/planner.hpp"
+#include "sim/planners/shared/bounds.hpp"
+#include "sim/planners/shared/planner.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/replay.hpp"
 

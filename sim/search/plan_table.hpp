@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sim/experiment/run.hpp"
-#include "sim/plan/bounds.hpp"
-#include "sim/report/plan_table.hpp"
+#include "sim/output/plan_table.hpp"
+#include "sim/planners/shared/bounds.hpp"
 
 namespace stagecraft {
 

@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/stop_point.hpp"
-#include "sim/plan/bounds.hpp"
+#include "sim/planners/shared/bounds.hpp"
 #include "sim/search/device_orders.hpp"
 #include "sim/search/policies.hpp"
 #include "sim/search/work_bound.hpp"

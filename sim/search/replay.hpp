@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sim/experiment/run.hpp"
-#include "sim/report/choice_table.hpp"
-#include "sim/report/replay.hpp"
+#include "sim/output/choice_table.hpp"
+#include "sim/output/replay.hpp"
 
 namespace stagecraft {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/experiment/experiment.hpp"
-#include "sim/report/schedule_table.hpp"
+#include "sim/output/schedule_table.hpp"
 
 namespace stagecraft {
 

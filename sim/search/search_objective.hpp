@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "sim/experiment/run.hpp"
-#include "sim/report/choice_table.hpp"
+#include "sim/output/choice_table.hpp"
 
 namespace stagecraft {
 

@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/plan/group.hpp"
+#include "sim/planners/shared/group.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/weights/policy.hpp"
 
@@ -83,7 +83,8 @@ class UntriedPlans {
     const auto layers = static_cast<int>(configured_.model().layers.size());
     const auto has_plan = [&](int n) {
       for (int ranks = 1; ranks <= std::min(n, layers); ++ranks)
-        if (n % ranks == 0 && (configured_.experiment.software().prices || n / ranks <= configured_.plan.mini_batch)) return true;
+        if (n % ranks == 0 && (configured_.experiment.software().prices || n / ranks <= configured_.plan.mini_batch))
+          return true;
       return false;
     };
     for (int n = 1; n <= devices; ++n)

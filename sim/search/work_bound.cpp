@@ -9,9 +9,9 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/cost/stage_cost.hpp"
-#include "sim/plan/bounds.hpp"
-#include "sim/plan/group.hpp"
 #include "sim/plan/overlap.hpp"
+#include "sim/planners/shared/bounds.hpp"
+#include "sim/planners/shared/group.hpp"
 
 namespace stagecraft {
 namespace {
@@ -245,8 +245,7 @@ int turns_of(const PlanSpec& spec) { return spec.share == Share::MicroBatches ? 
 
 }  // namespace
 
-WorkBound::WorkBound(const PlannedExperiment& configured)
-    : configured_(configured) {
+WorkBound::WorkBound(const PlannedExperiment& configured) : configured_(configured) {
   const ModelGraph& model = configured.model();
   std::vector<LayerId> everything;
   for (const LayerId l : model.layers.ids()) everything.push_back(l);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/report/metrics.hpp"
+#include "sim/result/metrics.hpp"
 #include "sim/sweep/table.hpp"
 #include "sim/sweep/varied_paths.hpp"
 

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/report/columns.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/config/columns.hpp"
+#include "sim/result/metrics.hpp"
 
 namespace stagecraft {
 

@@ -13,7 +13,7 @@
 
 #include "sim/core/sha256.hpp"
 #include "sim/experiment/run.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/result/metrics.hpp"
 
 namespace stagecraft {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "sim/core/quantity.hpp"
 #include "sim/core/text.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/result/metrics.hpp"
 #include "sim/sweep/comparable_rows.hpp"
 #include "sim/sweep/result.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "sim/config/fields.hpp"
 #include "sim/core/json.hpp"
-#include "sim/report/table.hpp"
+#include "sim/output/table.hpp"
 #include "sim/sweep/table.hpp"
 
 namespace stagecraft {

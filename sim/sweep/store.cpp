@@ -18,7 +18,7 @@
 #include "sim/core/output.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/version.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/result/metrics.hpp"
 #include "sim/sweep/database.hpp"
 #include "sim/sweep/store_schema.hpp"
 

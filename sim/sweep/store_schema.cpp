@@ -10,7 +10,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/result/metrics.hpp"
 #include "sim/sweep/database.hpp"
 #include "sim/sweep/point_columns.hpp"
 #include "sim/sweep/store.hpp"

@@ -14,8 +14,8 @@
 #include "sim/core/json.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
-#include "sim/report/chart.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/output/chart.hpp"
+#include "sim/result/metrics.hpp"
 #include "sim/sweep/comparable_rows.hpp"
 #include "sim/sweep/points.hpp"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/report/picture.hpp"
+#include "sim/output/picture.hpp"
 #include "sim/sweep/table.hpp"
 
 namespace stagecraft {

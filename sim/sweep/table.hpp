@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/report/table.hpp"
+#include "sim/output/table.hpp"
 
 namespace stagecraft {
 

@@ -102,7 +102,7 @@ for path in sorted(HERE.rglob("*.test")):
 
 # Texts of the sources: an option that no command has misleads everywhere.
 EVERY = {name for command in COMMANDS for name in options(command)} | {"version", "reference"}
-SKIPPED = ("sim/experiment/imports/", "sim/experiment/exports/", "backends/cuda/")  # Options of frameworks, of nvcc.
+SKIPPED = ("sim/interchange/imports/", "sim/interchange/exports/", "backends/cuda/")  # Options of frameworks, of nvcc.
 for folder in ("sim", "models", "topologies", "backends", "tools/stagecraft"):
     for path in sorted((ROOT / folder).rglob("*.cpp")):
         name = str(path.relative_to(ROOT))

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/backend.hpp"
-#include "sim/report/report.hpp"
+#include "sim/result/report.hpp"
 #include "tests/support/differences.hpp"
 #include "tests/support/program_builder.hpp"
 #include "tests/support/random_cases.hpp"

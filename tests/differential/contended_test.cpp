@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/backend.hpp"
-#include "sim/report/report.hpp"
+#include "sim/result/report.hpp"
 #include "tests/support/road.hpp"
 
 namespace stagecraft::contended_test {

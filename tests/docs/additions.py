@@ -67,7 +67,7 @@ with tempfile.TemporaryDirectory() as name:
         if pathlib.Path(file).exists():
             shutil.copy2(file, folder / file)
     shutil.copytree("tests/docs/additions", folder, dirs_exist_ok=True)
-    table, head = folder / "sim/report/metrics.cpp", "constexpr Metric kMetrics[] = {\n"
+    table, head = folder / "sim/result/metrics.cpp", "constexpr Metric kMetrics[] = {\n"
     text = table.read_text()
     assert text.count(head) == 1, "the table of metrics has another head"
     table.write_text(text.replace(head, head + METRIC))

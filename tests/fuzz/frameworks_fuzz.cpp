@@ -7,9 +7,9 @@
 
 #include "sim/config/value.hpp"
 #include "sim/core/diagnostic.hpp"
-#include "sim/experiment/imports/huggingface.hpp"
-#include "sim/experiment/imports/training_setup.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/interchange/imports/huggingface.hpp"
+#include "sim/interchange/imports/training_setup.hpp"
 #include "tests/fuzz/memory_file.hpp"
 
 using namespace stagecraft;

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/report/html.hpp"
+#include "sim/output/html.hpp"
 #include "tests/fuzz/tree.hpp"
 #include "tests/support/page_data.hpp"
 

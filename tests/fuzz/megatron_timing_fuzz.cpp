@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/experiment/imports/megatron_timing.hpp"
+#include "sim/interchange/imports/megatron_timing.hpp"
 
 using namespace stagecraft;
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/experiment/imports/stream_overlap.hpp"
-#include "sim/experiment/imports/traces.hpp"
+#include "sim/interchange/imports/stream_overlap.hpp"
+#include "sim/interchange/imports/traces.hpp"
 #include "tests/fuzz/named_file.hpp"
 #include "tools/stagecraft/nsight_trace.hpp"
 

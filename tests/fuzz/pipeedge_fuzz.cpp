@@ -7,7 +7,7 @@
 #include <set>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/plan/edgepipe/pipeedge_files.hpp"
+#include "sim/planners/edgepipe/pipeedge_files.hpp"
 #include "tests/fuzz/memory_file.hpp"
 #include "tests/fuzz/tree.hpp"
 

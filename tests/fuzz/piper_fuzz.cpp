@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/plan/chain_partition/piper_file.hpp"
+#include "sim/planners/chain_partition/piper_file.hpp"
 
 using namespace stagecraft;
 

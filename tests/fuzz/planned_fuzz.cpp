@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/experiment/frameworks.hpp"
 #include "sim/experiment/limits.hpp"
-#include "sim/report/chakra.hpp"
-#include "sim/report/results_fields.hpp"
+#include "sim/interchange/chakra.hpp"
+#include "sim/interchange/frameworks.hpp"
+#include "sim/output/results_fields.hpp"
 #include "sim/schedule_file/csv.hpp"
 #include "tests/fuzz/memory_file.hpp"
 #include "tools/stagecraft/run_folder.hpp"

@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/experiment/imports/stream_overlap.hpp"
-#include "sim/experiment/imports/traces.hpp"
+#include "sim/interchange/imports/stream_overlap.hpp"
+#include "sim/interchange/imports/traces.hpp"
 
 using namespace stagecraft;
 

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "sim/cluster/conditions.hpp"
-#include "sim/report/memory.hpp"
-#include "sim/report/report.hpp"
+#include "sim/result/memory.hpp"
+#include "sim/result/report.hpp"
 #include "tests/support/properties.hpp"
 #include "tests/support/random_changes.hpp"
 

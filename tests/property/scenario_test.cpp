@@ -12,7 +12,7 @@
 #include "sim/core/random.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/run.hpp"
-#include "sim/report/memory.hpp"
+#include "sim/result/memory.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tests/support/differences.hpp"
 #include "tests/support/trials.hpp"

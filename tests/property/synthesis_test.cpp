@@ -6,7 +6,7 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
-#include "sim/report/report.hpp"
+#include "sim/result/report.hpp"
 #include "sim/schedule/synthesis/order_clock.hpp"
 #include "sim/schedule/synthesis/seeds.hpp"
 #include "tests/support/checked.hpp"

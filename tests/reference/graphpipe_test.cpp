@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/backend.hpp"
-#include "sim/report/report.hpp"
+#include "sim/result/report.hpp"
 #include "sim/schedule/in_flight.hpp"
 #include "tests/reference/schedules.hpp"
 #include "tests/support/road.hpp"

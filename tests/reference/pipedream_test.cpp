@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/backend.hpp"
-#include "sim/report/report.hpp"
+#include "sim/result/report.hpp"
 #include "tests/reference/schedules.hpp"
 #include "tests/support/road.hpp"
 

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "backends/backend.hpp"
-#include "sim/report/report.hpp"
+#include "sim/result/report.hpp"
 #include "sim/schedule_file/check_file.hpp"
 #include "tests/reference/schedules.hpp"
 #include "tests/support/road.hpp"

@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-#include "sim/report/report.hpp"
+#include "sim/result/report.hpp"
 #include "sim/schedule/validate.hpp"
 #include "sim/schedule_file/csv.hpp"
 #include "tests/reference/schedules.hpp"

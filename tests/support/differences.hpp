@@ -6,7 +6,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/program/program.hpp"
-#include "sim/timeline/timeline.hpp"
+#include "sim/program/timeline.hpp"
 
 namespace stagecraft::test {
 

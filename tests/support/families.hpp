@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/report/report.hpp"
+#include "sim/result/report.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/program/program.hpp"
-#include "sim/timeline/timeline.hpp"
+#include "sim/program/timeline.hpp"
 
 namespace stagecraft::test {
 

@@ -10,7 +10,7 @@
 
 namespace stagecraft::test {
 
-/// The numbers of a text that sim/report/html_parts.hpp describes.
+/// The numbers of a text that sim/output/html_data.hpp describes.
 class PageNumbers {
  public:
   explicit PageNumbers(std::string text) : text_(std::move(text)) {}

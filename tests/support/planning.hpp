@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "sim/plan/planner.hpp"
+#include "sim/planners/shared/planner.hpp"
 #include "tests/support/checked.hpp"
 
 namespace stagecraft::test {

@@ -24,7 +24,7 @@ FILES = {
     "backends/real/mpi/wire.cpp": "", "tests/cli/sweep_together.py": "from helpers import run\n", "tests/support/helpers.py": "",
     "sim/published/rows.cpp": '#include "sim/cost/price.hpp"\n', "sim/cost/price.hpp": "",
     "tests/reference/orders_test.cpp": '#include "reference/orders.hpp"\n#include "sim/cost/price.hpp"\n',
-    "tests/reference/orders.hpp": "", "sim/report/page.cpp": '#include "sim/core/clock.hpp"\n',
+    "tests/reference/orders.hpp": "", "sim/output/page.cpp": '#include "sim/core/clock.hpp"\n',
 }
 STAND_INS = {
     "cmake": 'mkdir -p build/ci; printf "// a comment\\nCMAKE_CXX_COMPILER:STRING=clang++\\nFLAGS:STRING=%s\\n" "${FLAGS-}" >build/ci/CMakeCache.txt',
@@ -121,7 +121,7 @@ class OmittedTests(unittest.TestCase):
         self.assertIn("no run that passed is recorded", self.output)
         self.assertEqual(self.run_tests(), set(TESTS))
         self.assertEqual(self.run_tests("all"), set())
-        for change in ("README.md", "tests/reference/README.md", "sim/report/page.cpp", "tests/support/other.hpp"):
+        for change in ("README.md", "tests/reference/README.md", "sim/output/page.cpp", "tests/support/other.hpp"):
             self.assertEqual(self.runs_after(change), set(), change)
 
     def test_groups_run_when_what_they_use_changed(self):

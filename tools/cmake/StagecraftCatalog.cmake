@@ -1,17 +1,21 @@
 # stagecraft_catalog(<room> KIND schedules TYPE ScheduleDef HEADER sim/schedule/builder.hpp DIR schedules)
 # Every <name>.cpp in DIR defines `extern const TYPE <name>` in namespace stagecraft::KIND. The list of them is
 # generated here, so that a new file is a new entry and nothing else has to be edited.
+# DIR . is the folder of the room itself.
 # ALSO <dir> adds the entries of a folder whose sources another room builds.
 # FOLDERS <file> instead of DIR: every sub-folder with such a file is an entry; its sources are built elsewhere.
 function(stagecraft_catalog room)
   cmake_parse_arguments(A "" "KIND;TYPE;HEADER;DIR;ALSO;FOLDERS" "" ${ARGN})
   if(A_DIR)
     file(GLOB names CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}/${A_DIR}" "${A_DIR}/*.cpp")
-    stagecraft_folders(${room} ${A_DIR})
+    if(NOT A_DIR STREQUAL ".")
+      stagecraft_folders(${room} ${A_DIR})
+    endif()
     if(A_ALSO)
       file(GLOB also CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}/${A_ALSO}" "${A_ALSO}/*.cpp")
       list(APPEND names ${also})
     endif()
+    list(TRANSFORM names REPLACE "^\\./" "")
     list(TRANSFORM names REPLACE "\\.cpp$" "")
   else()
     file(GLOB names CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "*/${A_FOLDERS}")

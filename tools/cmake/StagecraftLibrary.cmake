@@ -4,13 +4,13 @@ set(STAGECRAFT_STD_HEADERS <algorithm> <cmath> <functional> <map> <memory> <opti
   <unordered_map> <variant> <vector>)
 # What most files of UPPER rooms and of tests include besides.
 set(STAGECRAFT_UPPER_HEADERS <chrono> <filesystem>)
-foreach(header core/diagnostic core/file core/json core/text config/value schedule/builder program/program report/report
+foreach(header core/diagnostic core/file core/json core/text config/value schedule/builder program/program result/report
     experiment/experiment experiment/run)
   list(APPEND STAGECRAFT_UPPER_HEADERS "${PROJECT_SOURCE_DIR}/sim/${header}.hpp")
 endforeach()
 list(APPEND STAGECRAFT_UPPER_HEADERS "${PROJECT_SOURCE_DIR}/backends/backend.hpp")
 
-# The compiler needs less time for a whole build when it reads several files of a room at once: sim/report took 28 s in
+# The compiler needs less time for a whole build when it reads several files of a room at once: the room of reports took 28 s in
 # place of 42 s. After a change of one file it has more to do, so the preset for daily work does without.
 option(STAGECRAFT_UNITY "Compile several files of a room at once" OFF)
 

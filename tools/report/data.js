@@ -1,5 +1,5 @@
 'use strict';
-// The data of the page, as sim/report/html_data.cpp writes it, as typed arrays. Times are picoseconds, exact up to 2^53.
+// The data of the page, as sim/output/html_data.cpp writes it, as typed arrays. Times are picoseconds, exact up to 2^53.
 
 /** A run whose spans and memory are still to come: lanes that are not `there` have none yet. */
 function openRun(raw) {
@@ -30,7 +30,7 @@ function openRun(raw) {
 const DIGITS = new Uint8Array(128);
 [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].forEach((c, k) => (DIGITS[c.charCodeAt(0)] = k));
 
-/** The numbers of a text, as sim/report/html_parts.hpp says they are written. */
+/** The numbers of a text, as sim/output/html_data.hpp says they are written. */
 function numbersOf(text) {
   let at = 0;
   return () => {

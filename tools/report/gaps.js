@@ -1,4 +1,4 @@
-// Why a device waits: the definitions of sim/report/idle.cpp, from what the page knows of a run.
+// Why a device waits: the definitions of sim/result/idle.cpp, from what the page knows of a run.
 
 const CAUSES = ['start_up', 'input', 'drain', 'transfer', 'collective', 'receiver', 'other'];
 const CAUSE = Object.fromEntries(CAUSES.map((name, k) => [name, k]));

@@ -1,6 +1,6 @@
 // The points of a sweep: their settings and figures as columns, which of them are shown and in which order.
 
-/** The data of the page, as sim/report/html_sweep.cpp writes it. Points are numbered from 0 here. */
+/** The data of the page, as sim/output/html.cpp writes it. Points are numbered from 0 here. */
 function decodeSweep(raw) {
   const shorts = raw.axes.map(axis => axis.path.slice(axis.path.lastIndexOf('.') + 1));
   const axes = raw.axes.map((axis, a) => decodeAxis(axis, shorts.filter(s => s === shorts[a]).length === 1 ? shorts[a] : axis.path));

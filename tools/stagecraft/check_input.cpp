@@ -11,7 +11,7 @@
 #include "sim/cluster/collective_curve.hpp"
 #include "sim/config/library.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/diagnosis/memory_remedies.hpp"
+#include "sim/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"

@@ -10,8 +10,8 @@
 #include "sim/core/file.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/core/text.hpp"
-#include "sim/plan/edgepipe/pipeedge_files.hpp"
-#include "sim/plan/edgepipe/search.hpp"
+#include "sim/planners/edgepipe/pipeedge_files.hpp"
+#include "sim/planners/edgepipe/search.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft {

@@ -3,9 +3,9 @@
 #include "models/pipedream_graph.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
-#include "sim/experiment/imports/megatron_timing.hpp"
-#include "sim/experiment/imports/stream_overlap.hpp"
-#include "sim/experiment/imports/traces.hpp"
+#include "sim/interchange/imports/megatron_timing.hpp"
+#include "sim/interchange/imports/stream_overlap.hpp"
+#include "sim/interchange/imports/traces.hpp"
 #include "tools/stagecraft/gzip.hpp"
 #include "tools/stagecraft/nsight_trace.hpp"
 

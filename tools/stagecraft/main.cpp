@@ -16,7 +16,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/version.hpp"
-#include "sim/report/text_layout.hpp"
+#include "sim/output/text_layout.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
 #include "tools/stagecraft/progress.hpp"

@@ -16,7 +16,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/json.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/imports/layer_ranges.hpp"
+#include "sim/interchange/imports/layer_ranges.hpp"
 #include "sim/sweep/database.hpp"
 
 namespace stagecraft {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/report/picture.hpp"
+#include "sim/output/picture.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft {

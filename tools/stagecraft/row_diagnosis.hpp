@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/experiment/diagnosis/diagnose.hpp"
+#include "sim/diagnosis/diagnose.hpp"
 
 namespace stagecraft {
 

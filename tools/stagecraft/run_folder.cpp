@@ -9,9 +9,9 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/json.hpp"
+#include "sim/output/files.hpp"
+#include "sim/output/json_files.hpp"
 #include "sim/published/error_classes.hpp"
-#include "sim/report/files.hpp"
-#include "sim/report/json_files.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
 

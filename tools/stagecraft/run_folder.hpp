@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "sim/core/output.hpp"
-#include "sim/experiment/diagnosis/diagnose.hpp"
+#include "sim/diagnosis/diagnose.hpp"
 #include "sim/experiment/run.hpp"
-#include "sim/report/html.hpp"
+#include "sim/output/html.hpp"
 
 namespace stagecraft {
 

@@ -8,8 +8,8 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/report/interval.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/result/interval.hpp"
+#include "sim/result/metrics.hpp"
 
 namespace stagecraft {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/report/table.hpp"
+#include "sim/output/table.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "sim/program/program.hpp"
-#include "sim/report/report.hpp"
+#include "sim/result/report.hpp"
 #include "tools/stagecraft/asked_order.hpp"
 
 namespace stagecraft {

@@ -9,7 +9,7 @@
 #include "backends/cuda/repeat.hpp"
 #include "backends/cuda/run.hpp"
 #include "backends/real/device_placement.hpp"
-#include "sim/timeline/timeline.hpp"
+#include "sim/program/timeline.hpp"
 
 namespace stagecraft::cuda {
 

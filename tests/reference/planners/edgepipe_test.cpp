@@ -9,8 +9,8 @@
 #include <set>
 
 #include "backends/backend.hpp"
-#include "sim/plan/edgepipe/search.hpp"
-#include "sim/report/report.hpp"
+#include "sim/planners/edgepipe/search.hpp"
+#include "sim/result/report.hpp"
 #include "tests/reference/planners/inputs.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/files.hpp"

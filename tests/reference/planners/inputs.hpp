@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "models/pipedream_graph.hpp"
-#include "sim/plan/edgepipe/pipeedge_files.hpp"
+#include "sim/planners/edgepipe/pipeedge_files.hpp"
 #include "tests/reference/schedules.hpp"
 #include "tests/support/files.hpp"
 

@@ -6,9 +6,9 @@
 #include <unordered_set>
 
 #include "sim/core/text.hpp"
-#include "sim/plan/chain_partition/pipedream.hpp"
-#include "sim/plan/chain_partition/piper_file.hpp"
-#include "sim/plan/planner.hpp"
+#include "sim/planners/chain_partition/pipedream.hpp"
+#include "sim/planners/chain_partition/piper_file.hpp"
+#include "sim/planners/shared/planner.hpp"
 #include "tests/reference/planners/inputs.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/clusters.hpp"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 
-#include "sim/plan/chain_partition/two_bw.hpp"
+#include "sim/planners/chain_partition/two_bw.hpp"
 #include "tests/support/reference.hpp"
 
 namespace stagecraft::two_bw_published_test {

@@ -7,8 +7,8 @@
 
 #include "models/pipedream_graph.hpp"
 #include "sim/core/diagnostic.hpp"
-#include "sim/plan/chain_partition/piper_file.hpp"
-#include "sim/plan/edgepipe/pipeedge_files.hpp"
+#include "sim/planners/chain_partition/piper_file.hpp"
+#include "sim/planners/edgepipe/pipeedge_files.hpp"
 #include "tests/support/damage.hpp"
 
 namespace stagecraft::damaged_files_test {

@@ -7,7 +7,7 @@
 #include "backends/backend.hpp"
 #include "sim/core/random.hpp"
 #include "sim/plan/overlap.hpp"
-#include "sim/report/report.hpp"
+#include "sim/result/report.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/road.hpp"
 

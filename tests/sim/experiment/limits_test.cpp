@@ -11,7 +11,7 @@
 
 #include "backends/backend.hpp"
 #include "sim/program/lower.hpp"
-#include "sim/report/report.hpp"
+#include "sim/result/report.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/schedule/validate.hpp"
 

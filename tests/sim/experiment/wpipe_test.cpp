@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "sim/experiment/run.hpp"
-#include "sim/report/report.hpp"
+#include "sim/result/report.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/road.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/plan/planner.hpp"
+#include "sim/planners/shared/planner.hpp"
 #include "tests/support/clusters.hpp"
 
 namespace stagecraft::stage_costs_test {

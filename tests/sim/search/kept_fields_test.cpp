@@ -9,7 +9,7 @@
 #include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/scenario.hpp"
-#include "sim/plan/group.hpp"
+#include "sim/planners/shared/group.hpp"
 #include "sim/search/choices.hpp"
 
 namespace stagecraft::kept_fields_test {

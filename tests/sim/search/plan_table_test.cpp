@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include "sim/experiment/run.hpp"
-#include "sim/plan/planner.hpp"
+#include "sim/planners/shared/planner.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/plan_table.hpp"
 

@@ -14,8 +14,8 @@
 
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
-#include "sim/report/drawings.hpp"
-#include "sim/report/timeline_picture.hpp"
+#include "sim/output/drawings.hpp"
+#include "sim/output/timeline_picture.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/files.hpp"
@@ -138,7 +138,7 @@ TEST_CASE("every schedule of the catalog is a row, also one that cannot run") {
     if (r.ran()) CHECK(r.drawing->program.devices <= 4);
   }
   CHECK(ran >= 24);
-  // 8 micro-batches of 3 s; the bubbles of tests/sim/report/families_test.cpp.
+  // 8 micro-batches of 3 s; the bubbles of tests/sim/result/families_test.cpp.
   CHECK(row(table, "chimera").stages == 4);
   CHECK(row(table, "dualpipe").makespan.value == doctest::Approx(24 + 2).epsilon(1e-9));
   CHECK(row(table, "gems").activations == 2);

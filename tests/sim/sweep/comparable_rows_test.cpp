@@ -6,8 +6,8 @@
 
 #include <fmt/core.h>
 
-#include "sim/report/picture.hpp"
-#include "sim/report/text.hpp"
+#include "sim/output/picture.hpp"
+#include "sim/output/text.hpp"
 #include "sim/sweep/seed_statistics.hpp"
 #include "sim/sweep/sweep_picture.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "sim/report/metrics.hpp"
+#include "sim/result/metrics.hpp"
 #include "sim/sweep/points.hpp"
 #include "sim/sweep/seed_statistics.hpp"
 #include "tests/sim/sweep/files.hpp"

@@ -9,7 +9,7 @@
 
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/result/metrics.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/schedule_table.hpp"
 #include "sim/sweep/points.hpp"

@@ -9,7 +9,7 @@
 #include "backends/backend.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/experiment/run.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/result/metrics.hpp"
 #include "sim/sweep/database.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/sweep/store.hpp"

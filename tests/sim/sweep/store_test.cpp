@@ -9,7 +9,7 @@
 
 #include "sim/core/file.hpp"
 #include "sim/core/sha256.hpp"
-#include "sim/report/metrics.hpp"
+#include "sim/result/metrics.hpp"
 #include "sim/sweep/database.hpp"
 #include "sim/sweep/store.hpp"
 #include "tests/sim/sweep/files.hpp"

@@ -5,7 +5,7 @@
 #include "backends/backend.hpp"
 #include "sim/config/library.hpp"
 #include "sim/core/text.hpp"
-#include "sim/plan/planner.hpp"
+#include "sim/planners/shared/planner.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"

@@ -5,7 +5,7 @@
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/convergence.hpp"
-#include "sim/report/files.hpp"
+#include "sim/output/files.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/picture_options.hpp"
 

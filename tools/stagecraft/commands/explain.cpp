@@ -1,5 +1,5 @@
 #include "sim/experiment/scenario.hpp"
-#include "sim/report/text_layout.hpp"
+#include "sim/output/text_layout.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/explanation.hpp"
 #include "tools/stagecraft/table_options.hpp"

@@ -9,7 +9,7 @@
 #include "sim/config/library.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/model/builder.hpp"
-#include "sim/plan/planner.hpp"
+#include "sim/planners/shared/planner.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/training/optimizer.hpp"
 #include "sim/training/task.hpp"

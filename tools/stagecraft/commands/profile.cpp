@@ -4,9 +4,9 @@
 
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/diagnosis/memory_remedies.hpp"
+#include "sim/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/profiling.hpp"
-#include "sim/report/files.hpp"
+#include "sim/output/files.hpp"
 #include "tools/stagecraft/command.hpp"
 
 namespace stagecraft::commands {

@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
-#include "sim/report/drawings.hpp"
-#include "sim/report/json_files.hpp"
+#include "sim/output/drawings.hpp"
+#include "sim/output/json_files.hpp"
 #include "sim/schedule_file/csv.hpp"
 #include "tools/stagecraft/asked_order.hpp"
 #include "tools/stagecraft/schedule_file.hpp"

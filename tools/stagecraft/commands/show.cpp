@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-#include "sim/experiment/diagnosis/memory_remedies.hpp"
+#include "sim/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/schedule/layout.hpp"
 #include "sim/schedule_file/csv.hpp"

@@ -3,7 +3,7 @@
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/profiling.hpp"
-#include "sim/report/json_files.hpp"
+#include "sim/output/json_files.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
 

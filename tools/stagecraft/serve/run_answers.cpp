@@ -6,12 +6,12 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/report/drawings.hpp"
-#include "sim/report/files.hpp"
-#include "sim/report/html.hpp"
-#include "sim/report/text.hpp"
-#include "sim/report/timeline_picture.hpp"
-#include "sim/report/trace.hpp"
+#include "sim/output/drawings.hpp"
+#include "sim/output/files.hpp"
+#include "sim/output/html.hpp"
+#include "sim/output/text.hpp"
+#include "sim/output/timeline_picture.hpp"
+#include "sim/output/trace.hpp"
 #include "tools/stagecraft/run_folder.hpp"
 #include "tools/stagecraft/serve/session.hpp"
 #include "tools/stagecraft/serve/shared_arrays.hpp"

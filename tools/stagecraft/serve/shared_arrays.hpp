@@ -5,8 +5,8 @@
 #include "sim/core/child_process.hpp"
 #include "sim/core/json.hpp"
 #include "sim/program/program.hpp"
-#include "sim/report/memory.hpp"
-#include "sim/timeline/timeline.hpp"
+#include "sim/program/timeline.hpp"
+#include "sim/result/memory.hpp"
 
 namespace stagecraft::serve {
 

@@ -6,8 +6,8 @@
 
 #include "sim/core/activity.hpp"
 #include "sim/experiment/limits.hpp"
+#include "sim/output/json_files.hpp"
 #include "sim/published/error_classes.hpp"
-#include "sim/report/json_files.hpp"
 #include "sim/search/choices.hpp"
 #include "sim/search/plan_table.hpp"
 #include "sim/search/schedule_table.hpp"

@@ -1,0 +1,44 @@
+#include "sim/diagnosis/changed.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace stagecraft {
+
+ChangedRuns::ChangedRuns(ScenarioReader read, std::string backend, Seconds period, int samples, int limit)
+    : read_(std::move(read)), backend_(std::move(backend)), period_(period), samples_(samples), limit_(limit) {}
+
+std::string ChangedRuns::simulate(Suggestion& s) {
+  if (limit_ <= 0 || s.run) return {};
+  --limit_;
+  try {
+    const CompiledExperiment compiled = compile(read_(s.sets));
+    const Outcome outcome = stagecraft::run(compiled, backend_);
+    fullest_device_memory(outcome.report, compiled.cluster());
+    const double now = period_.value / samples_;
+    const double then = outcome.report.period.value / compiled.program.mini_batch;
+    s.run = ChangedRun{outcome.report.period, compiled.program.mini_batch, 1 - then / now};
+    return {};
+  } catch (const InputError& e) {  // Another planner or schedule may not take these options.
+    return e.problems().empty() ? e.what() : e.problems().front().message;
+  } catch (const Infeasible& e) {
+    return e.code() == "memory" ? "does not fit in memory" : e.problem().message;
+  }
+}
+
+void ChangedRuns::simulate(Finding& finding) {
+  std::vector<Suggestion> runnable;
+  for (Suggestion& s : finding.suggestions) {
+    std::string why_not = simulate(s);
+    if (why_not.empty())
+      runnable.push_back(std::move(s));
+    else
+      finding.refused.push_back({std::move(s), std::move(why_not)});
+  }
+  std::stable_sort(runnable.begin(), runnable.end(), [](const Suggestion& a, const Suggestion& b) {
+    return (a.run ? a.run->saved : 0) > (b.run ? b.run->saved : 0);
+  });
+  finding.suggestions = std::move(runnable);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,130 @@
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+#include "sim/diagnosis/group_links.hpp"
+#include "sim/diagnosis/rule.hpp"
+#include "sim/diagnosis/suggestions.hpp"
+
+namespace stagecraft::diagnosis {
+namespace {
+
+/// Changes for states that replicas divide: each pass gathers weights where those are divided too.
+void suggest_sharding(const DiagnosisInput& in, Finding& f) {
+  const PlanSpec& spec = in.experiment().plan;
+  if (!spec.planner->fields->find("shard")) return;
+  const Stage& first = in.plan().stages.front();
+  const auto& devices = in.cluster().devices;
+  const auto on_host = std::count_if(first.all_devices().begin(), first.all_devices().end(), [&](DeviceId d) {
+    return devices[d].host == devices[first.all_devices().front()].host;
+  });
+  const auto within = on_host / first.shape.degrees.group();
+  if (spec.sharding == StateSharding::Weights && within > 1 && within < first.replicas() && spec.shard_within != within)
+    f.suggestions.push_back({{fmt::format("plan.shard={{state: weights, within: {}}}", within)},
+                             "weights divided inside each node alone (HSDP)"});
+  if (spec.sharding == StateSharding::Weights)
+    f.suggestions.push_back({{"plan.shard=gradients"}, "whole weights on each replica (ZeRO-2)"});
+  if (spec.sharding == StateSharding::Weights || spec.sharding == StateSharding::Gradients)
+    f.suggestions.push_back({{"plan.shard=optimizer"}, "whole weights and gradients on each replica (ZeRO-1)"});
+  if (auto larger = larger_micro_batches(in)) f.suggestions.push_back(std::move(*larger));
+}
+
+/// Half the degree of one axis of the group, and twice of something else, on the same devices.
+void suggest_smaller_group(const DiagnosisInput& in, const char* axis, int degree, Finding& f) {
+  if (degree < 2 || degree % 2 != 0) return;
+  const std::string half = fmt::format("plan.group.{}={}", axis, degree / 2);
+  const int count = in.experiment().run.micro_batches;
+  Suggestion replicas{{half, fmt::format("plan.replicas={}", 2 * in.plan().stages.front().replicas())},
+                      fmt::format("half the {} parallelism and twice the replicas, in the same batch", axis)};
+  for (std::string& set : batch_sets(in, in.program().mini_batch, count / 2)) replicas.sets.push_back(std::move(set));
+  if (count % 2 == 0) f.suggestions.push_back(std::move(replicas));
+  if (in.experiment().plan.stages)
+    f.suggestions.push_back({{half, fmt::format("plan.stages={}", 2 * *in.experiment().plan.stages)},
+                             fmt::format("half the {} parallelism and twice the stages", axis)});
+}
+
+/// Devices that compute a replica of a dense layer together, or of its experts.
+int exchanging_devices(const Degrees& degrees) {
+  return std::max(degrees.group(), degrees.expert * degrees.expert_tensor);
+}
+
+/// Changes for rows that travel to their experts: fewer copies, next to computation, or not so far.
+void suggest_other_exchanges(const DiagnosisInput& in, Finding& f) {
+  const PlanSpec& spec = in.experiment().plan;
+  if (!spec.planner->fields->find("group")) return;
+  suggest_overlap(in, &SoftwareStack::expert_overlap, f);
+  if (spec.dispatcher == ExpertDispatch::AllToAll)
+    f.suggestions.push_back({{"plan.group.dispatcher=per_node"}, "one copy of a row for each node (DeepEP, HybridEP)"});
+  const ScheduleSpec& now = in.experiment().schedule;
+  const std::string schedule = now.name();
+  const config::Value* pairs_now = now.options->find("overlap_moe");
+  const bool has_pairs = pairs_now && config::as_bool(*pairs_now);
+  if (spec.stages && !has_pairs && (schedule == "1f1b" || schedule == "interleaved")) {
+    Suggestion pairs{{"run.schedule={name: interleaved, overlap_moe: true}"},
+                     "a forward and a backward as one, each computing while the other exchanges rows"};
+    if (schedule == "1f1b") pairs.sets.push_back(fmt::format("plan.stages={}", 2 * *spec.stages));
+    f.suggestions.push_back(std::move(pairs));
+  }
+  if (spec.group.expert % 2 == 0)
+    f.suggestions.push_back({{fmt::format("plan.group.expert={}", spec.group.expert / 2)},
+                             "half the expert parallelism and twice the copies of each expert"});
+}
+
+}  // namespace
+
+/// Sums of gradients, and gathers of updated weights, that computation does not hide; or the one link that makes them
+/// long.
+std::optional<Finding> gradient_sums(const DiagnosisInput& in) {
+  const Seconds lost = in.period - in.idealized.without(Cost::GradientSums);
+  if (lost.value <= 0) return {};
+  Bytes largest;
+  std::string where = "data parallelism";
+  for (const Reduction& r : in.plan().reductions) {
+    if (r.bytes <= largest) continue;
+    largest = r.bytes;
+    where = r.stages.size() == 1 ? stage_text(in, r.stages.front()) : fmt::format("tied weights '{}'", r.name);
+  }
+  Finding f = finding(in, "gradient-sums", where, lost);
+  const bool gathers = in.experiment().plan.sharding == StateSharding::Weights;
+  f.sentence =
+      fmt::format("Devices wait for {}sums of gradients ({} of {}) that no computation hides: {} of the period.",
+                  gathers ? "gathers of weights and " : "", to_text(largest), where, percent(f.share));
+  if (auto link = slow_group_link(in, groups_of_sums(in.plan()), "Sums of gradients", lost)) f = std::move(*link);
+  suggest_sharding(in, f);
+  suggest_other_rank_order(in, f);
+  suggest_overlap(in, &SoftwareStack::data_overlap, f);
+  const RunSpec& run = in.experiment().run;
+  if (run.lowering.overlap && !run.buckets && in.experiment().software().buckets.cuts())
+    f.suggestions.push_back({{"run.gradient_buckets=software"}, "sums in buckets, next to the last backward"});
+  f.suggestions.push_back(more_micro_batches(in, 4));
+  if (!in.report().links.empty()) suggest_network(in, in.report().links.front().link, 2, f);
+  return f;
+}
+
+/// Collectives of tensor, context and expert groups that computation does not hide; or the one link that makes them
+/// long.
+std::optional<Finding> group_collectives(const DiagnosisInput& in) {
+  const auto& stages = in.plan().stages;
+  const Stage& widest = *std::max_element(stages.begin(), stages.end(), [](const Stage& a, const Stage& b) {
+    return exchanging_devices(a.shape.degrees) < exchanging_devices(b.shape.degrees);
+  });
+  const Degrees& degrees = widest.shape.degrees;
+  const int devices = exchanging_devices(degrees);
+  if (devices < 2) return {};
+  const Seconds lost = in.period - in.idealized.without(Cost::GroupCollectives);
+  if (lost.value <= 0) return {};
+  const std::string collectives = "Collectives inside groups of " + pluralize(devices, "device");
+  Finding f = finding(in, "group-collectives", pluralize(devices, "device") + " of a group", lost);
+  f.sentence = fmt::format("{} (tensor {}, context {}, expert {}) take {} of the period.", collectives, degrees.tensor,
+                           degrees.context, degrees.expert, percent(f.share));
+  if (auto link = slow_group_link(in, groups_of_passes(in.plan()), collectives, lost)) f = std::move(*link);
+  suggest_overlap(in, &SoftwareStack::tensor_overlap, f);
+  if (degrees.expert > 1) suggest_other_exchanges(in, f);
+  const PlanSpec& spec = in.experiment().plan;
+  if (spec.group.tensor == degrees.tensor) suggest_smaller_group(in, "tensor", degrees.tensor, f);
+  if (spec.group.context == degrees.context) suggest_smaller_group(in, "context", degrees.context, f);
+  return f;
+}
+
+}  // namespace stagecraft::diagnosis

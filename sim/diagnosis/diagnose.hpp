@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "sim/diagnosis/changed.hpp"
+#include "sim/result/diagnosis.hpp"
+
+namespace stagecraft {
+
+/// Which suggestions are simulated: for the largest loss, for every cause, a few for the first row of a table, also
+/// where its plan or schedule is searched for again with each, or none.
+enum class WhatIf : std::uint8_t { First, Every, Row, None };
+
+/// What limits a run. Of a simulated run, from runs of the same program without one of its costs; suggestions are
+/// simulated on the same backend. Of a measured run, diagnose_measured(). Except with WhatIf::Every, suggestions stay
+/// unsimulated in programs of more than kMostSimulated instructions and where a planner or a schedule searches, and
+/// programs of more than kMostDiagnosed instructions have no diagnosis; Diagnosis::not_simulated says why.
+Diagnosis diagnose(const CompiledExperiment&, const Outcome&, const std::string& backend, const ScenarioReader&,
+                   WhatIf = WhatIf::First);
+
+/// A diagnosis simulates the program up to about eight times on the fast backends, which takes two seconds here.
+inline constexpr std::size_t kMostDiagnosed = 1'000'000;
+/// A suggestion may simulate a program four times as large on the backend of the run.
+inline constexpr std::size_t kMostSimulated = 150'000;
+
+}  // namespace stagecraft

@@ -1,0 +1,79 @@
+#include "sim/diagnosis/framework_check.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "sim/interchange/frameworks.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Exporter = FrameworkConfiguration (*)(const PlannedExperiment&);
+
+struct FrameworkOfStacks {
+  std::string_view stacks;  ///< How the names of its software stacks begin.
+  Exporter write;
+};
+
+/// A stack of two frameworks, Megatron-DeepSpeed, has to be accepted by both.
+constexpr FrameworkOfStacks kFrameworks[] = {{"megatron", megatron_arguments},
+                                             {"nemo", megatron_arguments},
+                                             {"bloom", megatron_arguments},
+                                             {"torchtitan", torchtitan_config},
+                                             {"megatron-deepspeed", deepspeed_config},
+                                             {"bloom", deepspeed_config}};
+
+std::vector<Exporter> exporters_of(std::string_view stack) {
+  std::vector<Exporter> exporters;
+  for (const auto& [stacks, write] : kFrameworks)
+    if (stack.starts_with(stacks)) exporters.push_back(write);
+  return exporters;
+}
+
+std::set<std::string> refusals_of(const PlannedExperiment& planned, std::string_view stack) {
+  std::set<std::string> refusals;
+  for (const Exporter write : exporters_of(stack)) try {
+      write(planned);
+    } catch (const InputError& e) {
+      for (const Diagnostic& d : e.problems()) refusals.insert(d.path + ": " + d.message);
+    }
+  return refusals;
+}
+
+std::optional<PlannedExperiment> plan_of(const Experiment& e) try {
+  return plan_experiment(e);
+} catch (const InputError&) {
+  return {};
+} catch (const Infeasible&) {
+  return {};
+}
+
+}  // namespace
+
+FrameworkCheck::FrameworkCheck(const Experiment& unchanged)
+    : has_exporter_(!exporters_of(unchanged.software().name).empty()), stack_(unchanged.software().name) {
+  if (!has_exporter_) return;
+  if (const auto planned = plan_of(unchanged)) refusals_ = refusals_of(*planned, stack_);
+}
+
+FrameworkCheck::FrameworkCheck(const PlannedExperiment& unchanged)
+    : has_exporter_(!exporters_of(unchanged.experiment.software().name).empty()),
+      stack_(unchanged.experiment.software().name) {
+  if (has_exporter_) refusals_ = refusals_of(unchanged, stack_);
+}
+
+bool FrameworkCheck::accepts(const PlannedExperiment& changed) const {
+  if (!has_exporter_) return true;
+  if (exporters_of(changed.experiment.software().name) != exporters_of(stack_)) return false;
+  const std::set<std::string> refusals = refusals_of(changed, stack_);
+  return std::includes(refusals_.begin(), refusals_.end(), refusals.begin(), refusals.end());
+}
+
+bool FrameworkCheck::accepts(const Experiment& changed) const {
+  if (!has_exporter_) return true;
+  const auto planned = plan_of(changed);
+  return !planned || accepts(*planned);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,195 @@
+#include "sim/diagnosis/idealized.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "backends/backend.hpp"
+#include "sim/experiment/group_changes.hpp"
+#include "sim/program/group_sets.hpp"
+
+namespace stagecraft {
+namespace {
+
+Seconds time_of(const OpTimes& times, InstructionKind kind) {
+  const std::optional<OpKind> op = op_kind(kind);
+  return op ? pass_of(times, *op) : Seconds{};
+}
+
+Seconds computation_of(const StageCost& cost) {
+  const OpTimes times = computation_times(cost);
+  return times.forward + times.backward;
+}
+
+/// The plan where it stands, with every replica on the type of device that computes it fastest, among the types of the
+/// plan. A type that cannot run some layer is not tried.
+StageCosts fastest_costs(const CompiledExperiment& c, bool equal_links) {
+  const CostTable& table = *c.experiment.costs;
+  StageCosts fastest = equal_links ? stage_costs(c.plan, table, {.equal_links = true}) : c.costs;
+  std::set<DeviceTypeId> types;
+  for (const Stage& stage : c.plan.stages)
+    for (const DeviceId d : stage.leaders) types.insert(c.cluster().devices[d].type);
+  if (types.size() < 2) return fastest;
+  for (const DeviceTypeId type : types) try {
+      const auto same_type = [type](DeviceId) { return type; };
+      const StageCosts other = stage_costs(c.plan, table, {.type_of = same_type, .equal_links = equal_links});
+      for (std::size_t i = 0; i < other.values().size(); ++i)
+        if (computation_of(other.values()[i]) < computation_of(fastest.values()[i]))
+          fastest.values()[i] = other.values()[i];
+    } catch (const InputError&) {
+    }
+  return fastest;
+}
+
+/// Whether prices of the plan's ops depend on slow links.
+bool has_slow_links(const CompiledExperiment& c) {
+  const StageCosts equal = stage_costs(c.plan, *c.experiment.costs, {.equal_links = true});
+  const auto total = [](const StageCost& cost) { return cost.forward + cost.backward; };
+  for (std::size_t i = 0; i < equal.values().size(); ++i)
+    if (total(equal.values()[i]) != total(c.costs.values()[i])) return true;
+  return false;
+}
+
+/// [stage, device] Which of the costs of a plan the device has: that of its replica.
+std::map<std::pair<StageId, DeviceId>, std::size_t> costs_of_devices(const Plan& plan) {
+  std::map<std::pair<StageId, DeviceId>, std::size_t> numbers;
+  std::size_t next = 0;
+  for (const StageId s : plan.stages.ids())
+    for (const std::vector<DeviceId>& cell : cells_of(plan.stages[s])) {
+      for (const DeviceId d : cell) numbers[{s, d}] = next;
+      ++next;
+    }
+  return numbers;
+}
+
+bool are_comparable(const Plan& plan) {
+  const Stage& first = plan.stages.front();
+  return std::all_of(plan.stages.begin(), plan.stages.end(), [&](const Stage& s) {
+    return s.replicas() == first.replicas() && s.micro_batch_size == first.micro_batch_size &&
+           s.shape.task == StageTask::Whole;
+  });
+}
+
+/// Each kind of op takes as long in every stage as it does on the mean of the stages.
+void equalize(Program& program) {
+  std::map<InstructionKind, std::pair<double, std::int64_t>> sums;
+  for (const Instruction& i : program.instructions)
+    if (i.is_compute()) sums[i.kind].first += i.duration.value, ++sums[i.kind].second;
+  for (Instruction& i : program.instructions)
+    if (i.is_compute()) i.duration = {sums[i.kind].first / static_cast<double>(sums[i.kind].second)};
+}
+
+/// Collectives that are instructions, and the share of ops that contain some.
+void remove_collectives(Program& program, bool sums) {
+  for (CollectiveCall& c : program.collectives) {
+    if (sums_gradients(c.purpose) != sums) continue;
+    c.share = 0;
+    for (int m = 0; m < c.members; ++m) program.instructions[c.member(m)].duration = {};
+  }
+  if (program.parts.empty()) return;
+  for (Instruction& i : program.instructions) {
+    if (!i.is_compute()) continue;
+    const TimeByClass& parts = program.parts[i.stage].parts(i.kind);
+    const Seconds removed = sums ? parts.data : parts.tensor + parts.context + parts.expert;
+    if (parts.total().value > 0) i.duration = (1 - removed / parts.total()) * i.duration;
+  }
+}
+
+/// The times of the ops of each of the costs of a plan, in their order.
+struct OpTimesOfCosts {
+  explicit OpTimesOfCosts(const StageCosts& costs) {
+    for (const StageCost& c : costs.values())
+      in_op.push_back(times_in_op(c)), computation.push_back(computation_times(c));
+  }
+  std::vector<OpTimes> in_op, computation;
+};
+
+}  // namespace
+
+IdealizedRuns::IdealizedRuns(const CompiledExperiment& compiled, const Outcome& outcome, const std::string& backend)
+    : compiled_(compiled),
+      outcome_(outcome),
+      shares_links_(backend != "ideal"),
+      comparable_(are_comparable(compiled.plan)),
+      has_slow_links_(has_slow_links(compiled)),
+      cost_of_device_(costs_of_devices(compiled.plan)),
+      slowness_(compiled.program.devices, 1),
+      computation_(compiled.program.devices) {
+  measure_computation();
+}
+
+/// Collectives inside of ops take what the program says, also while devices are slow: the rest is computation.
+void IdealizedRuns::measure_computation() {
+  const Program& program = compiled_.program;
+  const OpTimesOfCosts planned(compiled_.costs), fast(fastest_costs(compiled_, false));
+  IdVector<DeviceId, Seconds> fastest(program.devices);
+  for (const InstructionId n : program.instructions.ids()) {
+    const Instruction& i = program.at(n);
+    if (!i.is_compute()) continue;
+    const Seconds took{outcome_.timeline.end[n] - outcome_.timeline.start[n]};
+    const auto cost = cost_of_device_.find({i.stage, i.device});
+    const Seconds in_op = cost == cost_of_device_.end() ? Seconds{} : time_of(planned.in_op[cost->second], i.kind);
+    if (in_op.value <= 0) {
+      computation_[i.device] += took, fastest[i.device] += i.duration;
+      continue;
+    }
+    const auto share = [&](const std::vector<OpTimes>& times) { return time_of(times[cost->second], i.kind) / in_op; };
+    computation_[i.device] += took - (1 - share(planned.computation)) * i.duration;
+    fastest[i.device] += share(fast.computation) * i.duration;
+  }
+  for (const DeviceId d : computation_.ids()) {
+    if (fastest[d].value > 0) slowness_[d] = std::max(1.0, computation_[d] / fastest[d]);
+    computation_[d] = computation_[d] / static_cast<double>(program.iterations);
+  }
+}
+
+/// Durations of computation on the fastest types of devices, or with equal links, or both.
+IdVector<InstructionId, Seconds> IdealizedRuns::durations(bool fast_types, bool equal_links) const {
+  const Program& program = compiled_.program;
+  const OpTimesOfCosts planned(compiled_.costs);
+  const OpTimesOfCosts priced(
+      fast_types ? fastest_costs(compiled_, equal_links)
+                 : stage_costs(compiled_.plan, *compiled_.experiment.costs, {.equal_links = equal_links}));
+  IdVector<InstructionId, Seconds> durations;
+  for (const Instruction& i : program.instructions) {
+    durations.push_back(i.duration);
+    const auto cost = cost_of_device_.find({i.stage, i.device});
+    if (!i.is_compute() || cost == cost_of_device_.end()) continue;
+    const Seconds now = time_of(planned.in_op[cost->second], i.kind),
+                  then = time_of(priced.in_op[cost->second], i.kind);
+    if (now.value > 0) durations.back() = (then / now) * i.duration;
+  }
+  return durations;
+}
+
+const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
+  if (!shares_links_) costs = costs | Cost::Contention;
+  if (!has_slow_links_) costs = without_flag(costs, Cost::SlowLinks);
+  const auto cached = results_.find(costs);
+  if (cached != results_.end()) return cached->second;
+  Program program = compiled_.program;
+  Cluster cluster = cluster_of_program(compiled_);
+  if (has(costs, Cost::Slowdowns)) std::erase_if(cluster.changes, [](const Change& c) { return !c.devices.empty(); });
+  if (has(costs, Cost::SlowTypes | Cost::SlowLinks)) {
+    const auto priced = durations(has(costs, Cost::SlowTypes), has(costs, Cost::SlowLinks));
+    for (const InstructionId n : program.instructions.ids())
+      if (program.at(n).is_compute()) program.instructions[n].duration = priced[n];
+  }
+  if (has(costs, Cost::GradientSums)) remove_collectives(program, true);
+  if (has(costs, Cost::GroupCollectives)) remove_collectives(program, false);
+  if (has(costs, Cost::UnequalStages) && comparable_) equalize(program);
+  if (has(costs, Cost::Messages)) {
+    for (TransferShape& shape : program.transfer_shapes) shape.bytes = 0;
+    // Collectives that are messages keep the latencies of the links.
+    if (program.phases.empty())
+      for (Link& link : cluster.links) link.latency = {};
+  }
+  const char* const backend = has(costs, Cost::Contention) ? "ideal" : "fluid";
+  const Timeline timeline = get_from(backends::catalog(), "backend", backend).run(program, cluster, {});
+  const Report report = measure(program, timeline, cluster);
+  return results_[costs] = {report.period, (1 - report.steady_bubble) * report.period};
+}
+
+Seconds IdealizedRuns::without(Cost costs) { return result(costs).period; }
+Seconds IdealizedRuns::busiest(Cost costs) { return result(costs).busiest; }
+
+}  // namespace stagecraft

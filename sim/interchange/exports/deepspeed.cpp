@@ -1,0 +1,102 @@
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+#include "sim/interchange/exports/export_support.hpp"
+#include "sim/interchange/frameworks.hpp"
+
+namespace stagecraft {
+namespace {
+
+class DeepspeedWriter {
+ public:
+  explicit DeepspeedWriter(const PlannedExperiment& p)
+      : p_(p),
+        shape_(p.plan.stages.front().shape),
+        ranks_(rank_count(p)),
+        refusals_("export deepspeed", p.experiment.plan) {}
+
+  FrameworkConfiguration write() {
+    refuse();
+    const int each = samples_per_replica(p_);
+    const std::string_view precision = precision_of(p_);
+    std::string text = fmt::format(
+        "{{\n  \"train_batch_size\": {},\n  \"train_micro_batch_size_per_gpu\": {},\n"
+        "  \"gradient_accumulation_steps\": {},\n  \"zero_optimization\": {{{}}},\n"
+        "  \"fp16\": {{\"enabled\": {}}},\n  \"bf16\": {{\"enabled\": {}}}",
+        p_.plan.mini_batch, each, p_.plan.mini_batch / (each * shape_.degrees.replicas), zero_text(),
+        precision == "fp16", precision == "bf16");
+    if (ranks_ > 1) text += fmt::format(",\n  \"pipeline\": {{\"stages\": {}{}}}", ranks_, recomputation_text());
+    add_notes();
+    return {text + "\n}\n", std::move(notes_)};
+  }
+
+ private:
+  void refuse() {
+    refusals_.require_usual_order(shape_.degrees);
+    refusals_.require_even(p_.plan);
+    if (shape_.degrees.divides())
+      refusals_.add("DeepSpeed's configuration has no tensor, context or expert group: the model's code makes them",
+                    "a plan without group", "group");
+    if (ranks_ > 1 && p_.experiment.schedule.name() != "1f1b")
+      refusals_.add(fmt::format("DeepSpeed's pipeline does not run the schedule '{}'", p_.experiment.schedule.name()),
+                    "run.schedule: 1f1b");
+    if (shape_.shard_copies() > 1)
+      refusals_.add("DeepSpeed's ZeRO divides over all replicas", "shard without within", "shard");
+    if (ranks_ > 1 && shape_.sharding > StateSharding::Optimizer)
+      refusals_.add("DeepSpeed's pipeline takes no ZeRO-2 or ZeRO-3", "shard: optimizer, or one stage", "shard");
+    const std::string_view precision = precision_of(p_);
+    if (precision != "bf16" && precision != "fp16" && precision != "fp32" && precision != "tf32")
+      refusals_.add(fmt::format("DeepSpeed's configuration has no {}: the model's code makes it", precision),
+                    "run.precision: bf16, fp16 or fp32");
+    refusals_.throw_if_any();
+  }
+
+  /// A pipeline of DeepSpeed sums gradients after the last backward.
+  std::string zero_text() {
+    std::string text = fmt::format("\"stage\": {}", static_cast<int>(shape_.sharding));
+    const auto& buckets = p_.experiment.run.buckets;
+    if (!buckets) return text;
+    const double gradient = p_.experiment.software().prices ? p_.experiment.software().gradient_bytes : 2;
+    if (shape_.sharding != StateSharding::Optimizer || ranks_ > 1)
+      notes_.emplace_back("not written: run.gradient_buckets, which only ZeRO-1 without a pipeline has here");
+    else if (buckets->gradients.value == 0)
+      notes_.emplace_back("not written: the size of run.gradient_buckets, which depends on the number of devices");
+    else
+      text +=
+          fmt::format(", \"overlap_comm\": true, \"reduce_bucket_size\": {:.0f}", buckets->gradients.value / gradient);
+    return text;
+  }
+
+  /// PipelineModule recomputes this number of layers of a stage at once; no stage has more than all.
+  std::string recomputation_text() const {
+    const bool whole = shape_.recomputes_all();
+    if (!whole && !shape_.recomputes_layers()) return "";
+    return fmt::format(", \"activation_checkpoint_interval\": {}", whole ? p_.model().layers.size() : 1);
+  }
+
+  void add_notes() {
+    const auto not_written = [&](const std::string& what) { notes_.push_back("not written: " + what); };
+    const bool written = ranks_ > 1 && (shape_.recomputes_all() || shape_.recomputes_layers());
+    if (shape_.recomputation != Recomputation::None && !written)
+      not_written(fmt::format("plan.recompute: {}, which the model's code does", to_text(shape_.recomputation)));
+    if (ranks_ > 1)
+      not_written("which layers each stage has; the model's code makes the pipeline, PipelineModule(num_stages=" +
+                  std::to_string(ranks_) + ")");
+    if (precision_of(p_) == "tf32") not_written("run.precision: tf32; DeepSpeed computes in fp32");
+    const SoftwareStack& stack = p_.experiment.software();
+    if (stack.prices && stack.name != "megatron-deepspeed" && stack.name != "bloom")
+      not_written(fmt::format("software: {}; import takes it as megatron-deepspeed", stack.name));
+  }
+
+  const PlannedExperiment& p_;
+  const StageShape& shape_;
+  int ranks_;
+  ExportRefusals refusals_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+FrameworkConfiguration deepspeed_config(const PlannedExperiment& p) { return DeepspeedWriter(p).write(); }
+
+}  // namespace stagecraft

@@ -1,0 +1,331 @@
+// Arguments of Megatron-LM 0.20. What is written is read again by the importer, which knows the rules of Megatron-LM,
+// so that nothing is written that it refuses.
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+#include "sim/interchange/exports/export_support.hpp"
+#include "sim/interchange/frameworks.hpp"
+#include "sim/interchange/imports/training_setup.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// "Et*3|t*2|t*2L" for these layers of each stage, or without shorthand where a stage has one.
+std::string layout_text(const std::vector<int>& layers) {
+  std::string text = "E";
+  for (std::size_t s = 0; s < layers.size(); ++s)
+    text += fmt::format("{}{}", s > 0 ? "|" : "", layers[s] > 0 ? fmt::format("t*{}", layers[s]) : "");
+  return text + "L";
+}
+
+class MegatronWriter {
+ public:
+  explicit MegatronWriter(const PlannedExperiment& p)
+      : p_(p),
+        facts_(facts_of(p.model())),
+        shape_(p.plan.stages.front().shape),
+        degrees_(shape_.degrees),
+        ranks_(rank_count(p)),
+        chunks_(p.plan.stage_count() / ranks_),
+        schedule_(p.experiment.schedule.name()),
+        stack_(p.experiment.software()),
+        refusals_("export megatron", p.experiment.plan) {}
+
+  FrameworkConfiguration write() {
+    find_layers();
+    refuse();
+    write_model();
+    write_experts();
+    write_groups();
+    write_pipeline();
+    write_batch();
+    write_state();
+    write_overlap();
+    write_recomputation();
+    write_precision();
+    read_again();
+    add_notes();
+    return {std::move(text_), std::move(notes_)};
+  }
+
+ private:
+  void add(const std::string& option) { text_ += "--" + option + "\n"; }
+  bool shares_data() const { return degrees_.replicas * degrees_.context > 1; }
+
+  /// Transformer layers of each stage. The embedding has to be before the first of them, and norm, scores and loss on
+  /// the last stage, because Megatron-LM has them there.
+  void find_layers() {
+    const StageId last{p_.plan.stages.size() - 1};
+    for (const StageId s : p_.plan.stages.ids()) {
+      int count = 0;
+      for (const LayerPart part : parts_of_stage(p_, p_.plan.stage(s))) {
+        count += part == LayerPart::Layer;
+        const bool at_end = part == LayerPart::Norm || part == LayerPart::Head || part == LayerPart::Loss;
+        is_layout_ = is_layout_ && (part != LayerPart::Embedding || s == StageId{0}) && (!at_end || s == last);
+      }
+      layers_.push_back(count);
+    }
+  }
+
+  void refuse() {
+    refusals_.require_transformer(facts_);
+    refusals_.require_even(p_.plan);
+    if (facts_.layers > 0 && !is_layout_)
+      refusals_.add(
+          "Megatron-LM has the embedding in the first stage, and the last norm, the scores and the loss in the last",
+          fmt::format("plan.planner: layout, plan.layout: \"{}\"", layout_text(layers_)));
+    const std::string order = to_text(degrees_.order);
+    if (order != "tp-cp-ep-dp-pp" && order != "tp-cp-ep-pp-dp")
+      refusals_.add(fmt::format("Megatron-LM's arguments do not say the order {}", order),
+                    "order: tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp", "group");
+    if (schedule_ != "1f1b" && schedule_ != "interleaved" && ranks_ > 1)
+      refusals_.add(fmt::format("Megatron-LM does not run the schedule '{}'", schedule_),
+                    "run.schedule: 1f1b, or interleaved");
+    if (ranks_ == 1 && chunks_ > 1)
+      refusals_.add("Megatron-LM does not interleave the stages of a single rank", "plan.stages: 1, or more ranks",
+                    "stages");
+    if (shape_.recomputes_all())
+      refusals_.add("Megatron-LM recomputes layer by layer, not a whole stage before its backward", "recompute: layers",
+                    "recompute");
+    if (shape_.recomputes_half())
+      refusals_.add("Megatron-LM does not recompute half of a layer", "recompute: layers, outputs or none",
+                    "recompute");
+    if (!p_.experiment.schedule.flushes()) refusals_.add("Megatron-LM flushes the pipeline", "weights: flush");
+    if (stack_.tensor_overlap > 0 && degrees_.tensor > 1 && !degrees_.sequence)
+      refusals_.add(fmt::format("software: {} hides collectives of the tensor group, and Megatron-LM refuses "
+                                "--tp-comm-overlap without sequence parallelism (AssertionError)",
+                                stack_.name),
+                    "group: {sequence: true}, or software: megatron-core", "group");
+    refusals_.throw_if_any();
+  }
+
+  void write_model() {
+    const TransformerFacts& f = facts_;
+    add(fmt::format("num-layers {}", f.layers));
+    add(fmt::format("hidden-size {}", f.hidden));
+    if (f.feed_forward > 0) add(fmt::format("ffn-hidden-size {}", f.feed_forward));
+    add(fmt::format("num-attention-heads {}", f.heads));
+    if (f.head_width * f.heads != f.hidden) add(fmt::format("kv-channels {}", f.head_width));
+    if (f.key_value_heads != f.heads) {
+      add("group-query-attention");
+      add(fmt::format("num-query-groups {}", f.key_value_heads));
+    }
+    if (!f.fused_attention) add("attention-backend unfused");
+    add(fmt::format("seq-length {}", f.sequence));
+    add(fmt::format("max-position-embeddings {}", f.sequence));
+    write_vocabulary();
+    if (f.gated) add("swiglu");
+    if (f.rms) add("normalization RMSNorm");
+    if (f.rotary) add("position-embedding-type rope");
+    if (!f.rotary && !f.positions) add("position-embedding-type none");
+    if (!f.bias) add("disable-bias-linear");
+    if (!f.bias && f.query_bias) add("add-qkv-bias");
+    if (f.query_norm) add("qk-layernorm");
+    if (stack_.prices && !stack_.dropout) {
+      add("hidden-dropout 0");
+      add("attention-dropout 0");
+    }
+    if (!f.tied) add("untie-embeddings-and-output-weights");
+  }
+
+  /// Megatron-LM pads to a multiple of 128 x tensor. Where that is another vocabulary, the unit is 1.
+  void write_vocabulary() {
+    const int tensor = degrees_.tensor;
+    add(fmt::format("vocab-size {}", facts_.vocabulary));
+    if (facts_.vocabulary % (128 * tensor) == 0) return;
+    add("make-vocab-size-divisible-by 1");
+    if (const int padded = (facts_.vocabulary + tensor - 1) / tensor * tensor; padded != facts_.vocabulary)
+      notes_.push_back(fmt::format("Megatron-LM pads the vocabulary of {} to {}, a multiple of tensor {}",
+                                   facts_.vocabulary, padded, tensor));
+  }
+
+  void write_experts() {
+    const TransformerFacts& f = facts_;
+    if (f.experts == 0) return;
+    add(fmt::format("num-experts {}", f.experts));
+    add(fmt::format("moe-router-topk {}", f.active));
+    if (f.active == 1) add("moe-router-pre-softmax");
+    add(fmt::format("moe-ffn-hidden-size {}", f.expert_width));
+    add("moe-grouped-gemm");
+    const bool once = shape_.dispatcher == ExpertDispatch::PerNode;
+    add(fmt::format("moe-token-dispatcher-type {}", once ? "flex" : "alltoall"));
+    if (once) add("moe-flex-dispatcher-backend deepep");
+    if (shape_.overlaps_shared) add("moe-shared-expert-overlap");
+  }
+
+  void write_groups() {
+    const Degrees& d = degrees_;
+    add(fmt::format("tensor-model-parallel-size {}", d.tensor));
+    if (d.sequence && d.tensor > 1) add("sequence-parallel");
+    add(fmt::format("pipeline-model-parallel-size {}", ranks_));
+    if (to_text(d.order) == "tp-cp-ep-pp-dp") add("use-tp-pp-dp-mapping");
+    if (d.context > 1) {
+      constexpr const char* kTypes[] = {"p2p", "all_gather", "a2a"};
+      add(fmt::format("context-parallel-size {}", d.context));
+      add(fmt::format("cp-comm-type {}", kTypes[static_cast<int>(shape_.exchange)]));
+    }
+    if (d.expert > 1) add(fmt::format("expert-model-parallel-size {}", d.expert));
+    if (facts_.experts > 0) add(fmt::format("expert-tensor-parallel-size {}", d.expert_tensor));
+  }
+
+  /// Without a layout Megatron-LM divides the layers evenly.
+  void write_pipeline() {
+    const bool even = std::all_of(layers_.begin(), layers_.end(), [&](int n) { return n == layers_.front(); });
+    if (ranks_ > 1 && !even) {
+      add(fmt::format("pipeline-model-parallel-layout \"{}\"", layout_text(layers_)));
+    } else if (chunks_ > 1) {
+      add(fmt::format("num-virtual-stages-per-pipeline-rank {}", chunks_));
+    }
+    const std::string group = schedule_option(p_, "group");
+    if (chunks_ > 1 && !group.empty() && group != std::to_string(ranks_))
+      add("microbatch-group-size-per-virtual-pipeline-stage " + group);
+  }
+
+  void write_batch() {
+    add(fmt::format("micro-batch-size {}", samples_per_replica(p_)));
+    add(fmt::format("global-batch-size {}", p_.plan.mini_batch));
+  }
+
+  void write_state() {
+    const StateSharding sharding = shape_.sharding;
+    if (sharding == StateSharding::Optimizer) add("use-distributed-optimizer");
+    if (sharding > StateSharding::Optimizer) {
+      add("use-megatron-fsdp");
+      add(fmt::format("data-parallel-sharding-strategy {}",
+                      sharding == StateSharding::Gradients ? "optim_grads" : "optim_grads_params"));
+      add("ckpt-format fsdp_dtensor");
+    }
+    if (shape_.shard_copies() > 1) add(fmt::format("num-distributed-optimizer-instances {}", shape_.shard_copies()));
+  }
+
+  /// What the stack runs next to computation, and buckets of gradients.
+  void write_overlap() {
+    const StateSharding sharding = shape_.sharding;
+    const auto& buckets = p_.experiment.run.buckets;
+    const bool hides_sums = stack_.data_overlap > 0;
+    const bool has_buckets = buckets && sharding <= StateSharding::Optimizer;
+    if (stack_.tensor_overlap > 0 && degrees_.tensor > 1) add("tp-comm-overlap");
+    if (shares_data() && (hides_sums || has_buckets)) add("overlap-grad-reduce");
+    if (shares_data() && hides_sums && sharding >= StateSharding::Optimizer) add("overlap-param-gather");
+    if (shares_data() && has_buckets && buckets->gradients.value > 0)
+      add(fmt::format("ddp-bucket-size {:.0f}",
+                      buckets->gradients.value / (stack_.prices ? stack_.gradient_bytes : 4)));
+    const bool pairs = schedule_option(p_, "overlap_moe") == "true";
+    if (degrees_.expert > 1 && (pairs || stack_.expert_overlap > 0)) add("overlap-moe-expert-parallel-comm");
+    constexpr double kSeveralKernels = 16;  // Bytes of a logit that the forward of an unfused loss moves, or more.
+    if (stack_.prices && stack_.loss_forward_traffic < kSeveralKernels) add("cross-entropy-loss-fusion");
+  }
+
+  void write_recomputation() {
+    if (shape_.recomputes_attention()) add("recompute-granularity selective");
+    if (shape_.recomputes_outputs()) {
+      add("recompute-granularity selective");
+      add(facts_.experts > 0 ? "recompute-modules layernorm moe_act" : "recompute-modules layernorm");
+    }
+    if (shape_.recomputes_layers()) {
+      add("recompute-granularity full");
+      add("recompute-method uniform");
+      add("recompute-num-layers 1");
+    }
+  }
+
+  void write_precision() {
+    const std::string_view precision = precision_of(p_);
+    if (precision == "fp16") add("fp16");
+    if (precision == "fp16" && (!stack_.prices || stack_.gradient_bytes >= 4))
+      add("accumulate-allreduce-grads-in-fp32");
+    if (precision == "tf32") notes_.emplace_back("run.precision: tf32; Megatron-LM computes in fp32");
+    if (precision != "fp16" && precision != "fp32" && precision != "tf32") add("bf16");
+    if (precision == "fp8") add("fp8-format hybrid"), add("fp8-recipe tensorwise");
+    if (precision == "mxfp8") add("fp8-format e4m3"), add("fp8-recipe mxfp8");
+    if (precision == "nvfp4") add("fp4-format e2m1"), add("fp4-recipe nvfp4");
+  }
+
+  /// InputError with the rules of Megatron-LM that the arguments break.
+  void read_again() {
+    const int devices = degrees_.devices() * ranks_;
+    try {
+      software_ = read_megatron(text_, "", {.model = {}, .cluster = {}, .devices = devices, .vocabulary = 0}).software;
+    } catch (const InputError& error) {
+      for (const Diagnostic& problem : error.problems()) {
+        Diagnostic rule = problem;
+        if (chunks_ > 1 && (rule.code == "remainder" || rule.code == "few-micro-batches")) rule.help += group_help();
+        refusals_.add(std::move(rule));
+      }
+      refusals_.throw_if_any();
+    }
+  }
+
+  /// Another group of micro-batches, which the order has here where none is written.
+  std::string group_help() const {
+    const int count = micro_batch_count(p_);
+    for (int group = ranks_; group <= count; ++group)
+      if (count % group == 0 || count % group >= ranks_) return fmt::format("; or run.schedule.group: {}", group);
+    return "";
+  }
+
+  void add_notes() {
+    const auto not_written = [&](const std::string& what) { notes_.push_back("not written: " + what); };
+    if (shares_data() && stack_.data_overlap > 0 && !p_.experiment.run.buckets &&
+        shape_.sharding <= StateSharding::Optimizer)
+      notes_.emplace_back("--overlap-grad-reduce sums gradients in buckets, as run.gradient_buckets: software does");
+    if (p_.experiment.run.buckets && shape_.sharding > StateSharding::Optimizer)
+      not_written("run.gradient_buckets, because FSDP sums gradients layer by layer");
+    if (facts_.windows) not_written("sliding windows of attention (--window-size)");
+    if (facts_.sinks) not_written("learned scores of attention (--softmax-type learnable)");
+    if (shape_.recomputes_attention() && facts_.fused_attention)
+      notes_.emplace_back("attention is fused, so plan.recompute: selective frees nothing; import leaves it out");
+    if (schedule_option(p_, "overlap_moe") == "true")
+      notes_.emplace_back(
+          "import takes --overlap-moe-expert-parallel-comm as software: megatron-bridge-overlap, not as "
+          "run.schedule.overlap_moe");
+    if (stack_.prices && software_ != stack_.name && !is_alike())
+      notes_.push_back(fmt::format(
+          "not written: software: {}, for which Megatron-LM has no arguments; with these it is software: {}",
+          stack_.name, software_));
+    if (shape_.sharding > StateSharding::Optimizer)
+      notes_.emplace_back("leave CUDA_DEVICE_MAX_CONNECTIONS unset, because FSDP refuses 1");
+    else if (degrees_.group() > 1)
+      notes_.emplace_back(
+          "set CUDA_DEVICE_MAX_CONNECTIONS=1, without which tensor and context parallelism is refused "
+          "on GPUs before Blackwell");
+  }
+
+  /// Whether the stack that import takes hides what the stack of the scenario does. Buckets hide sums of gradients
+  /// whatever the stack is.
+  bool is_alike() const {
+    const SoftwareStack &other = software_stack(software_), &stack = stack_;
+    if (degrees_.tensor > 1 &&
+        (other.tensor_overlap != stack.tensor_overlap || other.hides_regather != stack.hides_regather))
+      return false;
+    if (degrees_.expert > 1 && other.expert_overlap != stack.expert_overlap) return false;
+    const bool in_buckets = p_.experiment.run.buckets && shape_.sharding == StateSharding::None;
+    if (shares_data() && !in_buckets && other.data_overlap != stack.data_overlap) return false;
+    if (shape_.sharding > StateSharding::Optimizer && other.gathers_ahead != stack.gathers_ahead) return false;
+    return other.fused_attention == stack.fused_attention && other.dropout == stack.dropout &&
+           other.loss_forward_traffic == stack.loss_forward_traffic && other.gradient_bytes == stack.gradient_bytes &&
+           other.exposed_messages == stack.exposed_messages;
+  }
+
+  const PlannedExperiment& p_;
+  TransformerFacts facts_;
+  const StageShape& shape_;
+  const Degrees& degrees_;
+  int ranks_, chunks_;
+  std::string schedule_;
+  const SoftwareStack& stack_;
+  ExportRefusals refusals_;
+  std::vector<int> layers_;
+  bool is_layout_ = true;  ///< A layout of Megatron-LM can say which stage has what.
+  std::string text_, software_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+FrameworkConfiguration megatron_arguments(const PlannedExperiment& p) { return MegatronWriter(p).write(); }
+
+}  // namespace stagecraft

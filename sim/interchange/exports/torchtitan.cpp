@@ -1,0 +1,241 @@
+// The TOML file of torchtitan up to 0.2.2 (2026-02-20); later releases are configured in Python.
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+#include "sim/interchange/exports/export_support.hpp"
+#include "sim/interchange/frameworks.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr const char* kBuildsSchedule = "torchtitan refuses this when it builds the schedule (ValueError): ";
+constexpr const char* kBuildsMesh = "torchtitan refuses this when it makes the device mesh (AssertionError): ";
+
+struct TorchtitanSchedule {
+  const char *name, *theirs;
+  int min_stages, max_stages;  ///< Stages of each rank.
+};
+
+constexpr TorchtitanSchedule kTorchtitanSchedules[] = {{"1f1b", "1F1B", 1, 1},
+                                                       {"gpipe", "GPipe", 1, 1},
+                                                       {"interleaved", "Interleaved1F1B", 2, 1 << 20},
+                                                       {"interleaved-zb", "InterleavedZeroBubble", 2, 1 << 20},
+                                                       {"zb-v", "ZBVZeroBubble", 2, 2}};
+
+class TorchtitanWriter {
+ public:
+  explicit TorchtitanWriter(const PlannedExperiment& p)
+      : p_(p),
+        facts_(facts_of(p.model())),
+        shape_(p.plan.stages.front().shape),
+        degrees_(shape_.degrees),
+        ranks_(rank_count(p)),
+        refusals_("export torchtitan", p.experiment.plan) {
+    const std::string name = p.experiment.schedule.name();
+    for (const TorchtitanSchedule& s : kTorchtitanSchedules)
+      if (name == s.name) schedule_ = &s;
+    async_ = p.experiment.software().name == "torchtitan-async-tp" && degrees_.tensor > 1;
+  }
+
+  FrameworkConfiguration write() {
+    refusals_.require_usual_order(degrees_);
+    refusals_.require_transformer(facts_);
+    refusals_.require_even(p_.plan);
+    if (ranks_ > 1) refuse_schedule();
+    refuse_sharding();
+    refuse_groups();
+    refuse_others();
+    const std::string parts = ranks_ > 1 && facts_.layers > 0 ? model_parts() : "";
+    refusals_.throw_if_any();
+    const std::string text = "# torchtitan 0.2.2; later releases read no TOML.\n" + model_text() + training_text() +
+                             parallelism_text() + parts + recomputation_text() + compile_text();
+    add_notes();
+    return {text, std::move(notes_)};
+  }
+
+ private:
+  bool shards() const { return shape_.sharding == StateSharding::Weights; }
+
+  /// torch.distributed.pipelining, schedules.py.
+  void refuse_schedule() {
+    const std::string name = p_.experiment.schedule.name();
+    if (!schedule_)
+      return refusals_.add(fmt::format("torchtitan does not run the schedule '{}'", name),
+                           "1f1b, gpipe, interleaved, interleaved-zb or zb-v");
+    const int chunks = p_.plan.stage_count() / ranks_, count = micro_batch_count(p_);
+    if (chunks < schedule_->min_stages || chunks > schedule_->max_stages)
+      refusals_.add(
+          fmt::format("{}{} on each rank with {}", kBuildsSchedule, pluralize(chunks, "stage"), schedule_->theirs),
+          fmt::format("{}{} on each rank", schedule_->min_stages == schedule_->max_stages ? "" : "at least ",
+                      pluralize(schedule_->min_stages, "stage")),
+          "stages");
+    if (schedule_->max_stages == 1 && count < ranks_)
+      refusals_.add(
+          fmt::format("{}{} on {}", kBuildsSchedule, pluralize(count, "micro-batch", "es"), pluralize(ranks_, "stage")),
+          fmt::format("run.micro_batches: {}", ranks_));
+    const bool rounds = name == "interleaved" || name == "interleaved-zb";
+    if (const int each = std::max(1, count / ranks_); rounds && count % each != 0)
+      refusals_.add(fmt::format("{}{} cannot be divided into {}", kBuildsSchedule,
+                                pluralize(count, "micro-batch", "es"), pluralize(each, "round")),
+                    fmt::format("run.micro_batches: {}", (count / ranks_ + 1) * ranks_));
+    const std::string group = schedule_option(p_, "group");
+    const int theirs = count / std::max(1, count / ranks_);
+    if (rounds && !group.empty() && group != std::to_string(theirs))
+      refusals_.add(fmt::format("torchtitan takes {} through a chunk before the next, not {}",
+                                pluralize(theirs, "micro-batch", "es"), group),
+                    "run.schedule without group");
+  }
+
+  void refuse_sharding() {
+    if (shape_.sharding == StateSharding::Optimizer || shape_.sharding == StateSharding::Gradients)
+      refusals_.add("torchtitan divides weights with everything else, or nothing", "shard: weights, or none", "shard");
+    if (shape_.shard_within % degrees_.context != 0)
+      refusals_.add(fmt::format("torchtitan divides weights over whole context groups of {}", degrees_.context),
+                    fmt::format("shard: within a multiple of {}", degrees_.context), "shard");
+    if (shape_.sharding != StateSharding::None) return;
+    if (degrees_.context > 1)
+      refusals_.add("torchtitan divides weights over the context group too", "shard: weights", "shard");
+    else if (degrees_.replicas > 1 && (degrees_.tensor > 1 || degrees_.expert > 1 || ranks_ > 1))
+      refusals_.add(
+          "torchtitan refuses this when it parallelizes the model (RuntimeError): replicas without divided weights go "
+          "with no other parallelism",
+          "shard: weights", "shard");
+  }
+
+  void refuse_groups() {
+    const Degrees& d = degrees_;
+    if (d.tensor > 1 && !d.sequence)
+      refusals_.add("torchtitan's tensor parallelism divides rows too", "group: {sequence: true}", "group");
+    if (const int parts = d.tensor * 2 * d.context; facts_.sequence % parts != 0 && d.group() > 1)
+      refusals_.add(fmt::format("{}a sequence of {} is no multiple of tensor x 2 context = {}", kBuildsMesh,
+                                facts_.sequence, parts),
+                    fmt::format("a sequence that is a multiple of {}", parts), "group");
+    if (d.context > 1 && shape_.exchange == ContextExchange::AllToAll)
+      refusals_.add("torchtitan's context parallelism exchanges no heads", "context_type: all_gather, or p2p", "group");
+    if (d.expert > 1 && d.expert_tensor != 1 && d.expert_tensor != d.tensor)
+      refusals_.add(fmt::format("{}expert_tensor is {}", kBuildsMesh, d.expert_tensor),
+                    fmt::format("expert_tensor: 1, or {}", d.tensor), "group");
+    const int sharded = (shards() ? d.replicas / shape_.shard_copies() : 1) * d.context * d.tensor;
+    if (d.expert > 1 && sharded % d.expert != 0)
+      refusals_.add(fmt::format("{}expert {} does not divide the {} that divide weights", kBuildsMesh, d.expert,
+                                pluralize(sharded, "device")),
+                    fmt::format("expert: a divisor of {}", sharded), "group");
+  }
+
+  void refuse_others() {
+    if (shape_.recomputes_all())
+      refusals_.add("torchtitan recomputes layer by layer", "recompute: layers", "recompute");
+    if (shape_.recomputes_outputs())
+      refusals_.add("torchtitan does not choose outputs of norms and activations", "recompute: half, layers or none",
+                    "recompute");
+    if (shape_.recomputes_attention())
+      refusals_.add("torchtitan does not recompute the inside of attention alone", "recompute: half, layers or none",
+                    "recompute");
+    const std::string_view precision = precision_of(p_);
+    if (precision == "fp16" || precision == "tf32" || precision == "nvfp4")
+      refusals_.add(fmt::format("torchtitan does not train in {}", precision), "run.precision: bf16");
+  }
+
+  /// Stages by the names of their modules; without them torchtitan counts the embedding and the scores as a layer each.
+  std::string model_parts() {
+    std::string stages;
+    int layer = 0;
+    for (const Stage& stage : p_.plan.stages) {
+      std::vector<std::string> names;
+      const auto add = [&](const char* name) {
+        if (names.empty() || names.back() != name) names.emplace_back(name);
+      };
+      for (const LayerPart part : parts_of_stage(p_, stage)) {
+        if (part == LayerPart::Embedding && layer == 0) add("tok_embeddings");
+        if (part == LayerPart::Layer) names.push_back(fmt::format("layers.{}", layer++));
+        if (part == LayerPart::Norm) add("norm");
+        if (part == LayerPart::Head) add("output");
+      }
+      if (names.empty())
+        refusals_.add("torchtitan computes the loss in the stage of the scores, and a stage has the loss alone",
+                      "a plan whose last stage has the scores", "stages");
+      stages += fmt::format("{}[\"{}\"]", stages.empty() ? "" : ", ", join(names, "\", \""));
+    }
+    return fmt::format("module_fqns_per_model_part = [{}]\n", stages);
+  }
+
+  std::string model_text() const {
+    const std::string_view precision = precision_of(p_);
+    if (precision != "fp8" && precision != "mxfp8") return "";
+    return fmt::format("[model]\nconverters = [\"quantize.linear.{}\"]\n\n", precision == "fp8" ? "float8" : "mx");
+  }
+
+  std::string training_text() const {
+    return fmt::format("[training]\nlocal_batch_size = {}\nglobal_batch_size = {}\nseq_len = {}\n{}",
+                       ranks_ > 1 ? p_.plan.mini_batch / degrees_.replicas : samples_per_replica(p_),
+                       p_.plan.mini_batch, facts_.sequence,
+                       precision_of(p_) == "fp32" ? "mixed_precision_param = \"float32\"\n" : "");
+  }
+
+  std::string parallelism_text() const {
+    const Degrees& d = degrees_;
+    std::string text = fmt::format(
+        "\n[parallelism]\ndata_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}\n"
+        "fsdp_reshard_after_forward = \"{}\"\ntensor_parallel_degree = {}\ncontext_parallel_degree = {}\n"
+        "pipeline_parallel_degree = {}\n",
+        shards() ? shape_.shard_copies() : d.replicas, shards() ? d.replicas / shape_.shard_copies() : 1,
+        shape_.reshard ? "always" : "never", d.tensor, d.context, ranks_);
+    if (async_) text += "enable_async_tensor_parallel = true\n";
+    if (d.context > 1)
+      text += fmt::format("context_parallel_rotate_method = \"{}\"\n",
+                          shape_.exchange == ContextExchange::AllGather ? "allgather" : "alltoall");
+    if (facts_.experts > 0)
+      text +=
+          fmt::format("expert_parallel_degree = {}\nexpert_tensor_parallel_degree = {}\n", d.expert, d.expert_tensor);
+    if (d.expert > 1 && shape_.dispatcher == ExpertDispatch::PerNode)
+      text += "expert_parallel_comm_backend = \"deepep\"\n";
+    if (ranks_ > 1)
+      text += fmt::format("pipeline_parallel_schedule = \"{}\"\npipeline_parallel_microbatch_size = {}\n",
+                          schedule_->theirs, samples_per_replica(p_));
+    return text;
+  }
+
+  std::string recomputation_text() const {
+    const char* mode = shape_.recomputes_layers() ? "full" : shape_.recomputes_half() ? "selective" : "none";
+    return fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n{}", mode,
+                       shape_.recomputes_half() ? "selective_ac_option = \"op\"\n" : "");
+  }
+
+  std::string compile_text() const {
+    return async_ ? "\n[compile]\nenable = true\ncomponents = [\"model\", \"loss\"]\n" : "";
+  }
+
+  void add_notes() {
+    const auto not_written = [&](const std::string& what) { notes_.push_back("not written: " + what); };
+    if (p_.experiment.run.buckets)
+      not_written("run.gradient_buckets: torchtitan sums gradients layer by layer, or in buckets of its own");
+    if (shape_.overlaps_shared) not_written("plan.group.shared_overlap");
+    if (facts_.windows) not_written("sliding windows of attention, which the flavor of the model has");
+    const SoftwareStack& stack = p_.experiment.software();
+    if (stack.prices && !stack.name.starts_with("torchtitan"))
+      not_written(fmt::format("software: {}; with these options it is software: torchtitan", stack.name));
+    if (!shards() && degrees_.group() * ranks_ > 1 && precision_of(p_) != "fp32")
+      notes_.emplace_back(
+          "without divided weights and with other parallelism torchtitan computes in fp32, whatever "
+          "mixed_precision_param is");
+  }
+
+  const PlannedExperiment& p_;
+  TransformerFacts facts_;
+  const StageShape& shape_;
+  const Degrees& degrees_;
+  int ranks_;
+  const TorchtitanSchedule* schedule_ = nullptr;  ///< Null where torchtitan has no such schedule.
+  bool async_ = false;
+  ExportRefusals refusals_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+FrameworkConfiguration torchtitan_config(const PlannedExperiment& p) { return TorchtitanWriter(p).write(); }
+
+}  // namespace stagecraft

@@ -1,0 +1,87 @@
+#include "sim/interchange/exports/transformer_facts.hpp"
+
+#include <algorithm>
+
+namespace stagecraft {
+namespace {
+
+/// Whether the operation makes queries, keys or values.
+bool before_attention(const std::vector<Operation>& ops, std::size_t i) {
+  return std::any_of(ops.begin() + static_cast<std::ptrdiff_t>(i), ops.end(),
+                     [](const Operation& op) { return op.kind == OperationKind::Attention; });
+}
+
+void add_attention(const Operation& op, TransformerFacts& f) {
+  const HeadShape heads = head_shape(op);
+  ++f.layers;
+  f.heads = heads.heads, f.key_value_heads = heads.key_value_heads, f.head_width = heads.value;
+  f.latent = f.latent || op.inputs.size() > 1;
+  f.fused_attention = f.fused_attention && op.fused;
+  f.windows = f.windows || op.window > 0;
+  f.sinks = f.sinks || op.sinks;
+}
+
+/// Adds what operation `i` of a layer says.
+void add_operation(const std::vector<Operation>& ops, std::size_t i, TransformerFacts& f) {
+  const Operation& op = ops[i];
+  switch (op.kind) {
+    case OperationKind::Embedding:
+      f.vocabulary = op.inner, f.hidden = op.columns, f.sequence = op.rows;
+      f.positions = f.positions || op.positions;
+      break;
+    case OperationKind::Attention:
+      add_attention(op, f);
+      break;
+    case OperationKind::GatedSilu:
+      f.gated = true;
+      break;
+    case OperationKind::Linear:
+      (before_attention(ops, i) ? f.query_bias : f.bias) |= op.bias && op.division != Division::Vocabulary;
+      if (op.division == Division::Row && i > 0 && ops[i - 1].kind != OperationKind::Attention)
+        f.feed_forward = op.inner;
+      break;
+    case OperationKind::HeadNorm:
+      f.query_norm = true;
+      break;
+    case OperationKind::RmsNorm:
+      f.rms = true;
+      break;
+    case OperationKind::Rotary:
+      f.rotary = true;
+      break;
+    case OperationKind::GroupedLinear:
+      f.experts = op.experts, f.active = op.active;
+      if (op.within_expert == Division::Row) f.expert_width = op.inner;
+      break;
+    default:
+      break;
+  }
+}
+
+bool is_head(const Operation& op) { return op.kind == OperationKind::Linear && op.division == Division::Vocabulary; }
+
+}  // namespace
+
+TransformerFacts facts_of(const ModelGraph& model) {
+  TransformerFacts f;
+  for (const Layer& layer : model.layers) {
+    f.next_tokens = f.next_tokens || layer.name.starts_with("mtp");
+    for (std::size_t i = 0; i < layer.operations.size(); ++i) add_operation(layer.operations, i, f);
+    if (std::any_of(layer.operations.begin(), layer.operations.end(), is_head)) f.tied = !layer.tie.empty();
+  }
+  f.shared = f.experts > 0 && f.feed_forward > 0;
+  return f;
+}
+
+LayerPart part_of(const Layer& layer) {
+  if (layer.name.starts_with("mtp")) return LayerPart::NextToken;
+  if (layer.type == "transformer_layer" || layer.type == "experts_layer") return LayerPart::Layer;
+  if (layer.type == "norm" || layer.type == "layernorm") return LayerPart::Norm;
+  for (const Operation& op : layer.operations) {
+    if (op.is_loss()) return LayerPart::Loss;
+    if (is_head(op)) return LayerPart::Head;
+  }
+  return LayerPart::Embedding;
+}
+
+}  // namespace stagecraft

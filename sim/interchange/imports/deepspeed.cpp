@@ -1,0 +1,155 @@
+// Configurations of DeepSpeed (deepspeed.ai/docs/config-json): export deepspeed writes what this reads.
+
+#include <cmath>
+#include <set>
+
+#include <fmt/core.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/json_reader.hpp"
+#include "sim/cost/software.hpp"
+#include "sim/interchange/imports/training_setup.hpp"
+
+namespace stagecraft {
+namespace {
+
+const std::set<std::string> kWithoutUseHere{
+    "optimizer",  "scheduler",         "steps_per_print", "wall_clock_breakdown", "tensorboard",
+    "wandb",      "gradient_clipping", "flops_profiler",  "csv_monitor",          "comms_logger",
+    "checkpoint", "dump_state",        "elasticity",      "data_efficiency",      "curriculum_learning"};
+
+class DeepspeedReader {
+ public:
+  DeepspeedReader(const Json& json, const std::string& file, const SetupOptions& options)
+      : json_(json), file_(file), options_(options) {}
+
+  TrainingSetup read() {
+    s_.schedule = "1f1b";
+    s_.software = "megatron-deepspeed";
+    read_batch();
+    if (const Json* pipeline = section("pipeline")) read_pipeline(*pipeline);
+    if (s_.ranks == 0) refuse("pipeline.stages", "a pipeline has at least one stage", "1, or leave pipeline out");
+    read_sharding();
+    s_.precision = enabled("bf16") ? "bf16" : enabled("fp16") ? "fp16" : "fp32";
+    s_.matched.push_back("number format -> run.precision: " + s_.precision);
+    for (const auto& [key, value] : json_.members()) {
+      if (used_.contains(key)) continue;
+      (kWithoutUseHere.contains(key) ? s_.without_use : s_.unmodeled).push_back(key);
+    }
+    return std::move(s_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& key, std::string message, std::string help) const {
+    throw InputError({{{file_, 0, 0}, key, std::move(message), std::move(help), "import"}});
+  }
+
+  int number(const Json& object, const std::string& path, const char* key, int fallback) {
+    const Json* value = object.find(key);
+    if (&object == &json_) used_.insert(key);
+    if (value == nullptr || (value->is_string() && value->text() == "auto")) return fallback;
+    const double n = value->is_number() ? value->number() : -1;
+    if (n < 0 || n > 1e6 || n != std::floor(n))
+      refuse(path + key, "this is no whole number from 0 to 1000000", "correct the file");
+    s_.matched.push_back(fmt::format("{}{}: {}", path, key, n));
+    return static_cast<int>(n);
+  }
+
+  const Json* section(const char* key) {
+    const Json* value = json_.find(key);
+    used_.insert(key);
+    return value && value->is_object() ? value : nullptr;
+  }
+
+  bool enabled(const char* key) {
+    const Json* part = section(key);
+    const Json* value = part ? part->find("enabled") : nullptr;
+    return value && *value == Json(true);
+  }
+
+  void read_batch() {
+    const int micro = number(json_, "", "train_micro_batch_size_per_gpu", 0);
+    const int steps = number(json_, "", "gradient_accumulation_steps", 0);
+    s_.global_batch = number(json_, "", "train_batch_size", 0);
+    s_.micro_batch_size = micro;
+    if (micro > 0 && steps > 0 && s_.global_batch > 0) {
+      const std::int64_t each = std::int64_t{micro} * steps;
+      if (s_.global_batch % each != 0)
+        refuse("train_batch_size", fmt::format("{} is no multiple of {} x {}", s_.global_batch, micro, steps),
+               "DeepSpeed: train_batch_size = micro-batch x accumulation x replicas");
+      s_.replicas = static_cast<int>(s_.global_batch / each);
+      s_.matched.push_back(fmt::format("train_batch_size / (micro-batch x accumulation) -> replicas: {}", s_.replicas));
+    } else if (options_.devices == 0) {
+      s_.assumed.emplace_back("the number of replicas is not known, so there is one; --devices NUMBER changes that");
+    }
+  }
+
+  /// The model's code makes the stages, so DeepSpeed does not use `partition`. An interval of recomputation counts
+  /// layers of a stage.
+  void read_pipeline(const Json& pipeline) {
+    s_.ranks = number(pipeline, "pipeline.", "stages", 1);
+    const int interval = number(pipeline, "pipeline.", "activation_checkpoint_interval", 0);
+    if (interval > 0) s_.recompute = interval == 1 ? "layers" : "full";
+    if (interval > 1)
+      s_.assumed.push_back(
+          fmt::format("plan.recompute: full recomputes a stage as a whole, and DeepSpeed recomputes {} at once",
+                      pluralize(interval, "layer")));
+    for (const auto& [key, value] : pipeline.members())
+      if (key == "partition" || key == "seed_layers")
+        s_.without_use.push_back("pipeline." + key);
+      else if (key != "stages" && key != "activation_checkpoint_interval")
+        s_.unmodeled.push_back("pipeline." + key);
+  }
+
+  void read_sharding() {
+    const Json* zero = section("zero_optimization");
+    if (zero == nullptr) return;
+    const int stage = number(*zero, "zero_optimization.", "stage", 0);
+    if (stage > 3) refuse("zero_optimization.stage", fmt::format("there is no ZeRO-{}", stage), "0, 1, 2 or 3");
+    constexpr const char* kShards[] = {"none", "optimizer", "gradients", "weights"};
+    s_.shard = kShards[stage];
+    const bool has_buckets = stage == 1 && s_.ranks == 1 && read_gradient_buckets(*zero);
+    for (const auto& [key, value] : zero->members())
+      if (key != "stage" && !(has_buckets && (key == "overlap_comm" || key == "reduce_bucket_size")))
+        s_.unmodeled.push_back("zero_optimization." + key);
+  }
+
+  /// ZeRO-1 sums gradients next to the last backward if it is asked to; the size of a bucket counts gradients. A
+  /// pipeline of DeepSpeed sums them after it.
+  bool read_gradient_buckets(const Json& zero) {
+    const Json* overlap = zero.find("overlap_comm");
+    if (overlap == nullptr || !(*overlap == Json(true))) return false;
+    const Json* size = zero.find("reduce_bucket_size");
+    const bool given = size != nullptr && !(size->is_string() && size->text() == "auto");
+    const double gradients = !given ? 5e8 : size->is_number() ? size->number() : 0;
+    if (!(gradients >= 1 && gradients <= 1e12))
+      refuse("zero_optimization.reduce_bucket_size", "this is no number from 1 to 10^12", "correct the file");
+    s_.gradient_buckets = fmt::format("{:.0f} B", gradients * software_stack(s_.software).gradient_bytes);
+    s_.matched.push_back("zero_optimization.overlap_comm -> run.gradient_buckets: " + s_.gradient_buckets);
+    return true;
+  }
+
+  const Json& json_;
+  const std::string& file_;
+  const SetupOptions& options_;
+  std::set<std::string> used_;
+  TrainingSetup s_;
+};
+
+}  // namespace
+
+TrainingSetup read_deepspeed(const std::string& text, const std::string& file, const SetupOptions& options) {
+  const auto refuse = [&](std::string message) {
+    throw InputError({{{file, 0, 0}, {}, std::move(message), "give a configuration of DeepSpeed", "import"}});
+  };
+  Json json;
+  try {
+    json = parse_json(text);
+  } catch (const JsonSyntaxError& error) {
+    refuse(with_line(error, text));
+  }
+  if (!json.is_object()) refuse("the file is no object of JSON");
+  return DeepspeedReader(json, file, options).read();
+}
+
+}  // namespace stagecraft

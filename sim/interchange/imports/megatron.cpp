@@ -1,0 +1,254 @@
+// Arguments of Megatron-LM (megatron/training/arguments.py, 0.20, and older names of the same options): export megatron
+// writes what this reads.
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/core.h>
+
+#include "sim/cluster/device_presets.hpp"
+#include "sim/config/library.hpp"
+#include "sim/core/text.hpp"
+#include "sim/cost/software.hpp"
+#include "sim/experiment/scenario.hpp"
+#include "sim/interchange/imports/megatron_arguments.hpp"
+
+namespace stagecraft {
+namespace {
+
+void read_groups(MegatronArguments& a, TrainingSetup& s) {
+  s.tensor = a.number(s, "tensor-model-parallel-size", "plan.group.tensor", 1);
+  s.sequence_parallel = a.take("sequence-parallel");
+  if (s.sequence_parallel && s.tensor > 1) note_match(s, "sequence-parallel", "plan.group.sequence", "true");
+  if (s.sequence_parallel && s.tensor == 1)
+    s.without_use.emplace_back("--sequence-parallel with one device in the tensor group");
+  s.context = a.number(s, "context-parallel-size", "plan.group.context", 1);
+  const std::string exchange = join(a.words("cp-comm-type"), " ");  // A word, or one for each layer.
+  if (exchange == "p2p" || exchange == "all_gather" || exchange == "a2a")
+    s.context_type = exchange, note_match(s, "cp-comm-type", "plan.group.context_type", exchange);
+  else if (!exchange.empty())
+    s.unmodeled.push_back("--cp-comm-type " + exchange);
+  if (a.flag(s, "use-tp-pp-dp-mapping", "plan.group.order", "tp-cp-ep-pp-dp")) s.order = "tp-cp-ep-pp-dp";
+}
+
+void read_divided_state(MegatronArguments& a, TrainingSetup& s) {
+  if (a.flag(s, "use-distributed-optimizer", "plan.shard", "optimizer")) s.shard = "optimizer";
+  if (const std::string stage = a.word("zero-stage"); !stage.empty()) {  // Megatron-DeepSpeed.
+    s.shard = stage == "1" ? "optimizer" : stage == "2" ? "gradients" : stage == "3" ? "weights" : "none";
+    note_match(s, "zero-stage", "plan.shard", s.shard);
+    if (s.shard == "none" && a.has("bf16"))
+      s.assumed.emplace_back("DeepSpeed's bf16 optimizer divides its state itself; plan.shard: optimizer says so");
+  }
+  const std::string strategy = a.word("data-parallel-sharding-strategy");
+  const bool fsdp = a.take("use-megatron-fsdp"), custom_fsdp = a.take("use-custom-fsdp");
+  if (a.take("use-torch-fsdp2")) s.shard = "weights", note_match(s, "use-torch-fsdp2", "plan.shard", s.shard);
+  if (fsdp || custom_fsdp) {
+    s.shard = strategy == "optim_grads" ? "gradients" : strategy == "optim" ? "optimizer" : "weights";
+    if (strategy == "no_shard") s.shard = "none";
+    note_match(s, "use-megatron-fsdp", "plan.shard", s.shard);
+  }
+  const std::string optimizer = a.word("optimizer");
+  if (!optimizer.empty() && optimizer != "adam") s.unmodeled.push_back("--optimizer " + optimizer);
+  const int copies = a.find_number("num-distributed-optimizer-instances").value_or(1);
+  if (copies > 1 && !s.shard.empty() && s.shard != "none") {
+    s.shard_copies = copies;
+    s.matched.push_back(fmt::format("--num-distributed-optimizer-instances {} -> plan.shard.within", copies));
+  }
+}
+
+/// Selective recomputation of all modules but the inside of attention, which Megatron-LM takes where none is named.
+/// Whether that is named too.
+bool read_recomputed_modules(MegatronArguments& a, TrainingSetup& s) {
+  std::set<std::string> modules;
+  for (std::string& module : a.words("recompute-modules")) modules.insert(std::move(module));
+  if (modules.empty()) return true;
+  const bool attention = modules.erase("core_attn") > 0;
+  std::string missing;
+  bool outputs = false;
+  for (const auto& [module, is_in_model] : {std::pair{"layernorm", true},
+                                            {"moe_act", a.has("num-experts")},
+                                            {"mla_up_proj", a.has("multi-latent-attention")}}) {
+    const bool named = modules.erase(module) > 0;
+    outputs = outputs || named;
+    if (!named && is_in_model) missing += (missing.empty() ? "" : " ") + std::string(module);
+  }
+  std::string others;
+  for (const std::string& module : modules) others += " " + module;
+  if (!others.empty()) s.unmodeled.push_back("--recompute-modules" + others);
+  if (!outputs) return attention;
+  s.recompute = "outputs";
+  note_match(s, "recompute-modules", "plan.recompute", s.recompute);
+  if (!missing.empty())
+    s.assumed.push_back("plan.recompute: outputs also computes again what is not named: " + missing);
+  return attention;
+}
+
+/// Until 2022 --checkpoint-activations was the recomputation of whole layers, and --recompute-method alone for some
+/// months after it.
+void read_recomputation(MegatronArguments& a, TrainingSetup& s, bool flash_attention) {
+  std::string granularity = a.word("recompute-granularity");
+  const std::string method = a.word("recompute-method");
+  const int block = a.find_number("recompute-num-layers").value_or(1);
+  const bool old = a.take("checkpoint-activations"), deepspeed = a.take("deepspeed-activation-checkpointing");
+  if (granularity.empty() && (old || !method.empty())) granularity = "full";
+  if (deepspeed && !old) s.unmodeled.emplace_back("--deepspeed-activation-checkpointing");
+  const bool selective = a.take("recompute-activations") || granularity == "selective";
+  if (selective && read_recomputed_modules(a, s) && s.recompute.empty()) s.recompute = "selective";
+  if (!selective && a.has("recompute-modules")) {
+    a.take("recompute-modules");
+    s.without_use.push_back(a.written("recompute-modules"));
+  }
+  if (granularity == "full") s.recompute = "layers";
+  if (s.recompute == "selective" && flash_attention) {
+    s.recompute.clear();
+    s.assumed.emplace_back(
+        "attention is fused, so selective recomputation frees nothing and is left out; --attention-backend unfused "
+        "changes that");
+  }
+  if (!s.recompute.empty() && s.recompute != "outputs")
+    note_match(s, old ? "checkpoint-activations" : "recompute-granularity", "plan.recompute", s.recompute);
+  if (granularity == "full" && (block > 1 || method == "block"))
+    s.unmodeled.push_back(fmt::format("--recompute-method {} --recompute-num-layers {}", method, block));
+}
+
+/// The recipe of fp8 is delayed scaling where none is named; how often values are scaled is not modeled.
+void read_precision(MegatronArguments& a, TrainingSetup& s) {
+  const std::string format = a.word("fp8-format"), recipe = a.word("fp8-recipe");
+  s.precision = "fp32";
+  if (a.take("fp16")) s.precision = "fp16";
+  if (a.take("bf16")) s.precision = "bf16";
+  if (!format.empty()) s.precision = recipe == "mxfp8" ? "mxfp8" : "fp8";
+  if (!a.word("fp4-format").empty()) s.precision = "nvfp4", a.take("fp4-recipe");
+  if (recipe == "blockwise" || recipe == "custom") s.unmodeled.push_back("--fp8-recipe " + recipe);
+  s.matched.push_back("number format -> run.precision: " + s.precision);
+  const bool sums_in_fp32 = software_stack(s.software).gradient_bytes >= 4;
+  const char* const accumulate = "accumulate-allreduce-grads-in-fp32";
+  if (a.take(accumulate))
+    (sums_in_fp32 ? s.without_use : s.unmodeled).push_back(fmt::format("--{}", accumulate));
+  else if (s.precision == "fp16" && sums_in_fp32)
+    s.assumed.emplace_back(
+        "with --fp16 and without --accumulate-allreduce-grads-in-fp32 Megatron-LM sums gradients in 2 bytes, and the "
+        "stack in 4");
+}
+
+/// Options that Megatron-LM had only for some years say which stack it is.
+void read_software(MegatronArguments& a, TrainingSetup& s) {
+  s.software = "megatron-core";
+  const bool old = a.take("DDP-impl"), deepspeed = a.take("deepspeed");
+  if (old) s.software = "megatron-2021", note_match(s, "DDP-impl", "software", s.software);
+  if (deepspeed) s.software = "megatron-deepspeed", note_match(s, "deepspeed", "software", s.software);
+}
+
+/// A rate that is not given is 0.1 in Megatron-LM. The stack says whether dropout costs time; the mask of attention
+/// takes memory where attention is not fused.
+void read_dropout(MegatronArguments& a, TrainingSetup& s, bool flash_attention) {
+  const bool in_stack = software_stack(s.software).dropout;
+  std::string absent;
+  for (const std::string name : {"attention-dropout", "hidden-dropout"}) {
+    const bool given = a.has(name);
+    const std::string rate = a.word(name);
+    const bool none = given && !rate.empty() && rate.find_first_not_of("0.") == std::string::npos;
+    if (none != in_stack) {
+      if (given) note_match(s, name, "software", s.software);
+    } else if (given) {
+      s.unmodeled.push_back(a.written(name));
+    } else {
+      absent += (absent.empty() ? "--" : " and --") + name;
+    }
+    if (name == "attention-dropout" && !none && in_stack && !flash_attention)
+      s.model.emplace_back("attention_dropout", "true");
+  }
+  if (!absent.empty()) s.assumed.push_back("without " + absent + " Megatron-LM drops 10 %, which is not modeled");
+}
+
+/// The launcher's processes of each node and nodes.
+void read_devices(MegatronArguments& a, TrainingSetup& s, const SetupOptions& options) {
+  const auto count = [&](const char* first, const char* second) {
+    const std::string name = a.has(first) ? first : second;
+    const std::string text = a.word(name);
+    const bool is_number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    return is_number ? a.find_number(name) : std::optional<int>();
+  };
+  const std::optional<int> each = count("nproc_per_node", "nproc-per-node"), nodes = count("nnodes", "nnodes");
+  const std::int64_t group = std::int64_t{s.ranks} * s.tensor * s.context;
+  if (options.devices > 0) return;
+  if (each && nodes && std::int64_t{*each} * *nodes % group == 0) {
+    s.replicas = static_cast<int>(std::int64_t{*each} * *nodes / group);
+    s.matched.push_back(fmt::format("--nproc_per_node {} --nnodes {} -> replicas: {}", *each, *nodes, s.replicas));
+  } else {
+    s.assumed.emplace_back("the number of GPUs is not known, so there is one replica; --devices NUMBER changes that");
+  }
+}
+
+/// Options with which Megatron-LM trains another model, or divides it in another way.
+void refuse_other_models(const MegatronArguments& a) {
+  for (const char* option : {"hybrid-layer-pattern", "hybrid-override-pattern", "hybrid-context-parallel",
+                             "heterogeneous-layers-config-path", "heterogeneous-layers-config-encoded-json",
+                             "tensor-parallel-num-weight-shards", "expert-tensor-parallel-num-weight-shards"})
+    if (a.has(option))
+      a.refuse(option, "no model here has such layers or groups", "leave it out, or write the scenario by hand");
+}
+
+/// Data-parallel replicas; 0 where no number of GPUs is known.
+std::int64_t replicas_of(const MegatronArguments& a, const TrainingSetup& s, const SetupOptions& options) {
+  const std::int64_t group = std::int64_t{s.ranks} * s.tensor * s.context;
+  if (options.devices == 0) return s.replicas;
+  if (options.devices % group != 0)
+    a.refuse_all(fmt::format("{} cannot be divided into groups of {}", pluralize(options.devices, "device"), group),
+                 "--devices: a multiple of the product of pipeline, tensor and context parallelism");
+  return options.devices / group;
+}
+
+/// Whether a device of the cluster is older than Blackwell, the first GPU with products in nvfp4.
+bool has_older_devices(const SetupOptions& options) {
+  const std::string file = options.cluster.empty() ? "" : find_file(FileKind::Cluster, options.cluster, options.out);
+  if (file.empty()) return false;
+  for (const DeviceType& type : build_cluster(load_cluster_file(file)).types) {
+    const std::optional<Accelerator> preset = find_device_preset(type.preset);
+    if (preset && preset->has_kernels() && !preset->has(NumberFormat::NvFp4)) return true;
+  }
+  return false;
+}
+
+/// What the script does not say of the environment may be set elsewhere.
+void check_connections(const MegatronArguments& a, const TrainingSetup& s, const SetupOptions& options) {
+  const std::optional<std::string> connections = a.variable("CUDA_DEVICE_MAX_CONNECTIONS");
+  const bool excepted =
+      a.has("use-megatron-fsdp") || a.has("use-torch-fsdp2") || a.has("overlap-moe-expert-parallel-comm");
+  if (!connections || *connections == "1" || excepted || (s.tensor == 1 && s.context == 1)) return;
+  if (has_older_devices(options))
+    a.refuse(s.tensor > 1 ? "tensor-model-parallel-size" : "context-parallel-size",
+             refused_by_megatron("when it checks its arguments (AssertionError)") +
+                 "tensor and context parallelism need CUDA_DEVICE_MAX_CONNECTIONS=1 on GPUs before Blackwell",
+             "export CUDA_DEVICE_MAX_CONNECTIONS=1");
+}
+
+}  // namespace
+
+TrainingSetup read_megatron(const std::string& text, const std::string& file, const SetupOptions& options) {
+  MegatronArguments arguments(text, file);
+  refuse_other_models(arguments);
+  TrainingSetup setup;
+  read_software(arguments, setup);
+  const bool older = setup.software != "megatron-core";
+  const MegatronShape shape = read_megatron_model(arguments, setup, options);
+  read_groups(arguments, setup);
+  read_megatron_pipeline(arguments, setup, shape);
+  read_divided_state(arguments, setup);
+  read_recomputation(arguments, setup, shape.flash_attention);
+  read_precision(arguments, setup);
+  read_dropout(arguments, setup, shape.flash_attention);
+  setup.micro_batch_size = arguments.number(setup, "micro-batch-size", "plan.micro_batch_size");
+  setup.global_batch = arguments.number(setup, "global-batch-size", "run.global_batch");
+  read_devices(arguments, setup, options);
+  const std::int64_t replicas = replicas_of(arguments, setup, options);
+  if (!older) {
+    check_megatron_rules(arguments, setup, shape, replicas);
+    check_connections(arguments, setup, options);
+  }
+  read_megatron_overlap(arguments, setup, std::max<std::int64_t>(replicas, 1));
+  arguments.sort_others(setup);
+  return setup;
+}
+
+}  // namespace stagecraft

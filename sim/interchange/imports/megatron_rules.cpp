@@ -1,0 +1,302 @@
+// What Megatron-LM 0.20 refuses after its parser: megatron/training/arguments.py, core/model_parallel_config.py,
+// core/transformer/transformer_config.py, core/parallel_state.py and core/pipeline_parallel/schedules.py. Rules of how
+// layers are divided are in megatron_pipeline.cpp. The name of a rule is the code of its diagnostic.
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+#include "sim/interchange/imports/megatron_arguments.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr const char* kChecks = "when it checks its arguments (AssertionError)";
+constexpr const char* kConfigures = "when it configures the model (ValueError)";
+constexpr const char* kAsserts = "when it configures the model (AssertionError)";
+constexpr const char* kGroups = "when it makes its process groups (RuntimeError)";
+constexpr const char* kFirstStep = "at the first step (ValueError)";
+constexpr const char* kFirstStepRuntime = "at the first step (RuntimeError)";
+
+class RuleCheck {
+ public:
+  RuleCheck(const MegatronArguments& a, const TrainingSetup& s, const MegatronShape& shape, std::int64_t replicas)
+      : a_(a), words_(a), s_(s), shape_(shape), replicas_(replicas) {
+    const std::string given = word("moe-token-dispatcher-type");
+    dispatcher_ = given.empty() ? "allgather" : given;
+    granularity_ = word("recompute-granularity");
+    if (granularity_.empty() && a.has("recompute-activations")) granularity_ = "selective";
+    modules_ = words_.words("recompute-modules");
+    has_experts_ = a.has("num-experts");
+    has_fsdp_ = a.has("use-megatron-fsdp") || a.has("use-custom-fsdp");
+  }
+
+  void run() {
+    check_batch();
+    check_groups();
+    check_overlap();
+    check_experts();
+    check_expert_overlap();
+    check_router();
+    check_recomputation();
+    check_precision();
+    check_fsdp();
+    check_torch_fsdp();
+    if (!problems_.empty()) throw InputError(std::move(problems_));
+  }
+
+ private:
+  std::string word(const std::string& name) { return words_.word(name); }
+  bool recomputes(const char* module) const {
+    return granularity_ == "selective" && std::find(modules_.begin(), modules_.end(), module) != modules_.end();
+  }
+
+  /// A rule. `option` is where it is broken.
+  void require(bool holds, const char* rule, const char* option, const char* when, std::string message,
+               std::string help) {
+    if (holds) return;
+    const std::string path = a_.has(option) ? fmt::format("--{}", option) : "";
+    problems_.push_back({a_.where(option), path, refused_by_megatron(when) + message, std::move(help), rule});
+  }
+
+  /// The nearest number of samples that `fits` accepts as micro-batches.
+  template <class Fits>
+  std::string batch_that(std::int64_t micro_batches, const Fits& fits) const {
+    std::int64_t more = micro_batches;
+    while (!fits(more)) ++more;
+    return fmt::format("--global-batch-size {}, which is run.global_batch", more * each_step());
+  }
+
+  /// Samples of one micro-batch of all replicas.
+  std::int64_t each_step() const { return std::int64_t{s_.micro_batch_size} * std::max<std::int64_t>(replicas_, 1); }
+
+  void check_batch() {
+    if (replicas_ == 0 || s_.micro_batch_size == 0 || s_.global_batch == 0) return;
+    const std::int64_t each = each_step(), micro_batches = s_.global_batch / each;
+    require(s_.global_batch % each == 0, "batch", "global-batch-size", kChecks,
+            fmt::format("{} is no multiple of micro-batch {} x {}", pluralize(s_.global_batch, "sample"),
+                        s_.micro_batch_size, pluralize(replicas_, "replica")),
+            fmt::format("--global-batch-size {}", (micro_batches + 1) * each));
+    if (s_.chunks == 1 || s_.global_batch % each != 0) return;
+    const std::int64_t ranks = s_.ranks, group = std::max(s_.chunk_group, 1);
+    const char* const option = "microbatch-group-size-per-virtual-pipeline-stage";
+    require(group >= ranks, "group-size", option, kFirstStep,
+            fmt::format("groups of {} on {} with virtual stages", pluralize(group, "micro-batch", "es"),
+                        pluralize(ranks, "pipeline rank")),
+            fmt::format("--{} {}, or leave it out", option, ranks));
+    if (group < ranks) return;
+    const auto remainder = [&](std::int64_t m) { return m >= group && (m % group == 0 || m % group >= ranks); };
+    require(micro_batches >= group, "few-micro-batches", "global-batch-size", kFirstStep,
+            fmt::format("{} with virtual stages, which need {} or more on {}",
+                        pluralize(micro_batches, "micro-batch", "es"), group, pluralize(ranks, "pipeline rank")),
+            batch_that(group, remainder));
+    require(micro_batches < group || remainder(micro_batches), "remainder", "global-batch-size", kFirstStepRuntime,
+            fmt::format("{} leave {} in the last group of {}, fewer than the {}",
+                        pluralize(micro_batches, "micro-batch", "es"), micro_batches % group, group,
+                        pluralize(ranks, "pipeline rank")),
+            batch_that(micro_batches, remainder));
+  }
+
+  void check_groups() {
+    const int tensor = s_.tensor, context = s_.context;
+    require(shape_.heads % tensor == 0, "heads", "tensor-model-parallel-size", kConfigures,
+            fmt::format("tensor {} does not divide {}", tensor, pluralize(shape_.heads, "head")),
+            "a divisor of the heads");
+    if (a_.has("group-query-attention") && !a_.has("multi-latent-attention")) {
+      const int groups = words_.find_number("num-query-groups").value_or(1);
+      require(
+          groups % tensor == 0 || tensor % groups == 0, "query-groups", "num-query-groups", kConfigures,
+          fmt::format("{} is neither a multiple nor a divisor of tensor {}", pluralize(groups, "query group"), tensor),
+          "a tensor degree that divides the query groups");
+    }
+    require(!a_.has("multi-latent-attention") || !a_.has("group-query-attention"), "latent-attention",
+            "group-query-attention", kChecks, "latent attention has no query groups", "leave it out");
+    require(context == 1 || shape_.sequence % (2 * std::int64_t{context}) == 0, "context-sequence",
+            "context-parallel-size", kChecks,
+            fmt::format("a sequence of {} cannot be divided into 2 x {} parts", shape_.sequence, context),
+            "a sequence that is a multiple of twice the context degree");
+    const std::vector<std::string> exchanges = words_.words("cp-comm-type");
+    const bool levels = std::find(exchanges.begin(), exchanges.end(), "a2a+p2p") != exchanges.end();
+    require(!levels || a_.has("hierarchical-context-parallel-sizes"), "context-levels", "cp-comm-type", kChecks,
+            "a2a+p2p needs --hierarchical-context-parallel-sizes", "p2p, all_gather or a2a");
+  }
+
+  void check_overlap() {
+    require(!a_.has("tp-comm-overlap") || (s_.sequence_parallel && s_.tensor > 1), "tensor-overlap", "tp-comm-overlap",
+            kChecks,
+            s_.tensor == 1 ? "a tensor group of one device has no sequence parallelism, which it needs"
+                           : "it needs sequence parallelism",
+            s_.tensor == 1 ? "leave it out" : "--sequence-parallel");
+    const char* const gather = "overlap-param-gather";
+    require(!a_.has(gather) || a_.has("overlap-grad-reduce"), "gather-overlap", gather, kChecks,
+            "it needs --overlap-grad-reduce", "--overlap-grad-reduce");
+    require(!a_.has(gather) || a_.has("use-distributed-optimizer") || has_fsdp_ || word("optimizer") == "dist_muon",
+            "gather-optimizer", gather, kChecks, "it needs the distributed optimizer or FSDP",
+            "--use-distributed-optimizer");
+    const char* const step = "overlap-param-gather-with-optimizer-step";
+    require(!a_.has(step) || (a_.has(gather) && a_.has("use-distributed-optimizer") && s_.chunks > 1), "gather-in-step",
+            step, kChecks, "it needs --overlap-param-gather, the distributed optimizer and virtual stages",
+            "leave it out");
+    require(!a_.has("cross-entropy-loss-fusion") || word("cross-entropy-fusion-impl") != "te", "loss",
+            "cross-entropy-fusion-impl", kChecks, "te is not for the fused loss", "--cross-entropy-fusion-impl native");
+  }
+
+  void check_experts() {
+    if (!has_experts_) {
+      require(words_.find_number("expert-model-parallel-size").value_or(1) == 1, "no-experts",
+              "expert-model-parallel-size", kChecks, "the model has no experts", "leave it out");
+      return;
+    }
+    const int experts = words_.find_number("num-experts").value_or(1);
+    const std::int64_t each = std::int64_t{s_.expert} * s_.expert_tensor;
+    require(experts % s_.expert == 0, "experts", "expert-model-parallel-size", kChecks,
+            fmt::format("expert {} does not divide {}", s_.expert, pluralize(experts, "expert")),
+            "a divisor of the experts");
+    require(s_.tensor == 1 || s_.sequence_parallel, "experts-sequence", "tensor-model-parallel-size", kFirstStep,
+            "experts in a tensor group need sequence parallelism", "--sequence-parallel");
+    require(s_.expert_tensor == 1 || a_.has("disable-bias-linear"), "expert-bias", "expert-tensor-parallel-size",
+            kAsserts, "experts with biases are not divided by expert tensor parallelism",
+            "--expert-tensor-parallel-size 1, or --disable-bias-linear");
+    if (replicas_ > 0) {
+      const std::int64_t devices = replicas_ * s_.tensor * s_.context;  // One pipeline rank has these.
+      require(devices % each == 0, "expert-devices", "expert-model-parallel-size", kGroups,
+              fmt::format("expert tensor {} x expert {} x {} does not divide {}", s_.expert_tensor, s_.expert,
+                          pluralize(s_.ranks, "pipeline rank"), pluralize(devices * s_.ranks, "GPU")),
+              s_.expert_tensor > 1 ? "--expert-tensor-parallel-size 1, or a smaller expert degree"
+                                   : "a smaller expert degree");
+      require(s_.order.empty() || s_.ranks == 1 || devices % each != 0 || devices / each == replicas_, "expert-order",
+              "use-tp-pp-dp-mapping", kAsserts,
+              fmt::format("experts have {}, and the rest {}", pluralize(devices / each, "data-parallel replica"),
+                          replicas_),
+              "leave it out");
+    }
+    require(!a_.has("moe-enable-deepep") || dispatcher_ == "flex", "deepep", "moe-enable-deepep", kConfigures,
+            "DeepEP needs the dispatcher flex",
+            "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep");
+    const char* const shared = "moe-shared-expert-overlap";
+    require(!a_.has(shared) || dispatcher_ != "allgather", "shared-overlap", shared, kConfigures,
+            "it needs the dispatcher alltoall or flex", "--moe-token-dispatcher-type alltoall");
+    require(!a_.has(shared) || !recomputes("shared_experts"), "shared-recomputed", shared, kConfigures,
+            "shared experts are recomputed", "leave one of them out");
+  }
+
+  void check_expert_overlap() {
+    const char* const overlap = "overlap-moe-expert-parallel-comm";
+    require(!a_.has("delay-wgrad-compute") || a_.has(overlap), "weight-gradients", "delay-wgrad-compute", kAsserts,
+            fmt::format("it needs --{}", overlap), fmt::format("--{}, or leave it out", overlap));
+    if (!a_.has(overlap)) return;
+    const auto rule = [&](bool holds, const char* why, const char* help) {
+      require(holds, "expert-overlap", overlap, kAsserts, why, help);
+    };
+    rule(s_.expert > 1, "it needs experts on several devices", "--expert-model-parallel-size 2 or more");
+    rule(dispatcher_ != "allgather", "it needs the dispatcher alltoall or flex",
+         "--moe-token-dispatcher-type alltoall");
+    rule(s_.ranks == 1 || s_.chunks > 1, "pipeline ranks need virtual stages",
+         "--num-virtual-stages-per-pipeline-rank");
+    rule(a_.has("bf16") || a_.has("fp16"), "it needs bf16 or fp16", "--bf16");
+    rule(granularity_ != "full" && !recomputes("moe"), "experts are recomputed",
+         "--recompute-granularity selective without moe");
+    rule(!a_.has("moe-shared-expert-overlap"), "shared experts overlap already", "leave one of them out");
+    rule(shape_.next_tokens <= 1, "it takes one next-token module at most", "--mtp-num-layers 1");
+  }
+
+  void check_router() {
+    const std::optional<int> groups = words_.find_number("moe-router-num-groups"),
+                             active = words_.find_number("moe-router-group-topk");
+    const int experts = words_.find_number("num-experts").value_or(1);
+    require(!active || (groups && experts % *groups == 0 && *active <= *groups), "router-groups",
+            "moe-router-group-topk", kConfigures, "it needs as many --moe-router-num-groups, which divide the experts",
+            "leave it out");
+    const std::string score = word("moe-router-score-function");
+    require(!a_.has("moe-router-enable-expert-bias") || score == "sigmoid" || score == "sqrtsoftplus", "router-bias",
+            "moe-router-enable-expert-bias", kConfigures, "it needs the score function sigmoid or sqrtsoftplus",
+            "--moe-router-score-function sigmoid");
+    require(!has_experts_ || words_.find_number("moe-router-topk").value_or(2) > 1 || score == "sigmoid" ||
+                a_.has("moe-router-pre-softmax"),
+            "router-top", "moe-router-topk", kConfigures, "one expert a token needs --moe-router-pre-softmax",
+            "--moe-router-pre-softmax");
+  }
+
+  void check_recomputation() {
+    const char* const number = "recompute-num-layers";
+    if (granularity_ == "full") {
+      require(a_.has("recompute-method"), "recompute-method", "recompute-granularity", kConfigures,
+              "full recomputation needs --recompute-method", "--recompute-method uniform");
+      require(a_.has(number), "recompute-layers", "recompute-granularity", kConfigures,
+              "full recomputation needs --recompute-num-layers", "--recompute-num-layers 1");
+    }
+    if (granularity_ != "selective") return;
+    require(!a_.has("recompute-method"), "recompute-method", "recompute-method", kChecks,
+            "selective recomputation takes none", "leave it out");
+    require(!a_.has(number), "recompute-layers", number, kConfigures, "selective recomputation takes none",
+            "leave it out");
+    require(!recomputes("moe_act") || a_.has("moe-grouped-gemm"), "recompute-modules", "recompute-modules", kConfigures,
+            "moe_act needs --moe-grouped-gemm", "--moe-grouped-gemm");
+    require(!recomputes("mla_up_proj") || a_.has("multi-latent-attention"), "recompute-modules", "recompute-modules",
+            kConfigures, "mla_up_proj needs latent attention", "leave it out");
+    const bool delayed = a_.has("fp8-format") && (!a_.has("fp8-recipe") || word("fp8-recipe") == "delayed");
+    require(!delayed || !(recomputes("layernorm") || recomputes("moe_act")), "recompute-fp8", "recompute-modules",
+            kConfigures, "delayed scaling of fp8 excludes layernorm and moe_act", "--fp8-recipe tensorwise");
+    require(!a_.has("cpu-offloading-num-layers"), "offload", "cpu-offloading-num-layers", kConfigures,
+            "offloaded layers are not recomputed", "leave one of them out");
+  }
+
+  void check_precision() {
+    require(!a_.has("fp4-format") || !a_.has("fp8-format"), "formats", "fp4-format", kConfigures, "fp4 excludes fp8",
+            "leave one of them out");
+    require(!a_.has("cpu-offloading-num-layers") || s_.ranks == 1, "offload", "cpu-offloading-num-layers", kConfigures,
+            "layers are not offloaded in a pipeline", "--pipeline-model-parallel-size 1");
+  }
+
+  void check_fsdp() {
+    const bool format = word("ckpt-format") == "fsdp_dtensor";
+    require(!has_fsdp_ || format, "fsdp-checkpoints", "use-megatron-fsdp", kChecks,
+            "it needs --ckpt-format fsdp_dtensor", "--ckpt-format fsdp_dtensor");
+    require(has_fsdp_ || !format, "fsdp-checkpoints", "ckpt-format", kChecks, "fsdp_dtensor is for Megatron-FSDP",
+            "--ckpt-format torch_dist");
+    if (!has_fsdp_) return;
+    require(a_.variable("CUDA_DEVICE_MAX_CONNECTIONS").value_or("") != "1", "fsdp-connections", "use-megatron-fsdp",
+            kChecks, "the script sets CUDA_DEVICE_MAX_CONNECTIONS=1", "unset CUDA_DEVICE_MAX_CONNECTIONS");
+    const std::string optimizer = word("optimizer");
+    require(optimizer.empty() || optimizer == "adam" || optimizer == "sgd", "fsdp-optimizer", "optimizer", kChecks,
+            "Megatron-FSDP takes adam or sgd", "--optimizer adam");
+  }
+
+  void check_torch_fsdp() {
+    const char* const fsdp = "use-torch-fsdp2";
+    if (!a_.has(fsdp)) return;
+    const auto rule = [&](bool holds, const char* why, const char* help) {
+      require(holds, "torch-fsdp", fsdp, kChecks, why, help);
+    };
+    rule(s_.ranks == 1, "it excludes pipeline parallelism", "--pipeline-model-parallel-size 1");
+    rule(s_.expert == 1, "it excludes expert parallelism", "--expert-model-parallel-size 1");
+    rule(!a_.has("use-distributed-optimizer"), "it excludes the distributed optimizer", "leave one of them out");
+    rule(a_.has("no-gradient-accumulation-fusion"), "it excludes fused accumulation of gradients",
+         "--no-gradient-accumulation-fusion");
+    rule(a_.has("untie-embeddings-and-output-weights"), "it excludes tied embeddings",
+         "--untie-embeddings-and-output-weights");
+    rule(!a_.has("fp16"), "it excludes fp16", "--bf16");
+  }
+
+  const MegatronArguments& a_;
+  MegatronArguments words_;  ///< A copy whose options count as used without effect on the notes.
+  const TrainingSetup& s_;
+  const MegatronShape& shape_;
+  std::int64_t replicas_;
+  std::string dispatcher_, granularity_;
+  std::vector<std::string> modules_;
+  bool has_experts_ = false, has_fsdp_ = false;
+  std::vector<Diagnostic> problems_;
+};
+
+}  // namespace
+
+void check_megatron_rules(const MegatronArguments& a, const TrainingSetup& s, const MegatronShape& shape,
+                          std::int64_t replicas) {
+  RuleCheck(a, s, shape, replicas).run();
+}
+
+}  // namespace stagecraft

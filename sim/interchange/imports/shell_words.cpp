@@ -1,0 +1,290 @@
+#include "sim/interchange/imports/shell_words.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/interchange/imports/shell_arithmetic.hpp"
+
+namespace stagecraft {
+namespace {
+
+bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+
+/// Values that contain each other would grow without end.
+constexpr std::size_t kLongestWord = 1 << 16, kMostCharacters = 1 << 24;
+
+class ShellReader {
+ public:
+  explicit ShellReader(std::string_view text) : text_(text) {}
+
+  ShellScript read() {
+    while (at_ < text_.size()) step(text_[at_]);
+    end_array();
+    end_command();
+    for (const std::string& name : array_names_)
+      if (!used_.contains(name)) script_.commands.push_back(arrays_[name]);
+    return std::move(script_);
+  }
+
+ private:
+  void step(char c) {
+    if (c == '\\' && at_ + 1 < text_.size()) {
+      escape();
+    } else if (c == '\'' || c == '"') {
+      quoted(c);
+    } else if (c == '$' || c == '`') {
+      substitute(true);
+    } else if (c == '#' && !in_word_) {
+      while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+    } else if (c == '<' || c == '>') {
+      redirection();
+    } else if (c == '(' && begins_array()) {
+      ++at_;
+    } else if (c == ')' && array_) {
+      end_array();
+      ++at_;
+    } else if (is_space(c)) {
+      end_word();
+      if (c == '\n' && !array_ && !is_list()) end_command();
+      line_ += c == '\n';
+      ++at_;
+    } else if (is_list() && (c == '(' || c == ')' || (c == '|' && in_word_))) {
+      add(c);
+      ++at_;
+    } else if (c == '(' || c == ')' || c == ';' || c == '&' || c == '|') {
+      end_word();
+      if (!array_) end_command();
+      ++at_;
+    } else {
+      add(c);
+      ++at_;
+    }
+  }
+
+  /// Whether the command begins with an option: it is a list of arguments, and a shell does not read it.
+  bool is_list() const { return !array_ && !command_.empty() && command_.front().text.starts_with("--"); }
+
+  /// A backslash at the end of a line joins it with the next.
+  void escape() {
+    const std::size_t next = text_[at_ + 1] == '\r' ? at_ + 2 : at_ + 1;
+    if (next < text_.size() && text_[next] == '\n') {
+      end_word();
+      ++line_;
+      at_ = next + 1;
+      return;
+    }
+    add(text_[at_ + 1]);
+    at_ += 2;
+  }
+
+  void add(char c) {
+    in_word_ = true;
+    if (word_.size() == kLongestWord) too_long();
+    word_ += c;
+  }
+
+  [[noreturn]] static void too_long() {
+    throw InputError("the words are too long where variables have their values",
+                     "give the arguments themselves in place of the script");
+  }
+
+  void quoted(char quote) {
+    in_word_ = true;
+    for (++at_; at_ < text_.size() && text_[at_] != quote;) {
+      line_ += text_[at_] == '\n';
+      if (quote == '"' && (text_[at_] == '$' || text_[at_] == '`')) {
+        substitute(false);
+      } else {
+        if (quote == '"' && text_[at_] == '\\' && at_ + 1 < text_.size()) line_ += text_[++at_] == '\n';
+        add(text_[at_++]);
+      }
+    }
+    if (at_ < text_.size()) ++at_;
+  }
+
+  /// "2>&1", "> file": neither is an argument.
+  void redirection() {
+    if (in_word_ && word_.find_first_not_of("0123456789") == std::string::npos) word_.clear(), in_word_ = false;
+    end_word();
+    while (at_ < text_.size() && (text_[at_] == '<' || text_[at_] == '>' || text_[at_] == '&')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+    while (at_ < text_.size() && !is_space(text_[at_]) && text_[at_] != ')' && text_[at_] != ';') ++at_;
+  }
+
+  /// `splits`: white space in a value ends words, as it does outside of quotes.
+  void substitute(bool splits) {
+    const std::size_t start = at_;
+    if (text_[at_] == '`') {
+      const std::size_t end = text_.find('`', at_ + 1);
+      at_ = end == std::string_view::npos ? text_.size() : end + 1;
+      return as_written(start);
+    }
+    if (text_.substr(at_).starts_with("$(")) {
+      const bool computes = text_.substr(at_).starts_with("$((");
+      at_ = matching_end(at_ + 1);
+      const std::string_view inside = text_.substr(start + 2, at_ - start - 3);
+      const std::optional<std::int64_t> value = computes ? shell_arithmetic(with_values(inside)) : std::nullopt;
+      if (!value) return as_written(start);
+      for (const char c : std::to_string(*value)) add(c);
+      return;
+    }
+    variable(splits);
+  }
+
+  void as_written(std::size_t start) {
+    for (const char c : text_.substr(start, at_ - start)) line_ += c == '\n', add(c);
+  }
+
+  /// The place after the parenthesis that closes the one at `open`.
+  std::size_t matching_end(std::size_t open) const {
+    int depth = 0;
+    for (std::size_t i = open; i < text_.size(); ++i) {
+      depth += (text_[i] == '(') - (text_[i] == ')');
+      if (depth == 0) return i + 1;
+    }
+    return text_.size();
+  }
+
+  /// Arithmetic whose names, with or without a dollar sign, are replaced by their values.
+  std::string with_values(std::string_view arithmetic) const {
+    std::string text;
+    for (std::size_t i = 0; i < arithmetic.size() && text.size() < kLongestWord;) {
+      const char c = arithmetic[i];
+      const std::size_t start = i;
+      while (i < arithmetic.size() && is_name_character(arithmetic[i])) ++i;
+      const auto value = script_.values.find(std::string(arithmetic.substr(start, i - start)));
+      if (value != script_.values.end())
+        text += value->second;
+      else if (i > start)
+        text += arithmetic.substr(start, i - start);
+      else if (c == '$' || c == '{' || c == '}')
+        ++i;
+      else
+        text += arithmetic[i++];
+    }
+    return text;
+  }
+
+  /// $NAME, ${NAME}, ${NAME:-default}, and ${NAME[@]}.
+  void variable(bool splits) {
+    const std::size_t start = at_++;
+    const bool braces = at_ < text_.size() && text_[at_] == '{';
+    if (braces) ++at_;
+    const std::size_t name_start = at_;
+    while (at_ < text_.size() && is_name_character(text_[at_])) ++at_;
+    const std::string name(text_.substr(name_start, at_ - name_start));
+    std::string rest;
+    if (braces) {
+      const std::size_t close = text_.find('}', at_);
+      const std::size_t stop = close == std::string_view::npos ? text_.size() : close;
+      rest = text_.substr(at_, stop - at_);
+      at_ = stop == text_.size() ? stop : stop + 1;
+    }
+    in_word_ = true;
+    if ((rest == "[@]" || rest == "[*]") && arrays_.contains(name)) return use_array(name);
+    const auto entry = script_.values.find(name);
+    std::string value(text_.substr(start, at_ - start));
+    if (entry != script_.values.end() && rest.find('[') == std::string::npos)
+      value = entry->second;
+    else if (rest.starts_with(":-") || rest.starts_with(":="))
+      value = rest.substr(2);
+    for (const char c : value)
+      if (splits && is_space(c))
+        end_word();
+      else
+        add(c);
+  }
+
+  /// The words of the array stand where it is used.
+  void use_array(const std::string& name) {
+    if (word_.empty()) in_word_ = false;
+    end_word();
+    used_.insert(name);
+    const ShellCommand words = arrays_.at(name);
+    for (const ShellWord& word : words) keep(word);
+  }
+
+  void keep(ShellWord word) {
+    characters_ += word.text.size() + sizeof(ShellWord);
+    if (characters_ > kMostCharacters) too_long();
+    (array_ ? array_words_ : command_).push_back(std::move(word));
+  }
+
+  /// The name of "NAME=" or "NAME+=", which the word begins with.
+  std::optional<std::string> assigned_name() const {
+    const std::size_t equals = word_.find('=');
+    if (equals == std::string::npos || equals == 0 || !is_name_character(word_[0])) return {};
+    const std::string name = word_.substr(0, equals - (word_[equals - 1] == '+'));
+    return std::all_of(name.begin(), name.end(), is_name_character) ? std::optional(name) : std::nullopt;
+  }
+
+  bool begins_array() {
+    if (!in_word_ || array_ || !word_.ends_with('=') || !assigned_name()) return false;
+    const std::string name = *assigned_name();
+    if (!word_.ends_with("+=")) arrays_[name].clear();
+    if (std::find(array_names_.begin(), array_names_.end(), name) == array_names_.end()) array_names_.push_back(name);
+    array_ = name;
+    word_.clear();
+    in_word_ = false;
+    return true;
+  }
+
+  void end_array() {
+    end_word();
+    if (!array_) return;
+    ShellCommand& words = arrays_[*array_];
+    words.insert(words.end(), array_words_.begin(), array_words_.end());
+    array_words_.clear();
+    array_.reset();
+  }
+
+  void end_word() {
+    if (!in_word_) return;
+    const std::optional<std::string> name = array_ ? std::nullopt : assigned_name();
+    if (name) {
+      const std::size_t equals = word_.find('=');
+      std::string& value = script_.values[*name];
+      std::string given = word_.substr(equals + 1);
+      if (word_[equals - 1] == '+') given = value + given;
+      if (given.size() > kLongestWord) too_long();
+      characters_ += given.size();
+      if (characters_ > kMostCharacters) too_long();
+      value = std::move(given);
+    } else if (!word_.empty()) {
+      keep({std::move(word_), line_});
+    }
+    word_.clear();
+    in_word_ = false;
+  }
+
+  void end_command() {
+    end_word();
+    if (command_.empty()) return;
+    if (command_.front().text == "unset")
+      for (const ShellWord& word : command_) script_.values[word.text].clear();
+    script_.commands.push_back(std::exchange(command_, {}));
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0, characters_ = 0;
+  int line_ = 1;
+  bool in_word_ = false;
+  std::string word_;
+  ShellCommand command_, array_words_;
+  std::optional<std::string> array_;  ///< The array that is being read.
+  std::map<std::string, ShellCommand> arrays_;
+  std::vector<std::string> array_names_;  ///< In the order of the script.
+  std::set<std::string> used_;
+  ShellScript script_;
+};
+
+}  // namespace
+
+ShellScript read_shell(std::string_view script) { return ShellReader(script).read(); }
+
+}  // namespace stagecraft

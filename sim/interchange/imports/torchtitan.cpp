@@ -1,0 +1,263 @@
+// Job configurations of torchtitan (torchtitan/config/job_config.py, 2025): export torchtitan writes what this reads.
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include <fmt/core.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/interchange/imports/toml.hpp"
+#include "sim/interchange/imports/training_setup.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::pair<const char*, const char*> kSchedules[] = {{"1F1B", "1f1b"},
+                                                              {"GPipe", "gpipe"},
+                                                              {"Interleaved1F1B", "interleaved"},
+                                                              {"InterleavedZeroBubble", "interleaved-zb"},
+                                                              {"LoopedBFS", "looped-bfs"},
+                                                              {"ZBVZeroBubble", "zb-v"},
+                                                              {"DualPipeV", "dualpipev"}};
+
+/// Flavors of torchtitan's models that the library has.
+constexpr std::pair<const char*, const char*> kFlavors[] = {
+    {"llama3 8B", "llama-3-8b"},        {"llama3 70B", "llama-3-70b"},      {"llama3 405B", "llama-3-405b"},
+    {"qwen3 32B", "qwen3-32b"},         {"qwen3 30B-A3B", "qwen3-30b-a3b"}, {"qwen3 235B-A22B", "qwen3-235b-a22b"},
+    {"deepseek_v3 671B", "deepseek-v3"}};
+
+/// Sections about data, logs, checkpoints and learning rates.
+const std::set<std::string> kSectionsWithoutUse{
+    "job",        "profiling",  "metrics",      "optimizer",       "lr_scheduler",
+    "checkpoint", "validation", "experimental", "fault_tolerance", "comm"};
+
+class TorchtitanReader {
+ public:
+  TorchtitanReader(const std::string& text, const std::string& file, const SetupOptions& options)
+      : file_(file), options_(options), values_(read_toml(text, file)) {}
+
+  TrainingSetup read() {
+    if (std::none_of(values_.begin(), values_.end(), [](const auto& v) {
+          return v.first.starts_with("training.") || v.first.starts_with("parallelism.");
+        }))
+      throw InputError({{{file_, 0, 0},
+                         {},
+                         "there is neither a table 'training' nor 'parallelism'",
+                         "give a job configuration of torchtitan",
+                         "import"}});
+    s_.software = "torchtitan";
+    read_precision();
+    read_model();
+    read_degrees();
+    read_schedule();
+    read_batch();
+    read_checkpointing();
+    sort_others();
+    return std::move(s_);
+  }
+
+ private:
+  const TomlValue* take(const std::string& key) {
+    const auto it = values_.find(key);
+    if (it == values_.end()) return nullptr;
+    used_.insert(key);
+    return &it->second;
+  }
+
+  [[noreturn]] void refuse(const std::string& key, std::string message, std::string help) const {
+    throw InputError({{{file_, values_.at(key).line, 1}, key, std::move(message), std::move(help), "import"}});
+  }
+
+  std::string text(const std::string& key) {
+    const TomlValue* given = take(key);
+    if (given == nullptr) return {};
+    if (!given->value.is_string()) refuse(key, "this is no string", "write it in quotes");
+    return given->value.text();
+  }
+
+  /// A whole number from `low` on; -1 stands for "what is left" there.
+  int number(const std::string& key, int fallback, int low = 1) {
+    const TomlValue* given = take(key);
+    if (given == nullptr) return fallback;
+    const double value = given->value.is_whole() ? given->value.number() : -2;
+    if (value < low || value > 1e6)
+      refuse(key, fmt::format("this is no whole number from {} to 1000000", low), "correct the file");
+    return static_cast<int>(value);
+  }
+
+  void matched(const std::string& key, const std::string& field, const std::string& value) {
+    if (values_.contains(key)) s_.matched.push_back(fmt::format("{} -> {}: {}", key, field, value));
+  }
+
+  /// Products run in bf16 unless they are told otherwise; converters replace linear layers by layers of torchao.
+  void read_precision() {
+    s_.precision = text("training.mixed_precision_param") == "float32" ? "fp32" : "bf16";
+    matched("training.mixed_precision_param", "run.precision", s_.precision);
+    const TomlValue* converters = take("model.converters");
+    if (converters == nullptr) return;
+    const std::string written = converters->value.dump();
+    if (written.find("float8") != std::string::npos) s_.precision = "fp8";
+    if (written.find("quantize.linear.mx") != std::string::npos) s_.precision = "mxfp8";
+    matched("model.converters", "run.precision", s_.precision);
+  }
+
+  void read_model() {
+    const std::string flavor = text("model.name") + " " + text("model.flavor");
+    for (const auto& [theirs, ours] : kFlavors)
+      if (flavor == theirs) s_.model_name = ours, matched("model.flavor", "model", ours);
+    s_.sequence = number("training.seq_len", 0);
+    if (s_.sequence > 0) matched("training.seq_len", "model.sequence", std::to_string(s_.sequence));
+  }
+
+  void read_degrees() {
+    const std::string p = "parallelism.";
+    s_.ranks = number(p + "pipeline_parallel_degree", 1);
+    s_.tensor = number(p + "tensor_parallel_degree", 1);
+    s_.context = number(p + "context_parallel_degree", 1);
+    s_.expert = number(p + "expert_parallel_degree", 1);
+    s_.expert_tensor = number(p + "expert_tensor_parallel_degree", 0);
+    s_.sequence_parallel = s_.tensor > 1;
+    for (const auto& [key, field] : {std::pair{"pipeline_parallel_degree", "pipeline ranks"},
+                                     {"tensor_parallel_degree", "plan.group.tensor"},
+                                     {"context_parallel_degree", "plan.group.context"},
+                                     {"expert_parallel_degree", "plan.group.expert"}})
+      if (const TomlValue* given = take(p + key)) matched(p + key, field, given->value.dump());
+    read_exchanges(p);
+    const TomlValue* async = take(p + "enable_async_tensor_parallel");
+    if (async != nullptr && async->value == true) {
+      s_.software = "torchtitan-async-tp";
+      matched(p + "enable_async_tensor_parallel", "software", s_.software);
+      for (const char* key : {"compile.enable", "compile.components"})
+        if (take(key) != nullptr) matched(key, "software", s_.software);
+    }
+    const int copies = number(p + "data_parallel_replicate_degree", 1);
+    int shards = number(p + "data_parallel_shard_degree", -1, -1);
+    if (shards == -1 && options_.devices > 0) {
+      const double each = static_cast<double>(s_.ranks) * s_.tensor * s_.context * copies;
+      shards = std::max(1, static_cast<int>(options_.devices / each));
+    } else if (shards < 1) {
+      shards = 1;
+      s_.assumed.emplace_back(
+          "data_parallel_shard_degree is left to the number of GPUs, which is not known, so it is 1; --devices NUMBER "
+          "changes that");
+    }
+    replicas_ = std::min<std::int64_t>(std::int64_t{copies} * shards, 1'000'000);
+    if (options_.devices == 0) s_.replicas = static_cast<int>(replicas_);
+    const std::string reshard = text(p + "fsdp_reshard_after_forward");
+    if (shards > 1 || s_.context > 1) {  // Weights are divided over the context group too.
+      const bool always = reshard == "always" || (reshard != "never" && s_.ranks == 1);
+      s_.shard = fmt::format("{{state: weights, reshard: {}{}}}", always,
+                             copies > 1 ? fmt::format(", within: {}", std::int64_t{shards} * s_.context) : "");
+      s_.matched.push_back("data_parallel_shard_degree -> plan.shard: " + s_.shard);
+    }
+  }
+
+  /// Keys and values are gathered unless they go round; experts exchange rows with NCCL unless DeepEP is named.
+  void read_exchanges(const std::string& p) {
+    const std::string rotation = text(p + "context_parallel_rotate_method"),
+                      backend = text(p + "expert_parallel_comm_backend");
+    if (s_.context > 1) s_.context_type = rotation == "alltoall" ? "p2p" : "all_gather";
+    matched(p + "context_parallel_rotate_method", "plan.group.context_type", s_.context_type);
+    if (backend == "deepep") s_.dispatcher = "per_node";
+    if (backend == "deepep") matched(p + "expert_parallel_comm_backend", "plan.group.dispatcher", s_.dispatcher);
+  }
+
+  /// The names of the modules of each stage. The last norm runs with the scores here.
+  void read_model_parts(const std::string& key) {
+    const Json& parts = values_.at(key).value;
+    if (!parts.is_array()) refuse(key, "this is no list of stages", "[[\"tok_embeddings\", \"layers.0\"], ...]");
+    for (const Json& part : parts.items()) {
+      if (!part.is_array()) refuse(key, "a stage is no list of modules", "[\"layers.0\", \"layers.1\"]");
+      if (!s_.layout.empty()) s_.layout += "|";
+      bool has_norm = false, has_scores = false;
+      for (const Json& module : part.items()) {
+        const std::string name = module.is_string() ? module.text() : "";
+        has_norm = has_norm || name == "norm";
+        has_scores = has_scores || name == "output";
+        s_.layout += name == "tok_embeddings" ? "E" : name == "output" ? "L" : name.starts_with("layers.") ? "t" : "";
+      }
+      if (has_norm && !has_scores)
+        s_.assumed.emplace_back("the last norm is in a stage before the scores there, and with them here");
+    }
+    const std::size_t stages = parts.items().size();
+    if (stages == 0 || stages % static_cast<std::size_t>(s_.ranks) != 0)
+      refuse(key,
+             fmt::format("{} for {}: each rank has as many stages as the others",
+                         pluralize(static_cast<std::int64_t>(stages), "stage"), pluralize(s_.ranks, "rank")),
+             "as many stages on each rank");
+    s_.chunks = static_cast<int>(stages / static_cast<std::size_t>(s_.ranks));
+    matched(key, "plan.layout", s_.layout);
+  }
+
+  void read_schedule() {
+    const std::string key = "parallelism.pipeline_parallel_schedule", name = text(key);
+    s_.schedule = "1f1b";
+    if (s_.ranks == 1) return;
+    const auto entry =
+        std::find_if(std::begin(kSchedules), std::end(kSchedules), [&](const auto& s) { return name == s.first; });
+    if (!name.empty() && entry == std::end(kSchedules))
+      refuse(key, fmt::format("the schedule '{}' is not known here", name), "a schedule of stagecraft list schedules");
+    if (!name.empty()) s_.schedule = entry->second, matched(key, "run.schedule", s_.schedule);
+    const bool single = s_.schedule == "1f1b" || s_.schedule == "gpipe";
+    if (!single) s_.chunks = 2;  // torchtitan: two stages on each rank unless layers_per_stage is given.
+    if (const std::string parts = "parallelism.module_fqns_per_model_part"; take(parts) != nullptr)
+      return read_model_parts(parts);
+    if (take("parallelism.pipeline_parallel_layers_per_stage") != nullptr)
+      s_.unmodeled.emplace_back("pipeline_parallel_layers_per_stage");
+  }
+
+  void read_batch() {
+    const int local = number("training.local_batch_size", 0), global = number("training.global_batch_size", -1, -1);
+    const int old_local = number("training.batch_size", 0);
+    const int each = local > 0 ? local : old_local;
+    if (each == 0)
+      throw InputError({{{file_, 0, 0}, "training", "there is no local_batch_size", "add it to the file", "import"}});
+    s_.micro_batch_size = s_.ranks > 1 ? number("parallelism.pipeline_parallel_microbatch_size", 1) : each;
+    const std::int64_t local_samples = std::int64_t{each} * replicas_;
+    s_.global_batch = global > 0 ? global : static_cast<int>(std::min<std::int64_t>(local_samples, 1'000'000));
+    matched("training.local_batch_size", "plan.micro_batch_size", std::to_string(s_.micro_batch_size));
+    matched("training.global_batch_size", "run.global_batch", std::to_string(s_.global_batch));
+    if (s_.ranks > 1 && s_.global_batch > local_samples)
+      s_.assumed.emplace_back(
+          "torchtitan flushes the pipeline for each local batch, and here once for the global batch");
+  }
+
+  void read_checkpointing() {
+    const std::string mode = text("activation_checkpoint.mode"),
+                      option = text("activation_checkpoint.selective_ac_option");
+    if (mode == "full") s_.recompute = "layers";
+    if (mode == "selective" && option == "op") s_.recompute = "half";
+    if (mode == "none") s_.recompute = "none";
+    if (mode == "selective" && option != "op")
+      s_.unmodeled.push_back("activation_checkpoint.mode = selective" +
+                             (option.empty() ? "" : " with selective_ac_option = " + option));
+    if (!s_.recompute.empty()) matched("activation_checkpoint.mode", "plan.recompute", s_.recompute);
+  }
+
+  void sort_others() {
+    for (const auto& [key, given] : values_) {
+      if (used_.contains(key)) continue;
+      const bool no_use =
+          kSectionsWithoutUse.contains(key.substr(0, key.find('.'))) || key.starts_with("training.dataset") ||
+          key == "training.steps" || key == "training.max_norm" || key == "model.hf_assets_path" ||
+          key == "model.tokenizer_path" || key == "training.warmup_steps" || key.starts_with("training.seed");
+      (no_use ? s_.without_use : s_.unmodeled).push_back(fmt::format("{} = {}", key, given.value.dump()));
+    }
+  }
+
+  const std::string& file_;
+  const SetupOptions& options_;
+  std::map<std::string, TomlValue> values_;
+  std::set<std::string> used_;
+  TrainingSetup s_;
+  std::int64_t replicas_ = 1;
+};
+
+}  // namespace
+
+TrainingSetup read_torchtitan(const std::string& text, const std::string& file, const SetupOptions& options) {
+  return TorchtitanReader(text, file, options).read();
+}
+
+}  // namespace stagecraft

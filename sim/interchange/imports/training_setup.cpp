@@ -1,0 +1,155 @@
+#include "sim/interchange/imports/training_setup.hpp"
+
+#include <fmt/core.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
+#include "sim/experiment/references.hpp"
+#include "sim/experiment/scenario.hpp"
+
+namespace stagecraft {
+namespace {
+
+[[noreturn]] void refuse(const std::string& file, std::string message, std::string help) {
+  throw InputError({{{file, 0, 0}, {}, std::move(message), std::move(help), "import"}});
+}
+
+/// Refuses a name of the command line for which the scenario would be refused: there is nothing of this name next to
+/// the file `out` or in the library, or it lacks fields.
+void check_reference(FileKind kind, const std::string& option, const std::string& name, const std::string& out) {
+  const Where here{out, 0, 0};
+  config::Value value = config::Value::scalar(name, here);
+  config::Problems problems;
+  expand_reference(value, kind, option, problems);
+  try {
+    problems.throw_if_any();
+    static_cast<void>(checked_field(kind == FileKind::Model ? "model" : "cluster", std::move(value)));
+  } catch (const InputError& error) {
+    std::vector<Diagnostic> refused = error.problems();
+    for (Diagnostic& d : refused) {
+      if (!(d.where == here)) continue;
+      d.where = {};
+      if (d.path != option) d.path = fmt::format("{} {}: {}", option, name, d.path);
+    }
+    throw InputError(std::move(refused));
+  }
+}
+
+/// A YAML string. Characters that printable() escapes are escapes in it, too.
+std::string quoted(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return '"' + printable(escaped) + '"';
+}
+
+std::string model_text(const TrainingSetup& s, const SetupOptions& o, const std::string& file) {
+  const std::string name = o.model.empty() ? s.model_name : o.model;
+  if (!name.empty() && s.sequence > 0)
+    return fmt::format("model: {{base: {}, override: {{sequence: {}}}}}\n", quoted(name), s.sequence);
+  if (!name.empty()) return fmt::format("model: {}\n", quoted(name));
+  if (s.model.empty())
+    refuse(file, "the file does not say which model is trained", "--model-name NAME, or --model-name FILE");
+  std::string text = "model:\n  builder: transformer\n  kind: gpt\n";
+  for (const auto& [field, value] : s.model) text += fmt::format("  {}: {}\n", field, value);
+  return text + "  precision: mixed\n";
+}
+
+std::string group_text(const TrainingSetup& s) {
+  std::string text;
+  const auto add = [&](const char* field, const std::string& value) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", field, value);
+  };
+  if (s.tensor > 1) add("tensor", std::to_string(s.tensor));
+  if (s.tensor > 1 && s.sequence_parallel) add("sequence", "true");
+  if (s.context > 1) add("context", std::to_string(s.context));
+  if (s.context > 1 && !s.context_type.empty()) add("context_type", s.context_type);
+  if (s.expert > 1) add("expert", std::to_string(s.expert));
+  if (s.expert_tensor > 1) add("expert_tensor", std::to_string(s.expert_tensor));
+  if (s.expert > 1 && !s.dispatcher.empty()) add("dispatcher", s.dispatcher);
+  if (s.expert > 1 && s.shared_overlap) add("shared_overlap", "true");
+  if (!s.order.empty()) add("order", s.order);
+  return text.empty() ? "" : fmt::format("  group: {{{}}}\n", text);
+}
+
+/// Replicas that the number of devices leaves.
+int replicas_of(const TrainingSetup& s, const SetupOptions& o, const std::string& file) {
+  if (o.devices == 0) return s.replicas;
+  const std::int64_t each = std::int64_t{s.ranks} * s.tensor * s.context;
+  if (o.devices % each != 0)
+    refuse(file, fmt::format("{} cannot be divided into groups of {}", pluralize(o.devices, "device"), each),
+           "--devices: a multiple of the product of pipeline, tensor and context parallelism");
+  const int replicas = static_cast<int>(o.devices / each);
+  if (s.replicas > 0 && s.replicas != replicas)
+    refuse(file, fmt::format("the file says {}, and --devices leaves {}", pluralize(s.replicas, "replica"), replicas),
+           "leave --devices out");
+  return replicas;
+}
+
+std::string shard_text(const TrainingSetup& s, int replicas, const std::string& file) {
+  if (s.shard.empty() || s.shard_copies == 1) return s.shard;
+  const std::int64_t devices = std::int64_t{replicas} * s.context;
+  if (devices % s.shard_copies != 0)
+    refuse(file,
+           fmt::format("{} with the same parameters cannot be divided into {} copies", pluralize(devices, "device"),
+                       s.shard_copies),
+           "--devices NUMBER, or correct the file");
+  return fmt::format("{{state: {}, within: {}}}", s.shard, devices / s.shard_copies);
+}
+
+std::string plan_text(const TrainingSetup& s, int replicas, const std::string& file) {
+  std::string text = fmt::format("plan:\n  planner: {}\n", s.layout.empty() ? "balanced" : "layout");
+  if (s.layout.empty()) text += fmt::format("  stages: {}\n", std::int64_t{s.ranks} * s.chunks);
+  if (!s.layout.empty()) text += fmt::format("  layout: {}\n", quoted(s.layout));
+  text += fmt::format("  replicas: {}\n", replicas);
+  text += group_text(s);
+  if (const std::string shard = shard_text(s, replicas, file); !shard.empty())
+    text += fmt::format("  shard: {}\n", shard);
+  if (!s.recompute.empty()) text += fmt::format("  recompute: {}\n", s.recompute);
+  return text + fmt::format("  micro_batch_size: {}\n", s.micro_batch_size);
+}
+
+std::string joined(const char* what, const std::vector<std::string>& list) {
+  std::string text;
+  for (const std::string& item : list) text += (text.empty() ? "" : ", ") + item;
+  return fmt::format("{}: {}", what, text);
+}
+
+}  // namespace
+
+std::string scenario_yaml(const TrainingSetup& s, const SetupOptions& o, const std::string& file) {
+  if (o.cluster.empty())
+    refuse(file, "the file does not say which machines are used",
+           "--cluster NAME; stagecraft list topologies shows the names");
+  check_reference(FileKind::Cluster, "--cluster", o.cluster, o.out);
+  if (!o.model.empty()) check_reference(FileKind::Model, "--model-name", o.model, o.out);
+  if (s.micro_batch_size <= 0) refuse(file, "the file does not say the micro-batch size", "add it to the file");
+  if (s.global_batch <= 0) refuse(file, "the file does not say the global batch size", "add it to the file");
+  const int replicas = std::max(1, replicas_of(s, o, file));
+  std::string schedule = s.schedule;
+  const std::string group =
+      s.chunk_group > 0 && s.chunk_group != s.ranks ? fmt::format(", group: {}", s.chunk_group) : "";
+  if (s.chunks > 1) schedule = fmt::format("{{name: {}, chunks: {}{}}}", s.schedule, s.chunks, group);
+  std::string text = "schema: scenario/2\n" + fmt::format("title: {}\n", quoted("imported from " + file)) +
+                     model_text(s, o, file) + fmt::format("cluster: {}\n", quoted(o.cluster)) +
+                     plan_text(s, replicas, file) +
+                     fmt::format("run:\n  schedule: {}\n  global_batch: {}\n", schedule, s.global_batch);
+  if (!s.gradient_buckets.empty()) text += fmt::format("  gradient_buckets: {}\n", s.gradient_buckets);
+  if (!s.precision.empty()) text += fmt::format("  precision: {}\n", s.precision);
+  if (!s.software.empty()) text += fmt::format("software: {}\n", s.software);
+  return text;
+}
+
+std::vector<std::string> notes_of(const TrainingSetup& s) {
+  std::vector<std::string> notes;
+  if (!s.matched.empty()) notes.push_back(joined("taken", s.matched));
+  if (!s.unmodeled.empty()) notes.push_back(joined("may change time or memory, and is not modeled", s.unmodeled));
+  if (!s.without_use.empty()) notes.push_back(joined("without meaning for the time of an iteration", s.without_use));
+  if (!s.unknown.empty()) notes.push_back(joined("not known here", s.unknown));
+  notes.insert(notes.end(), s.assumed.begin(), s.assumed.end());
+  return notes;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,54 @@
+#include "sim/output/choice_page.hpp"
+
+#include <algorithm>
+
+#include "sim/core/text.hpp"
+#include "sim/output/html_page.hpp"
+
+namespace stagecraft {
+namespace {
+
+const PictureSize kPagePlot{760, 11};
+
+/// The front as SVG in HTML; empty where nothing fits. The page has a heading of its own.
+std::string front_svg(const ChoiceTable& table) {
+  if (table.front.empty()) return {};
+  Picture picture = front_picture(table, {}, kPagePlot);
+  picture.title = "Period and peak memory of each choice on the Pareto front";
+  return replace_unprintable(to_svg(picture));
+}
+
+/// Stages and replicas of each row as the table has them: "8 x 4", "8 x <=4" where stages differ in their replicas.
+Json stages_of(const ChoiceTable& table) {
+  const Table rows = rows_of(table);
+  const auto at = std::find_if(rows.columns.begin(), rows.columns.end(),
+                               [](const TableColumn& c) { return c.heading == "stages"; }) -
+                  rows.columns.begin();
+  Json stages = JsonArray();
+  for (const TableRow& row : rows.rows) stages.push_back(row.cells[static_cast<std::size_t>(at)].text);
+  return stages;
+}
+
+Json types_of(const ChoiceTable& table) {
+  Json types = JsonArray();
+  for (const Choice& c : table.front) types.push_back(c.device_types);
+  return types;
+}
+
+Json stands_out(const ChoiceTable& table) {
+  Json rows = JsonArray();
+  for (const bool out : stand_out(table.front)) rows.push_back(out);
+  return rows;
+}
+
+}  // namespace
+
+std::string choices_html(const ChoiceTable& table, const ChoicePage& page) {
+  const Json json =
+      JsonObject{{"schema", "search-page/1"},       {"command", page.command},    {"version", page.version},
+                 {"device_types", types_of(table)}, {"stages", stages_of(table)}, {"stand_out", stands_out(table)},
+                 {"search", choices_value(table)}};
+  return html_page(html::search, table.title, json.dump(), {}, front_svg(table));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,59 @@
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
+#include "sim/output/chart.hpp"
+#include "sim/output/choice_table.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// A range of more than this factor is drawn on a logarithmic axis, because most choices are near its low end.
+constexpr double kWide = 4;
+
+/// "zb-h1, 4x2, 32 micro-batches": what tells a choice from others, in a few words.
+std::string short_name(const Choice& c) {
+  std::string name = fmt::format("{}, {} stage{}", c.schedule, c.stages, c.stages == 1 ? "" : "s");
+  if (c.replicas > 1) name += fmt::format(" \u00d7{}", c.replicas);
+  return c.recompute == "none" ? name : name + ", recompute " + c.recompute;
+}
+
+}  // namespace
+
+Picture front_picture(const ChoiceTable& table, const std::string& title, const PictureSize& size) {
+  double longest = 0, largest = 0, shortest = kInfinity, smallest = kInfinity;
+  for (const Choice& c : table.front) {
+    longest = std::max(longest, known_period(c).value), shortest = std::min(shortest, known_period(c).value);
+    largest = std::max(largest, c.memory.value), smallest = std::min(smallest, c.memory.value);
+  }
+  const ChartUnit time = time_unit(longest), bytes = size_unit(std::max(largest, 1.0));
+  Chart chart{.title = title,
+              .x = {.title = fmt::format("period, {}", time.name),
+                    .logarithmic = longest > kWide * shortest,
+                    .from_zero = false},
+              .y = {.title = fmt::format("peak memory of the fullest device, {}", bytes.name),
+                    .logarithmic = largest > kWide * smallest},
+              .series = {}};
+  // A series for each number of devices, the third aim of the search.
+  std::vector<int> counts;
+  for (const Choice& c : table.front) counts.push_back(c.devices);
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  for (const int devices : counts) {
+    ChartSeries series{pluralize(devices, "device"), SeriesStyle::Dots, {}};
+    for (std::size_t row = 0; row < table.front.size(); ++row)
+      if (const Choice& c = table.front[row]; c.devices == devices) {
+        series.points.push_back({known_period(c).value / time.factor, c.memory.value / bytes.factor});
+        series.notes.push_back(short_name(c));
+        series.tooltips.push_back(
+            fmt::format("row {}: {}, {}, {}", row + 1, short_name(c), to_text(known_period(c)), to_text(c.memory)));
+      }
+    chart.series.push_back(std::move(series));
+  }
+  chart.note = "No choice is beaten in period, memory and devices together.";
+  return chart_picture(chart, size);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,456 @@
+#include "sim/output/choice_table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+#include "sim/output/budget_columns.hpp"
+#include "sim/output/result_columns.hpp"
+#include "sim/output/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kSame = 1 + 1e-9;
+
+std::string cut_text(const Choice& c) {
+  if (c.replicas == 1) return fmt::format("{}", c.stages);
+  const int each = c.replicas * c.group_devices;  // Devices of a stage.
+  const bool even = c.devices % each == 0 && c.stages % (c.devices / each) == 0;
+  return fmt::format("{} x {}{}", c.stages, even ? "" : "<=", c.replicas);
+}
+
+/// What weights it reads, where they are stale.
+std::string order_text(const Choice& c) {
+  return c.weights == "flush" ? c.schedule : fmt::format("{}, {}", c.schedule, c.weights);
+}
+
+/// Most rows of a front differ little from one before.
+std::vector<Choice> thinned(const std::vector<Choice>& front) {
+  std::vector<std::size_t> order(front.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return front[a].period < front[b].period; });
+  std::vector<Choice> unshared, shown;
+  for (const std::size_t i : order) unshared.push_back(front[i]);
+  const std::vector<bool> now = stand_out(front), before = stand_out(unshared);
+  for (std::size_t i = 0; i < front.size(); ++i)
+    if (now[i] || before[std::find(order.begin(), order.end(), i) - order.begin()]) shown.push_back(front[i]);
+  return shown;
+}
+
+/// The amount of each row before its period, where that is no time. `every_objective`: the columns of all of them.
+void add_amount_columns(TableColumns<Choice>& columns, const ObjectiveUnit& unit, bool every_objective) {
+  if (unit.is_time() && !every_objective) return;
+  TableColumns<Choice> added;
+  for (FileColumn& c : objective_columns()) {
+    if (!every_objective && c.name() != unit.column()) continue;
+    added.push_back(
+        {{.key = std::move(c), .heading = unit.objective == Objective::Cost ? "cost" : "energy", .width = 9},
+         [&unit](const Choice& row) { return TableCell(unit.in_unit(row.amount), unit.number_text(row.amount)); }});
+  }
+  columns.insert(columns.begin(), added.begin(), added.end());
+}
+
+BudgetColumns budget_columns_of(const ChoiceTable& t, bool every_column = false) {
+  return {.has_price = every_column || t.unit.objective == Objective::Cost, .every_column = every_column};
+}
+
+/// People see it where some row has a group.
+TableColumnOf<Choice> group_column(const std::vector<Choice>& rows) {
+  if (std::none_of(rows.begin(), rows.end(), [](const Choice& c) { return !c.group.empty(); }))
+    return {{.key = result_column("group")}, &Choice::group};
+  return {{.key = result_column("group"), .heading = "group", .width = 10, .align = TextAlign::Left, .widens = true},
+          &Choice::group};
+}
+
+/// What a row takes.
+TableColumns<Choice> amount_columns(const ChoiceTable& t) {
+  using Row = Choice;
+  return {
+      {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
+       [&](const Row& c) { return TableCell(c.period.value, to_text(c.period, t.interval)); }},
+      {{.key = result_column("makespan_s")}, &Row::makespan},
+      {{.key = result_column("throughput_samples_per_s"), .heading = "throughput", .width = 10, .drop_order = 5},
+       [](const Row& c) { return TableCell(c.throughput, fmt::format("{:.4g}/s", c.throughput)); }},
+      {{.key = result_column("peak_memory_bytes"), .heading = "memory", .width = 9}, &Row::memory},
+      {{.key = result_column("devices"), .heading = "devices", .width = 7}, &Row::devices},
+  };
+}
+
+/// How a row trains.
+TableColumns<Choice> plan_columns(const std::vector<Choice>& rows) {
+  using Row = Choice;
+  return {
+      {{.key = result_column("planner"),
+        .heading = "planner",
+        .width = 7,
+        .align = TextAlign::Left,
+        .widens = true,
+        .drop_order = 3},
+       &Row::planner},
+      {{.key = result_column("stages"), .heading = "stages", .width = 8},
+       [](const Row& c) { return TableCell(c.stages, cut_text(c)); }},
+      {{.key = result_column("replicas")}, &Row::replicas},
+      group_column(rows),
+      {{.key = result_column("placement"),
+        .heading = "placement",
+        .width = 9,
+        .align = TextAlign::Left,
+        .drop_order = 4},
+       &Row::placement},
+      {{.key = result_column("schedule"), .heading = "schedule", .width = 8, .align = TextAlign::Left, .widens = true},
+       [](const Row& c) { return TableCell(c.schedule, order_text(c)); }},
+      {{.key = result_column("weights")}, &Row::weights},
+      {{.heading = "micro-batch", .width = 11, .drop_order = 2},
+       [](const Row& c) { return fmt::format("{} x {}", c.micro_batches, c.micro_batch_size); }},
+      {{.key = result_column("micro_batches")}, &Row::micro_batches},
+      {{.key = result_column("micro_batch_size")}, &Row::micro_batch_size},
+      {{.key = result_column("recompute"),
+        .heading = "recompute",
+        .width = 9,
+        .align = TextAlign::Left,
+        .drop_order = 3},
+       &Row::recompute},
+  };
+}
+
+/// Why a row is not better.
+TableColumns<Choice> reason_columns(const ChoiceTable& t) {
+  using Row = Choice;
+  return {
+      {{.key = result_column("limited_by"),
+        .heading = "limited by",
+        .align = TextAlign::Left,
+        .drop_order = 6,
+        .files = InFiles::Json},
+       [](const Row& c) { return TableCell(Json(c.limit), c.limit.empty() ? "-" : c.limit); }},
+      {{.key = result_column("behind"), .files = InFiles::Json},
+       [&](const Row& c) {
+         return c.id == t.front.front().id ? std::string() : behind_text(c, t.front.front(), t.unit);
+       }},
+      {{.key = result_column("set"), .files = InFiles::Json}, [](const Row& c) { return Json(c.sets); }},
+  };
+}
+
+Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_columns = false) {
+  TableColumns<Choice> columns = joined_columns<Choice>({amount_columns(t), plan_columns(rows), reason_columns(t)});
+  add_replay_columns(columns, t.replay, "makespan_s");
+  add_budget_columns(columns, t.front, budget_columns_of(t, all_columns));
+  add_amount_columns(columns, t.unit, all_columns);
+  return make_table<Choice>(columns, rows);
+}
+
+std::string about_replay(const ChoiceTable& t) {
+  if (t.replay.rows == 0) return {};
+  const Choice& c = t.front[t.replay.was_first];
+  return replay_text(
+      t.replay, 0,
+      fmt::format("{} on {}, stages {} by {}", order_text(c), pluralize(c.devices, "device"), cut_text(c), c.planner),
+      c.period, c.replayed);
+}
+
+std::string about_memory(const Choice& best) {
+  constexpr double kMuch = 0.95;
+  if (best.filled <= kMuch) return {};
+  return fmt::format(
+      "the first needs {:.1f} % of a device's memory, which has no reserve for what else takes some: "
+      "stagecraft explain cluster.types.memory_reserve\n",
+      100 * best.filled);
+}
+
+/// A divided plan in the sizes that Megatron-LM's arguments count: pipeline ranks, model chunks of each, data-parallel
+/// replicas and samples of a micro-batch of each replica. Empty where these do not come out even.
+std::string megatron_line(const Choice& c) {
+  const int stage_devices = c.replicas * c.group_devices;
+  if (c.group.empty() || stage_devices == 0 || c.devices % stage_devices != 0) return {};
+  const int ranks = c.devices / stage_devices;
+  if (c.stages % ranks != 0 || c.micro_batch_size % c.replicas != 0) return {};
+  const std::string chunks = c.stages > ranks ? fmt::format(", VPP {}", c.stages / ranks) : "";
+  return fmt::format("the first as Megatron-LM counts: PP {}{}, DP {}, {}; MBS {}, {}\n", ranks, chunks, c.replicas,
+                     c.group, c.micro_batch_size / c.replicas, pluralize(c.micro_batches, "micro-batch", "es"));
+}
+
+/// Periods of the scenario as it is written and of the first row: with contention where both have such a result.
+struct OwnAndFirst {
+  Seconds configured, first;
+  bool contended = false;
+};
+
+OwnAndFirst own_and_first(const ChoiceTable& t) {
+  const Choice& best = t.front.front();
+  if (t.own_replayed && t.own_replayed->ran() && best.ran_contended())
+    return {t.own_replayed->period, best.replayed->period, true};
+  return {t.configured_period, best.period};
+}
+
+std::string about_own(const ChoiceTable& t) {
+  const std::string as_it_is = ", so --out writes the scenario as it is";
+  if (!t.unit.is_time()) {
+    const double first = t.front.front().amount;
+    return fmt::format("as the scenario has it  {}; the first is {:.1f} % {}\n", t.unit.text(t.configured_amount),
+                       std::abs(100 * (1 - first / t.configured_amount)),
+                       first <= t.configured_amount ? "less" : "more" + as_it_is);
+  }
+  const auto [configured, first, again] = own_and_first(t);
+  const std::string shared = !again || to_text(configured) == to_text(t.configured_period)
+                                 ? ""
+                                 : fmt::format(", {} on {}", to_text(configured), t.replay.backend);
+  return fmt::format("as the scenario has it  {}{}; the first is {:.1f} % {}\n", to_text(t.configured_period), shared,
+                     std::abs(100 * (1 - first / configured)), first <= configured ? "shorter" : "longer" + as_it_is);
+}
+
+std::string refused_text(const ChoiceTable& t) {
+  std::string text;
+  for (const auto& [schedule, why] : t.refused) text += fmt::format("{} runs none of these plans: {}\n", schedule, why);
+  return text;
+}
+
+}  // namespace
+
+std::string unexchanged_text(const ChoiceTable& t) { return unexchanged_text_of(t.front); }
+
+std::vector<bool> stand_out(const std::vector<Choice>& front) {
+  constexpr double kLess = 0.6;
+  const auto much_less = [&](double less, double more) { return less < more * kLess; };
+  std::vector<bool> out(front.size(), false);
+  for (std::size_t i = 0; i < front.size(); ++i) {
+    out[i] = true;
+    for (std::size_t k = 0; k < i; ++k)
+      if (out[k] && front[k].devices <= front[i].devices && !much_less(front[i].memory.value, front[k].memory.value) &&
+          !much_less(known_period(front[i]).value, known_period(front[k]).value))
+        out[i] = false;
+  }
+  return out;
+}
+
+bool covers(const Choice& a, const Choice& b) {
+  return a.amount <= b.amount * kSame && a.period.value <= b.period.value * kSame &&
+         a.memory.value <= b.memory.value * kSame && a.devices <= b.devices;
+}
+
+bool covers_when_known(Choice a, Choice b) {
+  a.period = known_period(a), b.period = known_period(b);
+  return covers(a, b);
+}
+
+namespace {
+
+std::string nothing_found(const ChoiceTable& t) {
+  const std::string why = t.stopped.empty() ? "" : fmt::format(" ({})", t.stopped);
+  if (t.plans == 0 && t.cut_short) return fmt::format("No plan was tried{}\n", why);
+  std::string text =
+      !t.stopped.empty() ? fmt::format("No plan that fits was found before the search ended ({}): {} of {}", t.stopped,
+                                       pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"))
+      : t.simulated == 0 ? fmt::format("No plan fits: none of {} could be simulated", pluralize(t.plans, "plan"))
+                         : fmt::format("{}: {} of {}, and {} of those simulations exceed the memory of a device",
+                                       t.cut_short ? "No plan that was tried fits" : "No plan fits",
+                                       pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"), t.unfit);
+  text += t.cut_short || !t.stopped.empty() ? "; others were not tried\n" : "\n";
+  if (t.too_large > 0)
+    text += fmt::format(
+        "the weights, gradients and optimizer state of {} alone exceed it; the smallest needs {} on a device\n",
+        pluralize(t.too_large, "plan"), to_text(t.least_memory));
+  return text;
+}
+
+}  // namespace
+
+std::optional<double> optimality_gap(const ChoiceTable& t) {
+  if (t.bound <= 0 || t.front.empty()) return {};
+  return std::max(0.0, t.front.front().amount / t.bound - 1);
+}
+
+std::string proved_text(const ChoiceTable& t) {
+  const std::string why = t.stopped.empty() ? "" : fmt::format(" ({})", t.stopped);
+  const std::string name = objective_names()[static_cast<std::size_t>(t.unit.objective)];
+  const std::string better = t.unit.is_time() ? "a shorter period" : "a lower " + name;
+  if (t.untried > 0)
+    return fmt::format("{} that could have {} {} not simulated{}", pluralize(t.untried, "other"), better,
+                       t.untried == 1 ? "was" : "were", why);
+  if (t.cut_short)
+    return fmt::format("no other in this search has {}; {}smaller ones, or on fewer devices, were not all simulated{}",
+                       better, t.unit.is_time() ? "" : "shorter and ", why.empty() ? " (--all)" : why);
+  return fmt::format("no other in this search is {}shorter, smaller or on fewer devices",
+                     t.unit.is_time() ? "" : "lower in " + name + ", ");
+}
+
+namespace {
+
+/// Options to paste into a shell, which a backslash continues on the next line.
+std::string options_text(const std::vector<std::string>& sets, std::size_t width) {
+  std::string text = "the first, as options  ";
+  std::size_t used = text.size();
+  for (const std::string& set : sets) {
+    const std::string option = fmt::format(" --set '{}'", set);
+    const std::size_t added = display_width(option);
+    if (width > 0 && used + added + 2 > width) {
+      text += " \\\n   ";
+      used = 3;
+    }
+    text += option;
+    used += added;
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+bool own_is_best(const ChoiceTable& t) {
+  if (!t.unit.is_time())
+    return t.configured_amount > 0 && !t.front.empty() && t.configured_amount < t.front.front().amount;
+  if (t.configured_period.value <= 0 || t.front.empty()) return false;
+  const OwnAndFirst periods = own_and_first(t);
+  return periods.configured < periods.first;
+}
+
+Table rows_of(const ChoiceTable& t) { return printed(t, t.front); }
+
+std::vector<Choice> printed_rows(const ChoiceTable& t, bool whole_front) {
+  return whole_front ? t.front : thinned(t.front);
+}
+
+std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& layout) {
+  const std::string head =
+      fmt::format("{}\n{} on {}: {} in an iteration\n\n", t.title, t.model, t.cluster, pluralize(t.samples, "sample"));
+  if (t.front.empty()) return wrap_lines(head + nothing_found(t) + refused_text(t), layout.width);
+  const std::vector<Choice> shown = printed_rows(t, whole_front);
+  const Choice& best = t.front.front();
+  std::string text = fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
+                                 pluralize(t.simulated, "simulation"), t.unfit, proved_text(t));
+  text += "stages: their number x replicas of each; micro-batch: number in an iteration x samples of each\n";
+  if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return !c.group.empty(); }))
+    text +=
+        "group: TP tensor, CP context, EP expert parallelism; ZeRO-1 divides the optimizer among replicas, ZeRO-2 "
+        "gradients too, ZeRO-3 weights too\n";
+  if (!t.unit.is_time())
+    text += fmt::format("{}: {}\n", t.unit.objective == Objective::Cost ? "cost" : "energy", t.unit.unit());
+  text += budget_text({t.front.begin(), t.front.end()}, budget_columns_of(t));
+  text += megatron_line(best) + t.reserve + interval_line(t.interval);
+  if (const std::optional<double> gap = optimality_gap(t))
+    text += fmt::format("no order of work makes any of these plans {} than {}: the first is at most {} % above\n",
+                        t.unit.is_time()                      ? "shorter"
+                        : t.unit.objective == Objective::Cost ? "cheaper"
+                                                              : "take less",
+                        t.unit.text(t.bound), two_digits(100 * *gap));
+  if (shown.size() < t.front.size())
+    text += fmt::format("not shown: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
+  text += refused_text(t);
+  if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.weights != "flush"; }))
+    text += "with stale weights it takes more updates to learn as much: stagecraft convergence\n";
+  if (const std::string line = unexchanged_text_of(shown); !line.empty()) text += line + "\n";
+  text += about_replay(t) + about_memory(best);
+  for (const std::string& line : t.reasons) text += line + "\n";
+  if (t.configured_period.value > 0) text += about_own(t);
+  return wrap_lines(head, layout.width) + to_text(printed(t, shown), layout) + wrap_lines(text, layout.width) +
+         options_text(best.sets, static_cast<std::size_t>(std::max(layout.width, 0))) +
+         wrap_lines(to_text(t.diagnosis, "the first", "these options"), layout.width);
+}
+
+std::string choices_csv(const ChoiceTable& t) { return to_csv(printed(t, t.front)); }
+
+Json choices_value(const ChoiceTable& t) {
+  JsonObject refused;
+  for (const auto& [schedule, why] : t.refused) refused.push_back({schedule, why});
+  Json json = JsonObject{{"schema", "choices/1"},
+                         {"title", t.title},
+                         {"model", t.model},
+                         {"cluster", t.cluster},
+                         {"samples", t.samples},
+                         {"plans", t.plans},
+                         {"simulated", t.simulated},
+                         {"unfit", t.unfit},
+                         {"too_large", t.too_large},
+                         {"dropped_by_bound", t.dropped_by_bound},
+                         {"untried", t.untried},
+                         {"untried_smaller", t.untried_smaller},
+                         {"cut_short", t.cut_short},
+                         {"stopped", t.stopped},
+                         {"proved", proved_text(t)},
+                         {"reasons", t.reasons},
+                         {"own_period_s", t.configured_period.value > 0 ? Json(t.configured_period.value) : Json()},
+                         {"bound_s", t.unit.is_time() ? Json(t.bound) : Json()},
+                         {"gap", optimality_gap(t) ? Json(*optimality_gap(t)) : Json()},
+                         {"objective", objective_json(t.unit, t.bound, t.configured_amount)},
+                         {"refused", std::move(refused)},
+                         {"choices", to_json(printed(t, t.front))}};
+  if (t.interval) json["interval"] = interval_json(*t.interval);
+  if (t.replay.asked()) {
+    json["replay"] = replay_json(t.replay);
+    json["own_replayed"] = replayed_json(t.own_replayed);
+  }
+  if (!t.diagnosis.findings.empty())
+    json["diagnosis"] = diagnosis_json(with_sets_before(t.diagnosis, t.front.front().sets));
+  return json;
+}
+
+std::string choices_json(const ChoiceTable& t) { return choices_value(t).dump(2); }
+
+namespace {
+
+/// A table without rows, with all columns that it may have.
+Table empty_choice_table() {
+  ChoiceTable table;
+  table.replay.backend = kReplayBackend;
+  return printed(table, {}, true);
+}
+
+}  // namespace
+
+std::vector<FileColumn> choices_columns() { return csv_columns(empty_choice_table()); }
+
+const config::MapSpec& choices_fields() {
+  using namespace config;
+  static const MapSpec row = json_row(empty_choice_table(), "A way to train.");
+  Field own_replayed = replayed_column().field;
+  own_replayed.name = "own_replayed";
+  own_replayed.doc("The scenario as it is written, with network contention; null without such a result.");
+  static const MapSpec spec{
+      .title = "What `stagecraft search --format json` prints: the Pareto front of period, memory and devices.",
+      .fields = {
+          choice("schema", {"choices/1"}).doc("Version of this format."),
+          text("title").doc("Title of the scenario."),
+          text("model").doc("Name of the model."),
+          text("cluster").doc("Name of the cluster."),
+          integer("samples", 0, kInfinity).doc("Samples of an iteration."),
+          integer("plans", 0, kInfinity).doc("Plans that were considered."),
+          integer("simulated", 0, kInfinity).doc("Simulations."),
+          integer("unfit", 0, kInfinity).doc("Simulations that exceed the memory of a device."),
+          integer("too_large", 0, kInfinity)
+              .doc("Plans whose weights, gradients and optimizer state alone exceed a device."),
+          integer("dropped_by_bound", 0, kInfinity)
+              .doc("Plans and choices that were skipped, because a lower bound shows that another is no worse."),
+          integer("untried", 0, kInfinity)
+              .doc("Choices that could have a shorter period than the first and were not simulated."),
+          integer("untried_smaller", 0, kInfinity)
+              .doc("Others that could need less memory or fewer devices and were not simulated."),
+          boolean("cut_short").doc("Whether choices that could be better were not simulated."),
+          text("stopped").doc("Why the search ended early; empty: it did not."),
+          text("proved").doc("What is known about choices that were not simulated."),
+          list("reasons", text("sentence")).doc("Why the first is the first, and what was not tried."),
+          real("own_period_s", 0, kInfinity)
+              .nullable()
+              .doc("Period of the scenario as it is written, in seconds; null where it cannot run."),
+          real("bound_s", 0, kInfinity)
+              .nullable()
+              .doc("No order of work makes any of the plans shorter, in seconds; null with another objective."),
+          real("gap", 0, kInfinity)
+              .nullable()
+              .doc("How far the first is above the bound of the objective at most, as a share of the bound; null "
+                   "without a bound."),
+          objective_field(),
+          table("refused", text("reason")).doc("Schedules that run none of the plans, and why."),
+          list("choices", map("choice", row))
+              .positional()
+              .doc("The front, shortest period first, or with another objective the smallest."),
+          interval_field(),
+          replay_field(),
+          own_replayed,
+          diagnosis_field()}};
+  return spec;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/output/picture.hpp"
+#include "sim/output/run_row.hpp"
+#include "sim/result/diagnosis.hpp"
+#include "sim/result/interval.hpp"
+#include "sim/result/objective.hpp"
+
+namespace stagecraft {
+
+/// One simulated way to train.
+struct Choice : RunRow {
+  int replicas = 1, micro_batch_size = 1, micro_batches = 1;
+  std::string placement, weights;
+  std::string recompute = "none";
+  std::string group;         ///< "TP 8, ZeRO-1": how each replica and its states are divided; empty: not at all.
+  int group_devices = 1;     ///< Devices of one replica.
+  double filled = 0;         ///< Largest share of its memory that a device without a reserve uses.
+  std::string limit;         ///< cause_text() of its diagnosis; empty if it has none.
+  std::string device_types;  ///< "a100-80 and h100-sxm".
+  Seconds work;              ///< Work of the busiest device in a period.
+  Joules energy;             ///< Energy of an iteration; zero where powers are not known.
+  /// What the search minimizes, of an iteration: seconds, dollars or joules; with contention where that is known.
+  double amount = 0;
+  int id = 0;  ///< Index among the combinations that were tried.
+};
+
+/// Whether a is not worse than b in amount, period, memory and devices. Times that agree to nine digits are equal.
+bool covers(const Choice& a, const Choice& b);
+
+/// covers() with the periods with contention where they are known.
+bool covers_when_known(Choice a, Choice b);
+
+struct ChoiceTable {
+  std::string title, model, cluster;
+  std::string reserve;  ///< reserve_line() of the cluster.
+  int samples = 0;
+  int iterations = 1;                           ///< Iterations of each simulation.
+  int plans = 0, simulated = 0, unfit = 0;      ///< Plans, their simulations, and simulations that exceeded memory.
+  int too_large = 0;                            ///< Plans whose weights alone exceed the memory of a device.
+  Bytes least_memory;                           ///< Smallest need of the fullest device among the `too_large` plans.
+  bool cut_short = false;                       ///< Some choices that could be better were not simulated.
+  Seconds configured_period;                    ///< Period of the scenario as it is written; 0 where it cannot run.
+  std::optional<ContendedResult> own_replayed;  ///< Makespan and period of the scenario as written, with contention.
+  ObjectiveUnit unit;                           ///< What the search minimizes.
+  double bound = 0;              ///< No order of work makes the amount of any of the plans smaller; 0: not known.
+  double configured_amount = 0;  ///< The amount of the scenario as it is written; 0 where it cannot run.
+  int untried = 0;               ///< Choices that could have a shorter period than the first and were not simulated.
+  int untried_smaller = 0;       ///< Others that could need less memory or fewer devices and were not simulated.
+  int dropped_by_bound = 0;      ///< Plans and choices that were skipped: by a lower bound another is no worse.
+  std::string stopped;           ///< Why the search ended early: "the time is over", "interrupted"; empty: it did not.
+  std::vector<std::string> reasons;                          ///< Why the first is the first, and what was not tried.
+  std::vector<std::pair<std::string, std::string>> refused;  ///< Schedules that run none of the plans, and why.
+  std::vector<std::string> notes;                            ///< Remarks on the scenario as it is written.
+  Replay replay;
+  std::optional<PredictionInterval> interval;  ///< The interval of simulated times.
+  /// The Pareto front, smallest amount first: no choice is covered by another. Choices that were simulated with
+  /// contention are compared and sorted by that result.
+  std::vector<Choice> front;
+  Diagnosis diagnosis;  ///< What limits the first row; the caller of search_choices() adds it.
+};
+
+/// How far the first row may be above the lower bound of all plans, as a share of the bound; nothing without a bound.
+std::optional<double> optimality_gap(const ChoiceTable&);
+/// What is known about choices that were not simulated.
+std::string proved_text(const ChoiceTable&);
+/// Why a row is behind the first, and what it needs less: "7.2 % longer: 0.5 ms more waiting; needs 1 GiB less
+/// memory".
+std::string behind_text(const Choice&, const Choice& first, const ObjectiveUnit& = {});
+
+/// Says for each row of a front whether it has a much shorter period, much less memory, or fewer devices, than all rows
+/// before it.
+std::vector<bool> stand_out(const std::vector<Choice>& front);
+
+/// Whether the scenario as it is written is better than the first row, as after a search that was stopped.
+bool own_is_best(const ChoiceTable&);
+
+/// The whole front, or only the rows that stand out in its order or in the order of the periods without contention.
+/// The rows that to_text() prints.
+std::vector<Choice> printed_rows(const ChoiceTable&, bool whole_front);
+std::string to_text(const ChoiceTable&, bool whole_front, const TextLayout& = {});
+/// The table of the front alone.
+Table rows_of(const ChoiceTable&);
+/// The line below the table about rows without the exchange of tied weights' gradients; empty where there are none.
+std::string unexchanged_text(const ChoiceTable&);
+/// The front as a picture: period and memory, one series for each number of devices.
+Picture front_picture(const ChoiceTable&, const std::string& title, const PictureSize&);
+std::string choices_csv(const ChoiceTable&);
+Json choices_value(const ChoiceTable&);        ///< Schema choices/1; SI units.
+std::string choices_json(const ChoiceTable&);  ///< choices_value() as text.
+
+/// What choices_csv() and choices_json() write.
+std::vector<FileColumn> choices_columns();
+const config::MapSpec& choices_fields();
+
+}  // namespace stagecraft

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/cluster/cluster.hpp"
+#include "sim/core/json.hpp"
+#include "sim/output/validation.hpp"
+#include "sim/program/program.hpp"
+#include "sim/program/timeline.hpp"
+#include "sim/result/report.hpp"
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+
+/// What a run executes, in the words of its scenario.
+struct RunSetup {
+  std::string scenario_file, model, cluster, schedule, planner, weights;
+  int stages = 0, devices = 0, micro_batches = 0;
+};
+
+/// How a schedule was found, where it was searched for.
+Json search_json(const ScheduleSearch&);
+
+/// results.json of a run: every number of the report with its unit in the name, its provenance, and how its order was
+/// found where it was searched for.
+std::string results_json(const std::string& title, const Program&, const Timeline&, const Report&, const Cluster&,
+                         const std::optional<ScheduleSearch>& search = {}, const std::optional<RunSetup>& setup = {});
+
+/// What `stagecraft validate` writes: each pair of a simulated and a measured number, and the provenance of both.
+std::string validation_json(const std::string& title, const Validation&, const Timeline& simulated,
+                            const Timeline& measured, double tolerance);
+
+/// What `stagecraft schedule --format json` prints: times in the user's own unit, and each rank's peak in stashes of a
+/// stage.
+std::string schedule_json(const std::string& name, const Program&, const Report&, const std::vector<double>& peaks,
+                          const std::optional<ScheduleSearch>& search = {});
+
+}  // namespace stagecraft

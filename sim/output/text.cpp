@@ -1,0 +1,183 @@
+#include "sim/output/text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+#include "sim/output/device_table.hpp"
+#include "sim/result/link_use.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string row(std::string_view name, const std::string& value, const std::string& note = {}) {
+  return fmt::format("  {:<22} {:>12}{}{}\n", name, value, note.empty() ? "" : "   ", note);
+}
+
+/// The bubble of a period, and what the first iteration has of it because the pipeline fills and drains.
+std::string bubble_text(const Report& report, const Cluster& cluster) {
+  std::string note = "of a period, mean of the devices: they wait for other stages";
+  if (report.fill + report.drain >= 5e-4)
+    note += fmt::format("; the first iteration fills for {} and drains for {}", percent(report.fill),
+                        percent(report.drain));
+  const auto busiest = std::max_element(report.devices.begin(), report.devices.end(),
+                                        [](const DeviceReport& a, const DeviceReport& b) { return a.busy < b.busy; });
+  const DeviceId device{busiest - report.devices.begin()};
+  return row("bubble", percent(report.bubble), note) +
+         row("busiest idle", percent(report.steady_bubble),
+             fmt::format("of a period, {}: the busiest device", cluster.devices[device].name));
+}
+
+std::string critical_path_text(const Report& report) {
+  if (report.length.value <= 0) return {};
+  const auto share = [&](Seconds s) { return percent(s / report.length); };
+  return row("critical path", pluralize(std::ssize(report.critical_path), "op"),
+             fmt::format("compute {}, transfers {}, waiting {}", share(report.critical_compute),
+                         share(report.critical_transfer), share(report.critical_wait)));
+}
+
+/// Not for the whole run, and not again and again: then no iteration is like another.
+bool changes_once(const Cluster& cluster) {
+  return std::any_of(cluster.changes.begin(), cluster.changes.end(),
+                     [](const Change& c) { return c.from.value > 0 || c.until.value < kForEver; });
+}
+
+std::string period_text(const Program& program, const Report& report, const Cluster& cluster) {
+  if (program.iterations < 2) return {};
+  if (!changes_once(cluster))
+    return row("period", to_text(report.period, report.interval), "one more iteration, back to back");
+  const double after_first = report.length.value - report.makespan.value, count = program.iterations - 1;
+  const bool is_steady = std::abs(after_first - count * report.period.value) <= 1e-9 * after_first;
+  return row("period", to_text(report.period),
+             fmt::format("mean of {}, in which the machine changes",
+                         is_steady ? pluralize(program.iterations - 1, "iteration") : "some iterations")) +
+         row("whole run", to_text(report.length), pluralize(program.iterations, "iteration"));
+}
+
+std::string rates_text(const Program& program, const DeviceRates& rates) {
+  const std::string each = fmt::format("for each of {}; model {:.4g} TFLOP/s",
+                                       pluralize(program.work.devices, "device"), rates.model.value / 1e12);
+  std::string shares = rates.of_peak > 0 ? fmt::format(", {} of the peak (MFU)", percent(rates.of_peak)) : "";
+  if (rates.hardware_of_peak > rates.of_peak * (1 + 1e-9))
+    shares += fmt::format(", {} with recomputation (HFU)", percent(rates.hardware_of_peak));
+  std::string text = row("tokens", short_number(rates.tokens_per_second) + "/s", each + shares);
+  if (program.work.devices > 1)
+    text += row("all tokens", short_number(rates.tokens_per_second * program.work.devices) + "/s",
+                rates.joules_per_token > 0 ? fmt::format("{:.4g} J for each", rates.joules_per_token) : "");
+  return text;
+}
+
+std::string changes_text(const Cluster& cluster) {
+  constexpr std::size_t kMost = 4;
+  std::string text;
+  const std::size_t shown = cluster.changes.size() > kMost ? kMost - 1 : cluster.changes.size();
+  for (std::size_t i = 0; i < shown; ++i)
+    text += row(i == 0 ? "changes" : "", i == 0 ? fmt::format("{}", cluster.changes.size()) : "",
+                to_text(cluster.changes[i], cluster));
+  if (shown < cluster.changes.size()) text += row("", "", fmt::format("and {} more", cluster.changes.size() - shown));
+  if (cluster.jitter.max_fraction > 0)
+    text += row("jitter", fmt::format("{:.4g} %", 100 * cluster.jitter.max_fraction), "at most, of every op");
+  return text;
+}
+
+}  // namespace
+
+std::string summary_text(const Program& program, const Report& report, const Cluster& cluster, bool measured,
+                         const TextLayout& layout) {
+  const auto fullest =
+      std::max_element(report.devices.begin(), report.devices.end(),
+                       [](const DeviceReport& a, const DeviceReport& b) { return a.memory.total < b.memory.total; });
+  std::string text;
+  text += row("one iteration", to_text(report.makespan, report.interval),
+              report.drains ? "fill and drain included" : "the first; the next is already under way");
+  text += period_text(program, report, cluster);
+  text += row("throughput", fmt::format("{:.4g}/s", report.throughput),
+              fmt::format("samples; {} in an iteration", program.mini_batch));
+  if (report.rates && report.rates->tokens_per_second > 0) text += rates_text(program, *report.rates);
+  if (report.economics)
+    for (const EconomicsLine& line : economics_lines(*report.economics)) text += row(line.name, line.number, line.note);
+  if (program.group > 1)
+    text += row("group", fmt::format("{} devices", program.group),
+                program.group_sizes.empty() ? "each device below stands for one group"
+                                            : "at most; each device below stands for one group");
+  if (report.interval) text += row("interval", half_width_text(*report.interval), to_text(*report.interval));
+  if (!report.instruction_times)
+    return text + row("not timed", "", "instructions, so nothing within an iteration (run.gpu.timing: off)");
+  text += row("time", "",
+              "of a period, mean of the devices: " + to_text(report.time, /*has_software=*/!program.parts.empty()));
+  text += bubble_text(report, cluster);
+  if (fullest != report.devices.end()) {
+    const auto d = fullest - report.devices.begin();
+    const MemoryPeak& m = fullest->memory;
+    text += row(measured ? "memory, as planned" : "peak memory", to_text(m.total),
+                fmt::format("on {}{}{}", cluster.devices[DeviceId{d}].name,
+                            m.capacity.value > 0 ? " of " + memory_text(m.capacity + m.reserved, m.reserved) : "",
+                            m.at.valid() ? " at " + to_text(program, m.at) : ""));
+  }
+  if (!report.links.empty()) {
+    const LinkReport& l = report.links.front();
+    text +=
+        row(measured ? "busiest link, planned" : "busiest link", percent(l.utilisation),
+            fmt::format("{}, {} in all{}", cluster.links[l.link].name, to_text(l.traffic),
+                        unrouted_collectives_text(program).empty() ? "" : "; " + unrouted_collectives_text(program)));
+  }
+  if (report.energy.value > 0)
+    text += row("energy", to_text(report.energy), fmt::format("in {}", to_text(report.length)));
+  text += critical_path_text(report) + changes_text(cluster) + "\n" + device_table(report, cluster, layout);
+  for (const DeviceId d : report.devices.ids()) {
+    const MemoryPeak& m = report.devices[d].memory;
+    if (!m.fits())
+      text +=
+          fmt::format("warning: {} would need {} more memory{} with the messages that are on their way\n",
+                      cluster.devices[d].name, to_text(m.total - m.capacity),
+                      m.reserved.value > 0 ? fmt::format(" in addition to the {} reserved", to_text(m.reserved)) : "");
+  }
+  return text;
+}
+
+std::string learnt_text(const Learnt& learnt, const Cluster& cluster, const TextLayout& layout) {
+  std::string text;
+  if (!learnt.losses.empty())
+    text += fmt::format("  {:<22} {:>12.6g}   {}\n", "loss", learnt.losses.back(),
+                        learnt.losses.size() > 1 ? fmt::format("of the last of {} iterations; {:.6g} at first",
+                                                               learnt.losses.size(), learnt.losses.front())
+                                                 : std::string("of one iteration"));
+  if (!learnt.evaluations.empty())
+    text += fmt::format("  {:<22} {:>12.6g}   after {}, of the weights themselves\n", "evaluation",
+                        learnt.evaluations.back().loss, pluralize(learnt.evaluations.back().updates, "update"));
+  return text + "\n" + measured_memory_table(learnt, cluster, layout);
+}
+
+std::string enqueued_text(const Enqueued& e) {
+  std::string how;
+  if (e.by_graph.value > 0)
+    how = fmt::format("; {} as a graph, launched {}", to_text(e.by_graph), pluralize(e.launches, "time"));
+  if (e.graphs > 0) how += fmt::format(", {} made while the clock ran", e.graphs);
+  std::string text =
+      fmt::format("  {:<22} {:>12}   of the host for an iteration{}\n", "enqueueing", to_text(e.by_calls), how);
+  if (!e.no_graph.empty()) text += fmt::format("  {:<22} {:>12}   {}\n", "no graph", "", e.no_graph);
+  if (!e.warning.empty()) text += fmt::format("  {:<22} {:>12}   {}\n", "warning", "", e.warning);
+  return text;
+}
+
+std::string unexchanged_text(const Unexchanged& rows) {
+  std::vector<std::string> names;
+  Bytes min_bytes, max_bytes;
+  for (const auto& [name, bytes] : rows) {
+    if (bytes.value <= 0) continue;
+    min_bytes = names.empty() ? bytes : std::min(min_bytes, bytes);
+    max_bytes = std::max(max_bytes, bytes);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  if (names.empty()) return {};
+  const std::string bytes =
+      min_bytes < max_bytes ? fmt::format("{} to {}", to_text(min_bytes), to_text(max_bytes)) : to_text(max_bytes);
+  return fmt::format(
+      "without the exchange of tied weights' gradients ({} for each update), which is simulated only "
+      "where a schedule flushes: {}",
+      bytes, join(names));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,192 @@
+#include "sim/output/validation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <type_traits>
+
+#include <fmt/core.h>
+
+#include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
+#include "sim/output/table.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// Simulated and measured readings of one quantity.
+struct Both {
+  std::vector<double> simulated, measured;
+
+  Pair pair(std::string name) const {
+    return {std::move(name), median(simulated), median(measured),
+            (quantile(measured, 0.75) - quantile(measured, 0.25)) / 2, measured.size()};
+  }
+};
+
+/// Seconds between the ends of consecutive iterations.
+std::vector<double> iteration_times(const Program& p, const Timeline& t) {
+  std::vector<double> last(p.iterations, 0), times;
+  for (std::size_t n = 0; n < p.size(); ++n) {
+    auto& end = last[p.iteration_of(p.at(InstructionId{n}))];
+    end = std::max(end, t.end[InstructionId{n}]);
+  }
+  // With drains every few iterations, their mean over each interval: single ones are not alike.
+  const std::size_t each = p.drain_every > 1 && last.size() >= 2 * static_cast<std::size_t>(p.drain_every)
+                               ? static_cast<std::size_t>(p.drain_every)
+                               : 1;
+  for (std::size_t k = 2 * each - 1; k < last.size(); k += each)
+    times.push_back((last[k] - last[k - each]) / static_cast<double>(each));
+  return times;
+}
+
+/// Times from the start of a message to the start of the op for which it was the last input; other messages have none.
+std::vector<double> hop_times(const Program& p, const Timeline& t) {
+  std::vector<double> times;
+  for (const InstructionId n : p.instructions.ids()) {
+    const Instruction& op = p.instructions[n];
+    if (!op.is_compute() || p.iteration_of(op) == 0) continue;
+    InstructionId latest;
+    for (const InstructionId w : p.waits_for(n))
+      if (!latest.valid() || t.end_of(w) > t.end_of(latest)) latest = w;
+    if (!latest.valid() || p.at(latest).kind != InstructionKind::Receive) continue;
+    const Transfer& transfer = p.transfer(p.at(latest));
+    times.push_back(t.start[n] - t.start_of(transfer.send).value);
+  }
+  return times;
+}
+
+struct Collected {
+  std::map<char, Both> kinds;
+  std::map<std::pair<StageId, char>, Both> ops;
+  std::vector<std::pair<double, double>> busy;  ///< Simulated and measured computation of each device.
+};
+
+Collected collect(const Program& p, const Timeline& simulated, const Timeline& measured) {
+  Collected c;
+  c.busy.resize(p.devices);
+  for (const InstructionId n : p.instructions.ids()) {
+    const Instruction& i = p.at(n);
+    if (!i.is_compute() || p.iteration_of(i) == 0) continue;
+    const double s = simulated.end[n] - simulated.start[n], m = measured.end[n] - measured.start[n];
+    for (Both* both : {&c.kinds[letter(i.kind)], &c.ops[{i.stage, letter(i.kind)}]}) {
+      both->simulated.push_back(s);
+      both->measured.push_back(m);
+    }
+    auto& [busy_simulated, busy_measured] = c.busy[i.device.value];
+    busy_simulated += s;
+    busy_measured += m;
+  }
+  return c;
+}
+
+std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+
+/// Pairs of times or of sizes; only times have a spread.
+template <class Unit>
+Table pair_table(const std::string& title, const std::vector<Pair>& pairs) {
+  const auto spread = [](const Pair& p) {
+    return std::is_same_v<Unit, Seconds> ? to_text(Seconds{p.spread}) : std::string();
+  };
+  return make_table<Pair>(
+      {{{.heading = title, .width = 18, .align = TextAlign::Left}, &Pair::name},
+       {{.heading = "simulated", .width = 12}, [](const Pair& p) { return Unit{p.simulated}; }},
+       {{.heading = "measured", .width = 12}, [](const Pair& p) { return Unit{p.measured}; }},
+       {{.heading = "+- spread", .width = 12}, spread},
+       {{.heading = "error", .width = 9}, [](const Pair& p) { return signed_percent(p.error()); }},
+       {{.heading = "readings", .width = 8}, [](const Pair& p) { return std::to_string(p.count); }}},
+      pairs);
+}
+
+std::string times_text(const char* title, std::vector<Pair> pairs) {
+  constexpr std::size_t kMostShown = 12;
+  if (pairs.empty()) return {};
+  const std::size_t more = pairs.size() - std::min(pairs.size(), kMostShown);
+  pairs.resize(pairs.size() - more);
+  return "\n" + to_text(pair_table<Seconds>(title, pairs)) + (more > 0 ? fmt::format("  ... and {} more\n", more) : "");
+}
+
+std::string memory_text(const std::vector<Pair>& pairs) {
+  if (pairs.empty()) return {};
+  const Table table = pair_table<Bytes>("peak memory", pairs);
+  const Table head{{table.columns.begin(), table.columns.begin() + 3}, {}};
+  return "\n" + headings_text(head) + rows_text(table);
+}
+
+Validation with_memory(Validation v, const Report& report, const Timeline& measured, const Cluster& cluster) {
+  if (measured.learnt)
+    for (const DeviceId d : measured.learnt->memory.ids())
+      if (report.devices.contains(d) && report.devices[d].used)
+        v.memory.push_back({cluster.devices[d].name, report.devices[d].memory.total.value,
+                            measured.learnt->memory[d].total.value, 0, 1});
+  return v;
+}
+
+}  // namespace
+
+double Pair::error() const {
+  if (measured == 0) return simulated == 0 ? 0 : 1;
+  return (simulated - measured) / measured;
+}
+
+Validation compare(const Program& p, const Timeline& simulated, const Report& report, const Timeline& measured,
+                   const Cluster& cluster) {
+  Validation v;
+  v.iterations = iteration_times(p, measured);
+  v.iteration = Both{iteration_times(p, simulated), v.iterations}.pair("iteration");
+  v.instructions_timed = measured.instruction_times;
+  if (!measured.instruction_times) return with_memory(std::move(v), report, measured, cluster);
+  const Collected c = collect(p, simulated, measured);
+  for (const auto& [kind, both] : c.kinds) v.kinds.push_back(both.pair(std::string(1, kind)));
+  if (const Both hops{hop_times(p, simulated), hop_times(p, measured)}; !hops.measured.empty())
+    v.kinds.push_back(hops.pair("message"));
+  for (const auto& [key, both] : c.ops)
+    v.ops.push_back(both.pair(fmt::format("stage {} {}", key.first.value, key.second)));
+  const auto harm = [](const Pair& a) { return std::abs(a.simulated - a.measured) * static_cast<double>(a.count); };
+  std::stable_sort(v.ops.begin(), v.ops.end(), [&](const Pair& a, const Pair& b) { return harm(a) > harm(b); });
+  const double iterations = std::max(1, p.iterations - 1);
+  for (std::size_t d = 0; d < c.busy.size(); ++d)
+    if (c.busy[d].second > 0)
+      v.devices.push_back({cluster.devices[DeviceId{d}].name, c.busy[d].first / iterations,
+                           c.busy[d].second / iterations, 0, static_cast<std::size_t>(iterations)});
+  return with_memory(std::move(v), report, measured, cluster);
+}
+
+bool within(const Validation& v, double tolerance) { return std::abs(v.iteration.error()) <= tolerance; }
+
+bool is_sure(const Validation& v, double tolerance) {
+  if (!v.doubts.empty()) return false;
+  Validation lower = v, higher = v;
+  lower.iteration.measured -= v.iteration.spread;
+  higher.iteration.measured += v.iteration.spread;
+  return within(lower, tolerance) == within(v, tolerance) && within(higher, tolerance) == within(v, tolerance);
+}
+
+std::string to_text(const Validation& v, double tolerance) {
+  std::string text;
+  for (const auto* list : {&v.notes, &v.doubts})
+    for (const std::string& note : *list) text += fmt::format("note: {}\n", note);
+  text += times_text("time", {v.iteration});
+  if (!v.iterations.empty())
+    text +=
+        fmt::format("  {} measured, the fastest {}, the slowest {}\n", pluralize(std::ssize(v.iterations), "iteration"),
+                    to_text(Seconds{*std::min_element(v.iterations.begin(), v.iterations.end())}),
+                    to_text(Seconds{*std::max_element(v.iterations.begin(), v.iterations.end())}));
+  if (!v.instructions_timed) text += "  instructions were not timed (run.gpu.timing: off)\n";
+  text += times_text("instruction", v.kinds);
+  text += times_text("by stage", v.ops);
+  text += times_text("busy, iteration", v.devices);
+  text += memory_text(v.memory);
+  const Pair& i = v.iteration;
+  text += fmt::format(
+      "\n  {} within {:.0f} %{}: the simulated iteration is {} off the measured median, readings spread by +-{:.1f} "
+      "%\n",
+      within(v, tolerance) ? "yes," : "no, not", 100 * tolerance,
+      is_sure(v, tolerance) ? ""
+      : v.doubts.empty()    ? ", but that is not sure on so noisy a machine"
+                            : ", but that is not sure: see the notes",
+      signed_percent(i.error()), i.measured > 0 ? 100 * i.spread / i.measured : 0);
+  return text;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/core/numbers.hpp"
+#include "sim/planners/graph/problem.hpp"
+
+namespace stagecraft::graph {
+
+struct ExactOptions {
+  bool sequential = false;       ///< Stages form a sequence instead of a graph.
+  bool bottleneck = false;       ///< Minimizes the bottleneck instead of the iteration.
+  bool exchange_twins = true;    ///< Tries exchangeable chains in only one order; the result is the same.
+  double incumbent = kInfinity;  ///< Seconds that are known to be possible.
+  std::int64_t most_states = 20'000'000;
+};
+
+struct Exact {
+  std::vector<GraphStage> parts;  ///< Inputs come before readers; a sequence is in its order.
+  double value = 0;               ///< Seconds of an iteration, or of the bottleneck.
+  std::int64_t states = 0;        ///< Stages and partial partitions that the search visited.
+};
+
+constexpr int kMostLayers = 256;
+
+/// The best of all partitions into convex stages on any number of devices up to all. Label-setting over the sets of
+/// layers that contain all readers of their layers: stages are placed from the end, and a label has the devices used,
+/// the slowest stage, the longest path, and for each next layer the depth and the length of the pipeline after it.
+/// Dominated labels and labels that cannot beat the incumbent are dropped. Nothing when memory allows no partition as
+/// good as the incumbent; Infeasible beyond `most_states` or kMostLayers.
+std::optional<Exact> search_exact(const GraphProblem&, const ExactOptions&);
+
+}  // namespace stagecraft::graph

@@ -1,0 +1,162 @@
+// The division of a transformer as Megatron-LM writes it (--pipeline-model-parallel-layout): one letter for each part,
+// E for the embedding, t for a layer, m for a module of the token after next, L for scores and loss; | between stages;
+// *N repeats a letter or a group in parentheses; commas mean nothing. "Et*3|(tt|)*29,m|L" has 32 stages.
+
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+#include "sim/planners/shared/chain_stages.hpp"
+
+namespace stagecraft::planners {
+namespace {
+
+const config::MapSpec kLayoutFields = chain_fields(
+    "Stages as a layout of Megatron-LM lists them.",
+    config::text("layout").doc("Letters of each stage, such as Et*3|(tt|)*29,m|L: E embedding, t layer, m module for "
+                               "the token after next, L scores and loss, | between stages, *N repeats."));
+
+struct LayoutOptions : PlannerOptions {
+  std::string layout;
+};
+
+std::shared_ptr<const PlannerOptions> read_layout_options(const config::Value& checked, const Cluster&) {
+  auto read = std::make_shared<LayoutOptions>();
+  if (const config::Value* layout = checked.find("layout")) read->layout = layout->text;
+  return read;
+}
+
+class LayoutReader {
+ public:
+  LayoutReader(const PlannerInput& input, const std::string& text) : input_(input), text_(text) {}
+
+  /// The letters of each stage, without shorthand.
+  std::vector<std::string> stages() {
+    const std::string letters = sequence(false);
+    std::vector<std::string> list(1);
+    for (const char letter : letters)
+      if (letter == '|')
+        list.emplace_back();
+      else
+        list.back() += letter;
+    return list;
+  }
+
+ private:
+  [[noreturn]] void refuse(std::size_t at, const std::string& why) const {
+    throw InputError(
+        {{input_.options.where("layout"), "plan.layout", fmt::format("{} at character {} of '{}'", why, at + 1, text_),
+          "letters E, t, m and L, | between stages, (...) and *N", "layout"}});
+  }
+
+  static constexpr int kDeepest = 100;
+
+  std::string sequence(bool inside) {
+    constexpr std::size_t kMostLetters = 1 << 20;
+    std::string letters;
+    while (at_ < text_.size() && text_[at_] != ')') {
+      const char c = text_[at_++];
+      if (c == ',' || c == ' ') continue;
+      std::string one(1, c);
+      if (c == '(') {
+        if (++depth_ > kDeepest) refuse(at_ - 1, "parentheses are nested too deep");
+        one = sequence(true);
+        --depth_;
+        ++at_;
+      } else if (std::string_view("EtmL|").find(c) == std::string_view::npos) {
+        refuse(at_ - 1, fmt::format("'{}' is no part of a layout", c));
+      }
+      const int times = repetition();
+      if (one.size() * times + letters.size() > kMostLetters) refuse(at_ - 1, "there are too many letters");
+      for (int i = 0; i < times; ++i) letters += one;
+    }
+    if (inside && at_ >= text_.size()) refuse(text_.size() - 1, "a parenthesis is not closed");
+    if (!inside && at_ < text_.size()) refuse(at_, "a parenthesis was not opened");
+    return letters;
+  }
+
+  int repetition() {
+    if (at_ >= text_.size() || text_[at_] != '*') return 1;
+    const std::size_t star = at_++;
+    std::string digits;
+    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') digits += text_[at_++];
+    if (digits.empty() || digits.size() > 6 || std::stoi(digits) == 0) refuse(star, "a number from 1 on has to follow");
+    return std::stoi(digits);
+  }
+
+  const PlannerInput& input_;
+  const std::string& text_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+};
+
+/// The layers of the model by the letter that stands for them, in their order.
+struct Parts {
+  std::vector<std::vector<LayerId>> embedding, layers, modules, loss;
+
+  std::vector<std::vector<LayerId>>& list(char letter) {
+    return letter == 'E' ? embedding : letter == 't' ? layers : letter == 'm' ? modules : loss;
+  }
+};
+
+Parts parts_of(const ModelGraph& model) {
+  Parts parts;
+  std::string module;
+  for (const LayerId id : model.layers.ids()) {
+    const Layer& layer = model.layers[id];
+    const std::string prefix = layer.name.substr(0, layer.name.find('.') + 1);  // "mtp0."
+    if (!prefix.empty()) {
+      if (prefix != module) parts.modules.emplace_back();
+      module = prefix;
+      parts.modules.back().push_back(id);
+    } else if (layer.type == "transformer_layer" || layer.type == "experts_layer") {
+      parts.layers.push_back({id});
+    } else {
+      auto& ends = parts.layers.empty() ? parts.embedding : parts.loss;
+      if (ends.empty()) ends.emplace_back();
+      ends.back().push_back(id);
+    }
+  }
+  return parts;
+}
+
+Planned plan_layout(const PlannerInput& input) {
+  const std::string& text = input.options.options<LayoutOptions>().layout;
+  const std::vector<std::string> stages = LayoutReader(input, text).stages();
+  Parts parts = parts_of(input.model);
+  const auto refuse = [&](const std::string& why, const std::string& help) {
+    throw InputError({{input.options.where("layout"), "plan.layout", why, help, "layout"}});
+  };
+  const std::pair<char, const char*> kLetters[] = {
+      {'E', "embedding"}, {'t', "transformer layer"}, {'m', "next-token module"}, {'L', "loss"}};
+  for (const auto& [letter, what] : kLetters) {
+    std::ptrdiff_t written = 0;
+    for (const std::string& stage : stages) written += std::count(stage.begin(), stage.end(), letter);
+    const std::ptrdiff_t there = std::ssize(parts.list(letter));
+    if (written != there)
+      refuse(fmt::format("the layout has {} '{}', and the model has {}", written, letter, pluralize(there, what)),
+             fmt::format("write {} of them", there));
+  }
+  ChainStages chain = place_chain(input, static_cast<int>(stages.size()));
+  std::map<char, std::size_t> next;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    std::vector<LayerId>& layers = chain.plan.stages[StageId{s}].shape.layers;
+    for (const char letter : stages[s])
+      for (const LayerId id : parts.list(letter)[next[letter]++]) layers.push_back(id);
+    if (layers.empty()) refuse(fmt::format("stage {} has no layers", s), "put a letter between the bars");
+  }
+  Plan plan = finish_chain(std::move(chain), input);
+  return {{}, std::move(plan)};
+}
+
+}  // namespace
+
+extern const PlannerDef layout{
+    .name = "layout",
+    .summary = "Stages as a layout string of Megatron-LM lists them.",
+    .source = "NVIDIA/Megatron-LM, --pipeline-model-parallel-layout",
+    .fields = &kLayoutFields,
+    .plan = plan_layout,
+    .read = read_layout_options,
+};
+
+}  // namespace stagecraft::planners

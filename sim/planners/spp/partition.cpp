@@ -1,0 +1,311 @@
+#include "sim/planners/spp/partition.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/core.h>
+
+#include "sim/cluster/phases.hpp"
+#include "sim/core/activity.hpp"
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
+
+namespace stagecraft::spp {
+namespace {
+
+/// Groups of devices such that all links between groups are equally slow, and slower than some path inside each; one
+/// group if the slowest links separate nothing. O(n^2).
+std::vector<std::vector<int>> groups_of(const Bandwidths& bandwidth, const std::vector<int>& devices) {
+  double slowest = kInfinity;
+  for (const int a : devices)
+    for (const int b : devices)
+      if (a != b) slowest = std::min(slowest, bandwidth[a][b]);
+  std::vector<std::vector<int>> groups;
+  std::vector<int> left = devices;
+  while (!left.empty()) {
+    std::vector<int> group{left.front()};
+    left.erase(left.begin());
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const auto joined =
+          std::stable_partition(left.begin(), left.end(), [&](int d) { return bandwidth[group[i]][d] <= slowest; });
+      group.insert(group.end(), joined, left.end());
+      left.erase(joined, left.end());
+    }
+    std::sort(group.begin(), group.end());
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+std::vector<int> ordered(const Bandwidths& bandwidth, std::vector<int> devices) {
+  if (devices.size() <= 2) return devices;
+  const std::vector<std::vector<int>> groups = groups_of(bandwidth, devices);
+  if (groups.size() == devices.size()) return devices;
+  if (groups.size() > 1) {  // Every order of the groups crosses the slowest links as seldom as possible.
+    std::vector<int> line;
+    for (const std::vector<int>& group : groups) {
+      const std::vector<int> part = ordered(bandwidth, group);
+      line.insert(line.end(), part.begin(), part.end());
+    }
+    return line;
+  }
+  const auto [one_side, other_side] = least_cut(bandwidth, devices);
+  std::vector<int> a = ordered(bandwidth, one_side), b = ordered(bandwidth, other_side), best;
+  double fastest = -1;
+  for (int way = 0; way < 4; ++way) {
+    if (way % 2 == 1) std::reverse(b.begin(), b.end());
+    if (way == 2) std::reverse(a.begin(), a.end());
+    const double junction = bandwidth[a.back()][b.front()];
+    if (junction <= fastest) continue;
+    fastest = junction;
+    best = a;
+    best.insert(best.end(), b.begin(), b.end());
+  }
+  return best;
+}
+
+}  // namespace
+
+std::pair<std::vector<int>, std::vector<int>> least_cut(const Bandwidths& bandwidth, const std::vector<int>& devices) {
+  const std::size_t n = devices.size();
+  std::vector<std::vector<double>> weight(n, std::vector<double>(n, 0));
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < n; ++j)
+      if (i != j) weight[i][j] = bandwidth[devices[i]][devices[j]];
+  std::vector<std::vector<int>> merged;
+  for (const int d : devices) merged.push_back({d});
+  std::vector<std::size_t> left(n);
+  std::iota(left.begin(), left.end(), std::size_t{0});
+  std::vector<int> side;
+  double min_cut = kInfinity;
+  while (left.size() > 1) {  // One phase: the last vertex, cut off from all others, is a candidate.
+    std::vector<double> tied(n, 0);
+    std::vector<bool> added(n, false);
+    std::size_t before = left.front(), last = left.front();
+    for (std::size_t step = 0; step < left.size(); ++step) {
+      std::size_t next = n;
+      for (const std::size_t v : left)
+        if (!added[v] && (next == n || tied[v] > tied[next])) next = v;
+      added[next] = true;
+      before = last, last = next;
+      for (const std::size_t v : left)
+        if (!added[v]) tied[v] += weight[next][v];
+    }
+    if (tied[last] < min_cut) min_cut = tied[last], side = merged[last];
+    merged[before].insert(merged[before].end(), merged[last].begin(), merged[last].end());
+    for (const std::size_t v : left)
+      if (v != before) weight[before][v] = weight[v][before] += weight[last][v];
+    left.erase(std::find(left.begin(), left.end(), last));
+  }
+  std::vector<int> rest;
+  std::sort(side.begin(), side.end());
+  for (const int d : devices)
+    if (!std::binary_search(side.begin(), side.end(), d)) rest.push_back(d);
+  return {rest, side};
+}
+
+std::vector<int> order_devices(const Bandwidths& bandwidth) {
+  std::vector<int> devices(bandwidth.size());
+  std::iota(devices.begin(), devices.end(), 0);
+  return ordered(bandwidth, devices);
+}
+
+namespace {
+
+double slowest_inside(const LineProblem& p, int first, int count) {
+  double min_bandwidth = kInfinity;
+  for (int a = first; a < first + count; ++a)
+    for (int b = a + 1; b < first + count; ++b) min_bandwidth = std::min(min_bandwidth, p.bandwidth[a][b]);
+  return min_bandwidth;
+}
+
+double slowest_between(const LineProblem& p, int first, int count, int next, int next_count) {
+  double min_bandwidth = kInfinity;
+  for (int a = first; a < first + count; ++a)
+    for (int b = next; b < next + next_count; ++b) min_bandwidth = std::min(min_bandwidth, p.bandwidth[a][b]);
+  return min_bandwidth;
+}
+
+std::size_t choice_of(const LineProblem& p, int replicas) {
+  return std::find(p.replicas.begin(), p.replicas.end(), replicas) - p.replicas.begin();
+}
+
+constexpr double kMostCells = 6e7;             ///< 1 GB.
+constexpr double kPartitionMostStates = 3e12;  ///< An upper bound; most of them are pruned.
+
+class DynamicProgram {
+ public:
+  DynamicProgram(const LineProblem& p, std::int64_t& states)
+      : p_(p), states_(states), choices_(static_cast<int>(p.replicas.size())) {
+    inside_.assign(p.devices() + 1, std::vector<double>(choices_, kInfinity));
+    between_.assign(p.devices() + 1, std::vector<std::vector<double>>(choices_));
+    for (int end = p.unit; end <= p.devices(); end += p.unit)
+      for (int c = 0; c < choices_; ++c) {
+        const int r = p.replicas[c], first = end - r;
+        if (first < 0) continue;
+        inside_[end][c] = slowest_inside(p, first, r);
+        for (int b = 0; b < choices_; ++b)
+          between_[end][c].push_back(
+              first < p.replicas[b] ? 0 : slowest_between(p, first - p.replicas[b], p.replicas[b], first, r));
+      }
+  }
+
+  std::vector<Division> run() {
+    std::vector<Division> divisions;
+    const int max_stages = std::min(p_.layers(), p_.units());
+    refuse_too_large(max_stages);
+    for (int parts = 1; parts <= max_stages; ++parts) {
+      activity_.count(states_, "states");
+      add_part(parts);
+      divisions.push_back(best(parts));
+    }
+    return divisions;
+  }
+
+ private:
+  struct Cell {
+    double bottleneck = kInfinity;
+    int layers_before = 0, choice_before = 0;
+  };
+  void refuse_too_large(int most_parts) const {
+    const double cells = 1.0 * most_parts * (p_.layers() + 1) * choices_ * (p_.units() + 1);
+    const double states = cells * choices_ * p_.layers() / 2;
+    if (cells <= kMostCells && states <= kPartitionMostStates) return;
+    throw Infeasible("size",
+                     fmt::format("the search needs a table of {:.0e} cells and up to {:.0e} states; {:.0e} and {:.0e} "
+                                 "are the most",
+                                 cells, states, kMostCells, kPartitionMostStates),
+                     "fewer layers or devices, or the planner 'balanced'");
+  }
+  std::size_t index(int layers, int choice, int used) const {
+    return (static_cast<std::size_t>(layers) * choices_ + choice) * (p_.units() + 1) + used / p_.unit;
+  }
+
+  /// Seconds of layers [from, to) on the slowest of the devices in front of `end`, with the share of the all-reduce.
+  double part_time(int from, int to, int choice, int end) const {
+    const int r = p_.replicas[choice];
+    double slowest = 0;
+    for (int d = end - r; d < end; ++d) {
+      const auto &f = p_.forward[d][choice], &b = p_.backward[d][choice];
+      slowest = std::max(slowest, f[to] - f[from] + b[to] - b[from]);
+    }
+    if (r == 1) return slowest;
+    const double bytes = ring_share(r) * (p_.gradients[to] - p_.gradients[from]);
+    return slowest + bytes / inside_[end][choice] / p_.micro_batches;
+  }
+
+  void add_part(int parts) {
+    table_.emplace_back(static_cast<std::size_t>(p_.layers() + 1) * static_cast<std::size_t>(choices_) *
+                        (p_.units() + 1));
+    auto& now = table_.back();
+    for (int choice = 0; choice < choices_; ++choice)
+      for (int used = p_.replicas[choice]; used <= p_.devices(); used += p_.unit, stop_point())
+        for (int layers = parts; layers <= p_.layers(); ++layers) {
+          Cell& cell = now[index(layers, choice, used)];
+          if (parts == 1) {
+            if (used == p_.replicas[choice]) cell.bottleneck = part_time(0, layers, choice, used);
+            continue;
+          }
+          fill(cell, parts, layers, choice, used);
+        }
+  }
+
+  void fill(Cell& cell, int parts, int layers, int choice, int used) {
+    const auto& before = table_[parts - 2];
+    const int r = p_.replicas[choice];
+    for (int cut = layers - 1; cut >= parts - 1; --cut) {
+      const double stage_time = part_time(cut, layers, choice, used);
+      if (stage_time >= cell.bottleneck) break;  // It only grows with more layers.
+      for (int b = 0; b < choices_ && p_.replicas[b] <= used - r; ++b) {
+        const Cell& other = before[index(cut, b, used - r)];
+        ++states_;
+        if (other.bottleneck >= cell.bottleneck) continue;
+        const double share = p_.cut[cut] / (r * p_.replicas[b]);
+        const double channel = (p_.trains ? 2 : 1) * share / between_[used][choice][b];
+        const double value = std::max({stage_time, channel, other.bottleneck});
+        if (value < cell.bottleneck) cell = {value, cut, b};
+      }
+    }
+  }
+
+  Division best(int parts) const {
+    Division division{{}, kInfinity};
+    int choice = 0, used = 0;
+    for (int c = 0; c < choices_; ++c)
+      for (int u = p_.unit; u <= p_.devices(); u += p_.unit)
+        if (const double value = table_[parts - 1][index(p_.layers(), c, u)].bottleneck; value < division.bottleneck)
+          division.bottleneck = value, choice = c, used = u;
+    if (division.bottleneck == kInfinity) return division;
+    int layers = p_.layers();
+    for (int s = parts; s > 0; --s) {
+      const Cell& cell = table_[s - 1][index(layers, choice, used)];
+      const int r = p_.replicas[choice];
+      division.parts.push_back({s == 1 ? 0 : cell.layers_before, layers, used - r, r});
+      layers = cell.layers_before, choice = cell.choice_before, used -= r;
+    }
+    std::reverse(division.parts.begin(), division.parts.end());
+    return division;
+  }
+
+  const LineProblem& p_;
+  std::int64_t& states_;
+  Activity activity_{"filling the tables of SPP"};
+  int choices_;
+  std::vector<std::vector<double>> inside_;                ///< [end of devices][choice]
+  std::vector<std::vector<std::vector<double>>> between_;  ///< [end of devices][choice][choice before]
+  std::vector<std::vector<Cell>> table_;                   ///< [parts - 1]
+};
+
+}  // namespace
+
+std::vector<Division> divide(const LineProblem& p, std::int64_t& states) { return DynamicProgram(p, states).run(); }
+
+PartTimes times_of(const LineProblem& p, const LineStage& part, const LineStage* before) {
+  const std::size_t choice = choice_of(p, part.replicas);
+  PartTimes t;
+  for (int d = part.first_device; d < part.first_device + part.replicas; ++d) {
+    const auto &f = p.forward[d][choice], &b = p.backward[d][choice];
+    t.forward = std::max(t.forward, f[part.last_layer] - f[part.first_layer]);
+    t.backward = std::max(t.backward, b[part.last_layer] - b[part.first_layer]);
+  }
+  if (part.replicas > 1)
+    t.all_reduce = ring_share(part.replicas) * (p.gradients[part.last_layer] - p.gradients[part.first_layer]) /
+                   slowest_inside(p, part.first_device, part.replicas);
+  if (before)
+    t.input = p.cut[part.first_layer] / (part.replicas * before->replicas) /
+              slowest_between(p, before->first_device, before->replicas, part.first_device, part.replicas);
+  return t;
+}
+
+double play(const LineProblem& p, const std::vector<LineStage>& parts) {
+  struct Block {
+    std::size_t resource;  ///< 2 s: a part; 2 s + 1: the channel after it.
+    double time;
+  };
+  const std::size_t n = parts.size();
+  std::vector<PartTimes> times;
+  for (std::size_t s = 0; s < n; ++s) times.push_back(times_of(p, parts[s], s > 0 ? &parts[s - 1] : nullptr));
+  std::vector<Block> chain;  // Blocks of one micro-batch; in the last part forward and backward are one block.
+  for (std::size_t s = 0; s < n; ++s) {
+    if (s > 0) chain.push_back({2 * s - 1, times[s].input});
+    chain.push_back({2 * s, times[s].forward + (s + 1 == n ? times[s].backward : 0)});
+  }
+  for (std::size_t s = n; s-- > 1;) {
+    chain.push_back({2 * s - 1, times[s].input});
+    chain.push_back({2 * s - 2, times[s - 1].backward});
+  }
+  std::vector<double> free(2 * n, 0), done(p.micro_batches, 0);
+  const int blocks = static_cast<int>(chain.size());
+  for (int round = 0; round < p.micro_batches + blocks - 1; ++round)
+    for (int j = std::min(round, blocks - 1); j >= std::max(0, round - p.micro_batches + 1); --j) {
+      double& micro = done[round - j];
+      double& resource = free[chain[j].resource];
+      micro = resource = std::max(micro, resource) + chain[j].time;
+    }
+  double all_reduce = 0;
+  for (const PartTimes& t : times) all_reduce = std::max(all_reduce, t.all_reduce);
+  return *std::max_element(done.begin(), done.end()) + all_reduce;
+}
+
+}  // namespace stagecraft::spp

@@ -1,0 +1,163 @@
+#include "sim/result/diagnosis.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// A shell takes these characters as they are; everything else stands in single quotes.
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
+}
+
+/// "saves 23.1 % of the time per sample: 58.2 ms for 64 samples". A simulation of a measured run gives a share alone.
+std::string saving_text(const ChangedRun& run, bool measured) {
+  const std::string share =
+      fmt::format("{} {} of the time per sample", run.saved >= 0 ? "saves" : "costs", percent(std::abs(run.saved)));
+  if (measured) return share + " of a simulation; not measured";
+  return fmt::format("{}: {} for {}, simulated", share, to_text(run.period), pluralize(run.samples, "sample"));
+}
+
+std::string suggestion_text(const Suggestion& s, bool measured, const std::string& before = {}) {
+  const std::string text = fmt::format("{}: {}{}", s.change, before.empty() ? "" : before + " and ", options_text(s));
+  return text + "\n    " + (s.run ? saving_text(*s.run, measured) : "not simulated");
+}
+
+}  // namespace
+
+std::string cause_text(const Diagnosis& d) {
+  if (d.findings.empty()) return {};
+  std::string text = d.first().cause;
+  std::replace(text.begin(), text.end(), '-', ' ');
+  // A bubble is where the schedule is, which another column shows.
+  return d.first().where.empty() || d.first().cause == "bubble" ? text : text + ": " + d.first().where;
+}
+
+std::string shell_word(const std::string& word) {
+  if (std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string options_text(const Suggestion& s) {
+  std::string text;
+  for (const std::string& set : s.sets) text += fmt::format("{}--set {}", text.empty() ? "" : " ", shell_word(set));
+  return text;
+}
+
+namespace {
+
+/// Below this share a change is not worth a line.
+constexpr double kSmallSaving = 0.01;
+
+bool is_shown(const Suggestion& s) { return !s.run || s.run->saved >= kSmallSaving; }
+
+/// "  3 changes simulated, and none saves 1 % of the time; 2 cannot run: does not fit in memory".
+std::string useless_text(const Finding& f) {
+  std::string text;
+  if (!f.suggestions.empty())
+    text = fmt::format("{} simulated, and none saves 1 % of the time", pluralize(std::ssize(f.suggestions), "change"));
+  std::vector<std::string> reasons;
+  for (const RefusedSuggestion& r : f.refused)
+    if (std::find(reasons.begin(), reasons.end(), r.why) == reasons.end()) reasons.push_back(r.why);
+  if (!f.refused.empty())
+    text += fmt::format("{}{} cannot run: {}", text.empty() ? "" : "; ", pluralize(std::ssize(f.refused), "change"),
+                        join(reasons, "; "));
+  return text.empty() ? text : "  " + text + "\n";
+}
+
+}  // namespace
+
+std::string to_text(const Diagnosis& d, const std::string& what, const std::string& before) {
+  const std::string head = what.empty() ? "limit: " : fmt::format("limit of {}: ", what);
+  if (d.findings.empty()) return d.not_simulated.empty() ? "" : head + d.not_simulated + "\n";
+  const std::vector<Suggestion>& suggestions = d.first().suggestions;
+  std::string text = head + d.first().sentence + "\n";
+  const auto best = std::find_if(suggestions.begin(), suggestions.end(), is_shown);
+  if (best != suggestions.end()) text += "  try " + suggestion_text(*best, d.measured, before) + "\n";
+  if (best == suggestions.end()) text += useless_text(d.first());
+  // Who may not change the batch wants the best change that keeps it.
+  const auto same = std::find_if(best, suggestions.end(), [&](const Suggestion& s) {
+    return is_shown(s) && s.run && s.run->samples == d.samples;
+  });
+  if (same != suggestions.end() && same != best) text += "  or " + suggestion_text(*same, d.measured, before) + "\n";
+  if (!d.not_simulated.empty()) text += "  " + d.not_simulated + "\n";
+  return text;
+}
+
+Diagnosis with_sets_before(Diagnosis d, const std::vector<std::string>& sets) {
+  for (Finding& f : d.findings)
+    for (Suggestion& s : f.suggestions) s.sets.insert(s.sets.begin(), sets.begin(), sets.end());
+  return d;
+}
+
+std::string what_if_text(const Diagnosis& d, Seconds period, int samples) {
+  std::string text = fmt::format("now: {} for {}\n", to_text(period), pluralize(samples, "sample"));
+  for (const Finding& f : d.findings) {
+    text += fmt::format("{}{}: {}\n", f.cause,
+                        f.lost.value > 0 ? fmt::format(" (costs {} of the period)", percent(f.share)) : "", f.sentence);
+    for (const Suggestion& s : f.suggestions) text += "  " + suggestion_text(s, d.measured) + "\n";
+    for (const auto& [s, why] : f.refused)
+      text += fmt::format("  {}: {}\n    cannot run: {}\n", s.change, options_text(s), why);
+  }
+  return text;
+}
+
+namespace {
+
+Json suggestion_json(const Suggestion& s) {
+  Json json = JsonObject{{"change", s.change}, {"sets", s.sets}};
+  if (s.run) {
+    json["period_s"] = s.run->period.value;
+    json["samples"] = s.run->samples;
+    json["saved"] = s.run->saved;
+  }
+  return json;
+}
+
+}  // namespace
+
+Json diagnosis_json(const Diagnosis& d) {
+  Json list = JsonArray();
+  for (const Finding& f : d.findings) {
+    Json json = JsonObject{
+        {"cause", f.cause}, {"where", f.where}, {"lost_s", f.lost.value}, {"share", f.share}, {"sentence", f.sentence}};
+    json["suggestions"] = JsonArray();
+    for (const Suggestion& s : f.suggestions) json["suggestions"].push_back(suggestion_json(s));
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+config::Field diagnosis_field() {
+  using namespace config;
+  static const MapSpec suggestion{
+      .title = "A change of the scenario that may help.",
+      .fields = {
+          text("change").doc("The change in words."), list("sets", text("set")).doc("path=value of each option --set."),
+          real("period_s", 0, kInfinity).optional().doc("Simulated period with the change; absent: not simulated."),
+          integer("samples", 1, kInfinity).optional().doc("Samples of an iteration with the change."),
+          real("saved", -kInfinity, 1)
+              .optional()
+              .doc("Simulated share of the time per sample that the change saves; negative: it costs time.")}};
+  static const MapSpec finding{
+      .title = "A cause that limits the run.",
+      .fields = {
+          text("cause").doc("Name of the cause, such as bubble or slow-link."),
+          text("where").doc("Stage, device or link; may be empty."),
+          real("lost_s", 0, kInfinity)
+              .doc("Seconds of a period that the run would save without the cause; in a measured run those in which "
+                   "devices wait on average."),
+          real("share", 0, 1).doc("The same as a share of the period."), text("sentence").doc("The cause in words."),
+          list("suggestions", map("suggestion", suggestion)).doc("Changes that may help, the best first.")}};
+  return list("diagnosis", map("finding", finding)).optional().doc("What limits the run, the largest loss first.");
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,118 @@
+#include "sim/result/memory.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+namespace stagecraft {
+namespace {
+
+/// Times that differ by less than this part of themselves are one moment: two backends that compute the same times in
+/// different ways differ by the rounding of their sums.
+constexpr double kRounding = 1e-12;
+
+bool is_one_moment(double first, double later) { return later - first <= kRounding * later; }
+
+struct Event {
+  double time;
+  const Buffer* buffer;
+  bool takes;
+};
+
+/// The events in order of time. What ends at a moment makes room for what starts then, and events of one kind keep the
+/// order of the program.
+std::vector<Event> in_moments(std::vector<Event> takes, std::vector<Event> frees) {
+  const auto by_time = [](const Event& a, const Event& b) { return a.time < b.time; };
+  for (std::vector<Event>* list : {&takes, &frees})
+    if (!std::is_sorted(list->begin(), list->end(), by_time)) std::stable_sort(list->begin(), list->end(), by_time);
+  std::vector<Event> events;
+  events.reserve(takes.size() + frees.size());
+  std::merge(frees.begin(), frees.end(), takes.begin(), takes.end(), std::back_inserter(events), by_time);
+  for (auto first = events.begin(); first != events.end();) {
+    auto last = first;
+    for (; last != events.end() && is_one_moment(first->time, last->time); ++last) last->time = first->time;
+    std::sort(first, last, [](const Event& a, const Event& b) {
+      return a.takes != b.takes ? b.takes : std::less<>()(a.buffer, b.buffer);
+    });
+    first = last;
+  }
+  return events;
+}
+
+}  // namespace
+
+MemoryHistory::MemoryHistory(const Program& program, const Timeline& timeline)
+    : program_(&program), timeline_(&timeline) {
+  first_.assign(program.devices + 1, 0);
+  for_each_buffer(program, [&](std::uint32_t, DeviceId device) { ++first_[device.value + 1]; });
+  for (std::size_t d = 1; d < first_.size(); ++d) first_[d] += first_[d - 1];
+  buffers_.resize(first_.back());
+  auto next = first_;
+  for_each_buffer(program, [&](std::uint32_t b, DeviceId device) { buffers_[next[device.value]++] = b; });
+}
+
+MemoryCurve MemoryHistory::curve(DeviceId device) const {
+  const std::uint32_t first = first_[device.value], last = first_[device.value + 1];
+  std::vector<Event> takes, frees;
+  takes.reserve(last - first), frees.reserve(last - first);
+  std::vector<Buffer> buffers;
+  buffers.reserve(last - first);
+  // Two loops, because each waits for memory far apart: the processor then has many such reads under way at once.
+  for (std::uint32_t i = first; i < last; ++i) buffers.push_back(program_->buffer_on(device, buffers_[i]));
+  for (const Buffer& b : buffers) {
+    const double start = timeline_->start_of(b.allocated_by).value, end = timeline_->end_of(b.freed_by).value;
+    if (is_one_moment(start, end)) continue;
+    takes.push_back({start, &b, true});
+    frees.push_back({end, &b, false});
+  }
+  MemoryCurve curve;
+  MemorySample now;
+  for (const Event& e : in_moments(std::move(takes), std::move(frees))) {
+    const double sign = e.takes ? 1 : -1;
+    switch (e.buffer->kind) {
+      case BufferKind::Stash:
+        now.activations += e.takes ? 1 : -1;
+        [[fallthrough]];
+      case BufferKind::Boundary:
+        now.stash += sign * e.buffer->size;
+        break;
+      case BufferKind::Received:
+        now.received += sign * e.buffer->size;
+        break;
+      case BufferKind::Outgoing:
+        now.outgoing += sign * e.buffer->size;
+        break;
+    }
+    now.cause = e.takes ? e.buffer->allocated_by : e.buffer->freed_by;
+    const bool same_moment = !curve.empty() && now.time == e.time;
+    now.time = e.time;
+    if (same_moment)
+      curve.back() = now;
+    else
+      curve.push_back(now);
+  }
+  return curve;
+}
+
+MemoryPeak peak_of(const MemoryCurve& curve, const Program& program, const Cluster& cluster, DeviceId device) {
+  MemoryPeak peak;
+  peak.resident = program.memory[device].total();
+  peak.total = peak.resident;
+  if (device.value < std::ssize(cluster.devices)) {
+    peak.capacity = cluster.type_of(device).usable_memory();
+    peak.reserved = cluster.type_of(device).memory_reserve;
+  }
+  for (const MemorySample& s : curve) {
+    peak.activations = std::max(peak.activations, s.activations);
+    if (peak.resident + s.total() <= peak.total) continue;
+    peak.total = peak.resident + s.total();
+    peak.stash = s.stash;
+    peak.received = s.received;
+    peak.outgoing = s.outgoing;
+    peak.at = s.cause;
+  }
+  return peak;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/result/report.hpp"
+
+namespace stagecraft {
+
+/// Memory of one device after each change, without resident memory.
+struct MemorySample {
+  double time = 0;  ///< Seconds.
+  Bytes stash, received, outgoing;
+  int activations = 0;  ///< Whole stashes alive.
+  InstructionId cause;
+
+  Bytes total() const { return stash + received + outgoing; }
+};
+using MemoryCurve = std::vector<MemorySample>;
+
+/// The histories of all devices, so that the buffers are sorted only once.
+class MemoryHistory {
+ public:
+  MemoryHistory(const Program&, const Timeline&);
+  MemoryCurve curve(DeviceId) const;
+
+ private:
+  const Program* program_;
+  const Timeline* timeline_;
+  std::vector<std::uint32_t> first_;  ///< Device d has buffers_[first_[d] .. first_[d + 1]).
+  std::vector<std::uint32_t> buffers_;
+};
+
+MemoryPeak peak_of(const MemoryCurve&, const Program&, const Cluster&, DeviceId);
+
+}  // namespace stagecraft

@@ -1,0 +1,70 @@
+// Shell scripts as the commands that they run.
+
+#include <doctest/doctest.h>
+
+#include <fmt/core.h>
+
+#include "sim/interchange/imports/shell_arithmetic.hpp"
+#include "sim/interchange/imports/shell_words.hpp"
+#include "tests/support/readers.hpp"
+
+namespace stagecraft::shell_words_test {
+namespace {
+
+/// "[a@1][b@1]; [c@2]": words with their lines, and a semicolon between commands.
+std::string commands(const std::string& script) {
+  std::string text;
+  for (const ShellCommand& command : read_shell(script).commands) {
+    text += text.empty() ? "" : "; ";
+    for (const ShellWord& word : command) text += fmt::format("[{}@{}]", word.text, word.line);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("words of a script") {
+  CHECK(commands("a 'b c' \"d\\\"e\" # f\n g") == "[a@1][b c@1][d\"e@1]; [g@2]");
+  CHECK(commands("X=1\nn $X ${X} ${Y:-2} $Z") == "[n@2][1@2][1@2][2@2][$Z@2]");
+  CHECK(commands("X='a b'\n$X \"$X\"") == "[a@2][b@2][a b@2]");
+  CHECK(commands("X=a\nX+=b\n$X") == "[ab@3]");
+  CHECK(commands("a \\\n b \\\r\n c") == "[a@1][b@2][c@3]");
+}
+
+TEST_CASE("a command ends with its line, but for a list of arguments") {
+  CHECK(commands("mkdir a; b && c | d") == "[mkdir@1][a@1]; [b@1]; [c@1]; [d@1]");
+  CHECK(commands("a > log 2>&1\nb < in") == "[a@1]; [b@2]");
+  CHECK(commands("A=3\n--a 1\n--b\n$A ([0]*2) E|L | tee") == "[--a@2][1@2][--b@3][3@4][([0]*2)@4][E|L@4]; [tee@4]");
+}
+
+TEST_CASE("arrays stand where they are used") {
+  CHECK(commands("A=(--a 1 # c\n --b)\nrun ${A[@]} --c") == "[run@3][--a@1][1@1][--b@2][--c@3]");
+  CHECK(commands("A=(1)\nA+=(2)\nB=(\"${A[@]}\" 3)\nrun \"${B[@]}\"") == "[run@4][1@1][2@2][3@3]");
+  // An array that no command uses is one.
+  CHECK(commands("A=(--a)\nrun") == "[run@2]; [--a@1]");
+  CHECK(commands("run ${A[@]}") == "[run@1][${A[@]}@1]");
+}
+
+TEST_CASE("variables and arithmetic") {
+  CHECK(commands("T=2\nrun $((8 / (T * 2) + $T))") == "[run@2][4@2]");
+  CHECK(commands("run $((7 / 2 * 2)) $((1 / 0)) $((X + 1))") == "[run@1][6@1][$((1 / 0))@1][$((X + 1))@1]");
+  CHECK(commands("run $(wc -l < hosts) `date`") == "[run@1][$(wc -l < hosts)@1][`date`@1]");
+  CHECK(shell_arithmetic("2 + 3 * -4 % 5") == 0);
+  CHECK(shell_arithmetic("(1") == std::nullopt);
+  CHECK(shell_arithmetic("") == std::nullopt);
+  CHECK(shell_arithmetic("999999999 * 999999999") == std::nullopt);
+  const ShellScript script = read_shell("export A=1\nunset B\n");
+  CHECK(script.values.at("A") == "1");
+  CHECK(script.values.at("B").empty());
+}
+
+TEST_CASE("values that contain each other end") {
+  std::string words = "A=" + std::string(60'000, 'x') + "\nrun ";
+  for (int i = 0; i < 1000; ++i) words += "$A";
+  CHECK(test::refusal([&] { read_shell(words); }).find("too long") != std::string::npos);
+  std::string arrays = "A=(" + std::string(1000, 'x') + " y)\n";
+  for (int i = 0; i < 30; ++i) arrays += "A+=(${A[@]} ${A[@]})\n";
+  CHECK(test::refusal([&] { read_shell(arrays); }).find("too long") != std::string::npos);
+}
+
+}  // namespace stagecraft::shell_words_test

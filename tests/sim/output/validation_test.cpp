@@ -1,0 +1,91 @@
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include "sim/output/json_files.hpp"
+#include "sim/output/validation.hpp"
+#include "tests/support/ideal.hpp"
+#include "tests/support/road.hpp"
+
+namespace stagecraft::validation_test {
+namespace {
+
+struct Case {
+  Cluster cluster = test::star(2, 1e9, 1e-3);
+  Program program = test::program_of("1f1b", chain_plan(2, 2, 3),
+                                     uniform_costs(chain_plan(2, 2, 3), test::times(1, 2, 0.5)), test::pure_delays(5));
+  Timeline simulated = test::run_ideal(program, cluster);
+  Report report = measure(program, simulated, cluster);
+};
+
+}  // namespace
+
+TEST_CASE("a simulation compared with itself has no error") {
+  const Case c;
+  const Validation v = compare(c.program, c.simulated, c.report, c.simulated, c.cluster);
+  CHECK(v.iteration.error() == 0);
+  CHECK(v.iteration.count == 4);
+  for (const auto* list : {&v.kinds, &v.ops, &v.devices})
+    for (const Pair& p : *list) {
+      CAPTURE(p.name);
+      CHECK(p.error() == 0);
+      CHECK(p.measured > 0);
+    }
+  CHECK(to_text(v, 0.05).find("yes, within 5 %") != std::string::npos);
+}
+
+TEST_CASE("the op with the largest error comes first, and messages end where the op they release starts") {
+  const Case c;
+  Timeline measured = c.simulated;
+  for (const InstructionId n : c.program.instructions.ids()) {
+    measured.start[n] *= 2;
+    measured.end[n] *= 2;
+  }
+  const Validation v = compare(c.program, c.simulated, c.report, measured, c.cluster);
+  CHECK(v.iteration.error() == doctest::Approx(-0.5));
+  REQUIRE_FALSE(v.ops.empty());
+  CHECK(v.ops.front().name.ends_with(" B"));  // Three micro-batches of two seconds each.
+  CHECK(v.kinds.back().name == "message");
+  CHECK(v.kinds.back().simulated == doctest::Approx(2e-3));  // Two cables of a millisecond each.
+  CHECK(v.kinds.back().measured == doctest::Approx(4e-3));
+  CHECK(to_text(v, 0.05).find("no, not within 5 %") != std::string::npos);
+}
+
+TEST_CASE("a verdict that noise of the machine could reverse is not sure") {
+  struct Noise {
+    double simulated, spread;  // Seconds; the measured time is 1 s.
+    bool within, sure;
+  };
+  for (const Noise& n : {Noise{1.02, 0.01, true, true},     // 1.02 / 0.99 and 1.02 / 1.01 are within 5 %.
+                         Noise{1.02, 0.04, true, false},    // 1.02 / 0.96 = 1.0625
+                         Noise{0.97, 0.03, true, false},    // 0.97 / 1.03 = 0.942
+                         Noise{1.06, 0.02, false, false},   // 1.06 / 1.02 = 1.039
+                         Noise{0.01, 0.5, false, true}}) {  // It is far from every reading.
+    CAPTURE(n.simulated);
+    Validation v;
+    v.iteration = {"iteration", n.simulated, 1, n.spread, 20};
+    CHECK(within(v, 0.05) == n.within);
+    CHECK(is_sure(v, 0.05) == n.sure);
+    const std::string text = to_text(v, 0.05);
+    CHECK((text.find("not sure") == std::string::npos) == n.sure);
+    CHECK(text.find(fmt::format("readings spread by +-{:.1f} %", 100 * n.spread)) != std::string::npos);
+  }
+}
+
+TEST_CASE("no verdict is sure while there are doubts, and the file has what the terminal has") {
+  Validation v;
+  v.iteration = {"iteration", 1.02, 1, 0.01, 20};
+  REQUIRE(is_sure(v, 0.05));
+  v.notes = {"eight threads share two cores"};
+  CHECK(is_sure(v, 0.05));
+  v.doubts = {"the load of this machine changed"};
+  CHECK(!is_sure(v, 0.05));
+  const std::string text = to_text(v, 0.05);
+  for (const char* line : {"note: eight threads share two cores\n", "note: the load of this machine changed\n",
+                           "yes, within 5 %, but that is not sure: see the notes"})
+    CHECK(text.find(line) != std::string::npos);
+  const std::string json = validation_json("a title", v, {}, {}, 0.05);
+  CHECK(json.find("\"sure\": false") != std::string::npos);
+  CHECK(json.find("\"eight threads share two cores\",\n    \"the load of this machine changed\"") != std::string::npos);
+}
+
+}  // namespace stagecraft::validation_test
