@@ -150,7 +150,7 @@ bool CostTable::may_have_shapes(const Layer& layer) const {
   return rules_->software.prices && !layer.operations.empty() && !layer.times && layer.times_on.empty();
 }
 
-/// Of the layers before this one, those that are the first of their kind are looked at.
+/// Looks at the earlier layers that are the first of their kind.
 LayerId CostTable::first_alike(LayerId id) const {
   const Layer& layer = model_->layers[id];
   if (!may_have_shapes(layer)) return id;
