@@ -27,8 +27,8 @@ struct Price {
   PriceSource from = PriceSource::Nothing;
 };
 
-/// What prices the layers of a model: a framework, a number format, and the figures of every device type of the cluster.
-/// A framework that prices takes them from the shapes of operations.
+/// What prices the layers of a model: a framework, a number format, and the figures of every device type of the
+/// cluster. A framework that prices takes them from the shapes of operations.
 struct CostRules {
   SoftwareStack software;
   NumberFormat format = NumberFormat::Bf16;

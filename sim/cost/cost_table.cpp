@@ -166,7 +166,8 @@ LayerId CostTable::first_alike(LayerId id) const {
 /// What a group or divided states exchange in the passes of a layer has another time, which shapes tell.
 bool CostTable::has_shapes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
   const Layer& layer = model_->layers[id];
-  return may_have_shapes(layer) && (shape.degrees.divides() || shape.sums_each_pass() || !measured(id, shape, type, samples));
+  return may_have_shapes(layer) &&
+         (shape.degrees.divides() || shape.sums_each_pass() || !measured(id, shape, type, samples));
 }
 
 std::optional<MeasuredLayer> CostTable::measured(LayerId id, const StageShape& shape, DeviceTypeId type,

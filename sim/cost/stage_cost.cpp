@@ -238,7 +238,7 @@ void add_layers(const CostTable& costs, const StageShape& stage, DeviceTypeId ty
                 const MinTime& min_time, StageCost& cost, EachPass<Collectives>& lists) {
   const bool in_order = costs.rules().lists_rounds, is_inside = !stage.recomputes_all();
   EachPass<TimeByClass>& sum = cost.passes;
-  Seconds input_gradients, weight_gradients;  // Layers without shapes do both one after the other.
+  Seconds input_gradients, weight_gradients;     // Layers without shapes do both one after the other.
   std::map<LayerId, EachPass<PassCost>> passes;  // Most layers are alike.
   for (const LayerId id : stage.layers) {
     const auto [entry, is_new] = passes.try_emplace(costs.alike(id));

@@ -48,7 +48,7 @@ Columns fixed_columns(const DatabaseTable& table) {
 }
 
 /// Columns of the metrics that this version knows.
-Columns known_metrics() {
+Columns metric_columns() {
   Columns columns;
   for (const Metric& m : metrics())
     columns.push_back({m.name, metric_column(m).field.kind == config::Field::Kind::Integer ? "INTEGER" : "REAL"});
@@ -67,15 +67,15 @@ bool has(const Columns& columns, std::string_view name) {
 /// Columns of the table `result` of a file that may be metrics, of this or of another version. A column that is left
 /// out here makes the schema of the file another one.
 Columns metrics_in(const Database& database, const std::string& schema) {
-  const Columns fixed = fixed_columns(table("result")), known = knknown_metrics();
+  const Columns fixed = fixed_columns(table("result")), ours = metric_columns();
   Columns columns;
   Statement info(database.sql(), "SELECT name, type FROM pragma_table_info('result', ?)");
   info.bind(1, schema);
   while (info.executeStep()) {
     Column c{info.getColumn(0).getString(), info.getColumn(1).getString()};
     const bool is_known =
-        std::any_of(known.begin(), known.end(), [&](const Column& k) { return k.definition() == c.definition(); });
-    const bool may_be_other = !has(known, c.name) && is_name(c.name) && (c.type == "REAL" || c.type == "INTEGER");
+        std::any_of(ours.begin(), ours.end(), [&](const Column& o) { return o.definition() == c.definition(); });
+    const bool may_be_other = !has(ours, c.name) && is_name(c.name) && (c.type == "REAL" || c.type == "INTEGER");
     if (!has(fixed, c.name) && (is_known || may_be_other)) columns.push_back(std::move(c));
   }
   return columns;
@@ -145,7 +145,7 @@ Schema schema_with(const Columns& metrics) {
 
 }  // namespace
 
-std::string tables_and_view() { return layout_of(known_metrics()); }
+std::string tables_and_view() { return layout_of(metric_columns()); }
 
 void require_schema(const Database& database) try {
   const Schema ours = schema_with(metrics_in(database, "main")), there = schema_of(database.sql(), ours);
@@ -166,7 +166,7 @@ void require_schema(const Database& database) try {
 void add_missing_metrics(Database& database) {
   Columns there = metrics_in(database, "main");
   const std::size_t before = there.size();
-  for (const Column& c : known_metrics()) {
+  for (const Column& c : metric_columns()) {
     if (has(there, c.name)) continue;
     database.sql().exec("ALTER TABLE result ADD COLUMN " + c.definition());
     there.push_back(c);
