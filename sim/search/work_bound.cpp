@@ -240,6 +240,13 @@ PlanBound plan_bound(const PlannedExperiment& p, const LinkCollectives& links) {
 
 namespace {
 
+/// Samples of a micro-batch that the replica with the fewest has, or with `of_largest` the one with the most.
+int samples_of_replica(const PlanSpec& spec, bool of_largest) {
+  if (spec.share == Share::MicroBatches) return spec.micro_batch_size;
+  const int replicas = std::max(1, spec.replicas);
+  return std::max(1, (spec.micro_batch_size + (of_largest ? replicas - 1 : 0)) / replicas);
+}
+
 /// Micro-batches that replicas run at the same time.
 int turns_of(const PlanSpec& spec) { return spec.share == Share::MicroBatches ? std::max(1, spec.replicas) : 1; }
 
