@@ -6,12 +6,6 @@
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft {
-namespace {
-
-constexpr double kBillion = 1e9;
-
-}  // namespace
-
 const std::vector<std::string>& objective_names() {
   static const std::vector<std::string> names{"time", "cost", "energy"};
   return names;
@@ -19,7 +13,7 @@ const std::vector<std::string>& objective_names() {
 
 double ObjectiveUnit::in_unit(double amount) const {
   if (is_time()) return amount;
-  return amount / (tokens > 0 ? tokens : samples) * (objective == Objective::Cost ? kBillion : 1);
+  return amount / (tokens > 0 ? tokens : samples) * (objective == Objective::Cost ? 1e9 : 1);
 }
 
 std::string ObjectiveUnit::column() const {
