@@ -36,12 +36,12 @@ void Enqueuer::carry(int transfer, int queue) {
 void Enqueuer::exchange(int transfer, int sender, int receiver) {
   const Transfer& t = p_.transfers[transfer];
   const DeviceId from = p_.at(t.send).device, to = p_.at(t.receive).device;
-  std::vector<Half> halves;
+  std::vector<MessageEnd> ends;
   if (sender >= 0) {
     work_on(from, sender);
     session_->give(transfer, [&](void* data, std::size_t bytes) {
       runtime_.hold(sender, data);
-      halves.push_back({from, to, data, bytes, true, runtime_.queues().stream(sender)});
+      ends.push_back({from, to, data, bytes, true, runtime_.queues().stream(sender)});
     });
     work_alone(from);
   }
@@ -49,23 +49,23 @@ void Enqueuer::exchange(int transfer, int sender, int receiver) {
     work_on(to, receiver);
     session_->take(transfer, [&](void* data, std::size_t bytes) {
       runtime_.wait_for_users(receiver, data);
-      halves.push_back({to, from, data, bytes, false, runtime_.queues().stream(receiver)});
+      ends.push_back({to, from, data, bytes, false, runtime_.queues().stream(receiver)});
     });
     work_alone(to);
   }
-  call_nccl(halves, [this, transfer, halves] { ranks_->carry(transfer, halves); });
+  call_nccl(ends, [this, transfer, ends] { ranks_->carry(transfer, ends); });
 }
 
 /// Calls NCCL now, or when the recorded work is enqueued.
-void Enqueuer::call_nccl(const std::vector<Half>& halves, std::function<void()> calls) {
+void Enqueuer::call_nccl(const std::vector<MessageEnd>& ends, std::function<void()> calls) {
   CommandRecorder* const recorder = runtime_.recorder();
   if (!recorder) return calls();
   std::vector<int> queues;
-  for (const Half& h : halves)
+  for (const MessageEnd& h : ends)
     if (const int q = runtime_.queues().with(h.stream); std::find(queues.begin(), queues.end(), q) == queues.end())
       queues.push_back(q);
   recorder->nccl(queues, std::move(calls));
-  for (const Half& h : halves) {
+  for (const MessageEnd& h : ends) {
     for (const int number : {h.here.value, h.there.value, static_cast<int>(h.sends)}) recorder->note(number);
     recorder->note(static_cast<const void*>(h.data));
     recorder->note(static_cast<std::uint64_t>(h.bytes));

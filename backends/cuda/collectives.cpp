@@ -66,7 +66,7 @@ void Enqueuer::all_reduce(int collective) {
         {i.device, gradient.data, static_cast<std::size_t>(gradient.size()), runtime_.queues().stream(queue)});
   }
   if (summands.empty()) return;
-  std::vector<Half> ends;
+  std::vector<MessageEnd> ends;
   for (const Summand& s : summands)
     ends.push_back({s.here, s.here, s.data, s.numbers * runtime_.wide_width(), true, s.stream});
   call_nccl(ends, [=, this] { ranks_->sum(collective, runtime_.wide_width(), summands); });
@@ -137,10 +137,10 @@ void Enqueuer::hand(int collective, InstructionId from, InstructionId to, void* 
     runtime_.copy_between(runtime_.used(device(a)), device(a), device(b), data, target, bytes);
     return take_turns(from, to);
   }
-  std::vector<Half> halves;
-  if (data) halves.push_back({a, b, data, bytes, true, stream(a)});
-  if (target) halves.push_back({b, a, target, bytes, false, stream(b)});
-  if (!halves.empty()) call_nccl(halves, [this, collective, halves] { ranks_->share(collective, halves); });
+  std::vector<MessageEnd> ends;
+  if (data) ends.push_back({a, b, data, bytes, true, stream(a)});
+  if (target) ends.push_back({b, a, target, bytes, false, stream(b)});
+  if (!ends.empty()) call_nccl(ends, [this, collective, ends] { ranks_->share(collective, ends); });
 }
 
 /// Makes later work on the second member's stream wait for what is on the first member's stream.

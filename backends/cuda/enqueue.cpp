@@ -10,7 +10,7 @@
 namespace stagecraft::cuda {
 
 Enqueuer::Enqueuer(const Program& program, GpuRuntime& runtime, const std::vector<int>& devices, Messages& messages,
-                   EnqueueOptions options, Ranks* ranks)
+                   EnqueueOptions options, NcclCommunicators* ranks)
     : p_(program),
       runtime_(runtime),
       devices_(devices),
@@ -88,8 +88,8 @@ int Enqueuer::free_queue(DeviceId local, DeviceId peer, bool sends) {
 
 /// Not all members of a group come to an exchange in a part of a program, unless that is the first iteration: schedules
 /// of groups end one before the next begins to change weights.
-void Enqueuer::run(real::Session& session, Marks& marks, std::size_t count) {
-  open(session, marks);
+void Enqueuer::run(real::Session& session, InstructionEvents& events, std::size_t count) {
+  open(session, events);
   const bool is_part = count < p_.size();
   std::vector<InstructionId> instructions;
   for (std::size_t n = 0; n < count; ++n)
@@ -98,24 +98,24 @@ void Enqueuer::run(real::Session& session, Marks& marks, std::size_t count) {
   put(instructions);
 }
 
-void Enqueuer::open(real::Session& session, Marks& marks) {
+void Enqueuer::open(real::Session& session, InstructionEvents& events) {
   session_ = &session;
   session.when_part_done([this](InstructionId c, InstructionId member) { end_part(c, member); });
   parts_done_.clear();
-  marks_ = &marks;
+  events_ = &events;
   ended_.assign(p_.size(), {});
   arrived_.assign(p_.transfers.size(), {});
   fresh_.clear();
   unmarked_.assign(runtime_.queues().size(), {});
-  marks.reset(p_.size(), runtime_.queues().size());
+  events.reset(p_.size(), runtime_.queues().size());
   newest_ = 0;
   open_gates();
-  marks.reader = std::make_shared<EventReader>(p_, marks, options_.ends);
+  events.reader = std::make_shared<EventReader>(p_, events, options_.ends);
 }
 
 /// Work that is over is not waited for, so its events may be recorded for something else.
 void Enqueuer::read_finished(InstructionId next) {
-  marks_->reader->read_finished(next, [this](InstructionId n) {
+  events_->reader->read_finished(next, [this](InstructionId n) {
     runtime_.queues().set_over(ended_[n.value]);
     if (const Instruction& i = p_.at(n); i.kind == InstructionKind::Receive)
       runtime_.queues().set_over(arrived_[i.transfer()]);
@@ -167,7 +167,7 @@ void Enqueuer::put(InstructionId id) {
 void Enqueuer::repeat(InstructionId id) {
   session_->repeat(id);
   unmarked_.front().push_back(static_cast<int>(id.value));
-  marks_->gpu[id.value] = runtime_.queues().gpu(0);
+  events_->gpu[id.value] = runtime_.queues().gpu(0);
 }
 
 /// The gate of the first queue opens first, then one gate on each other GPU, then all queues.
@@ -180,8 +180,8 @@ void Enqueuer::open_gates() {
     const auto it = gates.find(gpu);
     queues.wait(q, it != gates.end() ? it->second : gates.empty() ? Point{} : gates.begin()->second);
     if (it != gates.end()) continue;
-    marks_->gates.resize(std::max(marks_->gates.size(), static_cast<std::size_t>(gpu) + 1), nullptr);
-    SharedEvent* const gate = marks_->gates[gpu] = mark(q, true);
+    events_->start_events.resize(std::max(events_->start_events.size(), static_cast<std::size_t>(gpu) + 1), nullptr);
+    SharedEvent* const gate = events_->start_events[gpu] = mark(q, true);
     EventPool::hold(gate);
     gates[gpu] = queues.end(q, *gate);
   }
@@ -196,14 +196,14 @@ void Enqueuer::wait_for_inputs(int queue, InstructionId id) {
 
 SharedEvent* Enqueuer::mark(int queue, bool timed) {
   runtime_.queues().select(queue);
-  return marks_->events.take(runtime_.queues().gpu(queue), timed);
+  return events_->pool.take(runtime_.queues().gpu(queue), timed);
 }
 
 /// An event for waits, which is released with the events of the instruction.
 SharedEvent* Enqueuer::mark_inside(int queue, InstructionId id) {
   SharedEvent* const event = mark(queue, false);
   EventPool::hold(event);
-  marks_->others[p_.iteration_of(p_.at(id))].push_back(event);
+  events_->others[p_.iteration_of(p_.at(id))].push_back(event);
   return event;
 }
 
@@ -215,7 +215,7 @@ void Enqueuer::begin(int queue, const std::vector<InstructionId>& instructions) 
   SharedEvent* const start = mark(queue, true);
   EventPool::hold(start, static_cast<int>(instructions.size()));
   start->record(runtime_.queues().stream(queue));
-  for (const InstructionId id : instructions) marks_->start[id.value] = start;
+  for (const InstructionId id : instructions) events_->start[id.value] = start;
 }
 
 void Enqueuer::end(int queue, const std::vector<InstructionId>& instructions) {
@@ -229,15 +229,15 @@ void Enqueuer::end(int queue, const std::vector<InstructionId>& instructions) {
   SharedEvent* const end = none ? nullptr : mark(queue, wanted == EndEvent::Timed);
   const Point point = runtime_.queues().end(queue, end);
   for (const InstructionId id : instructions) {
-    marks_->gpu[id.value] = runtime_.queues().gpu(queue);
+    events_->gpu[id.value] = runtime_.queues().gpu(queue);
     ended_[id.value] = point;
     fresh_.push_back(static_cast<int>(id.value));
   }
   if (!end) return;
   EventPool::hold(end, static_cast<int>(unmarked.size()));
   for (const int n : unmarked) {
-    marks_->end[n] = end;
-    marks_->of_queue[queue].push_back(n);
+    events_->end[n] = end;
+    events_->of_queue[queue].push_back(n);
   }
   unmarked.clear();
 }
@@ -257,7 +257,7 @@ void Enqueuer::barrier(bool ends_iteration) {
     const Point point = queues.end(q, end);
     queues.select(0);
     queues.wait(0, point);
-    marks_->events.release(end);  // A wait is for what was recorded before it.
+    events_->pool.release(end);  // A wait is for what was recorded before it.
   }
   SharedEvent* const event = mark(0, ends_iteration);
   EventPool::hold(event);
@@ -269,18 +269,18 @@ void Enqueuer::barrier(bool ends_iteration) {
   runtime_.forget();
   int last = -1;
   for (std::vector<int>& unmarked : unmarked_) {
-    for (const int n : unmarked) marks_->end[last = n] = event;
+    for (const int n : unmarked) events_->end[last = n] = event;
     EventPool::hold(event, static_cast<int>(unmarked.size()));
     unmarked.clear();
   }
-  if (last >= 0) marks_->of_queue.front().push_back(last);
+  if (last >= 0) events_->of_queue.front().push_back(last);
   for (const int n : fresh_) ended_[n] = {};
   fresh_.clear();
   parts_done_.clear();
   if (ends_iteration)
-    marks_->iterations.push_back(event), marks_->gpu_of_barriers = queues.gpu(0);
+    events_->iterations.push_back(event), events_->gpu_of_barriers = queues.gpu(0);
   else
-    marks_->events.release(event);
+    events_->pool.release(event);
 }
 
 void Enqueuer::compute(InstructionId id) {

@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "backends/cuda/cooperative_threads.hpp"
 #include "backends/cuda/gpu_runtime.hpp"
-#include "backends/cuda/marks.hpp"
-#include "backends/cuda/member_threads.hpp"
+#include "backends/cuda/instruction_events.hpp"
 #include "backends/cuda/messages.hpp"
-#include "backends/cuda/ranks/ranks.hpp"
+#include "backends/cuda/ranks/nccl_communicators.hpp"
 #include "backends/real/session.hpp"
 #include "sim/program/program.hpp"
 
@@ -30,20 +30,20 @@ struct EnqueueOptions {
 class Enqueuer {
  public:
   Enqueuer(const Program&, GpuRuntime&, const std::vector<int>& devices, Messages&, EnqueueOptions,
-           Ranks* ranks = nullptr);
+           NcclCommunicators* ranks = nullptr);
 
   /// Enqueues the first `count` instructions. It may be called again after the previous run has ended.
-  void run(real::Session&, Marks&, std::size_t count);
+  void run(real::Session&, InstructionEvents&, std::size_t count);
 
   /// Together these do what run() does: open() prepares, put() enqueues instructions that are in program order.
-  void open(real::Session&, Marks&);
+  void open(real::Session&, InstructionEvents&);
   void put(std::span<const InstructionId>);
   /// The instruction does the same work as an iteration ago, in a graph.
   void repeat(InstructionId);
   /// The communicator of devices that meet inside of instructions.
   std::unique_ptr<real::GroupCommunicator> communicator(const std::vector<DeviceId>&);
   /// Makes everything enqueued later wait for everything enqueued so far, which is then forgotten.
-  /// `ends_iteration`: its event is one of Marks::iterations.
+  /// `ends_iteration`: its event is one of InstructionEvents::iterations.
   void barrier(bool ends_iteration);
   /// Reads the times of iterations that are over; without barriers, if all their instructions are below `next`.
   void read_finished(InstructionId next = {});
@@ -86,7 +86,7 @@ class Enqueuer {
   void compute_results(int index);
   void put_part(int index, int rank, const real::SafeStep&, real::Tensor output);
   void hand(int collective, InstructionId from, InstructionId to, void* data, void* target, std::size_t bytes);
-  void call_nccl(const std::vector<Half>&, std::function<void()> calls);
+  void call_nccl(const std::vector<MessageEnd>&, std::function<void()> calls);
   bool shares_stream(const CollectiveCall&, int rank) const;
   bool first_reaches_all(const CollectiveCall&) const;
   void take_turns(InstructionId first, InstructionId second);
@@ -99,12 +99,12 @@ class Enqueuer {
   GpuRuntime& runtime_;
   const std::vector<int>& devices_;
   Messages& messages_;
-  Ranks* ranks_;
-  MemberThreads threads_;
+  NcclCommunicators* ranks_;
+  CooperativeThreads threads_;
   bool has_groups_ = false;
   EnqueueOptions options_;
   real::Session* session_ = nullptr;
-  Marks* marks_ = nullptr;
+  InstructionEvents* events_ = nullptr;
   IdVector<StreamId, int> queue_of_stream_;
   std::map<std::pair<int, int>, int> free_queues_;  ///< Queues for messages without a stream, by device and peer.
   std::vector<Point> ended_;                        ///< End of each instruction.

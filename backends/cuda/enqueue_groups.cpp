@@ -36,8 +36,8 @@ std::unique_ptr<real::GroupCommunicator> Enqueuer::communicator(const std::vecto
     devices.push_back(device(d));
     if (devices.back() < 0) threads_.let_others_go_on();
   }
-  const auto carry = [this, members](const std::vector<Half>& halves) {
-    call_nccl(halves, [this, members, halves] { ranks_->exchange(members, halves); });
+  const auto carry = [this, members](const std::vector<MessageEnd>& ends) {
+    call_nccl(ends, [this, members, ends] { ranks_->exchange(members, ends); });
   };
   return queued_communicator(runtime_, threads_, {members, std::move(devices)}, carry);
 }

@@ -8,7 +8,7 @@
 #include "backends/cuda/device_stopwatch.hpp"
 #include "backends/cuda/measure_groups.hpp"
 #include "backends/cuda/messages.hpp"
-#include "backends/cuda/ranks/ranks.hpp"
+#include "backends/cuda/ranks/nccl_communicators.hpp"
 #include "backends/cuda/run.hpp"
 #include "backends/real/clocks.hpp"
 #include "backends/real/layer_runs.hpp"
@@ -192,9 +192,9 @@ class MessageRoad {
     const std::vector<int> gpus{devices.gpu(0), devices.gpu(to_)};
     if (options.messages == GpuMessages::Nccl && gpus[0] != gpus[1]) {
       sender_ = runtime.new_queue(0, true);
-      ranks_ = std::make_unique<Ranks>(program_, std::vector<GpuSlot>{{0, gpus[0]}, {0, gpus[1]}}, 0,
-                                       ByNccl{true, false, options.nccl_ctas},
-                                       [](const std::string& text) { return std::vector<std::string>{text}; });
+      ranks_ = std::make_unique<NcclCommunicators>(
+          program_, std::vector<GpuSlot>{{0, gpus[0]}, {0, gpus[1]}}, 0, ByNccl{true, false, options.nccl_ctas},
+          [](const std::string& text) { return std::vector<std::string>{text}; });
       ranks_->open(at_most(60));
     } else {
       messages_ = make_messages(program_, gpus, options, copy_kernel);
@@ -228,7 +228,7 @@ class MessageRoad {
   Program program_;
   int to_, receiver_, sender_ = -1;
   std::unique_ptr<Messages> messages_;
-  std::unique_ptr<Ranks> ranks_;
+  std::unique_ptr<NcclCommunicators> ranks_;
 };
 
 /// Seconds from the end of an op on one device to the start of the next on the other, with a message between. Another

@@ -43,7 +43,7 @@ class Members {
 
  private:
   GpuRuntime& runtime_;
-  MemberThreads threads_;
+  CooperativeThreads threads_;
   std::map<std::vector<int>, std::unique_ptr<real::GroupCommunicator>> communicators_;
 };
 

@@ -28,7 +28,7 @@ using CopyKernel = std::function<void(const void* from, void* to, std::size_t by
 std::unique_ptr<Messages> kernel_messages(CopyKernel);
 /// By NCCL, from a rank to itself: one communicator for all, for each pair of devices, or for each direction, as the
 /// program has streams. It serves virtual devices on one GPU, which NCCL takes for one rank; messages between GPUs
-/// belong to Ranks. `max_ctas`: thread blocks of a kernel, a power of two; 0: 4. CudaError without NCCL.
+/// belong to NcclCommunicators. `max_ctas`: thread blocks of a kernel, a power of two; 0: 4. CudaError without NCCL.
 std::unique_ptr<Messages> nccl_messages(const Program&, const std::vector<int>& gpus, int max_ctas);
 
 /// Messages as these options ask for; `gpus` as above.

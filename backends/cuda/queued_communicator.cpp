@@ -12,7 +12,7 @@ using Sizes = std::span<const std::int64_t>;
 
 class QueuedCommunicator final : public real::GroupCommunicator {
  public:
-  QueuedCommunicator(GpuRuntime& runtime, MemberThreads& threads, QueuedGroup group, GroupCarrier carry)
+  QueuedCommunicator(GpuRuntime& runtime, CooperativeThreads& threads, QueuedGroup group, GroupCarrier carry)
       : runtime_(runtime),
         threads_(threads),
         group_(std::move(group)),
@@ -96,23 +96,23 @@ class QueuedCommunicator final : public real::GroupCommunicator {
   /// processes: by sender, then by receiver.
   std::vector<Staged> stage(std::size_t width, Sizes sizes) {
     std::vector<Staged> staged;
-    std::vector<Half> halves;
+    std::vector<MessageEnd> ends;
     for (int from = 0; from < size() && !all_read_; ++from)
       for (int to = 0; to < size(); ++to) {
         const std::size_t bytes = static_cast<std::size_t>(sizes[from]) * width;
         if (here(from) && !here(to))
-          halves.push_back(
+          ends.push_back(
               {group_.members[from], group_.members[to], arrivals_[from].array.data, bytes, true, stream(from)});
         if (!here(to) || reads(to, from)) continue;
         void* const copy = bytes > 0 ? memory_of(to, bytes) : nullptr;
         staged.push_back({from, to, like(arrivals_[to].array, copy, sizes[from])});
         if (!here(from))
-          halves.push_back({group_.members[to], group_.members[from], copy, bytes, false, stream(to)});
+          ends.push_back({group_.members[to], group_.members[from], copy, bytes, false, stream(to)});
         else if (copy)
           runtime_.copy_between(queue(to), group_.devices[from], group_.devices[to], arrivals_[from].array.data, copy,
                                 bytes);
       }
-    if (!halves.empty()) carry(halves);
+    if (!ends.empty()) carry(ends);
     return staged;
   }
 
@@ -125,8 +125,8 @@ class QueuedCommunicator final : public real::GroupCommunicator {
     return array.size() == numbers ? Tensor{data, array.rows, array.columns, array.is_wide} : Tensor{data, 1, numbers};
   }
 
-  void carry(const std::vector<Half>& halves) {
-    carry_(halves);
+  void carry(const std::vector<MessageEnd>& ends) {
+    carry_(ends);
     if (runtime_.recorder()) return;
     for (const int r : ranks_here_) {
       runtime_.queues().select(queue(r));
@@ -172,7 +172,7 @@ class QueuedCommunicator final : public real::GroupCommunicator {
   }
 
   GpuRuntime& runtime_;
-  MemberThreads& threads_;
+  CooperativeThreads& threads_;
   QueuedGroup group_;
   GroupCarrier carry_;
   std::vector<int> ranks_here_;
@@ -183,7 +183,7 @@ class QueuedCommunicator final : public real::GroupCommunicator {
 
 }  // namespace
 
-std::unique_ptr<real::GroupCommunicator> queued_communicator(GpuRuntime& runtime, MemberThreads& threads,
+std::unique_ptr<real::GroupCommunicator> queued_communicator(GpuRuntime& runtime, CooperativeThreads& threads,
                                                              QueuedGroup group, GroupCarrier carry) {
   return std::make_unique<QueuedCommunicator>(runtime, threads, std::move(group), std::move(carry));
 }

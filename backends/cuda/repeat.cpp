@@ -27,11 +27,11 @@ class Writing {
 
 }  // namespace
 
-void Repeater::run(real::Session& session, Marks& marks, std::size_t count, bool makes) {
+void Repeater::run(real::Session& session, InstructionEvents& events, std::size_t count, bool makes) {
   stats_ = {};
   session_ = &session;
   last_ = nullptr, twice_ = false, before_last_ = {};
-  enqueuer_.open(session, marks);
+  enqueuer_.open(session, events);
   for (std::size_t k = 0; k < count; ++k) {
     const Iteration& iteration = iterations_[k];
     enqueuer_.keep_up(0);
@@ -185,7 +185,7 @@ std::size_t first_iteration(const Program& program) {
 }  // namespace
 
 Enqueued play_by_calls(const Stage& s, bool warm_up) {
-  const auto enqueue = [&](std::size_t count) { s.play([&] { s.enqueuer.run(s.session, s.marks, count); }); };
+  const auto enqueue = [&](std::size_t count) { s.play([&] { s.enqueuer.run(s.session, s.events, count); }); };
   if (warm_up) {
     enqueue(first_iteration(s.program));
     s.session.rewind(false);
@@ -195,7 +195,7 @@ Enqueued play_by_calls(const Stage& s, bool warm_up) {
   s.play([&] {
     const double begin = real::steady_seconds(), waited = s.enqueuer.waited();
     const std::int64_t calls_before = s.runtime.meter().calls();
-    s.enqueuer.run(s.session, s.marks, s.program.size());
+    s.enqueuer.run(s.session, s.events, s.program.size());
     calls = static_cast<double>(s.runtime.meter().calls() - calls_before) / s.program.iterations;
     seconds = real::steady_seconds() - begin - (s.enqueuer.waited() - waited);
   });
@@ -209,7 +209,7 @@ Enqueued play_by_graphs(const Stage& s, Repeater& repeater, bool warm_up) {
   constexpr std::size_t kFirst = 2;
   constexpr int kMostRounds = 4;
   const auto enqueue = [&](std::size_t count, bool makes) {
-    s.play([&] { repeater.run(s.session, s.marks, count, makes); });
+    s.play([&] { repeater.run(s.session, s.events, count, makes); });
   };
   bool more = warm_up;
   for (int round = 0; more && round < kMostRounds; ++round) {

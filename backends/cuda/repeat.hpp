@@ -35,7 +35,7 @@ class Repeater {
         common_bits_(std::move(common_bits)) {}
 
   /// Runs the first `count` iterations. `makes`: captures a graph of work that has none yet.
-  void run(real::Session&, Marks&, std::size_t count, bool makes);
+  void run(real::Session&, InstructionEvents&, std::size_t count, bool makes);
 
   /// Whether it is so in all processes; all of them come here.
   bool everywhere(bool here) { return common_bits(here) != 0; }
@@ -85,7 +85,7 @@ struct Stage {
   GpuRuntime& runtime;
   Enqueuer& enqueuer;
   real::Session& session;
-  Marks& marks;
+  InstructionEvents& events;
   std::function<void(const std::function<void()>& enqueue)> play;
 };
 

@@ -5,11 +5,11 @@
 
 #include <fmt/core.h>
 
-#include "backends/cuda/finish.hpp"
+#include "backends/cuda/completion_watch.hpp"
 #include "backends/cuda/ranks/gpu_slots.hpp"
 #include "backends/cuda/ranks/together.hpp"
 #include "backends/cuda/repeat.hpp"
-#include "backends/real/together.hpp"
+#include "backends/real/multi_process_run.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {
@@ -40,17 +40,17 @@ void require_reach(const Program& program, const std::vector<int>& devices, cons
 }
 
 /// Null where nothing goes from GPU to GPU by NCCL. What groups exchange is known only when the session is.
-std::unique_ptr<Ranks> ranks_of(const Program& program, const real::DevicePlacement& placement,
-                                const std::vector<int>& gpus, const GpuOptions& options) {
+std::unique_ptr<NcclCommunicators> ranks_of(const Program& program, const real::DevicePlacement& placement,
+                                            const std::vector<int>& gpus, const GpuOptions& options) {
   const World world = placement.world();
   const ByNccl by_nccl{options.messages == GpuMessages::Nccl,
                        options.sums == GpuSums::Collective && !program.collectives.empty(), options.nccl_ctas};
   if (world.size == 1 && !by_nccl.messages && !by_nccl.sums) return nullptr;
-  return std::make_unique<Ranks>(program, slots_of(placement, gpus), world.rank, by_nccl);
+  return std::make_unique<NcclCommunicators>(program, slots_of(placement, gpus), world.rank, by_nccl);
 }
 
 /// All processes come here at the same time. InputError where a GPU would have too many streams.
-void connect(Ranks& ranks, const real::Session& session, const Queues& queues) {
+void connect(NcclCommunicators& ranks, const real::Session& session, const Queues& queues) {
   const auto alone = [](const std::string& text) { return std::vector<std::string>{text}; };
   ranks.connect(session.groups(), world().size > 1 ? Exchange(real::exchange) : alone);
   if (ranks.any()) require_queues(queues, ranks.gpus());
@@ -82,9 +82,9 @@ Timeline outcome(const Program& program, RunState& state, const Options& options
   Timeline timeline;
   timeline.clock = Clock::Device;
   timeline.instruction_times = options.gpu.timing == GpuTiming::Events;
-  state.marks.reader->read_all();
-  timeline.start = state.marks.reader->start();
-  timeline.end = state.marks.reader->end();
+  state.events.reader->read_all();
+  timeline.start = state.events.reader->start();
+  timeline.end = state.events.reader->end();
   if (!timeline.instruction_times) spread_over_iterations(program, timeline.start, timeline.end);
   bool diverged = false;
   try {
@@ -135,9 +135,10 @@ class Runner {
     give_way_ = [&] { enqueuer.give_way(); };
     const auto common_bits = [this](std::uint64_t local) { return bits_of_all(local); };
     const std::string no_graph = options_.gpu.graph ? set_up_graphs(p_, enqueuer, state_, common_bits) : "";
-    const Stage stage{p_,           *state_.runtime,
-                      enqueuer,     *state_.session,
-                      state_.marks, [this](const std::function<void()>& enqueue) { play(enqueue); }};
+    const Stage stage{
+        p_, *state_.runtime, enqueuer, *state_.session, state_.events, [this](const std::function<void()>& enqueue) {
+          play(enqueue);
+        }};
     Enqueued result;
     Timeline timeline = perform([&] {
       result = state_.repeater ? play_by_graphs(stage, *state_.repeater, options_.warm_up)
@@ -175,7 +176,7 @@ class Runner {
   void play(const std::function<void()>& enqueue) {
     GpuRuntime& runtime = *state_.runtime;
     runtime.finish();
-    watch_ = std::make_unique<Watch>(p_, state_.marks, options_.timeout);
+    watch_ = std::make_unique<CompletionWatch>(p_, state_.events, options_.timeout);
     watch_->only([this](DeviceId d) { return here(d); });
     watch_->listen([this](bool moved) { return beat(moved); });
     watch_->between_looks(give_way_);
@@ -215,7 +216,7 @@ class Runner {
   const real::DevicePlacement& placement_;
   const ProcessShare& part_;
   RunState& state_;
-  std::unique_ptr<Watch> watch_;
+  std::unique_ptr<CompletionWatch> watch_;
   std::function<void()> give_way_;
   HeartbeatMonitor* monitor_ = nullptr;  ///< Null unless other processes run the program, too.
 };

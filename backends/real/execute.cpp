@@ -9,9 +9,9 @@
 
 #include <fmt/core.h>
 
+#include "backends/real/multi_process_run.hpp"
 #include "backends/real/remote_members.hpp"
 #include "backends/real/session.hpp"
-#include "backends/real/together.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::real {
@@ -88,7 +88,7 @@ Timeline timeline_of(Times times) {
   return timeline;
 }
 
-Timeline timeline_of(Joint joint) {
+Timeline timeline_of(CollectedRun joint) {
   Timeline timeline = timeline_of(std::move(joint.times));
   timeline.processes = world().size;
   timeline.elsewhere = world().rank > 0;
@@ -124,7 +124,7 @@ Timeline execute(const Program& program, const KernelFactory& factory, const Exe
     timeline.learnt->diverged = diverged;
     return timeline;
   }
-  Joint joint =
+  CollectedRun joint =
       run_program_together(program, placement, session, session, options, [&] { return to_bytes(session.records()); });
   std::vector<Records> records;
   for (const std::string& bytes : joint.reports) records.push_back(records_from(bytes));

@@ -6,6 +6,7 @@
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft {
+
 const std::vector<std::string>& objective_names() {
   static const std::vector<std::string> names{"time", "cost", "energy"};
   return names;

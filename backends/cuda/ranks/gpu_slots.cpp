@@ -8,7 +8,7 @@
 #include "backends/cuda/driver.hpp"
 #include "backends/cuda/libraries.hpp"
 #include "backends/real/byte_text.hpp"
-#include "backends/real/together.hpp"
+#include "backends/real/multi_process_run.hpp"
 
 namespace stagecraft::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "backends/cuda/driver.hpp"
-#include "backends/real/together.hpp"
+#include "backends/real/multi_process_run.hpp"
 
 namespace stagecraft::cuda {
 

@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 #include <algorithm>
 
-#include "backends/cuda/finish.hpp"
+#include "backends/cuda/completion_watch.hpp"
 #include "backends/real/byte_text.hpp"
 #include "backends/real/clocks.hpp"
-#include "backends/real/together.hpp"
+#include "backends/real/multi_process_run.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -58,7 +58,7 @@ std::string machines_of(const std::vector<std::string>& each) {
   return text;
 }
 
-Timeline outcome(const Program& program, real::Joint joint, const RunState& state, bool timed) {
+Timeline outcome(const Program& program, real::CollectedRun joint, const RunState& state, bool timed) {
   Timeline timeline;
   timeline.clock = Clock::Device;
   timeline.processes = world().size;
@@ -106,23 +106,23 @@ void perform_together(RunState& state, double timeout, const std::function<void(
 }  // namespace
 
 real::Times times_of(const Program& program, const real::DevicePlacement& placement, const RunState& state) {
-  state.marks.reader->read_all();
+  state.events.reader->read_all();
   real::Times times;
-  times.start = state.marks.reader->start();
-  times.end = state.marks.reader->end();
+  times.start = state.events.reader->start();
+  times.end = state.events.reader->end();
   std::map<int, double> gates, rates;
   for (const auto& [gpu, anchor] : state.anchors) {
     const auto last = state.last_anchors.find(gpu);
     rates[gpu] = last == state.last_anchors.end() ? 1 : anchor.rate_to(last->second);
-    gates[gpu] = anchor.seconds + rates[gpu] * (anchor.seconds_at(*state.marks.gates[gpu]) - anchor.seconds);
+    gates[gpu] = anchor.seconds + rates[gpu] * (anchor.seconds_at(*state.events.start_events[gpu]) - anchor.seconds);
     times.uncertainty = std::max(times.uncertainty, anchor.uncertainty);
     if (last != state.last_anchors.end()) times.uncertainty = std::max(times.uncertainty, last->second.uncertainty);
   }
   times.origin = gates.begin()->second;
   for (const InstructionId n : program.instructions.ids()) {
     if (!placement.here(program.instructions[n].device)) continue;
-    const double later = gates.at(state.marks.gpu[n.value]) - times.origin;
-    const double rate = rates.at(state.marks.gpu[n.value]);
+    const double later = gates.at(state.events.gpu[n.value]) - times.origin;
+    const double rate = rates.at(state.events.gpu[n.value]);
     times.start[n] = rate * times.start[n] + later;
     times.end[n] = rate * times.end[n] + later;
   }

@@ -34,9 +34,9 @@ std::map<int, Anchor> read_host_clocks(const Queues&);
 struct RunState {
   std::unique_ptr<GpuRuntime> runtime;
   std::unique_ptr<Messages> messages;
-  std::unique_ptr<Ranks> ranks;
+  std::unique_ptr<NcclCommunicators> ranks;
   std::unique_ptr<real::Session> session;
-  Marks marks;
+  InstructionEvents events;
   std::map<int, Anchor> anchors;       ///< One for each GPU before the run, if processes must agree on times.
   std::map<int, Anchor> last_anchors;  ///< One for each GPU after the run.
   std::unique_ptr<Repeater> repeater;  ///< Null where iterations are not graphs.

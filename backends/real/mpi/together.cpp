@@ -10,7 +10,7 @@
 #include "backends/real/mpi/meeting.hpp"
 #include "backends/real/mpi/transport.hpp"
 #include "backends/real/mpi/wire.hpp"
-#include "backends/real/together.hpp"
+#include "backends/real/multi_process_run.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
@@ -163,8 +163,8 @@ std::string times_message(const Program& p, const DevicePlacement& placement, co
   return out.take() + more;
 }
 
-Joint put_together(const Program& p, const DevicePlacement& placement, const std::vector<std::string>& texts) {
-  Joint joint;
+CollectedRun put_together(const Program& p, const DevicePlacement& placement, const std::vector<std::string>& texts) {
+  CollectedRun joint;
   Times& times = joint.times;
   times.start.resize(p.size());
   times.end.resize(p.size());
@@ -209,8 +209,8 @@ void start_together(const Program& p, const DevicePlacement& placement, Times& t
 
 }  // namespace
 
-Joint run_together(const Program& program, const DevicePlacement& placement, double timeout,
-                   const std::function<Times()>& run, const std::function<std::string()>& report) {
+CollectedRun run_together(const Program& program, const DevicePlacement& placement, double timeout,
+                          const std::function<Times()>& run, const std::function<std::string()>& report) {
   const Patience patience(timeout);
   meet(patience_for_equals());
   require_same_program(program, patience);
@@ -228,14 +228,14 @@ Joint run_together(const Program& program, const DevicePlacement& placement, dou
   std::vector<std::string> texts{text};
   for (int r = 1; r < world().size; ++r) texts.push_back(expect_text(r, patience));
   part();
-  Joint joint = put_together(program, placement, texts);
+  CollectedRun joint = put_together(program, placement, texts);
   start_together(program, placement, joint.times);
   return joint;
 }
 
-Joint run_program_together(const Program& program, const DevicePlacement& placement, Actions& actions,
-                           RemoteBuffers& buffers, const ExecutorOptions& options,
-                           const std::function<std::string()>& report) {
+CollectedRun run_program_together(const Program& program, const DevicePlacement& placement, Actions& actions,
+                                  RemoteBuffers& buffers, const ExecutorOptions& options,
+                                  const std::function<std::string()>& report) {
   MpiTransport transport(program, placement, buffers);
   const auto run = [&] {
     Times times;

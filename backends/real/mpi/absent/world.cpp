@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "backends/real/multi_process_run.hpp"
 #include "backends/real/remote_members.hpp"
-#include "backends/real/together.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft {
@@ -24,8 +24,8 @@ std::optional<Word> receive_message() { return {}; }
 void part(bool) {}
 std::string mpi_version() { return {}; }
 
-real::Joint real::run_together(const Program&, const DevicePlacement&, double, const std::function<Times()>&,
-                               const std::function<std::string()>&) {
+real::CollectedRun real::run_together(const Program&, const DevicePlacement&, double, const std::function<Times()>&,
+                                      const std::function<std::string()>&) {
   throw InternalError("several processes without MPI");
 }
 
@@ -42,8 +42,8 @@ std::optional<real::Transport::Pulse> real::ProcessGroup::pulse(const Transport:
 bool real::ProcessGroup::stop_requested_by_launcher() const { return false; }
 std::optional<std::uint64_t> real::ProcessGroup::common_bits(std::uint64_t) { return {}; }
 
-real::Joint real::run_program_together(const Program&, const DevicePlacement&, Actions&, RemoteBuffers&,
-                                       const ExecutorOptions&, const std::function<std::string()>&) {
+real::CollectedRun real::run_program_together(const Program&, const DevicePlacement&, Actions&, RemoteBuffers&,
+                                              const ExecutorOptions&, const std::function<std::string()>&) {
   throw InternalError("several processes without MPI");
 }
 

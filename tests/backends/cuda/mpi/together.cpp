@@ -12,7 +12,7 @@
 
 #include "backends/real/byte_text.hpp"
 #include "backends/real/clocks.hpp"
-#include "backends/real/together.hpp"
+#include "backends/real/multi_process_run.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/random.hpp"

@@ -9,7 +9,7 @@ namespace stagecraft::clocks_test {
 namespace {
 
 /// An event on the stream after `seconds` of work.
-cuda::SharedEvent* after(double seconds, cudaStream_t stream, cuda::Marks& marks) {
+cuda::SharedEvent* after(double seconds, cudaStream_t stream, cuda::InstructionEvents& marks) {
   emulated_gpu::enqueue(
       stream, [] {}, seconds);
   cuda::SharedEvent* const event = marks.events.take(emulated_gpu::device_of(stream), true);

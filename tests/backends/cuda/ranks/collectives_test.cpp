@@ -1,7 +1,7 @@
 // Collectives of all kinds on gradients, on one GPU and on one for each device: the bits of the CPU's all-reduce.
 #include <doctest/doctest.h>
 
-#include "backends/cuda/ranks/ranks.hpp"
+#include "backends/cuda/ranks/nccl_communicators.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
 #include "tests/support/collective_steps.hpp"
 

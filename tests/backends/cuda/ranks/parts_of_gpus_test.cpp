@@ -1,7 +1,7 @@
 // More devices than GPUs, and the thread blocks of NCCL.
 #include <doctest/doctest.h>
 
-#include "backends/cuda/ranks/ranks.hpp"
+#include "backends/cuda/ranks/nccl_communicators.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
 
@@ -88,14 +88,14 @@ TEST_CASE("kernels of all communicators of a GPU fit on it at the same time") {
     std::vector<cuda::GpuSlot> slots;
     for (int d = 0; d < stages; ++d) slots.push_back({0, d});
     const auto alone = [](const std::string& text) { return std::vector<std::string>{text}; };
-    const cuda::Ranks ranks(program, slots, 0, {true, false, 0}, alone);
+    const cuda::NcclCommunicators ranks(program, slots, 0, {true, false, 0}, alone);
     // A stage in the middle has two neighbors and a communicator for each direction: 4 * 16 blocks are at most 128.
     CHECK(ranks.max_ctas() == 16);
-    CHECK(cuda::Ranks(program, slots, 0, {true, false, 8}, alone).max_ctas() == 8);
+    CHECK(cuda::NcclCommunicators(program, slots, 0, {true, false, 8}, alone).max_ctas() == 8);
     // All on one GPU of this process as far as NCCL knows: 14 communicators of eight stages have 8 blocks each.
     std::vector<cuda::GpuSlot> halves;
     for (int d = 0; d < stages; ++d) halves.push_back({0, d % 2});
-    const cuda::Ranks crowded(program, halves, 0, {true, false, 0}, alone);
+    const cuda::NcclCommunicators crowded(program, halves, 0, {true, false, 0}, alone);
     CHECK(crowded.max_ctas() == (stages == 8 ? 8 : 16));
   }
 }

@@ -1,7 +1,7 @@
 // A GPU for each device of the plan: messages by copies or by NCCL, against the CPU.
 #include <doctest/doctest.h>
 
-#include "backends/cuda/ranks/ranks.hpp"
+#include "backends/cuda/ranks/nccl_communicators.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
 
@@ -100,9 +100,9 @@ TEST_CASE("what fails within a group of calls of NCCL ends it, so that the next 
   emulated_gpu::reset(machine);
   const Program program = chain(2, "1f1b").program();
   const auto alone = [](const std::string& text) { return std::vector{text}; };
-  cuda::Ranks ranks(program, {{0, 0}, {0, 1}}, 0, {true, false},
-                    alone);  // Without open() there is nothing to send with.
-  const cuda::Half one{DeviceId{0}, DeviceId{1}, &machine, 1, true, {}};
+  cuda::NcclCommunicators ranks(program, {{0, 0}, {0, 1}}, 0, {true, false},
+                                alone);  // Without open() there is nothing to send with.
+  const cuda::MessageEnd one{DeviceId{0}, DeviceId{1}, &machine, 1, true, {}};
   CHECK_THROWS_WITH_AS(ranks.carry(0, {one}), doctest::Contains("ncclSend"), cuda::CudaError);
   const cuda::Nccl nccl;
   CHECK(nccl.ncclGroupEnd() == ncclInvalidUsage);  // None is open.

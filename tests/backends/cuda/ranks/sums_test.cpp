@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "backends/cuda/capture.hpp"
-#include "backends/cuda/ranks/ranks.hpp"
+#include "backends/cuda/ranks/nccl_communicators.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/random.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
@@ -69,7 +69,7 @@ std::vector<std::vector<T>> all_reduced(const std::vector<std::vector<T>>& share
   for (int r = 0; r < count; ++r) slots.push_back({0, r});
   const auto alone = [](const std::string& text) { return std::vector{text}; };
   emulated_gpu::reset(gpus(count, 1).front());
-  cuda::Ranks ranks(program, slots, 0, {false, true}, alone);
+  cuda::NcclCommunicators ranks(program, slots, 0, {false, true}, alone);
   ranks.open(cuda::at_most(10));
   std::deque<cuda::Block> blocks;
   std::vector<cuda::Summand> summands;

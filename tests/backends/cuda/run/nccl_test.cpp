@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/cuda/libraries.hpp"
-#include "backends/cuda/ranks/ranks.hpp"
+#include "backends/cuda/ranks/nccl_communicators.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
 

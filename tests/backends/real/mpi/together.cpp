@@ -19,7 +19,7 @@
 
 #include <fmt/core.h>
 
-#include "backends/real/together.hpp"
+#include "backends/real/multi_process_run.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "tests/backends/real/collective_numbers.hpp"

@@ -1,4 +1,4 @@
-#include "backends/cuda/marks.hpp"
+#include "backends/cuda/instruction_events.hpp"
 
 #include <algorithm>
 
@@ -56,24 +56,24 @@ void EventPool::release_all() {
   }
 }
 
-void Marks::reset(std::size_t instructions, int queues) {
-  events.release_all();
-  gates.clear();
+void InstructionEvents::reset(std::size_t instructions, int queues) {
+  pool.release_all();
+  start_events.clear();
   iterations.clear();
   gpu_of_barriers = -1;
   others.clear();
   start.assign(instructions, nullptr);
   end.assign(instructions, nullptr);
-  over.assign(instructions, false);
+  finished.assign(instructions, false);
   gpu.assign(instructions, 0);
   of_queue.assign(static_cast<std::size_t>(queues), {});
 }
 
-EventReader::EventReader(const Program& program, Marks& marks, std::vector<EndEvent> ends)
-    : p_(program), marks_(marks), ends_(std::move(ends)), instructions_(program.iterations) {
+EventReader::EventReader(const Program& program, InstructionEvents& events, std::vector<EndEvent> ends)
+    : p_(program), events_(events), ends_(std::move(ends)), instructions_(program.iterations) {
   for (const InstructionId n : p_.instructions.ids())
     instructions_[p_.iteration_of(p_.at(n))].push_back(static_cast<int>(n.value));
-  for (SharedEvent* const gate : marks_.gates) {
+  for (SharedEvent* const gate : events_.start_events) {
     if (gate) EventPool::hold(gate, 2);
     clocks_.push_back({gate, gate});
   }
@@ -101,13 +101,13 @@ void EventReader::read_all() {
 bool EventReader::is_over(std::size_t iteration, InstructionId next) const {
   const std::vector<int>& list = instructions_[iteration];
   const bool enqueued = list.empty() || list.back() < static_cast<int>(next.value);
-  if (marks_.gpu_of_barriers >= 0 ? marks_.iterations.empty() : !enqueued) return false;
-  return std::all_of(list.begin(), list.end(), [&](int n) { return !marks_.end[n] || marks_.end[n]->over(); });
+  if (events_.gpu_of_barriers >= 0 ? events_.iterations.empty() : !enqueued) return false;
+  return std::all_of(list.begin(), list.end(), [&](int n) { return !events_.end[n] || events_.end[n]->over(); });
 }
 
 void EventReader::begin_iteration(DeviceClock& clock, int iteration, SharedEvent* start) {
   if (clock.iteration == iteration) return;
-  marks_.events.release(clock.before);
+  events_.pool.release(clock.before);
   clock.before = clock.last;
   clock.before_s = clock.last_s;
   clock.last = start;
@@ -120,7 +120,7 @@ void EventReader::begin_iteration(DeviceClock& clock, int iteration, SharedEvent
 double EventReader::step_to(DeviceClock& clock, SharedEvent* end) {
   const double now = clock.last_s + 1e-3 * end->milliseconds_since(*clock.last);
   if (now <= clock.last_s) return now;
-  marks_.events.release(clock.last);
+  events_.pool.release(clock.last);
   clock.last = end;
   clock.last_s = now;
   EventPool::hold(end);
@@ -128,20 +128,20 @@ double EventReader::step_to(DeviceClock& clock, SharedEvent* end) {
 }
 
 void EventReader::read(std::size_t iteration) {
-  if (marks_.gpu_of_barriers >= 0) {
-    SharedEvent* const barrier = marks_.iterations.front();
-    marks_.iterations.pop_front();
-    const double end = step_to(clocks_[marks_.gpu_of_barriers], barrier);
+  if (events_.gpu_of_barriers >= 0) {
+    SharedEvent* const barrier = events_.iterations.front();
+    events_.iterations.pop_front();
+    const double end = step_to(clocks_[events_.gpu_of_barriers], barrier);
     for (const int n : instructions_[iteration]) end_[InstructionId{n}] = end;
-    return marks_.events.release(barrier);
+    return events_.pool.release(barrier);
   }
   for (const int n : instructions_[iteration]) {
-    SharedEvent* const end = marks_.end[n];
+    SharedEvent* const end = events_.end[n];
     if (!end) continue;
-    DeviceClock& clock = clocks_[marks_.gpu[n]];
+    DeviceClock& clock = clocks_[events_.gpu[n]];
     if (ends_.empty()) {
-      begin_iteration(clock, static_cast<int>(iteration), marks_.start[n]);
-      start_[InstructionId{n}] = clock.before_s + 1e-3 * marks_.start[n]->milliseconds_since(*clock.before);
+      begin_iteration(clock, static_cast<int>(iteration), events_.start[n]);
+      start_[InstructionId{n}] = clock.before_s + 1e-3 * events_.start[n]->milliseconds_since(*clock.before);
       end_[InstructionId{n}] = clock.before_s + 1e-3 * end->milliseconds_since(*clock.before);
     } else if (ends_[n] == EndEvent::Timed) {
       end_[InstructionId{n}] = step_to(clock, end);
@@ -151,12 +151,12 @@ void EventReader::read(std::size_t iteration) {
 
 void EventReader::release(std::size_t iteration) {
   for (const int n : instructions_[iteration]) {
-    marks_.over[n] = marks_.end[n] != nullptr;
-    marks_.events.release(std::exchange(marks_.start[n], nullptr));
-    marks_.events.release(std::exchange(marks_.end[n], nullptr));
+    events_.finished[n] = events_.end[n] != nullptr;
+    events_.pool.release(std::exchange(events_.start[n], nullptr));
+    events_.pool.release(std::exchange(events_.end[n], nullptr));
   }
-  if (const auto others = marks_.others.extract(static_cast<int>(iteration)))
-    for (SharedEvent* const event : others.mapped()) marks_.events.release(event);
+  if (const auto others = events_.others.extract(static_cast<int>(iteration)))
+    for (SharedEvent* const event : others.mapped()) events_.pool.release(event);
 }
 
 }  // namespace stagecraft::cuda

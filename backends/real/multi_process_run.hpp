@@ -14,7 +14,7 @@
 namespace stagecraft::real {
 
 /// What the first process knows about a run in the end; empty in the others.
-struct Joint {
+struct CollectedRun {
   Times times;                       ///< Times of all instructions, on the clock of the first process.
   double uncertainty = 0;            ///< Seconds that times of another process may be off.
   std::vector<std::string> reports;  ///< What each process told, by process.
@@ -23,12 +23,12 @@ struct Joint {
 /// What this process has to do while the other processes of the world do theirs, with its times, on the steady clock;
 /// `report` is called in the end. Throws what failed here, FailedElsewhere, or BackendError where another process is
 /// silent for `timeout` seconds.
-Joint run_together(const Program&, const DevicePlacement&, double timeout, const std::function<Times()>& run,
-                   const std::function<std::string()>& report);
+CollectedRun run_together(const Program&, const DevicePlacement&, double timeout, const std::function<Times()>& run,
+                          const std::function<std::string()>& report);
 
 /// Walks the devices that are here while the other processes of the world walk theirs.
-Joint run_program_together(const Program&, const DevicePlacement&, Actions&, RemoteBuffers&, const ExecutorOptions&,
-                           const std::function<std::string()>& report);
+CollectedRun run_program_together(const Program&, const DevicePlacement&, Actions&, RemoteBuffers&,
+                                  const ExecutorOptions&, const std::function<std::string()>& report);
 
 /// Sends `text` to all processes and returns what each of them sent, by process. All call this at the same time;
 /// FailedElsewhere when one has failed instead.

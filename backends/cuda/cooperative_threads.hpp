@@ -13,16 +13,16 @@
 
 namespace stagecraft::cuda {
 
-/// A host thread for each device that meets others inside of its instructions. Either one of them runs or the thread
-/// that made them.
-class MemberThreads {
+/// Coroutines made of host threads: one for each device that meets others inside of its instructions. One runs at a
+/// time, or the thread that made them; pause() yields, and resume() goes on with one that was released.
+class CooperativeThreads {
  public:
   /// `meter` counts the work that the threads enqueue.
-  explicit MemberThreads(LaunchMeter& meter) : meter_(meter) {}
-  MemberThreads(const MemberThreads&) = delete;
-  MemberThreads& operator=(const MemberThreads&) = delete;
+  explicit CooperativeThreads(LaunchMeter& meter) : meter_(meter) {}
+  CooperativeThreads(const CooperativeThreads&) = delete;
+  CooperativeThreads& operator=(const CooperativeThreads&) = delete;
   /// Unwinds what pauses.
-  ~MemberThreads();
+  ~CooperativeThreads();
 
   /// Runs work on the thread of a device, which has none yet, until it pauses or ends. Throws what it throws.
   void run(int device, std::function<void()> work);

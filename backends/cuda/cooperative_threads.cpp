@@ -1,4 +1,4 @@
-#include "backends/cuda/member_threads.hpp"
+#include "backends/cuda/cooperative_threads.hpp"
 
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace stagecraft::cuda {
 namespace {
 
-struct Unwound {};
+struct ThreadCancelled {};
 
 /// Makes the GPU that is current here current again in the end: other threads choose theirs meanwhile.
 class SameGpu {
@@ -26,9 +26,9 @@ class SameGpu {
 
 }  // namespace
 
-thread_local MemberThreads::Member* MemberThreads::current_ = nullptr;
+thread_local CooperativeThreads::Member* CooperativeThreads::current_ = nullptr;
 
-MemberThreads::~MemberThreads() {
+CooperativeThreads::~CooperativeThreads() {
   for (const auto& [device, member] : members_) {
     {
       const std::lock_guard lock(mutex_);
@@ -39,7 +39,7 @@ MemberThreads::~MemberThreads() {
   }
 }
 
-void MemberThreads::run(int device, std::function<void()> work) {
+void CooperativeThreads::run(int device, std::function<void()> work) {
   auto it = members_.find(device);
   if (it == members_.end()) {
     auto member = std::make_unique<Member>();
@@ -58,7 +58,7 @@ void MemberThreads::run(int device, std::function<void()> work) {
   give_turn(member);
 }
 
-bool MemberThreads::resume() {
+bool CooperativeThreads::resume() {
   if (released_.empty()) return false;
   const int device = released_.front();
   released_.pop_front();
@@ -66,7 +66,7 @@ bool MemberThreads::resume() {
   return true;
 }
 
-void MemberThreads::give_turn(Member& member) {
+void CooperativeThreads::give_turn(Member& member) {
   const SameGpu same;
   std::unique_lock lock(mutex_);
   is_back_ = false;
@@ -76,12 +76,12 @@ void MemberThreads::give_turn(Member& member) {
   if (member.failure) std::rethrow_exception(std::exchange(member.failure, nullptr));
 }
 
-bool MemberThreads::wait_for_turn(Member& member, std::unique_lock<std::mutex>& lock) {
+bool CooperativeThreads::wait_for_turn(Member& member, std::unique_lock<std::mutex>& lock) {
   member.wake.wait(lock, [&] { return member.has_turn || member.ends; });
   return !member.ends;
 }
 
-bool MemberThreads::hand_back(Member& member) {
+bool CooperativeThreads::hand_back(Member& member) {
   std::unique_lock lock(mutex_);
   member.has_turn = false;
   is_back_ = true;
@@ -89,12 +89,12 @@ bool MemberThreads::hand_back(Member& member) {
   return wait_for_turn(member, lock);
 }
 
-void MemberThreads::pause() {
+void CooperativeThreads::pause() {
   const SameGpu same;
-  if (!hand_back(*current_)) throw Unwound();
+  if (!hand_back(*current_)) throw ThreadCancelled();
 }
 
-void MemberThreads::give_way() {
+void CooperativeThreads::give_way() {
   if (!gives_way_ || !current_) return;
   const double begin = real::steady_seconds();
   release(current_->device);
@@ -102,7 +102,7 @@ void MemberThreads::give_way() {
   skip_seconds(real::steady_seconds() - begin);
 }
 
-void MemberThreads::loop(Member& member) {
+void CooperativeThreads::loop(Member& member) {
   const Metered metered(&meter_);
   current_ = &member;
   {
@@ -112,7 +112,7 @@ void MemberThreads::loop(Member& member) {
   do {
     try {
       member.work();
-    } catch (const Unwound&) {
+    } catch (const ThreadCancelled&) {
       return;
     } catch (...) {
       member.failure = std::current_exception();

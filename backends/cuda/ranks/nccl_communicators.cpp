@@ -1,4 +1,4 @@
-#include "backends/cuda/ranks/ranks.hpp"
+#include "backends/cuda/ranks/nccl_communicators.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -29,18 +29,18 @@ Key key_of(const Program& p, const Transfer& t) {
 
 }  // namespace
 
-Ranks::Ranks(const Program& program, std::vector<GpuSlot> slots, int process, ByNccl by_nccl)
+NcclCommunicators::NcclCommunicators(const Program& program, std::vector<GpuSlot> slots, int process, ByNccl by_nccl)
     : p_(program), slots_(std::move(slots)), process_(process), by_nccl_(by_nccl), max_ctas_(by_nccl.max_ctas) {
   plan_links();
 }
 
-void Ranks::connect(const std::vector<std::vector<DeviceId>>& groups, const Exchange& exchange) {
+void NcclCommunicators::connect(const std::vector<std::vector<DeviceId>>& groups, const Exchange& exchange) {
   plan_groups(groups);
   if (max_ctas_ == 0) max_ctas_ = ctas_that_fit();
   exchange_unique_ids(exchange);
 }
 
-Ranks::~Ranks() {
+NcclCommunicators::~NcclCommunicators() {
   if (aborted_) return;
   nccl_.ncclGroupStart();
   for (const Link& link : links_)
@@ -54,37 +54,37 @@ Ranks::~Ranks() {
 }
 
 /// Waits for some seconds: NCCL refuses to destroy what is not through, and then starts nothing more in this process.
-void Ranks::finalized() const noexcept try {
+void NcclCommunicators::finalized() const noexcept try {
   at_most(10)([this] {
     for (const Link& link : links_)
       for (const ncclComm_t c : link.ranks)
         if (c && state_of(c) == ncclInProgress) return false;
     return true;
   });
-} catch (...) {  // ~Ranks() aborts communicators that are not through.
+} catch (...) {  // ~NcclCommunicators() aborts communicators that are not through.
 }
 
-ncclResult_t Ranks::state_of(ncclComm_t c) const {
+ncclResult_t NcclCommunicators::state_of(ncclComm_t c) const {
   ncclResult_t state = ncclSuccess;
   const ncclResult_t asked = nccl_.ncclCommGetAsyncError(c, &state);
   return asked == ncclSuccess ? state : asked;
 }
 
-bool Ranks::apart(DeviceId a, DeviceId b) const {
+bool NcclCommunicators::apart(DeviceId a, DeviceId b) const {
   return slot(a).process != slot(b).process || (by_nccl_.messages && slot(a).gpu != slot(b).gpu);
 }
 
-int Ranks::Link::rank(const GpuSlot& s) const {
+int NcclCommunicators::Link::rank(const GpuSlot& s) const {
   return static_cast<int>(std::lower_bound(slots.begin(), slots.end(), s) - slots.begin());
 }
 
-int Ranks::add_link(const std::set<GpuSlot>& slots) {
+int NcclCommunicators::add_link(const std::set<GpuSlot>& slots) {
   links_.push_back({{slots.begin(), slots.end()}, std::vector<ncclComm_t>(slots.size(), nullptr)});
   return static_cast<int>(links_.size()) - 1;
 }
 
 /// Computes equal links in all processes, because it depends only on the program and the GPU slots.
-void Ranks::plan_links() {
+void NcclCommunicators::plan_links() {
   std::map<Key, std::set<GpuSlot>> pairs;
   for (const Transfer& t : p_.transfers)
     if (apart(t)) pairs[key_of(p_, t)].insert({slot(p_.at(t.send).device), slot(p_.at(t.receive).device)});
@@ -107,7 +107,7 @@ void Ranks::plan_links() {
 
 /// Two groups on the same GPUs have two communicators: the exchanges of one group come in one order on all of its
 /// members, but exchanges of two groups do not.
-void Ranks::plan_groups(const std::vector<std::vector<DeviceId>>& groups) {
+void NcclCommunicators::plan_groups(const std::vector<std::vector<DeviceId>>& groups) {
   for (const std::vector<DeviceId>& group : groups) {
     std::set<GpuSlot> slots;
     bool is_apart = false;
@@ -121,7 +121,7 @@ void Ranks::plan_groups(const std::vector<std::vector<DeviceId>>& groups) {
 
 /// Thread blocks for each communicator, so that the kernels of all communicators of a GPU can run at the same time:
 /// kernels that wait for other GPUs would else keep each other out. All processes compute the same number.
-int Ranks::ctas_that_fit() const {
+int NcclCommunicators::ctas_that_fit() const {
   constexpr int kMost = 16, kBlocksOfGpu = 128;  // One block for each multiprocessor of an A100, H100 or H200.
   std::map<GpuSlot, int> communicators;
   int peak = 1;
@@ -130,14 +130,14 @@ int Ranks::ctas_that_fit() const {
   return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp(kBlocksOfGpu / peak, 1, kMost))));
 }
 
-bool Ranks::needs_ring(const CollectiveCall& c) const {
+bool NcclCommunicators::needs_ring(const CollectiveCall& c) const {
   bool any = by_nccl_.sums && c.members > 1;
   const DeviceId first = p_.at(c.first).device;
   for (int m = 1; m < c.members; ++m) any = any || apart(first, p_.at(c.member(m)).device);
   return any;
 }
 
-void Ranks::require_gpus(const CollectiveCall& c) const {
+void NcclCommunicators::require_gpus(const CollectiveCall& c) const {
   std::map<GpuSlot, DeviceId> taken;
   for (int m = 0; m < c.members; ++m) {
     const DeviceId device = p_.at(c.member(m)).device;
@@ -152,7 +152,7 @@ void Ranks::require_gpus(const CollectiveCall& c) const {
 }
 
 /// The process of a link's first rank makes its unique id and sends it to the others.
-void Ranks::exchange_unique_ids(const Exchange& exchange) {
+void NcclCommunicators::exchange_unique_ids(const Exchange& exchange) {
   std::string ids;
   for (const Link& link : links_) {
     if (link.slots.front().process != process_) continue;
@@ -171,12 +171,12 @@ void Ranks::exchange_unique_ids(const Exchange& exchange) {
 }
 
 /// Opens links in the same order in all processes, so that processes cannot deadlock.
-void Ranks::open(const WaitPolicy& until) {
+void NcclCommunicators::open(const WaitPolicy& until) {
   until_ = until;
   for (Link& link : links_) open(link);
 }
 
-void Ranks::open(Link& link) {
+void NcclCommunicators::open(Link& link) {
   const auto is_own = [this](const GpuSlot& s) { return s.process == process_; };
   if (std::none_of(link.slots.begin(), link.slots.end(), is_own)) return;
   group(nccl_, [&] {
@@ -188,14 +188,16 @@ void Ranks::open(Link& link) {
   wait_for(link);
 }
 
-void Ranks::carry(int transfer, const std::vector<Half>& halves) { move(of_transfer_[transfer], halves); }
+void NcclCommunicators::carry(int transfer, const std::vector<MessageEnd>& ends) { move(of_transfer_[transfer], ends); }
 
-void Ranks::share(int collective, const std::vector<Half>& halves) { move(of_collective_[collective], halves); }
+void NcclCommunicators::share(int collective, const std::vector<MessageEnd>& ends) {
+  move(of_collective_[collective], ends);
+}
 
-void Ranks::move(int at, const std::vector<Half>& halves) {
+void NcclCommunicators::move(int at, const std::vector<MessageEnd>& ends) {
   const Link& link = links_[at];
   group(nccl_, [&] {
-    for (const Half& h : halves) {
+    for (const MessageEnd& h : ends) {
       if (h.bytes == 0) continue;
       const ncclComm_t communicator = link.ranks[link.rank(slot(h.here))];
       const int peer = link.rank(slot(h.there));
@@ -203,11 +205,11 @@ void Ranks::move(int at, const std::vector<Half>& halves) {
               : require(nccl_, nccl_.ncclRecv(h.data, h.bytes, ncclInt8, peer, communicator, h.stream), "ncclRecv");
     }
   });
-  wait_for(link, halves.front().stream);
+  wait_for(link, ends.front().stream);
 }
 
 /// The members of this process share one group: otherwise this thread would block in the first member's call.
-void Ranks::sum(int collective, std::size_t width, const std::vector<Summand>& summands) {
+void NcclCommunicators::sum(int collective, std::size_t width, const std::vector<Summand>& summands) {
   const Link& link = links_[of_collective_[collective]];
   const ncclDataType_t type = width == sizeof(double) ? ncclFloat64 : ncclFloat32;
   group(nccl_, [&] {
@@ -223,7 +225,7 @@ void Ranks::sum(int collective, std::size_t width, const std::vector<Summand>& s
 
 /// The first message between two GPUs waits on the host until the other has come to it. In a capture that is over, and
 /// whoever looks at events ends a capture.
-void Ranks::wait_for(const Link& link, cudaStream_t stream) {
+void NcclCommunicators::wait_for(const Link& link, cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   if (stream) check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
   const WaitPolicy until = status == cudaStreamCaptureStatusNone ? until_ : at_most(kCapturePatience);
@@ -231,7 +233,7 @@ void Ranks::wait_for(const Link& link, cudaStream_t stream) {
     if (c) cuda::wait_for(nccl_, c, until);
 }
 
-std::string Ranks::why_no_graph() const {
+std::string NcclCommunicators::why_no_graph() const {
   if (!any()) return "";
   std::map<int, std::set<int>> gpus;
   std::map<int, int> devices;
@@ -246,7 +248,7 @@ std::string Ranks::why_no_graph() const {
   return "";
 }
 
-void Ranks::require_sound() const {
+void NcclCommunicators::require_sound() const {
   for (const Link& link : links_)
     for (const ncclComm_t c : link.ranks) {
       ncclResult_t state = ncclSuccess;
@@ -255,7 +257,7 @@ void Ranks::require_sound() const {
     }
 }
 
-void Ranks::abort() noexcept {
+void NcclCommunicators::abort() noexcept {
   if (aborted_) return;
   aborted_ = true;
   for (const Link& link : links_)
@@ -263,7 +265,7 @@ void Ranks::abort() noexcept {
       if (c) nccl_.ncclCommAbort(c);
 }
 
-std::vector<int> Ranks::gpus() const {
+std::vector<int> NcclCommunicators::gpus() const {
   std::vector<int> gpus;
   for (const Link& link : links_)
     for (const GpuSlot& s : link.slots)

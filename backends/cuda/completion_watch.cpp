@@ -1,4 +1,4 @@
-#include "backends/cuda/finish.hpp"
+#include "backends/cuda/completion_watch.hpp"
 
 #include <algorithm>
 
@@ -10,26 +10,26 @@
 
 namespace stagecraft::cuda {
 
-Watch::Watch(const Program& program, const Marks& marks, double timeout)
-    : p_(program), marks_(marks), timeout_(timeout) {}
+CompletionWatch::CompletionWatch(const Program& program, const InstructionEvents& events, double timeout)
+    : p_(program), events_(events), timeout_(timeout) {}
 
-bool Watch::poll(std::size_t queue) {
-  next_.resize(std::max(next_.size(), marks_.of_queue.size()), 0);
-  const std::vector<int>& list = marks_.of_queue[queue];
+bool CompletionWatch::poll(std::size_t queue) {
+  next_.resize(std::max(next_.size(), events_.of_queue.size()), 0);
+  const std::vector<int>& list = events_.of_queue[queue];
   bool moved = false;
-  while (next_[queue] < list.size() && marks_.is_over(list[next_[queue]])) {
+  while (next_[queue] < list.size() && events_.is_over(list[next_[queue]])) {
     ++next_[queue];
     moved = true;
   }
   return moved;
 }
 
-void Watch::until(const std::function<bool()>& done) {
+void CompletionWatch::until(const std::function<bool()>& done) {
   real::Nap nap;
   double since = real::steady_seconds();
   while (!done()) {
     bool moved = false;
-    for (std::size_t q = 0; q < marks_.of_queue.size(); ++q) moved = poll(q) || moved;
+    for (std::size_t q = 0; q < events_.of_queue.size(); ++q) moved = poll(q) || moved;
     if (moved) nap.reset();
     const ProgressEvent news = beat_(moved);
     throw_if_over(news);
@@ -42,36 +42,36 @@ void Watch::until(const std::function<bool()>& done) {
   }
 }
 
-void Watch::throw_if_over(ProgressEvent news) const {
+void CompletionWatch::throw_if_over(ProgressEvent news) const {
   if (news == ProgressEvent::Stuck) stuck();
   if (news == ProgressEvent::Stop) throw BackendError("told to stop in the middle of the run:\n" + whereabouts());
   if (news == ProgressEvent::Silent)
     throw BackendError(fmt::format("another process has not answered for {:.3g} s:\n{}", timeout_, whereabouts()));
 }
 
-void Watch::keep_up(int queue, std::size_t max_marks) {
+void CompletionWatch::keep_up(int queue, std::size_t max_marks) {
   const std::size_t q = queue;
-  if (marks_.of_queue[q].size() <= max_marks) return;
+  if (events_.of_queue[q].size() <= max_marks) return;
   poll(q);
-  until([&] { return marks_.of_queue[q].size() - next_[q] <= max_marks; });
+  until([&] { return events_.of_queue[q].size() - next_[q] <= max_marks; });
 }
 
-void Watch::finish() {
-  for (std::size_t q = 0; q < marks_.of_queue.size(); ++q) poll(q);
+void CompletionWatch::finish() {
+  for (std::size_t q = 0; q < events_.of_queue.size(); ++q) poll(q);
   until([&] {
-    for (std::size_t q = 0; q < marks_.of_queue.size(); ++q)
-      if (next_[q] < marks_.of_queue[q].size()) return false;
+    for (std::size_t q = 0; q < events_.of_queue.size(); ++q)
+      if (next_[q] < events_.of_queue[q].size()) return false;
     return true;
   });
 }
 
-void Watch::stuck() const {
+void CompletionWatch::stuck() const {
   throw BackendError(fmt::format("nothing has ended for {:.3g} s, so the GPU is stuck:\n{}", timeout_, whereabouts()));
 }
 
-std::string Watch::whereabouts() const {
+std::string CompletionWatch::whereabouts() const {
   std::vector<bool> ended(p_.size(), true);
-  for (std::size_t n = 0; n < p_.size(); ++n) ended[n] = marks_.is_over(n);
+  for (std::size_t n = 0; n < p_.size(); ++n) ended[n] = events_.is_over(n);
   return real::waiting(p_, ended, here_);
 }
 

@@ -55,11 +55,11 @@ class EventPool {
 class EventReader;
 
 /// Events around each instruction, in the order in which their queues come to them, until they are read.
-struct Marks {
-  EventPool events;
-  std::vector<SharedEvent*> gates;         ///< The first event on each GPU; null for GPUs that have nothing to do.
+struct InstructionEvents {
+  EventPool pool;
+  std::vector<SharedEvent*> start_events;  ///< The first event on each GPU; null for GPUs that have nothing to do.
   std::vector<SharedEvent*> start, end;    ///< Indexed by instruction; instructions that run as one share events.
-  std::vector<bool> over;                  ///< Indexed by instruction: it is over, and its events were released.
+  std::vector<bool> finished;              ///< Indexed by instruction: it is over, and its events were released.
   std::vector<int> gpu;                    ///< GPU of each instruction's events.
   std::vector<std::vector<int>> of_queue;  ///< Instructions, by the queue that their end is on.
   int gpu_of_barriers = -1;                ///< -1: there are no barriers between iterations.
@@ -71,7 +71,7 @@ struct Marks {
   /// Forgets everything, for a run of that number of instructions and queues.
   void reset(std::size_t instructions, int queues);
   bool is_over(std::size_t instruction) const {
-    return over[instruction] || (end[instruction] && end[instruction]->over());
+    return finished[instruction] || (end[instruction] && end[instruction]->over());
   }
 };
 
@@ -84,7 +84,7 @@ class EventReader {
  public:
   /// `ends`: as end_events() gives them where only iterations are timed, each instruction's `end` is then 0 but for the
   /// last ones; empty where every instruction is timed.
-  EventReader(const Program&, Marks&, std::vector<EndEvent> ends);
+  EventReader(const Program&, InstructionEvents&, std::vector<EndEvent> ends);
 
   /// Reads iterations that are over. Without barriers, all their instructions are below `next`. `over` is called for
   /// each instruction right before its events are released.
@@ -108,7 +108,7 @@ class EventReader {
   double step_to(DeviceClock&, SharedEvent* end);
 
   const Program& p_;
-  Marks& marks_;
+  InstructionEvents& events_;
   std::vector<EndEvent> ends_;
   std::vector<std::vector<int>> instructions_;  ///< By iteration.
   std::size_t next_ = 0;                        ///< The first iteration that was not read.

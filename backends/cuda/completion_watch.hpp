@@ -6,9 +6,9 @@
 namespace stagecraft::cuda {
 
 /// Checks whether enqueued work has ended, without ever blocking in the driver.
-class Watch {
+class CompletionWatch {
  public:
-  Watch(const Program& program, const Marks& marks, double timeout);
+  CompletionWatch(const Program& program, const InstructionEvents& events, double timeout);
 
   /// Sets what is called again and again during a wait, with whether anything has ended since the last call.
   void listen(std::function<ProgressEvent(bool moved)> beat) { beat_ = std::move(beat); }
@@ -31,7 +31,7 @@ class Watch {
   void throw_if_over(ProgressEvent) const;
 
   const Program& p_;
-  const Marks& marks_;
+  const InstructionEvents& events_;
   double timeout_;
   std::function<ProgressEvent(bool moved)> beat_ = [](bool) { return ProgressEvent::Alone; };
   std::function<void()> between_looks_ = [] {};

@@ -14,7 +14,7 @@
 namespace stagecraft::cuda {
 
 /// One end of a message, on a stream of the GPU that it is on.
-struct Half {
+struct MessageEnd {
   DeviceId here, there;
   void* data = nullptr;
   std::size_t bytes = 0;
@@ -47,18 +47,19 @@ using Exchange = std::function<std::vector<std::string>(const std::string&)>;
 /// Kernels of a communicator follow each other in the order in which they are enqueued. All processes enqueue in the
 /// order of the program's numbers, in which nothing waits for what comes later, so the first piece of work that is not
 /// over can always go on.
-class Ranks {
+class NcclCommunicators {
  public:
   /// InputError when members of a sum share a GPU.
-  Ranks(const Program&, std::vector<GpuSlot> slots, int process, ByNccl);
+  NcclCommunicators(const Program&, std::vector<GpuSlot> slots, int process, ByNccl);
   /// For a program without groups.
-  Ranks(const Program& program, std::vector<GpuSlot> slots, int process, ByNccl by_nccl, const Exchange& exchange)
-      : Ranks(program, std::move(slots), process, by_nccl) {
+  NcclCommunicators(const Program& program, std::vector<GpuSlot> slots, int process, ByNccl by_nccl,
+                    const Exchange& exchange)
+      : NcclCommunicators(program, std::move(slots), process, by_nccl) {
     connect({}, exchange);
   }
-  Ranks(const Ranks&) = delete;
-  Ranks& operator=(const Ranks&) = delete;
-  ~Ranks();
+  NcclCommunicators(const NcclCommunicators&) = delete;
+  NcclCommunicators& operator=(const NcclCommunicators&) = delete;
+  ~NcclCommunicators();
 
   bool any() const { return !links_.empty(); }  ///< Whether it has anything to do.
   std::vector<int> gpus() const;                ///< The GPU of each rank of this process, over all communicators.
@@ -76,11 +77,11 @@ class Ranks {
   std::string why_no_graph() const;
 
   /// Carries both ends of a message, or the one that is here; the k-th send meets the k-th receive.
-  void carry(int transfer, const std::vector<Half>&);
-  void share(int collective, const std::vector<Half>&);
+  void carry(int transfer, const std::vector<MessageEnd>&);
+  void share(int collective, const std::vector<MessageEnd>&);
   /// Carries arrays between the members of a group that is in several processes.
-  void exchange(const std::vector<DeviceId>& group, const std::vector<Half>& halves) {
-    move(of_group_.at(group), halves);
+  void exchange(const std::vector<DeviceId>& group, const std::vector<MessageEnd>& ends) {
+    move(of_group_.at(group), ends);
   }
   /// Runs one all-reduce among all members, of numbers of `width` bytes; the members here go into one NCCL group.
   void sum(int collective, std::size_t width, const std::vector<Summand>&);
@@ -108,7 +109,7 @@ class Ranks {
   void open(Link&);
   bool needs_ring(const CollectiveCall&) const;
   void require_gpus(const CollectiveCall&) const;
-  void move(int link, const std::vector<Half>&);
+  void move(int link, const std::vector<MessageEnd>&);
   void wait_for(const Link&, cudaStream_t = nullptr);
   void finalized() const noexcept;
   ncclResult_t state_of(ncclComm_t) const;
