@@ -3,9 +3,9 @@
 
     tests/repeat.py -n 50 --cpu 200,100,30 -j 8     as root, from the root of the project
 
-TEST is a name of CTest; without one they are those with the label `signals`. 100 percent is one core. Each repetition has a control group of its own, so the system needs the
-controller `cpu` of cgroups (version 1 or 2) and leave to make groups. Prints how often each test failed, and what the first
-failure said; the exit code is 1 if any did."""
+TEST is a name of CTest; without one they are those with the label `signals`. 100 percent is one core. Each repetition has a
+control group of its own, so the system needs the controller `cpu` of cgroups (version 1 or 2) and leave to make groups. Prints
+how often each test failed, and what the first failure said; the exit code is 1 if any did."""
 import argparse
 import collections
 import concurrent.futures
@@ -14,11 +14,14 @@ import itertools
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 PERIOD = 100_000  # Microseconds in which a group may compute for its share.
+LEFT = 60  # Seconds after a test until a process counts as left.
 GROUPS = itertools.count()
 
 
@@ -33,9 +36,8 @@ def controller():
     sys.exit("repeat.py: there is no controller 'cpu' of cgroups on this system")
 
 
-@contextlib.contextmanager
 def group_with(percent):
-    """A control group with this share of the CPU time."""
+    """A new control group with this share of the CPU time."""
     folder, is_second = controller()
     group = folder / f"stagecraft-repeat-{os.getpid()}-{next(GROUPS)}"
     quota = percent * PERIOD // 100
@@ -50,21 +52,38 @@ def group_with(percent):
             (group / "cpu.cfs_quota_us").write_text(str(quota))
     except OSError as error:
         sys.exit(f"repeat.py: no control group can be made: {error}")
-    try:
-        yield group
-    finally:
-        group.rmdir()  # It fails where a test has left a process.
+    return group
+
+
+def remove(group):
+    """The processes that a test has left, which are ended. Those that were killed may need some time to be gone."""
+    end, left = time.monotonic() + LEFT, []
+    while True:
+        processes = (group / "cgroup.procs").read_text().split()
+        with contextlib.suppress(OSError):
+            group.rmdir()
+            return left
+        if processes and time.monotonic() > end:
+            for process in processes:
+                with contextlib.suppress(OSError):
+                    left.append(pathlib.Path(f"/proc/{process}/cmdline").read_text().replace("\0", " "))
+                    os.kill(int(process), signal.SIGKILL)
+        time.sleep(0.05)
 
 
 def repeat(test, percent, build):
-    """"passed", "skipped" or "failed", and what CTest said."""
-    with group_with(percent) as group, tempfile.TemporaryFile("w+") as said:
-        def enter():
-            (group / "cgroup.procs").write_text(str(os.getpid()))
+    """"passed", "skipped" or "failed", and what CTest said. A test that leaves processes has failed."""
+    group = group_with(percent)
+
+    def enter():
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+    with tempfile.TemporaryFile("w+") as said:
         code = subprocess.run(["ctest", "--test-dir", build, "-R", f"^{test}$", "--no-tests=error", "--output-on-failure",
                                "--timeout", "36000"], stdout=said, stderr=subprocess.STDOUT, preexec_fn=enter).returncode
         said.seek(0)
         text = said.read()
+    if left := remove(group):
+        return "failed", text + "\n".join(["processes are left:", *left, ""])
     return "failed" if code != 0 else "skipped" if "(Skipped)" in text else "passed", text
 
 

@@ -26,7 +26,8 @@ COUNTED = [binary, "sweep", str(place / "sweep.yaml"), "--out", str(place / "swe
 LOUD = {k: v for k, v in os.environ.items() if k != "STAGECRAFT_QUIET"}
 STEP = r"(planning with|building the schedule|lowering|running) .+"  # A slow machine may show the steps before the run.
 LINE = re.compile(STEP)
-COUNTED_LINE = re.compile(rf"running points: \d+ of 1000 points(, [\d.]+/s(, [\d a-z]+ left)?)?(; {STEP})?")
+COUNT = r": \d+ of 1000 points(, [\d.]+/s(, [\d a-z]+ left)?)?"  # It is not there before the points are known.
+COUNTED_LINE = re.compile(rf"running points({COUNT})?(; {STEP})?")
 problems = []
 
 

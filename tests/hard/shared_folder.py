@@ -14,7 +14,7 @@ from tool import binary, check, finish, folder, leftovers, refused, root, run
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 from processes import HUNG  # noqa: E402
 
-ROUNDS = 40 if os.environ.get("STAGECRAFT_TRIALS") == "full" else 6
+ROUNDS = 40 if os.environ.get("STAGECRAFT_TRIALS") == "full" else 3
 QUICK = str(root / "scenarios/examples/quickstart.yaml")
 RUN = ["run", QUICK, "-b", "ideal", "--out", "at-once"]
 

@@ -227,7 +227,7 @@ TEST_CASE("the search is as good as every division of experts over nodes, on 40 
 TEST_CASE("the search is as good as every setting, on 250 random models and clusters") {
   Rng rng(250, "exhaustive");
   int ran = 0;
-  const int count = test::all_trials() ? 250 : 6;
+  const int count = test::all_trials() ? 250 : 4;
   for (int trial = 0; trial < count; ++trial) {
     CAPTURE(trial);
     const int samples = rng.integer(1, 3) * 2;
@@ -241,7 +241,7 @@ TEST_CASE("the search is as good as every setting, on 250 random models and clus
 TEST_CASE("the search is as good as every division into groups, on 50 random models") {
   Rng rng(50, "groups");
   int ran = 0;
-  const int count = test::all_trials() ? 50 : 5, most_doublings = test::all_trials() ? 2 : 1;
+  const int count = test::all_trials() ? 50 : 3, most_doublings = test::all_trials() ? 2 : 1;
   for (int trial = 0; trial < count; ++trial) {
     CAPTURE(trial);
     const bool alone = trial % 2 == 1;
@@ -256,7 +256,7 @@ TEST_CASE("the search is as good as every division into groups, on 50 random mod
 TEST_CASE("the search for the lowest cost or energy is as good as every setting, on 100 random models and clusters") {
   Rng rng(100, "exhaustive costs");
   int ran = 0;
-  const int count = test::all_trials() ? 100 : 6;
+  const int count = test::all_trials() ? 100 : 4;
   for (int trial = 0; trial < count; ++trial) {
     CAPTURE(trial);
     const int samples = rng.integer(1, 3) * 2;
@@ -271,7 +271,7 @@ TEST_CASE("the search for the lowest cost or energy is as good as every setting,
 TEST_CASE("the search for the lowest cost or energy with groups is as good as every part of the cluster") {
   Rng rng(20, "costs of groups");
   int ran = 0;
-  const int count = test::all_trials() ? 20 : 4;
+  const int count = test::all_trials() ? 20 : 2;
   for (int trial = 0; trial < count; ++trial) {
     CAPTURE(trial);
     const int devices = test::all_trials() ? 4 : 2, samples = devices * rng.integer(1, 2);
