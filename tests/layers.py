@@ -20,12 +20,13 @@ report = timeline | {"sim/report"}
 backend = {"sim/core", "sim/cluster", "sim/program", "sim/timeline", "backends"}
 real = backend | {"sim/model", "sim/cost", "sim/training", "sim/weights", "backends/real"}
 experiment = report | {"backends", "models", "topologies", "sim/training", "sim/experiment"}
-ends = {name: experiment | {f"sim/{name}"} for name in ("search", "sweep", "published")}
+farm = {"sim/core", "backends", "sim/farm"}
+ends = {name: experiment | farm | {f"sim/{name}"} for name in ("search", "sweep", "published")}
 tools = experiment.union(*ends.values()) | {"tools/stagecraft"}
 allowed = {
     "sim/core": core, "sim/config": config, "sim/training": training, "sim/model": config | {"sim/model"}, "sim/cluster": cluster,
     "sim/cost": cost, "sim/plan": plan, "sim/schedule": schedule, "sim/schedule_file": schedule_file, "sim/weights": weights, "sim/program": program,
-    "sim/timeline": timeline, "sim/report": report, "sim/experiment": experiment, "sim/search": ends["search"], "sim/sweep": ends["sweep"],
+    "sim/timeline": timeline, "sim/report": report, "sim/experiment": experiment, "sim/farm": farm, "sim/search": ends["search"], "sim/sweep": ends["sweep"],
     "sim/published": ends["published"], "tools/stagecraft": tools,
     "models": config | {"sim/model", "models"}, "topologies": cluster | {"topologies"},
     "backends/ideal": backend, "backends/des": backend | {"backends/des"},
