@@ -33,7 +33,7 @@ GROUPS = (
           ("backends/cuda/", "backends/real/mpi/", "tests/backends/cuda/", "tests/support/emulated_gpu/", "tests/cli/run.py",
            "tools/gpu_", "tests/tools/gpu_")),
     Group("MPI", "^(mpi|(sweep|search)_together)(_interrupted|_lost)?$",
-          ("backends/real/mpi/", "tests/backends/real/mpi/", "sim/search/", "sim/sweep/", "tests/cli/sweep_together.py",
+          ("backends/real/mpi/", "tests/backends/real/mpi/", "sim/farm/", "sim/search/", "sim/sweep/", "tests/cli/sweep_together.py",
            "tests/search/together.py")),
     Group("published", "^(sim/published/|reproduce(_trained)?$)",
           ("sim/published/", "tests/sim/published/", "tools/stagecraft/commands/reproduce")),

@@ -1,16 +1,12 @@
 #include "sim/search/choice_search.hpp"
 
 #include <algorithm>
-#include <numeric>
-#include <thread>
 
 #include <fmt/core.h>
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/random.hpp"
-#include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
-#include "sim/core/threads.hpp"
 #include "sim/search/trial_json.hpp"
 
 namespace stagecraft {
@@ -49,10 +45,10 @@ bool ChoiceSearch::is_covered(const Choice& c) const {
                      [&](const Choice& other) { return covers_when_known(other, c); });
 }
 
-/// With several processes the first one says when time or a signal ends the search, with the results of a batch.
+/// With several processes the ends of a batch say whether time or a signal ends the search.
 bool ChoiceSearch::stopping() {
   if (!table_.stopped.empty()) return true;
-  if (!processes_.are_several()) table_.stopped = reason_to_stop();
+  if (!farm_.is_shared()) table_.stopped = reason_to_stop();
   if (table_.stopped.empty() && table_.simulated >= asked_.max_simulations) table_.stopped = kMost;
   return !table_.stopped.empty();
 }
@@ -62,22 +58,6 @@ void ChoiceSearch::take(TaskQueue& queue, double effort, std::size_t size, std::
     const int number = queue.take();
     (may_be_better(tasks_[number].amount) ? batch : aside_).push_back(number);
   }
-}
-
-/// Starts with the longest tasks, so that the threads end together.
-void ChoiceSearch::evaluate(const std::vector<int>& batch, std::vector<int> which, std::vector<TaskResult>& results) {
-  std::stable_sort(which.begin(), which.end(),
-                   [&](int a, int b) { return work_of(tasks_[batch[a]]) > work_of(tasks_[batch[b]]); });
-  const std::thread::id main = std::this_thread::get_id();
-  run_tasks(static_cast<int>(which.size()), threads_, [&](int i) {
-    const StopScope scope([this] { return must_hurry(); });
-    try {
-      stop_point();
-      results[which[i]] = result_of(tasks_[batch[which[i]]]);
-    } catch (const Stopped&) {  // Its task stays undone.
-    }
-    if (std::this_thread::get_id() == main) show();
-  });
 }
 
 /// Sets simulations aside that would exceed the most that are allowed.
@@ -90,20 +70,15 @@ std::vector<int> ChoiceSearch::within_limit(const std::vector<int>& batch) {
 
 void ChoiceSearch::run_batch(const std::vector<int>& asked_batch) {
   const std::vector<int> batch = within_limit(asked_batch);
-  std::vector<TaskResult> results(batch.size());
-  if (processes_.are_several() && !batch.empty() && !ends_early()) {
-    evaluate_together(batch, results);
-  } else {
-    std::vector<int> whole(batch.size());
-    std::iota(whole.begin(), whole.end(), 0);
-    evaluate(batch, whole, results);
-  }
-  for (std::size_t i = 0; i < batch.size(); ++i)
-    if (results[i].done)
-      take_in(batch[i], results[i]);
+  results_.clear();
+  for (const int number : batch) results_[number] = {};
+  if (!batch.empty() && !ends_early()) evaluate(batch);
+  for (const int number : batch)
+    if (results_[number].done)
+      take_in(number, results_[number]);
     else
-      aside_.push_back(batch[i]);
-  if (processes_.is_first()) saved_.save(false);
+      aside_.push_back(number);
+  saved_.save(false);
 }
 
 namespace {
@@ -115,7 +90,8 @@ Json json_of(const TaskResult& result) {
                     {"too_large", result.too_large_to_simulate}};
 }
 
-TaskResult result_from(const Json& json, const SearchTask& task, const CombinationRunner& runner) {
+TaskResult result_from(const std::string& text, const SearchTask& task, const CombinationRunner& runner) try {
+  const Json json = Json::parse(text).value_or(Json());
   TaskResult result{.done = true};
   if (!task.variant) {
     result.trial = with_properties(trial_from(json.at("trial")), task.combination);
@@ -126,71 +102,126 @@ TaskResult result_from(const Json& json, const SearchTask& task, const Combinati
   if (json.at("candidate").is_null()) return result;
   result.candidate = std::make_shared<const Candidate>(candidate_from(json.at("candidate"), *task.variant));
   return result;
+} catch (const JsonError& e) {
+  throw BackendError(fmt::format("another process answers a task with something else than its result: {}", e.what()));
 }
 
 }  // namespace
 
-void ChoiceSearch::evaluate_together(const std::vector<int>& batch, std::vector<TaskResult>& results) {
-  std::vector<int> preferred;
-  for (const int number : batch) {
-    const auto at = kept_by_.find(tasks_[number].combination.candidate.get());
-    preferred.push_back(at == kept_by_.end() ? -1 : at->second);
+std::string ChoiceSearch::description_of(int number) const {
+  const SearchTask& task = tasks_[number];
+  if (task.variant) return Json(JsonObject{{"variant", task.variant->number}}).dump();
+  const SchedulingPolicy& policy = task.combination.policy;
+  const auto at = std::find_if(policies_.begin(), policies_.end(), [&](const SchedulingPolicy& p) {
+    return p.schedule == policy.schedule && p.weights == policy.weights;
+  });
+  JsonArray front;
+  for (const Choice& c : table_.front)
+    front.push_back(JsonArray{c.amount, known_period(c).value, c.memory.value, c.devices});
+  return Json(JsonObject{{"variant", task.combination.candidate->variant.number},
+                         {"policy", at - policies_.begin()},
+                         {"best", best_ ? Json(best_->amount) : Json()},
+                         {"front", std::move(front)}})
+      .dump();
+}
+
+namespace {
+
+/// A number below `count` in the description of a task; InputError for anything else.
+std::size_t index_in(const Json& description, const char* key, std::size_t count) {
+  const Json* number = description.find(key);
+  if (!number || !number->is_whole() || number->number() < 0 || number->number() >= static_cast<double>(count))
+    throw InputError(fmt::format("'{}' of a task is no number below {}", key, count));
+  return static_cast<std::size_t>(number->number());
+}
+
+std::vector<Choice> front_from(const Json& rows) {
+  std::vector<Choice> front;
+  for (const Json& row : rows.items()) {
+    if (row.items().size() != 4) throw JsonError("a row of the front has not four numbers");
+    Choice& c = front.emplace_back();
+    c.amount = row.items()[0].number(), c.period = Seconds{row.items()[1].number()};
+    c.memory = Bytes{row.items()[2].number()}, c.devices = static_cast<int>(row.items()[3].number());
   }
-  const std::vector<int> owners = processes_.owners(preferred);
-  BatchResults joined{std::vector<Json>(batch.size()), {}};
-  const auto evaluate_shares_of = [&](const std::vector<int>& ranks) {
-    std::vector<int> which;
-    for (int i = 0; i < std::ssize(batch); ++i)
-      if (joined.results[i].is_null() && std::find(ranks.begin(), ranks.end(), owners[i]) != ranks.end())
-        which.push_back(i);
-    evaluate(batch, which, results);
-    for (const int i : which)
-      if (results[i].done) joined.results[i] = json_of(results[i]);
+  return front;
+}
+
+}  // namespace
+
+std::string ChoiceSearch::evaluate_described(const std::string& description) try {
+  const Json json = Json::parse(description).value_or(Json());
+  const PlanVariant& variant = variants_.list[index_in(json, "variant", variants_.list.size())];
+  TaskResult result{.done = true};
+  {
+    const std::lock_guard lock(mutex_);
+    result.candidate = variant_plans_[variant.number];
+  }
+  if (!result.candidate) {
+    result.candidate = runner_.candidate(variant, kMostInstructions, result.too_large_to_simulate);
+    const std::lock_guard lock(mutex_);
+    variant_plans_[variant.number] = result.candidate;
+  }
+  if (!json.find("policy")) return json_of(result).dump();
+  if (!result.candidate) throw InputError("a task simulates a plan that does not exist");
+  const std::vector<Choice> front = front_from(json.at("front"));
+  const double best = json.at("best").is_null() ? kInfinity : json.at("best").number();
+  result.trial = runner_.run({result.candidate, policies_[index_in(json, "policy", policies_.size())]},
+                             asked_.contended, [&](const Choice& c) { return is_worth(c, best, front); });
+  return json_of(result).dump();
+} catch (const JsonError& e) {
+  throw InputError(fmt::format("the task is none of a search: {}", e.what()));
+}
+
+/// Starts with the longest tasks, so that the workers end together.
+void ChoiceSearch::evaluate(std::vector<int> batch) {
+  std::stable_sort(batch.begin(), batch.end(), [&](int a, int b) { return work_of(tasks_[a]) > work_of(tasks_[b]); });
+  std::erase_if(batch, [this](int number) {
+    results_[number].trial = saved_trial(tasks_[number]);
+    return results_[number].done = results_[number].trial.has_value();
+  });
+  const auto is_over = [this] {
+    show();
+    return asked_.stop() || (asked_.time && seconds() > asked_.time->value + kMpiGraceSeconds);
   };
-  evaluate_shares_of({processes_.rank()});
-  joined.stopped = reason_to_stop();
-  if (processes_.is_first()) {
-    processes_.collect(joined, [this] {
-      show();
-      return asked_.stop() || (asked_.time && seconds() > asked_.time->value + kMpiGraceSeconds);
-    });
-    evaluate_shares_of(processes_.lost());
-    if (joined.stopped.empty()) joined.stopped = reason_to_stop();
-    if (joined.stopped == "interrupted")
-      processes_.interrupt();
-    else
-      processes_.announce(joined);
-  } else {
-    joined = processes_.deliver(joined);
-  }
-  table_.stopped = joined.stopped;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (!results[i].done && !joined.results[i].is_null())
-      results[i] = result_from(joined.results[i], tasks_[batch[i]], runner_);
-    if (results[i].candidate) kept_by_[results[i].candidate.get()] = owners[i];
-  }
+  const auto take_end = [this](const JobEnd& end) {
+    TaskResult& result = results_.at(end.job);
+    if (end.how == JobEnd::How::Undone)
+      table_.stopped = end.text;
+    else if (end.how == JobEnd::How::Done && !result.done)
+      result = result_from(end.text, tasks_[end.job], runner_);
+    if (result.candidate) kept_by_[result.candidate.get()] = end.rank;
+  };
+  farm_.run(batch, is_over, take_end, [this](int number) {
+    const auto at = kept_by_.find(tasks_[number].combination.candidate.get());
+    return at == kept_by_.end() ? -1 : at->second;
+  });
+  if (table_.stopped == "interrupted") farm_.leave_at_once();
+}
+
+bool ChoiceSearch::is_worth(const Choice& c, double best, const std::vector<Choice>& front) {
+  return best == kInfinity || c.amount < best * kLess ||
+         std::none_of(front.begin(), front.end(), [&](const Choice& other) { return covers_when_known(other, c); });
 }
 
 TaskResult ChoiceSearch::result_of(const SearchTask& task) const {
   TaskResult result{.done = true};
-  if (task.variant) {
+  if (task.variant)
     result.candidate = runner_.candidate(*task.variant, kMostInstructions, result.too_large_to_simulate);
-    return result;
-  }
-  result.trial = trial_of(task.combination);
+  else
+    result.trial = runner_.run(task.combination, asked_.contended,
+                               [this](const Choice& c) { return is_worth(c, best_amount(), table_.front); });
   return result;
 }
 
-Trial ChoiceSearch::trial_of(const Combination& combination) const {
-  const auto worth = [this](const Choice& c) { return may_be_better(c.amount) || !is_covered(c); };
-  if (!asked_.resume.empty())
-    if (std::optional<Trial> saved = saved_.find(join(runner_.sets_of(combination)))) {
-      Trial trial = with_properties(std::move(*saved), combination);
-      runner_.set_amount(combination, trial.choice);
-      const Choice& c = trial.choice;
-      if (!asked_.contended || c.replayed || trial.result != TrialResult::Ran || !worth(c)) return trial;
-    }
-  return runner_.run(combination, asked_.contended, worth);
+std::optional<Trial> ChoiceSearch::saved_trial(const SearchTask& task) const {
+  if (task.variant || asked_.resume.empty()) return {};
+  std::optional<Trial> trial = saved_.find(join(runner_.sets_of(task.combination)));
+  if (!trial) return {};
+  trial = with_properties(std::move(*trial), task.combination);
+  Choice& c = trial->choice;
+  runner_.set_amount(task.combination, c);
+  const bool is_complete = !asked_.contended || c.replayed || trial->result != TrialResult::Ran;
+  return is_complete || !is_worth(c, best_amount(), table_.front) ? trial : std::nullopt;
 }
 
 void ChoiceSearch::take_in(int number, const TaskResult& result) {

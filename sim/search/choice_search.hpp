@@ -3,17 +3,18 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "sim/core/numbers.hpp"
+#include "sim/farm/job_farm.hpp"
 #include "sim/search/choice_reasons.hpp"
 #include "sim/search/choices.hpp"
 #include "sim/search/evaluation.hpp"
 #include "sim/search/saved_trials.hpp"
-#include "sim/search/search_processes.hpp"
 #include "sim/search/search_tasks.hpp"
 
 namespace stagecraft {
@@ -35,13 +36,18 @@ class ChoiceSearch {
 
   ChoiceTable run();
 
+  /// Makes ready for evaluate_described(), in place of run().
+  void list_plans();
+  /// The result of a task that another process describes, as text.
+  std::string evaluate_described(const std::string& description);
+
  private:
   using SteadyClock = std::chrono::steady_clock;
   static constexpr double kLess = 1 - 1e-9;
   static constexpr const char* kMost = "--most";
 
   void search();
-  /// On another process than the first: takes part until the first one ends the search.
+  /// On another process than the first: evaluates tasks until the first one ends the search.
   ChoiceTable follow();
   void own_period();
   /// Keeps the policies that can run, and why the others cannot.
@@ -66,38 +72,39 @@ class ChoiceSearch {
   void take(TaskQueue& queue, double effort, std::size_t size, std::vector<int>& batch);
   std::vector<int> within_limit(const std::vector<int>& batch);
   void run_batch(const std::vector<int>& asked_batch);
-  /// Evaluates these tasks of a batch, given as indices into it.
-  void evaluate(const std::vector<int>& batch, std::vector<int> which, std::vector<TaskResult>& results);
-  /// Evaluates a share of the batch, and exchanges results with the other processes.
-  void evaluate_together(const std::vector<int>& batch, std::vector<TaskResult>& results);
+  /// Fills `results_` with the results of a batch; a task that has to stop stays undone.
+  void evaluate(std::vector<int> batch);
+  /// What another process has to know to evaluate a task.
+  std::string description_of(int number) const;
   TaskResult result_of(const SearchTask& task) const;
-  Trial trial_of(const Combination& combination) const;
+  /// The result of a task in the file of the search, if that says enough.
+  std::optional<Trial> saved_trial(const SearchTask& task) const;
   void take_in(int number, const TaskResult& result);
   void take_in_plan(const SearchTask& task, const TaskResult& result);
   void take_in_trial(const SearchTask& task, const Trial& trial);
   void keep(const Combination& combination, Choice c);
   static void put(const Choice& c, std::vector<Choice>& front);
+  double best_amount() const { return best_ ? best_->amount : kInfinity; }
   bool may_be_better(double amount) const { return !best_ || amount < best_->amount * kLess; }
+  /// Whether a simulation without contention is worth one with it.
+  static bool is_worth(const Choice& c, double best, const std::vector<Choice>& front);
   /// Empty while neither a signal nor the time ends the search.
   std::string reason_to_stop() const { return stagecraft::reason_to_stop(asked_, begin_); }
   /// The search ends before all is done that its options allow.
   bool ends_early() const { return !table_.stopped.empty() && table_.stopped != kMost; }
-  bool must_hurry() const { return ends_early() || !reason_to_stop().empty(); }
   double seconds() const { return std::chrono::duration<double>(SteadyClock::now() - begin_).count(); }
   void begin_phase(const char*);
   void show();
   void finish();
 
-  const ChoiceOptions& asked_;
-  const std::function<void(const SearchProgress&)>& progress_;
+  const ChoiceOptions asked_;
+  const std::function<void(const SearchProgress&)> progress_;
   const SteadyClock::time_point begin_ = SteadyClock::now();
-  int threads_;
   std::vector<SchedulingPolicy> policies_;
   PlannedExperiment configured_;
   SearchObjective objective_;
   CombinationRunner runner_;
   SavedTrials saved_;
-  SearchProcesses processes_;
   ChoiceTable table_;
   PlanVariants variants_;
   std::vector<SearchTask> tasks_;
@@ -107,6 +114,7 @@ class ChoiceSearch {
   std::vector<SearchTask> orders_;  ///< One for each plan.
   std::set<const Candidate*> ordered_plans_, untried_orders_;
   std::map<const Candidate*, double> best_of_plan_;  ///< Its smallest amount.
+  std::map<int, TaskResult> results_;                ///< Task of a batch -> its result.
   std::map<const Candidate*, int> kept_by_;  ///< The process that made the plan, of several that share the search.
   std::vector<Combination> tried_;           ///< [Choice::id]
   std::optional<Choice> best_;
@@ -119,6 +127,10 @@ class ChoiceSearch {
   std::set<std::string> ran_;                          ///< Schedules that could run one of the plans.
   std::map<std::string, std::string> refused_;         ///< Schedule -> why it could not run the first plan that failed.
   std::vector<std::string> without_weights_;           ///< Schedules that do not go with the scenario's weights policy.
+  std::map<int, std::shared_ptr<const Candidate>>
+      variant_plans_;  ///< On another process: PlanVariant::number -> its plan.
+  std::mutex mutex_;   ///< Guards `variant_plans_`.
+  JobFarm farm_;
 };
 
 }  // namespace stagecraft

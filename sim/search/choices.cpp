@@ -68,7 +68,17 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
       objective_(asked.objective, configured_, iterations_of(configured)),
       runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured), objective_),
       saved_(asked.resume, question_of(configured, asked)),
-      processes_(question_of(configured, asked)) {
+      farm_({.workers = thread_count(asked.threads),
+             .stop = [this] { return reason_to_stop(); },
+             .key = question_of(configured, asked),
+             .other_work = "searches for another answer",
+             .describe = [this](int number) { return description_of(number); },
+             .do_described = [this](const std::string& description) { return evaluate_described(description); },
+             .elsewhere = asked.elsewhere},
+            [this](int number) {
+              results_.at(number) = result_of(tasks_[number]);
+              return std::string();
+            }) {
   table_.title = configured.title.empty() ? "(untitled)" : configured.title;
   table_.model = configured.model->name;
   table_.cluster = configured.cluster->name;
@@ -97,9 +107,7 @@ void ChoiceSearch::search() {
   begin_phase("the scenario as it is");
   own_period();
   begin_phase("listing plans");
-  std::vector<const ScheduleDef*> schedules;
-  for (const SchedulingPolicy& policy : policies_) schedules.push_back(policy.schedule);
-  variants_ = plan_variants(configured_, schedules, runner_.parts(), objective_);
+  list_plans();
   for (const PlanVariant& v : variants_.list)
     add({.variant = &v,
          .bound = v.bound,
@@ -118,15 +126,22 @@ void ChoiceSearch::search() {
   find_front();
 }
 
+void ChoiceSearch::list_plans() {
+  std::vector<const ScheduleDef*> schedules;
+  for (const SchedulingPolicy& policy : policies_) schedules.push_back(policy.schedule);
+  variants_ = plan_variants(configured_, schedules, runner_.parts(), objective_);
+  for (std::size_t i = 0; i < variants_.list.size(); ++i) variants_.list[i].number = static_cast<int>(i);
+}
+
 ChoiceTable ChoiceSearch::run() {
   const StopScope scope([this] { return !reason_to_stop().empty(); });
-  if (!processes_.is_first()) return follow();
+  if (!farm_.is_first()) return follow();
   try {
     search();
   } catch (const Stopped&) {  // Before the first simulation; from then on the search ends by itself.
     table_.stopped = reason_to_stop();
   }
-  if (table_.stopped == "interrupted") processes_.interrupt();
+  if (table_.stopped == "interrupted") farm_.leave_at_once();
   saved_.save(true);
   finish();
   return std::move(table_);
@@ -134,17 +149,13 @@ ChoiceTable ChoiceSearch::run() {
 
 ChoiceTable ChoiceSearch::follow() {
   try {
-    search();
-    processes_.wait_for_end();
-  } catch (const SearchEnded&) {
-  } catch (const Stopped&) {
-    processes_.give_up(reason_to_stop());
-  } catch (const BackendError&) {
-    throw;
+    list_plans();
+  } catch (const Stopped&) {  // The tasks that it gets end at once.
   } catch (const std::exception& e) {
-    processes_.fail(e.what());
+    farm_.fail(e.what());
     throw FailedElsewhere();
   }
+  farm_.wait_for_end();
   return std::move(table_);
 }
 
@@ -240,6 +251,26 @@ ChoiceTable search_choices(const Experiment& configured, const ChoiceOptions& as
     table.cut_short = true;
     return table;
   }
+}
+
+TaskEvaluator task_evaluator(const std::string& question, const Experiment& configured, const ChoiceOptions& asked) {
+  if (question_of(configured, asked) != question)
+    throw InputError("this process reads another scenario than the search, or is another version of Stagecraft",
+                     "let both see the same files and the same program");
+  const auto search = std::make_shared<ChoiceSearch>(configured, asked, [](const SearchProgress&) {});
+  search->list_plans();
+  return [search](const std::string& task, std::optional<Seconds> left) {
+    const auto begin = std::chrono::steady_clock::now();
+    const StopScope scope([&] {
+      return left && std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >= left->value;
+    });
+    try {
+      stop_point();
+      return search->evaluate_described(task);
+    } catch (const Stopped&) {
+      return std::string();
+    }
+  };
 }
 
 }  // namespace stagecraft

@@ -30,6 +30,10 @@ struct ChoiceOptions {
   std::optional<Seconds> time = {};                  ///< The search stops after this time.
   std::string resume = {};                           ///< File for the state of the search; empty: none.
   std::function<bool()> stop = [] { return false; };
+  /// Evaluates tasks of this question outside of this process, with a task_evaluator(); empty: here. A result that is
+  /// empty was stopped.
+  std::function<std::vector<std::string>(const std::string& question, const std::vector<std::string>& tasks)>
+      elsewhere = {};
 };
 
 /// How far a search is.
@@ -52,5 +56,10 @@ struct SearchProgress {
 /// `ChoiceOptions::weights` has others; where it has none, weights are stale only with schedules that are named.
 ChoiceTable search_choices(const Experiment&, const ChoiceOptions&,
                            const std::function<void(const SearchProgress&)>& progress);
+
+/// Evaluates tasks of a search in another process, in the time that is left. Threads may share one.
+using TaskEvaluator = std::function<std::string(const std::string& task, std::optional<Seconds> left)>;
+/// InputError unless the options and the experiment are the ones of the question.
+TaskEvaluator task_evaluator(const std::string& question, const Experiment&, const ChoiceOptions&);
 
 }  // namespace stagecraft

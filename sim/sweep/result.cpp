@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "sim/core/sha256.hpp"
 #include "sim/experiment/run.hpp"
@@ -136,6 +137,22 @@ std::vector<std::string> hashes_of(const Sweep& sweep, const std::vector<Point>&
   }
   if (auto wrong = census.of_the_file(); !wrong.empty()) throw InputError(std::move(wrong));
   return hashes;
+}
+
+// Messages between the processes of a sweep are CBOR.
+std::string to_bytes(const PointResult& r) {
+  std::string bytes;
+  nlohmann::json::to_cbor({r.hash, r.scenario, r.status, r.code, r.message, r.seconds, r.machine, r.figures}, bytes);
+  return bytes;
+}
+
+PointResult result_from_bytes(const std::string& bytes) {
+  const nlohmann::json json = nlohmann::json::from_cbor(bytes);
+  PointResult r;
+  r.hash = json[0], r.scenario = json[1], r.status = json[2], r.code = json[3], r.message = json[4];
+  r.seconds = json[5], r.machine = json[6];
+  for (const nlohmann::json& f : json[7]) r.figures.push_back(f.get<double>());
+  return r;
 }
 
 }  // namespace stagecraft

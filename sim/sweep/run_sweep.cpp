@@ -11,13 +11,11 @@
 #include <fmt/core.h>
 
 #include "backends/backend.hpp"
-#include "backends/world.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/version.hpp"
-#include "sim/sweep/distribute_jobs.hpp"
+#include "sim/farm/job_farm.hpp"
 #include "sim/sweep/store.hpp"
-#include "sim/sweep/worker_pool.hpp"
 
 namespace stagecraft {
 namespace {
@@ -109,12 +107,8 @@ std::optional<SweepEnd> complete_results(const SweepPlan& plan, const SweepOptio
   return end;
 }
 
-/// Runs jobs and passes their ends to `done`. False if `stop` said true.
-using DoJobs = std::function<bool(std::span<const int> jobs, const std::function<bool()>& stop,
-                                  const std::function<void(const JobEnd&)>& done)>;
-
 SweepEnd fill_store(const SweepPlan& plan, const SweepOptions& options, const Origin& origin,
-                    const std::function<void(const SweepProgress&)>& progress, const DoJobs& do_jobs) {
+                    const std::function<void(const SweepProgress&)>& progress, JobFarm& farm) {
   if (!may_be_written(plan.out)) {
     if (auto end = complete_results(plan, options, origin)) return std::move(*end);
     throw InputError(
@@ -125,6 +119,7 @@ SweepEnd fill_store(const SweepPlan& plan, const SweepOptions& options, const Or
   Store store(plan.out);
   store.describe(plan.sweep, plan.points, plan.hashes, origin);
   SweepEnd end;
+  for (const std::string& part : options.parts) store.merge(part);
   if (options.reuse) end.reused = store.take_over(origin);
   const OpenScenarios open = open_scenarios(plan, store.finished(origin, options.retry), end.progress);
   const auto begin = std::chrono::steady_clock::now();
@@ -137,6 +132,7 @@ SweepEnd fill_store(const SweepPlan& plan, const SweepOptions& options, const Or
     return options.stop();
   };
   const auto done = [&](const JobEnd& e) {
+    if ((end.stopped |= e.how == JobEnd::How::Undone)) return;
     const PointResult result =
         e.how == JobEnd::How::Done ? result_from_bytes(e.text) : result_without_process(plan, e, options.timeout);
     store.add(result, origin);
@@ -146,7 +142,7 @@ SweepEnd fill_store(const SweepPlan& plan, const SweepOptions& options, const Or
     report();
   };
   try {
-    end.stopped = !do_jobs(open.jobs, stop, done);
+    farm.run(open.jobs, stop, done);
   } catch (const BackendError& e) {
     const int with_result = end.progress.there + end.progress.done;
     throw BackendError(fmt::format("{}; {} of {} {} results, and the same command goes on", e.what(), with_result,
@@ -208,32 +204,23 @@ SweepEnd run_sweep(const SweepPlan& plan, const SweepOptions& options,
   const auto work = [&, runner = PointRunner(plan.sweep, plan.backend)](int job) mutable {
     return to_bytes(runner.run(plan.points[job]));
   };
-  const WorkerOptions worker_options{.workers = worker_count(options, plan.backend), .timeout = options.timeout};
-  if (!options.together)
-    return fill_store(plan, options, origin, progress,
-                      [&](std::span<const int> jobs, const auto& stop, const auto& done) {
-                        return do_in_workers(jobs, {worker_options.workers, worker_options.timeout, stop}, work, done);
-                      });
-
-  RemoteWorkerPool pool(worker_options, work);  // Before MPI starts.
-  join_world(build_name());
-  barrier();
-  const std::string key = sweep_key(plan, origin);
-  if (world().rank > 0) {
-    do_sent_jobs(key, pool);
-    SweepEnd nothing;
-    nothing.elsewhere = true;
-    return nothing;
+  JobFarm farm({.workers = worker_count(options, plan.backend),
+                .forks = true,
+                .timeout = options.timeout,
+                .key = options.together ? sweep_key(plan, origin) : std::string(),
+                .other_work = "has read another sweep",
+                .build = options.together ? build_name() : std::string()},
+               work);
+  SweepEnd end;
+  if (!farm.is_first()) {
+    farm.wait_for_end();
+    end.elsewhere = true;
+    return end;
   }
-  Distribution state;
-  const ShutdownGuard shutdown(state);
-  SweepEnd end =
-      fill_store(plan, options, origin, progress, [&](std::span<const int> jobs, const auto& stop, const auto& done) {
-        distribute_jobs(jobs, key, pool, stop, done, state);
-        return !state.stopped;
-      });
-  end.lost = state.lost;
-  end.without_workers = state.without_workers;
+  end = fill_store(plan, options, origin, progress, farm);
+  if (end.stopped) farm.leave_at_once();
+  end.lost = farm.lost();
+  end.without_workers = farm.without_workers();
   return end;
 }
 

@@ -21,8 +21,9 @@ struct SweepOptions {
   Seconds timeout{0};  ///< Limit for each point; zero: none.
   bool retry = false;  ///< Run points again that crashed, timed out or failed in the backend.
   bool reuse = false;  ///< Results of other versions count.
-  std::string out = {};   ///< Empty: the sweep's name with .db, in the working folder.
-  bool together = false;  ///< Processes that a launcher has started share the sweep.
+  std::string out = {};                 ///< Empty: the sweep's name with .db, in the working folder.
+  bool together = false;                ///< Processes that a launcher has started share the sweep.
+  std::vector<std::string> parts = {};  ///< Files with results of the same sweep, which are merged before it runs.
   std::function<bool()> stop = [] { return false; };
 };
 

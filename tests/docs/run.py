@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Pages of the project say what is true: run.py STAGECRAFT, from the root of the project.
 
+The scripts of a Slurm array give the results of the whole sweep.
 In a block, "$ command" is run and what follows is compared; a line "..." stands for any lines. Blocks of the README without
 "$" list commands, which have to end with 0; FILE is the quickstart there. All run in a copy of the scenarios.
 CONCEPTS quotes in each *Here* what the commands of that page print, and so does its picture.
@@ -142,6 +143,19 @@ def check_lists(page, folder):
         note(page, command, code != 0 and f"it ended with {code}\n{text}")
 
 
+def check_array(page, folder):
+    """The scripts for Slurm, run for each task of a smaller array, and the table without them."""
+    array, merge = [text for text in blocks(page) if text.startswith("#!/bin/bash")]
+    name = "scenarios/sweeps/schedules.yaml"
+    for task in (1, 2, 3):
+        command = f"export SLURM_ARRAY_TASK_ID={task} SLURM_ARRAY_TASK_COUNT=3 SLURM_CPUS_PER_TASK=1\n{array.replace('FILE', name)}"
+        code, text = run(command, folder)
+        note(page, command, code not in (0, 3) and f"it ended with {code}\n{text}")  # 3: some of its points do not fit into memory.
+    code, text = run(merge, folder)
+    whole = run(f"stagecraft sweep {name} --out whole.db 2>/dev/null", folder)[1]
+    note(page, merge, not whole or not text.startswith(whole) and f"{text}\ninstead of\n{whole}")
+
+
 def check_names(page):
     """A numbered step such as "1. `FILE`: `name` does this" names what the file really has."""
     for path, text in re.findall(r"^\d+\. `([^`]+)`: (.*)$", page.read_text(), re.M):
@@ -193,6 +207,7 @@ with tempfile.TemporaryDirectory() as name:
     check_words(pathlib.Path("sim/CONCEPTS.md"), said)
     check_picture(pathlib.Path("sim/concepts.svg"), folder / "timeline.svg", said)
     check_lists(pathlib.Path("README.md"), folder)
+    check_array(pathlib.Path("sim/sweep/README.md"), folder)
 check_names(pathlib.Path("CONTRIBUTING.md"))
 check_counts()
 print("\n".join(problems))

@@ -55,7 +55,10 @@ REQUESTS = [
     ("compare", {"file": "s.yaml", "sets": [], "schedules": "gpipe,1f1b", "backend": "ideal", "by": "period", "replay": 1}),
     ("plan", {"file": "s.yaml", "sets": [], "planners": "balanced", "backend": "ideal", "replay": 1}),
     ("search", {"file": "s.yaml", "sets": [], "schedules": ["1f1b"], "weights": ["flush"], "objective": "time", "most": 10, "contended": True, "front": 3, "threads": 1, "orders": 2}),
-    ("sweep", {"file": "w.yaml", "sets": [], "only": [], "backend": "ideal", "jobs": 1, "out": "w.db"}), ("release", {"runs": [3, 4]}),
+    ("search", {"file": "s.yaml", "sets": [], "schedules": ["1f1b"], "most": 10, "contended": False, "front": 3, "orders": 2, "seconds": 5, "executor": True}),
+    ("search_task", {"file": "s.yaml", "sets": [], "schedules": ["1f1b"], "most": 10, "contended": False, "question": "another", "task": "{}", "left": 1}),
+    ("sweep", {"file": "w.yaml", "sets": [], "only": [], "backend": "ideal", "jobs": 1, "out": "w.db"}),
+    ("sweep", {"file": "w.yaml", "sets": [], "only": [], "backend": "ideal", "out": "v.db", "run": False, "parts": ["w.db"]}), ("release", {"runs": [3, 4]}),
 ]
 ODD = [None, True, False, 0, 1, 2, 3, -1, -0.0, 0.5, 1e300, -1e300, 1e-300, 2**31, -2**31 - 1, 2**40, 2**63, 2**64, 10**40, "", "x", "1", "nan", [], {}, [[]], [None], [1, "a"],
        {"name": 5}, {"a": {"b": []}}, "\ud800", "\udcff", "a\u0000b", "\u202e", "\x1b[31m", "é" * 300, "x" * 100000, "/dev/zero", "/dev/full", ".", "..", "/nowhere/x",
@@ -127,6 +130,13 @@ def exchange(process, line, draw):
         message = json.loads(text.decode("utf-8"))
         messages.append(message)
         if "call" in message:
+            if message["call"] == "search_tasks":
+                count = len(message["tasks"])
+                answer = draw.choice([{"results": [text] * count} for text in ("", "{}", "[", '{"candidate": null, "too_large": false}')] +
+                                     [{"results": ["x"] * (count + 1)}, {"results": 5}, {"failed": True}, {}, 5])
+                process.stdin.write(json.dumps(answer).encode() + b"\n")
+                process.stdin.flush()
+                continue
             whole = [[x for m in range(n) for x in (0, s, m, 4)] + [x for m in range(n) for x in (1, s, m, 5)]
                      for row, n in zip(message["stages"], message["micro_batches"]) for s in row]
             answer = {"rows": draw.choice([whole, whole, *ROWS])} if draw.random() < 0.9 else draw.choice([{"failed": True}, {}, 5, []])

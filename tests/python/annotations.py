@@ -18,7 +18,7 @@ import support
 support.start(sys.argv.pop(1), "numpy", "pandas")
 
 import stagecraft as sc
-from stagecraft import _errors, _orders, _process, _results
+from stagecraft import _errors, _executors, _orders, _process, _results
 
 USER = '''
 import stagecraft as sc
@@ -51,7 +51,7 @@ class Annotations(unittest.TestCase):
         self.assertIn("py.typed", (support.ROOT / "tools/python/pyproject.toml").read_text())
 
     def test_every_parameter_and_result_has_a_type_that_exists(self):
-        owners = [sc, _errors, _orders, _process, _results]
+        owners = [sc, _errors, _executors, _orders, _process, _results]
         owners += [value for value in map(sc.__dict__.get, sc.__all__) if inspect.isclass(value)]
         import numpy.typing
         import pandas

@@ -254,7 +254,7 @@ class Page(unittest.TestCase):
         page = pathlib.Path("tools/python/README.md").read_text()
         names = {}
         blocks = re.findall(r"```python\n(.*?)```", page, re.S)
-        self.assertEqual(len(blocks), 3)
+        self.assertEqual(len(blocks), 4)
         for number, block in enumerate(blocks):
             exec(compile(block, f"README block {number}", "exec"), names)
         self.assertEqual(names["run"].results["setup"]["model"], "gpt2-medium")

@@ -159,7 +159,7 @@ TEST_CASE("bidirectional schedules have a plan for each even number of ranks, or
   CHECK(to_text(none, true).find("dualpipe runs none of these plans: ") != std::string::npos);
 }
 
-TEST_CASE("the answer is the same with any number of threads and after any interruption") {
+TEST_CASE("the answer is the same with any number of threads, evaluated elsewhere and after any interruption") {
   const Experiment experiment = load_experiment(kFile, kSmall);
   const auto ignore = [](const SearchProgress&) {};
   std::vector<std::string> schedules;  // All of them.
@@ -169,6 +169,16 @@ TEST_CASE("the answer is the same with any number of threads and after any inter
   };
   const std::string whole = to_text(search_choices(experiment, asked(1), ignore), true);
   CHECK(to_text(search_choices(experiment, asked(4), ignore), true) == whole);
+  ChoiceOptions by_description = asked(1);
+  TaskEvaluator evaluator;
+  by_description.elsewhere = [&](const std::string& question, const std::vector<std::string>& tasks) {
+    if (!evaluator) evaluator = task_evaluator(question, experiment, asked(1));
+    std::vector<std::string> results;
+    for (const std::string& task : tasks) results.push_back(evaluator(task, {}));
+    return results;
+  };
+  CHECK(to_text(search_choices(experiment, by_description, ignore), true) == whole);
+  CHECK_THROWS_AS(task_evaluator("another question", experiment, asked(1)), InputError);
   for (const int after : {0, 3, 40, 400}) {
     const std::string file =
         (std::filesystem::temp_directory_path() / ("stagecraft_search_state_" + std::to_string(after))).string();

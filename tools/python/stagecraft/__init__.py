@@ -16,13 +16,14 @@ import tempfile
 import weakref
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union, cast
 
-from . import _process
+from . import _executors, _process
 from ._errors import BackendError, Diagnostic, Infeasible, InputError, InternalError, StagecraftError, diagnostic_of
+from ._executors import Executor
 from ._orders import (B, Device, F, I, Layer, Op, Order, Pipeline, Planner, Problem, R, Schedule, Stage, W, as_schedule,
                       planned, schedule_function, stage)
 from ._results import Run, SearchResult, Table, columns_of
 
-__all__ = ["B", "BackendError", "CheckResult", "Device", "Diagnostic", "F", "I", "Infeasible", "InputError", "InternalError",
+__all__ = ["B", "BackendError", "CheckResult", "Device", "Diagnostic", "Executor", "F", "I", "Infeasible", "InputError", "InternalError",
            "Layer", "Op", "Pipeline", "Problem", "R", "Run", "Scenario", "Schedule", "SearchResult", "Stage",
            "StagecraftError", "Table", "W", "check", "compare", "explain", "load", "plan", "run", "schedule",
            "schedule_function", "search", "stage", "sweep", "version"]
@@ -89,6 +90,15 @@ class _TemporaryScenario:
         with os.fdopen(descriptor, "w") as stream:
             json.dump(tree, stream, indent=1)  # JSON is YAML.
         weakref.finalize(self, _remove, self.file)
+
+
+def _text_of_temporary(scenario: Any) -> str:
+    """The file of a scenario that was a dict, which other processes may not see; empty for another scenario."""
+    kept = scenario._keep if isinstance(scenario, Scenario) else None
+    if not isinstance(kept, _TemporaryScenario):
+        return ""
+    with open(kept.file) as stream:
+        return stream.read()
 
 
 def _remove(file: str) -> None:
@@ -213,15 +223,22 @@ def plan(scenario: ScenarioLike, *, planners: Union[str, Sequence[str]] = "all",
 
 def search(scenario: ScenarioLike, *, schedules: Sequence[str] = (), weights: Sequence[str] = (),
            seconds: Optional[float] = None, contended: bool = True, threads: int = 0, sets: Sets = None,
-           objective: str = "time", progress: Optional[Progress] = None) -> SearchResult:
+           objective: str = "time", executor: Optional[Executor] = None,
+           progress: Optional[Progress] = None) -> SearchResult:
     """Searches plans, devices, schedules, micro-batches and recomputation together for the fastest, or with the
-    objective "cost" or "energy" for the cheapest or for the least energy."""
+    objective "cost" or "energy" for the cheapest or for the least energy.
+
+    `executor`, anything whose submit() returns futures, makes the plans and runs the simulations; the answer is the same.
+    Its workers need this module, the program and the files of the scenario; `threads` is not used then."""
     params, keep = _asked(scenario, sets)
     params.update(schedules=list(schedules), weights=list(weights), contended=contended, threads=threads,
                   objective=objective)
     if seconds is not None:
         params["seconds"] = seconds
-    answer = _process.server.request("search", params, progress)
+    if executor is None:
+        answer = _process.server.request("search", params, progress)
+    else:
+        answer = _executors.search(executor, params, _text_of_temporary(keep), progress)
     best: Optional[Scenario] = None
     if answer.get("best") is not None:
         best_sets = [] if answer["as_written_is_best"] else answer["best"]
@@ -230,13 +247,23 @@ def search(scenario: ScenarioLike, *, schedules: Sequence[str] = (), weights: Se
 
 
 def sweep(file: Union[str, "os.PathLike[str]"], *, out: Union[str, "os.PathLike[str]"], backend: Optional[str] = None,
-          jobs: int = 0, sets: Sets = None, only: Sequence[str] = (), progress: Optional[Progress] = None) -> Table:
-    """Runs every point of a sweep that has no result in the SQLite file `out` yet."""
+          jobs: int = 0, sets: Sets = None, only: Sequence[str] = (), executor: Optional[Executor] = None,
+          parts: Optional[int] = None, progress: Optional[Progress] = None) -> Table:
+    """Runs every point of a sweep that has no result in the SQLite file `out` yet.
+
+    `executor`, anything whose submit() returns futures, runs the points in `parts` parts, 16 by default; the results are the
+    same. Its workers need this module, the program and the files of the sweep. Each part has `jobs` processes, one by
+    default. After an error the parts that have ended are in `out`, and the next sweep runs the others."""
+    if parts is not None and parts < 1:
+        raise ValueError("parts is at least 1")
     params: dict[str, Any] = {"file": os.fspath(file), "out": os.fspath(out), "jobs": jobs, "only": list(only),
                               "sets": list(_assignments(sets))}
     if backend is not None:
         params["backend"] = backend
-    answer = _process.server.request("sweep", params, progress)
+    if executor is None:
+        answer = _process.server.request("sweep", params, progress)
+    else:
+        answer = _executors.sweep(executor, params, parts, progress)
     return Table(answer["table"], "points", answer["text"])
 
 

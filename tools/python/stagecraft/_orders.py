@@ -100,10 +100,10 @@ class Schedule:
         return {"name": self.name, "placement": self.placement, "chunks": self.chunks,
                 "file": code.co_filename, "line": code.co_firstlineno}
 
-    def _answer(self, question: dict[str, Any]) -> list[list[int]]:
+    def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
         pipeline = Pipeline(tuple(tuple(row) for row in question["stages"]), tuple(question["micro_batches"]),
                             tuple(question["costs"]))
-        return [self._row(rank, pipeline) for rank in range(pipeline.ranks)]
+        return {"rows": [self._row(rank, pipeline) for rank in range(pipeline.ranks)]}
 
     def _row(self, rank: int, pipeline: Pipeline) -> list[int]:
         row: list[int] = []

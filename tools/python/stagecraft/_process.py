@@ -16,6 +16,7 @@ from typing import Any, Callable, Optional
 from . import _errors
 
 Progress = Callable[[dict[str, Any]], None]
+Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
 _PROTOCOL = 1
 
@@ -35,6 +36,17 @@ def program() -> str:
     if found:
         return found
     raise _errors.BackendError("there is no program 'stagecraft' on $PATH; set $STAGECRAFT to its path")
+
+
+#: In these, launchers say which of several processes this is. The program is started by this process alone.
+_OF_LAUNCHERS = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "PMIX_RANK", "MV2_COMM_WORLD_RANK",
+                 "MV2_COMM_WORLD_SIZE")
+
+
+def environment() -> dict[str, str]:
+    """The environment of the program."""
+    kept = {name: value for name, value in os.environ.items() if name not in _OF_LAUNCHERS}
+    return {**kept, "STAGECRAFT_QUIET": "1"}
 
 
 class Server:
@@ -66,7 +78,7 @@ class Server:
             # A separate session, so that Ctrl-C at a terminal reaches Python alone, which then stops the process.
             self._process = subprocess.Popen(
                 [program(), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
-                env={**os.environ, "STAGECRAFT_QUIET": "1"})
+                env=environment())
         except OSError as error:
             raise _errors.BackendError(f"'{program()}' cannot be started: {error.strerror}") from error
         return self._process
@@ -88,7 +100,7 @@ class Server:
             self._released.append(run)
 
     def request(self, method: str, params: dict[str, Any], progress: Optional[Progress] = None,
-                answer: Optional[Callable[[dict[str, Any]], list[list[int]]]] = None,
+                answer: Optional[Answer] = None,
                 after: Optional[Callable[[Any], Any]] = None) -> Any:
         """The result of a request. `answer` answers the questions of the process; `after` sees the result while the
         process still has it open."""
@@ -113,7 +125,7 @@ class Server:
                 self._amid_request = False
 
     def _exchange(self, process: subprocess.Popen[bytes], request: bytes, progress: Optional[Progress],
-                  answer: Optional[Callable[[dict[str, Any]], list[list[int]]]]) -> Any:
+                  answer: Optional[Answer]) -> Any:
         assert process.stdin is not None and process.stdout is not None
         failure: Optional[BaseException] = None
         try:
@@ -132,7 +144,7 @@ class Server:
                 if "call" in message:
                     try:
                         assert answer is not None
-                        _send(process, _encoded({"rows": answer(message)}))
+                        _send(process, _encoded(answer(message)))
                     except (KeyboardInterrupt, SystemExit, BrokenPipeError):
                         raise
                     except BaseException as error:  # It is raised again when the process has given up.

@@ -77,10 +77,19 @@ Json answer_release(Session& session, const Parameters& p) {
 using Answer = Json (*)(Session&, const Parameters&);
 
 Answer answer_to(const std::string& method) {
-  static constexpr std::pair<const char*, Answer> kAnswers[] = {
-      {"version", answer_version},   {"load", answer_load},   {"check", answer_check},     {"run", answer_run},
-      {"schedule", answer_schedule}, {"draw", answer_draw},   {"compare", answer_compare}, {"plan", answer_plan},
-      {"search", answer_search},     {"sweep", answer_sweep}, {"explain", answer_explain}, {"release", answer_release}};
+  static constexpr std::pair<const char*, Answer> kAnswers[] = {{"version", answer_version},
+                                                                {"load", answer_load},
+                                                                {"check", answer_check},
+                                                                {"run", answer_run},
+                                                                {"schedule", answer_schedule},
+                                                                {"draw", answer_draw},
+                                                                {"compare", answer_compare},
+                                                                {"plan", answer_plan},
+                                                                {"search", answer_search},
+                                                                {"sweep", answer_sweep},
+                                                                {"explain", answer_explain},
+                                                                {"release", answer_release},
+                                                                {"search_task", answer_search_task}};
   for (const auto& [name, answer] : kAnswers)
     if (method == name) return answer;
   throw InputError("there is no request '" + method + "'", "the other program may be of another version");

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sim/experiment/run.hpp"
+#include "sim/search/choices.hpp"
 #include "tools/stagecraft/serve/connection.hpp"
 #include "tools/stagecraft/serve/function_order.hpp"
 #include "tools/stagecraft/serve/parameters.hpp"
@@ -34,6 +35,8 @@ struct Session {
   std::map<int, std::unique_ptr<ServedRun>> runs = {};
   int next_run = 1;
   OpenFile shared = OpenFile();  ///< Arrays of the newest run, until the next request.
+  std::string question = {};     ///< The search of `evaluator`.
+  TaskEvaluator evaluator = {};
 };
 
 /// The other program's function has failed, which it knows itself.
@@ -55,6 +58,7 @@ Json answer_draw(Session&, const Parameters&);
 Json answer_compare(Session&, const Parameters&);
 Json answer_plan(Session&, const Parameters&);
 Json answer_search(Session&, const Parameters&);
+Json answer_search_task(Session&, const Parameters&);
 Json answer_sweep(Session&, const Parameters&);
 
 /// Keeps a run, shares its arrays and describes it.

@@ -1,5 +1,6 @@
 // Answers that are tables: compare, plan, search and sweep; and one order without a scenario.
 
+#include <chrono>
 #include <utility>
 
 #include <fmt/core.h>
@@ -99,8 +100,9 @@ Json answer_plan(Session&, const Parameters& p) {
   return table_answer(plans_json(table), to_text(table));
 }
 
-Json answer_search(Session& session, const Parameters& p) {
-  const Experiment experiment = asked_scenario(p);
+namespace {
+
+ChoiceOptions search_options(const Parameters& p) {
   ChoiceOptions options{.schedules = p.texts("schedules"),
                         .weights = p.texts("weights"),
                         .objective = objective_from(p.has("objective") ? p.text("objective") : "time"),
@@ -112,6 +114,35 @@ Json answer_search(Session& session, const Parameters& p) {
     options.time = Seconds{p.number("seconds", 0)};
   else
     options.max_orders = p.whole("orders", 16);
+  return options;
+}
+
+/// The other program gives the tasks to an executor, whose workers ask answer_search_task().
+std::vector<std::string> evaluate_by_executor(Session& session, const std::string& question,
+                                              const std::vector<std::string>& tasks, std::optional<Seconds> left) {
+  session.connection.send(JsonObject{{"call", "search_tasks"},
+                                     {"question", question},
+                                     {"tasks", Json(tasks)},
+                                     {"left", left ? Json(left->value) : Json()}});
+  const std::optional<Json> answer = session.connection.receive();
+  if (!answer) throw BackendError("the program that asks has gone");
+  const Parameters results(*answer, "answer");
+  if (results.has("failed")) throw FunctionFailed();
+  return results.texts("results");
+}
+
+}  // namespace
+
+Json answer_search(Session& session, const Parameters& p) {
+  const Experiment experiment = asked_scenario(p);
+  ChoiceOptions options = search_options(p);
+  const auto begin = std::chrono::steady_clock::now();
+  if (p.flag("executor", false))
+    options.elsewhere = [&, time = options.time](const std::string& question, const std::vector<std::string>& tasks) {
+      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+      return evaluate_by_executor(session, question, tasks,
+                                  time ? std::optional(*time - Seconds{passed.count()}) : std::nullopt);
+    };
   const ChoiceTable table = search_choices(
       experiment, options, [&](const SearchProgress& news) { session.connection.send(search_progress(news)); });
   Json answer = table_answer(choices_json(table), to_text(table, false));
@@ -121,13 +152,26 @@ Json answer_search(Session& session, const Parameters& p) {
   return answer;
 }
 
+Json answer_search_task(Session& session, const Parameters& p) {
+  if (const std::string question = p.text("question"); session.question != question) {
+    session.question.clear();
+    session.evaluator = task_evaluator(question, asked_scenario(p), search_options(p));
+    session.question = question;
+  }
+  const std::optional<Seconds> left = p.has("left") ? std::optional(Seconds{p.number("left", 0)}) : std::nullopt;
+  return JsonObject{{"result", session.evaluator(p.text("task"), left)}};
+}
+
 Json answer_sweep(Session& session, const Parameters& p) {
+  const bool runs = p.flag("run", true);  // Else it only merges parts, and its points may lack results.
   const SweepOptions options{.file = p.text("file"),
                              .sets = p.texts("sets"),
                              .only = p.texts("only"),
                              .backend = p.text("backend"),
                              .jobs = p.whole("jobs", 0, 0, 1024),
-                             .out = p.text("out")};
+                             .out = p.text("out"),
+                             .parts = p.texts("parts"),
+                             .stop = [runs] { return !runs; }};
   const SweepPlan plan = plan_sweep(options);
   const SweepEnd end = run_sweep(plan, options, [&](const SweepProgress& news) {
     const ActivityState state{"running points", "points", news.there + news.done, news.total, news.there, {},
@@ -138,6 +182,7 @@ Json answer_sweep(Session& session, const Parameters& p) {
   Json answer = table_answer(sweep_json(end.table), to_text(end.table));
   answer["out"] = plan.out;
   answer["failed"] = end.table.failed();
+  answer["missing"] = end.table.missing();
   return answer;
 }
 

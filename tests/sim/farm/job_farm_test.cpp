@@ -1,4 +1,4 @@
-// Jobs in worker processes: each job has exactly one end.
+// Jobs in threads and in worker processes: each job has exactly one end.
 
 #include <doctest/doctest.h>
 #include <poll.h>
@@ -16,11 +16,11 @@
 #include <stdexcept>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/sweep/distribute_jobs.hpp"
-#include "sim/sweep/worker_pool.hpp"
+#include "sim/core/stop_point.hpp"
+#include "sim/farm/workers.hpp"
 #include "tests/support/patience.hpp"
 
-namespace stagecraft::worker_pool_test {
+namespace stagecraft::job_farm_test {
 using How = JobEnd::How;
 
 namespace {
@@ -31,15 +31,19 @@ std::vector<int> jobs_up_to(int count) {
   return jobs;
 }
 
+const std::function<bool()> kNeverStop = [] { return false; };
+
 [[noreturn]] void hang() {
   for (;;) pause();
 }
 
 /// The ends of all jobs; each job must have one.
-std::map<int, JobEnd> ends_of(int count, const WorkerOptions& options, const std::function<std::string(int)>& work) {
+std::map<int, JobEnd> ends_of(int count, FarmOptions options, const JobFunction& work) {
   std::map<int, JobEnd> ends;
-  CHECK(do_in_workers(jobs_up_to(count), options, work,
-                      [&](const JobEnd& end) { CHECK(ends.emplace(end.job, end).second); }));
+  options.forks = true;
+  JobFarm(options, work).run(jobs_up_to(count), kNeverStop, [&](const JobEnd& end) {
+    CHECK(ends.emplace(end.job, end).second);
+  });
   CHECK(static_cast<int>(ends.size()) == count);
   return ends;
 }
@@ -62,13 +66,10 @@ bool gone(int id) {
   return read && state == 'Z';
 }
 
-std::map<int, JobEnd> ends_of(RemoteWorkerPool& pool, std::size_t count) {
+std::map<int, JobEnd> ends_of(Workers& workers, std::size_t count) {
   std::map<int, JobEnd> ends;
   while (ends.size() < count)
-    for (const std::string& bytes : pool.wait(100)) {
-      JobEnd end = job_end_from_bytes(bytes);
-      ends[end.job] = std::move(end);
-    }
+    for (const JobEnd& end : workers.wait(100)) ends[end.job] = end;
   return ends;
 }
 
@@ -136,17 +137,19 @@ TEST_CASE("a job that hangs is stopped after its time, with all processes that i
 }
 
 TEST_CASE("a stop ends all workers at once") {
-  int heard = 0;
-  const bool whole = do_in_workers(
-      jobs_up_to(100), {.workers = 2, .stop = [&] { return heard >= 3; }},
-      [](int job) -> std::string {
-        if (job > 4) hang();
-        return "fine";
-      },
-      [&](const JobEnd&) { ++heard; });
-  CHECK(!whole);
+  int heard = 0, undone = 0;
+  {
+    JobFarm farm({.workers = 2, .forks = true}, [](int job) -> std::string {
+      if (job > 4) hang();
+      return "fine";
+    });
+    farm.run(
+        jobs_up_to(100), [&] { return heard >= 3; },
+        [&](const JobEnd& end) { ++(end.how == How::Done ? heard : undone); });
+  }
   CHECK(heard >= 3);
   CHECK(heard <= 5);
+  CHECK(heard + undone == 100);
   CHECK(waitpid(-1, nullptr, WNOHANG) == -1);  // No child is left, not even a dead one.
 }
 
@@ -154,13 +157,10 @@ TEST_CASE("workers die with their parent, even when it is killed") {
   std::atomic<int>* const ids = shared_numbers(3);
   const int parent = fork();
   if (parent == 0) {
-    do_in_workers(
-        jobs_up_to(3), {.workers = 3},
-        [&](int job) -> std::string {
-          ids[job] = getpid();
-          hang();
-        },
-        [](const JobEnd&) {});
+    ends_of(3, {.workers = 3}, [&](int job) -> std::string {
+      ids[job] = getpid();
+      hang();
+    });
     _exit(0);
   }
   REQUIRE(test::comes_true([&] { return ids[0] > 0 && ids[1] > 0 && ids[2] > 0; }));
@@ -171,64 +171,110 @@ TEST_CASE("workers die with their parent, even when it is killed") {
 }
 
 TEST_CASE("the end of a job survives serialization, whatever its text contains") {
-  const JobEnd end{7, How::TimedOut, std::string("\0\xff text", 7), 0.1 + 0.2};
-  const JobEnd again = job_end_from_bytes(to_bytes(end));
-  CHECK(again.job == 7);
-  CHECK(again.how == How::TimedOut);
-  CHECK(again.text == end.text);
-  CHECK(again.seconds == 0.1 + 0.2);
+  const JobEnd end{
+      .job = 7, .how = How::TimedOut, .text = std::string("\0\xff text", 7), .seconds = 0.1 + 0.2, .rank = 3};
+  const std::vector<JobEnd> again = job_ends_from_bytes(to_bytes({end, {.job = 8, .text = {}}}));
+  REQUIRE(again.size() == 2);
+  CHECK(again[0].job == 7);
+  CHECK(again[0].how == How::TimedOut);
+  CHECK(again[0].text == end.text);
+  CHECK(again[0].seconds == 0.1 + 0.2);
+  CHECK(again[0].rank == 3);
+  CHECK(again[1].job == 8);
 }
 
-TEST_CASE("a remote pool runs jobs in workers of another process, and survives their ends") {
-  RemoteWorkerPool pool({.workers = 2}, [](int job) -> std::string {
+TEST_CASE("remote workers do jobs as workers of another process, and it survives their ends") {
+  const auto remote = remote_workers({.workers = 2}, [](int job) -> std::string {
     if (job == 3) std::raise(SIGKILL);
     return job == 5 ? std::string(1 << 20, 'x') : parent_of_worker(job);
   });
-  for (int job = 0; job < 8; ++job) pool.add(job);
-  const auto ends = ends_of(pool, 8);
+  for (int job = 0; job < 8; ++job) remote->add(job, {});
+  const auto ends = ends_of(*remote, 8);
   CHECK(ends.at(3).how == How::Crashed);
   CHECK(ends.at(3).text == "signal 9, Killed");
   CHECK(ends.at(5).text.size() == 1 << 20);
   CHECK(ends.at(0).text == ends.at(7).text);
   CHECK(ends.at(0).text != std::to_string(getpid()));
-  RemoteWorkerPool limited({.timeout = Seconds{0.1}}, [](int) -> std::string { hang(); });
-  limited.add(0);
-  CHECK(ends_of(limited, 1).at(0).how == How::TimedOut);
+  const auto limited = remote_workers({.timeout = Seconds{0.1}}, [](int) -> std::string { hang(); });
+  limited->add(0, {});
+  CHECK(ends_of(*limited, 1).at(0).how == How::TimedOut);
 }
 
 TEST_CASE("many jobs and a large result at the same time block neither side") {
   constexpr int kMany = 2000;  // More than a socket holds.
   std::atomic<int>* const computed = shared_numbers(1);
-  RemoteWorkerPool pool({}, [&](int job) {
+  const auto remote = remote_workers({}, [&](int job) {
     *computed = 1;
     return job == 0 ? std::string(8 << 20, 'x') : std::string("small");
   });
-  pool.add(0);
+  remote->add(0, {});
   REQUIRE(test::comes_true([&] { return *computed == 1; }));
   poll(nullptr, 0, 100);                      // Usually its end fills the socket by then; the jobs fit in any case.
   alarm(static_cast<unsigned>(test::kHung));  // Ends this process where both sides wait.
-  for (int job = 1; job < kMany; ++job) pool.add(job);
-  const auto ends = ends_of(pool, kMany);
+  for (int job = 1; job < kMany; ++job) remote->add(job, {});
+  const auto ends = ends_of(*remote, kMany);
   alarm(0);
   CHECK(ends.at(0).text.size() == 8 << 20);
   CHECK(ends.at(kMany - 1).text == "small");
 }
 
 TEST_CASE("a lost process costs only the jobs that its workers were running") {
-  LostWorkerCounter losses;
-  CHECK(losses.too_many({1, 2, 3, 4}, 2).empty());
-  CHECK(losses.too_many({3, 4, 5}, 2).empty());  // 3 and 4 only waited before.
-  CHECK(losses.too_many({2, 6, 1}, 2) == std::vector<int>{2});
-  CHECK(losses.too_many({5, 3}, 8) == std::vector<int>{3});
-  CHECK(losses.too_many({}, 1).empty());
+  std::map<int, int> losses;
+  CHECK(lost_too_often(losses, {1, 2, 3, 4}, 2).empty());
+  CHECK(lost_too_often(losses, {3, 4, 5}, 2).empty());  // 3 and 4 only waited before.
+  CHECK(lost_too_often(losses, {2, 6, 1}, 2) == std::vector<int>{2});
+  CHECK(lost_too_often(losses, {5, 3}, 8) == std::vector<int>{3});
+  CHECK(lost_too_often(losses, {}, 1).empty());
 }
 
-TEST_CASE("a remote pool whose process has died throws, and a silent one does not") {
-  RemoteWorkerPool pool({}, parent_of_worker);
-  CHECK(pool.wait(1).empty());
-  pool.add(0);
-  kill(std::stoi(ends_of(pool, 1).at(0).text), SIGKILL);
-  CHECK_THROWS_AS(for (;;) pool.wait(100), BackendError);
+TEST_CASE("remote workers whose process has died throw, and silent ones do not") {
+  const auto remote = remote_workers({}, parent_of_worker);
+  CHECK(remote->wait(1).empty());
+  remote->add(0, {});
+  kill(std::stoi(ends_of(*remote, 1).at(0).text), SIGKILL);
+  CHECK_THROWS_AS(for (;;) remote->wait(100), BackendError);
 }
 
-}  // namespace stagecraft::worker_pool_test
+TEST_CASE("threads do each job once, run after run, whatever their number") {
+  for (const int workers : {1, 2, 5}) {
+    JobFarm farm({.workers = workers}, [](int job) { return std::to_string(job * job); });
+    for (const int count : {0, 1, 40}) {
+      std::map<int, std::string> texts;
+      farm.run(jobs_up_to(count), kNeverStop, [&](const JobEnd& end) { texts[end.job] = end.text; });
+      REQUIRE(std::ssize(texts) == count);
+      for (const auto& [job, text] : texts) CHECK(text == std::to_string(job * job));
+    }
+  }
+}
+
+TEST_CASE("the error of the smallest job is thrown, after all others were done") {
+  std::atomic<int> done = 0;
+  JobFarm farm({.workers = 3}, [&](int job) {
+    ++done;
+    if (job % 10 == 4) throw InputError(std::to_string(job));
+    return std::string();
+  });
+  CHECK_THROWS_WITH_AS(farm.run(jobs_up_to(30), kNeverStop, [](const JobEnd&) {}), "error: 4", InputError);
+  CHECK(done == 30);
+}
+
+TEST_CASE("a reason to stop leaves jobs undone, those too that run, and is their text") {
+  for (const int workers : {1, 3}) {
+    std::atomic<bool> over = false;
+    JobFarm farm({.workers = workers, .stop = [&] { return std::string(over ? "over" : ""); }}, [&](int job) {
+      if (job == 5) over = true;
+      if (job >= 5)
+        for (;;) stop_point();
+      return std::string("fine");
+    });
+    int fine = 0, undone = 0;
+    farm.run(jobs_up_to(20), kNeverStop, [&](const JobEnd& end) {
+      CHECK(end.text == (end.how == How::Done ? "fine" : "over"));
+      ++(end.how == How::Done ? fine : undone);
+    });
+    CHECK(fine <= 5);
+    CHECK(fine + undone == 20);
+  }
+}
+
+}  // namespace stagecraft::job_farm_test
