@@ -89,9 +89,9 @@ ComparableRows comparable_rows(const SweepTable& table, const Metric& metric,
 
 ComparableRows rows_on_usual_devices(const SweepTable& table) {
   const std::vector<VariedPath> paths = varied_paths(table);
-  std::vector<const VariedPath*> all;
-  for (const VariedPath& p : paths) all.push_back(&p);
-  return comparable_rows(table, metrics()[metric("period_s")], all);
+  std::vector<const VariedPath*> shown;
+  for (const VariedPath& p : paths) shown.push_back(&p);
+  return comparable_rows(table, metrics()[metric("period_s")], shown);
 }
 
 }  // namespace stagecraft

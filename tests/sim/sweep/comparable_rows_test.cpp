@@ -28,8 +28,8 @@ void add_row(SweepTable& table, std::string settings, double period, double memo
   row.figures[metric("mfu")] = period / 100;
 }
 
-/// Three schedules on two numbers of micro-batches, with two seeds. `v_devices`: those of zb-v, which are shorter than
-/// all others.
+/// Three schedules on two numbers of micro-batches, with two seeds. `v_devices`: the devices of rows of zb-v, which are
+/// shorter than the others.
 SweepTable schedules_table(double v_devices) {
   SweepTable table;
   table.title = "t";
@@ -129,7 +129,7 @@ TEST_CASE("a sweep over the number of devices is drawn, each number compared wit
   for (const char* value : {"*30", "40", "*15", "20", "\u2013"}) CHECK_MESSAGE(has(map, value), value);
   CHECK(!has(map, "*20"));
   const Strings front = words_of(table, {.kind = Kind::Front});
-  CHECK(has(front, "2 \u00b7 zb-h1"));  // Those on four nodes are faster and smaller.
+  CHECK(has(front, "2 \u00b7 zb-h1"));  // Rows on four nodes are faster and smaller.
   CHECK(has(front, "4 \u00b7 zb-h1"));
   CHECK(has(front, "not beaten in both on as many devices"));
   CHECK(has(front, left_out));
