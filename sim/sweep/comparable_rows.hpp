@@ -33,7 +33,8 @@ struct ComparableRows {
 /// same rule (tools/report/answer.js).
 ComparableRows comparable_rows(const SweepTable&, const Metric&, const std::vector<const VariedPath*>& shown);
 
-/// comparable_rows() with the values of every path told apart: rows that ran on another number of devices than the rest with the same cluster.
+/// comparable_rows() with the values of every path told apart: rows that ran on another number of devices than the rest
+/// with the same cluster.
 ComparableRows rows_on_usual_devices(const SweepTable&);
 
 }  // namespace stagecraft
