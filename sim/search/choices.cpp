@@ -62,7 +62,6 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
                            const std::function<void(const SearchProgress&)>& progress)
     : asked_(asked),
       progress_(progress),
-      threads_(thread_count(asked.threads)),
       policies_(scheduling_policies(asked.schedules, asked.weights, configured.software(), configured.weights)),
       configured_(plan_trained(configured)),
       objective_(asked.objective, configured_, iterations_of(configured)),

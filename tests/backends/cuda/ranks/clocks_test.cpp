@@ -9,10 +9,10 @@ namespace stagecraft::clocks_test {
 namespace {
 
 /// An event on the stream after `seconds` of work.
-cuda::SharedEvent* after(double seconds, cudaStream_t stream, cuda::InstructionEvents& marks) {
+cuda::SharedEvent* after(double seconds, cudaStream_t stream, cuda::InstructionEvents& events) {
   emulated_gpu::enqueue(
       stream, [] {}, seconds);
-  cuda::SharedEvent* const event = marks.events.take(emulated_gpu::device_of(stream), true);
+  cuda::SharedEvent* const event = events.pool.take(emulated_gpu::device_of(stream), true);
   cuda::EventPool::hold(event);
   event->record(stream);
   cudaStreamSynchronize(stream);
@@ -34,8 +34,8 @@ void check_iterations(double rate) {
   // Seconds: from the reading of the clock to the gate, from there to the end of an iteration, and to that of the next.
   const double gates[] = {1, 6}, ends[][2] = {{3, 14}, {4, 8}};
   cuda::RunState state;
-  state.marks.reset(p.size(), 0);
-  state.marks.gates.assign(2, nullptr);
+  state.events.reset(p.size(), 0);
+  state.events.start_events.assign(2, nullptr);
   const std::vector<cuda::EndEvent> wanted = cuda::end_events(p);
   for (int gpu = 0; gpu < 2; ++gpu) {
     cudaSetDevice(gpu);
@@ -44,15 +44,15 @@ void check_iterations(double rate) {
     const auto anchor = std::make_shared<const cuda::Event>(cudaEventDefault);
     anchor->record(stream);
     state.anchors[gpu] = {anchor, 100, 0.25 + gpu};
-    state.marks.gates[gpu] = after(gates[gpu], stream, state.marks);
+    state.events.start_events[gpu] = after(gates[gpu], stream, state.events);
     double now = 0;
     for (std::size_t n = 0; n < p.size(); ++n) {
       const Instruction& i = p.instructions[InstructionId{n}];
       if (i.device.value != gpu) continue;
-      state.marks.gpu[n] = gpu;
+      state.events.gpu[n] = gpu;
       if (wanted[n] != cuda::EndEvent::Timed) continue;
       const double end = ends[gpu][p.iteration_of(i)];
-      state.marks.end[n] = after(end - now, stream, state.marks);
+      state.events.end[n] = after(end - now, stream, state.events);
       now = end;
     }
     if (rate > 0) {
@@ -62,7 +62,7 @@ void check_iterations(double rate) {
       state.last_anchors[gpu] = {last, 100 + rate * (gates[gpu] + now), 0.5};
     }
   }
-  state.marks.reader = std::make_shared<cuda::EventReader>(p, state.marks, wanted);
+  state.events.reader = std::make_shared<cuda::EventReader>(p, state.events, wanted);
   real::Times times = cuda::times_of(p, real::DevicePlacement(p, World{}), state);
   CHECK(times.origin == doctest::Approx(100 + second).epsilon(1e-6));  // The first gate, on the clock of the machine.
   CHECK(times.uncertainty == 1.25);                                    // The larger.
