@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/cluster/mesh.hpp"
 #include "sim/core/dag.hpp"
 #include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/cost/stage_shape.hpp"
-#include "sim/plan/mesh.hpp"
 #include "sim/plan/reductions.hpp"
 
 namespace stagecraft {

@@ -1,4 +1,4 @@
-#include "sim/plan/mesh.hpp"
+#include "sim/cluster/mesh.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-#include "sim/plan/mesh.hpp"
+#include "sim/cluster/mesh.hpp"
 
 #include <map>
 #include <utility>
