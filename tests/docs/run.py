@@ -166,6 +166,15 @@ def check_names(page):
             note(page, path, missing and f"'{name}' is not in the file")
 
 
+def check_links():
+    """What a page of the project names in a relative link is there."""
+    for folder in (".", "sim", "backends", "models", "topologies", "scenarios", "tests", "tools"):
+        for page in sorted((root / folder).glob("*.md" if folder == "." else "**/*.md")):
+            for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+                missing = not re.match(r"\w+:", target) and not (page.parent / target).exists()
+                note(page.relative_to(root), target, missing and "there is no such file")
+
+
 NUMBERS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen "
            "twenty").split()
 
@@ -210,6 +219,7 @@ with tempfile.TemporaryDirectory() as name:
     check_array(pathlib.Path("sim/sweep/README.md"), folder)
 check_names(pathlib.Path("CONTRIBUTING.md"))
 check_counts()
+check_links()
 print("\n".join(problems))
 print(f"{passed} passed, {len(problems)} failed")
 sys.exit(1 if problems or passed < 40 else 0)
