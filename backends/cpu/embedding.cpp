@@ -1,3 +1,4 @@
+// Rows of a table by the number of a word or of a position, and their gradients.
 #include <algorithm>
 
 #include "backends/cpu/loops.hpp"

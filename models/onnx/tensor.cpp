@@ -1,3 +1,4 @@
+// Reads the tensors of an ONNX file: initializers and constants.
 #include <cmath>
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// What each row of a table takes of the budget: tokens per second, cost, the training, goodput.
 #include "sim/output/budget_columns.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ constexpr double kSecondsOfHour = 3600;
 ObjectiveUnit price_unit(const RunRow& r) { return {Objective::Cost, r.samples, r.tokens}; }
 
 /// Dollars of an iteration.
-double price_of(const RunRow& r) {
+double dollars_per_iteration(const RunRow& r) {
   return r.economics.dollars_per_hour / kSecondsOfHour * known_period(r).value / r.economics.goodput;
 }
 
@@ -25,7 +26,7 @@ bool has_price(const RunRow& r) { return r.economics.dollars_per_hour > 0; }
 bool has_tokens(const RunRow& r) { return r.economics.devices > 0 && r.tokens > 0; }
 bool has_duration(const RunRow& r) { return r.economics.duration.value > 0; }
 bool has_dollars(const RunRow& r) { return r.economics.dollars > 0; }
-bool has_failures(const RunRow& r) { return r.economics.interval.value > 0; }
+bool has_goodput(const RunRow& r) { return r.economics.interval.value > 0; }
 
 /// Files have it only where some row has a budget that says enough.
 FileColumn budget_column(const char* name) { return only(result_column(name), "with a budget in `report`"); }
@@ -37,7 +38,7 @@ bool any_row(const std::vector<RunRow>& rows, bool (*holds)(const RunRow&)) {
 TableColumnOf<RunRow> price_column(FileColumn key) {
   return {{.key = std::move(key), .heading = "cost", .width = 9, .drop_order = 1}, [](const RunRow& r) {
             const ObjectiveUnit unit = price_unit(r);
-            return TableCell(unit.in_unit(price_of(r)), unit.number_text(price_of(r)));
+            return TableCell(unit.in_unit(dollars_per_iteration(r)), unit.number_text(dollars_per_iteration(r)));
           }};
 }
 
@@ -72,7 +73,7 @@ TableColumns<RunRow> budget_columns(const std::vector<RunRow>& rows, const Budge
     columns.push_back(
         {{.key = budget_column("training_dollars"), .heading = "total", .width = 8, .drop_order = 1},
          [](const RunRow& r) { return TableCell(r.economics.dollars, dollars_text(r.economics.dollars)); }});
-  if (which.every_column || any_row(rows, has_failures))
+  if (which.every_column || any_row(rows, has_goodput))
     columns.push_back({{.key = budget_column("goodput"), .heading = "goodput", .width = 7, .drop_order = 5},
                        [](const RunRow& r) { return TableCell(r.economics.goodput, percent(r.economics.goodput)); }});
   return columns;

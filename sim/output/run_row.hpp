@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/output/replay.hpp"
+#include "sim/output/contended_result.hpp"
 #include "sim/output/text.hpp"
 #include "sim/result/economics.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "sim/experiment/run.hpp"
 #include "sim/output/choice_table.hpp"
-#include "sim/output/replay.hpp"
+#include "sim/output/contended_result.hpp"
 
 namespace stagecraft {
 

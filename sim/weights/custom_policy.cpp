@@ -1,3 +1,4 @@
+// The policy `custom`: each choice of the weights rule is an option.
 #include <array>
 
 #include <fmt/core.h>

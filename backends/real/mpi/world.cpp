@@ -1,3 +1,5 @@
+// The processes of a launcher that were built with MPI: words that they send each other, and whether they are still
+// there.
 #include <fmt/core.h>
 #include <cstdlib>
 #include <cstring>

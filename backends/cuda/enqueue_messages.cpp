@@ -1,4 +1,4 @@
-// Messages between devices.
+// How an Enqueuer puts messages between devices into queues: as copies, and as calls of NCCL where the ends are apart.
 #include <algorithm>
 
 #include "backends/cuda/enqueue.hpp"

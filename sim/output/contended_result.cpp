@@ -1,4 +1,4 @@
-#include "sim/output/replay.hpp"
+#include "sim/output/contended_result.hpp"
 
 #include <cstdlib>
 
