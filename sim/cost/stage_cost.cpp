@@ -425,4 +425,16 @@ double recomputed_share(Recomputation recomputation, const LayerCost& cost) {
   return recomputation == Recomputation::Selective ? cost.core : 0;
 }
 
+Flops recomputed_work(Recomputation recomputation, const Layer& layer) {
+  if (recomputation == Recomputation::None) return {};
+  if (recomputation == Recomputation::Selective) return layer.core.forward;
+  if (recomputation == Recomputation::Half) return 0.5 * layer.forward;
+  if (recomputation != Recomputation::Outputs) return layer.forward;
+  Flops sum;
+  const std::vector<bool> again = recomputed_outputs(layer.operations);
+  for (std::size_t i = 0; i < again.size(); ++i)
+    if (again[i]) sum += flops(layer.operations[i], Pass::Forward);
+  return sum;
+}
+
 }  // namespace stagecraft

@@ -271,14 +271,7 @@ Flops recomputed(const CompiledExperiment& c) {
   for (const StageId s : c.plan.stages.ids()) {
     const Stage& stage = c.plan.stages[s];
     if (stage.twin.valid() && stage.twin < s) continue;  // Its twin has the same layers.
-    if (stage.shape.recomputation == Recomputation::None) continue;
-    const DeviceTypeId type = c.cluster().devices[stage.leaders.front()].type;
-    std::map<LayerId, double> shares;  // Most layers are alike.
-    for (const LayerId l : stage.shape.layers) {
-      const auto [share, is_new] = shares.try_emplace(c.experiment.costs->alike(l));
-      if (is_new) share->second = recomputed_share(stage.shape.recomputation, c.experiment.costs->at(l, type, 1));
-      sum += share->second * c.model().layers[l].forward;
-    }
+    for (const LayerId l : stage.shape.layers) sum += recomputed_work(stage.shape.recomputation, c.model().layers[l]);
   }
   return sum;
 }

@@ -54,9 +54,9 @@ StageShape shape_of(const PlannerInput& input, int tensor) {
 /// less than this search counts.
 std::vector<chain_partition::Variant> plain_variants(const PlannerInput& input, LayerId id, DeviceTypeId type, int size,
                                                      const chain_partition::Variant& plain) {
-  const LayerCost cost = input.costs.at(id, type, size);
   std::vector<chain_partition::Variant> variants;
   for (const Recomputation kind : recomputations(input.options, input.model)) {
+    const LayerCost cost = input.costs.at(id, StageShape{.recomputation = kind}, type, size);
     chain_partition::Variant& one = variants.emplace_back(plain);
     one.seconds += recomputed_share(kind, cost) * cost.forward.value;
     one.memory = layer_memory(input.model, id, kind, size);

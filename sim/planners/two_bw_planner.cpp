@@ -228,7 +228,8 @@ class TwoBwSearch {
     for (const int type : candidate.types[s]) {
       double stage_time = 0;
       for (std::size_t l = from; l < to; ++l) {
-        const LayerCost cost = input_.costs.at(LayerId{l}, types_.types[type], candidate.size);
+        const LayerCost cost = input_.costs.at(LayerId{l}, StageShape{.recomputation = candidate.recompute},
+                                               types_.types[type], candidate.size);
         stage_time += unit_(recomputed_share(candidate.recompute, cost) * cost.forward.value);
       }
       slowest = std::max(slowest, stage_time);

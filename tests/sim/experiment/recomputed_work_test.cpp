@@ -1,0 +1,50 @@
+// What a recomputation repeats counts in the utilization of the hardware and in the times of planners.
+
+#include <doctest/doctest.h>
+
+#include "sim/experiment/run.hpp"
+
+namespace stagecraft::recomputed_work_test {
+namespace {
+
+/// GPT-2 with attention in several kernels, whose scores selective recomputation drops.
+Experiment gpt(const std::string& planner, const std::string& recompute) {
+  return load_experiment(
+      "examples/quickstart",
+      {"software=megatron-2021", "plan={planner: " + planner + ", recompute: " + recompute + ", micro_batch_size: 2}"});
+}
+
+}  // namespace
+
+TEST_CASE("the hardware is used for what is computed again, too") {
+  for (const std::string recompute : {"none", "selective", "half", "layers", "full"}) {
+    CAPTURE(recompute);
+    const CompiledExperiment c = compile(gpt("balanced, stages: 4", recompute));
+    Flops all, again;
+    for (const Layer& layer : c.model().layers) {
+      all += layer.forward + layer.input_gradient + layer.weight_gradient;
+      again += recompute == "selective" ? layer.core.forward
+               : recompute == "none"    ? Flops{}
+               : recompute == "half"    ? 0.5 * layer.forward
+                                        : layer.forward;
+    }
+    const DeviceRates rates = run(c, "ideal").report.rates.value();
+    REQUIRE(rates.of_peak > 0);
+    CHECK(rates.hardware_of_peak / rates.of_peak == doctest::Approx(1 + again / all).epsilon(1e-9));
+    if (recompute != "none") CHECK(rates.hardware_of_peak > rates.of_peak);
+  }
+}
+
+TEST_CASE("planners price what selective recomputation repeats by the shapes of operations") {
+  for (const std::string planner : {"piper", "2bw"}) {
+    CAPTURE(planner);
+    const auto predicted = [&](const std::string& recompute) {
+      return plan_experiment(gpt(planner, recompute)).report.predicted.value;
+    };
+    const double none = predicted("none"), selective = predicted("selective");
+    CHECK(selective > 1.01 * none);
+    CHECK(selective < 1.3 * none);
+  }
+}
+
+}  // namespace stagecraft::recomputed_work_test
