@@ -20,9 +20,9 @@ TEST_CASE("the hardware is used for what is computed again, too") {
   for (const std::string recompute : {"none", "selective", "half", "layers", "full"}) {
     CAPTURE(recompute);
     const CompiledExperiment c = compile(gpt("balanced, stages: 4", recompute));
-    Flops all, again;
+    Flops work, again;
     for (const Layer& layer : c.model().layers) {
-      all += layer.forward + layer.input_gradient + layer.weight_gradient;
+      work += layer.forward + layer.input_gradient + layer.weight_gradient;
       again += recompute == "selective" ? layer.core.forward
                : recompute == "none"    ? Flops{}
                : recompute == "half"    ? 0.5 * layer.forward
@@ -30,7 +30,7 @@ TEST_CASE("the hardware is used for what is computed again, too") {
     }
     const DeviceRates rates = run(c, "ideal").report.rates.value();
     REQUIRE(rates.of_peak > 0);
-    CHECK(rates.hardware_of_peak / rates.of_peak == doctest::Approx(1 + again / all).epsilon(1e-9));
+    CHECK(rates.hardware_of_peak / rates.of_peak == doctest::Approx(1 + again / work).epsilon(1e-9));
     if (recompute != "none") CHECK(rates.hardware_of_peak > rates.of_peak);
   }
 }
