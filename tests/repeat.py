@@ -4,7 +4,7 @@
     tests/repeat.py -n 50 --cpu 200,100,30 -j 8     as root, from the root of the project
 
 TEST is a name of CTest; without one they are those with the label `signals`. 100 percent is one core. Each repetition has a
-control group of its own, so the system needs the controller `cpu` of cgroups (version 1 or 2) and leave to make groups. Prints
+control group for itself, so the system needs the controller `cpu` of cgroups (version 1 or 2) and leave to make groups. Prints
 how often each test failed, and what the first failure said; the exit code is 1 if any did."""
 import argparse
 import collections

@@ -157,7 +157,7 @@ LayerId CostTable::first_alike(LayerId id) const {
   for (const LayerId earlier : alike_.ids()) {
     const Layer& other = model_->layers[earlier];
     if (alike_[earlier] == earlier && may_have_shapes(other) && other.operations == layer.operations &&
-        other.inputs.empty() == layer.inputs.empty())
+        other.inputs.empty() == layer.inputs.empty() && reads_data(other) == reads_data(layer))
       return earlier;
   }
   return id;

@@ -63,8 +63,8 @@ class CostTable {
   /// Traffic of shared memory of a layer that is not priced by its shapes, with what its backward recomputes; zero
   /// otherwise.
   Traffic traffic(LayerId layer, const StageShape&, DeviceTypeId device_type, double samples) const;
-  /// The first layer that costs the same, since it has the same operations; the layer itself where its shapes do not
-  /// price it.
+  /// The first layer that costs the same, since it has the same operations and needs the same gradients; the layer
+  /// itself where its shapes do not price it.
   LayerId alike(LayerId id) const { return alike_[id]; }
   /// What the profile of its device type has for a layer, as a group of this shape divides it.
   std::optional<MeasuredLayer> measured(LayerId, const StageShape&, DeviceTypeId, double samples) const;

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kCaptionLines = 4;
 
-/// The paths of which some pair of points has different values of its own.
+/// The paths in which some pair of points differs.
 std::vector<VariedPath> axes_of(const SweepTable& table) {
   std::vector<VariedPath> axes = varied_paths(table);
   std::erase_if(axes, [](const VariedPath& a) { return a.values.size() < 2; });

@@ -85,7 +85,7 @@ for name, words in LONG.items():
 
 
 def interrupted_in_simgrid():
-    """SimGrid simulates in a process of its own. When that is there, the folder is too, and no results are."""
+    """SimGrid simulates in another process. When that is there, the folder is too, and no results are."""
     into = folder / "in-simgrid"
     for size in (5000, 10000, 20000, 40000, 80000, 160000):  # A larger one where the simulation has ended before it is stopped.
         program = start(["run", "examples/quickstart", "--backend", "simgrid", "--set", f"run.micro_batches={size}", "--out", str(into)])

@@ -113,4 +113,28 @@ TEST_CASE("touching the weights takes their bytes over the memory bandwidth, or 
   CHECK(CostTable(model, cluster).touch(5, DeviceTypeId{0}).value == 0);
 }
 
+TEST_CASE("equal operations cost the same only where the same gradients are needed") {
+  const auto linear = [](const std::string& name, int input) {
+    Layer layer{.name = name, .inputs = {LayerId{input}}};
+    layer.operations = {{.kind = OperationKind::Linear, .inputs = {-1}, .rows = 1, .columns = 8, .inner = 8}};
+    return layer;
+  };
+  ModelGraph model;
+  model.layers.push_back({.name = "data"});
+  model.layers[LayerId{0}].operations = {{.kind = OperationKind::Input, .columns = 8}};
+  for (int i = 0; i < 3; ++i) model.layers.push_back(linear("l" + std::to_string(i), i));
+  Cluster cluster;
+  cluster.types.push_back({.name = "gpu"});
+  CostRules rules = *rules_without_software(cluster);
+  const auto alike = [&](int layer, const SoftwareStack& software) {
+    rules.software = software;
+    const auto shared = [](auto value) { return std::make_shared<const decltype(value)>(std::move(value)); };
+    return CostTable(shared(model), shared(cluster), nullptr, shared(rules)).alike(LayerId{layer});
+  };
+  CHECK(alike(1, software_stack("plain")) == LayerId{1});
+  CHECK(alike(2, software_stack("plain")) == LayerId{2});  // The one before it reads data, which needs no gradient.
+  CHECK(alike(3, software_stack("plain")) == LayerId{2});
+  CHECK(alike(3, no_software_stack()) == LayerId{3});
+}
+
 }  // namespace stagecraft::cost_table_test
