@@ -14,7 +14,7 @@ namespace stagecraft {
 namespace {
 
 constexpr double kUserRanges[] = {8, 1.5};
-constexpr double kMostWork = 15e6;             // All simulations of a fit, which take some 20 seconds.
+constexpr double kMostWork = 15e6;             // Steps of all simulations of a fit; see simulation_steps().
 constexpr double kPublishedRanges[] = {1.25};  // The shipped shares are near; each simulation takes long.
 
 void check_format(const Accelerator& device, NumberFormat format) {

@@ -21,7 +21,7 @@ Experiment experiment_of(const MeasuredRun&, const Accelerator& device, double c
 /// run it.
 std::optional<SimulatedRun> simulate(const MeasuredRun&, const Accelerator& device, std::string& why_not);
 
-/// How long a simulation takes, in steps of some two microseconds: 1,000 for itself, one for each op, six for each
+/// How long a simulation takes, in steps of about a microsecond: 1,000 for itself, one for each op, six for each
 /// layer and four for each device.
 double simulation_steps(const MeasuredRun&);
 
