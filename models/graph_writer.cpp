@@ -89,6 +89,7 @@ LayerId GraphWriter::add(const std::string& name, std::string type, std::vector<
   layer.core = {{amounts.core_forward}, {amounts.core_stash * model_.precision.activation}};
   layer.tie = std::move(amounts.tie);
   layer.operations = std::move(operations);
+  for (Operation& op : layer.operations) op.per_token = op.per_token && per_token_;
   model_.layers.push_back(std::move(layer));
   return LayerId{static_cast<std::int64_t>(model_.layers.size()) - 1};
 }

@@ -43,11 +43,14 @@ class GraphWriter {
 
   LayerId add(const std::string& name, std::string type, std::vector<LayerId> inputs, LayerAmounts amounts,
               Operations operations = {});
+  /// From here on operations have the same rows for each sample, because it has no tokens.
+  void set_without_tokens() { per_token_ = false; }
   Layer& layer(LayerId id) { return model_.layers[id]; }
   ModelGraph finish();
 
  private:
   ModelGraph model_;
+  bool per_token_ = true;
 };
 
 /// A model/1 file of the builder `listed`, with comments first and a note after each layer; reading it gives the same

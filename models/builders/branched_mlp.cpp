@@ -43,7 +43,9 @@ const config::MapSpec kBranchedMlpFields{
 class BranchedMlpWriter {
  public:
   explicit BranchedMlpWriter(const Value& map)
-      : map_(map), bias_(config::as_bool(map.at("bias"))), writer_("branches", map) {}
+      : map_(map), bias_(config::as_bool(map.at("bias"))), writer_("branches", map) {
+    writer_.set_without_tokens();
+  }
 
   ModelGraph build() {
     each("dense", [&](const Value& group, const std::string& name) { add_dense_branch(group, name); });

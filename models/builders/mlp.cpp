@@ -34,6 +34,7 @@ ModelGraph build_mlp(const config::Value& map) {
   problems.throw_if_any();
 
   GraphWriter writer("mlp", map);
+  writer.set_without_tokens();
   const std::string &activation = map.at("activation").text, &loss = map.at("loss").text;
   int width = config::as_int(widths.items.front());
   LayerId last = writer.add("input", "input", {}, source(width), {source_of(1, width)});

@@ -207,6 +207,7 @@ void build_vit(GraphWriter& writer, const TransformerShape& n, const Value& map)
   const double pixels = config::as_real(map.at("image")), side = config::as_real(map.at("patch"));
   const double patches = n.sequence - 1, patch = side * side * channels, numbers = pixels * pixels * channels;
   const double classes = config::as_real(map.at("classes"));
+  writer.set_without_tokens();
   LayerId last = writer.add("img", "input", {}, source(numbers));
   last = writer.add("patch_embed", "conv", {last},
                     weighted(patch * h + h + h + n.sequence * h, 2 * patches * patch * h, n.sequence * h, numbers));

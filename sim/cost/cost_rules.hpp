@@ -68,11 +68,10 @@ using MinTime = std::function<Seconds(const Collective&)>;
 /// of its memory, and collectives at the bandwidth and latency of the links inside a node.
 Accelerator accelerator_from_rates(const DeviceType&, NumberFormat, const Cluster&);
 
-/// The passes of operations on one device of a stage, for a micro-batch of `samples` samples of each replica. With
-/// `measured` times of the device's part, kernels take these, and the collectives that these contain are left out; it
-/// may be null.
+/// The passes of operations on one device of a stage, for the load of each replica. With `measured` times of the
+/// device's part, kernels take these, and the collectives that these contain are left out; it may be null.
 EachPass<PassCost> passes_of(const std::vector<Operation>&, const StageShape&, const CostRules&, DeviceTypeId,
-                             const Precision&, double samples, const MeasuredLayer* measured = nullptr,
+                             const Precision&, const Load&, const MeasuredLayer* measured = nullptr,
                              const MinTime& = {});
 
 /// Parameters that one device of a stage keeps: dense ones, divided by tensor or whole, and parameters of experts.

@@ -73,7 +73,6 @@ CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared
       profile_(std::move(profile)),
       rules_(rules ? std::move(rules) : rules_without_software(*cluster_)),
       weights_(model_->layers.size()),
-      moved_(model_->layers.size()),
       shares_memory_(cluster_->types.size()) {
   const ModelGraph& model = *model_;
   const Cluster& cluster = *cluster_;
@@ -89,8 +88,6 @@ CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared
     const Layer& layer = model.layers[i];
     // A layer with tied weights owns none, yet it reads them all.
     weights_[i] = layer.tie.empty() ? layer.parameters : tied[layer.tie];
-    moved_[i] = layer.output;
-    for (LayerId input : layer.inputs) moved_[i] += model.layers[input].output;
   }
 }
 
@@ -100,8 +97,8 @@ CostTable CostTable::of_forwards_alone() const {
   return costs;
 }
 
-LayerCost CostTable::at(LayerId id, DeviceTypeId device_type, double samples) const {
-  LayerCost cost = trained_cost(id, device_type, samples);
+LayerCost CostTable::at(LayerId id, DeviceTypeId device_type, const Load& load) const {
+  LayerCost cost = trained_cost(id, device_type, load);
   if (!forwards_alone_) return cost;
   cost.input_gradient = cost.weight_gradient = cost.joint_saving = {};
   cost.traffic.input_gradient = cost.traffic.weight_gradient = {};
@@ -109,28 +106,30 @@ LayerCost CostTable::at(LayerId id, DeviceTypeId device_type, double samples) co
 }
 
 /// The cost of the layer in a run that trains.
-LayerCost CostTable::trained_cost(LayerId id, DeviceTypeId device_type, double samples) const {
-  if (samples > 0 && has_shapes(id, {}, device_type, samples)) return at(id, StageShape{}, device_type, samples);
+LayerCost CostTable::trained_cost(LayerId id, DeviceTypeId device_type, const Load& load) const {
+  if (load.samples > 0 && has_shapes(id, {}, device_type, load)) return at(id, StageShape{}, device_type, load);
   const Layer& layer = model_->layers[id];
   const DeviceType& type = cluster_->types[device_type];
-  if (samples <= 0) return {};
-  if (!layer.times_on.empty()) return scaled(times_on(layer, type.name), samples);
-  if (layer.times) return scaled(*layer.times, samples / type.speed);
+  if (load.samples <= 0) return {};
+  if (layer.times || !layer.times_on.empty()) require_whole_samples(layer, load);
+  if (!layer.times_on.empty()) return scaled(times_on(layer, type.name), load.samples);
+  if (layer.times) return scaled(*layer.times, load.samples / type.speed);
 
   LayerCost cost;
-  if (layer.core.forward.value > 0) cost.core = layer.core.forward / layer.forward;
+  if (layer.core.forward.value > 0)
+    cost.core =
+        layer.core.forward / layer.forward * core_factor(layer, load) / flops_factor(layer, Pass::Forward, load);
   const Profile* profile = profile_of(device_type);
-  const auto measured = profile ? profile->find(signatures_[id], samples) : std::nullopt;
+  const auto measured = this->measured(id, {}, device_type, load);
   const bool shares = shares_memory_[device_type] != 0;
   if (measured) {
     // Contention for memory is simulated only where devices share it; elsewhere times are measured with all parts busy.
     const double busy = shares || measured->slowdown <= 0 ? 1 : measured->slowdown;
-    cost = {busy * measured->forward, reads_data(layer) ? Seconds{0} : busy * measured->input_gradient,
-            busy * measured->weight_gradient};
+    cost = {busy * measured->forward, busy * measured->input_gradient, busy * measured->weight_gradient};
   }
-  const auto pass = [&](Flops flops, double bytes_per_weight, Seconds& time, Bytes& traffic) {
-    const Bytes counted = moved(id, flops, bytes_per_weight, samples);
-    if (!measured) time = roofline(type, flops.value * samples, counted.value);
+  const auto pass = [&](Pass kind, Flops flops, double bytes_per_weight, Seconds& time, Bytes& traffic) {
+    const Bytes counted = moved(id, flops, bytes_per_weight, load);
+    if (!measured) time = roofline(type, flops.value * load.samples * flops_factor(layer, kind, load), counted.value);
     if (shares)
       traffic = measured && profile->gpu ? measured_traffic(*profile->gpu, *measured, time, counted)
                                          : in_time(counted.value, time, device_type);
@@ -138,11 +137,12 @@ LayerCost CostTable::trained_cost(LayerId id, DeviceTypeId device_type, double s
   const Precision& p = model_->precision;
   const bool copies = !layer.inputs.empty() && weights_[id] == 0;
   Traffic& traffic = cost.traffic;
-  if (layer.forward.value > 0 || !layer.inputs.empty()) pass(layer.forward, p.weight, cost.forward, traffic.forward);
+  if (layer.forward.value > 0 || !layer.inputs.empty())
+    pass(Pass::Forward, layer.forward, p.weight, cost.forward, traffic.forward);
   if (layer.input_gradient.value > 0 || copies || cost.input_gradient.value > 0)
-    pass(layer.input_gradient, p.weight, cost.input_gradient, traffic.input_gradient);
+    pass(Pass::InputGradient, layer.input_gradient, p.weight, cost.input_gradient, traffic.input_gradient);
   if (layer.weight_gradient.value > 0 || cost.weight_gradient.value > 0)
-    pass(layer.weight_gradient, p.gradient, cost.weight_gradient, traffic.weight_gradient);
+    pass(Pass::WeightGradient, layer.weight_gradient, p.gradient, cost.weight_gradient, traffic.weight_gradient);
   return cost;
 }
 
@@ -164,31 +164,31 @@ LayerId CostTable::first_alike(LayerId id) const {
 }
 
 /// What a group or divided states exchange in the passes of a layer has another time, which shapes tell.
-bool CostTable::has_shapes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
+bool CostTable::has_shapes(LayerId id, const StageShape& shape, DeviceTypeId type, const Load& load) const {
   const Layer& layer = model_->layers[id];
   return may_have_shapes(layer) &&
-         (shape.degrees.divides() || shape.sums_each_pass() || !measured(id, shape, type, samples));
+         (shape.degrees.divides() || shape.sums_each_pass() || !measured(id, shape, type, load));
 }
 
 std::optional<MeasuredLayer> CostTable::measured(LayerId id, const StageShape& shape, DeviceTypeId type,
-                                                 double samples) const {
+                                                 const Load& load) const {
   const Profile* profile = profile_of(type);
-  if (!profile) return std::nullopt;
-  auto layer = profile->find(signatures_[id], samples, group_text(shape.degrees, shape.exchange));
+  if (!profile || !load.has_whole_samples()) return std::nullopt;
+  auto layer = profile->find(signatures_[id], load.samples, group_text(shape.degrees, shape.exchange));
   if (layer && reads_data(model_->layers[id])) layer->input_gradient = {};
   return layer;
 }
 
-LayerCost CostTable::at(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
-  if (samples <= 0) return {};
-  if (!has_shapes(id, shape, type, samples)) {
+LayerCost CostTable::at(LayerId id, const StageShape& shape, DeviceTypeId type, const Load& load) const {
+  if (load.samples <= 0) return {};
+  if (!has_shapes(id, shape, type, load)) {
     if (shape.degrees.divides())
       throw InputError(fmt::format("layer '{}' is known by its amounts or times alone, so a group cannot divide it",
                                    model_->layers[id].name),
                        "a model that lists its operations, or a group of one device");
-    return at(id, type, samples);
+    return at(id, type, load);
   }
-  const EachPass<PassCost> passes = this->passes(id, shape, type, samples);
+  const EachPass<PassCost> passes = this->passes(id, shape, type, load);
   LayerCost cost{.forward = passes.forward.time.total(),
                  .input_gradient = passes.input_gradient.time.total(),
                  .weight_gradient = passes.weight_gradient.time.total()};
@@ -197,30 +197,30 @@ LayerCost CostTable::at(LayerId id, const StageShape& shape, DeviceTypeId type, 
   return cost;
 }
 
-Traffic CostTable::traffic(LayerId id, const StageShape& shape, DeviceTypeId type, double samples) const {
-  if (has_shapes(id, {}, type, samples)) return {};
-  const LayerCost cost = at(id, type, samples);
+Traffic CostTable::traffic(LayerId id, const StageShape& shape, DeviceTypeId type, const Load& load) const {
+  if (has_shapes(id, {}, type, load)) return {};
+  const LayerCost cost = at(id, type, load);
   Traffic traffic = cost.traffic;
   if (!shape.recomputes_all()) traffic.input_gradient += recomputed_share(shape.recomputation, cost) * traffic.forward;
   return traffic;
 }
 
-EachPass<PassCost> CostTable::passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples,
+EachPass<PassCost> CostTable::passes(LayerId id, const StageShape& shape, DeviceTypeId type, const Load& load,
                                      const MinTime& min_time) const {
-  EachPass<PassCost> passes = trained_passes(id, shape, type, samples, min_time);
+  EachPass<PassCost> passes = trained_passes(id, shape, type, load, min_time);
   if (forwards_alone_) passes.input_gradient = passes.weight_gradient = passes.backward = passes.recompute = {};
   return passes;
 }
 
 /// The passes of the layer in a run that trains.
-EachPass<PassCost> CostTable::trained_passes(LayerId id, const StageShape& shape, DeviceTypeId type, double samples,
+EachPass<PassCost> CostTable::trained_passes(LayerId id, const StageShape& shape, DeviceTypeId type, const Load& load,
                                              const MinTime& min_time) const {
-  if (has_shapes(id, shape, type, samples)) {
-    const auto times = measured(id, shape, type, samples);
-    return passes_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, samples,
+  if (has_shapes(id, shape, type, load)) {
+    const auto times = measured(id, shape, type, load);
+    return passes_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, load,
                      times ? &*times : nullptr, min_time);
   }
-  const LayerCost cost = at(id, shape, type, samples);
+  const LayerCost cost = at(id, shape, type, load);
   const auto other = [](Seconds time) {
     PassCost pass;
     pass.time.other = time;
@@ -234,8 +234,10 @@ EachPass<PassCost> CostTable::trained_passes(LayerId id, const StageShape& shape
 }
 
 /// A pass without flops is a look-up or a copy: it touches rows of the weights, not all of them.
-Bytes CostTable::moved(LayerId layer, Flops flops, double bytes_per_weight, double samples) const {
-  return Bytes{(flops.value > 0 ? weights_[layer] * bytes_per_weight : 0) + moved_[layer].value * samples};
+Bytes CostTable::moved(LayerId layer, Flops flops, double bytes_per_weight, const Load& load) const {
+  Bytes arrays = output_of_sample(model_->layers[layer], load);
+  for (const LayerId input : model_->layers[layer].inputs) arrays += output_of_sample(model_->layers[input], load);
+  return Bytes{(flops.value > 0 ? weights_[layer] * bytes_per_weight : 0) + arrays.value * load.samples};
 }
 
 /// True if the layer reads only data of the task: no layer needs that gradient, and real backends do not compute it.

@@ -7,6 +7,7 @@
 #include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/cost/cost_rules.hpp"
+#include "sim/cost/load.hpp"
 #include "sim/cost/profile.hpp"
 #include "sim/model/model_graph.hpp"
 
@@ -35,10 +36,11 @@ struct LayerCost {
 /// Seconds of every layer on every device type.
 ///
 /// A layer with times for each type of device costs time * samples, one with times for all types that / speed; one that
-/// the profile of its device type knows costs what was measured. Otherwise the roofline holds: max(flops / (peak *
-/// efficiency), bytes / memory_bandwidth) + launch, where the bytes are the weights once and the inputs and outputs of
-/// every sample (Williams, Waterman, Patterson, CACM 2009). A rate of zero sets no limit. A pass without flops reads no
-/// weights; layers without inputs and flops, and gradients that no layer needs, cost nothing.
+/// the profile of its device type knows costs what was measured; both are for whole samples. Otherwise the roofline
+/// holds: max(flops / (peak * efficiency), bytes / memory_bandwidth) + launch, where the bytes are the weights once and
+/// the inputs and outputs of every sample (Williams, Waterman, Patterson, CACM 2009). A rate of zero sets no limit. A
+/// pass without flops reads no weights; layers without inputs and flops, and gradients that no layer needs, cost
+/// nothing.
 ///
 /// These bytes are also the traffic of devices that share memory, unless a profile of parts of a GPU says how much they
 /// slow each other. Layers with given times have none.
@@ -54,25 +56,25 @@ class CostTable {
   CostTable(const ModelGraph& model, const Cluster& cluster, const Profile* profile = nullptr);
   /// The costs of a run of forwards alone: gradients, recomputation and updates take no time.
   CostTable of_forwards_alone() const;
-  LayerCost at(LayerId layer, DeviceTypeId device_type, double samples) const;
+  LayerCost at(LayerId layer, DeviceTypeId device_type, const Load&) const;
   /// On one device of a stage of this shape, whose layers do not matter. InputError where a layer cannot be divided.
-  LayerCost at(LayerId layer, const StageShape&, DeviceTypeId device_type, double samples) const;
+  LayerCost at(LayerId layer, const StageShape&, DeviceTypeId device_type, const Load&) const;
   /// The passes of a layer by class of time, and their collectives; for layers that are not priced by their shapes
   /// everything is `other`.
-  EachPass<PassCost> passes(LayerId, const StageShape&, DeviceTypeId, double samples, const MinTime& = {}) const;
+  EachPass<PassCost> passes(LayerId, const StageShape&, DeviceTypeId, const Load&, const MinTime& = {}) const;
   /// Traffic of shared memory of a layer that is not priced by its shapes, with what its backward recomputes; zero
   /// otherwise.
-  Traffic traffic(LayerId layer, const StageShape&, DeviceTypeId device_type, double samples) const;
+  Traffic traffic(LayerId layer, const StageShape&, DeviceTypeId device_type, const Load&) const;
   /// The first layer that costs the same, since it has the same operations and needs the same gradients; the layer
   /// itself where its shapes do not price it.
   LayerId alike(LayerId id) const { return alike_[id]; }
   /// What the profile of its device type has for a layer, as a group of this shape divides it.
-  std::optional<MeasuredLayer> measured(LayerId, const StageShape&, DeviceTypeId, double samples) const;
+  std::optional<MeasuredLayer> measured(LayerId, const StageShape&, DeviceTypeId, const Load&) const;
   /// Whether updates and ops of the device type were measured.
   bool is_profiled(DeviceTypeId device_type) const { return profile_of(device_type) != nullptr; }
   const CostRules& rules() const { return *rules_; }
   /// Whether the shapes of its operations price a layer: given and measured times come before computed ones.
-  bool has_shapes(LayerId, const StageShape&, DeviceTypeId, double samples) const;
+  bool has_shapes(LayerId, const StageShape&, DeviceTypeId, const Load&) const;
   /// Time of one optimizer step on `parameters` numbers, memory traffic only: gradients read, weights and optimizer
   /// state read and written.
   Seconds update(double parameters, DeviceTypeId device_type) const;
@@ -89,12 +91,12 @@ class CostTable {
 
  private:
   const Profile* profile_of(DeviceTypeId device_type) const;
-  LayerCost trained_cost(LayerId, DeviceTypeId, double samples) const;
-  EachPass<PassCost> trained_passes(LayerId, const StageShape&, DeviceTypeId, double samples, const MinTime&) const;
+  LayerCost trained_cost(LayerId, DeviceTypeId, const Load&) const;
+  EachPass<PassCost> trained_passes(LayerId, const StageShape&, DeviceTypeId, const Load&, const MinTime&) const;
   bool reads_data(const Layer&) const;
   bool may_have_shapes(const Layer&) const;
   LayerId first_alike(LayerId) const;
-  Bytes moved(LayerId, Flops, double bytes_per_weight, double samples) const;
+  Bytes moved(LayerId, Flops, double bytes_per_weight, const Load&) const;
   double update_bytes(double parameters) const;
   Bytes in_time(double bytes, Seconds, DeviceTypeId device_type) const;
 
@@ -105,7 +107,6 @@ class CostTable {
   IdVector<LayerId, std::string> signatures_;
   IdVector<LayerId, LayerId> alike_;
   IdVector<LayerId, double> weights_;  ///< Parameters that each layer reads, its own or tied.
-  IdVector<LayerId, Bytes> moved_;     ///< Inputs and output of each layer for one sample.
   IdVector<DeviceTypeId, char> shares_memory_;
   bool forwards_alone_ = false;
 };

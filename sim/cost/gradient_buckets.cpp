@@ -12,8 +12,8 @@ struct LayerShare {
   DeviceParameters parameters;
 };
 
-LayerShare times_of(const CostTable& costs, LayerId id, const StageShape& stage, DeviceTypeId type, double samples) {
-  const EachPass<PassCost> p = costs.passes(id, stage, type, samples);
+LayerShare times_of(const CostTable& costs, LayerId id, const StageShape& stage, DeviceTypeId type, const Load& load) {
+  const EachPass<PassCost> p = costs.passes(id, stage, type, load);
   const TimeByClass backward = stage.recomputes_all() ? p.backward.time : p.backward.time + p.recompute.time;
   const Written written = written_collectives(costs.rules(), stage);
   return {in_op(backward, written).total(), in_op(p.weight_gradient.time, written).total(), {}};
@@ -21,12 +21,12 @@ LayerShare times_of(const CostTable& costs, LayerId id, const StageShape& stage,
 
 /// From the last layer to the first. Layers that share parameters have their gradient when the first of them has its.
 std::vector<LayerShare> layers_backwards(const CostTable& costs, const StageShape& stage, DeviceTypeId type,
-                                         double samples) {
+                                         const Load& load) {
   std::vector<LayerShare> list;
   std::vector<LayerId> until;
   DeviceParameters before;
   for (const LayerId id : stage.layers) {
-    list.push_back(times_of(costs, id, stage, type, samples));
+    list.push_back(times_of(costs, id, stage, type, load));
     until.push_back(id);
     const DeviceParameters now = device_parameters(until, stage.degrees, costs.model());
     list.back().parameters = {now.dense - before.dense, now.experts - before.experts};
@@ -54,8 +54,8 @@ double share_after(const std::vector<LayerShare>& layers, double DeviceParameter
 }  // namespace
 
 std::vector<GradientBucket> gradient_buckets(const CostTable& costs, const StageShape& stage, DeviceTypeId type,
-                                             double samples, const BucketRule& rule, double gradient_bytes) {
-  const std::vector<LayerShare> layers = layers_backwards(costs, stage, type, samples);
+                                             const Load& load, const BucketRule& rule, double gradient_bytes) {
+  const std::vector<LayerShare> layers = layers_backwards(costs, stage, type, load);
   const double ranks = stage.degrees.replicas * stage.degrees.context;
   const double limit =
       std::max({rule.parameters, rule.parameters_per_rank * ranks, rule.gradients.value / gradient_bytes});

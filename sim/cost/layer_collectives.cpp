@@ -11,14 +11,14 @@ using enum CollectiveKind;
 class CollectiveList {
  public:
   CollectiveList(const std::vector<Operation>& operations, const StageShape& shape, const NodeShape& node,
-                 double samples, double number_bytes, double dispatch_bytes)
+                 const Load& load, double number_bytes, double dispatch_bytes)
       : operations_(operations),
         shape_(shape),
         node_(node),
         degrees_(shape.degrees),
         number_bytes_(number_bytes),
         dispatch_ratio_(dispatch_bytes > 0 ? dispatch_bytes / number_bytes : 1),
-        samples_(samples / shape.degrees.context),
+        load_(load),
         divided_(operations.size(), false),
         gathered_(operations.size(), false) {}
 
@@ -33,7 +33,11 @@ class CollectiveList {
   }
 
  private:
-  Bytes bytes_of(const Operation& op) const { return Bytes{samples_ * op.rows * op.columns * number_bytes_}; }
+  /// Rows of the operation on one context rank.
+  double rows_of(const Operation& op) const {
+    return load_.samples / degrees_.context * op.rows * load_.rows_factor(op);
+  }
+  Bytes bytes_of(const Operation& op) const { return Bytes{rows_of(op) * op.columns * number_bytes_}; }
   void add(Pass pass, const Collective& c) {
     (pass == Pass::Forward         ? lists_.forward
      : pass == Pass::InputGradient ? lists_.input_gradient
@@ -61,7 +65,7 @@ class CollectiveList {
     }
     if (op.division == Division::Experts) return;
     if (op.kind == OperationKind::CrossEntropy) {
-      for (int sum = 0; sum < 3; ++sum) add(Pass::Forward, Axis::Tensor, AllReduce, Bytes{samples_ * op.rows * 4});
+      for (int sum = 0; sum < 3; ++sum) add(Pass::Forward, Axis::Tensor, AllReduce, Bytes{rows_of(op) * 4});
       return;
     }
     if (makes_partial_sums(op)) {
@@ -85,7 +89,7 @@ class CollectiveList {
     }
     const bool is_linear = op.kind == OperationKind::Linear;
     const Bytes bytes = input >= 0 ? bytes_of(operations_[input])
-                                   : Bytes{samples_ * op.rows * (is_linear ? op.inner : op.columns) * number_bytes_};
+                                   : Bytes{rows_of(op) * (is_linear ? op.inner : op.columns) * number_bytes_};
     if (!degrees_.sequence) return add(Pass::InputGradient, Axis::Tensor, AllReduce, bytes);
     add(Pass::Forward, Axis::Tensor, AllGather, bytes);
     add(Pass::InputGradient, Axis::Tensor, ReduceScatter, bytes);
@@ -94,7 +98,7 @@ class CollectiveList {
 
   void divide_by_context(const Operation& op) {
     const HeadShape heads = head_shape(op);
-    const double rows = samples_ * op.rows * number_bytes_ / degrees_.tensor;
+    const double rows = rows_of(op) * number_bytes_ / degrees_.tensor;
     const Bytes keys{rows * heads.key_value_heads * (heads.query + heads.value)};
     if (shape_.exchange == ContextExchange::AllToAll) {
       const Bytes queries{rows * heads.heads * heads.query}, result{rows * heads.heads * heads.value};
@@ -162,7 +166,7 @@ class CollectiveList {
   const Degrees& degrees_;
   double number_bytes_;
   double dispatch_ratio_;  ///< Bytes of a dispatched number over the bytes of any other.
-  double samples_;         ///< Samples of one context rank.
+  Load load_;              ///< A context rank has a part of its rows.
   std::vector<bool> divided_, gathered_;
   std::vector<int> gathered_inputs_;
   EachPass<Collectives> lists_;
@@ -171,9 +175,9 @@ class CollectiveList {
 }  // namespace
 
 EachPass<Collectives> collectives_of(const std::vector<Operation>& operations, const StageShape& shape,
-                                     const NodeShape& node, double samples, double number_bytes,
+                                     const NodeShape& node, const Load& load, double number_bytes,
                                      double dispatch_bytes) {
-  return CollectiveList(operations, shape, node, samples, number_bytes, dispatch_bytes).lists();
+  return CollectiveList(operations, shape, node, load, number_bytes, dispatch_bytes).lists();
 }
 
 }  // namespace stagecraft

@@ -4,13 +4,13 @@
 
 #include "sim/cost/collective.hpp"
 #include "sim/cost/group_shapes.hpp"
+#include "sim/cost/load.hpp"
 #include "sim/cost/stage_shape.hpp"
-#include "sim/model/operation.hpp"
 
 namespace stagecraft {
 
-/// The collectives of a layer in its forward and its gradients, in the order of its operations, for a micro-batch of
-/// `samples` samples of each replica. They have no cost yet.
+/// The collectives of a layer in its forward and its gradients, in the order of its operations, for the load of each
+/// replica. They have no cost yet.
 ///
 /// Arrays between operations are whole on each device of the tensor group or divided by rows (sequence parallelism), or
 /// they are divided by columns, heads or words. Where a divided operation reads an undivided array, the forward gathers
@@ -24,7 +24,7 @@ namespace stagecraft {
 /// expert-tensor group gathers these rows and sums the partial results. `dispatch_bytes` of a number travel to experts,
 /// forward and as a gradient, where it is above 0. With one copy of a row for each node, an all-to-all is one inside
 /// the nodes and one across them at the same time.
-EachPass<Collectives> collectives_of(const std::vector<Operation>&, const StageShape&, const NodeShape&, double samples,
+EachPass<Collectives> collectives_of(const std::vector<Operation>&, const StageShape&, const NodeShape&, const Load&,
                                      double number_bytes, double dispatch_bytes = 0);
 
 }  // namespace stagecraft

@@ -23,21 +23,21 @@ double launches_of(const Collectives& list) {
 class PassBuilder {
  public:
   PassBuilder(const std::vector<Operation>& operations, const StageShape& shape, const CostRules& rules,
-              DeviceTypeId type, const Precision& precision, double samples, const MeasuredLayer* measured,
+              DeviceTypeId type, const Precision& precision, const Load& load, const MeasuredLayer* measured,
               const MinTime& min_time)
       : operations_(operations),
         shape_(shape),
         rules_(rules),
         type_(type),
         device_(rules.accelerators[type]),
-        samples_(samples),
+        load_(load),
         measured_(measured),
         min_time_(min_time),
-        kernels_(kernels_of(operations, shape.degrees, samples, rules.formats(type), rules.software)),
+        kernels_(kernels_of(operations, shape.degrees, load, rules.formats(type), rules.software)),
         core_(kernel_time(core_of(kernels_.forward), device_).attention) {
     if (shape.overlaps_shared) find_side_times();
     EachPass<Collectives> lists =
-        collectives_of(operations, shape, rules.node, samples, precision.activation, rules.software.dispatch_bytes);
+        collectives_of(operations, shape, rules.node, load, precision.activation, rules.software.dispatch_bytes);
     if (measured) leave_out_measured(lists);
     launches_ = {.forward = launches_of(lists.forward),
                  .input_gradient = launches_of(lists.input_gradient),
@@ -147,7 +147,7 @@ class PassBuilder {
     PassKernels kernels;
     for (std::size_t i = 0; i < operations_.size(); ++i)
       if (again[i])
-        kernels.add(kernels_of(operations_[i], shape_.degrees, samples_, rules_.formats(type_), rules_.software));
+        kernels.add(kernels_of(operations_[i], shape_.degrees, load_, rules_.formats(type_), rules_.software));
     return std::move(kernels.forward);
   }
 
@@ -174,7 +174,7 @@ class PassBuilder {
       if (numbers.empty()) return;
       PassKernels kernels;
       for (const int i : numbers)
-        kernels.add(kernels_of(operations_[i], shape_.degrees, samples_, rules_.formats(type_), rules_.software));
+        kernels.add(kernels_of(operations_[i], shape_.degrees, load_, rules_.formats(type_), rules_.software));
       const double share = 1.0 / static_cast<double>(exchanges(kind));
       sum = {.forward = share * kernel_time(kernels.forward, device_).total(),
              .input_gradient = share * kernel_time(kernels.input_gradient, device_).total(),
@@ -207,7 +207,7 @@ class PassBuilder {
   const CostRules& rules_;
   DeviceTypeId type_;
   const Accelerator& device_;
-  double samples_;
+  Load load_;
   const MeasuredLayer* measured_;  ///< Null: kernels take what their shapes say.
   const MinTime& min_time_;
   PassKernels kernels_;
@@ -220,9 +220,9 @@ class PassBuilder {
 }  // namespace
 
 EachPass<PassCost> passes_of(const std::vector<Operation>& operations, const StageShape& shape, const CostRules& rules,
-                             DeviceTypeId type, const Precision& precision, double samples,
+                             DeviceTypeId type, const Precision& precision, const Load& load,
                              const MeasuredLayer* measured, const MinTime& min_time) {
-  return PassBuilder(operations, shape, rules, type, precision, samples, measured, min_time).passes();
+  return PassBuilder(operations, shape, rules, type, precision, load, measured, min_time).passes();
 }
 
 }  // namespace stagecraft

@@ -1,5 +1,7 @@
 #include "sim/cost/operation_kernels.hpp"
 
+#include "sim/core/diagnostic.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -8,14 +10,14 @@ using enum OperationKind;
 /// One operation with the sizes that one device has.
 class OperationPart {
  public:
-  OperationPart(const Operation& op, const Degrees& degrees, double samples, RunFormats formats,
+  OperationPart(const Operation& op, const Degrees& degrees, const Load& load, RunFormats formats,
                 const SoftwareStack& software)
       : op_(op),
         degrees_(degrees),
         software_(software),
         formats_(formats),
-        samples_(samples),
-        tokens_(samples * op.rows / degrees.context) {}
+        load_(load),
+        tokens_(load.rows_of(op) / degrees.context) {}
 
   PassKernels kernels() const {
     switch (op_.kind) {
@@ -93,15 +95,19 @@ class OperationPart {
   }
 
   PassKernels attention() const {
+    if (!op_.fused && op_.per_token && !load_.has_whole_samples())
+      throw InputError(
+          "attention that is not fused multiplies whole samples, so its time for packed sequences is not known",
+          "a model with flash_attention: true");
     const HeadShape heads = head_shape(op_);
-    const double context = degrees_.context;
+    const double rows = op_.rows, context = degrees_.context;
     // The last rank of a plain division of the sequence has most of the pairs that no mask hides.
     const double skew = op_.causal && !software_.balanced_context ? 2 * context / (context + 1) : 1;
-    AttentionShape shape{.heads = samples_ * heads.heads / heads_divisor(),
-                         .queries = op_.rows / context,
-                         .keys = double(op_.rows),
+    AttentionShape shape{.heads = load_.samples * heads.heads / heads_divisor(),
+                         .queries = rows / context,
+                         .keys = rows,
                          .width = (heads.query + heads.value) / 2.0,
-                         .visible = attention_pairs(op_) / (double(op_.rows) * op_.rows)};
+                         .visible = attention_pairs(op_, rows) / (rows * rows) * pairs_factor(op_, load_)};
     if (op_.fused) shape.heads *= skew;
     SoftwareStack software = software_;
     software.fused_attention = op_.fused;
@@ -119,20 +125,21 @@ class OperationPart {
   const Degrees& degrees_;
   const SoftwareStack& software_;
   RunFormats formats_;
-  double samples_, tokens_;
+  Load load_;
+  double tokens_;
 };
 
 }  // namespace
 
-PassKernels kernels_of(const Operation& op, const Degrees& degrees, double samples, RunFormats formats,
+PassKernels kernels_of(const Operation& op, const Degrees& degrees, const Load& load, RunFormats formats,
                        const SoftwareStack& software) {
-  return OperationPart(op, degrees, samples, formats, software).kernels();
+  return OperationPart(op, degrees, load, formats, software).kernels();
 }
 
-PassKernels kernels_of(const std::vector<Operation>& operations, const Degrees& degrees, double samples,
+PassKernels kernels_of(const std::vector<Operation>& operations, const Degrees& degrees, const Load& load,
                        RunFormats formats, const SoftwareStack& software) {
   PassKernels kernels;
-  for (const Operation& op : operations) kernels.add(kernels_of(op, degrees, samples, formats, software));
+  for (const Operation& op : operations) kernels.add(kernels_of(op, degrees, load, formats, software));
   return kernels;
 }
 

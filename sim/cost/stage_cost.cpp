@@ -10,18 +10,20 @@
 namespace stagecraft {
 namespace {
 
-/// What enters the stage for one sample: each foreign tensor once, and what the loader puts into the model's inputs.
-Bytes entering(const StageShape& stage, const ModelGraph& model) {
+/// What enters the stage for one sample of the load: each foreign tensor once, and what the loader puts into the
+/// model's inputs.
+Bytes entering(const StageShape& stage, const ModelGraph& model, const Load& load) {
   const std::set<LayerId> stage_layers(stage.layers.begin(), stage.layers.end());
   std::set<LayerId> seen;
   Bytes total;
   for (LayerId id : stage.layers) {
     const Layer& layer = model.layers[id];
     for (LayerId input : layer.inputs)
-      if (stage_layers.count(input) == 0 && seen.insert(input).second) total += model.layers[input].output;
+      if (stage_layers.count(input) == 0 && seen.insert(input).second)
+        total += output_of_sample(model.layers[input], load);
     const bool loaded = layer.inputs.empty() && layer.parameters == 0 && layer.forward.value == 0 && !layer.times &&
                         layer.times_on.empty();
-    if (loaded) total += layer.output;
+    if (loaded) total += output_of_sample(layer, load);
   }
   return total;
 }
@@ -85,27 +87,29 @@ namespace {
 /// Devices that share the rows of an array which every operation reads whole.
 double rows_divided(const Degrees& d) { return d.context * (d.sequence ? d.tensor : 1); }
 
-/// The share of what a layer keeps that is on each device: arrays are divided as the operations that read them. The
-/// inside of attention, which selective recomputation drops, is divided by heads.
-double kept_share(const Layer& layer, const Degrees& d, bool core) {
+/// What each device has for the load, over what a layer keeps of whole samples: arrays are divided as the operations
+/// that read them. The inside of attention, which selective recomputation drops, is divided by heads.
+double kept_share(const Layer& layer, const Degrees& d, const Load& load, bool core) {
   const double rows = rows_divided(d), parts = d.context * d.tensor;
   double total = 0, here = 0;
   for (const KeptArray& array : kept_arrays(layer.operations)) {
     if (array.probabilities != core) continue;
     total += array.numbers;
-    here += array.numbers / (array.division == ArrayDivision::Sequence ? rows : parts);
+    here += array.numbers * kept_factor(layer.operations, array, load) /
+            (array.division == ArrayDivision::Sequence ? rows : parts);
   }
   return total > 0 ? here / total : 1 / (core ? parts : rows);
 }
 
 /// The share of what a layer keeps on each device, without the inside of attention, that recomputed outputs are.
-double recomputed_outputs_share(const Layer& layer, const Degrees& d) {
+double recomputed_outputs_share(const Layer& layer, const Degrees& d, const Load& load) {
   const double rows = rows_divided(d), parts = d.context * d.tensor;
   const std::vector<bool> again = recomputed_outputs(layer.operations);
   double total = 0, dropped = 0;
   for (const KeptArray& array : kept_arrays(layer.operations)) {
     if (array.probabilities) continue;
-    const double here = array.numbers / (array.division == ArrayDivision::Sequence ? rows : parts);
+    const double here = array.numbers * kept_factor(layer.operations, array, load) /
+                        (array.division == ArrayDivision::Sequence ? rows : parts);
     total += here;
     if (array.producer >= 0 && again[array.producer]) dropped += here;
   }
@@ -113,12 +117,12 @@ double recomputed_outputs_share(const Layer& layer, const Degrees& d) {
 }
 
 /// The gradient of the largest matrix, and a copy of the scores of words, with `each` bytes of a number.
-Bytes workspace(const Layer& layer, const Degrees& d, double samples, double each) {
+Bytes workspace(const Layer& layer, const Degrees& d, const Load& load, double each) {
   double largest = 0, scores = 0;
   for (const Operation& op : layer.operations) {
     if (op.kind == OperationKind::Linear && op.division != Division::Vocabulary)
       largest = std::max(largest, parameters_by_class(op)[ParameterClass::Divided] / d.tensor);
-    if (op.kind == OperationKind::CrossEntropy) scores += samples * op.rows * op.columns / d.group();
+    if (op.kind == OperationKind::CrossEntropy) scores += load.rows_of(op) * op.columns / d.group();
   }
   return Bytes{each * largest + each * scores};
 }
@@ -139,17 +143,17 @@ MemoryUnits resident_memory(const DeviceParameters& parameters, const StageShape
 
 /// A stage that recomputes all keeps what enters it, if that is less than its stash.
 MemoryUnits memory_of(const StageShape& stage, const ModelGraph& model, const SoftwareStack& software, Bytes entering,
-                      double samples) {
+                      const Load& load) {
   const Degrees& d = stage.degrees;
   const Precision& p = model.precision;
   MemoryUnits memory = resident_memory(device_parameters(stage.layers, d, model), stage, p, software);
   Bytes largest_layer;
   for (const LayerId id : stage.layers) {
-    const MemoryUnits layer = layer_memory(model, id, stage.recomputation, samples, d);
+    const MemoryUnits layer = layer_memory(model, id, stage.recomputation, load, d);
     memory.stash += layer.stash;
     memory.recompute_stash += layer.recompute_stash;
     memory.recompute_peak = std::max(memory.recompute_peak, layer.recompute_peak);
-    memory.workspace = std::max(memory.workspace, workspace(model.layers[id], d, samples, software.workspace_bytes));
+    memory.workspace = std::max(memory.workspace, workspace(model.layers[id], d, load, software.workspace_bytes));
     const DeviceParameters of_layer = device_parameters({id}, d, model);
     largest_layer = std::max(largest_layer, Bytes{p.weight * (of_layer.dense + of_layer.experts)});
   }
@@ -188,7 +192,7 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
 
 /// Without sequence parallelism each device of a tensor group gets its part of a message, and the group gathers it in
 /// front of the op that needs it, where the stack does not hide messages.
-void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
+void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, const Load& load,
                  const MinTime& min_time, EachPass<TimeByClass>& passes, EachPass<Collectives>& lists) {
   const Degrees& d = stage.degrees;
   const CostRules& rules = costs.rules();
@@ -203,7 +207,7 @@ void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId t
     }
   const auto add_gather = [&](const std::set<LayerId>& layers, TimeByClass& pass, Collectives& list) {
     Collective c{.kind = CollectiveKind::AllGather};
-    for (const LayerId id : layers) c.bytes += model.layers[id].output * (samples / d.context);
+    for (const LayerId id : layers) c.bytes += output_of_sample(model.layers[id], load) * (load.samples / d.context);
     if (c.bytes.value == 0) return;
     c.cost = rules.price(c, tensor_group(d, rules.node), type).time;
     if (min_time) c.cost = std::max(c.cost, min_time(c));
@@ -234,7 +238,7 @@ void set_totals(StageCost& cost) {
 }
 
 /// Adds what the layers of a stage take. A whole forward of the stage that runs again is a separate op.
-void add_layers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
+void add_layers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, const Load& load,
                 const MinTime& min_time, StageCost& cost, EachPass<Collectives>& lists) {
   const bool in_order = costs.rules().lists_rounds, is_inside = !stage.recomputes_all();
   EachPass<TimeByClass>& sum = cost.passes;
@@ -242,16 +246,16 @@ void add_layers(const CostTable& costs, const StageShape& stage, DeviceTypeId ty
   std::map<LayerId, EachPass<PassCost>> passes;  // Most layers are alike.
   for (const LayerId id : stage.layers) {
     const auto [entry, is_new] = passes.try_emplace(costs.alike(id));
-    if (is_new) entry->second = costs.passes(id, stage, type, samples, min_time);
+    if (is_new) entry->second = costs.passes(id, stage, type, load, min_time);
     const EachPass<PassCost>& one = entry->second;
-    const bool has_shapes = costs.has_shapes(id, stage, type, samples);
+    const bool has_shapes = costs.has_shapes(id, stage, type, load);
     sum.forward += one.forward.time;
     sum.input_gradient += one.input_gradient.time;
     sum.weight_gradient += one.weight_gradient.time;
     if (has_shapes) sum.backward += one.backward.time;
     input_gradients += has_shapes ? Seconds{} : one.input_gradient.time.other;
     weight_gradients += has_shapes ? Seconds{} : one.weight_gradient.time.other;
-    cost.traffic += costs.traffic(id, stage, type, samples);
+    cost.traffic += costs.traffic(id, stage, type, load);
     append(lists.forward, one.forward.collectives, in_order);
     append(lists.weight_gradient, one.weight_gradient.collectives, in_order);
     if (is_inside) {
@@ -347,9 +351,9 @@ OpTimes least_times(const StageCost& c) {
   return times;
 }
 
-StageCost layer_cost(const CostTable& costs, const StageShape& stage, LayerId id, DeviceTypeId type, double samples) {
+StageCost layer_cost(const CostTable& costs, const StageShape& stage, LayerId id, DeviceTypeId type, const Load& load) {
   StageCost cost;
-  EachPass<PassCost> one = costs.passes(id, stage, type, samples);
+  EachPass<PassCost> one = costs.passes(id, stage, type, load);
   cost.passes = {one.forward.time, one.input_gradient.time, one.weight_gradient.time, one.backward.time,
                  one.recompute.time};
   set_totals(cost);
@@ -363,14 +367,14 @@ StageCost layer_cost(const CostTable& costs, const StageShape& stage, LayerId id
   return cost;
 }
 
-StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceTypeId type, double samples,
+StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceTypeId type, const Load& load,
                      const MinTime& min_time) {
   const ModelGraph& model = costs.model();
   StageCost cost;
   EachPass<TimeByClass>& sum = cost.passes;
   EachPass<Collectives> lists;
-  add_layers(costs, stage, type, samples, min_time, cost, lists);
-  add_gathers(costs, stage, type, samples, min_time, sum, lists);
+  add_layers(costs, stage, type, load, min_time, cost, lists);
+  add_gathers(costs, stage, type, load, min_time, sum, lists);
   sum.recompute = sum.forward;  // As an op, which repeats the whole forward.
   lists.recompute = lists.forward;
   for (TimeByClass* pass :
@@ -384,8 +388,8 @@ StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceType
   cost.touch = costs.touch(count, type);
   cost.update_traffic = costs.update_traffic(count, type);
   cost.touch_traffic = costs.touch_traffic(count, type);
-  cost.entering = entering(stage, model) * (samples / rows_divided(stage.degrees));
-  cost.memory = memory_of(stage, model, costs.rules().software, cost.entering, samples);
+  cost.entering = entering(stage, model, load) * (load.samples / rows_divided(stage.degrees));
+  cost.memory = memory_of(stage, model, costs.rules().software, cost.entering, load);
   return stage.task == StageTask::Whole ? cost : task_cost(stage.task, cost);
 }
 
@@ -395,23 +399,25 @@ MemoryUnits parameter_memory(double parameters, const Precision& precision) {
           .optimizer = {parameters * precision.optimizer}};
 }
 
-MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation recomputation, double samples,
+MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation recomputation, const Load& load,
                          const Degrees& d) {
   const Layer& layer = model.layers[id];
   MemoryUnits memory = parameter_memory(layer.parameters, model.precision);
-  Bytes whole = layer.stash * samples, core = layer.core.stash * samples;
-  if (d.group() > 1) {
-    core = core * kept_share(layer, d, true);
-    whole = core + (layer.stash - layer.core.stash) * samples * kept_share(layer, d, false);
+  if (layer.operations.empty()) require_whole_samples(layer, load);
+  Bytes whole = layer.stash * load.samples, core = layer.core.stash * load.samples;
+  if (d.group() > 1 || !load.has_whole_samples()) {
+    core = core * kept_share(layer, d, load, true);
+    whole = core + (layer.stash - layer.core.stash) * load.samples * kept_share(layer, d, load, false);
   }
   memory.stash = whole;
   if (recomputation == Recomputation::None) return memory;
   Bytes dropped = core;
   if (recomputation == Recomputation::Outputs) {
-    dropped = recomputed_outputs_share(layer, d) * (whole - core);
+    dropped = recomputed_outputs_share(layer, d, load) * (whole - core);
   } else if (recomputation != Recomputation::Selective) {  // It keeps its inputs, which are divided by rows alone.
     Bytes inputs;
-    for (const LayerId from : layer.inputs) inputs += model.layers[from].output * (samples / rows_divided(d));
+    for (const LayerId from : layer.inputs)
+      inputs += output_of_sample(model.layers[from], load) * (load.samples / rows_divided(d));
     dropped = (recomputation == Recomputation::Half ? 0.5 : 1) * (whole - std::min(inputs, whole));
   }
   (recomputation == Recomputation::Full ? memory.recompute_stash : memory.recompute_peak) = dropped;

@@ -58,12 +58,11 @@ OpTimes least_times(const StageCost&);
 
 DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Degrees&, const ModelGraph&);
 
-/// The cost of a stage for micro-batches of `samples` samples on a device of this type.
-StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_type, double samples,
-                     const MinTime& = {});
+/// The cost of a stage for micro-batches of this load on a device of this type.
+StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_type, const Load&, const MinTime& = {});
 
 /// What a layer adds to the ops of such a stage. An update belongs to the stage as a whole, as memory does.
-StageCost layer_cost(const CostTable&, const StageShape&, LayerId, DeviceTypeId, double samples);
+StageCost layer_cost(const CostTable&, const StageShape&, LayerId, DeviceTypeId, const Load&);
 
 /// Weights, gradients and states of the optimizer for this number of parameters.
 MemoryUnits parameter_memory(double parameters, const Precision&);
@@ -72,9 +71,9 @@ MemoryUnits parameter_memory(double parameters, const Precision&);
 /// they share with a layer of another stage.
 double parameters_of(const std::vector<LayerId>& layers, const ModelGraph&);
 
-/// Memory of all that a layer owns, and what each device of a group keeps for its micro-batch of `samples` samples.
+/// Memory of all that a layer owns, and what each device of a group keeps for a micro-batch of this load.
 /// Where its stage recomputes all, the layer keeps its inputs; the stage as a whole keeps only what enters it.
-MemoryUnits layer_memory(const ModelGraph&, LayerId, Recomputation, double samples, const Degrees& = {});
+MemoryUnits layer_memory(const ModelGraph&, LayerId, Recomputation, const Load&, const Degrees& = {});
 
 /// The share of the layer's forward that is recomputed, hence of its time and traffic. Where shapes price the layer,
 /// the cost has to be that of a shape with this recomputation.

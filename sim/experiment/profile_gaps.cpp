@@ -25,8 +25,7 @@ class GapFinder {
       type_ = p_.cluster().devices[stage.leaders.front()].type;
       const bool has_group = shape.degrees.divides() || shape.sharding != StateSharding::None;
       if (!has_group || !costs_.is_profiled(type_) || !costs_.rules().software.prices) continue;
-      const auto samples = static_cast<double>(samples_at_once(stage, 0));
-      if (shape.degrees.divides()) add_layers(shape, samples);
+      if (shape.degrees.divides()) add_layers(shape, load_at_once(stage, 0));
       add_collectives(shape, p_.costs.at(s, 0));
     }
     std::vector<std::string> list;
@@ -42,10 +41,10 @@ class GapFinder {
   }
 
  private:
-  void add_layers(const StageShape& shape, double samples) {
+  void add_layers(const StageShape& shape, const Load& load) {
     for (const LayerId id : shape.layers) {
       const Layer& layer = p_.model().layers[id];
-      if (layer.operations.empty() || costs_.measured(id, shape, type_, samples)) continue;
+      if (layer.operations.empty() || costs_.measured(id, shape, type_, load)) continue;
       std::vector<std::string>& names = layers_[group_text(shape.degrees, shape.exchange)];
       if (std::find(names.begin(), names.end(), layer.name) == names.end()) names.push_back(layer.name);
     }

@@ -200,7 +200,7 @@ Validated validate_experiment(const Experiment& experiment, const std::string& b
   const DeviceTypeId type = v.compiled.cluster().devices[stage.leaders.front()].type;
   for (const LayerId layer : v.compiled.model().layers.ids()) {
     ++v.layers;
-    v.layers_measured += v.compiled.experiment.costs->measured(layer, stage.shape, type, 1).has_value();
+    v.layers_measured += v.compiled.experiment.costs->measured(layer, stage.shape, type, whole_samples(1)).has_value();
   }
   Validation said;
   v.simulated = simulate(v.compiled, simulator,

@@ -17,8 +17,8 @@ HeadShape head_shape(const Operation& op) {
 
 int query_key_value_columns(const HeadShape& s) { return s.heads * s.query + s.key_value_heads * (s.query + s.value); }
 
-double attention_pairs(const Operation& op) {
-  const double rows = op.rows, window = op.window > 0 ? std::min<double>(op.window, rows) : rows;
+double attention_pairs(const Operation& op, double rows) {
+  const double window = op.window > 0 ? std::min<double>(op.window, rows) : rows;
   if (!op.fused) return rows * rows;
   return op.causal ? window * rows - window * window / 2 : window * rows;
 }
@@ -91,7 +91,7 @@ namespace {
 
 double attention_flops(const Operation& op, Pass pass) {
   const HeadShape shape = head_shape(op);
-  const double pairs = attention_pairs(op) * shape.heads, forward = 2 * pairs * (shape.query + shape.value);
+  const double pairs = attention_pairs(op, op.rows) * shape.heads, forward = 2 * pairs * (shape.query + shape.value);
   if (pass == Pass::Forward) return forward;
   if (pass == Pass::WeightGradient) return 0;
   return 2 * forward + (op.fused ? 2 * pairs * shape.query : 0);

@@ -88,6 +88,7 @@ struct Operation {
 
   Division division = Division::Replicated;
   Division within_expert = Division::Replicated;  ///< Division::Experts: Column or Row over the expert-tensor group.
+  bool per_token = true;  ///< Its rows grow with the tokens of a sample. False for a pooled head, or for patches.
 
   double parameters() const;
   bool is_loss() const { return kind >= OperationKind::CrossEntropy; }
@@ -104,11 +105,11 @@ HeadShape head_shape(const Operation&);
 /// Columns of Q, K and V side by side, which is what an Attention with a single input reads.
 int query_key_value_columns(const HeadShape&);
 
-/// Pairs of a query and a key that an Attention computes for one head and sample. A kernel that is not fused computes
-/// all rows^2 of them and masks some. A fused kernel skips masked pairs: causal attention has rows^2 / 2 (as in Dao,
-/// 2023, and Megatron-LM's count of operations), and with a window w < rows it has w rows - w^2 / 2; without a causal
-/// mask, a window has at most w rows.
-double attention_pairs(const Operation&);
+/// Pairs of a query and a key that an Attention computes for one head and a sequence of `rows` rows. A kernel that is
+/// not fused computes all rows^2 of them and masks some. A fused kernel skips masked pairs: causal attention has rows^2
+/// / 2 (as in Dao, 2023, and Megatron-LM's count of operations), and with a window w < rows it has w rows - w^2 / 2;
+/// without a causal mask, a window has at most w rows.
+double attention_pairs(const Operation&, double rows);
 
 /// Numbers of parameters by class. The position table of an embedding, the bias of a row-divided linear and the scales
 /// of a HeadNorm are replicated although their operation is divided.

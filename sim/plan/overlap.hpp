@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/cost/load.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace stagecraft {
@@ -29,6 +30,11 @@ inline SampleRange samples_of(const Stage& stage, int micro, int replica) {
 inline std::int64_t samples_at_once(const Stage& stage, int replica) {
   const SampleRange share = samples_of(stage, replica % stage.turns(), replica);
   return share.high - share.low;
+}
+
+/// The load of a replica in each of those micro-batches: all are alike so far, and their samples are whole.
+inline Load load_at_once(const Stage& stage, int replica) {
+  return whole_samples(static_cast<double>(samples_at_once(stage, replica)));
 }
 
 /// Replicas [first, end).

@@ -287,7 +287,7 @@ void price_reductions(Plan& plan, const CostTable& costs) {
       const StageShape shape = shape_with_twin(stage, r);
       const DeviceParameters p = device_parameters(shape.layers, shape.degrees, costs.model());
       r.bytes = Bytes{(p.dense + p.experts) * rules.software.gradient_bytes};
-      const StageCost cost = stage_cost(costs, shape, type, static_cast<double>(samples_at_once(stage, 0)));
+      const StageCost cost = stage_cost(costs, shape, type, load_at_once(stage, 0));
       const ReplicaSums sums(rules, shape, type, r.groups);
       r.cost = sums.sum(p, rules.software.data_overlap, cost.backward) + sums.longer_gather(p, cost.forward);
     } else {
@@ -318,8 +318,8 @@ void cut_into_buckets(Plan& plan, const CostTable& costs, const BucketRule& rule
     const DeviceParameters whole = device_parameters(shape.layers, shape.degrees, costs.model());
     const double parameters = whole.dense + whole.experts;
     if (parameters <= 0) continue;
-    const auto samples = static_cast<double>(samples_at_once(stage, 0));
-    for (const GradientBucket& bucket : gradient_buckets(costs, shape, type, samples, rule, r.bytes.value / parameters))
+    const Load load = load_at_once(stage, 0);
+    for (const GradientBucket& bucket : gradient_buckets(costs, shape, type, load, rule, r.bytes.value / parameters))
       r.buckets.push_back(
           {.gradients = bucket, .bytes = (bucket.parameters.dense + bucket.parameters.experts) / parameters * r.bytes});
     if (!r.cost) continue;
@@ -327,7 +327,7 @@ void cut_into_buckets(Plan& plan, const CostTable& costs, const BucketRule& rule
     // gather after the update takes longer.
     const ReplicaSums sums(costs.rules(), shape, type, r.groups);
     for (ReductionBucket& bucket : r.buckets) bucket.cost = sums.sum(bucket.gradients.parameters, 0, {});
-    *r.buckets.back().cost += sums.longer_gather(whole, stage_cost(costs, shape, type, samples).forward);
+    *r.buckets.back().cost += sums.longer_gather(whole, stage_cost(costs, shape, type, load).forward);
   }
 }
 

@@ -21,16 +21,16 @@ void add_sum_in_group(const CostTable& costs, StageCost& cost) {
 StageCosts stage_costs(const Plan& plan, const CostTable& costs, const PricingChanges& changes) {
   StageCosts result;
   for (const Stage& stage : plan.stages) {
-    std::map<std::pair<DeviceTypeId, std::int64_t>, StageCost> cost_of;  // Key: type and samples; most are equal.
+    std::map<std::pair<DeviceTypeId, Load>, StageCost> cost_of;  // Most replicas are equal.
     std::vector<StageCost> replicas;
     for (std::size_t r = 0; r < stage.leaders.size(); ++r) {
       const DeviceId device = stage.leaders[r];
       const DeviceTypeId type = changes.type_of ? changes.type_of(device) : costs.cluster().devices[device].type;
-      const std::int64_t samples = samples_at_once(stage, static_cast<int>(r));
-      const auto [entry, is_new] = cost_of.try_emplace({type, samples});
+      const Load load = load_at_once(stage, static_cast<int>(r));
+      const auto [entry, is_new] = cost_of.try_emplace({type, load});
       if (is_new) {
         const MinTime min_time = changes.equal_links ? MinTime{} : min_times_on_links(stage, costs, type);
-        entry->second = stage_cost(costs, stage.shape, type, static_cast<double>(samples), min_time);
+        entry->second = stage_cost(costs, stage.shape, type, load, min_time);
         if (stage.replicas() == 1 && !stage.twin.valid()) add_sum_in_group(costs, entry->second);
       }
       replicas.push_back(entry->second);

@@ -37,10 +37,10 @@ const config::MapSpec kBalancedFields = chain_fields("Consecutive stages with th
 
 constexpr Bytes kLargestTable{double(1 << 30)};
 
-std::vector<double> times_of(const PlannerInput& input, const StageShape& shape, DeviceTypeId type, double samples) {
+std::vector<double> times_of(const PlannerInput& input, const StageShape& shape, DeviceTypeId type, const Load& load) {
   std::vector<double> times;
   for (const LayerId i : input.model.layers.ids()) {
-    const LayerCost cost = input.costs.at(i, shape, type, samples);
+    const LayerCost cost = input.costs.at(i, shape, type, load);
     const double again = input.trains ? recomputed_share(shape.recomputation, cost) : 0;
     const Seconds time = cost.forward * (1 + again) + cost.backward();
     times.push_back(time.value);
@@ -173,7 +173,7 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
   for_each_replica(copies, input, by_type, [&](int s, DeviceId device, LayersOnType& on_type, std::int64_t samples) {
     if (on_type.times.empty())
       on_type.times = times_of(input, copies.stage(StageId{s}).shape, input.cluster.devices[device].type,
-                               static_cast<double>(samples));
+                               whole_samples(static_cast<double>(samples)));
   });
   add_sums(by_type);
   std::vector<std::vector<const LayerSums*>> sums(count);

@@ -159,14 +159,14 @@ Runs weights_of(const ModelGraph& model) {
   });
 }
 
-std::vector<double> forward_times(const CostTable& costs, DeviceTypeId type, int samples) {
+std::vector<double> forward_times(const CostTable& costs, DeviceTypeId type, const Load& load) {
   std::vector<double> times;
-  for (const LayerId l : costs.model().layers.ids()) times.push_back(costs.at(l, type, samples).forward.value);
+  for (const LayerId l : costs.model().layers.ids()) times.push_back(costs.at(l, type, load).forward.value);
   return times;
 }
 
 Runs compute_of(const CostTable& costs, DeviceTypeId type, int samples, const CommonUnit& unit) {
-  const std::vector<double> times = forward_times(costs, type, samples);
+  const std::vector<double> times = forward_times(costs, type, whole_samples(samples));
   double sum = 0;
   return Runs(static_cast<int>(times.size()), [&](int from, int to) {
     if (to == from + 1) sum = unit(costs.operation(type).value);
@@ -214,7 +214,8 @@ Asked problem_of(const PlannerInput& input) {
   p.buffers_out = options.buffers_out;
   std::vector<double> times;
   for (const Kind& kind : kinds)
-    for (const double time : forward_times(input.costs, std::get<DeviceTypeId>(kind), size)) times.push_back(time);
+    for (const double time : forward_times(input.costs, std::get<DeviceTypeId>(kind), whole_samples(size)))
+      times.push_back(time);
   asked.unit = CommonUnit(times);
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     const auto [type, bandwidth, first_only] = kinds[k];

@@ -52,21 +52,21 @@ StageShape shape_of(const PlannerInput& input, int tensor) {
 
 /// A layer that recomputes keeps its inputs, as in the paper; a stage of a plan keeps only what enters it, so it needs
 /// less than this search counts.
-std::vector<chain_partition::Variant> plain_variants(const PlannerInput& input, LayerId id, DeviceTypeId type, int size,
-                                                     const chain_partition::Variant& plain) {
+std::vector<chain_partition::Variant> plain_variants(const PlannerInput& input, LayerId id, DeviceTypeId type,
+                                                     const Load& load, const chain_partition::Variant& plain) {
   std::vector<chain_partition::Variant> variants;
   for (const Recomputation kind : recomputations(input.options, input.model)) {
-    const LayerCost cost = input.costs.at(id, StageShape{.recomputation = kind}, type, size);
+    const LayerCost cost = input.costs.at(id, StageShape{.recomputation = kind}, type, load);
     chain_partition::Variant& one = variants.emplace_back(plain);
     one.seconds += recomputed_share(kind, cost) * cost.forward.value;
-    one.memory = layer_memory(input.model, id, kind, size);
+    one.memory = layer_memory(input.model, id, kind, load);
   }
   return variants;
 }
 
 /// Each device of a group sends its part of a message, and sums its part of the gradients.
 std::vector<chain_partition::Variant> divided_variants(const PlannerInput& input, LayerId id, DeviceTypeId type,
-                                                       int size, int tensor, chain_partition::Variant plain) {
+                                                       const Load& load, int tensor, chain_partition::Variant plain) {
   StageShape shape = shape_of(input, tensor);
   shape.layers = {id};
   const DeviceParameters p = device_parameters(shape.layers, shape.degrees, input.model);
@@ -76,17 +76,17 @@ std::vector<chain_partition::Variant> divided_variants(const PlannerInput& input
   std::vector<chain_partition::Variant> variants;
   for (const Recomputation kind : recomputations(input.options, input.model)) {
     shape.recomputation = kind;
-    const EachPass<PassCost> passes = input.costs.passes(id, shape, type, size);
+    const EachPass<PassCost> passes = input.costs.passes(id, shape, type, load);
     chain_partition::Variant& one = variants.emplace_back(plain);
     one.seconds = (passes.forward.time + passes.backward.time + passes.recompute.time).total().value;
-    one.memory = stage_cost(input.costs, shape, type, size).memory;
+    one.memory = stage_cost(input.costs, shape, type, load).memory;
   }
   return variants;
 }
 
 chain_partition::PiperLayer layer_of(const PlannerInput& input,
                                      const std::vector<chain_partition::LayerAmounts>& amounts, std::size_t l,
-                                     DeviceTypeId type, int size, std::size_t readers) {
+                                     DeviceTypeId type, const Load& load, std::size_t readers) {
   const LayerId id{l};
   const Layer& layer = input.model.layers[id];
   chain_partition::Variant plain;
@@ -96,19 +96,20 @@ chain_partition::PiperLayer layer_of(const PlannerInput& input,
   plain.out.assign(readers, amounts[l].output);
   chain_partition::PiperLayer result{layer.name, {}};
   for (const int tensor : input.options.options<PiperOptions>().tensor)
-    result.by_degree[tensor] = tensor == 1 ? plain_variants(input, id, type, size, plain)
-                                           : divided_variants(input, id, type, size, tensor, plain);
+    result.by_degree[tensor] = tensor == 1 ? plain_variants(input, id, type, load, plain)
+                                           : divided_variants(input, id, type, load, tensor, plain);
   return result;
 }
 
 chain_partition::PiperInput piper_input_of(const PlannerInput& input, const std::vector<DeviceId>& devices,
                                            DeviceTypeId type) {
   const int size = input.options.micro_batch_size;
-  const std::vector<chain_partition::LayerAmounts> amounts = chain_partition::amounts_of(input.costs, type, size);
+  const Load load = whole_samples(size);
+  const std::vector<chain_partition::LayerAmounts> amounts = chain_partition::amounts_of(input.costs, type, load);
   chain_partition::PiperInput piper_input;
   piper_input.graph = chain_partition::layer_graph(input.model);
   for (std::size_t l = 0; l < amounts.size(); ++l)
-    piper_input.layers.push_back(layer_of(input, amounts, l, type, size, piper_input.graph.next[l].size()));
+    piper_input.layers.push_back(layer_of(input, amounts, l, type, load, piper_input.graph.next[l].size()));
   piper_input.devices = static_cast<int>(devices.size());
   piper_input.micro_batches = input.micro_batches;
   piper_input.most_replicas = size;

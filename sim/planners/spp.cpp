@@ -71,11 +71,11 @@ int unit_for(int devices, int layers, int most_replicas, int stages) {
   return unit;
 }
 
-CommonUnit unit_of_passes(const PlannerInput& input, const std::vector<DeviceId>& devices, int samples) {
+CommonUnit unit_of_passes(const PlannerInput& input, const std::vector<DeviceId>& devices, const Load& load) {
   std::vector<double> times;
   for (const DeviceTypeId type : chain_partition::types_of(input.cluster, devices).types)
     for (const LayerId l : input.model.layers.ids()) {
-      const LayerCost cost = input.costs.at(l, type, samples);
+      const LayerCost cost = input.costs.at(l, type, load);
       times.insert(times.end(), {cost.forward.value, cost.backward().value});
     }
   return CommonUnit(times);
@@ -100,9 +100,9 @@ spp::LineProblem problem_of(const PlannerInput& input, const CommonUnit& unit, c
       auto& [f, b] = sums[{type, r}];
       if (f.empty()) {
         f = b = {0};
-        const double samples = (size + r - 1) / r;
+        const Load load{static_cast<double>((size + r - 1) / r)};
         for (const LayerId l : model.layers.ids()) {
-          const LayerCost cost = input.costs.at(l, type, samples);
+          const LayerCost cost = input.costs.at(l, type, load);
           f.push_back(f.back() + unit(cost.forward.value));
           b.push_back(b.back() + unit(cost.backward().value));
         }
@@ -139,7 +139,7 @@ Planned plan_spp(const PlannerInput& input) {
   const int size = input.options.micro_batch_size;
   const std::vector<DeviceId> devices = available_devices(input);
   if (devices.empty()) throw InputError("there is no device to use", "leave plan.devices out");
-  const CommonUnit unit = unit_of_passes(input, devices, size);
+  const CommonUnit unit = unit_of_passes(input, devices, whole_samples(size));
   spp::Bandwidths bandwidth = bandwidths_of(input.cluster, devices);
   for (std::vector<double>& row : bandwidth)
     for (double& rate : row) rate = unit.rate(rate);

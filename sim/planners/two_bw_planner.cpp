@@ -166,7 +166,7 @@ class TwoBwSearch {
     const auto it = works_.find({size, type});
     if (it != works_.end()) return it->second;
     const Digraph graph = chain_partition::layer_graph(input_.model);
-    auto amounts = chain_partition::amounts_of(input_.costs, types_.types[type], size);
+    auto amounts = chain_partition::amounts_of(input_.costs, types_.types[type], whole_samples(size));
     for (chain_partition::LayerAmounts& layer : amounts) layer.seconds = unit_(layer.seconds);
     return works_
         .emplace(std::pair{size, type},
@@ -217,7 +217,7 @@ class TwoBwSearch {
     const bool selective = candidate.recompute == Recomputation::Selective;
     for (std::size_t l = from; l < to; ++l)
       stage.memory += layer_memory(input_.model, LayerId{l}, selective ? Recomputation::Selective : Recomputation::None,
-                                   candidate.size);
+                                   whole_samples(candidate.size));
     if (selective) stage.seconds += recomputed_seconds(candidate, s, from, to);
     return stage;
   }
@@ -229,7 +229,7 @@ class TwoBwSearch {
       double stage_time = 0;
       for (std::size_t l = from; l < to; ++l) {
         const LayerCost cost = input_.costs.at(LayerId{l}, StageShape{.recomputation = candidate.recompute},
-                                               types_.types[type], candidate.size);
+                                               types_.types[type], whole_samples(candidate.size));
         stage_time += unit_(recomputed_share(candidate.recompute, cost) * cost.forward.value);
       }
       slowest = std::max(slowest, stage_time);

@@ -263,11 +263,12 @@ WorkBound::WorkBound(const PlannedExperiment& configured) : configured_(configur
 Bytes WorkBound::memory(const PlanSpec& spec, int ranks) {
   const int samples = spec.micro_batch_size / std::max(1, spec.replicas);
   const Recomputation recomputation = spec.recompute.value_or(Recomputation::None);
+  const Load load{static_cast<double>(samples)};
   const auto [entry, is_new] = stashes_.try_emplace({samples, static_cast<int>(recomputation)});
   // A stage that recomputes all keeps what enters it, which its layers do not say.
   if (is_new && recomputation != Recomputation::Full)
     for (const LayerId l : configured_.model().layers.ids())
-      entry->second += layer_memory(configured_.model(), l, recomputation, samples).stash;
+      entry->second += layer_memory(configured_.model(), l, recomputation, load).stash;
   return (resident_ + entry->second) * (1.0 / ranks);
 }
 
@@ -288,13 +289,14 @@ const WorkBound::LayerSeconds& WorkBound::layers(const PlanSpec& spec, int ranks
   shape.recomputation = spec.recompute.value_or(Recomputation::None);
   const auto seconds = [](const OpTimes& t) { return (t.forward + backward_of(t)).value; };
   const CostTable& costs = *configured_.experiment.costs;
+  const Load load{static_cast<double>(samples)};
   for (const LayerId l : configured_.model().layers.ids()) {
     if (const LayerId alike = costs.alike(l); alike != l) {
       times.lower_bound.push_back(times.lower_bound[alike.value]);
       times.instructions.push_back(times.instructions[alike.value]);
       continue;
     }
-    const StageCost c = layer_cost(costs, shape, l, type, samples);
+    const StageCost c = layer_cost(costs, shape, l, type, load);
     times.lower_bound.push_back(seconds(least_times(c)));
     times.instructions.push_back(seconds(times_in_op(c)));
   }

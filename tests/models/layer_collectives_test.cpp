@@ -24,7 +24,7 @@ const ModelGraph& llama() {
 }
 
 EachPass<Collectives> lists_of(const std::vector<Operation>& layer, const StageShape& shape, double samples) {
-  return collectives_of(layer, shape, NodeShape{}, samples, 2);
+  return collectives_of(layer, shape, NodeShape{}, whole_samples(samples), 2);
 }
 
 Count counts(const EachPass<Collectives>& lists, Axis axis) {

@@ -127,11 +127,11 @@ TEST_CASE("fused attention computes only pairs that are not masked, and its scor
   CHECK(flops(op, Pass::Forward).value == whole / 2);
   CHECK(flops(op, Pass::InputGradient).value == 2.5 * whole / 2);
   op.window = 64;
-  CHECK(attention_pairs(op) == 64 * s - 64 * 64 / 2);
+  CHECK(attention_pairs(op, op.rows) == 64 * s - 64 * 64 / 2);
   op.window = 2 * kTokens;  // A window that is longer than the sample changes nothing.
-  CHECK(attention_pairs(op) == s * s / 2);
+  CHECK(attention_pairs(op, op.rows) == s * s / 2);
   op.causal = false;
-  CHECK(attention_pairs(op) == s * s);
+  CHECK(attention_pairs(op, op.rows) == s * s);
 }
 
 TEST_CASE("a window counts about the pairs that a mask leaves") {
@@ -140,8 +140,8 @@ TEST_CASE("a window counts about the pairs that a mask leaves") {
     op.window = window;
     double pairs = 0;
     for (int row = 0; row < kTokens; ++row) pairs += std::min(row + 1, window);
-    CHECK(attention_pairs(op) <= pairs);
-    CHECK(attention_pairs(op) >= pairs - kTokens / 2.0 - window / 2.0);  // Half of the diagonal.
+    CHECK(attention_pairs(op, op.rows) <= pairs);
+    CHECK(attention_pairs(op, op.rows) >= pairs - kTokens / 2.0 - window / 2.0);  // Half of the diagonal.
   }
 }
 

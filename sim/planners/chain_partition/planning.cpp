@@ -135,7 +135,8 @@ Cuts cuts_of(const PlannerInput& input) {
 CommonUnit common_unit(const PlannerInput& input, const Types& types, int samples) {
   std::vector<double> times;
   for (const DeviceTypeId type : types.types)
-    for (const LayerAmounts& layer : amounts_of(input.costs, type, samples)) times.push_back(layer.seconds);
+    for (const LayerAmounts& layer : amounts_of(input.costs, type, whole_samples(samples)))
+      times.push_back(layer.seconds);
   return CommonUnit(times);
 }
 
@@ -147,7 +148,7 @@ WorkInUnit workload_of(const PlannerInput& input, const Types& types) {
   const Cuts cuts = cuts_of(input);
   WorkInUnit result{common_unit(input, types, size), {{}, types.type_of}};
   for (const DeviceTypeId type : types.types) {
-    std::vector<LayerAmounts> amounts = amounts_of(input.costs, type, size);
+    std::vector<LayerAmounts> amounts = amounts_of(input.costs, type, whole_samples(size));
     for (LayerAmounts& layer : amounts) layer.seconds = result.unit(layer.seconds);
     result.work.work.push_back(sum_up(amounts, graph, cuts, crossing));
   }
@@ -221,9 +222,10 @@ Planned planned(const PlannerInput& input, const WorkInUnit& work, const FoundPi
     const int in_flight = (devices_after + replicas - 1) / replicas;
     devices_after -= replicas;
     MemoryUnits units;
+    const Load load = whole_samples(size);
     for (const int layer : cuts.layers_between(one.from, one.to)) {
       stage.shape.layers.push_back(LayerId{layer});
-      units += kept_memory(input, layer_memory(input.model, LayerId{layer}, Recomputation::None, size));
+      units += kept_memory(input, layer_memory(input.model, LayerId{layer}, Recomputation::None, load));
     }
     std::vector<DeviceId> placed;
     for (const int device : one.devices) placed.push_back(devices[device]);

@@ -52,12 +52,13 @@ std::vector<int> frontier(const Cuts& cuts, int cut, const Digraph& graph,
 
 }  // namespace
 
-std::vector<LayerAmounts> amounts_of(const CostTable& costs, DeviceTypeId device_type, int samples) {
+std::vector<LayerAmounts> amounts_of(const CostTable& costs, DeviceTypeId device_type, const Load& load) {
   const ModelGraph& model = costs.model();
   std::vector<LayerAmounts> amounts;
   for (const LayerId l : model.layers.ids()) {
-    const LayerCost cost = costs.at(l, device_type, samples);
-    amounts.push_back({(cost.forward + cost.backward()).value, (model.layers[l].output * samples).value,
+    const LayerCost cost = costs.at(l, device_type, load);
+    amounts.push_back({(cost.forward + cost.backward()).value,
+                       (output_of_sample(model.layers[l], load) * load.samples).value,
                        model.layers[l].parameters * model.precision.weight});
   }
   return amounts;

@@ -26,7 +26,7 @@ struct Workload {
 };
 
 /// Amounts of every layer of the model on this type of device.
-std::vector<LayerAmounts> amounts_of(const CostTable&, DeviceTypeId device_type, int samples);
+std::vector<LayerAmounts> amounts_of(const CostTable&, DeviceTypeId device_type, const Load&);
 /// The layers as a graph with an edge from each input to its reader.
 Digraph layer_graph(const ModelGraph&);
 

@@ -29,7 +29,8 @@ chain_partition::Workload workload(const std::string& name, double batch_scale) 
   const ModelGraph model = test::profile(name, 1);
   const Cluster cluster = test::bare_cluster(1);
   const CostTable costs(model, cluster);
-  std::vector<chain_partition::LayerAmounts> amounts = chain_partition::amounts_of(costs, DeviceTypeId{0}, 1);
+  std::vector<chain_partition::LayerAmounts> amounts =
+      chain_partition::amounts_of(costs, DeviceTypeId{0}, whole_samples(1));
   for (chain_partition::LayerAmounts& one : amounts) one.seconds *= batch_scale, one.output *= batch_scale;
   const Digraph graph = chain_partition::layer_graph(model);
   return chain_partition::sum_up(amounts, graph, chain_partition::cuts_after_first(graph, kMostCuts),
@@ -132,7 +133,7 @@ TEST_CASE("pipedream: all cuts with real messages are never slower than the rele
   chain_partition::PipeDreamOptions options;
   for (const int machines : {2, 4, 8}) {
     options.levels = {{machines, 1.2e10}};
-    const auto amounts = chain_partition::amounts_of(CostTable(model, cluster), DeviceTypeId{0}, 1);
+    const auto amounts = chain_partition::amounts_of(CostTable(model, cluster), DeviceTypeId{0}, whole_samples(1));
     const auto any = chain_partition::search_pipedream(
         chain_partition::sum_up(amounts, graph, chain_partition::all_cuts(graph, kMostCuts)), options);
     const auto theirs = chain_partition::search_pipedream(

@@ -41,7 +41,7 @@ TEST_CASE("a pass takes the slower of arithmetic and memory, and the launch") {
   const Cluster cluster = one_type();
   const ModelGraph model = two_layers();
   const CostTable costs(model, cluster);
-  const LayerCost cost = costs.at(LayerId{1}, DeviceTypeId{0}, 2);
+  const LayerCost cost = costs.at(LayerId{1}, DeviceTypeId{0}, whole_samples(2));
   CHECK(cost.forward.value == doctest::Approx(2 * 1000 / 50.0 + 1));
   CHECK(cost.input_gradient.value == doctest::Approx((5 * 4 + 2 * 60) / 10.0 + 1));
   CHECK(cost.weight_gradient.value == doctest::Approx(2 * 2000 / 50.0 + 1));
@@ -51,15 +51,15 @@ TEST_CASE("a pass takes the slower of arithmetic and memory, and the launch") {
 TEST_CASE("inputs, zero samples and missing gradients cost nothing") {
   const Cluster cluster = one_type();
   ModelGraph model = two_layers();
-  const LayerCost input = CostTable(model, cluster).at(LayerId{0}, DeviceTypeId{0}, 4);
+  const LayerCost input = CostTable(model, cluster).at(LayerId{0}, DeviceTypeId{0}, whole_samples(4));
   CHECK(input.forward.value == 0);
   CHECK(input.backward().value == 0);
-  CHECK(CostTable(model, cluster).at(LayerId{1}, DeviceTypeId{0}, 0).forward.value == 0);
+  CHECK(CostTable(model, cluster).at(LayerId{1}, DeviceTypeId{0}, whole_samples(0)).forward.value == 0);
 
   Layer& layer = model.layers[LayerId{1}];
   layer.forward = layer.input_gradient = {};
   layer.parameters = 1e6;  // A look-up reads rows, not the table, and its input needs no gradient.
-  const LayerCost look_up = CostTable(model, cluster).at(LayerId{1}, DeviceTypeId{0}, 1);
+  const LayerCost look_up = CostTable(model, cluster).at(LayerId{1}, DeviceTypeId{0}, whole_samples(1));
   CHECK(look_up.forward.value == doctest::Approx(60 / 10.0 + 1));
   CHECK(look_up.input_gradient.value == 0);
 }
@@ -70,7 +70,7 @@ TEST_CASE("tied weights are read where they are used") {
   model.layers[LayerId{0}].tie = model.layers[LayerId{1}].tie = "w";
   model.layers[LayerId{0}].parameters = 1e6;
   model.layers[LayerId{1}].parameters = 0;
-  CHECK(CostTable(model, cluster).at(LayerId{1}, DeviceTypeId{0}, 1).forward.value ==
+  CHECK(CostTable(model, cluster).at(LayerId{1}, DeviceTypeId{0}, whole_samples(1)).forward.value ==
         doctest::Approx((4e6 + 60) / 10.0 + 1));
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("given times scale with samples and speed") {
   const Cluster cluster = one_type();
   ModelGraph model = two_layers();
   model.layers[LayerId{1}].times = LayerTimes{{1}, {2}, {4}};
-  const LayerCost cost = CostTable(model, cluster).at(LayerId{1}, DeviceTypeId{0}, 3);
+  const LayerCost cost = CostTable(model, cluster).at(LayerId{1}, DeviceTypeId{0}, whole_samples(3));
   CHECK(cost.forward.value == 1.5);
   CHECK(cost.input_gradient.value == 3);
   CHECK(cost.weight_gradient.value == 6);
@@ -92,9 +92,9 @@ TEST_CASE("times of a layer for a device type hold whatever the speed of the typ
   ModelGraph model = two_layers();
   model.layers[LayerId{1}].times_on["board"] = {{1}, {2}, {4}};
   const CostTable costs(model, cluster);
-  CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, 3).forward.value == 3);
-  CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, 3).backward().value == 18);
-  CHECK(test::input_error_of([&] { costs.at(LayerId{1}, DeviceTypeId{1}, 3); }) ==
+  CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, whole_samples(3)).forward.value == 3);
+  CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, whole_samples(3)).backward().value == 18);
+  CHECK(test::input_error_of([&] { costs.at(LayerId{1}, DeviceTypeId{1}, whole_samples(3)); }) ==
         "0: : layer 'work' has no times for devices of the type 'phone' [it has them for board]\n");
 }
 

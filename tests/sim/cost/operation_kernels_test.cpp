@@ -101,7 +101,8 @@ TEST_CASE("the kernels of a layer's operations take what a closed form said of t
     CAPTURE(c.tensor);
     CAPTURE(c.context);
     const Degrees shard{.context = c.context, .tensor = c.tensor, .sequence = c.sequence};
-    const PassKernels kernels = kernels_of(llama(), shard, 2, {c.format, NumberFormat::Bf16}, software_stack(c.stack));
+    const PassKernels kernels =
+        kernels_of(llama(), shard, whole_samples(2), {c.format, NumberFormat::Bf16}, software_stack(c.stack));
     const TimeByClass forward = kernel_time(kernels.forward, b200), backward = kernel_time(kernels.backward(), b200);
     const auto close = [](double milliseconds) { return doctest::Approx(1e-3 * milliseconds).epsilon(2e-6); };
     CHECK(forward.products.value == close(c.products));
@@ -127,7 +128,7 @@ TEST_CASE("kernels do the floating-point operations of their operation") {
                     .within_expert = Division::Column};
   for (const Operation& op : {linear(kHidden, 1024, Division::Column), attention(true), attention(false), experts}) {
     CAPTURE(to_text(op));
-    const PassKernels kernels = kernels_of(op, {}, 1, {}, software_stack("plain"));
+    const PassKernels kernels = kernels_of(op, {}, whole_samples(1), {}, software_stack("plain"));
     CHECK(flops(kernels.forward) == doctest::Approx(flops(op, Pass::Forward).value));
     CHECK(flops(kernels.backward()) ==
           doctest::Approx(flops(op, Pass::InputGradient).value + flops(op, Pass::WeightGradient).value));
@@ -146,31 +147,34 @@ TEST_CASE("a group divides the operations of each of its axes") {
                     .imbalance = 1.25,
                     .division = Division::Experts,
                     .within_expert = Division::Column};
-  const double whole = flops(kernels_of(experts, {}, 1, {}, software_stack("plain")).forward);
+  const double whole = flops(kernels_of(experts, {}, whole_samples(1), {}, software_stack("plain")).forward);
   // Each device of an expert group has as many rows, on fewer experts.
-  const PassKernels by_expert = kernels_of(experts, {.expert = 8}, 1, {}, software_stack("plain"));
+  const PassKernels by_expert = kernels_of(experts, {.expert = 8}, whole_samples(1), {}, software_stack("plain"));
   CHECK(flops(by_expert.forward) == doctest::Approx(whole));
   CHECK(by_expert.forward.front().batch == 8);
   CHECK(by_expert.forward.front().m == doctest::Approx(1.25 * 8 * kTokens / 8));
   // An expert-tensor pair has the rows of both and half of the columns.
-  const PassKernels by_column = kernels_of(experts, {.expert_tensor = 2}, 1, {}, software_stack("plain"));
+  const PassKernels by_column =
+      kernels_of(experts, {.expert_tensor = 2}, whole_samples(1), {}, software_stack("plain"));
   CHECK(flops(by_column.forward) == doctest::Approx(whole));
   CHECK(by_column.forward.front().n == 1024);
   // Replicated operations are divided by sequence parallelism alone.
   const auto bytes = [&](const Degrees& shard) {
-    return kernels_of(replicated(RmsNorm), shard, 1, {}, software_stack("plain")).forward.front().bytes.value;
+    return kernels_of(replicated(RmsNorm), shard, whole_samples(1), {}, software_stack("plain"))
+        .forward.front()
+        .bytes.value;
   };
   CHECK(bytes({.tensor = 4}) == 4.0 * kTokens * kHidden);
   CHECK(bytes({.tensor = 4, .sequence = true}) == 4.0 * kTokens * kHidden / 4);
 }
 
 TEST_CASE("scores of words stay in 16 bits, and views have no kernels") {
-  const PassKernels head = kernels_of(linear(kHidden, 128256, Division::Vocabulary), {.tensor = 4}, 1,
+  const PassKernels head = kernels_of(linear(kHidden, 128256, Division::Vocabulary), {.tensor = 4}, whole_samples(1),
                                       {NumberFormat::Fp8, NumberFormat::Bf16}, software_stack("plain"));
   CHECK(head.forward.size() == 1);
   CHECK(head.forward.front().format == NumberFormat::Bf16);
   CHECK(head.forward.front().n == 128256 / 4);
-  CHECK(kernels_of(replicated(Slice), {}, 1, {}, software_stack("plain")).forward.empty());
+  CHECK(kernels_of(replicated(Slice), {}, whole_samples(1), {}, software_stack("plain")).forward.empty());
 }
 
 }  // namespace stagecraft::operation_kernels_test

@@ -95,11 +95,11 @@ TEST_CASE("no collective of a layer is shorter where it stands than by its shape
   op.rows = 8, op.inner = 16, op.columns = 16;
   op.inputs = {-1};
   const std::vector<Operation> layer{op};
-  const EachPass<PassCost> by_shape = passes_of(layer, shape, r, kType, {}, 4);
+  const EachPass<PassCost> by_shape = passes_of(layer, shape, r, kType, {}, whole_samples(4));
   for (const double floor : {0.0, 1.0, 1e6}) {
     CAPTURE(floor);
     const MinTime min_time = [&](const Collective&) { return Seconds{floor}; };
-    const EachPass<PassCost> there = passes_of(layer, shape, r, kType, {}, 4, nullptr, min_time);
+    const EachPass<PassCost> there = passes_of(layer, shape, r, kType, {}, whole_samples(4), nullptr, min_time);
     for (const auto pass : {&EachPass<PassCost>::forward, &EachPass<PassCost>::input_gradient,
                             &EachPass<PassCost>::weight_gradient, &EachPass<PassCost>::backward}) {
       CHECK((there.*pass).time.total() >= (by_shape.*pass).time.total());

@@ -100,11 +100,13 @@ TEST_CASE("the cost table takes what was measured on its device type and compute
   cluster.devices = {{"a", DeviceTypeId{0}, "a"}, {"b", DeviceTypeId{1}, "b"}};
   const Profile profile = two_sizes();
   const CostTable costs(model, cluster, &profile), computed(model, cluster);
-  CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, 4).forward.value == doctest::Approx(4e-6));
-  CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, 4).input_gradient.value ==
+  CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, whole_samples(4)).forward.value == doctest::Approx(4e-6));
+  CHECK(costs.at(LayerId{1}, DeviceTypeId{0}, whole_samples(4)).input_gradient.value ==
         0);  // It reads the input data, whose gradient is not needed.
-  CHECK(costs.at(LayerId{1}, DeviceTypeId{1}, 4).forward == computed.at(LayerId{1}, DeviceTypeId{1}, 4).forward);
-  CHECK(costs.at(LayerId{2}, DeviceTypeId{0}, 4).forward == computed.at(LayerId{2}, DeviceTypeId{0}, 4).forward);
+  CHECK(costs.at(LayerId{1}, DeviceTypeId{1}, whole_samples(4)).forward ==
+        computed.at(LayerId{1}, DeviceTypeId{1}, whole_samples(4)).forward);
+  CHECK(costs.at(LayerId{2}, DeviceTypeId{0}, whole_samples(4)).forward ==
+        computed.at(LayerId{2}, DeviceTypeId{0}, whole_samples(4)).forward);
   CHECK(costs.update(150, DeviceTypeId{0}).value == doctest::Approx(2e-6));
   CHECK(costs.update(150, DeviceTypeId{1}) == computed.update(150, DeviceTypeId{1}));
   CHECK(costs.operation(DeviceTypeId{0}).value == doctest::Approx(5e-7));
@@ -241,22 +243,22 @@ TEST_CASE("the traffic of GPU parts is what slows them together as much as was m
   const Cluster parts = two_parts("thread"), apart = test::bare_cluster(1);
   // 4 us alone and 4 x 1.25 together, at 4 GB/s each: 20 kB, which one part alone moves in 3.3 us.
   const Profile slowed = of_parts(1.25);
-  const LayerCost cost = CostTable(model, parts, &slowed).at(LayerId{1}, DeviceTypeId{0}, 4);
+  const LayerCost cost = CostTable(model, parts, &slowed).at(LayerId{1}, DeviceTypeId{0}, whole_samples(4));
   CHECK(cost.forward.value == doctest::Approx(4e-6));
   CHECK(cost.traffic.forward.value == doctest::Approx(20e3));
   CHECK(cost.traffic.weight_gradient.value == doctest::Approx(40e3));
   // Twice as slow would be 32 kB, more than the 24 kB that one part alone can move in 4 us.
   const Profile halved = of_parts(2);
-  CHECK(CostTable(model, parts, &halved).at(LayerId{1}, DeviceTypeId{0}, 4).traffic.forward.value ==
+  CHECK(CostTable(model, parts, &halved).at(LayerId{1}, DeviceTypeId{0}, whole_samples(4)).traffic.forward.value ==
         doctest::Approx(24e3));
   // Not slowed beyond its spread of 0.1: what is counted, here without weights 4 x (6 + 8) numbers of 8 bytes.
   const Profile same = of_parts(1.05);
-  CHECK(CostTable(model, parts, &same).at(LayerId{1}, DeviceTypeId{0}, 4).traffic.forward.value ==
+  CHECK(CostTable(model, parts, &same).at(LayerId{1}, DeviceTypeId{0}, whole_samples(4)).traffic.forward.value ==
         doctest::Approx(448));
   // Where memory is not shared, times are those with all busy.
   Cluster renamed = apart;
   renamed.types[DeviceTypeId{0}].name = "thread";
-  const LayerCost alone = CostTable(model, renamed, &slowed).at(LayerId{1}, DeviceTypeId{0}, 4);
+  const LayerCost alone = CostTable(model, renamed, &slowed).at(LayerId{1}, DeviceTypeId{0}, whole_samples(4));
   CHECK(alone.forward.value == doctest::Approx(5e-6));
   CHECK(alone.traffic.forward.value == 0);
 }
@@ -265,7 +267,7 @@ TEST_CASE("without a profile the traffic is the bytes of the roofline") {
   const ModelGraph model = test::deep_net(2, 6, 8, 3);
   const Cluster parts = two_parts("gpu");
   const CostTable costs(model, parts);
-  const LayerCost cost = costs.at(LayerId{1}, DeviceTypeId{0}, 4);
+  const LayerCost cost = costs.at(LayerId{1}, DeviceTypeId{0}, whole_samples(4));
   CHECK(cost.traffic.forward.value == doctest::Approx(cost.forward.value * 6e9));  // No peak: bound by memory.
   CHECK(costs.update_traffic(100, DeviceTypeId{0}).value ==
         doctest::Approx(costs.update(100, DeviceTypeId{0}).value * 6e9));

@@ -35,7 +35,7 @@ MemoryUnits units_of(const std::vector<LayerId>& layers, Recomputation recomputa
   StageShape shape;
   shape.layers = layers;
   shape.recomputation = recomputation;
-  return stage_cost(CostTable(model, cluster), shape, DeviceTypeId{0}, samples).memory;
+  return stage_cost(CostTable(model, cluster), shape, DeviceTypeId{0}, whole_samples(samples)).memory;
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ TEST_CASE("nothing is recomputed where no micro-batch is in flight") {
 TEST_CASE("layers add up, but of their recomputed activations only the largest counts") {
   MemoryUnits stage;
   for (const LayerId layer : {LayerId{0}, LayerId{1}, LayerId{2}})
-    stage += layer_memory(chain(), layer, Recomputation::Selective, 1);
+    stage += layer_memory(chain(), layer, Recomputation::Selective, whole_samples(1));
   CHECK(stage.weights.value == 600);
   CHECK(stage.stash.value == 20 + 40 + 50);
   CHECK(stage.recompute_peak.value == 60);
@@ -95,11 +95,11 @@ TEST_CASE("layers add up, but of their recomputed activations only the largest c
 
 TEST_CASE("a layer that recomputes all keeps its inputs, or its stash if that is smaller") {
   ModelGraph model = chain();
-  CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, 2).stash.value == 16);
-  CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, 2).recompute_stash.value == 2 * 80 - 16);
+  CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, whole_samples(2)).stash.value == 16);
+  CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, whole_samples(2)).recompute_stash.value == 2 * 80 - 16);
   model.layers[LayerId{0}].output = Bytes{1000};
-  CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, 2).stash.value == 160);
-  CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, 2).recompute_stash.value == 0);
+  CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, whole_samples(2)).stash.value == 160);
+  CHECK(layer_memory(model, LayerId{1}, Recomputation::Full, whole_samples(2)).recompute_stash.value == 0);
 }
 
 }  // namespace stagecraft::stage_memory_test

@@ -71,7 +71,7 @@ TEST_CASE(
           doctest::Approx(time(CollectiveKind::AllGather, inner, 2 * parameters)));
     // Memory: each device has one of `within` parts of the states of the optimizer.
     const DeviceParameters counts = device_parameters(shape.layers, shape.degrees, *e.model);
-    CHECK(stage_cost(*e.costs, shape, DeviceTypeId{0}, 1).memory.optimizer.value ==
+    CHECK(stage_cost(*e.costs, shape, DeviceTypeId{0}, whole_samples(1)).memory.optimizer.value ==
           doctest::Approx(e.model->precision.optimizer * counts.dense / within));
   }
   // Gradients that are summed after each backward are summed over the copies once.

@@ -132,7 +132,7 @@ TEST_CASE("one copy of a row for each node takes less of the network than one fo
     const Experiment e = scenario("stages: 1, replicas: 16, group: {expert: 16, dispatcher: " + dispatcher + "}", "",
                                   "{base: qwen3-30b-a3b, override: {sequence: 4096}}");
     const StageShape shape = e.plan.shape(1);
-    return e.costs->passes(LayerId{4}, shape, DeviceTypeId{0}, 1).forward.time.expert.value;
+    return e.costs->passes(LayerId{4}, shape, DeviceTypeId{0}, whole_samples(1)).forward.time.expert.value;
   };
   const double each = expert_time("alltoall"), once = expert_time("per_node");
   // 8 experts of a token on 2 nodes: 8/2 copies leave with alltoall, 1 - 1/2^8 of one otherwise.
@@ -170,7 +170,7 @@ TEST_CASE("an order that takes a tensor group out of its node takes longer by it
   for (const CollectiveKind kind : {CollectiveKind::AllGather, CollectiveKind::ReduceScatter})
     expected += 2 * collective_time(kind, group, input, device.collectives, across.rules->node.card);
   expected = (1 - across.rules->software.tensor_overlap) * expected;
-  CHECK(across.costs->passes(LayerId{2}, shape, DeviceTypeId{0}, 1).forward.time.tensor.value ==
+  CHECK(across.costs->passes(LayerId{2}, shape, DeviceTypeId{0}, whole_samples(1)).forward.time.tensor.value ==
         doctest::Approx(expected.value));
 
   const Outcome near = outcome(inside), far = outcome(across);

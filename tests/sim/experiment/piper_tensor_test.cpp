@@ -48,7 +48,7 @@ double seconds_of(const Experiment& e, int first, int last, int tensor, int data
     StageShape shape;
     shape.layers = {LayerId{l}};
     shape.degrees.tensor = tensor;
-    const EachPass<PassCost> p = e.costs->passes(LayerId{l}, shape, type, 4);
+    const EachPass<PassCost> p = e.costs->passes(LayerId{l}, shape, type, whole_samples(4));
     const DeviceParameters parameters = device_parameters(shape.layers, shape.degrees, model);
     seconds += (p.forward.time + p.backward.time).total().value / data;
     seconds += 4.0 * (data - 1) / data * parameters.dense * model.precision.weight / kMicroBatches / kLink;

@@ -54,8 +54,9 @@ double best_period(const bounds::BoundQuery& q) {
   const Digraph graph = chain_partition::layer_graph(q.costs.model());
   chain_partition::MixedWork work{{}, types.type_of};
   for (const DeviceTypeId type : types.types)
-    work.work.push_back(chain_partition::sum_up(chain_partition::amounts_of(q.costs, type, q.micro_batch), graph,
-                                                chain_partition::all_cuts(graph, 10000)));
+    work.work.push_back(
+        chain_partition::sum_up(chain_partition::amounts_of(q.costs, type, whole_samples(q.micro_batch)), graph,
+                                chain_partition::all_cuts(graph, 10000)));
   const auto machines = static_cast<int>(q.devices.size());
   chain_partition::PipeDreamOptions options;
   options.levels = {{machines, 1}};
@@ -135,7 +136,8 @@ TEST_CASE("bounds: no optimum with fill of 200 random cases is below them") {
     graph::GraphProblem p;
     p.layers = chain_partition::layer_graph(model);
     p.devices = static_cast<int>(q.devices.size()), p.micro_batches = q.micro_batches, p.replicas = {1};
-    for (const chain_partition::LayerAmounts& layer : chain_partition::amounts_of(costs, DeviceTypeId{0}, 1)) {
+    for (const chain_partition::LayerAmounts& layer :
+         chain_partition::amounts_of(costs, DeviceTypeId{0}, whole_samples(1))) {
       p.amounts.emplace_back().seconds[0] = layer.seconds;
       p.output.push_back(0);
     }

@@ -81,7 +81,8 @@ TEST_CASE("layers take what an independent implementation of the formulas comput
     // The last layers of the last stage are a transformer layer, the norm and the head.
     const auto layer = std::find_if(shape.layers.rbegin(), shape.layers.rend(),
                                     [&](LayerId l) { return e.model->layers[l].operations.size() > 4; });
-    const EachPass<PassCost> passes = e.costs->passes(*layer, shape, DeviceTypeId{0}, m.count("micro_batch"));
+    const EachPass<PassCost> passes =
+        e.costs->passes(*layer, shape, DeviceTypeId{0}, whole_samples(m.count("micro_batch")));
     CHECK(1e3 * passes.forward.time.total().value == doctest::Approx(c.forward).epsilon(2e-5));
     CHECK(1e3 * (passes.backward.time + passes.recompute.time).total().value ==
           doctest::Approx(c.backward).epsilon(2e-5));

@@ -91,7 +91,7 @@ JsonArray layers_of(const Experiment& e) {
     const Layer& layer = e.model->layers[l];
     JsonObject times;
     for (const DeviceTypeId t : e.cluster->types.ids()) {
-      const LayerCost cost = e.costs->at(l, t, samples);
+      const LayerCost cost = e.costs->at(l, t, whole_samples(samples));
       times.push_back({e.cluster->types[t].name,
                        JsonArray{cost.forward.value, cost.input_gradient.value, cost.weight_gradient.value}});
     }
