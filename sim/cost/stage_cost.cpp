@@ -165,31 +165,6 @@ MemoryUnits memory_of(const StageShape& stage, const ModelGraph& model, const So
   return memory;
 }
 
-/// What an update needs stays with the weight gradient.
-StageCost task_cost(StageTask task, const StageCost& whole) {
-  StageCost cost;
-  if (task == StageTask::TakeWeights) return cost;
-  cost.forward = task == StageTask::Forward         ? whole.forward
-                 : task == StageTask::InputGradient ? whole.input_gradient
-                 : task == StageTask::Update        ? whole.update
-                                                    : whole.weight_gradient;
-  const EachPass<TimeByClass>& p = whole.passes;
-  cost.passes.forward = task == StageTask::Forward         ? p.forward
-                        : task == StageTask::InputGradient ? p.input_gradient
-                        : task == StageTask::Update        ? whole.update_parts
-                                                           : p.weight_gradient;
-  cost.traffic.forward = task == StageTask::Forward         ? whole.traffic.forward
-                         : task == StageTask::InputGradient ? whole.traffic.input_gradient
-                         : task == StageTask::Update        ? whole.update_traffic
-                                                            : whole.traffic.weight_gradient;
-  if (task == StageTask::Update) return cost;
-  cost.memory.weights = whole.memory.weights;
-  if (task != StageTask::WeightGradient) return cost;
-  cost.memory.gradients = whole.memory.gradients;
-  cost.memory.optimizer = whole.memory.optimizer;
-  return cost;
-}
-
 /// Without sequence parallelism each device of a tensor group gets its part of a message, and the group gathers it in
 /// front of the op that needs it, where the stack does not hide messages.
 void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId type, const Load& load,
@@ -390,7 +365,7 @@ StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceType
   cost.touch_traffic = costs.touch_traffic(count, type);
   cost.entering = entering(stage, model, load) * (load.samples / rows_divided(stage.degrees));
   cost.memory = memory_of(stage, model, costs.rules().software, cost.entering, load);
-  return stage.task == StageTask::Whole ? cost : task_cost(stage.task, cost);
+  return cost;
 }
 
 MemoryUnits parameter_memory(double parameters, const Precision& precision) {

@@ -21,10 +21,6 @@ enum class Recomputation : std::uint8_t { None, Selective, Full, Layers, Half, O
 std::string_view to_text(Recomputation);
 std::optional<Recomputation> parse_recomputation(std::string_view word);  ///< Nothing for "auto".
 
-/// The part of the training of its layers that a stage does. A stage with a single task runs it as its forward, and
-/// gradients come and go as activations do. An update, and taking in its result elsewhere, happen once in an iteration.
-enum class StageTask : std::uint8_t { Whole, Forward, InputGradient, WeightGradient, Update, TakeWeights };
-
 /// What a stage computes and how it is divided, without its devices. Planners and searches price shapes; a Stage is a
 /// shape on a mesh.
 struct StageShape {
@@ -39,7 +35,6 @@ struct StageShape {
   ExpertDispatch dispatcher = ExpertDispatch::AllToAll;
   bool overlaps_shared = false;  ///< Shared experts run next to the exchanges of the others.
   Recomputation recomputation = Recomputation::None;
-  StageTask task = StageTask::Whole;
 
   /// Groups with a copy of the divided state each; for experts too, as in Megatron-LM and PyTorch.
   int shard_copies() const {

@@ -63,10 +63,9 @@ std::map<std::pair<StageId, DeviceId>, std::size_t> costs_of_devices(const Plan&
 
 bool are_comparable(const Plan& plan) {
   const Stage& first = plan.stages.front();
-  return std::all_of(plan.stages.begin(), plan.stages.end(), [&](const Stage& s) {
-    return s.replicas() == first.replicas() && s.micro_batch_size == first.micro_batch_size &&
-           s.shape.task == StageTask::Whole;
-  });
+  return plan.has_whole_stages() && std::all_of(plan.stages.begin(), plan.stages.end(), [&](const Stage& s) {
+           return s.replicas() == first.replicas() && s.micro_batch_size == first.micro_batch_size;
+         });
 }
 
 /// Each kind of op takes as long in every stage as it does on the mean of the stages.

@@ -90,12 +90,11 @@ void require_as_rated(const Value& cluster, const std::string& backend) {
 
 /// Plans of single tasks, as LayerPipe makes them, do not say where weights go.
 void require_whole_stages(const Plan& plan, const std::string& backend) {
-  for (const Stage& stage : plan.stages)
-    if (stage.shape.task != StageTask::Whole)
-      throw InputError(fmt::format("the backend '{}' really trains, which plans of single tasks, as of stage '{}', "
-                                   "are too coarse for: they do not say where weights go",
-                                   backend, stage.name),
-                       "--backend ideal or simgrid, or another planner");
+  if (!plan.has_whole_stages())
+    throw InputError(fmt::format("the backend '{}' really trains, which plans of single tasks, as of stage '{}', are "
+                                 "too coarse for: they do not say where weights go",
+                                 backend, plan.stages.front().name),
+                     "--backend ideal or simgrid, or another planner");
 }
 
 }  // namespace

@@ -103,8 +103,7 @@ void check_twin(const Plan& plan, StageId id, Findings& findings) {
   if (!plan.stages.contains(stage.twin) || stage.twin == id) return bad("its other copy is no other stage");
   const Stage& other = plan.stage(stage.twin);
   if (other.twin != id) return bad(fmt::format("its other copy '{}' does not name it in turn", other.name));
-  if (sorted_layers(stage) != sorted_layers(other) || stage.micro_batch_size != other.micro_batch_size ||
-      stage.shape.task != other.shape.task)
+  if (sorted_layers(stage) != sorted_layers(other) || stage.micro_batch_size != other.micro_batch_size)
     return bad(fmt::format("its other copy '{}' has other layers or micro-batches of another size", other.name));
   std::vector<int> both, expected(plan.micro_batches(id));
   std::iota(expected.begin(), expected.end(), 0);

@@ -66,7 +66,7 @@ void add_way_back(Plan& plan, int turn) {
   }
   for (std::size_t e = 0, edges = plan.edges.size(); e < edges; ++e) {
     const StageEdge edge = plan.edges[e];
-    plan.edges.push_back({StageId{stages + edge.from.value}, StageId{stages + edge.to.value}, edge.bytes});
+    plan.edges.push_back({StageId{stages + edge.from.value}, StageId{stages + edge.to.value}, edge.bytes, edge.array});
   }
 }
 

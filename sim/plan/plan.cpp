@@ -53,6 +53,10 @@ Digraph Plan::graph() const {
   return graph;
 }
 
+bool Plan::has_whole_stages() const {
+  return std::all_of(stages.begin(), stages.end(), [](const Stage& s) { return s.task == StageTask::Whole; });
+}
+
 int Plan::different_stages() const {
   int count = 0;
   for (int s = 0; s < stage_count(); ++s) count += !stage(StageId{s}).twin.valid() || s < stage(StageId{s}).twin.value;
@@ -148,7 +152,7 @@ std::string to_text(const Plan& plan) {
     if (stage.twin.valid())
       text += fmt::format(", {} of {} micro-batches, the others in {}", stage.micros.size(),
                           plan.micro_batches(StageId{s}), stage.twin.value);
-    if (stage.shape.task != StageTask::Whole) text += fmt::format(", {} alone", to_text(stage.shape.task));
+    if (stage.task != StageTask::Whole) text += fmt::format(", {} alone", to_text(stage.task));
     for (const StageEdge& edge : plan.edges) {
       if (edge.from != StageId{s}) continue;
       const std::string what = edge.bytes.value > 0 ? to_text(edge.bytes) + " a sample" : std::string("order only");

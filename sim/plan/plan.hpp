@@ -17,6 +17,10 @@ namespace stagecraft {
 /// round-robin (PipeDream's 1F1B-RR).
 enum class Share : std::uint8_t { Samples, MicroBatches };
 
+/// The part of the training of its layers that a stage does. A stage with a single task runs it as its forward, and
+/// gradients come and go as activations do. An update, and taking in its result elsewhere, happen once in an iteration.
+enum class StageTask : std::uint8_t { Whole, Forward, InputGradient, WeightGradient, Update, TakeWeights };
+
 /// A convex part of the model (`shape` says which, and how it is divided) and the devices that run it.
 struct Stage {
   std::string name;
@@ -26,6 +30,7 @@ struct Stage {
   /// do the same work at the same time, so the first of them stands for the others: it alone has instructions, and its
   /// memory and its messages are what each of them has.
   std::vector<DeviceId> leaders;
+  StageTask task = StageTask::Whole;
   bool divides_itself = false;   ///< Its group or sharding is not the plan's.
   Share share = Share::Samples;  ///< What the data axis shares.
   int micro_batch_size = 1;      ///< Samples.
@@ -51,7 +56,9 @@ Stage on_one_device(Stage);
 /// Data that flows from one stage to another: forward, and its gradient back.
 struct StageEdge {
   StageId from, to;
-  Bytes bytes;  ///< Bytes of one sample. Zero: only an order, which costs an empty message each way.
+  Bytes bytes;     ///< Bytes of one sample. Zero: only an order, which costs an empty message each way.
+  int array = -1;  ///< Which array of its stage it carries. On one device the array stays there until the last stage
+                   ///< that an edge carries it to has used it; negative: a stash has it.
 };
 
 /// Who does what: stages as a DAG, with devices and replicas.
@@ -67,6 +74,9 @@ struct Plan {
   /// Number of stages of the model: two stages that hold copies of the same weights count once.
   int different_stages() const;
   const Stage& stage(StageId s) const { return stages[s]; }
+  /// Whether each stage does all of the training of its layers: no layer has stages for its forward, its gradients and
+  /// its updates apart, as the planner `layerpipe` makes them.
+  bool has_whole_stages() const;
   /// Micro-batches of this stage's size in one iteration.
   int micro_batches(StageId s) const { return mini_batch / stage(s).micro_batch_size; }
   /// Micro-batches in one iteration that the stage runs itself; its twin runs the others.

@@ -94,7 +94,6 @@ std::vector<TiedParameters> tied_parameters(const Plan& plan, const ModelGraph& 
   std::erase_if(ties, [](const TiedParameters& tie) { return tie.gradient.value <= 0; });
   for (int s = 0; s < plan.stage_count() && !ties.empty(); ++s) {
     const Stage& stage = plan.stage(StageId{s});
-    if (stage.shape.task != StageTask::Whole) continue;
     for (TiedParameters& tie : ties)
       if (std::any_of(stage.shape.layers.begin(), stage.shape.layers.end(),
                       [&](LayerId id) { return model.layers[id].tie == tie.name; }))
@@ -202,10 +201,10 @@ IdVector<ReductionId, Reduction> derive_reductions(const Plan& plan) { return Re
 
 IdVector<ReductionId, Reduction> derive_reductions(const Plan& plan, const ModelGraph& model) {
   ReductionList reductions(plan);
+  if (!plan.has_whole_stages()) return std::move(reductions.list);  // Edges carry gradients, and stages update.
   for (Reduction& r : reductions.list) {
     const Stage& stage = plan.stage(r.stages.front());
     r.scatters = stage.shape.sharding != StateSharding::None;
-    if (stage.shape.task != StageTask::Whole) continue;
     const DeviceParameters parts = device_parameters(stage.shape.layers, stage.shape.degrees, model);
     const double parameters =
         stage.shape.degrees.divides() ? parts.dense + parts.experts : parameters_of(stage.shape.layers, model);
@@ -309,7 +308,7 @@ void cut_into_buckets(Plan& plan, const CostTable& costs, const BucketRule& rule
   for (Reduction& r : plan.reductions) {
     const StageId first = r.stages.front();
     const Stage& stage = plan.stage(first);
-    if (r.source != ReductionSource::Replicas || stage.shape.task != StageTask::Whole) continue;
+    if (r.source != ReductionSource::Replicas) continue;
     if (rule.on_first_stage && first != StageId{0}) continue;
     // Each pass sums its gradients; what is left are the sums over copies of the divided state.
     if (stage.shape.sums_each_pass() && stage.shape.shard_copies() < 2) continue;

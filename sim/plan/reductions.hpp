@@ -47,7 +47,8 @@ struct Reduction {
 };
 
 /// Everything that is summed before the updates of a plan, later stages first, then what ties connect. Nothing else
-/// decides which devices sum which gradients. Stages that do a single task of their layers have no tied parameters.
+/// decides which devices sum which gradients. Stages that do single tasks sum nothing: edges carry gradients to the
+/// update.
 IdVector<ReductionId, Reduction> derive_reductions(const Plan&, const ModelGraph&);
 /// For plans made without a model: the sums of replicas and twins, of unknown size.
 IdVector<ReductionId, Reduction> derive_reductions(const Plan&);

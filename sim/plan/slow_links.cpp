@@ -38,7 +38,7 @@ bool has_links_between_nodes(const Stage& stage, const Cluster& cluster) {
 MinTime min_times_on_links(const Stage& stage, const CostTable& costs, DeviceTypeId type) {
   const CostRules* rules = &costs.rules();
   if (!rules->links || rules->flows || stage.all_devices().size() < 2) return {};
-  if (stage.shape.task != StageTask::Whole || !has_links_between_nodes(stage, costs.cluster())) return {};
+  if (!has_links_between_nodes(stage, costs.cluster())) return {};
   using Kind = std::tuple<Axis, bool, CollectiveKind, PriceSource>;
   const auto floors = std::make_shared<std::map<Kind, LinkFloor>>();
   return [&stage, rules, type, floors](const Collective& c) -> Seconds {

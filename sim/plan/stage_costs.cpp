@@ -16,6 +16,36 @@ void add_sum_in_group(const CostTable& costs, StageCost& cost) {
   cost.update += sum;
 }
 
+/// What the ops of a stage with this task take. What an update needs stays with the weight gradient.
+StageCost task_cost(StageTask task, const StageCost& whole) {
+  StageCost cost;
+  const auto take = [&](Seconds time, const TimeByClass& classes, Bytes traffic) {
+    cost.forward = time, cost.passes.forward = classes, cost.traffic.forward = traffic;
+  };
+  const EachPass<TimeByClass>& passes = whole.passes;
+  switch (task) {
+    case StageTask::Whole:
+      return whole;
+    case StageTask::Forward:
+      take(whole.forward, passes.forward, whole.traffic.forward);
+      break;
+    case StageTask::InputGradient:
+      take(whole.input_gradient, passes.input_gradient, whole.traffic.input_gradient);
+      break;
+    case StageTask::WeightGradient:
+      take(whole.weight_gradient, passes.weight_gradient, whole.traffic.weight_gradient);
+      cost.memory.gradients = whole.memory.gradients, cost.memory.optimizer = whole.memory.optimizer;
+      break;
+    case StageTask::Update:
+      take(whole.update, whole.update_parts, whole.update_traffic);
+      return cost;
+    case StageTask::TakeWeights:
+      return cost;
+  }
+  cost.memory.weights = whole.memory.weights;
+  return cost;
+}
+
 }  // namespace
 
 StageCosts stage_costs(const Plan& plan, const CostTable& costs, const PricingChanges& changes) {
@@ -30,7 +60,7 @@ StageCosts stage_costs(const Plan& plan, const CostTable& costs, const PricingCh
       const auto [entry, is_new] = cost_of.try_emplace({type, load});
       if (is_new) {
         const MinTime min_time = changes.equal_links ? MinTime{} : min_times_on_links(stage, costs, type);
-        entry->second = stage_cost(costs, stage.shape, type, load, min_time);
+        entry->second = task_cost(stage.task, stage_cost(costs, stage.shape, type, load, min_time));
         if (stage.replicas() == 1 && !stage.twin.valid()) add_sum_in_group(costs, entry->second);
       }
       replicas.push_back(entry->second);

@@ -45,7 +45,7 @@ IdVector<LayerId, LayerTasks> add_tasks(Plan& plan, const ModelGraph& model, int
     stage.name = fmt::format("{}.{}", model.layers[layer].name, word);
     stage.shape.layers = {layer};
     stage.micro_batch_size = size;
-    stage.shape.task = task;
+    stage.task = task;
     return plan.stages.push_back(std::move(stage));
   };
   IdVector<LayerId, bool> goes_back(model.layers.size()),
@@ -60,6 +60,14 @@ IdVector<LayerId, LayerTasks> add_tasks(Plan& plan, const ModelGraph& model, int
     if (learns(model.layers[l])) tasks[l].weight_gradient = add(l, "dW", StageTask::WeightGradient);
   }
   return tasks;
+}
+
+/// What goes to another task: from a forward what it keeps for gradients of its own layer, or its output; from an input
+/// gradient the gradient for each layer in front of it.
+int array_of(const Stage& from, const Stage& to) {
+  const LayerId layer = to.shape.layers.front();
+  if (from.task == StageTask::Forward) return layer == from.shape.layers.front() ? 0 : 1;
+  return static_cast<int>(layer.value);
 }
 
 void connect(Plan& plan, const IdVector<LayerId, LayerTasks>& tasks, const ModelGraph& model) {
@@ -90,7 +98,8 @@ void connect(Plan& plan, const IdVector<LayerId, LayerTasks>& tasks, const Model
     send(layer_tasks.forward, layer_tasks.input_gradient, layer.output);
     send(layer_tasks.forward, layer_tasks.weight_gradient, layer.output);
   }
-  for (const auto& [ends, bytes] : edges) plan.edges.push_back({ends.first, ends.second, bytes});
+  for (const auto& [ends, bytes] : edges)
+    plan.edges.push_back({ends.first, ends.second, bytes, array_of(plan.stage(ends.first), plan.stage(ends.second))});
 }
 
 /// Layers that use the weights of this one: itself, and those that share them.
@@ -111,7 +120,7 @@ void add_updates(Plan& plan, const IdVector<LayerId, LayerTasks>& tasks, const M
     stage.shape.layers = {layer};
     stage.place_on(devices);
     stage.micro_batch_size = plan.mini_batch;
-    stage.shape.task = task;
+    stage.task = task;
     return plan.stages.push_back(std::move(stage));
   };
   for (const LayerId owner : tasks.ids()) {
@@ -136,9 +145,9 @@ void add_updates(Plan& plan, const IdVector<LayerId, LayerTasks>& tasks, const M
 double seconds_of(const Stage& stage, DeviceId device, const CostTable& costs) {
   const DeviceTypeId type = costs.cluster().devices[device].type;
   const LayerCost one = costs.at(stage.shape.layers.front(), type, whole_samples(stage.micro_batch_size));
-  const Seconds task = stage.shape.task == StageTask::Forward         ? one.forward
-                       : stage.shape.task == StageTask::InputGradient ? one.input_gradient
-                                                                      : one.weight_gradient;
+  const Seconds task = stage.task == StageTask::Forward         ? one.forward
+                       : stage.task == StageTask::InputGradient ? one.input_gradient
+                                                                : one.weight_gradient;
   return (task + costs.operation(type)).value;
 }
 

@@ -46,7 +46,7 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
       edges_(plan),
       barriers_(plan),
       pairs_(plan, options.iterations),
-      tasks_(plan) {
+      edge_arrays_(plan) {
   program_.devices = schedule.device_count();
   program_.iterations = options.iterations;
   program_.mini_batch = plan.mini_batch;
@@ -77,11 +77,11 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
 /// Reserves what is needed, so that a big program is not copied while it grows.
 void ProgramWriter::count(const Schedule& schedule) {
   std::size_t messages = 0, ops = 0, reductions = 0;
-  bool trains = false;
+  bool trains = !plan_.has_whole_stages();
   for (int d = 0; d < program_.devices; ++d) {
     for (const Op& op : schedule.row(DeviceId{d})) {
       ++ops;
-      trains = trains || op.kind != OpKind::Forward || plan_.stage(op.stage).shape.task == StageTask::WeightGradient;
+      trains = trains || op.kind != OpKind::Forward;
       if (op.kind == OpKind::Update) reductions += barriers_.reductions(op.stage).size();
       for_each_message(DeviceId{d}, op, [&](const Message&) { ++messages; });
     }

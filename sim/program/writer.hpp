@@ -6,9 +6,9 @@
 
 #include "sim/cluster/phases.hpp"
 #include "sim/plan/overlap.hpp"
+#include "sim/program/edge_arrays.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/program/replica_pairs.hpp"
-#include "sim/program/task_memory.hpp"
 #include "sim/program/weights_cost.hpp"
 #include "sim/weights/reads.hpp"
 
@@ -153,7 +153,7 @@ class ProgramWriter {
   IdVector<StreamId, InstructionId> last_;
   IdVector<DeviceId, InstructionId> last_send_;
   std::vector<InstructionId> forward_, recomputed_;  ///< [piece]; `recomputed_` is empty where nothing recomputes.
-  TaskMemory tasks_;
+  EdgeArrays edge_arrays_;
   IdVector<DeviceId, std::vector<StageId>> stages_on_;
   IdVector<StageId, std::vector<InstructionId>> gradients_;  ///< [stage][replica]: what made the newest gradient.
   IdVector<ReductionId, ReductionState> reductions_;

@@ -31,7 +31,7 @@ void ProgramWriter::keep_resident(bool trains) {
 
 /// The stash lives from the forward to the backward, or to the weight gradient when the two halves are apart. With
 /// recomputation only the stage's input waits; the rest lives from the recomputation on. A `Stash` counts as a whole
-/// one: what is a part, or a tensor of a single task, is a `Boundary`.
+/// one: what is a part, or an array of an edge, is a `Boundary`.
 void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica) {
   if (op.kind == OpKind::Update) return;
   const std::size_t piece = pieces_.index(op.stage, op.micro, replica);
@@ -41,10 +41,10 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
   switch (op.kind) {
     case OpKind::Forward:
       forward_[piece] = id;
-      if (tasks_.any(op.stage))
-        for (const auto& [from, to, size] :
-             tasks_.done_with(op.stage, [&](StageId s) { return forward_[pieces_.index(s, op.micro, 0)]; }))
-          program_.buffers.push_back({size, from, to, device, BufferKind::Boundary});
+      if (edge_arrays_.any(op.stage))
+        for (const Buffer& b : edge_arrays_.done_with(
+                 op.stage, device, [&](StageId s) { return forward_[pieces_.index(s, op.micro, 0)]; }))
+          program_.buffers.push_back(b);
       break;
     case OpKind::Recompute:
       recomputed_.resize(pieces_.size());

@@ -114,12 +114,12 @@ void require_equal_sizes(const Plan& plan, std::string_view schedule) {
 }
 
 void require_whole_stages(const Plan& plan, std::string_view schedule) {
-  for (const Stage& stage : plan.stages)
-    if (stage.shape.task != StageTask::Whole)
-      throw InputError(fmt::format("the schedule '{}' runs forward and backward of a stage on the same devices, but "
-                                   "stage '{}' is one of them alone",
-                                   schedule, stage.name),
-                       "write schedule: layerpipe, or take another planner");
+  if (!plan.has_whole_stages())
+    throw InputError(
+        fmt::format("the schedule '{}' runs forward and backward of a stage on the same devices, but stage "
+                    "'{}' is one of them alone",
+                    schedule, plan.stages.front().name),
+        "write schedule: layerpipe, or take another planner");
 }
 
 void require_equal_shares(const Plan& plan, std::string_view schedule) {

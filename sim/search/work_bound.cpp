@@ -52,12 +52,11 @@ struct DeviceLoad {
 
 /// Whether the bound with waits holds: a chain in one direction, in which every replica has a part of each micro-batch.
 bool has_waits(const PlannedExperiment& p) {
-  if (!p.experiment.schedule.flushes()) return false;
+  if (!p.experiment.schedule.flushes() || !p.plan.has_whole_stages()) return false;
   for (const StageId s : p.plan.stages.ids()) {
     const Stage& stage = p.plan.stage(s);
     if (stage.twin.valid() || stage.turns() > 1 || !stage.micros.empty()) return false;
     if (stage.micro_batch_size != p.plan.stages.front().micro_batch_size) return false;
-    if (stage.shape.task != StageTask::Whole) return false;
   }
   std::vector<std::pair<int, int>> chain;
   for (const StageEdge& e : p.plan.edges)

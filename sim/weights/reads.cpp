@@ -54,7 +54,7 @@ WeightReads::WeightReads(const Schedule& schedule, const Plan& plan, const Weigh
       delays[s] = {};
     }
   }
-  if (!has_tasks(plan)) return;
+  if (plan.has_whole_stages()) return;
   const IdVector<StageId, StageNeeds> tasks = task_needs(schedule, plan, rule);
   for (const StageId s : needs_.ids()) std::fill(needs_[s].begin(), needs_[s].end(), tasks[s]);
 }

@@ -38,7 +38,7 @@ class Views {
   DeviceId device(StageId s) const { return plan_.stage(s).leaders.front(); }
 
   void add(StageId s) {
-    const StageTask task = plan_.stage(s).shape.task;
+    const StageTask task = plan_.stage(s).task;
     if (task == StageTask::Update || task == StageTask::TakeWeights) return;
     const LayerId layer = plan_.stage(s).shape.layers.front();
     View& view = views_[{layer, device(s)}];
@@ -56,7 +56,7 @@ class Views {
   void bring_news() {
     IdVector<StageId, std::vector<StageId>> follow(plan_.stages.size());
     for (const StageEdge& edge : plan_.edges) {
-      const StageTask to = plan_.stage(edge.to).shape.task;
+      const StageTask to = plan_.stage(edge.to).task;
       if (to == StageTask::Update || to == StageTask::TakeWeights) follow[edge.from].push_back(edge.to);
     }
     for (auto& [place, view] : views_)
@@ -118,11 +118,6 @@ void require_known_delays(const WeightsRule& rule) {
 }
 
 }  // namespace
-
-bool has_tasks(const Plan& plan) {
-  return std::any_of(plan.stages.begin(), plan.stages.end(),
-                     [](const Stage& s) { return s.shape.task != StageTask::Whole && !s.shape.layers.empty(); });
-}
 
 IdVector<StageId, StageNeeds> task_needs(const Schedule& schedule, const Plan& plan, const WeightsRule& rule) {
   require_known_delays(rule);

@@ -26,14 +26,21 @@ inline Tasks tasks_of(const std::vector<TaskCosts>& places, int micro_batches) {
   const auto add = [&](int layer, StageTask task, int device, int size = 1) {
     Stage stage;
     stage.shape.layers = {LayerId{layer}};
-    stage.shape.task = task;
+    stage.task = task;
     stage.place_on({DeviceId{device}});
     stage.micro_batch_size = size;
     t.plan.stages.push_back(stage);
     return StageId{t.plan.stage_count() - 1};
   };
+  // A forward makes its output and what its own layer keeps, an input gradient one array for each layer.
+  const auto array = [&](StageId from, StageId to) {
+    const Stage& maker = t.plan.stage(from);
+    const LayerId layer = t.plan.stage(to).shape.layers.front();
+    if (maker.task == StageTask::Forward) return layer == maker.shape.layers.front() ? 0 : 1;
+    return maker.task == StageTask::InputGradient ? static_cast<int>(layer.value) : -1;
+  };
   const auto edge = [&](StageId from, StageId to, double bytes) {
-    if (from.valid() && to.valid() && bytes > 0) t.plan.edges.push_back({from, to, Bytes{bytes}});
+    if (from.valid() && to.valid() && bytes > 0) t.plan.edges.push_back({from, to, Bytes{bytes}, array(from, to)});
   };
   for (int l = 0; l < layers; ++l) {
     const TaskCosts& place = places[l];

@@ -279,11 +279,11 @@ std::optional<Bound> stages(const BoundQuery& q, bool flushed) {
 
 Kind kind_of(const Plan& plan, bool flushed) {
   std::set<DeviceId> used;
-  Kind kind{true, flushed};
+  Kind kind{plan.has_whole_stages(), flushed};
   for (const Stage& stage : plan.stages) {
     kind.divided |= stage.shape.degrees.divides();
-    kind.whole_stages &= stage.shape.task == StageTask::Whole && stage.micros.empty() && !kind.divided &&
-                         stage.micro_batch_size == plan.stages.front().micro_batch_size;
+    kind.whole_stages &=
+        stage.micros.empty() && !kind.divided && stage.micro_batch_size == plan.stages.front().micro_batch_size;
     for (const DeviceId device : stage.leaders) kind.whole_stages &= used.insert(device).second;
   }
   return kind;

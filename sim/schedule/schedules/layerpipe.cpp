@@ -29,7 +29,7 @@ void read_layerpipe(const config::Value& map, ScheduleOptions& options) {
 
 void require_tasks(const Plan& plan) {
   for (const Stage& stage : plan.stages)
-    if (stage.shape.task == StageTask::Whole && !stage.shape.layers.empty())
+    if (stage.task == StageTask::Whole && !stage.shape.layers.empty())
       throw InputError(
           fmt::format(
               "the schedule 'layerpipe' runs forward and gradients of a layer apart, but stage '{}' does all of "

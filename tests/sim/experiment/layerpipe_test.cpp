@@ -83,13 +83,13 @@ TEST_CASE("layerpipe: new weights go once in an iteration to the devices that us
   double sent = 0, expected = 0;
   int updates = 0;
   for (const Transfer& t : p.program.transfers)
-    if (p.plan.stage(p.program.at(t.send).stage).shape.task == StageTask::Update)
+    if (p.plan.stage(p.program.at(t.send).stage).task == StageTask::Update)
       sent += static_cast<double>(p.program.bytes(t));
   for (const StageEdge& e : p.plan.edges)
-    if (p.plan.stage(e.to).shape.task == StageTask::TakeWeights)
+    if (p.plan.stage(e.to).task == StageTask::TakeWeights)
       expected += e.bytes.value * p.plan.mini_batch * scenario.run.lowering.iterations;
   for (const Instruction& i : p.program.instructions)
-    if (i.is_compute() && p.plan.stage(i.stage).shape.task == StageTask::Update) {
+    if (i.is_compute() && p.plan.stage(i.stage).task == StageTask::Update) {
       ++updates;
       CHECK(i.duration.value > 0);
     }
@@ -133,9 +133,9 @@ std::vector<double> weight_bytes(const CompiledExperiment& p, int micro_batches,
     LayerPlaces& layer = layers[stage.shape.layers.front()];
     const int start = when[s.value];
     const DeviceId on = stage.leaders.front();
-    if (stage.shape.task == StageTask::Forward) layer.forward = start, layer.forward_on = on;
-    if (stage.shape.task == StageTask::InputGradient) layer.input_gradient = start, layer.input_gradient_on = on;
-    if (stage.shape.task == StageTask::Update || stage.shape.task == StageTask::TakeWeights) layer.news[on] = start;
+    if (stage.task == StageTask::Forward) layer.forward = start, layer.forward_on = on;
+    if (stage.task == StageTask::InputGradient) layer.input_gradient = start, layer.input_gradient_on = on;
+    if (stage.task == StageTask::Update || stage.task == StageTask::TakeWeights) layer.news[on] = start;
   }
   std::vector<double> bytes(static_cast<std::size_t>(p.program.devices), 0);
   for (const auto& [id, layer] : layers) {

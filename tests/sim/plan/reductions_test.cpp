@@ -116,7 +116,7 @@ TEST_CASE("replicas sum the bytes of all parameters of a stage, copies of shared
   CHECK(plan.reductions[ReductionId{2}].bytes.value == 20);
   CHECK(plan.reductions[ReductionId{3}].bytes.value == 20);
   CHECK(numbers(plan.reductions[ReductionId{3}].after) == "2 0");
-  plan.stages[StageId{0}].shape.task = StageTask::Forward;  // Its gradients come as activations do.
+  plan.stages[StageId{0}].task = StageTask::Forward;  // Its gradients come as activations do.
   CHECK(derive_reductions(plan, model)[ReductionId{2}].bytes.value == 0);
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("a tie within one stage, without weights or among single tasks needs n
   CHECK(ties_of(plan, empty) == "w: 0 1; ");
   empty.layers[LayerId{0}].parameters = 0;
   CHECK(ties_of(plan, empty) == "");
-  plan.stages[StageId{1}].shape.task = StageTask::InputGradient;
+  plan.stages[StageId{1}].task = StageTask::InputGradient;
   CHECK(ties_of(plan, model_with({"w", "", "w"})) == "");
 }
 

@@ -232,7 +232,7 @@ TEST_CASE("bounds: the properties of a plan decide which bounds hold for it") {
   plan.stages[StageId{1}].place_on(plan.stages[StageId{0}].leaders);
   CHECK_FALSE(bounds::kind_of(plan, true).whole_stages);
   plan = chain_plan(2, 2, 4);
-  plan.stages[StageId{0}].shape.task = StageTask::Forward;
+  plan.stages[StageId{0}].task = StageTask::Forward;
   CHECK_FALSE(bounds::kind_of(plan, true).whole_stages);
 }
 

@@ -102,7 +102,7 @@ TEST_CASE("layerpipe: a chain has a task for each forward and gradient, with the
                                                     "l0.U>l0.F.weights=8", "l1.dW>l1.U=0", "l1.U>l1.F.weights=8",
                                                     "l2.dW>l2.U=0", "l2.U>l2.dX.weights=8"});
   for (const Stage& stage : built.stages) {  // Each of the two devices has part of every layer.
-    const bool once = stage.shape.task == StageTask::Update || stage.shape.task == StageTask::TakeWeights;
+    const bool once = stage.task == StageTask::Update || stage.task == StageTask::TakeWeights;
     CHECK(stage.micro_batch_size == (once ? 8 : 2));
   }
   CHECK(built.stages[StageId{8}].leaders == built.stages[StageId{7}].leaders);
@@ -146,7 +146,7 @@ TEST_CASE("layerpipe: a device that is twice as fast gets the tasks that it ends
   const Plan built = plan("layerpipe", model, cluster);
   std::vector<int> devices;
   for (const Stage& stage : built.stages)
-    if (stage.shape.task < StageTask::Update) devices.push_back(stage.leaders.front().value);
+    if (stage.task < StageTask::Update) devices.push_back(stage.leaders.front().value);
   CHECK(devices == std::vector<int>{0, 0, 0, 0, 1, 0, 1, 0});
   CHECK(largest_load(built, model, cluster) == 12);
 }
@@ -197,7 +197,7 @@ TEST_CASE("layerpipe: layers that share weights have one update with all gradien
   CHECK(has("l2.dW>l0.U=8"));  // 64 bytes of gradients in an iteration of 8 samples.
   for (const char* edge : {"l0.U>l0.F.weights=8", "l0.U>l2.F.weights=8", "l0.U>l2.dX.weights=8"}) CHECK(has(edge));
   CHECK(std::count_if(built.stages.begin(), built.stages.end(),
-                      [](const Stage& s) { return s.shape.task == StageTask::Update; }) == 1);
+                      [](const Stage& s) { return s.task == StageTask::Update; }) == 1);
 }
 
 }  // namespace stagecraft::layerpipe_test

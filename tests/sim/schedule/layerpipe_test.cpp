@@ -53,7 +53,7 @@ TEST_CASE("layerpipe: whole stages of a model are refused") {
 
 TEST_CASE("layerpipe: no schedule of whole stages runs a plan of tasks") {
   Plan plan = chain_plan(2, 2, 2);
-  plan.stages[StageId{1}].shape.task = StageTask::InputGradient;
+  plan.stages[StageId{1}].task = StageTask::InputGradient;
   for (const char* name : {"1f1b", "gpipe", "2bw", "zb-1p"}) {
     CAPTURE(name);
     CHECK(test::input_error_of([&] { test::build(name, plan); }).find("[write schedule: layerpipe") !=

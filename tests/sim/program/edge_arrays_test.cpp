@@ -1,5 +1,5 @@
-// Tensors that tasks of layers keep for each other on one device: by hand for three layers, and by the intervals
-// between tasks.
+// Arrays that edges carry between stages of one device: by hand for whole stages and for the tasks of three layers, and
+// by the intervals between tasks.
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include "tests/support/road.hpp"
 #include "tests/support/tasks.hpp"
 
-namespace stagecraft::task_memory_test {
+namespace stagecraft::edge_arrays_test {
 namespace {
 
 Program program_of(const test::Tasks& tasks, int slack, int iterations) {
@@ -65,6 +65,25 @@ std::vector<int> interval_offsets(const Plan& plan, int hop) {
 }
 
 }  // namespace
+
+TEST_CASE("an array that edges name stays on its device, once, until the last stage there has used it") {
+  Plan plan = chain_plan(3, 1, 1);
+  plan.edges = {
+      {StageId{0}, StageId{1}, Bytes{10}, 0}, {StageId{0}, StageId{2}, Bytes{10}, 0}, {StageId{1}, StageId{2}, {}}};
+  const auto arrays = [&] {
+    std::map<std::pair<std::string, std::string>, double> sizes;
+    const Program program = program_of({plan, {}, {}, {}}, 0, 1);
+    for (const Buffer& b : program.buffers)
+      if (b.size.value > 0) sizes[{to_text(program, b.allocated_by), to_text(program, b.freed_by)}] += b.size.value;
+    return sizes;
+  };
+  using Sizes = decltype(arrays());
+  CHECK(arrays() == Sizes{{{"0F0", "2F0"}, 10}});
+  plan.edges[1].array = 1;
+  CHECK(arrays() == Sizes{{{"0F0", "1F0"}, 10}, {{"0F0", "2F0"}, 10}});
+  plan.edges[0].array = plan.edges[1].array = -1;
+  CHECK(arrays() == Sizes{});
+}
 
 // Stages: 0 F0, 1 dW0, 2 F1, 3 dX1, 4 dW1, 5 F2, 6 dX2, 7 dW2, then the updates.
 TEST_CASE("three layers on one device keep each tensor once, until the last task that needs it") {
@@ -146,4 +165,4 @@ TEST_CASE("tasks keep as many copies as intervals from the first task to the las
   CHECK(tensors > 300);
 }
 
-}  // namespace stagecraft::task_memory_test
+}  // namespace stagecraft::edge_arrays_test
