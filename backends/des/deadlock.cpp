@@ -41,12 +41,12 @@ void require_finished(const Program& program, std::span<const double> start, std
     if (count++ < kNamed) blocked.push_back(to_text(program, id) + " " + why(program, id, start, end));
   }
   if (count == 0) return;
+  // The first few show the cycle; the others are counted.
   if (count > kNamed) blocked.push_back(fmt::format("and {} more", count - kNamed));
   throw Infeasible(
       "deadlock",
-      fmt::format("{} of {} never ended: {}", count,
-                  pluralize(static_cast<std::int64_t>(program.size()), "instruction"), join(blocked, "; ")),
-      "let each device send and receive in the same order as its peer, or use eager transfers");
+      fmt::format("{} of {} never ended", count, pluralize(static_cast<std::int64_t>(program.size()), "instruction")),
+      "let each device send and receive in the same order as its peer, or use eager transfers", join(blocked, "; "));
 }
 
 }  // namespace stagecraft::des

@@ -24,9 +24,9 @@ namespace {
 enum class Outcome : char { Done = 'd', Input = 'i', Infeasible = 'n', Bug = 'b', Failed = 'f' };
 
 std::string outcome_message(Outcome outcome, std::string_view message, std::string_view help = {},
-                            std::string_view code = {}) {
+                            std::string_view code = {}, std::string_view detail = {}) {
   std::string text(1, static_cast<char>(outcome));
-  text.append(message).append(1, '\0').append(help).append(1, '\0').append(code);
+  text.append(message).append(1, '\0').append(help).append(1, '\0').append(code).append(1, '\0').append(detail);
   return text;
 }
 
@@ -34,7 +34,7 @@ std::string input_error_message(const InputError& error) {
   std::string message, help;
   for (const Diagnostic& problem : error.problems()) {
     if (!message.empty()) message += "; ";
-    message += problem.path.empty() ? problem.message : problem.path + ": " + problem.message;
+    message += problem.path.empty() ? full_message(problem) : problem.path + ": " + full_message(problem);
     if (help.empty()) help = problem.help;
   }
   return outcome_message(Outcome::Input, message, help);
@@ -47,7 +47,8 @@ std::string run_and_describe(const std::function<void()>& work) {
   } catch (const InputError& error) {
     return input_error_message(error);
   } catch (const Infeasible& error) {
-    return outcome_message(Outcome::Infeasible, error.problem().message, error.problem().help, error.code());
+    const Diagnostic& problem = error.problem();
+    return outcome_message(Outcome::Infeasible, problem.message, problem.help, problem.code, problem.detail);
   } catch (const InternalError& error) {
     return outcome_message(Outcome::Bug, error.what());
   } catch (const std::exception& error) {
@@ -60,14 +61,14 @@ std::string run_and_describe(const std::function<void()>& work) {
 /// Returns if the work was done, else throws here what it threw in the child.
 void throw_again(const std::string& outcome) {
   const std::vector<std::string> texts = split(std::string_view(outcome).substr(1), '\0');
-  const std::string &message = texts.at(0), &help = texts.at(1), &code = texts.at(2);
+  const std::string &message = texts.at(0), &help = texts.at(1), &code = texts.at(2), &detail = texts.at(3);
   switch (static_cast<Outcome>(outcome.front())) {
     case Outcome::Done:
       return;
     case Outcome::Input:
       throw InputError(message, help);
     case Outcome::Infeasible:
-      throw Infeasible(code, message, help);
+      throw Infeasible(code, message, help, detail);
     case Outcome::Bug:
       throw InternalError(message);
     case Outcome::Failed:

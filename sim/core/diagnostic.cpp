@@ -104,10 +104,14 @@ std::string elided(const std::string& message) {
 
 }  // namespace
 
+std::string full_message(const Diagnostic& problem) {
+  return problem.detail.empty() ? problem.message : problem.message + ": " + problem.detail;
+}
+
 std::string render(const Diagnostic& problem) {
   std::string text = place_of(problem.where) + "error: ";
   if (!problem.path.empty()) text += printable(problem.path) + ": ";
-  text += printable(elided(problem.message));
+  text += printable(elided(full_message(problem)));
   if (problem.more > 0) text += fmt::format("; and {} more like these", problem.more);
   if (auto snippet = snippet_of(problem.where)) {
     if (!snippet->line.empty() && snippet->line.back() == '\r') snippet->line.pop_back();
@@ -142,11 +146,11 @@ InputError::InputError(std::vector<Diagnostic> problems)
 InputError::InputError(std::string message, std::string help)
     : InputError(std::vector<Diagnostic>{without_place(std::move(message), std::move(help))}) {}
 
-Infeasible::Infeasible(std::string code, const std::string& message, const std::string& help)
-    : Infeasible(Diagnostic{{}, {}, message, help, std::move(code)}) {}
+Infeasible::Infeasible(std::string code, const std::string& message, const std::string& help, const std::string& detail)
+    : Infeasible(Diagnostic{{}, {}, message, help, std::move(code), 0, detail}) {}
 
 Infeasible::Infeasible(Diagnostic problem)
-    : std::runtime_error(printable(problem.message) +
+    : std::runtime_error(printable(full_message(problem)) +
                          (problem.help.empty() ? "" : fmt::format("\n{}{}", kHelp, printable(problem.help)))),
       problem_(std::move(problem)) {}
 

@@ -23,7 +23,13 @@ struct Diagnostic {
   std::string help;     ///< What to write instead; may be empty.
   std::string code;     ///< A stable word for scripts, such as "unknown-field".
   int more = 0;         ///< Number of similar problems that this one represents.
+  /// What belongs after the message and a colon where there is room, such as the parts of an amount. May be empty. A
+  /// row of a table shows the message alone.
+  std::string detail = {};
 };
+
+/// The message with its detail: "stage 0 needs 9 GiB: 5 GiB weights, 4 GiB activations".
+std::string full_message(const Diagnostic&);
 
 /// "file:line:column: error: path: message", the line with a caret when the file can be read, and the help. A file
 /// such as "<--set a=b>" is its own source line; of a very long line only the part around the caret is shown. No
@@ -46,7 +52,8 @@ class InputError : public std::runtime_error {
 /// The input is right but cannot be done (exit 3): which constraint, by how much, and what would help.
 class Infeasible : public std::runtime_error {
  public:
-  Infeasible(std::string code, const std::string& message, const std::string& help = {});
+  Infeasible(std::string code, const std::string& message, const std::string& help = {},
+             const std::string& detail = {});
   /// `problem` has the place of the constraint; what() does not contain it.
   explicit Infeasible(Diagnostic problem);
   const std::string& code() const { return problem_.code; }

@@ -22,7 +22,7 @@ std::string ChangedRuns::simulate(Suggestion& s) {
   } catch (const InputError& e) {  // Another planner or schedule may not take these options.
     return e.problems().empty() ? e.what() : e.problems().front().message;
   } catch (const Infeasible& e) {
-    return e.code() == "memory" ? "does not fit in memory" : e.problem().message;
+    return e.code() == "memory" ? "does not fit in memory" : full_message(e.problem());
   }
 }
 

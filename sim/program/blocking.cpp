@@ -224,8 +224,9 @@ class Blocking {
       if (!done(d)) wait_for_messages(d, waits);
     for (const DeviceId d : slots_.ids()) wait_for_group(d, waits);
     throw Infeasible(
-        "deadlock", "communication blocks forever: " + joined_reasons(waits.shortest_cycle()),
-        "set run.overlap: true, or run.transfers: eager, so that an exchange is not in the way of the op it waits for");
+        "deadlock", "communication blocks forever",
+        "set run.overlap: true, or run.transfers: eager, so that an exchange is not in the way of the op it waits for",
+        joined_reasons(waits.shortest_cycle()));
   }
 
   const Schedule& schedule_;

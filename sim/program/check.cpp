@@ -217,12 +217,11 @@ void check_memory(const Program& program, const Cluster& cluster,
   const auto overflow = [&](DeviceId d, Bytes need, const std::string& at) {
     const DeviceType& type = cluster.type_of(d);
     const Bytes capacity = capacity_of(d), resident = program.memory[d].total();
-    throw Infeasible(
-        "memory",
-        fmt::format("{}{} needs {}{}, but has {} ({} too much): {}", cluster.devices[d].name,
-                    about_device ? about_device(d) : "", to_text(need), at, usable_text(capacity, type.memory_reserve),
-                    to_text(need - capacity), breakdown(program.memory[d], need - resident)),
-        remedy(resident, need, capacity));
+    throw Infeasible("memory",
+                     fmt::format("{}{} needs {}{}, but has {} ({} too much)", cluster.devices[d].name,
+                                 about_device ? about_device(d) : "", to_text(need), at,
+                                 usable_text(capacity, type.memory_reserve), to_text(need - capacity)),
+                     remedy(resident, need, capacity), breakdown(program.memory[d], need - resident));
   };
   bool is_limited = false;
   for (const DeviceId d : program.memory.ids()) {

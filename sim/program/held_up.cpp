@@ -65,13 +65,14 @@ void throw_if_held_up(const Program& program, const Cluster& cluster, const Cond
       fmt::format("{} of {} cannot run, the first of them {}", std::count_if(end.begin(), end.end(), missing),
                   pluralize(std::ssize(end), "instruction"), to_text(program, id));
   if (cause->gone < kForEver)
-    throw Infeasible("down",
-                     fmt::format("'{}' stands still from {} on and is never back: {}", cause->name,
-                                 to_text(Seconds{cause->gone}), count),
-                     cause->device ? "give the change an `until`, or leave the device out of the plan"
-                                   : "give the change an `until`, or plan without the devices behind this link");
-  throw Infeasible("down", fmt::format("'{}' is never up for long enough: {}", cause->name, count),
-                   "let its changes leave more time between them, or end");
+    throw Infeasible(
+        "down",
+        fmt::format("'{}' stands still from {} on and is never back", cause->name, to_text(Seconds{cause->gone})),
+        cause->device ? "give the change an `until`, or leave the device out of the plan"
+                      : "give the change an `until`, or plan without the devices behind this link",
+        count);
+  throw Infeasible("down", fmt::format("'{}' is never up for long enough", cause->name),
+                   "let its changes leave more time between them, or end", count);
 }
 
 }  // namespace stagecraft

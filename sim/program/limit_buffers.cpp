@@ -101,9 +101,9 @@ void limit_buffers(Program& program, const MessageBuffers& buffers) {
   if (order.size() == program.size()) return renumber(program, order, waits);
   const int capacity = std::max(buffers.received, 1);
   throw Infeasible("deadlock",
-                   fmt::format("messages block forever with {} for each edge: {}", pluralize(capacity, "buffer"),
-                               cycle_text(program, order, waits)),
-                   fmt::format("run.buffers: {}, the fewest that are enough", least_buffers(program, capacity)));
+                   fmt::format("messages block forever with {} for each edge", pluralize(capacity, "buffer")),
+                   fmt::format("run.buffers: {}, the fewest that are enough", least_buffers(program, capacity)),
+                   cycle_text(program, order, waits));
 }
 
 }  // namespace stagecraft

@@ -142,7 +142,7 @@ Program lower(const Schedule& schedule, const Plan& plan, const StageCosts& cost
               const LoweringOptions& options) {
   std::vector<std::vector<DeviceId>> joint = joint_devices(plan, costs, options.node_of);
   const GlobalOrder order = global_order(schedule, plan, options.iterations, joint);
-  if (!order.cycle.empty()) throw Infeasible("cycle", "the order of work can never end: " + order.cycle);
+  if (!order.cycle.empty()) throw Infeasible("cycle", "the order of work can never end", {}, order.cycle);
   ProgramWriter writer(schedule, plan, costs, weights, options);
   if (options.overlap)
     OverlappedLowering(schedule, writer, std::move(joint)).run(order);

@@ -118,7 +118,7 @@ void fill(Reproduced& r, const PublishedTable& t, SettingRuns& runs) try {
   r.problem = e.problems().front().message;
 } catch (const Infeasible& e) {
   r.verdict = Verdict::Failed;
-  r.problem = e.problem().message;
+  r.problem = full_message(e.problem());
 } catch (const BackendError& e) {
   r.verdict = Verdict::Failed;
   r.problem = e.what();

@@ -238,7 +238,7 @@ std::optional<SimulatedRun> RepeatedRun::simulate(const Accelerator& device, dou
   } catch (const InputError& e) {
     why_not = e.problems().front().message;
   } catch (const Infeasible& e) {
-    why_not = e.problem().message;
+    why_not = full_message(e.problem());
   }
   return {};
 }

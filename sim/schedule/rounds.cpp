@@ -25,12 +25,12 @@ Rounds rounds_of(const RankInput& r, std::string_view schedule, int group) {
   if (group == 0)
     for (group = std::min(p, m); group < m && leaves(group);) ++group;
   if (group > m || group < std::min(p, m) || leaves(group))
-    throw Infeasible("group",
-                     fmt::format("the schedule '{}' on {} cannot take {} in groups of {}: {}", schedule,
-                                 pluralize(p, "rank"), pluralize(m, "micro-batch", "es"), group,
-                                 group > m ? "there are not as many"
-                                           : "a group of fewer micro-batches than ranks would wait for itself"),
-                     "leave run.schedule.group out, or choose one that divides the micro-batches");
+    throw Infeasible(
+        "group",
+        fmt::format("the schedule '{}' on {} cannot take {} in groups of {}", schedule, pluralize(p, "rank"),
+                    pluralize(m, "micro-batch", "es"), group),
+        "leave run.schedule.group out, or choose one that divides the micro-batches",
+        group > m ? "there are not as many" : "a group of fewer micro-batches than ranks would wait for itself");
   return {r.chunks, m, group};
 }
 

@@ -208,7 +208,7 @@ Trial CombinationRunner::run(const Combination& combination, bool contended,
     set_amount(combination, trial.choice);
   } catch (const Infeasible& e) {
     trial.result = e.problem().code == "memory" ? TrialResult::Unfit : TrialResult::Refused;
-    trial.why = e.problem().message;
+    trial.why = full_message(e.problem());
   } catch (const InputError& e) {
     trial.result = TrialResult::Refused;
     trial.why = e.problems().front().message;

@@ -163,7 +163,7 @@ PlanRow row_of(const std::string& name, PlanComparison& comparison) {
         row.sets = sets_of_row(remedy, configured);
         break;
       } catch (const Infeasible& e) {
-        if (row.why_not.empty()) row.why_not = e.problem().message.substr(0, e.problem().message.find(": "));
+        if (row.why_not.empty()) row.why_not = e.problem().message;
         const bool lacks_buffers = e.problem().code == "deadlock" && remedy.experiment.run.buffers;
         if (e.problem().code != "memory" && !lacks_buffers) break;
       }
@@ -171,7 +171,7 @@ PlanRow row_of(const std::string& name, PlanComparison& comparison) {
   } catch (const InputError& e) {
     row.why_not = e.problems().front().message;
   } catch (const Infeasible& e) {
-    row.why_not = e.problem().message.substr(0, e.problem().message.find(": "));
+    row.why_not = e.problem().message;
   } catch (const BackendError& e) {
     row.why_not = e.what();
   }

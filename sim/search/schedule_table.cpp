@@ -153,7 +153,7 @@ ScheduleRow row_of(const std::string& name, const std::string& placement, Frame&
   } catch (const InputError& e) {
     row.why_not = e.problems().front().message;
   } catch (const Infeasible& e) {
-    row.why_not = e.problem().message.substr(0, e.problem().message.find(": "));  // What follows is a list of details.
+    row.why_not = e.problem().message;
   } catch (const BackendError& e) {
     row.why_not = e.what();
   }

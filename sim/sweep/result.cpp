@@ -26,7 +26,7 @@ void fail(PointResult& result, const char* status, const std::string& code, cons
 }
 
 std::string message_of(const Diagnostic& problem) {
-  return problem.path.empty() ? problem.message : problem.path + ": " + problem.message;
+  return problem.path.empty() ? full_message(problem) : problem.path + ": " + full_message(problem);
 }
 
 /// Identifies a value of the file or a problem by its text and place.

@@ -25,7 +25,7 @@ std::string problem_of(const Scenario& scenario, std::optional<Experiment>& prev
   } catch (const InputError& e) {
     return e.problems().front().message;
   } catch (const Infeasible& e) {
-    return e.problem().message;
+    return full_message(e.problem());
   }
 }
 

@@ -24,7 +24,7 @@ std::string escaped(std::string_view text, bool property) {
 
 /// The path of the field, the message and the help in one text.
 std::string message_of(const Diagnostic& d) {
-  std::string text = d.path.empty() ? d.message : d.path + ": " + d.message;
+  std::string text = d.path.empty() ? full_message(d) : d.path + ": " + full_message(d);
   if (d.more > 0) text += fmt::format(" (and {} more like it)", d.more);
   if (!d.help.empty()) text += "\nhelp: " + d.help;
   return text;

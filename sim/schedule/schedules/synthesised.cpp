@@ -112,11 +112,9 @@ class ScheduleSynthesis {
                                               [&](const Candidate& a, const Candidate& b) { return better(a, b); });
     if (best.most_over > 0)
       throw Infeasible(
-          "memory",
-          fmt::format("no order of work was found that fits: the one that needs least has {} too little "
-                      "on a device",
-                      to_text(Bytes{best.most_over})),
-          options_.memory ? "raise run.schedule.memory, or take more stages or smaller micro-batches" : kMoreRoom);
+          "memory", "no order of work was found that fits",
+          options_.memory ? "raise run.schedule.memory, or take more stages or smaller micro-batches" : kMoreRoom,
+          fmt::format("the one that needs least has {} too little on a device", to_text(Bytes{best.most_over})));
     Schedule schedule = best.iteration;
     const Seconds time = goal_.period ? best.result.period : best.result.makespan;
     schedule.search = {time, Seconds{goal_.period ? bound.period : bound.makespan}, goal_.period,

@@ -23,7 +23,7 @@ std::string message_of(const std::string& rows) {
   try {
     quickstart(rows);
   } catch (const Infeasible& e) {
-    return e.problem().message;
+    return full_message(e.problem());
   } catch (const InputError& e) {
     return e.problems().front().message;
   }

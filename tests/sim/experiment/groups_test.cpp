@@ -30,7 +30,7 @@ std::string refusal(const std::string& plan, const std::string& more = {}, const
   } catch (const InputError& e) {
     return e.problems().front().message;
   } catch (const Infeasible& e) {
-    return e.problem().message;
+    return full_message(e.problem());
   }
   return "accepted";
 }

@@ -42,7 +42,7 @@ std::string refusal(const Strings& sets) {
   try {
     compile(load_experiment(kFile, sets));
   } catch (const Infeasible& e) {
-    return e.problem().message;
+    return full_message(e.problem());
   }
   return {};
 }

@@ -30,7 +30,7 @@ std::pair<std::string, std::string> deadlock_of(const Schedule& schedule, const 
     lower(schedule, plan, uniform_costs(plan, test::times(1, 2)), test::policy("flush"), limited(buffers));
   } catch (const Infeasible& e) {
     CHECK(e.code() == "deadlock");
-    return {e.problem().message, e.problem().help};
+    return {full_message(e.problem()), e.problem().help};
   }
   return {};
 }

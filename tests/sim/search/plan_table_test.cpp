@@ -11,6 +11,7 @@
 #include "sim/planners/shared/planner.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/plan_table.hpp"
+#include "sim/search/schedule_table.hpp"
 
 namespace stagecraft::plan_table_test {
 namespace {
@@ -49,6 +50,28 @@ const PlanRow& row(const PlanTable& table, const std::string& planner) {
 }
 
 }  // namespace
+
+TEST_CASE("the reason of a row is the message without its detail, also with a colon in the name of a device") {
+  const std::string device =
+      R"({generator: explicit, types: {t: {peak: 1 TFLOP/s, memory: 1 MiB, memory_bandwidth: 1 TB/s}}, )"
+      R"(devices: [{name: "node a: gpu 0", type: t}]})";
+  const Experiment e = load_experiment(
+      kFile, {"software=none", "model={builder: uniform, layers: 1, forward: 1 ms, backward: 2 ms, stash: 4 MiB}",
+              "cluster=" + device, "plan={planner: balanced, stages: 1}", "run={schedule: 1f1b, micro_batches: 1}"});
+  const std::string reason = "node a: gpu 0 (stage 0, l0) needs 4 MiB at 0F0, but has 1 MiB (3 MiB too much)";
+  const PlanTable plans = compare_plans(e, {.planners = "balanced"});
+  CHECK(plans.rows.front().why_not == reason);
+  const ScheduleTable schedules = compare_schedules(e, {.schedules = "1f1b"});
+  CHECK(schedules.rows.front().why_not == reason);
+  try {
+    compile(e);
+    FAIL("it fits");
+  } catch (const Infeasible& problem) {
+    CHECK(problem.problem().message == reason);
+    CHECK(problem.problem().detail.find("4 MiB") != std::string::npos);
+    CHECK(std::string(problem.what()).find(reason + ": " + problem.problem().detail) == 0);
+  }
+}
 
 TEST_CASE("graph-exact that gives up is called a heuristic under the table and in JSON, and one that ends is not") {
   const std::string line = "graph-exact is a heuristic here: GraphPipe's stages, because the exact search gave up";
