@@ -96,7 +96,16 @@ struct Cluster {
   VertexId switch_vertex(int index) const { return VertexId{std::ssize(devices) + index}; }
   std::string vertex_name(VertexId v) const;
   std::optional<DeviceId> find_device(const std::string& device_name) const;
+  /// Devices of one host are one node; a device without a host is a node by itself.
+  bool on_one_node(DeviceId a, DeviceId b) const;
 };
+
+/// The node of each of these devices by Cluster::on_one_node(), numbered in their order.
+std::vector<int> nodes_of(const std::vector<DeviceId>&, const Cluster&);
+/// The node of each device of a cluster.
+std::vector<int> node_of(const Cluster&);
+/// How many of these devices share the node that has most of them.
+int most_on_a_node(const std::vector<DeviceId>&, const Cluster&);
 
 /// Routes between devices: those that are given; else devices do not forward traffic, the fewest links win, then the
 /// least time per byte, then the links declared first, or those whose turn it is for the target. It keeps what it has

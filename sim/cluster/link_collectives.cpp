@@ -3,7 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
+#include "sim/cluster/collective_algorithms/phase_writer.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 
@@ -31,23 +34,6 @@ Seconds LinkCollectives::message_time(DeviceId from, DeviceId to, Bytes bytes) c
   return links_.message_time(from, to, bytes);
 }
 
-namespace {
-
-/// The members of each node, in the order of the ranks.
-std::vector<std::vector<DeviceId>> by_node(const std::vector<DeviceId>& group, const Cluster& cluster) {
-  std::vector<std::vector<DeviceId>> nodes;
-  std::map<std::string, std::size_t> index;
-  for (const DeviceId d : group) {
-    const Device& device = cluster.devices[d];  // One without a host is a node by itself.
-    const auto [it, added] = index.try_emplace(device.host.empty() ? device.name : device.host, nodes.size());
-    if (added) nodes.emplace_back();
-    nodes[it->second].push_back(d);
-  }
-  return nodes;
-}
-
-}  // namespace
-
 LinkFloor LinkCollectives::floor(CollectiveKind kind, const std::vector<std::vector<DeviceId>>& groups,
                                  Carried carried_as) const {
   std::map<std::pair<LinkId, bool>, double> carried;  // For each byte of the whole array.
@@ -64,7 +50,7 @@ LinkFloor LinkCollectives::floor(CollectiveKind kind, const std::vector<std::vec
     }
   };
   for (const std::vector<DeviceId>& group : groups) {
-    const auto nodes = by_node(group, *cluster_);
+    const std::vector<Members> nodes = members_by_node(group_of(group, *cluster_));
     const auto ranks = static_cast<double>(group.size());
     const double parts = carried_as == Carried::AsRing ? ranks : static_cast<double>(nodes.size());
     const double trips = kind == CollectiveKind::AllReduce ? 2 : 1;

@@ -1,28 +1,15 @@
 #include "sim/cluster/phases.hpp"
 
 #include <algorithm>
-#include <map>
+#include <utility>
 
 #include "sim/cluster/collective_algorithms/phase_writer.hpp"
 
 namespace stagecraft {
 
-std::vector<int> node_of(const Cluster& cluster) {
-  std::vector<DeviceId> devices;
-  for (const DeviceId d : cluster.devices.ids()) devices.push_back(d);
-  return group_of(std::move(devices), cluster).nodes;
-}
-
 DeviceGroup group_of(std::vector<DeviceId> devices, const Cluster& cluster) {
-  DeviceGroup group{std::move(devices)};
-  std::map<std::string, int> node_of_host;
-  int nodes = 0;
-  for (const DeviceId d : group.devices) {
-    const std::string& host = cluster.devices[d].host;
-    const auto [at, fresh] = node_of_host.try_emplace(host, nodes);
-    group.nodes.push_back(fresh || host.empty() ? nodes++ : at->second);
-  }
-  return group;
+  std::vector<int> nodes = nodes_of(devices, cluster);
+  return {std::move(devices), std::move(nodes)};
 }
 
 std::vector<Phase> phases_of(CollectiveKind kind, const CollectiveAlgorithm& algorithm, const DeviceGroup& group,

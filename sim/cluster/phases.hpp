@@ -16,9 +16,6 @@ struct DeviceGroup {
   std::vector<int> nodes = {};
 };
 
-/// The node of each device of a cluster.
-std::vector<int> node_of(const Cluster&);
-/// Devices of one host share a node; a device without a host is a node by itself.
 DeviceGroup group_of(std::vector<DeviceId> devices, const Cluster&);
 
 struct RouteEnds {

@@ -25,11 +25,11 @@ GroupShape spread_twice(int near, int near_stride, int far, int far_stride, cons
           .far_stride = far_stride};
 }
 
-/// The first device of each host, and of two hosts if there are as many.
+/// The first device of each node, and of two nodes if there are as many.
 std::vector<DeviceId> first_devices(const Cluster& cluster) {
   std::vector<DeviceId> first;
   for (const DeviceId d : cluster.devices.ids())
-    if (first.empty() || cluster.devices[d].host != cluster.devices[first.back()].host) first.push_back(d);
+    if (first.empty() || !cluster.on_one_node(d, first.back())) first.push_back(d);
   if (first.size() > 2) first.resize(2);
   return first;
 }
@@ -37,10 +37,9 @@ std::vector<DeviceId> first_devices(const Cluster& cluster) {
 }  // namespace
 
 NodeShape node_shape(const Cluster& cluster) {
-  std::map<std::string, int> counts;
-  for (const Device& d : cluster.devices) ++counts[d.host];
+  std::map<int, int> counts;
+  for (const int n : node_of(cluster)) ++counts[n];
   NodeShape node;
-  if (counts.count("") > 0) return node;  // A device without a host is a node by itself.
   node.devices = std::min_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
                    return a.second < b.second;
                  })->second;

@@ -15,11 +15,10 @@ void suggest_sharding(const DiagnosisInput& in, Finding& f) {
   const PlanSpec& spec = in.experiment().plan;
   if (!spec.planner->fields->find("shard")) return;
   const Stage& first = in.plan().stages.front();
-  const auto& devices = in.cluster().devices;
-  const auto on_host = std::count_if(first.all_devices().begin(), first.all_devices().end(), [&](DeviceId d) {
-    return devices[d].host == devices[first.all_devices().front()].host;
+  const auto on_node = std::count_if(first.all_devices().begin(), first.all_devices().end(), [&](DeviceId d) {
+    return in.cluster().on_one_node(d, first.all_devices().front());
   });
-  const auto within = on_host / first.shape.degrees.group();
+  const auto within = on_node / first.shape.degrees.group();
   if (spec.sharding == StateSharding::Weights && within > 1 && within < first.replicas() && spec.shard_within != within)
     f.suggestions.push_back({{fmt::format("plan.shard={{state: weights, within: {}}}", within)},
                              "weights divided inside each node alone (HSDP)"});

@@ -45,9 +45,7 @@ DeviceId spare_device(const DiagnosisInput& in, DeviceId slow) {
   for (const DeviceId d : in.cluster().devices.ids()) {
     const bool fits =
         !used.contains(d) && !changed.contains(d) && in.cluster().devices[d].type == in.cluster().devices[fastest].type;
-    const auto is_near = [&](DeviceId other) {
-      return in.cluster().devices[other].host == in.cluster().devices[slow].host;
-    };
+    const auto is_near = [&](DeviceId other) { return in.cluster().on_one_node(other, slow); };
     if (fits && (!spare.valid() || (is_near(d) && !is_near(spare)))) spare = d;
   }
   return spare;

@@ -39,8 +39,7 @@ std::optional<SlowLink> slow_link_of(const DiagnosisInput& in, const DeviceGroup
     for (std::size_t i = 0; i < group.size() && group.size() > 1; ++i) {
       const DeviceId from = group[i], to = group[(i + 1) % group.size()];
       if (from == to) continue;
-      const std::string& host = cluster.devices[from].host;
-      LinkRange& kind = !host.empty() && host == cluster.devices[to].host ? inside : between;
+      LinkRange& kind = cluster.on_one_node(from, to) ? inside : between;
       LinkRange route;
       for (const Hop& hop : router.require(from, to).hops) route.add(hop.link, cluster.links[hop.link].bandwidth.value);
       if (route.slowest.valid()) kind.add(route.slowest, route.lowest);

@@ -46,10 +46,9 @@ LinkId busiest_link(const DiagnosisInput& in, const std::map<LinkId, LinkMessage
   return busiest;
 }
 
-int hosts_crossed(const std::vector<DeviceId>& devices, const Cluster& cluster) {
+int nodes_crossed(const std::vector<DeviceId>& devices, const Cluster& cluster) {
   int crossed = 0;
-  for (std::size_t i = 1; i < devices.size(); ++i)
-    crossed += cluster.devices[devices[i]].host != cluster.devices[devices[i - 1]].host;
+  for (std::size_t i = 1; i < devices.size(); ++i) crossed += !cluster.on_one_node(devices[i], devices[i - 1]);
   return crossed;
 }
 
@@ -87,12 +86,11 @@ std::optional<Finding> placement(const DiagnosisInput& in) {
   const std::vector<DeviceId> devices = chain_devices(in.plan());
   if (devices.empty() || !in.experiment().plan.planner->fields->find("devices")) return {};
   std::vector<DeviceId> better = devices;
-  std::map<std::string, std::size_t> order;  // Hosts by their first stage.
-  for (const DeviceId d : devices) order.try_emplace(in.cluster().devices[d].host, order.size());
-  std::stable_sort(better.begin(), better.end(), [&](DeviceId a, DeviceId b) {
-    return order[in.cluster().devices[a].host] < order[in.cluster().devices[b].host];
-  });
-  const int now = hosts_crossed(devices, in.cluster()), then = hosts_crossed(better, in.cluster());
+  std::map<DeviceId, int> node;  // Nodes by their first stage.
+  const std::vector<int> nodes = nodes_of(devices, in.cluster());
+  for (std::size_t i = 0; i < devices.size(); ++i) node[devices[i]] = nodes[i];
+  std::stable_sort(better.begin(), better.end(), [&](DeviceId a, DeviceId b) { return node[a] < node[b]; });
+  const int now = nodes_crossed(devices, in.cluster()), then = nodes_crossed(better, in.cluster());
   if (then >= now) return {};
   Suggestion s{{devices_set(better, in.cluster())}, "stages in the order of the nodes"};
   in.changed.simulate(s);

@@ -1,8 +1,6 @@
 #include "sim/plan/reductions.hpp"
 
 #include <algorithm>
-#include <map>
-#include <string>
 
 #include "sim/cluster/link_collectives.hpp"
 #include "sim/core/diagnostic.hpp"
@@ -216,14 +214,11 @@ IdVector<ReductionId, Reduction> derive_reductions(const Plan& plan, const Model
 
 namespace {
 
-/// The members, and how many of them share the fullest node.
+/// The members, and how many of them share the fullest node. A GroupShape has 0 there where all are on one.
 GroupShape shape_of(const Devices& group, const Cluster& cluster) {
-  std::map<std::string, int> members;  // By host; a device without one is a node by itself.
-  for (const DeviceId d : group)
-    ++members[cluster.devices[d].host.empty() ? cluster.devices[d].name : cluster.devices[d].host];
-  int fullest = 1;
-  for (const auto& [host, count] : members) fullest = std::max(fullest, count);
-  return {static_cast<int>(std::ssize(group)), members.size() == 1 ? 0 : fullest};
+  const auto members = static_cast<int>(std::ssize(group));
+  const int fullest = most_on_a_node(group, cluster);
+  return {members, fullest == members ? 0 : fullest};
 }
 
 /// Prices of the sum and of the gather over the devices that hold the same parameters of a stage, where they stand.

@@ -13,16 +13,16 @@ namespace {
 
 using DeviceGroups = std::vector<std::vector<DeviceId>>;
 
+/// Whether some group has members on several nodes.
 bool spans_nodes(const DeviceGroups& groups, const Cluster& cluster) {
   for (const std::vector<DeviceId>& group : groups)
-    for (const DeviceId d : group) {
-      const Device &first = cluster.devices[group.front()], &device = cluster.devices[d];
-      if (d != group.front() && (device.host.empty() || device.host != first.host)) return true;
-    }
+    for (const DeviceId d : group)
+      if (!cluster.on_one_node(d, group.front())) return true;
   return false;
 }
 
-/// Whether a group of the stage, which has collectives in its passes, is on several nodes.
+/// Whether a group of the stage, which has collectives in its passes, is on several nodes. Prices by shape know the
+/// links inside of a node, so that no other group has a higher floor.
 bool has_links_between_nodes(const Stage& stage, const Cluster& cluster) {
   const Degrees& d = stage.shape.degrees;
   const auto is_far = [&](const Mesh& mesh, AxisSet axes) { return spans_nodes(mesh.groups(axes), cluster); };

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -200,9 +199,7 @@ class Reader {
                                                     {Axis::Context, context_group(d, rules.node)}};
     for (const auto& [axis, shape] : expected)
       for (const std::vector<DeviceId>& group : stage.dense.groups({axis})) {
-        std::map<std::string, int> members;
-        int fullest = 1;
-        for (const DeviceId device : group) fullest = std::max(fullest, ++members[input_.cluster.devices[device].host]);
+        const int fullest = most_on_a_node(group, input_.cluster);
         if (fullest >= shape.local()) continue;
         problems_.add(
             written.where, path + ".devices",

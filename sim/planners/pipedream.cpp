@@ -45,7 +45,7 @@ std::vector<int> machines_of(const PlannerInput& input, const std::vector<Device
   const auto device_count = static_cast<int>(devices.size());
   const auto& given = own_options(input).machines;
   if (!given) {
-    const int each = chain_partition::devices_of_host(input.cluster, devices);
+    const int each = chain_partition::devices_of_node(input.cluster, devices);
     const bool flat = each == 1 || each == device_count || !one_type_in_each(types, static_cast<std::size_t>(each));
     return flat ? std::vector<int>{device_count} : std::vector<int>{each, device_count / each};
   }

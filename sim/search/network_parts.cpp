@@ -19,15 +19,13 @@ constexpr std::size_t kMostCompared = 256;  // Links between all pairs are looke
 constexpr int kMostParts = 4;               // With more parts, they are single nodes, and a search in one is no use.
 constexpr double kFaster = 1.5;             // Links this much faster than the slowest hold a part together.
 
-/// One device of each host, or every device without one; nothing where there are too many.
+/// One device of each node; nothing where there are too many.
 std::vector<DeviceId> representatives(const Cluster& cluster, IdVector<DeviceId, int>& member_of) {
-  std::map<std::string, int> hosts;
   std::vector<DeviceId> first;
+  const std::vector<int> nodes = node_of(cluster);
   for (const DeviceId d : cluster.devices.ids()) {
-    const Device& device = cluster.devices[d];
-    const auto [at, is_new] = hosts.try_emplace(device.host.empty() ? device.name : device.host, std::ssize(first));
-    if (is_new) first.push_back(d);
-    member_of.push_back(at->second);
+    if (nodes[d.value] == std::ssize(first)) first.push_back(d);
+    member_of.push_back(nodes[d.value]);
   }
   if (first.size() > kMostCompared) first.clear();
   return first;

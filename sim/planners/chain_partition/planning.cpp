@@ -103,15 +103,12 @@ double flat_bandwidth(const PlannerInput& input, const std::vector<DeviceId>& de
                                                   : ring_bandwidth(input.cluster, devices, devices.size());
 }
 
-int devices_of_host(const Cluster& cluster, const std::vector<DeviceId>& devices) {
-  const auto host = [&](std::size_t d) { return cluster.devices[devices[d]].host; };
-  std::size_t each = 1;
-  while (each < devices.size() && host(each) == host(0)) ++each;
-  std::set<std::string> hosts;
-  for (std::size_t d = 0; d < devices.size(); ++d) {
-    if (d % each == 0 ? !hosts.insert(host(d)).second : host(d) != host(d - 1)) return static_cast<int>(devices.size());
-  }
-  return static_cast<int>(devices.size() % each == 0 ? each : devices.size());
+int devices_of_node(const Cluster& cluster, const std::vector<DeviceId>& devices) {
+  const std::vector<int> nodes = nodes_of(devices, cluster);  // Numbered in the order of the devices.
+  const std::size_t each = static_cast<std::size_t>(std::count(nodes.begin(), nodes.end(), 0));
+  bool is_even = devices.size() % each == 0;
+  for (std::size_t d = 0; d < nodes.size(); ++d) is_even = is_even && nodes[d] == static_cast<int>(d / each);
+  return static_cast<int>(is_even ? each : devices.size());
 }
 
 CutChoice read_cuts(const config::Value& checked) {

@@ -40,8 +40,8 @@ double ring_bandwidth(const Cluster&, const std::vector<DeviceId>&, std::size_t 
 /// they are of several types, because stages then choose their order.
 double flat_bandwidth(const PlannerInput&, const std::vector<DeviceId>&);
 
-/// Devices of each host if hosts follow one another and have equal numbers of devices; else the number of all devices.
-int devices_of_host(const Cluster&, const std::vector<DeviceId>&);
+/// Devices of each node if nodes follow one another and have equal numbers of devices; else the number of all devices.
+int devices_of_node(const Cluster&, const std::vector<DeviceId>&);
 
 /// Where stages may end: after any set of layers with its inputs, where PipeDream's code tries, or along the order of
 /// the model.

@@ -197,6 +197,12 @@ TEST_CASE("devices of one host are on one node, and devices without a host are a
   for (int d = 0; d < 5; ++d) cluster.devices[DeviceId{d}].host = hosts[d];
   const DeviceGroup g = group_of({DeviceId{4}, DeviceId{0}, DeviceId{2}, DeviceId{1}, DeviceId{3}}, cluster);
   CHECK(g.nodes == std::vector<int>{0, 1, 1, 2, 3});
+  CHECK(node_of(cluster) == std::vector<int>{0, 1, 0, 2, 3});
+  CHECK(most_on_a_node(g.devices, cluster) == 2);
+  CHECK(most_on_a_node({DeviceId{3}, DeviceId{4}}, cluster) == 1);
+  for (const DeviceId a : g.devices)
+    for (const DeviceId b : g.devices)
+      CHECK(cluster.on_one_node(a, b) == (node_of(cluster)[a.value] == node_of(cluster)[b.value]));
 }
 
 TEST_CASE("NVLS is refused until its times are modeled") {
