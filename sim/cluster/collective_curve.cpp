@@ -157,12 +157,6 @@ std::optional<Seconds> curve_time(std::span<const CollectiveCurve> curves, Colle
   return curve ? curve->time_of(bytes) : std::nullopt;
 }
 
-Seconds collective_time(CollectiveKind kind, const GroupShape& group, Bytes bytes,
-                        std::span<const CollectiveCurve> curves, const CollectiveConstants& constants, Bandwidth card) {
-  const std::optional<Seconds> measured = curve_time(curves, kind, group, bytes);
-  return measured ? *measured : collective_time(kind, group, bytes, constants, card);
-}
-
 Seconds CurveFit::time_of(Bytes bytes) const { return alpha + bytes / rate + Seconds{root * std::sqrt(bytes.value)}; }
 
 CurveFit fit(const CollectiveCurve& curve) {

@@ -35,10 +35,6 @@ const CollectiveCurve* find_curve(std::span<const CollectiveCurve>, CollectiveKi
 /// Measured where a curve has the size; nothing where none has.
 std::optional<Seconds> curve_time(std::span<const CollectiveCurve>, CollectiveKind, const GroupShape&, Bytes);
 
-/// Measured where a curve knows the size, else by the formula.
-Seconds collective_time(CollectiveKind, const GroupShape&, Bytes, std::span<const CollectiveCurve>,
-                        const CollectiveConstants&, Bandwidth card);
-
 /// The formula for one group: alpha + S/rate + root sqrt(S).
 struct CurveFit {
   Seconds alpha;

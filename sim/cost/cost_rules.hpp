@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -44,6 +45,10 @@ struct CostRules {
   /// The price list: a round of the collective without contention. By the links, groups stand on the first devices of
   /// the cluster, unless their devices are given. Sums of gradients and gathers of weights run as rings.
   Price price(const Collective&, const GroupShape&, DeviceTypeId, const std::vector<DeviceId>* devices = nullptr) const;
+  /// price() of a collective of a stage, whose group its shape gives.
+  Price price_by_shape(const Collective& c, const StageShape& shape, DeviceTypeId type) const {
+    return price(c, group_of(c, shape, node), type);
+  }
   /// A time that no such collective of these groups at once can beat on the links between their very devices. Zero
   /// where a profile has its price, which was measured with its links.
   LinkFloor floor(const Collective&, const Price&, const std::vector<std::vector<DeviceId>>& groups) const;
@@ -63,6 +68,10 @@ inline CollectiveUse use_of(const Collective& c) {
 
 /// The floor of a round of each collective of a stage where it stands. Empty: prices by shape have none.
 using MinTime = std::function<Seconds(const Collective&)>;
+/// A price by shape where the stage stands: no less than the floor there.
+inline Seconds not_below_floor(Seconds by_shape, const Collective& c, const MinTime& min_time) {
+  return min_time ? std::max(by_shape, min_time(c)) : by_shape;
+}
 
 /// The figures of a device type that has no file of measured ones: a share of the peak for every product, the bandwidth
 /// of its memory, and collectives at the bandwidth and latency of the links inside a node.
@@ -80,6 +89,10 @@ struct DeviceParameters {
   double dense = 0, experts = 0;
 };
 
+/// What a sum of gradients takes after a backward that hides this share of it.
+inline Seconds exposed_sum(const Collectives& sum_of_gradients, double overlap) {
+  return (1 - overlap) * cost_of(sum_of_gradients);
+}
 /// The sum of these gradients before an update. Divided states are summed by a reduce-scatter inside a group, whose
 /// parts an all-reduce sums over the copies once in an iteration (PyTorch's HSDP, Megatron-LM's
 /// num-distributed-optimizer-instances). Nothing of it is `hidden` here: how much of it a backward hides, the caller

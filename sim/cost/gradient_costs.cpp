@@ -10,7 +10,7 @@ namespace {
 /// Makes collectives over the devices that have the same part of the dense parameters, or of the experts.
 class DataCollectives {
  public:
-  DataCollectives(const StageShape& shape, const CostRules& rules, DeviceTypeId type, const MinTime* min_time = nullptr)
+  DataCollectives(const StageShape& shape, const CostRules& rules, DeviceTypeId type, const MinTime& min_time = {})
       : shape_(shape), rules_(rules), type_(type), min_time_(min_time) {}
 
   /// Among the devices that divide a state.
@@ -27,9 +27,9 @@ class DataCollectives {
                    .part = part,
                    .bytes = Bytes{bytes_each * (of_experts ? p.experts : p.dense)},
                    .hiding = hiding};
-      const Price price = rules_.price(c, group_of(c, shape_, rules_.node), type_);
+      const Price price = rules_.price_by_shape(c, shape_, type_);
       if (price.from == PriceSource::Nothing) continue;
-      c.cost = min_time_ && *min_time_ ? std::max(price.time, (*min_time_)(c)) : price.time;
+      c.cost = not_below_floor(price.time, c, min_time_);
       c.hidden = overlap * price.time;
       list.push_back(c);
     }
@@ -44,7 +44,7 @@ class DataCollectives {
   const StageShape& shape_;
   const CostRules& rules_;
   DeviceTypeId type_;
-  const MinTime* min_time_;
+  const MinTime min_time_;
 };
 
 }  // namespace
@@ -77,14 +77,14 @@ Collectives gather_of_weights(const DeviceParameters& p, const StageShape& shape
 Collectives gather_for_pass(const DeviceParameters& p, const StageShape& shape, const CostRules& rules,
                             DeviceTypeId type, const MinTime& min_time) {
   if (!shape.gathers_each_pass()) return {};
-  return DataCollectives(shape, rules, type, &min_time).of_pass(CollectiveKind::AllGather, p, rules.gathered_bytes);
+  return DataCollectives(shape, rules, type, min_time).of_pass(CollectiveKind::AllGather, p, rules.gathered_bytes);
 }
 
 Collectives sum_of_pass(const DeviceParameters& p, const StageShape& shape, const CostRules& rules, DeviceTypeId type,
                         const MinTime& min_time) {
   if (!shape.sums_each_pass()) return {};
   const double bytes = rules.software.gradient_bytes;
-  return DataCollectives(shape, rules, type, &min_time).of_pass(CollectiveKind::ReduceScatter, p, bytes);
+  return DataCollectives(shape, rules, type, min_time).of_pass(CollectiveKind::ReduceScatter, p, bytes);
 }
 
 Seconds optimizer_time(const DeviceParameters& p, const StageShape& shape, const CostRules& rules, DeviceTypeId type) {

@@ -85,9 +85,7 @@ class PassBuilder {
 
   /// With the cost of each, and the work next to it. Collectives that start together take as long as the longest.
   Collectives priced(Collectives list, Pass pass, bool joint) const {
-    const auto by_shape = [&](const Collective& c) {
-      return rules_.price(c, group_of(c, shape_, rules_.node), type_).time;
-    };
+    const auto by_shape = [&](const Collective& c) { return rules_.price_by_shape(c, shape_, type_).time; };
     for (std::size_t i = 0; i < list.size(); ++i) {
       Collective& c = list[i];
       if (c.parallel) {
@@ -96,7 +94,7 @@ class PassBuilder {
       }
       const bool starts_two = i + 1 < list.size() && list[i + 1].parallel;
       const Seconds alone = starts_two ? std::max(by_shape(c), by_shape(list[i + 1])) : by_shape(c);
-      c.cost = min_time_ ? std::max(alone, min_time_(c)) : alone;
+      c.cost = not_below_floor(alone, c, min_time_);
       c.hidden = work_beside(c, alone, pass, joint);
     }
     return list;

@@ -184,8 +184,7 @@ void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId t
     Collective c{.kind = CollectiveKind::AllGather};
     for (const LayerId id : layers) c.bytes += output_of_sample(model.layers[id], load) * (load.samples / d.context);
     if (c.bytes.value == 0) return;
-    c.cost = rules.price(c, tensor_group(d, rules.node), type).time;
-    if (min_time) c.cost = std::max(c.cost, min_time(c));
+    c.cost = not_below_floor(rules.price_by_shape(c, stage, type).time, c, min_time);
     pass.tensor += c.cost;
     list.push_back(c);
   };

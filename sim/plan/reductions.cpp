@@ -235,7 +235,7 @@ class ReplicaSums {
   Seconds sum(const DeviceParameters& p, double overlap, Seconds backward) const {
     const Collectives list = sum_of_gradients(p, shape_, rules_, type_);
     const Seconds min_time = min_time_of(list);
-    return std::max((1 - overlap) * cost_of(list), min_time - std::min(overlap * min_time, backward));
+    return std::max(exposed_sum(list, overlap), min_time - std::min(overlap * min_time, backward));
   }
 
   /// How much longer than by its price the gather after the update takes, which is part of the sum here. A forward is
@@ -251,7 +251,7 @@ class ReplicaSums {
   Seconds min_time_of(const Collectives& list) const {
     for (const Collective& c : list)
       if (!c.of_experts && c.part != GroupPart::AcrossCopies)
-        return rules_.floor(c, rules_.price(c, group_of(c, shape_, rules_.node), type_), groups_).time(c.bytes);
+        return rules_.floor(c, rules_.price_by_shape(c, shape_, type_), groups_).time(c.bytes);
     return {};
   }
 

@@ -43,7 +43,7 @@ MinTime min_times_on_links(const Stage& stage, const CostTable& costs, DeviceTyp
   const auto floors = std::make_shared<std::map<Kind, LinkFloor>>();
   return [&stage, rules, type, floors](const Collective& c) -> Seconds {
     if (c.part != GroupPart::Whole && c.part != GroupPart::InsideCopies) return {};  // Priced by shape alone.
-    const Price price = rules->price(c, group_of(c, stage.shape, rules->node), type);
+    const Price price = rules->price_by_shape(c, stage.shape, type);
     const auto [entry, is_new] = floors->try_emplace({c.axis, c.of_experts, c.kind, price.from});
     if (is_new) {
       std::vector<std::vector<DeviceId>> groups;
