@@ -34,8 +34,6 @@ const std::vector<FileColumn>& time_columns() {
 const std::vector<FileColumn>& memory_columns() {
   static const std::vector<FileColumn> columns{
       word_column("fullest_device", "Name of the device with the highest peak memory."),
-      number_column("traffic_bytes", "bytes",
-                    "Messages between stages in one iteration; each counts once, however many links it crosses."),
   };
   return columns;
 }

@@ -18,7 +18,7 @@ struct ScheduleRow : RunRow {
   double bubble = 0, steady_bubble = 0;
   std::string fullest;  ///< Name of the fullest device.
   int activations = 0;  ///< Largest number of whole stashes alive on a device.
-  Bytes traffic;        ///< Messages between stages in one iteration; each counts once, however many links it crosses.
+  Bytes traffic;        ///< Bytes that devices send each other in one iteration.
   /// The stream models (single, pair, direction) in which messages never deadlock; nothing where that is not known.
   std::optional<std::vector<std::string>> safe;
   std::string bottleneck;  ///< What holds it up, in a few words.

@@ -52,6 +52,15 @@ MemoryUse memory_use(const Program& program, const Cluster& cluster, Instruction
   return {cluster.devices[device].memory, program.traffic[id] / 2};
 }
 
+std::vector<double> bytes_on_routes(const Program& p) {
+  std::vector<double> bytes(p.routes.size(), 0);
+  for (const Transfer& t : p.transfers) bytes[p.shape(t).route] += static_cast<double>(p.bytes(t));
+  for (const CollectiveCall& c : p.collectives)
+    for (const CollectivePhase& phase : p.phases_of(c))
+      for (int k = 0; k < phase.routes; ++k) bytes[phase.first_route + k] += static_cast<double>(c.bytes(phase));
+  return bytes;
+}
+
 std::string unrouted_collectives_text(const Program& program) {
   const auto in_ops = [](const StageParts& stage) {
     const EachPass<TimeByClass>& p = stage.passes;

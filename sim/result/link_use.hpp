@@ -12,6 +12,9 @@ namespace stagecraft {
 /// traffic of an op over the op.
 std::vector<std::vector<double>> link_use(const Program&, const Timeline&, const Cluster&, const Report&, int parts);
 
+/// [index in Program::routes]: bytes of the whole run, in messages and in phases of collectives.
+std::vector<double> bytes_on_routes(const Program&);
+
 /// What the traffic of links leaves out: collectives that have a cost but no messages, so that no link carries them.
 /// Empty where every collective is messages.
 std::string unrouted_collectives_text(const Program&);

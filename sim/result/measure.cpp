@@ -206,11 +206,7 @@ class Measurement {
   }
 
   void add_messages(IdVector<LinkId, double>& forward, IdVector<LinkId, double>& backward) const {
-    std::vector<double> traffic(p_.routes.size(), 0);
-    for (const Transfer& t : p_.transfers) traffic[p_.shape(t).route] += static_cast<double>(p_.bytes(t));
-    for (const CollectiveCall& c : p_.collectives)
-      for (const CollectivePhase& phase : p_.phases_of(c))
-        for (int k = 0; k < phase.routes; ++k) traffic[phase.first_route + k] += static_cast<double>(c.bytes(phase));
+    const std::vector<double> traffic = bytes_on_routes(p_);
     const Router router(cluster_);
     for (std::size_t r = 0; r < traffic.size(); ++r) {
       if (traffic[r] == 0) continue;

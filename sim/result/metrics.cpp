@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/result/link_use.hpp"
 
 namespace stagecraft {
 namespace {
@@ -42,14 +45,18 @@ bool fits(const RunView& r) {
                      [](const DeviceReport& d) { return d.memory.fits(); });
 }
 
-/// Bytes over links to memory that devices share, by ops and messages; or over all other links.
-double traffic(const RunView& r, bool of_memory) {
+double traffic(const RunView& r) {
+  const std::vector<double> routes = bytes_on_routes(r.program);
+  return std::accumulate(routes.begin(), routes.end(), 0.0) / r.program.iterations;
+}
+
+double memory_traffic(const RunView& r) {
   std::set<LinkId> memories;
   for (const Device& d : r.cluster.devices) memories.insert(d.memory);
   double sum = 0;
   for (const LinkReport& l : r.report.links)
-    if (memories.contains(l.link) == of_memory) sum += l.traffic.value;
-  return sum;
+    if (memories.contains(l.link)) sum += l.traffic.value;
+  return sum / r.program.iterations;
 }
 
 double dollars_per_billion_samples(const RunView& r) {
@@ -162,10 +169,11 @@ constexpr Metric kMetrics[] = {
      "devices that have a stage.",
      [](const RunView& r) { return exposed_communication(r.report.time).value; }},
     {"traffic_bytes", "traffic", "", Unit::Size, Better::Less, 0,
-     "Bytes that cross links in the whole run, without memory that devices share.",
-     [](const RunView& r) { return traffic(r, false); }},
+     "Bytes that devices send each other in an iteration, in messages and in collectives that run as messages; each "
+     "counts once, however many links it crosses.",
+     traffic},
     {"memory_traffic_bytes", "memory traffic", "", Unit::Size, Better::Less, 0,
-     "Bytes that cross memory that devices share in the whole run.", [](const RunView& r) { return traffic(r, true); }},
+     "Bytes that cross memory that devices share in an iteration.", memory_traffic},
     {"busiest_link_utilisation", "busiest link", "", Unit::Share, Better::Less, 0,
      "Share of what the busiest link could carry during the run; collectives count with `run.collectives: "
      "flows`.",
@@ -215,5 +223,7 @@ std::size_t metric(std::string_view name) {
   if (const Metric* m = find_metric(name)) return static_cast<std::size_t>(m - kMetrics);
   throw InternalError(fmt::format("no metric '{}'", name));
 }
+
+double metric_value(std::string_view name, const RunView& run) { return kMetrics[metric(name)].value_of(run); }
 
 }  // namespace stagecraft

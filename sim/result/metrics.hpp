@@ -67,6 +67,8 @@ struct Metric {
 std::span<const Metric> metrics();
 std::size_t metric(std::string_view name);  ///< Its index in metrics().
 const Metric* find_metric(std::string_view name);
+/// The value of the metric of this name.
+double metric_value(std::string_view name, const RunView&);
 
 /// "s", "samples/s", "bytes", "J", "$"; empty for counts and shares.
 const char* unit_name(MetricUnit);

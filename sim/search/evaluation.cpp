@@ -177,9 +177,10 @@ PlannedExperiment planned_for(const Candidate& candidate, const Experiment& e) {
   return candidate.planned ? plan_again(*candidate.planned, e) : plan_experiment(e);
 }
 
-void measure_choice(const Report& report, const CompiledExperiment& p, Choice& c) {
+void measure_choice(const Outcome& outcome, const CompiledExperiment& p, Choice& c) {
+  const Report& report = outcome.report;
   c.weights = p.experiment.weights.name();
-  measure_row(c, p, report);
+  measure_row(c, p, outcome);
   c.energy = report.energy / p.program.iterations;
   for (const DeviceReport& d : report.devices) {
     if (d.memory.reserved.value == 0 && d.memory.capacity.value > 0)
@@ -200,7 +201,7 @@ Trial CombinationRunner::run(const Combination& combination, bool contended,
   trial.choice.schedule = combination.policy.schedule->name;
   try {
     const CompiledExperiment p = compile(planned_for(*combination.candidate, experiment_of(combination)));
-    measure_choice(stagecraft::run(p, backend_).report, p, trial.choice);
+    measure_choice(stagecraft::run(p, backend_), p, trial.choice);
     set_amount(combination, trial.choice);
     if (!contended || !worth(trial.choice)) return trial;
     trial.choice.replayed = contended_result(p);

@@ -105,10 +105,8 @@ PlanRow simulated_row(const std::string& planner, PlannedExperiment planned, Pla
   PlanRow row;
   const CompiledExperiment c = compile(std::move(planned));
   Outcome o = run(c, comparison.asked.backend);
-  const std::vector<DeviceId> devices = devices_of(c.plan);
-  for (const DeviceId d : devices) ++row.devices_of_type[c.cluster().type_of(d).name];
-  measure_row(row, c, o.report);
-  row.devices = static_cast<int>(devices.size());
+  for (const DeviceId d : devices_of(c.plan)) ++row.devices_of_type[c.cluster().type_of(d).name];
+  measure_row(row, c, o);
   row.predicted = c.report.predicted;
   row.model_limit = c.report.model_limit;
   row.limit_reason = c.report.limit_reason;

@@ -6,17 +6,20 @@
 #include <tuple>
 
 #include "sim/experiment/remarks.hpp"
+#include "sim/result/metrics.hpp"
 
 namespace stagecraft {
 
-void measure_row(RunRow& row, const CompiledExperiment& c, const Report& report) {
-  row.memory = fullest_device_memory(report, c.cluster());
-  row.makespan = report.makespan;
-  row.period = report.period;
-  row.throughput = report.throughput;
+void measure_row(RunRow& row, const CompiledExperiment& c, const Outcome& outcome) {
+  row.memory = fullest_device_memory(outcome.report, c.cluster());
+  const RunView view = view_of(c, outcome);
+  row.makespan = Seconds{metric_value("makespan_s", view)};
+  row.period = Seconds{metric_value("period_s", view)};
+  row.throughput = metric_value("throughput_samples_per_s", view);
   row.unexchanged = unexchanged_gradients(c);
-  row.stages = c.plan.different_stages();
-  row.samples = c.program.mini_batch;
+  row.stages = static_cast<int>(metric_value("stages", view));
+  row.devices = static_cast<int>(metric_value("devices", view));
+  row.samples = metric_value("samples", view);
   row.tokens = row.samples * c.program.work.tokens;
 }
 

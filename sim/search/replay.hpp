@@ -21,8 +21,8 @@ inline constexpr int kAllRows = std::numeric_limits<int>::max();
 /// `timeline`, if given, becomes that of the run.
 ContendedResult contended_result(const CompiledExperiment&, std::optional<Timeline>* timeline = nullptr);
 
-/// What the report of a simulation says for a row of a table. Infeasible with the code "memory" where it does not fit.
-void measure_row(RunRow&, const CompiledExperiment&, const Report&);
+/// What a simulation says for a row of a table. Infeasible with the code "memory" where it does not fit.
+void measure_row(RunRow&, const CompiledExperiment&, const Outcome&);
 
 /// Says of each new row whether it is so far among the `limit` rows with the shortest times. Such a row is replayed at
 /// once, because its program is still in memory.

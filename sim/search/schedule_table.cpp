@@ -16,6 +16,7 @@
 #include "sim/planners/shared/planner.hpp"
 #include "sim/result/bottleneck.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/result/metrics.hpp"
 #include "sim/search/replay.hpp"
 #include "sim/search/safe_streams.hpp"
 
@@ -110,12 +111,6 @@ int staleness(const Program& program) {
   return max_staleness;
 }
 
-Bytes traffic(const Program& program) {
-  double bytes = 0;
-  for (const Transfer& t : program.transfers) bytes += static_cast<double>(program.bytes(t));
-  return {bytes / program.iterations};
-}
-
 Seconds time_of(const Frame& f, Seconds makespan, Seconds period) {
   return f.asked.by == SortKey::Time ? makespan : period;
 }
@@ -123,10 +118,12 @@ Seconds time_of(const Frame& f, Seconds makespan, Seconds period) {
 ScheduleRow measured(ScheduleRow row, const Experiment& experiment, Frame& f) {
   CompiledExperiment c = compile(experiment);
   Outcome o = run(c, f.asked.backend);
-  measure_row(row, c, o.report);
-  row.bubble = o.report.bubble;
-  row.steady_bubble = o.report.steady_bubble;
-  row.traffic = traffic(c.program);
+  measure_row(row, c, o);
+  const RunView view = view_of(c, o);
+  row.bubble = metric_value("bubble", view);
+  row.steady_bubble = metric_value("steady_bubble", view);
+  row.activations = static_cast<int>(metric_value("peak_activations", view));
+  row.traffic = Bytes{metric_value("traffic_bytes", view)};
   row.safe = safe_streams(c.schedule, c.plan, c.program.iterations);
   row.staleness = staleness(c.program);
   row.bottleneck = bottleneck_text(o.report, c.cluster());
@@ -134,7 +131,6 @@ ScheduleRow measured(ScheduleRow row, const Experiment& experiment, Frame& f) {
   for (const DeviceId d : o.report.devices.ids()) {
     const MemoryPeak& m = o.report.devices[d].memory;
     if (row.fullest.empty() && m.total == row.memory) row.fullest = c.cluster().devices[d].name;
-    row.activations = std::max(row.activations, m.activations);
   }
   if (!f.asked.keep) o.timeline = {};
   std::optional<Timeline> contended;

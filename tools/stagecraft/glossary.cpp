@@ -213,7 +213,8 @@ constexpr Term kTerms[] = {
     {"link", "A network connection with a bandwidth, a latency and a direction; messages on it share the bandwidth."},
     {"contention", "Messages that use a link at the same time share its bandwidth and take longer."},
     {"busiest link|use of a link", "Bytes over a link, divided by what it could carry during the run."},
-    {"traffic", "Bytes that cross links in one iteration."},
+    {"traffic",
+     "Bytes that devices send each other in one iteration; each counts once, however many links it crosses."},
     {"no deadlock|safe streams|streams",
      "Message streams of a rank with which the order cannot deadlock when each operation receives right before it and "
      "sends right after it: single (one stream), pair (one per peer), direction (one per peer and kind of message, "

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "sim/experiment/run.hpp"
 #include "sim/planners/shared/planner.hpp"
+#include "sim/result/metrics.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/plan_table.hpp"
 #include "sim/search/schedule_table.hpp"
@@ -71,6 +74,25 @@ TEST_CASE("the reason of a row is the message without its detail, also with a co
     CHECK(problem.problem().detail.find("4 MiB") != std::string::npos);
     CHECK(std::string(problem.what()).find(reason + ": " + problem.problem().detail) == 0);
   }
+}
+
+TEST_CASE("the numbers of a plan are the metrics of its run that have their names, with a budget, too") {
+  const std::vector<std::string> sets{
+      "report={price: 2, tokens: 1e10, failures: {mtbf: 1000 h, checkpoint: 1 min, restart: 5 min}}",
+      "run.iterations=5"};
+  const nlohmann::json row = nlohmann::json::parse(plans_json(compare("balanced", sets)))["plans"][0];
+  const CompiledExperiment c = compile(load_experiment(kFile, sets));
+  const Outcome outcome = run(c, "ideal");
+  std::set<std::string> compared;
+  for (const Metric& m : metrics()) {
+    if (!row.contains(m.name)) continue;
+    CAPTURE(m.name);
+    CHECK(row[m.name].get<double>() == doctest::Approx(m.value_of(view_of(c, outcome))).epsilon(1e-12));
+    compared.insert(m.name);
+  }
+  CHECK(compared == std::set<std::string>{"makespan_s", "period_s", "throughput_samples_per_s", "tokens_per_s",
+                                          "dollars_per_billion_tokens", "training_s", "training_dollars", "goodput",
+                                          "peak_memory_bytes", "stages", "devices"});
 }
 
 TEST_CASE("graph-exact that gives up is called a heuristic under the table and in JSON, and one that ends is not") {

@@ -16,6 +16,7 @@
 #include "sim/core/text.hpp"
 #include "sim/output/drawings.hpp"
 #include "sim/output/timeline_picture.hpp"
+#include "sim/result/metrics.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/files.hpp"
@@ -125,6 +126,28 @@ TEST_CASE("makespan, period, memory and messages of schedules follow the formula
     for (const Instruction& i : r.drawing->program.instructions) used.insert(i.device);
     CHECK(used.size() == 4);
   }
+}
+
+TEST_CASE("the numbers of a row are the metrics of the run that have their names") {
+  // Messages cross several links, and the table simulates other numbers of iterations than the scenario.
+  const Strings sets{"run.schedule=zb-h1"};
+  const ScheduleTable table = compare("examples/quickstart", "zb-h1", sets);
+  const nlohmann::json json = nlohmann::json::parse(schedules_json(table))["schedules"][0];
+  std::size_t compared = 0;
+  for (const int iterations : {table.iterations, 2 * table.iterations}) {
+    Strings longer = sets;
+    longer.push_back(fmt::format("run.iterations={}", iterations));
+    const CompiledExperiment c = compile(load_experiment("examples/quickstart", longer));
+    const Outcome outcome = run(c, "ideal");
+    const bool is_same = iterations == table.iterations;
+    for (const Metric& m : metrics()) {
+      if (!json.contains(m.name) || (!is_same && std::string_view(m.name) != "traffic_bytes")) continue;
+      CAPTURE(m.name);
+      CHECK(json[m.name].get<double>() == doctest::Approx(m.value_of(view_of(c, outcome))).epsilon(1e-12));
+      ++compared;
+    }
+  }
+  CHECK(compared == 9);  // Eight columns, and the traffic again.
 }
 
 TEST_CASE("every schedule of the catalog is a row, also one that cannot run") {
