@@ -36,10 +36,9 @@ bool any_row(const std::vector<RunRow>& rows, bool (*holds)(const RunRow&)) {
 }
 
 TableColumnOf<RunRow> price_column(FileColumn key) {
-  return {{.key = std::move(key), .heading = "cost", .width = 9, .drop_order = 1}, [](const RunRow& r) {
-            const ObjectiveUnit unit = price_unit(r);
-            return TableCell(unit.in_unit(dollars_per_iteration(r)), unit.number_text(dollars_per_iteration(r)));
-          }};
+  const Metric& price = metrics()[metric(key.name())];
+  const auto value = [](const RunRow& r) { return price_unit(r).in_unit(dollars_per_iteration(r)); };
+  return figure_column<RunRow>(price, value, {.key = std::move(key), .heading = "cost", .width = 9, .drop_order = 1});
 }
 
 /// The price of tokens, or of samples where these have no tokens.
@@ -56,26 +55,21 @@ void add_price_columns(TableColumns<RunRow>& columns, const std::vector<RunRow>&
 
 TableColumns<RunRow> budget_columns(const std::vector<RunRow>& rows, const BudgetColumns& which) {
   TableColumns<RunRow> columns;
-  if (which.every_column || any_row(rows, has_tokens))
-    columns.push_back(
-        {{.key = budget_column("tokens_per_s"), .heading = "tokens", .width = 9, .drop_order = 4}, [](const RunRow& r) {
-           const Seconds period = known_period(r);
-           const double rate = period.value > 0 ? r.tokens / period.value : 0;
-           return TableCell(rate, short_number(rate) + "/s");
-         }});
+  const auto add = [&](const char* name, bool (*has)(const RunRow&), auto value, TableColumn layout) {
+    if (!which.every_column && !any_row(rows, has)) return;
+    layout.key = budget_column(name);
+    columns.push_back(figure_column<RunRow>(*find_metric(name), value, std::move(layout)));
+  };
+  const auto tokens_per_second = [](const RunRow& r) {
+    const Seconds period = known_period(r);
+    return period.value > 0 ? r.tokens / period.value : 0;
+  };
+  add("tokens_per_s", has_tokens, tokens_per_second, {.width = 9, .drop_order = 4});
   if (!which.has_price) add_price_columns(columns, rows, which.every_column);
-  if (which.every_column || any_row(rows, has_duration))
-    columns.push_back({{.key = budget_column("training_s"), .heading = "training", .width = 10, .drop_order = 1},
-                       [](const RunRow& r) {
-                         return TableCell(r.economics.duration.value, training_time_text(r.economics.duration));
-                       }});
-  if (which.every_column || any_row(rows, has_dollars))
-    columns.push_back(
-        {{.key = budget_column("training_dollars"), .heading = "total", .width = 8, .drop_order = 1},
-         [](const RunRow& r) { return TableCell(r.economics.dollars, dollars_text(r.economics.dollars)); }});
-  if (which.every_column || any_row(rows, has_goodput))
-    columns.push_back({{.key = budget_column("goodput"), .heading = "goodput", .width = 7, .drop_order = 5},
-                       [](const RunRow& r) { return TableCell(r.economics.goodput, percent(r.economics.goodput)); }});
+  add("training_s", has_duration, [](const RunRow& r) { return r.economics.duration; }, {.width = 10, .drop_order = 1});
+  add("training_dollars", has_dollars, [](const RunRow& r) { return r.economics.dollars; },
+      {.width = 8, .drop_order = 1});
+  add("goodput", has_goodput, [](const RunRow& r) { return r.economics.goodput; }, {.width = 7, .drop_order = 5});
   return columns;
 }
 

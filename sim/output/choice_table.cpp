@@ -48,9 +48,10 @@ void add_amount_columns(TableColumns<Choice>& columns, const ObjectiveUnit& unit
   TableColumns<Choice> added;
   for (FileColumn& c : objective_columns()) {
     if (!every_objective && c.name() != unit.column()) continue;
-    added.push_back(
-        {{.key = std::move(c), .heading = unit.objective == Objective::Cost ? "cost" : "energy", .width = 9},
-         [&unit](const Choice& row) { return TableCell(unit.in_unit(row.amount), unit.number_text(row.amount)); }});
+    const Metric& m = metrics()[metric(c.name())];
+    const auto value = [&unit](const Choice& row) { return unit.in_unit(row.amount); };
+    added.push_back(figure_column<Choice>(
+        m, value, {.key = std::move(c), .heading = unit.objective == Objective::Cost ? "cost" : "energy", .width = 9}));
   }
   columns.insert(columns.begin(), added.begin(), added.end());
 }
@@ -71,13 +72,11 @@ TableColumnOf<Choice> group_column(const std::vector<Choice>& rows) {
 TableColumns<Choice> amount_columns(const ChoiceTable& t) {
   using Row = Choice;
   return {
-      {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
-       [&](const Row& c) { return TableCell(c.period.value, to_text(c.period, t.interval)); }},
-      {{.key = result_column("makespan_s")}, &Row::makespan},
-      {{.key = result_column("throughput_samples_per_s"), .heading = "throughput", .width = 10, .drop_order = 5},
-       [](const Row& c) { return TableCell(c.throughput, fmt::format("{:.4g}/s", c.throughput)); }},
-      {{.key = result_column("peak_memory_bytes"), .heading = "memory", .width = 9}, &Row::memory},
-      {{.key = result_column("devices"), .heading = "devices", .width = 7}, &Row::devices},
+      period_column<Row>(t.interval),
+      figure_column<Row>("makespan_s", &Row::makespan),
+      figure_column<Row>("throughput_samples_per_s", &Row::throughput, {.width = 10, .drop_order = 5}),
+      figure_column<Row>("peak_memory_bytes", &Row::memory, {.width = 9}),
+      figure_column<Row>("devices", &Row::devices, {.width = 7}),
   };
 }
 

@@ -97,8 +97,8 @@ TableColumns<PlanRow> plan_columns() {
       {{.key = result_column("ran"), .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
       {{.key = result_column("schedule"), .heading = "schedule", .width = 9, .align = TextAlign::Left, .drop_order = 2},
        &Row::schedule},
-      {{.key = result_column("stages"), .heading = "stages", .width = 6, .drop_order = 3}, &Row::stages},
-      {{.key = result_column("devices"), .heading = "devices", .width = 7, .drop_order = 4}, &Row::devices},
+      figure_column<Row>("stages", &Row::stages, {.width = 6, .drop_order = 3}),
+      figure_column<Row>("devices", &Row::devices, {.width = 7, .drop_order = 4}),
   };
 }
 
@@ -138,12 +138,10 @@ TableColumns<PlanRow> micro_batch_columns() {
 TableColumns<PlanRow> simulation_columns(const PlanTable& table) {
   using Row = PlanRow;
   return {
-      {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
-       [&](const Row& r) { return TableCell(r.period.value, to_text(r.period, table.interval)); }},
-      {{.key = result_column("throughput_samples_per_s"), .heading = "throughput", .width = 10},
-       [](const Row& r) { return TableCell(r.throughput, fmt::format("{:.4g}/s", r.throughput)); }},
-      {{.key = result_column("makespan_s")}, &Row::makespan},
-      {{.key = result_column("peak_memory_bytes"), .heading = "memory", .width = 9}, &Row::memory},
+      period_column<Row>(table.interval),
+      figure_column<Row>("throughput_samples_per_s", &Row::throughput, {.width = 10}),
+      figure_column<Row>("makespan_s", &Row::makespan),
+      figure_column<Row>("peak_memory_bytes", &Row::memory, {.width = 9}),
       {{.key = result_column("states"), .heading = "states", .width = 8, .drop_order = 11}, &Row::states},
       {{.key = result_column("search_s"), .heading = "search", .width = 9, .drop_order = 9},
        [](const Row& r) { return Seconds{r.seconds}; }},

@@ -1,6 +1,8 @@
 #include "sim/output/result_columns.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 
 #include <fmt/core.h>
 
@@ -92,6 +94,13 @@ FileColumn result_column(std::string_view name) {
       if (c.name() == name) return c;
   if (const Metric* m = find_metric(name)) return metric_column(*m);
   throw InternalError(fmt::format("no column '{}'", name));
+}
+
+TableCell figure_cell(const Metric& m, double value) {
+  const Json json = !std::isfinite(value) ? Json()
+                    : is_whole(m.unit)    ? Json(static_cast<std::int64_t>(value))
+                                          : Json(value);
+  return {json, to_text(m, value)};
 }
 
 }  // namespace stagecraft

@@ -121,8 +121,6 @@ constexpr const char* kNotes =
     "right after it (schedule --streams single --messages just-in-time checks the same). The simulation posts receives "
     "early, so it never blocks\n";
 
-std::string share_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 TableCell safe_streams(const ScheduleRow& r) {
   if (!r.safe) return {"unknown", "-"};
   if (r.safe->empty()) return {"none", "none"};
@@ -143,18 +141,14 @@ std::string weights_text(const ScheduleRow& r) {
 TableColumns<ScheduleRow> amount_columns(const ScheduleTable& table) {
   using Row = ScheduleRow;
   return {
-      {{.key = result_column("makespan_s"), .heading = "iteration", .width = 9, .drop_order = 3}, &Row::makespan},
-      {{.key = result_column("period_s"), .heading = "period", .width = 9, .widens = true},
-       [&](const Row& r) { return TableCell(r.period.value, to_text(r.period, table.interval)); }},
-      {{.key = result_column("bubble"), .heading = "bubble", .width = 6, .drop_order = 1},
-       [](const Row& r) { return TableCell(r.bubble, share_text(r.bubble)); }},
-      {{.key = result_column("steady_bubble"), .heading = "busiest idle", .width = 12, .drop_order = 4},
-       [](const Row& r) { return TableCell(r.steady_bubble, share_text(r.steady_bubble)); }},
-      {{.key = result_column("peak_memory_bytes"), .heading = "memory", .width = 9}, &Row::memory},
+      figure_column<Row>("makespan_s", &Row::makespan, {.width = 9, .drop_order = 3}),
+      period_column<Row>(table.interval),
+      figure_column<Row>("bubble", &Row::bubble, {.width = 6, .drop_order = 1}),
+      figure_column<Row>("steady_bubble", &Row::steady_bubble, {.width = 12, .drop_order = 4}),
+      figure_column<Row>("peak_memory_bytes", &Row::memory, {.width = 9}),
       {{.key = result_column("fullest_device")}, &Row::fullest},
-      {{.key = result_column("peak_activations"), .heading = "activations", .width = 11, .drop_order = 8},
-       &Row::activations},
-      {{.key = result_column("traffic_bytes"), .heading = "traffic", .width = 9, .drop_order = 7}, &Row::traffic},
+      figure_column<Row>("peak_activations", &Row::activations, {.width = 11, .drop_order = 8}),
+      figure_column<Row>("traffic_bytes", &Row::traffic, {.width = 9, .drop_order = 7}),
   };
 }
 
@@ -201,7 +195,7 @@ Table printed(const ScheduleTable& table) {
        &Row::schedule},
       {{.key = result_column("name"), .files = InFiles::Json, .rows = InRows::All}, &Row::schedule},
       {{.key = result_column("ran"), .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
-      {{.key = result_column("stages"), .heading = "stages", .width = 6, .drop_order = 5}, &Row::stages},
+      figure_column<Row>("stages", &Row::stages, {.width = 6, .drop_order = 5}),
   };
   TableColumns<Row> columns = joined_columns<Row>({names, amount_columns(table), property_columns()});
   columns.push_back({{.key = result_column("pareto")}, on_front});
@@ -219,7 +213,7 @@ std::string against_own(const ScheduleTable& table, const ScheduleRow& r) {
   if (configured == table.rows.end() || configured->schedule == r.schedule || configured->period.value <= 0) return {};
   const bool both = r.ran_contended() && configured->ran_contended();
   const double change = both ? 1 - known_period(r) / known_period(*configured) : 1 - r.period / configured->period;
-  return fmt::format(", {} {} than {}, which the scenario asks for", share_text(std::abs(change)),
+  return fmt::format(", {} {} than {}, which the scenario asks for", percent(std::abs(change)),
                      change >= 0 ? "shorter" : "longer", configured->schedule);
 }
 

@@ -4,6 +4,7 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/result/metrics.hpp"
 
 namespace stagecraft {
 
@@ -30,9 +31,7 @@ std::string ObjectiveUnit::unit() const {
 }
 
 std::string ObjectiveUnit::number_text(double amount) const {
-  const double value = in_unit(amount);
-  if (objective == Objective::Cost) return fmt::format("${:.4g}", value);
-  return is_time() ? to_text(Seconds{value}) : to_text(Joules{value});
+  return to_text(metrics()[metric(column())], in_unit(amount));
 }
 
 std::string ObjectiveUnit::text(double amount) const {
@@ -42,16 +41,12 @@ std::string ObjectiveUnit::text(double amount) const {
 }
 
 std::vector<FileColumn> objective_columns() {
+  const auto column = [](const char* name, const char* presence) {
+    return only(metric_column(metrics()[metric(name)]), presence);
+  };
   const char *priced = "with `report.price`", *energy = "with --objective energy";
-  return {
-      only(number_column("dollars_per_billion_tokens", "$", "Cost of 10^9 tokens, by `report.price`."), priced),
-      only(number_column("dollars_per_billion_samples", "$",
-                         "Cost of 10^9 samples, by `report.price`, of models without tokens."),
-           priced),
-      only(number_column("energy_per_token_J", "J", "Energy of a token, fill and drain of the run included."), energy),
-      only(number_column("energy_per_sample_J", "J",
-                         "Energy of a sample of models without tokens, fill and drain of the run included."),
-           energy)};
+  return {column("dollars_per_billion_tokens", priced), column("dollars_per_billion_samples", priced),
+          column("energy_per_token_J", energy), column("energy_per_sample_J", energy)};
 }
 
 Json objective_json(const ObjectiveUnit& unit, double bound, double configured) {

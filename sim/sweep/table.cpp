@@ -11,6 +11,7 @@
 #include "sim/core/json.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/core/text.hpp"
+#include "sim/output/result_columns.hpp"
 #include "sim/output/table.hpp"
 #include "sim/output/text.hpp"
 #include "sim/result/economics.hpp"
@@ -133,11 +134,6 @@ std::string failure_text(const SweepRow& row) {
   return row.status.empty() ? "not run" : fmt::format("{}: {}", row.status, row.message);
 }
 
-Json figure_json(const SweepRow& row, std::size_t i) {
-  if (std::isnan(row.figures[i])) return {};
-  return is_whole(metrics()[i].unit) ? Json(static_cast<std::int64_t>(row.figures[i])) : Json(row.figures[i]);
-}
-
 /// A setting may be a map, as compact JSON.
 FileColumn setting_column(const std::string& path) {
   return only(word_column(path, "Value of this path; a map or a list as JSON."), "one for each path that varies");
@@ -195,8 +191,8 @@ TableColumns<PointRow> text_columns(const std::vector<PointRow>& rows) {
     const Metric* m = find_metric(shown.name);
     const auto has = [&](const PointRow& r) { return ran(*r.row) && std::isfinite(value(*r.row, m->name)); };
     if (shown.is_optional && std::none_of(rows.begin(), rows.end(), has)) continue;
-    columns.push_back({{.heading = column_heading(*m), .width = shown.width, .drop_order = shown.drop_order},
-                       [m](const PointRow& r) { return to_text(*m, value(*r.row, m->name)); }});
+    columns.push_back(figure_column<PointRow>(*m, [m](const PointRow& r) { return value(*r.row, m->name); },
+                                              {.width = shown.width, .drop_order = shown.drop_order}));
   }
   return columns;
 }
@@ -216,8 +212,8 @@ Table printed(const SweepTable& table) {
   columns.push_back({{.key = point_column("status"), .rows = InRows::All},
                      [](const Row& r) { return r.row->status.empty() ? Json() : Json(r.row->status); }});
   for (std::size_t i = 0; i < metrics().size(); ++i)
-    columns.push_back(
-        {{.key = or_null(metric_column(metrics()[i]))}, [i](const Row& r) { return figure_json(*r.row, i); }});
+    columns.push_back(figure_column<Row>(metrics()[i], [i](const Row& r) { return r.row->figures[i]; },
+                                         {.key = or_null(metric_column(metrics()[i]))}));
   // In CSV a point that ran may have a message too: where its result was taken over from.
   for (const auto& [key, text] : {std::pair("code", &SweepRow::code), std::pair("message", &SweepRow::message)}) {
     const auto cell = [text = text](const Row& r) { return TableCell(r.row->*text); };

@@ -78,16 +78,18 @@ double peak_memory(const Json& results) {
   return max_peak;
 }
 
-/// NaN where it is not known.
-double value_in(const Json& results, const Metric& m) {
-  const double value = results_value(m, results);
-  return std::isnan(value) && std::string_view(m.name) == "peak_memory_bytes" ? peak_memory(results) : value;
+/// NaN where it is not known. Results of earlier versions lack some metrics that their other numbers give.
+double value_in(const Json& results, std::string_view name) {
+  const double value = results_value(metrics()[metric(name)], results);
+  if (!std::isnan(value)) return value;
+  if (name == "peak_memory_bytes") return peak_memory(results);
+  if (name == "samples") return std::round(number(results, "throughput_samples_per_s") * number(results, "period_s"));
+  if (name == "energy_per_sample_J")
+    return number(results, "energy_J") / (number(results, "iterations") * value_in(results, "samples"));
+  return value;
 }
 
-/// Samples of an iteration.
-double samples_of(const Json& results) {
-  return std::round(number(results, "throughput_samples_per_s") * number(results, "period_s"));
-}
+double samples_of(const Json& results) { return value_in(results, "samples"); }
 
 bool have_different_batches(const std::vector<NamedResults>& runs) {
   return std::any_of(runs.begin(), runs.end(), [&](const NamedResults& run) {
@@ -96,10 +98,10 @@ bool have_different_batches(const std::vector<NamedResults>& runs) {
 }
 
 /// Tokens per second of all devices; NaN where it is not known.
-double tokens_per_second(const Json& results) { return value_in(results, *find_metric("tokens_per_s")); }
+double tokens_per_second(const Json& results) { return value_in(results, "tokens_per_s"); }
 
 bool is_in_all(const std::vector<NamedResults>& runs, const Metric& m) {
-  return std::all_of(runs.begin(), runs.end(), [&](const NamedResults& r) { return value_in(r.results, m) > 0; });
+  return std::all_of(runs.begin(), runs.end(), [&](const NamedResults& r) { return value_in(r.results, m.name) > 0; });
 }
 
 std::vector<NumberRow> number_rows(const std::vector<NamedResults>& runs) {
@@ -113,15 +115,15 @@ std::vector<NumberRow> number_rows(const std::vector<NamedResults>& runs) {
     add("time per sample", "ms", [](const Json& j) { return 1e3 / number(j, "throughput_samples_per_s"); });
     if (std::all_of(runs.begin(), runs.end(), [](const NamedResults& r) { return tokens_per_second(r.results) > 0; }))
       add("time per token", "us", [](const Json& j) { return 1e6 / tokens_per_second(j); });
-    add("energy per sample", "J",
-        [](const Json& j) { return number(j, "energy_J") / (j.at("iterations").number() * samples_of(j)); });
+    add(find_metric("energy_per_sample_J")->heading, "J",
+        [](const Json& j) { return value_in(j, "energy_per_sample_J"); });
   }
   for (const Metric& m : metrics()) {
     // What depends on the model or on the budget is left out unless all runs have it.
     if (!m.has(kCompared) || (*m.path && !is_in_all(runs, m))) continue;
-    const ComparedUnit unit = compared_unit(m.unit, value_in(runs.front().results, m) >= kLargeSize);
+    const ComparedUnit unit = compared_unit(m.unit, value_in(runs.front().results, m.name) >= kLargeSize);
     const std::vector<double> before = rows.empty() ? std::vector<double>() : rows.back().values;
-    add(m.heading, unit.name, [&](const Json& j) { return value_in(j, m) * unit.factor; });
+    add(m.heading, unit.name, [&](const Json& j) { return value_in(j, m.name) * unit.factor; });
     if (m.has(kPredicted))
       for (const NamedResults& run : runs) rows.back().intervals.push_back(interval_in(run.results));
     if (*m.path && rows.back().values == before) rows.pop_back();  // HFU is MFU without recomputation.
@@ -212,13 +214,10 @@ Json number_json(double value) { return std::isfinite(value) ? Json(value) : Jso
 
 Json run_json(const NamedResults& run) {
   const Json& r = run.results;
-  const double samples = samples_of(r), tokens = tokens_per_second(r);
   Json json = JsonObject{{"name", run.name}, {"clock", r.at("provenance").at("clock").text()}};
-  for (const Metric& m : metrics()) json[m.name] = metric_json(m, value_in(r, m));
-  json["samples"] = number_json(samples);  // Results of earlier versions lack it, and the energy of a sample.
-  json["energy_per_sample_J"] = number_json(number(r, "energy_J") / (number(r, "iterations") * samples));
+  for (const Metric& m : metrics()) json[m.name] = metric_json(m, value_in(r, m.name));
   json["time_per_sample_s"] = number_json(1 / number(r, "throughput_samples_per_s"));
-  json["time_per_token_s"] = number_json(1 / tokens);
+  json["time_per_token_s"] = number_json(1 / tokens_per_second(r));
   if (const Json* interval = r.find("interval")) json["interval"] = *interval;
   const Json* diagnosis = r.find("diagnosis");
   const bool diagnosed = diagnosis && !diagnosis->items().empty();
@@ -245,11 +244,8 @@ const config::MapSpec& runs_fields() {
         .title = "One run.",
         .fields = {text("name").doc("The folder or file that was given."),
                    text("clock").doc("What timed it: simulated, host or device."),
-                   number_or_null("samples", "Samples of an iteration"),
                    number_or_null("time_per_sample_s", "Period divided by the samples of an iteration, in seconds"),
-                   number_or_null("time_per_token_s", "The same for a token"),
-                   number_or_null("energy_per_sample_J", "Energy of all devices for a sample, in joules"),
-                   interval_field(),
+                   number_or_null("time_per_token_s", "The same for a token"), interval_field(),
                    text("limit").nullable().doc("Cause that costs most, such as bubble; null where it is not known."),
                    text("limit_sentence").nullable().doc("The same in words.")}};
     for (const Metric& m : metrics())
