@@ -1,6 +1,7 @@
 #include "sim/search/schedule_table.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/core.h>
@@ -15,8 +16,8 @@
 #include "sim/experiment/stages_of_schedule.hpp"
 #include "sim/planners/shared/planner.hpp"
 #include "sim/result/bottleneck.hpp"
-#include "sim/schedule/builder.hpp"
 #include "sim/result/metrics.hpp"
+#include "sim/schedule/builder.hpp"
 #include "sim/search/replay.hpp"
 #include "sim/search/safe_streams.hpp"
 
@@ -30,6 +31,8 @@ struct Frame {
   int ranks = 0;                       ///< Number of devices without replicas.
   int iterations = 0;
   Shortest shortest;  ///< The rows to be simulated again.
+  /// Rows that do not go with the scenario's weights policy, by the policy that they have instead.
+  std::map<std::string, std::vector<std::string>> other_weights = {};
 };
 
 Frame frame_of(const Experiment& configured, const ScheduleTableOptions& asked) {
@@ -145,7 +148,10 @@ ScheduleRow row_of(const std::string& name, const std::string& placement, Frame&
   ScheduleRow row;
   row.schedule = placement.empty() ? name : fmt::format("{} {}", name, placement);
   try {
-    return measured(row, experiment_with(get_from(schedules::catalog(), "schedule", name), placement, f), f);
+    const Experiment experiment = experiment_with(get_from(schedules::catalog(), "schedule", name), placement, f);
+    row = measured(row, experiment, f);
+    if (experiment.weights.automatic && !f.configured.experiment.weights.automatic)
+      f.other_weights[experiment.weights.name()].push_back(row.schedule);
   } catch (const InputError& e) {
     row.why_not = e.problems().front().message;
   } catch (const Infeasible& e) {
@@ -154,6 +160,15 @@ ScheduleRow row_of(const std::string& name, const std::string& placement, Frame&
     row.why_not = e.what();
   }
   return row;
+}
+
+/// Which rows have another weights policy than the scenario.
+std::vector<std::string> weights_notes(const Frame& f) {
+  std::vector<std::string> notes;
+  for (const auto& [policy, rows] : f.other_weights)
+    notes.push_back(fmt::format("the weights policy '{}' of the scenario does not go with {}: compared with '{}'",
+                                f.configured.experiment.weights.name(), join(rows), policy));
+  return notes;
 }
 
 }  // namespace
@@ -218,6 +233,7 @@ ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTabl
     if (table.rows.empty()) throw;
     table.not_compared.assign(names.begin() + static_cast<std::ptrdiff_t>(compared), names.end());
   }
+  for (std::string& note : weights_notes(f)) table.notes.push_back(std::move(note));
   if (asked.replay > 0) {
     table.replay.backend = kReplayBackend;
     keep_replays(table.rows, asked.replay, table.replay,

@@ -150,6 +150,23 @@ TEST_CASE("the numbers of a row are the metrics of the run that have their names
   CHECK(compared == 9);  // Eight columns, and the traffic again.
 }
 
+TEST_CASE("a note names the rows whose schedules do not go with the weights of the scenario") {
+  const auto notes = [](const Strings& sets) {
+    std::string text;
+    for (const std::string& note : compare(scenario(), "1f1b,gpipe,2bw,pipedream", sets).notes) text += note + "\n";
+    return text;
+  };
+  CHECK(notes({"weights=auto"}).find("weights policy") == std::string::npos);
+  const std::string flushed = notes({"weights=flush"});
+  CHECK(flushed.find("the weights policy 'flush' of the scenario does not go with 2bw: compared with '2bw'\n") !=
+        std::string::npos);
+  CHECK(flushed.find("does not go with pipedream: compared with 'stash'\n") != std::string::npos);
+  CHECK(flushed.find("gpipe") == std::string::npos);
+  const std::string predicted = notes({"run.schedule=2bw", "weights=spectrain"});
+  CHECK(predicted.find("'spectrain' of the scenario does not go with 1f1b, gpipe: compared with 'flush'\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("every schedule of the catalog is a row, also one that cannot run") {
   const ScheduleTable table = compare(scenario(), "all");
   std::size_t train = 0, ran = 0;
