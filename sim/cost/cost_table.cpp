@@ -61,6 +61,13 @@ std::shared_ptr<const T> borrowed(const T* object) {
   return {std::shared_ptr<const T>(), object};
 }
 
+/// The part of its forward that a backward of a layer without shapes repeats.
+double recomputed_share(Recomputation recomputation, const LayerCost& cost) {
+  if (recomputation == Recomputation::Full || recomputation == Recomputation::Layers) return 1;
+  if (recomputation == Recomputation::Half) return 0.5;
+  return recomputation == Recomputation::Selective ? cost.core : 0;
+}
+
 }  // namespace
 
 CostTable::CostTable(const ModelGraph& model, const Cluster& cluster, const Profile* profile)

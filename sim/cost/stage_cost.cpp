@@ -399,12 +399,6 @@ MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation reco
   return memory;
 }
 
-double recomputed_share(Recomputation recomputation, const LayerCost& cost) {
-  if (recomputation == Recomputation::Full || recomputation == Recomputation::Layers) return 1;
-  if (recomputation == Recomputation::Half) return 0.5;
-  return recomputation == Recomputation::Selective ? cost.core : 0;
-}
-
 Flops recomputed_work(Recomputation recomputation, const Layer& layer) {
   if (recomputation == Recomputation::None) return {};
   if (recomputation == Recomputation::Selective) return layer.core.forward;

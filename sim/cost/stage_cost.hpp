@@ -75,9 +75,6 @@ double parameters_of(const std::vector<LayerId>& layers, const ModelGraph&);
 /// Where its stage recomputes all, the layer keeps its inputs; the stage as a whole keeps only what enters it.
 MemoryUnits layer_memory(const ModelGraph&, LayerId, Recomputation, const Load&, const Degrees& = {});
 
-/// The share of the layer's forward that is recomputed, hence of its time and traffic. Where shapes price the layer,
-/// the cost has to be that of a shape with this recomputation.
-double recomputed_share(Recomputation, const LayerCost&);
 /// What a layer computes again for each sample.
 Flops recomputed_work(Recomputation, const Layer&);
 

@@ -41,8 +41,9 @@ std::vector<double> times_of(const PlannerInput& input, const StageShape& shape,
   std::vector<double> times;
   for (const LayerId i : input.model.layers.ids()) {
     const LayerCost cost = input.costs.at(i, shape, type, load);
-    const double again = input.trains ? recomputed_share(shape.recomputation, cost) : 0;
-    const Seconds time = cost.forward * (1 + again) + cost.backward();
+    Seconds time = cost.forward + cost.backward();
+    if (input.trains && shape.recomputation != Recomputation::None)
+      time += input.costs.passes(i, shape, type, load).recompute.time.total();
     times.push_back(time.value);
   }
   return times;

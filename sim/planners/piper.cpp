@@ -56,9 +56,9 @@ std::vector<chain_partition::Variant> plain_variants(const PlannerInput& input, 
                                                      const Load& load, const chain_partition::Variant& plain) {
   std::vector<chain_partition::Variant> variants;
   for (const Recomputation kind : recomputations(input.options, input.model)) {
-    const LayerCost cost = input.costs.at(id, StageShape{.recomputation = kind}, type, load);
+    const StageShape shape{.recomputation = kind};
     chain_partition::Variant& one = variants.emplace_back(plain);
-    one.seconds += recomputed_share(kind, cost) * cost.forward.value;
+    one.seconds += input.costs.passes(id, shape, type, load).recompute.time.total().value;
     one.memory = layer_memory(input.model, id, kind, load);
   }
   return variants;

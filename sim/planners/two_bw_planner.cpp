@@ -227,11 +227,11 @@ class TwoBwSearch {
     double slowest = 0;
     for (const int type : candidate.types[s]) {
       double stage_time = 0;
-      for (std::size_t l = from; l < to; ++l) {
-        const LayerCost cost = input_.costs.at(LayerId{l}, StageShape{.recomputation = candidate.recompute},
-                                               types_.types[type], whole_samples(candidate.size));
-        stage_time += unit_(recomputed_share(candidate.recompute, cost) * cost.forward.value);
-      }
+      const StageShape shape{.recomputation = candidate.recompute};
+      for (std::size_t l = from; l < to; ++l)
+        stage_time += unit_(input_.costs.passes(LayerId{l}, shape, types_.types[type], whole_samples(candidate.size))
+                                .recompute.time.total()
+                                .value);
       slowest = std::max(slowest, stage_time);
     }
     return slowest;

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "sim/experiment/run.hpp"
 
 namespace stagecraft::recomputed_work_test {
@@ -44,6 +46,32 @@ TEST_CASE("planners price what selective recomputation repeats by the shapes of 
     CHECK(selective > 1.01 * none);
     CHECK(selective < 1.3 * none);
   }
+}
+
+TEST_CASE("what balanced predicts is what its slowest stage takes, whatever is recomputed") {
+  const auto planned = [](const std::string& software, const std::string& model, const std::string& recompute) {
+    return plan_experiment(
+        load_experiment("examples/quickstart",
+                        {"software=" + software, "model=" + model, "cluster=superpod-h100-256", "run.micro_batches=8",
+                         "plan={planner: balanced, stages: 4, recompute: " + recompute + "}"}));
+  };
+  const std::string gpt = "gpt2-medium", experts = "{base: qwen3-30b-a3b, override: {layers: 6, sequence: 1024}}";
+  for (const std::string recompute : {"none", "selective", "half", "outputs", "layers", "full"})
+    for (const bool has_experts : {false, true}) {
+      if (recompute == (has_experts ? "selective" : "outputs")) continue;  // Their models have nothing like it.
+      CAPTURE(recompute);
+      CAPTURE(has_experts);
+      const PlannedExperiment p =
+          planned(has_experts ? "megatron-bridge" : "megatron-2021", has_experts ? experts : gpt, recompute);
+      Seconds slowest;
+      for (const StageCost& c : p.costs.values())
+        slowest = std::max(slowest, c.forward + c.backward + (recompute == "full" ? c.recompute : Seconds{}));
+      CHECK(p.report.predicted.value == doctest::Approx(slowest.value).epsilon(1e-9));
+      if (recompute != "none")
+        CHECK(p.report.predicted >
+              planned(has_experts ? "megatron-bridge" : "megatron-2021", has_experts ? experts : gpt, "none")
+                  .report.predicted);
+    }
 }
 
 }  // namespace stagecraft::recomputed_work_test
