@@ -6,17 +6,30 @@
 
 namespace stagecraft {
 
-/// The processes that a launcher such as mpirun has started together, and which of them this is.
+/// The processes that a launcher such as mpirun or their user has started together, and which of them this is.
 struct World {
   int rank = 0, size = 1;
 };
 
-World launched();  ///< The world that the launcher's environment describes; one process when there is no launcher.
-World world();     ///< The processes that work together after join_world(); only this one before.
+/// The world that the environment describes: STAGECRAFT_HOSTS and STAGECRAFT_RANK, or what a launcher of MPI sets. One
+/// process where it describes none.
+World launched();
+/// Whether launched() are processes that find each other by their hosts, over TCP.
+bool are_processes_named();
+/// From here on launched() are these processes, "HOST[:PORT],HOST[:PORT],...", of which this is `rank`. InputError
+/// where they are malformed.
+void name_processes(const std::string& hosts, int rank);
+/// InputError where the environment names processes that are malformed.
+void check_named_processes();
+/// Goes on as that many processes on this machine, which end with this one: it is the first of them. Threads must not
+/// have been started.
+void fork_local_processes(int count);
+
+World world();  ///< The processes that work together after join_world(); only this one before.
 
 /// From here on all that were launched do the same work, up to finish_all(). Nothing happens to a process that is
-/// alone. BackendError without MPI, and where the processes are not the same `build` of this program. A process whose
-/// others do not join it in time ends.
+/// alone. BackendError where a launcher of MPI has started them and this is built without, and where the processes are
+/// not the same `build` of this program. A process whose others do not join it in time ends.
 void join_world(const std::string& build);
 
 /// How a process ended: its exit code, and what it has to say about it.

@@ -30,10 +30,10 @@ class Group:
 
 GROUPS = (
     Group("CUDA", "^(backends/cuda/|support/emulated_gpu/|gpu_(tools|tools_interrupted|dry_run|kernels|run|first_run)$)",
-          ("backends/cuda/", "backends/real/mpi/", "tests/backends/cuda/", "tests/support/emulated_gpu/", "tests/cli/run.py",
+          ("backends/cuda/", "backends/real/mpi/", "backends/real/processes/", "tests/backends/cuda/", "tests/support/emulated_gpu/", "tests/cli/run.py",
            "tools/gpu_", "tests/tools/gpu_")),
     Group("MPI", "^(mpi|(sweep|search)_together)(_interrupted|_lost)?$",
-          ("backends/real/mpi/", "tests/backends/real/mpi/", "sim/farm/", "sim/search/", "sim/sweep/", "tests/cli/sweep_together.py",
+          ("backends/real/mpi/", "backends/real/processes/", "tests/backends/real/mpi/", "tests/backends/real/processes/", "sim/farm/", "sim/search/", "sim/sweep/", "tests/cli/sweep_together.py",
            "tests/search/together.py")),
     Group("published", "^(sim/published/|reproduce(_trained)?$)",
           ("sim/published/", "tests/sim/published/", "tools/stagecraft/commands/reproduce")),

@@ -148,4 +148,26 @@ void finish_collective(const Program& program, const CollectiveCall& c, Collecti
   }
 }
 
+void add_up(Kernels& kernels, std::span<const void* const> parts, std::size_t bytes, void* sum) {
+  const auto release = [&](void* data) { kernels.release(data, bytes); };
+  using Copy = std::unique_ptr<void, decltype(release)>;
+  const Copy total(kernels.allocate(bytes), release), next(kernels.allocate(bytes), release);
+  const auto count = static_cast<std::int64_t>(bytes / wide_width(kernels.width()));
+  kernels.copy(parts.front(), total.get(), bytes);
+  for (const void* part : parts.subspan(1)) {
+    kernels.copy(part, next.get(), bytes);
+    kernels.add({next.get(), 1, count, true}, {total.get(), 1, count, true});
+  }
+  kernels.copy(total.get(), sum, bytes);
+}
+
+void finish_sum(const CollectiveCall& c, CollectiveArrays& operands, const void* sum) {
+  for (int rank = 0; rank < c.members; ++rank) {
+    Kernels* const kernels = operands.kernels_of(c.member(rank));
+    if (kernels == nullptr) continue;
+    const Tensor output = operands.arrays(c.member(rank)).output;
+    kernels->copy(sum, output.data, bytes_of(*kernels, output.size()));
+  }
+}
+
 }  // namespace stagecraft::real

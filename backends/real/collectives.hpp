@@ -57,6 +57,11 @@ void run_collective(const Program&, const CollectiveCall&, CollectiveArrays&);
 /// The results of the members that are here, from what all members bring.
 void finish_collective(const Program&, const CollectiveCall&, CollectiveArrays&, std::span<const void* const> inputs);
 
+/// Adds numbers of all members of an all-reduce in the order of their ranks. All of it is in plain memory.
+void add_up(Kernels&, std::span<const void* const> parts, std::size_t bytes, void* sum);
+/// Copies the sum of an all-reduce, which is in plain memory, to the members that are here.
+void finish_sum(const CollectiveCall&, CollectiveArrays&, const void* sum);
+
 /// A copy of an array until the end of its scope.
 class ScratchCopy {
  public:

@@ -1,14 +1,9 @@
 #include "backends/real/execute.hpp"
 
-#include <sys/prctl.h>
-#include <time.h>
-
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
-#include <fmt/core.h>
-
+#include "backends/real/byte_text.hpp"
+#include "backends/real/emulation.hpp"
 #include "backends/real/multi_process_run.hpp"
 #include "backends/real/remote_members.hpp"
 #include "backends/real/session.hpp"
@@ -16,63 +11,6 @@
 
 namespace stagecraft::real {
 namespace {
-
-/// Sleeps where it should compute, and moves as many bytes as the messages have.
-class Emulation : public Actions, public RemoteBuffers {
- public:
-  explicit Emulation(const Program& program) : p_(program), buckets_(program) {
-    std::uint64_t largest = 0;
-    for (const Transfer& t : p_.transfers) largest = std::max(largest, p_.bytes(t));
-    for (const CollectiveShape& s : p_.collective_shapes) largest = std::max(largest, s.bytes);
-    from_.resize(largest);
-  }
-
-  void compute(InstructionId id) override {
-    double done = 0;
-    for (const WaitingSum& sum : buckets_.waiting_for(id)) {
-      if (sum.after >= 1 || !part_done_) continue;
-      sleep(p_.at(id).duration.value * std::max(0.0, sum.after - done));
-      done = std::max(done, sum.after);
-      part_done_(id, sum.member);
-    }
-    sleep(p_.at(id).duration.value * (1 - done));
-  }
-  void when_part_done(PartDone call) override { part_done_ = std::move(call); }
-  void carry(int transfer) override { move(p_.bytes(p_.transfers[transfer])); }
-  void collective(int index) override {
-    const CollectiveCall& c = p_.collectives[index];
-    for (int m = 0; m < c.members; ++m) move(p_.shape(c).bytes);
-  }
-
-  std::size_t bytes(int transfer) const override { return p_.bytes(p_.transfers[transfer]); }
-  void pack(int transfer, void* into) override { std::memcpy(into, from_.data(), bytes(transfer)); }
-  void unpack(int, const void*) override {}
-  std::size_t share_bytes(InstructionId member) override { return p_.shape(p_.collective(p_.at(member))).bytes; }
-  void pack_share(InstructionId member, void* into) override { std::memcpy(into, from_.data(), share_bytes(member)); }
-  void finish(int index, std::span<const void* const>) override { collective(index); }
-
- private:
-  static void sleep(double seconds) {
-    // Threads are woken up to 50 us late unless they ask for better.
-    thread_local const bool punctual = prctl(PR_SET_TIMERSLACK, 1UL) == 0;
-    (void)punctual;
-    timespec t{};
-    t.tv_sec = static_cast<time_t>(seconds);
-    t.tv_nsec = static_cast<long>(std::fmod(seconds, 1.0) * 1e9);
-    while (nanosleep(&t, &t) != 0) {
-    }
-  }
-  void move(std::uint64_t bytes) const {
-    const std::vector<char> to(from_.begin(), from_.begin() + static_cast<std::ptrdiff_t>(bytes));
-    sink_.store(to.empty() ? '\0' : to.back(), std::memory_order_relaxed);
-  }
-
-  const Program& p_;
-  GradientBuckets buckets_;
-  PartDone part_done_;
-  std::vector<char> from_;
-  mutable std::atomic<char> sink_{0};
-};
 
 /// Time begins with the first instruction: threads take their time to start.
 Timeline timeline_of(Times times) {
@@ -135,10 +73,28 @@ Timeline execute(const Program& program, const KernelFactory& factory, const Exe
 
 Timeline emulate(const Program& program, const ExecutorOptions& options) {
   Emulation emulation(program);
-  if (world().size == 1) return timeline_of(run_program(program, emulation, nullptr, options));
-  const DevicePlacement placement(program, world());
-  return timeline_of(
-      run_program_together(program, placement, emulation, emulation, options, [] { return std::string(); }));
+  std::vector<double> lateness;
+  Timeline timeline;
+  if (world().size == 1) {
+    timeline = timeline_of(run_program(program, emulation, nullptr, options));
+    lateness = emulation.lateness();
+  } else {
+    const DevicePlacement placement(program, world());
+    const auto report = [&] {
+      ByteWriter out;
+      out.put(emulation.lateness());
+      return out.take();
+    };
+    CollectedRun joint = run_program_together(program, placement, emulation, emulation, options, report);
+    for (const std::string& text : joint.reports) {
+      const std::vector<double> more = ByteReader(text).get_list<double>();
+      lateness.insert(lateness.end(), more.begin(), more.end());
+    }
+    timeline = timeline_of(std::move(joint));
+  }
+  std::sort(lateness.begin(), lateness.end());
+  timeline.lateness = std::move(lateness);
+  return timeline;
 }
 
 }  // namespace stagecraft::real

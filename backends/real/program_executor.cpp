@@ -1,5 +1,6 @@
 #include "backends/real/program_executor.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -66,6 +67,7 @@ class ProgramExecutor {
 
   Times run() {
     times_.origin = steady_seconds();
+    actions_.follow_times(times_);
     std::vector<std::jthread> threads;
     const std::vector<DeviceId> busy = busy_devices();
     const bool spins = busy.size() <= static_cast<std::size_t>(usable_cores().count());
@@ -81,6 +83,7 @@ class ProgramExecutor {
     });
     if (all_started) start_all();
     transport_ ? watch_together() : watch();
+    if (error_ && transport_) transport_->note_failure(reason());
     threads.clear();  // Joins them.
     if (error_) std::rethrow_exception(error_);
     return std::move(times_);
@@ -132,6 +135,7 @@ class ProgramExecutor {
       stopped_ = true;
     }
     over_.notify_all();
+    if (transport_) transport_->wake();
     actions_.interrupt();
     for (int d = 0; d < p_.devices; ++d) {
       next_[d].ready = kStop;
@@ -169,7 +173,7 @@ class ProgramExecutor {
         if (i == kStop) slot.ready = kStop;
         return i;
       }
-      if (transport_ && slot.yield()) {
+      if (transport_ && !transport_->is_awaited() && slot.yield()) {
         poll();
       } else if (transport_ || !spins || !spin()) {
         slot.ready.wait(kNothing, std::memory_order_acquire);
@@ -276,7 +280,7 @@ class ProgramExecutor {
     times_.start[i] = now();
     if (instruction.kind == InstructionKind::Receive) return transport_->receive(instruction.transfer());
     transport_->send(instruction.transfer());
-    if (p_.rendezvous) return;
+    if (p_.rendezvous || transport_->confirms_eager_sends()) return;
     times_.end[i] = now();
     end(i.value, ready);
   }
@@ -330,9 +334,19 @@ class ProgramExecutor {
         fmt::format("nothing has moved for {:.3g} s, so the run is stuck:\n{}", options_.timeout, whereabouts())));
   }
 
+  std::string reason() const try { std::rethrow_exception(error_); } catch (const std::exception& e) {
+    return e.what();
+  }
+
   bool stopped() {
     const std::lock_guard lock(mutex_);
     return stopped_;
+  }
+
+  /// Waits up to some seconds for what other processes send.
+  void idle(Nap& nap, double seconds) {
+    if (!transport_->is_awaited()) return nap();
+    guarded([&] { transport_->wait(std::max(seconds, 0.0)); });
   }
 
   /// Waits until all processes are through: they leave at the same pulse, and learn from it when one has failed.
@@ -343,7 +357,10 @@ class ProgramExecutor {
     bool under_way = false;
     Transport::Pulse local;
     while (true) {
-      poll() ? nap.reset() : nap();
+      if (poll())
+        nap.reset();
+      else
+        idle(nap, under_way ? kPulse : stopped() ? 0 : next - now());
       if (transport_->stop_requested_by_launcher())
         return stop(std::make_exception_ptr(BackendError("told to stop in the middle of the run:\n" + whereabouts())));
       const double moment = now();
@@ -354,7 +371,7 @@ class ProgramExecutor {
       }
       if (!under_way) continue;
       std::optional<Transport::Pulse> total;
-      if (!guarded([&] { total = transport_->pulse(local); })) return;
+      if (!guarded([&] { total = pulse(local); })) return;
       if (!total && moment - asked > options_.timeout)
         return stop(std::make_exception_ptr(BackendError(
             fmt::format("another process has not answered for {:.3g} s:\n{}", options_.timeout, whereabouts()))));
@@ -368,8 +385,14 @@ class ProgramExecutor {
     }
   }
 
+  std::optional<Transport::Pulse> pulse(const Transport::Pulse& local) const try {
+    return transport_->pulse(local);
+  } catch (const BackendError& e) {
+    throw BackendError(fmt::format("{}:\n{}", e.what(), whereabouts()));
+  }
+
   Transport::Pulse pulse_of(std::int64_t& reported, bool still) {
-    const std::int64_t progress = progress_.load();
+    const std::int64_t progress = progress_.load() + static_cast<std::int64_t>(transport_->bytes_moved());
     const bool moving = std::exchange(reported, progress) != progress || is_computing();
     const std::lock_guard lock(mutex_);
     return {moving, error_ != nullptr, still && !moving && left_.load() > 0, left_.load() > 0};

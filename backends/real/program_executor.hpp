@@ -9,6 +9,12 @@
 
 namespace stagecraft::real {
 
+struct Times {
+  double origin = 0;                           ///< When the first thread began, on the steady clock.
+  IdVector<InstructionId, double> start, end;  ///< Seconds since then; zero for instructions elsewhere.
+  double uncertainty = 0;                      ///< Seconds that `origin` may be off, where another clock was read.
+};
+
 /// What instructions do. Called by the thread that finds them ready; computations of one device never at once.
 class Actions {
  public:
@@ -20,6 +26,8 @@ class Actions {
   /// bucket of gradients, for example. Empty: members wait for the end.
   using PartDone = std::function<void(InstructionId computation, InstructionId member)>;
   virtual void when_part_done(PartDone) {}
+  /// The times of the run, as they become known, for what depends on when that ended which an instruction waits for.
+  virtual void follow_times(const Times&) {}
   /// Threads in compute() that wait for other devices of their group, which is no progress.
   virtual int waiting() const { return 0; }
   virtual void interrupt() {}  ///< The run has ended or failed: no thread may wait in compute() any more.
@@ -28,12 +36,6 @@ class Actions {
 struct ExecutorOptions {
   double timeout = 30;  ///< Seconds without any progress after which a run is stuck.
   bool one_thread = false;
-};
-
-struct Times {
-  double origin = 0;                           ///< When the first thread began, on the steady clock.
-  IdVector<InstructionId, double> start, end;  ///< Seconds since then; zero for instructions elsewhere.
-  double uncertainty = 0;                      ///< Seconds that `origin` may be off, where another clock was read.
 };
 
 /// Executes a Program: each instruction when all it waits for has ended, one thread a device, pinned to a core where

@@ -21,7 +21,7 @@ class RemoteMembers {
 };
 
 /// `owners` has the process of each member. From `first` on each member of a run has its own number, the same one in
-/// all processes. BackendError where MPI has too few numbers.
+/// all processes. BackendError where MPI is used and has too few numbers.
 std::unique_ptr<RemoteMembers> remote_members(int first, std::vector<int> owners);
 
 }  // namespace stagecraft::real

@@ -360,6 +360,19 @@ void Session::pack_share(InstructionId member, void* into) {
     kernels_of(member)->copy(arrays(member).input.data, into, bytes);
 }
 
+std::size_t Session::number_bytes() const { return wide_width(width_); }
+
+void Session::add_up(int index, std::span<const void* const> parts, std::size_t bytes, void* sum) {
+  const CollectiveCall& c = p_.collectives[index];
+  for (int m = 0; m < c.members; ++m)
+    if (Kernels* const kernels = kernels_of(c.member(m))) return real::add_up(*kernels, parts, bytes, sum);
+}
+
+void Session::finish_sum(int index, const void* sum) {
+  const CollectiveCall& c = p_.collectives[index];
+  if (!only_waits(c)) real::finish_sum(c, *this, sum);
+}
+
 void Session::require_finite() const {
   for (const auto& replicas : stages_)
     for (const auto& stage : replicas)

@@ -53,6 +53,9 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   std::size_t share_bytes(InstructionId member) override;
   void pack_share(InstructionId member, void* into) override;
   void finish(int index, std::span<const void* const> shares) override;
+  std::size_t number_bytes() const override;
+  void add_up(int index, std::span<const void* const> parts, std::size_t bytes, void* sum) override;
+  void finish_sum(int index, const void* sum) override;
 
   /// Collectives work in place on the gradients of their members.
   std::int64_t numbers(const CollectiveCall&) override;

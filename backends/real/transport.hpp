@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sim/program/program.hpp"
@@ -21,6 +23,13 @@ class RemoteBuffers {
   virtual void pack_share(InstructionId member, void* into) = 0;
   /// Computes the results of the members that are here from the shares of all, in the order of their ranks.
   virtual void finish(int collective, std::span<const void* const> shares) = 0;
+
+  // An all-reduce can be computed part by part, by different processes.
+  virtual std::size_t number_bytes() const = 0;  ///< The size of one number of a share.
+  /// Adds a part of the shares of all members, in the order of their ranks.
+  virtual void add_up(int collective, std::span<const void* const> parts, std::size_t bytes, void* sum) = 0;
+  /// The result of each member that is here is this sum.
+  virtual void finish_sum(int collective, const void* sum) = 0;
 };
 
 /// Carries messages to and from devices of other processes. Any thread may call it at any time.
@@ -41,6 +50,16 @@ class Transport {
   /// Gives the others this process's pulse, unless it has done so; returns the sums once all have given theirs.
   virtual std::optional<Pulse> pulse(const Pulse& local) = 0;
   virtual bool stop_requested_by_launcher() const = 0;  ///< Whether the launcher has sent SIGTERM.
+
+  /// Whether wait() returns as soon as something comes, so that only the thread which calls it has to look.
+  virtual bool is_awaited() const { return false; }
+  virtual void wait(double /*seconds*/) {}
+  virtual void wake() {}  ///< Ends a wait(), from any thread.
+  /// Whether eager sends, too, end when poll() says so: when the other process has their data.
+  virtual bool confirms_eager_sends() const { return false; }
+  virtual std::uint64_t bytes_moved() const { return 0; }  ///< It grows also before a message is complete.
+  /// The run has failed here. From now on the end of this process is limited.
+  virtual void note_failure(const std::string& /*why*/) {}
 };
 
 }  // namespace stagecraft::real

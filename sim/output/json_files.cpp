@@ -112,6 +112,12 @@ Json enqueued_json(const Enqueued& e) {
   return json;
 }
 
+Json lateness_json(const std::vector<double>& lateness) {
+  return JsonObject{{"count", std::ssize(lateness)},
+                    {"late_median_s", lateness[lateness.size() / 2]},
+                    {"late_worst_s", lateness.back()}};
+}
+
 /// "0 3 100": percent of the bandwidth in equal parts of the run, rounded up, so that what is used is never 0.
 std::string percents(const std::vector<double>& use) {
   std::string text;
@@ -204,6 +210,7 @@ std::string results_json(const std::string& title, const Program& program, const
   if (!report.diagnosis.not_simulated.empty()) json["diagnosis_note"] = report.diagnosis.not_simulated;
   if (!timeline.instruction_times) json["not_timed"] = "instructions, so nothing within an iteration";
   if (timeline.enqueued) json["enqueued"] = enqueued_json(*timeline.enqueued);
+  if (!timeline.lateness.empty()) json["sleeps"] = lateness_json(timeline.lateness);
   if (timeline.learnt) json["learnt"] = learnt_json(*timeline.learnt, cluster);
   return json.dump(2);
 }

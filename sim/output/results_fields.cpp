@@ -106,6 +106,16 @@ const MapSpec& change_fields() {
   return spec;
 }
 
+const MapSpec& sleeps_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "Sleeps in place of computations.",
+      .fields = {count("count").doc("How many there were."),
+                 amount("late_median_s").doc("Time from when a sleep was due to end until it ended: the median."),
+                 amount("late_worst_s").doc("The longest.")}};
+  return spec;
+}
+
 const MapSpec& enqueued_fields() {
   using namespace config;
   static const MapSpec spec{
@@ -258,6 +268,7 @@ const MapSpec& results_fields() {
            passes_field(),
            text("not_timed").optional().doc("What the backend did not time."),
            map("enqueued", enqueued_fields()).optional().doc("Host time of the GPU backend."),
+           map("sleeps", sleeps_fields()).optional().doc("Sleeps of a run with run.compute: emulated."),
            map("learnt", learnt_fields()).optional().doc("The result of training."),
        }});
   return spec;

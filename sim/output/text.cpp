@@ -162,6 +162,11 @@ std::string enqueued_text(const Enqueued& e) {
   return text;
 }
 
+std::string lateness_text(const std::vector<double>& lateness) {
+  return fmt::format("  {:<22} {:>12}   in the median, {} at worst\n", "sleeps ended late by",
+                     to_text(Seconds{lateness[lateness.size() / 2]}), to_text(Seconds{lateness.back()}));
+}
+
 std::string unexchanged_text(const Unexchanged& rows) {
   std::vector<std::string> names;
   Bytes min_bytes, max_bytes;

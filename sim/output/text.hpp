@@ -21,6 +21,7 @@ std::string summary_text(const Program&, const Report&, const Cluster&, bool mea
 std::string learnt_text(const Learnt&, const Cluster&, const TextLayout& = {});
 /// Time that the host needs to enqueue work on a GPU.
 std::string enqueued_text(const Enqueued&);
+std::string lateness_text(const std::vector<double>& lateness);  ///< See Timeline::lateness; not empty.
 
 /// Names of rows, each with the bytes of tied gradients whose exchange its simulation leaves out.
 using Unexchanged = std::vector<std::pair<std::string, Bytes>>;

@@ -70,6 +70,8 @@ struct Timeline {
   bool instruction_times = true;  ///< Otherwise each has the start and end of its iteration: nothing else was timed.
   std::optional<Learnt> learnt;   ///< Empty in simulated runs.
   std::optional<Enqueued> enqueued;
+  std::vector<double>
+      lateness;  ///< Seconds by which each sleep that took the place of a computation ended late; rising.
   Provenance provenance;
   int processes = 1;          ///< Number of processes that ran it together.
   Seconds clock_uncertainty;  ///< How far times of another process may be off.

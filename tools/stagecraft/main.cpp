@@ -219,12 +219,33 @@ void add_command(CLI::App& app, const Command& command, Arguments& arguments) {
                                            : "stagecraft --help shows the commands");
 }
 
+/// Joins this process with those that the options name, or starts them.
+void choose_processes(const Command& command, const Arguments& a) {
+  constexpr int kMostProcesses = 256;
+  check_named_processes();
+  const bool starts = a.has("processes"), joins = a.has("hosts") || a.has("rank");
+  if (!starts && !joins) return;
+  const std::string option = starts ? "--processes" : a.has("hosts") ? "--hosts" : "--rank";
+  if ((starts && joins) || launched().size > 1)
+    throw InputError(fmt::format("{} starts or joins processes, but {}", option,
+                                 starts && joins ? "--hosts and --rank do so, too" : "a launcher has done so"),
+                     "one of them");
+  if (!command.shared(a))
+    throw InputError(fmt::format("{} is for backends that really run it", option), "--backend cpu");
+  if (starts) return fork_local_processes(a.count("processes", 1, kMostProcesses));
+  if (!a.has("hosts") || !a.has("rank"))
+    throw InputError(a.has("rank") ? "--rank needs --hosts" : "--hosts needs --rank",
+                     "--hosts HOST[:PORT],HOST[:PORT],... --rank N");
+  name_processes(a.text("hosts"), a.count("rank", 0, kMostProcesses));
+}
+
 int run_command(const Command& command, Arguments& arguments) {
   for (const Argument& a : command.arguments)
     if (auto& values = arguments.values[key_of(a.flags)]; values.empty() && !a.fallback.empty()) values = {a.fallback};
   for (const Argument& a : command.arguments)
     if (a.flags.front() != '-')  // What it is about is an input, also before it is read.
       for (const std::string& word : arguments.list(key_of(a.flags))) note_input(word);
+  choose_processes(command, arguments);
   const bool shared = launched().size > 1 && command.shared && command.shared(arguments);
   if (shared && !command.joins) join_world(build_name());
   if (!shared && launched().rank > 0) return 0;
@@ -312,7 +333,7 @@ int main(int argc, char** argv) {
   keep_freed_memory();
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);  // A file that may not grow is then refused with a reason.
-  if (launched().size == 1) end_on_interrupt();
+  if (launched().size == 1 || (are_processes_named() && launched().rank == 0)) end_on_interrupt();
   const Ending ending = finish(attempt(argc, argv));
   std::fflush(stdout);
   if (ending.code != 0) remove_half_written();  // A folder that was made for results and has none.

@@ -76,7 +76,7 @@ class MpiMembers : public RemoteMembers {
     const std::lock_guard lock(mpi_calls());
     for (const int other : others_) {
       Sent& sent = sent_.emplace_back(Sent{MPI_REQUEST_NULL, block});
-      check(MPI_Isend(block.get(), static_cast<int>(bytes), MPI_BYTE, other, first_tag_ + rank, wires().groups,
+      check(MPI_Isend(block.get(), static_cast<int>(bytes), MPI_BYTE, other, first_tag_ + rank, communicators().groups,
                       &sent.request));
     }
   }
@@ -107,7 +107,7 @@ class MpiMembers : public RemoteMembers {
       int is_there = 0;
       MPI_Message message;
       MPI_Status status;
-      check(MPI_Improbe(owners_[rank], first_tag_ + rank, wires().groups, &is_there, &message, &status));
+      check(MPI_Improbe(owners_[rank], first_tag_ + rank, communicators().groups, &is_there, &message, &status));
       if (!is_there) return false;
       check(MPI_Get_count(&status, MPI_BYTE, &from.bytes));
       from.block = pool_.take(static_cast<std::size_t>(from.bytes));
@@ -145,7 +145,7 @@ class MpiMembers : public RemoteMembers {
 
 }  // namespace
 
-std::unique_ptr<RemoteMembers> remote_members(int first, std::vector<int> owners) {
+std::unique_ptr<RemoteMembers> mpi_members(int first, std::vector<int> owners) {
   return std::make_unique<MpiMembers>(first, std::move(owners));
 }
 

@@ -6,18 +6,13 @@
 #include <set>
 
 #include "backends/real/clocks.hpp"
-#include "backends/real/mpi/meeting.hpp"
+#include "backends/real/processes/meeting.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::real {
 namespace {
 
 constexpr std::size_t kMostReceives = 64;
-
-std::vector<std::shared_ptr<void>>& left_behind() {
-  static std::vector<std::shared_ptr<void>> blocks;
-  return blocks;
-}
 
 void require_length(std::size_t bytes, const std::string& what) {
   if (bytes > static_cast<std::size_t>(std::numeric_limits<int>::max()))
@@ -26,9 +21,6 @@ void require_length(std::size_t bytes, const std::string& what) {
 }
 
 }  // namespace
-
-bool messages_left() { return !left_behind().empty(); }
-void leave_behind(std::shared_ptr<void> block) { left_behind().push_back(std::move(block)); }
 
 MpiTransport::MpiTransport(const Program& program, const DevicePlacement& placement, RemoteBuffers& buffers)
     : p_(program), placement_(placement), buffers_(buffers) {
@@ -70,7 +62,7 @@ void MpiTransport::send(int transfer) {
   const std::lock_guard lock(mpi_calls());
   MPI_Request request;
   check((p_.rendezvous ? MPI_Issend : MPI_Isend)(block.get(), static_cast<int>(bytes), MPI_BYTE, to, transfer,
-                                                 wires().messages, &request));
+                                                 communicators().messages, &request));
   add(request, {Kind::Sent, transfer, 0, block});
 }
 
@@ -90,7 +82,8 @@ void MpiTransport::post_receives() {
     const Block block = pool_.take(bytes);
     const int from = placement_.owner(p_.at(p_.transfers[transfer].send).device);
     MPI_Request request;
-    check(MPI_Irecv(block.get(), static_cast<int>(bytes), MPI_BYTE, from, transfer, wires().messages, &request));
+    check(
+        MPI_Irecv(block.get(), static_cast<int>(bytes), MPI_BYTE, from, transfer, communicators().messages, &request));
     add(request, {Kind::Received, transfer, 0, block});
   }
 }
@@ -122,13 +115,14 @@ void MpiTransport::exchange(const CollectiveCall& c, int collective, int member,
     if (!fresh) continue;
     const Block theirs = sum.shares[m] = pool_.take(buffers_.share_bytes(id));
     MPI_Request request;
-    check(MPI_Irecv(theirs.get(), count(m), MPI_BYTE, owner, id.value, wires().shares, &request));
+    check(MPI_Irecv(theirs.get(), count(m), MPI_BYTE, owner, id.value, communicators().shares, &request));
     add(request, {Kind::ShareReceived, collective, m, theirs});
   }
   sum.shares[member] = block;
   for (const int other : others) {
     MPI_Request request;
-    check(MPI_Isend(block.get(), count(member), MPI_BYTE, other, c.first.value + member, wires().shares, &request));
+    check(MPI_Isend(block.get(), count(member), MPI_BYTE, other, c.first.value + member, communicators().shares,
+                    &request));
     add(request, {Kind::ShareSent, collective, member, block});
   }
   note_share(collective);
@@ -196,37 +190,15 @@ void MpiTransport::end_sums(std::vector<InstructionId>& ended) {
   }
 }
 
-std::optional<Transport::Pulse> MpiTransport::pulse(const Pulse& local) {
-  const std::lock_guard lock(mpi_calls());
-  return pulses_.pulse(local);
-}
+std::optional<Transport::Pulse> MpiTransport::pulse(const Pulse& local) { return reduce_pulse(pulses_, local); }
 
 bool MpiTransport::stop_requested_by_launcher() const { return real::stop_requested_by_launcher(); }
 
-void MpiTransport::finish() {
-  Nap nap;
+void MpiTransport::finish(double seconds) {
   std::vector<InstructionId> ended;
-  while (!requests_.empty()) {
-    poll(ended);
-    nap();
-  }
-}
-
-Pulses::~Pulses() {
-  if (request_ != MPI_REQUEST_NULL) leave_behind(numbers_);
-}
-
-std::optional<Transport::Pulse> Pulses::pulse(const Transport::Pulse& local) {
-  if (request_ == MPI_REQUEST_NULL) {
-    numbers_->local = {local.moving, local.failed, local.stuck, local.unfinished};
-    check(
-        MPI_Iallreduce(numbers_->local.data(), numbers_->total.data(), 4, MPI_INT, MPI_SUM, wires().pulses, &request_));
-  }
-  int done = 0;
-  check(MPI_Test(&request_, &done, MPI_STATUS_IGNORE));
-  if (!done) return {};
-  const auto& total = numbers_->total;
-  return Transport::Pulse{total[0], total[1], total[2], total[3]};
+  const auto all_left = [&] { return poll(ended), requests_.empty(); };
+  if (!wait_for(all_left, deadline_after(Patience(seconds))))
+    throw BackendError(fmt::format("messages have not left for {:.3g} s", seconds));
 }
 
 }  // namespace stagecraft::real

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,32 +10,14 @@
 #include "backends/real/buffer_pool.hpp"
 #include "backends/real/device_placement.hpp"
 #include "backends/real/mpi/wire.hpp"
-#include "backends/real/transport.hpp"
+#include "backends/real/processes/reduction.hpp"
 
 namespace stagecraft::real {
-
-/// Sums pulses over all processes, one round after another.
-class Pulses {
- public:
-  Pulses() = default;
-  Pulses(const Pulses&) = delete;
-  Pulses& operator=(const Pulses&) = delete;
-  ~Pulses();
-
-  std::optional<Transport::Pulse> pulse(const Transport::Pulse& local);
-
- private:
-  struct Numbers {
-    std::array<int, 4> local{}, total{};
-  };
-  std::shared_ptr<Numbers> numbers_ = std::make_shared<Numbers>();
-  MPI_Request request_ = MPI_REQUEST_NULL;
-};
 
 /// Messages over MPI, in plain host memory that counts to no device. A rendezvous send ends when its receive has
 /// started (MPI_Issend). A message is known by its transfer, a share by its member, so that nothing depends on who is
 /// first.
-class MpiTransport : public Transport {
+class MpiTransport : public MessageTransport {
  public:
   /// BackendError when a message is longer, or there are more of them, than MPI can tell.
   MpiTransport(const Program&, const DevicePlacement&, RemoteBuffers&);
@@ -50,7 +31,7 @@ class MpiTransport : public Transport {
   std::optional<Pulse> pulse(const Pulse& local) override;
   bool stop_requested_by_launcher() const override;
 
-  void finish();  ///< Waits until every message has left, as all do when their receives have ended.
+  void finish(double seconds) override;  ///< Every message leaves when its receive has ended.
 
  private:
   using Block = std::shared_ptr<char[]>;
@@ -86,12 +67,9 @@ class MpiTransport : public Transport {
   std::unordered_map<int, Sum> sums_;
   std::vector<int> complete_;  ///< Collectives with all their shares.
   std::mutex polling_;
-  Pulses pulses_;
+  Reduction pulses_ = pulse_reduction();
 };
 
-/// Whether a run that failed has left messages under way; they keep their memory, which MPI may write to or read from
-/// as long as the process lives.
-bool messages_left();
-void leave_behind(std::shared_ptr<void>);
+std::unique_ptr<RemoteMembers> mpi_members(int first, std::vector<int> owners);
 
 }  // namespace stagecraft::real

@@ -157,6 +157,7 @@ void print_run(const Arguments& a, const CompiledExperiment& compiled, const Out
   if (a.flag("what-if"))
     text += "\n" + what_if_text(outcome.report.diagnosis, outcome.report.period, compiled.program.mini_batch);
   if (outcome.timeline.enqueued) text += enqueued_text(*outcome.timeline.enqueued);
+  if (!outcome.timeline.lateness.empty()) text += lateness_text(outcome.timeline.lateness);
   // --columns chooses columns of the table of devices alone.
   const TextLayout all_columns{.width = layout.width, .columns = {}, .color = layout.color};
   if (outcome.timeline.learnt) text += learnt_text(*outcome.timeline.learnt, compiled.cluster(), all_columns);
@@ -232,6 +233,7 @@ std::vector<Argument> run_arguments() {
       {"--format", Argument::Kind::Text, "text or json", "text"}};
   for (Argument& a : picture_arguments("the first iteration")) arguments.push_back(std::move(a));
   arguments.push_back(draw_argument(kRunPictures));
+  for (Argument& a : process_arguments()) arguments.push_back(std::move(a));
   return with_table_arguments(std::move(arguments));
 }
 

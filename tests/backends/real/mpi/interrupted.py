@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Real runs of several processes of which one is killed or stopped: interrupted.py STAGECRAFT MPIRUN TOGETHER, from the root of
-the project. TOGETHER is the program of together.cpp."""
+the project. TOGETHER is the program of processes/together.cpp."""
 import concurrent.futures
 import os
 import pathlib

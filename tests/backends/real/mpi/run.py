@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Real runs of several processes: run.py STAGECRAFT MPIRUN TOGETHER, from the root of the project. TOGETHER is the
-program of together.cpp. Without MPIRUN: what a build without MPI says; exit code 77."""
+program of processes/together.cpp. Without MPIRUN: what a build without MPI says; exit code 77."""
 import concurrent.futures
 import csv
 import json

@@ -1,5 +1,7 @@
+// Processes of mpirun, or those that STAGECRAFT_HOSTS and STAGECRAFT_RANK name.
 // Two processes and a program that goes wrong: mpirun -n 2 together stuck|broken TIMEOUT. Or two to five processes and
 // collectives of all kinds on numbers: mpirun -n 3 together collectives SEED.
+// traffic: over TCP, each process reads no more data for an all-reduce than in a ring.
 // stuck: each waits for the other's message before it sends its own, which no checked program does.
 // broken: the second fails in the middle of computing.
 // silent: mpirun -n 3 together silent WHERE TIMEOUT. The second stops without a word in its run, or in what it reports
@@ -14,12 +16,14 @@
 #include <cstdio>
 #include <fstream>
 #include <new>
+#include <numeric>
 #include <string>
 #include <thread>
 
 #include <fmt/core.h>
 
 #include "backends/real/multi_process_run.hpp"
+#include "backends/real/tcp/wire.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "tests/backends/real/collective_numbers.hpp"
@@ -42,17 +46,20 @@ class Nothing : public real::Actions, public real::RemoteBuffers {
   std::size_t share_bytes(InstructionId) override { return 0; }
   void pack_share(InstructionId, void*) override {}
   void finish(int, std::span<const void* const>) override {}
+  std::size_t number_bytes() const override { return 1; }
+  void add_up(int, std::span<const void* const>, std::size_t, void*) override {}
+  void finish_sum(int, const void*) override {}
 
  private:
   bool breaks_;
 };
 
-/// A program with a computation, a receive, and then a send on each of two devices.
-Program crossed() {
+/// A program with a computation, a receive, and then a send on each of two devices; on others with a computation.
+Program crossed(int devices = 2) {
   Program p;
-  p.devices = 2;
-  p.micro_batches = {1, 1};
-  p.updates = {1, 1};
+  p.devices = devices;
+  p.micro_batches.assign(devices, 1);
+  p.updates.assign(devices, 1);
   p.first_wait.push_back(0);
   const auto add = [&](InstructionKind kind, int device, int stage, int link, std::vector<InstructionId> waits) {
     Instruction& i = p.instructions.emplace_back();
@@ -74,6 +81,7 @@ Program crossed() {
     t.shape = d;
     t.send = add(InstructionKind::Send, d, d, d, {InstructionId{d}, p.transfers[1 - d].receive});
   }
+  for (int d = 2; d < devices; ++d) add(InstructionKind::Forward, d, d, -1, {});
   return p;
 }
 
@@ -88,9 +96,30 @@ Ending collectives(const char* seed) {
   return {};
 }
 
+Ending traffic() {
+  const int processes = world().size, numbers = 100'000 * processes;
+  test::ProgramBuilder builder(processes);
+  std::vector<int> devices(processes);
+  std::iota(devices.begin(), devices.end(), 0);
+  for (const int d : devices) builder.compute(d, 0);
+  builder.all_reduce(devices, sizeof(double) * numbers);
+  test::CollectiveCase c{builder.build(), {}};
+  Rng rng(1, "traffic");
+  c.expected.push_back(test::expected(CollectiveKind::AllReduce, processes, numbers, rng, false));
+  const real::DevicePlacement placement(c.program, world());
+  const auto here = [&](DeviceId d) { return placement.here(d); };
+  test::CollectiveNumbers results(c.program, c.expected, here);
+  real::run_program_together(c.program, placement, results, results, {}, [] { return std::string(); });
+  if (test::wrong_results(c, results, here) > 0) return {1, "wrong results"};
+  const double read = static_cast<double>(dynamic_cast<real::TcpWire&>(real::wire()).bytes_read());
+  const double share = read / static_cast<double>(sizeof(double) * numbers), ring = 2.0 * (processes - 1) / processes;
+  if (share < ring || share > 1.01 * ring) return {1, fmt::format("{} arrays were read, not {}", share, ring)};
+  return {};
+}
+
 /// The program is done at once; what matters is what the processes say to each other before and after it.
 Ending silent(const std::string& how, double timeout) {
-  const Program program = crossed();
+  const Program program = crossed(world().size);
   const real::DevicePlacement placement(program, world());
   const auto fail_at = [&](const std::string& where) {
     if (world().rank != 1) return;
@@ -138,6 +167,7 @@ Ending attempt(char** words) try {
   const std::string how = words[1];
   if (how == "cut") return cut(words[2]);
   if (how == "silent") return silent(words[2], std::stod(words[3]));
+  if (how == "traffic") return traffic();
   if (how == "collectives") return collectives(words[2]);
   const Program program = crossed();
   const real::DevicePlacement placement(program, world());

@@ -1,9 +1,10 @@
 #pragma once
 
-#include <chrono>
 #include <csignal>
+#include <optional>
 #include <string>
 
+#include "backends/real/processes/wire.hpp"
 #include "backends/world.hpp"
 
 namespace stagecraft::real {
@@ -21,14 +22,23 @@ void part(bool whole = true);
 
 /// Waits for the endings of all processes and returns their sum: with all texts on the first process, without text on
 /// the others. After a failure it waits only a few seconds; a process that is not heard speaks for itself. Without one
-/// it waits for `patience`, on the others twice as long, so that the first says who is silent.
-Ending meet(const Ending& ending, std::chrono::duration<double> patience);
+/// it waits for `patience`, on the others longer, so that the first says who is silent.
+Ending meet(const Ending& ending, Patience patience);
 /// Meets with success in this process; FailedElsewhere when another process has failed, BackendError when one is
 /// silent.
-void meet(std::chrono::duration<double> patience);
+void meet(Patience patience);
 /// How long this process waits for others that do what it has done itself: half a minute, and ten times as long as it
 /// took from the start.
-std::chrono::duration<double> patience_for_equals();
+Patience patience_for_equals();
+
+/// The run has begun: a process that is silent for that long ends it, and after a failure all processes have as long
+/// again to end.
+void set_run_patience(Patience);
+Patience patience_after_failure();  ///< How long one wait may last then.
+/// This process has failed and ends with `code` after the patience of the run at the latest, wherever it hangs then; it
+/// prints the text unless forget_last_words() comes first. Later calls change the text alone.
+void limit_the_end(const Ending&);
+void forget_last_words();  ///< The text has been printed.
 
 /// BackendError where another process is another build of this program, FailedElsewhere where that is said elsewhere.
 void require_same_build(const std::string& build);
@@ -43,7 +53,8 @@ class JoinAlarm {
   JoinAlarm& operator=(const JoinAlarm&) = delete;
 };
 
-/// While it lives, SIGTERM is only noted: mpirun sends it when another process has died, a moment before SIGKILL.
+/// While it lives, SIGTERM is only noted where there is a launcher that sends it when another process has died: mpirun
+/// does, a moment before SIGKILL.
 class StopSignal {
  public:
   StopSignal();
@@ -52,7 +63,7 @@ class StopSignal {
   StopSignal& operator=(const StopSignal&) = delete;
 
  private:
-  struct sigaction before_ {};
+  std::optional<struct sigaction> before_;
 };
 
 bool stop_requested_by_launcher();  ///< Whether a StopSignal has ever noted SIGTERM.

@@ -1,37 +1,46 @@
-#include "backends/real/mpi/meeting.hpp"
+#include "backends/real/processes/meeting.hpp"
 
 #include <fmt/core.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/real/byte_text.hpp"
-#include "backends/real/mpi/wire.hpp"
+#include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft::real {
 namespace {
 
-// How long the first process waits for silent ones; the others wait for the first twice as long.
-constexpr std::chrono::seconds kPatience{3};
-constexpr std::chrono::seconds kHalfMinute{30};
+constexpr Patience kHalfMinute{30};
+// How long the first process waits for silent ones after a failure; the others wait for the first twice as long.
+constexpr Patience kAfterFailure{3};
 
-using Wait = std::chrono::duration<double>;
 const auto begin = std::chrono::steady_clock::now();
+Patience run_patience = kHalfMinute;
 
 Standing where = Standing::Working;
 Ending final_ending;
 
-Deadline soon(int patience) { return std::chrono::steady_clock::now() + patience * kPatience; }
-
-Deadline after(Wait patience) {
-  return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience);
-}
+/// All waits after a failure together are shorter than the patience of the run.
+Deadline soon(int times) { return deadline_after(times * patience_after_failure()); }
 
 /// What is said where a process is silent.
-std::string silence_text(int process) { return fmt::format("no answer from process {} of {}", process, world().size); }
+std::string silence_text(int process) {
+  const std::string loss = wire().loss(process), cause = wire().cause(process);
+  return loss.empty() ? "no answer from " + process_name(process) : loss + (cause.empty() ? "" : ": " + cause);
+}
+
+std::string no_answer_text(Patience patience) {
+  const std::string loss = wire().loss(0);
+  return "failed: " +
+         (loss.empty() ? fmt::format("the first process has not answered for {:.3g} s", patience.count()) : loss);
+}
 
 std::string to_bytes(const Ending& ending) {
   ByteWriter out;
@@ -62,22 +71,22 @@ void add(Ending& sum, const Ending& other) {
   if (alike && sum.text != other.text) add_lines(sum.text, other.text.substr(headline + 1));
 }
 
-Ending exchange_with_first(const Ending& ending, Wait patience) {
-  const Deadline deadline = ending.code ? soon(2) : after(2 * patience);
-  const auto answer = send_text(0, to_bytes(ending), deadline) ? receive_text(0, deadline) : std::nullopt;
+Ending exchange_with_first(const Ending& ending, Patience patience) {
+  wire().post(0, WordKind::Ending, to_bytes(ending));
+  const auto answer = receive_text(0, WordKind::Ending, ending.code ? soon(2) : deadline_after(longer(patience)));
   if (answer) return ending_from(*answer);
   where = Standing::Unheard;
-  return ending.code
-             ? ending
-             : Ending{4, fmt::format("failed: the first process has not answered for {:.3g} s", 2 * patience.count())};
+  return ending.code ? ending : Ending{4, no_answer_text(longer(patience))};
 }
 
-Ending collect_endings(const Ending& ending, Wait patience) {
+/// The others learn at once when the first fails, because they may wait for other words of it.
+Ending collect_endings(const Ending& ending, Patience patience) {
   Ending sum = ending;
-  Deadline deadline = ending.code ? soon(1) : after(patience);
+  for (int r = 1; r < world().size && ending.code != 0; ++r) wire().post(r, WordKind::Failure, {});
+  Deadline deadline = ending.code ? soon(1) : deadline_after(patience);
   std::vector<int> heard, silent;
   for (int r = 1; r < world().size; ++r) {
-    const auto words = receive_text(r, deadline);
+    const auto words = receive_text(r, WordKind::Ending, deadline);
     (words ? heard : silent).push_back(r);
     if (words) add(sum, ending_from(*words));
     if (sum.code != 0) deadline = std::min(deadline, soon(1));
@@ -85,9 +94,10 @@ Ending collect_endings(const Ending& ending, Wait patience) {
   if (sum.code == 0 && !silent.empty())
     sum = {4, fmt::format("failed: another process has not answered for {:.3g} s", patience.count())};
   if (sum.code != 0 && sum.text.empty()) sum.text = "failed: a process ended without a word";
-  for (const int r : silent) add_lines(sum.text, silence_text(r));
+  for (const int r : silent)
+    if (sum.text.find(silence_text(r)) == std::string::npos) add_lines(sum.text, silence_text(r));
   if (!silent.empty()) where = Standing::Unheard;
-  for (const int r : heard) send_text(r, to_bytes({sum.code, {}}), deadline);
+  for (const int r : heard) wire().post(r, WordKind::Ending, to_bytes({sum.code, {}}));
   return sum;
 }
 
@@ -96,19 +106,21 @@ Ending collect_endings(const Ending& ending, Wait patience) {
 Standing standing() { return where; }
 void part(bool whole) { where = whole ? Standing::Parted : Standing::Bereft; }
 
-Ending meet(const Ending& ending, Wait patience) {
+Ending meet(const Ending& ending, Patience patience) {
   if (where != Standing::Working) return final_ending;
+  if (ending.code != 0) limit_the_end(ending);
   Ending sum = world().rank == 0 ? collect_endings(ending, patience) : exchange_with_first(ending, patience);
   if (sum.code == 0) return sum;
   if (where == Standing::Working) where = Standing::Failed;
+  limit_the_end(sum);
   return final_ending = sum;
 }
 
-void meet(Wait patience) {
+void meet(Patience patience) {
   if (meet(Ending{}, patience).code != 0) throw FailedElsewhere();
 }
 
-Wait patience_for_equals() {
+Patience patience_for_equals() {
   constexpr int kTimesSlower = 10;
   return kHalfMinute + kTimesSlower * (std::chrono::steady_clock::now() - begin);
 }
@@ -119,27 +131,26 @@ void require_same_build(const std::string& build) {
   const std::string text =
       to_bytes({4, fmt::format("failed: the processes are different builds of stagecraft; this is {}", build)});
   if (world().rank > 0) {
-    const Deadline deadline = after(2 * kHalfMinute);
-    const auto answer = send_text(0, text, deadline) ? receive_text(0, deadline) : std::nullopt;
+    wire().post(0, WordKind::Ending, text);
+    const auto answer = receive_text(0, WordKind::Ending, deadline_after(2 * kHalfMinute));
     if (answer && ending_from(*answer).code == 0) return;
     where = answer ? Standing::Failed : Standing::Unheard;
     final_ending.code = 4;
     if (answer) throw FailedElsewhere();
-    final_ending.text =
-        fmt::format("failed: the first process has not answered for {:.3g} s", 2 * Wait(kHalfMinute).count());
+    final_ending.text = no_answer_text(2 * kHalfMinute);
     throw BackendError(final_ending.text);
   }
-  const Deadline deadline = after(kHalfMinute);
+  const Deadline deadline = deadline_after(kHalfMinute);
   std::string others, silent;
   std::vector<int> heard;
   for (int r = 1; r < world().size; ++r) {
-    const auto words = receive_text(r, deadline);
+    const auto words = receive_text(r, WordKind::Ending, deadline);
     if (words) heard.push_back(r);
-    if (words && *words != text) add_lines(others, fmt::format("process {} of {} is another build", r, world().size));
+    if (words && *words != text) add_lines(others, process_name(r) + " is another build");
     if (!words) add_lines(silent, silence_text(r));
   }
   const bool fine = others.empty() && silent.empty();
-  for (const int r : heard) send_text(r, to_bytes({fine ? 0 : 4, {}}), soon(1));
+  for (const int r : heard) wire().post(r, WordKind::Ending, to_bytes({fine ? 0 : 4, {}}));
   if (fine) return;
   where = silent.empty() ? Standing::Failed : Standing::Unheard;
   final_ending = {
@@ -173,21 +184,56 @@ JoinAlarm::~JoinAlarm() {
 
 namespace {
 
+// A handler of signals may come at any time, so none of these texts goes away.
+std::atomic<const std::string*> last_words{nullptr};
+std::atomic<int> last_code{0};
+
+void end_at_last(int) {
+  if (const std::string* words = last_words.load()) {
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, words->data(), words->size());
+  }
+  _exit(last_code.load());
+}
+
+}  // namespace
+
+void set_run_patience(Patience patience) { run_patience = patience; }
+
+Patience patience_after_failure() { return std::min(kAfterFailure, run_patience / 4); }
+
+void limit_the_end(const Ending& ending) {
+  static bool is_limited = false;
+  const std::string& text = ending.text;
+  last_words = text.empty() ? nullptr : new std::string(text + (text.back() == '\n' ? "" : "\n"));
+  last_code = ending.code;
+  if (std::exchange(is_limited, true)) return;
+  std::signal(SIGALRM, end_at_last);
+  itimerval limit{};
+  limit.it_value.tv_sec = static_cast<time_t>(run_patience.count());
+  limit.it_value.tv_usec = static_cast<suseconds_t>(std::fmod(run_patience.count(), 1.0) * 1e6) + 1;
+  setitimer(ITIMER_REAL, &limit, nullptr);
+}
+
+void forget_last_words() { last_words = nullptr; }
+
+namespace {
+
 std::atomic<bool> stop_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);  // Else a handler might not touch it.
 
 }  // namespace
 
 StopSignal::StopSignal() {
+  if (!wire().has_launcher()) return;
   struct sigaction note {};
   note.sa_handler = [](int) { stop_requested.store(true); };
   sigemptyset(&note.sa_mask);
   note.sa_flags = SA_RESTART;
-  sigaction(SIGTERM, &note, &before_);
+  sigaction(SIGTERM, &note, &before_.emplace());
 }
 
 StopSignal::~StopSignal() {
-  if (!stop_requested_by_launcher()) sigaction(SIGTERM, &before_, nullptr);
+  if (before_ && !stop_requested_by_launcher()) sigaction(SIGTERM, &*before_, nullptr);
 }
 
 bool stop_requested_by_launcher() { return stop_requested.load(); }

@@ -1,16 +1,15 @@
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <thread>
 
 #include <fmt/core.h>
 
 #include "backends/real/byte_text.hpp"
 #include "backends/real/clocks.hpp"
-#include "backends/real/mpi/meeting.hpp"
-#include "backends/real/mpi/transport.hpp"
-#include "backends/real/mpi/wire.hpp"
 #include "backends/real/multi_process_run.hpp"
+#include "backends/real/processes/first_clock.hpp"
+#include "backends/real/processes/meeting.hpp"
+#include "backends/real/processes/reduction.hpp"
+#include "backends/real/processes/wire.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
@@ -18,91 +17,48 @@
 namespace stagecraft::real {
 namespace {
 
-constexpr int kClockRounds = 32;
-constexpr int kClockTag = 2;  // An ending, which has tag 0, is never taken for a clock.
-
-using Patience = std::chrono::duration<double>;
-
 [[noreturn]] void refuse_silence(int process, Patience patience) {
+  const std::string loss = wire().loss(process);
   throw BackendError(
-      fmt::format("process {} of {} has not answered for {:.3g} s", process, world().size, patience.count()));
-}
-
-/// What all processes do at the same time, after they have met, ends soon unless one of them is lost or stopped.
-Deadline deadline_after(Patience patience) {
-  using Clock = std::chrono::steady_clock;
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
+      loss.empty() ? fmt::format("{} has not answered for {:.3g} s", process_name(process), patience.count()) : loss);
 }
 
 /// Text from a process that has met this one.
 std::string expect_text(int process, Patience patience) {
-  std::optional<std::string> text = receive_text(process, deadline_after(patience));
+  std::optional<std::string> text = receive_text(process, WordKind::Report, deadline_after(patience));
   if (!text) refuse_silence(process, patience);
   return std::move(*text);
 }
 
-/// Waits without a pause: the time of an answer is what is measured.
-void wait_for_clock(MPI_Request& request, int process, Patience patience) {
-  const double begin = steady_seconds();
-  int done = 0;
-  while (true) {
-    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-    if (done) return;
-    int has_failed = 0;  // Instead of asking it tells how it ends.
-    if (world().rank == 0) check(MPI_Iprobe(process, 0, wires().words, &has_failed, MPI_STATUS_IGNORE));
-    if (!has_failed && steady_seconds() - begin < patience.count()) {
-      std::this_thread::yield();
-      continue;
-    }
-    MPI_Cancel(&request);
-    MPI_Request_free(&request);
-    if (has_failed) throw FailedElsewhere();
+/// A text that may be so large that it leaves while another process receives it.
+void send_text(int process, std::string text, Patience patience) {
+  wire().post(process, WordKind::Report, std::move(text));
+  if (!wait_for([&] { return wire().all_left() || !wire().loss(process).empty(); }, deadline_after(patience)))
     refuse_silence(process, patience);
+}
+
+std::vector<char> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+/// What each process sends, by process. The others have more patience, so that the first says who is silent.
+std::vector<std::string> exchange_texts(const std::string& local, Patience patience) {
+  if (world().rank > 0) {
+    send_text(0, local, longer(patience));
+    const std::string joined = expect_text(0, longer(patience));
+    ByteReader in(joined);
+    std::vector<std::string> texts;
+    for (int r = 0; r < world().size; ++r) {
+      const std::vector<char> text = in.get_list<char>();
+      texts.emplace_back(text.begin(), text.end());
+    }
+    return texts;
   }
-}
-
-void send_clock(int process) {
-  const double now = steady_seconds();
-  check(MPI_Send(&now, 1, MPI_DOUBLE, process, kClockTag, wires().words));
-}
-
-double receive_clock(Patience patience) {
-  double there = 0;
-  MPI_Request request;
-  check(MPI_Irecv(&there, 1, MPI_DOUBLE, 0, kClockTag, wires().words, &request));
-  wait_for_clock(request, 0, patience);
-  return there;
-}
-
-void answer(int process, Patience patience) {
-  send_clock(process);  // It is the turn of this process.
-  for (int round = 0; round < kClockRounds; ++round) {
-    MPI_Request request;
-    check(MPI_Irecv(nullptr, 0, MPI_BYTE, process, kClockTag, wires().words, &request));
-    wait_for_clock(request, process, patience);
-    send_clock(process);
-  }
-}
-
-ClockReading ask(Patience patience) {
-  receive_clock(patience);
-  ClockReading best;
-  for (int round = 0; round < kClockRounds; ++round) {
-    const double asked = steady_seconds();
-    check(MPI_Send(nullptr, 0, MPI_BYTE, 0, kClockTag, wires().words));
-    const double there = receive_clock(patience);
-    const ClockReading reading = clock_reading(asked, there, steady_seconds());
-    if (round == 0 || reading.uncertainty < best.uncertainty) best = reading;
-  }
-  return best;
-}
-
-/// All processes read at the same time. Of many questions the one that was answered fastest counts. The others have
-/// more patience, so that the first says who is silent.
-ClockReading read_clock(Patience patience) {
-  if (world().rank > 0) return ask(2 * patience);
-  for (int process = 1; process < world().size; ++process) answer(process, patience);
-  return {};
+  std::vector<std::string> texts{local};
+  for (int r = 1; r < world().size; ++r) texts.push_back(expect_text(r, patience));
+  ByteWriter out;
+  for (const std::string& text : texts) out.put(bytes_of(text));
+  const std::string joined = out.take();
+  for (int r = 1; r < world().size; ++r) send_text(r, joined, patience);
+  return texts;
 }
 
 /// FNV-1a over all that decides what a program does, in pieces of eight bytes.
@@ -126,21 +82,9 @@ std::uint64_t fingerprint(const Program& p) {
 }
 
 void require_same_program(const Program& program, Patience patience) {
-  struct Exchange {
-    std::uint64_t local = 0;
-    std::vector<std::uint64_t> joined;
-  };
-  const auto prints = std::make_shared<Exchange>();
-  prints->local = fingerprint(program);
-  prints->joined.resize(world().size);
-  MPI_Request request;
-  check(
-      MPI_Iallgather(&prints->local, 1, MPI_UINT64_T, prints->joined.data(), 1, MPI_UINT64_T, wires().words, &request));
-  if (!wait(request, deadline_after(patience))) {
-    leave_behind(prints);  // MPI may still write to it.
-    throw BackendError(fmt::format("another process has not answered for {:.3g} s", patience.count()));
-  }
-  if (std::count(prints->joined.begin(), prints->joined.end(), prints->joined.front()) != world().size)
+  const std::string local = fmt::format("{}", fingerprint(program));
+  const std::vector<std::string> prints = exchange_texts(local, patience);
+  if (std::count(prints.begin(), prints.end(), local) != world().size)
     throw BackendError("the processes have read different scenarios");
 }
 
@@ -213,15 +157,16 @@ CollectedRun run_together(const Program& program, const DevicePlacement& placeme
                           const std::function<Times()>& run, const std::function<std::string()>& report) {
   const Patience patience(timeout);
   meet(patience_for_equals());
+  set_run_patience(patience);
   require_same_program(program, patience);
   Clocks clocks;
-  clocks.before = read_clock(patience);
+  clocks.before = read_first_clock(patience);
   const Times times = run();
-  clocks.after = read_clock(patience);
+  clocks.after = read_first_clock(patience);
   const std::string text = times_message(program, placement, times, clocks, report());
   meet(patience);
   if (world().rank > 0) {
-    if (!send_text(0, text, deadline_after(2 * patience))) refuse_silence(0, 2 * patience);
+    send_text(0, text, longer(patience));
     part();
     return {};
   }
@@ -236,94 +181,45 @@ CollectedRun run_together(const Program& program, const DevicePlacement& placeme
 CollectedRun run_program_together(const Program& program, const DevicePlacement& placement, Actions& actions,
                                   RemoteBuffers& buffers, const ExecutorOptions& options,
                                   const std::function<std::string()>& report) {
-  MpiTransport transport(program, placement, buffers);
+  const std::unique_ptr<MessageTransport> transport = wire().transport(program, placement, buffers);
   const auto run = [&] {
+    transport->connect(options.timeout);
     Times times;
     {
       const StopSignal signal;
-      times = run_program(program, actions, &transport, options);
+      times = run_program(program, actions, transport.get(), options);
     }
-    transport.finish();
+    transport->finish(options.timeout);
     return times;
   };
   return run_together(program, placement, options.timeout, run, report);
 }
 
-namespace {
-
-std::vector<char> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
-
-}  // namespace
-
 std::vector<std::string> exchange(const std::string& local) {
   const Patience patience = patience_for_equals();
   meet(patience);
-  if (world().rank > 0) {
-    if (!send_text(0, local, deadline_after(2 * patience))) refuse_silence(0, 2 * patience);
-    const std::string joined = expect_text(0, 2 * patience);
-    ByteReader in(joined);
-    std::vector<std::string> texts;
-    for (int r = 0; r < world().size; ++r) {
-      const std::vector<char> text = in.get_list<char>();
-      texts.emplace_back(text.begin(), text.end());
-    }
-    return texts;
-  }
-  std::vector<std::string> texts{local};
-  for (int r = 1; r < world().size; ++r) texts.push_back(expect_text(r, patience));
-  ByteWriter out;
-  for (const std::string& text : texts) out.put(bytes_of(text));
-  const std::string joined = out.take();
-  for (int r = 1; r < world().size; ++r)
-    if (!send_text(r, joined, deadline_after(patience))) refuse_silence(r, patience);
-  return texts;
+  return exchange_texts(local, patience);
 }
 
-namespace {
-
-class CommonBits {
- public:
-  CommonBits() = default;
-  CommonBits(const CommonBits&) = delete;
-  CommonBits& operator=(const CommonBits&) = delete;
-  ~CommonBits() {
-    if (request_ != MPI_REQUEST_NULL) leave_behind(bits_);
-  }
-
-  std::optional<std::uint64_t> of_all(std::uint64_t local) {
-    if (request_ == MPI_REQUEST_NULL) {
-      bits_->local = local;
-      check(MPI_Iallreduce(&bits_->local, &bits_->common, 1, MPI_UINT64_T, MPI_BAND, wires().decisions, &request_));
-    }
-    int done = 0;
-    check(MPI_Test(&request_, &done, MPI_STATUS_IGNORE));
-    return done ? std::optional(bits_->common) : std::nullopt;
-  }
-
- private:
-  struct Bits {
-    std::uint64_t local = 0, common = 0;
-  };
-  std::shared_ptr<Bits> bits_ = std::make_shared<Bits>();
-  MPI_Request request_ = MPI_REQUEST_NULL;
-};
-
-}  // namespace
+std::unique_ptr<RemoteMembers> remote_members(int first, std::vector<int> owners) {
+  return wire().members(first, std::move(owners));
+}
 
 struct ProcessGroup::Hidden {
   StopSignal signal;
-  Pulses pulses;
-  CommonBits common_bits;
+  Reduction pulses = pulse_reduction();
+  Reduction common_bits{WordKind::Decision, [](std::uint64_t a, std::uint64_t b) { return a & b; }};
 };
 
 ProcessGroup::ProcessGroup() : hidden_(std::make_unique<Hidden>()) {}
 ProcessGroup::~ProcessGroup() = default;
 
 std::optional<Transport::Pulse> ProcessGroup::pulse(const Transport::Pulse& local) {
-  return hidden_->pulses.pulse(local);
+  return reduce_pulse(hidden_->pulses, local);
 }
 std::optional<std::uint64_t> ProcessGroup::common_bits(std::uint64_t local) {
-  return hidden_->common_bits.of_all(local);
+  const auto bits = hidden_->common_bits.reduce({local});
+  return bits ? std::optional(bits->front()) : std::nullopt;
 }
 bool ProcessGroup::stop_requested_by_launcher() const { return real::stop_requested_by_launcher(); }
 

@@ -1,0 +1,97 @@
+#include "backends/real/emulation.hpp"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "backends/real/clocks.hpp"
+#include "backends/real/collectives.hpp"
+#include "sim/core/numbers.hpp"
+
+namespace stagecraft::real {
+
+Emulation::Emulation(const Program& program)
+    : p_(program), buckets_(program), due_(program.size(), 0.0), late_(program.size(), -1.0) {
+  std::uint64_t largest = 0;
+  for (const Transfer& t : p_.transfers) largest = std::max(largest, p_.bytes(t));
+  for (const CollectiveShape& s : p_.collective_shapes) largest = std::max(largest, s.bytes);
+  from_.resize(largest);
+}
+
+double Emulation::due_to_begin(InstructionId id) const {
+  const double now = steady_seconds();
+  double begin = -kInfinity;
+  if (times_ == nullptr) return now;
+  for (const InstructionId w : p_.waits_for(id)) {
+    const bool is_of_device = p_.at(w).is_compute() && p_.at(w).device == p_.at(id).device;
+    begin = std::max(begin, is_of_device ? due_[w] : times_->origin + times_->end[w]);
+  }
+  return begin == -kInfinity ? now : std::min(begin, now);
+}
+
+void Emulation::compute(InstructionId id) {
+  const double begin = due_to_begin(id), duration = p_.at(id).duration.value;
+  due_[id] = begin + duration;
+  for (const WaitingSum& sum : buckets_.waiting_for(id)) {
+    if (sum.after >= 1 || !part_done_) continue;
+    sleep_until(begin + duration * sum.after);
+    part_done_(id, sum.member);
+  }
+  sleep_until(due_[id]);
+  if (duration > 0) late_[id] = std::max(steady_seconds() - due_[id], 0.0);
+}
+
+/// On the steady clock, and not longer than the run: an op may be due to take hours.
+void Emulation::sleep_until(double seconds) {
+  // Threads are woken up to 50 us late unless they ask for better.
+  thread_local const bool punctual = prctl(PR_SET_TIMERSLACK, 1UL) == 0;
+  (void)punctual;
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point moment(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+  std::unique_lock lock(mutex_);
+  interruption_.wait_until(lock, moment, [this] { return interrupted_; });
+}
+
+void Emulation::interrupt() {
+  {
+    const std::lock_guard lock(mutex_);
+    interrupted_ = true;
+  }
+  interruption_.notify_all();
+}
+
+void Emulation::collective(int index) {
+  const CollectiveCall& c = p_.collectives[index];
+  for (int m = 0; m < c.members; ++m) move(p_.shape(c).bytes);
+}
+
+void Emulation::pack(int transfer, void* into) { std::memcpy(into, from_.data(), bytes(transfer)); }
+
+std::size_t Emulation::share_bytes(InstructionId member) {
+  const CollectiveCall& c = p_.collective(p_.at(member));
+  const CollectiveShape& shape = p_.shape(c);
+  return static_cast<std::size_t>(input_numbers(shape.kind, c.members, static_cast<int>(member.value - c.first.value),
+                                                static_cast<std::int64_t>(shape.bytes)));
+}
+
+void Emulation::pack_share(InstructionId member, void* into) { std::memcpy(into, from_.data(), share_bytes(member)); }
+
+void Emulation::add_up(int, std::span<const void* const> parts, std::size_t bytes, void* sum) {
+  for (const void* part : parts) std::memcpy(sum, part, bytes);
+}
+
+void Emulation::move(std::uint64_t bytes) const {
+  const std::vector<char> to(from_.begin(), from_.begin() + static_cast<std::ptrdiff_t>(bytes));
+  sink_.store(to.empty() ? '\0' : to.back(), std::memory_order_relaxed);
+}
+
+std::vector<double> Emulation::lateness() const {
+  std::vector<double> seconds;
+  for (const double late : late_)
+    if (late >= 0) seconds.push_back(late);
+  return seconds;
+}
+
+}  // namespace stagecraft::real
