@@ -36,6 +36,7 @@ allowed = {
     "backends/simgrid": backend | {"backends/des", "backends/simgrid"},
     "backends/cuda": real | {"backends/cuda"},
     "backends/fluid": backend | {"backends/des", "backends/fluid"},
+    "backends/box": backend | {"backends/fluid", "backends/box"},
     "backends/real": real, "backends/cpu": real | {"backends/cpu"}, "backends": backend | {"sim/cost"},
 }
 # What a room may not include of a room that it knows: a Program says all that backends have to know of a model.

@@ -47,6 +47,8 @@ struct Command {
   /// Whether processes that a launcher started together share the work; else the first does it alone.
   bool (*shared)(const Arguments&) = nullptr;
   bool joins = false;  ///< It joins them itself, when it is ready to.
+  /// A first word after which, and after one more, all words belong to a program that the command runs.
+  std::string_view runs_program = {};
 };
 
 namespace commands {

@@ -205,6 +205,21 @@ void add_command(CLI::App& app, const Command& command, Arguments& arguments) {
   }
 }
 
+/// The words with "--" in front of those that belong to a program which the command runs: its options are not ours.
+std::vector<char*> with_program_words(int argc, char** argv) {
+  std::vector<char*> words(argv, argv + argc);
+  constexpr std::ptrdiff_t kPlace = 3;  // stagecraft COMMAND ACTION PLACE PROGRAM...
+  for (const Command* command : commands::catalog()) {
+    if (std::ssize(words) <= kPlace + 1 || command->name != words[1] || command->runs_program != words[2]) continue;
+    static std::string end_of_options = "--";
+    std::erase_if(words, [n = 0](const char* word) mutable { return n++ == kPlace + 1 && word == end_of_options; });
+    words.insert(words.begin() + kPlace, end_of_options.data());
+    break;
+  }
+  words.push_back(nullptr);
+  return words;
+}
+
 [[noreturn]] void refuse_words(int argc, char** argv, const std::vector<std::string>& names, const CLI::ParseError& e) {
   const std::string word = argc > 1 ? argv[1] : "";
   const bool is_command = std::find(names.begin(), names.end(), word) != names.end();
@@ -254,7 +269,10 @@ int run_command(const Command& command, Arguments& arguments) {
   return command.run(arguments);
 }
 
-int run(int argc, char** argv) {
+int run(int given_argc, char** given_argv) {
+  std::vector<char*> words = with_program_words(given_argc, given_argv);
+  char** argv = words.data();
+  const int argc = static_cast<int>(words.size()) - 1;
   CLI::App app{"Simulate, measure and compare pipeline-parallel training.", "stagecraft"};
   app.set_version_flag("--version", version_text);  // Only when asked: it loads what the backends need.
   app.require_subcommand(0, 1);

@@ -1,0 +1,148 @@
+#include "backends/box/commands.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace stagecraft::box {
+namespace {
+
+/// As much as two packets may leave at once, or else a queue would wait for each timer of the kernel.
+constexpr int kBurst = 3028;
+/// Packets of the size that a wire has, in place of many in one piece, so that queues mix them as a wire does.
+constexpr const char* kCardSettings = "mtu 1500";
+constexpr const char* kPacketSettings = "txqueuelen 5000 gso_max_segs 1";
+
+/// A medium carries the acknowledgements too, one for each two packets.
+std::int64_t bits_on_wire(const Network& network, const QueueLoad& queue) {
+  const bool is_medium = network.spaces[queue.space].kind == Space::Kind::Medium;
+  return static_cast<std::int64_t>(queue.rate.value * 8 * (kPacketOnWire + (is_medium ? kHeaders / 2 : 0)) /
+                                   kPacketPayload);
+}
+
+std::string class_number(std::size_t flow) { return fmt::format("1:{:x}", flow + 2); }
+
+/// Bytes that are under way on the longest round trip at the highest rate of the network.
+double bytes_under_way(const Network& network) {
+  double most = 0;
+  for (const Route& route : network.routes) most = std::max(most, route.bandwidth.value * 2 * route.latency.value);
+  return most;
+}
+
+/// Packets that wait for a card before one is dropped: the windows of four connections.
+int queue_limit(const Network& network) { return static_cast<int>(4 * window(network) / kPacketPayload); }
+
+/// A queue for each pair of devices (classes of HTB, which lend each other their rates), one for what is not from a
+/// device, and one that goes first for packets below 128 bytes: acknowledgements.
+std::string fair_commands(const Network& network, const QueueLoad& queue) {
+  const std::int64_t rate = bits_on_wire(network, queue);
+  const std::string card = queue.card;
+  const auto a_class = [&](const std::string& parent, const std::string& name, std::int64_t sure, const char* rest) {
+    return fmt::format("class add dev {} parent {} classid {} htb rate {}bit ceil {}bit burst {} cburst {} {}quantum 1514\n",
+                       card, parent, name, sure, rate, kBurst, kBurst, rest);
+  };
+  const std::int64_t share =
+      std::max<std::int64_t>(8000, rate / static_cast<std::int64_t>(queue.flows.size() + 1));
+  std::string text = fmt::format("qdisc replace dev {} root handle 1: htb default fff\n", card);
+  text += a_class("1:", "1:1", rate, "");
+  text += a_class("1:1", "1:ffe", rate, "prio 0 ");
+  text += fmt::format("qdisc add dev {} parent 1:ffe pfifo limit 1000\n", card);
+  // The length of an IP packet is at its third byte.
+  text += fmt::format("filter add dev {} parent 1: protocol ip prio 1 u32 match u16 0x0000 0xff80 at 2 flowid 1:ffe\n",
+                      card);
+  text += a_class("1:1", "1:fff", share, "prio 1 ");
+  text += fmt::format("qdisc add dev {} parent 1:fff pfifo limit 400\n", card);
+  for (std::size_t f = 0; f < queue.flows.size(); ++f) {
+    const RouteEnds& pair = network.flows[queue.flows[f]];
+    text += a_class("1:1", class_number(f), share, "prio 1 ");
+    text += fmt::format("qdisc add dev {} parent {} pfifo limit {}\n", card, class_number(f),
+                        queue_limit(network));
+    text += fmt::format("filter add dev {} parent 1: protocol ip prio 2 u32 match ip src {} match ip dst {} flowid {}\n",
+                        card, network.spaces[pair.from.value].address, network.spaces[pair.to.value].address,
+                        class_number(f));
+  }
+  return text;
+}
+
+std::string fifo_commands(const Network& network, const QueueLoad& queue) {
+  return fmt::format("qdisc replace dev {} root tbf rate {}bit burst {} limit 4000000\n", queue.card,
+                     bits_on_wire(network, queue), kBurst);
+}
+
+}  // namespace
+
+double window(const Network& network) { return 2 * bytes_under_way(network) + 128e3; }
+
+std::vector<std::pair<std::string, std::string>> kernel_settings(const Network& network, const Space& space) {
+  std::vector<std::pair<std::string, std::string>> settings{
+      {"net/ipv4/conf/all/rp_filter", "0"},
+      {"net/ipv4/conf/default/rp_filter", "0"},
+      {"net/ipv4/conf/all/send_redirects", "0"},
+      {"net/ipv4/conf/default/send_redirects", "0"},
+      // A connection that was idle goes on as fast as it was, and a new one does not begin with what another knew.
+      {"net/ipv4/tcp_slow_start_after_idle", "0"},
+      {"net/ipv4/tcp_no_metrics_save", "1"},
+      {"net/ipv6/conf/all/disable_ipv6", "1"},
+      {"net/ipv6/conf/default/disable_ipv6", "1"},
+  };
+  if (space.kind != Space::Kind::Device) settings.push_back({"net/ipv4/ip_forward", "1"});
+  // The kernel lets half of the buffer of a receiver be under way.
+  if (network.options.queue == Queue::Fair)
+    settings.push_back({"net/ipv4/tcp_rmem", fmt::format("4096 131072 {:.0f}", 2 * window(network))});
+  return settings;
+}
+
+std::string cable_commands(const Network& network, int space, const std::vector<std::string>& namespaces) {
+  std::string text;
+  for (const Cable& cable : network.cables)
+    if (cable.spaces[0] == space && cable.latency < kLeastLatency)
+      text += fmt::format("link add {} {} type veth peer name {} {} netns {}\n", cable.cards[0], kCardSettings,
+                          cable.cards[1], kCardSettings, namespaces[cable.spaces[1]]);
+  return text;
+}
+
+std::string address_commands(const Network& network, int space) {
+  const Space& here = network.spaces[space];
+  std::string text = "link set lo up\n";
+  if (!here.address.empty()) text += fmt::format("addr add {}/32 dev lo\n", here.address);
+  if (here.kind == Space::Kind::Medium) text += "link add ifb0 type ifb\nlink set ifb0 up\n";
+  for (const Cable& cable : network.cables)
+    for (const int end : {0, 1})
+      if (cable.spaces[end] == space) {
+        text += fmt::format("link set {} {} {} up\n", cable.cards[end], kCardSettings, kPacketSettings);
+        text += fmt::format("addr add {}/31 dev {}\n", cable.addresses[end], cable.cards[end]);
+      }
+  int table = 100;
+  for (const Forwarding& way : network.forwarding) {
+    if (way.space != space) continue;
+    const Cable& cable = network.cables[way.cable];
+    std::string route = fmt::format("route add {}/32 via {} dev {}", network.spaces[way.to].address,
+                                    cable.addresses[1 - way.end], cable.cards[way.end]);
+    if (!here.address.empty()) route += " src " + here.address;
+    if (way.from >= 0) {
+      text += fmt::format("rule add from {} to {} lookup {}\n", network.spaces[way.from].address,
+                          network.spaces[way.to].address, table);
+      route += fmt::format(" table {}", table++);
+    }
+    text += route + "\n";
+  }
+  return text;
+}
+
+std::string queue_commands(const Network& network, int space) {
+  std::string text;
+  for (const QueueLoad& queue : network.queues)
+    if (queue.space == space)
+      text += network.options.queue == Queue::Fair ? fair_commands(network, queue) : fifo_commands(network, queue);
+  if (network.spaces[space].kind != Space::Kind::Medium) return text;
+  // What any station sends goes through the one queue of the medium before it is forwarded.
+  for (const Cable& cable : network.cables)
+    if (cable.spaces[1] == space)
+      text += fmt::format(
+          "qdisc add dev {0} ingress\nfilter add dev {0} parent ffff: protocol all u32 match u32 0 0 action mirred "
+          "egress redirect dev ifb0\n",
+          cable.cards[1]);
+  return text;
+}
+
+}  // namespace stagecraft::box

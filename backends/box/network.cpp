@@ -1,0 +1,212 @@
+#include "backends/box/network.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft::box {
+namespace {
+
+constexpr int kMostDevices = 64;
+constexpr std::size_t kMostQueues = 256;  // Each has a filter that every packet of the card is compared with.
+/// What a core passes through queues and cards in a second: measured, packets of 1500 bytes.
+constexpr double kBytesPerCore = 60e6;
+
+Cluster scaled(Cluster cluster, double scale) {
+  for (Link& link : cluster.links) {
+    link.bandwidth = link.bandwidth / scale;
+    link.latency = link.latency * scale;
+  }
+  return cluster;
+}
+
+bool is_medium(const Link& link) { return link.duplex == Duplex::Half || link.ends.size() > 2; }
+
+/// The vertices that a route visits, both devices included.
+std::vector<VertexId> vertices_of(const Cluster& cluster, const RouteEnds& pair, const Route& route) {
+  std::vector<VertexId> visited{cluster.vertex(pair.from)};
+  for (std::size_t h = 0; h < route.hops.size(); ++h) {
+    const Link& link = cluster.links[route.hops[h].link];
+    VertexId next = cluster.vertex(pair.to);
+    if (h + 1 < route.hops.size()) {
+      const std::vector<VertexId>& after = cluster.links[route.hops[h + 1].link].ends;
+      for (const VertexId end : link.ends)
+        if (end != visited.back() && std::find(after.begin(), after.end(), end) != after.end()) next = end;
+    }
+    visited.push_back(next);
+  }
+  return visited;
+}
+
+class NetworkWriter {
+ public:
+  NetworkWriter(const Cluster& cluster, std::vector<RouteEnds> flows, const NetworkOptions& options) {
+    network_.cluster = scaled(cluster, options.scale);
+    network_.options = options;
+    network_.flows = std::move(flows);
+  }
+
+  Network write() {
+    add_spaces();
+    add_flows();
+    add_cables();
+    for (std::size_t f = 0; f < network_.flows.size(); ++f) add_route(static_cast<int>(f));
+    require_rates();
+    return std::move(network_);
+  }
+
+ private:
+  void add_spaces() {
+    const Cluster& c = network_.cluster;
+    if (std::ssize(c.devices) > kMostDevices)
+      throw Infeasible("box",
+                       fmt::format("a network of namespaces has at most {} devices, and this cluster has {}",
+                                   kMostDevices, c.devices.size()),
+                       "take a smaller cluster of the same kind, such as fewer nodes");
+    for (const DeviceId d : c.devices.ids())
+      network_.spaces.push_back({c.devices[d].name, Space::Kind::Device, fmt::format("10.99.0.{}", d.value + 1)});
+    for (const std::string& name : c.switches) network_.spaces.push_back({name, Space::Kind::Switch, {}});
+  }
+
+  void add_flows() {
+    const Cluster& c = network_.cluster;
+    const Router router(c);
+    std::vector<RouteEnds>& flows = network_.flows;
+    if (flows.empty()) {
+      for (const DeviceId a : c.devices.ids())
+        for (const DeviceId b : c.devices.ids())
+          if (a != b && router.route(a, b)) flows.push_back({a, b});
+    }
+    std::erase_if(flows, [](const RouteEnds& r) { return r.from == r.to; });
+    // Whoever talks is answered: acknowledgements go back.
+    std::set<std::pair<int, int>> known;
+    for (const RouteEnds& r : flows) known.insert({r.from.value, r.to.value});
+    for (const auto& [a, b] : std::set(known)) known.insert({b, a});
+    flows.clear();
+    for (const auto& [a, b] : known) flows.push_back({DeviceId{a}, DeviceId{b}});
+    for (const RouteEnds& r : flows) network_.routes.push_back(router.require(r.from, r.to));
+  }
+
+  /// Cables for the links that some route crosses. A station of a medium has a cable to its air with half of the
+  /// latency; the other half is on the cable that a packet leaves by.
+  void add_cables() {
+    const Cluster& c = network_.cluster;
+    std::set<LinkId> used;
+    for (const Route& route : network_.routes)
+      for (const Hop& hop : route.hops) used.insert(hop.link);
+    for (const LinkId id : used) {
+      const Link& link = c.links[id];
+      if (link.duplex == Duplex::Unshared)
+        throw Infeasible("box",
+                         fmt::format("link '{}' is unshared: every transfer gets all of it, which no real network does",
+                                     link.name),
+                         "give its links another duplex, such as full");
+      if (!is_medium(link)) {
+        add_cable(id, link.ends[0].value, link.ends[1].value, link.bandwidth, link.latency);
+        continue;
+      }
+      const int air = static_cast<int>(network_.spaces.size());
+      network_.spaces.push_back({link.name, Space::Kind::Medium, {}});
+      air_[id] = static_cast<int>(network_.queues.size());
+      network_.queues.push_back({air, "ifb0", link.bandwidth, id, true, {}});
+      for (const VertexId end : link.ends) add_cable(id, end.value, air, {}, link.latency / 2);
+    }
+  }
+
+  void add_cable(LinkId link, int a, int b, Bandwidth rate, Seconds latency) {
+    const int number = static_cast<int>(network_.cables.size());
+    const auto address = [&](int end) {
+      return fmt::format("10.98.{}.{}", number / 128, number % 128 * 2 + end);
+    };
+    network_.cables.push_back({link,
+                               {a, b},
+                               {fmt::format("c{}a", number), fmt::format("c{}b", number)},
+                               {address(0), address(1)},
+                               rate,
+                               latency});
+    cable_[{link, a, b}] = number;
+    if (rate.value <= 0) return;
+    for (const int end : {0, 1}) {
+      queue_of_card_[{number, end}] = static_cast<int>(network_.queues.size());
+      const Cable& cable = network_.cables.back();
+      network_.queues.push_back({cable.spaces[end], cable.cards[end], rate, link, end == 0, {}});
+    }
+  }
+
+  /// The cable between two places that stand for the ends of a link, and which end the first is.
+  std::pair<int, int> find_cable(LinkId link, int a, int b) const {
+    const auto it = cable_.find({link, a, b});
+    return it != cable_.end() ? std::pair{it->second, 0} : std::pair{cable_.at({link, b, a}), 1};
+  }
+
+  void add_route(int flow) {
+    const RouteEnds pair = network_.flows[flow];
+    const Route& route = network_.routes[flow];
+    const std::vector<VertexId> visited = vertices_of(network_.cluster, pair, route);
+    for (std::size_t h = 0; h < route.hops.size(); ++h) {
+      const LinkId link = route.hops[h].link;
+      const int a = visited[h].value, b = visited[h + 1].value;
+      if (const auto it = air_.find(link); it != air_.end()) {
+        const int air = network_.queues[it->second].space;
+        forward(pair, find_cable(link, a, air), a);
+        forward(pair, find_cable(link, air, b), air);
+        network_.queues[it->second].flows.push_back(flow);
+        continue;
+      }
+      const auto [cable, end] = find_cable(link, a, b);
+      forward(pair, {cable, end}, a);
+      network_.queues[queue_of_card_.at({cable, end})].flows.push_back(flow);
+    }
+  }
+
+  /// Packets of this pair leave `space` by this end of a cable. Routes to one device that part have rules by source.
+  void forward(const RouteEnds& pair, std::pair<int, int> way, int space) {
+    const auto [it, is_new] = forwarded_.try_emplace({space, pair.to.value}, way);
+    if (!is_new && it->second == way) return;
+    network_.forwarding.push_back({space, pair.to.value, is_new ? -1 : pair.from.value, way.first, way.second});
+  }
+
+  void require_rates() const {
+    std::map<int, double> sent;
+    for (std::size_t f = 0; f < network_.flows.size(); ++f) {
+      double& most = sent[network_.flows[f].from.value];
+      most = std::max(most, network_.routes[f].bandwidth.value);
+    }
+    double total = 0;
+    for (const auto& [device, rate] : sent) total += rate;
+    const double limit = kBytesPerCore * std::max(1U, std::thread::hardware_concurrency());
+    if (total > limit)
+      throw Infeasible("box",
+                       fmt::format("the devices may send {} together, and this machine carries about {} through its "
+                                   "queues",
+                                   to_text(Bandwidth{total}), to_text(Bandwidth{limit})),
+                       fmt::format("--scale {:.0f} divides all rates by that number and multiplies all times by it",
+                                   std::max(2.0, 1.2 * network_.options.scale * total / limit)));
+    for (const QueueLoad& q : network_.queues)
+      if (network_.options.queue == Queue::Fair && q.flows.size() > kMostQueues)
+        throw Infeasible("box",
+                         fmt::format("link '{}' carries {} pairs of devices, and a card has at most {} fair queues",
+                                     network_.cluster.links[q.link].name, q.flows.size(), kMostQueues),
+                         "take --queue fifo, or a smaller cluster");
+  }
+
+  Network network_;
+  std::map<LinkId, int> air_;                            ///< Index of the queue of each medium.
+  std::map<std::tuple<LinkId, int, int>, int> cable_;    ///< By link and the spaces of its ends.
+  std::map<std::pair<int, int>, int> queue_of_card_;     ///< By cable and end.
+  std::map<std::pair<int, int>, std::pair<int, int>> forwarded_;
+};
+
+}  // namespace
+
+Network network_of(const Cluster& cluster, std::vector<RouteEnds> flows, const NetworkOptions& options) {
+  return NetworkWriter(cluster, std::move(flows), options).write();
+}
+
+}  // namespace stagecraft::box

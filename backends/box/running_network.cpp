@@ -1,0 +1,157 @@
+#include "backends/box/running_network.hpp"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "backends/box/commands.hpp"
+#include "backends/box/namespaces.hpp"
+#include "backends/box/relay.hpp"
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/json_reader.hpp"
+
+namespace stagecraft::box {
+namespace {
+
+/// A network while this process builds and holds it.
+class HeldNetwork {
+ public:
+  explicit HeldNetwork(const Network& network) : network_(network) {
+    become_administrator();
+    for (const Space& space : network.spaces) make_space(space);
+    make_cables();
+    for (std::size_t s = 0; s < files_.size(); ++s) {
+      const int space = static_cast<int>(s);
+      run_in_namespace(file(space), "ip", {"-batch", "-"}, address_commands(network, space));
+      run_in_namespace(file(space), "tc", {"-batch", "-"}, queue_commands(network, space));
+    }
+  }
+
+  ~HeldNetwork() {
+    const std::uint64_t one = 1;
+    if (relaying_.joinable() && write(stop_.number(), &one, sizeof one) > 0) relaying_.join();
+  }
+  HeldNetwork(const HeldNetwork&) = delete;
+  HeldNetwork& operator=(const HeldNetwork&) = delete;
+
+  Opened opened(bool check) {
+    Opened opened;
+    opened.entrance.holder = getpid();
+    for (std::size_t s = 0; s < files_.size(); ++s) {
+      opened.entrance.files.push_back(file(static_cast<int>(s)));
+      opened.entrance.names.push_back(network_.spaces[s].name);
+      if (!network_.spaces[s].address.empty()) opened.entrance.addresses.push_back(network_.spaces[s].address);
+    }
+    if (check) opened.readings = check_links(network_, opened.entrance.files);
+    return opened;
+  }
+
+ private:
+  int file(int space) const { return files_[space].number(); }
+
+  void make_space(const Space& space) {
+    files_.push_back(make_namespace());
+    const int here = files_.back().number();
+    for (const auto& [setting, value] : kernel_settings(network_, space)) set_in_namespace(here, setting, value);
+    // What this system prefers may pace its packets, or measure rates in its own way; these fill a queue as most do.
+    for (const char* control : {"cubic", "reno"})
+      if (set_in_namespace(here, "net/ipv4/tcp_congestion_control", control)) break;
+  }
+
+  void make_cables() {
+    std::vector<std::string> paths;
+    for (const OpenFile& f : files_) paths.push_back(fmt::format("/proc/{}/fd/{}", getpid(), f.number()));
+    for (std::size_t s = 0; s < files_.size(); ++s)
+      run_in_namespace(files_[s].number(), "ip", {"-batch", "-"}, cable_commands(network_, static_cast<int>(s), paths));
+    for (const Cable& cable : network_.cables) {
+      if (cable.latency < kLeastLatency) continue;
+      enter_namespace(file(cable.spaces[0]));
+      OpenFile first = make_card(cable.cards[0]);
+      enter_namespace(file(cable.spaces[1]));
+      relay_.connect(std::move(first), make_card(cable.cards[1]), cable.latency);
+    }
+    if (!relay_.empty()) relaying_ = std::thread([this] { relay_.run(stop_.number()); });
+  }
+
+  const Network& network_;
+  std::vector<OpenFile> files_;
+  LatencyRelay relay_;
+  OpenFile stop_{eventfd(0, EFD_CLOEXEC)};
+  std::thread relaying_;
+};
+
+void wait_until_readable(int file) {
+  pollfd polled{file, POLLIN, 0};
+  while (poll(&polled, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+std::string Entrance::hosts() const {
+  std::string text = "127.0.0.1 localhost\n";
+  for (std::size_t d = 0; d < addresses.size(); ++d) text += fmt::format("{} {}\n", addresses[d], names[d]);
+  return text;
+}
+
+void hold_network(const Network& network, bool check, const std::function<void(const Opened&)>& opened, int stop) {
+  HeldNetwork held(network);
+  opened(held.opened(check));
+  wait_until_readable(stop);
+}
+
+RunningNetwork::RunningNetwork(const Network& network, bool check)
+    : holder_(std::make_unique<ChildProcess>(ChildOptions{.own_group = true}, [&](MessageSocket& socket) {
+        try {
+          hold_network(network, check, [&](const Opened& o) { socket.send("+" + to_json(o)); }, socket.file());
+        } catch (const std::exception& e) {
+          socket.send(fmt::format("-{}", e.what()));
+        }
+      })) {
+  const std::optional<std::string> answer = holder_->socket().wait_for_next();
+  if (!answer) throw BackendError("the process that builds the network has ended before it was ready");
+  if (answer->front() == '-') throw BackendError(answer->substr(1));
+  opened_ = read_opened(answer->substr(1));
+}
+
+void run_in_space(const Entrance& entrance, int space, const std::vector<std::string>& words) {
+  join_namespace(entrance.holder, entrance.files[space], entrance.names[space], entrance.hosts());
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  throw BackendError(fmt::format("the program '{}': {}", words[0], std::strerror(errno)));
+}
+
+std::string to_json(const Opened& opened) {
+  Json::Array spaces, readings;
+  for (std::size_t s = 0; s < opened.entrance.files.size(); ++s)
+    spaces.push_back(Json::Object{
+        {"name", opened.entrance.names[s]},
+        {"file", opened.entrance.files[s]},
+        {"address", s < opened.entrance.addresses.size() ? opened.entrance.addresses[s] : std::string()}});
+  for (const RateReading& r : opened.readings)
+    readings.push_back(Json::Object{{"what", r.what}, {"nominal", r.nominal}, {"measured", r.measured}});
+  return Json(Json::Object{{"holder", opened.entrance.holder}, {"spaces", spaces}, {"readings", readings}}).dump();
+}
+
+Opened read_opened(const std::string& text) {
+  const Json json = parse_json(text);
+  Opened opened;
+  opened.entrance.holder = static_cast<pid_t>(json.at("holder").number());
+  for (const Json& space : json.at("spaces").items()) {
+    opened.entrance.files.push_back(static_cast<int>(space.at("file").number()));
+    opened.entrance.names.push_back(space.at("name").text());
+    if (!space.at("address").text().empty()) opened.entrance.addresses.push_back(space.at("address").text());
+  }
+  for (const Json& r : json.at("readings").items())
+    opened.readings.push_back({r.at("what").text(), r.at("nominal").number(), r.at("measured").number()});
+  return opened;
+}
+
+}  // namespace stagecraft::box

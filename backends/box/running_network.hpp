@@ -1,0 +1,52 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/box/link_check.hpp"
+#include "backends/box/network.hpp"
+#include "sim/core/child_process.hpp"
+
+namespace stagecraft::box {
+
+/// What a process needs to know to enter a running network.
+struct Entrance {
+  pid_t holder = 0;
+  std::vector<int> files;          ///< The number of the file that `holder` has open for each space.
+  std::vector<std::string> names;  ///< Of the spaces; the devices come first.
+  std::vector<std::string> addresses;  ///< Of the devices.
+
+  std::string hosts() const;  ///< Lines of /etc/hosts.
+};
+
+struct Opened {
+  Entrance entrance;
+  std::vector<RateReading> readings;
+};
+
+/// Builds a network, checks its links if asked, tells `opened`, and keeps it until `stop` can be read. A network belongs
+/// to the process that calls this: the kernel removes namespaces, cards and queues when it ends, however it ends, so
+/// that nothing has to be cleaned up. BackendError where it cannot be built.
+void hold_network(const Network&, bool check, const std::function<void(const Opened&)>& opened, int stop);
+
+/// A network that lasts as long as this object, and no longer than the thread that made it.
+class RunningNetwork {
+ public:
+  RunningNetwork(const Network&, bool check);
+  const Opened& opened() const { return opened_; }
+
+ private:
+  Opened opened_;
+  std::unique_ptr<ChildProcess> holder_;
+};
+
+/// Starts a program in a space of a network, in place of this process.
+[[noreturn]] void run_in_space(const Entrance&, int space, const std::vector<std::string>& words);
+
+/// `opened` as JSON, which read_opened() reads.
+std::string to_json(const Opened&);
+Opened read_opened(const std::string& json);
+
+}  // namespace stagecraft::box

@@ -1,0 +1,65 @@
+#include "tools/stagecraft/box_options.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/box/namespaces.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+bool is_nominal(const box::RateReading& r) { return std::abs(r.error()) <= box::kRateTolerance; }
+
+}  // namespace
+
+Argument queue_argument() {
+  return {"--queue", Argument::Kind::Text,
+          "Queues of the links: fair (one for each pair of devices, acknowledgements first) or fifo", "fair"};
+}
+
+Argument scale_argument() {
+  return {"--scale", Argument::Kind::Number, "Divide all rates and multiply all times by it, for links that are too fast to build",
+          "1"};
+}
+
+box::NetworkOptions box_options(const Arguments& a) {
+  const std::string queue = a.text("queue");
+  if (queue != "fair" && queue != "fifo")
+    throw InputError(fmt::format("--queue: '{}' is not known", queue), suggest(queue, std::vector<std::string>{"fair", "fifo"}));
+  const double scale = a.number("scale");
+  if (scale < 1) throw InputError("--scale: a number below 1 would make links faster", "1 or more");
+  return {queue == "fair" ? box::Queue::Fair : box::Queue::Fifo, scale};
+}
+
+bool are_nominal(const std::vector<box::RateReading>& readings) {
+  return std::all_of(readings.begin(), readings.end(), is_nominal);
+}
+
+std::string readings_text(const std::vector<box::RateReading>& readings) {
+  if (readings.empty()) return {};
+  std::vector<double> errors;
+  for (const box::RateReading& r : readings) errors.push_back(std::abs(r.error()));
+  const auto worst = std::max_element(errors.begin(), errors.end());
+  if (are_nominal(readings))
+    return fmt::format("the links: {} within {:.0f} % of their nominal rates, the worst {:+.1f} %\n",
+                       pluralize(std::ssize(readings), "transfer"), 100 * box::kRateTolerance,
+                       100 * readings[worst - errors.begin()].error());
+  std::string text = fmt::format(
+      "this network cannot be trusted: not every link has its nominal rate within {:.0f} %\n", 100 * box::kRateTolerance);
+  for (const box::RateReading& r : readings)
+    if (!is_nominal(r))
+      text += fmt::format("  {}: {} in place of {} ({:+.1f} %)\n", r.what, to_text(Bandwidth{r.measured}),
+                          to_text(Bandwidth{r.nominal}), 100 * r.error());
+  return text;
+}
+
+namespace box {
+void require_namespaces() {
+  if (const std::string why = why_no_namespaces(); !why.empty()) throw BackendError(why);
+}
+}  // namespace box
+
+}  // namespace stagecraft
