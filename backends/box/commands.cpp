@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace stagecraft::box {
 namespace {
@@ -104,24 +105,25 @@ std::string cable_commands(const Network& network, int space, const std::vector<
 std::string address_commands(const Network& network, int space) {
   const Space& here = network.spaces[space];
   std::string text = "link set lo up\n";
-  if (!here.address.empty()) text += fmt::format("addr add {}/32 dev lo\n", here.address);
   if (here.kind == Space::Kind::Medium) text += "link add ifb0 type ifb\nlink set ifb0 up\n";
   for (const Cable& cable : network.cables)
     for (const int end : {0, 1})
       if (cable.spaces[end] == space) {
-        text += fmt::format("link set {} {} {} up\n", cable.cards[end], kCardSettings, kPacketSettings);
-        text += fmt::format("addr add {}/31 dev {}\n", cable.addresses[end], cable.cards[end]);
+        const std::string &card = cable.cards[end], &address = cable.addresses[end];
+        // All devices seem to be in one network: programs such as MPI use cards with addresses that look so.
+        text += fmt::format("link set {} {} {} up\naddr add {} dev {} noprefixroute\nroute add {}/32 dev {}\n", card,
+                            kCardSettings, kPacketSettings,
+                            address + (address == here.address ? "/16" : "/32"), card, cable.addresses[1 - end], card);
       }
   int table = 100;
   for (const Forwarding& way : network.forwarding) {
     if (way.space != space) continue;
     const Cable& cable = network.cables[way.cable];
-    std::string route = fmt::format("route add {}/32 via {} dev {}", network.spaces[way.to].address,
-                                    cable.addresses[1 - way.end], cable.cards[way.end]);
+    const std::string &to = network.spaces[way.to].address, &next = cable.addresses[1 - way.end];
+    std::string route = fmt::format("route replace {}/32 {} dev {}", to, to == next ? "" : "via " + next, cable.cards[way.end]);
     if (!here.address.empty()) route += " src " + here.address;
     if (way.from >= 0) {
-      text += fmt::format("rule add from {} to {} lookup {}\n", network.spaces[way.from].address,
-                          network.spaces[way.to].address, table);
+      text += fmt::format("rule add from {} to {} lookup {}\n", network.spaces[way.from].address, to, table);
       route += fmt::format(" table {}", table++);
     }
     text += route + "\n";

@@ -38,7 +38,9 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-[[noreturn]] void fail(const char* what) { throw BackendError(fmt::format("the check of the links: {}: {}", what, std::strerror(errno))); }
+[[noreturn]] void fail_check(const char* what) {
+  throw BackendError(fmt::format("the check of the links: {}: {}", what, std::strerror(errno)));
+}
 
 sockaddr_in address_of(const std::string& text, std::uint16_t port) {
   sockaddr_in address{};
@@ -58,15 +60,15 @@ class Transfer {
     socklen_t size = sizeof here;
     if (bind(listening.number(), reinterpret_cast<sockaddr*>(&here), size) != 0 || listen(listening.number(), 1) != 0 ||
         getsockname(listening.number(), reinterpret_cast<sockaddr*>(&here), &size) != 0)
-      fail(to.c_str());
+      fail_check(to.c_str());
     enter_namespace(from_space);
     sending_ = OpenFile(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in source = address_of(from, 0);
     if (bind(sending_.number(), reinterpret_cast<sockaddr*>(&source), sizeof source) != 0 ||
         connect(sending_.number(), reinterpret_cast<sockaddr*>(&here), size) != 0)
-      fail(to.c_str());
+      fail_check(to.c_str());
     receiving_ = OpenFile(accept4(listening.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (receiving_.number() < 0) fail(to.c_str());
+    if (receiving_.number() < 0) fail_check(to.c_str());
     fcntl(sending_.number(), F_SETFL, O_NONBLOCK);
   }
 
@@ -110,7 +112,7 @@ void run(std::vector<Transfer>& transfers, double end) {
   for (double now = 0; now < end; now = seconds_since(start)) {
     std::vector<pollfd> polled;
     for (const Transfer& t : transfers) polled.insert(polled.end(), {t.to_send(), t.to_receive()});
-    if (poll(polled.data(), polled.size(), 10) < 0 && errno != EINTR) fail("poll");
+    if (poll(polled.data(), polled.size(), 10) < 0 && errno != EINTR) fail_check("poll");
     now = seconds_since(start);
     for (std::size_t t = 0; t < transfers.size(); ++t) {
       if (polled[2 * t].revents != 0) transfers[t].send_some();

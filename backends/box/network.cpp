@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft::box {
@@ -102,11 +103,11 @@ class NetworkWriter {
       for (const Hop& hop : route.hops) used.insert(hop.link);
     for (const LinkId id : used) {
       const Link& link = c.links[id];
-      if (link.duplex == Duplex::Unshared)
-        throw Infeasible("box",
-                         fmt::format("link '{}' is unshared: every transfer gets all of it, which no real network does",
-                                     link.name),
-                         "give its links another duplex, such as full");
+      if (link.duplex == Duplex::Unshared) {
+        require_narrower_links(id);
+        add_cable(id, link.ends[0].value, link.ends[1].value, {}, link.latency);
+        continue;
+      }
       if (!is_medium(link)) {
         add_cable(id, link.ends[0].value, link.ends[1].value, link.bandwidth, link.latency);
         continue;
@@ -119,15 +120,38 @@ class NetworkWriter {
     }
   }
 
+  /// An unshared link is a cable without a limit. That is right where other links limit each transfer that crosses it.
+  void require_narrower_links(LinkId id) const {
+    const Cluster& c = network_.cluster;
+    for (const Route& route : network_.routes) {
+      double shared = kInfinity;
+      bool crosses = false;
+      for (const Hop& hop : route.hops) {
+        crosses = crosses || hop.link == id;
+        if (c.links[hop.link].duplex != Duplex::Unshared)
+          shared = std::min(shared, c.links[hop.link].bandwidth.value);
+      }
+      if (crosses && shared > c.links[id].bandwidth.value)
+        throw Infeasible("box",
+                         fmt::format("link '{}' is unshared, so each transfer over it gets all of its {}, which no queue "
+                                     "can do",
+                                     c.links[id].name, to_text(c.links[id].bandwidth)),
+                         "give it another duplex, such as full");
+    }
+  }
+
   void add_cable(LinkId link, int a, int b, Bandwidth rate, Seconds latency) {
     const int number = static_cast<int>(network_.cables.size());
-    const auto address = [&](int end) {
+    // The first card of a device has the device's address, so that a device with one card has one address.
+    const auto address = [&](int space, int end) {
+      const std::string& own = network_.spaces[space].address;
+      if (!own.empty() && has_card_.insert(space).second) return own;
       return fmt::format("10.98.{}.{}", number / 128, number % 128 * 2 + end);
     };
     network_.cables.push_back({link,
                                {a, b},
                                {fmt::format("c{}a", number), fmt::format("c{}b", number)},
-                               {address(0), address(1)},
+                               {address(a, 0), address(b, 1)},
                                rate,
                                latency});
     cable_[{link, a, b}] = number;
@@ -161,7 +185,8 @@ class NetworkWriter {
       }
       const auto [cable, end] = find_cable(link, a, b);
       forward(pair, {cable, end}, a);
-      network_.queues[queue_of_card_.at({cable, end})].flows.push_back(flow);
+      if (const auto queue = queue_of_card_.find({cable, end}); queue != queue_of_card_.end())
+        network_.queues[queue->second].flows.push_back(flow);
     }
   }
 
@@ -197,6 +222,7 @@ class NetworkWriter {
   }
 
   Network network_;
+  std::set<int> has_card_;  ///< Devices.
   std::map<LinkId, int> air_;                            ///< Index of the queue of each medium.
   std::map<std::tuple<LinkId, int, int>, int> cable_;    ///< By link and the spaces of its ends.
   std::map<std::pair<int, int>, int> queue_of_card_;     ///< By cable and end.

@@ -39,7 +39,7 @@ struct Cable {
   std::array<int, 2> spaces{};
   std::array<std::string, 2> cards;      ///< "c3a" in the first space, "c3b" in the second.
   std::array<std::string, 2> addresses;  ///< Addresses of the cards, which neighbors send to.
-  Bandwidth rate;                        ///< Of each direction; zero: the medium behind it sets the rate.
+  Bandwidth rate;                        ///< Of each direction; zero: other links and media limit it.
   Seconds latency;
 };
 

@@ -3,9 +3,13 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -119,13 +123,34 @@ RunningNetwork::RunningNetwork(const Network& network, bool check)
   opened_ = read_opened(answer->substr(1));
 }
 
-void run_in_space(const Entrance& entrance, int space, const std::vector<std::string>& words) {
-  join_namespace(entrance.holder, entrance.files[space], entrance.names[space], entrance.hosts());
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  execvp(arguments[0], arguments.data());
-  throw BackendError(fmt::format("the program '{}': {}", words[0], std::strerror(errno)));
+void start_in_space(const Entrance& entrance, int space, const std::vector<std::string>& words) noexcept {
+  try {
+    join_namespace(entrance.holder, entrance.files[space], entrance.names[space], entrance.hosts());
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    execvp(arguments[0], arguments.data());
+    fmt::print(stderr, "failed: the program '{}': {}\n", words[0], std::strerror(errno));
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "failed: {}\n", e.what());
+  }
+  std::fflush(stderr);
+  _exit(127);
+}
+
+int run_in_space(const Entrance& entrance, int space, const std::vector<std::string>& words) {
+  // A process with threads, as this one may be, cannot enter the user namespace of a network.
+  const pid_t parent = getpid(), child = fork();
+  if (child < 0) throw BackendError(fmt::format("a process: {}", std::strerror(errno)));
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(1);
+    start_in_space(entrance, space, words);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 std::string to_json(const Opened& opened) {

@@ -42,8 +42,13 @@ class RunningNetwork {
   std::unique_ptr<ChildProcess> holder_;
 };
 
-/// Starts a program in a space of a network, in place of this process.
-[[noreturn]] void run_in_space(const Entrance&, int space, const std::vector<std::string>& words);
+/// Starts a program in a space of a network in place of this process, which has one thread. It ends with 127 where that
+/// fails, after one sentence on stderr.
+[[noreturn]] void start_in_space(const Entrance&, int space, const std::vector<std::string>& words) noexcept;
+
+/// Runs a program in a space of a network as a child, which the kernel ends with this process. Its exit code, or 128 and
+/// the number of the signal that ended it.
+int run_in_space(const Entrance&, int space, const std::vector<std::string>& words);
 
 /// `opened` as JSON, which read_opened() reads.
 std::string to_json(const Opened&);

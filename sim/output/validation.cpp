@@ -98,14 +98,6 @@ Table pair_table(const std::string& title, const std::vector<Pair>& pairs) {
       pairs);
 }
 
-std::string times_text(const char* title, std::vector<Pair> pairs) {
-  constexpr std::size_t kMostShown = 12;
-  if (pairs.empty()) return {};
-  const std::size_t more = pairs.size() - std::min(pairs.size(), kMostShown);
-  pairs.resize(pairs.size() - more);
-  return "\n" + to_text(pair_table<Seconds>(title, pairs)) + (more > 0 ? fmt::format("  ... and {} more\n", more) : "");
-}
-
 std::string memory_text(const std::vector<Pair>& pairs) {
   if (pairs.empty()) return {};
   const Table table = pair_table<Bytes>("peak memory", pairs);
@@ -123,6 +115,14 @@ Validation with_memory(Validation v, const Report& report, const Timeline& measu
 }
 
 }  // namespace
+
+std::string times_text(const char* title, std::vector<Pair> pairs) {
+  constexpr std::size_t kMostShown = 12;
+  if (pairs.empty()) return {};
+  const std::size_t more = pairs.size() - std::min(pairs.size(), kMostShown);
+  pairs.resize(pairs.size() - more);
+  return "\n" + to_text(pair_table<Seconds>(title, pairs)) + (more > 0 ? fmt::format("  ... and {} more\n", more) : "");
+}
 
 double Pair::error() const {
   if (measured == 0) return simulated == 0 ? 0 : 1;

@@ -43,4 +43,7 @@ bool is_sure(const Validation&, double tolerance);
 /// The tables that `stagecraft validate` prints, and a verdict on the iteration time against `tolerance`.
 std::string to_text(const Validation&, double tolerance);
 
+/// A table of seconds, the first dozen of them; empty without any.
+std::string times_text(const char* title, std::vector<Pair>);
+
 }  // namespace stagecraft

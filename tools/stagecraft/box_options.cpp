@@ -56,10 +56,8 @@ std::string readings_text(const std::vector<box::RateReading>& readings) {
   return text;
 }
 
-namespace box {
 void require_namespaces() {
-  if (const std::string why = why_no_namespaces(); !why.empty()) throw BackendError(why);
+  if (const std::string why = box::why_no_namespaces(); !why.empty()) throw BackendError(why);
 }
-}  // namespace box
 
 }  // namespace stagecraft

@@ -18,9 +18,7 @@ box::NetworkOptions box_options(const Arguments&);
 std::string readings_text(const std::vector<box::RateReading>&);
 bool are_nominal(const std::vector<box::RateReading>&);
 
-namespace box {
-/// BackendError with why_no_namespaces(), if that is not empty.
+/// BackendError with box::why_no_namespaces(), if that is not empty.
 void require_namespaces();
-}  // namespace box
 
 }  // namespace stagecraft

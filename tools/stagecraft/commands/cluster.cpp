@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "backends/box/namespaces.hpp"
 #include "backends/box/open_networks.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/scenario.hpp"
@@ -36,7 +35,7 @@ const box::OpenNetwork& find_network(const std::vector<box::OpenNetwork>& networ
 
 int up(const Arguments& a, const std::vector<std::string>& words) {
   if (words.size() != 1) throw InputError("cluster up takes one file", "stagecraft cluster up FILE");
-  box::require_namespaces();
+  require_namespaces();
   const Experiment experiment = load_experiment(words[0], a.list("set"));
   const std::string name = a.has("name") ? a.text("name") : std::filesystem::path(words[0]).stem().string();
   const box::Network network = box::network_of(*experiment.cluster, {}, box_options(a));
@@ -67,10 +66,10 @@ int exec(const std::vector<std::string>& words) {
     throw InputError(fmt::format("the network '{}' has no device '{}'", network.name, device),
                      suggest(device, std::vector<std::string>(entrance.names.begin(), entrance.names.begin() + devices)));
   std::vector<std::string> program(words.begin() + 1, words.end());
-  // One word with spaces is a line for a shell, as ssh takes it.
-  if (program.size() == 1 && program[0].find(' ') != std::string::npos) program = {"sh", "-c", program[0]};
+  // A first word with a space begins a line for a shell: ssh takes such lines, and mpirun writes them.
+  if (program[0].find(' ') != std::string::npos) program = {"sh", "-c", join(program, " ")};
   flush();
-  box::run_in_space(entrance, static_cast<int>(index), program);
+  return box::run_in_space(entrance, static_cast<int>(index), program);
 }
 
 int down(const std::vector<std::string>& words) {

@@ -1,11 +1,18 @@
+#include <sys/utsname.h>
+
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/profiling.hpp"
 #include "sim/output/json_files.hpp"
+#include "sim/output/network_validation.hpp"
+#include "tools/stagecraft/box_options.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
+#include "tools/stagecraft/network_run.hpp"
 
 namespace stagecraft::commands {
 namespace {
@@ -26,12 +33,83 @@ Experiment undivided(const Experiment& experiment) {
   return e;
 }
 
+constexpr double kProfileSeconds = 2, kNetworkSeconds = 15;
+constexpr int kIterations = 25;
+constexpr int kMostIterations = 10000;
+
+/// So many that the run takes this long, and at least three: the first fills the pipeline and opens the connections.
+int iterations_within(const Experiment& experiment, const std::string& simulator, double seconds) {
+  const Report report = run(compile(experiment), simulator).report;
+  return std::clamp(static_cast<int>(seconds / report.period.value), 3, kMostIterations);
+}
+
+/// The way of the kernel to build the network, for whoever reads the result later.
+JsonObject network_provenance(const Arguments& a) {
+  utsname system{};
+  uname(&system);
+  return {{"network", "namespaces"},
+          {"kernel", system.release},
+          {"queues", a.text("queue") == "fair" ? "htb, a class for each pair of devices" : "tbf"},
+          {"scale", a.number("scale")}};
+}
+
+Json readings_json(const std::vector<box::RateReading>& readings) {
+  Json list = JsonArray();
+  for (const box::RateReading& r : readings)
+    list.push_back(JsonObject{
+        {"what", r.what}, {"nominal_bytes_per_s", r.nominal}, {"measured_bytes_per_s", r.measured}});
+  return list;
+}
+
+/// Simulates a scenario, runs it over a network that is built for it, and compares the two.
+int validate_network(const Arguments& a) {
+  if (a.text("network") != "namespaces")
+    throw InputError(fmt::format("--network: '{}' is not known", a.text("network")), "namespaces");
+  require_namespaces();
+  if (a.has("out")) make_folder(a, {"validation.json"});
+  const box::NetworkOptions options = box_options(a);
+  std::vector<std::string> sets = a.list("set");
+  sets.push_back("run.compute=emulated");
+  const double seconds = a.has("seconds") ? a.number("seconds") : kNetworkSeconds;
+  const int iterations = a.has("iterations")
+                             ? a.count("iterations", 2, kMostIterations)
+                             : iterations_within(load_experiment(a.text("FILE"), sets), a.text("simulator"), seconds);
+  sets.push_back(fmt::format("run.iterations={}", iterations));
+  const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), sets));
+  const Outcome simulated = run(compiled, a.text("simulator"));
+  const box::Network network = box::network_of(compiled.cluster(), talking_devices(compiled), options);
+  const box::RunningNetwork running(network, true);
+  print(fmt::format("{}\n{} over {} of namespaces\n", compiled.experiment.title.empty() ? "(untitled)" : compiled.experiment.title,
+                    pluralize(compiled.plan.device_count(), "device"), pluralize(std::ssize(network.cables), "link")));
+  print(readings_text(running.opened().readings));
+  flush();
+  const Timeline measured = run_in_network(compiled, running.opened().entrance, a.text("FILE"), sets);
+  NetworkValidation v = compare_networks(compiled.program, simulated.timeline, simulated.report, measured, compiled.cluster());
+  if (!are_nominal(running.opened().readings))
+    v.validation.doubts.push_back("some links do not have their nominal rates: see above");
+  print(to_text(v, kTolerance));
+  if (a.has("out")) {
+    Json json = Json::parse(validation_json(compiled.experiment.title, v.validation, simulated.timeline, measured, kTolerance)).value();
+    for (const JsonObject& more : {network_provenance(a), network_json(v)})
+      for (const JsonMember& member : more) json[member.key] = member.value;
+    json["rates"] = readings_json(running.opened().readings);
+    FolderUpdate update(a.text("out"), overwrite_of(a));
+    update.add("validation.json", json.dump(2) + "\n");
+    update.commit();
+    print_error("wrote {}/validation.json\n", a.text("out"));
+  }
+  return 0;
+}
+
 int execute_validate(const Arguments& a) {
+  if (a.has("network")) return validate_network(a);
   if (a.has("out")) make_folder(a, {"profile.yaml", "validation.json"});
   std::vector<std::string> sets = a.list("set");
-  sets.push_back(fmt::format("run.iterations={}", a.count("iterations", kFewest, 10000)));
+  const int iterations = a.has("iterations") ? a.count("iterations", kFewest, kMostIterations) : kIterations;
+  const double seconds = a.has("seconds") ? a.number("seconds") : kProfileSeconds;
+  sets.push_back(fmt::format("run.iterations={}", iterations));
   const Experiment experiment = load_experiment(a.text("FILE"), sets);
-  const Validated v = validate_experiment(experiment, a.text("backend"), a.text("simulator"), a.number("seconds"));
+  const Validated v = validate_experiment(experiment, a.text("backend"), a.text("simulator"), seconds);
   print(fmt::format("{}\n{} on {}; profile of {}, {} at once\n",
                     experiment.title.empty() ? "(untitled)" : experiment.title,
                     pluralize(v.compiled.plan.stage_count(), "stage"),
@@ -41,7 +119,7 @@ int execute_validate(const Arguments& a) {
     flush();
     on_interrupt_say("what is printed above is done");
     const Validated control =
-        validate_experiment(undivided(experiment), a.text("backend"), a.text("simulator"), a.number("seconds"));
+        validate_experiment(undivided(experiment), a.text("backend"), a.text("simulator"), seconds);
     print("\nControl: the same in one stage on one device\n" + to_text(control.validation, kTolerance));
   }
   if (a.has("out")) {
@@ -68,8 +146,15 @@ extern const Command validate{
                   {"-b,--backend", Argument::Kind::Text, "Backend of the real run", "cpu"},
                   {"--simulator", Argument::Kind::Text, "Backend that simulates it", "simgrid"},
                   {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
-                  {"--iterations", Argument::Kind::Count, "Iterations to run; the first is not counted", "25"},
-                  {"--seconds", Argument::Kind::Number, "Time to profile, for each micro-batch size", "2"},
+                  {"--iterations", Argument::Kind::Count,
+                   "Iterations to run; the first is not counted (default: 25; with --network as many as --seconds has)"},
+                  {"--seconds", Argument::Kind::Number,
+                   "Time to profile, for each micro-batch size (default: 2); with --network, of the run (default: 15)"},
+                  {"--network", Argument::Kind::Text,
+                   "namespaces: build the scenario's network on this machine and run over it, with a process for each "
+                   "device that sleeps where it should compute"},
+                  queue_argument(),
+                  scale_argument(),
                   {"--no-control", Argument::Kind::Flag,
                    "Do not run the control: the same model in one stage on one device"},
                   {"-o,--out", Argument::Kind::Text, "Folder for profile.yaml and validation.json"},

@@ -1,0 +1,130 @@
+#include "sim/output/network_validation.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "sim/core/numbers.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct Span {
+  double start = 0, end = 0;
+  double length() const { return end - start; }
+};
+
+/// From the moment when a message may go until it is there.
+Span span_of(const Transfer& transfer, const Timeline& t) {
+  return {t.start[transfer.send], std::max(t.end[transfer.send], t.end[transfer.receive])};
+}
+
+/// How long at least one of the spans lasts.
+double covered(std::vector<Span> spans) {
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
+  double sum = 0, until = -kInfinity;
+  for (const Span& s : spans) {
+    sum += std::max(0.0, s.end - std::max(s.start, until));
+    until = std::max(until, s.end);
+  }
+  return sum;
+}
+
+std::vector<Pair> link_times(const Program& p, const Timeline& simulated, const Timeline& measured,
+                             const Cluster& cluster) {
+  const Router router(cluster);
+  std::map<LinkId, std::pair<std::vector<Span>, std::vector<Span>>> spans;
+  for (const Transfer& transfer : p.transfers) {
+    const RouteEnds& ends = p.ends(transfer);
+    for (const Hop& hop : router.require(ends.from, ends.to).hops) {
+      spans[hop.link].first.push_back(span_of(transfer, simulated));
+      spans[hop.link].second.push_back(span_of(transfer, measured));
+    }
+  }
+  std::vector<Pair> pairs;
+  for (auto& [link, both] : spans) {
+    const std::size_t count = both.first.size();
+    pairs.push_back({cluster.links[link].name, covered(std::move(both.first)) / p.iterations,
+                     covered(std::move(both.second)) / p.iterations, 0, count});
+  }
+  return pairs;
+}
+
+std::vector<double> iteration_ends(const Program& p, const Timeline& t) {
+  std::vector<double> ends(p.iterations, 0);
+  for (const InstructionId i : p.instructions.ids()) {
+    double& end = ends[p.iteration_of(p.at(i))];
+    end = std::max(end, t.end[i]);
+  }
+  return ends;
+}
+
+std::vector<Pair> iteration_pairs(const Program& p, const Timeline& simulated, const Timeline& measured) {
+  const std::vector<double> s = iteration_ends(p, simulated), m = iteration_ends(p, measured);
+  std::vector<Pair> pairs;
+  for (std::size_t k = 0; k < s.size(); ++k)
+    pairs.push_back({fmt::format("iteration {}", k), k > 0 ? s[k] - s[k - 1] : s[k], k > 0 ? m[k] - m[k - 1] : m[k], 0, 1});
+  return pairs;
+}
+
+void add_ratio(std::vector<double>& ratios, double simulated, double measured) {
+  if (simulated > 0 && measured > 0) ratios.push_back(simulated / measured);
+}
+
+}  // namespace
+
+NetworkValidation compare_networks(const Program& p, const Timeline& simulated, const Report& report,
+                                   const Timeline& measured, const Cluster& cluster) {
+  NetworkValidation v{compare(p, simulated, report, measured, cluster), iteration_pairs(p, simulated, measured), {}, {}, {}};
+  v.links = link_times(p, simulated, measured, cluster);
+  for (const Transfer& t : p.transfers)
+    add_ratio(v.messages, span_of(t, simulated).length(), span_of(t, measured).length());
+  for (const InstructionId i : p.instructions.ids()) {
+    const double seconds = simulated.end[i] - simulated.start[i], really = measured.end[i] - measured.start[i];
+    if (p.at(i).is_compute() && seconds > 0) v.lateness.push_back(really - seconds);
+    if (p.at(i).kind == InstructionKind::Collective) add_ratio(v.messages, seconds, really);
+  }
+  std::sort(v.messages.begin(), v.messages.end());
+  std::sort(v.lateness.begin(), v.lateness.end());
+  return v;
+}
+
+std::string to_text(const NetworkValidation& v, double tolerance) {
+  std::string text = times_text("time", v.iterations) + times_text("busy, iteration", v.links);
+  if (!v.messages.empty())
+    text += fmt::format("\n  {}: simulated over measured time {:.3f} in the median, {:.3f} to {:.3f} from 10 % to 90 %\n",
+                        pluralize(std::ssize(v.messages), "message"), quantile(v.messages, 0.5),
+                        quantile(v.messages, 0.1), quantile(v.messages, 0.9));
+  if (!v.lateness.empty())
+    text += fmt::format("  sleeps in place of computing ended {} late in the median, {} at worst\n",
+                        to_text(Seconds{std::max(0.0, quantile(v.lateness, 0.5))}), to_text(Seconds{std::max(0.0, v.lateness.back())}));
+  return text + to_text(v.validation, tolerance);
+}
+
+JsonObject network_json(const NetworkValidation& v) {
+  const auto quantiles = [](const std::vector<double>& sorted) {
+    JsonObject object;
+    if (!sorted.empty())
+      for (const int percent : {0, 10, 25, 50, 75, 90, 100})
+        object.push_back({fmt::format("p{}", percent), quantile(sorted, percent / 100.0)});
+    return object;
+  };
+  Json links = JsonArray();
+  for (const Pair& p : v.links)
+    links.push_back(JsonObject{{"link", p.name},
+                               {"simulated", p.simulated},
+                               {"measured", p.measured},
+                               {"error", p.error()},
+                               {"messages", p.count}});
+  Json iterations = JsonArray();
+  for (const Pair& p : v.iterations)
+    iterations.push_back(JsonObject{{"simulated", p.simulated}, {"measured", p.measured}, {"error", p.error()}});
+  return {{"each_iteration_s", iterations},
+          {"links_busy_s", links},
+          {"messages_simulated_over_measured", quantiles(v.messages)},
+          {"sleeps_late_s", quantiles(v.lateness)}};
+}
+
+}  // namespace stagecraft

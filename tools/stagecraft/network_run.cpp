@@ -1,0 +1,165 @@
+#include "tools/stagecraft/network_run.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "sim/core/file.hpp"
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder that is removed with all that is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = fs::temp_directory_path() / "stagecraft-network-XXXXXX";
+    if (!mkdtemp(pattern.data())) throw BackendError(fmt::format("{}: {}", pattern, std::strerror(errno)));
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::vector<DeviceId> devices_with_work(const Program& program) {
+  IdVector<DeviceId, bool> used(program.devices, false);
+  for (const Instruction& i : program.instructions) used[i.device] = true;
+  std::vector<DeviceId> devices;
+  for (const DeviceId d : used.ids())
+    if (used[d]) devices.push_back(d);
+  return devices;
+}
+
+/// The processes of a run. Whatever ends this object ends them.
+class Processes {
+ public:
+  Processes() = default;
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+  ~Processes() {
+    for (const Process& p : processes_) kill(p.id, SIGKILL);
+    for (const Process& p : processes_) waitpid(p.id, nullptr, 0);
+  }
+
+  void start(const box::Entrance& entrance, int space, const std::vector<std::string>& environment,
+             const std::vector<std::string>& words, const fs::path& output) {
+    const pid_t parent = getpid(), child = fork();
+    if (child < 0) throw BackendError(fmt::format("a process: {}", std::strerror(errno)));
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != parent) _exit(1);
+      const int file = open(output.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+      for (const int standard : {STDOUT_FILENO, STDERR_FILENO}) dup2(file, standard);
+      for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
+      box::start_in_space(entrance, space, words);
+    }
+    processes_.push_back({child, output});
+  }
+
+  /// Waits for all. BackendError with what the first one that failed has said.
+  void wait() {
+    std::string failed;
+    while (!processes_.empty()) {
+      int status = 0;
+      const pid_t id = waitpid(-1, &status, 0);
+      if (id < 0 && errno == EINTR) continue;
+      const auto it = std::find_if(processes_.begin(), processes_.end(), [&](const Process& p) { return p.id == id; });
+      if (it == processes_.end()) continue;
+      if (status != 0 && failed.empty()) failed = read_output(it->output);
+      processes_.erase(it);
+    }
+    if (!failed.empty()) throw BackendError("the run over the network: " + failed);
+  }
+
+ private:
+  struct Process {
+    pid_t id;
+    fs::path output;
+  };
+  std::vector<Process> processes_;
+};
+
+double number_of(std::string_view word) {
+  double value = 0;
+  std::from_chars(word.data(), word.data() + word.size(), value);
+  return value;
+}
+
+/// The times of spans.csv, which has a line for each instruction, in their order.
+Timeline timeline_of(const std::string& spans, const Program& program) {
+  Timeline timeline;
+  timeline.clock = Clock::Host;
+  const std::vector<std::string> lines = split(spans, '\n');
+  const std::vector<std::string> names = split(lines.front(), ',');
+  const auto column = [&](std::string_view name) {
+    return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+  };
+  const std::size_t start = column("start_ns"), end = column("end_ns");
+  for (std::size_t l = 1; l < lines.size(); ++l) {
+    const std::vector<std::string> words = split(lines[l], ',');
+    if (words.size() <= std::max(start, end)) continue;
+    timeline.start.push_back(number_of(words[start]) * 1e-9);
+    timeline.end.push_back(number_of(words[end]) * 1e-9);
+  }
+  if (timeline.start.size() != program.size())
+    throw BackendError(fmt::format("the run over the network has {} instructions and the simulation {}",
+                                   timeline.start.size(), program.size()));
+  return timeline;
+}
+
+}  // namespace
+
+std::vector<RouteEnds> talking_devices(const CompiledExperiment& c) {
+  std::vector<RouteEnds> pairs = c.program.routes;
+  std::vector<std::set<DeviceId>> members(c.program.collectives.size());
+  for (const Instruction& i : c.program.instructions)
+    if (i.kind == InstructionKind::Collective) members[i.collective()].insert(i.device);
+  for (const std::set<DeviceId>& group : std::set(members.begin(), members.end()))
+    for (const DeviceId a : group)
+      for (const DeviceId b : group)
+        if (a != b) pairs.push_back({a, b});
+  return pairs;
+}
+
+Timeline run_in_network(const CompiledExperiment& c, const box::Entrance& entrance, const std::string& scenario,
+                        const std::vector<std::string>& sets) {
+  const TemporaryFolder folder;
+  const std::vector<DeviceId> devices = devices_with_work(c.program);
+  std::vector<std::string> hosts;
+  for (const DeviceId d : devices) hosts.push_back(entrance.addresses[d.value]);
+  const std::string program = fs::read_symlink("/proc/self/exe");
+  std::vector<std::string> words{program, "run", scenario, "--backend", "cpu", "--quiet", "--no-gantt",
+                                 "--out", folder.path() / "run", "--set", "run.compute=emulated"};
+  for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+  Processes processes;
+  for (std::size_t rank = 0; rank < devices.size(); ++rank)
+    processes.start(entrance, devices[rank].value,
+                    {"STAGECRAFT_HOSTS=" + join(hosts, ","), fmt::format("STAGECRAFT_RANK={}", rank)}, words,
+                    folder.path() / fmt::format("output{}", rank));
+  processes.wait();
+  return timeline_of(read_output(folder.path() / "run" / "spans.csv"), c.program);
+}
+
+}  // namespace stagecraft
