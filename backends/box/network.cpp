@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -57,7 +58,9 @@ class NetworkWriter {
     add_spaces();
     add_flows();
     add_cables();
-    for (std::size_t f = 0; f < network_.flows.size(); ++f) add_route(static_cast<int>(f));
+    for (std::size_t f = 0; f < network_.flows.size(); ++f)
+      add_route(network_.flows[f], network_.routes[f], static_cast<int>(f));
+    for (std::size_t f = 0; f < others_.size(); ++f) add_route(others_[f], other_routes_[f], {});
     require_rates();
     return std::move(network_);
   }
@@ -75,23 +78,24 @@ class NetworkWriter {
     for (const std::string& name : c.switches) network_.spaces.push_back({name, Space::Kind::Switch, {}});
   }
 
+  /// Routes lead from each device to each other one; those of devices that talk come first.
   void add_flows() {
     const Cluster& c = network_.cluster;
     const Router router(c);
-    std::vector<RouteEnds>& flows = network_.flows;
-    if (flows.empty()) {
-      for (const DeviceId a : c.devices.ids())
-        for (const DeviceId b : c.devices.ids())
-          if (a != b && router.route(a, b)) flows.push_back({a, b});
-    }
-    std::erase_if(flows, [](const RouteEnds& r) { return r.from == r.to; });
+    std::set<std::pair<int, int>> talk, all;
+    for (const DeviceId a : c.devices.ids())
+      for (const DeviceId b : c.devices.ids())
+        if (a != b && router.route(a, b)) all.insert({a.value, b.value});
     // Whoever talks is answered: acknowledgements go back.
-    std::set<std::pair<int, int>> known;
-    for (const RouteEnds& r : flows) known.insert({r.from.value, r.to.value});
-    for (const auto& [a, b] : std::set(known)) known.insert({b, a});
-    flows.clear();
-    for (const auto& [a, b] : known) flows.push_back({DeviceId{a}, DeviceId{b}});
-    for (const RouteEnds& r : flows) network_.routes.push_back(router.require(r.from, r.to));
+    for (const RouteEnds& r : network_.flows)
+      if (r.from != r.to) talk.insert({{r.from.value, r.to.value}, {r.to.value, r.from.value}});
+    if (talk.empty()) talk = all;
+    network_.flows.clear();
+    for (const auto& [a, b] : talk) network_.flows.push_back({DeviceId{a}, DeviceId{b}});
+    for (const auto& pair : all)
+      if (!talk.contains(pair)) others_.push_back({DeviceId{pair.first}, DeviceId{pair.second}});
+    for (const RouteEnds& r : network_.flows) network_.routes.push_back(router.require(r.from, r.to));
+    for (const RouteEnds& r : others_) other_routes_.push_back(router.require(r.from, r.to));
   }
 
   /// Cables for the links that some route crosses. A station of a medium has a cable to its air with half of the
@@ -99,8 +103,9 @@ class NetworkWriter {
   void add_cables() {
     const Cluster& c = network_.cluster;
     std::set<LinkId> used;
-    for (const Route& route : network_.routes)
-      for (const Hop& hop : route.hops) used.insert(hop.link);
+    for (const std::vector<Route>* routes : {&network_.routes, &other_routes_})
+      for (const Route& route : *routes)
+        for (const Hop& hop : route.hops) used.insert(hop.link);
     for (const LinkId id : used) {
       const Link& link = c.links[id];
       if (link.duplex == Duplex::Unshared) {
@@ -169,9 +174,8 @@ class NetworkWriter {
     return it != cable_.end() ? std::pair{it->second, 0} : std::pair{cable_.at({link, b, a}), 1};
   }
 
-  void add_route(int flow) {
-    const RouteEnds pair = network_.flows[flow];
-    const Route& route = network_.routes[flow];
+  /// `flow` is the number of devices that talk.
+  void add_route(const RouteEnds& pair, const Route& route, std::optional<int> flow) {
     const std::vector<VertexId> visited = vertices_of(network_.cluster, pair, route);
     for (std::size_t h = 0; h < route.hops.size(); ++h) {
       const LinkId link = route.hops[h].link;
@@ -180,13 +184,13 @@ class NetworkWriter {
         const int air = network_.queues[it->second].space;
         forward(pair, find_cable(link, a, air), a);
         forward(pair, find_cable(link, air, b), air);
-        network_.queues[it->second].flows.push_back(flow);
+        if (flow) network_.queues[it->second].flows.push_back(*flow);
         continue;
       }
       const auto [cable, end] = find_cable(link, a, b);
       forward(pair, {cable, end}, a);
-      if (const auto queue = queue_of_card_.find({cable, end}); queue != queue_of_card_.end())
-        network_.queues[queue->second].flows.push_back(flow);
+      if (const auto queue = queue_of_card_.find({cable, end}); flow && queue != queue_of_card_.end())
+        network_.queues[queue->second].flows.push_back(*flow);
     }
   }
 
@@ -222,6 +226,8 @@ class NetworkWriter {
   }
 
   Network network_;
+  std::vector<RouteEnds> others_;  ///< Pairs of devices that do not talk, but can reach each other.
+  std::vector<Route> other_routes_;
   std::set<int> has_card_;  ///< Devices.
   std::map<LinkId, int> air_;                            ///< Index of the queue of each medium.
   std::map<std::tuple<LinkId, int, int>, int> cable_;    ///< By link and the spaces of its ends.

@@ -67,14 +67,14 @@ struct Network {
   std::vector<Space> spaces;  ///< Devices in the order of the cluster, then switches, then media.
   std::vector<Cable> cables;
   std::vector<Forwarding> forwarding;
-  std::vector<RouteEnds> flows;  ///< The pairs of devices that talk.
+  std::vector<RouteEnds> flows;  ///< The pairs of devices that talk, which have queues of their own.
   std::vector<Route> routes;     ///< Their routes, with bandwidths as scaled.
   std::vector<QueueLoad> queues;
   Cluster cluster;  ///< As scaled.
   NetworkOptions options;
 };
 
-/// The network for these pairs of devices; without any, for all pairs. Infeasible, with what would help, where it
+/// The network of a cluster. All devices reach each other; these pairs talk, and without any, all pairs do. Infeasible, with what would help, where it
 /// cannot be built of namespaces: too many devices, links without contention, more bytes in a second than this machine
 /// can carry.
 Network network_of(const Cluster&, std::vector<RouteEnds> flows, const NetworkOptions&);

@@ -92,7 +92,8 @@ NetworkValidation compare_networks(const Program& p, const Timeline& simulated, 
 }
 
 std::string to_text(const NetworkValidation& v, double tolerance) {
-  std::string text = times_text("time", v.iterations) + times_text("busy, iteration", v.links);
+  std::string text = notes_text(v.validation) + times_text("time", v.iterations) +
+                     times_text("busy, iteration", v.links) + times_text("instruction", v.validation.kinds);
   if (!v.messages.empty())
     text += fmt::format("\n  {}: simulated over measured time {:.3f} in the median, {:.3f} to {:.3f} from 10 % to 90 %\n",
                         pluralize(std::ssize(v.messages), "message"), quantile(v.messages, 0.5),
@@ -100,7 +101,7 @@ std::string to_text(const NetworkValidation& v, double tolerance) {
   if (!v.lateness.empty())
     text += fmt::format("  sleeps in place of computing ended {} late in the median, {} at worst\n",
                         to_text(Seconds{std::max(0.0, quantile(v.lateness, 0.5))}), to_text(Seconds{std::max(0.0, v.lateness.back())}));
-  return text + to_text(v.validation, tolerance);
+  return text + verdict_text(v.validation, tolerance);
 }
 
 JsonObject network_json(const NetworkValidation& v) {

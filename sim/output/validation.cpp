@@ -162,11 +162,27 @@ bool is_sure(const Validation& v, double tolerance) {
   return within(lower, tolerance) == within(v, tolerance) && within(higher, tolerance) == within(v, tolerance);
 }
 
-std::string to_text(const Validation& v, double tolerance) {
+std::string verdict_text(const Validation& v, double tolerance) {
+  const Pair& i = v.iteration;
+  return fmt::format(
+      "\n  {} within {:.0f} %{}: the simulated iteration is {} off the measured median, readings spread by +-{:.1f} "
+      "%\n",
+      within(v, tolerance) ? "yes," : "no, not", 100 * tolerance,
+      is_sure(v, tolerance) ? ""
+      : v.doubts.empty()    ? ", but that is not sure on so noisy a machine"
+                            : ", but that is not sure: see the notes",
+      signed_percent(i.error()), i.measured > 0 ? 100 * i.spread / i.measured : 0);
+}
+
+std::string notes_text(const Validation& v) {
   std::string text;
   for (const auto* list : {&v.notes, &v.doubts})
     for (const std::string& note : *list) text += fmt::format("note: {}\n", note);
-  text += times_text("time", {v.iteration});
+  return text;
+}
+
+std::string to_text(const Validation& v, double tolerance) {
+  std::string text = notes_text(v) + times_text("time", {v.iteration});
   if (!v.iterations.empty())
     text +=
         fmt::format("  {} measured, the fastest {}, the slowest {}\n", pluralize(std::ssize(v.iterations), "iteration"),
@@ -177,16 +193,7 @@ std::string to_text(const Validation& v, double tolerance) {
   text += times_text("by stage", v.ops);
   text += times_text("busy, iteration", v.devices);
   text += memory_text(v.memory);
-  const Pair& i = v.iteration;
-  text += fmt::format(
-      "\n  {} within {:.0f} %{}: the simulated iteration is {} off the measured median, readings spread by +-{:.1f} "
-      "%\n",
-      within(v, tolerance) ? "yes," : "no, not", 100 * tolerance,
-      is_sure(v, tolerance) ? ""
-      : v.doubts.empty()    ? ", but that is not sure on so noisy a machine"
-                            : ", but that is not sure: see the notes",
-      signed_percent(i.error()), i.measured > 0 ? 100 * i.spread / i.measured : 0);
-  return text;
+  return text + verdict_text(v, tolerance);
 }
 
 }  // namespace stagecraft

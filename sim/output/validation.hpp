@@ -43,7 +43,9 @@ bool is_sure(const Validation&, double tolerance);
 /// The tables that `stagecraft validate` prints, and a verdict on the iteration time against `tolerance`.
 std::string to_text(const Validation&, double tolerance);
 
-/// A table of seconds, the first dozen of them; empty without any.
+/// The parts of that text: its notes, a table of seconds (the first dozen of them; empty without any), and the verdict.
+std::string notes_text(const Validation&);
 std::string times_text(const char* title, std::vector<Pair>);
+std::string verdict_text(const Validation&, double tolerance);
 
 }  // namespace stagecraft

@@ -1,0 +1,119 @@
+"""A network of namespaces, as a user builds and leaves it: run.py STAGECRAFT. Skipped (77) where namespaces are refused."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import processes  # noqa: E402
+
+TOOL = sys.argv[1]
+STAR = "scenarios/boxes/star.yaml"
+SHORT = ["--set", "run.micro_batches=4", "--iterations", "3"]
+
+
+def run(*words, code=0):
+    done = subprocess.run([TOOL, *words], capture_output=True, text=True, timeout=processes.HUNG)
+    assert done.returncode == code, f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def require_namespaces(name):
+    done = subprocess.run([TOOL, "cluster", "up", STAR, "--name", name, "--no-check"], capture_output=True, text=True)
+    if done.returncode == 4 and ("namespaces" in done.stderr or "iproute2" in done.stderr or "/dev/net/tun" in done.stderr):
+        print("skipped:", done.stderr.strip())
+        sys.exit(77)
+    assert done.returncode == 0, done.stderr
+
+
+def processes_in_networks(name):
+    """The processes of networks of this name, which `cluster up` started."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"cluster" in words and name.encode() in words:
+            found.append(int(entry.parent.name))
+    return found
+
+
+def test_life_of_a_network(name):
+    assert name in run("cluster", "list")
+    assert "is up already" in run("cluster", "up", STAR, "--name", name, code=2)
+    assert run("cluster", "exec", f"{name}/b0", "hostname").strip() == "b0"
+    hosts = run("cluster", "exec", f"{name}/b0", "--", "cat", "/etc/hosts")
+    assert "10.99.0.1 a0" in hosts, hosts
+    assert "did you mean 'c0'" in run("cluster", "exec", f"{name}/co", "hostname", code=2)
+    run("cluster", "exec", f"{name}/a0", "false", code=1)
+    # A program of the network ends with it.
+    sleeper = subprocess.Popen([TOOL, "cluster", "exec", f"{name}/a0", "sleep", "100000"])
+    processes.wait_until(lambda: "sleep" in subprocess.run(["ps", "-o", "args", "--ppid", str(sleeper.pid)], capture_output=True,
+                                                           text=True).stdout, sleeper)
+    assert "is down" in run("cluster", "down", name)
+    assert sleeper.wait() != 0
+    assert name not in run("cluster", "list")
+
+
+def test_killed_network(name):
+    run("cluster", "up", STAR, "--name", name, "--no-check")
+    for process in processes_in_networks(name):
+        processes.kill(process)
+    processes.wait_until(lambda: not processes_in_networks(name))
+    assert name not in run("cluster", "list")
+    run("cluster", "up", STAR, "--name", name, "--no-check")
+    run("cluster", "down", name)
+
+
+def test_validation(folder):
+    """Messages never arrive before the shaped links can have carried them. How late they are depends on this machine."""
+    text = run("validate", STAR, "--network", "namespaces", *SHORT, "--out", f"{folder}/out")
+    result = json.loads(pathlib.Path(folder, "out/validation.json").read_text())
+    iteration = result["iteration_s"]
+    assert iteration["measured"] > 0.97 * iteration["simulated"], iteration
+    assert len(result["each_iteration_s"]) == 3 and {l["link"] for l in result["links_busy_s"]} >= {"a0.link", "b0.link"}
+    assert result["messages_simulated_over_measured"]["p50"] < 1.1, result["messages_simulated_over_measured"]
+    calm = result["sleeps_late_s"]["p90"] < 0.5e-3 and all(
+        abs(r["measured_bytes_per_s"] / r["nominal_bytes_per_s"] - 1) < 0.02 for r in result["rates"])
+    assert not calm or abs(iteration["error"]) < 0.1, text
+    print("iteration:", iteration, "calm" if calm else "a machine that is busy with other work")
+
+
+def test_interrupted_validation():
+    """Nothing is left of a run that is interrupted while its processes exchange messages."""
+    mark = "run.seed=86421"
+    program = subprocess.Popen([TOOL, "validate", STAR, "--network", "namespaces", "--iterations", "10000", "--set", mark],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=processes.never_signaled)
+
+    def ranks():
+        listing = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+        return sum("run.compute=emulated" in line and mark in line for line in listing.splitlines())
+
+    processes.wait_until(lambda: ranks() == 4, program)
+    program.send_signal(signal.SIGINT)
+    assert program.wait() == -signal.SIGINT
+    processes.wait_until(lambda: ranks() == 0)
+
+
+def test_refusals():
+    assert "--scale" in run("validate", "scenarios/boxes/nodes.yaml", "--network", "namespaces", code=3)
+    assert "at most 64 devices" in run("cluster", "up", "scenarios/examples/gpt-1f1b-16.yaml", "--set", "cluster={base: dgx-h100-x2, override: {nodes: 32}}", code=3)
+    assert "namespaces" in run("validate", STAR, "--network", "docker", code=2)
+
+
+def main():
+    name = f"test{os.getpid()}"
+    require_namespaces(name)
+    test_life_of_a_network(name)
+    test_killed_network(name)
+    with tempfile.TemporaryDirectory() as folder:
+        test_validation(folder)
+    test_interrupted_validation()
+    test_refusals()
+
+
+main()
