@@ -12,13 +12,13 @@ struct NamedFile {
   std::string name, path;
 };
 
-/// Folders that are searched for a kind, first come first served: STAGECRAFT_PATH, the installation
-/// that the program is part of, the project.
+/// Folders that are searched for a kind; the first one that has a name counts. They are those of STAGECRAFT_PATH, then
+/// of the installation that the program is part of; of a program that was not installed, of the project it was built in.
 std::vector<std::string> folders(FileKind);
 
 /// Every file of a kind that has a name there.
 std::vector<NamedFile> named_files(FileKind);
-/// Their names alone, which takes less time than the paths as people would type them.
+/// The names alone. named_files() also finds the path that people would type for each file, which takes longer.
 std::vector<std::string> file_names(FileKind);
 
 /// The file that `name` means in the file `from`: first next to `from`, then in the folders. A name with a `/` or

@@ -50,8 +50,6 @@ inline constexpr double kSmallLoss = 0.05;
 Finding finding(const DiagnosisInput&, std::string_view cause, std::string where, Seconds lost);
 /// "stage 3 (l18..loss)": its number and its first and last layer.
 std::string stage_text(const DiagnosisInput&, StageId);
-/// The plan with this planner and the devices, replicas and micro-batches of the run, as a value of `plan`.
-std::string plan_value(const DiagnosisInput&, const PlanSpec&);
 /// `plan.devices=[...]`.
 std::string devices_set(const std::vector<DeviceId>&, const Cluster&);
 

@@ -128,6 +128,11 @@ const MapSpec run_fields{
                 .fallback("real")
                 .doc("What real backends do: compute the model, or sleep for the time in the cost table, so that "
                      "pipelines larger than the machine can be tried."),
+            real("time_dilation", 1, 1e9)
+                .optional()
+                .doc("How many times as long as the scenario says an emulated run sleeps, for a network that is as "
+                     "much slower (Gupta et al., To Infinity and Beyond: Time-Warped Network "
+                     "Emulation, NSDI 2006). Default: 1."),
             map("gpu", gpu_fields).optional().doc("Options of the backend cuda."),
             choice("precision", number_format_names())
                 .optional()
@@ -356,6 +361,7 @@ Settings read_settings(const Value& tree) {
   if (const Value* collectives = run.find("collectives")) s.run.collectives_flow = collectives->text == "flows";
   s.run.buckets = bucket_rule(tree);
   s.run.emulated = run.at("compute").text == "emulated";
+  if (const Value* dilation = run.find("time_dilation")) s.run.time_dilation = config::as_real(*dilation);
   if (const Value* gpu = run.find("gpu")) s.run.gpu = gpu_options(*gpu);
   const Value* training = tree.find("training");
   s.has_training = training != nullptr;

@@ -20,6 +20,7 @@ struct RunSpec {
   int micro_batches = 1;                  ///< Count in one iteration, in the largest size that a stage uses.
   LoweringOptions lowering;               ///< Without buffers: see lowering_of().
   std::optional<MessageBuffers> buffers;  ///< Nothing: those that the planner counts on.
+  double time_dilation = 1;               ///< An emulated run sleeps that many times as long.
   bool emulated = false;                  ///< Real backends sleep for the time of the cost table; messages are real.
   GpuOptions gpu;
   bool collectives_flow = false;      ///< Sums of gradients are messages also where `software` gives their cost.

@@ -100,7 +100,7 @@ def dependencies(tree, name, version):
         (pathlib.Path(folder) / "debian/control").write_text("Source: stagecraft\n")  # dpkg-shlibdeps works only where one is.
         files = [tree / "usr/bin/stagecraft", *(tree / "usr/lib").glob("stagecraft/*.so")]
         needs = run("dpkg-shlibdeps", "-O", *files, cwd=folder)
-    return f"Depends: {needs.removeprefix('shlibs:Depends=').strip()}\nSuggests: python3-stagecraft\n"
+    return f"Depends: {needs.removeprefix('shlibs:Depends=').strip()}\nSuggests: python3-stagecraft, iproute2\n"
 
 
 PYTHON_SCRIPTS = {

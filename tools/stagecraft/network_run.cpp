@@ -144,14 +144,15 @@ std::vector<RouteEnds> talking_devices(const CompiledExperiment& c) {
 }
 
 Timeline run_in_network(const CompiledExperiment& c, const box::Entrance& entrance, const std::string& scenario,
-                        const std::vector<std::string>& sets) {
+                        const std::vector<std::string>& sets, double scale) {
   const TemporaryFolder folder;
   const std::vector<DeviceId> devices = devices_with_work(c.program);
   std::vector<std::string> hosts;
   for (const DeviceId d : devices) hosts.push_back(entrance.addresses[d.value]);
   const std::string program = fs::read_symlink("/proc/self/exe");
   std::vector<std::string> words{program, "run", scenario, "--backend", "cpu", "--quiet", "--no-gantt",
-                                 "--out", folder.path() / "run", "--set", "run.compute=emulated"};
+                                 "--out", folder.path() / "run", "--set", "run.compute=emulated",
+                                 "--set", fmt::format("run.time_dilation={}", scale)};
   for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
   Processes processes;
   for (std::size_t rank = 0; rank < devices.size(); ++rank)
@@ -159,7 +160,10 @@ Timeline run_in_network(const CompiledExperiment& c, const box::Entrance& entran
                     {"STAGECRAFT_HOSTS=" + join(hosts, ","), fmt::format("STAGECRAFT_RANK={}", rank)}, words,
                     folder.path() / fmt::format("output{}", rank));
   processes.wait();
-  return timeline_of(read_output(folder.path() / "run" / "spans.csv"), c.program);
+  Timeline timeline = timeline_of(read_output(folder.path() / "run" / "spans.csv"), c.program);
+  for (auto* column : {&timeline.start, &timeline.end})
+    for (double& seconds : *column) seconds /= scale;
+  return timeline;
 }
 
 }  // namespace stagecraft

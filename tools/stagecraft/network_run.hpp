@@ -12,8 +12,9 @@ namespace stagecraft {
 std::vector<RouteEnds> talking_devices(const CompiledExperiment&);
 
 /// Runs a scenario in a network: a process for each device that has work, as `run --hosts --rank` makes it, which sleeps
-/// where it should compute. Returns what really happened when. BackendError with what a process said if one fails.
+/// where it should compute, `scale` times as long as the network is slower. Returns what really happened when, divided
+/// by the scale. BackendError with what a process said if one fails.
 Timeline run_in_network(const CompiledExperiment&, const box::Entrance&, const std::string& scenario,
-                        const std::vector<std::string>& sets);
+                        const std::vector<std::string>& sets, double scale);
 
 }  // namespace stagecraft

@@ -70,7 +70,7 @@ class HeadTailTimes {
   };
   bool counts(int s) const;
   bool same_micro_batches(int a, int b) const;
-  bool takes_part(int s, const Exchange&) const;
+  bool takes_part(int s, const TiedSum&) const;
   double exchange_of(int s) const;
   double after_gradients(int s) const;
   void forward_head(int s, int k);

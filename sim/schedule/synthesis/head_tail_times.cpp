@@ -83,13 +83,13 @@ bool HeadTailTimes::counts(int s) const { return rank_ == kAll || p_.rank_of[s] 
 /// Whether both stages have equally many micro-batches, so that the k-th of one waits for k of the other.
 bool HeadTailTimes::same_micro_batches(int a, int b) const { return p_.micros[a] == p_.micros[b]; }
 
-bool HeadTailTimes::takes_part(int s, const Exchange& e) const {
+bool HeadTailTimes::takes_part(int s, const TiedSum& e) const {
   return std::find(e.stages.begin(), e.stages.end(), s) != e.stages.end();
 }
 
 double HeadTailTimes::exchange_of(int s) const {
   double longest = 0;
-  for (const Exchange& e : p_.exchanges.list)
+  for (const TiedSum& e : p_.exchanges.list)
     if (takes_part(s, e)) raise(longest, e.min_time);
   return longest;
 }
@@ -97,7 +97,7 @@ double HeadTailTimes::exchange_of(int s) const {
 /// The least time after the last gradient of a stage: when its weights are tied, the exchange and an update.
 double HeadTailTimes::after_gradients(int s) const {
   double longest = counts(s) ? 0 : kNowhere;
-  for (const Exchange& e : p_.exchanges.list) {
+  for (const TiedSum& e : p_.exchanges.list) {
     if (!takes_part(s, e)) continue;
     for (const int holder : e.stages)
       if (counts(holder)) raise(longest, e.min_time + model_.times[holder].update);

@@ -137,7 +137,7 @@ void OrderClock::exchange(Record& record) {
   };
   exchanged_.assign(problem_.rank_of.size(), {});
   exchanging_.assign(free_.size(), {});
-  for (const Exchange& e : problem_.exchanges.list) {
+  for (const TiedSum& e : problem_.exchanges.list) {
     Ready ready;
     for (const int s : e.stages) later(ready, last_gradient_[s]), later(ready, exchanging_[problem_.rank_of[s]]);
     ready.time += e.time;

@@ -83,8 +83,8 @@ class MessageTimes {
 /// The times of the quickest and the slowest process group of a reduction, as the backend `ideal` has them. Without
 /// groups, which is on the same devices, the sum takes no time. Where it has a price, it takes that; where software
 /// says that members of groups play messages, no bound is known.
-Exchange exchange_of(const Reduction& reduction, const StageCosts& costs, const LinkTable* links) {
-  Exchange exchange;
+TiedSum exchange_of(const Reduction& reduction, const StageCosts& costs, const LinkTable* links) {
+  TiedSum exchange;
   for (const StageId s : reduction.stages) exchange.stages.push_back(s.value);
   if (links == nullptr || reduction.groups.empty()) return exchange;
   if (reduction.cost) {
@@ -220,7 +220,7 @@ SchedulingProblem SchedulingProblem::in_common_unit() const {
   for (auto* pieces_outputs : {&scaled.forward_outputs, &scaled.gradient_outputs})
     for (std::vector<Output>& outputs : *pieces_outputs)
       for (Output& o : outputs) o.sending = unit(o.sending), o.delay = unit(o.delay);
-  for (Exchange& e : scaled.exchanges.list) e.time = unit(e.time), e.min_time = unit(e.min_time);
+  for (TiedSum& e : scaled.exchanges.list) e.time = unit(e.time), e.min_time = unit(e.min_time);
   return scaled;
 }
 

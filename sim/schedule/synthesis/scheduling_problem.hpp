@@ -55,14 +55,14 @@ struct Resource {
 using ResourceLimits = std::vector<Resource>;
 
 /// The all-reduce of the gradients of tied weights, which starts after the last gradient of all their stages.
-struct Exchange {
+struct TiedSum {
   std::vector<int> stages;
   double time = 0;      ///< The time of the slowest ring.
   double min_time = 0;  ///< The time of the quickest ring.
 };
 
 struct Exchanges {
-  std::vector<Exchange> list;  ///< In the order in which a device takes part in them.
+  std::vector<TiedSum> list;  ///< In the order in which a device takes part in them.
   std::vector<int> updates;    ///< Stages with tied weights, in the order of their updates at the end of a row.
   std::vector<bool> tied;      ///< [stage]
 };

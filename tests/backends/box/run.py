@@ -29,15 +29,15 @@ def require_namespaces(name):
     assert done.returncode == 0, done.stderr
 
 
-def processes_in_networks(name):
-    """The processes of networks of this name, which `cluster up` started."""
+def processes_with(*words):
+    """The processes whose command line has all these words."""
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = entry.read_bytes().split(b"\0")
+            line = entry.read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
-        if b"cluster" in words and name.encode() in words:
+        if all(word in line for word in words):
             found.append(int(entry.parent.name))
     return found
 
@@ -51,9 +51,8 @@ def test_life_of_a_network(name):
     assert "did you mean 'c0'" in run("cluster", "exec", f"{name}/co", "hostname", code=2)
     run("cluster", "exec", f"{name}/a0", "false", code=1)
     # A program of the network ends with it.
-    sleeper = subprocess.Popen([TOOL, "cluster", "exec", f"{name}/a0", "sleep", "100000"])
-    processes.wait_until(lambda: "sleep" in subprocess.run(["ps", "-o", "args", "--ppid", str(sleeper.pid)], capture_output=True,
-                                                           text=True).stdout, sleeper)
+    sleeper = subprocess.Popen([TOOL, "cluster", "exec", f"{name}/a0", "sleep", "123456"])
+    processes.wait_until(lambda: any(p != sleeper.pid for p in processes_with("sleep", "123456")), sleeper)
     assert "is down" in run("cluster", "down", name)
     assert sleeper.wait() != 0
     assert name not in run("cluster", "list")
@@ -61,9 +60,9 @@ def test_life_of_a_network(name):
 
 def test_killed_network(name):
     run("cluster", "up", STAR, "--name", name, "--no-check")
-    for process in processes_in_networks(name):
+    for process in processes_with("cluster", name):
         processes.kill(process)
-    processes.wait_until(lambda: not processes_in_networks(name))
+    processes.wait_until(lambda: not processes_with("cluster", name))
     assert name not in run("cluster", "list")
     run("cluster", "up", STAR, "--name", name, "--no-check")
     run("cluster", "down", name)
@@ -90,8 +89,7 @@ def test_interrupted_validation():
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=processes.never_signaled)
 
     def ranks():
-        listing = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
-        return sum("run.compute=emulated" in line and mark in line for line in listing.splitlines())
+        return len(processes_with("run", "run.compute=emulated", mark))
 
     processes.wait_until(lambda: ranks() == 4, program)
     program.send_signal(signal.SIGINT)
@@ -101,7 +99,7 @@ def test_interrupted_validation():
 
 def test_refusals():
     assert "--scale" in run("validate", "scenarios/boxes/nodes.yaml", "--network", "namespaces", code=3)
-    assert "at most 64 devices" in run("cluster", "up", "scenarios/examples/gpt-1f1b-16.yaml", "--set", "cluster={base: dgx-h100-x2, override: {nodes: 32}}", code=3)
+    assert "at most 64 devices" in run("cluster", "up", "scenarios/examples/gpt-1f1b-16.yaml", "--set", "cluster={base: dgx-a100-x2, override: {nodes: 32}}", code=3)
     assert "namespaces" in run("validate", STAR, "--network", "docker", code=2)
 
 

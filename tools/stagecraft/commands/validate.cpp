@@ -38,9 +38,9 @@ constexpr int kIterations = 25;
 constexpr int kMostIterations = 10000;
 
 /// So many that the run takes this long, and at least three: the first fills the pipeline and opens the connections.
-int iterations_within(const Experiment& experiment, const std::string& simulator, double seconds) {
+int iterations_within(const Experiment& experiment, const std::string& simulator, double scale, double seconds) {
   const Report report = run(compile(experiment), simulator).report;
-  return std::clamp(static_cast<int>(seconds / report.period.value), 3, kMostIterations);
+  return std::clamp(static_cast<int>(seconds / (report.period.value * scale)), 3, kMostIterations);
 }
 
 /// The way of the kernel to build the network, for whoever reads the result later.
@@ -73,7 +73,7 @@ int validate_network(const Arguments& a) {
   const double seconds = a.has("seconds") ? a.number("seconds") : kNetworkSeconds;
   const int iterations = a.has("iterations")
                              ? a.count("iterations", 2, kMostIterations)
-                             : iterations_within(load_experiment(a.text("FILE"), sets), a.text("simulator"), seconds);
+                             : iterations_within(load_experiment(a.text("FILE"), sets), a.text("simulator"), options.scale, seconds);
   sets.push_back(fmt::format("run.iterations={}", iterations));
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), sets));
   const Outcome simulated = run(compiled, a.text("simulator"));
@@ -83,7 +83,7 @@ int validate_network(const Arguments& a) {
                     pluralize(compiled.plan.device_count(), "device"), pluralize(std::ssize(network.cables), "link")));
   print(readings_text(running.opened().readings));
   flush();
-  const Timeline measured = run_in_network(compiled, running.opened().entrance, a.text("FILE"), sets);
+  const Timeline measured = run_in_network(compiled, running.opened().entrance, a.text("FILE"), sets, options.scale);
   NetworkValidation v = compare_networks(compiled.program, simulated.timeline, simulated.report, measured, compiled.cluster());
   if (!are_nominal(running.opened().readings))
     v.validation.doubts.push_back("some links do not have their nominal rates: see above");
