@@ -39,7 +39,7 @@ struct Ending {
 };
 
 /// What this process is to print and return, after hearing how the others ended: all fail when one does, and the first
-/// of them says why. Of processes that never joined only the first has anything to say.
+/// of them says why. Of processes of a launcher that never joined only the first has anything to say.
 Ending finish_all(const Ending& ending);
 /// Call it after printing the text of finish_all(). After a failure it may not return.
 void leave_world(int code);

@@ -67,7 +67,7 @@ if(NOT ENABLE_MPI STREQUAL "OFF")
   set(MPI_CXX_SKIP_MPICXX ON)
   find_package(MPI QUIET COMPONENTS CXX)
 endif()
-stagecraft_optional(MPI "${MPI_CXX_FOUND}" "real execution within one process only")
+stagecraft_optional(MPI "${MPI_CXX_FOUND}" "real execution in several processes over TCP only")
 if(STAGECRAFT_WITH_MPI AND STAGECRAFT_WITH_SIMGRID)
   # libsimgrid has an MPI of its own, for simulated programs, and the loader takes the first. Options stand before all
   # libraries, whose order is CMake's; old C++ bindings are not used.

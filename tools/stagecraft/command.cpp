@@ -112,10 +112,9 @@ void make_folder(const Arguments& a, const std::vector<std::string>& files) {
   for (const std::string& file : files) naming("out", [&] { check_listed(folder, file, overwrite_of(a)); });
 }
 
-std::vector<Argument> process_arguments() {
-  return {{"--processes", Argument::Kind::Count, "Run it in this many processes on this machine, over TCP"},
-          {"--hosts", Argument::Kind::Text,
-           "HOST[:PORT],HOST[:PORT],...: the processes that run it together over TCP, each started with the same list"},
+std::vector<Argument> host_arguments() {
+  return {{"--hosts", Argument::Kind::Text,
+           "HOST[:PORT],HOST[:PORT],...: the processes that do it together over TCP, each started with the same list"},
           {"--rank", Argument::Kind::Count, "The place of this process in --hosts, from 0"}};
 }
 

@@ -75,8 +75,9 @@ void make_folder(const std::string& folder);
 /// Makes the folder that --out names, and checks that these files may be written there.
 void make_folder(const Arguments&, const std::vector<std::string>& files);
 
-/// --processes, --hosts and --rank of commands whose work several processes share: main() starts or joins them.
-std::vector<Argument> process_arguments();
+/// --hosts and --rank of commands whose work several processes share: main() joins them. A command with --processes has
+/// them started, too.
+std::vector<Argument> host_arguments();
 
 /// --quiet of commands that may take long: main() shows no progress then.
 Argument quiet_argument();

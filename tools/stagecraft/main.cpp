@@ -246,7 +246,8 @@ void choose_processes(const Command& command, const Arguments& a) {
                                  starts && joins ? "--hosts and --rank do so, too" : "a launcher has done so"),
                      "one of them");
   if (!command.shared(a))
-    throw InputError(fmt::format("{} is for backends that really run it", option), "--backend cpu");
+    throw InputError(fmt::format("{} is for work that processes share, and one does this alone", option),
+                     "stagecraft run FILE --backend cpu, for example");
   if (starts) return fork_local_processes(a.count("processes", 1, kMostProcesses));
   if (!a.has("hosts") || !a.has("rank"))
     throw InputError(a.has("rank") ? "--rank needs --hosts" : "--hosts needs --rank",

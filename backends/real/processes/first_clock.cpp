@@ -60,7 +60,7 @@ ClockReading ask(Patience patience) {
 
 }  // namespace
 
-/// Of many questions the one that was answered fastest counts. The others have more patience, so that the first says
+/// The answer that came fastest counts. The others have more patience, so that the first says
 /// who is silent.
 ClockReading read_first_clock(Patience patience) {
   if (world().rank > 0) return ask(longer(patience));

@@ -199,7 +199,7 @@ void end_at_last(int) {
 
 void set_run_patience(Patience patience) { run_patience = patience; }
 
-Patience patience_after_failure() { return std::min(kAfterFailure, run_patience / 4); }
+Patience patience_after_failure() { return std::min(kAfterFailure, run_patience / 2); }
 
 void limit_the_end(const Ending& ending) {
   static bool is_limited = false;

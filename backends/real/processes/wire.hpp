@@ -16,7 +16,7 @@
 
 namespace stagecraft::real {
 
-/// What a word is about. The words of one kind from one process keep their order; those of another kind may overtake.
+/// What a word is about. Words of one kind from one process keep their order; words of another kind may overtake them.
 enum class WordKind : std::uint8_t { Ending, Failure, Message, Clock, Pulse, Decision, Report };
 
 /// Carries the messages of a program. Its words go over the wire that made it.

@@ -88,7 +88,8 @@ void join_world(const std::string& build) {
 }
 
 Ending finish_all(const Ending& ending) {
-  if (world().size == 1) return launched().rank == 0 ? ending : Ending{};
+  // Processes that users start may each fail in its own way before they join.
+  if (world().size == 1) return launched().rank == 0 || are_processes_named() ? ending : Ending{};
   const auto standing = real::standing();
   if (real::stop_requested_by_launcher() || standing == real::Standing::Parted || standing == real::Standing::Bereft)
     return ending;

@@ -29,11 +29,12 @@ class TcpCollectives {
  private:
   struct Call {
     std::vector<int> processes;
-    int place = 0;                ///< Of this process in that list.
-    int lane = 0;                 ///< On which it sends.
-    int members_here = 0;         ///< Of them, those that have joined count in `joined`.
-    int joined = 0, missing = 0;  ///< `missing`: shares, or parts to sum, that are not here.
-    std::vector<Block> shares;    ///< By member; in an all-reduce those of others are the part that this process sums.
+    int place = 0;  ///< The place of this process in that list.
+    int lane = 0;   ///< On which it sends.
+    int members_here = 0, joined = 0;
+    int missing = 0;  ///< Shares, or parts to sum, that are not here.
+    /// By member. In an all-reduce other members have only the part that this process sums.
+    std::vector<Block> shares;
     int next_step = 1;
     std::set<std::pair<int, int>> came;  ///< Places of processes and members whose part to sum has come.
     Block result;

@@ -27,7 +27,7 @@ enum class FrameKind : std::uint32_t {
 /// What precedes data on a connection. Both processes are of one build, on machines of one kind.
 struct Frame {
   FrameKind kind = FrameKind::Hello;
-  std::int32_t number = 0;  ///< Of the transfer, the collective or the member; the rank in a Hello.
+  std::int32_t number = 0;  ///< The transfer, the collective or the member; in a Hello the rank.
   std::int32_t member = 0;  ///< Rank of the share's member in its collective; in a Hello, whether it is for control.
   std::int32_t part = 0;
   std::uint64_t bytes = 0;
@@ -59,7 +59,7 @@ class Connection {
   struct Leaving {
     Frame frame;
     Block data;
-    std::uint64_t written = 0;  ///< Of the frame and the data together.
+    std::uint64_t written = 0;  ///< Bytes of the frame and the data together.
   };
   /// Where the next bytes go.
   std::pair<char*, std::size_t> next_target();
@@ -69,7 +69,7 @@ class Connection {
   std::deque<Leaving> leaving_;
   Frame frame_;
   Block data_;
-  std::uint64_t read_ = 0, bytes_read_ = 0;  ///< Of the frame that arrives; of all.
+  std::uint64_t read_ = 0, bytes_read_ = 0;  ///< Bytes of the frame that arrives, and of all.
 };
 
 }  // namespace stagecraft::real

@@ -5,7 +5,7 @@
 namespace stagecraft::real {
 namespace {
 
-constexpr int kFirstLane = 1 << 30;  // Above those of messages.
+constexpr int kFirstLane = 1 << 30;  // Lanes of messages have smaller numbers.
 constexpr Patience kPatience{30};
 
 /// Comes before the numbers of an array. Members may bring arrays of different sizes, such as rows for experts.
@@ -23,14 +23,11 @@ TcpMembers::TcpMembers(TcpWire& wire, int first, std::vector<int> owners)
 }
 
 bool TcpMembers::exchange(std::vector<Tensor>& arrays, std::size_t width, const std::atomic<bool>& interrupted) {
-  constexpr double kTick = 0.01;
   for (int rank = 0; rank < std::ssize(owners_); ++rank)
     if (here(rank)) send(rank, arrays[rank], width);
   for (int rank = 0; rank < std::ssize(owners_); ++rank)
-    while (!here(rank) && !receive(rank, arrays[rank])) {
+    while (!here(rank) && !receive(rank, arrays[rank]))
       if (interrupted) return false;
-      wire_.pump(kTick);
-    }
   return true;
 }
 
@@ -45,7 +42,8 @@ void TcpMembers::send(int rank, const Tensor& array, std::size_t width) {
 }
 
 bool TcpMembers::receive(int rank, Tensor& array) {
-  std::optional<Arrival> arrival = wire_.take_array(owners_[rank], first_ + rank);
+  constexpr double kTick = 0.01;  // Between two looks whether the run is over.
+  std::optional<Arrival> arrival = wire_.take_array(owners_[rank], first_ + rank, kTick);
   if (!arrival) return false;
   ArrayShape shape;
   std::memcpy(&shape, arrival->data.get(), sizeof shape);

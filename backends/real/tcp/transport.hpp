@@ -14,7 +14,7 @@
 namespace stagecraft::real {
 
 /// Messages over TCP, in plain host memory that counts to no device. The data of an eager transfer are sent as soon as
-/// they are made; those of a rendezvous as soon as, too, the receiver has said that its receive may start. In both
+/// they are made. The data of a rendezvous wait until, too, the receiver has said that its receive may start. In both
 /// cases the send ends when the receiver has said that it has the data.
 class TcpTransport : public MessageTransport {
  public:

@@ -120,7 +120,7 @@ void TcpWire::open_lane(int peer, int lane, Deadline deadline) {
   greet(add(std::move(socket), peer, lane));
 }
 
-/// Of two processes the one with the greater rank connects.
+/// The process with the greater rank connects.
 void TcpWire::open_control(const std::vector<int>& peers, Deadline deadline) {
   for (const int peer : peers)
     if (peer < rank_) open_lane(peer, kControl, deadline);
@@ -188,10 +188,10 @@ std::deque<Arrival> TcpWire::arrivals() {
   return std::exchange(arrivals_, {});
 }
 
-std::optional<Arrival> TcpWire::take_array(int from, int member) {
-  const std::lock_guard lock(mutex_);
+std::optional<Arrival> TcpWire::take_array(int from, int member, double seconds) {
+  std::unique_lock lock(mutex_);
   auto& queue = arrays_[{from, member}];
-  if (queue.empty()) return {};
+  if (!moved_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return !queue.empty(); })) return {};
   Arrival first = std::move(queue.front());
   queue.pop_front();
   return first;

@@ -56,8 +56,8 @@ class TcpWire : public Wire {
   void send(int peer, int lane, const Frame&, Block data);
   /// What has arrived for the transport of the run since the last call.
   std::deque<Arrival> arrivals();
-  /// The next array of a member of a group.
-  std::optional<Arrival> take_array(int from, int member);
+  /// The next array of a member of a group, which another thread receives meanwhile. Waits up to some seconds for it.
+  std::optional<Arrival> take_array(int from, int member, double seconds);
   /// Moves what can be moved, and waits up to some seconds until something arrives or wake() is called.
   void pump(double seconds);
   void wake();

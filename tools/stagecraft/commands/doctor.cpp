@@ -36,7 +36,7 @@ int execute_doctor(const Arguments&) {
   print(backends_text());
   const std::string mpi = mpi_version();
   print(fmt::format("  mpi      {}\n",
-                    mpi.empty() ? "not built with it: real runs within one process only" : "yes " + mpi));
+                    mpi.empty() ? "not built with it: real runs of several processes go over TCP" : "yes " + mpi));
   print(fmt::format("  cores    {}\n", std::thread::hardware_concurrency()));
   for (const auto& [kind, name] :
        {std::pair{FileKind::Model, "models"}, {FileKind::Cluster, "topologies"}, {FileKind::Scenario, "scenarios"}}) {

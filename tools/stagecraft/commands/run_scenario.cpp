@@ -233,7 +233,9 @@ std::vector<Argument> run_arguments() {
       {"--format", Argument::Kind::Text, "text or json", "text"}};
   for (Argument& a : picture_arguments("the first iteration")) arguments.push_back(std::move(a));
   arguments.push_back(draw_argument(kRunPictures));
-  for (Argument& a : process_arguments()) arguments.push_back(std::move(a));
+  arguments.push_back(
+      {"--processes", Argument::Kind::Count, "Really run it in this many processes on this machine, over TCP"});
+  for (Argument& a : host_arguments()) arguments.push_back(std::move(a));
   return with_table_arguments(std::move(arguments));
 }
 

@@ -290,8 +290,8 @@ std::vector<Argument> search_arguments() {
       {"--resume", Argument::Kind::Text,
        "File for the state of the search; if it exists, the search resumes with the same answer"},
       {"-j,--jobs", Argument::Kind::Count,
-       "Threads of each process; the answer is the same with any number (default: one for each core, one under "
-       "mpirun)"},
+       "Threads of each process; the answer is the same with any number (default: one for each core, one with "
+       "--hosts or mpirun)"},
       {"--seed", Argument::Kind::Count, "Order of choices with equal bounds", "1"},
       {"--schedules", Argument::Kind::Text,
        "Names with commas between. chimera and other bidirectional schedules are tried only if named "
@@ -311,6 +311,7 @@ std::vector<Argument> search_arguments() {
       force_argument(),
       {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}};
   for (Argument& a : picture_arguments("the Pareto front")) arguments.push_back(std::move(a));
+  for (Argument& a : host_arguments()) arguments.push_back(std::move(a));
   return with_table_arguments(std::move(arguments));
 }
 

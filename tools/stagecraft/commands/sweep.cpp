@@ -132,7 +132,7 @@ std::vector<Argument> sweep_arguments() {
       {"--shard", Argument::Kind::Text, "2/4: run the second of four shards, each on its own machine"},
       {"-b,--backend", Argument::Kind::Text, "Backend (default: the sweep's, or simgrid)"},
       {"-j,--jobs", Argument::Kind::Count,
-       "Workers of each process (default: one for each core; one if times are measured, and under mpirun)"},
+       "Workers of each process (default: one for each core; one if times are measured, and with --hosts or mpirun)"},
       {"--timeout", Argument::Kind::Number, "Seconds after which a point is stopped (default: none)"},
       {"--retry", Argument::Kind::Flag, "Run points again that crashed, timed out or failed in the backend"},
       {"--reuse", Argument::Kind::Flag,
@@ -147,6 +147,7 @@ std::vector<Argument> sweep_arguments() {
   arguments.push_back(
       {"--over", Argument::Kind::Text, "With --svg or --pdf: the path across (default: that with most values)"});
   arguments.push_back({"--by", Argument::Kind::Text, "With --svg or --pdf: the path of the lines, or down the map"});
+  for (Argument& a : host_arguments()) arguments.push_back(std::move(a));
   return with_table_arguments(std::move(arguments));
 }
 

@@ -77,6 +77,24 @@ def stopped_amid(folder, rank, seconds):
     check(program.returncode == 4 and said and stdout == "", f"process {rank} is stopped: ended with {program.returncode}", stderr)
 
 
+def launcher_stopped():
+    """A launcher that does not answer, as behind a cut link, keeps no process after the end of its patience."""
+    for timeout in (4, 16, 64, 256):
+        program = start(on(2, together, "stuck", str(timeout)))
+        wait_until(lambda: len(children(program.pid)) == 2 and all(threads(rank) >= 4 for rank in children(program.pid)), program)
+        ranks = children(program.pid)
+        if len(ranks) == 2 and stopped(program.pid) and all(stat(rank) for rank in ranks):
+            break
+        kill(program.pid, signal.SIGCONT)
+        program.communicate(timeout=HUNG)
+    else:
+        return check(False, "the launcher is stopped: each run ended before")
+    check(wait_until(lambda: not any(stat(rank) for rank in ranks)), "the launcher is stopped: processes are left")
+    kill(program.pid, signal.SIGCONT)
+    stdout, stderr = program.communicate(timeout=HUNG)
+    check(program.returncode == 4 and f"nothing has moved for {timeout} s" in stderr, f"the launcher is stopped: ended with {program.returncode}", stderr)
+
+
 def cut(folder):
     """With an mpirun that keeps the other processes, a word that is never complete holds up none of them."""
     said = run([mpirun, "--version"]).stdout
@@ -89,7 +107,7 @@ def cut(folder):
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     (folder / "asleep.yaml").write_text(ASLEEP)
-    jobs = [lambda: stopped_amid(folder, 2, None), lambda: stopped_amid(folder, 1, 3), lambda: stopped_amid(folder, 0, 3), silent,
+    jobs = [lambda: stopped_amid(folder, 2, None), lambda: stopped_amid(folder, 1, 3), lambda: stopped_amid(folder, 0, 3), silent, launcher_stopped,
             lambda: cut(folder), lambda: killed(folder)]
     if os.environ.get("STAGECRAFT_TRIALS") == "full":
         jobs += [lambda: stopped_amid(folder, 0, None), lambda: stopped_amid(folder, 3, 20)]

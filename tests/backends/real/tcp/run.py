@@ -177,6 +177,7 @@ def refused(folder):
     a, b = free_ports(2)
     for what, words, code, text in (
             ("no such name", ["--hosts", f"127.0.0.1:{a},no.such.host.invalid", "--rank", "0"], 2, "the host 'no.such.host.invalid' cannot be resolved"),
+            ("no such name for another", ["--hosts", f"no.such.host.invalid,127.0.0.1:{a}", "--rank", "1"], 2, "the host 'no.such.host.invalid' cannot be resolved"),
             ("rank too large", ["--hosts", f"127.0.0.1:{a},127.0.0.1:{b}", "--rank", "2"], 2, "there is no process 2 of 2"),
             ("no rank", ["--hosts", f"127.0.0.1:{a},127.0.0.1:{b}"], 2, "--hosts needs --rank"),
             ("no hosts", ["--rank", "1"], 2, "--rank needs --hosts"),
@@ -187,7 +188,7 @@ def refused(folder):
             ("too many", ["--processes", "5"], 2, "5 processes were started, but only 4 devices have anything to do"),
             ("no processes", ["--processes", "0"], 2, "--processes: '0' is not a whole number from 1 to 256")):
         fails(what, [*command, *words], code, text)
-    fails("simulated", [stagecraft, "run", str(folder / "chain.yaml"), "--backend", "ideal", "--processes", "2"], 2, "--processes is for backends that really run it")
+    fails("simulated", [stagecraft, "run", str(folder / "chain.yaml"), "--backend", "ideal", "--processes", "2"], 2, "--processes is for work that processes share, and one does this alone")
     fails("no rank in the environment", command, 2, "STAGECRAFT_RANK does not say which of them this is", {"STAGECRAFT_HOSTS": "127.0.0.1,127.0.0.2"})
     fails("diverged", [*scenario_run(folder, "chain", "training.learning_rate=1000000", "run.iterations=1000", "training.optimizer=sgd"),
                        "--processes", "4"], 3, "is not a finite number")
@@ -197,6 +198,7 @@ def refused(folder):
         taken.listen()
         port = taken.getsockname()[1]
         fails("a port that is taken", [*command, "--hosts", f"127.0.0.1:{port},127.0.0.1:{a}", "--rank", "0"], 4, f"cannot listen at 127.0.0.1:{port}: Address already in use")
+        fails("another's port that is taken", [*command, "--hosts", f"127.0.0.1:{a},127.0.0.1:{port}", "--rank", "1"], 4, f"cannot listen at 127.0.0.1:{port}")
     alone = run([*command, "--processes", "1"])
     check(alone.returncode == 0 and "ran it together" not in alone.stderr, "one process", alone.stderr)
 
@@ -272,6 +274,19 @@ def collectives(count, seed):
 def traffic(count):
     results = run_each(count, lambda rank: [together, "traffic"])
     check([r[0] for r in results] == [0] * count, f"traffic of {count}", str(results))
+
+
+def shared_work(folder):
+    """Sweeps and searches distribute their work over TCP as over MPI."""
+    points = ["scenarios/sweeps/schedules.yaml", "--format", "csv"]
+    alone = run([stagecraft, "sweep", *points, "--out", str(folder / "alone.db")]).stdout
+    hosts = local_hosts(2)
+    results = ends([start([stagecraft, "sweep", *points, "--out", str(folder / f"{rank}.db"), "--hosts", hosts, "--rank", str(rank)]) for rank in range(2)])
+    check([r[0] for r in results] == [0, 0] and results[0][1] == alone != "" and results[1][1] == "", "a sweep over TCP", str(results))
+    command = [stagecraft, "search", "scenarios/examples/quickstart.yaml", "--schedules", "1f1b,gpipe", "--format", "csv"]
+    alone = run(command).stdout
+    results = run_each(2, lambda rank: command)
+    check([r[0] for r in results] == [0, 0] and results[0][1] == alone != "", "a search over TCP", str(results))
 
 
 def emulated(folder):
@@ -379,7 +394,7 @@ with tempfile.TemporaryDirectory() as temporary:
         jobs = [lambda: unequal(here)] + [lambda case=case: same_bits(here, *case) for case in BITS]
         jobs += [lambda n=n, seed=seed: collectives(n, seed) for n in (2, 3, 5) for seed in (1, 2)]
         jobs += [lambda n=n: traffic(n) for n in (2, 4)]
-        jobs += [lambda: by_hosts(here), lambda: sends_are_taken(here), lambda: refused(here), lambda: strangers(here), goes_wrong, lambda: emulated(here)]
+        jobs += [lambda: by_hosts(here), lambda: sends_are_taken(here), lambda: refused(here), lambda: strangers(here), lambda: shared_work(here), goes_wrong, lambda: emulated(here)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for job in [pool.submit(job) for job in jobs]:
             job.result()
