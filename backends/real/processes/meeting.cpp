@@ -79,10 +79,19 @@ Ending exchange_with_first(const Ending& ending, Patience patience) {
   return ending.code ? ending : Ending{4, no_answer_text(longer(patience))};
 }
 
+/// The headline of a failure that lists what processes wait for; the others add what they wait for below it.
+std::string headline_of_list(const std::string& text) {
+  constexpr std::string_view kBegin = "failed: ", kEnd = ":";
+  const std::string headline = text.substr(0, text.find('\n'));
+  if (!headline.starts_with(kBegin) || !headline.ends_with(kEnd)) return {};
+  return headline.substr(kBegin.size(), headline.size() - kBegin.size() - kEnd.size());
+}
+
 /// The others learn at once when the first fails, because they may wait for other words of it.
 Ending collect_endings(const Ending& ending, Patience patience) {
   Ending sum = ending;
-  for (int r = 1; r < world().size && ending.code != 0; ++r) wire().post(r, WordKind::Failure, {});
+  for (int r = 1; r < world().size && ending.code != 0; ++r)
+    wire().post(r, WordKind::Failure, headline_of_list(ending.text));
   Deadline deadline = ending.code ? soon(1) : deadline_after(patience);
   std::vector<int> heard, silent;
   for (int r = 1; r < world().size; ++r) {

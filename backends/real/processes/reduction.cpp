@@ -55,7 +55,10 @@ std::optional<Reduction::Numbers> Reduction::collect() {
 std::optional<Reduction::Numbers> Reduction::ask() {
   const std::string lost_before = wire().loss(0);
   const auto text = wire().take(0, kind_);
-  if (!text && is_failing(0)) throw FailedElsewhere();
+  if (!text && is_failing(0)) {
+    const std::string headline = wire().take(0, WordKind::Failure).value_or("");
+    headline.empty() ? throw FailedElsewhere() : throw BackendError(headline);
+  }
   if (!text && !lost_before.empty()) throw BackendError(lost_before);
   if (!text) return {};
   ByteReader in(*text);

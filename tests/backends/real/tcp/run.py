@@ -380,6 +380,7 @@ def stopped_amid(folder, rank):
     stdout, stderr = program.communicate(timeout=HUNG)
     check(program.returncode == 4 and "another process has not answered for 30 s" in stderr and stdout == "", f"process {rank} is stopped: {program.returncode}", stderr)
     check(f"no answer from process {rank} of 4" in stderr, f"process {rank} is stopped: is not named", stderr)
+    check(all(f"device {d}: " in stderr for d in range(4) if d != rank), f"process {rank} is stopped: does not say what was waited for", stderr)
     all_gone(f"process {rank} is stopped", ranks)
 
 
