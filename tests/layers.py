@@ -25,7 +25,7 @@ interchange = experiment | {"sim/interchange"}
 diagnosis = interchange | {"sim/diagnosis"}
 farm = {"sim/core", "backends", "sim/farm"}
 ends = {name: diagnosis | farm | {f"sim/{name}"} for name in ("search", "sweep", "published")}
-tools = diagnosis.union(*ends.values()) | {"tools/stagecraft"}
+tools = diagnosis.union(*ends.values()) | {"backends/box", "tools/stagecraft"}
 allowed = {
     "sim/core": core, "sim/config": config, "sim/training": training, "sim/model": config | {"sim/model"}, "sim/cluster": cluster,
     "sim/cost": cost, "sim/plan": plan, "sim/planners": planners, "sim/schedule": schedule, "sim/schedule_file": schedule_file, "sim/weights": weights, "sim/program": program,

@@ -25,9 +25,10 @@ std::string class_number(std::size_t flow) { return fmt::format("1:{:x}", flow +
 
 /// Bytes that are under way on the longest round trip at the highest rate of the network.
 double bytes_under_way(const Network& network) {
-  double most = 0;
-  for (const Route& route : network.routes) most = std::max(most, route.bandwidth.value * 2 * route.latency.value);
-  return most;
+  double longest = 0;
+  for (const Route& route : network.routes)
+    longest = std::max(longest, route.bandwidth.value * 2 * route.latency.value);
+  return longest;
 }
 
 /// Packets that wait for a card before one is dropped: the windows of four connections.
@@ -39,11 +40,11 @@ std::string fair_commands(const Network& network, const QueueLoad& queue) {
   const std::int64_t rate = bits_on_wire(network, queue);
   const std::string card = queue.card;
   const auto a_class = [&](const std::string& parent, const std::string& name, std::int64_t sure, const char* rest) {
-    return fmt::format("class add dev {} parent {} classid {} htb rate {}bit ceil {}bit burst {} cburst {} {}quantum 1514\n",
-                       card, parent, name, sure, rate, kBurst, kBurst, rest);
+    return fmt::format(
+        "class add dev {} parent {} classid {} htb rate {}bit ceil {}bit burst {} cburst {} {}quantum 1514\n", card,
+        parent, name, sure, rate, kBurst, kBurst, rest);
   };
-  const std::int64_t share =
-      std::max<std::int64_t>(8000, rate / static_cast<std::int64_t>(queue.flows.size() + 1));
+  const std::int64_t share = std::max<std::int64_t>(8000, rate / static_cast<std::int64_t>(queue.flows.size() + 1));
   std::string text = fmt::format("qdisc replace dev {} root handle 1: htb default fff\n", card);
   text += a_class("1:", "1:1", rate, "");
   text += a_class("1:1", "1:ffe", rate, "prio 0 ");
@@ -56,11 +57,10 @@ std::string fair_commands(const Network& network, const QueueLoad& queue) {
   for (std::size_t f = 0; f < queue.flows.size(); ++f) {
     const RouteEnds& pair = network.flows[queue.flows[f]];
     text += a_class("1:1", class_number(f), share, "prio 1 ");
-    text += fmt::format("qdisc add dev {} parent {} pfifo limit {}\n", card, class_number(f),
-                        queue_limit(network));
-    text += fmt::format("filter add dev {} parent 1: protocol ip prio 2 u32 match ip src {} match ip dst {} flowid {}\n",
-                        card, network.spaces[pair.from.value].address, network.spaces[pair.to.value].address,
-                        class_number(f));
+    text += fmt::format("qdisc add dev {} parent {} pfifo limit {}\n", card, class_number(f), queue_limit(network));
+    text += fmt::format(
+        "filter add dev {} parent 1: protocol ip prio 2 u32 match ip src {} match ip dst {} flowid {}\n", card,
+        network.spaces[pair.from.value].address, network.spaces[pair.to.value].address, class_number(f));
   }
   return text;
 }
@@ -112,15 +112,16 @@ std::string address_commands(const Network& network, int space) {
         const std::string &card = cable.cards[end], &address = cable.addresses[end];
         // All devices seem to be in one network: programs such as MPI use cards with addresses that look so.
         text += fmt::format("link set {} {} {} up\naddr add {} dev {} noprefixroute\nroute add {}/32 dev {}\n", card,
-                            kCardSettings, kPacketSettings,
-                            address + (address == here.address ? "/16" : "/32"), card, cable.addresses[1 - end], card);
+                            kCardSettings, kPacketSettings, address + (address == here.address ? "/16" : "/32"), card,
+                            cable.addresses[1 - end], card);
       }
   int table = 100;
   for (const Forwarding& way : network.forwarding) {
     if (way.space != space) continue;
     const Cable& cable = network.cables[way.cable];
     const std::string &to = network.spaces[way.to].address, &next = cable.addresses[1 - way.end];
-    std::string route = fmt::format("route replace {}/32 {} dev {}", to, to == next ? "" : "via " + next, cable.cards[way.end]);
+    std::string route =
+        fmt::format("route replace {}/32 {} dev {}", to, to == next ? "" : "via " + next, cable.cards[way.end]);
     if (!here.address.empty()) route += " src " + here.address;
     if (way.from >= 0) {
       text += fmt::format("rule add from {} to {} lookup {}\n", network.spaces[way.from].address, to, table);

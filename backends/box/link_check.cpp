@@ -11,8 +11,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -32,7 +32,7 @@ constexpr double kFirstPackets = 40;  // Before a reading begins, and this many 
 constexpr double kRoundTrips = 14;    // a new connection needs them until it sends at the rate of its link.
 constexpr double kMachineDelay = 1e-3;
 constexpr double kDrains = 4;
-constexpr double kLeastWindow = 0.15; // Seconds of a reading.
+constexpr double kLeastWindow = 0.15;  // Seconds of a reading.
 
 using Clock = std::chrono::steady_clock;
 

@@ -12,7 +12,7 @@ inline constexpr double kRateTolerance = 0.02;
 
 /// What a transfer of the check got: alone on a link, or next to another one on a link that both cross.
 struct RateReading {
-  std::string what;  ///< "link up3, a to b", or "pair a > b with c > b on link up3".
+  std::string what;                  ///< "link up3, a to b", or "pair a > b with c > b on link up3".
   double nominal = 0, measured = 0;  ///< Bytes in a second, as max-min sharing gives them and as they came.
 
   double error() const { return measured / nominal - 1; }

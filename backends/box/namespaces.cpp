@@ -31,7 +31,8 @@ bool write_text(const std::string& path, std::string_view text) {
 std::string find_program(const std::string& name) {
   for (const char* folder : {"/usr/sbin/", "/sbin/", "/usr/bin/", "/bin/"})
     if (access((folder + name).c_str(), X_OK) == 0) return folder + name;
-  throw BackendError(fmt::format("there is no program '{}', which builds networks: install the package iproute2", name));
+  throw BackendError(
+      fmt::format("there is no program '{}', which builds networks: install the package iproute2", name));
 }
 
 /// The number that a setting of the kernel has; -1 without it.
@@ -50,7 +51,8 @@ std::string reason_of_refusal(int error) {
     return "this system lets no ordinary user make namespaces: 'sysctl kernel.unprivileged_userns_clone=1' as root "
            "allows it, or run this as root";
   if (setting("/proc/sys/user/max_user_namespaces") == 0)
-    return "this system lets nobody make user namespaces: 'sysctl user.max_user_namespaces=1000' as root allows it, or "
+    return "user namespaces are switched off on this system: 'sysctl user.max_user_namespaces=1000' as root allows it, "
+           "or "
            "run this as root";
   return fmt::format(
       "this process may not make network namespaces ({}): run it as root, or in a container with '--privileged'",
@@ -117,7 +119,8 @@ void join_namespace(pid_t holder, int number, const std::string& name, const std
   if (network.number() < 0) fail(fmt::format("the network of process {}", holder));
   // A process in the user namespace of the holder already is refused with EINVAL, which is as good.
   const OpenFile user = open_of("ns/user");
-  struct stat mine {}, its {};
+  struct stat mine {
+  }, its{};
   if (stat("/proc/self/ns/user", &mine) != 0 || fstat(user.number(), &its) != 0) fail("a user namespace");
   if (mine.st_ino != its.st_ino && setns(user.number(), CLONE_NEWUSER) != 0) fail("the user namespace of the network");
   enter_namespace(network.number());
@@ -176,7 +179,7 @@ void run_in_namespace(int file, const std::string& program, const std::vector<st
 }
 
 bool set_in_namespace(int file, const std::string& setting, const std::string& value) {
-  // The files of /proc/sys/net are those of the namespace of whoever opens them.
+  // A file of /proc/sys/net is about the namespace of the thread that opens it.
   bool done = false;
   std::thread([&] { done = setns(file, CLONE_NEWNET) == 0 && write_text("/proc/sys/" + setting, value); }).join();
   return done;

@@ -78,21 +78,21 @@ class NetworkWriter {
     for (const std::string& name : c.switches) network_.spaces.push_back({name, Space::Kind::Switch, {}});
   }
 
-  /// Routes lead from each device to each other one; those of devices that talk come first.
+  /// Routes lead from each device to each other one. The pairs that talk come first.
   void add_flows() {
     const Cluster& c = network_.cluster;
     const Router router(c);
-    std::set<std::pair<int, int>> talk, all;
+    std::set<std::pair<int, int>> talk, reachable;
     for (const DeviceId a : c.devices.ids())
       for (const DeviceId b : c.devices.ids())
-        if (a != b && router.route(a, b)) all.insert({a.value, b.value});
+        if (a != b && router.route(a, b)) reachable.insert({a.value, b.value});
     // Whoever talks is answered: acknowledgements go back.
     for (const RouteEnds& r : network_.flows)
       if (r.from != r.to) talk.insert({{r.from.value, r.to.value}, {r.to.value, r.from.value}});
-    if (talk.empty()) talk = all;
+    if (talk.empty()) talk = reachable;
     network_.flows.clear();
     for (const auto& [a, b] : talk) network_.flows.push_back({DeviceId{a}, DeviceId{b}});
-    for (const auto& pair : all)
+    for (const auto& pair : reachable)
       if (!talk.contains(pair)) others_.push_back({DeviceId{pair.first}, DeviceId{pair.second}});
     for (const RouteEnds& r : network_.flows) network_.routes.push_back(router.require(r.from, r.to));
     for (const RouteEnds& r : others_) other_routes_.push_back(router.require(r.from, r.to));
@@ -133,15 +133,15 @@ class NetworkWriter {
       bool crosses = false;
       for (const Hop& hop : route.hops) {
         crosses = crosses || hop.link == id;
-        if (c.links[hop.link].duplex != Duplex::Unshared)
-          shared = std::min(shared, c.links[hop.link].bandwidth.value);
+        if (c.links[hop.link].duplex != Duplex::Unshared) shared = std::min(shared, c.links[hop.link].bandwidth.value);
       }
       if (crosses && shared > c.links[id].bandwidth.value)
-        throw Infeasible("box",
-                         fmt::format("link '{}' is unshared, so each transfer over it gets all of its {}, which no queue "
-                                     "can do",
-                                     c.links[id].name, to_text(c.links[id].bandwidth)),
-                         "give it another duplex, such as full");
+        throw Infeasible(
+            "box",
+            fmt::format("link '{}' is unshared, so each transfer over it gets all of its {}, which no queue "
+                        "can do",
+                        c.links[id].name, to_text(c.links[id].bandwidth)),
+            "give it another duplex, such as full");
     }
   }
 
@@ -149,8 +149,8 @@ class NetworkWriter {
     const int number = static_cast<int>(network_.cables.size());
     // The first card of a device has the device's address, so that a device with one card has one address.
     const auto address = [&](int space, int end) {
-      const std::string& own = network_.spaces[space].address;
-      if (!own.empty() && has_card_.insert(space).second) return own;
+      const std::string& device = network_.spaces[space].address;
+      if (!device.empty() && has_card_.insert(space).second) return device;
       return fmt::format("10.98.{}.{}", number / 128, number % 128 * 2 + end);
     };
     network_.cables.push_back({link,
@@ -204,8 +204,8 @@ class NetworkWriter {
   void require_rates() const {
     std::map<int, double> sent;
     for (std::size_t f = 0; f < network_.flows.size(); ++f) {
-      double& most = sent[network_.flows[f].from.value];
-      most = std::max(most, network_.routes[f].bandwidth.value);
+      double& rate = sent[network_.flows[f].from.value];
+      rate = std::max(rate, network_.routes[f].bandwidth.value);
     }
     double total = 0;
     for (const auto& [device, rate] : sent) total += rate;
@@ -228,10 +228,10 @@ class NetworkWriter {
   Network network_;
   std::vector<RouteEnds> others_;  ///< Pairs of devices that do not talk, but can reach each other.
   std::vector<Route> other_routes_;
-  std::set<int> has_card_;  ///< Devices.
-  std::map<LinkId, int> air_;                            ///< Index of the queue of each medium.
-  std::map<std::tuple<LinkId, int, int>, int> cable_;    ///< By link and the spaces of its ends.
-  std::map<std::pair<int, int>, int> queue_of_card_;     ///< By cable and end.
+  std::set<int> has_card_;                             ///< Devices.
+  std::map<LinkId, int> air_;                          ///< Index of the queue of each medium.
+  std::map<std::tuple<LinkId, int, int>, int> cable_;  ///< By link and the spaces of its ends.
+  std::map<std::pair<int, int>, int> queue_of_card_;   ///< By cable and end.
   std::map<std::pair<int, int>, std::pair<int, int>> forwarded_;
 };
 

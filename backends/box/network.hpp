@@ -39,7 +39,7 @@ struct Cable {
   std::array<int, 2> spaces{};
   std::array<std::string, 2> cards;      ///< "c3a" in the first space, "c3b" in the second.
   std::array<std::string, 2> addresses;  ///< Addresses of the cards, which neighbors send to.
-  Bandwidth rate;                        ///< Of each direction; zero: other links and media limit it.
+  Bandwidth rate;                        ///< The rate of each direction; zero: other links and media limit it.
   Seconds latency;
 };
 
@@ -74,9 +74,9 @@ struct Network {
   NetworkOptions options;
 };
 
-/// The network of a cluster. All devices reach each other; these pairs talk, and without any, all pairs do. Infeasible, with what would help, where it
-/// cannot be built of namespaces: too many devices, links without contention, more bytes in a second than this machine
-/// can carry.
+/// The network of a cluster. All devices reach each other; these pairs talk, and without any, all pairs do. Infeasible,
+/// with what would help, where it cannot be built of namespaces: too many devices, links without contention, more bytes
+/// in a second than this machine can carry.
 Network network_of(const Cluster&, std::vector<RouteEnds> flows, const NetworkOptions&);
 
 }  // namespace stagecraft::box

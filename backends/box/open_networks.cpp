@@ -29,17 +29,17 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEnding = ".json";
 
-/// Where the files of this user are. Nobody else may write there.
+/// Where the files of this user are. No other user may write there.
 fs::path folder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   fs::path path = geteuid() == 0 ? fs::path("/run/stagecraft")
                   : runtime      ? fs::path(runtime) / "stagecraft"
                                  : fs::path(fmt::format("/tmp/stagecraft-{}", geteuid()));
-  struct stat found {};
+  struct stat status {};
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
     throw BackendError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
-  if (lstat(path.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != geteuid() ||
-      (found.st_mode & 022) != 0)
+  if (lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
+      (status.st_mode & 022) != 0)
     throw BackendError(fmt::format("{} belongs to another user", path.string()));
   return path;
 }
@@ -64,15 +64,15 @@ bool is_held(int file) {
 /// The processes in the namespaces of a network, without its own.
 std::vector<pid_t> processes_in(const Entrance& entrance) {
   std::set<std::pair<dev_t, ino_t>> spaces;
-  struct stat found {};
+  struct stat status {};
   for (const int file : entrance.files)
-    if (stat(fmt::format("/proc/{}/fd/{}", entrance.holder, file).c_str(), &found) == 0)
-      spaces.insert({found.st_dev, found.st_ino});
+    if (stat(fmt::format("/proc/{}/fd/{}", entrance.holder, file).c_str(), &status) == 0)
+      spaces.insert({status.st_dev, status.st_ino});
   std::vector<pid_t> processes;
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
     const pid_t process = std::atoi(entry.path().filename().c_str());
     if (process <= 0 || process == entrance.holder) continue;
-    if (stat((entry.path() / "ns/net").c_str(), &found) == 0 && spaces.contains({found.st_dev, found.st_ino}))
+    if (stat((entry.path() / "ns/net").c_str(), &status) == 0 && spaces.contains({status.st_dev, status.st_ino}))
       processes.push_back(process);
   }
   return processes;
@@ -94,7 +94,7 @@ void write_whole(int file, const std::string& text) {
     throw BackendError(fmt::format("the file of the network: {}", std::strerror(errno)));
 }
 
-/// The process of the network: it lives until somebody sends it SIGTERM.
+/// The process of the network: it lives until it gets SIGTERM.
 [[noreturn]] void keep_open(const Network& network, bool check, const fs::path& path, OpenFile file,
                             MessageSocket& parent) noexcept {
   setsid();

@@ -33,9 +33,10 @@ std::int64_t monotonic_now() {
 OpenFile make_card(const std::string& name) {
   OpenFile file(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (file.number() < 0)
-    throw BackendError(fmt::format("links with a latency need /dev/net/tun, which this process cannot open ({}): set "
-                                   "the latencies of the links to 0 s",
-                                   std::strerror(errno)));
+    throw BackendError(
+        fmt::format("links with a latency need /dev/net/tun, which this process cannot open ({}): set "
+                    "the latencies of the links to 0 s",
+                    std::strerror(errno)));
   ifreq request{};
   name.copy(request.ifr_name, IFNAMSIZ - 1);
   request.ifr_flags = IFF_TAP | IFF_NO_PI;
@@ -45,10 +46,10 @@ OpenFile make_card(const std::string& name) {
 }
 
 void LatencyRelay::connect(OpenFile a, OpenFile b, Seconds latency) {
-  const auto held = static_cast<std::int64_t>(latency.value * kSecond);
+  const auto delay = static_cast<std::int64_t>(latency.value * kSecond);
   const int files[] = {a.number(), b.number()};
-  sides_.push_back({std::move(a), files[1], held, {}});
-  sides_.push_back({std::move(b), files[0], held, {}});
+  sides_.push_back({std::move(a), files[1], delay, {}});
+  sides_.push_back({std::move(b), files[0], delay, {}});
 }
 
 void LatencyRelay::read_frames(Side& side, std::int64_t now) {

@@ -104,15 +104,16 @@ std::string Entrance::hosts() const {
 }
 
 void hold_network(const Network& network, bool check, const std::function<void(const Opened&)>& opened, int stop) {
-  HeldNetwork held(network);
-  opened(held.opened(check));
+  HeldNetwork running(network);
+  opened(running.opened(check));
   wait_until_readable(stop);
 }
 
 RunningNetwork::RunningNetwork(const Network& network, bool check)
     : holder_(std::make_unique<ChildProcess>(ChildOptions{.own_group = true}, [&](MessageSocket& socket) {
         try {
-          hold_network(network, check, [&](const Opened& o) { socket.send("+" + to_json(o)); }, socket.file());
+          hold_network(
+              network, check, [&](const Opened& o) { socket.send("+" + to_json(o)); }, socket.file());
         } catch (const std::exception& e) {
           socket.send(fmt::format("-{}", e.what()));
         }
@@ -156,10 +157,10 @@ int run_in_space(const Entrance& entrance, int space, const std::vector<std::str
 std::string to_json(const Opened& opened) {
   Json::Array spaces, readings;
   for (std::size_t s = 0; s < opened.entrance.files.size(); ++s)
-    spaces.push_back(Json::Object{
-        {"name", opened.entrance.names[s]},
-        {"file", opened.entrance.files[s]},
-        {"address", s < opened.entrance.addresses.size() ? opened.entrance.addresses[s] : std::string()}});
+    spaces.push_back(
+        Json::Object{{"name", opened.entrance.names[s]},
+                     {"file", opened.entrance.files[s]},
+                     {"address", s < opened.entrance.addresses.size() ? opened.entrance.addresses[s] : std::string()}});
   for (const RateReading& r : opened.readings)
     readings.push_back(Json::Object{{"what", r.what}, {"nominal", r.nominal}, {"measured", r.measured}});
   return Json(Json::Object{{"holder", opened.entrance.holder}, {"spaces", spaces}, {"readings", readings}}).dump();

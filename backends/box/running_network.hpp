@@ -14,9 +14,9 @@ namespace stagecraft::box {
 /// What a process needs to know to enter a running network.
 struct Entrance {
   pid_t holder = 0;
-  std::vector<int> files;          ///< The number of the file that `holder` has open for each space.
-  std::vector<std::string> names;  ///< Of the spaces; the devices come first.
-  std::vector<std::string> addresses;  ///< Of the devices.
+  std::vector<int> files;              ///< The number of the file that `holder` has open for each space.
+  std::vector<std::string> names;      ///< Names of the spaces; the devices come first.
+  std::vector<std::string> addresses;  ///< Addresses of the devices.
 
   std::string hosts() const;  ///< Lines of /etc/hosts.
 };
@@ -26,9 +26,9 @@ struct Opened {
   std::vector<RateReading> readings;
 };
 
-/// Builds a network, checks its links if asked, tells `opened`, and keeps it until `stop` can be read. A network belongs
-/// to the process that calls this: the kernel removes namespaces, cards and queues when it ends, however it ends, so
-/// that nothing has to be cleaned up. BackendError where it cannot be built.
+/// Builds a network, checks its links if asked, tells `opened`, and keeps it until `stop` can be read. A network
+/// belongs to the process that calls this: the kernel removes namespaces, cards and queues when it ends, however it
+/// ends, so that nothing has to be cleaned up. BackendError where it cannot be built.
 void hold_network(const Network&, bool check, const std::function<void(const Opened&)>& opened, int stop);
 
 /// A network that lasts as long as this object, and no longer than the thread that made it.
@@ -46,8 +46,8 @@ class RunningNetwork {
 /// fails, after one sentence on stderr.
 [[noreturn]] void start_in_space(const Entrance&, int space, const std::vector<std::string>& words) noexcept;
 
-/// Runs a program in a space of a network as a child, which the kernel ends with this process. Its exit code, or 128 and
-/// the number of the signal that ended it.
+/// Runs a program in a space of a network as a child, which the kernel ends with this process. Its exit code, or 128
+/// and the number of the signal that ended it.
 int run_in_space(const Entrance&, int space, const std::vector<std::string>& words);
 
 /// `opened` as JSON, which read_opened() reads.

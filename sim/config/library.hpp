@@ -12,8 +12,9 @@ struct NamedFile {
   std::string name, path;
 };
 
-/// Folders that are searched for a kind; the first one that has a name counts. They are those of STAGECRAFT_PATH, then
-/// of the installation that the program is part of; of a program that was not installed, of the project it was built in.
+/// Folders that are searched for a kind; the first one that has a name counts. STAGECRAFT_PATH names the
+/// first of them; then come the installation that the program is part of or, for a program that was not installed, the
+/// project that it was built in.
 std::vector<std::string> folders(FileKind);
 
 /// Every file of a kind that has a name there.

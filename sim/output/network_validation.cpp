@@ -65,7 +65,8 @@ std::vector<Pair> iteration_pairs(const Program& p, const Timeline& simulated, c
   const std::vector<double> s = iteration_ends(p, simulated), m = iteration_ends(p, measured);
   std::vector<Pair> pairs;
   for (std::size_t k = 0; k < s.size(); ++k)
-    pairs.push_back({fmt::format("iteration {}", k), k > 0 ? s[k] - s[k - 1] : s[k], k > 0 ? m[k] - m[k - 1] : m[k], 0, 1});
+    pairs.push_back(
+        {fmt::format("iteration {}", k), k > 0 ? s[k] - s[k - 1] : s[k], k > 0 ? m[k] - m[k - 1] : m[k], 0, 1});
   return pairs;
 }
 
@@ -77,7 +78,8 @@ void add_ratio(std::vector<double>& ratios, double simulated, double measured) {
 
 NetworkValidation compare_networks(const Program& p, const Timeline& simulated, const Report& report,
                                    const Timeline& measured, const Cluster& cluster) {
-  NetworkValidation v{compare(p, simulated, report, measured, cluster), iteration_pairs(p, simulated, measured), {}, {}, {}};
+  NetworkValidation v{
+      compare(p, simulated, report, measured, cluster), iteration_pairs(p, simulated, measured), {}, {}, {}};
   v.links = link_times(p, simulated, measured, cluster);
   for (const Transfer& t : p.transfers)
     add_ratio(v.messages, span_of(t, simulated).length(), span_of(t, measured).length());
@@ -95,12 +97,14 @@ std::string to_text(const NetworkValidation& v, double tolerance) {
   std::string text = notes_text(v.validation) + times_text("time", v.iterations) +
                      times_text("busy, iteration", v.links) + times_text("instruction", v.validation.kinds);
   if (!v.messages.empty())
-    text += fmt::format("\n  {}: simulated over measured time {:.3f} in the median, {:.3f} to {:.3f} from 10 % to 90 %\n",
-                        pluralize(std::ssize(v.messages), "message"), quantile(v.messages, 0.5),
-                        quantile(v.messages, 0.1), quantile(v.messages, 0.9));
+    text +=
+        fmt::format("\n  {}: simulated over measured time {:.3f} in the median, {:.3f} to {:.3f} from 10 % to 90 %\n",
+                    pluralize(std::ssize(v.messages), "message"), quantile(v.messages, 0.5), quantile(v.messages, 0.1),
+                    quantile(v.messages, 0.9));
   if (!v.lateness.empty())
     text += fmt::format("  sleeps in place of computing ended {} late in the median, {} at worst\n",
-                        to_text(Seconds{std::max(0.0, quantile(v.lateness, 0.5))}), to_text(Seconds{std::max(0.0, v.lateness.back())}));
+                        to_text(Seconds{std::max(0.0, quantile(v.lateness, 0.5))}),
+                        to_text(Seconds{std::max(0.0, v.lateness.back())}));
   return text + verdict_text(v.validation, tolerance);
 }
 

@@ -21,14 +21,15 @@ Argument queue_argument() {
 }
 
 Argument scale_argument() {
-  return {"--scale", Argument::Kind::Number, "Divide all rates and multiply all times by it, for links that are too fast to build",
-          "1"};
+  return {"--scale", Argument::Kind::Number,
+          "Divide all rates and multiply all times by it, for links that are too fast to build", "1"};
 }
 
 box::NetworkOptions box_options(const Arguments& a) {
   const std::string queue = a.text("queue");
   if (queue != "fair" && queue != "fifo")
-    throw InputError(fmt::format("--queue: '{}' is not known", queue), suggest(queue, std::vector<std::string>{"fair", "fifo"}));
+    throw InputError(fmt::format("--queue: '{}' is not known", queue),
+                     suggest(queue, std::vector<std::string>{"fair", "fifo"}));
   const double scale = a.number("scale");
   if (scale < 1) throw InputError("--scale: a number below 1 would make links faster", "1 or more");
   return {queue == "fair" ? box::Queue::Fair : box::Queue::Fifo, scale};
@@ -47,8 +48,9 @@ std::string readings_text(const std::vector<box::RateReading>& readings) {
     return fmt::format("the links: {} within {:.0f} % of their nominal rates, the worst {:+.1f} %\n",
                        pluralize(std::ssize(readings), "transfer"), 100 * box::kRateTolerance,
                        100 * readings[worst - errors.begin()].error());
-  std::string text = fmt::format(
-      "this network cannot be trusted: not every link has its nominal rate within {:.0f} %\n", 100 * box::kRateTolerance);
+  std::string text =
+      fmt::format("this network cannot be trusted: not every link has its nominal rate within {:.0f} %\n",
+                  100 * box::kRateTolerance);
   for (const box::RateReading& r : readings)
     if (!is_nominal(r))
       text += fmt::format("  {}: {} in place of {} ({:+.1f} %)\n", r.what, to_text(Bandwidth{r.measured}),

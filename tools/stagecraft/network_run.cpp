@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "sim/core/file.hpp"
@@ -59,8 +60,8 @@ class Processes {
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
   ~Processes() {
-    for (const Process& p : processes_) kill(p.id, SIGKILL);
-    for (const Process& p : processes_) waitpid(p.id, nullptr, 0);
+    for (const auto& [process, output] : outputs_) kill(process, SIGKILL);
+    for (const auto& [process, output] : outputs_) waitpid(process, nullptr, 0);
   }
 
   void start(const box::Entrance& entrance, int space, const std::vector<std::string>& environment,
@@ -75,30 +76,26 @@ class Processes {
       for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
       box::start_in_space(entrance, space, words);
     }
-    processes_.push_back({child, output});
+    outputs_[child] = output;
   }
 
   /// Waits for all. BackendError with what the first one that failed has said.
   void wait() {
     std::string failed;
-    while (!processes_.empty()) {
+    while (!outputs_.empty()) {
       int status = 0;
       const pid_t id = waitpid(-1, &status, 0);
       if (id < 0 && errno == EINTR) continue;
-      const auto it = std::find_if(processes_.begin(), processes_.end(), [&](const Process& p) { return p.id == id; });
-      if (it == processes_.end()) continue;
-      if (status != 0 && failed.empty()) failed = read_output(it->output);
-      processes_.erase(it);
+      const auto it = outputs_.find(id);
+      if (it == outputs_.end()) continue;
+      if (status != 0 && failed.empty()) failed = read_output(it->second);
+      outputs_.erase(it);
     }
     if (!failed.empty()) throw BackendError("the run over the network: " + failed);
   }
 
  private:
-  struct Process {
-    pid_t id;
-    fs::path output;
-  };
-  std::vector<Process> processes_;
+  std::map<pid_t, fs::path> outputs_;  ///< What each process prints.
 };
 
 double number_of(std::string_view word) {
@@ -150,9 +147,19 @@ Timeline run_in_network(const CompiledExperiment& c, const box::Entrance& entran
   std::vector<std::string> hosts;
   for (const DeviceId d : devices) hosts.push_back(entrance.addresses[d.value]);
   const std::string program = fs::read_symlink("/proc/self/exe");
-  std::vector<std::string> words{program, "run", scenario, "--backend", "cpu", "--quiet", "--no-gantt",
-                                 "--out", folder.path() / "run", "--set", "run.compute=emulated",
-                                 "--set", fmt::format("run.time_dilation={}", scale)};
+  std::vector<std::string> words{program,
+                                 "run",
+                                 scenario,
+                                 "--backend",
+                                 "cpu",
+                                 "--quiet",
+                                 "--no-gantt",
+                                 "--out",
+                                 folder.path() / "run",
+                                 "--set",
+                                 "run.compute=emulated",
+                                 "--set",
+                                 fmt::format("run.time_dilation={}", scale)};
   for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
   Processes processes;
   for (std::size_t rank = 0; rank < devices.size(); ++rank)

@@ -33,7 +33,9 @@ const box::QueueLoad& queue_of(const Network& network, int space, const std::str
   return *it;
 }
 
-bool has_line(const std::string& text, const std::string& line) { return ("\n" + text).find("\n" + line + "\n") != std::string::npos; }
+bool has_line(const std::string& text, const std::string& line) {
+  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
 
 std::string refusal(const Cluster& cluster, const box::NetworkOptions& options = {}) try {
   box::network_of(cluster, {}, options);

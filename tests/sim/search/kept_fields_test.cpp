@@ -45,6 +45,7 @@ const std::vector<FieldCase> kFields = {
     {"run.streams", "pair"},
     {"run.sends", "shared"},
     {"run.compute", "emulated"},
+    {"run.time_dilation", "3"},
     {"run.gpu.messages", "nccl"},
     {"run.precision", "fp16"},
     {"run.collectives", "flows"},

@@ -43,28 +43,31 @@ int up(const Arguments& a, const std::vector<std::string>& words) {
   print(fmt::format("network '{}' is up: {}\n{}", name, pluralize(std::ssize(experiment.cluster->devices), "device"),
                     spaces_text(opened)));
   print(readings_text(opened.opened.readings));
-  print(fmt::format("\nstagecraft cluster exec {} COMMAND   runs a program there\nstagecraft cluster down {}      ends it\n",
-                    opened.opened.entrance.names[0], name));
+  print(fmt::format(
+      "\nstagecraft cluster exec {} COMMAND   runs a program there\nstagecraft cluster down {}      ends it\n",
+      opened.opened.entrance.names[0], name));
   return 0;
 }
 
 /// NETWORK/DEVICE, or DEVICE where one network is up.
 int exec(const std::vector<std::string>& words) {
-  if (words.size() < 2) throw InputError("cluster exec takes a device and a program", "stagecraft cluster exec DEVICE COMMAND");
+  if (words.size() < 2)
+    throw InputError("cluster exec takes a device and a program", "stagecraft cluster exec DEVICE COMMAND");
   const std::size_t slash = words[0].find('/');
   const std::vector<box::OpenNetwork> networks = box::open_networks();
-  const box::OpenNetwork& network =
-      find_network(networks, slash == std::string::npos ? "" : words[0].substr(0, slash));
+  const box::OpenNetwork& network = find_network(networks, slash == std::string::npos ? "" : words[0].substr(0, slash));
   const std::string device = slash == std::string::npos ? words[0] : words[0].substr(slash + 1);
   const box::Entrance& entrance = network.opened.entrance;
   const auto devices = static_cast<std::ptrdiff_t>(entrance.addresses.size());
   // A launcher that knows addresses alone, as of mpirun, may give one.
   auto it = std::find(entrance.names.begin(), entrance.names.begin() + devices, device);
   std::ptrdiff_t index = it - entrance.names.begin();
-  if (index == devices) index = std::find(entrance.addresses.begin(), entrance.addresses.end(), device) - entrance.addresses.begin();
   if (index == devices)
-    throw InputError(fmt::format("the network '{}' has no device '{}'", network.name, device),
-                     suggest(device, std::vector<std::string>(entrance.names.begin(), entrance.names.begin() + devices)));
+    index = std::find(entrance.addresses.begin(), entrance.addresses.end(), device) - entrance.addresses.begin();
+  if (index == devices)
+    throw InputError(
+        fmt::format("the network '{}' has no device '{}'", network.name, device),
+        suggest(device, std::vector<std::string>(entrance.names.begin(), entrance.names.begin() + devices)));
   std::vector<std::string> program(words.begin() + 1, words.end());
   // A first word with a space begins a line for a shell: ssh takes such lines, and mpirun writes them.
   if (program[0].find(' ') != std::string::npos) program = {"sh", "-c", join(program, " ")};
@@ -105,11 +108,13 @@ extern const Command cluster{
     .name = "cluster",
     .summary = "Build a cluster's network on this machine, for any program: a network namespace for each device",
     .group = "Run",
-    .example = "stagecraft cluster up scenarios/boxes/star.yaml\n  stagecraft cluster exec d0 ping -c 3 d1\n"
-               "  stagecraft cluster down",
+    .example =
+        "stagecraft cluster up scenarios/boxes/star.yaml\n  stagecraft cluster exec d0 ping -c 3 d1\n"
+        "  stagecraft cluster down",
     .arguments = {{"ACTION", Argument::Kind::Text, "up FILE, exec DEVICE COMMAND, list, or down NAME", {}, true},
                   {"WORDS", Argument::Kind::List, "Scenario; or device and program; or network"},
-                  {"-s,--set", Argument::Kind::List, "path=value, such as cluster.links.lan.bandwidth=50Mbit/s; may be repeated"},
+                  {"-s,--set", Argument::Kind::List,
+                   "path=value, such as cluster.links.lan.bandwidth=50Mbit/s; may be repeated"},
                   {"--name", Argument::Kind::Text, "Name of the network (default: the file's name)"},
                   queue_argument(),
                   scale_argument(),

@@ -37,7 +37,7 @@ constexpr double kProfileSeconds = 2, kNetworkSeconds = 15;
 constexpr int kIterations = 25;
 constexpr int kMostIterations = 10000;
 
-/// So many that the run takes this long, and at least three: the first fills the pipeline and opens the connections.
+/// The number with which the run takes this long, three at least: the first fills the pipeline and opens connections.
 int iterations_within(const Experiment& experiment, const std::string& simulator, double scale, double seconds) {
   const Report report = run(compile(experiment), simulator).report;
   return std::clamp(static_cast<int>(seconds / (report.period.value * scale)), 3, kMostIterations);
@@ -56,8 +56,8 @@ JsonObject network_provenance(const Arguments& a) {
 Json readings_json(const std::vector<box::RateReading>& readings) {
   Json list = JsonArray();
   for (const box::RateReading& r : readings)
-    list.push_back(JsonObject{
-        {"what", r.what}, {"nominal_bytes_per_s", r.nominal}, {"measured_bytes_per_s", r.measured}});
+    list.push_back(
+        JsonObject{{"what", r.what}, {"nominal_bytes_per_s", r.nominal}, {"measured_bytes_per_s", r.measured}});
   return list;
 }
 
@@ -71,25 +71,29 @@ int validate_network(const Arguments& a) {
   std::vector<std::string> sets = a.list("set");
   sets.push_back("run.compute=emulated");
   const double seconds = a.has("seconds") ? a.number("seconds") : kNetworkSeconds;
-  const int iterations = a.has("iterations")
-                             ? a.count("iterations", 2, kMostIterations)
-                             : iterations_within(load_experiment(a.text("FILE"), sets), a.text("simulator"), options.scale, seconds);
+  const int iterations = a.has("iterations") ? a.count("iterations", 2, kMostIterations)
+                                             : iterations_within(load_experiment(a.text("FILE"), sets),
+                                                                 a.text("simulator"), options.scale, seconds);
   sets.push_back(fmt::format("run.iterations={}", iterations));
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), sets));
   const Outcome simulated = run(compiled, a.text("simulator"));
   const box::Network network = box::network_of(compiled.cluster(), talking_devices(compiled), options);
   const box::RunningNetwork running(network, true);
-  print(fmt::format("{}\n{} over {} of namespaces\n", compiled.experiment.title.empty() ? "(untitled)" : compiled.experiment.title,
+  print(fmt::format("{}\n{} over {} of namespaces\n",
+                    compiled.experiment.title.empty() ? "(untitled)" : compiled.experiment.title,
                     pluralize(compiled.plan.device_count(), "device"), pluralize(std::ssize(network.cables), "link")));
   print(readings_text(running.opened().readings));
   flush();
   const Timeline measured = run_in_network(compiled, running.opened().entrance, a.text("FILE"), sets, options.scale);
-  NetworkValidation v = compare_networks(compiled.program, simulated.timeline, simulated.report, measured, compiled.cluster());
+  NetworkValidation v =
+      compare_networks(compiled.program, simulated.timeline, simulated.report, measured, compiled.cluster());
   if (!are_nominal(running.opened().readings))
     v.validation.doubts.push_back("some links do not have their nominal rates: see above");
   print(to_text(v, kTolerance));
   if (a.has("out")) {
-    Json json = Json::parse(validation_json(compiled.experiment.title, v.validation, simulated.timeline, measured, kTolerance)).value();
+    Json json =
+        Json::parse(validation_json(compiled.experiment.title, v.validation, simulated.timeline, measured, kTolerance))
+            .value();
     for (const JsonObject& more : {network_provenance(a), network_json(v)})
       for (const JsonMember& member : more) json[member.key] = member.value;
     json["rates"] = readings_json(running.opened().readings);
@@ -142,24 +146,24 @@ extern const Command validate{
     .summary = "Profile this machine, simulate, run for real, and compare the two",
     .group = "Run",
     .example = "stagecraft validate scenarios/examples/cpu-transformer.yaml",
-    .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
-                  {"-b,--backend", Argument::Kind::Text, "Backend of the real run", "cpu"},
-                  {"--simulator", Argument::Kind::Text, "Backend that simulates it", "simgrid"},
-                  {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
-                  {"--iterations", Argument::Kind::Count,
-                   "Iterations to run; the first is not counted (default: 25; with --network as many as --seconds has)"},
-                  {"--seconds", Argument::Kind::Number,
-                   "Time to profile, for each micro-batch size (default: 2); with --network, of the run (default: 15)"},
-                  {"--network", Argument::Kind::Text,
-                   "namespaces: build the scenario's network on this machine and run over it, with a process for each "
-                   "device that sleeps where it should compute"},
-                  queue_argument(),
-                  scale_argument(),
-                  {"--no-control", Argument::Kind::Flag,
-                   "Do not run the control: the same model in one stage on one device"},
-                  {"-o,--out", Argument::Kind::Text, "Folder for profile.yaml and validation.json"},
-                  force_argument(),
-                  quiet_argument()},
+    .arguments =
+        {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
+         {"-b,--backend", Argument::Kind::Text, "Backend of the real run", "cpu"},
+         {"--simulator", Argument::Kind::Text, "Backend that simulates it", "simgrid"},
+         {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
+         {"--iterations", Argument::Kind::Count,
+          "Iterations to run; the first is not counted (default: 25; with --network as many as --seconds has)"},
+         {"--seconds", Argument::Kind::Number,
+          "Time to profile, for each micro-batch size (default: 2); with --network, of the run (default: 15)"},
+         {"--network", Argument::Kind::Text,
+          "namespaces: build the scenario's network on this machine and run over it, with a process for each "
+          "device that sleeps where it should compute"},
+         queue_argument(),
+         scale_argument(),
+         {"--no-control", Argument::Kind::Flag, "Do not run the control: the same model in one stage on one device"},
+         {"-o,--out", Argument::Kind::Text, "Folder for profile.yaml and validation.json"},
+         force_argument(),
+         quiet_argument()},
     .run = execute_validate,
 };
 
