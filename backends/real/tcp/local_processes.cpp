@@ -49,7 +49,7 @@ void fork_local_processes(int count) {
   std::string hosts;
   for (int rank = 0; rank < count; ++rank) {
     const real::HostPort any{"127.0.0.1", 0};
-    listeners.push_back(real::listen_at(real::resolve(any), any, true));
+    listeners.push_back(real::listen_at(real::resolve(any).front(), any, true));
     hosts += fmt::format("{}127.0.0.1:{}", rank > 0 ? "," : "", real::port_of(listeners.back()));
   }
   const pid_t first = getpid();

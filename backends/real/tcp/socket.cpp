@@ -83,7 +83,11 @@ bool SocketAddress::is_loopback() const {
   return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-SocketAddress resolve(const HostPort& host) {
+bool operator==(const SocketAddress& a, const SocketAddress& b) {
+  return a.length == b.length && std::memcmp(&a.storage, &b.storage, a.length) == 0;
+}
+
+std::vector<SocketAddress> resolve(const HostPort& host) {
   addrinfo hints{}, *found_addresses = nullptr;
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -91,9 +95,12 @@ SocketAddress resolve(const HostPort& host) {
   if (error != 0)
     throw InputError(fmt::format("the host '{}' cannot be resolved: {}", host.host, gai_strerror(error)),
                      "a name that this machine knows, or an address");
-  SocketAddress result;
-  std::memcpy(&result.storage, found_addresses->ai_addr, found_addresses->ai_addrlen);
-  result.length = found_addresses->ai_addrlen;
+  std::vector<SocketAddress> result;
+  for (const addrinfo* next = found_addresses; next != nullptr; next = next->ai_next) {
+    SocketAddress& address = result.emplace_back();
+    std::memcpy(&address.storage, next->ai_addr, next->ai_addrlen);
+    address.length = next->ai_addrlen;
+  }
   freeaddrinfo(found_addresses);
   return result;
 }
@@ -128,30 +135,40 @@ void send_at_once(const Socket& socket) {
   setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+/// A socket that looks for a process which does not listen yet may find its own port.
+bool is_connected_with_itself(const Socket& socket) {
+  SocketAddress here, there;
+  here.length = there.length = sizeof here.storage;
+  getsockname(socket.fd(), here.data(), &here.length);
+  getpeername(socket.fd(), there.data(), &there.length);
+  return here == there;
+}
+
 /// Zero, or the number of the error.
 int try_connect(const Socket& socket, const SocketAddress& address, Deadline deadline) {
   constexpr int kAttempt = 2000;  // Milliseconds, after which another packet is tried.
   if (!socket.is_open()) return errno;
-  if (connect(socket.fd(), address.data(), address.length) == 0) return 0;
-  if (errno != EINPROGRESS) return errno;
+  if (connect(socket.fd(), address.data(), address.length) != 0 && errno != EINPROGRESS) return errno;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
   pollfd writable{socket.fd(), POLLOUT, 0};
   if (poll(&writable, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kAttempt))) <= 0) return ETIMEDOUT;
   int error = 0;
   socklen_t size = sizeof error;
   getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-  return error;
+  return error == 0 && is_connected_with_itself(socket) ? ECONNREFUSED : error;
 }
 
 }  // namespace
 
-Socket connect_to(const SocketAddress& address, Deadline deadline, std::string& why) {
+Socket connect_to(const std::vector<SocketAddress>& addresses, Deadline deadline, std::string& why) {
   constexpr std::chrono::milliseconds kPause{20};
   while (true) {
-    Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    const int error = try_connect(socket, address, deadline);
-    if (error == 0) return send_at_once(socket), std::move(socket);
-    why = std::strerror(error);
+    for (const SocketAddress& address : addresses) {
+      Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      const int error = try_connect(socket, address, deadline);
+      if (error == 0) return send_at_once(socket), std::move(socket);
+      why = std::strerror(error);
+    }
     if (std::chrono::steady_clock::now() > deadline) return Socket();
     std::this_thread::sleep_for(kPause);
   }

@@ -45,21 +45,22 @@ struct SocketAddress {
   socklen_t length = 0;
 
   bool is_loopback() const;
+  friend bool operator==(const SocketAddress&, const SocketAddress&);
   sockaddr* data() { return reinterpret_cast<sockaddr*>(&storage); }
   const sockaddr* data() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-/// InputError where the name cannot be resolved.
-SocketAddress resolve(const HostPort&);
+/// The addresses of a host, the preferred one first. InputError where its name cannot be resolved.
+std::vector<SocketAddress> resolve(const HostPort&);
 
 /// Listens at the port of an address: on all interfaces or, if `only_there`, at this address alone. BackendError where
 /// the port is taken.
 Socket listen_at(const SocketAddress&, const HostPort&, bool only_there);
 int port_of(const Socket& listener);
 
-/// A connection that does not block. It tries again until the deadline, because the other process may not listen yet;
-/// then it is not open, and `why` says what the system said last.
-Socket connect_to(const SocketAddress&, Deadline, std::string& why);
+/// A connection to one of the addresses, which does not block. It tries again until the deadline, because the other
+/// process may not listen yet; then it is not open, and `why` says what the system said last.
+Socket connect_to(const std::vector<SocketAddress>&, Deadline, std::string& why);
 /// The next process that has connected, if any.
 Socket accept_from(const Socket& listener);
 

@@ -46,10 +46,12 @@ TcpWire::TcpWire(std::vector<HostPort> hosts, int rank, Socket listener)
       listener_(std::move(listener)),
       poll_(epoll_create1(EPOLL_CLOEXEC)),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!poll_.is_open() || !wake_.is_open())
+    throw BackendError(fmt::format("the processes cannot be joined: {}", std::strerror(errno)));
   for (const HostPort& host : hosts_) addresses_.push_back(resolve(host));
-  const bool is_local =
-      std::all_of(addresses_.begin(), addresses_.end(), [](const SocketAddress& a) { return a.is_loopback(); });
-  if (!listener_.is_open()) listener_ = listen_at(addresses_[rank_], hosts_[rank_], is_local);
+  const bool is_local = std::all_of(addresses_.begin(), addresses_.end(),
+                                    [](const auto& addresses) { return addresses.front().is_loopback(); });
+  if (!listener_.is_open()) listener_ = listen_at(addresses_[rank_].front(), hosts_[rank_], is_local);
   for (const auto& [fd, key] : {std::pair{listener_.fd(), kListenerKey}, {wake_.fd(), kWakeKey}}) {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -68,10 +70,8 @@ void TcpWire::join_first() {
   if (!socket.is_open())
     throw BackendError(fmt::format("the first process ({}) has not answered for {:.3g} s: {}", hosts_[0].text(),
                                    longer(kJoin).count(), why));
-  {
-    const std::lock_guard lock(mutex_);
-    greet(add(std::move(socket), 0, kControl));
-  }
+  const std::lock_guard lock(mutex_);
+  greet(add(std::move(socket), 0, kControl));
 }
 
 /// The first frame of a connection says from whom it is.
@@ -266,7 +266,8 @@ void TcpWire::answer_greeting(Connection& c, const Frame& frame, const Block& da
     if (!c.write_some()) c.close();
   };
   const std::string text = hosts_text(hosts_);
-  if (std::string_view(data.get(), frame.bytes) != text) return refuse(kOtherHosts);
+  const bool is_rank = frame.number >= 0 && frame.number < static_cast<int>(hosts_.size());
+  if (!is_rank || std::string_view(data.get(), frame.bytes) != text) return refuse(kOtherHosts);
   const bool is_control = frame.member != 0;
   if (frame.number == rank_ || (is_control && connection_to(frame.number, kControl))) return refuse(kSecondOne);
   c.peer = frame.number;

@@ -80,7 +80,7 @@ class TcpWire : public Wire {
   void lose(Connection&, const std::string& why);
 
   std::vector<HostPort> hosts_;
-  std::vector<SocketAddress> addresses_;
+  std::vector<std::vector<SocketAddress>> addresses_;  ///< By process.
   int rank_ = 0;
   Socket listener_, poll_, wake_;
   BufferPool pool_;

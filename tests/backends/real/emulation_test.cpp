@@ -32,7 +32,7 @@ TEST_CASE("an op is due when the one before it was due, however late that was") 
   real::run_program(program, emulation, nullptr, {});
   std::vector<double> lateness = emulation.lateness();
   REQUIRE(lateness.size() == 4);
-  // The sleeps that come after n others are due n times a millisecond later, and begin n times the delay later.
+  // An op after n others is due n times a millisecond later, and begins n times the delay later.
   for (std::size_t n = 0; n < lateness.size(); ++n)
     CHECK(lateness[n] >= static_cast<double>(n) * (kLate - 0.001) - 1e-9);
 }
