@@ -136,7 +136,7 @@ def check_lists(page, folder):
         "1048576 262144 float sum -1 38.2\n16777216 4194304 float sum -1 130.1\n268435456 67108864 float sum -1 1120.4\n")
     for line in "".join(blocks(page)).split("\n"):
         command = line.split(" #")[0].strip().replace("FILE", "examples/quickstart")
-        if not command.startswith("stagecraft ") or re.search(r"pipeedge|reproduce|validate|convergence|\.onnx|simgrid-xml|kineto", command):
+        if not command.startswith("stagecraft ") or re.search(r"pipeedge|reproduce|validate|cluster (up|down)|convergence|\.onnx|simgrid-xml|kineto", command):
             continue
         # The answer is not looked at: a few plans in place of a limit of time, in which a slow machine may try none.
         code, text = run(command.replace("--time 60s", "--most 5").replace("--objective", "--most 5 --objective"), folder)
