@@ -1,4 +1,6 @@
-#include "backends/real/remote_members.hpp"
+// The members of a group in other processes, over MPI: mpi_members() of transport.hpp, which MpiWire calls.
+
+#include "backends/real/mpi/transport.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -11,8 +13,8 @@
 
 #include "backends/real/buffer_pool.hpp"
 #include "backends/real/clocks.hpp"
-#include "backends/real/mpi/transport.hpp"
 #include "backends/real/mpi/wire.hpp"
+#include "backends/real/remote_members.hpp"
 #include "backends/world.hpp"
 #include "sim/core/diagnostic.hpp"
 

@@ -34,6 +34,10 @@ bool is_failing(int process) {
   return wire().is_coming(process, WordKind::Ending) || wire().is_coming(process, WordKind::Failure);
 }
 
+std::unique_ptr<RemoteMembers> remote_members(int first, std::vector<int> owners) {
+  return wire().members(first, std::move(owners));
+}
+
 void MessageTransport::note_failure(const std::string& why) { limit_the_end({4, "failed: " + why}); }
 
 std::string process_name(int process) {

@@ -1,11 +1,15 @@
+// A run of several processes: they check that all have the same program, run their parts, and send the first their times.
+
+#include "backends/real/multi_process_run.hpp"
+
 #include <algorithm>
+#include <bit>
 #include <memory>
 
 #include <fmt/core.h>
 
 #include "backends/real/byte_text.hpp"
 #include "backends/real/clocks.hpp"
-#include "backends/real/multi_process_run.hpp"
 #include "backends/real/processes/first_clock.hpp"
 #include "backends/real/processes/meeting.hpp"
 #include "backends/real/processes/reduction.hpp"
@@ -61,7 +65,8 @@ std::vector<std::string> exchange_texts(const std::string& local, Patience patie
   return texts;
 }
 
-/// FNV-1a over all that decides what a program does, in pieces of eight bytes.
+/// FNV-1a, in pieces of eight bytes, over what decides which work and which messages a program has. Durations and the
+/// workload follow from the scenario as these do.
 std::uint64_t fingerprint(const Program& p) {
   std::uint64_t hash = 14695981039346656037U;
   const auto add = [&](std::int64_t n) { hash = (hash ^ static_cast<std::uint64_t>(n)) * 1099511628211U; };
@@ -73,6 +78,12 @@ std::uint64_t fingerprint(const Program& p) {
   for (const Prediction& prediction : p.predictions)
     add(prediction.version), add(prediction.horizon), add(prediction.for_backward);
   for (const Transfer& t : p.transfers) add(t.shape);
+  for (const CollectiveCall& c : p.collectives) {
+    for (const int n : {c.first.value, c.members, c.shape, c.rounds, c.tie, c.bucket}) add(n);
+    add(static_cast<int>(c.purpose)), add(std::bit_cast<std::int64_t>(c.share)), add(std::bit_cast<std::int64_t>(c.after));
+  }
+  for (const CollectiveShape& s : p.collective_shapes)
+    add(static_cast<int>(s.kind)), add(static_cast<std::int64_t>(s.bytes));
   for (const TransferShape& s : p.transfer_shapes) {
     add(static_cast<std::int64_t>(s.bytes)), add(s.edge), add(static_cast<int>(s.role));
     add(s.rows.first), add(s.rows.count);
@@ -199,10 +210,6 @@ std::vector<std::string> exchange(const std::string& local) {
   const Patience patience = patience_for_equals();
   meet(patience);
   return exchange_texts(local, patience);
-}
-
-std::unique_ptr<RemoteMembers> remote_members(int first, std::vector<int> owners) {
-  return wire().members(first, std::move(owners));
 }
 
 struct ProcessGroup::Hidden {
