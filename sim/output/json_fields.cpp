@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include <fmt/core.h>
+
+#include "sim/output/network_validation.hpp"
 #include "sim/output/results_fields.hpp"
 
 namespace stagecraft {
@@ -131,6 +134,46 @@ const MapSpec& trace_fields() {
   return spec;
 }
 
+namespace {
+
+const MapSpec& quantile_fields() {
+  static const MapSpec spec = [] {
+    MapSpec fields{.title = "Quantiles.", .fields = {}};
+    for (const int percent : kPercents)
+      fields.fields.push_back(
+          number(fmt::format("p{}", percent)).optional().doc(fmt::format("{} % are below.", percent)));
+    return fields;
+  }();
+  return spec;
+}
+
+const MapSpec& rate_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "A transfer of the check of the links.",
+      .fields = {text("what").doc("Which ends and links."),
+                 number("nominal_bytes_per_s").doc("The rate that max-min sharing of the links gives it."),
+                 number("measured_bytes_per_s").doc("The rate that it had.")}};
+  return spec;
+}
+
+const MapSpec& network_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "A network that was built for a run.",
+      .fields = {text("kind").doc("namespaces: network namespaces of one machine."),
+                 text("kernel").doc("Release of the kernel."), text("queues").doc("What shares the links."),
+                 number("scale").doc("Rates were divided, and times multiplied by it."),
+                 list("rates", map("rate", rate_fields())).positional().doc("The check of the links before the run."),
+                 pairs("each_iteration_s").doc("Seconds of each iteration, from the first."),
+                 pairs("links_busy_s").doc("Seconds of an iteration in which messages are on a link."),
+                 map("messages_simulated_over_measured", quantile_fields()).doc("Times of messages and collectives."),
+                 map("sleeps_late_s", quantile_fields()).doc("How late sleeps ended that stand for computation.")}};
+  return spec;
+}
+
+}  // namespace
+
 const MapSpec& validation_fields() {
   using namespace config;
   static const MapSpec spec{
@@ -148,7 +191,8 @@ const MapSpec& validation_fields() {
                  pairs("instructions_s").doc("Seconds of one instruction of each kind."),
                  pairs("by_stage_s").doc("Seconds of one instruction by stage and kind; largest error first."),
                  pairs("device_busy_s").doc("Seconds of computation of each device in an iteration."),
-                 pairs("peak_memory_bytes").doc("Peak memory of each device in bytes.")}};
+                 pairs("peak_memory_bytes").doc("Peak memory of each device in bytes."),
+                 map("network", network_fields()).optional().doc("The network that --network built for the run.")}};
   return spec;
 }
 

@@ -215,34 +215,41 @@ std::string results_json(const std::string& title, const Program& program, const
   return json.dump(2);
 }
 
+namespace {
+
+JsonObject pair_json(const Pair& p) {
+  return {{"name", p.name},     {"simulated", p.simulated}, {"measured", p.measured},
+          {"spread", p.spread}, {"error", p.error()},       {"readings", p.count}};
+}
+
+}  // namespace
+
+Json pairs_json(const std::vector<Pair>& pairs) {
+  Json list = JsonArray();
+  for (const Pair& p : pairs) list.push_back(pair_json(p));
+  return list;
+}
+
 std::string validation_json(const std::string& title, const Validation& v, const Timeline& simulated,
-                            const Timeline& measured, double tolerance) {
-  const auto pair = [](const Pair& p) {
-    return JsonObject{{"name", p.name},     {"simulated", p.simulated}, {"measured", p.measured},
-                      {"spread", p.spread}, {"error", p.error()},       {"readings", p.count}};
-  };
-  const auto pairs = [&](const std::vector<Pair>& list) {
-    Json list_json = JsonArray();
-    for (const Pair& p : list) list_json.push_back(pair(p));
-    return list_json;
-  };
+                            const Timeline& measured, double tolerance, const std::optional<Json>& network) {
   Json notes = JsonArray();
   for (const auto* list : {&v.notes, &v.doubts})
     for (const std::string& note : *list) notes.push_back(note);
-  const Json json = JsonObject{{"schema", "validation/1"},
-                               {"title", title},
-                               {"simulated", provenance(simulated)},
-                               {"measured", provenance(measured)},
-                               {"tolerance", tolerance},
-                               {"within_tolerance", within(v, tolerance)},
-                               {"sure", is_sure(v, tolerance)},
-                               {"notes", notes},
-                               {"iteration_s", pair(v.iteration)},
-                               {"iterations_measured_s", v.iterations},
-                               {"instructions_s", pairs(v.kinds)},
-                               {"by_stage_s", pairs(v.ops)},
-                               {"device_busy_s", pairs(v.devices)},
-                               {"peak_memory_bytes", pairs(v.memory)}};
+  Json json = JsonObject{{"schema", "validation/1"},
+                         {"title", title},
+                         {"simulated", provenance(simulated)},
+                         {"measured", provenance(measured)},
+                         {"tolerance", tolerance},
+                         {"within_tolerance", within(v, tolerance)},
+                         {"sure", is_sure(v, tolerance)},
+                         {"notes", notes},
+                         {"iteration_s", pair_json(v.iteration)},
+                         {"iterations_measured_s", v.iterations},
+                         {"instructions_s", pairs_json(v.kinds)},
+                         {"by_stage_s", pairs_json(v.ops)},
+                         {"device_busy_s", pairs_json(v.devices)},
+                         {"peak_memory_bytes", pairs_json(v.memory)}};
+  if (network) json["network"] = *network;
   return json.dump(2);
 }
 

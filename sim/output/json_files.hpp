@@ -27,9 +27,11 @@ Json search_json(const ScheduleSearch&);
 std::string results_json(const std::string& title, const Program&, const Timeline&, const Report&, const Cluster&,
                          const std::optional<ScheduleSearch>& search = {}, const std::optional<RunSetup>& setup = {});
 
-/// What `stagecraft validate` writes: each pair of a simulated and a measured number, and the provenance of both.
+/// What `stagecraft validate` writes: each pair of a simulated and a measured number, the provenance of both, and the
+/// network that was built for the run, if any.
 std::string validation_json(const std::string& title, const Validation&, const Timeline& simulated,
-                            const Timeline& measured, double tolerance);
+                            const Timeline& measured, double tolerance, const std::optional<Json>& network = {});
+Json pairs_json(const std::vector<Pair>&);
 
 /// What `stagecraft schedule --format json` prints: times in the user's own unit, and each rank's peak in stashes of a
 /// stage.

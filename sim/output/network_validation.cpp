@@ -7,6 +7,7 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
+#include "sim/output/json_files.hpp"
 
 namespace stagecraft {
 namespace {
@@ -112,22 +113,12 @@ JsonObject network_json(const NetworkValidation& v) {
   const auto quantiles = [](const std::vector<double>& sorted) {
     JsonObject object;
     if (!sorted.empty())
-      for (const int percent : {0, 10, 25, 50, 75, 90, 100})
+      for (const int percent : kPercents)
         object.push_back({fmt::format("p{}", percent), quantile(sorted, percent / 100.0)});
     return object;
   };
-  Json links = JsonArray();
-  for (const Pair& p : v.links)
-    links.push_back(JsonObject{{"link", p.name},
-                               {"simulated", p.simulated},
-                               {"measured", p.measured},
-                               {"error", p.error()},
-                               {"messages", p.count}});
-  Json iterations = JsonArray();
-  for (const Pair& p : v.iterations)
-    iterations.push_back(JsonObject{{"simulated", p.simulated}, {"measured", p.measured}, {"error", p.error()}});
-  return {{"each_iteration_s", iterations},
-          {"links_busy_s", links},
+  return {{"each_iteration_s", pairs_json(v.iterations)},
+          {"links_busy_s", pairs_json(v.links)},
           {"messages_simulated_over_measured", quantiles(v.messages)},
           {"sleeps_late_s", quantiles(v.lateness)}};
 }

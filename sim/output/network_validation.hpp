@@ -24,7 +24,8 @@ NetworkValidation compare_networks(const Program&, const Timeline& simulated, co
 /// The tables that `stagecraft validate --network` prints, and its verdict.
 std::string to_text(const NetworkValidation&, double tolerance);
 
-/// What it adds to validation_json().
+/// What it adds to validation_json(): `network`, with quantiles at these percents.
+inline constexpr int kPercents[] = {0, 10, 25, 50, 75, 90, 100};
 JsonObject network_json(const NetworkValidation&);
 
 }  // namespace stagecraft

@@ -33,7 +33,7 @@ def once(asked, network, schedule):
 
 
 def is_nominal(result):
-    return all(abs(r["measured_bytes_per_s"] / r["nominal_bytes_per_s"] - 1) <= 0.02 for r in result["rates"])
+    return all(abs(r["measured_bytes_per_s"] / r["nominal_bytes_per_s"] - 1) <= 0.02 for r in result["network"]["rates"])
 
 
 def percent(x):
@@ -49,8 +49,8 @@ def row(asked, network, schedule):
             return f"{network:<10} {schedule:<8} {why}", None
         results.append(result)
     error = statistics.median(r["iteration_s"]["error"] for r in results)
-    first = statistics.median(r["each_iteration_s"][0]["error"] for r in results)
-    messages = [statistics.median(r["messages_simulated_over_measured"][p] for r in results) for p in ("p10", "p50", "p90")]
+    first = statistics.median(r["network"]["each_iteration_s"][0]["error"] for r in results)
+    messages = [statistics.median(r["network"]["messages_simulated_over_measured"][p] for r in results) for p in ("p10", "p50", "p90")]
     return (f"{network:<10} {schedule:<8} {percent(error):>8} {percent(first):>8}   {messages[0]:.2f} {messages[1]:.2f} {messages[2]:.2f}   "
             f"{sum(is_nominal(r) for r in results)} of {len(results)}   {os.getloadavg()[0]:.1f}"), error
 

@@ -8,12 +8,12 @@
 
 namespace stagecraft {
 
-/// The pairs of devices that exchange messages or take part in collectives.
+/// The pairs of devices that send each other messages or are members of the same collective.
 std::vector<RouteEnds> talking_devices(const CompiledExperiment&);
 
-/// Runs a scenario in a network: a process for each device that has work, as `run --hosts --rank` makes it, which
-/// sleeps where it should compute, `scale` times as long as the network is slower. Returns what really happened when,
-/// divided by the scale. BackendError with what a process said if one fails.
+/// For `validate --network`: runs a scenario in a network with a process for each device that has work, as `run --hosts
+/// --rank` makes it. The processes sleep where they should compute, `scale` times as long as planned. Returns the
+/// measured Timeline, with its times divided by `scale`. BackendError with what a process printed if one fails.
 Timeline run_in_network(const CompiledExperiment&, const box::Entrance&, const std::string& scenario,
                         const std::vector<std::string>& sets, double scale);
 

@@ -1,4 +1,5 @@
-// A run of several processes: they check that all have the same program, run their parts, and send the first their times.
+// A run of several processes: they check that all have the same program, run their parts, and send the first their
+// times.
 
 #include "backends/real/multi_process_run.hpp"
 
@@ -80,7 +81,8 @@ std::uint64_t fingerprint(const Program& p) {
   for (const Transfer& t : p.transfers) add(t.shape);
   for (const CollectiveCall& c : p.collectives) {
     for (const int n : {c.first.value, c.members, c.shape, c.rounds, c.tie, c.bucket}) add(n);
-    add(static_cast<int>(c.purpose)), add(std::bit_cast<std::int64_t>(c.share)), add(std::bit_cast<std::int64_t>(c.after));
+    add(static_cast<int>(c.purpose)), add(std::bit_cast<std::int64_t>(c.share)),
+        add(std::bit_cast<std::int64_t>(c.after));
   }
   for (const CollectiveShape& s : p.collective_shapes)
     add(static_cast<int>(s.kind)), add(static_cast<std::int64_t>(s.bytes));

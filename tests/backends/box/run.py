@@ -74,10 +74,10 @@ def test_validation(folder):
     result = json.loads(pathlib.Path(folder, "out/validation.json").read_text())
     iteration = result["iteration_s"]
     assert iteration["measured"] > 0.97 * iteration["simulated"], iteration
-    assert len(result["each_iteration_s"]) == 3 and {l["link"] for l in result["links_busy_s"]} >= {"a0.link", "b0.link"}
-    assert result["messages_simulated_over_measured"]["p50"] < 1.1, result["messages_simulated_over_measured"]
-    calm = result["sleeps_late_s"]["p90"] < 0.5e-3 and all(
-        abs(r["measured_bytes_per_s"] / r["nominal_bytes_per_s"] - 1) < 0.02 for r in result["rates"])
+    assert len(result["network"]["each_iteration_s"]) == 3 and {l["name"] for l in result["network"]["links_busy_s"]} >= {"a0.link", "b0.link"}
+    assert result["network"]["messages_simulated_over_measured"]["p50"] < 1.1, result["network"]["messages_simulated_over_measured"]
+    calm = result["network"]["sleeps_late_s"]["p90"] < 0.5e-3 and all(
+        abs(r["measured_bytes_per_s"] / r["nominal_bytes_per_s"] - 1) < 0.02 for r in result["network"]["rates"])
     assert not calm or abs(iteration["error"]) < 0.1, text
     print("iteration:", iteration, "calm" if calm else "a machine that is busy with other work")
 

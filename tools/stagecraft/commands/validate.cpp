@@ -43,22 +43,21 @@ int iterations_within(const Experiment& experiment, const std::string& simulator
   return std::clamp(static_cast<int>(seconds / (report.period.value * scale)), 3, kMostIterations);
 }
 
-/// The way of the kernel to build the network, for whoever reads the result later.
-JsonObject network_provenance(const Arguments& a) {
+/// The network and what it showed, for whoever reads the result later.
+Json network_result(const Arguments& a, const NetworkValidation& v, const std::vector<box::RateReading>& readings) {
   utsname system{};
   uname(&system);
-  return {{"network", "namespaces"},
-          {"kernel", system.release},
-          {"queues", a.text("queue") == "fair" ? "htb, a class for each pair of devices" : "tbf"},
-          {"scale", a.number("scale")}};
-}
-
-Json readings_json(const std::vector<box::RateReading>& readings) {
-  Json list = JsonArray();
+  Json rates = JsonArray();
   for (const box::RateReading& r : readings)
-    list.push_back(
+    rates.push_back(
         JsonObject{{"what", r.what}, {"nominal_bytes_per_s", r.nominal}, {"measured_bytes_per_s", r.measured}});
-  return list;
+  Json json = JsonObject{{"kind", a.text("network")},
+                         {"kernel", system.release},
+                         {"queues", a.text("queue") == "fair" ? "htb, a class for each pair of devices" : "tbf"},
+                         {"scale", a.number("scale")},
+                         {"rates", rates}};
+  for (JsonMember& member : network_json(v)) json[member.key] = std::move(member.value);
+  return json;
 }
 
 /// Simulates a scenario, runs it over a network that is built for it, and compares the two.
@@ -91,14 +90,10 @@ int validate_network(const Arguments& a) {
     v.validation.doubts.push_back("some links do not have their nominal rates: see above");
   print(to_text(v, kTolerance));
   if (a.has("out")) {
-    Json json =
-        Json::parse(validation_json(compiled.experiment.title, v.validation, simulated.timeline, measured, kTolerance))
-            .value();
-    for (const JsonObject& more : {network_provenance(a), network_json(v)})
-      for (const JsonMember& member : more) json[member.key] = member.value;
-    json["rates"] = readings_json(running.opened().readings);
     FolderUpdate update(a.text("out"), overwrite_of(a));
-    update.add("validation.json", json.dump(2) + "\n");
+    update.add("validation.json", validation_json(compiled.experiment.title, v.validation, simulated.timeline, measured,
+                                                  kTolerance, network_result(a, v, running.opened().readings)) +
+                                      "\n");
     update.commit();
     print_error("wrote {}/validation.json\n", a.text("out"));
   }
