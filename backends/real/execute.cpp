@@ -23,6 +23,7 @@ Timeline timeline_of(Times times) {
   timeline.clock = Clock::Host;
   timeline.start = std::move(times.start);
   timeline.end = std::move(times.end);
+  timeline.core_waits = std::move(times.core_waits);
   return timeline;
 }
 

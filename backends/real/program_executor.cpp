@@ -13,6 +13,7 @@
 #include <fmt/core.h>
 
 #include "backends/real/clocks.hpp"
+#include "backends/real/run_queue.hpp"
 #include "backends/real/thread_places.hpp"
 #include "backends/world.hpp"
 #include "sim/core/cores.hpp"
@@ -55,6 +56,7 @@ class ProgramExecutor {
         next_(std::make_unique<Slot[]>(p.devices)) {
     times_.start.resize(p.size());
     times_.end.resize(p.size());
+    if (!transport && RunQueue().seconds()) times_.core_waits.resize(p.size());
     for (std::size_t i = 0; i < p.size(); ++i) {
       missing_[i] = static_cast<std::int32_t>(p.first_wait[i + 1] - p.first_wait[i]);
       left_ += here(p.at(InstructionId{i}).device);
@@ -146,22 +148,31 @@ class ProgramExecutor {
   /// The life of a device's thread. `processor`: where it stays; negative: where the system puts it.
   void serve(DeviceId device, int processor, bool spins) {
     if (processor >= 0) pin_thread(processor);
+    const RunQueue queue;
+    CoreWaitMeter meter(queue.seconds().value_or(0));
     Slot& slot = next_[device.value];
     std::vector<std::int32_t> ready;
     while (true) {
+      const bool follows = slot.ready.load(std::memory_order_relaxed) != kNothing;
       const std::int32_t i = take(slot, spins);
       if (i == kStop) return;
       guarded([&] {
         ++computing_;
-        const InstructionId id{i};
-        times_.start[id] = now();
-        actions_.compute(id);
-        times_.end[id] = now();
+        compute(InstructionId{i}, queue, meter, follows);
         --computing_;
         end(i, ready);
         advance(ready);
       });
     }
+  }
+
+  void compute(InstructionId i, const RunQueue& queue, CoreWaitMeter& meter, bool follows) {
+    const bool counts = !times_.core_waits.empty();
+    if (counts && !follows) meter.add_pause(queue.seconds().value_or(0));
+    times_.start[i] = now();
+    actions_.compute(i);
+    times_.end[i] = now();
+    if (counts) times_.core_waits[i] = meter.finish(queue.seconds().value_or(0));
   }
 
   std::int32_t take(Slot& slot, bool spins) {

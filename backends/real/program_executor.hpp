@@ -12,6 +12,7 @@ namespace stagecraft::real {
 struct Times {
   double origin = 0;                           ///< When the first thread began, on the steady clock.
   IdVector<InstructionId, double> start, end;  ///< Seconds since then; zero for instructions elsewhere.
+  IdVector<InstructionId, double> core_waits;  ///< See Timeline; empty where the kernel does not tell.
   double uncertainty = 0;                      ///< Seconds that `origin` may be off, where another clock was read.
 };
 

@@ -218,17 +218,30 @@ CompiledExperiment compile(const Experiment& e) { return compile(plan_experiment
 
 namespace {
 
+/// The longest wait of the devices of a group stands for all of them: in an operation they wait for each other. The
+/// copies of a computation follow each other.
+void wait_as_group(Timeline& timeline, const UnfoldedProgram& unfolded, int group) {
+  if (timeline.core_waits.empty()) return;
+  for (const InstructionId leader : unfolded.leaders)
+    if (unfolded.program.at(leader).is_compute())
+      for (int m = 1; m < group; ++m)
+        timeline.core_waits[leader] =
+            std::max(timeline.core_waits[leader], timeline.core_waits[InstructionId{leader.value + m}]);
+}
+
 /// Times of the first device of each group, which stands for the others in the program; memory of all devices.
-Timeline folded(Timeline timeline, const IdVector<InstructionId, InstructionId>& leaders) {
+Timeline folded(Timeline timeline, const UnfoldedProgram& unfolded, int group) {
+  wait_as_group(timeline, unfolded, group);
   const auto fold = [&](auto& column) {
     if (column.empty()) return;
     auto leading = column;
     leading.clear();
-    for (const InstructionId leader : leaders) leading.push_back(column[leader]);
+    for (const InstructionId leader : unfolded.leaders) leading.push_back(column[leader]);
     column = std::move(leading);
   };
   fold(timeline.start);
   fold(timeline.end);
+  fold(timeline.core_waits);
   if (timeline.learnt) fold(timeline.learnt->versions);
   return timeline;
 }
@@ -256,7 +269,7 @@ Timeline execute(const CompiledExperiment& c, const std::string& backend, bool o
   if (!simulated && has_groups(c.plan)) {
     const UnfoldedProgram unfolded =
         with_error_context(*e.source, "plan", [&](const Value&) { return unfold(program, c.plan); });
-    timeline = folded(def.run(unfolded.program, *e.cluster, options), unfolded.leaders);
+    timeline = folded(def.run(unfolded.program, *e.cluster, options), unfolded, c.program.group);
   } else {
     std::optional<Cluster> changing;  // Clusters are large; only one that changes is copied.
     if (simulated && !e.cluster->changes.empty()) changing = cluster_of_program(c);

@@ -70,6 +70,8 @@ struct Timeline {
   bool instruction_times = true;  ///< Otherwise each has the start and end of its iteration: nothing else was timed.
   std::optional<Learnt> learnt;   ///< Empty in simulated runs.
   std::optional<Enqueued> enqueued;
+  IdVector<InstructionId, double> core_waits;  ///< Seconds in and before each computation in which its thread could
+                                               ///< run and had no core; empty: not known.
   std::vector<double>
       lateness;  ///< Seconds by which each sleep that took the place of a computation ended late; rising.
   Provenance provenance;

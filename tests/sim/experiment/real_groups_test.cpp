@@ -95,6 +95,7 @@ TEST_CASE("the timeline of a real run has the instructions of the program, and m
   CHECK(timeline.learnt->versions.size() == c.program.size());
   for (const InstructionId i : c.program.instructions.ids())
     for (const InstructionId before : c.program.waits_for(i)) CHECK(timeline.end[before] <= timeline.start[i] + 1e-12);
+  CHECK(timeline.core_waits.size() == (timeline.core_waits.empty() ? 0 : c.program.size()));
   for (const MeasuredMemory& m : timeline.learnt->memory) CHECK(m.total.value > 0);
 }
 
